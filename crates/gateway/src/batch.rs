@@ -226,7 +226,7 @@ impl Batch {
     }
 }
 
-fn send(peer: &mut Peer<'_>, parts: &[IoSlice<'_>]) -> Result<(), PeerEnd> {
+pub(crate) fn send(peer: &mut Peer<'_>, parts: &[IoSlice<'_>]) -> Result<(), PeerEnd> {
     match peer.write(parts) {
         Ok(_) => Ok(()),
         Err(OutboundError::Io(error)) => Err(PeerEnd::Broken(error.to_string())),
@@ -239,20 +239,20 @@ fn send(peer: &mut Peer<'_>, parts: &[IoSlice<'_>]) -> Result<(), PeerEnd> {
 /// `SendingTime(52)` of one moment in the precisions that sessions ask for, written when first
 /// asked for.
 #[derive(Default)]
-struct Times {
+pub(crate) struct Times {
     utc: UtcTimestamp,
     texts: [Option<SendingTime>; 4],
 }
 
 impl Times {
-    fn at(now: Now) -> Self {
+    pub(crate) fn at(now: Now) -> Self {
         Self {
             utc: now.utc,
             texts: [None; 4],
         }
     }
 
-    fn with(&mut self, precision: Precision) -> SendingTime {
+    pub(crate) fn with(&mut self, precision: Precision) -> SendingTime {
         let utc = self.utc;
         let text = &mut self.texts[precision as usize];
         *text.get_or_insert_with(|| SendingTime::new(utc, precision))

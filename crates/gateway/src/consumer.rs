@@ -16,6 +16,8 @@ pub(crate) struct Consumer {
     pub(crate) left_out: u64,
     /// Why it is to end, if the worker ends it.
     pub(crate) end: Option<PeerEnd>,
+    /// Whether it has asked for market data: what is for all is not for it.
+    pub(crate) has_asked: bool,
     /// What is missing in front of the next message, and it has not been told yet.
     holes: Option<Box<Holes>>,
     /// How many of those left out have had no notice, and when the next one may be sent.
@@ -40,6 +42,7 @@ impl Consumer {
             offered: 0,
             left_out: 0,
             end: None,
+            has_asked: false,
             holes: None,
             unreported: 0,
             next_report: 0,

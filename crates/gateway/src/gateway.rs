@@ -11,6 +11,7 @@ use crate::feed::publish::{SampleRing, TopicsPublisher};
 use crate::feed::{self, FeedError, FeedSource, Feeds, Outlets, Places};
 use crate::ingress::Ingress;
 use crate::market::MarketFeed;
+use crate::market::error::MarketError;
 use crate::market::ring::{EventReader, EventRing};
 use crate::notice::{self, Notice, NoticeReceiver, Notices};
 use crate::port_agent::{HostEnd, PortAgent};
@@ -18,6 +19,7 @@ use crate::port_config::PortConfig;
 use crate::port_handle::PortHandle;
 use crate::reports::Reports;
 use crate::rules::{PortRules, RuleBook};
+use crate::service::{Service, ServiceConfig};
 use crate::source_rings::SourceRings;
 use crate::start_error::StartError;
 use crate::users::{PortName, UserBook, UserSet};
@@ -33,6 +35,7 @@ use fanfare_engine::ring::{Broadcast, BroadcastReader, Policy};
 use fanfare_engine::stop::{Reload, Stop};
 use fanfare_engine::tcp::BindError;
 use fanfare_fast::Program;
+use fanfare_market::book::BookConfig;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -256,6 +259,15 @@ struct Agents {
 
 type Workers = Vec<Box<dyn Agent>>;
 
+/// The ring of market events while it is given its readers.
+struct Events {
+    ring: EventRing,
+    /// Of the thread of the feeds.
+    waker: Waker,
+    /// The books of the feeds that are markets.
+    books: Vec<BookConfig>,
+}
+
 /// The rings of the sources, and who reads them.
 #[derive(Default)]
 struct Rings {
@@ -299,7 +311,8 @@ impl Builder<'_> {
         let sources = usize::from(dds.subscribe.is_some()) + config.feeds.len();
         rings.sources.extend((0..sources).map(|_| ring()));
         let mut logs = Vec::new();
-        let (workers, worker_hosts) = self.workers(&mut rings, &mut logs)?;
+        let mut events = self.events()?;
+        let (workers, worker_hosts) = self.workers(&mut rings, &mut events, &mut logs)?;
         let publisher_waker = Waker::detached()?;
         if dds.publish.is_some() {
             rings.wakers.push(publisher_waker.clone());
@@ -338,7 +351,11 @@ impl Builder<'_> {
             )?));
         }
         let mut alone: Vec<Box<dyn Agent>> = Vec::new();
-        let (feeds, events) = self.feeds(&mut rings, &mut alone, plan)?;
+        let reader = match &mut events {
+            Some(events) => events.ring.reader(Waker::detached()?),
+            None => None,
+        };
+        let feeds = self.feeds(&mut rings, &mut alone, events, plan)?;
         if let Some(feeds) = feeds {
             front.push(Box::new(feeds));
         }
@@ -351,31 +368,61 @@ impl Builder<'_> {
             workers,
             alone,
             logs,
-            events,
+            events: reader,
         };
         Ok((agents, ports))
     }
 
-    /// The feeds, and the reading end of their market events; what publishes on topics of the
-    /// feeds' own goes to `alone`.
+    /// The ring of market events, if a feed is a market.
+    fn events(&self) -> Result<Option<Events>, StartError> {
+        let markets = || {
+            self.config
+                .feeds
+                .iter()
+                .filter(|feed| feed.mapping.is_some())
+        };
+        if markets().next().is_none() {
+            return Ok(None);
+        }
+        let waker = Waker::detached()?;
+        let books = markets().map(|feed| feed.book.clone().unwrap_or_default().book());
+        let books = books.collect::<Result<_, _>>();
+        // Each worker reads it, and who takes the events.
+        let readers = self.config.workers + 1;
+        Ok(Some(Events {
+            ring: EventRing::new(self.config.ring_bytes, readers, waker.clone()),
+            waker,
+            books: books.map_err(|error| FeedError::from(MarketError::from(error)))?,
+        }))
+    }
+
+    /// The market data service of a worker.
+    fn service(&self, events: &mut Events) -> Result<Service, StartError> {
+        let reader = events.ring.reader(Waker::detached()?);
+        let config = ServiceConfig {
+            books: events.books.clone(),
+            users: self.users.clone(),
+            queue_bytes: self.config.slow_consumer.queue_bytes,
+        };
+        Ok(Service::new(config, reader.ok_or(StartError::Ring)?))
+    }
+
+    /// The feeds; what publishes on topics of the feeds' own goes to `alone`.
     fn feeds(
         &self,
         rings: &mut Rings,
         alone: &mut Vec<Box<dyn Agent>>,
+        events: Option<Events>,
         plan: Plan<'_>,
-    ) -> Result<(Option<Feeds>, Option<EventReader>), StartError> {
+    ) -> Result<Option<Feeds>, StartError> {
         let feeds = &self.config.feeds;
         if feeds.is_empty() {
-            return Ok((None, None));
+            return Ok(None);
         }
-        let waker = Waker::detached()?;
-        let (mut ring, mut reader) = (None, None);
-        if feeds.iter().any(|feed| feed.mapping.is_some()) {
-            let size = self.config.ring_bytes;
-            let ends = EventRing::new(size, Waker::detached()?, waker.clone());
-            let (writing, reading) = ends.ok_or(StartError::Ring)?;
-            (ring, reader) = (Some(writing), Some(reading));
-        }
+        let (ring, waker) = match events {
+            Some(events) => (Some(events.ring), events.waker),
+            None => (None, Waker::detached()?),
+        };
         let mut sources = Vec::new();
         let mut places = Places::default();
         for feed in feeds {
@@ -399,7 +446,7 @@ impl Builder<'_> {
             };
             sources.push(FeedSource::open(feed, program, outlets, market, plan)?);
         }
-        Ok((Some(Feeds::new(sources, ring, waker)), reader))
+        Ok(Some(Feeds::new(sources, ring, waker)))
     }
 
     /// The ring of a feed's samples, and the agent that publishes them on topics of their own.
@@ -425,6 +472,7 @@ impl Builder<'_> {
     fn workers(
         &self,
         rings: &mut Rings,
+        events: &mut Option<Events>,
         logs: &mut Vec<MessageLog>,
     ) -> Result<(Workers, Vec<HostHandle>), StartError> {
         let config = self.config;
@@ -438,9 +486,17 @@ impl Builder<'_> {
                 .ok_or(StartError::Ring)?;
             let counts = WorkerCounts::new(self.counters, &name);
             let reports = self.reports(&name, rules);
-            let worker = Worker::new(config, readers, rings.versions.clone(), counts, reports);
+            let service = match events {
+                Some(events) => Some(self.service(events)?),
+                None => None,
+            };
+            let versions = rings.versions.clone();
+            let worker = Worker::new(config, readers, versions, counts, reports, service);
             let host = self.host(&name, &name, worker, logs)?;
             rings.wakers.push(host.handle().waker());
+            if let Some(events) = events {
+                events.ring.add_waker(host.handle().waker());
+            }
             hosts.push(host.handle());
             workers.push(Box::new(host));
         }

@@ -35,16 +35,19 @@ pub enum Missing {
     WorkersBehind,
     /// They were numbered by another gateway, and did not come over DDS.
     DdsGap,
+    /// Trades that a conflated subscription had no room for while its client was behind.
+    Trades,
 }
 
 impl Missing {
-    const ALL: [Self; 6] = [
+    const ALL: [Self; 7] = [
         Self::SlowConsumer,
         Self::FeedGap,
         Self::Undecodable,
         Self::NotFix,
         Self::WorkersBehind,
         Self::DdsGap,
+        Self::Trades,
     ];
 
     /// The word for it in the News(B).
@@ -57,6 +60,7 @@ impl Missing {
             Self::NotFix => "not-fix",
             Self::WorkersBehind => "workers-behind",
             Self::DdsGap => "dds-gap",
+            Self::Trades => "trades",
         }
     }
 }
@@ -70,6 +74,7 @@ impl fmt::Display for Missing {
             Self::NotFix => "they cannot be written as FIX",
             Self::WorkersBehind => "the workers were behind",
             Self::DdsGap => "they did not come over DDS",
+            Self::Trades => "more trades came than a conflated subscription holds",
         })
     }
 }

@@ -3,8 +3,10 @@
 use crate::batch::Batch;
 use crate::consumer::Consumer;
 use crate::counts::WorkerCounts;
+use crate::hole::Hole;
 use crate::notice::PeerEnd;
 use crate::reports::Reports;
+use crate::service::Service;
 use crate::versions::Versions;
 use crate::{Config, SlowPolicy};
 use fanfare_engine::host::{Handler, LogTrouble, Peer, Peers, SessionKey};
@@ -29,6 +31,8 @@ pub(crate) struct Worker {
     queue_bytes: usize,
     policy: SlowPolicy,
     next_tick: u64,
+    /// Answers requests for market data, if a feed is a market.
+    service: Option<Service>,
 }
 
 impl Worker {
@@ -38,8 +42,10 @@ impl Worker {
         versions: Versions,
         counts: WorkerCounts,
         reports: Reports,
+        service: Option<Service>,
     ) -> Self {
         Self {
+            service,
             rings,
             batch: Batch::new(config.limits.message_bytes),
             consumers: Vec::new(),
@@ -67,6 +73,9 @@ impl Worker {
             let Some(Some(consumer)) = self.consumers.get_mut(key.index()) else {
                 continue;
             };
+            if consumer.has_asked {
+                continue;
+            }
             let had_holes = consumer.has_holes();
             let done = self.batch.deliver(&mut peer, consumer, self.queue_bytes);
             if consumer.has_holes() && !had_holes {
@@ -127,12 +136,68 @@ impl Worker {
             notice.into_iter().for_each(|n| self.reports.send(n));
         }
     }
+
+    /// Takes what the feeds brought, and sends what sessions have asked for. Returns the number of
+    /// messages.
+    fn serve(&mut self, peers: &mut Peers<'_>) -> usize {
+        let Some(service) = &mut self.service else {
+            return 0;
+        };
+        let turn = service.turn(peers);
+        self.counts.deliveries.increment(turn.sent as u64);
+        for (key, end) in turn.ends {
+            self.counts.slow.increment(1);
+            if let Some(mut peer) = peers.get(key) {
+                self.log_out(&mut peer, end);
+            }
+        }
+        if let Some(lost) = turn.lost {
+            self.lose(peers, &lost);
+        }
+        turn.work
+    }
+
+    /// Ends the session of a consumer that is behind, with the reason where it can be written.
+    fn log_out(&mut self, peer: &mut Peer<'_>, end: PeerEnd) {
+        peer.logout(&end.to_string());
+        let consumer = self.consumers.get_mut(peer.key().index());
+        if let Some(Some(consumer)) = consumer {
+            consumer.end = Some(end);
+        }
+    }
+
+    /// Tells all who have asked for market data that events were lost.
+    #[cold]
+    fn lose(&mut self, peers: &mut Peers<'_>, lost: &Hole) {
+        for peer in peers.logged_on() {
+            let key = peer.key();
+            let consumer = self.consumers.get_mut(key.index());
+            if let Some(Some(consumer)) = consumer
+                && consumer.has_asked
+            {
+                if !consumer.has_holes() {
+                    self.with_holes.push(key);
+                }
+                consumer.miss(lost);
+            }
+        }
+    }
 }
 
 impl Handler for Worker {
-    /// Consumers have nothing to say to a fan-out.
     fn on_message(&mut self, peer: &mut Peer<'_>, message: &AppMessage<'_>) {
         self.reports.message(peer, message);
+        let Some(service) = &mut self.service else {
+            return;
+        };
+        let end = service.on_message(peer, message);
+        if let Some(Some(consumer)) = self.consumers.get_mut(peer.key().index()) {
+            consumer.has_asked = service.has_asked(peer.key());
+        }
+        if let Some(end) = end {
+            self.counts.slow.increment(1);
+            self.log_out(peer, end);
+        }
     }
 
     fn on_logon(&mut self, peer: &mut Peer<'_>) {
@@ -141,6 +206,9 @@ impl Handler for Worker {
             self.consumers.resize_with(index + 1, || None);
         }
         let consumer = Consumer::new(peer, &self.versions);
+        if let Some(service) = &mut self.service {
+            service.on_logon(peer, consumer.version);
+        }
         if let Some(place) = self.consumers.get_mut(index) {
             *place = Some(Box::new(consumer));
         }
@@ -152,6 +220,9 @@ impl Handler for Worker {
     }
 
     fn on_disconnect(&mut self, peer: &mut Peer<'_>, reason: DisconnectReason) {
+        if let Some(service) = &mut self.service {
+            service.on_end(peer.key());
+        }
         let consumer = self.consumers.get_mut(peer.key().index());
         let consumer = consumer.and_then(Option::take);
         let (end, left_out) = match consumer {
@@ -178,7 +249,8 @@ impl Handler for Worker {
 
     fn on_turn(&mut self, peers: &mut Peers<'_>) -> usize {
         let rings = 0..self.rings.len();
-        let sent: usize = rings.map(|ring| self.fan_out(peers, ring)).sum();
+        let mut sent: usize = rings.map(|ring| self.fan_out(peers, ring)).sum();
+        sent += self.serve(peers);
         let mut told = 0;
         if !self.with_holes.is_empty() {
             told = self.send_holes(peers, self.queue_bytes);
@@ -189,6 +261,10 @@ impl Handler for Worker {
             self.tick(peers);
         }
         sent + told
+    }
+
+    fn next_turn(&self) -> Option<u64> {
+        self.service.as_ref().and_then(Service::next_turn)
     }
 
     fn on_close(&mut self, peers: &mut Peers<'_>) {

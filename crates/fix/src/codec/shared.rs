@@ -31,6 +31,8 @@ use fanfare_wire::{Precision, UtcTimestamp, byte_sum, int};
 #[derive(Clone, Copy, Debug)]
 pub struct SharedBody<'a> {
     msg_type: &'a [u8],
+    /// Fields of one recipient in front of those that are shared, and their sum.
+    lead: (&'a [u8], u8),
     fields: &'a [u8],
     /// Of the fields alone.
     sum: u8,
@@ -75,8 +77,11 @@ pub struct SharedParts {
     trailer: [u8; TRAILER],
 }
 
-/// The longest header that is written: prefix, constant fields and numbers.
-const HEADER_ROOM: usize = 352;
+/// The longest header that is written: prefix, constant fields and numbers, and a lead.
+const HEADER_ROOM: usize = 352 + LEAD_ROOM;
+
+/// The longest [lead](SharedBody::led_by), in bytes.
+const LEAD_ROOM: usize = 96;
 
 /// The longest constant part of a header.
 const CONSTANT_ROOM: usize = 224;
@@ -111,8 +116,24 @@ impl<'a> SharedBody<'a> {
         }
         Ok(Self {
             msg_type,
+            lead: (b"", 0),
             fields,
             sum,
+        })
+    }
+
+    /// The same body with whole fields of one recipient in front of those that are shared, such as
+    /// MDReqID(262).
+    ///
+    /// # Errors
+    /// `lead` is longer than 96 bytes ([`EncodeError::BufferFull`]).
+    pub fn led_by(self, lead: &'a [u8]) -> Result<Self, EncodeError> {
+        if lead.len() > LEAD_ROOM {
+            return Err(EncodeError::BufferFull);
+        }
+        Ok(Self {
+            lead: (lead, byte_sum(lead)),
+            ..self
         })
     }
 
@@ -217,7 +238,7 @@ impl SessionHeader {
         time: &SendingTime,
         body: &SharedBody<'_>,
     ) -> Result<usize, EncodeError> {
-        let plan = self.plan(body.msg_type.len(), body.fields.len(), seq, time);
+        let plan = self.plan(body, seq, time);
         let end = plan.header + body.fields.len();
         let room = buf
             .get_mut(..end + TRAILER)
@@ -225,7 +246,7 @@ impl SessionHeader {
         let (header, rest) = room.split_at_mut(plan.header);
         let (fields, trailer) = rest.split_at_mut(body.fields.len());
         fields.copy_from_slice(body.fields);
-        let sum = self.write_header(header, &plan, body.msg_type, seq, time);
+        let sum = self.write_header(header, &plan, body, seq, time);
         trailer.copy_from_slice(&self::trailer(sum.wrapping_add(body.sum)));
         Ok(end + TRAILER)
     }
@@ -240,10 +261,10 @@ impl SessionHeader {
         time: &SendingTime,
         body: &SharedBody<'_>,
     ) {
-        let plan = self.plan(body.msg_type.len(), body.fields.len(), seq, time);
+        let plan = self.plan(body, seq, time);
         parts.start = HEADER_ROOM - plan.header;
         let header = &mut parts.header[parts.start..];
-        let sum = self.write_header(header, &plan, body.msg_type, seq, time);
+        let sum = self.write_header(header, &plan, body, seq, time);
         parts.trailer = trailer(sum.wrapping_add(body.sum));
     }
 
@@ -260,10 +281,11 @@ impl SessionHeader {
     }
 
     #[inline]
-    fn plan(&self, msg_type: usize, body: usize, seq: u64, time: &SendingTime) -> Plan {
+    fn plan(&self, body: &SharedBody<'_>, seq: u64, time: &SendingTime) -> Plan {
         let seq_width = int::digits(seq);
-        let header = 4 + msg_type + self.middle.len() + seq_width + 1 + time.len;
-        let body_length = header + body;
+        let constant = 4 + body.msg_type.len() + self.middle.len();
+        let header = constant + seq_width + 1 + time.len + body.lead.0.len();
+        let body_length = header + body.fields.len();
         let length_width = int::digits(body_length as u64);
         let header = self.prefix.len() + length_width + 1 + header;
         Plan {
@@ -280,7 +302,7 @@ impl SessionHeader {
         &self,
         out: &mut [u8],
         plan: &Plan,
-        msg_type: &[u8],
+        body: &SharedBody<'_>,
         seq: u64,
         time: &SendingTime,
     ) -> u8 {
@@ -288,13 +310,14 @@ impl SessionHeader {
         cursor.put(&self.prefix);
         let length_sum = cursor.number(plan.body_length as u64, plan.length_width);
         cursor.put(b"35=");
-        cursor.put(msg_type);
+        cursor.put(body.msg_type);
         cursor.put(&[1]);
         cursor.put(&self.middle);
         let seq_sum = cursor.number(seq, plan.seq_width);
         cursor.put(time.field());
-        let type_sum = byte_sum(b"35=\x01").wrapping_add(byte_sum(msg_type));
-        [length_sum, type_sum, seq_sum, time.sum]
+        cursor.put(body.lead.0);
+        let type_sum = byte_sum(b"35=\x01").wrapping_add(byte_sum(body.msg_type));
+        [length_sum, type_sum, seq_sum, time.sum, body.lead.1]
             .iter()
             .fold(self.sum, |a, &b| a.wrapping_add(b))
     }
@@ -352,14 +375,17 @@ impl SharedFrame {
     /// It is longer than the frame's maximum ([`EncodeError::BufferFull`]).
     #[inline]
     pub fn load(&mut self, body: &SharedBody<'_>) -> Result<(), EncodeError> {
-        let end = HEADER_ROOM + body.fields.len();
+        let (lead, lead_sum) = body.lead;
+        let start = HEADER_ROOM + lead.len();
+        let end = start + body.fields.len();
         if end + TRAILER > self.buf.len() {
             return Err(EncodeError::BufferFull);
         }
-        self.buf[HEADER_ROOM..end].copy_from_slice(body.fields);
-        self.body_len = body.fields.len();
+        self.buf[HEADER_ROOM..start].copy_from_slice(lead);
+        self.buf[start..end].copy_from_slice(body.fields);
+        self.body_len = end - HEADER_ROOM;
         self.msg_type = MsgType::new(body.msg_type);
-        self.sum = body.sum;
+        self.sum = body.sum.wrapping_add(lead_sum);
         Ok(())
     }
 
@@ -378,12 +404,19 @@ impl SharedFrame {
         seq: u64,
         time: &SendingTime,
     ) -> Range<usize> {
-        let msg_type = self.msg_type.bytes();
-        let plan = header.plan(msg_type.len(), self.body_len, seq, time);
-        let start = HEADER_ROOM - plan.header;
-        let room = &mut self.buf[start..HEADER_ROOM];
-        let sum = header.write_header(room, &plan, msg_type, seq, time);
         let end = HEADER_ROOM + self.body_len;
+        let Some((room, rest)) = self.buf.split_at_mut_checked(HEADER_ROOM) else {
+            return 0..0;
+        };
+        let body = SharedBody {
+            msg_type: self.msg_type.bytes(),
+            lead: (b"", 0),
+            fields: rest.get(..self.body_len).unwrap_or_default(),
+            sum: self.sum,
+        };
+        let plan = header.plan(&body, seq, time);
+        let start = HEADER_ROOM - plan.header;
+        let sum = header.write_header(&mut room[start..], &plan, &body, seq, time);
         self.buf[end..end + TRAILER].copy_from_slice(&trailer(sum.wrapping_add(self.sum)));
         start..end + TRAILER
     }

@@ -189,6 +189,18 @@ fn pause_ms() -> u64 {
 }
 
 impl FeedBook {
+    /// The books of its instruments.
+    ///
+    /// # Errors
+    /// Levels or orders are beyond what a book can have.
+    pub(crate) fn book(&self) -> Result<BookConfig, BookError> {
+        match self.kind {
+            FeedBookKind::Levels => BookConfig::by_level(self.depth),
+            FeedBookKind::Prices => BookConfig::by_price(self.depth),
+            FeedBookKind::Orders => BookConfig::by_order(self.depth, self.orders),
+        }
+    }
+
     /// How the feed is followed, as its feed `source` of the plant.
     ///
     /// # Errors
@@ -198,11 +210,7 @@ impl FeedBook {
         source: u16,
         replay: Option<&FeedReplay>,
     ) -> Result<FollowerConfig, BookError> {
-        let book = match self.kind {
-            FeedBookKind::Levels => BookConfig::by_level(self.depth)?,
-            FeedBookKind::Prices => BookConfig::by_price(self.depth)?,
-            FeedBookKind::Orders => BookConfig::by_order(self.depth, self.orders)?,
-        };
+        let book = self.book()?;
         let numbering = match self.numbers {
             FeedNumbers::Instrument => Numbering::Instrument,
             FeedNumbers::Channel => Numbering::Channel,

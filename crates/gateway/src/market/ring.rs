@@ -7,9 +7,8 @@
 use fanfare_engine::poll::Waker;
 use fanfare_engine::ring::{Broadcast, BroadcastReader, Policy};
 use fanfare_market::event::InstrumentId;
-use fanfare_market::instruments::Instrument;
+use fanfare_market::instruments::{Directory, Instrument};
 use fanfare_market::{Event, Kind};
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -35,17 +34,21 @@ pub(crate) struct EventRing {
     next: u64,
     /// An instrument as bytes.
     room: Vec<u8>,
-    waker: Waker,
+    wakers: Vec<Waker>,
     asks: Arc<Asks>,
+    /// What may wait in the ring while readers ask for more instruments, in bytes.
+    most: u64,
+    /// Wakes the thread of the feeds.
+    feeds: Waker,
     wrote: bool,
 }
 
-/// What the reader asks of the writer.
+/// What the readers ask of the writer.
 #[derive(Default)]
 struct Asks {
     /// All instruments once more.
     all: AtomicBool,
-    /// The next of them: the reader has taken most of what was there.
+    /// The next of them: a reader that waits for them has taken most of what was there.
     more: AtomicBool,
 }
 
@@ -53,13 +56,13 @@ struct Asks {
 /// of.
 pub struct EventReader {
     ring: BroadcastReader,
-    /// Instruments as bytes, by number.
-    instruments: HashMap<u32, Box<[u8]>>,
+    directory: Directory,
+    /// Instruments that were not known before, if the owner of the reader wants to know.
+    added: Option<Vec<InstrumentId>>,
     /// The number that comes next.
     next: u64,
     /// All instruments were asked for, and did not all come yet.
     is_waiting: bool,
-    /// What may wait in the ring while more instruments are asked for, in bytes.
     most: u64,
     waker: Waker,
     feeds: Waker,
@@ -67,10 +70,13 @@ pub struct EventReader {
 }
 
 /// What a reader of market events receives.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy)]
 pub enum Delivery<'a> {
-    /// An event, and its instrument, unless the event is of all instruments.
-    Event(&'a Event, Option<&'a Instrument<'a>>),
+    /// An event, and the instruments known so far, among them its own, unless the event is of all
+    /// instruments.
+    Event(&'a Event, &'a Directory),
+    /// The events of a message are complete; with the instruments known so far.
+    End(&'a Directory),
     /// Events that the reader was too slow for. Instruments, pictures and states of everything come
     /// once more behind it.
     Lost {
@@ -82,31 +88,42 @@ pub enum Delivery<'a> {
 }
 
 impl EventRing {
-    /// A ring, and its reader, which wakes the thread of the feeds by `feeds`. `bytes` is the size
-    /// of the rings to the workers, a power of two.
-    pub(crate) fn new(bytes: usize, waker: Waker, feeds: Waker) -> Option<(Self, EventReader)> {
+    /// A ring for at most `readers`, which wake the thread of the feeds by `feeds`. `bytes` is the
+    /// size of the rings to the workers, a power of two.
+    pub(crate) fn new(bytes: usize, readers: usize, feeds: Waker) -> Self {
         let bytes = bytes.saturating_mul(PER_BYTE).max(LEAST);
-        let mut ring = Broadcast::new(bytes, 1, Policy::Lap);
-        let asks = Arc::new(Asks::default());
-        let reader = EventReader {
-            ring: ring.subscribe()?,
-            instruments: HashMap::new(),
-            next: 1,
-            is_waiting: false,
-            most: bytes as u64 / 8,
-            waker: waker.clone(),
-            feeds,
-            asks: Arc::clone(&asks),
-        };
-        let this = Self {
-            ring,
+        Self {
+            ring: Broadcast::new(bytes, readers, Policy::Lap),
             next: 1,
             room: Vec::new(),
-            waker,
-            asks,
+            wakers: Vec::new(),
+            asks: Arc::default(),
+            most: bytes as u64 / 8,
+            feeds,
             wrote: false,
-        };
-        Some((this, reader))
+        }
+    }
+
+    /// A reader of all that is written from now on; `None` if there are as many as the ring was
+    /// made for. Its thread is woken by `waker`.
+    pub(crate) fn reader(&mut self, waker: Waker) -> Option<EventReader> {
+        self.wakers.push(waker.clone());
+        Some(EventReader {
+            ring: self.ring.subscribe()?,
+            directory: Directory::new(),
+            added: None,
+            next: self.next,
+            is_waiting: false,
+            most: self.most,
+            waker,
+            feeds: self.feeds.clone(),
+            asks: Arc::clone(&self.asks),
+        })
+    }
+
+    /// Wakes one more thread: that of a reader which was made without it.
+    pub(crate) fn add_waker(&mut self, waker: Waker) {
+        self.wakers.push(waker);
     }
 
     /// Writes an instrument. Allocates only for longer texts than before.
@@ -135,12 +152,12 @@ impl EventRing {
         }
     }
 
-    /// Whether the reader has asked for all instruments since the last call.
+    /// Whether a reader has asked for all instruments since the last call.
     pub(crate) fn is_asked(&self) -> bool {
         take(&self.asks.all)
     }
 
-    /// Whether the reader has asked for the next of them since the last call.
+    /// Whether a reader has asked for the next of them since the last call.
     pub(crate) fn wants_more(&self) -> bool {
         take(&self.asks.more)
     }
@@ -151,10 +168,10 @@ impl EventRing {
         self.wrote = true;
     }
 
-    /// Wakes the reader, once for all events of a turn.
+    /// Wakes the readers, once for all events of a turn.
     pub(crate) fn wake(&mut self) {
         if std::mem::take(&mut self.wrote) {
-            self.waker.wake();
+            self.wakers.iter().for_each(Waker::wake);
         }
     }
 }
@@ -170,7 +187,8 @@ impl EventReader {
     pub fn read(&mut self, limit: usize, mut each: impl FnMut(Delivery<'_>)) -> usize {
         let Self {
             ring,
-            instruments,
+            directory,
+            added,
             next,
             is_waiting,
             ..
@@ -178,8 +196,10 @@ impl EventReader {
         let mut is_behind = false;
         let batch = ring.read(limit, |record| match record.kind {
             INSTRUMENT => {
-                if let Some(known) = Instrument::read(record.bytes) {
-                    instruments.insert(known.instrument.0, record.bytes.into());
+                if let (Some((number, true)), Some(added)) =
+                    (directory.take(record.bytes), added.as_mut())
+                {
+                    added.push(number);
                 }
             }
             SHOWN => *is_waiting = false,
@@ -196,10 +216,9 @@ impl EventReader {
                         });
                     }
                     *next = event.number + 1;
-                    let known = instruments.get(&event.instrument.0);
-                    let known = known.and_then(|bytes| Instrument::read(bytes));
-                    each(Delivery::Event(&event, known.as_ref()));
+                    each(Delivery::Event(&event, directory));
                 }
+                each(Delivery::End(directory));
             }
         });
         if is_behind || batch.lost > 0 {
@@ -216,6 +235,21 @@ impl EventReader {
     /// What the writer wakes the reader's thread with.
     pub const fn waker(&self) -> &Waker {
         &self.waker
+    }
+
+    /// The instruments known so far.
+    pub const fn directory(&self) -> &Directory {
+        &self.directory
+    }
+
+    /// Keeps the numbers of instruments that come from now on.
+    pub(crate) fn keep_added(&mut self) {
+        self.added = Some(Vec::new());
+    }
+
+    /// Takes the numbers of instruments that came since the last call.
+    pub(crate) fn take_added(&mut self) -> Vec<InstrumentId> {
+        self.added.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
     /// True once the gateway has ended and everything was read.

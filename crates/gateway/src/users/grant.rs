@@ -43,6 +43,16 @@ impl Grant {
         }
     }
 
+    /// Nothing, for a session that is being logged out.
+    pub(crate) fn nothing() -> Self {
+        Self {
+            instruments: Instruments::of(Vec::new()),
+            entries: EntryTypes::NONE,
+            subscriptions: 0,
+            ..Self::everything()
+        }
+    }
+
     /// Whether an instrument of this Symbol(55) may be seen.
     #[inline]
     pub(crate) fn may_see(&self, symbol: &[u8]) -> bool {

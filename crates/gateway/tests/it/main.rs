@@ -16,6 +16,7 @@ mod hostile;
 mod market;
 mod ports;
 mod redundant;
+mod service;
 mod slow;
 mod versions;
 

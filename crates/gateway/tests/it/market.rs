@@ -7,6 +7,7 @@ use fanfare_fast::Program;
 use fanfare_fast::generate::{Generator, SpectraOptions};
 use fanfare_feed::recovery::State;
 use fanfare_gateway::{Config, Delivery, EventReader, Gateway};
+use fanfare_market::instruments::Lookup;
 use fanfare_market::{Book, BookConfig, Event, InstrumentId, Kind, state};
 use std::collections::BTreeMap;
 use std::net::SocketAddrV4;
@@ -32,13 +33,14 @@ impl Client {
                 // Nothing is sure until it is told once more.
                 self.books.clear();
             }
-            Delivery::Event(event, known) => {
+            Delivery::End(_) => {}
+            Delivery::Event(event, directory) => {
                 assert_eq!(event.number, self.next + 1);
                 self.next += 1;
                 if event.instrument == InstrumentId::ALL {
                     return;
                 }
-                let known = known.unwrap();
+                let known = directory.instrument(event.instrument).unwrap();
                 assert_eq!(known.instrument, event.instrument);
                 let name = known.definition.name.id.to_string();
                 self.of_instrument(event, name);
@@ -74,7 +76,7 @@ impl Client {
 }
 
 /// A feed with these lines and pictures, and how many instruments it may have.
-fn feed(channel: &str, line: SocketAddrV4, pictures: SocketAddrV4) -> String {
+pub(crate) fn feed(channel: &str, line: SocketAddrV4, pictures: SocketAddrV4) -> String {
     format!(
         "[[feed]]\ntemplates = \"builtin:spectra\"\nlines = [\"{line}\"]\n\
          channel = \"{channel}\"\nmapping = \"builtin:spectra\"\n\
@@ -83,7 +85,7 @@ fn feed(channel: &str, line: SocketAddrV4, pictures: SocketAddrV4) -> String {
     )
 }
 
-fn gateway(text: &str, ring_bytes: usize) -> Gateway {
+pub(crate) fn gateway(text: &str, ring_bytes: usize) -> Gateway {
     start(|config| {
         config.feeds = Config::from_toml(text).unwrap().feeds;
         config.ring_bytes = ring_bytes;
@@ -92,7 +94,7 @@ fn gateway(text: &str, ring_bytes: usize) -> Gateway {
 }
 
 /// Sends a generated market to a group, in order, no faster than the gateways take it.
-fn send(to: SocketAddrV4, pictures: bool, gateways: &[&Gateway]) {
+pub(crate) fn send(to: SocketAddrV4, pictures: bool, gateways: &[&Gateway]) {
     let options = SpectraOptions {
         snapshots: pictures,
         trades: 20,

@@ -42,7 +42,7 @@ mod window;
 pub use books::Books;
 pub use config::{BookConfig, BookKind, ConfigError, Priority};
 pub use fault::{Fault, Faults};
-pub use view::{DepthIter, Level, Order, QueueIter};
+pub use view::{DepthIter, Level, Order, QueueIter, checksum_of_levels};
 
 use core::fmt;
 

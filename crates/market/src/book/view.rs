@@ -165,13 +165,11 @@ impl Book {
     /// level, the best first, price in units, size and number of orders; of each order of its
     /// queue, the first in front, number and size. All of them as 8 bytes, little-endian.
     pub fn checksum(&self) -> u64 {
-        let mut sum = Sum(0xcbf2_9ce4_8422_2325);
+        let mut sum = Sum::new();
         for side in Side::BOTH {
             sum.add(self.depth(side).len() as u64);
             for level in self.depth(side) {
-                sum.add(level.price.units().cast_unsigned());
-                sum.add(level.size.cast_unsigned());
-                sum.add(level.orders);
+                sum.level(&level);
                 for order in self.queue(side, level.price) {
                     sum.add(order.id);
                     sum.add(order.size.cast_unsigned());
@@ -182,10 +180,30 @@ impl Book {
     }
 }
 
+/// As [`Book::checksum`], of levels that a book of levels would have, the best first.
+pub fn checksum_of_levels(bids: &[Level], offers: &[Level]) -> u64 {
+    let mut sum = Sum::new();
+    for side in [bids, offers] {
+        sum.add(side.len() as u64);
+        side.iter().for_each(|level| sum.level(level));
+    }
+    sum.0
+}
+
 /// FNV-1a of 64 bits.
 struct Sum(u64);
 
 impl Sum {
+    const fn new() -> Self {
+        Self(0xcbf2_9ce4_8422_2325)
+    }
+
+    fn level(&mut self, level: &Level) {
+        self.add(level.price.units().cast_unsigned());
+        self.add(level.size.cast_unsigned());
+        self.add(level.orders);
+    }
+
     fn add(&mut self, word: u64) {
         for byte in word.to_le_bytes() {
             self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);

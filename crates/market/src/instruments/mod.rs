@@ -17,6 +17,7 @@
 //! ```
 
 mod definition;
+mod directory;
 mod file;
 mod index;
 mod packed;
@@ -24,6 +25,7 @@ mod record;
 mod texts;
 
 pub use definition::{Definition, IdSource, Instrument, Name, SecurityId};
+pub use directory::Directory;
 pub use file::FileError;
 pub(crate) use file::VALUES;
 
@@ -51,6 +53,12 @@ pub struct Instruments {
     refused: u64,
     same_symbol: u64,
     room: Vec<u8>,
+}
+
+/// Where instruments are found by their numbers.
+pub trait Lookup {
+    /// The instrument of this number, if there is one. Allocates nothing.
+    fn instrument(&self, number: InstrumentId) -> Option<Instrument<'_>>;
 }
 
 /// What a definition was.

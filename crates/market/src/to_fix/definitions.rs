@@ -2,7 +2,7 @@
 
 use super::{ToFix, WriteError, names};
 use crate::event::{Event, InstrumentId};
-use crate::instruments::{Instrument, Instruments};
+use crate::instruments::{Instrument, Lookup};
 use crate::price::Price;
 use fanfare_fix::codec::FieldWriter;
 use fanfare_fix::dict::Layout;
@@ -31,13 +31,13 @@ impl ToFix {
     /// [`WriteError`]: there is no such instrument, or no such message in this version.
     pub fn definition(
         &self,
-        table: &Instruments,
+        table: &impl Lookup,
         request: &Request<'_>,
         instrument: InstrumentId,
         out: &mut FieldWriter<'_>,
     ) -> Result<u32, WriteError> {
         let body = self.body(b"d")?;
-        let known = table.get(instrument).ok_or(WriteError::Instrument)?;
+        let known = table.instrument(instrument).ok_or(WriteError::Instrument)?;
         out.field(320, request.id).field(322, request.response);
         // It is accepted as it was asked for.
         out.u64(323, 1);
@@ -57,7 +57,7 @@ impl ToFix {
     /// As [`ToFix::definition`]; FIX.4.2 has no such message.
     pub fn list(
         &self,
-        table: &Instruments,
+        table: &impl Lookup,
         request: &Request<'_>,
         instruments: &[InstrumentId],
         out: &mut FieldWriter<'_>,
@@ -75,7 +75,9 @@ impl ToFix {
         out.u64(146, instruments.len() as u64);
         let mut left_out = 0;
         for instrument in instruments {
-            let known = table.get(*instrument).ok_or(WriteError::Instrument)?;
+            let known = table
+                .instrument(*instrument)
+                .ok_or(WriteError::Instrument)?;
             let mut fields = Fields::new(self, entry);
             fields.ordered(&known, out);
             left_out += fields.left_out;
@@ -91,13 +93,15 @@ impl ToFix {
     /// [`WriteError`]: there is no such instrument, or no such status in this version.
     pub fn status(
         &self,
-        table: &Instruments,
+        table: &impl Lookup,
         request: &[u8],
         event: &Event,
         out: &mut FieldWriter<'_>,
     ) -> Result<(), WriteError> {
         let body = self.body(b"f")?;
-        let known = table.get(event.instrument).ok_or(WriteError::Instrument)?;
+        let known = table
+            .instrument(event.instrument)
+            .ok_or(WriteError::Instrument)?;
         if !request.is_empty() {
             out.field(324, request);
         }

@@ -2,7 +2,7 @@
 
 use super::{ToFix, WriteError, names, one_name};
 use crate::event::{Action, Event, Flags, InstrumentId, Kind, entry};
-use crate::instruments::Instruments;
+use crate::instruments::Lookup;
 use fanfare_fix::codec::FieldWriter;
 use fanfare_fix::dict::Dictionary;
 use fanfare_wire::Precision;
@@ -58,7 +58,7 @@ impl Entries {
     fn write(
         &self,
         event: &Event,
-        table: &Instruments,
+        table: &impl Lookup,
         out: &mut FieldWriter<'_>,
     ) -> Result<(), WriteError> {
         let kind = match event.kind {
@@ -75,7 +75,9 @@ impl Entries {
                 279 => self.action(event.action, out)?,
                 269 => is(out.char(269, kind)),
                 55 | 48 | 22 => {
-                    let known = table.get(event.instrument).ok_or(WriteError::Instrument)?;
+                    let known = table
+                        .instrument(event.instrument)
+                        .ok_or(WriteError::Instrument)?;
                     one_name(&known.definition.name, *tag, out);
                     *tag == 55
                 }
@@ -159,7 +161,7 @@ impl ToFix {
     /// [`WriteError`]: an event that is no entry of this version.
     pub fn changes(
         &self,
-        table: &Instruments,
+        table: &impl Lookup,
         request: &[u8],
         events: &[Event],
         out: &mut FieldWriter<'_>,
@@ -183,7 +185,7 @@ impl ToFix {
     /// [`WriteError`]: an event that is no entry of this version.
     pub fn picture(
         &self,
-        table: &Instruments,
+        table: &impl Lookup,
         request: &[u8],
         instrument: InstrumentId,
         events: &[Event],
@@ -191,7 +193,7 @@ impl ToFix {
     ) -> Result<(), WriteError> {
         let entries = self.picture.as_ref().ok_or(WriteError::NoMessage)?;
         let body = self.body(b"W")?;
-        let known = table.get(instrument).ok_or(WriteError::Instrument)?;
+        let known = table.instrument(instrument).ok_or(WriteError::Instrument)?;
         if events.iter().any(|event| event.instrument != instrument) {
             return Err(WriteError::Mixed);
         }

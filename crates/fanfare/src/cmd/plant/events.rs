@@ -13,6 +13,7 @@ use fanfare_engine::poll::Waker;
 use fanfare_engine::stop::{Reload, Stop};
 use fanfare_fix::session::Now;
 use fanfare_gateway::{Delivery, EventReader};
+use fanfare_market::instruments::Lookup;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -119,7 +120,11 @@ impl Writer {
         events.read(TURN, |delivery| {
             line.clear();
             match delivery {
-                Delivery::Event(event, known) => json::event(event, known, line),
+                Delivery::End(_) => return,
+                Delivery::Event(event, directory) => {
+                    let known = directory.instrument(event.instrument);
+                    json::event(event, known.as_ref(), line);
+                }
                 Delivery::Lost { first, last } => {
                     counts.lost.fetch_add(last - first + 1, Ordering::Relaxed);
                     let lost = serde_json::json!({ "lost": { "first": first, "last": last } });

@@ -1,0 +1,115 @@
+//! All classes of a worker, and who has a part in them.
+
+use super::class::{Class, Link, Spec};
+use super::view::View;
+use fanfare_market::book::Level;
+use fanfare_market::{Event, InstrumentId};
+
+/// A subscription's part in a class, as the subscription finds it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) class: u32,
+    /// Among the links of the class.
+    pub(crate) link: u32,
+}
+
+/// The place of a part that was given up.
+pub(crate) const NOWHERE: Place = Place {
+    class: u32::MAX,
+    link: u32::MAX,
+};
+
+/// A link that was moved to fill the place of one that was removed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Moved {
+    pub(crate) link: Link,
+    pub(crate) to: Place,
+}
+
+/// The classes, by number; numbers of those that have ended are used again.
+#[derive(Debug, Default)]
+pub(crate) struct Classes {
+    all: Vec<Option<Box<Class>>>,
+    free: Vec<u32>,
+}
+
+impl Classes {
+    pub(crate) fn get(&self, class: u32) -> Option<&Class> {
+        self.all.get(class as usize)?.as_deref()
+    }
+
+    pub(crate) fn get_mut(&mut self, class: u32) -> Option<&mut Class> {
+        self.all.get_mut(class as usize)?.as_deref_mut()
+    }
+
+    /// Adds a link to the class of this instrument, which is made if nobody has asked for it
+    /// before. Allocates.
+    pub(crate) fn join(
+        &mut self,
+        view: &mut View,
+        instrument: InstrumentId,
+        spec: Spec,
+        link: Link,
+    ) -> Place {
+        let seen = view.open(instrument);
+        let known = seen.classes.iter().copied();
+        let mut known = known.filter(|number| {
+            let class = self.get(*number);
+            class.is_some_and(|class| class.spec == spec)
+        });
+        let number = match known.next() {
+            Some(number) => number,
+            None => {
+                let mut class = Box::new(Class::new(instrument, spec));
+                let (mut room, mut out) = (Vec::<Level>::new(), Vec::new());
+                class.restart(seen, &Event::EMPTY, &mut room, &mut out);
+                let number = match self.free.pop() {
+                    Some(number) => number,
+                    None => {
+                        self.all.push(None);
+                        (self.all.len() - 1) as u32
+                    }
+                };
+                if let Some(place) = self.all.get_mut(number as usize) {
+                    *place = Some(class);
+                }
+                seen.classes.push(number);
+                number
+            }
+        };
+        let Some(class) = self.get_mut(number) else {
+            return NOWHERE;
+        };
+        class.links.push(link);
+        Place {
+            class: number,
+            link: (class.links.len() - 1) as u32,
+        }
+    }
+
+    /// Removes a link. Returns the one that is in its place now, whose subscription has to know. A
+    /// class without links ends.
+    pub(crate) fn leave(&mut self, view: &mut View, place: Place) -> Option<Moved> {
+        let class = self.get_mut(place.class)?;
+        let at = place.link as usize;
+        if at >= class.links.len() {
+            return None;
+        }
+        class.links.swap_remove(at);
+        let moved = class.links.get(at).map(|link| Moved {
+            link: *link,
+            to: place,
+        });
+        if class.links.is_empty() {
+            let instrument = class.instrument;
+            if let Some(seen) = view.get_mut(instrument) {
+                seen.classes.retain(|number| *number != place.class);
+            }
+            if let Some(ended) = self.all.get_mut(place.class as usize) {
+                *ended = None;
+            }
+            self.free.push(place.class);
+        }
+        moved
+    }
+}

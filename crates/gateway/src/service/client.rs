@@ -1,0 +1,196 @@
+//! A session that asks for market data, and what it has asked for.
+
+use super::bodies::BodyId;
+use super::class::Spec;
+use super::classes::Place;
+use super::contract::Contract;
+use super::patterns::Pattern;
+use crate::users::grant::Grant;
+use fanfare_engine::host::SessionKey;
+use fanfare_fix::session::SECOND;
+use fanfare_market::{Event, InstrumentId, Kind};
+use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::sync::Arc;
+
+/// A message of this turn for a session.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Out {
+    pub(crate) body: BodyId,
+    pub(crate) of: Of,
+}
+
+/// What a message is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Of {
+    /// An instrument of a subscription.
+    Part(Part),
+    /// No subscription.
+    Told(Untold),
+}
+
+/// An instrument of a subscription.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Part {
+    pub(crate) subscription: u32,
+    pub(crate) entry: u32,
+}
+
+/// What a session has not been told of an instrument.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Untold {
+    /// Its state.
+    State(InstrumentId),
+    /// Its trading status.
+    Status(InstrumentId),
+    /// That a subscription has more instruments than the session may have.
+    TooMany(u32),
+}
+
+/// A session that is logged on.
+#[derive(Debug)]
+pub(crate) struct Client {
+    pub(crate) key: SessionKey,
+    /// The place of its version.
+    pub(crate) version: usize,
+    pub(crate) grant: Arc<Grant>,
+    pub(crate) subscriptions: Vec<Option<Box<Subscription>>>,
+    by_request: HashMap<Box<[u8]>, u32>,
+    /// Instruments of all its subscriptions.
+    pub(crate) parts: usize,
+    /// Messages of this turn.
+    pub(crate) outbox: Vec<Out>,
+    /// Instruments whose picture has to come first.
+    pub(crate) behind: VecDeque<Part>,
+    pub(crate) untold: BTreeSet<Untold>,
+    /// The event whose state was told last: several subscriptions are told once.
+    pub(crate) told: u64,
+    /// Whether it is among those with something to catch up.
+    pub(crate) is_waiting: bool,
+    /// Requests in the second that began at this time.
+    requests: (u64, u32),
+}
+
+/// A MarketDataRequest(V) that is being served.
+#[derive(Debug)]
+pub(crate) struct Subscription {
+    /// `262=…|`, in front of each of its messages.
+    pub(crate) lead: Box<[u8]>,
+    pub(crate) spec: Spec,
+    pub(crate) contract: Contract,
+    /// 263=1: goes on behind the picture.
+    pub(crate) goes_on: bool,
+    pub(crate) places: Vec<Place>,
+    /// Instruments that were named one by one, in order.
+    pub(crate) named: Arc<[InstrumentId]>,
+    /// Prefixes: instruments that come later belong to it too.
+    pub(crate) patterns: Vec<Pattern>,
+    /// The pattern whose instruments are being added, and the last symbol that was.
+    pub(crate) growing: Option<(usize, Option<Box<[u8]>>)>,
+    /// Parts that have not had their picture, where nothing follows it.
+    pub(crate) unserved: usize,
+    /// Trades that wait while the client is behind, and how many found no room here.
+    pub(crate) trades: Vec<Event>,
+    pub(crate) trades_left_out: u64,
+}
+
+/// Trades that wait for one subscription at most.
+const MOST_TRADES: usize = 1024;
+
+impl Subscription {
+    /// MDReqID(262).
+    pub(crate) fn request(&self) -> &[u8] {
+        let end = self.lead.len().saturating_sub(1);
+        self.lead.get(4..end).unwrap_or_default()
+    }
+
+    /// Keeps the trades of an update that the client is behind with.
+    pub(crate) fn hold_trades(&mut self, entries: &[Event]) {
+        for event in entries.iter().filter(|event| event.kind == Kind::Trade) {
+            match self.trades.len() < MOST_TRADES {
+                // Without a number: it is not in its turn.
+                true => self.trades.push(Event {
+                    rpt_seq: 0,
+                    ..*event
+                }),
+                false => self.trades_left_out += 1,
+            }
+        }
+    }
+}
+
+impl Client {
+    pub(crate) fn new(key: SessionKey, version: usize, grant: Arc<Grant>) -> Self {
+        Self {
+            key,
+            version,
+            grant,
+            subscriptions: Vec::new(),
+            by_request: HashMap::new(),
+            parts: 0,
+            outbox: Vec::new(),
+            behind: VecDeque::new(),
+            untold: BTreeSet::new(),
+            told: 0,
+            is_waiting: false,
+            requests: (0, 0),
+        }
+    }
+
+    /// Whether it may make one more request now.
+    pub(crate) fn may_ask(&mut self, now: u64) -> bool {
+        if now.saturating_sub(self.requests.0) >= SECOND {
+            self.requests = (now, 0);
+        }
+        self.requests.1 = self.requests.1.saturating_add(1);
+        self.requests.1 <= self.grant.requests_per_second
+    }
+
+    /// The subscription of an MDReqID(262).
+    pub(crate) fn find(&self, request: &[u8]) -> Option<u32> {
+        self.by_request.get(request).copied()
+    }
+
+    /// Adds a subscription. Returns its place.
+    pub(crate) fn add(&mut self, subscription: Subscription) -> u32 {
+        let free = self.subscriptions.iter().position(Option::is_none);
+        let place = free.unwrap_or_else(|| {
+            self.subscriptions.push(None);
+            self.subscriptions.len() - 1
+        });
+        let number = place as u32;
+        self.by_request
+            .insert(subscription.request().into(), number);
+        self.subscriptions[place] = Some(Box::new(subscription));
+        number
+    }
+
+    /// Removes a subscription.
+    pub(crate) fn remove(&mut self, number: u32) -> Option<Box<Subscription>> {
+        let subscription = self.subscriptions.get_mut(number as usize)?.take()?;
+        self.by_request.remove(subscription.request());
+        self.parts -= subscription.places.len();
+        self.behind.retain(|part| part.subscription != number);
+        Some(subscription)
+    }
+
+    pub(crate) fn get(&self, number: u32) -> Option<&Subscription> {
+        self.subscriptions.get(number as usize)?.as_deref()
+    }
+
+    pub(crate) fn get_mut(&mut self, number: u32) -> Option<&mut Subscription> {
+        self.subscriptions.get_mut(number as usize)?.as_deref_mut()
+    }
+
+    /// Where a part stands.
+    pub(crate) fn place(&self, part: Part) -> Option<Place> {
+        self.get(part.subscription)?
+            .places
+            .get(part.entry as usize)
+            .copied()
+    }
+
+    /// Whether there is something to catch up.
+    pub(crate) fn has_to_catch_up(&self) -> bool {
+        !self.behind.is_empty() || !self.untold.is_empty()
+    }
+}

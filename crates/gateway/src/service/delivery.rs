@@ -1,0 +1,447 @@
+//! From the messages of a turn to the connections, by the contract of each subscription; and
+//! pictures for those who are behind.
+
+use super::bodies::{Bodies, BodyId};
+use super::classes::NOWHERE;
+use super::client::{Client, Of, Out, Part, Untold};
+use super::contract::Contract;
+use super::request::reason;
+use super::{Core, Turn, messages};
+use crate::batch::{ENVELOPE, Times, send};
+use crate::hole::{Hole, Missing};
+use crate::notice::PeerEnd;
+use fanfare_engine::host::{Peer, Peers};
+use fanfare_fix::codec::{SendingTime, SharedParts};
+use fanfare_market::instruments::Directory;
+use std::io::IoSlice;
+
+/// Most messages of one write.
+const MOST: usize = 16;
+
+/// Pictures that all sessions together are sent in a turn: what is new is not to wait for them.
+const PICTURES: usize = 256;
+
+/// Sends messages.
+pub(super) struct Sender {
+    parts: Vec<SharedParts>,
+    limit: usize,
+}
+
+impl Sender {
+    pub(super) fn new(limit: usize) -> Self {
+        Self {
+            parts: vec![SharedParts::new(); MOST],
+            limit,
+        }
+    }
+
+    /// Bytes that may wait for one session.
+    pub(super) const fn limit(&self) -> usize {
+        self.limit
+    }
+
+    /// Sends the messages of this turn. Returns their number.
+    pub(super) fn deliver(
+        &mut self,
+        core: &mut Core,
+        peers: &mut Peers<'_>,
+        turn: &mut Turn,
+    ) -> usize {
+        let mut times = Times::at(peers.now());
+        let mut touched = std::mem::take(&mut core.touched);
+        let mut sent = 0;
+        for session in touched.drain(..) {
+            let Some(client) = core.client_mut(session) else {
+                continue;
+            };
+            let key = client.key;
+            let mut outbox = std::mem::take(&mut client.outbox);
+            if let Some(mut peer) = peers.get(key).filter(Peer::is_logged_on) {
+                let time = times.with(peer.config().precision);
+                match self.deliver_to(core, &mut peer, session, &outbox, &time) {
+                    Ok(count) => sent += count,
+                    Err(end) => turn.ends.push((key, end)),
+                }
+            }
+            outbox.clear();
+            if let Some(client) = core.client_mut(session) {
+                client.outbox = outbox;
+            }
+        }
+        core.touched = touched;
+        turn.sent += sent;
+        sent
+    }
+
+    fn deliver_to(
+        &mut self,
+        core: &mut Core,
+        peer: &mut Peer<'_>,
+        session: u32,
+        outbox: &[Out],
+        time: &SendingTime,
+    ) -> Result<usize, PeerEnd> {
+        let Core {
+            bodies, clients, ..
+        } = core;
+        let Some(Some(client)) = clients.get(session as usize) else {
+            return Ok(0);
+        };
+        let mut rest = outbox;
+        while !rest.is_empty() {
+            let count = self.write_some(bodies, client, peer, rest, time)?;
+            if count == 0 {
+                break;
+            }
+            rest = rest.get(count..).unwrap_or_default();
+        }
+        if !rest.is_empty() {
+            core.leave_out(session, rest, peer.queued())?;
+        }
+        Ok(outbox.len() - rest.len())
+    }
+
+    /// Sends as many messages as the queue surely takes, in one gathering write. Returns their
+    /// number.
+    fn write_some(
+        &mut self,
+        bodies: &Bodies,
+        client: &Client,
+        peer: &mut Peer<'_>,
+        outbox: &[Out],
+        time: &SendingTime,
+    ) -> Result<usize, PeerEnd> {
+        let mut room = self.limit.saturating_sub(peer.queued());
+        let mut slices = [IoSlice::new(&[]); 3 * MOST];
+        let mut count = 0;
+        let places = self.parts.iter_mut().zip(slices.chunks_exact_mut(3));
+        for (out, (parts, slot)) in outbox.iter().zip(places) {
+            let lead: &[u8] = match out.of {
+                Of::Part(part) => client.get(part.subscription).map_or(b"", |own| &own.lead),
+                Of::Told(_) => b"",
+            };
+            let body = bodies.get(out.body);
+            let body = body.and_then(|(_, body)| body.led_by(lead).ok());
+            let Some(body) = body else {
+                break;
+            };
+            let need = body.fields().len() + ENVELOPE;
+            if need > room || peer.send_shared_parts(&body, time, parts).is_err() {
+                break;
+            }
+            room -= need;
+            slot.copy_from_slice(&[
+                IoSlice::new(parts.header()),
+                IoSlice::new(body.fields()),
+                IoSlice::new(parts.trailer()),
+            ]);
+            count += 1;
+        }
+        if count > 0 {
+            send(peer, slices.get(..3 * count).unwrap_or(&[]))?;
+        }
+        Ok(count)
+    }
+
+    /// Sends pictures, and what else is to be said, to sessions that are behind and have room for
+    /// it. Returns the number of messages.
+    pub(super) fn catch_up(
+        &mut self,
+        core: &mut Core,
+        peers: &mut Peers<'_>,
+        directory: &Directory,
+        turn: &mut Turn,
+    ) -> usize {
+        let mut times = Times::at(peers.now());
+        let mut waiting = std::mem::take(&mut core.waiting);
+        let mut budget = PICTURES;
+        // Those that come first now come last in the next turn.
+        let first = waiting.len().min(1);
+        waiting.rotate_left(first);
+        waiting.retain(|&session| {
+            let Some(client) = core.client_mut(session) else {
+                return false;
+            };
+            let key = client.key;
+            let Some(mut peer) = peers.get(key).filter(Peer::is_logged_on) else {
+                return true;
+            };
+            let time = times.with(peer.config().precision);
+            while budget > 0 && peer.queued() <= self.limit / 2 {
+                match self.catch_up_one(core, &mut peer, session, directory, &time) {
+                    Ok(0) => break,
+                    Ok(count) => {
+                        budget -= 1;
+                        turn.sent += count;
+                    }
+                    Err(end) => {
+                        turn.ends.push((key, end));
+                        break;
+                    }
+                }
+            }
+            let Some(client) = core.client_mut(session) else {
+                return false;
+            };
+            client.is_waiting = client.has_to_catch_up();
+            client.is_waiting
+        });
+        waiting.append(&mut core.waiting);
+        core.waiting = waiting;
+        PICTURES - budget
+    }
+
+    /// Sends the next of what a session waits for. Returns the number of messages, 0 if there is
+    /// nothing more.
+    fn catch_up_one(
+        &mut self,
+        core: &mut Core,
+        peer: &mut Peer<'_>,
+        session: u32,
+        directory: &Directory,
+        time: &SendingTime,
+    ) -> Result<usize, PeerEnd> {
+        loop {
+            let Some(client) = core.client_mut(session) else {
+                return Ok(0);
+            };
+            let version = client.version;
+            if let Some(untold) = client.untold.pop_first() {
+                if let Untold::TooMany(number) = untold {
+                    core.too_many(peer, session, number);
+                    return Ok(1);
+                }
+                if let Some(body) = core.news(untold, version, directory) {
+                    return self.send_one(core, peer, session, (body, Of::Told(untold)), time);
+                }
+                continue;
+            }
+            let Some(part) = client.behind.pop_front() else {
+                return Ok(0);
+            };
+            let sent = self.catch_up_part(core, peer, (session, part), directory, time)?;
+            if sent > 0 {
+                return Ok(sent);
+            }
+        }
+    }
+
+    fn send_one(
+        &mut self,
+        core: &Core,
+        peer: &mut Peer<'_>,
+        session: u32,
+        (body, of): (BodyId, Of),
+        time: &SendingTime,
+    ) -> Result<usize, PeerEnd> {
+        let Some(Some(client)) = core.clients.get(session as usize) else {
+            return Ok(0);
+        };
+        self.write_some(&core.bodies, client, peer, &[Out { body, of }], time)
+    }
+
+    /// Sends an instrument's picture, behind what is to be said of what was missed.
+    fn catch_up_part(
+        &mut self,
+        core: &mut Core,
+        peer: &mut Peer<'_>,
+        (session, part): (u32, Part),
+        directory: &Directory,
+        time: &SendingTime,
+    ) -> Result<usize, PeerEnd> {
+        let Some((number, at, version)) = core.unqueue(session, part) else {
+            return Ok(0);
+        };
+        let Some(body) = core.picture(number, version, directory) else {
+            core.refuse_part(peer, session, part);
+            return Ok(1);
+        };
+        let said = Self::say_missed(core, peer, (session, part), (number, at), directory)?;
+        let sent = self.send_one(core, peer, session, (body, Of::Part(part)), time)?;
+        if sent == 0 {
+            // A resend is under way: the picture waits for its end.
+            core.requeue(session, number, at);
+            return Ok(said);
+        }
+        let link = core.classes.get_mut(number);
+        if let Some(link) = link.and_then(|class| class.links.get_mut(at)) {
+            (link.is_behind, link.missed) = (false, 0);
+        }
+        core.served(session, part);
+        Ok(said + sent)
+    }
+
+    /// Announces the range that a subscription has skipped, and sends the trades that it waits for.
+    fn say_missed(
+        core: &mut Core,
+        peer: &mut Peer<'_>,
+        (session, part): (u32, Part),
+        (number, at): (u32, usize),
+        directory: &Directory,
+    ) -> Result<usize, PeerEnd> {
+        let Core {
+            classes,
+            clients,
+            writers,
+            ..
+        } = core;
+        let Some(Some(client)) = clients.get_mut(session as usize) else {
+            return Ok(0);
+        };
+        let (Some(writer), Some(class)) = (writers.get(client.version), classes.get_mut(number))
+        else {
+            return Ok(0);
+        };
+        let (last, instrument) = (class.rpt_seq, class.instrument);
+        let (Some(link), Some(own)) = (class.links.get_mut(at), client.get_mut(part.subscription))
+        else {
+            return Ok(0);
+        };
+        let nanos = peer.now().utc.nanos();
+        let first = std::mem::take(&mut link.missed);
+        let mut said = 0;
+        let mut say = |hole: &Hole, peer: &mut Peer<'_>, request: &[u8]| {
+            let sent = peer.send(messages::NEWS, |out| {
+                messages::missing(writer, directory, instrument, request, hole, out);
+            });
+            said += usize::from(sent.is_ok());
+        };
+        if first != 0 && !link.conflates {
+            let hole = Hole {
+                first: first.into(),
+                last: last.into(),
+                ..Hole::new(
+                    Missing::SlowConsumer,
+                    u64::from(last.wrapping_sub(first)) + 1,
+                    nanos,
+                )
+            };
+            say(&hole, peer, own.request());
+        }
+        let left_out = std::mem::take(&mut own.trades_left_out);
+        if left_out > 0 {
+            let hole = Hole::new(Missing::Trades, left_out, nanos);
+            say(&hole, peer, own.request());
+        }
+        let trades = std::mem::take(&mut own.trades);
+        if !trades.is_empty() {
+            let lead = &own.lead;
+            let sent = peer.send(b"X", |out| {
+                out.raw(lead);
+                // What the version cannot say was not asked for.
+                let _ = writer.to_fix.changes(directory, b"", &trades, out);
+            });
+            said += usize::from(sent.is_ok());
+        }
+        Ok(said)
+    }
+}
+
+impl Core {
+    /// Messages found no room: by contract the session ends, or its subscriptions fall behind.
+    fn leave_out(&mut self, session: u32, rest: &[Out], queued: usize) -> Result<(), PeerEnd> {
+        for out in rest {
+            let Some(Some(client)) = self.clients.get_mut(session as usize) else {
+                return Ok(());
+            };
+            let part = match out.of {
+                Of::Part(part) => part,
+                Of::Told(untold) => {
+                    client.untold.insert(untold);
+                    self.wait(session);
+                    continue;
+                }
+            };
+            let Some(own) = client.get(part.subscription) else {
+                continue;
+            };
+            if own.contract == Contract::Cut {
+                return Err(PeerEnd::SlowConsumer { queued });
+            }
+            let first = self
+                .bodies
+                .get(out.body)
+                .map_or(0, |(body, _)| body.numbers.0);
+            let Some(place) = client.place(part) else {
+                continue;
+            };
+            let class = self.classes.get_mut(place.class);
+            let Some(link) = class.and_then(|own| own.links.get_mut(place.link as usize)) else {
+                continue;
+            };
+            if link.missed == 0 {
+                link.missed = first;
+            }
+            self.fall_behind(place.class, place.link as usize);
+        }
+        Ok(())
+    }
+
+    /// The class and the place of a part whose picture is to be sent, if it is to be sent now.
+    fn unqueue(&mut self, session: u32, part: Part) -> Option<(u32, usize, usize)> {
+        let client = self.clients.get(session as usize)?.as_ref()?;
+        let (version, place) = (client.version, client.place(part)?);
+        let class = self.classes.get_mut(place.class)?;
+        let instrument = class.instrument;
+        let link = class.links.get_mut(place.link as usize)?;
+        link.is_queued = false;
+        let is_wanted = link.is_behind;
+        let seen = self.view.get(instrument)?;
+        let is_ready = is_wanted && seen.has_picture();
+        is_ready.then_some((place.class, place.link as usize, version))
+    }
+
+    fn requeue(&mut self, session: u32, number: u32, at: usize) {
+        self.fall_behind(number, at);
+        self.wait(session);
+    }
+
+    /// A part has had its picture: where nothing follows, it is done.
+    fn served(&mut self, session: u32, part: Part) {
+        let Some(own) = self
+            .client_mut(session)
+            .and_then(|client| client.get_mut(part.subscription))
+        else {
+            return;
+        };
+        if own.goes_on {
+            return;
+        }
+        own.unserved = own.unserved.saturating_sub(1);
+        let is_done = own.unserved == 0 && own.growing.is_none();
+        let place = own.places.get_mut(part.entry as usize);
+        if let Some(place) = place.map(|place| std::mem::replace(place, NOWHERE)) {
+            self.leave(place);
+        }
+        if is_done {
+            self.stop(session, part.subscription);
+        }
+    }
+
+    /// A subscription has more instruments than the session may have.
+    fn too_many(&mut self, peer: &mut Peer<'_>, session: u32, number: u32) {
+        let Some(client) = self.client_mut(session) else {
+            return;
+        };
+        let most = client.grant.subscriptions;
+        let Some(own) = client.get(number) else {
+            return;
+        };
+        let text = format!("at most {most} instruments at a time: the subscription has ended");
+        super::replies::refuse(peer, own.request(), Some(reason::BANDWIDTH), &text);
+        self.stop(session, number);
+    }
+
+    /// A picture that no message can hold: the subscription is refused.
+    fn refuse_part(&mut self, peer: &mut Peer<'_>, session: u32, part: Part) {
+        let Some(own) = self
+            .client_mut(session)
+            .and_then(|client| client.get(part.subscription))
+        else {
+            return;
+        };
+        let text = "the picture is too long for a message: ask for less depth";
+        super::replies::refuse(peer, own.request(), Some(reason::DEPTH), text);
+        self.stop(session, part.subscription);
+    }
+}

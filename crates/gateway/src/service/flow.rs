@@ -1,0 +1,433 @@
+//! From the plant's events to the messages of a turn.
+
+use super::bodies::BodyId;
+use super::class::{Link, Update};
+use super::client::{Of, Out, Part, Untold};
+use super::{Core, messages};
+use fanfare_fix::codec::FieldWriter;
+use fanfare_market::instruments::Directory;
+use fanfare_market::{Event, Flags, InstrumentId, Kind};
+
+impl Core {
+    /// Takes an event of the plant.
+    #[inline]
+    pub(super) fn event(&mut self, event: &Event, directory: &Directory) {
+        if event.instrument == InstrumentId::ALL {
+            return;
+        }
+        let had_picture = self.has_picture(event.instrument);
+        self.view.apply(event);
+        let Some(seen) = self.view.get(event.instrument) else {
+            return;
+        };
+        if seen.classes.is_empty() {
+            return;
+        }
+        match event.kind {
+            Kind::Trade | Kind::Statistic | Kind::Order => self.hold(event),
+            Kind::State => self.state(event, had_picture, directory),
+            Kind::Status => self.tell(event, Untold::Status(event.instrument), directory),
+            Kind::Level | Kind::Clear | Kind::Definition => {}
+        }
+        if event.flags.has(Flags::LAST) && event.kind != Kind::State {
+            self.pending
+                .retain(|own| own.instrument != event.instrument);
+            self.update_all(event, directory);
+        }
+    }
+
+    fn has_picture(&self, instrument: InstrumentId) -> bool {
+        let seen = self.view.get(instrument);
+        seen.is_some_and(super::view::Seen::has_picture)
+    }
+
+    /// The events of a message are complete: trades whose instrument had no last event go now.
+    pub(super) fn end_of_message(&mut self, directory: &Directory) {
+        while let Some(event) = self.pending.pop() {
+            self.pending
+                .retain(|own| own.instrument != event.instrument);
+            self.update_all(&event, directory);
+        }
+    }
+
+    fn hold(&mut self, event: &Event) {
+        let Some(seen) = self.view.get(event.instrument) else {
+            return;
+        };
+        for number in &seen.classes {
+            if let Some(class) = self.classes.get_mut(*number) {
+                class.hold(event, seen);
+            }
+        }
+        self.pending.push(*event);
+    }
+
+    /// Sends what an instrument's events changed to all who want it, or notes that it is due.
+    fn update_all(&mut self, last: &Event, directory: &Directory) {
+        let Some(seen) = self.view.get(last.instrument) else {
+            return;
+        };
+        if !seen.has_picture() {
+            return;
+        }
+        for at in 0..seen.classes.len() {
+            let seen = self.view.get(last.instrument);
+            let Some(&number) = seen.and_then(|seen| seen.classes.get(at)) else {
+                return;
+            };
+            match self.classes.get_mut(number) {
+                Some(class) if class.spec.interval != 0 => {
+                    if !class.is_due {
+                        class.is_due = true;
+                        let interval = u64::from(class.spec.interval) * 1_000_000;
+                        // All classes of an interval end together.
+                        let at = (self.now / interval + 1) * interval;
+                        self.due.push((at, number));
+                    }
+                }
+                _ => self.update(number, last, directory),
+            }
+        }
+    }
+
+    /// Sends what is due.
+    pub(super) fn flush_due(&mut self, directory: &Directory) {
+        let now = self.now;
+        let mut at = 0;
+        while let Some(&(due, number)) = self.due.get(at) {
+            if due > now {
+                at += 1;
+                continue;
+            }
+            self.due.swap_remove(at);
+            let Some(class) = self.classes.get_mut(number) else {
+                continue;
+            };
+            class.is_due = false;
+            let last = Event {
+                instrument: class.instrument,
+                ..Event::EMPTY
+            };
+            if self.has_picture(last.instrument) {
+                self.update(number, &last, directory);
+            }
+        }
+    }
+
+    /// Sends the next update of a class.
+    fn update(&mut self, number: u32, last: &Event, directory: &Directory) {
+        let Self {
+            view,
+            classes,
+            scratch,
+            ..
+        } = self;
+        let (Some(seen), Some(class)) = (view.get(last.instrument), classes.get_mut(number)) else {
+            return;
+        };
+        let entries = &mut scratch.entries;
+        let Some(update) = class.update(seen, last, &mut scratch.levels, entries) else {
+            return;
+        };
+        let has_trades = entries.iter().any(|event| event.kind == Kind::Trade);
+        let mut bodies = [None; crate::versions::COUNT];
+        for at in 0..self.links(number) {
+            let Some(link) = self.classes.get(number).and_then(|own| own.links.get(at)) else {
+                return;
+            };
+            let (link, version) = (*link, usize::from(link.version));
+            if link.is_behind {
+                if has_trades && link.conflates {
+                    self.hold_trades(link);
+                }
+                continue;
+            }
+            let Some(place) = bodies.get_mut(version) else {
+                continue;
+            };
+            let body = match *place {
+                Some(body) => body,
+                None => {
+                    let body = self.encode(number, version, update, directory);
+                    *place = Some(body);
+                    body
+                }
+            };
+            let Some(body) = body else {
+                self.fall_behind(number, at);
+                continue;
+            };
+            let part = Part {
+                subscription: link.subscription,
+                entry: link.entry,
+            };
+            self.post(link.session, body, Of::Part(part));
+        }
+    }
+
+    #[cold]
+    fn hold_trades(&mut self, link: Link) {
+        let Self {
+            clients, scratch, ..
+        } = self;
+        let client = clients.get_mut(link.session as usize);
+        let client = client.and_then(Option::as_deref_mut);
+        if let Some(own) = client.and_then(|client| client.get_mut(link.subscription)) {
+            own.hold_trades(&scratch.entries);
+        }
+    }
+
+    fn links(&self, number: u32) -> usize {
+        self.classes
+            .get(number)
+            .map_or(0, |class| class.links.len())
+    }
+
+    /// Writes an update in a version; `None` if it cannot be written.
+    fn encode(
+        &mut self,
+        number: u32,
+        version: usize,
+        update: Update,
+        directory: &Directory,
+    ) -> Option<BodyId> {
+        let class = self.classes.get(number)?;
+        if class.spec.pictures {
+            return self.picture(number, version, directory);
+        }
+        let writer = self.writers.get(version)?;
+        let checksum = update.has_checksum.then(|| messages::checksum(class));
+        let numbers = (update.first, class.rpt_seq);
+        let entries = &self.scratch.entries;
+        let fill = |entries: &[Event], out: &mut FieldWriter<'_>| {
+            writer.to_fix.changes(directory, b"", entries, out)?;
+            messages::put_checksum(checksum, out);
+            Ok(())
+        };
+        if let Ok(body) = self.bodies.put(b"X", numbers, |out| fill(entries, out)) {
+            return Some(body);
+        }
+        let sayable = &mut self.scratch.sayable;
+        messages::sayable(entries, sayable, |event, out| {
+            writer.to_fix.changes(directory, b"", event, out)
+        });
+        let put = self.bodies.put(b"X", numbers, |out| fill(sayable, out));
+        put.ok()
+    }
+
+    /// The picture of a class in a version, as of its last update; written once a turn.
+    pub(super) fn picture(
+        &mut self,
+        number: u32,
+        version: usize,
+        directory: &Directory,
+    ) -> Option<BodyId> {
+        let key = (number, version as u8);
+        let class = self.classes.get(number)?;
+        if let Some(known) = self.pictures.get(&key)
+            && let Some((body, _)) = self.bodies.get(*known)
+            && body.numbers.1 == class.rpt_seq
+        {
+            return Some(*known);
+        }
+        let seen = self.view.get(class.instrument)?;
+        let writer = self.writers.get(version)?;
+        let entries = &mut self.scratch.entries;
+        class.picture(seen, entries);
+        let checksum = (class.spec.checksum_every != 0).then(|| messages::checksum(class));
+        let (numbers, instrument) = ((class.rpt_seq, class.rpt_seq), class.instrument);
+        let fill = |entries: &[Event], out: &mut FieldWriter<'_>| {
+            let to_fix = &writer.to_fix;
+            to_fix.picture(directory, b"", instrument, entries, out)?;
+            messages::put_checksum(checksum, out);
+            Ok(())
+        };
+        let mut put = self.bodies.put(b"W", numbers, |out| fill(entries, out));
+        if put.is_err() {
+            let sayable = &mut self.scratch.sayable;
+            messages::sayable(entries, sayable, |event, out| {
+                let to_fix = &writer.to_fix;
+                to_fix.picture(directory, b"", instrument, event, out)
+            });
+            put = self.bodies.put(b"W", numbers, |out| fill(sayable, out));
+        }
+        let body = put.ok()?;
+        self.pictures.insert(key, body);
+        Some(body)
+    }
+
+    /// Gives a session a message of this turn.
+    pub(super) fn post(&mut self, session: u32, body: BodyId, of: Of) {
+        let Some(client) = self.client_mut(session) else {
+            return;
+        };
+        let is_first = client.outbox.is_empty();
+        client.outbox.push(Out { body, of });
+        if is_first {
+            self.touched.push(session);
+        }
+    }
+
+    /// The state of an instrument has changed, or is said once more.
+    fn state(&mut self, event: &Event, had_picture: bool, directory: &Directory) {
+        let instrument = event.instrument;
+        let has_picture = self.has_picture(instrument);
+        let is_news = self.view.get_mut(instrument).is_some_and(|seen| {
+            let before = seen.told.replace(seen.state);
+            before != Some(seen.state)
+        });
+        if is_news {
+            self.tell(event, Untold::State(instrument), directory);
+        }
+        match (had_picture, has_picture) {
+            (true, false) => self.put_behind(instrument),
+            (false, true) => self.come_back(instrument),
+            _ => {}
+        }
+    }
+
+    /// Tells all who have asked for the instrument.
+    fn tell(&mut self, event: &Event, what: Untold, directory: &Directory) {
+        let Some(seen) = self.view.get(event.instrument) else {
+            return;
+        };
+        let mut bodies = [None; crate::versions::COUNT];
+        for class in 0..seen.classes.len() {
+            let seen = self.view.get(event.instrument);
+            let Some(&number) = seen.and_then(|seen| seen.classes.get(class)) else {
+                return;
+            };
+            for at in 0..self.links(number) {
+                let link = self.classes.get(number).and_then(|own| own.links.get(at));
+                let Some(&link) = link else {
+                    break;
+                };
+                let version = usize::from(link.version);
+                let Some(client) = self.client_mut(link.session) else {
+                    continue;
+                };
+                if client.told == event.number && event.number != 0 {
+                    continue;
+                }
+                client.told = event.number;
+                let Some(place) = bodies.get_mut(version) else {
+                    continue;
+                };
+                let body = match *place {
+                    Some(body) => body,
+                    None => {
+                        let body = self.news(what, version, directory);
+                        *place = Some(body);
+                        body
+                    }
+                };
+                if let Some(body) = body {
+                    self.post(link.session, body, Of::Told(what));
+                }
+            }
+        }
+    }
+
+    /// Writes what is to be said of an instrument in a version; `None` if it cannot be said there.
+    pub(super) fn news(
+        &mut self,
+        what: Untold,
+        version: usize,
+        directory: &Directory,
+    ) -> Option<BodyId> {
+        let writer = self.writers.get(version)?;
+        let put = match what {
+            Untold::State(instrument) => {
+                let state = self.view.get(instrument)?.state;
+                self.bodies.put(messages::NEWS, (0, 0), |out| {
+                    messages::state(writer, directory, instrument, state, out);
+                    Ok(())
+                })
+            }
+            Untold::TooMany(_) => return None,
+            Untold::Status(instrument) => {
+                let event = self.view.get(instrument)?.status?;
+                self.bodies.put(b"f", (0, 0), |out| {
+                    writer.to_fix.status(directory, b"", &event, out)
+                })
+            }
+        };
+        put.ok()
+    }
+
+    /// All subscriptions to an instrument wait for a picture.
+    pub(super) fn put_behind(&mut self, instrument: InstrumentId) {
+        let Some(seen) = self.view.get(instrument) else {
+            return;
+        };
+        for number in &seen.classes {
+            if let Some(class) = self.classes.get_mut(*number) {
+                class
+                    .links
+                    .iter_mut()
+                    .for_each(|link| link.is_behind = true);
+            }
+        }
+    }
+
+    /// An instrument has a picture again, for all who wait for it.
+    fn come_back(&mut self, instrument: InstrumentId) {
+        let Self {
+            view,
+            classes,
+            scratch,
+            ..
+        } = self;
+        let Some(seen) = view.get(instrument) else {
+            return;
+        };
+        let last = Event {
+            instrument,
+            ..Event::EMPTY
+        };
+        for number in &seen.classes {
+            if let Some(class) = classes.get_mut(*number) {
+                class.restart(seen, &last, &mut scratch.levels, &mut scratch.entries);
+            }
+        }
+        for class in 0..seen.classes.len() {
+            let seen = self.view.get(instrument);
+            let Some(&number) = seen.and_then(|seen| seen.classes.get(class)) else {
+                return;
+            };
+            for at in 0..self.links(number) {
+                self.fall_behind(number, at);
+            }
+        }
+    }
+
+    /// A link has to have a picture next.
+    pub(super) fn fall_behind(&mut self, number: u32, at: usize) {
+        let class = self.classes.get_mut(number);
+        let Some(link) = class.and_then(|class| class.links.get_mut(at)) else {
+            return;
+        };
+        link.is_behind = true;
+        if std::mem::replace(&mut link.is_queued, true) {
+            return;
+        }
+        let link = *link;
+        let part = Part {
+            subscription: link.subscription,
+            entry: link.entry,
+        };
+        if let Some(client) = self.client_mut(link.session) {
+            client.behind.push_back(part);
+        }
+        self.wait(link.session);
+    }
+
+    /// A session has something to catch up.
+    pub(super) fn wait(&mut self, session: u32) {
+        if let Some(client) = self.client_mut(session)
+            && !std::mem::replace(&mut client.is_waiting, true)
+        {
+            self.waiting.push(session);
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! What the service says in News(B), and what it adds to W and X.
+
+use super::bodies::Writer;
+use super::class::Class;
+use super::request::BOOK_CHECKSUM;
+use crate::hole::Hole;
+use fanfare_feed::recovery::{Lack, State};
+use fanfare_fix::codec::{EncodeError, FieldWriter};
+use fanfare_market::book::checksum_of_levels;
+use fanfare_market::instruments::{Directory, Lookup};
+use fanfare_market::to_fix::WriteError;
+use fanfare_market::{Event, InstrumentId, Kind, Side};
+use std::io::{Cursor, Write};
+
+/// MsgType(35) of what is said in words.
+pub(crate) const NEWS: &[u8] = b"B";
+
+/// Room for a Text(58).
+const TEXT: usize = 256;
+
+/// The fields of a News(B) about the state of an instrument.
+pub(crate) fn state(
+    writer: &Writer,
+    directory: &Directory,
+    instrument: InstrumentId,
+    state: State,
+    out: &mut FieldWriter<'_>,
+) {
+    head(writer, "Instrument state", directory, instrument, out);
+    let mut text = Cursor::new([0; TEXT]);
+    // The longest line fits.
+    let _ = match state {
+        State::Live => write!(text, "state=live"),
+        State::Stale => write!(text, "state=stale"),
+        State::Closed => write!(text, "state=closed"),
+        State::Recovering(Lack::Picture) => write!(text, "state=recovering lacks=picture"),
+        State::Recovering(Lack::PictureAfterFault) => {
+            write!(text, "state=recovering lacks=picture after=fault")
+        }
+        State::Recovering(Lack::Changes(first, last)) => {
+            write!(
+                text,
+                "state=recovering lacks=changes first={first} last={last}"
+            )
+        }
+        State::Recovering(Lack::Certainty(_)) => write!(text, "state=recovering lacks=certainty"),
+    };
+    line(&text, out);
+}
+
+/// The fields of a News(B) about entries of a subscription that were left out.
+pub(crate) fn missing(
+    writer: &Writer,
+    directory: &Directory,
+    instrument: InstrumentId,
+    request: &[u8],
+    hole: &Hole,
+    out: &mut FieldWriter<'_>,
+) {
+    head(writer, "Messages missing", directory, instrument, out);
+    let mut text = Cursor::new([0; TEXT]);
+    let _ = write!(
+        text,
+        "missing={} request={} count={}",
+        hole.why.word(),
+        request.escape_ascii(),
+        hole.count,
+    );
+    if hole.first != 0 {
+        let _ = write!(text, " first={} last={}", hole.first, hole.last);
+    }
+    line(&text, out);
+}
+
+/// Headline(148) and the instrument.
+fn head(
+    writer: &Writer,
+    headline: &str,
+    directory: &Directory,
+    instrument: InstrumentId,
+    out: &mut FieldWriter<'_>,
+) {
+    out.str(148, headline);
+    let group = writer
+        .dictionary
+        .body(NEWS)
+        .and_then(|body| body.group(146));
+    let (Some(group), Some(known)) = (group, directory.instrument(instrument)) else {
+        return;
+    };
+    out.u64(146, 1);
+    let name = &known.definition.name;
+    // FIX.4.2 has RelatdSym(46).
+    let symbol = if group.has(46) { 46 } else { 55 };
+    match name.symbol {
+        b"" => out.field(symbol, b"[N/A]"),
+        own => out.field(symbol, own),
+    };
+    if group.has(48) && name.id != fanfare_market::instruments::SecurityId::None {
+        let mut id = Cursor::new([0; TEXT]);
+        let _ = write!(id, "{}", name.id);
+        out.field(48, written(&id));
+        let source = name.source.as_bytes();
+        if !source.is_empty() && group.has(22) {
+            out.field(22, source);
+        }
+    }
+}
+
+fn line(text: &Cursor<[u8; TEXT]>, out: &mut FieldWriter<'_>) {
+    out.u64(33, 1).field(58, written(text));
+}
+
+fn written(text: &Cursor<[u8; TEXT]>) -> &[u8] {
+    let end = text.position() as usize;
+    text.get_ref().get(..end).unwrap_or_default()
+}
+
+/// The checksum of what a class was sent so far.
+pub(crate) fn checksum(class: &Class) -> u64 {
+    checksum_of_levels(class.levels(Side::Bid), class.levels(Side::Offer))
+}
+
+/// Writes a checksum, if there is one.
+pub(crate) fn put_checksum(checksum: Option<u64>, out: &mut FieldWriter<'_>) {
+    let Some(checksum) = checksum else {
+        return;
+    };
+    let mut text = Cursor::new([0; TEXT]);
+    let _ = write!(text, "{checksum:016X}");
+    out.field(BOOK_CHECKSUM, written(&text));
+}
+
+/// Writes to `out` the events that `write` can write, each on its own: versions lack entries that
+/// others have.
+pub(crate) fn sayable(
+    events: &[Event],
+    out: &mut Vec<Event>,
+    write: impl Fn(&[Event], &mut FieldWriter<'_>) -> Result<(), WriteError>,
+) {
+    let mut room = [0; 1024];
+    let can = |event: &&Event| {
+        let mut writer = FieldWriter::new(&mut room);
+        let done = write(std::slice::from_ref(*event), &mut writer);
+        let fits = !matches!(
+            writer.written(),
+            Err(EncodeError::Separator { .. } | EncodeError::Empty { .. })
+        );
+        event.kind == Kind::Clear || done.is_ok() && fits
+    };
+    out.clear();
+    out.extend(events.iter().filter(can));
+}

@@ -1,0 +1,393 @@
+//! MarketDataRequest(V) as it is asked, and what is wrong with it.
+
+use super::contract::Contract;
+use super::entry_types::EntryTypes;
+use super::patterns::Pattern;
+use fanfare_fix::codec::{FieldSet, GroupSpec, Message};
+use fanfare_fix::dict::{DictGroup, Dictionary};
+use fanfare_fix::session::{BusinessReason, RejectReason};
+use fanfare_market::instruments::{IdSource, SecurityId};
+use fanfare_wire::int;
+
+/// The longest MDReqID(262) and other IDs of requests, in bytes.
+pub(crate) const LONGEST_ID: usize = 64;
+
+/// User-defined fields of a MarketDataRequest(V).
+pub(crate) const DELIVERY_CONTRACT: u32 = 20010;
+pub(crate) const INTERVAL: u32 = 20011;
+pub(crate) const CHECKSUM_EVERY: u32 = 20012;
+/// User-defined field of W and X.
+pub(crate) const BOOK_CHECKSUM: u32 = 20013;
+
+/// The longest interval, in milliseconds.
+const LONGEST_INTERVAL: u32 = 3_600_000;
+
+/// A MarketDataRequest(V).
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Request<'m> {
+    /// MDReqID(262).
+    pub(crate) id: &'m [u8],
+    pub(crate) what: What<'m>,
+}
+
+/// SubscriptionRequestType(263).
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum What<'m> {
+    /// 0 and 1: pictures, and with 1 what changes them.
+    Open(Wanted<'m>),
+    /// 2.
+    Stop,
+}
+
+/// What a request wants to see.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Wanted<'m> {
+    /// 263=1.
+    pub(crate) changes: bool,
+    /// MarketDepth(264): 0 for all.
+    pub(crate) depth: u16,
+    /// MDUpdateType(265)=0.
+    pub(crate) pictures: bool,
+    /// AggregatedBook(266)=N.
+    pub(crate) by_order: bool,
+    pub(crate) entries: EntryTypes,
+    pub(crate) instruments: Vec<Named<'m>>,
+    pub(crate) contract: Option<Contract>,
+    /// Milliseconds between two updates.
+    pub(crate) interval: u32,
+    pub(crate) checksum_every: u32,
+}
+
+/// How a request names instruments.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Named<'m> {
+    /// By Symbol(55): one, a prefix, all.
+    Symbols(Pattern),
+    /// By SecurityID(48) and SecurityIDSource(22).
+    Id(SecurityId<'m>, IdSource),
+    /// `@NAME`: a list of the configuration.
+    List(&'m [u8]),
+}
+
+/// Why a request is not done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// Reject(3).
+    Reject(RejectReason, u32),
+    /// BusinessMessageReject(j).
+    Business(BusinessReason, String),
+    /// MarketDataRequestReject(Y): MDReqRejReason(281), if one fits, and Text(58).
+    Refused(Option<u8>, String),
+}
+
+impl Fault {
+    /// A MarketDataRequestReject(Y).
+    pub(crate) fn refused(reason: u8, text: impl Into<String>) -> Self {
+        Self::Refused(Some(reason), text.into())
+    }
+}
+
+/// MDReqRejReason(281).
+pub(crate) mod reason {
+    pub(crate) const UNKNOWN_SYMBOL: u8 = b'0';
+    pub(crate) const DUPLICATE_ID: u8 = b'1';
+    pub(crate) const BANDWIDTH: u8 = b'2';
+    pub(crate) const PERMISSION: u8 = b'3';
+    pub(crate) const REQUEST_TYPE: u8 = b'4';
+    pub(crate) const DEPTH: u8 = b'5';
+    pub(crate) const UPDATE_TYPE: u8 = b'6';
+    pub(crate) const AGGREGATED: u8 = b'7';
+    pub(crate) const ENTRY_TYPE: u8 = b'8';
+}
+
+const MISSING: RejectReason = RejectReason::RequiredTagMissing;
+const INCORRECT: RejectReason = RejectReason::ValueIncorrect;
+const FORMAT: RejectReason = RejectReason::DataFormat;
+const COUNT: RejectReason = RejectReason::NumInGroup;
+
+/// Fields of a request whose format is looked at.
+struct Fields<'a, 'm> {
+    message: &'a Message<'m>,
+    dictionary: &'a Dictionary,
+}
+
+impl<'m> Request<'m> {
+    /// Reads a request of a version.
+    ///
+    /// # Errors
+    /// What is missing or cannot be, with its field.
+    pub(crate) fn read(message: &Message<'m>, dictionary: &Dictionary) -> Result<Self, Fault> {
+        let fields = Fields {
+            message,
+            dictionary,
+        };
+        let id = fields.id(262)?;
+        let kind = message.get(263).ok_or(Fault::Reject(MISSING, 263))?;
+        let what = match kind {
+            b"0" => What::Open(fields.wanted(false)?),
+            b"1" => What::Open(fields.wanted(true)?),
+            b"2" => What::Stop,
+            _ => {
+                let text = "SubscriptionRequestType(263) is 0, 1 or 2";
+                return Err(Fault::refused(reason::REQUEST_TYPE, text));
+            }
+        };
+        Ok(Self { id, what })
+    }
+}
+
+/// An ID that a reply repeats.
+pub(crate) fn id<'m>(message: &Message<'m>, tag: u32) -> Result<&'m [u8], Fault> {
+    let id = message.get(tag).ok_or(Fault::Reject(MISSING, tag))?;
+    match id.len() <= LONGEST_ID {
+        true => Ok(id),
+        false => Err(Fault::Reject(INCORRECT, tag)),
+    }
+}
+
+/// Names of instruments in the fields of a request or of an entry: `None` if it has none.
+pub(crate) fn named<'m>(fields: &FieldSet<'m>) -> Result<Option<Named<'m>>, Fault> {
+    if let Some(id) = fields.get(48) {
+        let source = fields.get(22).unwrap_or_default();
+        let source = IdSource::parse(source).ok_or(Fault::Reject(INCORRECT, 22))?;
+        return Ok(Some(Named::Id(SecurityId::parse(id), source)));
+    }
+    let symbol = fields.get(55);
+    Ok(symbol.map(|symbol| match symbol.strip_prefix(b"@") {
+        Some(list) => Named::List(list),
+        None => Named::Symbols(Pattern::parse(symbol)),
+    }))
+}
+
+impl<'m> Fields<'_, 'm> {
+    fn id(&self, tag: u32) -> Result<&'m [u8], Fault> {
+        id(self.message, tag)
+    }
+
+    fn wanted(&self, changes: bool) -> Result<Wanted<'m>, Fault> {
+        let depth = self.number(264, u32::MAX)?;
+        let depth = depth.ok_or(Fault::Reject(MISSING, 264))?;
+        let depth = u16::try_from(depth).map_err(|_| {
+            let text = "MarketDepth(264) is at most 65535";
+            Fault::refused(reason::DEPTH, text)
+        })?;
+        let pictures = match self.message.get(265) {
+            None => !changes,
+            Some(b"0") => true,
+            Some(b"1") => !changes,
+            Some(_) => {
+                let text = "MDUpdateType(265) is 0 or 1";
+                return Err(Fault::refused(reason::UPDATE_TYPE, text));
+            }
+        };
+        let by_order = match self.message.get(266) {
+            None | Some(b"Y") => false,
+            Some(b"N") => true,
+            Some(_) => return Err(Fault::Reject(FORMAT, 266)),
+        };
+        let contract = self.message.get(DELIVERY_CONTRACT).map(|name| {
+            let contract = Contract::of_name(name);
+            contract.ok_or(Fault::Reject(INCORRECT, DELIVERY_CONTRACT))
+        });
+        Ok(Wanted {
+            changes,
+            depth,
+            pictures,
+            by_order,
+            entries: self.entries()?,
+            instruments: self.instruments()?,
+            contract: contract.transpose()?,
+            interval: self.number(INTERVAL, LONGEST_INTERVAL)?.unwrap_or(0),
+            checksum_every: self.number(CHECKSUM_EVERY, u32::MAX)?.unwrap_or(0),
+        })
+    }
+
+    fn number(&self, tag: u32, most: u32) -> Result<Option<u32>, Fault> {
+        let Some(text) = self.message.get(tag) else {
+            return Ok(None);
+        };
+        let number = int::parse_u64(text).ok_or(Fault::Reject(FORMAT, tag))?;
+        match u32::try_from(number) {
+            Ok(number) if number <= most => Ok(Some(number)),
+            _ => Err(Fault::Reject(INCORRECT, tag)),
+        }
+    }
+
+    fn entries(&self) -> Result<EntryTypes, Fault> {
+        let mut all = EntryTypes::NONE;
+        for entry in self.group(267)? {
+            let value = entry.get(269).unwrap_or_default();
+            let is_known = self.dictionary.fits(269, value);
+            let (&[entry], true) = (value, is_known) else {
+                let text = format!("no MDEntryType(269) {}", value.escape_ascii());
+                return Err(Fault::refused(reason::ENTRY_TYPE, text));
+            };
+            all = all.with(entry);
+        }
+        match all.is_empty() {
+            true => Err(Fault::Reject(COUNT, 267)),
+            false => Ok(all),
+        }
+    }
+
+    fn instruments(&self) -> Result<Vec<Named<'m>>, Fault> {
+        let mut all = Vec::new();
+        for entry in self.group(146)? {
+            all.push(named(&entry)?.ok_or(Fault::Reject(MISSING, 55))?);
+        }
+        match all.is_empty() {
+            true => Err(Fault::Reject(COUNT, 146)),
+            false => Ok(all),
+        }
+    }
+
+    /// The entries of a group that the request must have.
+    fn group(&self, count: u32) -> Result<Vec<FieldSet<'m>>, Fault> {
+        let place = self.message.position(count);
+        let place = place.ok_or(Fault::Reject(MISSING, count))?;
+        let first = self.message.tags().get(place + 1).copied().unwrap_or(0);
+        let spec = AsSent {
+            group: self.dictionary.group(b"V", count),
+            first,
+        };
+        let fields: &FieldSet<'m> = self.message;
+        let group = fields.group_with(count, &spec);
+        let group = group.map_err(|error| {
+            match int::parse_u64(self.message.get(count).unwrap_or_default()) {
+                Some(_) => Fault::Reject(COUNT, error.tag),
+                None => Fault::Reject(FORMAT, error.tag),
+            }
+        })?;
+        Ok(group.collect())
+    }
+}
+
+/// A group of the dictionary whose entries begin with the field that they were sent with: clients
+/// leave out a Symbol(55) that the version does not demand.
+struct AsSent<'d> {
+    group: Option<DictGroup<'d>>,
+    first: u32,
+}
+
+impl GroupSpec for AsSent<'_> {
+    fn delimiter(&self) -> u32 {
+        self.first
+    }
+
+    fn contains(&self, tag: u32) -> bool {
+        self.group.as_ref().is_some_and(|group| group.contains(tag))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fanfare_fix::codec::{Decoder, SendingTime, SessionHeader, SharedBody, SharedFrame};
+    use fanfare_fix::dict::Version;
+    use fanfare_wire::{Precision, UtcTimestamp};
+
+    fn read(body: &str, then: impl FnOnce(Result<Request<'_>, Fault>)) {
+        let body = body.replace('|', "\x01");
+        let header = SessionHeader::new(b"FIX.4.4", b"C", b"P").unwrap();
+        let time = SendingTime::new(UtcTimestamp::from_nanos(0), Precision::Millis);
+        let mut frame = SharedFrame::new(4096);
+        frame
+            .load(&SharedBody::new(b"V", body.as_bytes()).unwrap())
+            .unwrap();
+        let mut decoder = Decoder::new();
+        let message = decoder.decode(frame.patch(&header, 2, &time)).unwrap();
+        then(Request::read(
+            &message,
+            &Dictionary::built_in(Version::Fix44),
+        ));
+    }
+
+    #[test]
+    fn a_request_says_what_it_wants() {
+        let body = "262=r1|263=1|264=5|265=1|267=2|269=0|269=1|146=4|55=RIU3|55=SI*|55=@blue|\
+                    55=X|48=17|22=8|20010=skip|20012=10|";
+        read(body, |request| {
+            let request = request.unwrap();
+            let What::Open(wanted) = request.what else {
+                panic!("{request:?}");
+            };
+            assert_eq!((request.id, wanted.depth), (&b"r1"[..], 5));
+            assert!(wanted.changes && !wanted.pictures && !wanted.by_order);
+            assert!(wanted.entries.has(b'0') && !wanted.entries.has(b'2'));
+            let source = IdSource::parse(b"8").unwrap();
+            let named = [
+                Named::Symbols(Pattern::Symbol((*b"RIU3").into())),
+                Named::Symbols(Pattern::Prefix((*b"SI").into())),
+                Named::List(b"blue"),
+                Named::Id(SecurityId::Number(17), source),
+            ];
+            assert_eq!(wanted.instruments, named);
+            assert_eq!(
+                (wanted.contract, wanted.checksum_every),
+                (Some(Contract::Skip), 10)
+            );
+        });
+        read("262=r1|263=2|", |request| {
+            assert_eq!(request.unwrap().what, What::Stop);
+        });
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        const GOOD: &str = "267=1|269=0|146=1|55=A|";
+        let long = format!("262={}|263=1|264=1|{GOOD}", "r".repeat(65));
+        for (body, expected) in [
+            ("263=1|264=1|", Fault::Reject(MISSING, 262)),
+            (&*long, Fault::Reject(INCORRECT, 262)),
+            ("262=r|264=1|", Fault::Reject(MISSING, 263)),
+            ("262=r|263=1|265=1|", Fault::Reject(MISSING, 264)),
+            ("262=r|263=1|264=x|265=1|", Fault::Reject(FORMAT, 264)),
+            (
+                "262=r|263=1|264=1|265=1|146=1|55=A|",
+                Fault::Reject(MISSING, 267),
+            ),
+            (
+                "262=r|263=1|264=1|265=1|267=2|269=0|146=1|55=A|",
+                Fault::Reject(COUNT, 267),
+            ),
+            (
+                "262=r|263=1|264=1|265=1|267=1|269=0|",
+                Fault::Reject(MISSING, 146),
+            ),
+            (
+                "262=r|263=1|264=1|265=1|267=1|269=0|146=x|55=A|",
+                Fault::Reject(FORMAT, 146),
+            ),
+            (
+                "262=r|263=1|264=1|265=1|267=1|269=0|146=0|",
+                Fault::Reject(COUNT, 146),
+            ),
+            (
+                "262=r|263=1|264=1|265=1|267=1|269=0|146=1|48=5|22=12345|",
+                Fault::Reject(INCORRECT, 22),
+            ),
+            (
+                "262=r|263=1|264=1|265=1|267=1|269=0|146=1|55=A|20010=best|",
+                Fault::Reject(INCORRECT, DELIVERY_CONTRACT),
+            ),
+            (
+                "262=r|263=1|264=1|265=1|267=1|269=0|146=1|55=A|20011=99999999|",
+                Fault::Reject(INCORRECT, INTERVAL),
+            ),
+        ] {
+            read(body, |request| assert_eq!(request, Err(expected), "{body}"));
+        }
+        for (body, reason) in [
+            ("262=r|263=7|", reason::REQUEST_TYPE),
+            ("262=r|263=1|264=70000|", reason::DEPTH),
+            ("262=r|263=1|264=1|265=4|", reason::UPDATE_TYPE),
+            ("262=r|263=1|264=1|265=1|267=1|269=?|", reason::ENTRY_TYPE),
+            ("262=r|263=1|264=1|265=1|267=1|269=00|", reason::ENTRY_TYPE),
+        ] {
+            read(body, |request| match request {
+                Err(Fault::Refused(Some(own), _)) => assert_eq!(own, reason, "{body}"),
+                other => panic!("{body}: {other:?}"),
+            });
+        }
+    }
+}

@@ -1,0 +1,560 @@
+//! Requests of sessions: what is asked for, granted and stopped.
+
+use super::class::{Link, Spec};
+use super::classes::{NOWHERE, Place};
+use super::client::{Client, Part, Subscription, Untold};
+use super::contract::Contract;
+use super::patterns::Pattern;
+use super::request::{Fault, Named, Request, Wanted, What, reason};
+use super::{Core, replies};
+use crate::users::PortName;
+use crate::users::grant::Grant;
+use fanfare_engine::host::{Peer, Peers};
+use fanfare_fix::codec::Message;
+use fanfare_fix::session::{BusinessReason, RejectReason};
+use fanfare_market::InstrumentId;
+use fanfare_market::book::{BookConfig, BookKind};
+use fanfare_market::instruments::{Directory, Lookup};
+use std::sync::Arc;
+
+/// Instruments of patterns that are looked up in a turn.
+const GROWTH: usize = 512;
+
+/// Prefixes that one request may have.
+const MOST_PATTERNS: usize = 64;
+
+/// What a request is granted.
+struct Granted {
+    named: Vec<InstrumentId>,
+    patterns: Vec<Pattern>,
+}
+
+impl Core {
+    /// Answers a message.
+    pub(super) fn answer(
+        &mut self,
+        peer: &mut Peer<'_>,
+        message: &Message<'_>,
+        directory: &Directory,
+    ) {
+        let session = peer.key().index() as u32;
+        let now = self.now;
+        let Some(client) = self.client_mut(session) else {
+            return;
+        };
+        let is_in_time = client.may_ask(now);
+        let done = match message.msg_type() {
+            b"V" if !is_in_time => Err(Fault::refused(
+                reason::BANDWIDTH,
+                "too many requests in a second",
+            )),
+            b"V" => self.market_data(session, message, directory),
+            // Answers to what we send.
+            b"j" | b"B" => return,
+            other => Err(self.unsupported(session, other)),
+        };
+        if let Err(fault) = done {
+            replies::fault(peer, message, &fault);
+        }
+    }
+
+    /// A message that the service does not answer.
+    fn unsupported(&self, session: u32, msg_type: &[u8]) -> Fault {
+        let client = self.clients.get(session as usize).and_then(Option::as_ref);
+        let writer = client.and_then(|client| self.writers.get(client.version));
+        match writer.is_some_and(|writer| writer.dictionary.message(msg_type).is_some()) {
+            true => {
+                let reason = BusinessReason::UnsupportedMessageType;
+                Fault::Business(reason, reason.text().to_owned())
+            }
+            false => Fault::Reject(RejectReason::InvalidMsgType, 35),
+        }
+    }
+
+    /// MarketDataRequest(V).
+    fn market_data(
+        &mut self,
+        session: u32,
+        message: &Message<'_>,
+        directory: &Directory,
+    ) -> Result<(), Fault> {
+        let client = self
+            .clients
+            .get(session as usize)
+            .and_then(Option::as_deref);
+        let client = client.ok_or_else(gone)?;
+        let writer = self.writers.get(client.version).ok_or_else(gone)?;
+        if writer.dictionary.message(b"V").is_none() {
+            return Err(Fault::Reject(RejectReason::InvalidMsgType, 35));
+        }
+        let request = Request::read(message, &writer.dictionary)?;
+        let known = client.find(request.id);
+        match (request.what, known) {
+            (What::Stop, Some(number)) => {
+                self.stop(session, number);
+                Ok(())
+            }
+            (What::Stop, None) => {
+                let text = "no subscription has this MDReqID(262)";
+                Err(Fault::Refused(None, text.to_owned()))
+            }
+            (What::Open(_), Some(_)) => {
+                let text = "a subscription has this MDReqID(262)";
+                Err(Fault::refused(reason::DUPLICATE_ID, text))
+            }
+            (What::Open(wanted), None) => {
+                let granted = self.grant(client, &wanted, directory)?;
+                self.open(session, request.id, &wanted, granted);
+                Ok(())
+            }
+        }
+    }
+
+    /// What of a request may be served.
+    fn grant(
+        &self,
+        client: &Client,
+        wanted: &Wanted<'_>,
+        directory: &Directory,
+    ) -> Result<Granted, Fault> {
+        let grant = &client.grant;
+        allow(grant, wanted)?;
+        let mut granted = Granted {
+            named: Vec::new(),
+            patterns: Vec::new(),
+        };
+        for named in &wanted.instruments {
+            self.add(named, grant, directory, &mut granted)?;
+        }
+        granted.named.sort_unstable();
+        granted.named.dedup();
+        if granted.patterns.len() > MOST_PATTERNS {
+            let text = format!("at most {MOST_PATTERNS} prefixes in a request");
+            return Err(Fault::refused(reason::BANDWIDTH, text));
+        }
+        let most = grant.subscriptions;
+        if client.parts + granted.named.len() > most {
+            let text = format!("at most {most} instruments at a time");
+            return Err(Fault::refused(reason::BANDWIDTH, text));
+        }
+        if wanted.by_order {
+            self.check_orders(wanted, &granted)?;
+        }
+        Ok(granted)
+    }
+
+    /// Adds what a name means.
+    fn add(
+        &self,
+        named: &Named<'_>,
+        grant: &Grant,
+        directory: &Directory,
+        granted: &mut Granted,
+    ) -> Result<(), Fault> {
+        let before = granted.named.len();
+        match named {
+            Named::Symbols(Pattern::Symbol(symbol)) => {
+                granted.named.extend(directory.of_symbol(symbol));
+                let name = symbol.escape_ascii();
+                check_named(grant, directory, granted, before, &name.to_string())
+            }
+            Named::Id(id, source) => {
+                granted.named.extend(directory.of_id(*id, *source));
+                check_named(grant, directory, granted, before, &id.to_string())
+            }
+            Named::Symbols(pattern) => {
+                granted.patterns.push(pattern.clone());
+                Ok(())
+            }
+            Named::List(name) => {
+                let list = self.users.1.list(name).ok_or_else(|| {
+                    let text = format!("no list @{}", name.escape_ascii());
+                    Fault::refused(reason::UNKNOWN_SYMBOL, text)
+                })?;
+                // What the user may not see of a list, and what there is not, is left out.
+                let seen = list.symbols().filter(|symbol| grant.may_see(symbol));
+                let found = seen.flat_map(|symbol| directory.of_symbol(symbol));
+                granted.named.extend(found);
+                let prefixes = list.prefixes();
+                let prefixes = prefixes.map(|prefix| Pattern::Prefix(prefix.into()));
+                granted.patterns.extend(prefixes);
+                Ok(())
+            }
+        }
+    }
+
+    /// AggregatedBook(266)=N: only of books of orders, and whole.
+    fn check_orders(&self, wanted: &Wanted<'_>, granted: &Granted) -> Result<(), Fault> {
+        if wanted.depth != 0 {
+            let text = "a book by order is whole: MarketDepth(264) is 0";
+            return Err(Fault::refused(reason::DEPTH, text));
+        }
+        let of_feeds = self.view.configs().iter().map(BookConfig::kind);
+        let is_of_orders = |kind| kind == BookKind::Orders;
+        let fits = match granted.patterns.is_empty() {
+            // One without a book yet may be of any feed.
+            true => {
+                let known = granted.named.iter().filter_map(|id| self.view.kind(*id));
+                of_feeds.clone().any(is_of_orders) && known.into_iter().all(is_of_orders)
+            }
+            false => of_feeds.clone().all(is_of_orders),
+        };
+        match fits {
+            true => Ok(()),
+            false => {
+                let text = "the book has levels, not orders: AggregatedBook(266) is Y";
+                Err(Fault::refused(reason::AGGREGATED, text))
+            }
+        }
+    }
+
+    /// Opens a subscription: its parts begin with pictures.
+    fn open(&mut self, session: u32, id: &[u8], wanted: &Wanted<'_>, granted: Granted) {
+        let Some(client) = self.client_mut(session) else {
+            return;
+        };
+        let contract = wanted.contract.unwrap_or(client.grant.contract);
+        let mut lead = Vec::with_capacity(id.len() + 5);
+        lead.extend_from_slice(b"262=");
+        lead.extend_from_slice(id);
+        lead.push(1);
+        let has_patterns = !granted.patterns.is_empty();
+        let number = client.add(Subscription {
+            lead: lead.into(),
+            spec: Spec {
+                depth: wanted.depth,
+                entries: wanted.entries,
+                by_order: wanted.by_order,
+                pictures: wanted.pictures && wanted.changes,
+                interval: wanted.interval,
+                checksum_every: wanted.checksum_every,
+            },
+            contract,
+            goes_on: wanted.changes,
+            places: Vec::with_capacity(granted.named.len()),
+            named: granted.named.clone().into(),
+            patterns: granted.patterns,
+            growing: has_patterns.then_some((0, None)),
+            unserved: 0,
+            trades: Vec::new(),
+            trades_left_out: 0,
+        });
+        for instrument in granted.named {
+            self.join(session, number, instrument);
+        }
+        if has_patterns {
+            self.growing.push((session, number));
+            if wanted.changes {
+                self.with_patterns.push((session, number));
+            }
+        }
+    }
+
+    /// Adds an instrument to a subscription.
+    fn join(&mut self, session: u32, number: u32, instrument: InstrumentId) {
+        let Self {
+            view,
+            classes,
+            clients,
+            ..
+        } = self;
+        let client = clients.get_mut(session as usize).and_then(Option::as_mut);
+        let Some(client) = client else {
+            return;
+        };
+        let version = client.version as u8;
+        let Some(own) = client.get_mut(number) else {
+            return;
+        };
+        let entry = own.places.len() as u32;
+        let link = Link {
+            session,
+            subscription: number,
+            entry,
+            version,
+            is_behind: true,
+            is_queued: true,
+            conflates: own.contract == Contract::Conflated,
+            missed: 0,
+        };
+        own.places
+            .push(classes.join(view, instrument, own.spec, link));
+        own.unserved += 1;
+        client.parts += 1;
+        client.behind.push_back(Part {
+            subscription: number,
+            entry,
+        });
+        if !view
+            .get(instrument)
+            .is_some_and(super::view::Seen::has_picture)
+        {
+            client.untold.insert(Untold::State(instrument));
+        }
+        self.wait(session);
+    }
+
+    /// The users have changed: each session has what its user has now, and subscriptions to what
+    /// it may no longer see end.
+    #[cold]
+    pub(super) fn review(&mut self, peers: &mut Peers<'_>, directory: &Directory) {
+        self.users = (self.book.version(), self.book.read());
+        for session in 0..self.clients.len() as u32 {
+            let Some(client) = self.client_mut(session) else {
+                continue;
+            };
+            let Some(mut peer) = peers.get(client.key) else {
+                continue;
+            };
+            let grant = self.users.1.grant(peer.id(), PortName::Consumers);
+            let grant = grant.unwrap_or_else(|| Arc::new(Grant::nothing()));
+            let Some(client) = self.client_mut(session) else {
+                continue;
+            };
+            if client.grant == grant {
+                continue;
+            }
+            client.grant = Arc::clone(&grant);
+            for number in 0..client.subscriptions.len() as u32 {
+                self.revoke(&mut peer, (session, number), &grant, directory);
+            }
+        }
+    }
+
+    /// Ends a subscription to what the user may not see.
+    fn revoke(
+        &mut self,
+        peer: &mut Peer<'_>,
+        (session, number): (u32, u32),
+        grant: &Grant,
+        directory: &Directory,
+    ) {
+        let client = self.clients.get(session as usize).and_then(Option::as_ref);
+        let Some(own) = client.and_then(|client| client.get(number)) else {
+            return;
+        };
+        let may_see = |place: &Place| {
+            let class = self.classes.get(place.class);
+            let known = class.and_then(|class| directory.instrument(class.instrument));
+            known.is_none_or(|known| grant.may_see(known.definition.name.symbol))
+        };
+        let is_within = own.spec.entries.and(grant.entries) == own.spec.entries
+            && may_have_depth(grant, own.spec.depth)
+            && grant.contracts.contains(&own.contract);
+        if is_within && own.places.iter().all(may_see) {
+            return;
+        }
+        let text = "it is no longer yours to see: the subscription has ended";
+        replies::refuse(peer, own.request(), Some(reason::PERMISSION), text);
+        self.stop(session, number);
+    }
+
+    /// Ends a subscription.
+    pub(super) fn stop(&mut self, session: u32, number: u32) {
+        let Some(client) = self.client_mut(session) else {
+            return;
+        };
+        if let Some(subscription) = client.remove(number) {
+            self.leave_all(session, number, &subscription);
+        }
+    }
+
+    /// Gives up the parts of a subscription that was removed from its session.
+    pub(super) fn leave_all(&mut self, session: u32, number: u32, own: &Subscription) {
+        if !own.patterns.is_empty() {
+            let is_other = |other: &(u32, u32)| *other != (session, number);
+            self.growing.retain(is_other);
+            self.with_patterns.retain(is_other);
+        }
+        // From behind: what is moved into a place is of another subscription.
+        for place in own.places.iter().rev() {
+            self.leave(*place);
+        }
+    }
+
+    /// Gives up one part; another one may take its place.
+    pub(super) fn leave(&mut self, place: Place) {
+        if place == NOWHERE {
+            return;
+        }
+        let Some(moved) = self.classes.leave(&mut self.view, place) else {
+            return;
+        };
+        let link = moved.link;
+        let Some(client) = self.client_mut(link.session) else {
+            return;
+        };
+        let own = client.get_mut(link.subscription);
+        if let Some(known) = own.and_then(|own| own.places.get_mut(link.entry as usize)) {
+            *known = moved.to;
+        }
+    }
+
+    /// Looks up instruments of patterns, and adds those that have come to the subscriptions that
+    /// they belong to. Returns the number of instruments looked at.
+    pub(super) fn grow(&mut self, added: &[InstrumentId], directory: &Directory) -> usize {
+        let mut work = 0;
+        for instrument in added {
+            work += 1;
+            let Some(known) = directory.instrument(*instrument) else {
+                continue;
+            };
+            let symbol = known.definition.name.symbol;
+            for at in 0..self.with_patterns.len() {
+                let Some(&(session, number)) = self.with_patterns.get(at) else {
+                    break;
+                };
+                if self.belongs(session, number, symbol, *instrument) {
+                    self.join(session, number, *instrument);
+                    self.check_most(session, number);
+                }
+            }
+        }
+        while work < GROWTH
+            && let Some(&(session, number)) = self.growing.last()
+        {
+            work += 1;
+            if !self.grow_one(session, number, directory) {
+                self.growing.pop();
+            }
+        }
+        work
+    }
+
+    /// A subscription with more instruments than the session may have is refused.
+    fn check_most(&mut self, session: u32, number: u32) {
+        if let Some(client) = self.client_mut(session)
+            && client.parts > client.grant.subscriptions
+        {
+            client.untold.insert(Untold::TooMany(number));
+            self.wait(session);
+        }
+    }
+
+    /// Whether an instrument that has come belongs to a subscription, and is not looked up anyway.
+    fn belongs(&self, session: u32, number: u32, symbol: &[u8], id: InstrumentId) -> bool {
+        let client = self.clients.get(session as usize).and_then(Option::as_ref);
+        let Some((client, own)) = client.and_then(|client| Some((client, client.get(number)?)))
+        else {
+            return false;
+        };
+        let Some(fitting) = own.patterns.iter().position(|own| own.fits(symbol)) else {
+            return false;
+        };
+        let comes_yet = match &own.growing {
+            Some((pattern, last)) => {
+                fitting > *pattern
+                    || fitting == *pattern && last.as_deref().is_none_or(|last| symbol > last)
+            }
+            None => false,
+        };
+        !comes_yet && client.grant.may_see(symbol) && own.named.binary_search(&id).is_err()
+    }
+
+    /// Adds the instruments of the next symbol of a subscription's patterns. Returns whether there
+    /// may be more.
+    fn grow_one(&mut self, session: u32, number: u32, directory: &Directory) -> bool {
+        let client = self
+            .clients
+            .get_mut(session as usize)
+            .and_then(Option::as_mut);
+        let Some(client) = client else {
+            return false;
+        };
+        let (grant, parts) = (Arc::clone(&client.grant), client.parts);
+        let Some(own) = client.get_mut(number) else {
+            return false;
+        };
+        let Some((at, last)) = &mut own.growing else {
+            return false;
+        };
+        if parts > grant.subscriptions {
+            client.untold.insert(Untold::TooMany(number));
+            self.wait(session);
+            return false;
+        }
+        let Some(Pattern::Prefix(prefix)) = own.patterns.get(*at) else {
+            own.growing = None;
+            if !own.goes_on && own.unserved == 0 {
+                self.stop(session, number);
+            }
+            return false;
+        };
+        let next = directory.next_symbol(last.as_deref(), prefix);
+        let Some((symbol, instruments)) = next else {
+            (*at, *last) = (*at + 1, None);
+            return true;
+        };
+        *last = Some(symbol.into());
+        let before = own.patterns.get(..*at).unwrap_or_default();
+        let is_there = before.iter().any(|own| own.fits(symbol));
+        if is_there || !grant.may_see(symbol) {
+            return true;
+        }
+        let named = Arc::clone(&own.named);
+        for instrument in instruments {
+            if named.binary_search(&instrument).is_err() {
+                self.join(session, number, instrument);
+            }
+        }
+        true
+    }
+}
+
+/// The session has ended.
+fn gone() -> Fault {
+    Fault::Business(
+        BusinessReason::ApplicationNotAvailable,
+        "the session is not served".to_owned(),
+    )
+}
+
+/// Instruments named one by one have to be there, and the user has to be allowed to see them.
+fn check_named(
+    grant: &Grant,
+    directory: &Directory,
+    granted: &Granted,
+    before: usize,
+    name: &str,
+) -> Result<(), Fault> {
+    let found = granted.named.get(before..).unwrap_or_default();
+    if found.is_empty() {
+        let text = format!("no instrument {name}");
+        return Err(Fault::refused(reason::UNKNOWN_SYMBOL, text));
+    }
+    let may_see = |id: &InstrumentId| {
+        let known = directory.instrument(*id);
+        known.is_some_and(|known| grant.may_see(known.definition.name.symbol))
+    };
+    match found.iter().all(may_see) {
+        true => Ok(()),
+        false => {
+            let text = format!("{name} is not yours to see");
+            Err(Fault::refused(reason::PERMISSION, text))
+        }
+    }
+}
+
+/// Whether a user may have as many levels, 0 for all.
+const fn may_have_depth(grant: &Grant, depth: u16) -> bool {
+    grant.depth == 0 || depth != 0 && depth <= grant.depth
+}
+
+/// Whether a user may ask for entries, depth and contract.
+fn allow(grant: &Grant, wanted: &Wanted<'_>) -> Result<(), Fault> {
+    if wanted.entries.and(grant.entries) != wanted.entries {
+        let text = "some of the MDEntryTypes(269) are not yours to see";
+        return Err(Fault::refused(reason::PERMISSION, text));
+    }
+    if !may_have_depth(grant, wanted.depth) {
+        let text = format!("MarketDepth(264) is at most {} for you", grant.depth);
+        return Err(Fault::refused(reason::PERMISSION, text));
+    }
+    if let Some(contract) = wanted.contract
+        && !grant.contracts.contains(&contract)
+    {
+        let text = format!("the contract {} is not yours to ask for", contract.name());
+        return Err(Fault::refused(reason::PERMISSION, text));
+    }
+    Ok(())
+}

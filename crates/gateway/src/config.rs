@@ -52,6 +52,8 @@ pub struct Config {
     /// Where whoever runs the gateway writes the market events of feeds with a `mapping`, as JSON
     /// lines; the gateway itself does not.
     pub events: Option<PathBuf>,
+    /// Where Logons, refusals, requests and what operators do are written, as JSON lines.
+    pub audit: Option<PathBuf>,
     /// Who may log on, and what they may see.
     #[serde(rename = "user")]
     pub users: UserTables,
@@ -167,6 +169,12 @@ impl Config {
         Ok(config)
     }
 
+    /// Whether users are configured, so that nobody else logs on to a port that is not open.
+    #[must_use]
+    pub const fn has_users(&self) -> bool {
+        !self.users.is_empty() || self.users_file.is_some()
+    }
+
     /// Where the users come from.
     pub(crate) fn user_source(&self) -> Source<'_> {
         Source {
@@ -216,7 +224,7 @@ impl Config {
             ("producers.bind", &self.producers),
             ("consumers.bind", &self.consumers),
         ] {
-            let has_door = side.bind.is_loopback() || side.open || self.user_source().has_users();
+            let has_door = side.bind.is_loopback() || side.open || self.has_users();
             let rule = "other machines reach it: there must be users (`users`, `[[user]]`), or \
                         open = true beside it, which lets anybody in";
             range(key, side.bind, has_door, rule)?;
@@ -278,6 +286,7 @@ impl Config {
             ("feed", self.feeds == other.feeds),
             ("capture", self.capture == other.capture),
             ("events", self.events == other.events),
+            ("audit", self.audit == other.audit),
         ];
         let changed = keys.into_iter().filter(|(_, is_same)| !is_same);
         changed.map(|(key, _)| key).collect()
@@ -320,6 +329,7 @@ impl Default for Config {
             message_log: None,
             capture: None,
             events: None,
+            audit: None,
             users: UserTables::default(),
             users_file: None,
             lists: Lists::default(),

@@ -1,5 +1,6 @@
 //! Putting the agents together and on their threads.
 
+use crate::audit::{Audit, AuditWriter};
 use crate::bridge::config::{Dds, DdsEnd};
 use crate::bridge::publish::BusPublisher;
 use crate::bridge::subscribe::BusSubscriber;
@@ -17,11 +18,14 @@ use crate::notice::{self, Notice, NoticeReceiver, Notices};
 use crate::port_agent::{HostEnd, PortAgent};
 use crate::port_config::PortConfig;
 use crate::port_handle::PortHandle;
+use crate::records::Records;
 use crate::reports::Reports;
 use crate::rules::{PortRules, RuleBook};
 use crate::service::{Service, ServiceConfig};
 use crate::source_rings::SourceRings;
 use crate::start_error::StartError;
+use crate::users::door::Door;
+use crate::users::roster::Roster;
 use crate::users::{PortName, UserBook, UserSet};
 use crate::versions::Versions;
 use crate::worker::Worker;
@@ -95,6 +99,7 @@ impl Gateway {
             rules("consumers", &config.consumers)?,
         ];
         let reload_logs = Reload::new();
+        let (audit, audit_writer) = open_audit(config, &counters, &notices, &reload_logs)?;
         let builder = Builder {
             config,
             counters: &counters,
@@ -102,6 +107,8 @@ impl Gateway {
             stop: &stop,
             rules: &rules,
             users: &users,
+            roster: Roster::default(),
+            audit,
             reload_logs: &reload_logs,
         };
         let [producers, consumers] = builder.ports()?;
@@ -110,6 +117,9 @@ impl Gateway {
         let mut logs = Crew::new(Stop::new());
         for log in agents.logs.drain(..) {
             logs.spawn(log, idle::Idle::Sleep(LOG_SLEEP), None)?;
+        }
+        if let Some(writer) = audit_writer {
+            logs.spawn(writer, idle::Idle::Sleep(LOG_SLEEP), None)?;
         }
         let events = agents.events.take();
         let crew = builder.crew(agents, stop.clone())?;
@@ -241,6 +251,8 @@ struct Builder<'a> {
     stop: &'a Stop,
     rules: &'a [RuleBook; 2],
     users: &'a UserBook,
+    roster: Roster,
+    audit: Audit,
     reload_logs: &'a Reload,
 }
 
@@ -322,7 +334,7 @@ impl Builder<'_> {
         let ingress = Ingress::new(
             source_rings,
             IngressCounts::new(self.counters, ""),
-            self.reports("ingress", producer_rules),
+            self.reports("ingress", PortName::Producers, producer_rules),
             config.fan_out == FanOut::All,
             config.limits.message_bytes,
         );
@@ -333,22 +345,17 @@ impl Builder<'_> {
         ];
         let mut front: Vec<Box<dyn Agent>> = vec![
             Box::new(ingress),
-            Box::new(self.port_agent(PortName::Producers, producers, &ports[0])),
-            Box::new(self.port_agent(PortName::Consumers, consumers, &ports[1])),
+            Box::new(self.port_agent(PortName::Producers, producers, &ports[0])?),
+            Box::new(self.port_agent(PortName::Consumers, consumers, &ports[1])?),
         ];
         let [publish, subscribe] = domains(dds)?;
         let channels: Vec<String> = config.feeds.iter().map(Feed::channel).collect();
         let plan = self.plan(&channels);
         if let (Some(end), Some(domain)) = (&dds.subscribe, &subscribe) {
-            let source_rings = self.source_rings(&mut rings, dds.relay)?;
+            let rings = self.source_rings(&mut rings, dds.relay)?;
             let waker = Waker::detached()?;
-            front.push(Box::new(BusSubscriber::open(
-                end,
-                domain,
-                source_rings,
-                waker,
-                plan,
-            )?));
+            let subscriber = BusSubscriber::open(end, domain, rings, waker, plan)?;
+            front.push(Box::new(subscriber));
         }
         let mut alone: Vec<Box<dyn Agent>> = Vec::new();
         let reader = match &mut events {
@@ -485,7 +492,7 @@ impl Builder<'_> {
                 .collect::<Option<Vec<_>>>()
                 .ok_or(StartError::Ring)?;
             let counts = WorkerCounts::new(self.counters, &name);
-            let reports = self.reports(&name, rules);
+            let reports = self.reports(&name, PortName::Consumers, rules);
             let service = match events {
                 Some(events) => Some(self.service(events)?),
                 None => None,
@@ -527,26 +534,30 @@ impl Builder<'_> {
         Ok(host)
     }
 
-    fn reports(&self, agent: &str, rules: &RuleBook) -> Reports {
+    fn reports(&self, agent: &str, port: PortName, rules: &RuleBook) -> Reports {
         let counts = SessionCounts::new(self.counters, agent);
         let registry = rules.read().registry.clone();
-        Reports::new(counts, self.notices.clone(), registry)
+        Reports::new(counts, self.notices.clone(), registry, self.records(port))
     }
 
-    fn port_agent(&self, name: PortName, port: Port, handle: &PortHandle) -> PortAgent {
+    fn records(&self, port: PortName) -> Records {
+        Records {
+            port,
+            roster: self.roster.clone(),
+            audit: self.audit.clone(),
+        }
+    }
+
+    fn port_agent(&self, name: PortName, port: Port, handle: &PortHandle) -> io::Result<PortAgent> {
         let hosts = handle.hosts.iter().cloned().map(HostEnd::new).collect();
         let rules = handle.rules.open();
         let counts = PortCounts::new(self.counters, name.name());
         let notices = self.notices.clone();
-        PortAgent::new(
-            name,
-            port,
-            hosts,
-            rules,
-            self.users.clone(),
-            counts,
-            notices,
-        )
+        let door = Door::new(name, self.users.clone(), Waker::detached()?);
+        let records = self.records(name);
+        Ok(PortAgent::new(
+            port, hosts, rules, door, records, counts, notices,
+        ))
     }
 
     /// The next source's way in, with one to DDS if what it brings goes there.
@@ -608,6 +619,21 @@ impl Builder<'_> {
         }
         Ok(crew)
     }
+}
+
+/// The audit file, and the agent that writes it, if the configuration names one.
+fn open_audit(
+    config: &Config,
+    counters: &Counters,
+    notices: &Notices,
+    reload: &Reload,
+) -> Result<(Audit, Option<AuditWriter>), StartError> {
+    let Some(path) = &config.audit else {
+        return Ok((Audit::default(), None));
+    };
+    let opened = Audit::open(path, counters, notices.clone(), reload.clone());
+    let (audit, writer) = opened.map_err(|error| StartError::Audit(path.clone(), error))?;
+    Ok((audit, Some(writer)))
 }
 
 /// The participants of both sides of DDS, publishers first: one, if both are in the same domain.

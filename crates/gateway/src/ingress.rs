@@ -113,7 +113,8 @@ impl Handler for Ingress {
         self.reports.panicked(session, message);
     }
 
-    fn on_turn(&mut self, _: &mut Peers<'_>) -> usize {
+    fn on_turn(&mut self, peers: &mut Peers<'_>) -> usize {
+        self.reports.look(peers);
         self.source_rings.wake();
         0
     }

@@ -21,6 +21,8 @@
 //! ```
 #![forbid(unsafe_code)]
 
+#[allow(dead_code, reason = "being built")]
+mod audit;
 mod batch;
 mod bridge;
 mod config;
@@ -38,6 +40,7 @@ mod port_agent;
 mod port_config;
 mod port_handle;
 mod record;
+mod records;
 mod registry;
 mod reports;
 mod rules;
@@ -74,7 +77,7 @@ pub use port_config::{Pair, PortConfig, PortTls};
 pub use port_handle::PortHandle;
 pub use service::{Contract, EntryTypes, Pattern};
 pub use start_error::StartError;
-pub use users::{LONGEST_PASSWORD, Lists, PortName, UserTables, UsersError, hash_password};
+pub use users::{Denied, LONGEST_PASSWORD, Lists, PortName, UserTables, UsersError, hash_password};
 
 /// The mark of a message for all consumers. Its value is unique in a run, so that a capture can
 /// pair what came in with what went out.

@@ -2,6 +2,7 @@
 //! events of DDS.
 
 use crate::feed::feed_notice::FeedNotice;
+use crate::users::Denied;
 use fanfare_dds::Status;
 use fanfare_engine::host::{LogTrouble, Refusal};
 use fanfare_engine::udp::SmallBuffer;
@@ -57,6 +58,13 @@ pub enum Notice {
     },
     /// The state of a message log has changed.
     Log(LogTrouble),
+    /// The audit file cannot be written, or can be again.
+    Audit {
+        /// The file.
+        path: String,
+        /// What happened.
+        what: String,
+    },
     /// Code of the gateway panicked: a defect. The session is logged out, and the others go on.
     Panicked {
         /// The session, if it was at work on one.
@@ -233,6 +241,16 @@ pub enum PeerEnd {
     /// It was turned away before it had a session.
     #[error(transparent)]
     Refused(Refusal),
+    /// It was a user's, and not let in.
+    #[error("session {session} of user `{user}`: {why}")]
+    Denied {
+        /// The session that the Logon named.
+        session: SessionId,
+        /// The user.
+        user: String,
+        /// Why.
+        why: Denied,
+    },
     /// The consumer's outbound queue was full.
     #[error("consumer too slow: {queued} bytes wait for it")]
     SlowConsumer {
@@ -355,6 +373,7 @@ impl fmt::Display for Notice {
                 )
             }
             Self::Log(trouble) => write!(f, "{trouble}"),
+            Self::Audit { path, what } => write!(f, "audit file {path}: {what}"),
             Self::Panicked { session, message } => write_panic(f, session.as_ref(), message),
             Self::CannotAccept { error } => write!(f, "cannot accept connections: {error}"),
             Self::FeedTopics { matched: true } => {

@@ -3,8 +3,11 @@
 
 use crate::counts::PortCounts;
 use crate::notice::{Notice, Notices, PeerEnd};
+use crate::records::Records;
 use crate::rules::Rules;
-use crate::users::{PortName, UserBook};
+use crate::users::door::{Door, Passage};
+use crate::users::roster::Seat;
+use crate::users::{Denied, User};
 use fanfare_engine::agent::{Agent, AgentError};
 use fanfare_engine::host::{Admission, HostHandle, Incoming, Port, PortEvent, Refusal, Store};
 use fanfare_fix::session::{MemoryStore, MessageStore, Now};
@@ -19,11 +22,11 @@ const PACE: u64 = 1_000_000;
 
 /// A port with the hosts of its sessions.
 pub(crate) struct PortAgent {
-    name: PortName,
     port: Port,
     hosts: Vec<HostEnd>,
     rules: Rules,
-    users: UserBook,
+    door: Door,
+    records: Records,
     counts: PortCounts,
     notices: Notices,
     next_look: u64,
@@ -60,20 +63,20 @@ impl Drop for Counted {
 
 impl PortAgent {
     pub(crate) fn new(
-        name: PortName,
         port: Port,
         hosts: Vec<HostEnd>,
         rules: Rules,
-        users: UserBook,
+        door: Door,
+        records: Records,
         counts: PortCounts,
         notices: Notices,
     ) -> Self {
         let mut agent = Self {
-            name,
             port,
             hosts,
             rules,
-            users,
+            door,
+            records,
             counts,
             notices,
             next_look: 0,
@@ -91,13 +94,13 @@ impl PortAgent {
         port.set_max_connections(rules.config.max_sessions);
     }
 
-    fn take(&mut self, event: PortEvent) {
+    fn take(&mut self, event: PortEvent, now: Now) {
         match event {
             PortEvent::Logon(incoming) => {
-                let address = incoming.address();
-                if let Err(why) = self.admit(incoming) {
-                    self.refused(address, why);
-                }
+                let passage = self.door.ask(incoming, &self.rules.now().door, now);
+                passage
+                    .into_iter()
+                    .for_each(|passage| self.pass(passage, now));
             }
             PortEvent::Refused(address, why) => self.refused(address, why),
             PortEvent::CannotAccept(error) => {
@@ -107,8 +110,40 @@ impl PortAgent {
         }
     }
 
+    /// What becomes of a Logon is known.
+    fn pass(&mut self, passage: Passage, now: Now) {
+        match passage {
+            Passage::Through(incoming, user) => {
+                let (id, address) = (incoming.id().clone(), incoming.address());
+                if let Err(why) = self.admit(incoming, user.as_deref(), now) {
+                    let name = user.as_ref().map_or("", |user| &user.name);
+                    self.records.refused(&id, name, address, &why);
+                    self.refused(address, why);
+                }
+            }
+            Passage::Refused(incoming, why) => {
+                let (id, address) = (incoming.id(), incoming.address());
+                self.records.refused(id, "", address, &why);
+                self.refused(address, why);
+            }
+            Passage::Denied(incoming, user, why) => self.deny(incoming, user, why, now),
+        }
+    }
+
+    /// Closes the connection of a user's Logon.
+    fn deny(&self, mut incoming: Incoming, user: Arc<str>, why: Denied, now: Now) {
+        let config = incoming.config(&self.rules.now().template);
+        let (peer, session) = (incoming.address(), config.id.clone());
+        if let Some(text) = why.answer() {
+            incoming.refuse(&config, now, text);
+        }
+        let user = user.to_string();
+        self.records.refused(&session, &user, peer, &why);
+        self.ended(peer, PeerEnd::Denied { session, user, why });
+    }
+
     /// Hands a connection to the host with the fewest sessions.
-    fn admit(&mut self, incoming: Incoming) -> Result<(), Refusal> {
+    fn admit(&mut self, incoming: Incoming, user: Option<&User>, now: Now) -> Result<(), Refusal> {
         let config = incoming.config(&self.rules.now().template);
         let id = config.id.clone();
         let claim = self.rules.now().registry.claim(id.clone());
@@ -117,12 +152,33 @@ impl PortAgent {
             self.apply_rules();
         }
         let rules = self.rules.now();
-        let is_user = self.users.read().grant(&id, self.name).is_some();
-        if !is_user || !rules.admits(&id.target, &id.sender) {
+        if !rules.admits(&id.target, &id.sender) {
             return Err(Refusal::UnknownSession(id));
         }
-        incoming.check_certificate(&rules.config.client_names())?;
-        let (claim, numbers) = claim.ok_or(Refusal::AlreadyConnected(id))?;
+        let Some((claim, numbers)) = claim else {
+            return Err(Refusal::AlreadyConnected(id));
+        };
+        let name = user.map_or_else(Arc::default, |user| Arc::clone(&user.name));
+        let seat = Seat::new(
+            self.records.port,
+            id.clone(),
+            Arc::clone(&name),
+            incoming.address(),
+            now.utc,
+        );
+        let most = user.map_or(usize::MAX, |user| user.sessions_at_a_time);
+        let seated = match self.records.roster.take(seat, most) {
+            Ok(seated) => seated,
+            Err(most) => {
+                drop(claim);
+                self.deny(incoming, name, Denied::TooManySessions(most), now);
+                return Ok(());
+            }
+        };
+        // Behind the place on the roster, as above.
+        if !self.door.still_admits(seated.seat()) {
+            return Err(Refusal::UnknownSession(id));
+        }
         let hosts = self.hosts.iter();
         let fewest = hosts.min_by_key(|host| host.sessions.load(Ordering::Relaxed));
         let Some(host) = fewest else {
@@ -134,7 +190,7 @@ impl PortAgent {
         let _ = store.set_next_target(numbers.target);
         let admission = Admission {
             queue_bytes: rules.queue_bytes,
-            guard: Some(Box::new((claim, host.count()))),
+            guard: Some(Box::new((seated, claim, host.count()))),
             ..Admission::new(config, Store::Memory(store))
         };
         let mut pending = host.handle.admit(incoming, admission);
@@ -145,44 +201,69 @@ impl PortAgent {
     }
 
     fn refused(&self, peer: SocketAddr, why: Refusal) {
+        self.ended(peer, PeerEnd::Refused(why));
+    }
+
+    fn ended(&self, peer: SocketAddr, end: PeerEnd) {
         self.counts.refused.increment(1);
         self.notices.send(Notice::Ended {
             session: None,
             peer,
-            end: PeerEnd::Refused(why),
+            end,
             left_out: 0,
         });
+    }
+
+    /// Takes the Logons whose passwords were checked.
+    fn poll_door(&mut self, now: Now) -> usize {
+        let mut work = 0;
+        while let Some(passage) = self.door.poll(&self.rules.now().door, now) {
+            self.pass(passage, now);
+            work += 1;
+        }
+        work
     }
 }
 
 impl Agent for PortAgent {
     fn name(&self) -> &str {
-        self.name.name()
+        self.records.port.name()
     }
 
     fn do_work(&mut self, now: Now) -> Result<usize, AgentError> {
+        let checked = match self.door.len() {
+            0 => 0,
+            _ => self.poll_door(now),
+        };
         if now.mono < self.next_look {
-            return Ok(0);
+            return Ok(checked);
         }
         if self.rules.look() {
             self.apply_rules();
         }
         let work = self.port.turn(now)?;
         while let Some(event) = self.port.poll_event() {
-            self.take(event);
+            self.take(event, now);
         }
-        self.counts.waiting.set(self.port.len() as u64);
+        self.counts
+            .waiting
+            .set((self.port.len() + self.door.len()) as u64);
         if work == 0 {
             self.next_look = now.mono + PACE;
         }
-        Ok(work)
+        Ok(work + checked)
     }
 
     fn wait_for<'a>(&'a self, descriptors: &mut Vec<BorrowedFd<'a>>) {
-        descriptors.push(self.port.as_fd());
+        descriptors.extend([self.port.as_fd(), self.door.waker().as_fd()]);
+    }
+
+    fn before_sleep(&mut self) {
+        self.door.waker().prepare_sleep();
     }
 
     fn after_sleep(&mut self) {
+        self.door.waker().awake();
         // The thread may have slept until a connection came.
         self.next_look = 0;
     }

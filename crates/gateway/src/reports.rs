@@ -2,8 +2,9 @@
 
 use crate::counts::SessionCounts;
 use crate::notice::{Limit, Notice, Notices, PeerEnd, Rejection};
+use crate::records::{Records, Seats};
 use crate::registry::{Numbers, Registry};
-use fanfare_engine::host::{LogTrouble, Peer, SessionKey};
+use fanfare_engine::host::{LogTrouble, Peer, Peers, SessionKey};
 use fanfare_fix::codec::{Message, msg_types};
 use fanfare_fix::session::{AppMessage, DisconnectReason, Event, MessageStore, SessionId};
 use std::io;
@@ -16,18 +17,25 @@ pub(crate) struct Reports {
     registry: Registry,
     rejects: Limit,
     logged_on: u64,
+    seats: Seats,
     /// The last session whose connection has failed, and how.
     broken: Option<(SessionKey, PeerEnd)>,
 }
 
 impl Reports {
-    pub(crate) fn new(counts: SessionCounts, notices: Notices, registry: Registry) -> Self {
+    pub(crate) fn new(
+        counts: SessionCounts,
+        notices: Notices,
+        registry: Registry,
+        records: Records,
+    ) -> Self {
         Self {
             counts,
             notices,
             registry,
             rejects: Limit::default(),
             logged_on: 0,
+            seats: Seats::new(records),
             broken: None,
         }
     }
@@ -42,6 +50,7 @@ impl Reports {
         self.logged_on += 1;
         self.counts.connections.set(self.logged_on);
         self.counts.logons.increment(1);
+        self.seats.logged_on(peer);
         if let Some(address) = peer.address() {
             self.notices.send(Notice::LoggedOn {
                 session: peer.id().clone(),
@@ -76,14 +85,20 @@ impl Reports {
         self.registry.keep(peer.id(), numbers);
         self.counts.ended.increment(1);
         let broken = self.broken.take().filter(|(key, _)| *key == peer.key());
+        let end = end.or(broken.map(|(_, end)| end));
+        let end = end.unwrap_or(PeerEnd::Session(reason));
+        self.seats.ended(peer, &end);
         self.notices.send(Notice::Ended {
             session: Some(peer.id().clone()),
             peer: peer.address().unwrap_or(NOWHERE),
-            end: end
-                .or(broken.map(|(_, end)| end))
-                .unwrap_or(PeerEnd::Session(reason)),
+            end,
             left_out: left_out.unwrap_or(0),
         });
+    }
+
+    /// Once a turn: notes how the sessions are, for operators.
+    pub(crate) fn look(&mut self, peers: &mut Peers<'_>) {
+        self.seats.look(peers);
     }
 
     /// Tells of a message of ours that a BusinessMessageReject(j) rejects.

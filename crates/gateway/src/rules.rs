@@ -1,6 +1,7 @@
 //! What the connections of one port have in common, and how that is changed while they run.
 
 use crate::registry::Registry;
+use crate::users::door::DoorRules;
 use crate::{Config, Pair, PortConfig};
 use fanfare_engine::host::PortOptions;
 use fanfare_engine::tls::{TlsError, TlsServer};
@@ -18,6 +19,7 @@ pub(crate) struct PortRules {
     pub(crate) registry: Registry,
     pub(crate) template: session::Config,
     pub(crate) queue_bytes: usize,
+    pub(crate) door: DoorRules,
     tls: Option<TlsServer>,
 }
 
@@ -63,6 +65,12 @@ impl PortRules {
             registry,
             template,
             queue_bytes: config.slow_consumer.queue_bytes,
+            door: DoorRules {
+                names: port.client_names(),
+                patience: limits.logon_timeout_s * SECOND,
+                most_waiting: limits.not_logged_on,
+                most_waiting_of_address: limits.not_logged_on_per_address,
+            },
             tls,
         }
     }

@@ -26,6 +26,9 @@ pub enum StartError {
     /// The message log cannot be written.
     #[error("cannot write the message log {}", .0.display())]
     Log(PathBuf, #[source] io::Error),
+    /// The audit file cannot be written.
+    #[error("cannot write the audit file {}", .0.display())]
+    Audit(PathBuf, #[source] io::Error),
     /// The system gave no descriptor, thread or memory.
     #[error("cannot start")]
     System(#[from] io::Error),

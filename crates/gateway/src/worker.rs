@@ -255,6 +255,7 @@ impl Handler for Worker {
         if !self.with_holes.is_empty() {
             told = self.send_holes(peers, self.queue_bytes);
         }
+        self.reports.look(peers);
         let now = peers.now();
         if now.mono >= self.next_tick {
             self.next_tick = now.mono + TICK;

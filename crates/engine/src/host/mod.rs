@@ -89,7 +89,7 @@ pub use log::{LogOptions, LogTap, LogTrouble, MessageLog, NoRoom};
 pub use names::{CertificateNames, ClientName, ClientNameError, ClientNames, NameKind};
 pub use peer::{Peer, SessionKey};
 pub use permits::{Permit, Permits};
-pub use port::{Port, PortEvent, PortOptions};
+pub use port::{Port, PortEvent, PortOptions, network_of};
 pub use reactor::Host;
 pub use refusal::Refusal;
 pub use settings::{Acceptor, AcceptorSession, Admission, Initiator};

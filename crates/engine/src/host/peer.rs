@@ -64,6 +64,13 @@ impl Peer<'_> {
         self.session.config()
     }
 
+    /// The next MsgSeqNum(34) of each direction: the one to be sent, and the one that is expected.
+    #[must_use]
+    pub fn next_numbers(&self) -> (u64, u64) {
+        let store = self.session.store();
+        (store.next_sender(), store.next_target())
+    }
+
     /// Where the counterparty is; `None` without a connection.
     #[must_use]
     pub fn address(&self) -> Option<SocketAddr> {

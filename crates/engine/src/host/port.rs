@@ -360,7 +360,7 @@ impl Port {
         if !self.options.allow.allows(peer.ip()) {
             return self.refused(peer, Refusal::NotAllowed);
         }
-        let address = network(peer);
+        let address = network_of(peer);
         self.limit(address);
         let permit = match self.permit() {
             Ok(permit) => permit,
@@ -556,7 +556,8 @@ impl AsFd for Port {
 
 /// What is one place of the network: an address, or the 64 bits that all addresses of a host of
 /// IPv6 begin with.
-fn network(peer: SocketAddr) -> IpAddr {
+#[must_use]
+pub fn network_of(peer: SocketAddr) -> IpAddr {
     match peer.ip().to_canonical() {
         IpAddr::V6(ip) => IpAddr::V6(Ipv6Addr::from_bits(ip.to_bits() >> 64 << 64)),
         v4 => v4,
@@ -569,7 +570,7 @@ mod tests {
 
     #[test]
     fn a_host_of_ipv6_is_one_place_with_all_its_addresses() {
-        let of = |text: &str| network(SocketAddr::new(text.parse().unwrap(), 1));
+        let of = |text: &str| network_of(SocketAddr::new(text.parse().unwrap(), 1));
         assert_eq!(of("2001:db8::1"), of("2001:db8::ffff:2"));
         assert_ne!(of("2001:db8::1"), of("2001:db8:0:1::1"));
         assert_eq!(of("::ffff:10.0.0.1"), of("10.0.0.1"));

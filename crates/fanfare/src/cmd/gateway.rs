@@ -1,30 +1,73 @@
 //! `fanfare gateway`: the plant as a service, from one file.
 
-use anyhow::{Context, Result};
-use std::path::PathBuf;
+use anyhow::{Context, Result, bail};
+use console::Term;
+use fanfare_gateway::{LONGEST_PASSWORD, hash_password};
+use std::io::{self, IsTerminal, Read};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use crate::cmd::plant;
+use crate::print::say;
 
 /// Options of `fanfare gateway`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// TOML configuration; docs/gateway.md has every key, examples/gateway.toml is one that works.
-    config: PathBuf,
+    #[arg(required_unless_present = "hash_password")]
+    config: Option<PathBuf>,
     /// Print only what is trouble.
     #[arg(long, short)]
     quiet: bool,
     /// Check the configuration and the files that it names, and end.
     #[arg(long)]
     check: bool,
+    /// Read a password from stdin, print its argon2 hash for `password` of a `[[user]]`, and end.
+    #[arg(long, conflicts_with_all = ["config", "check"])]
+    hash_password: bool,
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
-    let config = plant::read(&args.config)?;
+    let Some(path) = args.config.as_deref() else {
+        say!("{}", hash(&password()?)?);
+        return Ok(ExitCode::SUCCESS);
+    };
+    let config = plant::read(path)?;
     if args.check {
-        let place = || args.config.display().to_string();
+        let place = || path.display().to_string();
         config.check_files().with_context(place)?;
         return Ok(ExitCode::SUCCESS);
     }
-    plant::run(&config, args.quiet, &|| plant::read(&args.config))
+    let path: PathBuf = Path::to_owned(path);
+    plant::run(&config, args.quiet, &|| plant::read(&path))
+}
+
+fn hash(password: &[u8]) -> Result<String> {
+    hash_password(password).map_err(anyhow::Error::msg)
+}
+
+/// A line from stdin, which a terminal does not show, without its end.
+fn password() -> Result<Vec<u8>> {
+    let terminal = Term::stderr();
+    if io::stdin().is_terminal() && terminal.is_term() {
+        let ask = |what: &str| {
+            terminal.write_str(what)?;
+            terminal.read_secure_line()
+        };
+        let first = ask("Password: ").context("cannot read a password")?;
+        if first != ask("Again: ").context("cannot read a password")? {
+            bail!("the passwords differ");
+        }
+        return Ok(first.into_bytes());
+    }
+    let mut text = Vec::new();
+    let most = LONGEST_PASSWORD as u64 + 3;
+    let read = io::stdin().take(most).read_to_end(&mut text);
+    read.context("cannot read a password from stdin")?;
+    let line = text.strip_suffix(b"\n").unwrap_or(&text);
+    let line = line.strip_suffix(b"\r").unwrap_or(line);
+    if line.contains(&b'\n') {
+        bail!("a password is one line");
+    }
+    Ok(line.to_vec())
 }

@@ -99,12 +99,16 @@ fn announce(config: &Config, gateway: &Gateway) {
             say!("Publishing decoded messages in domain {}", topics.domain);
         }
     }
+    if let Some(file) = &config.audit {
+        say!("Auditing into {}", file.display());
+    }
     let over = |port: &PortConfig| port.tls.as_ref().map_or("", |_| ", over TLS");
     for (who, address, port) in [
         ("producers", gateway.producers(), &config.producers),
         ("consumers", gateway.consumers(), &config.consumers),
     ] {
         say!("Listening for {who} on {address}{}", over(port));
+        warn(who, config, port);
     }
     for (end, does) in [
         (&config.dds.publish, "Publishing"),
@@ -119,6 +123,19 @@ fn announce(config: &Config, gateway: &Gateway) {
                 end.interface
             );
         }
+    }
+}
+
+/// Says what nobody should find out later.
+fn warn(who: &str, config: &Config, port: &PortConfig) {
+    if port.bind.is_loopback() {
+        return;
+    }
+    if port.open {
+        note!("warning: {who}: open = true: whoever reaches the port may log on");
+    }
+    if port.tls.is_none() && config.has_users() {
+        note!("warning: {who}: passwords come in plain text: the port has no tls");
     }
 }
 

@@ -1,22 +1,26 @@
 //! Who may see what.
 
+mod checks;
+mod denied;
+pub(crate) mod door;
 mod error;
 pub(crate) mod grant;
 mod names;
 mod password;
+pub(crate) mod roster;
 mod set;
 mod tables;
+mod throttle;
 
 #[cfg(test)]
 mod tests;
 
+pub use denied::Denied;
 pub use error::UsersError;
 pub use password::{LONGEST_PASSWORD, hash_password};
 pub use tables::{Lists, PortName, UserTables};
 
 pub(crate) use error::without_text;
-pub(crate) use names::Names;
-pub(crate) use password::Hashed;
 pub(crate) use set::{Source, User, UserSet};
 
 use fanfare_fix::session::SessionId;

@@ -4,6 +4,7 @@ use super::error::{Fault, UsersError};
 use super::grant::{Grant, MOST_REQUESTS_PER_SECOND, MOST_SUBSCRIPTIONS};
 use super::names::{Instruments, Names};
 use super::password::Hashed;
+use super::roster::Seat;
 use super::tables::{Lists, PortName, UserTable, UserTables, UsersFile};
 use crate::port_config::{Pair, PortConfig};
 use crate::service::{Contract, EntryTypes, Pattern};
@@ -136,6 +137,17 @@ impl UserSet {
                 Some(Arc::new(Grant::everything()))
             }
             None => None,
+        }
+    }
+
+    /// Whether a session that is there may stay.
+    pub(crate) fn admits(&self, seat: &Seat) -> bool {
+        match self.find(&seat.id, seat.port) {
+            Some(user) => user.name == seat.user && user.allow.allows(seat.peer.ip()),
+            None => {
+                let is_strangers = seat.user.is_empty() && self.takes_strangers(seat.port);
+                is_strangers && !self.knows(&seat.id)
+            }
         }
     }
 

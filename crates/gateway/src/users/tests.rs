@@ -224,6 +224,15 @@ fn users_and_lists_may_be_in_a_file_of_their_own() {
 }
 
 #[test]
+fn the_example_works() {
+    let users = load("users = \"../../examples/users.toml\"").unwrap();
+    let exchange = users.find(&id("EXCH1"), PortName::Producers).unwrap();
+    assert!(exchange.password.as_ref().unwrap().is_of(b"open sesame"));
+    let desk = users.grant(&id("DESK2"), PortName::Consumers).unwrap();
+    assert!(desk.may_see(b"MXU3") && !desk.may_see(b"GAZR"));
+}
+
+#[test]
 fn a_list_of_a_million_names_is_one_look_up() {
     let names: Vec<String> = (0..1_000_000).map(|i| format!("\"S{i}\"")).collect();
     let text = format!(

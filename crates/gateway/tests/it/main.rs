@@ -18,6 +18,7 @@ mod ports;
 mod redundant;
 mod service;
 mod slow;
+mod users;
 mod versions;
 
 use fanfare_engine::stop::Stop;

@@ -14,14 +14,14 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-fn file(name: &str) -> PathBuf {
+pub(crate) fn file(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../engine/testdata/tls")
         .join(name)
 }
 
 /// What a counterparty over TLS sees.
-enum Seen {
+pub(crate) enum Seen {
     LoggedOn,
     Message(String),
     Ended(DisconnectReason),
@@ -51,13 +51,13 @@ impl Handler for Trader {
 }
 
 /// A consumer over TLS on a thread of its own.
-struct TlsConsumer {
+pub(crate) struct TlsConsumer {
     seen: Receiver<Seen>,
     crew: Crew,
 }
 
 impl TlsConsumer {
-    fn connect(to: SocketAddr, name: &str, certificate: Option<&str>) -> Self {
+    pub(crate) fn connect(to: SocketAddr, name: &str, certificate: Option<&str>) -> Self {
         let own = certificate.map(|name| Identity {
             certificates: file(&format!("{name}.pem")),
             key: file(&format!("{name}.key")),
@@ -73,13 +73,13 @@ impl TlsConsumer {
         Self { seen, crew }
     }
 
-    fn next(&self) -> Seen {
+    pub(crate) fn next(&self) -> Seen {
         self.seen
             .recv_timeout(std::time::Duration::from_secs(60))
             .expect("nothing seen in a minute")
     }
 
-    fn close(self) {
+    pub(crate) fn close(self) {
         self.crew.stop().raise();
         self.crew.join().unwrap();
     }

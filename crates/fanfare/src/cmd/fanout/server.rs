@@ -38,6 +38,10 @@ pub(crate) struct Args {
     /// Address to listen on, for both ports [default: 127.0.0.1].
     #[arg(long, value_name = "ADDRESS")]
     bind: Option<IpAddr>,
+    /// Let anybody log on to both ports, also from other machines; otherwise --bind needs users in
+    /// the configuration.
+    #[arg(long)]
+    open: bool,
     /// Port for producers; 0 lets the system choose [default: 3000].
     #[arg(long, value_name = "PORT")]
     producer_port: Option<u16>,
@@ -77,6 +81,10 @@ impl Args {
         if let Some(bind) = self.bind {
             config.producers.bind = bind;
             config.consumers.bind = bind;
+        }
+        if self.open {
+            config.producers.open = true;
+            config.consumers.open = true;
         }
         if let Some(port) = self.producer_port {
             config.producers.port = port;

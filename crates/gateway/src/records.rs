@@ -1,0 +1,120 @@
+//! What is kept of the sessions of one port besides counters: the roster, and the audit file.
+
+use crate::audit::Audit;
+use crate::users::PortName;
+use crate::users::roster::{Reading, Roster, Seat};
+use fanfare_engine::host::{Peer, Peers, SessionKey};
+use fanfare_fix::session::SessionId;
+use std::fmt::Display;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+/// For any thread; clones are the same.
+#[derive(Clone)]
+pub(crate) struct Records {
+    pub(crate) port: PortName,
+    pub(crate) roster: Roster,
+    pub(crate) audit: Audit,
+}
+
+impl Records {
+    /// A Logon came to nothing; `user` is empty if it is nobody's.
+    pub(crate) fn refused(
+        &self,
+        session: &SessionId,
+        user: &str,
+        peer: SocketAddr,
+        why: &dyn Display,
+    ) {
+        self.audit
+            .refused(self.port.name(), session, user, peer, why);
+    }
+}
+
+/// How often the sessions of a host are looked at, in nanoseconds, and how many in one turn, so
+/// that no message waits for it.
+const INTERVAL: u64 = 250_000_000;
+const OF_TURN: usize = 256;
+
+/// The places of one host's sessions on the roster.
+pub(crate) struct Seats {
+    records: Records,
+    /// By session.
+    seats: Vec<Option<(SessionKey, Arc<Seat>)>>,
+    /// The next one that is looked at, and when.
+    cursor: usize,
+    due: u64,
+}
+
+impl Seats {
+    pub(crate) const fn new(records: Records) -> Self {
+        Self {
+            records,
+            seats: Vec::new(),
+            cursor: 0,
+            due: 0,
+        }
+    }
+
+    /// A session has logged on.
+    pub(crate) fn logged_on(&mut self, peer: &Peer<'_>) {
+        let Records {
+            port,
+            roster,
+            audit,
+        } = &self.records;
+        let Some(seat) = roster.seat(*port, peer.id()) else {
+            return;
+        };
+        seat.set(reading(peer));
+        audit.logon(port.name(), &seat.id, &seat.user, seat.peer);
+        let (key, index) = (peer.key(), peer.key().index());
+        if self.seats.len() <= index {
+            self.seats.resize_with(index + 1, || None);
+        }
+        if let Some(place) = self.seats.get_mut(index) {
+            *place = Some((key, seat));
+        }
+    }
+
+    /// A session has ended.
+    pub(crate) fn ended(&mut self, peer: &Peer<'_>, why: &dyn Display) {
+        let place = self.seats.get_mut(peer.key().index());
+        if let Some((_, seat)) = place.and_then(Option::take) {
+            let Records { port, audit, .. } = &self.records;
+            audit.ended(port.name(), &seat.id, &seat.user, seat.peer, why);
+        }
+    }
+
+    /// Notes how some of the sessions are, if it is time to.
+    #[inline]
+    pub(crate) fn look(&mut self, peers: &mut Peers<'_>) {
+        if peers.now().mono >= self.due {
+            self.note(peers);
+        }
+    }
+
+    fn note(&mut self, peers: &mut Peers<'_>) {
+        let places = self.seats.iter().skip(self.cursor).take(OF_TURN);
+        for (key, seat) in places.flatten() {
+            if let Some(peer) = peers.get(*key) {
+                seat.set(reading(&peer));
+            }
+        }
+        self.cursor += OF_TURN;
+        if self.cursor >= self.seats.len() {
+            self.cursor = 0;
+            self.due = peers.now().mono + INTERVAL;
+        }
+    }
+}
+
+fn reading(peer: &Peer<'_>) -> Reading {
+    let (next_sender, next_target) = peer.next_numbers();
+    Reading {
+        next_sender,
+        next_target,
+        queued: peer.queued() as u64,
+        is_logged_on: peer.is_logged_on(),
+    }
+}

@@ -1,0 +1,38 @@
+//! Why a user's Logon came to nothing.
+
+use fanfare_fix::session::WRONG_CREDENTIALS;
+
+/// Why the Logon of a user's session came to nothing.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Denied {
+    /// Username(553) or Password(554) is wrong, or there is none.
+    #[error("wrong Username(553) or Password(554)")]
+    WrongCredentials,
+    /// So soon behind a wrong password of the same user from the same address that this one was
+    /// not looked at.
+    #[error("passwords of this address are not looked at for {0} ms more")]
+    SlowedDown(u64),
+    /// The user may not come from this address.
+    #[error("address not on the user's allow list")]
+    Address,
+    /// The user has as many sessions as allowed.
+    #[error("the user has {0} sessions already")]
+    TooManySessions(usize),
+    /// As many connections as allowed wait for their passwords to be checked, or this one has
+    /// waited as long as a connection may be without a Logon.
+    #[error("too many connections wait for their passwords to be checked")]
+    Busy,
+}
+
+impl Denied {
+    /// Text(58) of the Logout that closes the connection; `None`: it is closed without an answer.
+    pub(crate) const fn answer(&self) -> Option<&'static str> {
+        match self {
+            Self::WrongCredentials => Some(WRONG_CREDENTIALS),
+            Self::SlowedDown(_) => Some("too many wrong passwords, try again later"),
+            Self::Address => None,
+            Self::TooManySessions(_) => Some("too many sessions"),
+            Self::Busy => Some("busy, try again later"),
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! Which sessions are there, and whose they are. Looked at when a session logs on or ends, by
+//! operators, and at a reload; never per message.
+
+use super::tables::PortName;
+use fanfare_fix::session::SessionId;
+use fanfare_wire::UtcTimestamp;
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// The sessions of both ports, from any thread.
+#[derive(Clone, Default)]
+pub(crate) struct Roster(Arc<Mutex<State>>);
+
+#[derive(Default)]
+struct State {
+    live: [HashMap<Arc<SessionId>, Arc<Seat>>; 2],
+    by_user: HashMap<Arc<str>, usize>,
+}
+
+/// One session. The numbers are as they were at the last look of its thread, every 100 ms.
+pub(crate) struct Seat {
+    pub(crate) port: PortName,
+    pub(crate) id: Arc<SessionId>,
+    /// The user's name; empty: a stranger.
+    pub(crate) user: Arc<str>,
+    pub(crate) peer: SocketAddr,
+    pub(crate) since: UtcTimestamp,
+    next_sender: AtomicU64,
+    next_target: AtomicU64,
+    queued: AtomicU64,
+    is_logged_on: AtomicBool,
+}
+
+/// What the thread of a session knows of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Reading {
+    /// The next MsgSeqNum(34) of both directions.
+    pub(crate) next_sender: u64,
+    pub(crate) next_target: u64,
+    /// Bytes that wait for the peer.
+    pub(crate) queued: u64,
+    pub(crate) is_logged_on: bool,
+}
+
+impl Seat {
+    /// Notes how the session is.
+    pub(crate) fn set(&self, reading: Reading) {
+        self.next_sender
+            .store(reading.next_sender, Ordering::Relaxed);
+        self.next_target
+            .store(reading.next_target, Ordering::Relaxed);
+        self.queued.store(reading.queued, Ordering::Relaxed);
+        self.is_logged_on
+            .store(reading.is_logged_on, Ordering::Relaxed);
+    }
+
+    pub(crate) fn reading(&self) -> Reading {
+        Reading {
+            next_sender: self.next_sender.load(Ordering::Relaxed),
+            next_target: self.next_target.load(Ordering::Relaxed),
+            queued: self.queued.load(Ordering::Relaxed),
+            is_logged_on: self.is_logged_on.load(Ordering::Relaxed),
+        }
+    }
+}
+
+/// A place on the roster until it is dropped.
+pub(crate) struct Seated {
+    roster: Roster,
+    seat: Arc<Seat>,
+}
+
+impl Seated {
+    pub(crate) fn seat(&self) -> &Seat {
+        &self.seat
+    }
+}
+
+impl Roster {
+    /// Takes a place for a session that nobody else has claimed.
+    ///
+    /// # Errors
+    /// The user has as many sessions as allowed.
+    pub(crate) fn take(&self, seat: Seat, most: usize) -> Result<Seated, usize> {
+        let mut state = self.lock();
+        let seat = Arc::new(seat);
+        if !seat.user.is_empty() {
+            let sessions = state.by_user.entry(Arc::clone(&seat.user)).or_default();
+            if *sessions >= most {
+                return Err(*sessions);
+            }
+            *sessions += 1;
+        }
+        let live = &mut state.live[seat.port as usize];
+        live.insert(Arc::clone(&seat.id), Arc::clone(&seat));
+        drop(state);
+        let roster = self.clone();
+        Ok(Seated { roster, seat })
+    }
+
+    /// The place of a session.
+    pub(crate) fn seat(&self, port: PortName, id: &SessionId) -> Option<Arc<Seat>> {
+        self.lock().live[port as usize].get(id).cloned()
+    }
+
+    /// All places that `wanted` takes, in no order.
+    pub(crate) fn seats(&self, wanted: impl Fn(&Seat) -> bool) -> Vec<Arc<Seat>> {
+        let state = self.lock();
+        let all = state.live.iter().flat_map(HashMap::values);
+        all.filter(|seat| wanted(seat)).cloned().collect()
+    }
+
+    /// How many sessions a user has.
+    pub(crate) fn of_user(&self, user: &str) -> usize {
+        self.lock().by_user.get(user).copied().unwrap_or(0)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Seat {
+    pub(crate) fn new(
+        port: PortName,
+        id: SessionId,
+        user: Arc<str>,
+        peer: SocketAddr,
+        since: UtcTimestamp,
+    ) -> Self {
+        Self {
+            port,
+            id: Arc::new(id),
+            user,
+            peer,
+            since,
+            next_sender: AtomicU64::new(0),
+            next_target: AtomicU64::new(0),
+            queued: AtomicU64::new(0),
+            is_logged_on: AtomicBool::new(false),
+        }
+    }
+}
+
+impl Drop for Seated {
+    fn drop(&mut self) {
+        let mut state = self.roster.lock();
+        let seat = &self.seat;
+        state.live[seat.port as usize].remove(&seat.id);
+        if let Some(sessions) = state.by_user.get_mut(&seat.user) {
+            *sessions -= 1;
+            if *sessions == 0 {
+                state.by_user.remove(&seat.user);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fanfare_fix::session::Version;
+
+    fn seat(client: &str, user: &str) -> Seat {
+        let id = SessionId::new(Version::Fix44, "PLANT", client);
+        let peer = "127.0.0.1:1".parse().unwrap();
+        let since = UtcTimestamp::from_nanos(0);
+        Seat::new(PortName::Consumers, id, user.into(), peer, since)
+    }
+
+    #[test]
+    fn a_user_has_as_many_sessions_as_allowed() {
+        let roster = Roster::default();
+        let first = roster.take(seat("A", "desk"), 2).ok().unwrap();
+        let _second = roster.take(seat("B", "desk"), 2).ok().unwrap();
+        assert_eq!(roster.take(seat("C", "desk"), 2).err(), Some(2));
+        assert_eq!(roster.of_user("desk"), 2);
+        drop(first);
+        let _third = roster.take(seat("C", "desk"), 2).ok().unwrap();
+        let strangers: Vec<_> = (0..9)
+            .map(|i| roster.take(seat(&i.to_string(), ""), 1))
+            .collect();
+        assert!(strangers.iter().all(Result::is_ok));
+        assert_eq!(roster.seats(|_| true).len(), 11);
+        assert_eq!(roster.seats(|seat| &*seat.user == "desk").len(), 2);
+        drop((strangers, _second, _third));
+        assert!(roster.seats(|_| true).is_empty() && roster.of_user("desk") == 0);
+    }
+}

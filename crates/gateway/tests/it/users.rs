@@ -1,0 +1,248 @@
+//! Users: who gets in, and what becomes of the others.
+
+use crate::client::{Client, value};
+use crate::ports::{Seen, TlsConsumer, file};
+use crate::{ended, eventually, stop};
+use argon2::{Algorithm, Argon2, Params, PasswordHasher, Version};
+use fanfare_engine::stop::Stop;
+use fanfare_gateway::{Config, Denied, Gateway, Notice, PeerEnd, Refusal};
+use std::path::PathBuf;
+
+/// A file that is gone at the end.
+pub(crate) struct TestFile(pub(crate) PathBuf);
+
+impl TestFile {
+    pub(crate) fn new(name: &str) -> Self {
+        let name = format!("fanfare-users-it-{}-{name}", std::process::id());
+        Self(std::env::temp_dir().join(name))
+    }
+
+    pub(crate) fn text(&self) -> String {
+        std::fs::read_to_string(&self.0).unwrap_or_default()
+    }
+
+    #[allow(dead_code, reason = "being built")]
+    pub(crate) fn write(&self, text: &str) {
+        std::fs::write(&self.0, text).unwrap();
+    }
+}
+
+impl Drop for TestFile {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+/// A hash that costs little.
+fn hash(password: &str) -> String {
+    let params = Params::new(64, 1, 1, None).unwrap();
+    let argon2 = Argon2::new(Algorithm::Argon2id, Version::V0x13, params);
+    let hash = argon2.hash_password(password.as_bytes()).unwrap();
+    hash.to_string()
+}
+
+/// The table of a user whose one session is of this CompID, with a password.
+pub(crate) fn user(name: &str, comp_id: &str, password: &str, more: &str) -> String {
+    let hash = hash(password);
+    format!(
+        "[[user]]\nname = \"{name}\"\n\
+         sessions = [{{ sender = \"{comp_id}\", target = \"PLANT\" }}]\n\
+         password = \"{hash}\"\ninstruments = [\"*\"]\n{more}\n"
+    )
+}
+
+/// The front of a configuration with ports that the kernel picks, where producers are free.
+pub(crate) const PORTS: &str = "[producers]\nport = 0\nopen = true\n[consumers]\nport = 0\n";
+
+pub(crate) fn start(text: &str) -> Gateway {
+    Gateway::start(&Config::from_toml(text).unwrap(), Stop::new()).unwrap()
+}
+
+/// Sends a Logon with these credentials; returns the answer.
+fn try_logon(gateway: &Gateway, comp_id: &str, credentials: &str) -> (Client, Option<String>) {
+    let mut client = Client::connect(gateway.consumers(), comp_id);
+    client.send("A", &format!("98=0|108=0|141=Y|{credentials}"));
+    let answer = client.receive();
+    (client, answer)
+}
+
+/// Asserts that the answer is a Logout with this text, and that nothing follows.
+fn assert_denied((mut client, answer): (Client, Option<String>), text: &str) {
+    let answer = answer.expect("a Logout");
+    assert_eq!(value(&answer, 35), Some("5"), "{answer}");
+    assert_eq!(value(&answer, 58), Some(text), "{answer}");
+    assert_eq!(client.receive(), None);
+}
+
+fn assert_logged_on((client, answer): (Client, Option<String>)) -> Client {
+    let answer = answer.expect("a Logon");
+    assert_eq!(value(&answer, 35), Some("A"), "{answer}");
+    client
+}
+
+const WRONG: &str = "Username or Password is wrong";
+
+#[test]
+fn a_user_gets_in_with_the_right_password_and_nobody_learns_which_part_was_wrong() {
+    let audit = TestFile::new("right");
+    let users: String = ["a", "b", "c", "d"]
+        .map(|name| user(name, &name.to_uppercase(), "hunter2", ""))
+        .concat();
+    let path = audit.0.display();
+    let gateway = start(&format!("audit = \"{path}\"\n{PORTS}{users}"));
+    let mut in_time = assert_logged_on(try_logon(&gateway, "A", "553=a|554=hunter2|"));
+    assert_denied(try_logon(&gateway, "B", "553=b|554=hunter3|"), WRONG);
+    assert_denied(try_logon(&gateway, "C", "553=a|554=hunter2|"), WRONG);
+    assert_denied(try_logon(&gateway, "D", ""), WRONG);
+    // Strangers are closed without an answer.
+    assert!(try_logon(&gateway, "E", "553=a|554=hunter2|").1.is_none());
+    ended(&gateway, |notice| {
+        matches!(notice, Notice::Ended { end: PeerEnd::Denied { user, why, .. }, .. }
+            if user == "d" && *why == Denied::WrongCredentials)
+    });
+    // What was wrong once is right later.
+    eventually("the right password of a user with a wrong one", || {
+        let (_, answer) = try_logon(&gateway, "B", "553=b|554=hunter2|");
+        answer.is_some_and(|answer| value(&answer, 35) == Some("A"))
+    });
+    let mut producer = Client::log_on(gateway.producers(), "P");
+    producer.send("W", "20001=P-1|55=A|");
+    assert_eq!(value(&in_time.receive().unwrap(), 20001), Some("P-1"));
+    stop(gateway);
+    let text = audit.text();
+    assert!(
+        !text.contains("hunter") && !text.contains("argon2"),
+        "{text}"
+    );
+    let of = |event: &str, port: &str, comp_id: &str| {
+        let session = format!("\"session\":\"FIX.4.4:PLANT->{comp_id}\"");
+        format!("\"event\":\"{event}\",\"port\":\"{port}\",{session}")
+    };
+    for line in [
+        of("logon", "consumers", "A") + ",\"user\":\"a\"",
+        of("refusal", "consumers", "D") + ",\"user\":\"d\"",
+        of("refusal", "consumers", "E") + ",\"peer\"",
+        of("end", "consumers", "A") + ",\"user\":\"a\"",
+        of("logon", "producers", "P") + ",\"peer\"",
+    ] {
+        assert!(text.contains(&line), "{line}\n{text}");
+    }
+}
+
+#[test]
+fn a_thousand_wrong_passwords_are_slowed_down_told_and_audited_and_hold_up_nobody() {
+    fanfare_engine::limits::raise_open_files(8192).unwrap();
+    let audit = TestFile::new("thousand");
+    let users = user("good", "GOOD", "right", "") + &user("victim", "VICTIM", "right", "");
+    let path = audit.0.display();
+    let gateway = start(&format!("audit = \"{path}\"\n{PORTS}{users}"));
+    let mut good = assert_logged_on(try_logon(&gateway, "GOOD", "553=good|554=right|"));
+    let mut producer = Client::log_on(gateway.producers(), "P");
+    let mut texts = Vec::new();
+    for round in 0..100 {
+        let mut clients: Vec<Client> = (0..10)
+            .map(|_| Client::connect(gateway.consumers(), "VICTIM"))
+            .collect();
+        for (number, client) in clients.iter_mut().enumerate() {
+            let password = format!("553=victim|554=guess{number}|");
+            client.send("A", &format!("98=0|108=0|141=Y|{password}"));
+        }
+        producer.send("W", &format!("20001=P-{round}|55=A|"));
+        let served = good.receive().expect("others are served");
+        assert_eq!(value(&served, 20001), Some(format!("P-{round}").as_str()));
+        for mut client in clients {
+            let answer = client.receive().expect("a Logout");
+            texts.push(value(&answer, 58).unwrap().to_owned());
+        }
+    }
+    let wrong = texts.iter().filter(|text| *text == WRONG).count();
+    let slowed = texts
+        .iter()
+        .filter(|text| text.starts_with("too many wrong"));
+    assert_eq!(wrong + slowed.count(), 1000);
+    // Seven waits, doubled each time, are half a minute.
+    assert!((1..30).contains(&wrong), "{wrong} passwords were looked at");
+    eventually("the count", || gateway.count("refused") == 1000);
+    let notices: Vec<_> = gateway.notices().filter(Notice::is_trouble).collect();
+    assert!(notices.len() >= 1000 && notices[0].to_string().contains("`victim`"));
+    stop(gateway);
+    let refusals = audit.text().matches("\"event\":\"refusal\"").count();
+    assert_eq!(refusals, 1000);
+}
+
+#[test]
+fn a_users_certificate_admits_to_the_users_sessions_alone() {
+    let (server, key, root) = (file("server.pem"), file("server.key"), file("root.pem"));
+    let tls = format!(
+        "tls = {{ certificate = \"{}\", key = \"{}\", client_ca = \"{}\" }}\n",
+        server.display(),
+        key.display(),
+        root.display()
+    );
+    let table = |name: &str, comp_id: &str, certificate: &str| {
+        format!(
+            "[[user]]\nname = \"{name}\"\ninstruments = []\n\
+             sessions = [{{ sender = \"{comp_id}\", target = \"PLANT\" }}]\n\
+             certificates = [\"{certificate}\"]\n"
+        )
+    };
+    let users = table("own", "DESK1", "dns:trader.test") + &table("other", "DESK2", "cn:OTHER");
+    let gateway = start(&format!("{PORTS}{tls}{users}"));
+    let own = TlsConsumer::connect(gateway.consumers(), "DESK1", Some("client"));
+    assert!(matches!(own.next(), Seen::LoggedOn));
+    let other = TlsConsumer::connect(gateway.consumers(), "DESK2", Some("client"));
+    ended(&gateway, |notice| {
+        matches!(
+            notice,
+            Notice::Ended {
+                end: PeerEnd::Refused(Refusal::Certificate { .. }),
+                ..
+            }
+        )
+    });
+    other.close();
+    own.close();
+    stop(gateway);
+}
+
+#[test]
+fn a_user_comes_from_the_users_networks_and_with_so_many_sessions() {
+    let here = user(
+        "here",
+        "HERE1",
+        "p",
+        "allow = [\"127.0.0.0/8\"]\nsessions_at_a_time = 1",
+    );
+    let here = here.replace(
+        "sessions = [",
+        "sessions = [{ sender = \"HERE2\", target = \"PLANT\" }, ",
+    );
+    let users = here + &user("there", "THERE", "p", "allow = [\"10.0.0.0/8\"]");
+    let gateway = start(&format!("{PORTS}{users}"));
+    assert!(try_logon(&gateway, "THERE", "553=there|554=p|").1.is_none());
+    ended(&gateway, |notice| {
+        matches!(
+            notice,
+            Notice::Ended {
+                end: PeerEnd::Denied {
+                    why: Denied::Address,
+                    ..
+                },
+                ..
+            }
+        )
+    });
+    let first = assert_logged_on(try_logon(&gateway, "HERE1", "553=here|554=p|"));
+    assert_denied(
+        try_logon(&gateway, "HERE2", "553=here|554=p|"),
+        "too many sessions",
+    );
+    // A live session is not ended by another one that has its CompIDs.
+    assert!(try_logon(&gateway, "HERE1", "553=here|554=p|").1.is_none());
+    drop(first);
+    eventually("the place of the session that has ended", || {
+        let (_, answer) = try_logon(&gateway, "HERE2", "553=here|554=p|");
+        answer.is_some_and(|answer| value(&answer, 35) == Some("A"))
+    });
+    stop(gateway);
+}

@@ -9,6 +9,7 @@ use crate::feed::config::Feed;
 use crate::port_config::{self, CONSUMERS, PRODUCERS, PortConfig};
 use crate::start_error::StartError;
 use crate::users::{Lists, Source, UserSet, UserTables, without_text};
+use fanfare_engine::tls::TlsServer;
 use fanfare_fix::session::MAX_HEADER_FIELD;
 use serde::Deserialize;
 use std::path::PathBuf;
@@ -54,6 +55,9 @@ pub struct Config {
     pub events: Option<PathBuf>,
     /// Where Logons, refusals, requests and what operators do are written, as JSON lines.
     pub audit: Option<PathBuf>,
+    /// The Unix socket at which whoever runs the gateway listens for operators; the gateway itself
+    /// does not.
+    pub control: Option<PathBuf>,
     /// Who may log on, and what they may see.
     #[serde(rename = "user")]
     pub users: UserTables,
@@ -256,6 +260,40 @@ fn parse_error(text: &str, error: &toml::de::Error) -> ConfigError {
 }
 
 impl Config {
+    /// This configuration with what a running gateway takes from another one.
+    pub(crate) fn with_changes_of(&self, other: &Self) -> Self {
+        let port = |own: &PortConfig, other: &PortConfig| PortConfig {
+            bind: own.bind,
+            port: own.port,
+            tls: own.tls.clone(),
+            ..other.clone()
+        };
+        Self {
+            producers: port(&self.producers, &other.producers),
+            consumers: port(&self.consumers, &other.consumers),
+            limits: Limits {
+                message_bytes: self.limits.message_bytes,
+                ..other.limits.clone()
+            },
+            users: other.users.clone(),
+            users_file: other.users_file.clone(),
+            lists: other.lists.clone(),
+            ..self.clone()
+        }
+    }
+
+    /// Reads the certificates of both ports.
+    pub(crate) fn read_certificates(&self) -> Result<[Option<TlsServer>; 2], StartError> {
+        let read = |name, port: &PortConfig| {
+            let server = port.tls_server();
+            server.map_err(|error| StartError::Tls(name, error))
+        };
+        Ok([
+            read("producers", &self.producers)?,
+            read("consumers", &self.consumers)?,
+        ])
+    }
+
     /// The keys in which another configuration differs and that a running gateway does not change.
     pub(crate) fn fixed_keys_changed(&self, other: &Self) -> Vec<&'static str> {
         let address = |side: &PortConfig| side.address();
@@ -287,6 +325,7 @@ impl Config {
             ("capture", self.capture == other.capture),
             ("events", self.events == other.events),
             ("audit", self.audit == other.audit),
+            ("control", self.control == other.control),
         ];
         let changed = keys.into_iter().filter(|(_, is_same)| !is_same);
         changed.map(|(key, _)| key).collect()
@@ -299,13 +338,7 @@ impl Config {
     /// The first file that is missing or cannot be used, and what is wrong with it.
     pub fn check_files(&self) -> Result<(), StartError> {
         self.feeds.iter().try_for_each(feed::check)?;
-        for (name, port) in [
-            ("producers", &self.producers),
-            ("consumers", &self.consumers),
-        ] {
-            let read = port.tls_server();
-            read.map_err(|error| StartError::Tls(name, error))?;
-        }
+        self.read_certificates()?;
         UserSet::load(&self.user_source(), None)?;
         Ok(())
     }
@@ -330,6 +363,7 @@ impl Default for Config {
             capture: None,
             events: None,
             audit: None,
+            control: None,
             users: UserTables::default(),
             users_file: None,
             lists: Lists::default(),

@@ -10,6 +10,7 @@ use crate::counts::{IngressCounts, PortCounts, SessionCounts, WorkerCounts};
 use crate::feed::config::Feed;
 use crate::feed::publish::{SampleRing, TopicsPublisher};
 use crate::feed::{self, FeedError, FeedSource, Feeds, Outlets, Places};
+use crate::gateway_handle::{GatewayHandle, Shared};
 use crate::ingress::Ingress;
 use crate::market::MarketFeed;
 use crate::market::error::MarketError;
@@ -19,6 +20,7 @@ use crate::port_agent::{HostEnd, PortAgent};
 use crate::port_config::PortConfig;
 use crate::port_handle::PortHandle;
 use crate::records::Records;
+use crate::reloaded::Reloaded;
 use crate::reports::Reports;
 use crate::rules::{PortRules, RuleBook};
 use crate::service::{Service, ServiceConfig};
@@ -42,8 +44,8 @@ use fanfare_fast::Program;
 use fanfare_market::book::BookConfig;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 /// The longest sleep of a thread with nothing to do; timers are looked at after it.
 const LONGEST_SLEEP: Duration = Duration::from_millis(50);
@@ -62,10 +64,7 @@ pub struct Gateway {
     counters: Counters,
     notices: Option<NoticeReceiver>,
     events: Option<EventReader>,
-    /// The producers' port, and the consumers'.
-    ports: [PortHandle; 2],
-    reload_logs: Reload,
-    config: Config,
+    handle: GatewayHandle,
 }
 
 impl Gateway {
@@ -111,6 +110,7 @@ impl Gateway {
             audit,
             reload_logs: &reload_logs,
         };
+        let (roster, audit) = (builder.roster.clone(), builder.audit.clone());
         let [producers, consumers] = builder.ports()?;
         let (mut agents, ports) = builder.agents(producers, consumers)?;
         agents.front.extend(guests);
@@ -126,12 +126,20 @@ impl Gateway {
         Ok(Self {
             crew,
             logs,
-            counters,
+            counters: counters.clone(),
             notices: Some(received),
             events,
-            ports,
-            reload_logs,
-            config: config.clone(),
+            handle: GatewayHandle::new(Shared {
+                started: config.clone(),
+                config: Mutex::new(config.clone()),
+                ports,
+                users,
+                roster,
+                audit,
+                counters,
+                reload_logs,
+                begun: Instant::now(),
+            }),
         })
     }
 
@@ -144,13 +152,13 @@ impl Gateway {
     /// Where producers connect.
     #[must_use]
     pub fn producers(&self) -> SocketAddr {
-        self.ports[0].address
+        self.handle.shared().ports[0].address
     }
 
     /// Where consumers connect.
     #[must_use]
     pub fn consumers(&self) -> SocketAddr {
-        self.ports[1].address
+        self.handle.shared().ports[1].address
     }
 
     /// All counters; readable at any time.
@@ -176,27 +184,25 @@ impl Gateway {
         self.notices.take()
     }
 
-    /// Takes `sessions`, `max_sessions` and `allow` of both sides, and `[limits]` without
-    /// `message_bytes`, from a new configuration, and reads the certificates again. They hold for
-    /// connections from then on; sessions that are logged on stay. Opens the message logs anew.
-    /// Returns the keys that differ from the configuration of the start and take effect only with a
-    /// new start.
+    /// Takes from a new configuration what can change while the gateway runs: users, lists,
+    /// `sessions`, `max_sessions`, `allow` and `open` of both sides, `[limits]` without
+    /// `message_bytes`; reads the file of the users and the certificates again, and opens the
+    /// message logs and the audit file anew. All of it is checked before any of it holds. It
+    /// holds for connections from then on, and for the requests of sessions that are logged on;
+    /// those whose user is gone, or may not come from where they are, are logged out, which is
+    /// waited for.
     ///
     /// # Errors
-    /// A value is out of its range; nothing is changed then. Or a certificate cannot be used: those
-    /// read before stay in force, and all else is changed.
-    pub fn reload(&self, config: &Config) -> Result<Vec<&'static str>, StartError> {
-        config.check()?;
-        self.reload_logs.request();
-        let sides = [&config.producers, &config.consumers];
-        let mut done = Ok(());
-        let names = ["producers", "consumers"];
-        for ((port, side), name) in self.ports.iter().zip(sides).zip(names) {
-            let reloaded = port.rules.reload(config, side);
-            done = done.and(reloaded.map_err(|error| StartError::Tls(name, error)));
-        }
-        done?;
-        Ok(self.config.fixed_keys_changed(config))
+    /// Something cannot be used; nothing is changed then.
+    pub fn reload(&self, config: &Config) -> Result<Reloaded, StartError> {
+        self.handle.reopen_logs();
+        self.handle.reload(config)
+    }
+
+    /// The gateway from any thread, for operators.
+    #[must_use]
+    pub fn handle(&self) -> GatewayHandle {
+        self.handle.clone()
     }
 
     /// The market events of all feeds with a mapping, for a thread that reads them; `None` the
@@ -208,13 +214,13 @@ impl Gateway {
     /// The producers' port, for any thread that adds and removes sessions.
     #[must_use]
     pub fn producer_port(&self) -> PortHandle {
-        self.ports[0].clone()
+        self.handle.shared().ports[0].clone()
     }
 
     /// The consumers' port, for any thread that adds and removes sessions.
     #[must_use]
     pub fn consumer_port(&self) -> PortHandle {
-        self.ports[1].clone()
+        self.handle.shared().ports[1].clone()
     }
 
     /// The flag that stops it.

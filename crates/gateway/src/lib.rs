@@ -21,17 +21,18 @@
 //! ```
 #![forbid(unsafe_code)]
 
-#[allow(dead_code, reason = "being built")]
 mod audit;
 mod batch;
 mod bridge;
 mod config;
 mod config_error;
 mod consumer;
+mod control;
 mod counts;
 mod digest;
 mod feed;
 mod gateway;
+mod gateway_handle;
 mod hole;
 mod ingress;
 mod market;
@@ -42,6 +43,7 @@ mod port_handle;
 mod record;
 mod records;
 mod registry;
+mod reloaded;
 mod reports;
 mod rules;
 mod service;
@@ -58,6 +60,7 @@ pub use bridge::config::{Dds, DdsEnd};
 pub use bridge::endpoint::{DdsQos, DdsTransport};
 pub use config::{Config, FanOut, Idle, Limits, LogConfig, SlowConsumer, SlowPolicy, Threads};
 pub use config_error::ConfigError;
+pub use control::{Control, ReloadAsked};
 pub use digest::Digest;
 pub use fanfare_engine::host::Refusal;
 pub use feed::FeedError;
@@ -65,6 +68,7 @@ pub use feed::config::{Feed, FeedTopics};
 pub use feed::feed_notice::{ExchangeState, FeedNotice, MarketNotice, TemplateNotice};
 pub use feed::lines::FeedLine;
 pub use gateway::{Gateway, descriptors_wanted, total};
+pub use gateway_handle::GatewayHandle;
 pub use hole::Missing;
 pub use market::config::{
     FeedBook, FeedBookKind, FeedNumbers, FeedReplay, ReplayKind, SnapshotLines,
@@ -75,6 +79,7 @@ pub use market::states::StateCounts;
 pub use notice::{Notice, NoticeReceiver, Outlet, PeerEnd, Rejection, Why};
 pub use port_config::{Pair, PortConfig, PortTls};
 pub use port_handle::PortHandle;
+pub use reloaded::{Changes, Reloaded};
 pub use service::{Contract, EntryTypes, Pattern};
 pub use start_error::StartError;
 pub use users::{Denied, LONGEST_PASSWORD, Lists, PortName, UserTables, UsersError, hash_password};

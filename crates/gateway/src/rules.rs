@@ -20,7 +20,6 @@ pub(crate) struct PortRules {
     pub(crate) template: session::Config,
     pub(crate) queue_bytes: usize,
     pub(crate) door: DoorRules,
-    tls: Option<TlsServer>,
 }
 
 /// How long a shutdown waits for the answer to a Logout, in nanoseconds.
@@ -52,7 +51,7 @@ impl PortRules {
             mirror_appl_ver_id: true,
             ..session::Config::new(nobody)
         };
-        let mut options = port.options(tls.clone());
+        let mut options = port.options(tls);
         options.max_without_logon = limits.not_logged_on;
         options.max_without_logon_per_address = limits.not_logged_on_per_address;
         // A stranger has no claim to what a session skips.
@@ -71,7 +70,6 @@ impl PortRules {
                 most_waiting: limits.not_logged_on,
                 most_waiting_of_address: limits.not_logged_on_per_address,
             },
-            tls,
         }
     }
 
@@ -96,8 +94,9 @@ impl PortRules {
         place.map(|place| sessions.remove(place)).is_some()
     }
 
-    /// Takes the limits, networks and sessions of a new configuration; the rest stays as it is.
-    fn reloaded(&self, config: &Config, port: &PortConfig) -> Self {
+    /// Takes the limits, networks and sessions of a new configuration, and certificates that were
+    /// read for it; the rest stays as it is.
+    fn reloaded(&self, config: &Config, port: &PortConfig, tls: Option<TlsServer>) -> Self {
         let mut config = config.clone();
         config.limits.message_bytes = self.template.max_message;
         config.slow_consumer.queue_bytes = self.queue_bytes;
@@ -110,7 +109,7 @@ impl PortRules {
             tls: self.config.tls.clone(),
             ..port.clone()
         };
-        Self::with(&config, &port, self.tls.clone(), self.registry.clone())
+        Self::with(&config, &port, tls, self.registry.clone())
     }
 }
 
@@ -147,14 +146,9 @@ impl RuleBook {
         }
     }
 
-    /// New rules for connections from now on. Reads the certificates again.
-    ///
-    /// # Errors
-    /// They cannot be used: those read before stay in force, and all else is new.
-    pub(crate) fn reload(&self, config: &Config, port: &PortConfig) -> Result<(), TlsError> {
-        self.change(|rules| *rules = rules.reloaded(config, port));
-        let tls = self.read().tls.clone();
-        tls.map_or(Ok(()), |tls| tls.reload())
+    /// New rules for connections from now on, with certificates that were read for them.
+    pub(crate) fn reload(&self, config: &Config, port: &PortConfig, tls: Option<TlsServer>) {
+        self.change(|rules| *rules = rules.reloaded(config, port, tls));
     }
 
     /// Changes the rules for connections from now on.

@@ -1,6 +1,7 @@
 //! The commands: a folder for each group, a file for each command.
 
 pub(crate) mod bench;
+mod ctl;
 mod dds;
 mod demo;
 mod fanout;
@@ -53,6 +54,8 @@ pub(crate) enum Command {
     /// `fanout server` and `dds bridge` are this service with a configuration of their own, for FIX
     /// alone and for FIX over DDS; each takes a file as well, with --config.
     Gateway(gateway::Args),
+    /// Asks and steers a running gateway, at its control socket.
+    Ctl(ctl::Args),
 }
 
 pub(crate) fn run(command: &Command) -> anyhow::Result<ExitCode> {
@@ -68,5 +71,6 @@ pub(crate) fn run(command: &Command) -> anyhow::Result<ExitCode> {
         Command::Dds(command) => dds::run(command),
         Command::Throughput(command) => throughput::run(command),
         Command::Gateway(args) => gateway::run(args),
+        Command::Ctl(args) => ctl::run(args),
     }
 }

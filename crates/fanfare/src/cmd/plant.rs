@@ -12,7 +12,7 @@ use events::EventLog;
 use fanfare_engine::limits::raise_open_files;
 use fanfare_engine::stop::{Reload, Stop};
 use fanfare_gateway::{
-    Config, Digest, FeedLine, Gateway, NoticeReceiver, PortConfig, descriptors_wanted,
+    Config, Control, Digest, FeedLine, Gateway, NoticeReceiver, PortConfig, descriptors_wanted,
 };
 use fanfare_instruments::capture::{Capture, CaptureOptions, Reopened};
 use std::net::Ipv4Addr;
@@ -57,14 +57,21 @@ pub(crate) fn run(config: &Config, quiet: bool, reread: Reread<'_>) -> Result<Ex
     announce(config, &gateway);
     let capture = start_capture(config, &gateway);
     let events = start_events(config, &mut gateway)?;
+    let control = start_control(config, &gateway)?;
     while !stop.is_raised() {
         log.look();
         std::thread::sleep(LOOK);
-        if hangup.is_due() {
+        let asked = control.as_ref().and_then(Control::reload_asked);
+        if hangup.is_due() || asked.is_some() {
             events.iter().for_each(EventLog::reopen);
-            note!("{}", reload(&gateway, capture.as_ref(), reread));
+            let outcome = reload(&gateway, capture.as_ref(), reread);
+            note!("{}", outcome.as_ref().unwrap_or_else(|error| error));
+            asked
+                .into_iter()
+                .for_each(|asked| asked.answer(outcome.clone()));
         }
     }
+    drop(control);
     // What is under way is counted before it is told of.
     let counters = gateway.counters().clone();
     let ended = gateway.join();
@@ -171,24 +178,43 @@ fn start_capture(config: &Config, gateway: &Gateway) -> Option<Capture> {
 }
 
 /// Applies what can be changed while the gateway runs, and begins a new capture file if the old one
-/// was renamed. Returns one line that says what was done.
-fn reload(gateway: &Gateway, capture: Option<&Capture>, reread: Reread<'_>) -> String {
-    let config = reread().and_then(|config| Ok(gateway.reload(&config)?));
-    let mut line = match config {
-        Ok(fixed) if fixed.is_empty() => "reloaded who may log on, and limits".to_owned(),
-        Ok(fixed) => format!(
-            "reloaded who may log on, and limits; only a new start changes {}",
-            fixed.join(", ")
-        ),
-        Err(error) => format!("not reloaded, everything stays as it was: {error:#}"),
-    };
-    line += &match capture.map(Capture::reopen) {
+/// was renamed. Returns one line that says what was done, or why nothing was.
+fn reload(
+    gateway: &Gateway,
+    capture: Option<&Capture>,
+    reread: Reread<'_>,
+) -> Result<String, String> {
+    let config = reread();
+    if let Err(error) = &config {
+        let handle = gateway.handle();
+        handle.reopen_logs();
+        handle.reload_failed(&**error);
+    }
+    let done = config.and_then(|config| Ok(gateway.reload(&config)?));
+    let capture = match capture.map(Capture::reopen) {
         None => String::new(),
         Some(Ok(Reopened::Same)) => "; the capture goes on in its file".to_owned(),
         Some(Ok(Reopened::New)) => "; the capture goes on in a new file".to_owned(),
         Some(Err(error)) => format!("; {error}"),
     };
-    line
+    match done {
+        Ok(done) => Ok(format!("{done}{capture}")),
+        Err(error) => {
+            let line = "not reloaded, everything stays as it was";
+            Err(format!("{line}: {error:#}{capture}"))
+        }
+    }
+}
+
+/// Listens for operators, where the configuration names a socket for them.
+fn start_control(config: &Config, gateway: &Gateway) -> Result<Option<Control>> {
+    let Some(path) = &config.control else {
+        return Ok(None);
+    };
+    let control = Control::start(path, gateway.handle());
+    let control = control.with_context(|| format!("cannot listen at {}", path.display()))?;
+    say!("Listening for operators at {}", path.display());
+    Ok(Some(control))
 }
 
 /// Begins to write market events, where the configuration names a file for them.

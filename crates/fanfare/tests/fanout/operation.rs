@@ -154,7 +154,7 @@ fn no_signal_but_term_and_int_ends_it_and_both_log_everybody_out() {
         for signal in ["HUP", "USR1", "USR2", "ALRM", "PIPE", "QUIT"] {
             server.signal(signal);
         }
-        server.tells("reloaded who may log on, and limits");
+        server.tells("reloaded: nothing has changed");
         drop(log_on(&consumers, "D"));
         server.signal(last);
         assert!(receive(&mut consumer, "58=shutting down").contains("|35=5|"));
@@ -180,7 +180,7 @@ fn sighup_reads_the_file_again_and_says_what_it_took() {
     )
     .unwrap();
     server.signal("HUP");
-    server.tells("reloaded who may log on, and limits; only a new start changes workers");
+    server.tells("reloaded: consumers.sessions; only a new start changes workers");
     let mut stranger = TcpStream::connect(format!("127.0.0.1:{consumers}")).unwrap();
     send(&mut stranger, "THIRD", 1, "A", "98=0|108=0|");
     assert_eq!(stranger.read(&mut [0; 16]).unwrap_or(0), 0, "refused");

@@ -112,6 +112,12 @@ impl Roster {
         all.filter(|seat| wanted(seat)).cloned().collect()
     }
 
+    /// Whether the session of a place is still there.
+    pub(crate) fn has(&self, seat: &Arc<Seat>) -> bool {
+        let live = self.seat(seat.port, &seat.id);
+        live.is_some_and(|live| Arc::ptr_eq(&live, seat))
+    }
+
     /// How many sessions a user has.
     pub(crate) fn of_user(&self, user: &str) -> usize {
         self.lock().by_user.get(user).copied().unwrap_or(0)

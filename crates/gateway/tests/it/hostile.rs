@@ -270,7 +270,7 @@ fn a_reload_changes_who_may_log_on_and_ends_no_session() {
         target: "PLANT".to_owned(),
     }];
     config.workers = 2;
-    let fixed = gateway.reload(&config).unwrap();
+    let fixed = gateway.reload(&config).unwrap().fixed;
     assert!(fixed.contains(&"workers"), "{fixed:?}");
     eventually("the new rules", || {
         let mut stranger = Client::connect(gateway.consumers(), "OLD");

@@ -8,6 +8,7 @@
 
 mod bridge;
 mod client;
+mod control;
 mod fanout;
 mod feed;
 mod framing;

@@ -21,7 +21,6 @@ impl TestFile {
         std::fs::read_to_string(&self.0).unwrap_or_default()
     }
 
-    #[allow(dead_code, reason = "being built")]
     pub(crate) fn write(&self, text: &str) {
         std::fs::write(&self.0, text).unwrap();
     }
@@ -244,5 +243,125 @@ fn a_user_comes_from_the_users_networks_and_with_so_many_sessions() {
         let (_, answer) = try_logon(&gateway, "HERE2", "553=here|554=p|");
         answer.is_some_and(|answer| value(&answer, 35) == Some("A"))
     });
+    stop(gateway);
+}
+
+/// Logs on as the only session of a user.
+fn log_on(gateway: &Gateway, comp_id: &str) -> Client {
+    let credentials = format!("553={}|554=p|", comp_id.to_lowercase());
+    assert_logged_on(try_logon(gateway, comp_id, &credentials))
+}
+
+fn users_of(comp_ids: &[&str]) -> String {
+    let table = |comp_id: &&str| user(&comp_id.to_lowercase(), comp_id, "p", "");
+    comp_ids.iter().map(table).collect()
+}
+
+#[test]
+fn a_reload_logs_out_who_is_no_user_any_more_and_nobody_else() {
+    let (users, audit) = (TestFile::new("revoked.toml"), TestFile::new("revoked"));
+    let stays_on = users_of(&["STAYS"]);
+    users.write(&(stays_on.clone() + &users_of(&["GOES"])));
+    let (file, audit_file) = (users.0.display(), audit.0.display());
+    let text = format!("users = \"{file}\"\naudit = \"{audit_file}\"\n{PORTS}");
+    let config = Config::from_toml(&text).unwrap();
+    let gateway = start(&text);
+    let mut stays = log_on(&gateway, "STAYS");
+    let mut goes = log_on(&gateway, "GOES");
+    let mut producer = Client::log_on(gateway.producers(), "P");
+    users.write(&(stays_on + &users_of(&["NEW"])));
+    let reloaded = gateway.reload(&config).unwrap();
+    assert_eq!(
+        reloaded.to_string(),
+        "reloaded: new user new, removed user goes; 1 session was logged out"
+    );
+    let logout = goes.receive().unwrap();
+    assert_eq!(value(&logout, 58), Some("no longer permitted"), "{logout}");
+    assert_eq!(goes.receive(), None);
+    assert!(try_logon(&gateway, "GOES", "553=goes|554=p|").1.is_none());
+    let _new = log_on(&gateway, "NEW");
+    producer.send("W", "20001=P-1|55=A|");
+    assert_eq!(value(&stays.receive().unwrap(), 34), Some("2"));
+    // The same once more changes nothing; a port that is closed ends its strangers.
+    let same = gateway.reload(&config).unwrap();
+    assert_eq!(same.to_string(), "reloaded: nothing has changed");
+    let closed = Config::from_toml(&text.replace("open = true", "open = false")).unwrap();
+    let reloaded = gateway.reload(&closed).unwrap();
+    assert_eq!(
+        (reloaded.logged_out, reloaded.keys),
+        (1, vec!["producers.open"])
+    );
+    assert_eq!(value(&producer.receive().unwrap(), 35), Some("5"));
+    stop(gateway);
+    assert!(audit.text().contains("removed user goes"));
+}
+
+#[test]
+fn a_reload_with_a_mistake_in_line_40_changes_nothing_and_names_the_line() {
+    let users = TestFile::new("line40.toml");
+    let good = users_of(&["A", "B"]);
+    users.write(&good);
+    let text = format!("users = \"{}\"\n{PORTS}", users.0.display());
+    let config = Config::from_toml(&text).unwrap();
+    let gateway = start(&text);
+    let mut a = log_on(&gateway, "A");
+    let before = users_of(&["C"]);
+    let padding = "\n".repeat(39 - before.lines().count());
+    users.write(&format!("{before}{padding}depht = 5\n"));
+    let told = std::error::Error::source(&gateway.reload(&config).unwrap_err())
+        .unwrap()
+        .to_string();
+    let place = format!("{}: line 40: ", users.0.display());
+    assert!(told.starts_with(&place) && told.contains("depht"), "{told}");
+    // All as it was: users, and their sessions.
+    assert!(try_logon(&gateway, "C", "553=c|554=p|").1.is_none());
+    let _b = log_on(&gateway, "B");
+    // A certificate that cannot be read keeps back the users as well, and the other way round.
+    users.write(&users_of(&["A", "B", "C"]));
+    assert!(gateway.reload(&config).is_ok());
+    let _c = log_on(&gateway, "C");
+    let mut producer = Client::log_on(gateway.producers(), "P");
+    producer.send("W", "20001=P-1|55=A|");
+    assert_eq!(value(&a.receive().unwrap(), 20001), Some("P-1"));
+    stop(gateway);
+}
+
+#[test]
+fn a_thousand_reloads_under_load_lose_no_session_and_no_message() {
+    let users = TestFile::new("thousand.toml");
+    let names = ["A", "B", "C", "D"];
+    let variants = [users_of(&names), users_of(&names) + &users_of(&["E"])];
+    users.write(&variants[0]);
+    let text = format!("users = \"{}\"\nworkers = 2\n{PORTS}", users.0.display());
+    let config = Config::from_toml(&text).unwrap();
+    let gateway = start(&text);
+    let mut consumers = names.map(|name| log_on(&gateway, name));
+    let mut producer = Client::log_on(gateway.producers(), "P");
+    const MESSAGES: usize = 20_000;
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for number in 0..MESSAGES {
+                producer.send("W", &format!("20001=P-{number}|55=A|"));
+            }
+        });
+        for consumer in &mut consumers {
+            scope.spawn(|| {
+                for number in 0..MESSAGES {
+                    let message = consumer.receive().expect("the session goes on");
+                    let expected = format!("P-{number}");
+                    assert_eq!(value(&message, 20001), Some(expected.as_str()));
+                    let seq = (number + 2).to_string();
+                    assert_eq!(value(&message, 34), Some(seq.as_str()));
+                }
+            });
+        }
+        for round in 1..=1000 {
+            users.write(&variants[round % 2]);
+            let reloaded = gateway.reload(&config).unwrap();
+            assert_eq!(reloaded.logged_out, 0, "{reloaded}");
+            assert_eq!(reloaded.users.added.len() + reloaded.users.removed.len(), 1);
+        }
+    });
+    assert_eq!(gateway.count("ended"), 0);
     stop(gateway);
 }

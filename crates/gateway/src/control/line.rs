@@ -1,0 +1,94 @@
+//! Lines of bounded length from a socket.
+
+use std::io::{self, Read};
+
+/// The longest line, in bytes.
+const LONGEST: usize = 64 << 10;
+
+/// What has come.
+pub(super) enum Line<'a> {
+    /// A line, without its end.
+    Whole(&'a [u8]),
+    /// More bytes than a line may have: the connection is of no use any more.
+    TooLong,
+    /// Nothing within the time-out.
+    Nothing,
+    /// The peer has gone.
+    End,
+}
+
+/// The lines of one connection.
+pub(super) struct Lines<R> {
+    from: R,
+    bytes: Vec<u8>,
+    /// Bytes at the front that are of the last line.
+    taken: usize,
+    is_broken: bool,
+}
+
+impl<R: Read> Lines<R> {
+    pub(super) const fn new(from: R) -> Self {
+        Self {
+            from,
+            bytes: Vec::new(),
+            taken: 0,
+            is_broken: false,
+        }
+    }
+
+    /// Whether a line was too long.
+    pub(super) const fn is_broken(&self) -> bool {
+        self.is_broken
+    }
+
+    pub(super) fn next(&mut self) -> Line<'_> {
+        self.bytes.drain(..std::mem::take(&mut self.taken));
+        let mut looked_at = 0;
+        loop {
+            let fresh = self.bytes.get(looked_at..).unwrap_or_default();
+            if let Some(end) = fresh.iter().position(|&byte| byte == b'\n') {
+                let end = looked_at + end;
+                self.taken = end + 1;
+                return Line::Whole(self.bytes.get(..end).unwrap_or_default());
+            }
+            looked_at = self.bytes.len();
+            if looked_at > LONGEST {
+                self.is_broken = true;
+                return Line::TooLong;
+            }
+            let mut chunk = [0; 4096];
+            match self.from.read(&mut chunk) {
+                Ok(0) => return Line::End,
+                Ok(read) => self
+                    .bytes
+                    .extend_from_slice(chunk.get(..read).unwrap_or_default()),
+                Err(error) => match error.kind() {
+                    io::ErrorKind::Interrupted => {}
+                    io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => return Line::Nothing,
+                    _ => return Line::End,
+                },
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_come_whole_and_have_a_longest() {
+        let long = vec![b'x'; LONGEST + 4096];
+        let text = [b"one\n\ntwo\n".as_slice(), &long].concat();
+        let mut lines = Lines::new(text.as_slice());
+        for expected in ["one", "", "two"] {
+            let Line::Whole(line) = lines.next() else {
+                panic!("no line");
+            };
+            assert_eq!(line, expected.as_bytes());
+        }
+        assert!(matches!(lines.next(), Line::TooLong) && lines.is_broken());
+        let mut cut = Lines::new(b"no end".as_slice());
+        assert!(matches!(cut.next(), Line::End));
+    }
+}

@@ -1,0 +1,197 @@
+//! The control interface: a Unix socket on which whoever runs the gateway asks and steers, in JSON
+//! lines (docs/control.md).
+//!
+//! It has threads of its own, reads counters and the roster, and sends commands to the hosts: no
+//! session waits for it.
+
+mod commands;
+mod line;
+mod socket;
+
+use crate::gateway_handle::GatewayHandle;
+use commands::Commands;
+use fanfare_engine::poll::{Interest, Poller, Token, Waker};
+use line::{Line, Lines};
+use serde_json::json;
+use socket::Socket;
+use std::io::{self, Write};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// Most connections at a time; one more gets an error and is closed.
+const CONNECTIONS: usize = 16;
+/// How often a connection that says nothing is looked at for the end of the gateway.
+const LOOK: Duration = Duration::from_millis(200);
+/// How long a client may take to read an answer.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+const LISTENER: Token = Token(0);
+const STOP: Token = Token(1);
+
+/// A control socket. Dropped, it is closed, and its path removed.
+pub struct Control {
+    state: Arc<State>,
+    waker: Waker,
+    reloads: Receiver<ReloadAsked>,
+    thread: Option<JoinHandle<()>>,
+}
+
+struct State {
+    commands: Commands,
+    connections: AtomicUsize,
+    ends: AtomicBool,
+}
+
+/// An operator's wish that the configuration is read again.
+pub struct ReloadAsked(SyncSender<Result<String, String>>);
+
+impl ReloadAsked {
+    /// Says what became of it: what was changed, or why nothing was.
+    pub fn answer(self, outcome: Result<String, String>) {
+        // Who asked may be gone.
+        let _ = self.0.try_send(outcome);
+    }
+}
+
+impl Control {
+    /// Listens at `path`, with mode 0600. A socket that nobody listens at any more is replaced.
+    ///
+    /// # Errors
+    /// The path is another file, or somebody listens there; or the system refuses.
+    pub fn start(path: &Path, gateway: GatewayHandle) -> io::Result<Self> {
+        let socket = Socket::listen(path)?;
+        let poller = Poller::new(4)?;
+        poller.add(socket.listener(), LISTENER, Interest::Read)?;
+        let waker = Waker::new(&poller, STOP)?;
+        let (reload, reloads) = sync_channel(CONNECTIONS);
+        let state = Arc::new(State {
+            commands: Commands::new(gateway, reload),
+            connections: AtomicUsize::new(0),
+            ends: AtomicBool::new(false),
+        });
+        let (of_thread, stop) = (Arc::clone(&state), waker.clone());
+        let thread = std::thread::Builder::new()
+            .name("control".to_owned())
+            .spawn(move || serve(&of_thread, &socket, poller, &stop))?;
+        Ok(Self {
+            state,
+            waker,
+            reloads,
+            thread: Some(thread),
+        })
+    }
+
+    /// The next operator who wants the configuration to be read again: whoever runs the gateway
+    /// does so, and answers.
+    #[must_use]
+    pub fn reload_asked(&self) -> Option<ReloadAsked> {
+        self.reloads.try_recv().ok()
+    }
+}
+
+impl Drop for Control {
+    fn drop(&mut self) {
+        self.state.ends.store(true, Ordering::Release);
+        self.waker.wake();
+        if let Some(thread) = self.thread.take() {
+            // It does not panic, and there is nobody to tell.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Accepts connections until the end.
+fn serve(state: &Arc<State>, socket: &Socket, mut poller: Poller, waker: &Waker) {
+    while !state.ends.load(Ordering::Acquire) {
+        waker.prepare_sleep();
+        if state.ends.load(Ordering::Acquire) {
+            return;
+        }
+        // An error of the system would come again at once.
+        if poller.poll(None).is_err() {
+            std::thread::sleep(LOOK);
+        }
+        waker.awake();
+        while let Ok((stream, _)) = socket.listener().accept() {
+            begin(state, stream);
+        }
+    }
+}
+
+fn begin(state: &Arc<State>, mut stream: UnixStream) {
+    let set = stream
+        .set_nonblocking(false)
+        .and_then(|()| stream.set_read_timeout(Some(LOOK)))
+        .and_then(|()| stream.set_write_timeout(Some(PATIENCE)));
+    if set.is_err() {
+        return;
+    }
+    let seat = Seat::take(state);
+    if seat.number > CONNECTIONS {
+        let answer = json!({ "ok": false, "error": "too many connections" });
+        // Who does not read it sees the end.
+        let _ = stream.write_all(format!("{answer}\n").as_bytes());
+        return;
+    }
+    let of_thread = Arc::clone(state);
+    // Without a thread the connection is closed.
+    let _ = std::thread::Builder::new()
+        .name("control".to_owned())
+        .spawn(move || {
+            let _seat = seat;
+            talk(&of_thread, stream);
+        });
+}
+
+/// Counts a connection until it is dropped.
+struct Seat {
+    state: Arc<State>,
+    number: usize,
+}
+
+impl Seat {
+    fn take(state: &Arc<State>) -> Self {
+        Self {
+            number: state.connections.fetch_add(1, Ordering::AcqRel) + 1,
+            state: Arc::clone(state),
+        }
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        self.state.connections.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+/// Answers one client until it leaves.
+fn talk(state: &State, stream: UnixStream) {
+    let Ok(reader) = stream.try_clone() else {
+        return;
+    };
+    let (mut lines, mut out) = (Lines::new(reader), stream);
+    while !state.ends.load(Ordering::Acquire) {
+        let answer = match lines.next() {
+            Line::Whole(line) => state.commands.answer(line),
+            Line::TooLong => json!({ "ok": false, "error": "the line is longer than 65536 bytes" }),
+            Line::Nothing => continue,
+            Line::End => return,
+        };
+        let is_last = lines.is_broken();
+        let sent = out.write_all(format!("{answer}\n").as_bytes());
+        if sent.is_err() || is_last {
+            return;
+        }
+    }
+}
+
+impl std::fmt::Debug for Control {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Control").finish_non_exhaustive()
+    }
+}

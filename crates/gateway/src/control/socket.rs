@@ -1,0 +1,74 @@
+//! The listening socket, and its file.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+
+/// A listening Unix socket. Dropped, it removes its file.
+pub(super) struct Socket {
+    listener: UnixListener,
+    path: PathBuf,
+    /// Which file it is: another one at the path is left alone.
+    inode: u64,
+}
+
+impl Socket {
+    /// Listens at `path`; the file is the owner's alone from the beginning.
+    pub(super) fn listen(path: &Path) -> io::Result<Self> {
+        check_vacant(path)?;
+        let mut beside = path.as_os_str().to_owned();
+        beside.push(format!(".{}", std::process::id()));
+        let beside = PathBuf::from(beside);
+        // Left behind by a process of the same number.
+        let _ = fs::remove_file(&beside);
+        let listener = UnixListener::bind(&beside)?;
+        let placed = fs::set_permissions(&beside, fs::Permissions::from_mode(0o600))
+            .and_then(|()| listener.set_nonblocking(true))
+            .and_then(|()| fs::metadata(&beside))
+            .and_then(|own| fs::rename(&beside, path).map(|()| own.ino()));
+        match placed {
+            Ok(inode) => Ok(Self {
+                listener,
+                path: path.to_owned(),
+                inode,
+            }),
+            Err(error) => {
+                let _ = fs::remove_file(&beside);
+                Err(error)
+            }
+        }
+    }
+
+    pub(super) const fn listener(&self) -> &UnixListener {
+        &self.listener
+    }
+}
+
+/// Checks that there is no file, or a socket that nobody listens at.
+fn check_vacant(path: &Path) -> io::Result<()> {
+    let found = match fs::symlink_metadata(path) {
+        Ok(found) => found,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(error),
+    };
+    let in_use = |why: &str| Err(io::Error::new(io::ErrorKind::AddrInUse, why));
+    if !found.file_type().is_socket() {
+        return in_use("there is a file that is no socket");
+    }
+    match UnixStream::connect(path) {
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => Ok(()),
+        Err(error) => Err(error),
+        Ok(_) => in_use("another process listens there"),
+    }
+}
+
+impl Drop for Socket {
+    fn drop(&mut self) {
+        let is_own = |found: &fs::Metadata| found.ino() == self.inode;
+        if fs::symlink_metadata(&self.path).is_ok_and(|found| is_own(&found)) {
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}

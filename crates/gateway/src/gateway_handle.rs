@@ -1,0 +1,177 @@
+//! A running gateway, as operators see it.
+
+use crate::audit::Audit;
+use crate::config::Config;
+use crate::port_handle::PortHandle;
+use crate::reloaded::Reloaded;
+use crate::start_error::StartError;
+use crate::users::roster::{Roster, Seat};
+use crate::users::{PortName, UserBook, UserSet};
+use fanfare_engine::counters::Counters;
+use fanfare_engine::stop::Reload;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// A running gateway, from any thread: its sessions are listed and ended, its configuration is
+/// changed. Clones are the same gateway.
+#[derive(Clone)]
+pub struct GatewayHandle(Arc<Shared>);
+
+pub(crate) struct Shared {
+    /// The configuration of the start, and the one in force.
+    pub(crate) started: Config,
+    pub(crate) config: Mutex<Config>,
+    /// The producers' port, and the consumers'.
+    pub(crate) ports: [PortHandle; 2],
+    pub(crate) users: UserBook,
+    pub(crate) roster: Roster,
+    pub(crate) audit: Audit,
+    pub(crate) counters: Counters,
+    pub(crate) reload_logs: Reload,
+    pub(crate) begun: Instant,
+}
+
+/// How long sessions may take to end; those that are left then are disconnected.
+const PATIENCE: Duration = Duration::from_secs(3);
+/// How often it is looked whether they have.
+const LOOK: Duration = Duration::from_millis(2);
+/// Room for the requests of one handle.
+const REQUESTS: usize = 4 << 10;
+/// Text(58) of the Logout of a session that may no longer be there.
+const REVOKED: &str = "no longer permitted";
+
+impl GatewayHandle {
+    pub(crate) fn new(shared: Shared) -> Self {
+        Self(Arc::new(shared))
+    }
+
+    pub(crate) fn shared(&self) -> &Shared {
+        &self.0
+    }
+
+    /// The configuration in force.
+    pub(crate) fn config(&self) -> MutexGuard<'_, Config> {
+        self.0.config.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Opens the message logs and the audit file anew.
+    pub fn reopen_logs(&self) {
+        self.0.reload_logs.request();
+    }
+
+    /// Takes a new configuration: see [`Gateway::reload`](crate::Gateway::reload).
+    ///
+    /// # Errors
+    /// As there.
+    pub fn reload(&self, config: &Config) -> Result<Reloaded, StartError> {
+        let reloaded = self.exchange(config);
+        match &reloaded {
+            Ok(reloaded) => self.0.audit.reloaded(reloaded),
+            Err(error) => self.reload_failed(error),
+        }
+        reloaded
+    }
+
+    /// Notes in the audit file that a configuration was refused.
+    pub fn reload_failed(&self, why: &dyn std::error::Error) {
+        let mut text = format!("refused: {why}");
+        let mut source = why.source();
+        while let Some(inner) = source {
+            text += &format!(": {inner}");
+            source = inner.source();
+        }
+        self.0.audit.reloaded(&text);
+    }
+
+    fn exchange(&self, config: &Config) -> Result<Reloaded, StartError> {
+        config.check()?;
+        // Held until all is done: reloads are one behind the other.
+        let mut in_force = self.config();
+        let wanted = self.0.started.with_changes_of(config);
+        wanted.check()?;
+        // Everything is read before anything is changed.
+        let users = UserSet::load(&wanted.user_source(), None)?;
+        let [producers, consumers] = wanted.read_certificates()?;
+        let before = self.0.users.read();
+        let mut reloaded = Reloaded::between(&in_force, &wanted, &before, &users);
+        reloaded.fixed = self.0.started.fixed_keys_changed(config);
+        let sides = [
+            (&wanted.producers, producers),
+            (&wanted.consumers, consumers),
+        ];
+        for (port, (side, tls)) in self.0.ports.iter().zip(sides) {
+            port.rules.reload(&wanted, side, tls);
+        }
+        if *before != users {
+            self.0.users.replace(Arc::new(users));
+        }
+        *in_force = wanted;
+        reloaded.logged_out = self.revoke();
+        drop(in_force);
+        Ok(reloaded)
+    }
+
+    /// Logs out the sessions that may no longer be there.
+    fn revoke(&self) -> usize {
+        let users = self.0.users.read();
+        let seats = self.0.roster.seats(|seat| !users.admits(seat));
+        self.end(&seats, Some(REVOKED));
+        seats.len()
+    }
+
+    /// The sessions that `wanted` takes.
+    pub(crate) fn sessions(&self, wanted: impl Fn(&Seat) -> bool) -> Vec<Arc<Seat>> {
+        self.0.roster.seats(wanted)
+    }
+
+    /// Ends sessions: with a Logout that has this Text(58), or without. Waits until they have
+    /// ended.
+    /// Returns how many have not.
+    pub(crate) fn end(&self, seats: &[Arc<Seat>], text: Option<&str>) -> usize {
+        let until = Instant::now() + PATIENCE;
+        let mut left: Vec<(&Arc<Seat>, bool)> = seats.iter().map(|seat| (seat, false)).collect();
+        loop {
+            left.retain(|(seat, _)| self.0.roster.has(seat));
+            if left.is_empty() || Instant::now() >= until {
+                break;
+            }
+            // One that is not hosted yet will be.
+            for (seat, is_asked) in left.iter_mut().filter(|(_, is_asked)| !is_asked) {
+                *is_asked = self.ask_to_end(seat, text);
+            }
+            std::thread::sleep(LOOK);
+        }
+        for (seat, _) in &left {
+            self.ask_to_end(seat, None);
+        }
+        left.len()
+    }
+
+    /// Asks the host of a session to end it. Returns whether there is one.
+    fn ask_to_end(&self, seat: &Seat, text: Option<&str>) -> bool {
+        let Some(port) = self.0.ports.get(seat.port as usize) else {
+            return false;
+        };
+        port.hosts.iter().any(|host| {
+            let Ok(mut session) = host.session_with_ring(&seat.id, REQUESTS) else {
+                return false;
+            };
+            let asked = match text {
+                Some(text) => session.log_out(text),
+                None => session.disconnect(),
+            };
+            asked.is_ok()
+        })
+    }
+
+    /// The name and the address of each port.
+    pub(crate) fn ports(&self) -> impl Iterator<Item = (PortName, &PortHandle)> {
+        PortName::ALL.into_iter().zip(&self.0.ports)
+    }
+}
+
+impl std::fmt::Debug for GatewayHandle {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("GatewayHandle").finish_non_exhaustive()
+    }
+}

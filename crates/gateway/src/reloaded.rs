@@ -1,0 +1,151 @@
+//! What a reload changed.
+
+use crate::config::Config;
+use crate::users::{User, UserSet};
+use std::collections::HashMap;
+use std::fmt;
+
+/// What a reload changed. Displayed as words for one line.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Reloaded {
+    /// Names of users that are new, that are gone, and whose tables are others.
+    pub users: Changes,
+    /// Names of lists that are new, gone, others.
+    pub lists: Changes,
+    /// Other keys that were changed.
+    pub keys: Vec<&'static str>,
+    /// Sessions that were logged out because they may no longer be there.
+    pub logged_out: usize,
+    /// Keys that differ from the start and that only a new start changes.
+    pub fixed: Vec<&'static str>,
+}
+
+/// Names in two configurations.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Changes {
+    /// In the second alone.
+    pub added: Vec<String>,
+    /// In the first alone.
+    pub removed: Vec<String>,
+    /// In both, and not the same.
+    pub changed: Vec<String>,
+}
+
+impl Changes {
+    fn between<'a, T: PartialEq + 'a>(
+        before: impl Iterator<Item = (&'a str, &'a T)>,
+        after: impl Iterator<Item = (&'a str, &'a T)>,
+    ) -> Self {
+        let mut changes = Self::default();
+        let mut before: HashMap<&str, &T> = before.collect();
+        for (name, now) in after {
+            match before.remove(name) {
+                None => changes.added.push(name.to_owned()),
+                Some(then) if then != now => changes.changed.push(name.to_owned()),
+                Some(_) => {}
+            }
+        }
+        changes.removed = before.into_keys().map(str::to_owned).collect();
+        changes.removed.sort_unstable();
+        changes
+    }
+}
+
+impl Reloaded {
+    /// Of the configuration and users in force, and those that are to be.
+    pub(crate) fn between(
+        config: &Config,
+        new: &Config,
+        users: &UserSet,
+        new_users: &UserSet,
+    ) -> Self {
+        fn by_name(users: &UserSet) -> impl Iterator<Item = (&str, &User)> {
+            users.users().map(|user| (&*user.name, &**user))
+        }
+        Self {
+            users: Changes::between(by_name(users), by_name(new_users)),
+            lists: Changes::between(users.lists(), new_users.lists()),
+            keys: changed_keys(config, new),
+            ..Self::default()
+        }
+    }
+}
+
+/// The keys that a reload changes and that differ.
+fn changed_keys(old: &Config, new: &Config) -> Vec<&'static str> {
+    let ports = [
+        (&old.producers, &new.producers, PRODUCERS),
+        (&old.consumers, &new.consumers, CONSUMERS),
+    ];
+    let mut keys = Vec::new();
+    for (old, new, [sessions, max_sessions, allow, open]) in ports {
+        let same = [
+            (sessions, old.sessions == new.sessions),
+            (max_sessions, old.max_sessions == new.max_sessions),
+            (allow, old.allow == new.allow),
+            (open, old.open == new.open),
+        ];
+        keys.extend(
+            same.into_iter()
+                .filter(|(_, same)| !same)
+                .map(|(key, _)| key),
+        );
+    }
+    if old.limits != new.limits {
+        keys.push("limits");
+    }
+    keys
+}
+
+const PRODUCERS: [&str; 4] = [
+    "producers.sessions",
+    "producers.max_sessions",
+    "producers.allow",
+    "producers.open",
+];
+const CONSUMERS: [&str; 4] = [
+    "consumers.sessions",
+    "consumers.max_sessions",
+    "consumers.allow",
+    "consumers.open",
+];
+
+/// Names of one kind that are written; of the others the number is.
+const SHOWN: usize = 3;
+
+impl fmt::Display for Reloaded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut parts = Vec::new();
+        for (thing, changes) in [("user", &self.users), ("list", &self.lists)] {
+            for (what, names) in [
+                ("new", &changes.added),
+                ("removed", &changes.removed),
+                ("changed", &changes.changed),
+            ] {
+                match names.len() {
+                    0 => {}
+                    n if n <= SHOWN => {
+                        let plural = if n == 1 { "" } else { "s" };
+                        parts.push(format!("{what} {thing}{plural} {}", names.join(", ")));
+                    }
+                    n => parts.push(format!("{n} {what} {thing}s")),
+                }
+            }
+        }
+        parts.extend(self.keys.iter().map(|key| (*key).to_owned()));
+        match parts.is_empty() {
+            true => f.write_str("reloaded: nothing has changed")?,
+            false => write!(f, "reloaded: {}", parts.join(", "))?,
+        }
+        match self.logged_out {
+            0 => {}
+            1 => f.write_str("; 1 session was logged out")?,
+            n => write!(f, "; {n} sessions were logged out")?,
+        }
+        match self.fixed.is_empty() {
+            true => Ok(()),
+            false => write!(f, "; only a new start changes {}", self.fixed.join(", ")),
+        }
+    }
+}

@@ -1,0 +1,271 @@
+//! The control socket: what operators ask, and what they get whatever they send.
+
+use crate::client::{Client, value};
+use crate::users::{PORTS, TestFile, start, user};
+use crate::{eventually, stop};
+use fanfare_gateway::{Control, Gateway};
+use serde_json::{Value, json};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::time::Duration;
+
+/// A client of the socket.
+struct Operator {
+    lines: BufReader<UnixStream>,
+}
+
+impl Operator {
+    fn connect(path: &TestFile) -> Self {
+        let stream = UnixStream::connect(&path.0).unwrap();
+        stream
+            .set_read_timeout(Some(Duration::from_secs(60)))
+            .unwrap();
+        let lines = BufReader::new(stream);
+        Self { lines }
+    }
+
+    fn send(&mut self, line: &[u8]) {
+        // The gateway may have closed: the test looks at what it reads.
+        let _ = self.lines.get_mut().write_all(line);
+    }
+
+    /// The answer; `None` when the connection was closed.
+    fn receive(&mut self) -> Option<Value> {
+        let mut line = String::new();
+        match self.lines.read_line(&mut line) {
+            Ok(0) | Err(_) => None,
+            Ok(_) => Some(serde_json::from_str(&line).unwrap()),
+        }
+    }
+
+    fn ask(&mut self, request: &Value) -> Value {
+        self.send(format!("{request}\n").as_bytes());
+        self.receive().expect("an answer")
+    }
+
+    /// The result of a command that succeeds.
+    fn result(&mut self, request: &Value) -> Value {
+        let mut answer = self.ask(request);
+        assert_eq!(answer["ok"], true, "{request}: {answer}");
+        answer["result"].take()
+    }
+
+    /// The error of one that does not.
+    fn error(&mut self, line: &[u8]) -> String {
+        self.send(line);
+        let answer = self.receive().expect("an answer");
+        assert_eq!(answer["ok"], false, "{answer}");
+        answer["error"].as_str().unwrap().to_owned()
+    }
+}
+
+struct Plant {
+    control: Control,
+    gateway: Gateway,
+    path: TestFile,
+    audit: TestFile,
+}
+
+fn plant(name: &str, more: &str) -> Plant {
+    let (path, audit) = (TestFile::new(name), TestFile::new(&format!("{name}.audit")));
+    let text = format!("audit = \"{}\"\n{PORTS}{more}", audit.0.display());
+    let gateway = start(&text);
+    let control = Control::start(&path.0, gateway.handle()).unwrap();
+    Plant {
+        control,
+        gateway,
+        path,
+        audit,
+    }
+}
+
+impl Plant {
+    fn stop(self) -> String {
+        drop(self.control);
+        assert!(!self.path.0.exists(), "the socket is removed");
+        stop(self.gateway);
+        self.audit.text()
+    }
+}
+
+#[test]
+fn an_operator_sees_the_gateway_and_ends_sessions() {
+    let users = user("desk", "DESK", "p", "");
+    let plant = plant(
+        "sees",
+        &format!("open = true\n[lists]\nINDEX = [\"A\", \"B*\"]\n{users}"),
+    );
+    let mode = std::fs::metadata(&plant.path.0)
+        .unwrap()
+        .permissions()
+        .mode();
+    assert_eq!(mode & 0o777, 0o600);
+    let mut desk = Client::connect(plant.gateway.consumers(), "DESK");
+    desk.send("A", "98=0|108=0|141=Y|553=desk|554=p|");
+    assert_eq!(value(&desk.receive().unwrap(), 35), Some("A"));
+    let mut other = Client::log_on(plant.gateway.consumers(), "OTHER");
+    let mut producer = Client::log_on(plant.gateway.producers(), "P");
+    let mut operator = Operator::connect(&plant.path);
+    let answer = operator.ask(&json!({ "command": "status", "id": [1, "x"] }));
+    assert_eq!(answer["id"], json!([1, "x"]));
+    let status = &answer["result"];
+    assert_eq!(status["version"], env!("CARGO_PKG_VERSION"));
+    let address = plant.gateway.consumers().to_string();
+    assert_eq!(status["ports"][1]["address"], address.as_str());
+    assert_eq!(status["ports"][1]["sessions"], 2);
+    producer.send("W", "20001=P-1|55=A|");
+    let sessions = json!({ "command": "sessions", "user": "desk" });
+    eventually("the numbers", || {
+        operator.result(&sessions)[0]["next_sender"] == 3
+    });
+    let desk_session = operator.result(&sessions);
+    assert_eq!(desk_session.as_array().unwrap().len(), 1);
+    assert_eq!(desk_session[0]["session"], "FIX.4.4:PLANT->DESK");
+    assert_eq!(desk_session[0]["logged_on"], true);
+    let all = operator.result(&json!({ "command": "sessions" }));
+    assert_eq!(all.as_array().unwrap().len(), 3);
+    let lists = operator.result(&json!({ "command": "lists" }));
+    assert_eq!(lists, json!([{ "name": "INDEX", "names": 2 }]));
+    let users = operator.result(&json!({ "command": "users" }));
+    assert_eq!(
+        (&users[0]["name"], &users[0]["sessions"]),
+        (&json!("desk"), &json!(1))
+    );
+    assert!(!users.to_string().contains("argon2"), "{users}");
+    assert_eq!(
+        operator.result(&json!({ "command": "limits" }))["logon_timeout_s"],
+        10
+    );
+    assert_eq!(
+        operator.result(&json!({ "command": "counters" }))["marked"],
+        1
+    );
+    let ended = operator.result(&json!({ "command": "logout", "user": "desk", "text": "bye" }));
+    assert_eq!(ended, json!({ "sessions": 1, "forced": 0 }));
+    assert_eq!(value(&desk.receive().unwrap(), 35), Some("W"));
+    assert_eq!(value(&desk.receive().unwrap(), 58), Some("bye"));
+    let cut = json!({ "command": "disconnect", "sender": "OTHER", "port": "consumers" });
+    assert_eq!(operator.result(&cut)["sessions"], 1);
+    assert_eq!(value(&other.receive().unwrap(), 35), Some("W"));
+    assert_eq!(other.receive(), None);
+    assert_eq!(operator.ask(&cut)["ok"], false);
+    let audit = plant.stop();
+    for line in [
+        "logout user=desk text=bye",
+        "disconnect port=consumers sender=OTHER",
+    ] {
+        assert!(audit.contains(line), "{audit}");
+    }
+}
+
+#[test]
+fn a_reload_is_done_by_whoever_runs_the_gateway() {
+    let plant = plant("reload", "");
+    std::thread::scope(|scope| {
+        let asked = scope.spawn(|| {
+            let mut operator = Operator::connect(&plant.path);
+            let first = operator.result(&json!({ "command": "reload" }));
+            let second = operator.error(b"{\"command\":\"reload\"}\n");
+            (first, second)
+        });
+        for outcome in [Ok("reloaded".to_owned()), Err("line 40".to_owned())] {
+            let mut request = None;
+            eventually("the request", || {
+                request = plant.control.reload_asked();
+                request.is_some()
+            });
+            request.unwrap().answer(outcome);
+        }
+        let (first, second) = asked.join().unwrap();
+        assert_eq!((first, second.as_str()), (json!("reloaded"), "line 40"));
+    });
+    assert!(
+        plant
+            .stop()
+            .contains("\"command\":\"reload\",\"outcome\":\"line 40\"")
+    );
+}
+
+#[test]
+fn nonsense_is_an_error_and_the_connection_goes_on() {
+    let plant = plant("nonsense", "");
+    let mut operator = Operator::connect(&plant.path);
+    let deep = [vec![b'['; 20_000], vec![b'\n']].concat();
+    for line in [
+        b"\n".as_slice(),
+        b"{}\n",
+        b"[1,2\n",
+        b"null\n",
+        b"\xff\xfe\x00\n",
+        b"{\"command\":\"\x1b[2J\"}\n",
+        b"{\"command\":\"shutdown\"}\n",
+        b"{\"command\":\"status\",\"more\":1}\n",
+        b"{\"command\":\"status\",\"sender\":\"A\"}\n",
+        b"{\"command\":\"logout\"}\n",
+        b"{\"command\":\"logout\",\"sender\":7}\n",
+        b"{\"command\":\"logout\",\"sender\":\"A\",\"text\":\"a\\u0001b\"}\n",
+        b"{\"command\":\"logout\",\"sender\":\"NOBODY\"}\n",
+        &deep,
+    ] {
+        let error = operator.error(line);
+        assert!(!error.is_empty() && !error.contains('\x1b'), "{error}");
+    }
+    // In pieces, and several in one.
+    operator.send(b"{\"command\":");
+    operator.send(b"\"status\"}\n{\"command\":\"lists\"}\n");
+    assert!(operator.receive().unwrap()["result"]["version"].is_string());
+    assert_eq!(operator.receive().unwrap()["result"], json!([]));
+    // A line without an end is answered once, and the connection is closed.
+    operator.send(&vec![b'x'; 200_000]);
+    assert!(
+        operator.receive().unwrap()["error"]
+            .as_str()
+            .unwrap()
+            .contains("65536")
+    );
+    assert!(operator.receive().is_none());
+    let mut next = Operator::connect(&plant.path);
+    assert!(next.result(&json!({ "command": "status" }))["pid"].is_number());
+    plant.stop();
+}
+
+#[test]
+fn more_connections_than_allowed_are_told_so_and_make_room_when_they_leave() {
+    let plant = plant("many", "");
+    let mut held: Vec<Operator> = (0..16).map(|_| Operator::connect(&plant.path)).collect();
+    for operator in &mut held {
+        operator.result(&json!({ "command": "lists" }));
+    }
+    for _ in 0..100 {
+        let mut one_more = Operator::connect(&plant.path);
+        let answer = one_more.receive().unwrap();
+        assert_eq!(answer["error"], "too many connections");
+        assert_eq!(one_more.lines.read(&mut [0; 1]).unwrap_or(0), 0);
+    }
+    held.truncate(8);
+    eventually("room", || {
+        let mut operator = Operator::connect(&plant.path);
+        operator.ask(&json!({ "command": "lists" }))["ok"] == true
+    });
+    plant.stop();
+}
+
+#[test]
+fn a_stale_socket_is_replaced_and_anothers_file_is_left_alone() {
+    let gateway = start(PORTS);
+    let path = TestFile::new("stale");
+    drop(UnixListener::bind(&path.0).unwrap());
+    let first = Control::start(&path.0, gateway.handle()).unwrap();
+    let why = Control::start(&path.0, gateway.handle()).unwrap_err();
+    assert!(why.to_string().contains("another process listens"), "{why}");
+    Operator::connect(&path).result(&json!({ "command": "status" }));
+    // What somebody puts in its place is not removed.
+    std::fs::remove_file(&path.0).unwrap();
+    path.write("mine");
+    drop(first);
+    assert_eq!(path.text(), "mine");
+    let why = Control::start(&path.0, gateway.handle()).unwrap_err();
+    assert!(why.to_string().contains("no socket"), "{why}");
+    stop(gateway);
+}

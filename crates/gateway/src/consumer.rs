@@ -18,6 +18,8 @@ pub(crate) struct Consumer {
     pub(crate) end: Option<PeerEnd>,
     /// Whether it has asked for market data: what is for all is not for it.
     pub(crate) has_asked: bool,
+    /// Whether anything is hidden from it: what is for all is not for it.
+    pub(crate) is_limited: bool,
     /// What is missing in front of the next message, and it has not been told yet.
     holes: Option<Box<Holes>>,
     /// How many of those left out have had no notice, and when the next one may be sent.
@@ -43,6 +45,7 @@ impl Consumer {
             left_out: 0,
             end: None,
             has_asked: false,
+            is_limited: false,
             holes: None,
             unreported: 0,
             next_report: 0,

@@ -1,5 +1,6 @@
 //! Putting the agents together and on their threads.
 
+use crate::audience::Audience;
 use crate::audit::{Audit, AuditWriter};
 use crate::bridge::config::{Dds, DdsEnd};
 use crate::bridge::publish::BusPublisher;
@@ -504,7 +505,10 @@ impl Builder<'_> {
                 None => None,
             };
             let versions = rings.versions.clone();
-            let worker = Worker::new(config, readers, versions, counts, reports, service);
+            let audience = Audience::new(self.users.clone());
+            let worker = Worker::new(
+                config, readers, versions, counts, reports, audience, service,
+            );
             let host = self.host(&name, &name, worker, logs)?;
             rings.wakers.push(host.handle().waker());
             if let Some(events) = events {

@@ -21,6 +21,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod audience;
 mod audit;
 mod batch;
 mod bridge;

@@ -1,5 +1,6 @@
 //! One worker: a group of consumers' sessions, to each of which every marked message goes.
 
+use crate::audience::Audience;
 use crate::batch::Batch;
 use crate::consumer::Consumer;
 use crate::counts::WorkerCounts;
@@ -23,6 +24,7 @@ pub(crate) struct Worker {
     batch: Batch,
     /// By session; those that are logged on.
     consumers: Vec<Option<Box<Consumer>>>,
+    audience: Audience,
     /// Those that have not been told of messages they miss.
     with_holes: Vec<SessionKey>,
     versions: Versions,
@@ -42,10 +44,12 @@ impl Worker {
         versions: Versions,
         counts: WorkerCounts,
         reports: Reports,
+        audience: Audience,
         service: Option<Service>,
     ) -> Self {
         Self {
             service,
+            audience,
             rings,
             batch: Batch::new(config.limits.message_bytes),
             consumers: Vec::new(),
@@ -73,7 +77,7 @@ impl Worker {
             let Some(Some(consumer)) = self.consumers.get_mut(key.index()) else {
                 continue;
             };
-            if consumer.has_asked {
+            if consumer.has_asked || consumer.is_limited {
                 continue;
             }
             let had_holes = consumer.has_holes();
@@ -107,6 +111,16 @@ impl Worker {
             }
         }
         messages
+    }
+
+    /// The users are others: some consumers may see less, or more.
+    #[cold]
+    fn look_at_users(&mut self, peers: &mut Peers<'_>) {
+        for peer in peers.logged_on() {
+            if let Some(Some(consumer)) = self.consumers.get_mut(peer.key().index()) {
+                consumer.is_limited = !self.audience.has(peer.id());
+            }
+        }
     }
 
     /// Tells those of missing messages that have room for it again. Returns how many were told of
@@ -205,7 +219,8 @@ impl Handler for Worker {
         if self.consumers.len() <= index {
             self.consumers.resize_with(index + 1, || None);
         }
-        let consumer = Consumer::new(peer, &self.versions);
+        let mut consumer = Consumer::new(peer, &self.versions);
+        consumer.is_limited = !self.audience.has(peer.id());
         if let Some(service) = &mut self.service {
             service.on_logon(peer, consumer.version);
         }
@@ -248,6 +263,9 @@ impl Handler for Worker {
     }
 
     fn on_turn(&mut self, peers: &mut Peers<'_>) -> usize {
+        if self.audience.has_changed() {
+            self.look_at_users(peers);
+        }
         let rings = 0..self.rings.len();
         let mut sent: usize = rings.map(|ring| self.fan_out(peers, ring)).sum();
         sent += self.serve(peers);

@@ -2,6 +2,7 @@ use super::*;
 use crate::Config;
 use crate::service::{Contract, EntryTypes};
 use fanfare_fix::session::Version;
+use proptest::prelude::*;
 
 const HASH: &str = "$argon2id$v=19$m=64,t=1,p=1$c29tZXNhbHRzb21lc2FsdA$\
                     MTIzNDU2Nzg5MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTI";
@@ -245,4 +246,24 @@ fn a_list_of_a_million_names_is_one_look_up() {
         .grant(&id("DESK1"), PortName::Consumers)
         .unwrap();
     assert!(grant.may_see(b"S999999") && !grant.may_see(b"S1000000"));
+}
+
+proptest! {
+    /// Whatever a file has, it is users or an error that has a place.
+    #[test]
+    fn a_damaged_file_is_users_or_an_error(
+        at in 0usize..2000,
+        cut in 0usize..40,
+        put in "[\"\\[\\]={}@*,a0\n$]{0,6}",
+    ) {
+        let mut text = include_str!("../../../../examples/users.toml").to_owned();
+        let at = at.min(text.len());
+        let end = (at + cut).min(text.len());
+        if text.is_char_boundary(at) && text.is_char_boundary(end) {
+            text.replace_range(at..end, &put);
+        }
+        if let Err(told) = load(&text) {
+            prop_assert!(!told.contains("argon2id$v"), "{told}");
+        }
+    }
 }

@@ -316,7 +316,6 @@ fn a_reload_with_a_mistake_in_line_40_changes_nothing_and_names_the_line() {
     // All as it was: users, and their sessions.
     assert!(try_logon(&gateway, "C", "553=c|554=p|").1.is_none());
     let _b = log_on(&gateway, "B");
-    // A certificate that cannot be read keeps back the users as well, and the other way round.
     users.write(&users_of(&["A", "B", "C"]));
     assert!(gateway.reload(&config).is_ok());
     let _c = log_on(&gateway, "C");
@@ -363,5 +362,72 @@ fn a_thousand_reloads_under_load_lose_no_session_and_no_message() {
         }
     });
     assert_eq!(gateway.count("ended"), 0);
+    stop(gateway);
+}
+
+#[test]
+fn what_is_for_all_is_not_for_those_from_whom_something_is_hidden() {
+    let users = TestFile::new("limited.toml");
+    let all = users_of(&["ALL"]);
+    let limited = user("some", "SOME", "p", "");
+    let some = limited.replace("[\"*\"]", "[\"A\"]");
+    users.write(&(all.clone() + &some));
+    let text = format!("users = \"{}\"\n{PORTS}", users.0.display());
+    let config = Config::from_toml(&text).unwrap();
+    let gateway = start(&text);
+    let mut all_of_it = log_on(&gateway, "ALL");
+    let mut some_of_it = log_on(&gateway, "SOME");
+    let mut producer = Client::log_on(gateway.producers(), "P");
+    let mut send = |mark: &str| producer.send("W", &format!("20001={mark}|55=B|"));
+    send("P-1");
+    assert_eq!(value(&all_of_it.receive().unwrap(), 20001), Some("P-1"));
+    users.write(&(all.clone() + &limited));
+    assert_eq!(gateway.reload(&config).unwrap().users.changed, ["some"]);
+    // The worker has seen the new users once it has answered.
+    some_of_it.send("1", "112=seen|");
+    let answer = some_of_it.receive().unwrap();
+    assert_eq!(
+        (value(&answer, 35), value(&answer, 34)),
+        (Some("0"), Some("2"))
+    );
+    send("P-2");
+    assert_eq!(value(&all_of_it.receive().unwrap(), 20001), Some("P-2"));
+    assert_eq!(value(&some_of_it.receive().unwrap(), 20001), Some("P-2"));
+    users.write(&(all + &some));
+    gateway.reload(&config).unwrap();
+    some_of_it.send("1", "112=seen|");
+    assert_eq!(value(&some_of_it.receive().unwrap(), 35), Some("0"));
+    send("P-3");
+    assert_eq!(value(&all_of_it.receive().unwrap(), 20001), Some("P-3"));
+    some_of_it.send("1", "112=again|");
+    assert_eq!(value(&some_of_it.receive().unwrap(), 112), Some("again"));
+    stop(gateway);
+}
+
+#[test]
+fn a_certificate_that_cannot_be_used_keeps_back_all_of_a_reload() {
+    let (users, certificate) = (TestFile::new("tls.toml"), TestFile::new("server.pem"));
+    std::fs::copy(file("server.pem"), &certificate.0).unwrap();
+    users.write(&users_of(&["A"]));
+    let text = format!(
+        "users = \"{}\"\n[consumers]\nport = 0\n[producers]\nport = 0\n\
+         tls = {{ certificate = \"{}\", key = \"{}\" }}\n",
+        users.0.display(),
+        certificate.0.display(),
+        file("server.key").display()
+    );
+    let config = Config::from_toml(&text).unwrap();
+    let gateway = start(&text);
+    let mut a = log_on(&gateway, "A");
+    users.write(&users_of(&["B"]));
+    certificate.write("no certificate");
+    let why = gateway.reload(&config).unwrap_err();
+    assert_eq!(why.to_string(), "producers.tls");
+    assert!(try_logon(&gateway, "B", "553=b|554=p|").1.is_none());
+    a.send("1", "112=still|");
+    assert_eq!(value(&a.receive().unwrap(), 112), Some("still"));
+    std::fs::copy(file("server.pem"), &certificate.0).unwrap();
+    assert_eq!(gateway.reload(&config).unwrap().logged_out, 1);
+    let _b = log_on(&gateway, "B");
     stop(gateway);
 }

@@ -40,6 +40,8 @@ pub struct Config {
     pub slow_consumer: SlowConsumer,
     /// Which messages of producers go to the consumers and to DDS.
     pub fan_out: FanOut,
+    /// What consumers receive that have asked for nothing.
+    pub mode: Mode,
     /// Messages over DDS, to and from other gateways.
     pub dds: Dds,
     /// FAST feeds whose messages are fanned out too.
@@ -88,6 +90,16 @@ pub enum FanOut {
     Marked,
     /// All application messages.
     All,
+}
+
+/// What a consumer's session receives until it asks for market data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Mode {
+    /// Everything that is fanned out.
+    Broadcast,
+    /// Nothing.
+    Subscriptions,
 }
 
 /// Threading of the agents (ingress, and one for each worker).
@@ -317,6 +329,7 @@ impl Config {
             ),
             ("slow_consumer", self.slow_consumer == other.slow_consumer),
             ("fan_out", self.fan_out == other.fan_out),
+            ("mode", self.mode == other.mode),
             ("message_log", self.message_log == other.message_log),
             ("producers.tls", self.producers.tls == other.producers.tls),
             ("consumers.tls", self.consumers.tls == other.consumers.tls),
@@ -357,6 +370,7 @@ impl Default for Config {
             limits: Limits::default(),
             slow_consumer: SlowConsumer::default(),
             fan_out: FanOut::Marked,
+            mode: Mode::Broadcast,
             dds: Dds::default(),
             feeds: Vec::new(),
             message_log: None,

@@ -337,15 +337,8 @@ impl Builder<'_> {
             rings.wakers.push(publisher_waker.clone());
         }
         let source_rings = self.source_rings(&mut rings, dds.publish.is_some())?;
+        let ingress = self.ingress(source_rings, &mut logs)?;
         let [producer_rules, consumer_rules] = self.rules;
-        let ingress = Ingress::new(
-            source_rings,
-            IngressCounts::new(self.counters, ""),
-            self.reports("ingress", PortName::Producers, producer_rules),
-            config.fan_out == FanOut::All,
-            config.limits.message_bytes,
-        );
-        let ingress = self.host("ingress", "producers", ingress, &mut logs)?;
         let ports = [
             PortHandle::new(&producers, producer_rules, vec![ingress.handle()]),
             PortHandle::new(&consumers, consumer_rules, worker_hosts),
@@ -385,6 +378,23 @@ impl Builder<'_> {
             events: reader,
         };
         Ok((agents, ports))
+    }
+
+    /// The host of the producers' sessions.
+    fn ingress(
+        &self,
+        source_rings: SourceRings,
+        logs: &mut Vec<MessageLog>,
+    ) -> Result<Host<Ingress>, StartError> {
+        let [producer_rules, _] = self.rules;
+        let ingress = Ingress::new(
+            source_rings,
+            IngressCounts::new(self.counters, ""),
+            self.reports("ingress", PortName::Producers, producer_rules),
+            self.config.fan_out == FanOut::All,
+            self.config.limits.message_bytes,
+        );
+        self.host("ingress", "producers", ingress, logs)
     }
 
     /// The ring of market events, if a feed is a market.

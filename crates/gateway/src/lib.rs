@@ -59,7 +59,9 @@ mod worker;
 pub use bridge::channels::{Channels, Identity, Turn, epoch};
 pub use bridge::config::{Dds, DdsEnd};
 pub use bridge::endpoint::{DdsQos, DdsTransport};
-pub use config::{Config, FanOut, Idle, Limits, LogConfig, SlowConsumer, SlowPolicy, Threads};
+pub use config::{
+    Config, FanOut, Idle, Limits, LogConfig, Mode, SlowConsumer, SlowPolicy, Threads,
+};
 pub use config_error::ConfigError;
 pub use control::{Control, ReloadAsked};
 pub use digest::Digest;

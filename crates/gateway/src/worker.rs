@@ -9,7 +9,7 @@ use crate::notice::PeerEnd;
 use crate::reports::Reports;
 use crate::service::Service;
 use crate::versions::Versions;
-use crate::{Config, SlowPolicy};
+use crate::{Config, Mode, SlowPolicy};
 use fanfare_engine::host::{Handler, LogTrouble, Peer, Peers, SessionKey};
 use fanfare_engine::ring::BroadcastReader;
 use fanfare_fix::session::{AppMessage, DisconnectReason, Event, SECOND, SessionId};
@@ -35,6 +35,7 @@ pub(crate) struct Worker {
     next_tick: u64,
     /// Answers requests for market data, if a feed is a market.
     service: Option<Service>,
+    mode: Mode,
 }
 
 impl Worker {
@@ -49,6 +50,7 @@ impl Worker {
     ) -> Self {
         Self {
             service,
+            mode: config.mode,
             audience,
             rings,
             batch: Batch::new(config.limits.message_bytes),
@@ -77,7 +79,7 @@ impl Worker {
             let Some(Some(consumer)) = self.consumers.get_mut(key.index()) else {
                 continue;
             };
-            if consumer.has_asked || consumer.is_limited {
+            if self.mode == Mode::Subscriptions || consumer.has_asked || consumer.is_limited {
                 continue;
             }
             let had_holes = consumer.has_holes();
@@ -187,7 +189,7 @@ impl Worker {
             let key = peer.key();
             let consumer = self.consumers.get_mut(key.index());
             if let Some(Some(consumer)) = consumer
-                && consumer.has_asked
+                && self.service.as_ref().is_some_and(|own| own.has_asked(key))
             {
                 if !consumer.has_holes() {
                     self.with_holes.push(key);
@@ -206,7 +208,7 @@ impl Handler for Worker {
         };
         let end = service.on_message(peer, message);
         if let Some(Some(consumer)) = self.consumers.get_mut(peer.key().index()) {
-            consumer.has_asked = service.has_asked(peer.key());
+            consumer.has_asked |= service.has_asked(peer.key());
         }
         if let Some(end) = end {
             self.counts.slow.increment(1);

@@ -202,7 +202,8 @@ impl Class {
         out.extend(wanted);
         for event in out.iter_mut().skip(from) {
             event.instrument = self.instrument;
-            event.rpt_seq = 0;
+            // FIX.5.0SP2 has it in each entry of a picture.
+            event.rpt_seq = self.rpt_seq;
         }
     }
 

@@ -4,6 +4,7 @@ use super::bodies::BodyId;
 use super::class::Spec;
 use super::classes::Place;
 use super::contract::Contract;
+use super::list::List;
 use super::patterns::Pattern;
 use crate::users::grant::Grant;
 use fanfare_engine::host::SessionKey;
@@ -42,6 +43,8 @@ pub(crate) enum Untold {
     State(InstrumentId),
     /// Its trading status.
     Status(InstrumentId),
+    /// The status of a feed's trading session.
+    Session(u16),
     /// That a subscription has more instruments than the session may have.
     TooMany(u32),
 }
@@ -54,7 +57,10 @@ pub(crate) struct Client {
     pub(crate) version: usize,
     pub(crate) grant: Arc<Grant>,
     pub(crate) subscriptions: Vec<Option<Box<Subscription>>>,
+    /// By their [leads](Subscription::lead).
     by_request: HashMap<Box<[u8]>, u32>,
+    /// Whether a request was granted since it logged on.
+    pub(crate) has_asked: bool,
     /// Instruments of all its subscriptions.
     pub(crate) parts: usize,
     /// Messages of this turn.
@@ -62,6 +68,8 @@ pub(crate) struct Client {
     /// Instruments whose picture has to come first.
     pub(crate) behind: VecDeque<Part>,
     pub(crate) untold: BTreeSet<Untold>,
+    /// Lists of instruments that are being sent, the first in front.
+    pub(crate) lists: VecDeque<List>,
     /// The event whose state was told last: several subscriptions are told once.
     pub(crate) told: u64,
     /// Whether it is among those with something to catch up.
@@ -73,7 +81,7 @@ pub(crate) struct Client {
 /// A MarketDataRequest(V) that is being served.
 #[derive(Debug)]
 pub(crate) struct Subscription {
-    /// `262=…|`, in front of each of its messages.
+    /// `262=…|`, in front of each of its messages; `324=…|` if it is of the trading status.
     pub(crate) lead: Box<[u8]>,
     pub(crate) spec: Spec,
     pub(crate) contract: Contract,
@@ -96,8 +104,44 @@ pub(crate) struct Subscription {
 /// Trades that wait for one subscription at most.
 const MOST_TRADES: usize = 1024;
 
+/// The field that each message of a subscription begins with.
+pub(crate) fn lead(tag: u32, id: &[u8]) -> Vec<u8> {
+    let mut lead = format!("{tag}=").into_bytes();
+    lead.extend_from_slice(id);
+    lead.push(1);
+    lead
+}
+
 impl Subscription {
-    /// MDReqID(262).
+    /// One of instruments that are named one by one, in order.
+    pub(crate) fn new(
+        lead: Vec<u8>,
+        spec: Spec,
+        contract: Contract,
+        goes_on: bool,
+        named: &[InstrumentId],
+    ) -> Self {
+        Self {
+            lead: lead.into(),
+            spec,
+            contract,
+            goes_on,
+            places: Vec::with_capacity(named.len()),
+            named: named.into(),
+            patterns: Vec::new(),
+            growing: None,
+            unserved: 0,
+            trades: Vec::new(),
+            trades_left_out: 0,
+        }
+    }
+
+    /// Whether it is of the trading status alone: SecurityStatusRequest(e).
+    pub(crate) const fn is_of_status(&self) -> bool {
+        self.spec.entries.is_empty()
+    }
+
+    /// MDReqID(262) or SecurityStatusReqID(324).
     pub(crate) fn request(&self) -> &[u8] {
         let end = self.lead.len().saturating_sub(1);
         self.lead.get(4..end).unwrap_or_default()
@@ -126,10 +170,12 @@ impl Client {
             grant,
             subscriptions: Vec::new(),
             by_request: HashMap::new(),
+            has_asked: false,
             parts: 0,
             outbox: Vec::new(),
             behind: VecDeque::new(),
             untold: BTreeSet::new(),
+            lists: VecDeque::new(),
             told: 0,
             is_waiting: false,
             requests: (0, 0),
@@ -145,9 +191,9 @@ impl Client {
         self.requests.1 <= self.grant.requests_per_second
     }
 
-    /// The subscription of an MDReqID(262).
-    pub(crate) fn find(&self, request: &[u8]) -> Option<u32> {
-        self.by_request.get(request).copied()
+    /// The subscription with an ID: MDReqID(262) or SecurityStatusReqID(324).
+    pub(crate) fn find(&self, tag: u32, id: &[u8]) -> Option<u32> {
+        self.by_request.get(lead(tag, id).as_slice()).copied()
     }
 
     /// Adds a subscription. Returns its place.
@@ -158,8 +204,7 @@ impl Client {
             self.subscriptions.len() - 1
         });
         let number = place as u32;
-        self.by_request
-            .insert(subscription.request().into(), number);
+        self.by_request.insert(subscription.lead.clone(), number);
         self.subscriptions[place] = Some(Box::new(subscription));
         number
     }
@@ -167,7 +212,7 @@ impl Client {
     /// Removes a subscription.
     pub(crate) fn remove(&mut self, number: u32) -> Option<Box<Subscription>> {
         let subscription = self.subscriptions.get_mut(number as usize)?.take()?;
-        self.by_request.remove(subscription.request());
+        self.by_request.remove(&subscription.lead);
         self.parts -= subscription.places.len();
         self.behind.retain(|part| part.subscription != number);
         Some(subscription)
@@ -191,6 +236,6 @@ impl Client {
 
     /// Whether there is something to catch up.
     pub(crate) fn has_to_catch_up(&self) -> bool {
-        !self.behind.is_empty() || !self.untold.is_empty()
+        !self.behind.is_empty() || !self.untold.is_empty() || !self.lists.is_empty()
     }
 }

@@ -216,6 +216,9 @@ impl Sender {
                 }
                 continue;
             }
+            if !client.lists.is_empty() {
+                return Ok(core.send_page(peer, session, directory));
+            }
             let Some(part) = client.behind.pop_front() else {
                 return Ok(0);
             };
@@ -385,7 +388,8 @@ impl Core {
         let instrument = class.instrument;
         let link = class.links.get_mut(place.link as usize)?;
         link.is_queued = false;
-        let is_wanted = link.is_behind;
+        let own = client.get(part.subscription)?;
+        let is_wanted = link.is_behind && !own.is_of_status();
         let seen = self.view.get(instrument)?;
         let is_ready = is_wanted && seen.has_picture();
         is_ready.then_some((place.class, place.link as usize, version))

@@ -13,7 +13,7 @@ impl Core {
     #[inline]
     pub(super) fn event(&mut self, event: &Event, directory: &Directory) {
         if event.instrument == InstrumentId::ALL {
-            return;
+            return self.session_status(event);
         }
         let had_picture = self.has_picture(event.instrument);
         self.view.apply(event);
@@ -345,6 +345,13 @@ impl Core {
                 })
             }
             Untold::TooMany(_) => return None,
+            Untold::Session(source) => {
+                let of_source = self.sessions.iter().find(|event| event.source == source);
+                let event = *of_source?;
+                self.bodies.put(b"h", (0, 0), |out| {
+                    messages::session_status(writer, b"", &event, out)
+                })
+            }
             Untold::Status(instrument) => {
                 let event = self.view.get(instrument)?.status?;
                 self.bodies.put(b"f", (0, 0), |out| {

@@ -177,7 +177,8 @@ mod tests {
             let (mut by_place, mut by_price) = (Vec::new(), Vec::new());
             let (mut room, mut out) = (Vec::new(), Vec::new());
             for step in steps {
-                let step: Vec<_> = step.iter().map(|&(_, price, size)| (side, price, size)).collect();
+                let step = step.iter().map(|&(_, price, size)| (side, price, size));
+                let step: Vec<_> = step.collect();
                 let book = book(&step);
                 out.clear();
                 ladder.update(side, Some(&book), depth, &mut room, &mut out);

@@ -15,6 +15,9 @@ use std::io::{Cursor, Write};
 /// MsgType(35) of what is said in words.
 pub(crate) const NEWS: &[u8] = b"B";
 
+/// TradingSessionID(336): day.
+pub(crate) const DAY: &[u8] = b"1";
+
 /// Room for a Text(58).
 const TEXT: usize = 256;
 
@@ -105,6 +108,16 @@ fn head(
             out.field(22, source);
         }
     }
+}
+
+/// The body of h: TradingSessionStatus of the day.
+pub(crate) fn session_status(
+    writer: &Writer,
+    request: &[u8],
+    event: &Event,
+    out: &mut FieldWriter<'_>,
+) -> Result<(), WriteError> {
+    writer.to_fix.session_status(request, DAY, event, out)
 }
 
 fn line(text: &Cursor<[u8; TEXT]>, out: &mut FieldWriter<'_>) {

@@ -15,10 +15,12 @@ mod delivery;
 mod entry_types;
 mod flow;
 mod ladder;
+mod list;
 mod messages;
 mod patterns;
 mod replies;
 mod request;
+mod securities;
 mod subscribe;
 mod view;
 
@@ -85,6 +87,8 @@ struct Core {
     book: UserBook,
     /// Users and named lists, as of this version of the book.
     users: (u64, Arc<UserSet>),
+    /// The state of each feed's trading session: TradingSessionStatus(h).
+    sessions: Vec<Event>,
     /// Sessions with messages of this turn.
     touched: Vec<u32>,
     /// Sessions with something to catch up.
@@ -124,6 +128,7 @@ impl Service {
                 bodies: Bodies::new(config.queue_bytes / 2),
                 users: (config.users.version(), config.users.read()),
                 book: config.users,
+                sessions: Vec::new(),
                 touched: Vec::new(),
                 waiting: Vec::new(),
                 due: Vec::new(),
@@ -142,8 +147,8 @@ impl Service {
     pub(crate) fn on_logon(&mut self, peer: &Peer<'_>, version: usize) {
         let index = peer.key().index();
         let core = &mut self.core;
-        let grant = core.book.grant(peer.id());
         // Who has none is being logged out.
+        let grant = core.book.grant(peer.id());
         let grant = grant.unwrap_or_else(|| Arc::new(Grant::nothing()));
         core.writers.open(version);
         if core.clients.len() <= index {
@@ -176,11 +181,11 @@ impl Service {
         None
     }
 
-    /// Whether the session has an open request.
+    /// Whether the session has asked for market data since it logged on.
     pub(crate) fn has_asked(&self, key: SessionKey) -> bool {
         let client = self.core.clients.get(key.index());
         let client = client.and_then(Option::as_ref);
-        client.is_some_and(|client| client.parts > 0)
+        client.is_some_and(|client| client.has_asked)
     }
 
     /// Takes what the feeds brought, and sends what sessions have asked for.

@@ -136,6 +136,14 @@ impl<'m> Request<'m> {
     }
 }
 
+/// The session has ended.
+pub(crate) fn gone() -> Fault {
+    Fault::Business(
+        BusinessReason::ApplicationNotAvailable,
+        "the session is not served".to_owned(),
+    )
+}
+
 /// An ID that a reply repeats.
 pub(crate) fn id<'m>(message: &Message<'m>, tag: u32) -> Result<&'m [u8], Fault> {
     let id = message.get(tag).ok_or(Fault::Reject(MISSING, tag))?;

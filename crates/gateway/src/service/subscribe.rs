@@ -2,10 +2,10 @@
 
 use super::class::{Link, Spec};
 use super::classes::{NOWHERE, Place};
-use super::client::{Client, Part, Subscription, Untold};
+use super::client::{Client, Part, Subscription, Untold, lead};
 use super::contract::Contract;
 use super::patterns::Pattern;
-use super::request::{Fault, Named, Request, Wanted, What, reason};
+use super::request::{Fault, Named, Request, Wanted, What, gone, reason};
 use super::{Core, replies};
 use crate::users::PortName;
 use crate::users::grant::Grant;
@@ -49,6 +49,11 @@ impl Core {
                 "too many requests in a second",
             )),
             b"V" => self.market_data(session, message, directory),
+            b"x" | b"c" | b"e" | b"g" if !is_in_time => Err(Fault::Business(
+                BusinessReason::Other,
+                "too many requests in a second".to_owned(),
+            )),
+            b"x" | b"c" | b"e" | b"g" => self.securities(peer, message, directory),
             // Answers to what we send.
             b"j" | b"B" => return,
             other => Err(self.unsupported(session, other)),
@@ -88,7 +93,7 @@ impl Core {
             return Err(Fault::Reject(RejectReason::InvalidMsgType, 35));
         }
         let request = Request::read(message, &writer.dictionary)?;
-        let known = client.find(request.id);
+        let known = client.find(262, request.id);
         match (request.what, known) {
             (What::Stop, Some(number)) => {
                 self.stop(session, number);
@@ -213,32 +218,22 @@ impl Core {
         let Some(client) = self.client_mut(session) else {
             return;
         };
+        client.has_asked = true;
         let contract = wanted.contract.unwrap_or(client.grant.contract);
-        let mut lead = Vec::with_capacity(id.len() + 5);
-        lead.extend_from_slice(b"262=");
-        lead.extend_from_slice(id);
-        lead.push(1);
+        let spec = Spec {
+            depth: wanted.depth,
+            entries: wanted.entries,
+            by_order: wanted.by_order,
+            pictures: wanted.pictures && wanted.changes,
+            interval: wanted.interval,
+            checksum_every: wanted.checksum_every,
+        };
+        let lead = lead(262, id);
         let has_patterns = !granted.patterns.is_empty();
-        let number = client.add(Subscription {
-            lead: lead.into(),
-            spec: Spec {
-                depth: wanted.depth,
-                entries: wanted.entries,
-                by_order: wanted.by_order,
-                pictures: wanted.pictures && wanted.changes,
-                interval: wanted.interval,
-                checksum_every: wanted.checksum_every,
-            },
-            contract,
-            goes_on: wanted.changes,
-            places: Vec::with_capacity(granted.named.len()),
-            named: granted.named.clone().into(),
-            patterns: granted.patterns,
-            growing: has_patterns.then_some((0, None)),
-            unserved: 0,
-            trades: Vec::new(),
-            trades_left_out: 0,
-        });
+        let mut own = Subscription::new(lead, spec, contract, wanted.changes, &granted.named);
+        own.patterns = granted.patterns;
+        own.growing = has_patterns.then_some((0, None));
+        let number = client.add(own);
         for instrument in granted.named {
             self.join(session, number, instrument);
         }
@@ -251,7 +246,7 @@ impl Core {
     }
 
     /// Adds an instrument to a subscription.
-    fn join(&mut self, session: u32, number: u32, instrument: InstrumentId) {
+    pub(super) fn join(&mut self, session: u32, number: u32, instrument: InstrumentId) {
         let Self {
             view,
             classes,
@@ -499,14 +494,6 @@ impl Core {
         }
         true
     }
-}
-
-/// The session has ended.
-fn gone() -> Fault {
-    Fault::Business(
-        BusinessReason::ApplicationNotAvailable,
-        "the session is not served".to_owned(),
-    )
 }
 
 /// Instruments named one by one have to be there, and the user has to be allowed to see them.

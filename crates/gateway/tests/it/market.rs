@@ -95,13 +95,28 @@ pub(crate) fn gateway(text: &str, ring_bytes: usize) -> Gateway {
 
 /// Sends a generated market to a group, in order, no faster than the gateways take it.
 pub(crate) fn send(to: SocketAddrV4, pictures: bool, gateways: &[&Gateway]) {
+    send_some(to, pictures, &mut generator(pictures), usize::MAX, gateways);
+}
+
+/// A generated market: its changes, or its pictures, each of which agrees with as many changes.
+pub(crate) fn generator(pictures: bool) -> Generator {
     let options = SpectraOptions {
         snapshots: pictures,
         trades: 20,
         ..SpectraOptions::default()
     };
+    Generator::spectra(Program::spectra(), 3_000, None, options)
+}
+
+/// Sends the next packets of a market, no faster than the gateways take them.
+pub(crate) fn send_some(
+    to: SocketAddrV4,
+    pictures: bool,
+    feed: &mut Generator,
+    most: usize,
+    gateways: &[&Gateway],
+) {
     let sender = Sender::open(&SenderConfig::new(to)).unwrap();
-    let mut feed = Generator::spectra(Program::spectra(), 3_000, None, options);
     let name = if pictures {
         "picture_packets"
     } else {
@@ -109,7 +124,10 @@ pub(crate) fn send(to: SocketAddrV4, pictures: bool, gateways: &[&Gateway]) {
     };
     let before: Vec<u64> = gateways.iter().map(|gateway| gateway.count(name)).collect();
     let mut sent = 0;
-    while let Some(packet) = feed.next_packet().unwrap() {
+    for _ in 0..most {
+        let Some(packet) = feed.next_packet().unwrap() else {
+            break;
+        };
         sender.send(packet).unwrap();
         sent += 1;
         if sent % 64 == 0 {

@@ -2,26 +2,57 @@
 
 use crate::client::{Client, value};
 use crate::feed::group;
-use crate::market::{feed, gateway, send};
+use crate::market::{feed, gateway, generator, send_some};
 use crate::{eventually, stop};
 use fanfare_gateway::Gateway;
 use std::collections::BTreeMap;
+use std::net::SocketAddrV4;
 
-/// The market of a test: its feed has been sent once, so that every book is live.
-fn market(first: u8) -> Gateway {
-    let (line, pictures) = (group(first), group(first + 1));
-    let gateway = gateway(&feed("one", line, pictures), 1 << 22);
-    send(line, false, &[&gateway]);
-    send(pictures, true, &[&gateway]);
-    eventually("live books", || {
-        gateway.count("instruments_live") > 0 && gateway.count("instruments_recovering") == 0
-    });
-    gateway
+/// A gateway with one feed.
+struct Market {
+    gateway: Gateway,
+    line: SocketAddrV4,
+    pictures: SocketAddrV4,
+}
+
+impl Market {
+    fn new(first: u8) -> Self {
+        let (line, pictures) = (group(first), group(first + 1));
+        let gateway = gateway(&feed("one", line, pictures), 1 << 22);
+        Self {
+            gateway,
+            line,
+            pictures,
+        }
+    }
+
+    /// Sends the whole feed, and waits until every book is live. Returns their number.
+    fn live(&self) -> usize {
+        let (mut changes, mut pictures) = (generator(false), generator(true));
+        // Pictures of what was so far, changes of live books, and pictures of the others.
+        for most in [500, usize::MAX] {
+            send_some(self.line, false, &mut changes, most, &[&self.gateway]);
+            send_some(self.pictures, true, &mut pictures, most, &[&self.gateway]);
+        }
+        let count = |name| self.gateway.count(name);
+        eventually("live books", || {
+            count("instruments_live") > 0 && count("instruments_recovering") == 0
+        });
+        count("instruments_live") as usize
+    }
+
+    fn client(&self, version: &'static str, more: &str) -> Client {
+        Client::log_on_in(self.gateway.consumers(), "C", version, more)
+    }
 }
 
 /// A request for bids and offers of everything.
 fn all(id: &str, kind: u8, depth: u16) -> String {
-    format!("262={id}|263={kind}|264={depth}|265=1|267=2|269=0|269=1|146=1|55=*|")
+    of("*", id, kind, depth)
+}
+
+fn of(symbol: &str, id: &str, kind: u8, depth: u16) -> String {
+    format!("262={id}|263={kind}|264={depth}|265=1|267=2|269=0|269=1|146=1|55={symbol}|")
 }
 
 /// Pictures until there are as many as instruments, by SecurityID(48).
@@ -34,7 +65,7 @@ fn pictures(client: &mut Client, count: usize) -> BTreeMap<String, String> {
                 let id = value(&message, 48).unwrap().to_owned();
                 assert_eq!(all.insert(id, message), None);
             }
-            Some("B") => {}
+            Some("B" | "h" | "f") => {}
             _ => panic!("{message}"),
         }
     }
@@ -43,9 +74,9 @@ fn pictures(client: &mut Client, count: usize) -> BTreeMap<String, String> {
 
 #[test]
 fn a_request_brings_a_picture_of_each_instrument() {
-    let gateway = market(31);
-    let count = gateway.count("instruments_live") as usize;
-    let mut client = Client::log_on(gateway.consumers(), "C");
+    let market = Market::new(31);
+    let count = market.live();
+    let mut client = market.client("FIX.4.4", "");
     client.send("V", &all("r1", 0, 1));
     let tops = pictures(&mut client, count);
     client.send("V", &all("r2", 0, 0));
@@ -56,5 +87,227 @@ fn a_request_brings_a_picture_of_each_instrument() {
         assert!(levels <= 2, "{top}");
         assert!(whole[id].contains("|262=r2|"));
     }
-    stop(gateway);
+    // Nothing of a request for pictures remains: its ID is free.
+    client.send("V", &all("r1", 0, 1));
+    assert_eq!(pictures(&mut client, count).len(), tops.len());
+    stop(market.gateway);
+}
+
+/// A book by price, of each side, as a client by price keeps it.
+#[derive(Default, PartialEq, Eq, Debug, Clone)]
+struct ByPrice {
+    levels: BTreeMap<(char, String), String>,
+    rpt_seq: u64,
+}
+
+impl ByPrice {
+    /// Applies the entries of W and X: by price alone.
+    fn take(&mut self, message: &str) {
+        let is_picture = value(message, 35) == Some("W");
+        if is_picture {
+            self.levels.clear();
+            self.rpt_seq = value(message, 83).unwrap().parse().unwrap();
+        }
+        let (_, entries) = message.split_once("|268=").unwrap();
+        let delimiter = if is_picture { "|269=" } else { "|279=" };
+        for entry in entries.split(delimiter).skip(1) {
+            let entry = format!("{delimiter}{entry}");
+            let kind = value(&entry, 269).unwrap().chars().next().unwrap();
+            if kind == 'J' {
+                continue;
+            }
+            let key = (kind, value(&entry, 270).unwrap().to_owned());
+            if !is_picture {
+                self.rpt_seq += 1;
+                assert_eq!(value(&entry, 83).unwrap(), self.rpt_seq.to_string());
+            }
+            match value(&entry, 279) {
+                Some("2") => assert!(self.levels.remove(&key).is_some(), "{message}"),
+                Some("1") => {
+                    let size = value(&entry, 271).unwrap().to_owned();
+                    assert!(self.levels.insert(key, size).is_some(), "{message}");
+                }
+                _ => {
+                    let size = value(&entry, 271).unwrap().to_owned();
+                    assert!(self.levels.insert(key, size).is_none(), "{message}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn increments_make_of_a_picture_what_a_later_picture_says() {
+    let market = Market::new(33);
+    let sp2 = "1137=9|";
+    let mut early = market.client("FIXT.1.1", sp2);
+    // Instruments come while it is subscribed.
+    early.send("V", &all("all", 1, 3));
+    let count = market.live();
+    let mut late = Client::log_on_in(market.gateway.consumers(), "D", "FIXT.1.1", sp2);
+    late.send("V", &all("late", 0, 3));
+    let expected = pictures(&mut late, count);
+    let expected: BTreeMap<_, _> = expected
+        .iter()
+        .map(|(id, picture)| {
+            let mut book = ByPrice::default();
+            book.take(picture);
+            (id.clone(), book.levels)
+        })
+        .collect();
+    // What is asked for behind all of it is answered behind all of it.
+    early.send("V", &of("none", "end", 1, 1));
+    let mut books: BTreeMap<String, ByPrice> = BTreeMap::new();
+    let (mut changes, mut live) = (0, 0);
+    loop {
+        let message = early.receive().unwrap();
+        match value(&message, 35).unwrap() {
+            "W" | "X" => {
+                assert!(message.contains("|262=all|"), "{message}");
+                changes += u64::from(value(&message, 35) == Some("X"));
+                let id = value(&message, 48).unwrap();
+                books.entry(id.to_owned()).or_default().take(&message);
+            }
+            "B" => live += usize::from(message.contains("state=live")),
+            "Y" => {
+                assert!(message.contains("|262=end|281=0|"), "{message}");
+                break;
+            }
+            "f" | "h" => {}
+            _ => panic!("{message}"),
+        }
+    }
+    assert!(
+        changes > 0 && live >= count,
+        "{changes} changes, {live} live"
+    );
+    let books: BTreeMap<_, _> = books
+        .into_iter()
+        .map(|(id, book)| (id, book.levels))
+        .collect();
+    assert_eq!(books, expected);
+    early.send("V", "262=all|263=2|264=3|267=1|269=0|146=1|55=*|");
+    early.send("1", "112=done|");
+    let last = early.receive().unwrap();
+    assert!(
+        last.contains("|35=0|") && last.contains("|112=done|"),
+        "{last}"
+    );
+    stop(market.gateway);
+}
+
+#[test]
+fn each_malformed_request_has_its_answer() {
+    let market = Market::new(35);
+    market.live();
+    let mut client = market.client("FIX.4.4", "");
+    client.send("V", &all("live", 1, 1));
+    let rest = "265=1|267=1|269=0|146=1|55=*|";
+    for (request, answer) in [
+        (format!("263=1|264=1|{rest}"), "|371=262|372=V|373=1|"),
+        (format!("262=a|264=1|{rest}"), "|371=263|372=V|373=1|"),
+        (format!("262=a|263=1|{rest}"), "|371=264|372=V|373=1|"),
+        (format!("262=a|263=1|264=x|{rest}"), "|371=264|372=V|373=6|"),
+        (
+            "262=a|263=1|264=1|265=1|267=3|269=0|146=1|55=*|".to_owned(),
+            "|371=267|372=V|373=16|",
+        ),
+        (format!("262=live|263=1|264=1|{rest}"), "|262=live|281=1|"),
+        (format!("262=a|263=9|264=1|{rest}"), "|262=a|281=4|"),
+        (format!("262=a|263=1|264=99999|{rest}"), "|262=a|281=5|"),
+        (
+            "262=a|263=1|264=1|265=7|267=1|269=0|146=1|55=*|".to_owned(),
+            "|262=a|281=6|",
+        ),
+        (
+            "262=a|263=1|264=0|265=1|266=N|267=1|269=0|146=1|55=*|".to_owned(),
+            "|262=a|281=7|",
+        ),
+        (
+            "262=a|263=1|264=1|265=1|267=1|269=?|146=1|55=*|".to_owned(),
+            "|262=a|281=8|",
+        ),
+        (of("NONE", "a", 1, 1), "|262=a|281=0|"),
+        (of("@none", "a", 1, 1), "|262=a|281=0|"),
+        (
+            "262=b|263=2|264=1|267=1|269=0|146=1|55=*|".to_owned(),
+            "|262=b|58=no subscription",
+        ),
+    ] {
+        client.send("V", &request);
+        loop {
+            let message = client.receive().unwrap();
+            let kind = value(&message, 35).unwrap();
+            if matches!(kind, "W" | "X" | "B" | "h" | "f") {
+                continue;
+            }
+            assert!(message.contains(answer), "{request}: {message}");
+            break;
+        }
+    }
+    for (msg_type, body, answer) in [
+        ("D", "11=1|55=A|54=1|60=20261123-10:00:00|40=1|", "|35=j|"),
+        ("ZZ", "58=what|", "|372=ZZ|373=11|"),
+        ("x", "320=l|", "|371=559|372=x|373=1|"),
+        ("c", "320=d|321=0|55=NONE|", "|372=c|380=2|"),
+        ("e", "324=s|55=NONE|263=0|", "|372=e|380=2|"),
+        ("e", "324=s|55=NONE|263=2|", "|372=e|380=1|"),
+        ("g", "335=t|263=0|336=9|", "|372=g|380=1|"),
+    ] {
+        client.send(msg_type, body);
+        loop {
+            let message = client.receive().unwrap();
+            let kind = value(&message, 35).unwrap();
+            if !matches!(kind, "W" | "X" | "B" | "h" | "f") {
+                assert!(message.contains(answer), "{msg_type}: {message}");
+                break;
+            }
+        }
+    }
+    stop(market.gateway);
+}
+
+#[test]
+fn lists_come_in_pages_and_whole() {
+    let market = Market::new(37);
+    let count = market.live();
+    let mut client = market.client("FIX.4.4", "");
+    client.send("x", "320=all|559=4|");
+    let mut listed = Vec::new();
+    loop {
+        let message = client.receive().unwrap();
+        assert!(
+            message.contains("|35=y|") && message.contains("|320=all|"),
+            "{message}"
+        );
+        let total: usize = value(&message, 393).unwrap().parse().unwrap();
+        assert!(total >= count);
+        let ids = message
+            .split('|')
+            .filter_map(|field| field.strip_prefix("48="));
+        listed.extend(ids.map(str::to_owned));
+        if message.contains("|893=Y|") {
+            assert_eq!(listed.len(), total);
+            break;
+        }
+    }
+    client.send(
+        "c",
+        &format!("320=one|321=0|55=[N/A]|48={}|22=8|", listed[0]),
+    );
+    let definition = client.receive().unwrap();
+    assert!(
+        definition.contains("|35=d|") || definition.contains("|380=2|"),
+        "{definition}"
+    );
+    client.send("x", "320=none|559=0|55=NOTHING|");
+    let empty = client.receive().unwrap();
+    assert!(
+        empty.contains("|35=y|") && empty.contains("|560=2|"),
+        "{empty}"
+    );
+    client.send("x", "320=odd|559=9|");
+    let empty = client.receive().unwrap();
+    assert!(empty.contains("|560=1|"), "{empty}");
+    stop(market.gateway);
 }

@@ -16,8 +16,8 @@ pub struct Request<'a> {
     pub id: &'a [u8],
     /// SecurityResponseID(322).
     pub response: &'a [u8],
-    /// How many instruments the whole answer has: TotNoRelatedSym(393).
-    pub total: u64,
+    /// How many instruments the whole answer has: TotNoRelatedSym(393), if that is known.
+    pub total: Option<u64>,
     /// LastFragment(893) of a list: whether no other follows.
     pub is_last: bool,
 }
@@ -42,7 +42,8 @@ impl ToFix {
         // It is accepted as it was asked for.
         out.u64(323, 1);
         if body.has(393) {
-            out.u64(393, request.total);
+            // FIX.4.2 demands it.
+            out.u64(393, request.total.unwrap_or(1));
         }
         names(&known.definition.name, |tag| body.has(tag), out);
         let mut fields = Fields::new(self, body);
@@ -66,8 +67,8 @@ impl ToFix {
         let entry = body.group(146).ok_or(WriteError::NoMessage)?;
         out.field(320, request.id).field(322, request.response);
         out.u64(560, 0);
-        if body.has(393) {
-            out.u64(393, request.total);
+        if let Some(total) = request.total.filter(|_| body.has(393)) {
+            out.u64(393, total);
         }
         if body.has(893) {
             out.bool(893, request.is_last);

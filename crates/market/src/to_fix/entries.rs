@@ -2,7 +2,7 @@
 
 use super::{ToFix, WriteError, names, one_name};
 use crate::event::{Action, Event, Flags, InstrumentId, Kind, entry};
-use crate::instruments::Lookup;
+use crate::instruments::{Instrument, Lookup};
 use fanfare_fix::codec::FieldWriter;
 use fanfare_fix::dict::Dictionary;
 use fanfare_wire::Precision;
@@ -55,10 +55,14 @@ impl Entries {
         })
     }
 
+    const fn has_type(&self, kind: u8) -> bool {
+        kind < 128 && self.types >> kind & 1 == 1
+    }
+
     fn write(
         &self,
         event: &Event,
-        table: &impl Lookup,
+        known: Option<&Instrument<'_>>,
         out: &mut FieldWriter<'_>,
     ) -> Result<(), WriteError> {
         let kind = match event.kind {
@@ -66,7 +70,7 @@ impl Entries {
             Kind::Clear => entry::EMPTY_BOOK,
             _ => return Err(WriteError::Kind),
         };
-        if kind >= 128 || self.types >> kind & 1 == 0 {
+        if !self.has_type(kind) {
             return Err(WriteError::Value { tag: 269 });
         }
         let mut required = self.required.len();
@@ -75,9 +79,7 @@ impl Entries {
                 279 => self.action(event.action, out)?,
                 269 => is(out.char(269, kind)),
                 55 | 48 | 22 => {
-                    let known = table
-                        .instrument(event.instrument)
-                        .ok_or(WriteError::Instrument)?;
+                    let known = known.ok_or(WriteError::Instrument)?;
                     one_name(&known.definition.name, *tag, out);
                     *tag == 55
                 }
@@ -171,14 +173,18 @@ impl ToFix {
             out.field(262, request);
         }
         out.u64(268, events.len() as u64);
-        events
-            .iter()
-            .try_for_each(|event| entries.write(event, table, out))
+        let mut known: Option<Instrument<'_>> = None;
+        events.iter().try_for_each(|event| {
+            if known.is_none_or(|known| known.instrument != event.instrument) {
+                known = table.instrument(event.instrument);
+            }
+            entries.write(event, known.as_ref(), out)
+        })
     }
 
     /// The body of W, MarketDataSnapshotFullRefresh: the events of a picture of one instrument,
     /// of which a [`Kind::Clear`] is no entry, unless there is no other and the version has an
-    /// entry for an empty book. `request` is MDReqID(262), left out if it is empty.
+    /// entry for an empty book (FIX.4.4 on; before, such a picture has no entries). `request` is MDReqID(262), left out if it is empty.
     ///
     /// # Errors
     ///
@@ -210,6 +216,10 @@ impl ToFix {
         }
         let listed = events.iter().filter(|event| event.kind != Kind::Clear);
         match listed.clone().count() {
+            0 if !entries.has_type(entry::EMPTY_BOOK) => {
+                out.u64(268, 0);
+                Ok(())
+            }
             0 => {
                 out.u64(268, 1);
                 let empty = Event {
@@ -218,12 +228,12 @@ impl ToFix {
                     flags: Flags::SNAPSHOT,
                     ..Event::EMPTY
                 };
-                entries.write(first.unwrap_or(&empty), table, out)
+                entries.write(first.unwrap_or(&empty), Some(&known), out)
             }
             count => {
                 out.u64(268, count as u64);
                 let mut listed = listed;
-                listed.try_for_each(|event| entries.write(event, table, out))
+                listed.try_for_each(|event| entries.write(event, Some(&known), out))
             }
         }
     }

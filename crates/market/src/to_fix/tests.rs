@@ -111,7 +111,7 @@ fn definitions_lists_and_states_are_valid_in_each_version() {
     let request = Request {
         id: b"q1",
         response: b"a1",
-        total: 2,
+        total: Some(2),
         is_last: true,
     };
     let all = [InstrumentId(0), InstrumentId(1)];

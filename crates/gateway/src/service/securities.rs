@@ -1,0 +1,395 @@
+//! Requests for what there is: SecurityListRequest(x), SecurityDefinitionRequest(c),
+//! SecurityStatusRequest(e), TradingSessionStatusRequest(g).
+
+use super::Core;
+use super::bodies::Writer;
+use super::class::Spec;
+use super::client::{Client, Subscription, Untold, lead};
+use super::contract::Contract;
+use super::entry_types::EntryTypes;
+use super::list::{Filter, List, Page};
+use super::messages::{self, DAY};
+use super::patterns::Pattern;
+use super::request::{Fault, Named, gone, id, named};
+use fanfare_engine::host::Peer;
+use fanfare_fix::codec::{FieldWriter, Message};
+use fanfare_fix::session::{BusinessReason, RejectReason};
+use fanfare_market::instruments::{Directory, Lookup};
+use fanfare_market::to_fix::WriteError;
+use fanfare_market::{Event, InstrumentId, Kind};
+
+/// Lists of one session at a time.
+const MOST_LISTS: usize = 16;
+
+/// Instruments that are counted before a list is sent: a longer one does not say its length.
+const COUNTED: usize = 20_000;
+
+/// SecurityTradingStatus(326): unknown or invalid.
+const UNKNOWN_STATUS: u64 = 20;
+
+/// SecurityRequestResult(560).
+const UNSUPPORTED: u8 = b'1';
+const NONE_FOUND: u8 = b'2';
+
+impl Core {
+    /// Answers x, c, e or g.
+    pub(super) fn securities(
+        &mut self,
+        peer: &mut Peer<'_>,
+        message: &Message<'_>,
+        directory: &Directory,
+    ) -> Result<(), Fault> {
+        let (_, writer) = self.of(peer)?;
+        let msg_type = message.msg_type();
+        let Some(body) = writer.dictionary.body(msg_type) else {
+            return Err(Fault::Reject(RejectReason::InvalidMsgType, 35));
+        };
+        let missing = body.required().find(|tag| message.get(*tag).is_none());
+        if let Some(tag) = missing {
+            return Err(Fault::Reject(RejectReason::RequiredTagMissing, tag));
+        }
+        match msg_type {
+            b"x" => self.list(peer, message, directory),
+            b"c" => self.definition(peer, message, directory),
+            b"e" => self.status(peer, message, directory),
+            _ => self.trading_session(peer, message),
+        }
+    }
+
+    /// A session, and what writes its messages.
+    fn of(&self, peer: &Peer<'_>) -> Result<(&Client, &Writer), Fault> {
+        let client = self
+            .clients
+            .get(peer.key().index())
+            .and_then(Option::as_deref);
+        let client = client.ok_or_else(gone)?;
+        let writer = self.writers.get(client.version).ok_or_else(gone)?;
+        Ok((client, writer))
+    }
+
+    /// SecurityListRequest(x).
+    fn list(
+        &mut self,
+        peer: &mut Peer<'_>,
+        message: &Message<'_>,
+        directory: &Directory,
+    ) -> Result<(), Fault> {
+        let request = id(message, 320)?;
+        // By symbol, type or CFI code, product, trading session, or all.
+        let kind = message.get(559).unwrap_or_default();
+        let is_known = matches!(kind, b"0" | b"1" | b"2" | b"3" | b"4");
+        let goes_on = !matches!(message.get(263), None | Some(b"0"));
+        if !is_known || goes_on {
+            return empty_list(peer, request, UNSUPPORTED);
+        }
+        let filter = match kind {
+            b"4" => Filter::default(),
+            _ => filter(message)?,
+        };
+        self.begin_list(peer, List::new(request, false, filter), directory)
+    }
+
+    /// SecurityDefinitionRequest(c): of one instrument, or of a list.
+    fn definition(
+        &mut self,
+        peer: &mut Peer<'_>,
+        message: &Message<'_>,
+        directory: &Directory,
+    ) -> Result<(), Fault> {
+        let request = id(message, 320)?;
+        let is_list = message.get(321) == Some(b"3");
+        let Some(named) = named(message)?.filter(|_| !is_list) else {
+            let list = List::new(request, true, filter(message)?);
+            return self.begin_list(peer, list, directory);
+        };
+        let found = self.find(peer, &named, directory)?;
+        let mut list = List::new(request, true, Filter::default());
+        list.total = Some(found.len() as u64);
+        let (_, writer) = self.of(peer)?;
+        for instrument in found {
+            list.count();
+            let page = Page {
+                instruments: vec![instrument],
+                is_last: true,
+            };
+            answer(peer, b"d", |out| list.write(writer, directory, &page, out))?;
+        }
+        Ok(())
+    }
+
+    /// The instruments of a name that the session may see.
+    fn find(
+        &self,
+        peer: &Peer<'_>,
+        named: &Named<'_>,
+        directory: &Directory,
+    ) -> Result<Vec<InstrumentId>, Fault> {
+        let (client, _) = self.of(peer)?;
+        let mut found: Vec<_> = match named {
+            Named::Symbols(Pattern::Symbol(symbol)) => directory.of_symbol(symbol).collect(),
+            Named::Id(id, source) => directory.of_id(*id, *source).collect(),
+            Named::Symbols(Pattern::Prefix(_)) | Named::List(_) => Vec::new(),
+        };
+        if found.is_empty() {
+            return Err(business(BusinessReason::UnknownSecurity));
+        }
+        found.retain(|id| {
+            let known = directory.instrument(*id);
+            known.is_some_and(|known| client.grant.may_see(known.definition.name.symbol))
+        });
+        match found.is_empty() {
+            true => Err(business(BusinessReason::NotAuthorised)),
+            false => Ok(found),
+        }
+    }
+
+    fn begin_list(
+        &mut self,
+        peer: &Peer<'_>,
+        mut list: List,
+        directory: &Directory,
+    ) -> Result<(), Fault> {
+        let session = peer.key().index() as u32;
+        let client = self.client_mut(session).ok_or_else(gone)?;
+        if client.lists.len() >= MOST_LISTS {
+            let text = format!("{MOST_LISTS} lists are being sent already");
+            return Err(Fault::Business(BusinessReason::Other, text));
+        }
+        let is_all = client.grant.instruments.are_all() && list.filter.is_open();
+        list.total = match directory.len() {
+            count if is_all => Some(count as u64),
+            count if count <= COUNTED => Some(list.count_all(directory, &client.grant)),
+            _ => None,
+        };
+        client.lists.push_back(list);
+        self.wait(session);
+        Ok(())
+    }
+
+    /// Sends the next message of a session's first list. Returns the number of messages, 1 where
+    /// more is to be looked up.
+    pub(super) fn send_page(
+        &mut self,
+        peer: &mut Peer<'_>,
+        session: u32,
+        directory: &Directory,
+    ) -> usize {
+        let Self {
+            clients, writers, ..
+        } = self;
+        let Some(Some(client)) = clients.get_mut(session as usize) else {
+            return 0;
+        };
+        let (Some(list), Some(writer)) = (client.lists.front_mut(), writers.get(client.version))
+        else {
+            return 0;
+        };
+        let Some(page) = list.page(directory, &client.grant) else {
+            return 1;
+        };
+        list.count();
+        let sent = match (page.instruments.is_empty(), list.definitions) {
+            (true, true) => no_definition(peer, &list.request),
+            (true, false) => empty_list(peer, &list.request, NONE_FOUND),
+            (false, true) => answer(peer, b"d", |out| list.write(writer, directory, &page, out)),
+            (false, false) => answer(peer, b"y", |out| list.write(writer, directory, &page, out)),
+        };
+        if page.is_last || sent.is_err() {
+            client.lists.pop_front();
+        }
+        1
+    }
+
+    /// SecurityStatusRequest(e).
+    fn status(
+        &mut self,
+        peer: &mut Peer<'_>,
+        message: &Message<'_>,
+        directory: &Directory,
+    ) -> Result<(), Fault> {
+        let session = peer.key().index() as u32;
+        let request = id(message, 324)?;
+        let kind = message.get(263).unwrap_or(b"0");
+        let known = self.of(peer)?.0.find(324, request);
+        match (kind, known) {
+            (b"2", Some(number)) => {
+                self.stop(session, number);
+                return Ok(());
+            }
+            (b"0" | b"1", None) => {}
+            (b"0" | b"1", Some(_)) => {
+                let text = "a request has this SecurityStatusReqID(324)".to_owned();
+                return Err(Fault::Business(BusinessReason::Other, text));
+            }
+            (b"2", None) => {
+                let text = "no request has this SecurityStatusReqID(324)".to_owned();
+                return Err(Fault::Business(BusinessReason::UnknownId, text));
+            }
+            _ => return Err(Fault::Reject(RejectReason::ValueIncorrect, 263)),
+        }
+        let name = named(message)?.ok_or(Fault::Reject(RejectReason::RequiredTagMissing, 55))?;
+        let found = self.find(peer, &name, directory)?;
+        let (_, writer) = self.of(peer)?;
+        for instrument in &found {
+            let status = self.last_status(*instrument, directory);
+            answer(peer, b"f", |out| {
+                writer.to_fix.status(directory, request, &status, out)
+            })?;
+        }
+        if kind == b"1" {
+            self.follow_status(session, request, &found);
+        }
+        Ok(())
+    }
+
+    /// The last status of an instrument.
+    fn last_status(&self, instrument: InstrumentId, directory: &Directory) -> Event {
+        let known = self.view.get(instrument).and_then(|seen| seen.status);
+        let defined = directory.instrument(instrument);
+        let mut status = known.unwrap_or(Event {
+            instrument,
+            kind: Kind::Status,
+            id: defined.map_or(0, |own| own.status.into()),
+            ..Event::EMPTY
+        });
+        if status.id == 0 {
+            status.id = UNKNOWN_STATUS;
+        }
+        status
+    }
+
+    /// Statuses of instruments are told when they change.
+    fn follow_status(&mut self, session: u32, request: &[u8], found: &[InstrumentId]) {
+        let Some(client) = self.client_mut(session) else {
+            return;
+        };
+        let spec = Spec {
+            depth: 0,
+            entries: EntryTypes::NONE,
+            by_order: false,
+            pictures: false,
+            interval: 0,
+            checksum_every: 0,
+        };
+        let lead = lead(324, request);
+        let number = client.add(Subscription::new(
+            lead,
+            spec,
+            Contract::Conflated,
+            true,
+            found,
+        ));
+        for instrument in found {
+            self.join(session, number, *instrument);
+        }
+    }
+
+    /// TradingSessionStatusRequest(g).
+    fn trading_session(&mut self, peer: &mut Peer<'_>, message: &Message<'_>) -> Result<(), Fault> {
+        let request = id(message, 335)?;
+        let (_, writer) = self.of(peer)?;
+        if message.get(336).is_some_and(|own| own != DAY) {
+            let text = "the TradingSessionID(336) is 1, the day's".to_owned();
+            return Err(Fault::Business(BusinessReason::UnknownId, text));
+        }
+        let unknown = [Event {
+            kind: Kind::Status,
+            id: 0,
+            ..Event::EMPTY
+        }];
+        let known = match self.sessions.as_slice() {
+            [] => &unknown,
+            known => known,
+        };
+        for event in known {
+            answer(peer, b"h", |out| {
+                messages::session_status(writer, request, event, out)
+            })?;
+        }
+        Ok(())
+    }
+
+    /// The status of a feed's trading session has changed.
+    #[cold]
+    pub(super) fn session_status(&mut self, event: &Event) {
+        if event.kind != Kind::Status {
+            return;
+        }
+        let mut known = self.sessions.iter_mut();
+        match known.find(|own| own.source == event.source) {
+            Some(own) => *own = *event,
+            None => self.sessions.push(*event),
+        }
+        for session in 0..self.clients.len() as u32 {
+            let Some(client) = self.client_mut(session) else {
+                continue;
+            };
+            if client.parts > 0 {
+                client.untold.insert(Untold::Session(event.source));
+                self.wait(session);
+            }
+        }
+    }
+}
+
+fn business(reason: BusinessReason) -> Fault {
+    Fault::Business(reason, reason.text().to_owned())
+}
+
+/// Sends a list without instruments, and why it has none.
+fn empty_list(peer: &mut Peer<'_>, request: &[u8], why: u8) -> Result<(), Fault> {
+    answer(peer, b"y", |out| {
+        out.field(320, request).str(322, "1").char(560, why);
+        Ok(())
+    })
+}
+
+/// Says that a request for definitions found no instrument.
+fn no_definition(peer: &mut Peer<'_>, request: &[u8]) -> Result<(), Fault> {
+    answer(peer, b"d", |out| {
+        // SecurityResponseType(323): the request is rejected. FIX.4.2 demands 393.
+        out.field(320, request).str(322, "1").u64(323, 5);
+        out.u64(393, 0).str(58, "no instrument");
+        Ok(())
+    })
+}
+
+/// What a request filters by.
+fn filter(message: &Message<'_>) -> Result<Filter, Fault> {
+    let symbol = match named(message)? {
+        Some(Named::Symbols(pattern)) => Some(pattern),
+        Some(Named::Id(..)) => return Err(Fault::Reject(RejectReason::ValueIncorrect, 48)),
+        Some(Named::List(_)) => return Err(Fault::Reject(RejectReason::ValueIncorrect, 55)),
+        None => None,
+    };
+    let text = |tag| message.get(tag).map(Box::from);
+    Ok(Filter {
+        symbol,
+        security_type: text(167),
+        cfi: text(461),
+        market: text(1301).or_else(|| text(207)),
+        segment: text(1300),
+        underlying: text(311),
+    })
+}
+
+/// Sends an answer.
+fn answer(
+    peer: &mut Peer<'_>,
+    msg_type: &[u8],
+    fill: impl FnOnce(&mut FieldWriter<'_>) -> Result<(), WriteError>,
+) -> Result<(), Fault> {
+    let mut done = Ok(());
+    // Unless the session has ended, or its store ends it.
+    let _ = peer.send(msg_type, |out| {
+        done = fill(out);
+        if done.is_err() {
+            // A field that is none: nothing is sent.
+            out.u64(0, 0);
+        }
+    });
+    done.map_err(|error| {
+        let reason = BusinessReason::ApplicationNotAvailable;
+        Fault::Business(reason, error.to_string())
+    })
+}

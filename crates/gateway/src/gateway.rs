@@ -426,6 +426,7 @@ impl Builder<'_> {
         let config = ServiceConfig {
             books: events.books.clone(),
             users: self.users.clone(),
+            audit: self.audit.clone(),
             queue_bytes: self.config.slow_consumer.queue_bytes,
         };
         Ok(Service::new(config, reader.ok_or(StartError::Ring)?))

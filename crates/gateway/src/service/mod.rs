@@ -28,6 +28,7 @@ pub use contract::Contract;
 pub use entry_types::EntryTypes;
 pub use patterns::Pattern;
 
+use crate::audit::Audit;
 use crate::hole::{Hole, Missing};
 use crate::market::ring::{Delivery, EventReader};
 use crate::notice::PeerEnd;
@@ -60,6 +61,7 @@ pub(crate) struct ServiceConfig {
     /// Of the feeds, in their order.
     pub(crate) books: Vec<BookConfig>,
     pub(crate) users: UserBook,
+    pub(crate) audit: Audit,
     /// Bytes that may wait for one session.
     pub(crate) queue_bytes: usize,
 }
@@ -85,6 +87,7 @@ struct Core {
     writers: Writers,
     bodies: Bodies,
     book: UserBook,
+    audit: Audit,
     /// Users and named lists, as of this version of the book.
     users: (u64, Arc<UserSet>),
     /// The state of each feed's trading session: TradingSessionStatus(h).
@@ -128,6 +131,7 @@ impl Service {
                 bodies: Bodies::new(config.queue_bytes / 2),
                 users: (config.users.version(), config.users.read()),
                 book: config.users,
+                audit: config.audit,
                 sessions: Vec::new(),
                 touched: Vec::new(),
                 waiting: Vec::new(),

@@ -24,7 +24,7 @@ const LONGEST_INTERVAL: u32 = 3_600_000;
 
 /// A MarketDataRequest(V).
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Request<'m> {
+pub(crate) struct MarketDataRequest<'m> {
     /// MDReqID(262).
     pub(crate) id: &'m [u8],
     pub(crate) what: What<'m>,
@@ -85,6 +85,24 @@ impl Fault {
     pub(crate) fn refused(reason: u8, text: impl Into<String>) -> Self {
         Self::Refused(Some(reason), text.into())
     }
+
+    /// It as a text.
+    pub(crate) fn text(&self) -> String {
+        match self {
+            Self::Reject(reason, tag) => format!("{} ({tag})", reason.text()),
+            Self::Business(_, text) | Self::Refused(_, text) => text.clone(),
+        }
+    }
+}
+
+/// The longest description of a request, in bytes.
+const LONGEST_WHAT: usize = 512;
+
+/// What a request asks for: its fields behind the header, as far as there is room.
+pub(crate) fn what(message: &Message<'_>) -> String {
+    let body = message.body();
+    let body = body.get(..LONGEST_WHAT).unwrap_or(body);
+    String::from_utf8_lossy(body).replace('\x01', "|")
 }
 
 /// MDReqRejReason(281).
@@ -111,7 +129,7 @@ struct Fields<'a, 'm> {
     dictionary: &'a Dictionary,
 }
 
-impl<'m> Request<'m> {
+impl<'m> MarketDataRequest<'m> {
     /// Reads a request of a version.
     ///
     /// # Errors
@@ -294,7 +312,7 @@ mod tests {
     use fanfare_fix::dict::Version;
     use fanfare_wire::{Precision, UtcTimestamp};
 
-    fn read(body: &str, then: impl FnOnce(Result<Request<'_>, Fault>)) {
+    fn read(body: &str, then: impl FnOnce(Result<MarketDataRequest<'_>, Fault>)) {
         let body = body.replace('|', "\x01");
         let header = SessionHeader::new(b"FIX.4.4", b"C", b"P").unwrap();
         let time = SendingTime::new(UtcTimestamp::from_nanos(0), Precision::Millis);
@@ -304,7 +322,7 @@ mod tests {
             .unwrap();
         let mut decoder = Decoder::new();
         let message = decoder.decode(frame.patch(&header, 2, &time)).unwrap();
-        then(Request::read(
+        then(MarketDataRequest::read(
             &message,
             &Dictionary::built_in(Version::Fix44),
         ));

@@ -5,8 +5,9 @@ use super::classes::{NOWHERE, Place};
 use super::client::{Client, Part, Subscription, Untold, lead};
 use super::contract::Contract;
 use super::patterns::Pattern;
-use super::request::{Fault, Named, Request, Wanted, What, gone, reason};
+use super::request::{Fault, MarketDataRequest, Named, Wanted, What, gone, reason, what};
 use super::{Core, replies};
+use crate::audit::Request;
 use crate::users::PortName;
 use crate::users::grant::Grant;
 use fanfare_engine::host::{Peer, Peers};
@@ -58,9 +59,31 @@ impl Core {
             b"j" | b"B" => return,
             other => Err(self.unsupported(session, other)),
         };
+        self.record(peer, message, done.as_ref().err());
         if let Err(fault) = done {
             replies::fault(peer, message, &fault);
         }
+    }
+
+    /// Writes a request and what became of it to the audit file.
+    fn record(&self, peer: &Peer<'_>, message: &Message<'_>, fault: Option<&Fault>) {
+        let client = self
+            .clients
+            .get(peer.key().index())
+            .and_then(Option::as_ref);
+        let user = client.map_or("", |client| &client.grant.user);
+        let id = [262, 320, 324, 335]
+            .into_iter()
+            .find_map(|tag| message.get(tag));
+        let refused = fault.map(Fault::text);
+        self.audit.request(&Request {
+            session: peer.id(),
+            user,
+            msg_type: message.msg_type(),
+            id: id.unwrap_or_default(),
+            what: &what(message),
+            refused: refused.as_deref(),
+        });
     }
 
     /// A message that the service does not answer.
@@ -92,7 +115,7 @@ impl Core {
         if writer.dictionary.message(b"V").is_none() {
             return Err(Fault::Reject(RejectReason::InvalidMsgType, 35));
         }
-        let request = Request::read(message, &writer.dictionary)?;
+        let request = MarketDataRequest::read(message, &writer.dictionary)?;
         let known = client.find(262, request.id);
         match (request.what, known) {
             (What::Stop, Some(number)) => {

@@ -177,10 +177,7 @@ fn increments_make_of_a_picture_what_a_later_picture_says() {
             _ => panic!("{message}"),
         }
     }
-    assert!(
-        changes > 0 && live >= count,
-        "{changes} changes, {live} live"
-    );
+    assert!(changes > 0 && live > 0, "{changes} changes, {live} live");
     let books: BTreeMap<_, _> = books
         .into_iter()
         .map(|(id, book)| (id, book.levels))

@@ -195,7 +195,47 @@ fn over_a_feed() {
     gateway.join().unwrap();
 }
 
-/// A feed with pictures that is a market, and a reader of its events.
+/// Logs on and asks for everything: by changes, by pictures, and conflated.
+fn subscribers(to: std::net::SocketAddr) -> Vec<TcpStream> {
+    let requests = [
+        "264=5|265=1|20012=7|",
+        "264=1|265=0|",
+        "264=0|265=1|20010=conflated|20011=1|",
+    ];
+    let requests = requests.iter().enumerate();
+    let subscribe = |(i, request): (usize, &&str)| {
+        let (name, version) = (format!("S{i}"), ["FIX.4.4", "FIX.4.2"][i % 2]);
+        let mut stream = log_on_in(to, &name, version);
+        let body = format!("262=r|263=1|{request}267=3|269=0|269=1|269=2|146=1|55=*|");
+        let request = message_in(version, &name, 2, "V", &body);
+        stream.write_all(&request).unwrap();
+        stream.set_nonblocking(true).unwrap();
+        stream
+    };
+    requests.map(subscribe).collect()
+}
+
+/// Reads what there is. Returns the number of bytes.
+fn read_all(streams: &mut [TcpStream]) -> usize {
+    let mut room = vec![0; 1 << 16];
+    let mut total = 0;
+    for stream in streams {
+        loop {
+            match stream.read(&mut room) {
+                Ok(count) => {
+                    assert!(count > 0, "a subscriber was logged out");
+                    total += count;
+                }
+                Err(e) if e.kind() == ErrorKind::WouldBlock => break,
+                Err(e) if e.kind() == ErrorKind::Interrupted => {}
+                Err(e) => panic!("{e}"),
+            }
+        }
+    }
+    total
+}
+
+/// A feed with pictures that is a market, a reader of its events, and subscribers.
 fn over_a_market() {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     let port = socket.local_addr().unwrap().port();
@@ -208,6 +248,7 @@ fn over_a_market() {
     let feeds = Config::from_toml(&text).unwrap().feeds;
     let mut gateway = start(|config| config.feeds = feeds);
     let mut events = gateway.take_events().unwrap();
+    let mut subscribers = subscribers(gateway.consumers());
     let mut sources = [false, true].map(|snapshots| {
         let to = groups[usize::from(snapshots)].parse().unwrap();
         let options = SpectraOptions {
@@ -229,14 +270,22 @@ fn over_a_market() {
                 read = events.read(64, |_| {});
                 assert!(Instant::now() < until, "nothing came");
             }
+            read_all(&mut subscribers);
         }
         while events.read(64, |_| {}) > 0 {}
+        read_all(&mut subscribers)
     };
     run(6_000);
     let before = totals().allocations;
+    let sent = gateway.count("deliveries");
     run(3_000);
     let made = totals().allocations - before;
-    assert_eq!(made, 0, "allocations on the way from FAST to events");
+    assert_eq!(
+        made, 0,
+        "allocations on the way from FAST to events and subscribers"
+    );
+    let sent = gateway.count("deliveries") - sent;
+    assert!(sent > 6_000, "{sent} messages to subscribers");
     assert!(gateway.count("market_events") > 3_000);
     gateway.stop().raise();
     gateway.join().unwrap();

@@ -49,6 +49,9 @@ pub(crate) struct Link {
 /// Trades and statistics that a class holds between two updates at most.
 const MOST_HELD: usize = 1024;
 
+/// Trades and statistics that there is room for at once.
+pub(crate) const FEW: usize = 8;
+
 /// The subscriptions that are sent the same of an instrument.
 #[derive(Debug)]
 pub(crate) struct Class {
@@ -80,16 +83,17 @@ pub(crate) struct Update {
 }
 
 impl Class {
-    pub(crate) const fn new(instrument: InstrumentId, spec: Spec) -> Self {
+    pub(crate) fn new(instrument: InstrumentId, spec: Spec) -> Self {
         Self {
             instrument,
             spec,
             links: Vec::new(),
             rpt_seq: 0,
-            ladder: Ladder {
-                sides: [Vec::new(), Vec::new()],
-            },
-            held: Vec::new(),
+            ladder: Ladder::new(match spec.by_order {
+                true => 1,
+                false => spec.depth,
+            }),
+            held: Vec::with_capacity(FEW),
             left_out: 0,
             updates: 0,
             is_due: false,
@@ -124,9 +128,8 @@ impl Class {
         room: &mut Vec<Level>,
         out: &mut Vec<Event>,
     ) {
-        let held = std::mem::take(&mut self.held);
-        let trades = held.into_iter().filter(|event| event.kind != Kind::Order);
-        let trades = trades.collect();
+        let mut trades = std::mem::take(&mut self.held);
+        trades.retain(|event| event.kind != Kind::Order);
         self.rpt_seq = self.rpt_seq.wrapping_add(1);
         let (number, updates) = (self.rpt_seq, self.updates);
         self.update(seen, last, room, out);

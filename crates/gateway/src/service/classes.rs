@@ -1,6 +1,6 @@
 //! All classes of a worker, and who has a part in them.
 
-use super::class::{Class, Link, Spec};
+use super::class::{Class, FEW, Link, Spec};
 use super::view::View;
 use fanfare_market::book::Level;
 use fanfare_market::{Event, InstrumentId};
@@ -60,6 +60,7 @@ impl Classes {
         let number = match known.next() {
             Some(number) => number,
             None => {
+                seen.last.reserve(FEW);
                 let mut class = Box::new(Class::new(instrument, spec));
                 let (mut room, mut out) = (Vec::<Level>::new(), Vec::new());
                 class.restart(seen, &Event::EMPTY, &mut room, &mut out);

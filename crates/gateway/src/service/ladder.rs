@@ -8,12 +8,27 @@ use fanfare_market::book::Level;
 use fanfare_market::{Action, Book, Event, Flags, Kind, Side};
 
 /// The levels of both sides, the best first.
-#[derive(Debug, Default, Clone, PartialEq, Eq)]
+#[derive(Debug)]
 pub(crate) struct Ladder {
-    pub(super) sides: [Vec<Level>; 2],
+    sides: [Vec<Level>; 2],
 }
 
+/// Levels of a side that there is room for at once.
+const LEVELS: usize = 20;
+
 impl Ladder {
+    /// An empty one, of at most `depth` levels a side, or any number for 0.
+    pub(crate) fn new(depth: u16) -> Self {
+        let room = match usize::from(depth) {
+            0 => LEVELS,
+            depth => depth.min(LEVELS),
+        };
+        let side = || Vec::with_capacity(room);
+        Self {
+            sides: [side(), side()],
+        }
+    }
+
     /// Takes the levels of a book on one side, at most `depth`, or all for 0, and writes to `out`
     /// what turns those of before into them. `room` is emptied.
     pub(crate) fn update(
@@ -40,7 +55,8 @@ impl Ladder {
         }
         deletions(side, old, room, out);
         additions(side, old, room, out);
-        std::mem::swap(old, room);
+        old.clear();
+        old.extend_from_slice(room);
     }
 
     /// Writes the levels of a side as entries of a picture.
@@ -173,7 +189,7 @@ mod tests {
             is_offer: bool,
         ) {
             let side = if is_offer { Side::Offer } else { Side::Bid };
-            let mut ladder = Ladder::default();
+            let mut ladder = Ladder::new(depth);
             let (mut by_place, mut by_price) = (Vec::new(), Vec::new());
             let (mut room, mut out) = (Vec::new(), Vec::new());
             for step in steps {

@@ -184,7 +184,8 @@ impl ToFix {
 
     /// The body of W, MarketDataSnapshotFullRefresh: the events of a picture of one instrument,
     /// of which a [`Kind::Clear`] is no entry, unless there is no other and the version has an
-    /// entry for an empty book (FIX.4.4 on; before, such a picture has no entries). `request` is MDReqID(262), left out if it is empty.
+    /// entry for an empty book (FIX.4.4 on; before, such a picture has no entries). `request` is
+    /// MDReqID(262), left out if it is empty.
     ///
     /// # Errors
     ///

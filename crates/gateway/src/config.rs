@@ -242,7 +242,7 @@ impl Config {
         ] {
             let has_door = side.bind.is_loopback() || side.open || self.has_users();
             let rule = "other machines reach it: there must be users (`users`, `[[user]]`), or \
-                        open = true beside it, which lets anybody in";
+                        open = true beside it (--open), which lets anybody in";
             range(key, side.bind, has_door, rule)?;
         }
         let same = self.producers.address() == self.consumers.address();

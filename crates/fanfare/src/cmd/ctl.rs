@@ -3,6 +3,7 @@
 use anyhow::{Context, Result, bail};
 use clap::{Args as ClapArgs, Subcommand};
 use fanfare_gateway::PortName;
+use fanfare_wire::text::Escaped;
 use serde_json::{Map, Value, json};
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
@@ -190,9 +191,15 @@ fn list(fields: &Map<String, Value>, before: &str) {
     }
 }
 
+/// Without what moves a cursor, in the lines that it has.
+fn escaped(text: &str) -> String {
+    let lines = text.split('\n').map(|line| Escaped::text(line).to_string());
+    lines.collect::<Vec<_>>().join("\n")
+}
+
 fn text(value: &Value) -> String {
     match value {
-        Value::String(text) => text.clone(),
+        Value::String(text) => escaped(text),
         Value::Null => String::new(),
         Value::Bool(is) => if *is { "yes" } else { "no" }.to_owned(),
         Value::Array(values) => values.iter().map(text).collect::<Vec<_>>().join(", "),

@@ -3,8 +3,8 @@
 use crate::versions;
 use fanfare_fix::codec::{EncodeError, FieldWriter, SharedBody};
 use fanfare_fix::dict::Dictionary;
-use fanfare_market::ToFix;
 use fanfare_market::to_fix::WriteError;
+use fanfare_market::{Event, Kind, ToFix};
 use fanfare_wire::byte_sum;
 use std::ops::Range;
 use std::sync::Arc;
@@ -20,6 +20,8 @@ pub(crate) struct Bodies {
     room: Vec<u8>,
     used: usize,
     all: Vec<Body>,
+    /// Of all bodies: conflated subscriptions keep them where a body is left out.
+    trades: Vec<Event>,
     /// The longest body.
     most: usize,
 }
@@ -32,6 +34,8 @@ pub(crate) struct Body {
     sum: u8,
     /// RptSeq(83) of its first and its last entry.
     pub(crate) numbers: (u32, u32),
+    /// Its trades.
+    trades: Range<usize>,
 }
 
 /// Why a body was not written.
@@ -52,6 +56,7 @@ impl Bodies {
             room: vec![0; ROOM],
             used: 0,
             all: Vec::with_capacity(64),
+            trades: Vec::with_capacity(64),
             most,
         }
     }
@@ -60,6 +65,7 @@ impl Bodies {
     pub(crate) fn clear(&mut self) {
         self.used = 0;
         self.all.clear();
+        self.trades.clear();
     }
 
     /// Writes a body; `fill` may be called again with more room.
@@ -93,11 +99,29 @@ impl Bodies {
                         range,
                         sum,
                         numbers,
+                        trades: 0..0,
                     });
                     return Ok((self.all.len() - 1) as BodyId);
                 }
             }
         }
+    }
+
+    /// Keeps the trades among the entries of a body.
+    pub(crate) fn keep_trades(&mut self, id: BodyId, entries: &[Event]) {
+        let from = self.trades.len();
+        let trades = entries.iter().filter(|event| event.kind == Kind::Trade);
+        self.trades.extend(trades);
+        if let Some(body) = self.all.get_mut(id as usize) {
+            body.trades = from..self.trades.len();
+        }
+    }
+
+    /// The trades of a body of this turn.
+    pub(crate) fn trades(&self, id: BodyId) -> &[Event] {
+        let body = self.all.get(id as usize);
+        let trades = body.and_then(|body| self.trades.get(body.trades.clone()));
+        trades.unwrap_or_default()
     }
 
     /// A body of this turn, and what it says.

@@ -226,6 +226,16 @@ impl Client {
         self.subscriptions.get_mut(number as usize)?.as_deref_mut()
     }
 
+    /// Whether a message is of a conflated subscription.
+    pub(crate) fn conflates(&self, out: &Out) -> bool {
+        match out.of {
+            Of::Part(part) => self
+                .get(part.subscription)
+                .is_some_and(|own| own.contract == Contract::Conflated),
+            Of::Told(_) => false,
+        }
+    }
+
     /// Where a part stands.
     pub(crate) fn place(&self, part: Part) -> Option<Place> {
         self.get(part.subscription)?

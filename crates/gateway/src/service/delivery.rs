@@ -2,7 +2,7 @@
 //! pictures for those who are behind.
 
 use super::bodies::{Bodies, BodyId};
-use super::classes::NOWHERE;
+use super::classes::{NOWHERE, Place};
 use super::client::{Client, Of, Out, Part, Untold};
 use super::contract::Contract;
 use super::request::reason;
@@ -20,6 +20,10 @@ const MOST: usize = 16;
 
 /// Pictures that all sessions together are sent in a turn: what is new is not to wait for them.
 const PICTURES: usize = 256;
+
+/// Bytes that wait for a session at most while conflated subscriptions of it are sent more: what
+/// waits there is not the newest any more.
+const CONFLATED_ROOM: usize = 1 << 14;
 
 /// Sends messages.
 pub(super) struct Sender {
@@ -81,6 +85,10 @@ impl Sender {
         outbox: &[Out],
         time: &SendingTime,
     ) -> Result<usize, PeerEnd> {
+        let is_behind = peer.queued() > CONFLATED_ROOM;
+        if is_behind {
+            core.conflate(session, outbox);
+        }
         let Core {
             bodies, clients, ..
         } = core;
@@ -89,33 +97,42 @@ impl Sender {
         };
         let mut rest = outbox;
         while !rest.is_empty() {
-            let count = self.write_some(bodies, client, peer, rest, time)?;
+            let count = self.write_some(bodies, client, peer, (rest, is_behind), time)?;
             if count == 0 {
                 break;
             }
             rest = rest.get(count..).unwrap_or_default();
         }
         if !rest.is_empty() {
-            core.leave_out(session, rest, peer.queued())?;
+            core.leave_out(session, (rest, is_behind), peer.queued())?;
         }
         Ok(outbox.len() - rest.len())
     }
 
-    /// Sends as many messages as the queue surely takes, in one gathering write. Returns their
-    /// number.
+    /// Sends as many messages as the queue surely takes, in one gathering write, without those of
+    /// conflated subscriptions if the session is behind. Returns the number of messages that it is
+    /// done with.
     fn write_some(
         &mut self,
         bodies: &Bodies,
         client: &Client,
         peer: &mut Peer<'_>,
-        outbox: &[Out],
+        (outbox, is_behind): (&[Out], bool),
         time: &SendingTime,
     ) -> Result<usize, PeerEnd> {
         let mut room = self.limit.saturating_sub(peer.queued());
         let mut slices = [IoSlice::new(&[]); 3 * MOST];
         let mut count = 0;
-        let places = self.parts.iter_mut().zip(slices.chunks_exact_mut(3));
-        for (out, (parts, slot)) in outbox.iter().zip(places) {
+        let mut places = self.parts.iter_mut().zip(slices.chunks_exact_mut(3));
+        let mut written = 0;
+        for out in outbox {
+            if is_behind && client.conflates(out) {
+                count += 1;
+                continue;
+            }
+            let Some((parts, slot)) = places.next() else {
+                break;
+            };
             let lead: &[u8] = match out.of {
                 Of::Part(part) => client.get(part.subscription).map_or(b"", |own| &own.lead),
                 Of::Told(_) => b"",
@@ -135,10 +152,10 @@ impl Sender {
                 IoSlice::new(body.fields()),
                 IoSlice::new(parts.trailer()),
             ]);
-            count += 1;
+            (count, written) = (count + 1, written + 1);
         }
-        if count > 0 {
-            send(peer, slices.get(..3 * count).unwrap_or(&[]))?;
+        if written > 0 {
+            send(peer, slices.get(..3 * written).unwrap_or(&[]))?;
         }
         Ok(count)
     }
@@ -222,6 +239,11 @@ impl Sender {
             let Some(part) = client.behind.pop_front() else {
                 return Ok(0);
             };
+            let is_conflated = core.has_conflated(session, part);
+            if is_conflated && peer.queued() > CONFLATED_ROOM / 2 {
+                core.put_off(session, part);
+                return Ok(0);
+            }
             let sent = self.catch_up_part(core, peer, (session, part), directory, time)?;
             if sent > 0 {
                 return Ok(sent);
@@ -240,7 +262,13 @@ impl Sender {
         let Some(Some(client)) = core.clients.get(session as usize) else {
             return Ok(0);
         };
-        self.write_some(&core.bodies, client, peer, &[Out { body, of }], time)
+        self.write_some(
+            &core.bodies,
+            client,
+            peer,
+            (&[Out { body, of }], false),
+            time,
+        )
     }
 
     /// Sends an instrument's picture, behind what is to be said of what was missed.
@@ -341,8 +369,43 @@ impl Sender {
 }
 
 impl Core {
+    /// The session is behind: its conflated subscriptions wait for pictures.
+    fn conflate(&mut self, session: u32, outbox: &[Out]) {
+        for out in outbox {
+            let Some(Some(client)) = self.clients.get_mut(session as usize) else {
+                return;
+            };
+            if let Of::Part(part) = out.of
+                && client.conflates(out)
+                && let Some(place) = client.place(part)
+                && let Some(own) = client.get_mut(part.subscription)
+            {
+                own.hold_trades(self.bodies.trades(out.body));
+                self.fall_behind(place.class, place.link as usize);
+            }
+        }
+    }
+
+    fn has_conflated(&self, session: u32, part: Part) -> bool {
+        let client = self.clients.get(session as usize).and_then(Option::as_ref);
+        let own = client.and_then(|client| client.get(part.subscription));
+        own.is_some_and(|own| own.contract == Contract::Conflated)
+    }
+
+    /// A part waits on, and is the next one.
+    fn put_off(&mut self, session: u32, part: Part) {
+        if let Some(client) = self.client_mut(session) {
+            client.behind.push_front(part);
+        }
+    }
+
     /// Messages found no room: by contract the session ends, or its subscriptions fall behind.
-    fn leave_out(&mut self, session: u32, rest: &[Out], queued: usize) -> Result<(), PeerEnd> {
+    fn leave_out(
+        &mut self,
+        session: u32,
+        (rest, is_behind): (&[Out], bool),
+        queued: usize,
+    ) -> Result<(), PeerEnd> {
         for out in rest {
             let Some(Some(client)) = self.clients.get_mut(session as usize) else {
                 return Ok(());
@@ -358,26 +421,36 @@ impl Core {
             let Some(own) = client.get(part.subscription) else {
                 continue;
             };
-            if own.contract == Contract::Cut {
-                return Err(PeerEnd::SlowConsumer { queued });
+            match own.contract {
+                Contract::Cut => return Err(PeerEnd::SlowConsumer { queued }),
+                // Of those that are behind it was noted before.
+                Contract::Conflated if is_behind => continue,
+                Contract::Conflated => {
+                    self.conflate(session, std::slice::from_ref(out));
+                    continue;
+                }
+                Contract::Skip => {}
             }
-            let first = self
-                .bodies
-                .get(out.body)
-                .map_or(0, |(body, _)| body.numbers.0);
-            let Some(place) = client.place(part) else {
-                continue;
-            };
-            let class = self.classes.get_mut(place.class);
-            let Some(link) = class.and_then(|own| own.links.get_mut(place.link as usize)) else {
-                continue;
-            };
-            if link.missed == 0 {
-                link.missed = first;
+            if let Some(place) = client.place(part) {
+                self.skip(place, out.body);
             }
-            self.fall_behind(place.class, place.link as usize);
         }
         Ok(())
+    }
+
+    /// A part does not get a message: from its first entry on a range is announced, and a picture
+    /// follows.
+    fn skip(&mut self, place: Place, body: BodyId) {
+        let body = self.bodies.get(body);
+        let first = body.map_or(0, |(body, _)| body.numbers.0);
+        let class = self.classes.get_mut(place.class);
+        let Some(link) = class.and_then(|own| own.links.get_mut(place.link as usize)) else {
+            return;
+        };
+        if link.missed == 0 {
+            link.missed = first;
+        }
+        self.fall_behind(place.class, place.link as usize);
     }
 
     /// The class and the place of a part whose picture is to be sent, if it is to be sent now.

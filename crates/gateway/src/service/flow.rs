@@ -204,15 +204,17 @@ impl Core {
             messages::put_checksum(checksum, out);
             Ok(())
         };
-        if let Ok(body) = self.bodies.put(b"X", numbers, |out| fill(entries, out)) {
-            return Some(body);
+        let mut put = self.bodies.put(b"X", numbers, |out| fill(entries, out));
+        if put.is_err() {
+            let sayable = &mut self.scratch.sayable;
+            messages::sayable(entries, sayable, |event, out| {
+                writer.to_fix.changes(directory, b"", event, out)
+            });
+            put = self.bodies.put(b"X", numbers, |out| fill(sayable, out));
         }
-        let sayable = &mut self.scratch.sayable;
-        messages::sayable(entries, sayable, |event, out| {
-            writer.to_fix.changes(directory, b"", event, out)
-        });
-        let put = self.bodies.put(b"X", numbers, |out| fill(sayable, out));
-        put.ok()
+        let body = put.ok()?;
+        self.bodies.keep_trades(body, entries);
+        Some(body)
     }
 
     /// The picture of a class in a version, as of its last update; written once a turn.

@@ -8,6 +8,7 @@
 
 mod bridge;
 mod client;
+mod contracts;
 mod control;
 mod fanout;
 mod feed;

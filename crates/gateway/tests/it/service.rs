@@ -9,14 +9,14 @@ use std::collections::BTreeMap;
 use std::net::SocketAddrV4;
 
 /// A gateway with one feed.
-struct Market {
-    gateway: Gateway,
+pub(crate) struct Market {
+    pub(crate) gateway: Gateway,
     line: SocketAddrV4,
     pictures: SocketAddrV4,
 }
 
 impl Market {
-    fn new(first: u8) -> Self {
+    pub(crate) fn new(first: u8) -> Self {
         let (line, pictures) = (group(first), group(first + 1));
         let gateway = gateway(&feed("one", line, pictures), 1 << 22);
         Self {
@@ -27,7 +27,7 @@ impl Market {
     }
 
     /// Sends the whole feed, and waits until every book is live. Returns their number.
-    fn live(&self) -> usize {
+    pub(crate) fn live(&self) -> usize {
         let (mut changes, mut pictures) = (generator(false), generator(true));
         // Pictures of what was so far, changes of live books, and pictures of the others.
         for most in [500, usize::MAX] {
@@ -41,7 +41,7 @@ impl Market {
         count("instruments_live") as usize
     }
 
-    fn client(&self, version: &'static str, more: &str) -> Client {
+    pub(crate) fn client(&self, version: &'static str, more: &str) -> Client {
         Client::log_on_in(self.gateway.consumers(), "C", version, more)
     }
 }
@@ -56,7 +56,7 @@ fn of(symbol: &str, id: &str, kind: u8, depth: u16) -> String {
 }
 
 /// Pictures until there are as many as instruments, by SecurityID(48).
-fn pictures(client: &mut Client, count: usize) -> BTreeMap<String, String> {
+pub(crate) fn pictures(client: &mut Client, count: usize) -> BTreeMap<String, String> {
     let mut all = BTreeMap::new();
     while all.len() < count {
         let message = client.receive().unwrap();
@@ -95,14 +95,14 @@ fn a_request_brings_a_picture_of_each_instrument() {
 
 /// A book by price, of each side, as a client by price keeps it.
 #[derive(Default, PartialEq, Eq, Debug, Clone)]
-struct ByPrice {
-    levels: BTreeMap<(char, String), String>,
-    rpt_seq: u64,
+pub(crate) struct ByPrice {
+    pub(crate) levels: BTreeMap<(char, String), String>,
+    pub(crate) rpt_seq: u64,
 }
 
 impl ByPrice {
     /// Applies the entries of W and X: by price alone.
-    fn take(&mut self, message: &str) {
+    pub(crate) fn take(&mut self, message: &str) {
         let is_picture = value(message, 35) == Some("W");
         if is_picture {
             self.levels.clear();

@@ -1,0 +1,147 @@
+//! Clients that do not read, by the contracts of their subscriptions.
+
+use crate::client::{Client, value};
+use crate::service::{ByPrice, Market, pictures};
+use crate::{ended, eventually, stop};
+use fanfare_gateway::{Notice, PeerEnd};
+use std::collections::BTreeMap;
+
+/// Subscriptions of each client: together they are more than any socket buffers.
+const REQUESTS: usize = 25;
+
+/// A client that asks for everything, many times, and does not read.
+fn slow(market: &Market, name: &str, contract: &str) -> Client {
+    let to = market.gateway.consumers();
+    let mut client = Client::log_on_in(to, name, "FIXT.1.1", "1137=9|");
+    for request in 0..REQUESTS {
+        let wanted = "263=1|264=0|265=1|267=2|269=0|269=1|146=1|55=*";
+        client.send("V", &format!("262=r{request}|{wanted}|20010={contract}|"));
+    }
+    client
+}
+
+/// What a client that reads again makes of everything.
+#[derive(Default)]
+struct Reader {
+    /// By MDReqID(262) and SecurityID(48).
+    books: BTreeMap<(String, String), ByPrice>,
+    /// Announced, and not followed by its picture yet: the last number.
+    announced: BTreeMap<(String, String), u64>,
+    skipped: u64,
+    pictures: u64,
+}
+
+impl Reader {
+    fn key(message: &str) -> (String, String) {
+        let field = |tag| value(message, tag).unwrap().to_owned();
+        (field(262), field(48))
+    }
+
+    fn take(&mut self, message: &str) {
+        match value(message, 35).unwrap() {
+            "W" => {
+                let key = Self::key(message);
+                let book = self.books.entry(key.clone()).or_default();
+                book.take(message);
+                self.pictures += 1;
+                if let Some(last) = self.announced.remove(&key) {
+                    assert_eq!(book.rpt_seq, last, "the picture is as of the range's end");
+                }
+            }
+            "X" => {
+                let key = Self::key(message);
+                assert!(!self.announced.contains_key(&key), "{message}");
+                self.books.get_mut(&key).unwrap().take(message);
+            }
+            "B" if message.contains("|58=missing=") => self.missing(message),
+            "B" | "f" | "h" => {}
+            _ => panic!("{message}"),
+        }
+    }
+
+    fn missing(&mut self, message: &str) {
+        let text = value(message, 58).unwrap();
+        let word = |name: &str| {
+            let found = text.split(' ').find_map(|word| word.strip_prefix(name));
+            found.unwrap_or_else(|| panic!("{name} {text}"))
+        };
+        assert_eq!(word("missing="), "slow-consumer");
+        let number = |name: &str| word(name).parse::<u64>().unwrap();
+        let (count, first, last) = (number("count="), number("first="), number("last="));
+        assert_eq!(count, last - first + 1, "{text}");
+        let key = (
+            word("request=").to_owned(),
+            value(message, 48).unwrap().to_owned(),
+        );
+        let book = self.books.get(&key).unwrap();
+        assert_eq!(first, book.rpt_seq + 1, "{text}");
+        self.announced.insert(key, last);
+        self.skipped += count;
+    }
+
+    /// Reads until the answer to a request that is made now.
+    fn read(&mut self, client: &mut Client) {
+        client.send("V", "262=end|263=1|264=1|265=1|267=1|269=0|146=1|55=NONE|");
+        loop {
+            let message = client.receive().unwrap();
+            if message.contains("|35=Y|") {
+                assert!(message.contains("|262=end|"), "{message}");
+                return;
+            }
+            self.take(&message);
+        }
+    }
+}
+
+#[test]
+fn each_contract_does_with_a_client_that_does_not_read_what_it_says() {
+    let market = Market::new(39);
+    let cut = slow(&market, "CUT", "cut");
+    let mut skip = slow(&market, "SKIP", "skip");
+    let mut conflated = slow(&market, "CONFLATED", "conflated");
+    let mut good = market.client("FIXT.1.1", "1137=9|");
+    good.send(
+        "V",
+        "262=good|263=1|264=0|265=1|267=2|269=0|269=1|146=1|55=*|",
+    );
+    let count = market.live();
+    ended(&market.gateway, |notice| {
+        matches!(notice, Notice::Ended { end: PeerEnd::SlowConsumer { .. }, session: Some(s), .. }
+            if &*s.target == "CUT")
+    });
+    drop(cut);
+    assert_eq!(market.gateway.count("slow_consumers"), 1);
+    let mut fresh = Client::log_on_in(market.gateway.consumers(), "NEW", "FIXT.1.1", "1137=9|");
+    fresh.send(
+        "V",
+        "262=new|263=0|264=0|265=1|267=2|269=0|269=1|146=1|55=*|",
+    );
+    let newest: BTreeMap<String, ByPrice> = pictures(&mut fresh, count)
+        .into_iter()
+        .map(|(id, message)| {
+            let mut book = ByPrice::default();
+            book.take(&message);
+            (id, book)
+        })
+        .collect();
+    let mut of_good = Reader::default();
+    of_good.read(&mut good);
+    assert_eq!(of_good.skipped, 0);
+    for (client, skips) in [(&mut skip, true), (&mut conflated, false)] {
+        let mut reader = Reader::default();
+        // Twice: what follows the first answer was behind in the queue.
+        reader.read(client);
+        eventually("the newest of everything", || {
+            reader.read(client);
+            let is_newest =
+                |((_, id), book): (&(String, String), &ByPrice)| book.levels == newest[id].levels;
+            reader.announced.is_empty() && reader.books.iter().all(is_newest)
+        });
+        assert_eq!(reader.books.len(), REQUESTS * count);
+        assert_eq!(reader.skipped > 0, skips, "{} skipped", reader.skipped);
+        let least = (REQUESTS * count) as u64;
+        assert!(reader.pictures > least, "some came a second time");
+    }
+    assert_eq!(market.gateway.count("slow_consumers"), 1);
+    stop(market.gateway);
+}

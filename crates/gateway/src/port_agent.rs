@@ -20,6 +20,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// call, and messages come first.
 const PACE: u64 = 1_000_000;
 
+/// Most Logons that waited for their passwords to be checked and are let in or refused in one
+/// turn, so that sessions do not wait for them.
+const PASSAGES: usize = 8;
+
 /// A port with the hosts of its sessions.
 pub(crate) struct PortAgent {
     port: Port,
@@ -214,14 +218,15 @@ impl PortAgent {
         });
     }
 
-    /// Takes the Logons whose passwords were checked.
+    /// Takes some of the Logons that wait at the door and need not any more.
     fn poll_door(&mut self, now: Now) -> usize {
-        let mut work = 0;
-        while let Some(passage) = self.door.poll(&self.rules.now().door, now) {
+        for taken in 0..PASSAGES {
+            let Some(passage) = self.door.poll(&self.rules.now().door, now) else {
+                return taken;
+            };
             self.pass(passage, now);
-            work += 1;
         }
-        work
+        PASSAGES
     }
 }
 

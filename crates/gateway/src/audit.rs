@@ -43,7 +43,6 @@ struct End {
 }
 
 /// What a session asked for, and what became of it.
-#[allow(dead_code, reason = "the service is to use it")]
 pub(crate) struct Request<'a> {
     /// The session, and its user.
     pub(crate) session: &'a SessionId,
@@ -201,7 +200,6 @@ impl Audit {
     }
 
     /// A session asked for something.
-    #[allow(dead_code, reason = "the service is to use it")]
     pub(crate) fn request(&self, request: &Request<'_>) {
         let text = |bytes: &[u8]| {
             let clipped = bytes.get(..LONGEST).unwrap_or(bytes);

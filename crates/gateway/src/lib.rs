@@ -51,7 +51,6 @@ mod service;
 mod source_rings;
 mod stamp;
 mod start_error;
-#[allow(dead_code, unused_imports, reason = "being built")]
 mod users;
 mod versions;
 mod worker;

@@ -137,7 +137,8 @@ impl Core {
             };
             let (link, version) = (*link, usize::from(link.version));
             if link.is_behind {
-                if has_trades && link.conflates {
+                // Not for one that has yet to get its first picture.
+                if has_trades && link.conflates && link.missed != 0 {
                     self.hold_trades(link);
                 }
                 continue;

@@ -3,7 +3,7 @@
 use super::request::Fault;
 use fanfare_engine::host::Peer;
 use fanfare_fix::codec::Message;
-use fanfare_fix::session::SendError;
+use fanfare_fix::session::{SendError, Version};
 
 /// Sends MarketDataRequestReject(Y).
 pub(super) fn refuse(peer: &mut Peer<'_>, request: &[u8], reason: Option<u8>, text: &str) {
@@ -24,6 +24,15 @@ pub(super) fn fault(peer: &mut Peer<'_>, message: &Message<'_>, fault: &Fault) {
         Fault::Reject(reason, tag) => {
             let session = peer.session();
             session.reject(now, message, *reason, Some(*tag), reason.text())
+        }
+        // That of the session names DefaultApplVerID(1137), as QuickFIX's does, which no dictionary
+        // of FIX.5.0 has there: QuickFIX itself rejects it.
+        Fault::Business(reason, text) if peer.id().version == Version::Fixt11 => {
+            peer.send(b"j", |out| {
+                out.u64(45, message.u64(34).unwrap_or_default());
+                out.field(372, message.msg_type());
+                out.u64(380, reason.code().into()).str(58, text);
+            })
         }
         Fault::Business(reason, text) => {
             let session = peer.session();

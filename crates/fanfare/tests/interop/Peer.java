@@ -107,6 +107,17 @@ public final class Peer implements Application {
         send(message, id);
     }
 
+    /** A message of this body, `|` for SOH, read by the dictionaries of the session. */
+    private static Message parsed(Session session, SessionID id, String text) throws Exception {
+        String body = text.replace('|', '\001');
+        String front = "8=" + id.getBeginString() + "\0019=" + body.length() + "\001" + body;
+        int sum = 0;
+        for (char one : front.toCharArray()) {
+            sum += one;
+        }
+        return MessageUtils.parse(session, front + String.format("10=%03d\001", sum % 256));
+    }
+
     /** Carries out what stdin says for the one session of an initiator, or the first. */
     private static void obey(SessionID id) throws Exception {
         BufferedReader in = new BufferedReader(new InputStreamReader(System.in));
@@ -116,6 +127,9 @@ public final class Peer implements Application {
             switch (words[0]) {
                 case "order":
                     order(id, words[1]);
+                    break;
+                case "send":
+                    send(parsed(session, id, line.substring(5)), id);
                     break;
                 case "next-sender":
                     session.setNextSenderMsgSeqNum(Integer.parseInt(words[1]));

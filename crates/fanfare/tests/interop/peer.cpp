@@ -7,6 +7,7 @@
 // with it:
 //     order ID            sends NewOrderSingle(D) with this ClOrdID(11)
 //     next-sender N       continues with this MsgSeqNum(34)
+//     send 35=V|...       sends this body as a message, its groups by the session's dictionary
 //     logout, logon, reset
 // Orders, security definitions and e-mails come back, as an application that echoes them does.
 #include <quickfix/Application.h>
@@ -110,6 +111,22 @@ void send_order(const FIX::SessionID &id, const std::string &order) {
     FIX::Session::sendToTarget(message, id);
 }
 
+/// A message of this body, `|` for SOH, read by the dictionaries of the session.
+FIX::Message parsed(FIX::Session &session, std::string body) {
+    std::replace(body.begin(), body.end(), '|', '\001');
+    // A group at the end is read to the trailer.
+    body += "10=000\001";
+    const FIX::BeginString begin = session.getSessionID().getBeginString();
+    const std::string front =
+        "8=" + begin.getValue() + "\0019=" + std::to_string(body.size()) + '\001';
+    const FIX::DataDictionaryProvider &known = session.getDataDictionaryProvider();
+    const FIX::DataDictionary &transport = known.getSessionDataDictionary(begin);
+    if (begin.getValue() != "FIXT.1.1")
+        return FIX::Message(front + body, transport, false);
+    const FIX::ApplVerID version(session.getSenderDefaultApplVerID());
+    return FIX::Message(front + body, transport, known.getApplicationDataDictionary(version), false);
+}
+
 /// Carries out what stdin says for the one session of an initiator, or the first of an acceptor.
 void obey(const FIX::SessionID &id) {
     FIX::Session &session = *FIX::Session::lookupSession(id);
@@ -120,7 +137,10 @@ void obey(const FIX::SessionID &id) {
         words >> word >> argument;
         if (word == "order")
             send_order(id, argument);
-        else if (word == "next-sender")
+        else if (word == "send") {
+            FIX::Message message = parsed(session, line.substr(5));
+            FIX::Session::sendToTarget(message, id);
+        } else if (word == "next-sender")
             session.setNextSenderMsgSeqNum(std::atoi(argument.c_str()));
         else if (word == "logout")
             session.logout();

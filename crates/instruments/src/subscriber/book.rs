@@ -142,7 +142,13 @@ impl Held {
         }
         self.is_doubtful = true;
         if self.terms.updates != Updates::Changes {
-            return Err("changes were not asked for".to_owned());
+            let entries = x.body().escape_ascii();
+            return Err(format!("changes were not asked for: {entries}"));
+        }
+        if self.terms.conflated && (!self.is_live || self.is_skipped) {
+            // Trades that were held meanwhile come in front of the picture.
+            self.is_doubtful = false;
+            return only_values(x);
         }
         if !self.is_live || self.is_skipped {
             let state = self.state.escape_ascii();
@@ -276,6 +282,16 @@ impl Held {
         }
         Ok(())
     }
+}
+
+/// Fails where an entry is a bid or an offer.
+fn only_values(x: &Message<'_>) -> Result<(), String> {
+    for fields in x.group(tags::NO_MD_ENTRIES).map_err(said)? {
+        if Entry::of(&fields)?.is_some() {
+            return Err("changes of levels in front of the picture".to_owned());
+        }
+    }
+    Ok(())
 }
 
 fn own<T>(sides: &mut [T; 2], side: usize) -> Result<&mut T, String> {

@@ -111,7 +111,7 @@ pub struct Counts {
     pub statuses: u64,
     /// Y.
     pub refused: u64,
-    /// Messages of a subscription that were under way when it was stopped.
+    /// Messages that were under way when a subscription was stopped, or the first one made.
     pub late: u64,
     /// 3 and j.
     pub rejected: u64,
@@ -219,10 +219,12 @@ impl Subscriber {
         self.first_refusal.as_deref()
     }
 
-    /// Subscriptions that have no answer.
+    /// Whether a subscription has a picture or the state of an instrument. One of prefixes or lists
+    /// to which no instrument belongs has no answer.
     #[must_use]
-    pub fn unanswered(&self) -> usize {
-        self.requests.values().filter(|r| !r.is_answered).count()
+    pub fn is_answered(&self, request: &[u8]) -> bool {
+        let request = self.requests.get(request);
+        request.is_none_or(|request| request.is_answered)
     }
 
     /// The book of an instrument in a subscription: by Symbol(55), or by SecurityID(48) where that
@@ -295,6 +297,11 @@ impl Subscriber {
 
     /// Market data of a subscription that is not there, or is no more.
     fn unasked(&mut self, id: &[u8], message: &Message<'_>) {
+        if id.is_empty() && self.answered == 0 {
+            // Gateways send everything to sessions that have asked for nothing.
+            self.counts.late += 1;
+            return;
+        }
         match self.stopped.get(id) {
             Some(stop) if *stop > self.answered => self.counts.late += 1,
             stop => {

@@ -233,6 +233,11 @@ fn tell_trouble(report: &SubscribeReport) {
         let requests = counted(report.unanswered as u64, "request");
         note!("fanfare: {requests} without an answer");
     }
+    if report.is_silent() {
+        note!(
+            "fanfare: no answer to any request: the gateway has no such instrument, or no market"
+        );
+    }
     if report.unsent > 0 {
         note!(
             "fanfare: {} could not be sent",
@@ -252,7 +257,7 @@ fn print(report: &SubscribeReport) {
     say!(
         "{} and {} received, {:.0} a second",
         counted(counts.pictures, "picture"),
-        counted(counts.changes, "X"),
+        counted(counts.changes, "change"),
         report.rate()
     );
     say!(
@@ -270,7 +275,7 @@ fn print(report: &SubscribeReport) {
         counted(report.requests, "request"),
         counts.refused,
         counted(counts.states, "state"),
-        counted(counts.statuses, "trading status")
+        counted(counts.statuses, "status message")
     );
     if report.left > 0 {
         say!(

@@ -42,6 +42,12 @@ impl Asked {
         }
     }
 
+    /// Whether an instrument is named, so that there has to be an answer.
+    pub(super) fn names_one(&self) -> bool {
+        let mut symbols = self.symbols.iter();
+        symbols.any(|name| !name.ends_with('*') && !name.starts_with('@'))
+    }
+
     /// Bytes of its V at most.
     pub(super) fn room(&self) -> usize {
         let symbols = self.symbols.iter();

@@ -60,10 +60,10 @@ impl Clients {
         }
     }
 
-    /// Subscriptions without an answer, of all.
+    /// Subscriptions to instruments by name that have no answer, of all.
     pub(super) fn unanswered(&self) -> usize {
         let all = self.all.iter();
-        all.map(|client| client.judge.unanswered()).sum()
+        all.map(Client::unanswered).sum()
     }
 
     /// Whether a session has left and is to come back.
@@ -123,6 +123,15 @@ impl Clients {
                 }
             }
         }
+    }
+}
+
+impl Client {
+    fn unanswered(&self) -> usize {
+        let lacks = |(id, asked): &&(String, Asked)| {
+            asked.names_one() && !self.judge.is_answered(id.as_bytes())
+        };
+        self.requests.iter().filter(lacks).count()
     }
 }
 

@@ -97,7 +97,7 @@ pub struct SubscribeReport {
     pub requests: u64,
     /// V that could not be sent.
     pub unsent: u64,
-    /// Subscriptions without an answer.
+    /// Subscriptions to instruments by name without an answer.
     pub unanswered: usize,
     /// Session and reason of the first fault.
     pub first_fault: Option<(String, String)>,
@@ -126,7 +126,14 @@ impl SubscribeReport {
             ..
         } = self.counts;
         let sessions = self.ended + self.refused + self.unanswered;
-        faults + refused + rejected + self.unsent + self.short == 0 && sessions == 0
+        let is_right = faults + refused + rejected + self.unsent + self.short == 0;
+        is_right && sessions == 0 && !self.is_silent()
+    }
+
+    /// Whether there was no answer to any request.
+    #[must_use]
+    pub const fn is_silent(&self) -> bool {
+        self.requests > 0 && self.counts.pictures + self.counts.states + self.counts.refused == 0
     }
 
     /// W and X a second, from the first to the last.
@@ -304,7 +311,6 @@ impl Subscribers {
         for (number, client) in clients.all.iter().enumerate() {
             let judge = &client.judge;
             report.counts.add(judge.counts());
-            report.unanswered += judge.unanswered();
             report.books += judge.books().count();
             report.live += judge.books().filter(|book| book.is_live()).count();
             let named = |why: &str| (format!("{name}{}", first + number), why.to_owned());
@@ -314,6 +320,7 @@ impl Subscribers {
             first_of(&mut report.first_fault, judge.first_fault());
             first_of(&mut report.first_refusal, judge.first_refusal());
         }
+        report.unanswered = clients.unanswered();
         report.logons = clients.logons;
         report.left = clients.left;
         report.requests = clients.requests;

@@ -16,6 +16,7 @@ run book bench book
 run fanout bench fanout
 run fanout-saturated bench fanout --saturate
 run fanout-stalled bench fanout --stalled drop
+run market bench market
 run dds bench dds
 run dds-stalled bench dds --stalled drop
 run dds-disconnect bench dds --stalled disconnect

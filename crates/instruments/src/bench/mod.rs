@@ -6,6 +6,7 @@ pub mod datagrams;
 pub mod dds;
 pub mod events;
 pub mod fanout;
+pub mod market;
 
 use std::io;
 use std::thread;

@@ -7,6 +7,7 @@ mod events;
 mod fanout;
 mod feed;
 mod latency;
+mod market;
 
 use anyhow::{Context, Result};
 use clap::builder::PossibleValue;
@@ -34,6 +35,9 @@ pub(crate) enum Command {
     Feed(feed::Args),
     /// An order and its report through two sessions, against plain sockets.
     Latency(latency::Args),
+    /// From a datagram to the X of its subscribers, against a raw program that receives the same
+    /// datagram and sends as many bytes; and what sessions cost that do not want it.
+    Market(market::Args),
 }
 
 pub(crate) fn run(command: &Command) -> Result<ExitCode> {
@@ -45,6 +49,7 @@ pub(crate) fn run(command: &Command) -> Result<ExitCode> {
         Command::Fanout(args) => fanout::run(args),
         Command::Feed(args) => feed::run(args),
         Command::Latency(args) => latency::run(args),
+        Command::Market(args) => market::run(args),
     }
 }
 

@@ -7,12 +7,12 @@
 mod plant;
 mod raw;
 mod receivers;
-mod rounds;
-mod sessions;
+pub(in crate::bench) mod rounds;
+pub(in crate::bench) mod sessions;
 
 pub use plant::{FanoutBench, add_baseline};
 use raw::Raw;
-use receivers::Receivers;
+pub(in crate::bench) use receivers::Receivers;
 pub(crate) use sessions::send_all;
 
 /// The message of the benchmark: a market data snapshot with four entries, without the header.

@@ -11,7 +11,7 @@ use std::time::Duration;
 const MAX_MESSAGE: usize = 1 << 16;
 
 /// Connections that receive FIX messages and look at no more of them than where they end.
-pub(super) struct Receivers {
+pub(in crate::bench) struct Receivers {
     poller: Poller,
     connections: Vec<(Stream, Inbox)>,
     finder: FrameFinder,
@@ -24,7 +24,7 @@ impl Receivers {
     ///
     /// # Errors
     /// The connections cannot be watched.
-    pub(super) fn new(streams: Vec<Stream>) -> io::Result<Self> {
+    pub(in crate::bench) fn new(streams: Vec<Stream>) -> io::Result<Self> {
         let poller = Poller::new(streams.len())?;
         for (i, stream) in streams.iter().enumerate() {
             poller.add(stream, Token(i as u64), Interest::Read)?;
@@ -40,12 +40,17 @@ impl Receivers {
     }
 
     /// How many there are.
-    pub(super) fn len(&self) -> usize {
+    pub(in crate::bench) fn len(&self) -> usize {
         self.connections.len()
     }
 
+    /// The connections, by their numbers.
+    pub(in crate::bench) fn streams(&self) -> impl Iterator<Item = &Stream> {
+        self.connections.iter().map(|(stream, _)| stream)
+    }
+
     /// The monotonic time, in nanoseconds.
-    pub(super) fn now(&mut self) -> u64 {
+    pub(in crate::bench) fn now(&mut self) -> u64 {
         self.clock.read().mono
     }
 
@@ -54,7 +59,10 @@ impl Receivers {
     ///
     /// # Errors
     /// A connection broke or was closed, or carries something else than FIX.
-    pub(super) fn turn(&mut self, mut each: impl FnMut(usize, &[u8], u64)) -> io::Result<()> {
+    pub(in crate::bench) fn turn(
+        &mut self,
+        mut each: impl FnMut(usize, &[u8], u64),
+    ) -> io::Result<()> {
         let ready = self.poller.poll(Some(Duration::ZERO))?;
         for i in 0..ready {
             let Some(event) = self.poller.event(i) else {

@@ -12,7 +12,7 @@ const ROUND: Duration = Duration::from_secs(1);
 const WINDOW: u64 = 64;
 
 /// Something that sends one message to all receivers.
-pub(super) trait Target {
+pub(in crate::bench) trait Target {
     /// Sends the next message, or lets it be sent.
     ///
     /// # Errors
@@ -28,11 +28,11 @@ pub(super) trait Target {
 /// Times of many rounds: from the message's beginning to its delivery to the median and to the
 /// last receiver.
 #[derive(Debug, Default, Clone)]
-pub(super) struct Rounds {
+pub(in crate::bench) struct Rounds {
     median: Vec<u64>,
     last: Vec<u64>,
     /// Deliveries that did not come within a second.
-    pub(super) lost: u64,
+    pub(in crate::bench) lost: u64,
 }
 
 impl Rounds {
@@ -40,7 +40,7 @@ impl Rounds {
     ///
     /// # Errors
     /// A connection broke.
-    pub(super) fn one(
+    pub(in crate::bench) fn one(
         &mut self,
         target: &mut dyn Target,
         receivers: &mut Receivers,
@@ -64,12 +64,12 @@ impl Rounds {
     }
 
     /// A percentile of the times to the median receiver, in microseconds.
-    pub(super) fn median_us(&self, percent: f64) -> f64 {
+    pub(in crate::bench) fn median_us(&self, percent: f64) -> f64 {
         percentile(&self.median, percent) / 1e3
     }
 
     /// A percentile of the times to the last receiver, in microseconds.
-    pub(super) fn last_us(&self, percent: f64) -> f64 {
+    pub(in crate::bench) fn last_us(&self, percent: f64) -> f64 {
         percentile(&self.last, percent) / 1e3
     }
 }
@@ -79,7 +79,7 @@ impl Rounds {
 ///
 /// # Errors
 /// A connection broke.
-pub(super) fn compare(
+pub(in crate::bench) fn compare(
     raw: (&mut dyn Target, &mut Receivers),
     other: (&mut dyn Target, &mut Receivers),
     (warm_up, rounds): (usize, usize),
@@ -100,7 +100,12 @@ pub(super) fn compare(
 }
 
 /// Adds the figures of both and their ratios.
-pub(super) fn add_figures(figures: &mut Figures, consumers: usize, raw: &Rounds, other: &Rounds) {
+pub(in crate::bench) fn add_figures(
+    figures: &mut Figures,
+    consumers: usize,
+    raw: &Rounds,
+    other: &Rounds,
+) {
     figures.count("consumers", consumers as u64);
     figures.count("rounds", other.last.len() as u64);
     figures.count("lost", raw.lost + other.lost);
@@ -123,11 +128,11 @@ pub(super) fn add_figures(figures: &mut Figures, consumers: usize, raw: &Rounds,
 
 /// What went through at full speed.
 #[derive(Debug, Default, Clone, Copy)]
-pub(super) struct Saturation {
+pub(in crate::bench) struct Saturation {
     /// Deliveries a second.
-    pub(super) rate: f64,
+    pub(in crate::bench) rate: f64,
     /// Deliveries that did not come.
-    pub(super) lost: u64,
+    pub(in crate::bench) lost: u64,
 }
 
 /// Sends `messages` as fast as the receivers take them, at most 64 under way to anybody. No more
@@ -135,7 +140,7 @@ pub(super) struct Saturation {
 ///
 /// # Errors
 /// A connection broke.
-pub(super) fn saturate(
+pub(in crate::bench) fn saturate(
     target: &mut dyn Target,
     receivers: &mut Receivers,
     messages: u64,

@@ -17,7 +17,7 @@ const LOGON: Duration = Duration::from_secs(10);
 ///
 /// # Errors
 /// A connection was refused.
-pub(super) fn connect(address: SocketAddr, count: usize) -> io::Result<Vec<Stream>> {
+pub(in crate::bench) fn connect(address: SocketAddr, count: usize) -> io::Result<Vec<Stream>> {
     (0..count)
         .map(|_| Stream::new(TcpStream::connect(address)?))
         .collect()
@@ -28,7 +28,7 @@ pub(super) fn connect(address: SocketAddr, count: usize) -> io::Result<Vec<Strea
 ///
 /// # Errors
 /// A connection broke, or not all are logged on after ten seconds.
-pub(super) fn log_on(streams: Vec<Stream>, name: &str) -> io::Result<Receivers> {
+pub(in crate::bench) fn log_on(streams: Vec<Stream>, name: &str) -> io::Result<Receivers> {
     for (i, stream) in streams.iter().enumerate() {
         let mut buf = [0; 256];
         let logon = logon(&mut buf, &format!("{name}{i}")).map_err(io::Error::other)?;
@@ -69,8 +69,36 @@ fn logon<'b>(buf: &'b mut [u8], sender: &str) -> Result<&'b [u8], EncodeError> {
     Ok(buf.get(range).unwrap_or(&[]))
 }
 
+/// Sends V for bids and offers of an instrument, five levels deep, as the second message of a
+/// session that was [logged on](log_on) with this name.
+///
+/// # Errors
+/// The connection broke.
+pub(in crate::bench) fn subscribe(stream: &Stream, sender: &str, symbol: &str) -> io::Result<()> {
+    let mut buf = [0; 512];
+    let mut encoder = Encoder::new(&mut buf, b"FIX.4.4", b"V");
+    encoder
+        .str(tags::SENDER_COMP_ID, sender)
+        .str(tags::TARGET_COMP_ID, "FANFARE");
+    encoder.u64(tags::MSG_SEQ_NUM, 2);
+    let now = Clock::new().read().utc;
+    encoder.timestamp(tags::SENDING_TIME, now, Precision::Millis);
+    encoder.str(tags::MD_REQ_ID, "r1");
+    encoder.u64(tags::SUBSCRIPTION_REQUEST_TYPE, 1);
+    encoder.u64(tags::MARKET_DEPTH, 5).u64(265, 1);
+    encoder.u64(tags::NO_MD_ENTRY_TYPES, 2);
+    encoder
+        .char(tags::MD_ENTRY_TYPE, b'0')
+        .char(tags::MD_ENTRY_TYPE, b'1');
+    encoder
+        .u64(tags::NO_RELATED_SYM, 1)
+        .str(tags::SYMBOL, symbol);
+    let range = encoder.finish().map_err(io::Error::other)?;
+    send_all(stream, buf.get(range).unwrap_or(&[]))
+}
+
 /// One producer's session, logged on, that sends marked snapshots.
-pub(super) struct Producer {
+pub(in crate::bench) struct Producer {
     stream: Stream,
     header: SessionHeader,
     seq: u64,
@@ -84,7 +112,7 @@ impl Producer {
     ///
     /// # Errors
     /// The connection was refused or broke.
-    pub(super) fn log_on(address: SocketAddr) -> io::Result<Self> {
+    pub(in crate::bench) fn log_on(address: SocketAddr) -> io::Result<Self> {
         let stream = connect(address, 1)?.remove(0);
         let mut buf = [0; 256];
         let logon = logon(&mut buf, "PRODUCER").map_err(io::Error::other)?;
@@ -108,7 +136,7 @@ impl Producer {
     ///
     /// # Errors
     /// The connection broke.
-    pub(super) fn send(&mut self) -> io::Result<u64> {
+    pub(in crate::bench) fn send(&mut self) -> io::Result<u64> {
         self.seq += 1;
         self.fields.clear();
         self.fields.extend_from_slice(SNAPSHOT);
@@ -132,7 +160,7 @@ impl Producer {
 ///
 /// # Errors
 /// None is expected: it would not fit its buffer.
-pub(super) fn sample_message() -> io::Result<Vec<u8>> {
+pub(in crate::bench) fn sample_message() -> io::Result<Vec<u8>> {
     let header = SessionHeader::new(b"FIX.4.4", b"FANFARE", b"CONSUMER0");
     let time = SendingTime::new(Clock::new().read().utc, Precision::Millis);
     let body = SharedBody::new(b"W", SNAPSHOT).map_err(io::Error::other)?;

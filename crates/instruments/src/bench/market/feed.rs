@@ -1,0 +1,98 @@
+//! The feed of the benchmark: datagrams that each change one level of one book.
+
+use std::io;
+use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use fanfare_engine::clock::Clock;
+use fanfare_engine::udp::{Sender, SenderConfig};
+use fanfare_fast::{Encoder, Message, Program, json};
+
+use super::super::BenchError;
+use super::super::fanout::rounds::Target;
+
+/// Symbol(55) of the instrument whose book changes, and of the one whose book does not.
+pub(super) const BUSY: &str = "BUSY";
+pub(super) const QUIET: &str = "QUIET";
+
+/// A group on loopback whose port nobody else has.
+pub(super) fn group() -> io::Result<SocketAddrV4> {
+    static NEXT: AtomicU8 = AtomicU8::new(1);
+    let last = NEXT.fetch_add(1, Ordering::Relaxed);
+    let port = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?
+        .local_addr()?
+        .port();
+    Ok(SocketAddrV4::new(Ipv4Addr::new(239, 255, 91, last), port))
+}
+
+/// One sender's datagrams: the first one has both instruments, each further one another size of a
+/// bid.
+pub(super) struct Feed {
+    sender: Sender,
+    encoder: Encoder,
+    message: Message,
+    packet: Vec<u8>,
+    number: u64,
+    clock: Clock,
+    began: u64,
+}
+
+impl Feed {
+    pub(super) fn new(to: SocketAddrV4) -> Result<Self, BenchError> {
+        let mut feed = Self {
+            sender: Sender::open(&SenderConfig::new(to))?,
+            encoder: Encoder::new(Program::spectra()),
+            message: Message::new(),
+            packet: Vec::new(),
+            number: 0,
+            clock: Clock::new(),
+            began: 0,
+        };
+        feed.prepare()?;
+        Ok(feed)
+    }
+
+    /// Encodes the next datagram.
+    fn prepare(&mut self) -> Result<(), BenchError> {
+        self.number += 1;
+        let number = self.number;
+        let entries = if number == 1 {
+            format!("{},{}", entry(0, 1, BUSY, 5, 1), entry(0, 2, QUIET, 5, 1))
+        } else {
+            entry(1, 1, BUSY, 6 + number % 2, number)
+        };
+        let line = format!(
+            "{{\"template\":\"DefaultIncrementalRefreshMessage\",\"fields\":{{\
+             \"MsgSeqNum\":{number},\"SendingTime\":20130801101500000,\"MDEntries\":[{entries}]}}}}"
+        );
+        let wrong = |error: String| BenchError::Feed(error);
+        let program = Program::spectra();
+        json::read_line(&program, &line, &mut self.message).map_err(|e| wrong(e.to_string()))?;
+        self.encoder.reset();
+        self.packet.clear();
+        let encoded = self.encoder.encode(&self.message, &mut self.packet);
+        encoded.map_err(|error| wrong(error.to_string()))?;
+        Ok(())
+    }
+}
+
+fn entry(action: u8, id: u8, symbol: &str, size: u64, rpt_seq: u64) -> String {
+    format!(
+        "{{\"MDUpdateAction\":{action},\"MDEntryType\":\"0\",\"SecurityID\":{id},\
+         \"Symbol\":\"{symbol}\",\"RptSeq\":{rpt_seq},\"MarketDepth\":5,\"MDPriceLevel\":1,\
+         \"MDEntryPx\":{{\"mantissa\":100,\"exponent\":0}},\"MDEntrySize\":{size},\
+         \"MDEntryTime\":101500000}}"
+    )
+}
+
+impl Target for Feed {
+    fn trigger(&mut self) -> io::Result<()> {
+        self.began = self.clock.read().mono;
+        self.sender.send(&self.packet)?;
+        self.prepare().map_err(io::Error::other)
+    }
+
+    fn began(&mut self) -> u64 {
+        self.began
+    }
+}

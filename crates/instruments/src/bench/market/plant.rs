@@ -1,0 +1,128 @@
+//! A gateway with a feed, and its subscribers.
+
+use std::io;
+
+use fanfare_engine::agent::Agent;
+use fanfare_engine::stop::Stop;
+use fanfare_gateway::{Config, ConfigError, Gateway, Idle};
+
+use super::super::fanout::Receivers;
+use super::super::fanout::rounds::Target;
+use super::super::fanout::sessions::{connect, log_on, subscribe};
+use super::super::{BenchError, Processors};
+use super::feed::{BUSY, Feed, QUIET, group};
+
+/// How long subscribers may take to get their first message, in nanoseconds.
+const PATIENCE: u64 = 20_000_000_000;
+
+/// The gateway with everybody subscribed.
+pub(super) struct Plant {
+    pub(super) gateway: Gateway,
+    pub(super) feed: Feed,
+    /// Those of the instrument that changes.
+    pub(super) busy: Receivers,
+    /// Those of the one that does not.
+    _quiet: Option<Receivers>,
+}
+
+impl Plant {
+    /// Starts a gateway with so many subscribers of the instrument that changes, and of the other.
+    pub(super) fn start(
+        (busy, quiet): (usize, usize),
+        idle: Idle,
+        processors: Processors,
+        guests: Vec<Box<dyn Agent>>,
+    ) -> Result<Self, BenchError> {
+        let line = group()?;
+        let text = format!(
+            "[[feed]]\ntemplates = \"builtin:spectra\"\nlines = [\"{line}\"]\n\
+             mapping = \"builtin:spectra\"\n"
+        );
+        let wrong = |error: ConfigError| BenchError::Feed(error.to_string());
+        let mut config = Config::from_toml(&text).map_err(wrong)?;
+        config.producers.port = 0;
+        config.consumers.port = 0;
+        config.consumers.max_sessions = (busy + quiet).max(config.consumers.max_sessions);
+        config.pin = processors.there.into_iter().collect();
+        config.idle = idle;
+        let gateway = Gateway::start_with(&config, Stop::new(), guests)?;
+        let mut feed = Feed::new(line)?;
+        feed.trigger()?;
+        live(&gateway)?;
+        let busy = subscribers(&gateway, busy, "BUSY", BUSY)?;
+        let quiet = (quiet > 0).then(|| subscribers(&gateway, quiet, "QUIET", QUIET));
+        Ok(Self {
+            gateway,
+            feed,
+            busy,
+            _quiet: quiet.transpose()?,
+        })
+    }
+
+    /// A change as the first subscriber gets it, for the baseline to send.
+    pub(super) fn sample(&mut self) -> Result<Vec<u8>, BenchError> {
+        self.feed.trigger()?;
+        let mut sample = Vec::new();
+        each_has_one(&mut self.busy, |message| sample = message.to_vec())?;
+        Ok(sample)
+    }
+
+    pub(super) fn stop(self) -> Result<(), BenchError> {
+        self.gateway.stop().raise();
+        self.gateway.join()?;
+        Ok(())
+    }
+}
+
+fn live(gateway: &Gateway) -> Result<(), BenchError> {
+    let until = std::time::Instant::now() + std::time::Duration::from_nanos(PATIENCE);
+    while gateway.count("instruments_live") < 2 {
+        if std::time::Instant::now() > until {
+            return Err(BenchError::Missing("the books are not live".to_owned()));
+        }
+        std::thread::yield_now();
+    }
+    Ok(())
+}
+
+fn subscribers(
+    gateway: &Gateway,
+    count: usize,
+    name: &str,
+    symbol: &str,
+) -> Result<Receivers, BenchError> {
+    let cannot = |error: io::Error| BenchError::Missing(format!("{name} cannot log on: {error}"));
+    let streams = connect(gateway.consumers(), count)?;
+    let mut receivers = log_on(streams, name).map_err(cannot)?;
+    for (number, stream) in receivers.streams().enumerate() {
+        subscribe(stream, &format!("{name}{number}"), symbol)?;
+    }
+    let mut refused = None;
+    each_has_one(&mut receivers, |message| {
+        if !message.windows(6).any(|field| field == b"\x0135=W\x01") {
+            refused = Some(message.escape_ascii().to_string());
+        }
+    })?;
+    match refused {
+        None => Ok(receivers),
+        Some(message) => Err(BenchError::Missing(format!("no picture: {message}"))),
+    }
+}
+
+/// Waits until each receiver has a message more.
+fn each_has_one(receivers: &mut Receivers, mut each: impl FnMut(&[u8])) -> Result<(), BenchError> {
+    let (mut count, until) = (0, receivers.now() + PATIENCE);
+    while count < receivers.len() {
+        receivers.turn(|_, message, _| {
+            count += 1;
+            each(message);
+        })?;
+        if receivers.now() > until {
+            let all = receivers.len();
+            let lack = format!("{count} of {all} subscribers have their message");
+            return Err(BenchError::Missing(lack));
+        }
+        std::thread::yield_now();
+    }
+    Ok(())
+}

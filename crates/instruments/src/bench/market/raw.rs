@@ -1,0 +1,65 @@
+//! The raw program: it receives a datagram and sends as many bytes as a subscriber gets, to each of
+//! its connections.
+
+use std::io;
+use std::net::{Ipv4Addr, SocketAddrV4, TcpListener};
+use std::sync::{Arc, OnceLock};
+
+use fanfare_engine::agent::{Agent, AgentError};
+use fanfare_engine::tcp::Stream;
+use fanfare_engine::udp::{Receiver, ReceiverConfig};
+use fanfare_fix::session::Now;
+
+use super::super::fanout::sessions::connect;
+use super::super::fanout::{Receivers, send_all};
+
+/// Shares a thread with the gateway that it is compared to: both have the same processor, and
+/// neither is in the other's way.
+pub(super) struct RawAgent {
+    receiver: Receiver,
+    near: Vec<Stream>,
+    message: Arc<OnceLock<Vec<u8>>>,
+}
+
+impl RawAgent {
+    /// Receives from `line`, and has `count` connections, whose other ends are returned.
+    pub(super) fn new(line: SocketAddrV4, count: usize) -> io::Result<(Self, Receivers)> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+        let mut near = Vec::with_capacity(count);
+        let mut far = Vec::with_capacity(count);
+        for _ in 0..count {
+            far.extend(connect(listener.local_addr()?, 1)?);
+            near.push(Stream::new(listener.accept()?.0)?);
+        }
+        let agent = Self {
+            receiver: Receiver::open(&ReceiverConfig::new(line))?,
+            near,
+            message: Arc::default(),
+        };
+        Ok((agent, Receivers::new(far)?))
+    }
+
+    /// Where to put the message to send, once it is known.
+    pub(super) fn message(&self) -> Arc<OnceLock<Vec<u8>>> {
+        Arc::clone(&self.message)
+    }
+}
+
+impl Agent for RawAgent {
+    fn name(&self) -> &str {
+        "raw"
+    }
+
+    fn do_work(&mut self, _now: Now) -> Result<usize, AgentError> {
+        let Some(message) = self.message.get() else {
+            return Ok(0);
+        };
+        let datagrams = self.receiver.receive()?;
+        for _ in 0..datagrams {
+            for stream in &self.near {
+                send_all(stream, message)?;
+            }
+        }
+        Ok(datagrams)
+    }
+}

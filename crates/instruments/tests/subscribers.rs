@@ -1,0 +1,258 @@
+//! Hundreds of clients of the market data service that join, change what they ask for and leave at
+//! random while a market moves: each book is the plant's at each number that has a checksum.
+//!
+//! A run takes a few seconds; `FANFARE_CHURN_SECONDS` says another time, `FANFARE_CHURN_SEED`
+//! another seed.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test"
+)]
+
+use std::env;
+use std::fs;
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, UdpSocket};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use fanfare_engine::stop::Stop;
+use fanfare_engine::udp::{Sender, SenderConfig};
+use fanfare_fast::generate::{Generator, SpectraOptions};
+use fanfare_fast::{Decoder, Program};
+use fanfare_feed::{Channel, ChannelConfig, Line};
+use fanfare_fix::dict::Version;
+use fanfare_gateway::{Config, Gateway};
+use fanfare_instruments::load::{Asked, SubscribeOptions, SubscribeReport, Subscribers};
+
+/// Clients of each version.
+const CLIENTS: [(Version, usize); 3] = [
+    (Version::Fix42, 150),
+    (Version::Fix44, 200),
+    (Version::Fix50Sp2, 150),
+];
+/// Datagrams that are sent before the first client joins, so that there are books.
+const BEFORE: usize = 500;
+/// Pictures that are sent at a time, between changes.
+const SOME: usize = 10;
+
+/// What comes on the lines of a feed.
+struct Feed {
+    templates: String,
+    mapping: &'static str,
+    changes: Vec<Vec<u8>>,
+    pictures: Vec<Vec<u8>>,
+    /// Names of instruments that clients ask for.
+    symbols: &'static [&'static str],
+}
+
+fn packets(mut generator: Generator, count: usize) -> Vec<Vec<u8>> {
+    let mut all = Vec::with_capacity(count);
+    while let Some(packet) = generator.next_packet().unwrap()
+        && all.len() < count
+    {
+        all.push(packet.to_vec());
+    }
+    all
+}
+
+fn spectra(seconds: u64) -> Feed {
+    let count = 1_000 * seconds as usize + BEFORE;
+    let generated = |snapshots| {
+        let options = SpectraOptions {
+            snapshots,
+            trades: 20,
+            ..SpectraOptions::default()
+        };
+        packets(
+            Generator::spectra(Program::spectra(), 2 * count as u64, None, options),
+            count,
+        )
+    };
+    Feed {
+        templates: "builtin:spectra".to_owned(),
+        mapping: "builtin:spectra",
+        changes: generated(false),
+        pictures: generated(true),
+        symbols: &["*"],
+    }
+}
+
+/// The recording of the Moscow Exchange, if it is there.
+fn moex() -> Option<Feed> {
+    let folder: PathBuf =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/moex-spectra");
+    let templates = folder.join("templates.xml");
+    let Ok(xml) = fs::read_to_string(&templates) else {
+        println!("skipped: there is no recording at {}", folder.display());
+        return None;
+    };
+    let program = Arc::new(Program::parse(&xml).unwrap());
+    let cut = |file: &str| {
+        let decoder = Decoder::new(Arc::clone(&program));
+        let mut channel = Channel::new(decoder, ChannelConfig::new(1)).unwrap();
+        let bytes = fs::read(folder.join(file)).unwrap();
+        let (mut rest, mut all, mut packet) = (&bytes[..], Vec::new(), Vec::new());
+        while !rest.is_empty() {
+            let (len, numbers) = channel.cut(Line::A, rest);
+            packet.extend_from_slice(&rest[..len]);
+            // A Reset goes with the message behind it.
+            if numbers.next.is_none() {
+                all.push(std::mem::take(&mut packet));
+            }
+            rest = &rest[len..];
+        }
+        all
+    };
+    Some(Feed {
+        templates: templates.to_str().unwrap().to_owned(),
+        mapping: "builtin:spectra",
+        changes: cut("increment_a.dat"),
+        pictures: cut("snapshot.dat"),
+        symbols: &["R*", "S*", "*", "E*"],
+    })
+}
+
+/// A group on loopback whose port nobody else has.
+fn group(last: u8) -> SocketAddrV4 {
+    static KEPT: Mutex<Vec<UdpSocket>> = Mutex::new(Vec::new());
+    let own = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let port = own.local_addr().unwrap().port();
+    let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
+    kept.push(own);
+    SocketAddrV4::new(Ipv4Addr::new(239, 255, 93, last), port)
+}
+
+/// What is sent on the lines of a gateway's feed.
+struct Lines {
+    changes: (Sender, Vec<Vec<u8>>),
+    pictures: (Sender, Vec<Vec<u8>>),
+}
+
+/// A gateway with this feed, and its lines.
+fn plant(feed: Feed, last: u8) -> (Gateway, Lines) {
+    let [line, pictures] = [group(last), group(last + 1)];
+    let text = format!(
+        "[producers]\nport = 0\n[consumers]\nport = 0\n\
+         [[feed]]\ntemplates = \"{}\"\nlines = [\"{line}\"]\nmapping = \"{}\"\n\
+         [feed.book]\nstarts_empty = false\n\
+         [feed.snapshot]\nlines = [\"{pictures}\"]\n",
+        feed.templates, feed.mapping
+    );
+    let config = Config::from_toml(&text).unwrap();
+    let sender = |to| Sender::open(&SenderConfig::new(to)).unwrap();
+    let lines = Lines {
+        changes: (sender(line), feed.changes),
+        pictures: (sender(pictures), feed.pictures),
+    };
+    (Gateway::start(&config, Stop::new()).unwrap(), lines)
+}
+
+impl Lines {
+    /// Sends everything within this time, evenly, or until it is told to stop.
+    fn send(self, time: Duration, stop: &Stop) {
+        let (line, changes) = &self.changes;
+        let (other, pictures) = &self.pictures;
+        for packet in changes.iter().take(BEFORE) {
+            line.send(packet).unwrap();
+            thread::sleep(Duration::from_micros(200));
+        }
+        let mut cycle = pictures.iter().cycle();
+        let began = Instant::now();
+        let rest = changes.len().saturating_sub(BEFORE).max(1);
+        for (at, packet) in changes.iter().skip(BEFORE).enumerate() {
+            if stop.is_raised() {
+                return;
+            }
+            let due = began + time.mul_f64(at as f64 / rest as f64);
+            thread::sleep(due.saturating_duration_since(Instant::now()));
+            line.send(packet).unwrap();
+            if at % SOME == 0 {
+                for picture in cycle.by_ref().take(SOME) {
+                    other.send(picture).unwrap();
+                }
+            }
+        }
+    }
+}
+
+fn number(name: &str, default: u64) -> u64 {
+    let text = env::var(name).ok();
+    text.map_or(default, |text| text.parse().expect(name))
+}
+
+/// The clients of one version, until the time is up.
+fn clients(
+    gateway: SocketAddr,
+    (version, count): (Version, usize),
+    symbols: &[&str],
+    (seed, time): (u64, Duration),
+) -> SubscribeReport {
+    let mut asked = Asked {
+        symbols: symbols.iter().map(|name| (*name).to_owned()).collect(),
+        entries: b"012".to_vec(),
+        ..Asked::everything()
+    };
+    asked.terms.checksum_every = 3;
+    let options = SubscribeOptions {
+        name: version.name().to_owned(),
+        version,
+        churn: Some(seed),
+        duration: Some(time),
+        progress: 0,
+        ..SubscribeOptions::new(gateway, count, asked)
+    };
+    let subscribers = Subscribers::connect(&options).unwrap();
+    assert_eq!(subscribers.refused().first, None);
+    subscribers.run(&Stop::new(), &mut |_| {}).unwrap()
+}
+
+fn churn(feed: Feed, last: u8, seconds: u64) {
+    let (seed, time) = (
+        number("FANFARE_CHURN_SEED", 17),
+        Duration::from_secs(seconds),
+    );
+    let symbols = feed.symbols;
+    let (gateway, lines) = plant(feed, last);
+    let consumers = gateway.consumers();
+    let stop = Stop::new();
+    let reports: Vec<SubscribeReport> = thread::scope(|scope| {
+        // A little longer than the clients are there.
+        scope.spawn(|| lines.send(time + Duration::from_secs(2), &stop));
+        let run = |who| scope.spawn(move || clients(consumers, who, symbols, (seed, time)));
+        let all = CLIENTS.map(run);
+        let reports = all.map(|clients| clients.join().unwrap());
+        stop.raise();
+        reports.into()
+    });
+    for ((version, _), report) in CLIENTS.iter().zip(&reports) {
+        println!(
+            "{}: {}",
+            version.name(),
+            report.figures().to_json()["figures"]
+        );
+        let seeded = format!("{} with FANFARE_CHURN_SEED={seed}", version.name());
+        assert_eq!(report.first_fault, None, "{seeded}");
+        assert_eq!(report.first_refusal, None, "{seeded}");
+        assert_eq!(report.first_ended, None, "{seeded}");
+        assert!(report.is_clean(), "{seeded}: {report:?}");
+        assert!(
+            report.left > 0 && report.counts.checked > 0,
+            "{seeded}: {report:?}"
+        );
+        assert!(report.counts.changes > 0, "{seeded}: {report:?}");
+    }
+    gateway.stop().raise();
+    gateway.join().unwrap();
+}
+
+#[test]
+fn books_are_right_while_clients_come_and_go() {
+    let seconds = number("FANFARE_CHURN_SECONDS", 4);
+    churn(spectra(seconds), 1, seconds);
+    if let Some(feed) = moex() {
+        churn(feed, 3, seconds);
+    }
+}

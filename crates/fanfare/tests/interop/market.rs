@@ -23,6 +23,26 @@ fn quickfix_j_subscribes() {
     tell(Engine::QuickFixJ);
 }
 
+#[test]
+fn quickfix_is_refused_what_it_may_not_see() {
+    let Some(engines) = Engines::find() else {
+        return;
+    };
+    let user = "[[user]]\nname = \"desk\"\nallow = [\"127.0.0.0/8\"]\nports = [\"consumers\"]\n\
+                sessions = [{ sender = \"TW\", target = \"ISLD\" }]\ninstruments = [\"RIU*\"]\n";
+    let mut plant = Plant::start_with(user);
+    plant.changes(500);
+    plant.pictures();
+    let version = VERSIONS[CHOSEN[1]];
+    let consumers = plant.consumers();
+    let mut own = Subscriber::log_on(&engines, Engine::QuickFix, version, consumers);
+    own.subscribe("r1", "*");
+    own.is_denied();
+    plant.changes(100);
+    own.hears_nothing();
+    plant.stop();
+}
+
 /// The same story with three versions at once, side by side on one gateway.
 fn tell(engine: Engine) {
     let Some(engines) = Engines::find() else {

@@ -67,9 +67,14 @@ pub(super) struct Plant {
 
 impl Plant {
     pub(super) fn start() -> Self {
+        Self::start_with("")
+    }
+
+    /// With these tables in its configuration.
+    pub(super) fn start_with(tables: &str) -> Self {
         let [line, pictures] = groups();
         let text = format!(
-            "[producers]\nport = 0\n[consumers]\nport = 0\n\
+            "{tables}[producers]\nport = 0\n[consumers]\nport = 0\n\
              [[feed]]\ntemplates = \"builtin:spectra\"\nlines = [\"{line}\"]\n\
              mapping = \"builtin:spectra\"\n[feed.book]\nstarts_empty = false\n\
              [feed.snapshot]\nlines = [\"{pictures}\"]\n"

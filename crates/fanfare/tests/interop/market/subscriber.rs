@@ -196,6 +196,16 @@ impl Subscriber {
         self.rejected("j", &["|372=D|", "|380=3|"]);
     }
 
+    /// One of the feed's instruments is there, and not for this session.
+    pub(super) fn is_denied(&mut self) {
+        let denied = "55=[N/A]|48=37088000|22=8|";
+        self.send(&format!(
+            "35=V|262=denied|263=0|264=5|267=1|269=0|146=1|{denied}"
+        ));
+        self.refused("denied", Some(3));
+        assert_eq!(self.judge.counts().pictures, 0);
+    }
+
     fn rejected(&mut self, kind: &str, fields: &[&str]) {
         let kind = format!("|35={kind}|");
         let line = self.wait(&kind, |line| line.contains(&kind));

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use fanfare_engine::clock::Clock;
@@ -29,9 +30,12 @@ pub(super) fn group() -> io::Result<SocketAddrV4> {
 /// bid.
 pub(super) struct Feed {
     sender: Sender,
+    program: Arc<Program>,
     encoder: Encoder,
     message: Message,
     packet: Vec<u8>,
+    /// The packet has not been sent.
+    is_ready: bool,
     number: u64,
     clock: Clock,
     began: u64,
@@ -39,11 +43,14 @@ pub(super) struct Feed {
 
 impl Feed {
     pub(super) fn new(to: SocketAddrV4) -> Result<Self, BenchError> {
+        let program = Arc::new(Program::spectra());
         let mut feed = Self {
             sender: Sender::open(&SenderConfig::new(to))?,
-            encoder: Encoder::new(Program::spectra()),
+            encoder: Encoder::new(Arc::clone(&program)),
+            program,
             message: Message::new(),
             packet: Vec::new(),
+            is_ready: false,
             number: 0,
             clock: Clock::new(),
             began: 0,
@@ -66,12 +73,13 @@ impl Feed {
              \"MsgSeqNum\":{number},\"SendingTime\":20130801101500000,\"MDEntries\":[{entries}]}}}}"
         );
         let wrong = |error: String| BenchError::Feed(error);
-        let program = Program::spectra();
-        json::read_line(&program, &line, &mut self.message).map_err(|e| wrong(e.to_string()))?;
+        json::read_line(&self.program, &line, &mut self.message)
+            .map_err(|e| wrong(e.to_string()))?;
         self.encoder.reset();
         self.packet.clear();
         let encoded = self.encoder.encode(&self.message, &mut self.packet);
         encoded.map_err(|error| wrong(error.to_string()))?;
+        self.is_ready = true;
         Ok(())
     }
 }
@@ -87,12 +95,18 @@ fn entry(action: u8, id: u8, symbol: &str, size: u64, rpt_seq: u64) -> String {
 
 impl Target for Feed {
     fn trigger(&mut self) -> io::Result<()> {
+        if !self.is_ready {
+            self.prepare().map_err(io::Error::other)?;
+        }
+        self.is_ready = false;
         self.began = self.clock.read().mono;
-        self.sender.send(&self.packet)?;
-        self.prepare().map_err(io::Error::other)
+        self.sender.send(&self.packet)
     }
 
+    /// Prepares the next datagram, too: nobody waits for this one any more.
     fn began(&mut self) -> u64 {
+        // An error comes once more with the next send.
+        let _ = self.prepare();
         self.began
     }
 }

@@ -43,6 +43,10 @@ impl Plant {
         config.producers.port = 0;
         config.consumers.port = 0;
         config.consumers.max_sessions = (busy + quiet).max(config.consumers.max_sessions);
+        // All of them connect before the first one logs on.
+        let most = busy.max(quiet).max(config.limits.not_logged_on);
+        config.limits.not_logged_on = most;
+        config.limits.not_logged_on_per_address = most;
         config.pin = processors.there.into_iter().collect();
         config.idle = idle;
         let gateway = Gateway::start_with(&config, Stop::new(), guests)?;

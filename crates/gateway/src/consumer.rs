@@ -20,6 +20,8 @@ pub(crate) struct Consumer {
     pub(crate) has_asked: bool,
     /// Whether anything is hidden from it: what is for all is not for it.
     pub(crate) is_limited: bool,
+    /// Whether it gets what is for all; its version is in use then.
+    pub(crate) is_of_all: bool,
     /// What is missing in front of the next message, and it has not been told yet.
     holes: Option<Box<Holes>>,
     /// How many of those left out have had no notice, and when the next one may be sent.
@@ -35,10 +37,9 @@ const REPORTS: u64 = 10 * SECOND;
 
 impl Consumer {
     /// One that has just logged on.
-    pub(crate) fn new(peer: &mut Peer<'_>, versions: &Versions) -> Self {
+    pub(crate) fn new(peer: &mut Peer<'_>) -> Self {
         let (version, default) = (peer.id().version, peer.session().peer_appl_ver_id());
         let version = versions::of_session(version, default);
-        versions.logged_on(version);
         Self {
             version,
             offered: 0,
@@ -46,10 +47,22 @@ impl Consumer {
             end: None,
             has_asked: false,
             is_limited: false,
+            is_of_all: false,
             holes: None,
             unreported: 0,
             next_report: 0,
         }
+    }
+
+    /// What is for all is for this session or not, from now on: the sources write it for versions
+    /// that are in use.
+    pub(crate) fn belongs_to_all(&mut self, belongs: bool, versions: &Versions) {
+        match (self.is_of_all, belongs) {
+            (false, true) => versions.logged_on(self.version),
+            (true, false) => versions.ended(self.version),
+            _ => {}
+        }
+        self.is_of_all = belongs;
     }
 
     /// Whether a message for these versions is for this session.

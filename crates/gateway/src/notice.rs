@@ -257,6 +257,12 @@ pub enum PeerEnd {
         /// Bytes that waited.
         queued: usize,
     },
+    /// It sent a message that is longer than `limits.message_bytes`.
+    #[error("a message has more than {most} bytes")]
+    TooLong {
+        /// The most bytes of a message.
+        most: usize,
+    },
     /// The connection broke; what the operating system said.
     #[error("connection broke: {0}")]
     Broken(String),

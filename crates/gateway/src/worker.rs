@@ -12,6 +12,7 @@ use crate::versions::Versions;
 use crate::{Config, Mode, SlowPolicy};
 use fanfare_engine::host::{Handler, LogTrouble, Peer, Peers, SessionKey};
 use fanfare_engine::ring::BroadcastReader;
+use fanfare_fix::codec::{DecodeError, Garbled};
 use fanfare_fix::session::{AppMessage, DisconnectReason, Event, SECOND, SessionId};
 use std::io;
 
@@ -79,7 +80,7 @@ impl Worker {
             let Some(Some(consumer)) = self.consumers.get_mut(key.index()) else {
                 continue;
             };
-            if self.mode == Mode::Subscriptions || consumer.has_asked || consumer.is_limited {
+            if !consumer.is_of_all {
                 continue;
             }
             let had_holes = consumer.has_holes();
@@ -121,6 +122,8 @@ impl Worker {
         for peer in peers.logged_on() {
             if let Some(Some(consumer)) = self.consumers.get_mut(peer.key().index()) {
                 consumer.is_limited = !self.audience.has(peer.id());
+                let belongs = is_of_all(self.mode, consumer);
+                consumer.belongs_to_all(belongs, &self.versions);
             }
         }
     }
@@ -173,7 +176,7 @@ impl Worker {
         turn.work
     }
 
-    /// Ends the session of a consumer that is behind, with the reason where it can be written.
+    /// Ends the session of a consumer, with the reason where it can be written.
     fn log_out(&mut self, peer: &mut Peer<'_>, end: PeerEnd) {
         peer.logout(&end.to_string());
         let consumer = self.consumers.get_mut(peer.key().index());
@@ -200,6 +203,11 @@ impl Worker {
     }
 }
 
+/// Whether what is for all is for a consumer.
+fn is_of_all(mode: Mode, consumer: &Consumer) -> bool {
+    mode == Mode::Broadcast && !consumer.has_asked && !consumer.is_limited
+}
+
 impl Handler for Worker {
     fn on_message(&mut self, peer: &mut Peer<'_>, message: &AppMessage<'_>) {
         self.reports.message(peer, message);
@@ -209,6 +217,8 @@ impl Handler for Worker {
         let end = service.on_message(peer, message);
         if let Some(Some(consumer)) = self.consumers.get_mut(peer.key().index()) {
             consumer.has_asked |= service.has_asked(peer.key());
+            let belongs = is_of_all(self.mode, consumer);
+            consumer.belongs_to_all(belongs, &self.versions);
         }
         if let Some(end) = end {
             self.counts.slow.increment(1);
@@ -221,8 +231,10 @@ impl Handler for Worker {
         if self.consumers.len() <= index {
             self.consumers.resize_with(index + 1, || None);
         }
-        let mut consumer = Consumer::new(peer, &self.versions);
+        let mut consumer = Consumer::new(peer);
         consumer.is_limited = !self.audience.has(peer.id());
+        let belongs = is_of_all(self.mode, &consumer);
+        consumer.belongs_to_all(belongs, &self.versions);
         if let Some(service) = &mut self.service {
             service.on_logon(peer, consumer.version);
         }
@@ -243,8 +255,8 @@ impl Handler for Worker {
         let consumer = self.consumers.get_mut(peer.key().index());
         let consumer = consumer.and_then(Option::take);
         let (end, left_out) = match consumer {
-            Some(consumer) => {
-                self.versions.ended(consumer.version);
+            Some(mut consumer) => {
+                consumer.belongs_to_all(false, &self.versions);
                 (consumer.end, Some(consumer.left_out))
             }
             None => (None, None),
@@ -254,6 +266,13 @@ impl Handler for Worker {
 
     fn on_event(&mut self, peer: &mut Peer<'_>, event: &Event<'_>) {
         self.reports.event(peer, event);
+        // Skipped, it would be asked for again, and be as long.
+        if let Event::Garbled(DecodeError::Garbled(why)) = event
+            && matches!(why, Garbled::TooLong | Garbled::BodyLengthTooLarge)
+        {
+            let most = peer.config().max_message;
+            self.log_out(peer, PeerEnd::TooLong { most });
+        }
     }
 
     fn on_log(&mut self, trouble: &LogTrouble) {

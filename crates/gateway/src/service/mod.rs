@@ -203,8 +203,9 @@ impl Service {
         core.begin(peers.now());
         if core.book.version() != core.users.0 {
             core.review(peers, events.directory());
+            turn.work += 1;
         }
-        turn.work = events.read(TURN, |delivery| match delivery {
+        turn.work += events.read(TURN, |delivery| match delivery {
             Delivery::Event(event, directory) => core.event(event, directory),
             Delivery::End(directory) => core.end_of_message(directory),
             Delivery::Lost { first, last } => {
@@ -223,6 +224,7 @@ impl Service {
         core.flush_due(directory);
         turn.work += sender.deliver(core, peers, &mut turn);
         turn.work += sender.catch_up(core, peers, directory, &mut turn);
+        turn.work += turn.ends.len();
         turn
     }
 

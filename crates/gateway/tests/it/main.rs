@@ -18,6 +18,7 @@ mod hostile;
 mod market;
 mod ports;
 mod redundant;
+mod rights;
 mod service;
 mod slow;
 mod users;

@@ -26,6 +26,15 @@ impl Market {
         }
     }
 
+    /// A gateway of this configuration, whose feed has these lines.
+    pub(crate) fn with(text: &str, line: SocketAddrV4, pictures: SocketAddrV4) -> Self {
+        Self {
+            gateway: crate::users::start(text),
+            line,
+            pictures,
+        }
+    }
+
     /// Sends the whole feed, and waits until every book is live. Returns their number.
     pub(crate) fn live(&self) -> usize {
         let (mut changes, mut pictures) = (generator(false), generator(true));
@@ -96,9 +105,14 @@ fn a_request_brings_a_picture_of_each_instrument() {
 /// A book by price, of each side, as a client by price keeps it.
 #[derive(Default, PartialEq, Eq, Debug, Clone)]
 pub(crate) struct ByPrice {
-    pub(crate) levels: BTreeMap<(char, String), String>,
+    pub(crate) levels: Levels,
     pub(crate) rpt_seq: u64,
+    /// Messages with changes so far.
+    changes: u64,
 }
+
+/// Sizes by MDEntryType(269) and price.
+type Levels = BTreeMap<(char, String), String>;
 
 impl ByPrice {
     /// Applies the entries of W and X: by price alone.
@@ -108,6 +122,7 @@ impl ByPrice {
             self.levels.clear();
             self.rpt_seq = value(message, 83).unwrap().parse().unwrap();
         }
+        self.changes += u64::from(!is_picture);
         let (_, entries) = message.split_once("|268=").unwrap();
         let delimiter = if is_picture { "|269=" } else { "|279=" };
         for entry in entries.split(delimiter).skip(1) {
@@ -146,43 +161,17 @@ fn increments_make_of_a_picture_what_a_later_picture_says() {
     let count = market.live();
     let mut late = Client::log_on_in(market.gateway.consumers(), "D", "FIXT.1.1", sp2);
     late.send("V", &all("late", 0, 3));
-    let expected = pictures(&mut late, count);
-    let expected: BTreeMap<_, _> = expected
-        .iter()
-        .map(|(id, picture)| {
-            let mut book = ByPrice::default();
-            book.take(picture);
-            (id.clone(), book.levels)
-        })
-        .collect();
-    // What is asked for behind all of it is answered behind all of it.
-    early.send("V", &of("none", "end", 1, 1));
-    let mut books: BTreeMap<String, ByPrice> = BTreeMap::new();
-    let (mut changes, mut live) = (0, 0);
-    loop {
-        let message = early.receive().unwrap();
-        match value(&message, 35).unwrap() {
-            "W" | "X" => {
-                assert!(message.contains("|262=all|"), "{message}");
-                changes += u64::from(value(&message, 35) == Some("X"));
-                let id = value(&message, 48).unwrap();
-                books.entry(id.to_owned()).or_default().take(&message);
-            }
-            "B" => live += usize::from(message.contains("state=live")),
-            "Y" => {
-                assert!(message.contains("|262=end|281=0|"), "{message}");
-                break;
-            }
-            "f" | "h" => {}
-            _ => panic!("{message}"),
-        }
-    }
-    assert!(changes > 0 && live > 0, "{changes} changes, {live} live");
-    let books: BTreeMap<_, _> = books
-        .into_iter()
-        .map(|(id, book)| (id, book.levels))
-        .collect();
-    assert_eq!(books, expected);
+    let expected = books_of(pictures(&mut late, count));
+    let mut books = BTreeMap::new();
+    eventually("the books of the later picture", || {
+        follow(&mut early, &mut books);
+        let levels = books
+            .iter()
+            .map(|(id, book)| (id.clone(), book.levels.clone()));
+        levels.collect::<BTreeMap<_, _>>() == expected
+    });
+    let changes: u64 = books.values().map(|book| book.changes).sum();
+    assert!(changes > 1_000, "{changes} changes");
     early.send("V", "262=all|263=2|264=3|267=1|269=0|146=1|55=*|");
     early.send("1", "112=done|");
     let last = early.receive().unwrap();
@@ -307,4 +296,67 @@ fn lists_come_in_pages_and_whole() {
     let empty = client.receive().unwrap();
     assert!(empty.contains("|560=1|"), "{empty}");
     stop(market.gateway);
+}
+
+#[test]
+fn a_client_goes_on_at_another_gateway_on_the_same_lines() {
+    let (line, changes) = (group(45), group(46));
+    let [a, b] = [(); 2].map(|()| gateway(&feed("one", line, changes), 1 << 22));
+    let market = Market {
+        gateway: a,
+        line,
+        pictures: changes,
+    };
+    let mut client = market.client("FIXT.1.1", "1137=9|");
+    client.send("V", &all("r", 1, 0));
+    let count = market.live();
+    eventually("live books at the other one", || {
+        b.count("instruments_live") == count as u64 && b.count("instruments_recovering") == 0
+    });
+    let expected = {
+        let mut other = Client::log_on_in(b.consumers(), "D", "FIXT.1.1", "1137=9|");
+        other.send("V", &all("r", 0, 0));
+        books_of(pictures(&mut other, count))
+    };
+    let mut books = BTreeMap::new();
+    eventually("the books at the first one", || {
+        follow(&mut client, &mut books);
+        let levels = books
+            .iter()
+            .map(|(id, book)| (id.clone(), book.levels.clone()));
+        levels.collect::<BTreeMap<_, _>>() == expected
+    });
+    stop(market.gateway);
+    while client.receive().is_some() {}
+    let mut again = Client::log_on_in(b.consumers(), "C", "FIXT.1.1", "1137=9|");
+    again.send("V", &all("r", 1, 0));
+    assert_eq!(books_of(pictures(&mut again, count)), expected);
+    stop(b);
+}
+
+/// The levels of pictures, by SecurityID(48).
+fn books_of(pictures: BTreeMap<String, String>) -> BTreeMap<String, Levels> {
+    let levels = |(id, picture): (String, String)| {
+        let mut book = ByPrice::default();
+        book.take(&picture);
+        (id, book.levels)
+    };
+    pictures.into_iter().map(levels).collect()
+}
+
+/// Applies what has come until a request that is made now is answered.
+fn follow(client: &mut Client, books: &mut BTreeMap<String, ByPrice>) {
+    client.send("V", &of("none", "end", 1, 1));
+    loop {
+        let message = client.receive().unwrap();
+        match value(&message, 35).unwrap() {
+            "W" | "X" => {
+                let id = value(&message, 48).unwrap();
+                books.entry(id.to_owned()).or_default().take(&message);
+            }
+            "Y" => return,
+            "B" | "f" | "h" => {}
+            _ => panic!("{message}"),
+        }
+    }
 }

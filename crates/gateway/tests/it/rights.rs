@@ -1,0 +1,124 @@
+//! The market data service and its users: what they may see, how much they may ask for.
+
+use crate::client::{Client, value};
+use crate::feed::group;
+use crate::market::feed;
+use crate::service::{Market, pictures};
+use crate::stop;
+use crate::users::{PORTS, TestFile, user};
+use fanfare_gateway::Config;
+
+/// Everything, as a request.
+const ALL: &str = "267=2|269=0|269=1|146=1|55=*|";
+
+fn log_on(market: &Market, name: &str) -> Client {
+    let to = market.gateway.consumers();
+    Client::log_on_in(to, name, "FIX.4.4", "553=u|554=secret|")
+}
+
+/// The next message that is neither a picture, a change nor what is said of states.
+fn answer(client: &mut Client) -> String {
+    loop {
+        let message = client.receive().unwrap();
+        if !matches!(value(&message, 35), Some("W" | "X" | "B" | "h" | "f")) {
+            return message;
+        }
+    }
+}
+
+#[test]
+fn users_see_what_is_theirs_and_no_more_once_it_is_taken_away() {
+    let (line, changes) = (group(41), group(42));
+    let file = TestFile::new("rights.toml");
+    let rights = |more: &str| user("u", "C", "secret", more) + &user("other", "D", "x", "");
+    let limits = "entries = [\"0\", \"1\"]\ndepth = 3\ncontracts = [\"skip\"]\nsubscriptions = 15";
+    file.write(&rights(limits));
+    let users = format!("users = \"{}\"\n", file.0.display());
+    let text = users + PORTS + &feed("one", line, changes);
+    let market = Market::with(&text, line, changes);
+    let count = market.live();
+    let mut client = log_on(&market, "C");
+    for (request, reason) in [
+        (format!("262=a|263=1|264=0|265=1|{ALL}"), "3"),
+        (format!("262=a|263=1|264=4|265=1|{ALL}"), "3"),
+        (
+            "262=a|263=1|264=3|265=1|267=1|269=2|146=1|55=*|".to_owned(),
+            "3",
+        ),
+        (format!("262=a|263=1|264=3|265=1|{ALL}20010=cut|"), "3"),
+    ] {
+        client.send("V", &request);
+        let refused = answer(&mut client);
+        assert!(
+            refused.contains(&format!("|262=a|281={reason}|")),
+            "{refused}"
+        );
+    }
+    client.send("V", &format!("262=good|263=1|264=3|265=1|{ALL}"));
+    assert_eq!(pictures(&mut client, count).len(), count);
+    // Another as large is too much, which shows while it is looked up.
+    client.send("V", &format!("262=more|263=1|264=3|265=1|{ALL}"));
+    let refused = answer(&mut client);
+    assert!(refused.contains("|262=more|281=2|"), "{refused}");
+    // Less depth is not what the subscription has: it ends, and the session goes on.
+    file.write(&rights(&limits.replace("depth = 3", "depth = 2")));
+    market
+        .gateway
+        .reload(&Config::from_toml(&text).unwrap())
+        .unwrap();
+    let revoked = answer(&mut client);
+    assert!(revoked.contains("|262=good|281=3|"), "{revoked}");
+    client.send("V", &format!("262=good|263=1|264=2|265=1|{ALL}"));
+    assert_eq!(pictures(&mut client, count).len(), count);
+    stop(market.gateway);
+}
+
+#[test]
+fn a_client_that_asks_without_end_is_refused_and_costs_the_others_nothing() {
+    let market = Market::new(43);
+    let count = market.live();
+    let mut good = market.client("FIX.4.4", "");
+    let mut flood = Client::log_on(market.gateway.consumers(), "FLOOD");
+    for request in 0..3_000 {
+        flood.send(
+            "V",
+            &format!("262=f{request}|263=1|264=1|265=1|267=1|269=0|146=1|55=NONE|"),
+        );
+    }
+    let mut reasons = [0, 0];
+    for _ in 0..3_000 {
+        match value(&answer(&mut flood), 281).unwrap() {
+            "0" => reasons[0] += 1,
+            "2" => reasons[1] += 1,
+            other => panic!("{other}"),
+        }
+    }
+    assert!(reasons[0] >= 1_000 && reasons[1] > 0, "{reasons:?}");
+    // A long list of instruments that are not there.
+    let list = "55=NONE|".repeat(5_000);
+    flood.send(
+        "V",
+        &format!("262=list|263=1|264=1|265=1|267=1|269=0|146=5000|{list}"),
+    );
+    let refused = answer(&mut flood);
+    assert!(
+        refused.contains("|262=list|281=0|") || refused.contains("|281=2|"),
+        "{refused}"
+    );
+    // A longer one ends its own session.
+    let list = "55=NONE|".repeat(100_000);
+    flood.send_raw(&crate::client::message(
+        "FLOOD",
+        3_004,
+        "V",
+        &format!("146=100000|{list}"),
+    ));
+    let last = flood.receive();
+    assert!(
+        last.as_ref().is_none_or(|last| last.contains("|35=5|")),
+        "{last:?}"
+    );
+    good.send("V", &format!("262=r|263=0|264=1|265=1|{ALL}"));
+    assert_eq!(pictures(&mut good, count).len(), count);
+    stop(market.gateway);
+}

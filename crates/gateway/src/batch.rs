@@ -227,12 +227,16 @@ impl Batch {
 }
 
 pub(crate) fn send(peer: &mut Peer<'_>, parts: &[IoSlice<'_>]) -> Result<(), PeerEnd> {
-    match peer.write(parts) {
-        Ok(_) => Ok(()),
-        Err(OutboundError::Io(error)) => Err(PeerEnd::Broken(error.to_string())),
-        Err(OutboundError::Overflow(full)) => Err(PeerEnd::SlowConsumer {
+    peer.write(parts).map(drop).map_err(end_of)
+}
+
+/// Why a session ends whose connection does not take what is written.
+pub(crate) fn end_of(error: OutboundError) -> PeerEnd {
+    match error {
+        OutboundError::Io(error) => PeerEnd::Broken(error.to_string()),
+        OutboundError::Overflow(full) => PeerEnd::SlowConsumer {
             queued: full.queued,
-        }),
+        },
     }
 }
 

@@ -157,6 +157,19 @@ impl Peer<'_> {
         Ok(all)
     }
 
+    /// Moves what the session has written to the connection's outbound queue, where it goes out
+    /// from: the store may have room for less than a turn's messages.
+    ///
+    /// # Errors
+    /// The outbound queue would pass its limit, or there is no connection.
+    pub fn make_room(&mut self) -> Result<(), OutboundError> {
+        let Some(connection) = self.connection.as_deref_mut() else {
+            return Err(io::Error::from(io::ErrorKind::NotConnected).into());
+        };
+        *self.touched = true;
+        Ok(flush_into(self.session, connection)?)
+    }
+
     /// Begins the logout; `on_disconnect` follows.
     pub fn logout(&mut self, text: &str) {
         *self.touched = true;

@@ -7,7 +7,7 @@ use super::client::{Client, Of, Out, Part, Untold};
 use super::contract::Contract;
 use super::request::reason;
 use super::{Core, Turn, messages};
-use crate::batch::{ENVELOPE, Times, send};
+use crate::batch::{ENVELOPE, Times, end_of, send};
 use crate::hole::{Hole, Missing};
 use crate::notice::PeerEnd;
 use fanfare_engine::host::{Peer, Peers};
@@ -185,7 +185,10 @@ impl Sender {
             };
             let time = times.with(peer.config().precision);
             while budget > 0 && peer.queued() <= self.limit / 2 {
-                match self.catch_up_one(core, &mut peer, session, directory, &time) {
+                let room = peer.make_room().map_err(end_of);
+                let sent = room
+                    .and_then(|()| self.catch_up_one(core, &mut peer, session, directory, &time));
+                match sent {
                     Ok(0) => break,
                     Ok(count) => {
                         budget -= 1;

@@ -29,6 +29,7 @@ pub use entry_types::EntryTypes;
 pub use patterns::Pattern;
 
 use crate::audit::Audit;
+use crate::batch::end_of;
 use crate::hole::{Hole, Missing};
 use crate::market::ring::{Delivery, EventReader};
 use crate::notice::PeerEnd;
@@ -178,6 +179,10 @@ impl Service {
         if queued > self.sender.limit() {
             // One that asks and does not read the answers.
             return Some(PeerEnd::SlowConsumer { queued });
+        }
+        // Many requests may come in a turn: the session's store has no room for all answers.
+        if let Err(error) = peer.make_room() {
+            return Some(end_of(error));
         }
         self.core.now = peer.now().mono;
         self.core

@@ -363,6 +363,8 @@ impl Core {
             return;
         }
         let text = "it is no longer yours to see: the subscription has ended";
+        // One that does not read is ended by what it is sent next.
+        let _ = peer.make_room();
         replies::refuse(peer, own.request(), Some(reason::PERMISSION), text);
         self.stop(session, number);
     }

@@ -94,11 +94,11 @@ fn a_client_that_asks_without_end_is_refused_and_costs_the_others_nothing() {
         }
     }
     assert!(reasons[0] >= 1_000 && reasons[1] > 0, "{reasons:?}");
-    // A long list of instruments that are not there.
-    let list = "55=NONE|".repeat(5_000);
+    // A list as long as a message may be, of instruments that are not there.
+    let list = "55=NONE|".repeat(60_000);
     flood.send(
         "V",
-        &format!("262=list|263=1|264=1|265=1|267=1|269=0|146=5000|{list}"),
+        &format!("262=list|263=1|264=1|265=1|267=1|269=0|146=60000|{list}"),
     );
     let refused = answer(&mut flood);
     assert!(

@@ -69,6 +69,8 @@ pub(crate) struct Class {
     updates: u32,
     /// Whether it waits for its next update.
     pub(crate) is_due: bool,
+    /// Whether the book was cleared since the last update, which no entry of an order says.
+    pub(crate) is_cleared: bool,
 }
 
 /// An update of a class.
@@ -97,6 +99,7 @@ impl Class {
             left_out: 0,
             updates: 0,
             is_due: false,
+            is_cleared: false,
         }
     }
 

@@ -27,7 +27,8 @@ impl Core {
             Kind::Trade | Kind::Statistic | Kind::Order => self.hold(event),
             Kind::State => self.state(event, had_picture, directory),
             Kind::Status => self.tell(event, Untold::Status(event.instrument), directory),
-            Kind::Level | Kind::Clear | Kind::Definition => {}
+            Kind::Clear => self.clear(event.instrument),
+            Kind::Level | Kind::Definition => {}
         }
         if event.flags.has(Flags::LAST) && event.kind != Kind::State {
             self.pending
@@ -60,6 +61,18 @@ impl Core {
             }
         }
         self.pending.push(*event);
+    }
+
+    /// A book of orders was cleared: who has its orders has to have a picture.
+    fn clear(&mut self, instrument: InstrumentId) {
+        let Some(seen) = self.view.get(instrument) else {
+            return;
+        };
+        for number in &seen.classes {
+            if let Some(class) = self.classes.get_mut(*number) {
+                class.is_cleared = class.spec.by_order;
+            }
+        }
     }
 
     /// Sends what an instrument's events changed to all who want it, or notes that it is due.
@@ -126,6 +139,10 @@ impl Core {
             return;
         };
         let entries = &mut scratch.entries;
+        if std::mem::take(&mut class.is_cleared) {
+            class.restart(seen, last, &mut scratch.levels, entries);
+            return (0..self.links(number)).for_each(|at| self.fall_behind(number, at));
+        }
         let Some(update) = class.update(seen, last, &mut scratch.levels, entries) else {
             return;
         };

@@ -256,16 +256,15 @@ impl Core {
 
     /// Removes a session with all of its subscriptions.
     fn end(&mut self, session: u32) {
-        let Some(place) = self.clients.get_mut(session as usize) else {
+        let Some(client) = self.client_mut(session) else {
             return;
         };
-        let Some(mut client) = place.take() else {
-            return;
-        };
+        // With the session in its place: links of its other subscriptions move meanwhile.
         for number in 0..client.subscriptions.len() as u32 {
-            if let Some(subscription) = client.remove(number) {
-                self.leave_all(session, number, &subscription);
-            }
+            self.stop(session, number);
+        }
+        if let Some(place) = self.clients.get_mut(session as usize) {
+            *place = None;
         }
         self.touched.retain(|own| *own != session);
         self.waiting.retain(|own| *own != session);

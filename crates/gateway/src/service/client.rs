@@ -59,7 +59,7 @@ pub(crate) struct Client {
     pub(crate) subscriptions: Vec<Option<Box<Subscription>>>,
     /// By their [leads](Subscription::lead).
     by_request: HashMap<Box<[u8]>, u32>,
-    /// Whether a request was granted since it logged on.
+    /// Whether it has asked for market data since it logged on, granted or refused.
     pub(crate) has_asked: bool,
     /// Instruments of all its subscriptions.
     pub(crate) parts: usize,

@@ -44,6 +44,7 @@ impl Core {
             return;
         };
         let is_in_time = client.may_ask(now);
+        client.has_asked |= message.msg_type() == b"V";
         let done = match message.msg_type() {
             b"V" if !is_in_time => Err(Fault::refused(
                 reason::BANDWIDTH,
@@ -241,7 +242,6 @@ impl Core {
         let Some(client) = self.client_mut(session) else {
             return;
         };
-        client.has_asked = true;
         let contract = wanted.contract.unwrap_or(client.grant.contract);
         let spec = Spec {
             depth: wanted.depth,

@@ -4,6 +4,7 @@ use crate::client::{Client, value};
 use crate::feed::group;
 use crate::market::{feed, gateway, generator, send_some};
 use crate::{eventually, stop};
+use fanfare_fast::generate::Generator;
 use fanfare_gateway::Gateway;
 use std::collections::BTreeMap;
 use std::net::SocketAddrV4;
@@ -37,12 +38,21 @@ impl Market {
 
     /// Sends the whole feed, and waits until every book is live. Returns their number.
     pub(crate) fn live(&self) -> usize {
-        let (mut changes, mut pictures) = (generator(false), generator(true));
+        let mut feed = [generator(false), generator(true)];
         // Pictures of what was so far, changes of live books, and pictures of the others.
-        for most in [500, usize::MAX] {
-            send_some(self.line, false, &mut changes, most, &[&self.gateway]);
-            send_some(self.pictures, true, &mut pictures, most, &[&self.gateway]);
-        }
+        self.send(&mut feed, 500);
+        self.send(&mut feed, usize::MAX);
+        self.wait()
+    }
+
+    /// Sends the next changes, and as many pictures.
+    fn send(&self, [changes, pictures]: &mut [Generator; 2], most: usize) {
+        send_some(self.line, false, changes, most, &[&self.gateway]);
+        send_some(self.pictures, true, pictures, most, &[&self.gateway]);
+    }
+
+    /// Waits until every book is live. Returns their number.
+    fn wait(&self) -> usize {
         let count = |name| self.gateway.count(name);
         eventually("live books", || {
             count("instruments_live") > 0 && count("instruments_recovering") == 0
@@ -359,4 +369,55 @@ fn follow(client: &mut Client, books: &mut BTreeMap<String, ByPrice>) {
             _ => panic!("{message}"),
         }
     }
+}
+
+#[test]
+fn what_a_session_had_asked_for_ends_with_it() {
+    let market = Market::new(47);
+    let mut feed = [generator(false), generator(true)];
+    market.send(&mut feed, 500);
+    let count = market.wait();
+    let to = market.gateway.consumers();
+    let log_on = |name| Client::log_on_in(to, name, "FIXT.1.1", "1137=9|");
+    let requests = ["a", "b", "c"];
+    let mut stays = log_on("STAYS");
+    stays.send("V", &all("r", 1, 3));
+    pictures(&mut stays, count);
+    let mut gone = log_on("GONE");
+    for request in requests {
+        gone.send("V", &all(request, 1, 3));
+        pictures(&mut gone, count);
+    }
+    drop(gone);
+    eventually("the end", || market.gateway.count("ended") == 1);
+    // The next one has its place, and equal requests: it gets each change of each once.
+    let mut next = log_on("NEXT");
+    let mut books: BTreeMap<(String, String), ByPrice> = BTreeMap::new();
+    for request in requests {
+        next.send("V", &all(request, 1, 3));
+        for (id, picture) in pictures(&mut next, count) {
+            let book = books.entry((request.to_owned(), id)).or_default();
+            book.take(&picture);
+        }
+    }
+    market.send(&mut feed, usize::MAX);
+    market.wait();
+    next.send("V", &of("none", "end", 1, 1));
+    loop {
+        let message = next.receive().unwrap();
+        match value(&message, 35).unwrap() {
+            "W" | "X" => {
+                let field = |tag| value(&message, tag).unwrap().to_owned();
+                books
+                    .entry((field(262), field(48)))
+                    .or_default()
+                    .take(&message);
+            }
+            "Y" => break,
+            _ => {}
+        }
+    }
+    let changes: u64 = books.values().map(|book| book.changes).sum();
+    assert!(changes > 1_000, "{changes} changes");
+    stop(market.gateway);
 }

@@ -75,10 +75,16 @@ fn users_see_what_is_theirs_and_no_more_once_it_is_taken_away() {
 
 #[test]
 fn a_client_that_asks_without_end_is_refused_and_costs_the_others_nothing() {
-    let market = Market::new(43);
+    let (line, changes) = (group(43), group(44));
+    let users =
+        user("flood", "FLOOD", "secret", "requests_per_second = 5") + &user("u", "C", "secret", "");
+    let limits = "[limits]\nmessage_bytes = 524288\n";
+    let text = format!("{PORTS}{limits}{users}{}", feed("one", line, changes));
+    let market = Market::with(&text, line, changes);
     let count = market.live();
-    let mut good = market.client("FIX.4.4", "");
-    let mut flood = Client::log_on(market.gateway.consumers(), "FLOOD");
+    let mut good = log_on(&market, "C");
+    let to = market.gateway.consumers();
+    let mut flood = Client::log_on_in(to, "FLOOD", "FIX.4.4", "553=flood|554=secret|");
     for request in 0..3_000 {
         flood.send(
             "V",
@@ -93,7 +99,7 @@ fn a_client_that_asks_without_end_is_refused_and_costs_the_others_nothing() {
             other => panic!("{other}"),
         }
     }
-    assert!(reasons[0] >= 1_000 && reasons[1] > 0, "{reasons:?}");
+    assert!(reasons[0] >= 5 && reasons[1] > 0, "{reasons:?}");
     // A list as long as a message may be, of instruments that are not there.
     let list = "55=NONE|".repeat(60_000);
     flood.send(

@@ -299,7 +299,7 @@ impl AuditWriter {
         }
     }
 
-    /// Writes the buffer, which has so many lines, behind a line that tells of those lost before.
+    /// Writes the lines of the buffer. A line in front of them counts those that were lost before.
     fn write(&mut self, count: usize) {
         let mut bytes = Vec::new();
         if self.trouble.is_some() {

@@ -8,14 +8,14 @@ use crate::record;
 use fanfare_engine::host::Peer;
 use fanfare_engine::outbound::OutboundError;
 use fanfare_engine::ring::BroadcastReader;
-use fanfare_fix::codec::{SendingTime, SharedFrame, SharedParts};
+use fanfare_fix::codec::{SendingTime, SharedBody, SharedFrame, SharedParts};
 use fanfare_fix::session::Now;
 use fanfare_wire::{Precision, UtcTimestamp};
 use std::io::IoSlice;
 use std::ops::Range;
 
 /// Most messages of one batch. A consumer that has kept up gets them in one write.
-const MAX_MESSAGES: usize = 16;
+pub(crate) const MAX_MESSAGES: usize = 16;
 
 /// Header and trailer of a message at most, in bytes: what it takes besides its body.
 pub(crate) const ENVELOPE: usize = 384;
@@ -192,41 +192,53 @@ impl Batch {
             parts,
             ..
         } = self;
-        let mut room = limit.saturating_sub(peer.queued());
-        let mut slices = [IoSlice::new(&[]); 3 * MAX_MESSAGES];
-        let (mut count, mut next) = (0, range.start);
-        let mut places = parts.iter_mut().zip(slices.chunks_exact_mut(3));
+        let start = range.start;
         let waiting = records.get(range.clone()).unwrap_or(&[]);
-        for (at, (versions, range)) in range.zip(waiting) {
-            if !consumer.takes(*versions) {
-                continue;
-            }
-            let Some((parts, slot)) = places.next() else {
-                break;
-            };
-            let Some(body) = arena.get(range.clone()).and_then(record::read) else {
-                break;
-            };
-            let need = body.fields().len() + ENVELOPE;
-            if need > room || peer.send_shared_parts(&body, time, parts).is_err() {
-                break;
-            }
-            room -= need;
-            slot.copy_from_slice(&[
-                IoSlice::new(parts.header()),
-                IoSlice::new(body.fields()),
-                IoSlice::new(parts.trailer()),
-            ]);
-            (count, next) = (count + 1, at + 1);
-        }
-        if count > 0 {
-            send(peer, slices.get(..3 * count).unwrap_or(&[]))?;
-        }
-        Ok((count, next))
+        let wanted = range.zip(waiting);
+        let wanted = wanted.filter(|(_, (versions, _))| consumer.takes(*versions));
+        let bodies = wanted.map_while(|(at, (_, range))| {
+            let body = arena.get(range.clone()).and_then(record::read)?;
+            Some((at, body))
+        });
+        let (count, last) = gather(peer, parts, limit, time, bodies)?;
+        Ok((count, last.map_or(start, |last| last + 1)))
     }
 }
 
-pub(crate) fn send(peer: &mut Peer<'_>, parts: &[IoSlice<'_>]) -> Result<(), PeerEnd> {
+/// Sends bodies, each with its place, in one gathering write: as many as there are `parts`, up to
+/// [`MAX_MESSAGES`], and as surely fit into a queue of `limit` bytes. Returns their number, and the
+/// place of the last.
+pub(crate) fn gather<'b>(
+    peer: &mut Peer<'_>,
+    parts: &mut [SharedParts],
+    limit: usize,
+    time: &SendingTime,
+    bodies: impl Iterator<Item = (usize, SharedBody<'b>)>,
+) -> Result<(usize, Option<usize>), PeerEnd> {
+    let mut room = limit.saturating_sub(peer.queued());
+    let mut slices = [IoSlice::new(&[]); 3 * MAX_MESSAGES];
+    let (mut count, mut last) = (0, None);
+    let places = parts.iter_mut().zip(slices.chunks_exact_mut(3));
+    for ((parts, slot), (at, body)) in places.zip(bodies) {
+        let need = body.fields().len() + ENVELOPE;
+        if need > room || peer.send_shared_parts(&body, time, parts).is_err() {
+            break;
+        }
+        room -= need;
+        slot.copy_from_slice(&[
+            IoSlice::new(parts.header()),
+            IoSlice::new(body.fields()),
+            IoSlice::new(parts.trailer()),
+        ]);
+        (count, last) = (count + 1, Some(at));
+    }
+    if count > 0 {
+        send(peer, slices.get(..3 * count).unwrap_or(&[]))?;
+    }
+    Ok((count, last))
+}
+
+fn send(peer: &mut Peer<'_>, parts: &[IoSlice<'_>]) -> Result<(), PeerEnd> {
     peer.write(parts).map(drop).map_err(end_of)
 }
 

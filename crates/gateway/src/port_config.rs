@@ -22,7 +22,7 @@ pub struct PortConfig {
     pub allow: Vec<Network>,
     /// Encrypts all connections.
     pub tls: Option<PortTls>,
-    /// Whether who is no user may log on.
+    /// Whether sessions of no user may log on.
     pub open: bool,
 }
 
@@ -125,7 +125,7 @@ impl PortConfig {
         SocketAddr::new(self.bind, self.port)
     }
 
-    /// Whether who is no user may log on, where users are configured or not.
+    /// Whether sessions of no user may log on, given whether users are configured.
     pub(crate) const fn takes_strangers(&self, has_users: bool) -> bool {
         self.open || self.bind.is_loopback() && !has_users
     }

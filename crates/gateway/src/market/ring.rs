@@ -121,7 +121,7 @@ impl EventRing {
         })
     }
 
-    /// Wakes one more thread: that of a reader which was made without it.
+    /// Adds a waker for a thread that starts after its reader was made.
     pub(crate) fn add_waker(&mut self, waker: Waker) {
         self.wakers.push(waker);
     }

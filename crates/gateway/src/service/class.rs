@@ -21,7 +21,7 @@ pub(crate) struct Spec {
     pub(crate) pictures: bool,
     /// Milliseconds between two updates; 0: each change.
     pub(crate) interval: u32,
-    /// Each so many updates the checksum of the book goes with it; 0: never.
+    /// Updates from one checksum of the book to the next; 0: none has one.
     pub(crate) checksum_every: u32,
 }
 
@@ -76,7 +76,7 @@ pub(crate) struct Class {
 /// An update of a class.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Update {
-    /// RptSeq(83) of the first entry; that of the last is the class's.
+    /// RptSeq(83) of the first entry. The last entry has [`Class::rpt_seq`].
     pub(crate) first: u32,
     /// The checksum goes with it.
     pub(crate) has_checksum: bool,

@@ -1,4 +1,4 @@
-//! All classes of a worker, and who has a part in them.
+//! The classes of a worker, and the links of subscriptions to them.
 
 use super::class::{Class, FEW, Link, Spec};
 use super::view::View;

@@ -7,18 +7,14 @@ use super::client::{Client, Of, Out, Part, Untold};
 use super::contract::Contract;
 use super::request::reason;
 use super::{Core, Turn, messages};
-use crate::batch::{ENVELOPE, Times, end_of, send};
+use crate::batch::{MAX_MESSAGES, Times, end_of, gather};
 use crate::hole::{Hole, Missing};
 use crate::notice::PeerEnd;
 use fanfare_engine::host::{Peer, Peers};
 use fanfare_fix::codec::{SendingTime, SharedParts};
 use fanfare_market::instruments::Directory;
-use std::io::IoSlice;
 
-/// Most messages of one write.
-const MOST: usize = 16;
-
-/// Pictures that all sessions together are sent in a turn: what is new is not to wait for them.
+/// The most pictures of a turn, of all sessions together: updates do not wait for more.
 const PICTURES: usize = 256;
 
 /// Bytes that wait for a session at most while conflated subscriptions of it are sent more: what
@@ -34,7 +30,7 @@ pub(super) struct Sender {
 impl Sender {
     pub(super) fn new(limit: usize) -> Self {
         Self {
-            parts: vec![SharedParts::new(); MOST],
+            parts: vec![SharedParts::new(); MAX_MESSAGES],
             limit,
         }
     }
@@ -120,44 +116,19 @@ impl Sender {
         (outbox, is_behind): (&[Out], bool),
         time: &SendingTime,
     ) -> Result<usize, PeerEnd> {
-        let mut room = self.limit.saturating_sub(peer.queued());
-        let mut slices = [IoSlice::new(&[]); 3 * MOST];
-        let mut count = 0;
-        let mut places = self.parts.iter_mut().zip(slices.chunks_exact_mut(3));
-        let mut written = 0;
-        for out in outbox {
-            if is_behind && client.conflates(out) {
-                count += 1;
-                continue;
-            }
-            let Some((parts, slot)) = places.next() else {
-                break;
-            };
+        let wanted = outbox.iter().enumerate();
+        let wanted = wanted.filter(|(_, out)| !(is_behind && client.conflates(out)));
+        // A subscription that has ended meanwhile is sent nothing.
+        let bodies = wanted.filter_map(|(at, out)| {
             let lead: &[u8] = match out.of {
-                Of::Part(part) => client.get(part.subscription).map_or(b"", |own| &own.lead),
+                Of::Part(part) => &client.get(part.subscription)?.lead,
                 Of::Told(_) => b"",
             };
-            let body = bodies.get(out.body);
-            let body = body.and_then(|(_, body)| body.led_by(lead).ok());
-            let Some(body) = body else {
-                break;
-            };
-            let need = body.fields().len() + ENVELOPE;
-            if need > room || peer.send_shared_parts(&body, time, parts).is_err() {
-                break;
-            }
-            room -= need;
-            slot.copy_from_slice(&[
-                IoSlice::new(parts.header()),
-                IoSlice::new(body.fields()),
-                IoSlice::new(parts.trailer()),
-            ]);
-            (count, written) = (count + 1, written + 1);
-        }
-        if written > 0 {
-            send(peer, slices.get(..3 * written).unwrap_or(&[]))?;
-        }
-        Ok(count)
+            let (_, body) = bodies.get(out.body)?;
+            Some((at, body.led_by(lead).ok()?))
+        });
+        let (_, last) = gather(peer, &mut self.parts, self.limit, time, bodies)?;
+        Ok(last.map_or(0, |last| last + 1))
     }
 
     /// Sends pictures, and what else is to be said, to sessions that are behind and have room for

@@ -68,7 +68,7 @@ pub(crate) struct UserSet {
     /// By the counterparty's CompID, then ours.
     by_comp_id: HashMap<String, Vec<(String, Arc<User>)>>,
     lists: BTreeMap<String, Arc<Names>>,
-    /// Whether who is no user may log on to a port.
+    /// Whether sessions of no user may log on to a port.
     strangers: [bool; 2],
 }
 
@@ -124,7 +124,7 @@ impl UserSet {
             .any(|&port| self.find(id, port).is_some())
     }
 
-    /// Whether who is no user may log on to a port.
+    /// Whether sessions of no user may log on to a port.
     pub(crate) const fn takes_strangers(&self, port: PortName) -> bool {
         self.strangers[port as usize]
     }

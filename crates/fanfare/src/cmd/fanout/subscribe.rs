@@ -38,8 +38,8 @@ pub(super) struct Market {
     #[arg(long, value_name = "MS", requires = "subscribe")]
     #[arg(value_parser = whole::<u32>(1..=3_600_000))]
     interval: Option<u32>,
-    /// Have the gateway send the book's checksum with each picture and every so many X of an
-    /// instrument; 0: never, for gateways that are not Fanfare's.
+    /// Ask for a checksum of the book in each picture and each N-th X of an instrument. 0 asks for
+    /// none: other gateways do not know the field.
     #[arg(long, value_name = "N", default_value_t = 100, requires = "subscribe")]
     checksum_every: u32,
     /// MDEntryTypes(269), with commas in between.

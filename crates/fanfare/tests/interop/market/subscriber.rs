@@ -196,7 +196,7 @@ impl Subscriber {
         self.rejected("j", &["|372=D|", "|380=3|"]);
     }
 
-    /// One of the feed's instruments is there, and not for this session.
+    /// The feed has the instrument, and the session's user may not see it.
     pub(super) fn is_denied(&mut self) {
         let denied = "55=[N/A]|48=37088000|22=8|";
         self.send(&format!(

@@ -133,6 +133,20 @@ impl Exchange {
         message
     }
 
+    /// From here on all messages mean something else, those that were sent as well.
+    fn mean_otherwise(&mut self, key: u64) {
+        let mut book = vec![Book::default(); self.books[0].len()];
+        let mut books = vec![book.clone()];
+        for message in &mut self.messages {
+            for (instrument, item) in &mut message.changes {
+                item.value ^= key;
+                book[*instrument as usize].apply(*item);
+            }
+            books.push(book.clone());
+        }
+        self.books = books;
+    }
+
     /// The book of an instrument in front of a message.
     fn book(&self, instrument: usize, sequence: u64) -> Book {
         self.books[(sequence - self.base) as usize][instrument]
@@ -280,6 +294,20 @@ impl World {
         self.recovery.reset(self.now, base, &mut self.client);
     }
 
+    fn distrust(&mut self) {
+        let (key, exchange) = (self.rng.u64(..), &mut self.exchange);
+        exchange.mean_otherwise(key);
+        for picture in &mut self.pictures {
+            let next = picture.last_processed + 1;
+            if next >= exchange.base {
+                picture.book = exchange.book(picture.instrument as usize, next);
+            }
+        }
+        self.recovery.distrust(self.now, &mut self.client);
+        let mut states = self.client.states.values();
+        assert!(states.all(|state| matches!(state, State::Recovering(_))));
+    }
+
     fn check(&mut self) {
         for (&instrument, &state) in &self.client.states {
             assert_eq!(self.recovery.state(instrument), Some(state));
@@ -315,6 +343,7 @@ impl World {
                 let instrument = self.rng.u32(0..INSTRUMENTS as u32);
                 self.recovery.fault(instrument, &mut self.client);
             }
+            866..868 => self.distrust(),
             _ => self.take_pictures(),
         }
         self.check();

@@ -290,8 +290,26 @@ impl Config {
             users: other.users.clone(),
             users_file: other.users_file.clone(),
             lists: other.lists.clone(),
+            feeds: self.feeds_with_mappings_of(other),
             ..self.clone()
         }
+    }
+
+    /// The feeds, with the mappings of those of the same channels in another configuration.
+    fn feeds_with_mappings_of(&self, other: &Self) -> Vec<Feed> {
+        let with_mapping = |feed: &Feed| {
+            let mut feed = feed.clone();
+            let mut others = other.feeds.iter();
+            let same = others.find(|other| other.channel() == feed.channel());
+            // Whether a feed is a market is decided at the start.
+            if let (Some(own), Some(new)) =
+                (&mut feed.mapping, same.and_then(|f| f.mapping.as_ref()))
+            {
+                own.clone_from(new);
+            }
+            feed
+        };
+        self.feeds.iter().map(with_mapping).collect()
     }
 
     /// Reads the certificates of both ports.
@@ -334,7 +352,7 @@ impl Config {
             ("producers.tls", self.producers.tls == other.producers.tls),
             ("consumers.tls", self.consumers.tls == other.consumers.tls),
             ("dds", self.dds == other.dds),
-            ("feed", self.feeds == other.feeds),
+            ("feed", self.feeds_with_mappings_of(other) == other.feeds),
             ("capture", self.capture == other.capture),
             ("events", self.events == other.events),
             ("audit", self.audit == other.audit),

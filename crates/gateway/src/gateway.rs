@@ -15,6 +15,7 @@ use crate::gateway_handle::{GatewayHandle, Shared};
 use crate::ingress::Ingress;
 use crate::market::MarketFeed;
 use crate::market::error::MarketError;
+use crate::market::mappings::Mappings;
 use crate::market::ring::{EventReader, EventRing};
 use crate::notice::{self, Notice, NoticeReceiver, Notices};
 use crate::port_agent::{HostEnd, PortAgent};
@@ -110,8 +111,10 @@ impl Gateway {
             roster: Roster::default(),
             audit,
             reload_logs: &reload_logs,
+            mappings: Mappings::default(),
         };
         let (roster, audit) = (builder.roster.clone(), builder.audit.clone());
+        let mappings = builder.mappings.clone();
         let [producers, consumers] = builder.ports()?;
         let (mut agents, ports) = builder.agents(producers, consumers)?;
         agents.front.extend(guests);
@@ -135,6 +138,7 @@ impl Gateway {
                 config: Mutex::new(config.clone()),
                 ports,
                 users,
+                mappings,
                 roster,
                 audit,
                 counters,
@@ -187,11 +191,12 @@ impl Gateway {
 
     /// Takes from a new configuration what can change while the gateway runs: users, lists,
     /// `sessions`, `max_sessions`, `allow` and `open` of both sides, `[limits]` without
-    /// `message_bytes`; reads the file of the users and the certificates again, and opens the
-    /// message logs and the audit file anew. All of it is checked before any of it holds. It
-    /// holds for connections from then on, and for the requests of sessions that are logged on;
-    /// those whose user is gone, or may not come from where they are, are logged out, which is
-    /// waited for.
+    /// `message_bytes`, `mapping` of the feeds; reads the file of the users, the mappings and the
+    /// certificates again, and opens the message logs and the audit file anew. All of it is checked
+    /// before any of it holds. It holds for connections from then on, and for the requests of
+    /// sessions that are logged on; those whose user is gone, or may not come from where they are,
+    /// are logged out, which is waited for. A feed with another mapping takes it between two
+    /// datagrams; its instruments recover by pictures that contain all messages so far.
     ///
     /// # Errors
     /// Something cannot be used; nothing is changed then.
@@ -261,6 +266,7 @@ struct Builder<'a> {
     roster: Roster,
     audit: Audit,
     reload_logs: &'a Reload,
+    mappings: Mappings,
 }
 
 /// The agents, in the order of the threads they would have.
@@ -455,7 +461,8 @@ impl Builder<'_> {
             let market = match feed.mapping.is_some() {
                 true => {
                     let place = places.next(feed)?;
-                    let market = MarketFeed::open(feed, &program, place, &waker, plan);
+                    let market =
+                        MarketFeed::open(feed, &program, place, &waker, &self.mappings, plan);
                     Some(market.map_err(FeedError::from)?)
                 }
                 false => None,

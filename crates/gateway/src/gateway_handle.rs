@@ -2,6 +2,8 @@
 
 use crate::audit::Audit;
 use crate::config::Config;
+use crate::feed::FeedError;
+use crate::market::mappings::Mappings;
 use crate::port_handle::PortHandle;
 use crate::reloaded::Reloaded;
 use crate::start_error::StartError;
@@ -24,6 +26,7 @@ pub(crate) struct Shared {
     /// The producers' port, and the consumers'.
     pub(crate) ports: [PortHandle; 2],
     pub(crate) users: UserBook,
+    pub(crate) mappings: Mappings,
     pub(crate) roster: Roster,
     pub(crate) audit: Audit,
     pub(crate) counters: Counters,
@@ -87,11 +90,13 @@ impl GatewayHandle {
         config.check()?;
         // Held until all is done: reloads are one behind the other.
         let mut in_force = self.config();
-        let wanted = self.0.started.with_changes_of(config);
+        let wanted = in_force.with_changes_of(config);
         wanted.check()?;
         // Everything is read before anything is changed.
         let users = UserSet::load(&wanted.user_source(), None)?;
         let [producers, consumers] = wanted.read_certificates()?;
+        let mappings = self.0.mappings.read(&wanted.feeds);
+        let mappings = mappings.map_err(FeedError::from)?;
         let before = self.0.users.read();
         let mut reloaded = Reloaded::between(&in_force, &wanted, &before, &users);
         reloaded.fixed = self.0.started.fixed_keys_changed(config);
@@ -105,6 +110,7 @@ impl GatewayHandle {
         if *before != users {
             self.0.users.replace(Arc::new(users));
         }
+        reloaded.mappings = self.0.mappings.exchange(mappings);
         *in_force = wanted;
         reloaded.logged_out = self.revoke();
         drop(in_force);

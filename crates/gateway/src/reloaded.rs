@@ -13,6 +13,8 @@ pub struct Reloaded {
     pub users: Changes,
     /// Names of lists that are new, gone, others.
     pub lists: Changes,
+    /// Channels of the feeds whose mappings make something else of messages.
+    pub mappings: Vec<String>,
     /// Other keys that were changed.
     pub keys: Vec<&'static str>,
     /// Sessions that were logged out because they may no longer be there.
@@ -132,6 +134,13 @@ impl fmt::Display for Reloaded {
                     n => parts.push(format!("{n} {what} {thing}s")),
                 }
             }
+        }
+        match self.mappings.len() {
+            0 => {}
+            n if n <= SHOWN => {
+                parts.push(format!("changed mapping of {}", self.mappings.join(", ")));
+            }
+            n => parts.push(format!("changed mappings of {n} feeds")),
         }
         parts.extend(self.keys.iter().map(|key| (*key).to_owned()));
         match parts.is_empty() {

@@ -13,6 +13,7 @@ use fanfare_fast::Record;
 use fanfare_feed::channel;
 use fanfare_feed::recovery::{Replay, ReplayConfig, ReplayStats};
 use fanfare_fix::codec::Message;
+use std::mem::replace;
 use std::ops::Range;
 
 /// How a feed is followed.
@@ -145,6 +146,26 @@ impl Follower {
     pub fn with_fix(mut self, mapper: FixMapper) -> Self {
         self.fix = Some(mapper);
         self
+    }
+
+    /// Takes another mapping of the same templates, between two messages. Instruments keep their
+    /// numbers; no book is live until a picture comes that contains all messages so far. Counts go
+    /// on. Returns what was used so far.
+    pub fn remap(
+        &mut self,
+        now: u64,
+        (mut mapper, mut fix): (FastMapper, Option<FixMapper>),
+        send: &mut impl FnMut(&Event),
+    ) -> (FastMapper, Option<FixMapper>) {
+        mapper.count_from(&self.mapper);
+        if let (Some(new), Some(old)) = (&mut fix, &self.fix) {
+            new.count_from(old);
+        }
+        self.course.distrust(now, send);
+        (
+            replace(&mut self.mapper, mapper),
+            replace(&mut self.fix, fix),
+        )
     }
 
     /// The books and states.
@@ -322,6 +343,13 @@ impl Course {
             }
             channel::Event::Message(_) | channel::Event::Recover(_) => {}
         }
+    }
+
+    /// Messages mean something else from here on.
+    fn distrust(&mut self, now: u64, send: &mut impl FnMut(&Event)) {
+        self.fragments.lose();
+        self.fragments_of_pictures.lose();
+        self.market.distrust(now, send);
     }
 
     /// Everything in front of this number that did not come is missing.

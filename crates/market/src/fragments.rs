@@ -174,7 +174,7 @@ impl Fragments {
     /// Messages are missing: a fragment of each picture may have been among them. Even one of the
     /// same moment that comes behind them may belong to another picture, which is cut elsewhere.
     #[cold]
-    fn lose(&mut self) {
+    pub(crate) fn lose(&mut self) {
         self.is_between = false;
         self.discard_all();
     }

@@ -295,6 +295,15 @@ impl Market {
         self.with(send, |recovery, to| recovery.reset(now, next, to));
     }
 
+    /// Messages mean something else from here on: no book is live until a picture comes that
+    /// contains all messages so far. `now` is the caller's time in nanoseconds.
+    pub fn distrust(&mut self, now: u64, send: &mut impl FnMut(&Event)) {
+        if let Some(refresh) = &mut self.refresh {
+            refresh.clear();
+        }
+        self.with(send, |recovery, to| recovery.distrust(now, to));
+    }
+
     /// All lines are silent, or speak again.
     pub fn silence(&mut self, is_silent: bool, send: &mut impl FnMut(&Event)) {
         self.with(send, |recovery, to| recovery.silence(is_silent, to));

@@ -1,4 +1,5 @@
-//! Pictures in several messages over two lines that lose: no book is ever live from a part of one.
+//! Pictures in several messages over two lines that lose: no book is ever live from a part of one,
+//! nor from two mappings.
 //!
 //! `FANFARE_SEEDS=10000` runs more seeds, `FANFARE_SEED=7` just that one.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test")]
@@ -10,7 +11,7 @@ use fanfare_feed::recovery::{Numbering, RecoveryConfig, State};
 use fanfare_market::fragments::FragmentStats;
 use fanfare_market::instruments::{IdSource, SecurityId};
 use fanfare_market::{
-    BookConfig, Follower, FollowerConfig, Instruments, Mapping, MarketConfig, Side,
+    BookConfig, Follower, FollowerConfig, InstrumentId, Instruments, Mapping, MarketConfig, Side,
 };
 use fastrand::Rng;
 use std::collections::BTreeMap;
@@ -70,6 +71,17 @@ size = 271
 [[message.event]]
 kind = "level"
 "#;
+
+/// The mapping, or one to which offers are statistics, and books have bids alone.
+fn mapping(has_offers: bool) -> Mapping {
+    let bids_alone = "kind = \"level\"\nwhen = { 269 = \"0\" }\n\
+                      [[message.event]]\nkind = \"statistic\"";
+    let text = match has_offers {
+        true => MAPPING.to_owned(),
+        false => MAPPING.replace("kind = \"level\"", bids_alone),
+    };
+    Mapping::parse("test.toml", &text).unwrap()
+}
 
 /// How fragments are marked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -207,13 +219,13 @@ struct Run {
     loss: f64,
     now: u64,
     live: u64,
+    has_offers: bool,
 }
 
 impl Run {
     fn new(seed: u64, loss: f64) -> Self {
         let program = Arc::new(Program::parse(TEMPLATES).unwrap());
-        let mapping = Mapping::parse("test.toml", MAPPING).unwrap();
-        let mapper = mapping.for_templates(&program, 0).unwrap();
+        let mapper = mapping(true).for_templates(&program, 0).unwrap();
         let market = MarketConfig {
             book: BookConfig::by_price(50).unwrap(),
             recovery: RecoveryConfig::new(Numbering::Instrument),
@@ -240,7 +252,28 @@ impl Run {
             loss,
             now: 0,
             live: 0,
+            has_offers: true,
             program,
+        }
+    }
+
+    /// Takes the other mapping.
+    fn remap(&mut self) {
+        self.has_offers = !self.has_offers;
+        let mapper = mapping(self.has_offers).for_templates(&self.program, 0);
+        let mapper = mapper.unwrap();
+        assert!(!mapper.maps_as(self.follower.mapper()));
+        let (known, counts) = (
+            self.follower.instruments().len(),
+            self.follower.mapper().counts(),
+        );
+        let old = self.follower.remap(self.now, (mapper, None), &mut |_| {});
+        assert_eq!(self.follower.instruments().len(), known);
+        assert_eq!(self.follower.mapper().counts(), counts);
+        assert!(!old.0.maps_as(self.follower.mapper()));
+        for number in 0..known as u32 {
+            let state = self.follower.market().state(InstrumentId(number));
+            assert_ne!(state, Some(State::Live));
         }
     }
 
@@ -303,7 +336,10 @@ impl Run {
             self.live += 1;
             let rpt_seq = market.position(id).unwrap();
             let truth = self.exchange.truth.get(&(at, rpt_seq));
-            let truth = truth.cloned().unwrap_or_default();
+            let mut truth = truth.cloned().unwrap_or_default();
+            if !self.has_offers {
+                truth[1].clear();
+            }
             let side = |side| {
                 let book = market.book(id);
                 let levels = book.into_iter().flat_map(move |book| book.depth(side));
@@ -315,13 +351,17 @@ impl Run {
     }
 }
 
-fn run(seed: u64, marks: Marks, loss: f64) -> (u64, FragmentStats) {
+/// `remaps` is how often the mapping changes, in 1,000 messages.
+fn run(seed: u64, marks: Marks, loss: f64, remaps: u32) -> (u64, FragmentStats) {
     let mut run = Run::new(seed, loss);
     // What was sent before is not known.
     for _ in 0..100 {
         run.exchange.change(&mut run.rng);
     }
     for _ in 0..400 {
+        if run.rng.u32(0..1_000) < remaps {
+            run.remap();
+        }
         match run.rng.u8(0..3) {
             0 => {
                 let line = run.exchange.change(&mut run.rng);
@@ -350,7 +390,7 @@ fn no_book_is_live_from_a_part_of_a_picture() {
         let (mut live, mut whole, mut discarded) = (0, 0, 0);
         for seed in seeds() {
             let loss = [0.0, 0.1, 0.3, 0.5][seed as usize % 4];
-            let (lived, stats) = std::panic::catch_unwind(|| run(seed, marks, loss))
+            let (lived, stats) = std::panic::catch_unwind(|| run(seed, marks, loss, 0))
                 .unwrap_or_else(|_| panic!("FANFARE_SEED={seed}, {marks:?}: see above"));
             live += lived;
             whole += stats.whole;
@@ -363,5 +403,44 @@ fn no_book_is_live_from_a_part_of_a_picture() {
             "{live}, {whole}"
         );
         assert!(discarded > enough, "{discarded}");
+    }
+}
+
+#[test]
+fn no_book_is_live_from_two_mappings() {
+    let mut live = 0;
+    for seed in seeds() {
+        let loss = [0.0, 0.0, 0.1, 0.3][seed as usize % 4];
+        let marks = [Marks::Last, Marks::Both, Marks::Numbers][seed as usize % 3];
+        let (lived, _) = std::panic::catch_unwind(|| run(seed, marks, loss, 20))
+            .unwrap_or_else(|_| panic!("FANFARE_SEED={seed}, {marks:?}: see above"));
+        live += lived;
+    }
+    let enough = seeds().count() as u64;
+    assert!(live > 50 * enough, "{live}");
+}
+
+#[test]
+fn a_mapping_that_differs_in_comments_is_the_same() {
+    let program = Arc::new(Program::parse(TEMPLATES).unwrap());
+    let mapper = |text: &str| {
+        let mapping = Mapping::parse("test.toml", text).unwrap();
+        mapping.for_templates(&program, 0).unwrap()
+    };
+    let own = mapper(MAPPING);
+    assert!(own.maps_as(&mapper(
+        &MAPPING.replace("action = 279", "action = 279 # or so\n")
+    )));
+    for (what, other) in [
+        ("size = 271\n[[message.event]]", "[[message.event]]"),
+        ("first-fragment = 7944\n", ""),
+        ("absent =", "instruments.unknown = \"count\"\nabsent ="),
+        ("size = 271\nrpt-seq = 83", "size = 83\nrpt-seq = 83"),
+    ] {
+        assert!(MAPPING.contains(what));
+        assert!(
+            !own.maps_as(&mapper(&MAPPING.replace(what, other))),
+            "{other}"
+        );
     }
 }

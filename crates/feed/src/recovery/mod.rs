@@ -548,6 +548,27 @@ impl<T: Copy> Recovery<T> {
         self.settle_all(sink);
     }
 
+    /// What was made of the channel so far is not as what is made of it from here on: all books are
+    /// to come from pictures that contain its messages up to here. Changes that wait are dropped;
+    /// numbers go on, and missing messages stay missing. Closed instruments stay closed.
+    ///
+    /// `now` is the caller's time in nanoseconds.
+    pub fn distrust(&mut self, now: u64, sink: &mut impl Sink<T>) {
+        if let Some(next) = self.next {
+            (self.unknown_below, self.gap_at) = (next, Some(now));
+        }
+        for id in 0..self.instruments.len() as u32 {
+            let known = &self.instruments[id as usize];
+            if known.state.is_none() || known.is_closed {
+                continue;
+            }
+            self.forget(id, sink);
+            self.instruments[id as usize].begin_anew(0);
+            sink.clear(id);
+            self.settle(id, sink);
+        }
+    }
+
     /// The book of an instrument is wrong (crossed, a change that cannot be applied): only a
     /// picture of it is trusted from here on.
     pub fn fault(&mut self, instrument: u32, sink: &mut impl Sink<T>) {

@@ -10,7 +10,7 @@ use fanfare_fast::Program;
 use fanfare_feed::SequenceField;
 use fanfare_fix::dict::{Dictionary, Version};
 use fanfare_fix::session::Version as SessionVersion;
-use fanfare_market::{FixMapper, Follower, Instruments, Mapping};
+use fanfare_market::{FastMapper, FixMapper, Follower, Instruments, Mapping};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -20,32 +20,49 @@ const MOST_MAPPING: u64 = 16 << 20;
 const MOST_INSTRUMENTS: u64 = 1 << 30;
 const MOST_PASSWORD: u64 = 4096;
 
-/// What follows the feed, with its mapping and the instruments that are known before.
+/// A mapping compiled for the messages of a feed, and for answers in FIX of its replay, if it has
+/// such a one.
+pub(super) type Mappers = (FastMapper, Option<FixMapper>);
+
+/// What follows the feed, with this mapping and the instruments that are known before.
 pub(super) fn follower(
     feed: &Feed,
-    program: &Arc<Program>,
+    (mapper, fix): Mappers,
     source: u16,
 ) -> Result<Follower, MarketError> {
     let book = feed.book.clone().unwrap_or_default();
     let config = book.follower(source, feed.replay.as_ref())?;
-    let mapping = mapping(feed, program)?;
-    let mapper = mapping.for_templates(program, source)?;
     let mut table = Instruments::new(book.most_instruments as usize);
     if let Some(file) = &book.instruments {
         let text = text("instruments", file, MOST_INSTRUMENTS)?;
         table.read_file(&file.display().to_string(), &text)?;
     }
     let follower = Follower::new(config, mapper, table);
-    match &feed.replay {
+    Ok(match fix {
+        Some(fix) => follower.with_fix(fix),
+        None => follower,
+    })
+}
+
+/// Compiles the mapping of a feed.
+pub(super) fn mappers(
+    feed: &Feed,
+    mapping: &Mapping,
+    program: &Arc<Program>,
+    source: u16,
+) -> Result<Mappers, MarketError> {
+    let fast = mapping.for_templates(program, source)?;
+    let fix = match &feed.replay {
         Some(replay) if replay.service == ReplayKind::Fix => {
-            Ok(follower.with_fix(fix_mapper(&mapping, replay, source)?))
+            Some(fix_mapper(mapping, replay, source)?)
         }
-        _ => Ok(follower),
-    }
+        _ => None,
+    };
+    Ok((fast, fix))
 }
 
 /// The mapping that a feed names.
-fn mapping(feed: &Feed, program: &Program) -> Result<Mapping, MarketError> {
+pub(super) fn mapping(feed: &Feed, program: &Program) -> Result<Mapping, MarketError> {
     let name = match feed.mapping.as_deref() {
         Some(name) => name,
         None => Mapping::name_for(program),
@@ -131,7 +148,8 @@ fn text(what: &'static str, file: &Path, most: u64) -> Result<String, MarketErro
 
 /// Reads what the feed names, and opens nothing.
 pub(crate) fn check(feed: &Feed, program: &Arc<Program>) -> Result<(), MarketError> {
-    follower(feed, program, 0)?;
+    let mapping = mapping(feed, program)?;
+    follower(feed, mappers(feed, &mapping, program, 0)?, 0)?;
     match &feed.replay {
         Some(replay) => password(replay).map(|_| ()),
         None => Ok(()),

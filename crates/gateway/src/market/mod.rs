@@ -4,6 +4,7 @@
 pub(crate) mod config;
 pub(crate) mod error;
 mod files;
+pub(crate) mod mappings;
 pub(crate) mod ring;
 pub(crate) mod states;
 
@@ -23,6 +24,7 @@ use fanfare_fix::codec::Decoder as FixDecoder;
 use fanfare_fix::session::Now;
 use fanfare_market::{Event, Follower, InstrumentId, Instruments, Kind};
 pub(crate) use files::check;
+use mappings::{InForce, Mappings, Slot};
 use ring::{Brought, EventRing};
 use states::{StateCounts, States};
 use std::ops::ControlFlow;
@@ -46,6 +48,8 @@ const WHILE_RECOVERING: u64 = 10_000_000_000;
 /// A feed's market.
 pub(crate) struct MarketFeed {
     follower: Follower,
+    /// Another mapping, if a reload brings one.
+    slot: Slot,
     snapshots: Vec<Receiver>,
     /// When they were looked at last.
     looked: u64,
@@ -77,15 +81,18 @@ pub(crate) struct MarketFeed {
 impl MarketFeed {
     /// Joins the lines with pictures, and starts the replay, which wakes the feed's thread by
     /// `waker`. `source` is the place of the feed in the configuration, `base` the plant's number
-    /// of its first instrument.
+    /// of its first instrument. What changes its mapping is added to `mappings`.
     pub(crate) fn open(
         feed: &Feed,
         program: &Arc<Program>,
         (source, base): (u16, u32),
         waker: &Waker,
+        mappings: &Mappings,
         plan: Plan<'_>,
     ) -> Result<Self, MarketError> {
-        let follower = files::follower(feed, program, source)?;
+        let mapping = files::mapping(feed, program)?;
+        let mappers = files::mappers(feed, &mapping, program, source)?;
+        let follower = files::follower(feed, mappers, source)?;
         let open = |lines| {
             let decoder = Decoder::new(Arc::clone(program));
             Ok::<_, MarketError>(Receiver::open(feed.snapshot_receiver(lines), decoder)?)
@@ -100,8 +107,18 @@ impl MarketFeed {
             Some(replay) => Some(files::replayer(feed, replay, program, waker)?),
             None => None,
         };
+        let slot = Slot::default();
+        mappings.add(InForce {
+            channel: feed.channel(),
+            mapping,
+            program: Arc::clone(program),
+            source,
+            slot: slot.clone(),
+            waker: waker.clone(),
+        });
         Ok(Self {
             follower,
+            slot,
             snapshots,
             looked: 0,
             replay: replay.map(|replayer| (replayer, FixDecoder::new())),
@@ -141,6 +158,7 @@ impl MarketFeed {
         ring: &mut EventRing,
     ) -> Result<usize, AgentError> {
         self.utc_nanos = now.utc.nanos();
+        self.remap(now, ring);
         let mut work = self.answers(now, ring);
         if changes == 0 || now.mono.saturating_sub(self.looked) >= BETWEEN_LOOKS {
             self.looked = now.mono;
@@ -166,6 +184,18 @@ impl MarketFeed {
         self.count(now.mono);
         self.describe_left_out();
         Ok(work)
+    }
+
+    /// Takes another mapping, if a reload has brought one.
+    #[inline]
+    fn remap(&mut self, now: Now, ring: &mut EventRing) {
+        let (follower, brought) = (&mut self.follower, &mut self.brought);
+        let is_taken = self
+            .slot
+            .take(|mappers| follower.remap(now.mono, mappers, &mut |event| brought.take(event)));
+        if is_taken {
+            self.pass_on(ring);
+        }
     }
 
     fn pictures(&mut self, now: Now, ring: &mut EventRing) -> Result<usize, AgentError> {

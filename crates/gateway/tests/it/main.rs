@@ -15,6 +15,7 @@ mod feed;
 mod framing;
 mod holes;
 mod hostile;
+mod mappings;
 mod market;
 mod ports;
 mod redundant;

@@ -8,7 +8,7 @@ use fanfare_fast::generate::{Generator, SpectraOptions};
 use fanfare_feed::recovery::State;
 use fanfare_gateway::{Config, Delivery, EventReader, Gateway};
 use fanfare_market::instruments::Lookup;
-use fanfare_market::{Book, BookConfig, Event, InstrumentId, Kind, state};
+use fanfare_market::{Book, BookConfig, Event, InstrumentId, Kind, Side, state};
 use std::collections::BTreeMap;
 use std::net::SocketAddrV4;
 
@@ -17,13 +17,13 @@ const SECOND: u32 = 1000;
 
 /// What a client makes of events: a book for each instrument, its name, and whether it is live.
 #[derive(Default)]
-struct Client {
-    books: BTreeMap<u32, (Option<Book>, String, bool)>,
+pub(crate) struct Books {
+    pub(crate) books: BTreeMap<u32, (Option<Book>, String, bool)>,
     next: u64,
     lost: u64,
 }
 
-impl Client {
+impl Books {
     fn take(&mut self, delivery: Delivery<'_>) {
         match delivery {
             Delivery::Lost { first, last } => {
@@ -66,12 +66,19 @@ impl Client {
         }
     }
 
-    fn read(&mut self, events: &mut EventReader) {
+    pub(crate) fn read(&mut self, events: &mut EventReader) {
         while events.read(64, |delivery| self.take(delivery)) > 0 {}
     }
 
-    fn are_live(&self, count: usize) -> bool {
+    pub(crate) fn are_live(&self, count: usize) -> bool {
         self.books.len() == count && self.books.values().all(|(_, _, is_live)| *is_live)
+    }
+
+    /// Returns true if there are bids, and no offers.
+    pub(crate) fn has_no_offers(&self) -> bool {
+        let books = || self.books.values().filter_map(|(book, ..)| book.as_ref());
+        let has = |side| books().any(|book| book.depth(side).next().is_some());
+        has(Side::Bid) && !has(Side::Offer)
     }
 }
 
@@ -148,7 +155,7 @@ fn a_reader_that_lost_events_ends_with_the_books_of_one_that_did_not() {
     let mut slow = gateway(&feed("one", line, pictures), 1 << 16);
     let (mut reader, mut late) = (quick.take_events().unwrap(), slow.take_events().unwrap());
     assert!(quick.take_events().is_none());
-    let (mut client, mut behind) = (Client::default(), Client::default());
+    let (mut client, mut behind) = (Books::default(), Books::default());
     for is_pictures in [false, true] {
         let to = if is_pictures { pictures } else { line };
         send(to, is_pictures, &[&quick, &slow]);

@@ -12,8 +12,8 @@ use std::net::SocketAddrV4;
 /// A gateway with one feed.
 pub(crate) struct Market {
     pub(crate) gateway: Gateway,
-    line: SocketAddrV4,
-    pictures: SocketAddrV4,
+    pub(crate) line: SocketAddrV4,
+    pub(crate) pictures: SocketAddrV4,
 }
 
 impl Market {
@@ -46,13 +46,13 @@ impl Market {
     }
 
     /// Sends the next changes, and as many pictures.
-    fn send(&self, [changes, pictures]: &mut [Generator; 2], most: usize) {
+    pub(crate) fn send(&self, [changes, pictures]: &mut [Generator; 2], most: usize) {
         send_some(self.line, false, changes, most, &[&self.gateway]);
         send_some(self.pictures, true, pictures, most, &[&self.gateway]);
     }
 
     /// Waits until every book is live. Returns their number.
-    fn wait(&self) -> usize {
+    pub(crate) fn wait(&self) -> usize {
         let count = |name| self.gateway.count(name);
         eventually("live books", || {
             count("instruments_live") > 0 && count("instruments_recovering") == 0
@@ -61,12 +61,16 @@ impl Market {
     }
 
     pub(crate) fn client(&self, version: &'static str, more: &str) -> Client {
-        Client::log_on_in(self.gateway.consumers(), "C", version, more)
+        self.client_named("C", version, more)
+    }
+
+    pub(crate) fn client_named(&self, name: &str, version: &'static str, more: &str) -> Client {
+        Client::log_on_in(self.gateway.consumers(), name, version, more)
     }
 }
 
 /// A request for bids and offers of everything.
-fn all(id: &str, kind: u8, depth: u16) -> String {
+pub(crate) fn all(id: &str, kind: u8, depth: u16) -> String {
     of("*", id, kind, depth)
 }
 
@@ -345,7 +349,7 @@ fn a_client_goes_on_at_another_gateway_on_the_same_lines() {
 }
 
 /// The levels of pictures, by SecurityID(48).
-fn books_of(pictures: BTreeMap<String, String>) -> BTreeMap<String, Levels> {
+pub(crate) fn books_of(pictures: BTreeMap<String, String>) -> BTreeMap<String, Levels> {
     let levels = |(id, picture): (String, String)| {
         let mut book = ByPrice::default();
         book.take(&picture);
@@ -355,7 +359,7 @@ fn books_of(pictures: BTreeMap<String, String>) -> BTreeMap<String, Levels> {
 }
 
 /// Applies what has come until a request that is made now is answered.
-fn follow(client: &mut Client, books: &mut BTreeMap<String, ByPrice>) {
+pub(crate) fn follow(client: &mut Client, books: &mut BTreeMap<String, ByPrice>) {
     client.send("V", &of("none", "end", 1, 1));
     loop {
         let message = client.receive().unwrap();

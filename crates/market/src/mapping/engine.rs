@@ -99,6 +99,11 @@ impl Engine {
         }
     }
 
+    /// Whether it treats all messages as the other one does, given the same plans.
+    pub(super) fn is_as(&self, other: &Self) -> bool {
+        (self.unknown, self.source, self.feed) == (other.unknown, other.source, other.feed)
+    }
+
     /// When the message in hand arrived.
     #[cfg(test)]
     pub(super) const fn ts_recv(&self) -> u64 {

@@ -312,6 +312,22 @@ impl FastMapper {
         self.engine.counts
     }
 
+    /// Counts on from what the other one has counted.
+    pub(crate) const fn count_from(&mut self, other: &Self) {
+        self.engine.counts = other.engine.counts;
+    }
+
+    /// Returns true if it makes the same of every message as the other one does, which has the
+    /// same templates. Mappings that differ in comments, or in what no template has, are the same.
+    pub fn maps_as(&self, other: &Self) -> bool {
+        let mut plans = self.plans.iter().zip(&other.plans);
+        let are_same = |(own, other): (&Option<Mapped>, &Option<Mapped>)| match (own, other) {
+            (Some(own), Some(other)) => own.entries == other.entries && own.plan == other.plan,
+            (own, other) => own.is_none() && other.is_none(),
+        };
+        self.engine.is_as(&other.engine) && self.cells == other.cells && plans.all(are_same)
+    }
+
     /// The error in words, with the names of message, field and instrument.
     pub fn describe(&self, error: &MapError, table: &Instruments) -> String {
         let plans = self.plans.get(usize::from(error.plan));

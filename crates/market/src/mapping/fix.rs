@@ -312,6 +312,20 @@ impl FixMapper {
         self.engine.counts
     }
 
+    /// Counts on from what the other one has counted.
+    pub(crate) const fn count_from(&mut self, other: &Self) {
+        self.engine.counts = other.engine.counts;
+    }
+
+    /// Returns true if it makes the same of every message as the other one does, which was compiled
+    /// against the same dictionary.
+    pub fn maps_as(&self, other: &Self) -> bool {
+        fn all(of: &FixMapper) -> impl Iterator<Item = (&[u8], &Plan)> {
+            of.messages.iter().map(|m| (&*m.msg_type, &m.plan))
+        }
+        self.engine.is_as(&other.engine) && all(self).eq(all(other))
+    }
+
     /// The error in words, with the names of message, field and instrument.
     pub fn describe(&self, error: &MapError, table: &Instruments) -> String {
         let mapped = self.messages.get(usize::from(error.plan));

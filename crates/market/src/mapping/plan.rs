@@ -8,7 +8,7 @@ use crate::toml_text::Problem;
 use fanfare_wire::Decimal;
 
 /// What is to be done with a message.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) struct Plan {
     /// Its name, for errors.
     pub(super) name: String,
@@ -43,7 +43,7 @@ pub(super) struct Plan {
 }
 
 /// A field that is used.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) struct Used {
     /// Number of the field in its program, or its tag.
     pub(super) key: u32,
@@ -60,7 +60,7 @@ pub(super) struct TimePlan {
 }
 
 /// What becomes of an entry.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) struct Rule {
     pub(super) kind: Option<Kind>,
     /// MDEntryTypes of one character that it is for.
@@ -81,14 +81,14 @@ pub(super) struct Rule {
 }
 
 /// A field has one of some values.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) struct Condition {
     pub(super) field: Ref,
     pub(super) values: Box<[Expected]>,
 }
 
 /// A value that a field may have.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) struct Expected {
     pub(super) text: Box<[u8]>,
     pub(super) number: Option<Decimal>,

@@ -1,0 +1,131 @@
+//! Mappings of feeds, exchanged while they run.
+
+use super::error::MarketError;
+use super::files::{self, Mappers};
+use crate::feed::config::Feed;
+use fanfare_engine::poll::Waker;
+use fanfare_fast::Program;
+use fanfare_market::Mapping;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// The mappings in force of all feeds that are markets.
+#[derive(Clone, Default)]
+pub(crate) struct Mappings(Arc<Mutex<Vec<InForce>>>);
+
+/// The mapping of a feed.
+pub(super) struct InForce {
+    pub(super) channel: String,
+    pub(super) mapping: Mapping,
+    pub(super) program: Arc<Program>,
+    /// The place of the feed in the configuration.
+    pub(super) source: u16,
+    pub(super) slot: Slot,
+    /// Of the thread of the feeds.
+    pub(super) waker: Waker,
+}
+
+/// Another mapping of a feed, compiled.
+pub(crate) struct NewMapping {
+    channel: String,
+    mapping: Mapping,
+    mappers: Mappers,
+}
+
+impl Mappings {
+    pub(super) fn add(&self, feed: InForce) {
+        self.all().push(feed);
+    }
+
+    fn all(&self) -> MutexGuard<'_, Vec<InForce>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Reads and compiles the mappings of these feeds. Returns those that make something else of
+    /// messages than the ones in force.
+    pub(crate) fn read(&self, feeds: &[Feed]) -> Result<Vec<NewMapping>, MarketError> {
+        let mut new = Vec::new();
+        for in_force in self.all().iter() {
+            let of_channel = |feed: &&Feed| feed.channel() == in_force.channel;
+            let Some(feed) = feeds.iter().find(of_channel) else {
+                continue;
+            };
+            let InForce {
+                program, source, ..
+            } = in_force;
+            let mapping = files::mapping(feed, program)?;
+            let (fast, fix) = files::mappers(feed, &mapping, program, *source)?;
+            let (fast_before, fix_before) =
+                files::mappers(feed, &in_force.mapping, program, *source)?;
+            let is_same = fast.maps_as(&fast_before)
+                && match (&fix, &fix_before) {
+                    (Some(fix), Some(before)) => fix.maps_as(before),
+                    (fix, before) => fix.is_none() && before.is_none(),
+                };
+            if !is_same {
+                new.push(NewMapping {
+                    channel: in_force.channel.clone(),
+                    mapping,
+                    mappers: (fast, fix),
+                });
+            }
+        }
+        Ok(new)
+    }
+
+    /// Hands new mappings over to the thread of the feeds. Returns the channels of their feeds.
+    pub(crate) fn exchange(&self, new: Vec<NewMapping>) -> Vec<String> {
+        let mut all = self.all();
+        let mut channels = Vec::new();
+        for new in new {
+            let mut feeds = all.iter_mut();
+            if let Some(in_force) = feeds.find(|feed| feed.channel == new.channel) {
+                in_force.mapping = new.mapping;
+                in_force.slot.put(new.mappers);
+                in_force.waker.wake();
+                channels.push(new.channel);
+            }
+        }
+        channels
+    }
+}
+
+/// Where the thread of the feeds finds another mapping of a feed.
+#[derive(Clone, Default)]
+pub(super) struct Slot(Arc<Place>);
+
+#[derive(Default)]
+struct Place {
+    is_new: AtomicBool,
+    /// The new mapping; once it is taken the old one, which the thread of the feeds does not have
+    /// to free.
+    mappers: Mutex<Option<Mappers>>,
+}
+
+impl Slot {
+    /// Puts a mapping there, in the place of one that was not taken.
+    fn put(&self, new: Mappers) {
+        let place = &*self.0;
+        let mut mappers = place.mappers.lock().unwrap_or_else(PoisonError::into_inner);
+        *mappers = Some(new);
+        place.is_new.store(true, Ordering::Release);
+    }
+
+    /// Takes a mapping that was put there for what `exchange` returns. Returns false if there is
+    /// none. Never waits.
+    #[inline]
+    pub(super) fn take(&self, exchange: impl FnOnce(Mappers) -> Mappers) -> bool {
+        self.0.is_new.load(Ordering::Acquire) && self.take_new(exchange)
+    }
+
+    #[cold]
+    fn take_new(&self, exchange: impl FnOnce(Mappers) -> Mappers) -> bool {
+        // While another one is put there, the next turn takes it.
+        let Ok(mut mappers) = self.0.mappers.try_lock() else {
+            return false;
+        };
+        self.0.is_new.store(false, Ordering::Relaxed);
+        *mappers = mappers.take().map(exchange);
+        mappers.is_some()
+    }
+}

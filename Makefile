@@ -8,6 +8,8 @@ ORACLE_SECONDS ?= 300
 ORACLE_SEED ?= 1
 # All unless named.
 FUZZ_TARGETS ?=
+# Tests of sessions and processes wait more than they compute.
+export RUST_TEST_THREADS ?= $(shell expr 3 '*' `nproc`)
 
 .PHONY: help demo test check conformance oracle bench bench-peers bench-books fuzz soak memcheck asan build setup clean
 
@@ -38,7 +40,8 @@ test:
 	@scripts/setup.sh checks
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
-	$(CARGO) test --workspace --locked
+	$(CARGO) test --workspace --tests --locked
+	$(CARGO) test --workspace --doc --locked
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked
 	$(CARGO) xtask tidy
 

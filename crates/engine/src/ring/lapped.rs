@@ -2,7 +2,7 @@
 //! overtaken in the middle of a message reads rubbish without a data race, notices, and throws it
 //! away: a sequence lock over a log.
 
-use super::{Batch, HEADER, PADDING, Record, WriteError, record_size};
+use super::{Batch, HEADER, PADDING, PAGE, Record, WriteError, record_size};
 use crate::pad::Padded;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
@@ -59,8 +59,12 @@ pub(crate) struct Writer {
 impl Writer {
     pub(crate) fn new(capacity: usize, max_readers: usize) -> Self {
         let capacity = capacity.max(64).next_power_of_two();
+        let words: Box<[AtomicU64]> = (0..capacity / 8).map(|_| AtomicU64::new(0)).collect();
+        for word in words.iter().step_by(PAGE / 8) {
+            word.store(0, Ordering::Relaxed);
+        }
         let shared = Shared {
-            words: (0..capacity / 8).map(|_| AtomicU64::new(0)).collect(),
+            words,
             intent: Padded(AtomicU64::new(0)),
             tail: Padded(AtomicU64::new(0)),
             latest: Padded(AtomicU64::new(0)),

@@ -38,6 +38,10 @@ pub(crate) const HEADER: usize = 16;
 /// The kind of a record that only fills the end of the buffer; not available to users.
 pub(crate) const PADDING: u32 = u32::MAX;
 
+/// A page of memory at least, in bytes. Each is written once when a ring is made: the kernel looks
+/// for a page when it is first written, which takes longer than a message does.
+pub(crate) const PAGE: usize = 4096;
+
 /// The room that a message takes, header included: a multiple of 16.
 pub(crate) fn record_size(len: usize) -> u64 {
     (len as u64 + HEADER as u64).next_multiple_of(16)

@@ -6,7 +6,7 @@
 //! of that cursor moves on. That is the whole argument for soundness.
 
 use crate::pad::Padded;
-use crate::ring::{HEADER, PADDING, Record, WriteError, record_size};
+use crate::ring::{HEADER, PADDING, PAGE, Record, WriteError, record_size};
 use std::cell::UnsafeCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -67,8 +67,13 @@ impl Writer {
     /// `capacity` in bytes is rounded up to a power of two (at least 64).
     pub(crate) fn new(capacity: usize, max_readers: usize) -> Self {
         let capacity = capacity.max(64).next_power_of_two();
+        let words: Box<[UnsafeCell<u64>]> = (0..capacity / 8).map(|_| UnsafeCell::new(0)).collect();
+        for word in words.iter().step_by(PAGE / 8) {
+            // SAFETY: the word is part of the slice, and nobody else has the slice yet.
+            unsafe { word.get().write_volatile(0) };
+        }
         let shared = Shared {
-            words: (0..capacity / 8).map(|_| UnsafeCell::new(0)).collect(),
+            words,
             tail: Padded(AtomicU64::new(0)),
             cursors: (0..max_readers)
                 .map(|_| Padded(AtomicU64::new(FREE)))

@@ -100,7 +100,7 @@ pub struct Arbiter {
     stamp: u64,
 }
 
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy)]
 struct Arrival {
     start: u64,
     at: u64,
@@ -109,6 +109,18 @@ struct Arrival {
     digest: u64,
     /// Of other bytes that another line brought for the number; 0 if none did.
     other: u64,
+}
+
+impl Arrival {
+    /// No arrival: no unit has this number. It is not zero, so that its memory is written when the
+    /// arbiter is made: a page that is new when a unit comes costs more than the unit does.
+    const NONE: Self = Self {
+        start: u64::MAX,
+        at: 0,
+        line: 0,
+        digest: 0,
+        other: 0,
+    };
 }
 
 /// Where an arrival is remembered: numbers that follow each other beside each other, and runs of
@@ -145,7 +157,7 @@ impl Arbiter {
             tracks: Default::default(),
             lines: Default::default(),
             stats: ArbiterStats::default(),
-            arrivals: vec![Arrival::default(); ARRIVALS],
+            arrivals: vec![Arrival::NONE; ARRIVALS],
             evidence: Evidence::default(),
             run_length: 0,
             line_heard: [0; _],

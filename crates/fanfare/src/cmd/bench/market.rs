@@ -21,7 +21,8 @@ pub(crate) struct Args {
     /// Subscribers of one instrument, beside as many raw sends.
     #[arg(long, value_name = "N", default_value_t = 200, value_parser = whole::<usize>(1..=10_000))]
     subscribers: usize,
-    /// Sessions, ten of which want what changes, beside a gateway with these ten alone.
+    /// Sessions, ten of which want what changes, beside a gateway with these ten alone; and
+    /// sessions that all want it, two of which are behind, beside a gateway without these two.
     #[arg(long, value_name = "N", default_value_t = 1000)]
     #[arg(value_parser = whole::<usize>(10..=10_000))]
     sessions: usize,
@@ -43,5 +44,6 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     bench.add_one(&mut figures, &stop)?;
     bench.add_last(&mut figures, args.subscribers, &stop)?;
     bench.add_among(&mut figures, (WANTING, args.sessions), &stop)?;
+    bench.add_slow(&mut figures, args.sessions, &stop)?;
     Ok(figures_out(&figures, args.json))
 }

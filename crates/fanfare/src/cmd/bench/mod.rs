@@ -36,7 +36,7 @@ pub(crate) enum Command {
     /// An order and its report through two sessions, against plain sockets.
     Latency(latency::Args),
     /// From a datagram to the X of its subscribers, against a raw program that receives the same
-    /// datagram and sends as many bytes; and what sessions cost that do not want it.
+    /// datagram and sends as many bytes; and what sessions cost that do not want it, or are behind.
     Market(market::Args),
 }
 

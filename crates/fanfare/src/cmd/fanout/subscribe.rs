@@ -28,6 +28,16 @@ pub(super) struct Market {
     /// true is printed, and the exit status is 1.
     #[arg(long, value_name = "SYMBOLS", value_delimiter = ',', value_parser = symbol)]
     pub(super) subscribe: Vec<String>,
+    /// Each session subscribes to this many of the instruments alone: those behind the part of the
+    /// session before, in a circle. Default: all of them.
+    #[arg(
+        long,
+        value_name = "N",
+        requires = "subscribe",
+        conflicts_with = "churn"
+    )]
+    #[arg(value_parser = whole::<usize>(1..=1_000_000))]
+    part: Option<usize>,
     /// Levels of a side; 0: all there are.
     #[arg(long, value_name = "N", default_value_t = 0, requires = "subscribe")]
     depth: u16,
@@ -177,6 +187,7 @@ impl Market {
             version: self.version,
             credentials: self.credentials()?,
             asked: self.asked(),
+            part: self.part,
             churn: self.churn,
             duration: self.seconds.map(Duration::from_secs_f64),
             ..to

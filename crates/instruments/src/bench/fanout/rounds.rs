@@ -1,7 +1,7 @@
 //! Rounds: one message out, until everybody has it; and as many as go through at once.
 
 use super::Receivers;
-use crate::figures::{Figures, percentile};
+use crate::figures::{Figures, median, percentile};
 use std::io;
 use std::time::Duration;
 
@@ -10,6 +10,9 @@ const ROUND: Duration = Duration::from_secs(1);
 
 /// Messages under way at a time when it is about throughput.
 const WINDOW: u64 = 64;
+
+/// Rounds of a slice.
+const SLICE: usize = 250;
 
 /// Something that sends one message to all receivers.
 pub(in crate::bench) trait Target {
@@ -71,6 +74,22 @@ impl Rounds {
     /// A percentile of the times to the last receiver, in microseconds.
     pub(in crate::bench) fn last_us(&self, percent: f64) -> f64 {
         percentile(&self.last, percent) / 1e3
+    }
+
+    /// A percentile of the times to the last receiver in a slice of 250 rounds, in microseconds:
+    /// the median of all slices.
+    pub(in crate::bench) fn slice_us(&self, percent: f64) -> f64 {
+        let slices = self.last.chunks(SLICE);
+        median(slices.map(|slice| percentile(slice, percent)).collect()) / 1e3
+    }
+
+    /// The ratio of a percentile in a slice to that of `base` in the same slice, which took turns:
+    /// the median of all slices.
+    pub(in crate::bench) fn slice_ratio(&self, base: &Self, percent: f64) -> f64 {
+        let slices = self.last.chunks(SLICE).zip(base.last.chunks(SLICE));
+        let ratios =
+            slices.map(|(ours, theirs)| percentile(ours, percent) / percentile(theirs, percent));
+        median(ratios.collect())
     }
 }
 

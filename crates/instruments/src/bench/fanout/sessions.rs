@@ -5,10 +5,14 @@ use super::{Receivers, SNAPSHOT};
 use fanfare_engine::clock::Clock;
 use fanfare_engine::tcp::{Received, Stream};
 use fanfare_fix::codec::{EncodeError, Encoder, SendingTime, SessionHeader, SharedBody, tags};
+use fanfare_gateway::Contract;
 use fanfare_wire::Precision;
 use std::io::{self, IoSlice};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
+
+/// `DeliveryContract(20010)`.
+const CONTRACT: u32 = 20_010;
 
 /// How long a Logon may take.
 const LOGON: Duration = Duration::from_secs(10);
@@ -70,11 +74,16 @@ fn logon<'b>(buf: &'b mut [u8], sender: &str) -> Result<&'b [u8], EncodeError> {
 }
 
 /// Sends V for bids and offers of an instrument, five levels deep, as the second message of a
-/// session that was [logged on](log_on) with this name.
+/// session that was [logged on](log_on) with this name; by the contract, if there is one.
 ///
 /// # Errors
 /// The connection broke.
-pub(in crate::bench) fn subscribe(stream: &Stream, sender: &str, symbol: &str) -> io::Result<()> {
+pub(in crate::bench) fn subscribe(
+    stream: &Stream,
+    sender: &str,
+    symbol: &str,
+    contract: Option<Contract>,
+) -> io::Result<()> {
     let mut buf = [0; 512];
     let mut encoder = Encoder::new(&mut buf, b"FIX.4.4", b"V");
     encoder
@@ -93,6 +102,9 @@ pub(in crate::bench) fn subscribe(stream: &Stream, sender: &str, symbol: &str) -
     encoder
         .u64(tags::NO_RELATED_SYM, 1)
         .str(tags::SYMBOL, symbol);
+    if let Some(contract) = contract {
+        encoder.str(CONTRACT, contract.name());
+    }
     let range = encoder.finish().map_err(io::Error::other)?;
     send_all(stream, buf.get(range).unwrap_or(&[]))
 }

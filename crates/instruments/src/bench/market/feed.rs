@@ -59,6 +59,11 @@ impl Feed {
         Ok(feed)
     }
 
+    /// The size in the last datagram that was sent.
+    pub(super) const fn newest(&self) -> u64 {
+        size(self.number - self.is_ready as u64)
+    }
+
     /// Encodes the next datagram.
     fn prepare(&mut self) -> Result<(), BenchError> {
         self.number += 1;
@@ -66,7 +71,7 @@ impl Feed {
         let entries = if number == 1 {
             format!("{},{}", entry(0, 1, BUSY, 5, 1), entry(0, 2, QUIET, 5, 1))
         } else {
-            entry(1, 1, BUSY, 6 + number % 2, number)
+            entry(1, 1, BUSY, size(number), number)
         };
         let line = format!(
             "{{\"template\":\"DefaultIncrementalRefreshMessage\",\"fields\":{{\
@@ -82,6 +87,11 @@ impl Feed {
         self.is_ready = true;
         Ok(())
     }
+}
+
+/// The size in the datagram of this number, of six digits.
+const fn size(number: u64) -> u64 {
+    100_000 + number % 900_000
 }
 
 fn entry(action: u8, id: u8, symbol: &str, size: u64, rpt_seq: u64) -> String {

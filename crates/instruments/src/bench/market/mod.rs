@@ -5,20 +5,30 @@
 mod feed;
 mod plant;
 mod raw;
+mod slow;
 
+use fanfare_engine::agent::Agent;
 use fanfare_engine::limits::raise_open_files;
 use fanfare_engine::stop::Stop;
 use fanfare_gateway::Idle;
 
-use super::fanout::rounds::{Rounds, compare};
+use super::fanout::Receivers;
+use super::fanout::rounds::{Rounds, Target, compare};
 use super::{BenchError, Processors};
 use crate::figures::Figures;
 use feed::{Feed, group};
 use plant::Plant;
 use raw::RawAgent;
+use slow::SlowOnes;
 
 /// Rounds that warm up and do not count.
 const WARM_UP: usize = 200;
+
+/// Messages before the first round with clients that are behind: more than the buffers of the
+/// kernel and the gateway's queue hold for one of them.
+const BEHIND: u64 = 40_000;
+
+const PERCENTILES: [(&str, f64); 2] = [("p50", 50.0), ("p99", 99.0)];
 
 /// What is measured, and where.
 #[derive(Debug, Clone, Copy)]
@@ -30,13 +40,14 @@ pub struct MarketBench {
 }
 
 impl MarketBench {
-    /// Adds the figures of one subscriber: `raw_p50_us`, `p50_us`, `ratio_p50`, and of p99.
+    /// Adds the figures of one subscriber: `raw_p50_us`, `p50_us`, `ratio_p50`, and of p99. They
+    /// are medians over slices of 250 rounds, a ratio the median of the slices' own. The ratios of
+    /// two raw programs in turns, `ratio_raw_p50` and `ratio_raw_p99`, are what chance alone does.
     ///
     /// # Errors
     /// Connections or the gateway cannot be had, or break.
     pub fn add_one(&self, figures: &mut Figures, stop: &Stop) -> Result<(), BenchError> {
-        let (raw, ours) = self.beside_raw(1, stop)?;
-        add(figures, "", &raw, &ours);
+        add(figures, "", &self.beside_raw(1, stop)?);
         Ok(())
     }
 
@@ -51,9 +62,9 @@ impl MarketBench {
         subscribers: usize,
         stop: &Stop,
     ) -> Result<(), BenchError> {
-        let (raw, ours) = self.beside_raw(subscribers, stop)?;
+        let rounds = self.beside_raw(subscribers, stop)?;
         figures.count("subscribers", subscribers as u64);
-        add(figures, "last_", &raw, &ours);
+        add(figures, "last_", &rounds);
         Ok(())
     }
 
@@ -84,40 +95,99 @@ impl MarketBench {
             || stop.is_raised(),
         )?;
         figures.count("sessions", sessions as u64);
-        figures.add("alone_p50_us", one.last_us(50.0));
-        figures.add("among_p50_us", other.last_us(50.0));
-        let ratio = other.last_us(50.0) / one.last_us(50.0);
-        figures.add("one_of_1000_ratio", ratio);
+        figures.add("alone_p50_us", one.slice_us(50.0));
+        figures.add("among_p50_us", other.slice_us(50.0));
+        figures.add("one_of_1000_ratio", other.slice_ratio(&one, 50.0));
         lost(figures, &one, &other);
         alone.stop()?;
         among.stop()
     }
 
-    /// Rounds of the raw program and of the gateway, on one thread.
-    fn beside_raw(&self, subscribers: usize, stop: &Stop) -> Result<(Rounds, Rounds), BenchError> {
+    /// Measures two gateways in turns, asleep in between: both have subscribers of the instrument
+    /// that changes, and one has two more, which make `sessions` together: one that never reads,
+    /// whose changes are merged, and one that reads a thousand bytes a second, and is told what it
+    /// does not get. Both are behind before the first round. Adds `slow_ratio_p99` of the last of
+    /// the others, and what the two were sent: it is read in the end, and has to be right.
+    ///
+    /// # Errors
+    /// As [`add_one`](Self::add_one), or the two were sent something wrong, or not the newest.
+    pub fn add_slow(
+        &self,
+        figures: &mut Figures,
+        sessions: usize,
+        stop: &Stop,
+    ) -> Result<(), BenchError> {
+        raise_limit(4 * sessions)?;
+        let others = sessions.saturating_sub(2).max(1);
+        let (mut without, ()) = Plant::start_behind(others, self.processors, BEHIND, |_| Ok(()))?;
+        let (mut with, slow) =
+            Plant::start_behind(others, self.processors, BEHIND, SlowOnes::join)?;
+        self.processors.pin_here()?;
+        let (one, other) = compare(
+            (&mut without.feed, &mut without.busy),
+            (&mut with.feed, &mut with.busy),
+            (WARM_UP.min(self.rounds), self.rounds),
+            || stop.is_raised(),
+        )?;
+        figures.count("slow_sessions", sessions as u64);
+        for (name, percent) in PERCENTILES {
+            figures.add(&format!("slow_without_{name}_us"), one.slice_us(percent));
+            figures.add(&format!("slow_with_{name}_us"), other.slice_us(percent));
+        }
+        for (name, percent) in PERCENTILES {
+            let ratio = other.slice_ratio(&one, percent);
+            figures.add(&format!("slow_ratio_{name}"), ratio);
+        }
+        lost(figures, &one, &other);
+        let [stopped, slow] = slow.judge(with.feed.newest())?;
+        figures.count("stopped_pictures", stopped.pictures);
+        figures.count("slow_skipped", slow.skipped);
+        figures.count("slow_skipped_entries", slow.skipped_entries);
+        // Otherwise they were not behind.
+        let were_behind = stopped.pictures > 1 && slow.skipped > 0;
+        figures.set_ok(figures.is_ok() && were_behind);
+        without.stop()?;
+        with.stop()
+    }
+
+    /// Rounds of the raw program and of the gateway, and of the raw program and another one like
+    /// it, all on one thread.
+    fn beside_raw(&self, subscribers: usize, stop: &Stop) -> Result<[Pair; 2], BenchError> {
         raise_limit(4 * subscribers)?;
-        let line = group()?;
-        let (agent, mut far) = RawAgent::new(line, subscribers)?;
-        let message = agent.message();
+        let (agent, mut raw) = baseline(subscribers)?;
+        let (again, mut same) = baseline(subscribers)?;
+        let messages = [agent.message(), again.message()];
         let idle = match self.processors.are_two() {
             true => Idle::Spin,
             false => Idle::Park,
         };
-        let guests: Vec<Box<dyn fanfare_engine::agent::Agent>> = vec![Box::new(agent)];
+        let guests: Vec<Box<dyn Agent>> = vec![Box::new(agent), Box::new(again)];
         let mut plant = Plant::start((subscribers, 0), idle, self.processors, guests)?;
-        let mut raw = Feed::new(line)?;
-        // The raw program sends the same bytes.
-        let _ = message.set(plant.sample()?);
+        // The raw programs send the same bytes.
+        let sample = plant.sample()?;
+        for message in messages {
+            let _ = message.set(sample.clone());
+        }
         self.processors.pin_here()?;
-        let rounds = compare(
-            (&mut raw, &mut far),
-            (&mut plant.feed, &mut plant.busy),
-            (WARM_UP.min(self.rounds), self.rounds),
-            || stop.is_raised(),
-        )?;
+        let rounds = (WARM_UP.min(self.rounds), self.rounds);
+        let is_over = || stop.is_raised();
+        let ours = (&mut plant.feed as &mut dyn Target, &mut plant.busy);
+        let beside = compare((&mut raw.0, &mut raw.1), ours, rounds, is_over)?;
+        let same = (&mut same.0 as &mut dyn Target, &mut same.1);
+        let alike = compare((&mut raw.0, &mut raw.1), same, rounds, is_over)?;
         plant.stop()?;
-        Ok(rounds)
+        Ok([beside, alike])
     }
+}
+
+/// Rounds of two that took turns.
+type Pair = (Rounds, Rounds);
+
+/// The raw program with so many connections; its feed, and their other ends.
+fn baseline(count: usize) -> Result<(RawAgent, (Feed, Receivers)), BenchError> {
+    let line = group()?;
+    let (agent, far) = RawAgent::new(line, count)?;
+    Ok((agent, (Feed::new(line)?, far)))
 }
 
 fn raise_limit(connections: usize) -> Result<(), BenchError> {
@@ -131,17 +201,21 @@ fn raise_limit(connections: usize) -> Result<(), BenchError> {
     }
 }
 
-fn add(figures: &mut Figures, prefix: &str, raw: &Rounds, ours: &Rounds) {
-    let percentiles = [("p50", 50.0), ("p99", 99.0)];
-    for (name, percent) in percentiles {
-        figures.add(&format!("raw_{prefix}{name}_us"), raw.last_us(percent));
-        figures.add(&format!("{prefix}{name}_us"), ours.last_us(percent));
+fn add(figures: &mut Figures, prefix: &str, [(raw, ours), (one, other)]: &[Pair; 2]) {
+    for (name, percent) in PERCENTILES {
+        figures.add(&format!("raw_{prefix}{name}_us"), raw.slice_us(percent));
+        figures.add(&format!("{prefix}{name}_us"), ours.slice_us(percent));
     }
-    for (name, percent) in percentiles {
-        let ratio = ours.last_us(percent) / raw.last_us(percent);
+    for (name, percent) in PERCENTILES {
+        let ratio = ours.slice_ratio(raw, percent);
         figures.add(&format!("ratio_{prefix}{name}"), ratio);
     }
+    for (name, percent) in PERCENTILES {
+        let ratio = other.slice_ratio(one, percent);
+        figures.add(&format!("ratio_raw_{prefix}{name}"), ratio);
+    }
     lost(figures, raw, ours);
+    lost(figures, one, other);
 }
 
 /// Adds to the messages that did not come.

@@ -7,13 +7,16 @@ use fanfare_engine::stop::Stop;
 use fanfare_gateway::{Config, ConfigError, Gateway, Idle};
 
 use super::super::fanout::Receivers;
-use super::super::fanout::rounds::Target;
+use super::super::fanout::rounds::{Target, saturate};
 use super::super::fanout::sessions::{connect, log_on, subscribe};
 use super::super::{BenchError, Processors};
 use super::feed::{BUSY, Feed, QUIET, group};
 
 /// How long subscribers may take to get their first message, in nanoseconds.
 const PATIENCE: u64 = 20_000_000_000;
+
+/// Sessions that may come in front of those that are measured.
+const BEFORE: usize = 3;
 
 /// The gateway with everybody subscribed.
 pub(super) struct Plant {
@@ -33,26 +36,7 @@ impl Plant {
         processors: Processors,
         guests: Vec<Box<dyn Agent>>,
     ) -> Result<Self, BenchError> {
-        let line = group()?;
-        let text = format!(
-            "[[feed]]\ntemplates = \"builtin:spectra\"\nlines = [\"{line}\"]\n\
-             mapping = \"builtin:spectra\"\n"
-        );
-        let wrong = |error: ConfigError| BenchError::Feed(error.to_string());
-        let mut config = Config::from_toml(&text).map_err(wrong)?;
-        config.producers.port = 0;
-        config.consumers.port = 0;
-        config.consumers.max_sessions = (busy + quiet).max(config.consumers.max_sessions);
-        // All of them connect before the first one logs on.
-        let most = busy.max(quiet).max(config.limits.not_logged_on);
-        config.limits.not_logged_on = most;
-        config.limits.not_logged_on_per_address = most;
-        config.pin = processors.there.into_iter().collect();
-        config.idle = idle;
-        let gateway = Gateway::start_with(&config, Stop::new(), guests)?;
-        let mut feed = Feed::new(line)?;
-        feed.trigger()?;
-        live(&gateway)?;
+        let (gateway, feed) = open((busy.max(quiet), busy + quiet), (idle, processors), guests)?;
         let busy = subscribers(&gateway, busy, "BUSY", BUSY)?;
         let quiet = (quiet > 0).then(|| subscribers(&gateway, quiet, "QUIET", QUIET));
         Ok(Self {
@@ -61,6 +45,34 @@ impl Plant {
             busy,
             _quiet: quiet.transpose()?,
         })
+    }
+
+    /// Starts a gateway that sleeps in between, lets `first` have sessions, sends `messages` to
+    /// these and one more, and then has so many subscribers of the instrument that changes.
+    pub(super) fn start_behind<T>(
+        busy: usize,
+        processors: Processors,
+        messages: u64,
+        first: impl FnOnce(&Gateway) -> Result<T, BenchError>,
+    ) -> Result<(Self, T), BenchError> {
+        let (most, idle) = (busy + BEFORE, (Idle::Park, processors));
+        let (gateway, mut feed) = open((busy, most), idle, Vec::new())?;
+        let others = first(&gateway)?;
+        let mut pace = subscribers(&gateway, 1, "PACE", BUSY)?;
+        let sent = saturate(&mut feed, &mut pace, messages, || false)?;
+        if sent.lost > 0 {
+            let lost = format!("{} messages were lost before the first round", sent.lost);
+            return Err(BenchError::Missing(lost));
+        }
+        drop(pace);
+        let busy = subscribers(&gateway, busy, "BUSY", BUSY)?;
+        let plant = Self {
+            gateway,
+            feed,
+            busy,
+            _quiet: None,
+        };
+        Ok((plant, others))
     }
 
     /// A change as the first subscriber gets it, for the baseline to send.
@@ -76,6 +88,36 @@ impl Plant {
         self.gateway.join()?;
         Ok(())
     }
+}
+
+/// Starts a gateway for at most so many sessions, of which so many connect at once, and sends the
+/// first datagram.
+fn open(
+    (at_once, most): (usize, usize),
+    (idle, processors): (Idle, Processors),
+    guests: Vec<Box<dyn Agent>>,
+) -> Result<(Gateway, Feed), BenchError> {
+    let line = group()?;
+    let text = format!(
+        "[[feed]]\ntemplates = \"builtin:spectra\"\nlines = [\"{line}\"]\n\
+         mapping = \"builtin:spectra\"\n"
+    );
+    let wrong = |error: ConfigError| BenchError::Feed(error.to_string());
+    let mut config = Config::from_toml(&text).map_err(wrong)?;
+    config.producers.port = 0;
+    config.consumers.port = 0;
+    config.consumers.max_sessions = most.max(config.consumers.max_sessions);
+    // All of them connect before the first one logs on.
+    let at_once = at_once.max(config.limits.not_logged_on);
+    config.limits.not_logged_on = at_once;
+    config.limits.not_logged_on_per_address = at_once;
+    config.pin = processors.there.into_iter().collect();
+    config.idle = idle;
+    let gateway = Gateway::start_with(&config, Stop::new(), guests)?;
+    let mut feed = Feed::new(line)?;
+    feed.trigger()?;
+    live(&gateway)?;
+    Ok((gateway, feed))
 }
 
 fn live(gateway: &Gateway) -> Result<(), BenchError> {
@@ -99,7 +141,7 @@ fn subscribers(
     let streams = connect(gateway.consumers(), count)?;
     let mut receivers = log_on(streams, name).map_err(cannot)?;
     for (number, stream) in receivers.streams().enumerate() {
-        subscribe(stream, &format!("{name}{number}"), symbol)?;
+        subscribe(stream, &format!("{name}{number}"), symbol, None)?;
     }
     let mut refused = None;
     each_has_one(&mut receivers, |message| {
@@ -114,7 +156,10 @@ fn subscribers(
 }
 
 /// Waits until each receiver has a message more.
-fn each_has_one(receivers: &mut Receivers, mut each: impl FnMut(&[u8])) -> Result<(), BenchError> {
+pub(super) fn each_has_one(
+    receivers: &mut Receivers,
+    mut each: impl FnMut(&[u8]),
+) -> Result<(), BenchError> {
     let (mut count, until) = (0, receivers.now() + PATIENCE);
     while count < receivers.len() {
         receivers.turn(|_, message, _| {

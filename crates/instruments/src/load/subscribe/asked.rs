@@ -42,6 +42,18 @@ impl Asked {
         }
     }
 
+    /// What the client of this number asks for, if each has a part of this many instruments: those
+    /// behind the part of the client before, in a circle.
+    pub(super) fn part(&self, client: usize, size: usize) -> Self {
+        let count = self.symbols.len().max(1);
+        let first = (client % count) * (size % count) % count;
+        let symbols = self.symbols.iter().cycle().skip(first);
+        Self {
+            symbols: symbols.take(size.min(count)).cloned().collect(),
+            ..self.clone()
+        }
+    }
+
     /// Whether an instrument is named, so that there has to be an answer.
     pub(super) fn names_one(&self) -> bool {
         let mut symbols = self.symbols.iter();

@@ -11,6 +11,8 @@ use crate::subscriber::{Subscriber, Updates};
 /// All clients of a run, by the place of their session.
 pub(super) struct Clients {
     base: Asked,
+    /// Instruments of a client; `None`: all of them.
+    part: Option<usize>,
     seed: Option<u64>,
     pub(super) all: Vec<Client>,
     /// W and X.
@@ -41,13 +43,14 @@ pub(super) struct Client {
 }
 
 impl Clients {
-    pub(super) fn new(count: usize, base: &Asked, seed: Option<u64>) -> Self {
+    pub(super) fn new(count: usize, base: &Asked, part: Option<usize>, seed: Option<u64>) -> Self {
         let client = |number| Client {
             churn: seed.map(|seed| Churn::new(seed, number)),
             ..Client::default()
         };
         Self {
             base: base.clone(),
+            part,
             seed,
             all: (0..count).map(client).collect(),
             received: 0,
@@ -148,7 +151,10 @@ impl Task for Clients {
                 churn.next = now;
                 churn.asked(&self.base)
             }
-            None => self.base.clone(),
+            None => match self.part {
+                Some(size) => self.base.part(peer.key().index(), size),
+                None => self.base.clone(),
+            },
         };
         self.subscribe(peer, asked);
     }

@@ -48,6 +48,9 @@ pub struct SubscribeOptions {
     pub credentials: Option<Credentials>,
     /// What each of them asks for, or with `churn` at most.
     pub asked: Asked,
+    /// Each of them asks for so many instruments of the list: those behind the part of the one
+    /// before, in a circle. `None`: all of them. Not with `churn`.
+    pub part: Option<usize>,
     /// Clients join, change what they ask for, and leave, by this seed.
     pub churn: Option<u64>,
     /// Progress is told every so many W and X of all sessions together; 0 is never.
@@ -70,6 +73,7 @@ impl SubscribeOptions {
             version: Version::Fix44,
             credentials: None,
             asked,
+            part: None,
             churn: None,
             progress: 1_000,
             messages: None,
@@ -207,7 +211,7 @@ impl Subscribers {
             max_receive: MOST_RECEIVED,
             ..SessionOptions::new(address, &options.name, options.first, room)
         };
-        let task = Clients::new(clients, &options.asked, options.churn);
+        let task = Clients::new(clients, &options.asked, options.part, options.churn);
         let mut sessions = Sessions::connect(&who, 0..clients, task)?;
         let clients = sessions.members().count();
         if let (0, Some((session, why))) = (clients, sessions.refused().first.clone()) {

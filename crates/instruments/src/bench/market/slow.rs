@@ -1,0 +1,159 @@
+//! Clients that are behind: one never reads, one reads a thousand bytes a second. At the end what
+//! they were sent is read and judged.
+
+use std::io;
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use fanfare_engine::stop::Stop;
+use fanfare_engine::tcp::{Received, Stream};
+use fanfare_fix::codec::{Decoder, Frame, FrameFinder};
+use fanfare_gateway::{Contract, Gateway};
+use fanfare_market::Side;
+
+use super::super::BenchError;
+use super::super::fanout::Receivers;
+use super::super::fanout::sessions::{connect, log_on, subscribe};
+use super::feed::BUSY;
+use crate::subscriber::{Counts, Subscriber, Terms};
+
+/// The slow one reads this many bytes at a time, ten times a second.
+const BYTES: usize = 100;
+const PAUSE: Duration = Duration::from_millis(100);
+/// The longest message.
+const LONGEST: usize = 1 << 16;
+/// How long the newest state may take, once both read again.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Both of them.
+pub(super) struct SlowOnes {
+    /// By `conflated`.
+    stopped: Client,
+    /// By `skip`.
+    slow: JoinHandle<io::Result<Client>>,
+    stop: Stop,
+}
+
+struct Client {
+    /// One connection.
+    receivers: Receivers,
+    /// What was read.
+    bytes: Vec<u8>,
+    contract: Contract,
+}
+
+impl SlowOnes {
+    /// Logs both on, and subscribes them to the instrument that changes.
+    pub(super) fn join(gateway: &Gateway) -> Result<Self, BenchError> {
+        let stopped = Client::join(gateway, "STOPPED", Contract::Conflated)?;
+        let mut client = Client::join(gateway, "SLOW", Contract::Skip)?;
+        let stop = Stop::new();
+        let told = stop.clone();
+        let slow = thread::spawn(move || {
+            while !told.is_raised() {
+                thread::sleep(PAUSE);
+                client.read(BYTES)?;
+            }
+            Ok(client)
+        });
+        Ok(Self {
+            stopped,
+            slow,
+            stop,
+        })
+    }
+
+    /// Both read what waits for them, until they have the newest size. Returns what they counted.
+    pub(super) fn judge(self, newest: u64) -> Result<[Counts; 2], BenchError> {
+        self.stop.raise();
+        let Ok(slow) = self.slow.join() else {
+            return Err(BenchError::Missing("the slow client panicked".to_owned()));
+        };
+        Ok([self.stopped.judge(newest)?, slow?.judge(newest)?])
+    }
+}
+
+impl Client {
+    fn join(gateway: &Gateway, name: &str, contract: Contract) -> Result<Self, BenchError> {
+        let receivers = log_on(connect(gateway.consumers(), 1)?, name)?;
+        for stream in receivers.streams() {
+            subscribe(stream, &format!("{name}0"), BUSY, Some(contract))?;
+        }
+        Ok(Self {
+            receivers,
+            bytes: Vec::new(),
+            contract,
+        })
+    }
+
+    /// Reads at most so many bytes. Returns how many there were.
+    fn read(&mut self, most: usize) -> io::Result<usize> {
+        let before = self.bytes.len();
+        self.bytes.resize(before + most, 0);
+        let room = self.bytes.get_mut(before..).unwrap_or_default();
+        let stream: Option<&Stream> = self.receivers.streams().next();
+        let count = match stream.map(|stream| stream.receive(room)).transpose()? {
+            Some(Received::Bytes(count)) => count,
+            Some(Received::Nothing) => 0,
+            None | Some(Received::Closed) => return Err(io::ErrorKind::ConnectionAborted.into()),
+        };
+        self.bytes.truncate(before + count);
+        Ok(count)
+    }
+
+    fn judge(mut self, newest: u64) -> Result<Counts, BenchError> {
+        let mut judge = Subscriber::new();
+        let terms = Terms {
+            depth: 5,
+            conflated: self.contract == Contract::Conflated,
+            ..Terms::default()
+        };
+        judge.subscribed(b"r1", terms);
+        let until = Instant::now() + PATIENCE;
+        while !is_newest(&judge, newest) {
+            let count = self.read(LONGEST)?;
+            let done = take(&mut judge, &self.bytes)?;
+            self.bytes.drain(..done);
+            if Instant::now() > until {
+                let contract = self.contract.name();
+                let lack = format!("the client by contract {contract} has not the newest state");
+                return Err(BenchError::Missing(lack));
+            }
+            if count == 0 {
+                thread::yield_now();
+            }
+        }
+        match judge.first_fault() {
+            None => Ok(*judge.counts()),
+            Some(fault) => Err(BenchError::Missing(format!(
+                "by contract {}: {fault}",
+                self.contract.name()
+            ))),
+        }
+    }
+}
+
+fn is_newest(judge: &Subscriber, newest: u64) -> bool {
+    let best = judge.book(b"r1", BUSY.as_bytes());
+    let best = best.and_then(|book| book.levels(Side::Bid).first());
+    best.is_some_and(|row| u64::try_from(row.size) == Ok(newest))
+}
+
+/// Takes all whole messages. Returns how many bytes they are.
+fn take(judge: &mut Subscriber, bytes: &[u8]) -> Result<usize, BenchError> {
+    let (mut done, finder, mut decoder) = (0, FrameFinder::new(LONGEST), Decoder::new());
+    loop {
+        let rest = bytes.get(done..).unwrap_or_default();
+        let wrong = |why: String| BenchError::Missing(format!("what came is no FIX: {why}"));
+        match finder.find(rest) {
+            Frame::Partial { .. } => return Ok(done),
+            Frame::Garbled { why, .. } => return Err(wrong(why.to_string())),
+            Frame::Message { start, end } => {
+                let message = rest.get(start..end).unwrap_or_default();
+                let message = decoder.decode(message).map_err(|e| wrong(e.to_string()))?;
+                judge.take(&message);
+                done += end;
+            }
+        }
+    }
+}

@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 use fanfare_engine::stop::Stop;
 use fanfare_engine::udp::{Sender, SenderConfig};
 use fanfare_fast::generate::{Generator, SpectraOptions};
-use fanfare_fast::{Decoder, Program};
+use fanfare_fast::{Decoder, Encoder, Message, Program, json};
 use fanfare_feed::{Channel, ChannelConfig, Line};
 use fanfare_fix::dict::Version;
 use fanfare_gateway::{Config, Gateway};
@@ -41,7 +41,11 @@ const SOME: usize = 10;
 /// What comes on the lines of a feed.
 struct Feed {
     templates: String,
-    mapping: &'static str,
+    mapping: String,
+    /// Lines of `[feed.book]`.
+    book: &'static str,
+    /// Clients ask for orders.
+    by_order: bool,
     changes: Vec<Vec<u8>>,
     pictures: Vec<Vec<u8>>,
     /// Names of instruments that clients ask for.
@@ -73,7 +77,9 @@ fn spectra(seconds: u64) -> Feed {
     };
     Feed {
         templates: "builtin:spectra".to_owned(),
-        mapping: "builtin:spectra",
+        mapping: "builtin:spectra".to_owned(),
+        book: "starts_empty = false\n",
+        by_order: false,
         changes: generated(false),
         pictures: generated(true),
         symbols: &["*"],
@@ -108,11 +114,85 @@ fn moex() -> Option<Feed> {
     };
     Some(Feed {
         templates: templates.to_str().unwrap().to_owned(),
-        mapping: "builtin:spectra",
+        mapping: "builtin:spectra".to_owned(),
+        book: "starts_empty = false\n",
+        by_order: false,
         changes: cut("increment_a.dat"),
         pictures: cut("snapshot.dat"),
         symbols: &["R*", "S*", "*", "E*"],
     })
+}
+
+/// A mapping in which the bids and offers of changes are orders, by MDEntryID(278).
+fn mapping_of_orders() -> String {
+    let built_in = Path::new(env!("CARGO_MANIFEST_DIR")).join("../market/mappings/spectra.toml");
+    let text = fs::read_to_string(built_in).unwrap();
+    let level = "kind = \"level\"\nwhen = { 269 = [\"0\", \"1\"] }\nlevel = 1023\nid = 346\n";
+    let order = "kind = \"order\"\nwhen = { 269 = [\"0\", \"1\"] }\nid = 278\n";
+    assert!(text.contains(level));
+    let file = env::temp_dir().join(format!("fanfare-orders-{}.toml", std::process::id()));
+    fs::write(&file, text.replacen(level, order, 1)).unwrap();
+    file.to_str().unwrap().to_owned()
+}
+
+/// Orders of a few instruments: new ones, changed ones, and ones that end.
+fn orders(seconds: u64) -> Feed {
+    const INSTRUMENTS: usize = 8;
+    let program = Arc::new(Program::spectra());
+    let (mut encoder, mut message) = (Encoder::new(Arc::clone(&program)), Message::new());
+    let mut rng = fastrand::Rng::with_seed(17);
+    let mut books = vec![Vec::<(u64, char, i64)>::new(); INSTRUMENTS];
+    let (mut next, mut numbers, mut changes) = (1, [0; INSTRUMENTS], Vec::new());
+    for number in 1..=1_000 * seconds + BEFORE as u64 {
+        let mut entries = Vec::new();
+        for _ in 0..rng.usize(1..4) {
+            let at = rng.usize(..INSTRUMENTS);
+            let (book, action) = (&mut books[at], rng.u8(..10));
+            let place = rng.usize(..book.len().max(1));
+            let (action, (id, side, price)) = match action {
+                0..4 if book.len() > 20 => (2, book.swap_remove(place)),
+                4..7 if book.len() > 20 => (1, book[place]),
+                _ if book.len() > 200 => (2, book.swap_remove(place)),
+                _ => {
+                    let (is_bid, away) = (rng.bool(), rng.i64(1..40));
+                    let price = if is_bid { 1_000 - away } else { 1_000 + away };
+                    book.push((next, if is_bid { '0' } else { '1' }, price));
+                    next += 1;
+                    (0, *book.last().unwrap())
+                }
+            };
+            numbers[at] += 1;
+            entries.push(format!(
+                "{{\"MDUpdateAction\":{action},\"MDEntryType\":\"{side}\",\"SecurityID\":{},\
+                 \"Symbol\":\"O{at}\",\"RptSeq\":{},\"MDEntryID\":{id},\
+                 \"MDEntryPx\":{{\"mantissa\":{price},\"exponent\":0}},\
+                 \"MDEntrySize\":{},\"MDEntryTime\":101500000}}",
+                at + 1,
+                numbers[at],
+                rng.u32(1..1_000)
+            ));
+        }
+        let line = format!(
+            "{{\"template\":\"DefaultIncrementalRefreshMessage\",\"fields\":{{\
+             \"MsgSeqNum\":{number},\"SendingTime\":20130801101500000,\
+             \"MDEntries\":[{}]}}}}",
+            entries.join(",")
+        );
+        json::read_line(&program, &line, &mut message).unwrap();
+        encoder.reset();
+        let mut packet = Vec::new();
+        encoder.encode(&message, &mut packet).unwrap();
+        changes.push(packet);
+    }
+    Feed {
+        templates: "builtin:spectra".to_owned(),
+        mapping: mapping_of_orders(),
+        book: "kind = \"orders\"\ndepth = 100\n",
+        by_order: true,
+        changes,
+        pictures: Vec::new(),
+        symbols: &["*", "O1*", "O2*", "O3*", "O4*"],
+    }
 }
 
 /// A group on loopback whose port nobody else has.
@@ -137,9 +217,9 @@ fn plant(feed: Feed, last: u8) -> (Gateway, Lines) {
     let text = format!(
         "[producers]\nport = 0\n[consumers]\nport = 0\n\
          [[feed]]\ntemplates = \"{}\"\nlines = [\"{line}\"]\nmapping = \"{}\"\n\
-         [feed.book]\nstarts_empty = false\n\
+         [feed.book]\n{}\
          [feed.snapshot]\nlines = [\"{pictures}\"]\n",
-        feed.templates, feed.mapping
+        feed.templates, feed.mapping, feed.book
     );
     let config = Config::from_toml(&text).unwrap();
     let sender = |to| Sender::open(&SenderConfig::new(to)).unwrap();
@@ -187,7 +267,7 @@ fn number(name: &str, default: u64) -> u64 {
 fn clients(
     gateway: SocketAddr,
     (version, count): (Version, usize),
-    symbols: &[&str],
+    (symbols, by_order): (&[&str], bool),
     (seed, time): (u64, Duration),
 ) -> SubscribeReport {
     let mut asked = Asked {
@@ -196,6 +276,7 @@ fn clients(
         ..Asked::everything()
     };
     asked.terms.checksum_every = 3;
+    asked.terms.by_order = by_order;
     let options = SubscribeOptions {
         name: version.name().to_owned(),
         version,
@@ -214,14 +295,14 @@ fn churn(feed: Feed, last: u8, seconds: u64) {
         number("FANFARE_CHURN_SEED", 17),
         Duration::from_secs(seconds),
     );
-    let symbols = feed.symbols;
+    let wanted = (feed.symbols, feed.by_order);
     let (gateway, lines) = plant(feed, last);
     let consumers = gateway.consumers();
     let stop = Stop::new();
     let reports: Vec<SubscribeReport> = thread::scope(|scope| {
         // A little longer than the clients are there.
         scope.spawn(|| lines.send(time + Duration::from_secs(2), &stop));
-        let run = |who| scope.spawn(move || clients(consumers, who, symbols, (seed, time)));
+        let run = |who| scope.spawn(move || clients(consumers, who, wanted, (seed, time)));
         let all = CLIENTS.map(run);
         let reports = all.map(|clients| clients.join().unwrap());
         stop.raise();
@@ -250,8 +331,15 @@ fn churn(feed: Feed, last: u8, seconds: u64) {
 
 #[test]
 fn books_are_right_while_clients_come_and_go() {
-    let seconds = number("FANFARE_CHURN_SECONDS", 4);
+    let seconds = number("FANFARE_CHURN_SECONDS", 3);
     churn(spectra(seconds), 1, seconds);
+    let file = {
+        let feed = orders(seconds);
+        let file = feed.mapping.clone();
+        churn(feed, 5, seconds);
+        file
+    };
+    fs::remove_file(file).unwrap();
     if let Some(feed) = moex() {
         churn(feed, 3, seconds);
     }

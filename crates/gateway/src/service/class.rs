@@ -69,7 +69,8 @@ pub(crate) struct Class {
     updates: u32,
     /// Whether it waits for its next update.
     pub(crate) is_due: bool,
-    /// Whether the book was cleared since the last update, which no entry of an order says.
+    /// Whether the book was cleared since the last update, which no entry of an order says, or an
+    /// order found no room.
     pub(crate) is_cleared: bool,
 }
 
@@ -118,6 +119,8 @@ impl Class {
     fn push(&mut self, event: &Event) {
         match self.held.len() < MOST_HELD {
             true => self.held.push(*event),
+            // A book of orders that lacks one is wrong: a picture takes the place of all.
+            false if event.kind == Kind::Order => self.is_cleared = true,
             false => self.left_out += 1,
         }
     }

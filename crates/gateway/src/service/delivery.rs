@@ -438,7 +438,9 @@ impl Core {
         let own = client.get(part.subscription)?;
         let is_wanted = link.is_behind && !own.is_of_status();
         let seen = self.view.get(instrument)?;
-        let is_ready = is_wanted && seen.has_picture();
+        // The update that is due asks for it anew.
+        let waits = class.is_due && class.spec.by_order;
+        let is_ready = is_wanted && seen.has_picture() && !waits;
         is_ready.then_some((place.class, place.link as usize, version))
     }
 

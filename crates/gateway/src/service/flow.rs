@@ -153,6 +153,10 @@ impl Core {
                 return;
             };
             let (link, version) = (*link, usize::from(link.version));
+            if link.is_behind && self.waits_for_orders(number) {
+                // Its picture has waited for this update.
+                self.fall_behind(number, at);
+            }
             if link.is_behind {
                 // Not for one that has yet to get its first picture.
                 if has_trades && link.conflates && link.missed != 0 {
@@ -180,6 +184,33 @@ impl Core {
                 entry: link.entry,
             };
             self.post(link.session, body, Of::Part(part));
+        }
+        if update.left_out > 0 {
+            self.tell_left_out(number, update.left_out);
+        }
+    }
+
+    /// Whether pictures of a class wait while changes of orders do: a picture is of the book as it
+    /// is, and what comes behind it may not say the same once more.
+    fn waits_for_orders(&self, number: u32) -> bool {
+        let class = self.classes.get(number);
+        class.is_some_and(|class| class.spec.by_order && class.spec.interval != 0)
+    }
+
+    /// Trades and statistics of an update found no room: all are told how many, and have a picture.
+    #[cold]
+    fn tell_left_out(&mut self, number: u32, count: u64) {
+        for at in 0..self.links(number) {
+            let link = self.classes.get(number).and_then(|own| own.links.get(at));
+            let Some(&link) = link else {
+                return;
+            };
+            if let Some(client) = self.client_mut(link.session)
+                && let Some(own) = client.get_mut(link.subscription)
+            {
+                own.trades_left_out += count;
+            }
+            self.fall_behind(number, at);
         }
     }
 
@@ -214,7 +245,8 @@ impl Core {
             return self.picture(number, version, directory);
         }
         let writer = self.writers.get(version)?;
-        let checksum = update.has_checksum.then(|| messages::checksum(class));
+        let seen = self.view.get(class.instrument)?;
+        let checksum = update.has_checksum.then(|| messages::checksum(class, seen));
         let numbers = (update.first, class.rpt_seq);
         let entries = &self.scratch.entries;
         let fill = |entries: &[Event], out: &mut FieldWriter<'_>| {
@@ -254,7 +286,7 @@ impl Core {
         let writer = self.writers.get(version)?;
         let entries = &mut self.scratch.entries;
         class.picture(seen, entries);
-        let checksum = (class.spec.checksum_every != 0).then(|| messages::checksum(class));
+        let checksum = (class.spec.checksum_every != 0).then(|| messages::checksum(class, seen));
         let (numbers, instrument) = ((class.rpt_seq, class.rpt_seq), class.instrument);
         let fill = |entries: &[Event], out: &mut FieldWriter<'_>| {
             let to_fix = &writer.to_fix;

@@ -3,6 +3,7 @@
 use super::bodies::Writer;
 use super::class::Class;
 use super::request::BOOK_CHECKSUM;
+use super::view::Seen;
 use crate::hole::Hole;
 use fanfare_feed::recovery::{Lack, State};
 use fanfare_fix::codec::{EncodeError, FieldWriter};
@@ -129,9 +130,13 @@ fn written(text: &Cursor<[u8; TEXT]>) -> &[u8] {
     text.get_ref().get(..end).unwrap_or_default()
 }
 
-/// The checksum of what a class was sent so far.
-pub(crate) fn checksum(class: &Class) -> u64 {
-    checksum_of_levels(class.levels(Side::Bid), class.levels(Side::Offer))
+/// The checksum of what a class was sent so far. The book of one of orders is `seen`, as of the
+/// class's last update.
+pub(crate) fn checksum(class: &Class, seen: &Seen) -> u64 {
+    match (&seen.book, class.spec.by_order) {
+        (Some(book), true) => book.checksum_of(|side| class.spec.entries.has(side.entry())),
+        _ => checksum_of_levels(class.levels(Side::Bid), class.levels(Side::Offer)),
+    }
 }
 
 /// Writes a checksum, if there is one.

@@ -5,8 +5,9 @@ use fanfare_market::{Price, Side};
 
 /// MDEntrySize(271).
 const SIZE: u32 = 271;
-/// MDEntryID(278).
+/// MDEntryID(278), and OrderID(37) in W of versions that have no MDEntryID(278) there.
 const ID: u32 = 278;
+const ORDER_ID: u32 = 37;
 /// MDUpdateAction(279).
 const ACTION: u32 = 279;
 /// MDEntryPositionNo(290).
@@ -35,7 +36,7 @@ pub(super) struct Entry<'a> {
     pub(super) orders: u64,
     /// MDPriceLevel(1023) or MDEntryPositionNo(290).
     pub(super) position: Option<usize>,
-    /// MDEntryID(278).
+    /// MDEntryID(278) or OrderID(37).
     pub(super) id: Option<&'a [u8]>,
 }
 
@@ -58,7 +59,7 @@ impl<'a> Entry<'a> {
             size: fields.opt_i64(SIZE).map_err(said)?,
             orders: fields.opt_u64(ORDERS).map_err(said)?.unwrap_or(0),
             position: position.and_then(|at| usize::try_from(at).ok()),
-            id: fields.get(ID),
+            id: fields.get(ID).or_else(|| fields.get(ORDER_ID)),
         }))
     }
 

@@ -165,8 +165,17 @@ impl Book {
     /// level, the best first, price in units, size and number of orders; of each order of its
     /// queue, the first in front, number and size. All of them as 8 bytes, little-endian.
     pub fn checksum(&self) -> u64 {
+        self.checksum_of(|_| true)
+    }
+
+    /// The checksum of a book that has nothing on the sides that `has` excludes.
+    pub fn checksum_of(&self, has: impl Fn(Side) -> bool) -> u64 {
         let mut sum = Sum::new();
         for side in Side::BOTH {
+            if !has(side) {
+                sum.add(0);
+                continue;
+            }
             sum.add(self.depth(side).len() as u64);
             for level in self.depth(side) {
                 sum.level(&level);

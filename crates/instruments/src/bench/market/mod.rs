@@ -28,7 +28,7 @@ const WARM_UP: usize = 200;
 /// kernel and the gateway's queue hold for one of them.
 const BEHIND: u64 = 40_000;
 
-const PERCENTILES: [(&str, f64); 2] = [("p50", 50.0), ("p99", 99.0)];
+const PERCENTILES: [(&str, f64); 3] = [("p50", 50.0), ("p98", 98.0), ("p99", 99.0)];
 
 /// What is measured, and where.
 #[derive(Debug, Clone, Copy)]

@@ -63,7 +63,11 @@ impl Churn {
         self.rng.shuffle(&mut asked.symbols);
         let count = self.rng.usize(1..=asked.symbols.len().max(1));
         asked.symbols.truncate(count);
-        asked.terms.depth = self.depth(base.terms.depth);
+        asked.terms.depth = match base.terms.by_order {
+            // A book of orders is whole.
+            true => 0,
+            false => self.depth(base.terms.depth),
+        };
         asked.contract = base.contract.or_else(|| self.contract());
         asked.terms.conflated = asked.contract == Some(Contract::Conflated);
         if asked.contract == Some(Contract::Conflated) && asked.interval.is_none() {

@@ -26,8 +26,9 @@ use fanfare_feed::{Channel, ChannelConfig, Line};
 use fanfare_fix::dict::Version;
 use fanfare_gateway::{Config, Gateway};
 use fanfare_instruments::load::{Asked, SubscribeOptions, SubscribeReport, Subscribers};
+use fanfare_instruments::subscriber::Rights;
 
-/// Clients of each version.
+/// Clients of each version; a user each, who may see something else.
 const CLIENTS: [(Version, usize); 3] = [
     (Version::Fix42, 150),
     (Version::Fix44, 200),
@@ -35,6 +36,8 @@ const CLIENTS: [(Version, usize); 3] = [
 ];
 /// Datagrams that are sent before the first client joins, so that there are books.
 const BEFORE: usize = 500;
+/// From one reload to the next, which costs no session anything.
+const BETWEEN_RELOADS: Duration = Duration::from_millis(30);
 /// Pictures that are sent at a time, between changes.
 const SOME: usize = 10;
 
@@ -50,6 +53,50 @@ struct Feed {
     pictures: Vec<Vec<u8>>,
     /// Names of instruments that clients ask for.
     symbols: &'static [&'static str],
+    /// Books that are live before the clients come.
+    least: u64,
+    /// Instruments of each user.
+    rights: [&'static [&'static str]; 3],
+}
+
+/// What the user of this number may see.
+fn rights(feed: &Feed, number: usize) -> Rights {
+    let instruments = feed.rights.get(number).copied().unwrap_or_default();
+    let (entries, depth) = match number {
+        0 => (b"01".to_vec(), 0),
+        // A book of orders is whole.
+        1 => (b"012".to_vec(), if feed.by_order { 0 } else { 3 }),
+        _ => (b"0".to_vec(), 0),
+    };
+    Rights {
+        instruments: instruments.iter().map(|name| (*name).to_owned()).collect(),
+        entries,
+        depth,
+    }
+}
+
+/// The users: by address, as each password would take the gateway 25 ms.
+fn users(feed: &Feed) -> String {
+    let mut text = String::new();
+    for (number, (version, count)) in CLIENTS.iter().enumerate() {
+        let name = version.name();
+        let session = |client| format!("{{ sender = \"{name}-{client}\", target = \"FANFARE\" }}");
+        let sessions: Vec<_> = (1..=*count).map(session).collect();
+        let rights = rights(feed, number);
+        let entries = rights
+            .entries
+            .iter()
+            .map(|entry| char::from(*entry).to_string());
+        text += &format!(
+            "[[user]]\nname = \"{name}\"\nallow = [\"127.0.0.0/8\"]\nsessions = [{}]\n\
+             instruments = {:?}\nentries = {:?}\ndepth = {}\n",
+            sessions.join(", "),
+            rights.instruments,
+            entries.collect::<Vec<_>>(),
+            rights.depth
+        );
+    }
+    text
 }
 
 fn packets(mut generator: Generator, count: usize) -> Vec<Vec<u8>> {
@@ -83,6 +130,8 @@ fn spectra(seconds: u64) -> Feed {
         changes: generated(false),
         pictures: generated(true),
         symbols: &["*"],
+        least: 1,
+        rights: [&["*"], &["*"], &["*"]],
     }
 }
 
@@ -120,6 +169,9 @@ fn moex() -> Option<Feed> {
         changes: cut("increment_a.dat"),
         pictures: cut("snapshot.dat"),
         symbols: &["R*", "S*", "*", "E*"],
+        least: 1,
+        // Its instruments have no symbols.
+        rights: [&["*"], &["*"], &["*"]],
     })
 }
 
@@ -191,7 +243,9 @@ fn orders(seconds: u64) -> Feed {
         by_order: true,
         changes,
         pictures: Vec::new(),
-        symbols: &["*", "O1*", "O2*", "O3*", "O4*"],
+        symbols: &["*", "O1", "O2", "O3*", "O4"],
+        least: 8,
+        rights: [&["*"], &["O1", "O3*"], &["O4", "O5", "O3"]],
     }
 }
 
@@ -211,23 +265,29 @@ struct Lines {
     pictures: (Sender, Vec<Vec<u8>>),
 }
 
-/// A gateway with this feed, and its lines.
-fn plant(feed: Feed, last: u8) -> (Gateway, Lines) {
+/// A gateway with this feed, its lines, and configurations to reload by turns: one has a user more.
+fn plant(feed: Feed, last: u8) -> (Gateway, Lines, [Config; 2]) {
     let [line, pictures] = [group(last), group(last + 1)];
     let text = format!(
-        "[producers]\nport = 0\n[consumers]\nport = 0\n\
+        "[producers]\nport = 0\n[consumers]\nport = 0\n{}\
          [[feed]]\ntemplates = \"{}\"\nlines = [\"{line}\"]\nmapping = \"{}\"\n\
          [feed.book]\n{}\
          [feed.snapshot]\nlines = [\"{pictures}\"]\n",
-        feed.templates, feed.mapping, feed.book
+        users(&feed),
+        feed.templates,
+        feed.mapping,
+        feed.book
     );
-    let config = Config::from_toml(&text).unwrap();
+    let guest = "[[user]]\nname = \"guest\"\nallow = [\"127.0.0.0/8\"]\ninstruments = [\"*\"]\n\
+                 sessions = [{ sender = \"GUEST\", target = \"FANFARE\" }]\n";
+    let configs = [text.clone() + guest, text].map(|text| Config::from_toml(&text).unwrap());
     let sender = |to| Sender::open(&SenderConfig::new(to)).unwrap();
     let lines = Lines {
         changes: (sender(line), feed.changes),
         pictures: (sender(pictures), feed.pictures),
     };
-    (Gateway::start(&config, Stop::new()).unwrap(), lines)
+    let gateway = Gateway::start(&configs[1], Stop::new()).unwrap();
+    (gateway, lines, configs)
 }
 
 impl Lines {
@@ -267,7 +327,7 @@ fn number(name: &str, default: u64) -> u64 {
 fn clients(
     gateway: SocketAddr,
     (version, count): (Version, usize),
-    (symbols, by_order): (&[&str], bool),
+    (symbols, by_order, rights): (&[&str], bool, Rights),
     (seed, time): (u64, Duration),
 ) -> SubscribeReport {
     let mut asked = Asked {
@@ -278,8 +338,9 @@ fn clients(
     asked.terms.checksum_every = 3;
     asked.terms.by_order = by_order;
     let options = SubscribeOptions {
-        name: version.name().to_owned(),
+        name: format!("{}-", version.name()),
         version,
+        rights: Some(rights),
         churn: Some(seed),
         duration: Some(time),
         progress: 0,
@@ -295,15 +356,31 @@ fn churn(feed: Feed, last: u8, seconds: u64) {
         number("FANFARE_CHURN_SEED", 17),
         Duration::from_secs(seconds),
     );
-    let wanted = (feed.symbols, feed.by_order);
-    let (gateway, lines) = plant(feed, last);
+    let (symbols, by_order) = (feed.symbols, feed.by_order);
+    let mut seen = [0, 1, 2].map(|number| Some(rights(&feed, number)));
+    let least = feed.least;
+    let (gateway, lines, configs) = plant(feed, last);
     let consumers = gateway.consumers();
     let stop = Stop::new();
     let reports: Vec<SubscribeReport> = thread::scope(|scope| {
         // A little longer than the clients are there.
         scope.spawn(|| lines.send(time + Duration::from_secs(2), &stop));
-        let run = |who| scope.spawn(move || clients(consumers, who, wanted, (seed, time)));
-        let all = CLIENTS.map(run);
+        // Until then, those that are named are unknown.
+        while gateway.count("instruments_live") < least {
+            thread::yield_now();
+        }
+        let mut seen = seen.iter_mut().map(|rights| rights.take().unwrap());
+        let all = CLIENTS.map(|who| {
+            let wanted = (symbols, by_order, seen.next().unwrap());
+            scope.spawn(move || clients(consumers, who, wanted, (seed, time)))
+        });
+        let mut reloads = 0;
+        while !all.iter().all(thread::ScopedJoinHandle::is_finished) {
+            gateway.reload(&configs[reloads % 2]).unwrap();
+            reloads += 1;
+            thread::sleep(BETWEEN_RELOADS);
+        }
+        println!("{reloads} reloads");
         let reports = all.map(|clients| clients.join().unwrap());
         stop.raise();
         reports.into()
@@ -324,6 +401,7 @@ fn churn(feed: Feed, last: u8, seconds: u64) {
             "{seeded}: {report:?}"
         );
         assert!(report.counts.changes > 0, "{seeded}: {report:?}");
+        assert!(report.counts.denied > 0, "{seeded}: {report:?}");
     }
     gateway.stop().raise();
     gateway.join().unwrap();

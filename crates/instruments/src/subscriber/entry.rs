@@ -11,11 +11,11 @@ const ORDER_ID: u32 = 37;
 /// MDUpdateAction(279).
 const ACTION: u32 = 279;
 /// MDEntryPositionNo(290).
-const POSITION: u32 = 290;
+pub(super) const POSITION: u32 = 290;
 /// NumberOfOrders(346).
 const ORDERS: u32 = 346;
 /// MDPriceLevel(1023).
-const LEVEL: u32 = 1023;
+pub(super) const LEVEL: u32 = 1023;
 /// RptSeq(83).
 pub(super) const RPT_SEQ: u32 = 83;
 

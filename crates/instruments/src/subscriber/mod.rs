@@ -26,11 +26,13 @@ mod entry;
 mod levels;
 mod news;
 mod orders;
+mod rights;
 #[cfg(test)]
 mod tests;
 
 pub use book::Held;
 pub use levels::Row;
+pub use rights::Rights;
 
 use std::collections::HashMap;
 
@@ -111,6 +113,8 @@ pub struct Counts {
     pub statuses: u64,
     /// Y.
     pub refused: u64,
+    /// Y with MDReqRejReason(281) `3` for what the session may not see.
+    pub denied: u64,
     /// Messages that were under way when a subscription was stopped, or the first one made.
     pub late: u64,
     /// 3 and j.
@@ -132,6 +136,7 @@ impl Counts {
         self.states += other.states;
         self.statuses += other.statuses;
         self.refused += other.refused;
+        self.denied += other.denied;
         self.late += other.late;
         self.rejected += other.rejected;
         self.faults += other.faults;
@@ -149,6 +154,8 @@ pub struct Subscriber {
     /// The last of them that was answered: what an earlier one stopped is silent from then on.
     answered: u64,
     counts: Counts,
+    /// What the session may see; `None`: everything.
+    rights: Option<Rights>,
     first_fault: Option<String>,
     first_refusal: Option<String>,
 }
@@ -159,6 +166,8 @@ struct Request {
     terms: Terms,
     number: u64,
     is_answered: bool,
+    /// It has to be refused.
+    is_denied: bool,
     books: HashMap<Box<[u8]>, Held>,
 }
 
@@ -169,6 +178,23 @@ impl Subscriber {
         Self::default()
     }
 
+    /// Of a session that may see this alone. What it may not see is a fault, in each message.
+    #[must_use]
+    pub fn with_rights(rights: Rights) -> Self {
+        Self {
+            rights: Some(rights),
+            ..Self::default()
+        }
+    }
+
+    /// The request that was sent with this MDReqID(262) is for something that the session may not
+    /// see: an answer other than Y with MDReqRejReason(281) `3` is a fault.
+    pub fn denied(&mut self, id: &[u8]) {
+        if let Some(request) = self.requests.get_mut(id) {
+            request.is_denied = true;
+        }
+    }
+
     /// A request was sent with this MDReqID(262), and SubscriptionRequestType(263) `0` or `1`.
     pub fn subscribed(&mut self, id: &[u8], terms: Terms) {
         self.asked += 1;
@@ -177,6 +203,7 @@ impl Subscriber {
             terms,
             number: self.asked,
             is_answered: false,
+            is_denied: false,
             books: HashMap::new(),
         };
         self.requests.insert(id.into(), request);
@@ -248,6 +275,12 @@ impl Subscriber {
 
     /// Takes a message of the session; those that are no market data are left alone.
     pub fn take(&mut self, message: &Message<'_>) {
+        if let Some(rights) = &self.rights
+            && matches!(message.msg_type(), b"W" | b"X" | b"B" | b"f")
+            && let Err(why) = rights.check(message)
+        {
+            self.fault(why);
+        }
         match message.msg_type() {
             b"W" | b"X" => self.market_data(message),
             b"Y" => self.refused(message),
@@ -269,6 +302,12 @@ impl Subscriber {
             return self.unasked(id, message);
         };
         let symbol = symbol_of(message);
+        if request.is_denied {
+            let id = text_of(id);
+            return self.fault(format!(
+                "request {id}: granted, and not the session's to see"
+            ));
+        }
         if is_picture {
             self.counts.pictures += 1;
             self.answered = self.answered.max(request.number);
@@ -317,6 +356,15 @@ impl Subscriber {
 
     fn refused(&mut self, message: &Message<'_>) {
         let id = message.get(MD_REQ_ID).unwrap_or_default();
+        let reason = message.get(REASON);
+        let request = self.requests.get(id);
+        if request.is_some_and(|request| request.is_denied) && reason == Some(b"3") {
+            self.counts.denied += 1;
+            let request = self.requests.remove(id);
+            let number = request.map_or(0, |request| request.number);
+            self.answered = self.answered.max(number);
+            return;
+        }
         self.counts.refused += 1;
         // What refuses a second request of one id leaves the first one as it was.
         if message.get(REASON) != Some(b"1")

@@ -3,7 +3,7 @@
 use fanfare_fix::codec::{FieldWriter, tags};
 use fanfare_gateway::Contract;
 
-use crate::subscriber::{Terms, Updates};
+use crate::subscriber::{Rights, Terms, Updates};
 
 /// MDUpdateType(265).
 const UPDATE_TYPE: u32 = 265;
@@ -51,6 +51,20 @@ impl Asked {
         Self {
             symbols: symbols.take(size.min(count)).cloned().collect(),
             ..self.clone()
+        }
+    }
+
+    /// Takes away what would be refused.
+    pub(super) fn keep_to(&mut self, rights: &Rights) {
+        self.entries.retain(|entry| rights.entries.contains(entry));
+        let depth = &mut self.terms.depth;
+        if rights.depth != 0 && (*depth == 0 || *depth > rights.depth) {
+            *depth = rights.depth;
+        }
+        self.symbols
+            .retain(|symbol| !rights.denies(std::slice::from_ref(symbol), b"", rights.depth));
+        if self.symbols.is_empty() {
+            self.symbols.clone_from(&rights.instruments);
         }
     }
 

@@ -5,7 +5,7 @@ use fanfare_gateway::Contract;
 use fastrand::Rng;
 
 use super::Asked;
-use crate::subscriber::Updates;
+use crate::subscriber::{Rights, Updates};
 
 /// Subscriptions of a session at a time.
 const MOST: usize = 4;
@@ -44,21 +44,26 @@ impl Churn {
     }
 
     /// What the client does now, with this many subscriptions; `base` says what it may ask for.
-    pub(super) fn step(&mut self, now: u64, subscriptions: usize, base: &Asked) -> Step {
+    pub(super) fn step(
+        &mut self,
+        now: u64,
+        subscriptions: usize,
+        (base, rights): (&Asked, Option<&Rights>),
+    ) -> Step {
         self.next = now + self.rng.u64(SECOND / 20..SECOND);
         let any = self.rng.usize(..subscriptions.max(1));
         match self.rng.u8(..20) {
             0 => Step::Leave,
             1 => Step::Break,
             2..=6 if subscriptions > 0 => Step::Stop(any),
-            7..=11 if subscriptions > 0 => Step::Change(any, self.asked(base)),
-            _ if subscriptions < MOST => Step::Subscribe(self.asked(base)),
+            7..=11 if subscriptions > 0 => Step::Change(any, self.asked(base, rights)),
+            _ if subscriptions < MOST => Step::Subscribe(self.asked(base, rights)),
             _ => Step::Stop(any),
         }
     }
 
-    /// Something else within `base`.
-    pub(super) fn asked(&mut self, base: &Asked) -> Asked {
+    /// Something else within `base`; three times of four within the rights, too.
+    pub(super) fn asked(&mut self, base: &Asked, rights: Option<&Rights>) -> Asked {
         let mut asked = base.clone();
         self.rng.shuffle(&mut asked.symbols);
         let count = self.rng.usize(1..=asked.symbols.len().max(1));
@@ -82,6 +87,11 @@ impl Churn {
                 }
                 _ => {}
             }
+        }
+        if let Some(rights) = rights
+            && self.rng.u8(..4) > 0
+        {
+            asked.keep_to(rights);
         }
         asked
     }
@@ -118,7 +128,7 @@ mod tests {
         };
         let story = |seed, client| {
             let mut churn = Churn::new(seed, client);
-            let steps = (0..200).map(|at| churn.step(at, at as usize % 4, &base));
+            let steps = (0..200).map(|at| churn.step(at, at as usize % 4, (&base, None)));
             steps.collect::<Vec<_>>()
         };
         assert_eq!(story(1, 1), story(1, 1));
@@ -135,7 +145,7 @@ mod tests {
         base.contract = Some(Contract::Skip);
         let mut churn = Churn::new(7, 0);
         for _ in 0..1_000 {
-            let asked = churn.asked(&base);
+            let asked = churn.asked(&base, None);
             assert!((1..=3).contains(&asked.terms.depth), "{asked:?}");
             assert_eq!((asked.contract, asked.symbols.len()), (base.contract, 1));
         }

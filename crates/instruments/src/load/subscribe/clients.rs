@@ -4,9 +4,9 @@ use fanfare_engine::host::{Peer, Peers};
 use fanfare_fix::codec::Message;
 
 use super::super::sessions::Task;
-use super::Asked;
 use super::churn::{Churn, Step};
-use crate::subscriber::{Subscriber, Updates};
+use super::{Asked, SubscribeOptions};
+use crate::subscriber::{Rights, Subscriber, Updates};
 
 /// All clients of a run, by the place of their session.
 pub(super) struct Clients {
@@ -14,6 +14,8 @@ pub(super) struct Clients {
     /// Instruments of a client; `None`: all of them.
     part: Option<usize>,
     seed: Option<u64>,
+    /// What they may see.
+    rights: Option<Rights>,
     pub(super) all: Vec<Client>,
     /// W and X.
     pub(super) received: u64,
@@ -35,6 +37,8 @@ pub(super) struct Clients {
 pub(super) struct Client {
     pub(super) judge: Subscriber,
     requests: Vec<(String, Asked)>,
+    /// Those that have to be refused.
+    denied: Vec<String>,
     /// Requests so far: no MDReqID(262) comes twice.
     made: u64,
     churn: Option<Churn>,
@@ -43,15 +47,19 @@ pub(super) struct Client {
 }
 
 impl Clients {
-    pub(super) fn new(count: usize, base: &Asked, part: Option<usize>, seed: Option<u64>) -> Self {
+    pub(super) fn new(options: &SubscribeOptions) -> Self {
+        let (count, seed, rights) = (options.clients, options.churn, &options.rights);
+        let judge = || rights.clone().map(Subscriber::with_rights);
         let client = |number| Client {
             churn: seed.map(|seed| Churn::new(seed, number)),
+            judge: judge().unwrap_or_default(),
             ..Client::default()
         };
         Self {
-            base: base.clone(),
-            part,
+            base: options.asked.clone(),
+            part: options.part,
             seed,
+            rights: rights.clone(),
             all: (0..count).map(client).collect(),
             received: 0,
             bytes: 0,
@@ -78,13 +86,21 @@ impl Clients {
         let Some(client) = self.all.get_mut(peer.key().index()) else {
             return;
         };
+        let rights = self.rights.as_ref();
+        let is_denied = rights
+            .is_some_and(|rights| rights.denies(&asked.symbols, &asked.entries, asked.terms.depth));
         client.made += 1;
         let id = format!("r{}", client.made);
         match peer.send(b"V", |body| asked.subscribe(&id, body)) {
             Ok(_) => {
                 self.requests += 1;
                 client.judge.subscribed(id.as_bytes(), asked.terms);
-                client.requests.push((id, asked));
+                if is_denied {
+                    client.judge.denied(id.as_bytes());
+                    client.denied.push(id);
+                } else {
+                    client.requests.push((id, asked));
+                }
             }
             Err(_) => self.unsent += 1,
         }
@@ -134,7 +150,9 @@ impl Client {
         let lacks = |(id, asked): &&(String, Asked)| {
             asked.names_one() && !self.judge.is_answered(id.as_bytes())
         };
-        self.requests.iter().filter(lacks).count()
+        let denied = self.denied.iter();
+        let denied = denied.filter(|id| !self.judge.is_answered(id.as_bytes()));
+        self.requests.iter().filter(lacks).count() + denied.count()
     }
 }
 
@@ -149,7 +167,7 @@ impl Task for Clients {
         let asked = match &mut client.churn {
             Some(churn) => {
                 churn.next = now;
-                churn.asked(&self.base)
+                churn.asked(&self.base, self.rights.as_ref())
             }
             None => match self.part {
                 Some(size) => self.base.part(peer.key().index(), size),
@@ -165,6 +183,7 @@ impl Task for Clients {
         };
         client.judge.logged_out();
         client.requests.clear();
+        client.denied.clear();
         self.left += u64::from(client.is_away);
         client.is_away
     }
@@ -192,7 +211,7 @@ impl Task for Clients {
             let Some(churn) = client.churn.as_mut().filter(due) else {
                 continue;
             };
-            let step = churn.step(now, subscriptions, &self.base);
+            let step = churn.step(now, subscriptions, (&self.base, self.rights.as_ref()));
             self.step(&mut peer, step);
             steps += 1;
         }

@@ -14,7 +14,7 @@ use fanfare_fix::session::{Credentials, SECOND};
 use super::LoadError;
 use super::sessions::{Refused, SessionOptions, Sessions};
 use crate::figures::{Figures, rate};
-use crate::subscriber::Counts;
+use crate::subscriber::{Counts, Rights};
 pub use asked::Asked;
 use clients::Clients;
 
@@ -53,6 +53,9 @@ pub struct SubscribeOptions {
     pub part: Option<usize>,
     /// Clients join, change what they ask for, and leave, by this seed.
     pub churn: Option<u64>,
+    /// What they may see, as the gateway is told: the judge holds it to that, and with `churn` they
+    /// ask for more than that at times. `None`: everything.
+    pub rights: Option<Rights>,
     /// Progress is told every so many W and X of all sessions together; 0 is never.
     pub progress: u64,
     /// Stop by itself after so many W and X of all sessions together.
@@ -75,6 +78,7 @@ impl SubscribeOptions {
             asked,
             part: None,
             churn: None,
+            rights: None,
             progress: 1_000,
             messages: None,
             duration: None,
@@ -169,6 +173,7 @@ impl SubscribeReport {
             ("statuses", counts.statuses),
             ("requests", self.requests),
             ("requests_refused", counts.refused),
+            ("requests_denied", counts.denied),
             ("requests_unanswered", self.unanswered as u64),
             ("rejected", counts.rejected),
             ("unsent", self.unsent),
@@ -211,7 +216,7 @@ impl Subscribers {
             max_receive: MOST_RECEIVED,
             ..SessionOptions::new(address, &options.name, options.first, room)
         };
-        let task = Clients::new(clients, &options.asked, options.part, options.churn);
+        let task = Clients::new(options);
         let mut sessions = Sessions::connect(&who, 0..clients, task)?;
         let clients = sessions.members().count();
         if let (0, Some((session, why))) = (clients, sessions.refused().first.clone()) {

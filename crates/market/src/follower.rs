@@ -9,6 +9,7 @@ use crate::fragments::{FragmentConfig, FragmentStats, Fragments};
 use crate::instruments::Instruments;
 use crate::mapping::{Does, FastMapper, FixMapper, MapError, Outcome};
 use crate::market::{Market, MarketConfig};
+use crate::relay::Steps;
 use fanfare_fast::Record;
 use fanfare_feed::channel;
 use fanfare_feed::recovery::{Replay, ReplayConfig, ReplayStats};
@@ -77,8 +78,8 @@ pub struct Follower {
 
 /// Where the channel is, and what it made of the market.
 #[derive(Debug)]
-struct Course {
-    market: Market,
+pub(crate) struct Course {
+    pub(crate) market: Market,
     /// Pictures of the channel that are not whole, and those of the snapshot lines.
     fragments: Fragments,
     fragments_of_pictures: Fragments,
@@ -89,15 +90,17 @@ struct Course {
     /// When the channel brought anything last.
     heard: u64,
     is_silent: bool,
+    /// What others need to follow the feed by this one, if they do.
+    steps: Option<Steps>,
     stats: FollowerStats,
 }
 
 /// A message with what it was mapped to.
-struct Mapped<'a> {
-    outcome: Result<Outcome, MapError>,
-    events: &'a [Event],
-    faults: &'a [MapError],
-    received: u64,
+pub(crate) struct Mapped<'a> {
+    pub(crate) outcome: Result<Outcome, MapError>,
+    pub(crate) events: &'a [Event],
+    pub(crate) faults: &'a [MapError],
+    pub(crate) received: u64,
 }
 
 /// Of which number a message is, in the order of the channel.
@@ -127,18 +130,27 @@ impl Follower {
             table,
             mapper,
             fix: None,
-            course: Course {
-                market: Market::new(config.market, config.first),
-                fragments: Fragments::new(config.fragments),
-                fragments_of_pictures: Fragments::new(config.fragments),
-                replay: config.replay.map(Replay::new),
-                silence: config.silence,
-                next: None,
-                heard: 0,
-                is_silent: false,
-                stats: FollowerStats::default(),
-            },
+            course: Course::new(config),
         }
+    }
+
+    /// Keeps what edges need to follow the feed by this follower, for [`Self::steps`].
+    #[must_use]
+    pub fn with_steps(mut self) -> Self {
+        self.course.keep_steps();
+        self
+    }
+
+    /// What the calls since the last look brought for edges; the caller empties it. `None` without
+    /// [`Self::with_steps`].
+    #[inline]
+    pub const fn steps(&mut self) -> Option<&mut Steps> {
+        self.course.steps()
+    }
+
+    /// MsgSeqNum(34) of the last message of the channel, its low 32 bits; `None` before the first.
+    pub fn last_number(&self) -> Option<u32> {
+        self.course.last_number()
     }
 
     /// Takes answers of the replay in FIX, with this mapping.
@@ -315,8 +327,34 @@ impl Follower {
 }
 
 impl Course {
+    /// A course that has seen nothing.
+    pub(crate) fn new(config: FollowerConfig) -> Self {
+        Self {
+            market: Market::new(config.market, config.first),
+            fragments: Fragments::new(config.fragments),
+            fragments_of_pictures: Fragments::new(config.fragments),
+            replay: config.replay.map(Replay::new),
+            silence: config.silence,
+            next: None,
+            heard: 0,
+            is_silent: false,
+            steps: None,
+            stats: FollowerStats::default(),
+        }
+    }
+
+    /// What it did so far.
+    pub(crate) const fn stats(&self) -> FollowerStats {
+        self.stats
+    }
+
     #[cold]
-    fn unusual(&mut self, now: u64, event: &channel::Event<'_>, send: &mut impl FnMut(&Event)) {
+    pub(crate) fn unusual(
+        &mut self,
+        now: u64,
+        event: &channel::Event<'_>,
+        send: &mut impl FnMut(&Event),
+    ) {
         match event {
             channel::Event::Gap(gap) => {
                 let next = self.next.unwrap_or_else(|| u64::from(gap.first));
@@ -336,6 +374,9 @@ impl Course {
                 let run = self.next.map_or(0, |before| (before >> 32) + 1);
                 let next = (run << 32) + u64::from(*next);
                 self.next = Some(next);
+                if let Some(steps) = &mut self.steps {
+                    steps.reset(next as u32);
+                }
                 self.market.reset(now, next, send);
                 if let Some(replay) = &mut self.replay {
                     replay.reset();
@@ -363,26 +404,71 @@ impl Course {
 
     /// The lines speak.
     #[inline]
-    fn hear(&mut self, now: u64, send: &mut impl FnMut(&Event)) {
+    pub(crate) fn hear(&mut self, now: u64, send: &mut impl FnMut(&Event)) {
         self.heard = now;
         if self.is_silent {
             self.is_silent = false;
-            self.market.silence(false, send);
+            self.fall_silent(false, send);
         }
     }
 
-    fn poll_timeout(&self) -> Option<u64> {
+    pub(crate) fn keep_steps(&mut self) {
+        self.steps = Some(Steps::default());
+    }
+
+    pub(crate) const fn steps(&mut self) -> Option<&mut Steps> {
+        self.steps.as_mut()
+    }
+
+    pub(crate) fn last_number(&self) -> Option<u32> {
+        Some(self.next?.wrapping_sub(1) as u32)
+    }
+
+    /// Whether anything of the channel was heard.
+    pub(crate) const fn has_begun(&self) -> bool {
+        self.next.is_some()
+    }
+
+    /// The last message of the channel so far has this number: those in front of it that did not
+    /// come are missing.
+    pub(crate) fn position(&mut self, now: u64, number: u32, send: &mut impl FnMut(&Event)) {
+        let sequence = extend(self.next, number);
+        if self.next.is_some() {
+            self.lose_up_to(now, sequence + 1, send);
+        } else {
+            self.next = Some(sequence + 1);
+            self.market.see(sequence, send);
+        }
+    }
+
+    /// The lines are silent, or are heard again.
+    pub(crate) fn set_silent(&mut self, is_silent: bool, send: &mut impl FnMut(&Event)) {
+        if self.is_silent != is_silent {
+            self.is_silent = is_silent;
+            self.fall_silent(is_silent, send);
+        }
+    }
+
+    #[cold]
+    fn fall_silent(&mut self, is_silent: bool, send: &mut impl FnMut(&Event)) {
+        if let Some(steps) = &mut self.steps {
+            steps.silence(is_silent);
+        }
+        self.market.silence(is_silent, send);
+    }
+
+    pub(crate) fn poll_timeout(&self) -> Option<u64> {
         let silence = self.heard.checked_add(self.silence);
         let silence = silence.filter(|_| !self.is_silent && self.next.is_some());
         let replay = self.replay.as_ref().and_then(Replay::poll_timeout);
         silence.into_iter().chain(replay).min()
     }
 
-    fn handle_timeout(&mut self, now: u64, send: &mut impl FnMut(&Event)) {
+    pub(crate) fn handle_timeout(&mut self, now: u64, send: &mut impl FnMut(&Event)) {
         let is_silent = now.saturating_sub(self.heard) >= self.silence && self.next.is_some();
         if is_silent && !self.is_silent {
             self.is_silent = true;
-            self.market.silence(true, send);
+            self.fall_silent(true, send);
         }
         if let Some(replay) = &mut self.replay {
             replay.handle_timeout(now);
@@ -410,7 +496,7 @@ impl Course {
     }
 
     #[inline]
-    fn message(
+    pub(crate) fn message(
         &mut self,
         now: u64,
         number: Option<u32>,
@@ -430,10 +516,15 @@ impl Course {
                 return;
             }
         };
+        let mark = self.steps.as_ref().map(Steps::mark);
         self.take(now, sequence, mapped, send);
         let mut is_whole = true;
         if mapped.outcome.is_err() {
             is_whole = self.faults(mapped.faults, send);
+        }
+        if let (Some(steps), Some(mark), false) = (&mut self.steps, mark, is_whole) {
+            // It stays missing for the edges too.
+            steps.cut(mark);
         }
         if is_late {
             self.stats.late += 1;
@@ -463,17 +554,29 @@ impl Course {
             ) => {
                 // In the channel itself: as of its first message, unless it says otherwise.
                 self.market.see(sequence, send);
+                let lost = self.fragments.stats().lost();
                 let Some(whole) = self.fragments.take(outcome, mapped.events) else {
+                    if let Some(steps) = &mut self.steps
+                        && self.fragments.stats().lost() == lost
+                    {
+                        steps.changes(sequence as u32, mapped.received, &[]);
+                    }
                     return;
                 };
                 let last = picture.last_processed.or(whole.number);
                 let last = last.unwrap_or(sequence) as u32;
                 let times = (now, mapped.received);
+                if let Some(steps) = &mut self.steps {
+                    steps.picture(sequence as u32, mapped.received, last, whole.events);
+                }
                 self.market.snapshot(times, Some(last), whole.events, send);
             }
             other => {
                 if let Ok(outcome) = other {
                     self.fragments.pass(outcome);
+                }
+                if let Some(steps) = &mut self.steps {
+                    steps.changes(sequence as u32, mapped.received, mapped.events);
                 }
                 self.market
                     .changes(mapped.received, sequence, mapped.events, send);
@@ -488,7 +591,12 @@ impl Course {
         let mut is_whole = true;
         for fault in faults {
             match fault.instrument {
-                Some(instrument) => self.market.fault(instrument, send),
+                Some(instrument) => {
+                    if let Some(steps) = &mut self.steps {
+                        steps.fault(instrument);
+                    }
+                    self.market.fault(instrument, send);
+                }
                 None => is_whole = false,
             }
         }
@@ -506,6 +614,9 @@ impl Course {
         {
             self.stats.bad_pictures += 1;
             return;
+        }
+        if let Some(steps) = &mut self.steps {
+            steps.unnumbered(mapped.received, mapped.events);
         }
         for event in mapped.events {
             match event.kind {
@@ -538,6 +649,9 @@ impl Course {
                 let is_passed_on =
                     |event: &&Event| matches!(event.kind, Kind::Definition | Kind::Status);
                 for event in mapped.events.iter().filter(is_passed_on) {
+                    if let Some(steps) = &mut self.steps {
+                        steps.unnumbered(mapped.received, std::slice::from_ref(event));
+                    }
                     self.market.pass_on(mapped.received, event, send);
                 }
             }

@@ -60,6 +60,11 @@ impl FragmentStats {
         ]
     }
 
+    /// Pictures that will not become whole.
+    pub(crate) const fn lost(&self) -> u64 {
+        self.discarded + self.no_room + self.without_beginning
+    }
+
     /// Both.
     #[must_use]
     pub const fn plus(self, other: Self) -> Self {

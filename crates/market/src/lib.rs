@@ -15,6 +15,7 @@ pub mod market;
 mod picture;
 pub mod price;
 mod refresh;
+pub mod relay;
 pub mod state;
 pub mod to_fix;
 mod toml_text;

@@ -327,43 +327,47 @@ impl Market {
         let Some(state) = self.recovery.state(instrument.0) else {
             return;
         };
-        let rpt_seq = match self.is_numbered {
-            true => self.position(instrument).unwrap_or_default(),
-            false => 0,
-        };
-        let Out {
-            books,
-            next,
-            source,
-            ..
-        } = &mut self.out;
+        let (mut next, source) = (self.out.next, self.out.source);
         let mut emit = |event: &Event| {
             send(&Event {
-                number: *next,
-                source: *source,
+                number: next,
+                source,
                 instrument,
                 ts_recv,
                 ..*event
             });
-            *next += 1;
+            next += 1;
         };
         if state == State::Live {
-            let mut last = Event {
-                flags: Flags::SNAPSHOT,
-                ..Event::EMPTY
-            };
-            if let Some(book) = books.get(instrument) {
-                picture::of_book(book, instrument, &mut |event| {
-                    emit(&Event { rpt_seq, ..last });
-                    last = *event;
-                });
-            }
-            last.flags = last.flags.with(Flags::LAST);
-            emit(&Event { rpt_seq, ..last });
+            self.picture(instrument, &mut emit);
         }
         let mut event = state::to_event(state);
         event.flags = Flags::LAST;
         emit(&event);
+        self.out.next = next;
+    }
+
+    /// Calls `send` with a picture of the instrument's book as it is, whole or not: a Clear and the
+    /// book, with the last RptSeq(83) and without numbers of the plant. Allocates nothing.
+    pub fn picture(&self, instrument: InstrumentId, send: &mut impl FnMut(&Event)) {
+        let rpt_seq = match self.is_numbered {
+            true => self.position(instrument).unwrap_or_default(),
+            false => 0,
+        };
+        let mut last = Event {
+            flags: Flags::SNAPSHOT,
+            instrument,
+            source: self.out.source,
+            ..Event::EMPTY
+        };
+        if let Some(book) = self.out.books.get(instrument) {
+            picture::of_book(book, instrument, &mut |event| {
+                send(&Event { rpt_seq, ..last });
+                last = *event;
+            });
+        }
+        last.flags = last.flags.with(Flags::LAST);
+        send(&Event { rpt_seq, ..last });
     }
 
     fn with<F: FnMut(&Event)>(

@@ -49,7 +49,7 @@ pub struct Fragment {
 
 impl Outcome {
     /// A message that the mapping does not name.
-    pub(super) const UNMAPPED: Self = Self {
+    pub(crate) const UNMAPPED: Self = Self {
         does: None,
         number: None,
         sent: None,

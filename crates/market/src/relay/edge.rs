@@ -1,0 +1,718 @@
+//! The market of a feed that other plants receive.
+
+use super::{Step, What, is_fault, packets};
+use crate::event::{Event, Flags, InstrumentId, Kind};
+use crate::follower::{Course, FollowerConfig, FollowerStats, Mapped};
+use crate::instruments::{Change, Instrument, Instruments};
+use crate::mapping::{Does, Outcome, Picture};
+use crate::market::Market;
+use fanfare_feed::arbiter::{self, Arbiter, ArbiterConfig, ArbiterStats, Unit, Verdict};
+use fanfare_feed::channel;
+use fanfare_feed::recovery::State;
+use fanfare_feed::{Line, LineStats};
+
+/// How an edge follows a feed.
+#[derive(Debug, Clone)]
+pub struct EdgeConfig {
+    /// Books, numbers and limits; there is no replay.
+    pub follower: FollowerConfig,
+    /// Instruments at most.
+    pub instruments: usize,
+    /// How messages of several plants are put in order.
+    pub arbiter: ArbiterConfig,
+}
+
+/// What an edge did, beside what its arbiter and its market count.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct EdgeStats {
+    /// Plants beyond the most.
+    pub refused: u64,
+    /// Packets of plants that do not know all instruments that others know.
+    pub not_covered: u64,
+    /// Packets with an instrument that their plant did not name before.
+    pub unknown: u64,
+    /// Packets of a plant that has not begun anew where another one has.
+    pub of_another_time: u64,
+}
+
+/// What a plant knows of one instrument.
+#[derive(Debug, Clone, Copy)]
+pub struct Relayed<'a> {
+    /// The instrument, as [`Instrument::write`] wrote it, with the plant's number.
+    pub instrument: &'a [u8],
+    /// Its state at the plant; `None` if nothing of it came.
+    pub state: Option<State>,
+    /// LastMsgSeqNumProcessed(369): the last message of the channel that the book contains; `None`
+    /// if there was none.
+    pub last: Option<u32>,
+    /// When the picture arrived, in nanoseconds since 1970-01-01 UTC.
+    pub received: u64,
+    /// A Clear, the book, and the last values; nothing if the book is not whole.
+    pub events: &'a [Event],
+}
+
+/// Follows a feed by what one or several plants relay of it. See the module's text.
+///
+/// Sans-I/O; times are nanoseconds. Bounded by its configuration. Allocates for instruments, and
+/// for what waits beyond all that waited before.
+#[derive(Debug)]
+pub struct Edge {
+    table: Instruments,
+    course: Course,
+    arbiter: Arbiter,
+    plants: [Option<Plant>; Line::MAX],
+    coverage: Coverage,
+    /// How often the channel has begun anew, and when it did last.
+    generation: (u32, u64),
+    /// A packet as bytes, and the events of one that is applied.
+    unit: Vec<u8>,
+    events: Vec<Event>,
+    stats: EdgeStats,
+}
+
+/// A plant that relays the feed.
+#[derive(Debug)]
+struct Plant {
+    /// Its name in this run.
+    origin: u64,
+    /// Our numbers of its instruments, from 1; 0: not named.
+    ids: Vec<u32>,
+    /// How many of our instruments it knows.
+    covered: u32,
+    generation: u32,
+    is_silent: bool,
+}
+
+/// Which plants know which instrument.
+#[derive(Debug, Default)]
+struct Coverage {
+    /// A bit for each line, by our number of the instrument.
+    masks: Vec<u8>,
+    /// Instruments that at least one knows.
+    known: u32,
+    /// The last plant is gone, and none has brought anything since: what it knew is as it was.
+    is_left: bool,
+    /// The last number that each line has brought, and behind them those that are gone.
+    brought: [Option<u32>; Line::MAX + 1],
+    /// By our number of the instrument: what others had brought when the first line that knows it
+    /// named it. They may have left out its changes, which a picture has to contain.
+    floors: Vec<Option<u32>>,
+}
+
+/// The later one of two numbers that may have wrapped.
+fn later(a: Option<u32>, b: Option<u32>) -> Option<u32> {
+    match (a, b) {
+        (Some(a), Some(b)) if b.wrapping_sub(a).cast_signed() > 0 => Some(b),
+        (Some(a), _) => Some(a),
+        (None, b) => b,
+    }
+}
+
+impl Coverage {
+    /// Returns true if the line did not know the instrument before.
+    fn add(&mut self, line: Line, instrument: u32) -> bool {
+        let place = instrument as usize;
+        if place >= self.masks.len() {
+            self.masks.resize(place + 1, 0);
+            self.floors.resize(place + 1, None);
+        }
+        let bit = 1 << line.index();
+        let Some(mask) = self.masks.get_mut(place).filter(|mask| **mask & bit == 0) else {
+            return false;
+        };
+        if *mask == 0 {
+            self.known += 1;
+            let others = self.brought.iter().enumerate();
+            let others = others.filter(|(other, _)| *other != line.index());
+            let floor = others.fold(None, |last, (_, number)| later(last, *number));
+            self.floors[place] = floor;
+        }
+        *mask |= bit;
+        true
+    }
+
+    /// A line brings a packet with this number.
+    fn bring(&mut self, line: Line, number: u32) {
+        let own = &mut self.brought[line.index()];
+        *own = later(*own, Some(number));
+    }
+
+    /// Whether a picture as of message `last` contains what may have been left out.
+    fn suffices(&self, instrument: InstrumentId, last: u32) -> bool {
+        let floor = self.floors.get(instrument.0 as usize).copied().flatten();
+        floor.is_none_or(|floor| last.wrapping_sub(floor).cast_signed() >= 0)
+    }
+
+    /// The numbers begin again.
+    fn restart(&mut self) {
+        self.brought = Default::default();
+        self.floors.fill(None);
+    }
+
+    /// The instruments that no line knows.
+    fn unknown(&self) -> impl Iterator<Item = InstrumentId> + use<'_> {
+        let all = (0..).zip(&self.masks);
+        all.filter_map(|(number, mask)| (*mask == 0).then_some(InstrumentId(number)))
+    }
+
+    /// Removes a line, and calls `lost` with the instruments that no other one knows.
+    fn remove(&mut self, line: Line, mut lost: impl FnMut(InstrumentId)) {
+        let gone = self.brought[line.index()].take();
+        self.brought[Line::MAX] = later(self.brought[Line::MAX], gone);
+        let bit = 1 << line.index();
+        for (number, mask) in (0..).zip(&mut self.masks) {
+            if *mask & bit != 0 {
+                *mask &= !bit;
+                if *mask == 0 {
+                    self.known -= 1;
+                    lost(InstrumentId(number));
+                }
+            }
+        }
+    }
+}
+
+impl Edge {
+    /// An edge that knows no plant.
+    #[must_use]
+    pub fn new(config: EdgeConfig) -> Self {
+        Self {
+            table: Instruments::new(config.instruments),
+            course: Course::new(FollowerConfig {
+                replay: None,
+                ..config.follower
+            }),
+            arbiter: Arbiter::new(config.arbiter),
+            plants: Default::default(),
+            coverage: Coverage::default(),
+            generation: (0, 0),
+            unit: Vec::new(),
+            events: Vec::new(),
+            stats: EdgeStats::default(),
+        }
+    }
+
+    /// The books and states.
+    #[must_use]
+    pub const fn market(&self) -> &Market {
+        &self.course.market
+    }
+
+    /// The instruments.
+    #[must_use]
+    pub const fn instruments(&self) -> &Instruments {
+        &self.table
+    }
+
+    /// What it did so far.
+    #[must_use]
+    pub const fn stats(&self) -> EdgeStats {
+        self.stats
+    }
+
+    /// As those of a follower.
+    #[must_use]
+    pub const fn follower_stats(&self) -> FollowerStats {
+        self.course.stats()
+    }
+
+    /// What its arbiter did, whose lines are the plants.
+    #[must_use]
+    pub fn arbiter_stats(&self) -> ArbiterStats {
+        self.arbiter.stats()
+    }
+
+    /// What the plant in this place brought.
+    #[must_use]
+    pub fn line(&self, line: Line) -> &LineStats {
+        self.arbiter.line(line)
+    }
+
+    /// MsgSeqNum(34) of the last message that came, its low 32 bits; `None` before the first.
+    #[must_use]
+    pub fn last_number(&self) -> Option<u32> {
+        self.course.last_number()
+    }
+
+    /// How many plants there are.
+    #[must_use]
+    pub fn plants(&self) -> usize {
+        self.plants.iter().flatten().count()
+    }
+
+    /// Passes on once more what is known of an instrument, see [`Market::show`].
+    pub fn show(&mut self, ts_recv: u64, instrument: InstrumentId, send: &mut impl FnMut(&Event)) {
+        self.course.market.show(ts_recv, instrument, send);
+    }
+
+    /// When to call [`Self::handle_timeout`], in nanoseconds.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<u64> {
+        let course = self.course.poll_timeout();
+        course.into_iter().chain(self.arbiter.poll_timeout()).min()
+    }
+
+    /// Looks whether the plants are silent, and what is to be waited for no longer.
+    pub fn handle_timeout(&mut self, now: u64, send: &mut impl FnMut(&Event)) {
+        self.arbiter.handle_timeout(now);
+        self.drain(now, send);
+        self.course.handle_timeout(now, send);
+    }
+
+    /// The place of a plant, which is new if it is not known; `None` if there are too many.
+    fn line_of(&mut self, origin: u64) -> Option<Line> {
+        let has = |plant: &Option<Plant>| plant.as_ref().is_some_and(|own| own.origin == origin);
+        if let Some(place) = self.plants.iter().position(has) {
+            return Line::new(place);
+        }
+        let Some(place) = self.plants.iter().position(Option::is_none) else {
+            self.stats.refused += 1;
+            return None;
+        };
+        self.plants[place] = Some(Plant {
+            origin,
+            ids: Vec::new(),
+            covered: 0,
+            generation: self.generation.0,
+            is_silent: false,
+        });
+        Line::new(place)
+    }
+
+    fn plant(&mut self, line: Line) -> Option<&mut Plant> {
+        self.plants.get_mut(line.index())?.as_mut()
+    }
+
+    /// Whether the plant has begun anew as often as the channel.
+    fn is_of_this_time(&self, line: Line) -> bool {
+        let plant = self.plants.get(line.index()).and_then(Option::as_ref);
+        plant.is_some_and(|plant| plant.generation == self.generation.0)
+    }
+
+    /// Whether the plant knows every instrument that any other one knows: else its messages may
+    /// lack changes.
+    fn covers(&self, line: Line) -> bool {
+        let plant = self.plants.get(line.index()).and_then(Option::as_ref);
+        plant.is_some_and(|plant| plant.covered >= self.coverage.known)
+    }
+
+    /// The plant whose messages without numbers count, and whose definitions do.
+    fn leader(&self) -> Option<Line> {
+        let lines = (0..Line::MAX).filter_map(Line::new);
+        lines.into_iter().find(|line| self.covers(*line))
+    }
+
+    /// A plant names an instrument, or defines it anew. Returns our number of it; `None` if the
+    /// bytes are none, or there is no room.
+    pub fn instrument(
+        &mut self,
+        origin: u64,
+        bytes: &[u8],
+        send: &mut impl FnMut(&Event),
+    ) -> Option<InstrumentId> {
+        let line = self.line_of(origin)?;
+        let new = Instrument::read(bytes)?;
+        let place = new.instrument.0 as usize;
+        if place >= self.table.limit() {
+            return None;
+        }
+        let known = self.table.find(&new.definition.name);
+        let known = known.and_then(|id| self.table.get(id));
+        let is_news = known.is_none_or(|known| known.revision == 0);
+        let id = if is_news || self.leader() == Some(line) {
+            self.define(&new, send)?
+        } else {
+            known?.instrument
+        };
+        let plant = self.plants.get_mut(line.index())?.as_mut()?;
+        if place >= plant.ids.len() {
+            plant.ids.resize(place + 1, 0);
+        }
+        plant.ids[place] = id.0 + 1;
+        if self.coverage.add(line, id.0) {
+            plant.covered += 1;
+        }
+        Some(id)
+    }
+
+    fn define(
+        &mut self,
+        new: &Instrument<'_>,
+        send: &mut impl FnMut(&Event),
+    ) -> Option<InstrumentId> {
+        if new.revision == 0 {
+            return self.table.see(&new.definition.name).ok();
+        }
+        let defined = self.table.define(&new.definition).ok()?;
+        if defined.change != Change::Same {
+            let event = Event {
+                instrument: defined.instrument,
+                kind: Kind::Definition,
+                id: defined.revision.into(),
+                flags: Flags::LAST,
+                ..Event::EMPTY
+            };
+            self.course.market.pass_on(Event::NO_TIME, &event, send);
+        }
+        Some(defined.instrument)
+    }
+
+    /// Takes steps of a plant, whose name in this run is `origin`, with their events, in the order
+    /// in which it had them.
+    pub fn steps(
+        &mut self,
+        now: u64,
+        origin: u64,
+        steps: &[Step],
+        events: &[Event],
+        send: &mut impl FnMut(&Event),
+    ) {
+        let Some(line) = self.line_of(origin) else {
+            return;
+        };
+        let mut rest = events;
+        for packet in packets(steps) {
+            let count: usize = packet.iter().map(|step| step.events as usize).sum();
+            let Some((own, behind)) = rest.split_at_checked(count) else {
+                return;
+            };
+            rest = behind;
+            match packet {
+                [step] if !step.what.is_numbered() => self.single(now, line, step, own, send),
+                packet => self.packet(now, line, packet, own, send),
+            }
+        }
+    }
+
+    /// A step that is no part of a packet.
+    fn single(
+        &mut self,
+        now: u64,
+        line: Line,
+        step: &Step,
+        events: &[Event],
+        send: &mut impl FnMut(&Event),
+    ) {
+        match step.what {
+            What::Reset => self.reset(now, line, step.number, send),
+            What::Silence => {
+                if let Some(plant) = self.plant(line) {
+                    plant.is_silent = step.number != 0;
+                }
+                self.listen(send);
+            }
+            What::Position => self.position(now, line, step.number, send),
+            _ if self.leader() == Some(line) && self.translate(line, events) => {
+                let mut own = std::mem::take(&mut self.events);
+                self.apply(now, None, step, &mut own, send);
+                self.events = own;
+            }
+            _ => {}
+        }
+    }
+
+    /// Puts events into `self.events` with our numbers of their instruments. Returns false if the
+    /// plant did not name all of them.
+    fn translate(&mut self, line: Line, events: &[Event]) -> bool {
+        let Some(plant) = self.plants.get(line.index()).and_then(Option::as_ref) else {
+            return false;
+        };
+        self.events.clear();
+        for event in events {
+            let instrument = match event.instrument {
+                InstrumentId::ALL => InstrumentId::ALL,
+                InstrumentId(number) => match plant.ids.get(number as usize) {
+                    None | Some(0) => {
+                        self.stats.unknown += 1;
+                        return false;
+                    }
+                    Some(own) => InstrumentId(own - 1),
+                },
+            };
+            self.events.push(Event {
+                instrument,
+                ..*event
+            });
+        }
+        true
+    }
+
+    /// Takes a packet of the channel.
+    fn packet(
+        &mut self,
+        now: u64,
+        line: Line,
+        packet: &[Step],
+        events: &[Event],
+        send: &mut impl FnMut(&Event),
+    ) {
+        let Some(number) = packet.first().map(|step| step.number) else {
+            return;
+        };
+        if !self.is_of_this_time(line) {
+            self.stats.of_another_time += 1;
+            return;
+        }
+        if !self.covers(line) {
+            self.stats.not_covered += 1;
+            return;
+        }
+        if !self.translate(line, events) {
+            return;
+        }
+        if std::mem::take(&mut self.coverage.is_left) {
+            // What the plants before knew, and this one does not, may have changed.
+            let market = &mut self.course.market;
+            self.coverage
+                .unknown()
+                .for_each(|instrument| market.fault(instrument, send));
+        }
+        self.unit.clear();
+        let mut rest = &*self.events;
+        for step in packet {
+            let (own, behind) = rest.split_at(step.events as usize);
+            self.unit.extend(step.to_bytes());
+            self.unit.extend(own.iter().flat_map(Event::to_bytes));
+            rest = behind;
+        }
+        let unit = Unit {
+            sequence: number,
+            count: 1,
+            bytes: &self.unit,
+        };
+        self.coverage.bring(line, number);
+        let verdict = self.arbiter.receive(now, line, unit);
+        if let Verdict::Deliver { .. } | Verdict::Late { .. } = verdict {
+            let unit = std::mem::take(&mut self.unit);
+            self.take(now, &unit, send);
+            self.unit = unit;
+        }
+        self.drain(now, send);
+    }
+
+    /// Takes what the arbiter says behind a unit.
+    fn drain(&mut self, now: u64, send: &mut impl FnMut(&Event)) {
+        let mut unit = std::mem::take(&mut self.unit);
+        loop {
+            let other = match self.arbiter.poll_event() {
+                Some(arbiter::Event::Unit(delivery)) => {
+                    unit.clear();
+                    unit.extend_from_slice(delivery.bytes);
+                    None
+                }
+                Some(arbiter::Event::Gap(gap)) => Some(channel::Event::Gap(gap)),
+                Some(arbiter::Event::Reset { expected, next }) => Some(channel::Event::Reset {
+                    expected,
+                    next,
+                    announced: false,
+                }),
+                Some(arbiter::Event::Recover(_)) => continue,
+                None => break,
+            };
+            match other {
+                Some(event) => self.course.unusual(now, &event, send),
+                None => self.take(now, &unit, send),
+            }
+        }
+        self.unit = unit;
+    }
+
+    /// Applies a packet that is in turn.
+    fn take(&mut self, now: u64, unit: &[u8], send: &mut impl FnMut(&Event)) {
+        self.course.hear(now, send);
+        let mut events = std::mem::take(&mut self.events);
+        events.clear();
+        let mut changes: Option<Step> = None;
+        let mut rest = unit;
+        while let Some((head, behind)) = rest.split_first_chunk::<{ Step::SIZE }>() {
+            let Some(step) = Step::from_bytes(head) else {
+                break;
+            };
+            let Some((own, behind)) = behind.split_at_checked(step.events as usize * Event::SIZE)
+            else {
+                break;
+            };
+            rest = behind;
+            if step.what == What::Picture
+                && let Some(before) = changes.take()
+            {
+                self.apply(now, Some(before.number), &before, &mut events, send);
+                events.clear();
+            }
+            let (own, _) = own.as_chunks::<{ Event::SIZE }>();
+            events.extend(own.iter().filter_map(Event::from_bytes));
+            if step.what == What::Picture {
+                self.apply(now, Some(step.number), &step, &mut events, send);
+                events.clear();
+            } else {
+                changes.get_or_insert(step);
+            }
+        }
+        if let Some(step) = changes {
+            self.apply(now, Some(step.number), &step, &mut events, send);
+        }
+        self.events = events;
+    }
+
+    /// Applies the events of a message.
+    fn apply(
+        &mut self,
+        now: u64,
+        number: Option<u32>,
+        step: &Step,
+        events: &mut Vec<Event>,
+        send: &mut impl FnMut(&Event),
+    ) {
+        let mut faults = Vec::new();
+        events.retain(|event| {
+            if event.kind == Kind::Status {
+                self.table.set_status(event.instrument, event.id as u16);
+            }
+            if is_fault(event) {
+                faults.push(event.instrument);
+            }
+            // Definitions came in front, with the instrument.
+            !is_fault(event) && event.kind != Kind::Definition
+        });
+        let picture = events.first().filter(|_| step.what == What::Picture);
+        let picture = picture.map(|first| Picture {
+            instrument: first.instrument,
+            rpt_seq: first.rpt_seq,
+            last_processed: Some(step.last.into()),
+            total: None,
+            fragment: None,
+        });
+        let mapped = Mapped {
+            outcome: Ok(Outcome {
+                does: Some(match picture {
+                    Some(_) => Does::Snapshot,
+                    None => Does::Changes,
+                }),
+                number: number.map(u64::from),
+                picture,
+                ..Outcome::UNMAPPED
+            }),
+            events,
+            faults: &[],
+            received: step.received,
+        };
+        self.course.message(now, number, &mapped, send);
+        for instrument in faults {
+            self.course.market.fault(instrument, send);
+        }
+    }
+
+    /// The channel begins anew at a plant.
+    fn reset(&mut self, now: u64, line: Line, next: u32, send: &mut impl FnMut(&Event)) {
+        /// How far the channel may have come behind a reset while another plant has not got there.
+        const NEAR: u32 = 1 << 16;
+        const SOON: u64 = 60_000_000_000;
+        let (generation, at) = self.generation;
+        let expected = self.arbiter.expected();
+        let is_done = generation > 0
+            && now.saturating_sub(at) < SOON
+            && expected.is_some_and(|expected| expected.wrapping_sub(next) < NEAR);
+        let Some(plant) = self.plant(line) else {
+            return;
+        };
+        if plant.generation < generation || is_done {
+            plant.generation = generation;
+            return;
+        }
+        plant.generation = generation + 1;
+        self.generation = (generation + 1, now);
+        self.coverage.restart();
+        self.arbiter.reset(next);
+        self.drain(now, send);
+    }
+
+    /// The channel of a plant is at this number.
+    fn position(&mut self, now: u64, line: Line, number: u32, send: &mut impl FnMut(&Event)) {
+        // Another plant may be about to bring what is missing up to there.
+        let is_alone = self.plants() == 1 || !self.course.has_begun();
+        let expected = self.arbiter.expected();
+        let is_ahead =
+            expected.is_none_or(|expected| number.wrapping_sub(expected).cast_signed() >= 0);
+        if self.is_of_this_time(line) && is_alone && is_ahead {
+            self.arbiter.resume(number.wrapping_add(1));
+            self.drain(now, send);
+            self.course.position(now, number, send);
+        }
+        self.listen(send);
+    }
+
+    /// Whether any plant hears its lines.
+    fn listen(&mut self, send: &mut impl FnMut(&Event)) {
+        let is_heard = self.plants.iter().flatten().any(|plant| !plant.is_silent);
+        self.course.set_silent(!is_heard, send);
+    }
+
+    /// Takes what a plant knows of an instrument.
+    pub fn picture(
+        &mut self,
+        now: u64,
+        origin: u64,
+        picture: &Relayed<'_>,
+        send: &mut impl FnMut(&Event),
+    ) {
+        let Some(id) = self.instrument(origin, picture.instrument, send) else {
+            return;
+        };
+        let Some(line) = self.line_of(origin) else {
+            return;
+        };
+        if !self.is_of_this_time(line) {
+            return;
+        }
+        let status = Instrument::read(picture.instrument).map_or(0, |new| new.status);
+        if status != 0 && self.leader() == Some(line) && self.table.set_status(id, status) {
+            let event = Event {
+                instrument: id,
+                kind: Kind::Status,
+                id: status.into(),
+                flags: Flags::LAST,
+                ..Event::EMPTY
+            };
+            self.course.market.pass_on(picture.received, &event, send);
+        }
+        if picture.state == Some(State::Closed) {
+            self.course.market.close(id, send);
+        }
+        let Some(last) = picture.last.filter(|_| !picture.events.is_empty()) else {
+            return;
+        };
+        if !self.coverage.suffices(id, last) {
+            return;
+        }
+        self.events.clear();
+        let own = picture.events.iter().map(|event| Event {
+            instrument: id,
+            ..*event
+        });
+        self.events.extend(own);
+        let times = (now, picture.received);
+        let market = &mut self.course.market;
+        market.snapshot(times, Some(last), &self.events, send);
+    }
+
+    /// A plant is gone: what it alone knew recovers.
+    pub fn gone(&mut self, origin: u64, send: &mut impl FnMut(&Event)) {
+        let has = |plant: &Option<Plant>| plant.as_ref().is_some_and(|own| own.origin == origin);
+        let Some(place) = self.plants.iter().position(has) else {
+            return;
+        };
+        self.plants[place] = None;
+        let Some(line) = Line::new(place) else {
+            return;
+        };
+        let is_last = self.plants() == 0;
+        self.coverage.is_left |= is_last;
+        let market = &mut self.course.market;
+        self.coverage.remove(line, |instrument| {
+            if !is_last {
+                market.fault(instrument, send);
+            }
+        });
+        self.listen(send);
+    }
+}

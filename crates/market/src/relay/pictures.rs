@@ -1,0 +1,159 @@
+//! Which instruments are to be shown to edges: those that have changed, and in turn all others.
+
+use std::collections::VecDeque;
+
+/// How many of the others are shown at a time.
+const OTHERS: u32 = 4;
+
+/// The least time between two looks at the others, in nanoseconds.
+const BETWEEN: u64 = 10_000_000;
+
+/// The instruments whose pictures are due.
+///
+/// An instrument that changes is due once in an interval. Those that do not are due in turn, 400 a
+/// second, and all of them at once when an edge comes. Times are nanoseconds of the caller.
+/// Allocates for instruments that are new.
+#[derive(Debug)]
+pub struct Pictures {
+    interval: u64,
+    /// Whether an instrument waits among the changed and among the urgent, by its number.
+    waits: Vec<[bool; 2]>,
+    /// When, and which: the first one first.
+    changed: VecDeque<(u64, u32)>,
+    /// Instruments of which something else than the book has changed.
+    urgent: VecDeque<u32>,
+    /// The next of the others, and when.
+    other: (u64, u32),
+    /// What is left of all, which are due at once.
+    all: u32,
+}
+
+impl Pictures {
+    /// Pictures of an instrument come at most once in `interval` nanoseconds.
+    #[must_use]
+    pub const fn new(interval: u64) -> Self {
+        Self {
+            interval,
+            waits: Vec::new(),
+            changed: VecDeque::new(),
+            urgent: VecDeque::new(),
+            other: (0, 0),
+            all: 0,
+        }
+    }
+
+    /// An instrument has changed.
+    #[inline]
+    pub fn change(&mut self, now: u64, instrument: u32) {
+        let [waits, _] = self.waits(instrument);
+        if !std::mem::replace(waits, true) {
+            self.changed.push_back((now + self.interval, instrument));
+        }
+    }
+
+    #[inline]
+    fn waits(&mut self, instrument: u32) -> &mut [bool; 2] {
+        let place = instrument as usize;
+        if place >= self.waits.len() {
+            self.waits.resize(place + 1, [false; 2]);
+        }
+        &mut self.waits[place]
+    }
+
+    /// The state of an instrument has changed: its picture is due at once.
+    pub fn hurry(&mut self, instrument: u32) {
+        let [_, waits] = self.waits(instrument);
+        if !std::mem::replace(waits, true) {
+            self.urgent.push_back(instrument);
+        }
+    }
+
+    /// All instruments are due at once.
+    pub fn show_all(&mut self) {
+        self.all = self.waits.len() as u32;
+    }
+
+    /// The next instrument that is due; `None` if there is none now.
+    pub fn next(&mut self, now: u64) -> Option<u32> {
+        if let Some(instrument) = self.urgent.pop_front() {
+            self.waits(instrument)[1] = false;
+            return Some(instrument);
+        }
+        if let Some((due, instrument)) = self.changed.front().copied()
+            && due <= now
+        {
+            self.changed.pop_front();
+            self.waits(instrument)[0] = false;
+            return Some(instrument);
+        }
+        if self.all > 0 {
+            self.all -= 1;
+            return Some(self.all);
+        }
+        self.next_other(now)
+    }
+
+    fn next_other(&mut self, now: u64) -> Option<u32> {
+        let count = self.waits.len() as u32;
+        let (due, at) = self.other;
+        if count == 0 || now < due {
+            return None;
+        }
+        let next = if at < count { at } else { 0 };
+        let is_last = (next + 1).is_multiple_of(OTHERS) || next + 1 >= count;
+        let due = if is_last { now + BETWEEN } else { due };
+        self.other = (due, next + 1);
+        Some(next)
+    }
+
+    /// When [`Self::next`] is to be called; `None` before the first instrument.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<u64> {
+        if !self.urgent.is_empty() || self.all > 0 {
+            return Some(0);
+        }
+        let changed = self.changed.front().map(|(due, _)| *due);
+        let other = (!self.waits.is_empty()).then_some(self.other.0);
+        changed.into_iter().chain(other).min()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    fn due(pictures: &mut Pictures, now: u64) -> Vec<u32> {
+        std::iter::from_fn(|| pictures.next(now)).collect()
+    }
+
+    #[test]
+    fn an_instrument_that_changes_often_is_due_once_in_an_interval() {
+        let mut pictures = Pictures::new(100 * MS);
+        pictures.other.0 = u64::MAX;
+        let mut shown = Vec::new();
+        for ms in 0..250 {
+            pictures.change(ms * MS, 7);
+            shown.extend(due(&mut pictures, ms * MS).iter().map(|_| ms));
+        }
+        assert_eq!(shown, [100, 201]);
+        pictures.hurry(7);
+        assert_eq!(due(&mut pictures, 250 * MS), [7]);
+        assert_eq!(pictures.poll_timeout(), Some(302 * MS));
+    }
+
+    #[test]
+    fn those_that_do_not_change_come_in_turn_and_all_when_asked() {
+        let mut pictures = Pictures::new(MS);
+        assert_eq!(pictures.poll_timeout(), None);
+        pictures.change(0, 9);
+        assert_eq!(due(&mut pictures, 0), [0, 1, 2, 3]);
+        assert_eq!(due(&mut pictures, 10 * MS), [9, 4, 5, 6, 7]);
+        assert_eq!(due(&mut pictures, 15 * MS), [0; 0]);
+        assert_eq!(due(&mut pictures, 20 * MS), [8, 9]);
+        pictures.show_all();
+        assert_eq!(pictures.poll_timeout(), Some(0));
+        assert_eq!(due(&mut pictures, 21 * MS).len(), 10);
+    }
+}

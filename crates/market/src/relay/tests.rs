@@ -1,0 +1,453 @@
+//! Edges beside plants that lose messages, die and come back.
+
+use super::*;
+use crate::book::BookConfig;
+use crate::event::{Action, entry};
+use crate::follower::{Course, FollowerConfig, Mapped};
+use crate::instruments::{Definition, Instruments, Name};
+use crate::mapping::Outcome;
+use crate::market::{Market, MarketConfig};
+use crate::price::Price;
+use fanfare_feed::arbiter::ArbiterConfig;
+use fanfare_feed::recovery::{Numbering, RecoveryConfig};
+use proptest::prelude::*;
+
+const MS: u64 = 1_000_000;
+const INSTRUMENTS: u32 = 4;
+
+fn config(numbering: Numbering) -> FollowerConfig {
+    FollowerConfig::new(MarketConfig {
+        book: BookConfig::by_price(20).unwrap(),
+        recovery: RecoveryConfig {
+            starts_empty: false,
+            ..RecoveryConfig::new(numbering)
+        },
+        has_natural_refresh: false,
+        source: 1,
+    })
+}
+
+/// A plant, and what it relays.
+struct Plant {
+    course: Course,
+    table: Instruments,
+    origin: u64,
+    is_alive: bool,
+    /// The instruments of the feed that it knows: what messages say of others is left out.
+    knows: [bool; INSTRUMENTS as usize],
+}
+
+impl Plant {
+    fn new(origin: u64, numbering: Numbering) -> Self {
+        let mut table = Instruments::new(100);
+        // No two plants number them alike.
+        for at in 0..INSTRUMENTS {
+            let of = (at + origin as u32) % INSTRUMENTS;
+            let symbol = [b'A' + of as u8];
+            let name = Name {
+                symbol: &symbol,
+                ..Name::default()
+            };
+            let definition = Definition {
+                name,
+                ..Definition::default()
+            };
+            table.define(&definition).unwrap();
+        }
+        let mut course = Course::new(config(numbering));
+        course.keep_steps();
+        Self {
+            course,
+            table,
+            origin,
+            is_alive: true,
+            knows: [origin == 0; INSTRUMENTS as usize],
+        }
+    }
+
+    /// The plant's number of an instrument of the feed.
+    fn number(&self, of: u32) -> u32 {
+        (of + INSTRUMENTS - self.origin as u32 % INSTRUMENTS) % INSTRUMENTS
+    }
+
+    fn message(&mut self, now: u64, number: u32, events: &[Event]) {
+        let own = |event: &Event| Event {
+            instrument: InstrumentId(self.number(event.instrument.0)),
+            ..*event
+        };
+        let is_known = |event: &&Event| self.knows[event.instrument.0 as usize];
+        let events: Vec<Event> = events.iter().filter(is_known).map(own).collect();
+        let mapped = Mapped {
+            outcome: Ok(Outcome::UNMAPPED),
+            events: &events,
+            faults: &[],
+            received: now,
+        };
+        self.course.message(now, Some(number), &mapped, &mut |_| {});
+    }
+
+    /// A picture of the feed's snapshot line.
+    fn snapshot(&mut self, now: u64, of: u32, last: u32, picture: &[Event]) {
+        let instrument = InstrumentId(self.number(of));
+        self.knows[of as usize] = true;
+        let own = |event: &Event| Event {
+            instrument,
+            ..*event
+        };
+        let events: Vec<Event> = picture.iter().map(own).collect();
+        let market = &mut self.course.market;
+        market.snapshot((now, now), Some(last), &events, &mut |_| {});
+    }
+
+    fn relay(&mut self, now: u64, edge: &mut Edge, is_lost: bool) {
+        let Some(steps) = self.course.steps() else {
+            return;
+        };
+        if !is_lost {
+            steps.parts(3, |steps, events| {
+                edge.steps(now, self.origin, steps, events, &mut |_| {});
+            });
+        }
+        steps.clear();
+    }
+
+    fn show(&self, now: u64, of: u32, edge: &mut Edge) {
+        if !self.knows[of as usize] {
+            return;
+        }
+        let id = InstrumentId(self.number(of));
+        let mut bytes = Vec::new();
+        self.table.get(id).unwrap().write(&mut bytes);
+        let (market, mut events) = (&self.course.market, Vec::new());
+        let state = market.state(id);
+        if state == Some(State::Live) {
+            market.picture(id, &mut |event| events.push(*event));
+        }
+        let picture = Relayed {
+            instrument: &bytes,
+            state,
+            last: self.course.last_number(),
+            received: now,
+            events: &events,
+        };
+        edge.picture(now, self.origin, &picture, &mut |_| {});
+    }
+}
+
+fn level(of: u32, rpt_seq: u32, price: i64, size: i64) -> Event {
+    let action = match size {
+        0 => Action::Delete,
+        _ => Action::New,
+    };
+    Event {
+        kind: Kind::Level,
+        instrument: InstrumentId(of),
+        rpt_seq,
+        action,
+        entry: entry::BID,
+        price: Price::from_units(price),
+        size,
+        flags: Flags::LAST,
+        ..Event::EMPTY
+    }
+}
+
+/// What happens, in turn.
+#[derive(Debug, Clone)]
+enum Act {
+    /// A message with a change of this instrument; which plants do not receive it, and whose steps
+    /// the edge does not.
+    Message(u32, i64, [bool; 2], [bool; 2]),
+    /// The plant shows an instrument to the edge.
+    Show(usize, u32),
+    /// The snapshot line shows an instrument to the plants.
+    Snapshot(u32),
+    /// The plant is gone, or comes back.
+    Die(usize),
+    /// Time passes.
+    Wait,
+}
+
+fn acts() -> impl Strategy<Value = Vec<Act>> {
+    let seldom = || proptest::bool::weighted(0.1);
+    let act = prop_oneof![
+        10 => (0..INSTRUMENTS, 1i64..12, [seldom(), seldom()], [seldom(), seldom()])
+            .prop_map(|(of, price, a, b)| Act::Message(of, price, a, b)),
+        3 => (0usize..2, 0..INSTRUMENTS).prop_map(|(plant, of)| Act::Show(plant, of)),
+        2 => (0..INSTRUMENTS).prop_map(Act::Snapshot),
+        1 => (0usize..2).prop_map(Act::Die),
+        2 => Just(Act::Wait),
+    ];
+    proptest::collection::vec(act, 1..200)
+}
+
+/// The feed with its true books, its plants, and an edge.
+struct World {
+    now: u64,
+    number: u32,
+    rpt_seq: [u32; INSTRUMENTS as usize],
+    /// The prices of each book.
+    prices: [std::collections::BTreeSet<i64>; INSTRUMENTS as usize],
+    /// The truth: a plant that loses nothing.
+    truth: Plant,
+    plants: [Plant; 2],
+    edge: Edge,
+    numbering: Numbering,
+    origins: u64,
+}
+
+impl World {
+    fn new(numbering: Numbering) -> Self {
+        let mut world = Self {
+            now: 0,
+            number: 1000,
+            rpt_seq: [0; INSTRUMENTS as usize],
+            prices: Default::default(),
+            truth: Plant::new(0, numbering),
+            plants: [Plant::new(1, numbering), Plant::new(2, numbering)],
+            edge: Edge::new(EdgeConfig {
+                follower: config(numbering),
+                instruments: 100,
+                arbiter: ArbiterConfig::default(),
+            }),
+            numbering,
+            origins: 2,
+        };
+        // The truth begins with empty books.
+        let all: Vec<_> = (0..INSTRUMENTS).collect();
+        world.truth.message(0, 1000, &[]);
+        for of in all {
+            let empty = Event {
+                flags: Flags::SNAPSHOT.with(Flags::LAST),
+                ..Event::EMPTY
+            };
+            world.truth.snapshot(0, of, 1000, &[empty]);
+        }
+        world
+    }
+
+    fn act(&mut self, act: &Act) {
+        self.now += MS;
+        match *act {
+            Act::Message(of, price, unheard, lost) => {
+                self.number += 1;
+                let rpt_seq = &mut self.rpt_seq[of as usize];
+                *rpt_seq += 1;
+                let prices = &mut self.prices[of as usize];
+                let size = match self.number.is_multiple_of(3) && prices.remove(&price) {
+                    true => 0,
+                    false => 1 + i64::from(self.number % 5),
+                };
+                if size > 0 {
+                    prices.insert(price);
+                }
+                let event = level(of, *rpt_seq, price, size);
+                self.truth.message(self.now, self.number, &[event]);
+                for (at, plant) in self.plants.iter_mut().enumerate() {
+                    if plant.is_alive && !unheard[at] {
+                        plant.message(self.now, self.number, &[event]);
+                    }
+                    plant.relay(self.now, &mut self.edge, lost[at] || !plant.is_alive);
+                }
+            }
+            Act::Show(at, of) => {
+                if self.plants[at].is_alive {
+                    self.plants[at].show(self.now, of, &mut self.edge);
+                }
+            }
+            Act::Snapshot(of) => {
+                let mut picture = Vec::new();
+                let id = InstrumentId(self.truth.number(of));
+                let market = &self.truth.course.market;
+                market.picture(id, &mut |event| picture.push(*event));
+                for plant in self.plants.iter_mut().filter(|plant| plant.is_alive) {
+                    plant.snapshot(self.now, of, self.number, &picture);
+                }
+            }
+            Act::Die(at) if self.plants[at].is_alive => {
+                self.plants[at].is_alive = false;
+                self.edge.gone(self.plants[at].origin, &mut |_| {});
+            }
+            Act::Die(at) => {
+                self.origins += 1;
+                self.plants[at] = Plant::new(self.origins, self.numbering);
+            }
+            Act::Wait => {
+                self.now += 100 * MS;
+                self.edge.handle_timeout(self.now, &mut |_| {});
+            }
+        }
+    }
+
+    /// What the edge has of an instrument: whether it is live, and its book as a picture.
+    fn picture(market: &Market, id: InstrumentId) -> Vec<Event> {
+        let mut all = Vec::new();
+        market.picture(id, &mut |event| {
+            all.push(Event {
+                instrument: InstrumentId(0),
+                ..*event
+            });
+        });
+        all
+    }
+
+    /// Every instrument that is live, and of which nothing is on its way, is as the truth has it.
+    fn check(&self) -> Result<u32, TestCaseError> {
+        let mut live = 0;
+        for of in 0..INSTRUMENTS {
+            let symbol = [b'A' + of as u8];
+            let Some(own) = self.edge.instruments().by_symbol(&symbol) else {
+                continue;
+            };
+            let market = self.edge.market();
+            if market.state(own) != Some(State::Live) {
+                continue;
+            }
+            let truth = &self.truth.course.market;
+            let id = InstrumentId(self.truth.number(of));
+            let is_current = match self.numbering {
+                Numbering::Instrument => market.position(own) == truth.position(id),
+                Numbering::Channel => self.edge.last_number() == Some(self.number),
+            };
+            if is_current {
+                live += 1;
+                let (own, truth) = (Self::picture(market, own), Self::picture(truth, id));
+                prop_assert_eq!(own, truth, "instrument {}", of);
+            }
+        }
+        Ok(live)
+    }
+
+    /// All plants speak of all instruments again: everything comes back.
+    fn heal(&mut self) {
+        for at in 0..2 {
+            if !self.plants[at].is_alive {
+                self.act(&Act::Die(at));
+            }
+        }
+        for _ in 0..4 {
+            for of in 0..INSTRUMENTS {
+                self.act(&Act::Message(of, 5, [false; 2], [false; 2]));
+                self.act(&Act::Snapshot(of));
+            }
+            self.act(&Act::Wait);
+            for of in 0..INSTRUMENTS {
+                self.act(&Act::Show(0, of));
+                self.act(&Act::Show(1, of));
+            }
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn an_edge_is_never_silently_wrong_and_always_comes_back(
+        acts in acts(),
+        by_channel in any::<bool>(),
+    ) {
+        let numbering = match by_channel {
+            true => Numbering::Channel,
+            false => Numbering::Instrument,
+        };
+        let mut world = World::new(numbering);
+        for act in &acts {
+            world.act(act);
+            world.check()?;
+        }
+        world.heal();
+        prop_assert_eq!(world.check()?, INSTRUMENTS);
+    }
+
+    #[test]
+    fn steps_and_bytes_are_the_same(bytes: [u8; Step::SIZE]) {
+        if let Some(step) = Step::from_bytes(&bytes) {
+            prop_assert_eq!(Step::from_bytes(&step.to_bytes()), Some(step));
+        }
+    }
+}
+
+fn run(world: &mut World, acts: impl IntoIterator<Item = Act>) {
+    acts.into_iter().for_each(|act| world.act(&act));
+}
+
+fn whole(numbering: Numbering) -> World {
+    let mut world = World::new(numbering);
+    world.heal();
+    assert_eq!(world.check().unwrap(), INSTRUMENTS);
+    world
+}
+
+#[test]
+fn the_end_of_one_of_two_plants_changes_nothing() {
+    for numbering in [Numbering::Instrument, Numbering::Channel] {
+        let mut world = whole(numbering);
+        let before = world.edge.market().recovery_stats().recoveries;
+        let message = |of| Act::Message(of, 7, [false; 2], [false; 2]);
+        run(
+            &mut world,
+            [message(0), Act::Die(0), message(1), message(2)],
+        );
+        assert_eq!(world.check().unwrap(), INSTRUMENTS);
+        assert_eq!(world.edge.market().recovery_stats().recoveries, before);
+    }
+}
+
+#[test]
+fn what_one_plant_lost_the_other_brings() {
+    let mut world = whole(Numbering::Channel);
+    let message = |of, first| Act::Message(of, 7, [first, !first], [false; 2]);
+    run(
+        &mut world,
+        (0..40).map(|n| message(n % INSTRUMENTS, n % 2 == 0)),
+    );
+    assert_eq!(world.check().unwrap(), INSTRUMENTS);
+    assert_eq!(world.edge.arbiter_stats().gaps, 0);
+}
+
+#[test]
+fn without_plants_books_are_stale_and_what_was_missed_is_known() {
+    let mut world = whole(Numbering::Channel);
+    run(&mut world, [Act::Die(0), Act::Die(1)]);
+    let id = world.edge.instruments().by_symbol(b"A").unwrap();
+    assert_eq!(world.edge.market().state(id), Some(State::Stale));
+    run(
+        &mut world,
+        [Act::Message(0, 7, [true; 2], [true; 2]), Act::Die(0)],
+    );
+    let step = Step::position(world.number);
+    let origin = world.plants[0].origin;
+    world
+        .edge
+        .steps(world.now, origin, &[step], &[], &mut |_| {});
+    let state = world.edge.market().state(id);
+    assert!(matches!(state, Some(State::Recovering(_))), "{state:?}");
+    world.heal();
+    assert_eq!(world.check().unwrap(), INSTRUMENTS);
+}
+
+#[test]
+fn a_plant_that_begins_anew_later_than_another_is_waited_for() {
+    let mut world = whole(Numbering::Instrument);
+    let [first, second] = [0, 1].map(|at| world.plants[at].origin);
+    let reset = Step::new(What::Reset, 1, 0);
+    let message = |number| Step::new(What::Changes, number, 0);
+    let edge = &mut world.edge;
+    let mut send = |_: &Event| {};
+    edge.steps(1, first, &[reset, message(1), message(2)], &[], &mut send);
+    let old = world.number + 1;
+    edge.steps(2, second, &[message(old)], &[], &mut send);
+    assert_eq!(edge.stats().of_another_time, 1);
+    edge.steps(
+        3,
+        second,
+        &[reset, message(1), message(2), message(3)],
+        &[],
+        &mut send,
+    );
+    edge.steps(4, first, &[message(3), message(4)], &[], &mut send);
+    assert_eq!(edge.arbiter_stats().resets, 1);
+    assert_eq!(
+        (edge.last_number(), edge.stats().of_another_time),
+        (Some(4), 1)
+    );
+}

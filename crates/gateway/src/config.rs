@@ -4,6 +4,8 @@
 use crate::batch::ENVELOPE;
 use crate::bridge::config::Dds;
 use crate::config_error::{ConfigError, range, within};
+use crate::edges;
+use crate::edges::config::Edge;
 use crate::feed;
 use crate::feed::config::Feed;
 use crate::port_config::{self, CONSUMERS, PRODUCERS, PortConfig};
@@ -52,6 +54,9 @@ pub struct Config {
     /// Where whoever runs the gateway captures the traffic of its ports; the gateway itself does
     /// not.
     pub capture: Option<PathBuf>,
+    /// Feeds that other gateways receive, and publish as market events.
+    #[serde(rename = "edge")]
+    pub edges: Vec<Edge>,
     /// Where whoever runs the gateway writes the market events of feeds with a `mapping`, as JSON
     /// lines; the gateway itself does not.
     pub events: Option<PathBuf>,
@@ -191,6 +196,12 @@ impl Config {
         !self.users.is_empty() || self.users_file.is_some()
     }
 
+    /// Whether there are market events.
+    #[must_use]
+    pub fn has_market(&self) -> bool {
+        !self.edges.is_empty() || self.feeds.iter().any(|feed| feed.mapping.is_some())
+    }
+
     /// Where the users come from.
     pub(crate) fn user_source(&self) -> Source<'_> {
         Source {
@@ -250,10 +261,11 @@ impl Config {
         let port = self.producers.port;
         range("consumers.port", port, !clash, "is the producers' port too")?;
         feed::config::check_all(&self.feeds)?;
+        let channels: Vec<String> = self.feeds.iter().map(Feed::channel).collect();
+        edges::config::check_all(&self.edges, &channels)?;
         if let Some(events) = &self.events {
-            let has_market = self.feeds.iter().any(|feed| feed.mapping.is_some());
-            let rule = "needs a feed with `mapping`: others have no market events";
-            range("events", events.display(), has_market, rule)?;
+            let rule = "needs a feed with `mapping`, or an edge: others have no market events";
+            range("events", events.display(), self.has_market(), rule)?;
         }
         self.dds.check()
     }
@@ -353,6 +365,7 @@ impl Config {
             ("consumers.tls", self.consumers.tls == other.consumers.tls),
             ("dds", self.dds == other.dds),
             ("feed", self.feeds_with_mappings_of(other) == other.feeds),
+            ("edge", self.edges == other.edges),
             ("capture", self.capture == other.capture),
             ("events", self.events == other.events),
             ("audit", self.audit == other.audit),
@@ -391,6 +404,7 @@ impl Default for Config {
             mode: Mode::Broadcast,
             dds: Dds::default(),
             feeds: Vec::new(),
+            edges: Vec::new(),
             message_log: None,
             capture: None,
             events: None,

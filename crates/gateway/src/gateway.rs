@@ -8,6 +8,9 @@ use crate::bridge::subscribe::BusSubscriber;
 use crate::bridge::{self, Plan};
 use crate::config::{Config, FanOut, Idle, Threads};
 use crate::counts::{IngressCounts, PortCounts, SessionCounts, WorkerCounts};
+use crate::edges::edge_feed::EdgeFeed;
+use crate::edges::publish::{self, EdgesPublisher};
+use crate::edges::relay::Relay;
 use crate::feed::config::Feed;
 use crate::feed::publish::{SampleRing, TopicsPublisher};
 use crate::feed::{self, FeedError, FeedSource, Feeds, Outlets, Places};
@@ -405,17 +408,15 @@ impl Builder<'_> {
 
     /// The ring of market events, if a feed is a market.
     fn events(&self) -> Result<Option<Events>, StartError> {
-        let markets = || {
-            self.config
-                .feeds
-                .iter()
-                .filter(|feed| feed.mapping.is_some())
-        };
-        if markets().next().is_none() {
+        let config = self.config;
+        if !config.has_market() {
             return Ok(None);
         }
         let waker = Waker::detached()?;
-        let books = markets().map(|feed| feed.book.clone().unwrap_or_default().book());
+        let markets = config.feeds.iter().filter(|feed| feed.mapping.is_some());
+        let feeds = markets.map(|feed| feed.book.clone().unwrap_or_default());
+        let edges = config.edges.iter().map(|edge| edge.book.clone());
+        let books = feeds.chain(edges).map(|book| book.book());
         let books = books.collect::<Result<_, _>>();
         // Each worker reads it, and who takes the events.
         let readers = self.config.workers + 1;
@@ -447,7 +448,7 @@ impl Builder<'_> {
         plan: Plan<'_>,
     ) -> Result<Option<Feeds>, StartError> {
         let feeds = &self.config.feeds;
-        if feeds.is_empty() {
+        if feeds.is_empty() && self.config.edges.is_empty() {
             return Ok(None);
         }
         let (ring, waker) = match events {
@@ -460,9 +461,12 @@ impl Builder<'_> {
             let program = Arc::new(feed::templates(feed, plan.notices)?);
             let market = match feed.mapping.is_some() {
                 true => {
-                    let place = places.next(feed)?;
+                    let place = places.next(&feed.book.clone().unwrap_or_default())?;
+                    let (relay, publisher) = self.relay(feed, &waker, plan)?;
+                    alone.extend(publisher.map(|agent| Box::new(agent) as Box<dyn Agent>));
+                    let mappings = &self.mappings;
                     let market =
-                        MarketFeed::open(feed, &program, place, &waker, &self.mappings, plan);
+                        MarketFeed::open(feed, &program, place, &waker, mappings, relay, plan);
                     Some(market.map_err(FeedError::from)?)
                 }
                 false => None,
@@ -478,7 +482,27 @@ impl Builder<'_> {
             };
             sources.push(FeedSource::open(feed, program, outlets, market, plan)?);
         }
-        Ok(Some(Feeds::new(sources, ring, waker)))
+        let mut edges = Vec::new();
+        for edge in &self.config.edges {
+            let place = places.next(&edge.book)?;
+            edges.push(EdgeFeed::open(edge, place, &waker, plan)?);
+        }
+        Ok(Some(Feeds::new(sources, edges, ring, waker)))
+    }
+
+    /// The way of a feed's market events to edges, and the agent that publishes them.
+    fn relay(
+        &self,
+        feed: &Feed,
+        waker: &Waker,
+        plan: Plan<'_>,
+    ) -> Result<(Option<Relay>, Option<EdgesPublisher>), StartError> {
+        let Some(edges) = &feed.edges else {
+            return Ok((None, None));
+        };
+        let size = self.config.ring_bytes;
+        let (relay, publisher) = publish::open(feed, edges, size, waker, plan)?;
+        Ok((Some(relay), Some(publisher)))
     }
 
     /// The ring of a feed's samples, and the agent that publishes them on topics of their own.

@@ -31,6 +31,7 @@ mod consumer;
 mod control;
 mod counts;
 mod digest;
+mod edges;
 mod feed;
 mod gateway;
 mod gateway_handle;
@@ -64,6 +65,7 @@ pub use config::{
 pub use config_error::ConfigError;
 pub use control::{Control, ReloadAsked};
 pub use digest::Digest;
+pub use edges::config::{Edge, FeedEdges};
 pub use fanfare_engine::host::Refusal;
 pub use feed::FeedError;
 pub use feed::config::{Feed, FeedTopics};

@@ -221,6 +221,8 @@ pub enum Outlet {
     Dds,
     /// The feed's decoded messages, `[feed.publish]`.
     Feed,
+    /// The feed's market events, `[feed.edges]`.
+    Edges,
 }
 
 /// Why messages did not go to DDS.
@@ -434,7 +436,7 @@ impl Outlet {
         let plural = if count == 1 { "" } else { "s" };
         match self {
             Self::Dds => format!("{count} message{plural}"),
-            Self::Feed => format!("{count} sample{plural}"),
+            Self::Feed | Self::Edges => format!("{count} sample{plural}"),
         }
     }
 }
@@ -444,6 +446,7 @@ impl fmt::Display for Outlet {
         f.write_str(match self {
             Self::Dds => "dds",
             Self::Feed => "topics of the feed",
+            Self::Edges => "edges of the feed",
         })
     }
 }

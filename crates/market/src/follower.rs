@@ -9,7 +9,7 @@ use crate::fragments::{FragmentConfig, FragmentStats, Fragments};
 use crate::instruments::Instruments;
 use crate::mapping::{Does, FastMapper, FixMapper, MapError, Outcome};
 use crate::market::{Market, MarketConfig};
-use crate::relay::Steps;
+use crate::relay::{Step, Steps};
 use fanfare_fast::Record;
 use fanfare_feed::channel;
 use fanfare_feed::recovery::{Replay, ReplayConfig, ReplayStats};
@@ -146,6 +146,12 @@ impl Follower {
     #[inline]
     pub const fn steps(&mut self) -> Option<&mut Steps> {
         self.course.steps()
+    }
+
+    /// Adds to [`Self::steps`] where the channel is, and whether its lines are silent: edges want to
+    /// know it from time to time.
+    pub fn keep_alive(&mut self) {
+        self.course.keep_alive();
     }
 
     /// MsgSeqNum(34) of the last message of the channel, its low 32 bits; `None` before the first.
@@ -412,6 +418,17 @@ impl Course {
         }
     }
 
+    /// Adds to the steps where the channel is, and whether its lines are silent.
+    pub(crate) fn keep_alive(&mut self) {
+        let (position, is_silent) = (self.last_number(), self.is_silent);
+        if let Some(steps) = &mut self.steps {
+            steps.silence(is_silent);
+            if let Some(number) = position {
+                steps.push(Step::position(number), &[]);
+            }
+        }
+    }
+
     pub(crate) fn keep_steps(&mut self) {
         self.steps = Some(Steps::default());
     }
@@ -442,7 +459,10 @@ impl Course {
     }
 
     /// The lines are silent, or are heard again.
-    pub(crate) fn set_silent(&mut self, is_silent: bool, send: &mut impl FnMut(&Event)) {
+    pub(crate) fn set_silent(&mut self, now: u64, is_silent: bool, send: &mut impl FnMut(&Event)) {
+        if !is_silent {
+            self.heard = now;
+        }
         if self.is_silent != is_silent {
             self.is_silent = is_silent;
             self.fall_silent(is_silent, send);

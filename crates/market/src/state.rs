@@ -67,6 +67,11 @@ pub fn to_event(state: State) -> Event {
     event
 }
 
+/// Whether an instrument in this state has the whole book, as of the last change.
+pub const fn has_book(state: State) -> bool {
+    matches!(state, State::Live | State::Stale)
+}
+
 /// The state that an event says; `None` if it is of another kind or has an unknown code.
 pub fn of_event(event: &Event) -> Option<State> {
     if event.kind != Kind::State {

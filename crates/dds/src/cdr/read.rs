@@ -179,7 +179,7 @@ impl<'a> CdrReader<'a> {
 
     /// Skips to a multiple of `size` as counted from behind the header.
     #[inline]
-    pub(super) fn align(&mut self, size: usize) -> Result<(), CdrError> {
+    pub fn align(&mut self, size: usize) -> Result<(), CdrError> {
         let size = size.min(self.max_align);
         let padding = self.origin.wrapping_sub(self.at) & (size - 1);
         self.bytes(padding).map(|_| ())

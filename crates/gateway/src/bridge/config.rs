@@ -1,6 +1,6 @@
 //! The `[dds]` part of the configuration.
 
-use super::endpoint::{DdsQos, DdsTransport, Participant, check, dds_endpoint};
+use super::endpoint::{DdsQos, DdsTransport, LEASE_MS, Participant, check, dds_endpoint};
 use crate::config_error::{ConfigError, range};
 use fanfare_dds::{Durability, History, Qos};
 use serde::Deserialize;
@@ -19,8 +19,11 @@ pub struct Dds {
 }
 
 dds_endpoint! {
+    lease_ms = LEASE_MS;
     /// One side: a domain, and the topics in it.
     pub struct DdsEnd {
+        /// How samples are delivered.
+        pub qos: DdsQos = DdsQos::Reliable,
         /// What stands in front of `_` and MsgType(35) in the names of topics.
         pub topics: String = "Fix".to_owned(),
         /// The partition; gateways in different ones do not hear each other.
@@ -55,7 +58,7 @@ impl Dds {
 impl DdsEnd {
     /// Checks the ranges; `at` is its table.
     fn check(&self, at: &str) -> Result<(), ConfigError> {
-        check(at, self.domain, self.wait_ms, self.instances)?;
+        check(at, self.domain, self.wait_ms, self.instances, self.lease_ms)?;
         let types = format!("{at}.msg_types");
         let count = self.msg_types.len();
         range(

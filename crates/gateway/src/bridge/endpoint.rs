@@ -38,7 +38,13 @@ pub(crate) struct Participant<'a> {
     pub(crate) transport: DdsTransport,
     pub(crate) peers: &'a [String],
     pub(crate) tcp_port: u16,
+    pub(crate) lease_ms: u64,
+    /// Bytes sent ahead of the slowest subscriber's acknowledgement; `None`: as DDS has it.
+    pub(crate) unacknowledged: Option<usize>,
 }
+
+/// The lease of a participant unless told otherwise, as Cyclone DDS has it, in milliseconds.
+pub(crate) const LEASE_MS: u64 = 10_000;
 
 impl DdsQos {
     /// The policies of a topic with up to `instances` keys. Where they are reliable, a call of a
@@ -62,14 +68,17 @@ impl Participant<'_> {
             DdsTransport::Tcp => Transport::Tcp,
             DdsTransport::Mcast => Transport::Multicast,
         };
+        let config = DomainConfig::new(self.domain);
         Domain::open(&DomainConfig {
+            lease: Some(Duration::from_millis(self.lease_ms)),
+            unacknowledged: self.unacknowledged.unwrap_or(config.unacknowledged),
             interface: self.interface.to_owned(),
             transport,
             peers: self.peers.to_vec(),
             tcp_port: self.tcp_port,
             // Publishers wait for acknowledgements before: no longer than a stop may take.
             linger: Duration::ZERO,
-            ..DomainConfig::new(self.domain)
+            ..config
         })
     }
 }
@@ -80,7 +89,9 @@ pub(crate) fn check(
     domain: u32,
     wait_ms: u64,
     instances: u32,
+    lease_ms: u64,
 ) -> Result<(), ConfigError> {
+    within(format!("{at}.lease_ms"), lease_ms, 100..=600_000)?;
     let some = instances > 0;
     range(
         format!("{at}.instances"),
@@ -97,6 +108,7 @@ pub(crate) fn check(
 /// unknown key or a wrong value.
 macro_rules! dds_endpoint {
     (
+        lease_ms = $lease:expr;
         $(#[$about:meta])*
         pub struct $name:ident {
             $( $(#[$doc:meta])* pub $field:ident: $type:ty = $default:expr, )*
@@ -116,14 +128,16 @@ macro_rules! dds_endpoint {
             pub peers: Vec<String>,
             /// With tcp, the port to listen on; 0: the system chooses.
             pub tcp_port: u16,
-            /// How samples are delivered.
-            pub qos: DdsQos,
             /// Milliseconds, 0 to 10,000, that a reliable write waits for a subscriber that has
             /// not acknowledged what is under way; then the message is left out, and counted.
             pub wait_ms: u64,
             /// Keys that a topic may have, at least 1. To publish: what has another is left out,
             /// and counted. To subscribe: a topic with more is left, and the others go on.
             pub instances: u32,
+            /// Milliseconds, 100 to 600,000, of silence of this process after which the others take
+            /// it to be gone, with all that it writes and reads: how soon the end of a process that
+            /// was killed, or of its machine, is known.
+            pub lease_ms: u64,
             $( $(#[$doc])* pub $field: $type, )*
         }
 
@@ -135,9 +149,9 @@ macro_rules! dds_endpoint {
                     transport: DdsTransport::Udp,
                     peers: Vec::new(),
                     tcp_port: 0,
-                    qos: DdsQos::Reliable,
                     wait_ms: 100,
                     instances: fanfare_dds::INSTANCES,
+                    lease_ms: $lease,
                     $( $field: $default, )*
                 }
             }
@@ -151,6 +165,8 @@ macro_rules! dds_endpoint {
                     transport: self.transport,
                     peers: &self.peers,
                     tcp_port: self.tcp_port,
+                    lease_ms: self.lease_ms,
+                    unacknowledged: None,
                 }
             }
         }

@@ -1,9 +1,10 @@
 //! The `[feed]` part of the configuration.
 
 use super::lines::{FeedLine, OneOrMany, by_name, check_lines, field_or_none};
-use crate::bridge::endpoint::{DdsQos, DdsTransport, Participant, check, dds_endpoint};
+use crate::bridge::endpoint::{DdsQos, DdsTransport, LEASE_MS, Participant, check, dds_endpoint};
 use crate::bridge::entry::MAX_CHANNEL;
 use crate::config_error::{ConfigError, range, within};
+use crate::edges::config::FeedEdges;
 use crate::market::config::{self as market, FeedBook, FeedReplay, SnapshotLines};
 use crate::versions::VERSIONS;
 use fanfare_dds::distribute::Distribution;
@@ -93,11 +94,17 @@ pub struct Feed {
     pub snapshot: Vec<SnapshotLines>,
     /// A replay that is asked for what no line brought; needs `mapping`.
     pub replay: Option<FeedReplay>,
+    /// Where the feed's market events are published for gateways that do not receive it; needs
+    /// `mapping`.
+    pub edges: Option<FeedEdges>,
 }
 
 dds_endpoint! {
+    lease_ms = LEASE_MS;
     /// Topics with the decoded messages: as `fanfare dds publish` has them.
     pub struct FeedTopics {
+        /// How samples are delivered.
+        pub qos: DdsQos = DdsQos::Reliable,
         /// Key samples, and put all securities of a split template on one topic.
         pub keyed: bool = false,
         /// Name of the key field.
@@ -258,6 +265,11 @@ impl Feed {
         self.check_fix()?;
         let (book, replay) = (self.book.as_ref(), self.replay.as_ref());
         market::check(self.mapping.is_some(), book, &self.snapshot, replay)?;
+        if let Some(edges) = &self.edges {
+            let rule = "needs `mapping`, which makes a market of the feed";
+            range("feed.edges", "…", self.mapping.is_some(), rule)?;
+            edges.check()?;
+        }
         let Some(topics) = &self.publish else {
             return Ok(());
         };
@@ -266,6 +278,7 @@ impl Feed {
             topics.domain,
             topics.wait_ms,
             topics.instances,
+            topics.lease_ms,
         )?;
         within("feed.publish.securities", topics.securities, 1..=100_000)
     }

@@ -37,6 +37,10 @@ pub enum MarketNotice {
     Value(String),
     /// Entries that the mapping or a limit leaves out: how many, and why.
     LeftOut(String),
+    /// Gateways that publish the feed come and go: how many there are.
+    Plants(usize),
+    /// A gateway publishes the feed with books that are not those of the configuration.
+    OtherBooks,
 }
 
 /// What becomes of a template's messages in a version.
@@ -101,6 +105,15 @@ impl fmt::Display for MarketNotice {
         let counts = match self {
             Self::Replay(why) => return write!(f, "replay: {why}"),
             Self::Value(what) | Self::LeftOut(what) => return f.write_str(what),
+            Self::Plants(0) => return f.write_str("no gateway publishes it"),
+            Self::Plants(1) => return f.write_str("1 gateway publishes it"),
+            Self::Plants(count) => return write!(f, "{count} gateways publish it"),
+            Self::OtherBooks => {
+                return f.write_str(
+                    "a gateway publishes it with books of another kind, depth or numbering than \
+                     [edge.book] has: its events are left out",
+                );
+            }
             Self::States(counts) => counts,
         };
         let all = counts.all();
@@ -163,6 +176,10 @@ impl FeedNotice {
                 what: MarketNotice::States(counts),
                 ..
             } => counts.recovering + counts.stale > 0,
+            Self::Market {
+                what: MarketNotice::Plants(count),
+                ..
+            } => *count == 0,
             _ => true,
         }
     }

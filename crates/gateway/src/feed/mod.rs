@@ -11,8 +11,11 @@ pub(crate) mod publish;
 use crate::bridge::Plan;
 use crate::bridge::channels::Identity;
 use crate::counts::FeedCounts;
+use crate::edges::edge_feed::EdgeFeed;
 use crate::hole::{Hole, Missing};
+use crate::market::config::FeedBook;
 use crate::market::error::MarketError;
+use crate::market::outlet::MarketOutlet;
 use crate::market::ring::EventRing;
 use crate::market::{self, MarketFeed};
 use crate::notice::{self, Notice, Notices};
@@ -92,6 +95,8 @@ pub enum FeedError {
 /// All feeds, which share one ring of market events.
 pub(crate) struct Feeds {
     feeds: Vec<FeedSource>,
+    /// Feeds that other gateways receive.
+    edges: Vec<EdgeFeed>,
     events: Option<EventRing>,
     /// Of the threads of replays.
     waker: Waker,
@@ -140,8 +145,7 @@ impl Places {
     ///
     /// # Errors
     /// There are no such numbers any more.
-    pub(crate) fn next(&mut self, feed: &Feed) -> Result<(u16, u32), FeedError> {
-        let book = feed.book.clone().unwrap_or_default();
+    pub(crate) fn next(&mut self, book: &FeedBook) -> Result<(u16, u32), FeedError> {
         let base = self.instruments;
         self.instruments += u64::from(book.most_instruments);
         self.feeds = self.feeds.saturating_add(1);
@@ -379,11 +383,13 @@ impl Feeds {
     /// These feeds; with `events` where one of them is a market, and what its replay wakes.
     pub(crate) const fn new(
         feeds: Vec<FeedSource>,
+        edges: Vec<EdgeFeed>,
         events: Option<EventRing>,
         waker: Waker,
     ) -> Self {
         Self {
             feeds,
+            edges,
             events,
             waker,
         }
@@ -396,26 +402,53 @@ impl Feeds {
         let Some(ring) = &mut self.events else {
             return 0;
         };
-        let markets = self
+        let feeds = self
             .feeds
             .iter_mut()
             .filter_map(|feed| feed.market.as_mut());
+        let feeds = feeds.map(Market::Feed);
+        let markets = feeds.chain(self.edges.iter_mut().map(Market::Edge));
         if ring.is_asked() {
-            markets.for_each(MarketFeed::show_all);
+            markets.for_each(|mut market| market.outlet().show_all());
             return 1;
         }
-        let mut showing = markets.filter(|market| market.is_showing());
-        let Some(market) = showing.next() else {
+        let mut showing = markets.filter_map(|mut market| {
+            let is_showing = market.outlet().is_showing();
+            is_showing.then_some(market)
+        });
+        let Some(mut market) = showing.next() else {
             return 0;
         };
         if !ring.wants_more() {
             return 0;
         }
         let shown = market.show(now, ring);
-        if !market.is_showing() && showing.next().is_none() {
+        if !market.outlet().is_showing() && showing.next().is_none() {
             ring.put_shown();
         }
         shown
+    }
+}
+
+/// A feed with market events.
+enum Market<'a> {
+    Feed(&'a mut MarketFeed),
+    Edge(&'a mut EdgeFeed),
+}
+
+impl Market<'_> {
+    const fn outlet(&mut self) -> &mut MarketOutlet {
+        match self {
+            Self::Feed(feed) => feed.outlet(),
+            Self::Edge(edge) => edge.outlet(),
+        }
+    }
+
+    fn show(&mut self, now: Now, ring: &mut EventRing) -> usize {
+        match self {
+            Self::Feed(feed) => feed.show(now, ring),
+            Self::Edge(edge) => edge.show(now, ring),
+        }
     }
 }
 
@@ -429,6 +462,11 @@ impl Agent for Feeds {
         for feed in &mut self.feeds {
             work += feed.turn(now, self.events.as_mut())?;
         }
+        if let Some(events) = &mut self.events {
+            for edge in &mut self.edges {
+                work += edge.turn(now, events)?;
+            }
+        }
         work += self.show(now);
         if let Some(events) = &mut self.events {
             events.wake();
@@ -438,6 +476,7 @@ impl Agent for Feeds {
 
     fn on_close(&mut self, _now: Now) {
         self.feeds.iter_mut().for_each(FeedSource::close);
+        self.edges.iter_mut().for_each(EdgeFeed::close);
     }
 
     fn wait_for<'a>(&'a self, descriptors: &mut Vec<BorrowedFd<'a>>) {
@@ -459,6 +498,7 @@ impl Agent for Feeds {
             let market = feed.market.as_ref().and_then(MarketFeed::next_timer);
             feed.receiver.next_timer().into_iter().chain(market).min()
         });
-        feeds.flatten().min()
+        let edges = self.edges.iter().filter_map(EdgeFeed::next_timer);
+        feeds.flatten().chain(edges).min()
     }
 }

@@ -5,11 +5,12 @@ pub(crate) mod config;
 pub(crate) mod error;
 mod files;
 pub(crate) mod mappings;
+pub(crate) mod outlet;
 pub(crate) mod ring;
 pub(crate) mod states;
 
 use crate::bridge::Plan;
-use crate::counts::MarketCounts;
+use crate::edges::relay::Relay;
 use crate::feed::config::Feed;
 use crate::feed::feed_notice::{FeedNotice, MarketNotice};
 use crate::notice::{Limit, Notice, Notices};
@@ -22,11 +23,11 @@ use fanfare_fast::{Decoder, Program};
 use fanfare_feed::channel::Event as ChannelEvent;
 use fanfare_fix::codec::Decoder as FixDecoder;
 use fanfare_fix::session::Now;
-use fanfare_market::{Event, Follower, InstrumentId, Instruments, Kind};
+use fanfare_market::{Event, Follower};
 pub(crate) use files::check;
 use mappings::{InForce, Mappings, Slot};
-use ring::{Brought, EventRing};
-use states::{StateCounts, States};
+use outlet::MarketOutlet;
+use ring::EventRing;
 use std::ops::ControlFlow;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
@@ -34,16 +35,8 @@ use std::sync::Arc;
 /// Answers of a replay that are taken in a turn.
 const ANSWERS: usize = 64;
 
-/// Instruments that are shown once more in a turn, where a reader has lost events.
-const SHOWN: u32 = 16;
-
 /// How long pictures wait at most while changes come, in nanoseconds: a look is a system call.
 const BETWEEN_LOOKS: u64 = 1_000_000;
-
-/// The shortest time between two notices of the states of a feed's instruments, in nanoseconds;
-/// while some recover, the longer one.
-const BETWEEN: u64 = 1_000_000_000;
-const WHILE_RECOVERING: u64 = 10_000_000_000;
 
 /// A feed's market.
 pub(crate) struct MarketFeed {
@@ -54,18 +47,9 @@ pub(crate) struct MarketFeed {
     /// When they were looked at last.
     looked: u64,
     replay: Option<(Replayer, FixDecoder)>,
-    /// The plant's number of the feed's first instrument.
-    base: u32,
-    brought: Brought,
-    /// Instruments of the table that the ring has.
-    known: u32,
-    /// The next instrument to be shown once more; `None` if all were.
-    shown: Option<u32>,
-    /// All are to be shown again behind it: what was lost may have been among the first.
-    is_asked_again: bool,
-    states: States,
-    /// The states of the last notice, and when it was sent.
-    notice: (StateCounts, u64),
+    outlet: MarketOutlet,
+    /// To edges, if there may be any.
+    relay: Option<Relay>,
     channel: String,
     /// The time of the turn, in nanoseconds since 1970.
     utc_nanos: i64,
@@ -74,7 +58,6 @@ pub(crate) struct MarketFeed {
     /// What the last notice of left out entries counted.
     left_out: u64,
     limit: Limit,
-    counts: MarketCounts,
     notices: Notices,
 }
 
@@ -88,11 +71,15 @@ impl MarketFeed {
         (source, base): (u16, u32),
         waker: &Waker,
         mappings: &Mappings,
+        relay: Option<Relay>,
         plan: Plan<'_>,
     ) -> Result<Self, MarketError> {
         let mapping = files::mapping(feed, program)?;
         let mappers = files::mappers(feed, &mapping, program, source)?;
-        let follower = files::follower(feed, mappers, source)?;
+        let mut follower = files::follower(feed, mappers, source)?;
+        if relay.is_some() {
+            follower = follower.with_steps();
+        }
         let open = |lines| {
             let decoder = Decoder::new(Arc::clone(program));
             Ok::<_, MarketError>(Receiver::open(feed.snapshot_receiver(lines), decoder)?)
@@ -122,19 +109,13 @@ impl MarketFeed {
             snapshots,
             looked: 0,
             replay: replay.map(|replayer| (replayer, FixDecoder::new())),
-            base,
-            brought: Brought::default(),
-            known: 0,
-            shown: None,
-            is_asked_again: false,
-            states: States::default(),
-            notice: Default::default(),
+            outlet: MarketOutlet::new(feed.channel(), base, plan),
+            relay,
             channel: feed.channel(),
             utc_nanos: 0,
             faults: 0,
             left_out: 0,
             limit: Limit::default(),
-            counts: MarketCounts::new(plan.counters, ""),
             notices: plan.notices.clone(),
         })
     }
@@ -143,10 +124,10 @@ impl MarketFeed {
     /// changes that wait.
     #[inline]
     pub(crate) fn channel(&mut self, now: u64, event: &ChannelEvent<'_>, ring: &mut EventRing) {
-        let brought = &mut self.brought;
+        let brought = &mut self.outlet.brought;
         self.follower
             .channel(now, event, &mut |event| brought.take(event));
-        self.pass_on(ring);
+        self.pass_on(now, ring);
     }
 
     /// What there is to do besides the changes, of which the turn brought `changes` datagrams:
@@ -169,10 +150,10 @@ impl MarketFeed {
             .poll_timeout()
             .is_some_and(|at| at <= now.mono)
         {
-            let brought = &mut self.brought;
+            let brought = &mut self.outlet.brought;
             self.follower
                 .handle_timeout(now.mono, &mut |event| brought.take(event));
-            self.pass_on(ring);
+            self.pass_on(now.mono, ring);
         }
         if let Some((replayer, _)) = &self.replay
             && let Some(range) = self.follower.poll_request(now.mono)
@@ -181,8 +162,11 @@ impl MarketFeed {
             // The last request is still under way: its answers are taken first.
             self.follower.replay_refused(now.mono);
         }
-        self.count(now.mono);
+        self.outlet.count(now.mono);
         self.describe_left_out();
+        if let Some(relay) = &mut self.relay {
+            relay.turn(now, &mut self.follower);
+        }
         Ok(work)
     }
 
@@ -204,18 +188,18 @@ impl MarketFeed {
         for lines in &mut snapshots {
             let turn = lines.turn(now.mono, |event| {
                 if let ChannelEvent::Bad(_) = event {
-                    self.counts.bad_pictures.increment(1);
+                    self.outlet.counts.bad_pictures.increment(1);
                 }
-                let brought = &mut self.brought;
+                let brought = &mut self.outlet.brought;
                 self.follower
                     .snapshot_channel(now.mono, &event, &mut |event| brought.take(event));
-                self.pass_on(ring);
+                self.pass_on(now.mono, ring);
                 Ok::<_, AgentError>(ControlFlow::Continue(()))
             })?;
             datagrams += turn.datagrams;
         }
         self.snapshots = snapshots;
-        self.counts.pictures.increment(datagrams as u64);
+        self.outlet.counts.pictures.increment(datagrams as u64);
         Ok(datagrams)
     }
 
@@ -230,7 +214,7 @@ impl MarketFeed {
             && let Some(answer) = replayer.poll()
         {
             taken += 1;
-            let (follower, brought) = (&mut self.follower, &mut self.brought);
+            let (follower, brought) = (&mut self.follower, &mut self.outlet.brought);
             let send = &mut |event: &Event| brought.take(event);
             match answer {
                 Answer::Fast { number, record } => {
@@ -252,65 +236,34 @@ impl MarketFeed {
             }
         }
         if taken > 0 {
-            self.pass_on(ring);
+            self.pass_on(now.mono, ring);
         }
         taken
     }
 
     /// Shows the next instruments once more where a reader has lost events. Returns their number.
     pub(crate) fn show(&mut self, now: Now, ring: &mut EventRing) -> usize {
-        let Some(from) = self.shown else {
-            return 0;
-        };
-        let end = from.saturating_add(SHOWN).min(self.known);
-        let received = now.utc.nanos().unsigned_abs();
-        for number in from..end {
-            let (instrument, brought) = (InstrumentId(number), &mut self.brought);
-            brought.changed.push(instrument);
-            self.follower.show(received, instrument, &mut |event| {
-                brought.events.push(*event);
-            });
-        }
-        self.shown = match end < self.known {
-            true => Some(end),
-            false => std::mem::take(&mut self.is_asked_again).then_some(0),
-        };
-        self.pass_on(ring);
-        (end - from) as usize
+        let (follower, outlet) = (&mut self.follower, &mut self.outlet);
+        outlet.show(now, |received, instrument, events| {
+            follower.show(received, instrument, &mut |event| events.push(*event));
+        });
+        let shown = self.outlet.brought.changed.len();
+        self.pass_on(now.mono, ring);
+        shown
     }
 
-    /// All instruments are to be shown once more.
-    pub(crate) const fn show_all(&mut self) {
-        match self.shown {
-            Some(_) => self.is_asked_again = true,
-            None => self.shown = Some(0),
-        }
-    }
-
-    /// Whether some instruments are still to be shown.
-    pub(crate) const fn is_showing(&self) -> bool {
-        self.shown.is_some()
+    /// The way to the ring.
+    pub(crate) const fn outlet(&mut self) -> &mut MarketOutlet {
+        &mut self.outlet
     }
 
     /// Writes what came to the ring: instruments that are new or have changed, then events.
     #[inline]
-    fn pass_on(&mut self, ring: &mut EventRing) {
-        let table = self.follower.instruments();
-        if table.len() > self.known as usize || !self.brought.changed.is_empty() {
-            put_instruments(table, self.base, &mut self.known, &mut self.brought, ring);
+    fn pass_on(&mut self, now: u64, ring: &mut EventRing) {
+        if let Some(relay) = &mut self.relay {
+            relay.see(now, &self.outlet.brought.events);
         }
-        for event in &mut self.brought.events {
-            if event.kind == Kind::State {
-                self.states.take(event);
-            }
-            if event.instrument != InstrumentId::ALL {
-                event.instrument.0 += self.base;
-            }
-        }
-        let events = self.brought.events.len() as u64;
-        self.counts.events.increment(events);
-        ring.put(&mut self.brought.events);
-        self.brought.events.clear();
+        self.outlet.pass_on(self.follower.instruments(), ring);
         if self.follower.mapper().counts().faults != self.faults {
             self.describe_faults();
         }
@@ -359,41 +312,13 @@ impl MarketFeed {
         self.notices.send(Notice::Feed(notice));
     }
 
-    /// Publishes how many instruments are in which state, and sends a notice of it.
-    fn count(&mut self, now: u64) {
-        let counts = self.states.counts();
-        let (before, at) = self.notice;
-        if counts == before {
-            return;
-        }
-        let are_whole = |counts: StateCounts| counts.recovering + counts.stale == 0;
-        let is_news = are_whole(before) || are_whole(counts) || before.all() != counts.all();
-        let between = if is_news { BETWEEN } else { WHILE_RECOVERING };
-        if now.saturating_sub(at) < between {
-            return;
-        }
-        self.notice = (counts, now);
-        self.set_counts();
-        let (channel, what) = (self.channel.clone(), MarketNotice::States(counts));
-        let notice = FeedNotice::Market { channel, what };
-        self.notices.send(Notice::Feed(notice));
-    }
-
-    fn set_counts(&self) {
-        let (counts, states) = (&self.counts, self.states.counts());
-        counts.live.set(states.live);
-        counts.recovering.set(states.recovering);
-        counts.stale.set(states.stale);
-        counts.closed.set(states.closed);
-    }
-
     /// The end: what was counted.
     pub(crate) fn close(&mut self) {
-        self.set_counts();
+        self.outlet.set_counts();
         let market = self.follower.market();
-        let (counts, recovery) = (&self.counts, market.recovery_stats());
+        let (counts, recovery) = (&self.outlet.counts, market.recovery_stats());
         let mapper = self.follower.mapper().counts();
-        counts.instruments.set(self.known.into());
+        counts.instruments.set(self.outlet.known().into());
         let fragments = self.follower.fragment_stats();
         let in_parts = fragments.discarded + fragments.no_room + fragments.without_beginning;
         let bad = self.follower.stats().bad_pictures + in_parts;
@@ -423,33 +348,7 @@ impl MarketFeed {
 
     pub(crate) fn next_timer(&self) -> Option<u64> {
         let lines = self.snapshots.iter().filter_map(Receiver::next_timer);
-        lines.chain(self.follower.poll_timeout()).min()
+        let relay = self.relay.as_ref().and_then(Relay::next_timer);
+        lines.chain(self.follower.poll_timeout()).chain(relay).min()
     }
-}
-
-/// Writes new and changed instruments to the ring.
-#[cold]
-fn put_instruments(
-    table: &Instruments,
-    base: u32,
-    known: &mut u32,
-    brought: &mut Brought,
-    ring: &mut EventRing,
-) {
-    let mut put = |number: u32| {
-        if let Some(mut instrument) = table.get(InstrumentId(number)) {
-            instrument.instrument.0 += base;
-            ring.put_instrument(&instrument);
-        }
-    };
-    for changed in brought.changed.drain(..) {
-        if changed.0 < *known {
-            put(changed.0);
-        }
-    }
-    let len = u32::try_from(table.len()).unwrap_or(u32::MAX);
-    for number in *known..len {
-        put(number);
-    }
-    *known = len;
 }

@@ -24,6 +24,8 @@ impl Core {
             return;
         }
         match event.kind {
+            // It happened before, and stands in the picture.
+            Kind::Trade if event.flags.has(Flags::SNAPSHOT) => {}
             Kind::Trade | Kind::Statistic | Kind::Order => self.hold(event),
             Kind::State => self.state(event, had_picture, directory),
             Kind::Status => self.tell(event, Untold::Status(event.instrument), directory),

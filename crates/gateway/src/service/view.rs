@@ -3,7 +3,7 @@
 
 use fanfare_feed::recovery::{Lack, State};
 use fanfare_market::book::{BookConfig, BookKind};
-use fanfare_market::{Book, Event, InstrumentId, Kind, state};
+use fanfare_market::{Book, Event, InstrumentId, Kind, LastValues, state};
 
 /// What is known of an instrument.
 #[derive(Debug)]
@@ -19,7 +19,7 @@ pub(crate) struct Seen {
     /// SecurityTradingStatus(326) as the last event said it.
     pub(crate) status: Option<Event>,
     /// The last trade, and the last value of each statistic.
-    pub(crate) last: Vec<Event>,
+    pub(crate) last: LastValues,
     /// The classes of subscriptions to it.
     pub(crate) classes: Vec<u32>,
 }
@@ -32,7 +32,7 @@ impl Default for Seen {
             is_lost: false,
             told: None,
             status: None,
-            last: Vec::new(),
+            last: LastValues::default(),
             classes: Vec::new(),
         }
     }
@@ -53,9 +53,6 @@ pub(crate) struct View {
     books: Vec<BookConfig>,
     seen: Vec<Option<Box<Seen>>>,
 }
-
-/// Kinds of last values that are kept of an instrument at most: MDEntryType(269) has fewer.
-const MOST_VALUES: usize = 64;
 
 impl View {
     /// For feeds whose books are of these kinds, in the order of [`Event::source`], from 1.
@@ -131,7 +128,7 @@ impl View {
                     let _ = book.apply(event);
                 }
             }
-            Kind::Trade | Kind::Statistic => keep(&mut seen.last, event),
+            Kind::Trade | Kind::Statistic => seen.last.take(event),
             Kind::Status => seen.status = Some(*event),
             Kind::State => {
                 if let Some(state) = state::of_event(event) {
@@ -150,14 +147,5 @@ impl View {
             seen.book = None;
             seen.last.clear();
         }
-    }
-}
-
-/// Keeps the newest event of each MDEntryType(269).
-fn keep(last: &mut Vec<Event>, event: &Event) {
-    if let Some(own) = last.iter_mut().find(|own| own.entry == event.entry) {
-        *own = *event;
-    } else if last.len() < MOST_VALUES {
-        last.push(*event);
     }
 }

@@ -126,7 +126,7 @@ pub(crate) struct ByPrice {
 }
 
 /// Sizes by MDEntryType(269) and price.
-type Levels = BTreeMap<(char, String), String>;
+pub(crate) type Levels = BTreeMap<(char, String), String>;
 
 impl ByPrice {
     /// Applies the entries of W and X: by price alone.
@@ -358,9 +358,11 @@ pub(crate) fn books_of(pictures: BTreeMap<String, String>) -> BTreeMap<String, L
     pictures.into_iter().map(levels).collect()
 }
 
-/// Applies what has come until a request that is made now is answered.
-pub(crate) fn follow(client: &mut Client, books: &mut BTreeMap<String, ByPrice>) {
+/// Applies what has come until a request that is made now is answered. Returns the number of
+/// messages about states.
+pub(crate) fn follow(client: &mut Client, books: &mut BTreeMap<String, ByPrice>) -> usize {
     client.send("V", &of("none", "end", 1, 1));
+    let mut states = 0;
     loop {
         let message = client.receive().unwrap();
         match value(&message, 35).unwrap() {
@@ -368,8 +370,9 @@ pub(crate) fn follow(client: &mut Client, books: &mut BTreeMap<String, ByPrice>)
                 let id = value(&message, 48).unwrap();
                 books.entry(id.to_owned()).or_default().take(&message);
             }
-            "Y" => return,
-            "B" | "f" | "h" => {}
+            "Y" => return states,
+            "B" => states += 1,
+            "f" | "h" => {}
             _ => panic!("{message}"),
         }
     }

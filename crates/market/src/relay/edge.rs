@@ -8,7 +8,6 @@ use crate::mapping::{Does, Outcome, Picture};
 use crate::market::Market;
 use fanfare_feed::arbiter::{self, Arbiter, ArbiterConfig, ArbiterStats, Unit, Verdict};
 use fanfare_feed::channel;
-use fanfare_feed::recovery::State;
 use fanfare_feed::{Line, LineStats};
 
 /// How an edge follows a feed.
@@ -40,8 +39,8 @@ pub struct EdgeStats {
 pub struct Relayed<'a> {
     /// The instrument, as [`Instrument::write`] wrote it, with the plant's number.
     pub instrument: &'a [u8],
-    /// Its state at the plant; `None` if nothing of it came.
-    pub state: Option<State>,
+    /// It is not traded any more.
+    pub is_closed: bool,
     /// LastMsgSeqNumProcessed(369): the last message of the channel that the book contains; `None`
     /// if there was none.
     pub last: Option<u32>,
@@ -399,7 +398,7 @@ impl Edge {
                 if let Some(plant) = self.plant(line) {
                     plant.is_silent = step.number != 0;
                 }
-                self.listen(send);
+                self.listen(now, send);
             }
             What::Position => self.position(now, line, step.number, send),
             _ if self.leader() == Some(line) && self.translate(line, events) => {
@@ -638,13 +637,13 @@ impl Edge {
             self.drain(now, send);
             self.course.position(now, number, send);
         }
-        self.listen(send);
+        self.listen(now, send);
     }
 
     /// Whether any plant hears its lines.
-    fn listen(&mut self, send: &mut impl FnMut(&Event)) {
+    fn listen(&mut self, now: u64, send: &mut impl FnMut(&Event)) {
         let is_heard = self.plants.iter().flatten().any(|plant| !plant.is_silent);
-        self.course.set_silent(!is_heard, send);
+        self.course.set_silent(now, !is_heard, send);
     }
 
     /// Takes what a plant knows of an instrument.
@@ -675,7 +674,7 @@ impl Edge {
             };
             self.course.market.pass_on(picture.received, &event, send);
         }
-        if picture.state == Some(State::Closed) {
+        if picture.is_closed {
             self.course.market.close(id, send);
         }
         let Some(last) = picture.last.filter(|_| !picture.events.is_empty()) else {
@@ -696,7 +695,7 @@ impl Edge {
     }
 
     /// A plant is gone: what it alone knew recovers.
-    pub fn gone(&mut self, origin: u64, send: &mut impl FnMut(&Event)) {
+    pub fn gone(&mut self, now: u64, origin: u64, send: &mut impl FnMut(&Event)) {
         let has = |plant: &Option<Plant>| plant.as_ref().is_some_and(|own| own.origin == origin);
         let Some(place) = self.plants.iter().position(has) else {
             return;
@@ -713,6 +712,6 @@ impl Edge {
                 market.fault(instrument, send);
             }
         });
-        self.listen(send);
+        self.listen(now, send);
     }
 }

@@ -1,7 +1,7 @@
 //! A feed's messages as events, from the plant that receives it to edges that do not.
 //!
-//! A plant that follows a feed keeps [`Steps`]: what each message of the channel was mapped to, with
-//! the number of the message, in front of any book. An [`Edge`] takes the steps of one or several
+//! A plant that follows a feed keeps [`Steps`]: what each message of the channel was mapped to,
+//! with the number of the message, in front of any book. An [`Edge`] takes the steps of one or several
 //! plants as an arbiter takes lines, and applies what comes in turn to a [`Market`](crate::Market)
 //! of its own: the identity of a change is the feed's number, whichever plant brings it. A plant
 //! that dies costs an edge nothing while another one lives.
@@ -89,6 +89,12 @@ impl Step {
             events: 0,
             what,
         }
+    }
+
+    /// The lines of the plant are silent, or are heard.
+    #[must_use]
+    pub fn silence(is_silent: bool) -> Self {
+        Self::new(What::Silence, is_silent.into(), 0)
     }
 
     /// The last message of the channel so far has this number.
@@ -246,7 +252,7 @@ impl Steps {
     }
 
     pub(crate) fn silence(&mut self, is_silent: bool) {
-        self.push(Step::new(What::Silence, is_silent.into(), 0), &[]);
+        self.push(Step::silence(is_silent), &[]);
     }
 }
 

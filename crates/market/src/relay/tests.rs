@@ -125,7 +125,7 @@ impl Plant {
         }
         let picture = Relayed {
             instrument: &bytes,
-            state,
+            is_closed: false,
             last: self.course.last_number(),
             received: now,
             events: &events,
@@ -266,7 +266,8 @@ impl World {
             }
             Act::Die(at) if self.plants[at].is_alive => {
                 self.plants[at].is_alive = false;
-                self.edge.gone(self.plants[at].origin, &mut |_| {});
+                self.edge
+                    .gone(self.now, self.plants[at].origin, &mut |_| {});
             }
             Act::Die(at) => {
                 self.origins += 1;

@@ -1,0 +1,160 @@
+//! `[feed.edges]`, what a gateway publishes of a feed for others, and `[[edge]]`, a feed that it
+//! takes from them.
+
+use crate::bridge::endpoint::{DdsTransport, Participant, check, dds_endpoint};
+use crate::config_error::{ConfigError, range, within};
+use crate::market::config::FeedBook;
+use fanfare_dds::{History, Qos};
+use fanfare_feed::arbiter::ArbiterConfig;
+use fanfare_market::book::ConfigError as BookError;
+use fanfare_market::relay::EdgeConfig;
+use serde::Deserialize;
+
+/// Bytes on their way to edges that have not acknowledged them.
+const UNACKNOWLEDGED: usize = 64 << 20;
+
+/// Samples of one gateway's feed that wait for an edge: beyond, it misses the oldest.
+const WAITING: u32 = 8_192;
+
+/// The longest packet of a feed, with its events.
+const LONGEST_PACKET: usize = 16 << 20;
+
+dds_endpoint! {
+    lease_ms = 500;
+    /// Topics with a feed's market events, for gateways that do not receive it.
+    pub struct FeedEdges {
+        /// What stands in front of `_Steps` and `_Pictures` in the names of the topics.
+        pub topics: String = "Market".to_owned(),
+        /// The partition; gateways in different ones do not hear each other.
+        pub partition: Option<String> = None,
+        /// Milliseconds, 10 to 60,000, between two pictures of an instrument that changes.
+        pub pictures_ms: u64 = 250,
+    }
+}
+
+dds_endpoint! {
+    lease_ms = 500;
+    /// A feed that other gateways receive, and publish with `[feed.edges]`.
+    pub struct Edge {
+        /// What stands in front of `_Steps` and `_Pictures` in the names of the topics.
+        pub topics: String = "Market".to_owned(),
+        /// The partition; gateways in different ones do not hear each other.
+        pub partition: Option<String> = None,
+        /// Name of the feed, as its `channel` at the gateways that receive it.
+        pub channel: String = String::new(),
+        /// How long a message is waited for that one gateway did not bring and another may, in
+        /// milliseconds.
+        pub gap_timeout_ms: u64 = 50,
+        /// Its books, as at the gateways that receive it.
+        pub book: FeedBook = FeedBook::default(),
+    }
+}
+
+/// Policies of the steps: nobody waits for a reader that is behind.
+fn steps_qos(partition: Option<&str>, instances: u32) -> Qos {
+    let qos = Qos::reliable()
+        .history(History::KeepLast(WAITING))
+        .resource_limits(None, Some(instances), None);
+    partition.iter().fold(qos, |qos, name| qos.partition(name))
+}
+
+/// Policies of the pictures: the last one of each instrument waits for readers that come late.
+fn pictures_qos(partition: Option<&str>, instances: u32) -> Qos {
+    let qos = Qos::last_value().instances(instances);
+    partition.iter().fold(qos, |qos, name| qos.partition(name))
+}
+
+/// Checks the names of topics; `at` is their table.
+fn check_topics(at: &str, name: &str) -> Result<(), ConfigError> {
+    let starts = name.starts_with(|c: char| c.is_ascii_alphabetic());
+    let rest = name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
+    range(
+        format!("{at}.topics"),
+        name,
+        starts && rest && name.len() <= 64,
+        "must be letters, digits and _, at most 64, a letter first",
+    )
+}
+
+impl FeedEdges {
+    /// Checks the ranges.
+    pub(crate) fn check(&self) -> Result<(), ConfigError> {
+        let at = "feed.edges";
+        check(at, self.domain, self.wait_ms, self.instances, self.lease_ms)?;
+        within("feed.edges.pictures_ms", self.pictures_ms, 10..=60_000)?;
+        check_topics(at, &self.topics)
+    }
+
+    pub(crate) fn steps_qos(&self) -> Qos {
+        steps_qos(self.partition.as_deref(), self.instances)
+    }
+
+    pub(crate) fn pictures_qos(&self) -> Qos {
+        pictures_qos(self.partition.as_deref(), self.instances)
+    }
+
+    pub(crate) fn member(&self) -> Participant<'_> {
+        Participant {
+            unacknowledged: Some(UNACKNOWLEDGED),
+            ..self.participant()
+        }
+    }
+}
+
+impl Edge {
+    /// Checks the ranges.
+    pub(crate) fn check(&self) -> Result<(), ConfigError> {
+        let at = "edge";
+        check(at, self.domain, self.wait_ms, self.instances, self.lease_ms)?;
+        let is_named = (1..=96).contains(&self.channel.len());
+        let rule = "must be the name of a feed, 1 to 96 bytes";
+        range("edge.channel", &self.channel, is_named, rule)?;
+        within("edge.gap_timeout_ms", self.gap_timeout_ms, 0..=60_000)?;
+        self.book.check()?;
+        check_topics(at, &self.topics)
+    }
+
+    pub(crate) fn steps_qos(&self) -> Qos {
+        steps_qos(self.partition.as_deref(), self.instances).ignore_own()
+    }
+
+    pub(crate) fn pictures_qos(&self) -> Qos {
+        pictures_qos(self.partition.as_deref(), self.instances).ignore_own()
+    }
+
+    pub(crate) fn member(&self) -> Participant<'_> {
+        self.participant()
+    }
+
+    /// How it is followed, as feed `source` of the plant.
+    ///
+    /// # Errors
+    /// Levels or orders are beyond what a book can have.
+    pub(crate) fn follower(&self, source: u16) -> Result<EdgeConfig, BookError> {
+        Ok(EdgeConfig {
+            follower: self.book.follower(source, None)?,
+            instruments: self.book.most_instruments as usize,
+            arbiter: ArbiterConfig {
+                gap_timeout: self.gap_timeout_ms.saturating_mul(1_000_000),
+                max_unit_bytes: LONGEST_PACKET,
+                ..ArbiterConfig::default()
+            },
+        })
+    }
+}
+
+/// Checks the edges of a configuration; `channels` are the feeds that it receives itself.
+pub(crate) fn check_all(edges: &[Edge], channels: &[String]) -> Result<(), ConfigError> {
+    for (i, edge) in edges.iter().enumerate() {
+        edge.check()?;
+        let before = edges.iter().take(i).map(|other| &other.channel);
+        let is_first = before.chain(channels).all(|other| *other != edge.channel);
+        range(
+            "edge.channel",
+            &edge.channel,
+            is_first,
+            "is another feed's too",
+        )?;
+    }
+    Ok(())
+}

@@ -1,0 +1,343 @@
+//! A feed that other gateways receive: their samples become the events of this one.
+
+use super::config::Edge as EdgeSettings;
+use super::relay::book_kind;
+use super::sample::{self, BookKind};
+use crate::bridge::Plan;
+use crate::counts::{EdgeCounts, TopicCounts};
+use crate::feed::FeedError;
+use crate::feed::feed_notice::{FeedNotice, MarketNotice};
+use crate::market::error::MarketError;
+use crate::market::outlet::MarketOutlet;
+use crate::market::ring::EventRing;
+use crate::notice::{Notice, Notices};
+use fanfare_dds::{Error as DdsError, Reader, Samples};
+use fanfare_engine::agent::AgentError;
+use fanfare_engine::poll::Waker;
+use fanfare_fix::session::Now;
+use fanfare_market::Event;
+use fanfare_market::relay::{Edge, Relayed, Step};
+use fanfare_market::state::code;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Samples taken at a time.
+const TAKEN: usize = 256;
+
+/// A feed that other gateways receive.
+pub(crate) struct EdgeFeed {
+    pictures: Topic,
+    steps: Topic,
+    follower: Follower,
+    outlet: MarketOutlet,
+    notices: Notices,
+}
+
+/// What takes the samples.
+struct Follower {
+    edge: Edge,
+    channel: Vec<u8>,
+    book: BookKind,
+    /// Gateways by DDS's numbers of their instances, with the number of the last sample.
+    origins: HashMap<u64, (u64, u64)>,
+    /// Steps and events of a sample.
+    room: (Vec<Step>, Vec<Event>),
+    counts: EdgeCounts,
+    /// Its gap count at the last look.
+    gaps: u64,
+    /// The gateway that spoke last has other books.
+    has_other_books: bool,
+    /// Instances whose writers are gone.
+    ended: Vec<u64>,
+    /// Of the last notices: the number of gateways, and whether one has other books.
+    told: (usize, bool),
+}
+
+/// A reader, and what it has.
+struct Topic {
+    /// `None` when it was closed: its writers had too many keys.
+    reader: Option<Reader>,
+    /// The library has called since the last look.
+    called: Arc<AtomicBool>,
+    /// There may be more.
+    is_hungry: bool,
+    samples: Samples,
+}
+
+impl EdgeFeed {
+    /// Opens the topics. `source` is the place of the feed in the configuration, `base` the plant's
+    /// number of its first instrument; samples wake by `waker`.
+    pub(crate) fn open(
+        settings: &EdgeSettings,
+        (source, base): (u16, u32),
+        waker: &Waker,
+        plan: Plan<'_>,
+    ) -> Result<Self, FeedError> {
+        let config = settings.follower(source).map_err(MarketError::from)?;
+        let domain = settings.member().open()?;
+        let open = |name: &str, t, qos| {
+            let name = format!("{}_{name}", settings.topics);
+            let called = Arc::new(AtomicBool::new(true));
+            let (flag, bell) = (Arc::clone(&called), waker.clone());
+            let counts = TopicCounts::new(plan.counters, &name, "dds_writers");
+            let reader = domain.topic(&name, &t, &qos)?.reader(&qos);
+            let reader = reader.on_data(move || {
+                flag.store(true, Ordering::Release);
+                bell.wake();
+            });
+            let reader = reader.on_status(counts.listener(plan.notices)).open()?;
+            Ok::<_, DdsError>(Topic {
+                samples: reader.samples(TAKEN),
+                reader: Some(reader),
+                called,
+                is_hungry: false,
+            })
+        };
+        Ok(Self {
+            pictures: open("Pictures", sample::pictures_type(), settings.pictures_qos())?,
+            steps: open("Steps", sample::steps_type(), settings.steps_qos())?,
+            follower: Follower {
+                edge: Edge::new(config),
+                channel: settings.channel.clone().into_bytes(),
+                book: book_kind(&settings.book),
+                origins: HashMap::new(),
+                room: Default::default(),
+                counts: EdgeCounts::new(plan.counters, ""),
+                gaps: 0,
+                has_other_books: false,
+                ended: Vec::new(),
+                told: (0, false),
+            },
+            outlet: MarketOutlet::new(settings.channel.clone(), base, plan),
+            notices: plan.notices.clone(),
+        })
+    }
+
+    /// Takes what has come. Returns the number of samples.
+    pub(crate) fn turn(&mut self, now: Now, ring: &mut EventRing) -> Result<usize, AgentError> {
+        let Self {
+            follower, outlet, ..
+        } = self;
+        // Pictures name instruments, which the steps behind them are of.
+        let pictures = self.pictures.take(|sample| {
+            follower.picture(now.mono, sample.bytes(), outlet);
+            outlet.pass_on(follower.edge.instruments(), ring);
+        });
+        let steps = self.steps.take(|sample| {
+            follower.steps(now.mono, &sample, outlet);
+            outlet.pass_on(follower.edge.instruments(), ring);
+        });
+        if !follower.ended.is_empty() {
+            follower.end(now.mono, outlet);
+            outlet.pass_on(follower.edge.instruments(), ring);
+        }
+        let work = [pictures, steps].into_iter().map(|taken| match taken {
+            Err(error @ DdsError::ReaderClosed { .. }) => {
+                follower.counts.closed.increment(1);
+                let why = error.to_string();
+                self.notices.send(Notice::BusClosed { why });
+                Ok(1)
+            }
+            taken => taken,
+        });
+        let work = work.sum::<Result<usize, _>>()?;
+        if follower
+            .edge
+            .poll_timeout()
+            .is_some_and(|at| at <= now.mono)
+        {
+            let brought = &mut outlet.brought;
+            follower
+                .edge
+                .handle_timeout(now.mono, &mut |event| brought.take(event));
+            outlet.pass_on(follower.edge.instruments(), ring);
+        }
+        if work > 0 {
+            follower.count();
+            follower.describe(&self.notices);
+        }
+        outlet.count(now.mono);
+        Ok(work)
+    }
+
+    /// Shows the next instruments once more where a reader has lost events. Returns their number.
+    pub(crate) fn show(&mut self, now: Now, ring: &mut EventRing) -> usize {
+        let (edge, outlet) = (&mut self.follower.edge, &mut self.outlet);
+        outlet.show(now, |received, instrument, events| {
+            edge.show(received, instrument, &mut |event| events.push(*event));
+        });
+        let shown = outlet.brought.changed.len();
+        outlet.pass_on(edge.instruments(), ring);
+        shown
+    }
+
+    /// The way to the ring.
+    pub(crate) const fn outlet(&mut self) -> &mut MarketOutlet {
+        &mut self.outlet
+    }
+
+    pub(crate) fn next_timer(&self) -> Option<u64> {
+        self.follower.edge.poll_timeout()
+    }
+
+    /// The end: what was counted.
+    pub(crate) fn close(&mut self) {
+        self.outlet.set_counts();
+        self.follower.count();
+        let (market, counts) = (self.follower.edge.market(), &self.outlet.counts);
+        let recovery = market.recovery_stats();
+        counts.instruments.set(self.outlet.known().into());
+        counts.faults.set(market.stats().faults);
+        counts.recoveries.set(recovery.recoveries);
+        counts.recovered.set(recovery.recovered);
+        counts.taken.set(recovery.snapshots_taken);
+        counts.dropped.set(recovery.dropped);
+        let refused = self.follower.edge.instruments().refused();
+        counts.refused.set(refused + market.stats().refused);
+    }
+}
+
+impl Topic {
+    /// Calls `each` with what has come. Returns the number of samples.
+    fn take(&mut self, mut each: impl FnMut(fanfare_dds::Sample<'_>)) -> Result<usize, DdsError> {
+        if !self.is_hungry && !self.called.swap(false, Ordering::Acquire) {
+            return Ok(0);
+        }
+        let Some(reader) = &self.reader else {
+            return Ok(0);
+        };
+        let taken = reader.take(&mut self.samples);
+        self.is_hungry = matches!(taken, Ok(1..));
+        match taken {
+            Ok(_) => self.samples.iter().for_each(&mut each),
+            Err(DdsError::ReaderClosed { .. }) => {
+                self.samples.clear();
+                self.reader = None;
+            }
+            Err(_) => {}
+        }
+        taken
+    }
+}
+
+impl Follower {
+    fn picture(&mut self, now: u64, bytes: &[u8], outlet: &mut MarketOutlet) {
+        if bytes.is_empty() {
+            return;
+        }
+        self.counts.samples.increment(1);
+        let Ok(sample) = sample::read_picture(bytes) else {
+            self.counts.bad.increment(1);
+            return;
+        };
+        if sample.source.channel != self.channel || self.has_other_books {
+            return;
+        }
+        let (_, events) = &mut self.room;
+        if !decode(sample.events, events, Event::from_bytes) {
+            self.counts.bad.increment(1);
+            return;
+        }
+        let picture = Relayed {
+            instrument: sample.definition,
+            is_closed: u64::from(sample.state) == code::CLOSED,
+            last: sample.has_last.then_some(sample.last),
+            received: sample.received,
+            events,
+        };
+        let brought = &mut outlet.brought;
+        let send = &mut |event: &Event| brought.take(event);
+        self.edge.picture(now, sample.source.origin, &picture, send);
+    }
+
+    fn steps(&mut self, now: u64, sample: &fanfare_dds::Sample<'_>, outlet: &mut MarketOutlet) {
+        let brought = &mut outlet.brought;
+        let send = &mut |event: &Event| brought.take(event);
+        let instance = sample.info.instance;
+        if sample.info.has_data {
+            self.counts.samples.increment(1);
+            let Ok(read) = sample::read_steps(sample.bytes()) else {
+                self.counts.bad.increment(1);
+                return;
+            };
+            if read.source.channel != self.channel {
+                return;
+            }
+            self.has_other_books = read.book != self.book;
+            let (steps, events) = &mut self.room;
+            let is_good = decode(read.steps, steps, Step::from_bytes)
+                && decode(read.events, events, Event::from_bytes);
+            if self.has_other_books || !is_good {
+                self.counts.bad.increment(1);
+                return;
+            }
+            let origin = read.source.origin;
+            let (_, last) = self
+                .origins
+                .entry(instance)
+                .or_insert((origin, read.number));
+            let missing = read.number.saturating_sub(*last + 1);
+            if missing > 0 {
+                self.counts.lost.increment(missing);
+            }
+            *last = read.number;
+            for instrument in sample::instruments(read.instruments) {
+                self.edge.instrument(origin, instrument, send);
+            }
+            self.edge.steps(now, origin, steps, events, send);
+        }
+        // Each sample that was taken with the last one says so.
+        if !sample.info.alive && !self.ended.contains(&instance) {
+            self.ended.push(instance);
+        }
+    }
+
+    /// Gateways whose writers are gone.
+    fn end(&mut self, now: u64, outlet: &mut MarketOutlet) {
+        let brought = &mut outlet.brought;
+        for instance in self.ended.drain(..) {
+            if let Some((origin, _)) = self.origins.remove(&instance) {
+                self.edge
+                    .gone(now, origin, &mut |event| brought.take(event));
+            }
+        }
+    }
+
+    /// What the operator should know.
+    fn describe(&mut self, notices: &Notices) {
+        let plants = self.edge.plants();
+        let is_other = self.has_other_books;
+        let send = |what| {
+            let channel = String::from_utf8_lossy(&self.channel).into_owned();
+            notices.send(Notice::Feed(FeedNotice::Market { channel, what }));
+        };
+        if std::mem::replace(&mut self.told.0, plants) != plants {
+            send(MarketNotice::Plants(plants));
+        }
+        if std::mem::replace(&mut self.told.1, is_other) != is_other && is_other {
+            send(MarketNotice::OtherBooks);
+        }
+    }
+
+    fn count(&mut self) {
+        let gaps = self.edge.arbiter_stats().missing;
+        self.counts.gaps.increment(gaps - self.gaps);
+        self.gaps = gaps;
+        self.counts.plants.set(self.edge.plants() as u64);
+        let stats = self.edge.stats();
+        let ignored = stats.not_covered + stats.unknown + stats.of_another_time + stats.refused;
+        self.counts.ignored.set(ignored);
+    }
+}
+
+/// Decodes all of them into `out`. Returns false if one is none.
+fn decode<const N: usize, T>(
+    all: &[[u8; N]],
+    out: &mut Vec<T>,
+    read: impl Fn(&[u8; N]) -> Option<T>,
+) -> bool {
+    out.clear();
+    out.extend(all.iter().filter_map(read));
+    out.len() == all.len()
+}

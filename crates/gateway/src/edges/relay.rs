@@ -1,0 +1,247 @@
+//! What the thread of the feeds puts into the ring to a feed's publisher.
+
+use super::sample::BookKind;
+use crate::counts::RelayCounts;
+use fanfare_engine::poll::Waker;
+use fanfare_engine::ring::{Broadcast, BroadcastReader, Policy};
+use fanfare_fix::session::Now;
+use fanfare_market::relay::{Pictures, Step};
+use fanfare_market::{Event, Flags, Follower, InstrumentId, Instruments, Kind, LastValues};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Kinds of records.
+pub(super) const STEPS: u32 = 0;
+pub(super) const INSTRUMENT: u32 = 1;
+pub(super) const PICTURE: u32 = 2;
+
+/// Room in the ring, in bytes of the rings to the workers, and at least.
+const PER_BYTE: usize = 4;
+const LEAST: usize = 1 << 20;
+
+/// Events of one sample, unless a packet has more.
+const EVENTS: usize = 256;
+
+/// Pictures of one turn.
+const TURN: usize = 16;
+
+/// The longest time without a word to the edges, in nanoseconds.
+const BETWEEN: u64 = 200_000_000;
+
+/// Bytes of a picture in front of the definition.
+pub(super) const HEAD: usize = 24;
+
+/// The feed's end of the ring to its publisher.
+pub(crate) struct Relay {
+    ring: Broadcast,
+    waker: Waker,
+    /// All instruments are to be shown: an edge has come, or the publisher was overtaken.
+    asked: Arc<AtomicBool>,
+    pictures: Pictures,
+    last: Vec<LastValues>,
+    /// Instruments that the publisher has, and those that have changed since.
+    known: u32,
+    changed: Vec<InstrumentId>,
+    /// When the last steps went.
+    spoken: u64,
+    room: Vec<u8>,
+    events: Vec<Event>,
+    counts: RelayCounts,
+    wrote: bool,
+}
+
+/// What a publisher is made of.
+pub(super) struct RelayEnd {
+    pub(super) ring: BroadcastReader,
+    pub(super) waker: Waker,
+    pub(super) asked: Arc<AtomicBool>,
+    pub(super) longest: usize,
+}
+
+impl Relay {
+    /// A ring of about as many messages as those of `bytes` to the workers, and its other end;
+    /// pictures of an instrument come once in `interval` nanoseconds.
+    pub(super) fn new(
+        bytes: usize,
+        interval: u64,
+        waker: Waker,
+        counts: RelayCounts,
+    ) -> Option<(Self, RelayEnd)> {
+        let bytes = bytes.saturating_mul(PER_BYTE).max(LEAST);
+        let mut ring = Broadcast::new(bytes, 1, Policy::Lap);
+        let asked = Arc::new(AtomicBool::new(false));
+        let end = RelayEnd {
+            ring: ring.subscribe()?,
+            waker: waker.clone(),
+            asked: Arc::clone(&asked),
+            longest: bytes,
+        };
+        let this = Self {
+            ring,
+            waker,
+            asked,
+            pictures: Pictures::new(interval),
+            last: Vec::new(),
+            known: 0,
+            changed: Vec::new(),
+            spoken: 0,
+            room: Vec::new(),
+            events: Vec::new(),
+            counts,
+            wrote: false,
+        };
+        Some((this, end))
+    }
+
+    /// Notes what the events change, whose instruments have the feed's own numbers. Allocates for
+    /// new instruments.
+    #[inline]
+    pub(crate) fn see(&mut self, now: u64, events: &[Event]) {
+        for event in events {
+            let number = event.instrument.0;
+            if event.instrument == InstrumentId::ALL {
+                continue;
+            }
+            match event.kind {
+                Kind::Trade | Kind::Statistic => {
+                    let place = number as usize;
+                    if place >= self.last.len() {
+                        self.last.resize_with(place + 1, LastValues::default);
+                    }
+                    self.last[place].take(event);
+                }
+                Kind::Definition | Kind::Status => self.changed.push(event.instrument),
+                Kind::State => self.pictures.hurry(number),
+                _ => {}
+            }
+            self.pictures.change(now, number);
+        }
+    }
+
+    /// Passes on what the turn brought, and pictures that are due.
+    pub(crate) fn turn(&mut self, now: Now, follower: &mut Follower) {
+        let table = follower.instruments();
+        if table.len() > self.known as usize || !self.changed.is_empty() {
+            self.put_instruments(table);
+        }
+        if now.mono.saturating_sub(self.spoken) >= BETWEEN {
+            follower.keep_alive();
+        }
+        if let Some(steps) = follower.steps() {
+            if !steps.is_empty() {
+                self.spoken = now.mono;
+                steps.parts(EVENTS, |steps, events| self.put_steps(steps, events));
+                steps.clear();
+            }
+        }
+        if self.asked.load(Ordering::Relaxed) && self.asked.swap(false, Ordering::Relaxed) {
+            self.pictures.show_all();
+        }
+        for _ in 0..TURN {
+            let Some(number) = self.pictures.next(now.mono) else {
+                break;
+            };
+            self.put_picture(now, follower, InstrumentId(number));
+        }
+        if std::mem::take(&mut self.wrote) {
+            self.waker.wake();
+        }
+    }
+
+    /// When there is something to do.
+    pub(crate) fn next_timer(&self) -> Option<u64> {
+        let spoken = self.spoken + BETWEEN;
+        let pictures = self.pictures.poll_timeout();
+        Some(pictures.map_or(spoken, |due| due.min(spoken)))
+    }
+
+    /// Writes the record in `self.room`.
+    fn put(&mut self, kind: u32) {
+        self.wrote = true;
+        // A ring that laps has room for all that is not too long.
+        if self.ring.push(kind, &self.room).is_err() {
+            self.counts.too_long.increment(1);
+        }
+    }
+
+    #[cold]
+    fn put_instruments(&mut self, table: &Instruments) {
+        let len = u32::try_from(table.len()).unwrap_or(u32::MAX);
+        let mut changed = std::mem::take(&mut self.changed);
+        let known = self.known;
+        changed.retain(|instrument| instrument.0 < known);
+        let new = (known..len).map(InstrumentId);
+        for id in changed.iter().copied().chain(new) {
+            if let Some(instrument) = table.get(id) {
+                instrument.write(&mut self.room);
+                self.put(INSTRUMENT);
+            }
+        }
+        changed.clear();
+        (self.changed, self.known) = (changed, len);
+    }
+
+    fn put_steps(&mut self, steps: &[Step], events: &[Event]) {
+        self.room.clear();
+        let count = u32::try_from(steps.len()).unwrap_or(u32::MAX);
+        self.room.extend(count.to_le_bytes());
+        self.room.extend(steps.iter().flat_map(Step::to_bytes));
+        self.room.extend(events.iter().flat_map(Event::to_bytes));
+        self.put(STEPS);
+    }
+
+    fn put_picture(&mut self, now: Now, follower: &Follower, id: InstrumentId) {
+        let Some(instrument) = follower.instruments().get(id) else {
+            return;
+        };
+        instrument.write(&mut self.room);
+        let definition = u32::try_from(self.room.len()).unwrap_or(u32::MAX);
+        let market = follower.market();
+        let state = market.state(id);
+        let code = state.map_or(0, |state| fanfare_market::state::to_event(state).id);
+        let last = follower.last_number();
+        let mut head = [0; HEAD];
+        let words = [
+            code | u64::from(last.is_some()) << 8 | u64::from(last.unwrap_or(0)) << 32,
+            now.utc.nanos().unsigned_abs(),
+            definition.into(),
+        ];
+        for (place, word) in head.as_chunks_mut::<8>().0.iter_mut().zip(words) {
+            *place = word.to_le_bytes();
+        }
+        self.room.splice(0..0, head);
+        if state.is_some_and(fanfare_market::state::has_book) {
+            self.picture(follower, id);
+            self.room
+                .extend(self.events.iter().flat_map(Event::to_bytes));
+        }
+        self.put(PICTURE);
+    }
+
+    /// Makes the book and the last values of an instrument.
+    fn picture(&mut self, follower: &Follower, id: InstrumentId) {
+        let events = &mut self.events;
+        events.clear();
+        follower
+            .market()
+            .picture(id, &mut |event| events.push(*event));
+        let rpt_seq = events.last().map_or(0, |event| event.rpt_seq);
+        let values = self.last.get(id.0 as usize);
+        events.extend(values.into_iter().flat_map(LastValues::iter));
+        for event in &mut *events {
+            (event.flags, event.rpt_seq) = (Flags::SNAPSHOT, rpt_seq);
+        }
+        if let Some(last) = events.last_mut() {
+            last.flags = last.flags.with(Flags::LAST);
+        }
+    }
+}
+
+/// How the books of a feed are kept.
+pub(super) fn book_kind(book: &crate::market::config::FeedBook) -> BookKind {
+    BookKind {
+        kind: book.kind as u8,
+        numbers: book.numbers as u8,
+        depth: book.depth,
+    }
+}

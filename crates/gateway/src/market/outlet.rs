@@ -1,0 +1,165 @@
+//! The way of a feed's events to the ring: instruments in front of their events, the plant's
+//! numbers, states and their notices. The same for a feed that is received and one that is relayed.
+
+use super::ring::{Brought, EventRing};
+use super::states::{StateCounts, States};
+use crate::bridge::Plan;
+use crate::counts::MarketCounts;
+use crate::feed::feed_notice::{FeedNotice, MarketNotice};
+use crate::notice::{Notice, Notices};
+use fanfare_fix::session::Now;
+use fanfare_market::{Event, InstrumentId, Instruments, Kind};
+
+/// Instruments that are shown once more in a turn, where a reader has lost events.
+const SHOWN: u32 = 16;
+
+/// The shortest time between two notices of the states of a feed's instruments, in nanoseconds;
+/// while some recover, the longer one.
+const BETWEEN: u64 = 1_000_000_000;
+const WHILE_RECOVERING: u64 = 10_000_000_000;
+
+/// The way of one feed's events to the ring.
+pub(crate) struct MarketOutlet {
+    /// The plant's number of the feed's first instrument.
+    base: u32,
+    pub(crate) brought: Brought,
+    /// Instruments of the table that the ring has.
+    known: u32,
+    /// The next instrument to be shown once more; `None` if all were.
+    shown: Option<u32>,
+    /// All are to be shown again behind it: what was lost may have been among the first.
+    is_asked_again: bool,
+    states: States,
+    /// The states of the last notice, and when it was sent.
+    notice: (StateCounts, u64),
+    channel: String,
+    pub(crate) counts: MarketCounts,
+    notices: Notices,
+}
+
+impl MarketOutlet {
+    /// Of the feed with this name; `base` is the plant's number of its first instrument.
+    pub(crate) fn new(channel: String, base: u32, plan: Plan<'_>) -> Self {
+        Self {
+            base,
+            brought: Brought::default(),
+            known: 0,
+            shown: None,
+            is_asked_again: false,
+            states: States::default(),
+            notice: Default::default(),
+            channel,
+            counts: MarketCounts::new(plan.counters, ""),
+            notices: plan.notices.clone(),
+        }
+    }
+
+    /// Instruments of the table that the ring has.
+    pub(crate) const fn known(&self) -> u32 {
+        self.known
+    }
+
+    /// Writes what came to the ring: instruments that are new or have changed, then events.
+    #[inline]
+    pub(crate) fn pass_on(&mut self, table: &Instruments, ring: &mut EventRing) {
+        if table.len() > self.known as usize || !self.brought.changed.is_empty() {
+            self.put_instruments(table, ring);
+        }
+        for event in &mut self.brought.events {
+            if event.kind == Kind::State {
+                self.states.take(event);
+            }
+            if event.instrument != InstrumentId::ALL {
+                event.instrument.0 += self.base;
+            }
+        }
+        let events = self.brought.events.len() as u64;
+        self.counts.events.increment(events);
+        ring.put(&mut self.brought.events);
+        self.brought.events.clear();
+    }
+
+    /// Writes new and changed instruments to the ring.
+    #[cold]
+    fn put_instruments(&mut self, table: &Instruments, ring: &mut EventRing) {
+        let base = self.base;
+        let mut put = |number: u32| {
+            if let Some(mut instrument) = table.get(InstrumentId(number)) {
+                instrument.instrument.0 += base;
+                ring.put_instrument(&instrument);
+            }
+        };
+        for changed in self.brought.changed.drain(..) {
+            if changed.0 < self.known {
+                put(changed.0);
+            }
+        }
+        let len = u32::try_from(table.len()).unwrap_or(u32::MAX);
+        for number in self.known..len {
+            put(number);
+        }
+        self.known = len;
+    }
+
+    /// Brings what is known of the next instruments, by `show`, where a reader has lost events.
+    pub(crate) fn show(
+        &mut self,
+        now: Now,
+        mut show: impl FnMut(u64, InstrumentId, &mut Vec<Event>),
+    ) {
+        let Some(from) = self.shown else {
+            return;
+        };
+        let end = from.saturating_add(SHOWN).min(self.known);
+        let received = now.utc.nanos().unsigned_abs();
+        for number in from..end {
+            self.brought.changed.push(InstrumentId(number));
+            show(received, InstrumentId(number), &mut self.brought.events);
+        }
+        self.shown = match end < self.known {
+            true => Some(end),
+            false => std::mem::take(&mut self.is_asked_again).then_some(0),
+        };
+    }
+
+    /// All instruments are to be shown once more.
+    pub(crate) const fn show_all(&mut self) {
+        match self.shown {
+            Some(_) => self.is_asked_again = true,
+            None => self.shown = Some(0),
+        }
+    }
+
+    /// Whether some instruments are still to be shown.
+    pub(crate) const fn is_showing(&self) -> bool {
+        self.shown.is_some()
+    }
+
+    /// Publishes how many instruments are in which state, and sends a notice of it.
+    pub(crate) fn count(&mut self, now: u64) {
+        let counts = self.states.counts();
+        let (before, at) = self.notice;
+        if counts == before {
+            return;
+        }
+        let are_whole = |counts: StateCounts| counts.recovering + counts.stale == 0;
+        let is_news = are_whole(before) || are_whole(counts) || before.all() != counts.all();
+        let between = if is_news { BETWEEN } else { WHILE_RECOVERING };
+        if now.saturating_sub(at) < between {
+            return;
+        }
+        self.notice = (counts, now);
+        self.set_counts();
+        let (channel, what) = (self.channel.clone(), MarketNotice::States(counts));
+        let notice = FeedNotice::Market { channel, what };
+        self.notices.send(Notice::Feed(notice));
+    }
+
+    pub(crate) fn set_counts(&self) {
+        let (counts, states) = (&self.counts, self.states.counts());
+        counts.live.set(states.live);
+        counts.recovering.set(states.recovering);
+        counts.stale.set(states.stale);
+        counts.closed.set(states.closed);
+    }
+}

@@ -1,0 +1,165 @@
+//! Gateways that serve a feed which others receive: market events over DDS.
+
+use crate::client::{Client, value};
+use crate::feed::group;
+use crate::market::{feed, generator, send_some};
+use crate::service::{all, books_of, follow, pictures};
+use crate::{eventually, start, stop};
+use fanfare_fast::generate::Generator;
+use fanfare_gateway::{Config, Gateway};
+use fanfare_peers::domain;
+use std::collections::BTreeMap;
+use std::net::SocketAddrV4;
+
+fn gateway(text: &str) -> Gateway {
+    let parsed = Config::from_toml(text).unwrap();
+    start(|config| {
+        config.feeds = parsed.feeds;
+        config.edges = parsed.edges;
+        config.ring_bytes = 1 << 22;
+        config.limits.message_bytes = 1 << 19;
+    })
+}
+
+/// Gateways on the same lines, which publish in a domain.
+struct Site {
+    plants: Vec<Gateway>,
+    domain: u32,
+    line: SocketAddrV4,
+    pictures: SocketAddrV4,
+    feed: [Generator; 2],
+}
+
+impl Site {
+    fn new(first: u8, plants: usize) -> Self {
+        let (line, pictures, domain) = (group(first), group(first + 1), domain());
+        let text = feed("one", line, pictures)
+            + &format!("[feed.edges]\ndomain = {domain}\npictures_ms = 50\n");
+        Self {
+            plants: (0..plants).map(|_| gateway(&text)).collect(),
+            domain,
+            line,
+            pictures,
+            feed: [generator(false), generator(true)],
+        }
+    }
+
+    fn edge(&self) -> Gateway {
+        gateway(&format!(
+            "[[edge]]\nchannel = \"one\"\ndomain = {}\n\
+             [edge.book]\nmost_instruments = 1000\nstarts_empty = false\n",
+            self.domain
+        ))
+    }
+
+    /// Sends the next changes, and as many pictures.
+    fn send(&mut self, most: usize) {
+        let plants: Vec<&Gateway> = self.plants.iter().collect();
+        let [changes, pictures] = &mut self.feed;
+        send_some(self.line, false, changes, most, &plants);
+        send_some(self.pictures, true, pictures, most, &plants);
+    }
+}
+
+/// Waits until a gateway has as many live instruments.
+fn are_live(gateway: &Gateway, count: u64) {
+    eventually("live books", || {
+        let count_of = |name| gateway.count(name);
+        let live = count_of("instruments_live");
+        live > 0 && live >= count && count_of("instruments_recovering") == 0
+    });
+}
+
+fn client(gateway: &Gateway, name: &str) -> Client {
+    Client::log_on_in(gateway.consumers(), name, "FIXT.1.1", "1137=9|")
+}
+
+/// The books of a gateway by a picture of each.
+fn books(gateway: &Gateway, count: usize) -> BTreeMap<String, crate::service::Levels> {
+    let mut client = client(gateway, "BOOKS");
+    client.send("V", &all("books", 0, 0));
+    books_of(pictures(&mut client, count))
+}
+
+#[test]
+fn the_end_of_one_of_two_plants_is_not_seen_at_an_edge() {
+    let mut site = Site::new(61, 2);
+    let edge = site.edge();
+    eventually("both plants", || edge.count("edge_plants") == 2);
+    site.send(500);
+    are_live(&site.plants[0], 1);
+    let count = site.plants[0].count("instruments_live");
+    are_live(&edge, count);
+    let mut watcher = client(&edge, "WATCHER");
+    watcher.send("V", &all("w", 1, 0));
+    let mut rebuilt = BTreeMap::new();
+    follow(&mut watcher, &mut rebuilt);
+    let mut states = 0;
+    site.send(300);
+    stop(site.plants.remove(0));
+    eventually("one plant", || edge.count("edge_plants") == 1);
+    site.send(usize::MAX);
+    are_live(&site.plants[0], 1);
+    let count = site.plants[0].count("instruments_live");
+    are_live(&edge, count);
+    let expected = books(&site.plants[0], count as usize);
+    eventually("the books of the plant", || {
+        states += follow(&mut watcher, &mut rebuilt);
+        let levels = rebuilt
+            .iter()
+            .map(|(id, book)| (id.clone(), book.levels.clone()));
+        levels.collect::<BTreeMap<_, _>>() == expected
+    });
+    assert_eq!(books(&edge, count as usize), expected);
+    assert_eq!(
+        (edge.count("edge_gaps"), edge.count("edge_malformed")),
+        (0, 0)
+    );
+    assert_eq!(states, 0, "no instrument was anything but live");
+    // Without a plant books are as they were, and said to be.
+    stop(site.plants.remove(0));
+    eventually("stale books", || edge.count("instruments_stale") == count);
+    let mut late = client(&edge, "LATE");
+    late.send("V", &all("l", 1, 0));
+    assert_eq!(books_of(pictures(&mut late, count as usize)), expected);
+    stop(edge);
+}
+
+#[test]
+fn an_edge_that_comes_late_has_every_picture_at_once() {
+    let mut site = Site::new(63, 1);
+    site.send(usize::MAX);
+    are_live(&site.plants[0], 1);
+    let count = site.plants[0].count("instruments_live");
+    let edge = site.edge();
+    are_live(&edge, count);
+    let expected = books(&site.plants[0], count as usize);
+    assert_eq!(books(&edge, count as usize), expected);
+    let mut definitions = client(&edge, "X");
+    definitions.send("x", "320=all|559=4|");
+    let page = definitions.receive().unwrap();
+    assert_eq!(
+        value(&page, 393),
+        Some(count.to_string().as_str()),
+        "{page}"
+    );
+    stop(edge);
+    site.plants.into_iter().for_each(stop);
+}
+
+#[test]
+fn books_of_another_kind_are_told_and_left_out() {
+    let mut site = Site::new(65, 1);
+    let edge = gateway(&format!(
+        "[[edge]]\nchannel = \"one\"\ndomain = {}\n[edge.book]\ndepth = 7\n",
+        site.domain
+    ));
+    site.send(100);
+    eventually("a notice", || {
+        let mut notices = edge.notices();
+        notices.any(|notice| notice.to_string().contains("books of another kind"))
+    });
+    assert_eq!(edge.count("instruments_live"), 0);
+    stop(edge);
+    site.plants.into_iter().for_each(stop);
+}

@@ -141,28 +141,28 @@ counts! {
 counts! {
     /// What the thread of the feeds could not pass on to the publisher of market events.
     RelayCounts:
-    too_long = "edge_samples_too_long", "packets and pictures too long for the ring to the edges";
+    too_long = "edge_too_long", "packets and pictures too long for the ring to the edges";
 }
 
 counts! {
     /// What the publisher of a feed's market events counts.
     EdgesCounts:
-    samples = "edge_samples", "samples of market events written for edges";
-    pictures = "edge_pictures", "pictures of instruments written for edges";
-    overrun = "edge_samples_overwritten", "samples overwritten before they were written for edges";
-    unsent = "edge_samples_not_sent", "samples that DDS did not take for edges";
+    samples = "edge_written", "samples of market events written for edges";
+    pictures = "edge_pictures_written", "pictures of instruments written for edges";
+    overrun = "edge_lapped", "samples overwritten before they were written for edges";
+    unsent = "edge_untaken", "samples that DDS did not take for edges";
 }
 
 counts! {
     /// What an edge counts.
     EdgeCounts:
-    samples = "edge_taken", "samples of market events from other gateways";
-    bad = "edge_malformed", "samples of them that hold none, or of books of another kind";
-    lost = "edge_lost", "samples that other gateways numbered and that did not come";
+    samples = "edge_read", "samples of market events from other gateways";
+    bad = "edge_unreadable", "samples of them that hold none, or of books of another kind";
+    lost = "edge_samples_lost", "samples that other gateways numbered and that did not come";
     plants = "edge_plants", "gateways now that publish the feed";
-    gaps = "edge_gaps", "messages of the feed that no gateway brought";
-    ignored = "edge_ignored", "packets of gateways that do not know all instruments";
-    closed = "edge_closed", "topics left because writers had too many keys for them";
+    gaps = "edge_unbrought", "messages of the feed that no gateway brought";
+    ignored = "edge_passed_over", "packets of gateways that do not know all instruments";
+    closed = "edge_topics_left", "topics left because writers had too many keys for them";
 }
 
 counts! {

@@ -484,8 +484,10 @@ impl Builder<'_> {
         }
         let mut edges = Vec::new();
         for edge in &self.config.edges {
-            let place = places.next(&edge.book)?;
-            edges.push(EdgeFeed::open(edge, place, &waker, plan)?);
+            let (source, base) = places.next(&edge.book)?;
+            let config = edge.follower(source).map_err(MarketError::from);
+            let config = config.map_err(FeedError::from)?;
+            edges.push(EdgeFeed::open(edge, config, base, &waker, plan)?);
         }
         Ok(Some(Feeds::new(sources, edges, ring, waker)))
     }

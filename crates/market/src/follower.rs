@@ -148,8 +148,8 @@ impl Follower {
         self.course.steps()
     }
 
-    /// Adds to [`Self::steps`] where the channel is, and whether its lines are silent: edges want to
-    /// know it from time to time.
+    /// Adds to [`Self::steps`] where the channel is, and whether its lines are silent: edges want
+    /// to know it from time to time.
     pub fn keep_alive(&mut self) {
         self.course.keep_alive();
     }

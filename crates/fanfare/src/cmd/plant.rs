@@ -105,6 +105,19 @@ fn announce(config: &Config, gateway: &Gateway) {
         if let Some(topics) = &feed.publish {
             say!("Publishing decoded messages in domain {}", topics.domain);
         }
+        if let Some(edges) = &feed.edges {
+            say!(
+                "Publishing market events for edges in domain {}",
+                edges.domain
+            );
+        }
+    }
+    for edge in &config.edges {
+        say!(
+            "Taking {} from gateways in domain {}",
+            edge.channel,
+            edge.domain
+        );
     }
     if let Some(file) = &config.audit {
         say!("Auditing into {}", file.display());

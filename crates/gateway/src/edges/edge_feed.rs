@@ -5,9 +5,7 @@ use super::relay::book_kind;
 use super::sample::{self, BookKind};
 use crate::bridge::Plan;
 use crate::counts::{EdgeCounts, TopicCounts};
-use crate::feed::FeedError;
 use crate::feed::feed_notice::{FeedNotice, MarketNotice};
-use crate::market::error::MarketError;
 use crate::market::outlet::MarketOutlet;
 use crate::market::ring::EventRing;
 use crate::notice::{Notice, Notices};
@@ -16,7 +14,7 @@ use fanfare_engine::agent::AgentError;
 use fanfare_engine::poll::Waker;
 use fanfare_fix::session::Now;
 use fanfare_market::Event;
-use fanfare_market::relay::{Edge, Relayed, Step};
+use fanfare_market::relay::{Edge, EdgeConfig, Relayed, Step};
 use fanfare_market::state::code;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -66,15 +64,15 @@ struct Topic {
 }
 
 impl EdgeFeed {
-    /// Opens the topics. `source` is the place of the feed in the configuration, `base` the plant's
-    /// number of its first instrument; samples wake by `waker`.
+    /// Opens the topics. `base` is the plant's number of the feed's first instrument; samples wake
+    /// by `waker`.
     pub(crate) fn open(
         settings: &EdgeSettings,
-        (source, base): (u16, u32),
+        config: EdgeConfig,
+        base: u32,
         waker: &Waker,
         plan: Plan<'_>,
-    ) -> Result<Self, FeedError> {
-        let config = settings.follower(source).map_err(MarketError::from)?;
+    ) -> Result<Self, DdsError> {
         let domain = settings.member().open()?;
         let open = |name: &str, t, qos| {
             let name = format!("{}_{name}", settings.topics);

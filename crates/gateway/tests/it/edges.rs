@@ -112,7 +112,7 @@ fn the_end_of_one_of_two_plants_is_not_seen_at_an_edge() {
     });
     assert_eq!(books(&edge, count as usize), expected);
     assert_eq!(
-        (edge.count("edge_gaps"), edge.count("edge_malformed")),
+        (edge.count("edge_unbrought"), edge.count("edge_unreadable")),
         (0, 0)
     );
     assert_eq!(states, 0, "no instrument was anything but live");

@@ -1,10 +1,10 @@
 //! A feed's messages as events, from the plant that receives it to edges that do not.
 //!
 //! A plant that follows a feed keeps [`Steps`]: what each message of the channel was mapped to,
-//! with the number of the message, in front of any book. An [`Edge`] takes the steps of one or several
-//! plants as an arbiter takes lines, and applies what comes in turn to a [`Market`](crate::Market)
-//! of its own: the identity of a change is the feed's number, whichever plant brings it. A plant
-//! that dies costs an edge nothing while another one lives.
+//! with the number of the message, in front of any book. An [`Edge`] takes the steps of one or
+//! several plants as an arbiter takes lines, and applies what comes in turn to a
+//! [`Market`](crate::Market) of its own: the identity of a change is the feed's number, whichever
+//! plant brings it. A plant that dies costs an edge nothing while another one lives.
 //!
 //! Pictures of the instruments ([`Pictures`]) bring back an edge that comes late, or that has lost
 //! something.

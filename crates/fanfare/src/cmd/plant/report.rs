@@ -30,9 +30,22 @@ pub(super) fn report(config: &Config, counters: &Counters) {
     if !config.feeds.is_empty() {
         let publishes = config.feeds.iter().any(|feed| feed.publish.is_some());
         report_feed(counters, publishes);
-        if config.feeds.iter().any(|feed| feed.mapping.is_some()) {
-            report_market(counters);
-        }
+    }
+    if config.has_market() {
+        report_market(counters);
+    }
+    if config.feeds.iter().any(|feed| feed.edges.is_some()) {
+        say!(
+            "edges: {} written, {}; {} overwritten before, {} that DDS did not take, {} too long",
+            counted(count("edge_written"), "sample"),
+            counted(count("edge_pictures_written"), "picture"),
+            count("edge_lapped"),
+            count("edge_untaken"),
+            count("edge_too_long")
+        );
+    }
+    if !config.edges.is_empty() {
+        report_edges(config, counters);
     }
     if config.dds.publish.is_some() {
         say!(
@@ -113,6 +126,20 @@ fn report_feed(counters: &Counters, topics: bool) {
             count("samples_overwritten")
         );
     }
+}
+
+fn report_edges(config: &Config, counters: &Counters) {
+    let count = |name: &str| total(counters, name);
+    let channels: Vec<&str> = config.edges.iter().map(|e| e.channel.as_str()).collect();
+    say!(
+        "edge {}: {} read, {} lost, {} unreadable; {} that no gateway brought, {} passed over",
+        channels.join(", "),
+        counted(count("edge_read"), "sample"),
+        count("edge_samples_lost"),
+        count("edge_unreadable"),
+        counted(count("edge_unbrought"), "message"),
+        counted(count("edge_passed_over"), "packet")
+    );
 }
 
 fn report_market(counters: &Counters) {

@@ -393,7 +393,10 @@ impl Course {
     }
 
     /// Messages mean something else from here on.
-    fn distrust(&mut self, now: u64, send: &mut impl FnMut(&Event)) {
+    pub(crate) fn distrust(&mut self, now: u64, send: &mut impl FnMut(&Event)) {
+        if let Some(steps) = &mut self.steps {
+            steps.remapped();
+        }
         self.fragments.lose();
         self.fragments_of_pictures.lose();
         self.market.distrust(now, send);

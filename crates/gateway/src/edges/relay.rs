@@ -127,12 +127,12 @@ impl Relay {
         if now.mono.saturating_sub(self.spoken) >= BETWEEN {
             follower.keep_alive();
         }
-        if let Some(steps) = follower.steps() {
-            if !steps.is_empty() {
-                self.spoken = now.mono;
-                steps.parts(EVENTS, |steps, events| self.put_steps(steps, events));
-                steps.clear();
-            }
+        if let Some(steps) = follower.steps()
+            && !steps.is_empty()
+        {
+            self.spoken = now.mono;
+            steps.parts(EVENTS, |steps, events| self.put_steps(steps, events));
+            steps.clear();
         }
         if self.asked.load(Ordering::Relaxed) && self.asked.swap(false, Ordering::Relaxed) {
             self.pictures.show_all();

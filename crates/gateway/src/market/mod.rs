@@ -173,12 +173,12 @@ impl MarketFeed {
     /// Takes another mapping, if a reload has brought one.
     #[inline]
     fn remap(&mut self, now: Now, ring: &mut EventRing) {
-        let (follower, brought) = (&mut self.follower, &mut self.brought);
+        let (follower, brought) = (&mut self.follower, &mut self.outlet.brought);
         let is_taken = self
             .slot
             .take(|mappers| follower.remap(now.mono, mappers, &mut |event| brought.take(event)));
         if is_taken {
-            self.pass_on(ring);
+            self.pass_on(now.mono, ring);
         }
     }
 

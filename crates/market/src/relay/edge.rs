@@ -400,6 +400,7 @@ impl Edge {
                 }
                 self.listen(now, send);
             }
+            What::Remapped => self.course.distrust(now, send),
             What::Position => self.position(now, line, step.number, send),
             _ if self.leader() == Some(line) && self.translate(line, events) => {
                 let mut own = std::mem::take(&mut self.events);

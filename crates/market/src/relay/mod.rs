@@ -37,16 +37,19 @@ pub enum What {
     Silence = 5,
     /// The last message of the channel so far has this number.
     Position = 6,
+    /// The plant makes something else of messages from here on.
+    Remapped = 7,
 }
 
 impl What {
-    const ALL: [Self; 6] = [
+    const ALL: [Self; 7] = [
         Self::Changes,
         Self::Picture,
         Self::Unnumbered,
         Self::Reset,
         Self::Silence,
         Self::Position,
+        Self::Remapped,
     ];
 
     /// The kind of this number.
@@ -249,6 +252,10 @@ impl Steps {
 
     pub(crate) fn reset(&mut self, next: u32) {
         self.push(Step::new(What::Reset, next, 0), &[]);
+    }
+
+    pub(crate) fn remapped(&mut self) {
+        self.push(Step::new(What::Remapped, 0, 0), &[]);
     }
 
     pub(crate) fn silence(&mut self, is_silent: bool) {

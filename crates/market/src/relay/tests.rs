@@ -452,3 +452,14 @@ fn a_plant_that_begins_anew_later_than_another_is_waited_for() {
         (Some(4), 1)
     );
 }
+
+#[test]
+fn another_mapping_at_a_plant_begins_all_books_anew() {
+    let mut world = whole(Numbering::Channel);
+    let [plant, _] = &mut world.plants;
+    plant.course.distrust(world.now, &mut |_| {});
+    plant.relay(world.now, &mut world.edge, false);
+    assert_eq!(world.check().unwrap(), 0);
+    world.heal();
+    assert_eq!(world.check().unwrap(), INSTRUMENTS);
+}

@@ -13,17 +13,22 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 /// A FIX.4.4 client on a socket.
 struct Client {
     stream: TcpStream,
+    name: &'static str,
     number: u32,
 }
 
 impl Client {
     /// Logs on with new numbers, ResetSeqNumFlag(141), and asks for the book of RIU3.
-    fn subscribe(gateway: &Gateway) -> Self {
+    fn subscribe(gateway: &Gateway, name: &'static str) -> Self {
         let address = format!("127.0.0.1:{}", gateway.consumers);
         let stream = TcpStream::connect(address).unwrap();
         let patience = Some(Duration::from_secs(60));
         stream.set_read_timeout(patience).unwrap();
-        let mut client = Self { stream, number: 0 };
+        let mut client = Self {
+            stream,
+            name,
+            number: 0,
+        };
         client.send("A", "98=0|108=30|141=Y|");
         assert!(client.next().contains("|35=A|"));
         client.send(
@@ -41,8 +46,8 @@ impl Client {
         let len = now.write(Precision::Millis, &mut time);
         let time = str::from_utf8(&time[..len]).unwrap();
         let body = format!(
-            "35={msg_type}|49=C|56=FANFARE|34={}|52={time}|{body}",
-            self.number
+            "35={msg_type}|49={}|56=FANFARE|34={}|52={time}|{body}",
+            self.name, self.number
         );
         let text = format!("8=FIX.4.4|9={}|{body}", body.len()).replace('|', "\x01");
         let sum = text.bytes().fold(0, u8::wrapping_add);
@@ -103,14 +108,14 @@ fn a_plant_is_killed_and_an_edge_and_its_clients_go_on() {
     edge.tells("2 gateways publish it");
     send(&folder, "day", &day(), &group);
     edge.tells("of 1 instrument, 1 live");
-    let (mut at_edge, mut at_a) = (Client::subscribe(&edge), Client::subscribe(&a));
+    let (mut at_edge, mut at_a) = (Client::subscribe(&edge, "E"), Client::subscribe(&a, "C"));
     let picture = at_edge.entries("W");
     assert_eq!(at_a.entries("W"), picture);
 
     let killed = Instant::now();
     a.kill();
     while !at_a.next().is_empty() {}
-    let mut at_b = Client::subscribe(&b);
+    let mut at_b = Client::subscribe(&b, "C");
     assert_eq!(at_b.entries("W"), picture);
     println!("the client goes on after {:?}", killed.elapsed());
     edge.tells("1 gateway publishes it");
@@ -120,8 +125,8 @@ fn a_plant_is_killed_and_an_edge_and_its_clients_go_on() {
     send(&folder, "more", &[changes(4, &more)], &group);
     // The very next message is the change: no state was other than live.
     assert_eq!(at_edge.entries("X"), at_b.entries("X"));
-    let late = Client::subscribe(&edge).entries("W");
-    assert_eq!(late, Client::subscribe(&b).entries("W"));
+    let late = Client::subscribe(&edge, "LATE").entries("W");
+    assert_eq!(late, Client::subscribe(&b, "LATE").entries("W"));
 
     b.kill();
     edge.tells("no gateway publishes it");

@@ -273,7 +273,9 @@ impl Config {
 
 /// Shows the line of the text, unless there are passwords in it.
 fn parse_error(text: &str, error: &toml::de::Error) -> ConfigError {
-    if !text.contains("password") {
+    // A key may be misspelt: the table's name or the hash shows as well what the text is.
+    let has_passwords = ["password", "user", "$argon2"];
+    if !has_passwords.iter().any(|hint| text.contains(hint)) {
         return ConfigError::Parse(error.to_string().trim().into());
     }
     let (line, why) = without_text(text, error);

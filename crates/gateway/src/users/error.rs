@@ -60,6 +60,34 @@ fn line_of(text: &str, at: usize) -> usize {
     before.iter().filter(|&&byte| byte == b'\n').count() + 1
 }
 
+/// A text of the configuration in an error: quoted, unless it may be or hold a password or a hash,
+/// as where a quotation mark is missing and the text of one key runs on into another.
+#[derive(Clone, Copy)]
+pub(super) struct Quoted<'a>(pub(super) &'a str);
+
+impl Quoted<'_> {
+    /// The longest text that is shown, in bytes; argon2's output is longer.
+    const LONGEST: usize = 40;
+
+    /// Whether the text is shown. A hash has `$`, and a line `password = "..."` has `=`.
+    pub(super) fn is_shown(self) -> bool {
+        let is_odd = |c: char| c.is_control() || matches!(c, '$' | '=');
+        self.0.len() <= Self::LONGEST && !self.0.contains(is_odd)
+    }
+}
+
+impl fmt::Display for Quoted<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.is_shown() {
+            true => write!(f, "`{}`", self.0.escape_debug()),
+            false => f.write_str(NOT_SHOWN),
+        }
+    }
+}
+
+/// What errors have in place of a text that may hold a secret.
+const NOT_SHOWN: &str = "(not shown)";
+
 /// The line of TOML's error, and what it says. The line of the text that it would show is left
 /// out: there may be a password in it.
 pub(crate) fn without_text(text: &str, error: &toml::de::Error) -> (Option<usize>, String) {
@@ -67,10 +95,33 @@ pub(crate) fn without_text(text: &str, error: &toml::de::Error) -> (Option<usize
     let line = at.map(|at| line_of(text, at));
     let of_line = line.and_then(|line| text.lines().nth(line - 1));
     let why = match of_line {
-        Some(of_line) if of_line.trim_start().starts_with("password") => {
-            "`password`: must be a string, an argon2 hash".to_owned()
-        }
-        _ => error.message().to_owned(),
+        Some(of_line) if of_line.trim_start().starts_with("password") => NO_STRING.to_owned(),
+        _ => without_values(error.message()),
     };
     (line, why)
+}
+
+/// Why a `password` is none.
+pub(super) const NO_STRING: &str = "`password`: must be a string, an argon2 hash";
+
+/// A message of TOML's or serde's, which may quote a value, key or variant that it was not to
+/// be: ``invalid type: string "x", expected u16``.
+fn without_values(message: &str) -> String {
+    let end = message.rfind(", expected").unwrap_or(message.len());
+    let (found, expected) = message.split_at(end);
+    let quotes = ['"', '`'];
+    let (Some(first), Some(last)) = (found.find(quotes), found.rfind(quotes)) else {
+        return message.to_owned();
+    };
+    // The quotes are of one byte each.
+    let value = found.get(first + 1..last).unwrap_or_default();
+    match Quoted(value).is_shown() && !expected.contains('$') {
+        true => message.to_owned(),
+        false => {
+            let (kind, behind) = (found.get(..first), found.get(last + 1..));
+            let parts = [kind, Some(NOT_SHOWN), behind, Some(expected)];
+            let parts = parts.into_iter().flatten();
+            parts.filter(|part| !part.contains('$')).collect()
+        }
+    }
 }

@@ -1,8 +1,10 @@
 //! Passwords as argon2 hashes.
 
+use super::error::NO_STRING;
 use argon2::password_hash::phc::PasswordHash;
 use argon2::{Argon2, Params, PasswordHasher, PasswordVerifier};
-use serde::Deserialize;
+use serde::de::Error;
+use serde::{Deserialize, Deserializer};
 use std::fmt;
 use std::str::FromStr;
 
@@ -16,9 +18,16 @@ const MOST_LANES: u32 = 16;
 pub const LONGEST_PASSWORD: usize = 1024;
 
 /// The argon2 hash of a password, as a PHC string.
-#[derive(Clone, PartialEq, Eq, Deserialize)]
-#[serde(transparent)]
+#[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Hashed(String);
+
+/// An error does not quote what there is instead of a string: it may be the password.
+impl<'de> Deserialize<'de> for Hashed {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let hash = String::deserialize(deserializer);
+        hash.map(Self).map_err(|_| D::Error::custom(NO_STRING))
+    }
+}
 
 /// Neither a password nor a hash of one is shown.
 impl fmt::Debug for Hashed {

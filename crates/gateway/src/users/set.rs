@@ -1,6 +1,6 @@
 //! The users of a gateway, checked as a whole.
 
-use super::error::{Fault, UsersError};
+use super::error::{Fault, Quoted, UsersError};
 use super::grant::{Grant, MOST_REQUESTS_PER_SECOND, MOST_SUBSCRIPTIONS};
 use super::names::{Instruments, Names};
 use super::password::Hashed;
@@ -203,11 +203,12 @@ impl Builder {
     fn lists(&mut self, lists: &Lists) -> Built<()> {
         for (name, names) in &lists.0 {
             let at = names.first().map(|name| name.span().start);
-            let fault = |why: &str| Fault::new(at, format!("list `{name}`: {why}"));
+            let of = format!("list {}", Quoted(name));
+            let fault = |why: &str| Fault::new(at, format!("{of}: {why}"));
             if name.is_empty() || name.len() > LONGEST_NAME || has_odd(name) {
                 return Err(fault("a list's name has 1 to 64 printable characters"));
             }
-            let names = self.names(&format!("list `{name}`"), names)?;
+            let names = self.names(&of, names)?;
             let names = Arc::new(names);
             if self.set.lists.insert(name.clone(), names).is_some() {
                 return Err(fault("there is another list of this name"));
@@ -247,8 +248,9 @@ impl Builder {
     fn session(&mut self, session: &Spanned<Pair>, user: &Arc<User>) -> Built<()> {
         let pair = session.get_ref();
         let fault = |why: String| {
-            let (sender, target) = (&pair.sender, &pair.target);
-            let why = format!("user `{}`: session {sender}->{target}: {why}", user.name);
+            let (sender, target) = (Quoted(&pair.sender), Quoted(&pair.target));
+            let name = Quoted(&user.name);
+            let why = format!("user {name}: session {sender}->{target}: {why}");
             Err(Fault::new(session.span().start, why))
         };
         self.sessions += 1;
@@ -262,17 +264,17 @@ impl Builder {
         }
         let of_sender = self.set.by_comp_id.entry(pair.sender.clone()).or_default();
         if let Some((_, other)) = of_sender.iter().find(|(our, _)| *our == pair.target) {
-            return fault(format!("is user `{}`'s already", other.name));
+            return fault(format!("is user {}'s already", Quoted(&other.name)));
         }
         of_sender.push((pair.target.clone(), Arc::clone(user)));
         Ok(())
     }
 
     fn user(&mut self, table: &UserTable) -> Built<User> {
-        let name = self.name(table)?;
-        let at = table.name.span().start;
-        let ports = ports(table, &name)?;
-        let fault = |why: &str| Err(Fault::new(at, format!("user `{name}`: {why}")));
+        let own_name = self.name(table)?;
+        let (name, at) = (Quoted(&own_name), table.name.span().start);
+        let ports = ports(table, name)?;
+        let fault = |why: &str| Err(Fault::new(at, format!("user {name}: {why}")));
         if table.sessions.is_empty() {
             return fault("`sessions` must have one or more");
         }
@@ -280,13 +282,13 @@ impl Builder {
             let why = |why| {
                 Fault::new(
                     password.span().start,
-                    format!("user `{name}`: `password`: {why}"),
+                    format!("user {name}: `password`: {why}"),
                 )
             };
             password.get_ref().check().map_err(why)?;
         }
-        let certificates = self.certificates(table, &name, ports)?;
-        let allow = networks(table, &name)?;
+        let certificates = self.certificates(table, name, ports)?;
+        let allow = networks(table, name)?;
         if table.password.is_none() && certificates.is_none() && allow.0.is_empty() {
             return fault("must have `password`, `certificates` or `allow`: CompIDs are no secret");
         }
@@ -301,17 +303,17 @@ impl Builder {
             password: table.password.as_ref().map(|own| own.get_ref().clone()),
             certificates,
             allow,
-            sessions_at_a_time: within(&name, "sessions_at_a_time", at_a_time, 100_000)?
+            sessions_at_a_time: within(name, "sessions_at_a_time", at_a_time, 100_000)?
                 .unwrap_or(usize::MAX),
-            grant: Arc::new(self.grant(table, &name, ports)?),
-            name,
+            grant: Arc::new(self.grant(table, name, ports)?),
+            name: own_name,
         })
     }
 
     fn name(&mut self, table: &UserTable) -> Built<Arc<str>> {
         let name: Arc<str> = table.name.get_ref().as_str().into();
         let fault = |why: &str| {
-            let why = format!("user `{}`: {why}", table.name.get_ref().escape_debug());
+            let why = format!("user {}: {why}", Quoted(table.name.get_ref()));
             Err(Fault::new(table.name.span().start, why))
         };
         if name.is_empty() || name.len() > LONGEST_NAME || has_odd(&name) {
@@ -329,7 +331,7 @@ impl Builder {
     fn certificates(
         &self,
         table: &UserTable,
-        name: &str,
+        name: Quoted<'_>,
         ports: [bool; 2],
     ) -> Built<Option<ClientNames>> {
         let Some(texts) = &table.certificates else {
@@ -338,7 +340,7 @@ impl Builder {
         let mut names = Vec::new();
         for text in texts {
             let fault = |why: &str| {
-                let why = format!("user `{name}`: `certificates`: {why}");
+                let why = format!("user {name}: `certificates`: {why}");
                 Fault::new(text.span().start, why)
             };
             let asked = ports.into_iter().zip(self.ask_certificates);
@@ -351,13 +353,13 @@ impl Builder {
         Ok((!names.is_empty()).then_some(ClientNames::Listed(names)))
     }
 
-    fn grant(&mut self, table: &UserTable, name: &str, ports: [bool; 2]) -> Built<Grant> {
+    fn grant(&mut self, table: &UserTable, name: Quoted<'_>, ports: [bool; 2]) -> Built<Grant> {
         let everything = Grant::everything();
         let contracts = table.contracts.clone().unwrap_or(everything.contracts);
         let contract = contract(table, name, &contracts)?;
         let requests = &table.requests_per_second;
         Ok(Grant {
-            user: name.into(),
+            user: name.0.into(),
             instruments: self.instruments(table, name, ports)?,
             entries: entries(table, name)?,
             depth: table.depth.unwrap_or(0),
@@ -378,14 +380,14 @@ impl Builder {
     fn instruments(
         &mut self,
         table: &UserTable,
-        name: &str,
+        name: Quoted<'_>,
         ports: [bool; 2],
     ) -> Built<Instruments> {
         let Some(texts) = &table.instruments else {
             if !ports[PortName::Consumers as usize] {
                 return Ok(Instruments::default());
             }
-            let why = format!("user `{name}`: lacks `instruments`; [\"*\"] is all");
+            let why = format!("user {name}: lacks `instruments`; [\"*\"] is all");
             return Err(Fault::new(table.name.span().start, why));
         };
         let (lists, own): (Vec<_>, Vec<_>) = texts
@@ -395,14 +397,14 @@ impl Builder {
         for list in lists {
             let found = list.get_ref().strip_prefix('@');
             let Some(names) = found.and_then(|name| self.set.lists.get(name)) else {
-                let list_name = list.get_ref().escape_debug();
-                let why = format!("user `{name}`: `instruments`: no list `{list_name}` in `lists`");
+                let list_name = Quoted(list.get_ref());
+                let why = format!("user {name}: `instruments`: no list {list_name} in `lists`");
                 return Err(Fault::new(list.span().start, why));
             };
             sets.push(Arc::clone(names));
         }
         if !own.is_empty() {
-            let own = self.names(&format!("user `{name}`: `instruments`"), own)?;
+            let own = self.names(&format!("user {name}: `instruments`"), own)?;
             sets.push(Arc::new(own));
         }
         Ok(Instruments::of(sets))
@@ -417,7 +419,7 @@ fn has_odd(text: &str) -> bool {
 fn pattern(of: &str, text: &Spanned<String>) -> Built<Pattern> {
     let name = text.get_ref();
     let fault = |why: &str| {
-        let why = format!("{of}: `{}`: {why}", name.escape_debug());
+        let why = format!("{of}: {}: {why}", Quoted(name));
         Err(Fault::new(text.span().start, why))
     };
     if name.is_empty() || name.len() > LONGEST_SYMBOL || has_odd(name) {
@@ -432,29 +434,32 @@ fn pattern(of: &str, text: &Spanned<String>) -> Built<Pattern> {
     Ok(Pattern::parse(name.as_bytes()))
 }
 
-fn ports(table: &UserTable, name: &str) -> Built<[bool; 2]> {
+fn ports(table: &UserTable, name: Quoted<'_>) -> Built<[bool; 2]> {
     let Some(names) = &table.ports else {
         return Ok(PortName::ALL.map(|port| port == PortName::Consumers));
     };
     if names.get_ref().is_empty() {
-        let why = format!("user `{name}`: `ports`: must have one or both");
+        let why = format!("user {name}: `ports`: must have one or both");
         return Err(Fault::new(names.span().start, why));
     }
     Ok(PortName::ALL.map(|port| names.get_ref().contains(&port)))
 }
 
-fn networks(table: &UserTable, name: &str) -> Built<AllowList> {
+fn networks(table: &UserTable, name: Quoted<'_>) -> Built<AllowList> {
     let networks = table.allow.iter().flatten().map(|text| {
         let parsed = text.get_ref().parse();
         parsed.map_err(|error| {
-            let why = format!("user `{name}`: `allow`: {error}");
+            let why = match Quoted(text.get_ref()).is_shown() {
+                true => format!("user {name}: `allow`: {error}"),
+                false => format!("user {name}: `allow`: must be an address or a network"),
+            };
             Fault::new(text.span().start, why)
         })
     });
     networks.collect::<Built<Vec<_>>>().map(AllowList)
 }
 
-fn entries(table: &UserTable, name: &str) -> Built<EntryTypes> {
+fn entries(table: &UserTable, name: Quoted<'_>) -> Built<EntryTypes> {
     let Some(texts) = &table.entries else {
         return Ok(EntryTypes::ALL);
     };
@@ -462,8 +467,8 @@ fn entries(table: &UserTable, name: &str) -> Built<EntryTypes> {
         &[entry] if entry.is_ascii_alphanumeric() => Ok(entry),
         _ => {
             let why = format!(
-                "user `{name}`: `entries`: `{}` is no MDEntryType(269), as \"0\" and \"A\" are",
-                text.get_ref().escape_debug()
+                "user {name}: `entries`: {} is no MDEntryType(269), as \"0\" and \"A\" are",
+                Quoted(text.get_ref())
             );
             Err(Fault::new(text.span().start, why))
         }
@@ -472,8 +477,8 @@ fn entries(table: &UserTable, name: &str) -> Built<EntryTypes> {
 }
 
 /// The contract of requests that name none: `contract`, or the first of `contracts`.
-fn contract(table: &UserTable, name: &str, contracts: &[Contract]) -> Built<Contract> {
-    let fault = |at: usize, why: &str| Err(Fault::new(at, format!("user `{name}`: {why}")));
+fn contract(table: &UserTable, name: Quoted<'_>, contracts: &[Contract]) -> Built<Contract> {
+    let fault = |at: usize, why: &str| Err(Fault::new(at, format!("user {name}: {why}")));
     let Some(&first) = contracts.first() else {
         return fault(table.name.span().start, "`contracts` must have one or more");
     };
@@ -485,7 +490,7 @@ fn contract(table: &UserTable, name: &str, contracts: &[Contract]) -> Built<Cont
 }
 
 /// A number from 1 on, if the table has it.
-fn within<T>(name: &str, key: &str, value: &Option<Spanned<T>>, most: T) -> Built<Option<T>>
+fn within<T>(name: Quoted<'_>, key: &str, value: &Option<Spanned<T>>, most: T) -> Built<Option<T>>
 where
     T: Copy + PartialOrd + std::fmt::Display + From<u8>,
 {
@@ -496,7 +501,7 @@ where
     match own >= T::from(1) && own <= most {
         true => Ok(Some(own)),
         false => {
-            let why = format!("user `{name}`: `{key}` = {own}: must be 1 to {most}");
+            let why = format!("user {name}: `{key}` = {own}: must be 1 to {most}");
             Err(Fault::new(at, why))
         }
     }

@@ -259,15 +259,18 @@ fn over_a_market() {
         let feed = Generator::spectra(Program::spectra(), 10_000, None, options);
         (Sender::open(&SenderConfig::new(to)).unwrap(), feed)
     });
+    let mut sent = 0;
     let mut run = |messages: u64| {
         for _ in 0..messages {
             for (sender, feed) in &mut sources {
                 sender.send(feed.next_packet().unwrap().unwrap()).unwrap();
             }
+            sent += 1;
+            // How many messages a turn has is not left to chance: a longer turn than all before
+            // makes room for itself.
             let until = Instant::now() + PATIENCE;
-            let (before, mut read) = (gateway.count("datagrams"), 0);
-            while read == 0 && gateway.count("datagrams") == before {
-                read = events.read(64, |_| {});
+            while ["datagrams", "picture_packets"].map(|name| gateway.count(name)) != [sent; 2] {
+                events.read(64, |_| {});
                 assert!(Instant::now() < until, "nothing came");
             }
             read_all(&mut subscribers);

@@ -107,7 +107,7 @@ impl EdgeFeed {
                 ended: Vec::new(),
                 told: (0, false),
             },
-            outlet: MarketOutlet::new(settings.channel.clone(), base, plan),
+            outlet: MarketOutlet::new(settings.channel.as_str().into(), base, plan),
             notices: plan.notices.clone(),
         })
     }
@@ -307,7 +307,7 @@ impl Follower {
         let plants = self.edge.plants();
         let is_other = self.has_other_books;
         let send = |what| {
-            let channel = String::from_utf8_lossy(&self.channel).into_owned();
+            let channel = String::from_utf8_lossy(&self.channel).into();
             notices.send(Notice::Feed(FeedNotice::Market { channel, what }));
         };
         if std::mem::replace(&mut self.told.0, plants) != plants {

@@ -2,6 +2,7 @@
 
 use crate::market::states::StateCounts;
 use std::fmt;
+use std::sync::Arc;
 
 /// A notice about a feed for the operator of the gateway.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,8 +20,8 @@ pub enum FeedNotice {
     Exchange(ExchangeState),
     /// Something about the market that is made of a feed.
     Market {
-        /// The name of the feed.
-        channel: String,
+        /// The name of the feed. It is shared, so that a notice allocates nothing for it.
+        channel: Arc<str>,
         /// What.
         what: MarketNotice,
     },

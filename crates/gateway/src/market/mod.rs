@@ -50,7 +50,7 @@ pub(crate) struct MarketFeed {
     outlet: MarketOutlet,
     /// To edges, if there may be any.
     relay: Option<Relay>,
-    channel: String,
+    channel: Arc<str>,
     /// The time of the turn, in nanoseconds since 1970.
     utc_nanos: i64,
     /// Values so far that no event can hold.
@@ -103,15 +103,16 @@ impl MarketFeed {
             slot: slot.clone(),
             waker: waker.clone(),
         });
+        let channel: Arc<str> = feed.channel().into();
         Ok(Self {
             follower,
             slot,
             snapshots,
             looked: 0,
             replay: replay.map(|replayer| (replayer, FixDecoder::new())),
-            outlet: MarketOutlet::new(feed.channel(), base, plan),
+            outlet: MarketOutlet::new(Arc::clone(&channel), base, plan),
             relay,
-            channel: feed.channel(),
+            channel,
             utc_nanos: 0,
             faults: 0,
             left_out: 0,
@@ -229,7 +230,7 @@ impl MarketFeed {
                 Answer::Done => follower.replay_done(),
                 Answer::Refused(why) => {
                     follower.replay_refused(now.mono);
-                    let (channel, what) = (self.channel.clone(), MarketNotice::Replay(why));
+                    let (channel, what) = (Arc::clone(&self.channel), MarketNotice::Replay(why));
                     let notice = FeedNotice::Market { channel, what };
                     self.notices.send(Notice::Feed(notice));
                 }
@@ -277,7 +278,7 @@ impl MarketFeed {
         for fault in mapper.faults() {
             if self.limit.lets(self.utc_nanos) {
                 let what = mapper.describe(fault, self.follower.instruments());
-                let (channel, what) = (self.channel.clone(), MarketNotice::Value(what));
+                let (channel, what) = (Arc::clone(&self.channel), MarketNotice::Value(what));
                 let notice = FeedNotice::Market { channel, what };
                 self.notices.send(Notice::Feed(notice));
             }
@@ -307,7 +308,7 @@ impl MarketFeed {
             .map(|(count, what)| format!("{count} {what}"))
             .collect();
         let what = format!("left out so far, entries: {}", parts.join(", "));
-        let (channel, what) = (self.channel.clone(), MarketNotice::LeftOut(what));
+        let (channel, what) = (Arc::clone(&self.channel), MarketNotice::LeftOut(what));
         let notice = FeedNotice::Market { channel, what };
         self.notices.send(Notice::Feed(notice));
     }

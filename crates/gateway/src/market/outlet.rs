@@ -9,6 +9,7 @@ use crate::feed::feed_notice::{FeedNotice, MarketNotice};
 use crate::notice::{Notice, Notices};
 use fanfare_fix::session::Now;
 use fanfare_market::{Event, InstrumentId, Instruments, Kind};
+use std::sync::Arc;
 
 /// Instruments that are shown once more in a turn, where a reader has lost events.
 const SHOWN: u32 = 16;
@@ -32,14 +33,14 @@ pub(crate) struct MarketOutlet {
     states: States,
     /// The states of the last notice, and when it was sent.
     notice: (StateCounts, u64),
-    channel: String,
+    channel: Arc<str>,
     pub(crate) counts: MarketCounts,
     notices: Notices,
 }
 
 impl MarketOutlet {
     /// Of the feed with this name; `base` is the plant's number of its first instrument.
-    pub(crate) fn new(channel: String, base: u32, plan: Plan<'_>) -> Self {
+    pub(crate) fn new(channel: Arc<str>, base: u32, plan: Plan<'_>) -> Self {
         Self {
             base,
             brought: Brought::default(),
@@ -135,7 +136,8 @@ impl MarketOutlet {
         self.shown.is_some()
     }
 
-    /// Publishes how many instruments are in which state, and sends a notice of it.
+    /// Publishes how many instruments are in which state, and sends a notice of it. Allocates
+    /// nothing.
     pub(crate) fn count(&mut self, now: u64) {
         let counts = self.states.counts();
         let (before, at) = self.notice;
@@ -150,7 +152,7 @@ impl MarketOutlet {
         }
         self.notice = (counts, now);
         self.set_counts();
-        let (channel, what) = (self.channel.clone(), MarketNotice::States(counts));
+        let (channel, what) = (Arc::clone(&self.channel), MarketNotice::States(counts));
         let notice = FeedNotice::Market { channel, what };
         self.notices.send(Notice::Feed(notice));
     }

@@ -13,6 +13,9 @@ use fanfare_market::{Event, InstrumentId, Kind};
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 
+/// Messages of a turn that a session has room for from the start.
+const OUTBOX: usize = 64;
+
 /// A message of this turn for a session.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Out {
@@ -172,7 +175,7 @@ impl Client {
             by_request: HashMap::new(),
             has_asked: false,
             parts: 0,
-            outbox: Vec::new(),
+            outbox: Vec::with_capacity(OUTBOX),
             behind: VecDeque::new(),
             untold: BTreeSet::new(),
             lists: VecDeque::new(),

@@ -111,12 +111,24 @@ struct Core {
     scratch: Scratch,
 }
 
-/// Room that is used again.
-#[derive(Default)]
+/// Entries of a message that there is room for from the start.
+const ENTRIES: usize = 1024;
+
+/// Room that is used again. It grows only for a message with more entries than any before.
 struct Scratch {
     levels: Vec<Level>,
     entries: Vec<Event>,
     sayable: Vec<Event>,
+}
+
+impl Default for Scratch {
+    fn default() -> Self {
+        Self {
+            levels: Vec::with_capacity(ENTRIES),
+            entries: Vec::with_capacity(ENTRIES),
+            sayable: Vec::new(),
+        }
+    }
 }
 
 impl Service {

@@ -60,6 +60,8 @@ pub(crate) struct Client {
     pub(crate) version: usize,
     pub(crate) grant: Arc<Grant>,
     pub(crate) subscriptions: Vec<Option<Box<Subscription>>>,
+    /// Places of `subscriptions` whose subscription has ended.
+    vacant: Vec<u32>,
     /// By their [leads](Subscription::lead).
     by_request: HashMap<Box<[u8]>, u32>,
     /// Whether it has asked for market data since it logged on, granted or refused.
@@ -172,6 +174,7 @@ impl Client {
             version,
             grant,
             subscriptions: Vec::new(),
+            vacant: Vec::new(),
             by_request: HashMap::new(),
             has_asked: false,
             parts: 0,
@@ -201,20 +204,21 @@ impl Client {
 
     /// Adds a subscription. Returns its place.
     pub(crate) fn add(&mut self, subscription: Subscription) -> u32 {
-        let free = self.subscriptions.iter().position(Option::is_none);
-        let place = free.unwrap_or_else(|| {
+        let number = self.vacant.pop().unwrap_or_else(|| {
             self.subscriptions.push(None);
-            self.subscriptions.len() - 1
+            self.subscriptions.len() as u32 - 1
         });
-        let number = place as u32;
         self.by_request.insert(subscription.lead.clone(), number);
-        self.subscriptions[place] = Some(Box::new(subscription));
+        if let Some(place) = self.subscriptions.get_mut(number as usize) {
+            *place = Some(Box::new(subscription));
+        }
         number
     }
 
     /// Removes a subscription.
     pub(crate) fn remove(&mut self, number: u32) -> Option<Box<Subscription>> {
         let subscription = self.subscriptions.get_mut(number as usize)?.take()?;
+        self.vacant.push(number);
         self.by_request.remove(&subscription.lead);
         self.parts -= subscription.places.len();
         self.behind.retain(|part| part.subscription != number);

@@ -271,6 +271,8 @@ impl Core {
         let Some(client) = self.client_mut(session) else {
             return;
         };
+        // A session may be behind with all of a million subscriptions.
+        client.behind.clear();
         // With the session in its place: links of its other subscriptions move meanwhile.
         for number in 0..client.subscriptions.len() as u32 {
             self.stop(session, number);

@@ -235,25 +235,33 @@ fn read_all(streams: &mut [TcpStream]) -> usize {
     total
 }
 
-/// A feed with pictures that is a market, a reader of its events, and subscribers.
+/// A feed with pictures that is a market, a reader of its events, and subscribers; and another
+/// gateway that takes the market from it over DDS.
 fn over_a_market() {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     let port = socket.local_addr().unwrap().port();
     let groups = [85, 86].map(|last| format!("239.255.{last}.1:{port}"));
     let [line, pictures] = &groups;
+    let domain = fanfare_peers::domain();
     let text = format!(
-        "[feed]\ntemplates = \"builtin:spectra\"\nlines = [\"{line}\"]\n\
-         mapping = \"builtin:spectra\"\n[feed.snapshot]\nlines = [\"{pictures}\"]\n"
+        "[feed]\ntemplates = \"builtin:spectra\"\nlines = [\"{line}\"]\nchannel = \"one\"\n\
+         mapping = \"builtin:spectra\"\n[feed.snapshot]\nlines = [\"{pictures}\"]\n\
+         [feed.edges]\ndomain = {domain}\n"
     );
     let feeds = Config::from_toml(&text).unwrap().feeds;
+    let edges = format!("[[edge]]\nchannel = \"one\"\ndomain = {domain}\n");
+    let edges = Config::from_toml(&edges).unwrap().edges;
     let mut gateway = start(|config| config.feeds = feeds);
+    let mut edge = start(|config| config.edges = edges);
+    let mut at_edge = edge.take_events().unwrap();
     let mut events = gateway.take_events().unwrap();
     let mut subscribers = subscribers(gateway.consumers());
     let mut sources = [false, true].map(|snapshots| {
         let to = groups[usize::from(snapshots)].parse().unwrap();
         let options = SpectraOptions {
             snapshots,
-            trades: 10,
+            // The first trade of an instrument makes room for its last values.
+            trades: 40,
             ..SpectraOptions::default()
         };
         let feed = Generator::spectra(Program::spectra(), 10_000, None, options);
@@ -273,6 +281,7 @@ fn over_a_market() {
                 events.read(64, |_| {});
                 assert!(Instant::now() < until, "nothing came");
             }
+            while at_edge.read(64, |_| {}) > 0 {}
             read_all(&mut subscribers);
         }
         while events.read(64, |_| {}) > 0 {}
@@ -290,8 +299,11 @@ fn over_a_market() {
     let sent = gateway.count("deliveries") - sent;
     assert!(sent > 6_000, "{sent} messages to subscribers");
     assert!(gateway.count("market_events") > 3_000);
-    gateway.stop().raise();
-    gateway.join().unwrap();
+    assert!(edge.count("market_events") > 3_000);
+    for gateway in [gateway, edge] {
+        gateway.stop().raise();
+        gateway.join().unwrap();
+    }
 }
 
 /// One test, because the counters are of the whole process.

@@ -433,7 +433,7 @@ impl Course {
     }
 
     pub(crate) fn keep_steps(&mut self) {
-        self.steps = Some(Steps::default());
+        self.steps = Some(Steps::with_room());
     }
 
     pub(crate) const fn steps(&mut self) -> Option<&mut Steps> {

@@ -20,6 +20,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+/// Room for the steps and events of a usual sample.
+const ROOM: usize = 1_024;
+
 /// Samples taken at a time.
 const TAKEN: usize = 256;
 
@@ -100,7 +103,7 @@ impl EdgeFeed {
                 channel: settings.channel.clone().into_bytes(),
                 book: book_kind(&settings.book),
                 origins: HashMap::new(),
-                room: Default::default(),
+                room: (Vec::with_capacity(ROOM), Vec::with_capacity(ROOM)),
                 counts: EdgeCounts::new(plan.counters, ""),
                 gaps: 0,
                 has_other_books: false,

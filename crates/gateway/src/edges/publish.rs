@@ -117,7 +117,7 @@ impl Topics {
             book: book_kind(&feed.book.clone().unwrap_or_default()),
             number: 0,
             next: 0,
-            instruments: Vec::new(),
+            instruments: Vec::with_capacity(INSTRUMENTS),
             buffer: CdrBuffer::with_capacity(2 * end.longest + OVERHEAD),
             asked: Arc::clone(&end.asked),
             patience: Patience::new(edges.wait_ms, plan.stop.clone()),

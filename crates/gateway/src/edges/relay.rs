@@ -22,6 +22,9 @@ const LEAST: usize = 1 << 20;
 /// Events of one sample, unless a packet has more.
 const EVENTS: usize = 256;
 
+/// Room for a usual record, in bytes.
+const ROOM: usize = 1 << 16;
+
 /// Pictures of one turn.
 const TURN: usize = 16;
 
@@ -83,10 +86,10 @@ impl Relay {
             pictures: Pictures::new(interval),
             last: Vec::new(),
             known: 0,
-            changed: Vec::new(),
+            changed: Vec::with_capacity(EVENTS),
             spoken: 0,
-            room: Vec::new(),
-            events: Vec::new(),
+            room: Vec::with_capacity(ROOM),
+            events: Vec::with_capacity(ROOM / Event::SIZE),
             counts,
             wrote: false,
         };

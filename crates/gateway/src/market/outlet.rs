@@ -11,6 +11,9 @@ use fanfare_fix::session::Now;
 use fanfare_market::{Event, InstrumentId, Instruments, Kind};
 use std::sync::Arc;
 
+/// Room for the events of a usual message.
+const ROOM: usize = 1_024;
+
 /// Instruments that are shown once more in a turn, where a reader has lost events.
 const SHOWN: u32 = 16;
 
@@ -43,7 +46,10 @@ impl MarketOutlet {
     pub(crate) fn new(channel: Arc<str>, base: u32, plan: Plan<'_>) -> Self {
         Self {
             base,
-            brought: Brought::default(),
+            brought: Brought {
+                events: Vec::with_capacity(ROOM),
+                changed: Vec::with_capacity(ROOM),
+            },
             known: 0,
             shown: None,
             is_asked_again: false,

@@ -49,8 +49,11 @@ pub(crate) struct Link {
 /// Trades and statistics that a class holds between two updates at most.
 const MOST_HELD: usize = 1024;
 
-/// Trades and statistics that there is room for at once.
+/// Last values of an instrument, for which there is room from its first subscription.
 pub(crate) const FEW: usize = 8;
+
+/// Trades and statistics of a class between two updates, for which there is room from the start.
+const HELD: usize = 32;
 
 /// The subscriptions that are sent the same of an instrument.
 #[derive(Debug)]
@@ -96,7 +99,7 @@ impl Class {
                 true => 1,
                 false => spec.depth,
             }),
-            held: Vec::with_capacity(FEW),
+            held: Vec::with_capacity(HELD),
             left_out: 0,
             updates: 0,
             is_due: false,

@@ -10,6 +10,9 @@ use fanfare_feed::arbiter::{self, Arbiter, ArbiterConfig, ArbiterStats, Unit, Ve
 use fanfare_feed::channel;
 use fanfare_feed::{Line, LineStats};
 
+/// Room for a usual packet, in bytes.
+const UNIT: usize = 1 << 16;
+
 /// How an edge follows a feed.
 #[derive(Debug, Clone)]
 pub struct EdgeConfig {
@@ -185,8 +188,8 @@ impl Edge {
             plants: Default::default(),
             coverage: Coverage::default(),
             generation: (0, 0),
-            unit: Vec::new(),
-            events: Vec::new(),
+            unit: Vec::with_capacity(UNIT),
+            events: Vec::with_capacity(UNIT / Event::SIZE),
             stats: EdgeStats::default(),
         }
     }

@@ -141,7 +141,7 @@ impl Step {
 ///
 /// Steps of one number that follow each other are parts of one packet. Allocates for steps and
 /// events beyond all that were there at a time before.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Steps {
     steps: Vec<Step>,
     events: Vec<Event>,
@@ -149,7 +149,20 @@ pub struct Steps {
     cut: Option<u32>,
 }
 
+/// Room for the steps and events of a usual turn.
+const STEPS: usize = 256;
+const EVENTS: usize = 2_048;
+
 impl Steps {
+    /// No steps, and room for those of a usual turn.
+    pub(crate) fn with_room() -> Self {
+        Self {
+            steps: Vec::with_capacity(STEPS),
+            events: Vec::with_capacity(EVENTS),
+            cut: None,
+        }
+    }
+
     /// True if there is nothing.
     #[must_use]
     pub const fn is_empty(&self) -> bool {

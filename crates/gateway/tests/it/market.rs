@@ -70,6 +70,12 @@ impl Books {
         while events.read(64, |delivery| self.take(delivery)) > 0 {}
     }
 
+    /// The books by the names of their instruments, which gateways may number in another order.
+    pub(crate) fn by_name(&self) -> BTreeMap<&str, &Option<Book>> {
+        let all = self.books.values();
+        all.map(|(book, name, _)| (name.as_str(), book)).collect()
+    }
+
     pub(crate) fn are_live(&self, count: usize) -> bool {
         self.books.len() == count && self.books.values().all(|(_, _, is_live)| *is_live)
     }

@@ -1,6 +1,8 @@
 //! The `[dds]` part of the configuration.
 
-use super::endpoint::{DdsQos, DdsTransport, LEASE_MS, Participant, check, dds_endpoint};
+use super::endpoint::{
+    DdsQos, DdsTransport, LEASE_MS, Participant, check, check_topics, dds_endpoint,
+};
 use crate::config_error::{ConfigError, range};
 use fanfare_dds::{Durability, History, Qos};
 use serde::Deserialize;
@@ -81,15 +83,7 @@ impl DdsEnd {
             let first = !self.msg_types.iter().take(i).any(|other| other == t);
             range(&types, t, first, "is there twice")?;
         }
-        let name = &self.topics;
-        let starts = name.starts_with(|c: char| c.is_ascii_alphabetic());
-        let rest = name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
-        range(
-            format!("{at}.topics"),
-            name,
-            starts && rest && name.len() <= 64,
-            "must be letters, digits and _, at most 64, a letter first",
-        )
+        check_topics(at, &self.topics)
     }
 
     /// Whether both are the same participant's topics.

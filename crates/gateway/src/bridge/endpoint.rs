@@ -103,6 +103,18 @@ pub(crate) fn check(
     within(format!("{at}.wait_ms"), wait_ms, 0..=10_000)
 }
 
+/// Checks what stands in front of the names of topics; `at` is the table.
+pub(crate) fn check_topics(at: &str, name: &str) -> Result<(), ConfigError> {
+    let starts = name.starts_with(|c: char| c.is_ascii_alphabetic());
+    let rest = name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
+    range(
+        format!("{at}.topics"),
+        name,
+        starts && rest && name.len() <= 64,
+        "must be letters, digits and _, at most 64, a letter first",
+    )
+}
+
 /// Declares the table of a side: the keys that every side has, then its own with their defaults.
 /// A macro, because `serde(flatten)` of a shared struct would cost the line in the error of an
 /// unknown key or a wrong value.

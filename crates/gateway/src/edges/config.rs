@@ -1,7 +1,7 @@
 //! `[feed.edges]`, what a gateway publishes of a feed for others, and `[[edge]]`, a feed that it
 //! takes from them.
 
-use crate::bridge::endpoint::{DdsTransport, Participant, check, dds_endpoint};
+use crate::bridge::endpoint::{DdsTransport, Participant, check, check_topics, dds_endpoint};
 use crate::config_error::{ConfigError, range, within};
 use crate::market::config::FeedBook;
 use fanfare_dds::{History, Qos};
@@ -62,18 +62,6 @@ fn steps_qos(partition: Option<&str>, instances: u32) -> Qos {
 fn pictures_qos(partition: Option<&str>, instances: u32) -> Qos {
     let qos = Qos::last_value().instances(instances);
     partition.iter().fold(qos, |qos, name| qos.partition(name))
-}
-
-/// Checks the names of topics; `at` is their table.
-fn check_topics(at: &str, name: &str) -> Result<(), ConfigError> {
-    let starts = name.starts_with(|c: char| c.is_ascii_alphabetic());
-    let rest = name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
-    range(
-        format!("{at}.topics"),
-        name,
-        starts && rest && name.len() <= 64,
-        "must be letters, digits and _, at most 64, a letter first",
-    )
 }
 
 impl FeedEdges {

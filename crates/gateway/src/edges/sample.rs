@@ -1,5 +1,5 @@
-//! The samples of both topics. Their steps and events are structures of integers whose CDR form is
-//! that of [`Step::to_bytes`] and [`Event::to_bytes`].
+//! The samples of both topics. Their steps and events are structures of integers: in CDR they are
+//! the bytes of [`Step::to_bytes`] and [`Event::to_bytes`].
 
 use fanfare_dds::cdr::{CdrBuffer, CdrError, CdrReader};
 use fanfare_dds::types::{Kind, StructType};

@@ -20,8 +20,8 @@ const MOST_MAPPING: u64 = 16 << 20;
 const MOST_INSTRUMENTS: u64 = 1 << 30;
 const MOST_PASSWORD: u64 = 4096;
 
-/// A mapping compiled for the messages of a feed, and for answers in FIX of its replay, if it has
-/// such a one.
+/// A mapping compiled for the messages of a feed and, where its replay answers in FIX, for those
+/// answers.
 pub(super) type Mappers = (FastMapper, Option<FixMapper>);
 
 /// What follows the feed, with this mapping and the instruments that are known before.

@@ -86,7 +86,7 @@ fn a_mapping_changes_while_datagrams_flow_and_books_are_those_of_the_new_one() {
         });
         let ([changes, _], market) = (&mut feeds[0], &site.market);
         while !reloading.is_finished() {
-            // The rest comes when the last mapping is there.
+            // The rest is sent behind the last reload.
             let most = if sent < 1_000 { 100 } else { 0 };
             send_some(market.line, false, changes, most, &[&market.gateway]);
             sent += most;

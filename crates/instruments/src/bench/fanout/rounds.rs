@@ -83,8 +83,8 @@ impl Rounds {
         median(slices.map(|slice| percentile(slice, percent)).collect()) / 1e3
     }
 
-    /// The ratio of a percentile in a slice to that of `base` in the same slice, which took turns:
-    /// the median of all slices.
+    /// Returns the median, over all slices, of the ratio of a percentile to that of `base` in the
+    /// same slice.
     pub(in crate::bench) fn slice_ratio(&self, base: &Self, percent: f64) -> f64 {
         let slices = self.last.chunks(SLICE).zip(base.last.chunks(SLICE));
         let ratios =

@@ -183,7 +183,8 @@ impl MarketBench {
 /// Rounds of two that took turns.
 type Pair = (Rounds, Rounds);
 
-/// The raw program with so many connections; its feed, and their other ends.
+/// Starts the raw program with this number of connections. Returns it, its feed and the other ends
+/// of the connections.
 fn baseline(count: usize) -> Result<(RawAgent, (Feed, Receivers)), BenchError> {
     let line = group()?;
     let (agent, far) = RawAgent::new(line, count)?;

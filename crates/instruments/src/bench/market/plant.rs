@@ -47,8 +47,9 @@ impl Plant {
         })
     }
 
-    /// Starts a gateway that sleeps in between, lets `first` have sessions, sends `messages` to
-    /// these and one more, and then has so many subscribers of the instrument that changes.
+    /// Starts a gateway that sleeps between messages, and calls `first`, which opens sessions.
+    /// Sends `messages` to these and one more session, then opens `busy` sessions that subscribe to
+    /// the instrument that changes.
     pub(super) fn start_behind<T>(
         busy: usize,
         processors: Processors,
@@ -90,8 +91,8 @@ impl Plant {
     }
 }
 
-/// Starts a gateway for at most so many sessions, of which so many connect at once, and sends the
-/// first datagram.
+/// Starts a gateway for at most `most` sessions, `at_once` of which connect together, and sends
+/// the first datagram.
 fn open(
     (at_once, most): (usize, usize),
     (idle, processors): (Idle, Processors),

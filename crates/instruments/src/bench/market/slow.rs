@@ -86,7 +86,7 @@ impl Client {
         })
     }
 
-    /// Reads at most so many bytes. Returns how many there were.
+    /// Reads at most `most` bytes. Returns the number read.
     fn read(&mut self, most: usize) -> io::Result<usize> {
         let before = self.bytes.len();
         self.bytes.resize(before + most, 0);

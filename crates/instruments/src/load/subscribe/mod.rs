@@ -48,8 +48,9 @@ pub struct SubscribeOptions {
     pub credentials: Option<Credentials>,
     /// What each of them asks for, or with `churn` at most.
     pub asked: Asked,
-    /// Each of them asks for so many instruments of the list: those behind the part of the one
-    /// before, in a circle. `None`: all of them. Not with `churn`.
+    /// The number of instruments of the list that each session subscribes to, beginning behind
+    /// those of the session before and wrapping around at the end. `None`: all of them. Not with
+    /// `churn`.
     pub part: Option<usize>,
     /// Clients join, change what they ask for, and leave, by this seed.
     pub churn: Option<u64>,

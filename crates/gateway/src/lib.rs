@@ -78,7 +78,7 @@ pub use market::config::{
     FeedBook, FeedBookKind, FeedNumbers, FeedReplay, ReplayKind, SnapshotLines,
 };
 pub use market::error::MarketError;
-pub use market::ring::{Delivery, EventReader};
+pub use market::ring::EventReader;
 pub use market::states::StateCounts;
 pub use notice::{Notice, NoticeReceiver, Outlet, PeerEnd, Rejection, Why};
 pub use port_config::{Pair, PortConfig, PortTls};

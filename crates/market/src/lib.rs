@@ -6,6 +6,7 @@
 
 pub mod book;
 pub mod dbn;
+mod delivery;
 pub mod event;
 pub mod follower;
 pub mod fragments;
@@ -20,8 +21,10 @@ pub mod relay;
 pub mod state;
 pub mod to_fix;
 mod toml_text;
+pub mod view;
 
 pub use book::{Book, BookConfig, Books, Fault, Side};
+pub use delivery::Delivery;
 pub use event::{Action, Event, Flags, InstrumentId, Kind};
 pub use follower::{Follower, FollowerConfig, FollowerStats};
 pub use fragments::{FragmentConfig, FragmentStats, Fragments};
@@ -31,3 +34,4 @@ pub use mapping::{FastMapper, FixMapper, Mapping};
 pub use market::{Market, MarketConfig, MarketStats};
 pub use price::{Price, PriceError};
 pub use to_fix::ToFix;
+pub use view::View;

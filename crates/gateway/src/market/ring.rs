@@ -8,7 +8,7 @@ use fanfare_engine::poll::Waker;
 use fanfare_engine::ring::{Broadcast, BroadcastReader, Policy};
 use fanfare_market::event::InstrumentId;
 use fanfare_market::instruments::{Directory, Instrument};
-use fanfare_market::{Event, Kind};
+use fanfare_market::{Delivery, Event, Kind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -67,24 +67,6 @@ pub struct EventReader {
     waker: Waker,
     feeds: Waker,
     asks: Arc<Asks>,
-}
-
-/// What a reader of market events receives.
-#[derive(Debug, Clone, Copy)]
-pub enum Delivery<'a> {
-    /// An event, and the instruments known so far, among them its own, unless the event is of all
-    /// instruments.
-    Event(&'a Event, &'a Directory),
-    /// The events of a message are complete; with the instruments known so far.
-    End(&'a Directory),
-    /// Events that the reader was too slow for. Instruments, pictures and states of everything come
-    /// once more behind it.
-    Lost {
-        /// The plant's number of the first one.
-        first: u64,
-        /// That of the last one.
-        last: u64,
-    },
 }
 
 impl EventRing {

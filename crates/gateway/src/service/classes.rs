@@ -52,7 +52,7 @@ impl Classes {
         link: Link,
     ) -> Place {
         let seen = view.open(instrument);
-        let known = seen.classes.iter().copied();
+        let known = seen.own.classes.iter().copied();
         let mut known = known.filter(|number| {
             let class = self.get(*number);
             class.is_some_and(|class| class.spec == spec)
@@ -74,7 +74,7 @@ impl Classes {
                 if let Some(place) = self.all.get_mut(number as usize) {
                     *place = Some(class);
                 }
-                seen.classes.push(number);
+                seen.own.classes.push(number);
                 number
             }
         };
@@ -104,7 +104,7 @@ impl Classes {
         if class.links.is_empty() {
             let instrument = class.instrument;
             if let Some(seen) = view.get_mut(instrument) {
-                seen.classes.retain(|number| *number != place.class);
+                seen.own.classes.retain(|number| *number != place.class);
             }
             if let Some(ended) = self.all.get_mut(place.class as usize) {
                 *ended = None;

@@ -20,7 +20,7 @@ impl Core {
         let Some(seen) = self.view.get(event.instrument) else {
             return;
         };
-        if seen.classes.is_empty() {
+        if seen.own.classes.is_empty() {
             return;
         }
         match event.kind {
@@ -57,7 +57,7 @@ impl Core {
         let Some(seen) = self.view.get(event.instrument) else {
             return;
         };
-        for number in &seen.classes {
+        for number in &seen.own.classes {
             if let Some(class) = self.classes.get_mut(*number) {
                 class.hold(event, seen);
             }
@@ -70,7 +70,7 @@ impl Core {
         let Some(seen) = self.view.get(instrument) else {
             return;
         };
-        for number in &seen.classes {
+        for number in &seen.own.classes {
             if let Some(class) = self.classes.get_mut(*number) {
                 class.is_cleared = class.spec.by_order;
             }
@@ -85,9 +85,9 @@ impl Core {
         if !seen.has_picture() {
             return;
         }
-        for at in 0..seen.classes.len() {
+        for at in 0..seen.own.classes.len() {
             let seen = self.view.get(last.instrument);
-            let Some(&number) = seen.and_then(|seen| seen.classes.get(at)) else {
+            let Some(&number) = seen.and_then(|seen| seen.own.classes.get(at)) else {
                 return;
             };
             match self.classes.get_mut(number) {
@@ -327,7 +327,7 @@ impl Core {
         let instrument = event.instrument;
         let has_picture = self.has_picture(instrument);
         let is_news = self.view.get_mut(instrument).is_some_and(|seen| {
-            let before = seen.told.replace(seen.state);
+            let before = seen.own.told.replace(seen.state);
             before != Some(seen.state)
         });
         if is_news {
@@ -346,9 +346,9 @@ impl Core {
             return;
         };
         let mut bodies = [None; crate::versions::COUNT];
-        for class in 0..seen.classes.len() {
+        for class in 0..seen.own.classes.len() {
             let seen = self.view.get(event.instrument);
-            let Some(&number) = seen.and_then(|seen| seen.classes.get(class)) else {
+            let Some(&number) = seen.and_then(|seen| seen.own.classes.get(class)) else {
                 return;
             };
             for at in 0..self.links(number) {
@@ -421,7 +421,7 @@ impl Core {
         let Some(seen) = self.view.get(instrument) else {
             return;
         };
-        for number in &seen.classes {
+        for number in &seen.own.classes {
             if let Some(class) = self.classes.get_mut(*number) {
                 class
                     .links
@@ -446,14 +446,14 @@ impl Core {
             instrument,
             ..Event::EMPTY
         };
-        for number in &seen.classes {
+        for number in &seen.own.classes {
             if let Some(class) = classes.get_mut(*number) {
                 class.restart(seen, &last, &mut scratch.levels, &mut scratch.entries);
             }
         }
-        for class in 0..seen.classes.len() {
+        for class in 0..seen.own.classes.len() {
             let seen = self.view.get(instrument);
-            let Some(&number) = seen.and_then(|seen| seen.classes.get(class)) else {
+            let Some(&number) = seen.and_then(|seen| seen.own.classes.get(class)) else {
                 return;
             };
             for at in 0..self.links(number) {

@@ -31,7 +31,7 @@ pub use patterns::Pattern;
 use crate::audit::Audit;
 use crate::batch::end_of;
 use crate::hole::{Hole, Missing};
-use crate::market::ring::{Delivery, EventReader};
+use crate::market::ring::EventReader;
 use crate::notice::PeerEnd;
 use crate::users::grant::Grant;
 use crate::users::{UserBook, UserSet};
@@ -42,7 +42,7 @@ use delivery::Sender;
 use fanfare_engine::host::{Peer, Peers, SessionKey};
 use fanfare_fix::session::AppMessage;
 use fanfare_market::book::{BookConfig, Level};
-use fanfare_market::{Event, InstrumentId};
+use fanfare_market::{Delivery, Event, InstrumentId};
 use std::collections::HashMap;
 use std::sync::Arc;
 use view::View;
@@ -234,6 +234,7 @@ impl Service {
                     ..Hole::new(Missing::WorkersBehind, last - first + 1, nanos)
                 });
             }
+            Delivery::Restart => core.lose_all(),
         });
         let added = events.take_added();
         let directory = events.directory();

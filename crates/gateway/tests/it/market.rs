@@ -6,9 +6,9 @@ use fanfare_engine::udp::{Sender, SenderConfig};
 use fanfare_fast::Program;
 use fanfare_fast::generate::{Generator, SpectraOptions};
 use fanfare_feed::recovery::State;
-use fanfare_gateway::{Config, Delivery, EventReader, Gateway};
+use fanfare_gateway::{Config, EventReader, Gateway};
 use fanfare_market::instruments::Lookup;
-use fanfare_market::{Book, BookConfig, Event, InstrumentId, Kind, Side, state};
+use fanfare_market::{Book, BookConfig, Delivery, Event, InstrumentId, Kind, Side, state};
 use std::collections::BTreeMap;
 use std::net::SocketAddrV4;
 
@@ -33,7 +33,7 @@ impl Books {
                 // Nothing is sure until it is told once more.
                 self.books.clear();
             }
-            Delivery::End(_) => {}
+            Delivery::End(_) | Delivery::Restart => {}
             Delivery::Event(event, directory) => {
                 assert_eq!(event.number, self.next + 1);
                 self.next += 1;

@@ -12,7 +12,8 @@ use fanfare_engine::idle::Idle;
 use fanfare_engine::poll::Waker;
 use fanfare_engine::stop::{Reload, Stop};
 use fanfare_fix::session::Now;
-use fanfare_gateway::{Delivery, EventReader};
+use fanfare_gateway::EventReader;
+use fanfare_market::Delivery;
 use fanfare_market::instruments::Lookup;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -120,7 +121,7 @@ impl Writer {
         events.read(TURN, |delivery| {
             line.clear();
             match delivery {
-                Delivery::End(_) => return,
+                Delivery::End(_) | Delivery::Restart => return,
                 Delivery::Event(event, directory) => {
                     let known = directory.instrument(event.instrument);
                     json::event(event, known.as_ref(), line);

@@ -1,0 +1,247 @@
+//! The market as a reader of events sees it: the book, the state and the last values of each
+//! instrument.
+
+use crate::book::{BookConfig, BookKind};
+use crate::event::{Event, Flags, InstrumentId, Kind};
+use crate::{Book, LastValues, picture, state};
+use fanfare_feed::recovery::{Lack, State};
+
+/// What is known of an instrument, and what a reader keeps beside it.
+#[derive(Debug)]
+pub struct Seen<T = ()> {
+    /// The book; `None` until the first level or order.
+    pub book: Option<Book>,
+    /// Whether the book can be trusted.
+    pub state: State,
+    /// Events of it were lost, and it has not been shown since.
+    is_lost: bool,
+    /// The last event of the trading status.
+    pub status: Option<Event>,
+    /// The last trade, and the last value of each statistic.
+    pub last: LastValues,
+    /// The reader's own.
+    pub own: T,
+}
+
+impl<T: Default> Default for Seen<T> {
+    fn default() -> Self {
+        Self {
+            book: None,
+            state: State::Recovering(Lack::Picture),
+            is_lost: false,
+            status: None,
+            last: LastValues::default(),
+            own: T::default(),
+        }
+    }
+}
+
+impl<T> Seen<T> {
+    /// Returns whether pictures of the book may be shown: an instrument that is stale or closed has
+    /// the book that it had.
+    pub const fn has_picture(&self) -> bool {
+        !self.is_lost && !matches!(self.state, State::Recovering(_))
+    }
+
+    /// Calls `send` with events that bring a reader to what is known: the book, if it may be shown,
+    /// the last values, the trading status, and the state, which is the last event. They have the
+    /// numbers and times of nothing, but values and status keep theirs. Allocates nothing.
+    pub fn show(&self, instrument: InstrumentId, source: u16, send: &mut impl FnMut(&Event)) {
+        let base = Event {
+            instrument,
+            source,
+            flags: Flags::SNAPSHOT,
+            ..Event::EMPTY
+        };
+        if self.has_picture() {
+            let rpt_seq = self.book.as_ref().map_or(0, Book::rpt_seq);
+            send(&Event { rpt_seq, ..base });
+            if let Some(book) = &self.book {
+                picture::of_book(book, instrument, &mut |event| {
+                    send(&Event {
+                        rpt_seq,
+                        source,
+                        ..*event
+                    });
+                });
+            }
+        }
+        for event in self.last.iter().chain(&self.status) {
+            send(&Event {
+                flags: event.flags.without(Flags::LAST),
+                ..*event
+            });
+        }
+        send(&Event {
+            instrument,
+            source,
+            flags: Flags::LAST,
+            ..state::to_event(self.state)
+        });
+    }
+}
+
+/// All instruments, by the plant's numbers.
+#[derive(Debug)]
+pub struct View<T = ()> {
+    /// Of the books of each feed.
+    books: Vec<BookConfig>,
+    seen: Vec<Option<Box<Seen<T>>>>,
+}
+
+impl<T: Default> View<T> {
+    /// Returns a view of feeds whose books are of these kinds, in the order of [`Event::source`],
+    /// from 1.
+    pub const fn new(books: Vec<BookConfig>) -> Self {
+        Self {
+            books,
+            seen: Vec::new(),
+        }
+    }
+
+    /// The books of the feeds.
+    pub fn configs(&self) -> &[BookConfig] {
+        &self.books
+    }
+
+    /// What the book of an instrument is, once it has one.
+    pub fn kind(&self, instrument: InstrumentId) -> Option<BookKind> {
+        Some(self.get(instrument)?.book.as_ref()?.kind())
+    }
+
+    /// What is known of an instrument, if anything.
+    pub fn get(&self, instrument: InstrumentId) -> Option<&Seen<T>> {
+        self.seen.get(instrument.0 as usize)?.as_deref()
+    }
+
+    /// What is known of an instrument, to be changed.
+    pub fn get_mut(&mut self, instrument: InstrumentId) -> Option<&mut Seen<T>> {
+        self.seen.get_mut(instrument.0 as usize)?.as_deref_mut()
+    }
+
+    /// What is known of an instrument, which may be nothing yet. Allocates for a new one.
+    pub fn open(&mut self, instrument: InstrumentId) -> &mut Seen<T> {
+        open(&mut self.seen, instrument)
+    }
+
+    /// The numbers of all instruments of which something is known.
+    pub fn numbers(&self) -> impl Iterator<Item = InstrumentId> + use<'_, T> {
+        let all = (0..).zip(&self.seen);
+        all.filter_map(|(number, seen)| seen.as_ref().map(|_| InstrumentId(number)))
+    }
+
+    /// Applies an event of one instrument. Allocates for an instrument's first event, book and
+    /// values.
+    pub fn apply(&mut self, event: &Event) {
+        let seen = open(&mut self.seen, event.instrument);
+        match event.kind {
+            Kind::Level | Kind::Order => {
+                let book = match &mut seen.book {
+                    Some(book) => book,
+                    None => {
+                        let source = usize::from(event.source).wrapping_sub(1);
+                        let Some(config) = self.books.get(source) else {
+                            return;
+                        };
+                        seen.book.insert(Book::new(config))
+                    }
+                };
+                // The feed's own book took it; what it found wrong behind it is in the state.
+                let _ = book.apply(event);
+            }
+            Kind::Clear => {
+                seen.is_lost = false;
+                if let Some(book) = &mut seen.book {
+                    let _ = book.apply(event);
+                }
+            }
+            Kind::Trade | Kind::Statistic => seen.last.take(event),
+            Kind::Status => seen.status = Some(*event),
+            Kind::State => {
+                if let Some(state) = state::of_event(event) {
+                    seen.state = state;
+                }
+            }
+            Kind::Definition => {}
+        }
+    }
+
+    /// Events were lost: nothing is known of any book until it is shown again.
+    pub fn lose_all(&mut self) {
+        for seen in self.seen.iter_mut().flatten() {
+            seen.state = State::Recovering(Lack::Picture);
+            seen.is_lost = true;
+            seen.book = None;
+            seen.last.clear();
+        }
+    }
+}
+
+fn open<T: Default>(
+    seen: &mut Vec<Option<Box<Seen<T>>>>,
+    instrument: InstrumentId,
+) -> &mut Seen<T> {
+    let place = instrument.0 as usize;
+    if place >= seen.len() {
+        seen.resize_with(place + 1, || None);
+    }
+    seen[place].get_or_insert_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::{Action, entry};
+    use crate::price::Price;
+
+    #[test]
+    fn what_is_shown_is_what_is_known() {
+        let books = vec![BookConfig::by_price(4).unwrap()];
+        let mut view: View = View::new(books.clone());
+        let live = state::to_event(State::Live);
+        let event = |kind, entry, price| Event {
+            kind,
+            entry,
+            action: Action::New,
+            price: Price::from_units(price),
+            size: 3,
+            instrument: InstrumentId(2),
+            source: 1,
+            rpt_seq: 9,
+            ..Event::EMPTY
+        };
+        for event in [
+            event(Kind::Clear, 0, 0),
+            event(Kind::Level, entry::BID, 5),
+            event(Kind::Level, entry::OFFER, 6),
+            event(Kind::Trade, entry::TRADE, 6),
+            event(Kind::Status, 0, 0),
+            Event {
+                instrument: InstrumentId(2),
+                source: 1,
+                ..live
+            },
+        ] {
+            view.apply(&event);
+        }
+        let mut copy: View = View::new(books);
+        let seen = view.get(InstrumentId(2)).unwrap();
+        let mut last = Event::EMPTY;
+        seen.show(InstrumentId(2), 1, &mut |event| {
+            copy.apply(event);
+            last = *event;
+        });
+        assert!(last.flags.has(Flags::LAST));
+        let other = copy.get(InstrumentId(2)).unwrap();
+        assert!(other.has_picture() && seen.has_picture());
+        assert_eq!(other.book, seen.book);
+        assert_eq!(other.book.as_ref().unwrap().rpt_seq(), 9);
+        assert_eq!(other.status, seen.status);
+        assert!(other.last.iter().eq(seen.last.iter()));
+        view.lose_all();
+        let mut shown = 0;
+        let seen = view.get(InstrumentId(2)).unwrap();
+        seen.show(InstrumentId(2), 1, &mut |_| shown += 1);
+        assert_eq!(shown, 2, "the status, and that it is recovering");
+    }
+}

@@ -43,9 +43,23 @@ impl<T> Seen<T> {
         !self.is_lost && !matches!(self.state, State::Recovering(_))
     }
 
-    /// Calls `send` with events that bring a reader to what is known: the book, if it may be shown,
-    /// the last values, the trading status, and the state, which is the last event. They have the
-    /// numbers and times of nothing, but values and status keep theirs. Allocates nothing.
+    /// Events of it were lost: nothing is known of the book until it is shown again.
+    pub fn lose(&mut self) {
+        self.state = State::Recovering(Lack::Picture);
+        self.is_lost = true;
+        self.book = None;
+        self.last.clear();
+    }
+
+    /// Returns whether events of it were lost, and it has not been shown since.
+    pub const fn is_lost(&self) -> bool {
+        self.is_lost
+    }
+
+    /// Calls `send` with events that bring a reader to what is known: the book, which may be shown
+    /// if the state says so, the last values, the trading status, and the state, which is the last
+    /// event. Values and status keep their numbers and times; the others have none. Allocates
+    /// nothing.
     pub fn show(&self, instrument: InstrumentId, source: u16, send: &mut impl FnMut(&Event)) {
         let base = Event {
             instrument,
@@ -53,18 +67,16 @@ impl<T> Seen<T> {
             flags: Flags::SNAPSHOT,
             ..Event::EMPTY
         };
-        if self.has_picture() {
-            let rpt_seq = self.book.as_ref().map_or(0, Book::rpt_seq);
+        if let Some(book) = &self.book {
+            let rpt_seq = book.rpt_seq();
             send(&Event { rpt_seq, ..base });
-            if let Some(book) = &self.book {
-                picture::of_book(book, instrument, &mut |event| {
-                    send(&Event {
-                        rpt_seq,
-                        source,
-                        ..*event
-                    });
+            picture::of_book(book, instrument, &mut |event| {
+                send(&Event {
+                    rpt_seq,
+                    source,
+                    ..*event
                 });
-            }
+            });
         }
         for event in self.last.iter().chain(&self.status) {
             send(&Event {
@@ -169,10 +181,7 @@ impl<T: Default> View<T> {
     /// Events were lost: nothing is known of any book until it is shown again.
     pub fn lose_all(&mut self) {
         for seen in self.seen.iter_mut().flatten() {
-            seen.state = State::Recovering(Lack::Picture);
-            seen.is_lost = true;
-            seen.book = None;
-            seen.last.clear();
+            seen.lose();
         }
     }
 }
@@ -239,6 +248,7 @@ mod tests {
         assert_eq!(other.status, seen.status);
         assert!(other.last.iter().eq(seen.last.iter()));
         view.lose_all();
+        assert!(view.get(InstrumentId(2)).unwrap().is_lost());
         let mut shown = 0;
         let seen = view.get(InstrumentId(2)).unwrap();
         seen.show(InstrumentId(2), 1, &mut |_| shown += 1);

@@ -5,7 +5,7 @@ use super::{File, Finding};
 use std::path::{Path, PathBuf};
 
 /// What each crate may use of ours. A crate that is not listed here may not exist.
-const MAY_USE: [(&str, &[&str]); 12] = [
+const MAY_USE: [(&str, &[&str]); 13] = [
     ("peers", &["engine"]),
     ("wire", &[]),
     ("counting", &[]),
@@ -13,16 +13,19 @@ const MAY_USE: [(&str, &[&str]); 12] = [
     ("fast", &["wire"]),
     ("feed", &["wire", "fast"]),
     ("market", &["wire", "fix", "fast", "feed"]),
+    ("history", &["wire", "market"]),
     ("dds", &["wire", "fast"]),
     ("engine", &["wire", "fix", "fast", "feed"]),
     (
         "gateway",
-        &["wire", "engine", "fix", "fast", "feed", "market", "dds"],
+        &[
+            "wire", "engine", "fix", "fast", "feed", "market", "dds", "history",
+        ],
     ),
     (
         "instruments",
         &[
-            "wire", "engine", "fix", "fast", "feed", "market", "dds", "gateway",
+            "wire", "engine", "fix", "fast", "feed", "market", "dds", "history", "gateway",
         ],
     ),
     (
@@ -33,6 +36,7 @@ const MAY_USE: [(&str, &[&str]); 12] = [
             "fast",
             "feed",
             "market",
+            "history",
             "dds",
             "engine",
             "gateway",

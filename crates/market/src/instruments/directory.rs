@@ -54,6 +54,15 @@ impl Directory {
         self.by_number.len()
     }
 
+    /// The instruments as [`Instrument::write`] wrote them, in the order of their numbers.
+    /// Allocates for the time of the call.
+    pub fn iter(&self) -> impl Iterator<Item = (InstrumentId, &[u8])> {
+        let mut all: Vec<_> = self.by_number.iter().collect();
+        all.sort_unstable_by_key(|(number, _)| **number);
+        all.into_iter()
+            .map(|(number, bytes)| (InstrumentId(*number), &**bytes))
+    }
+
     /// True if there is none.
     #[must_use]
     pub fn is_empty(&self) -> bool {

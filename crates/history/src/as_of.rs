@@ -1,0 +1,180 @@
+//! Books as of any moment: what a checkpoint says, and the events behind it.
+
+use crate::error::LogError;
+use crate::known::Known;
+use crate::place::{At, Start};
+use crate::reader::{self, Reader};
+use crate::run::Run;
+use fanfare_market::event::{InstrumentId, Kind as EventKind};
+use fanfare_market::instruments::Directory;
+use fanfare_market::{Delivery, Event, View};
+use std::mem;
+use std::path::Path;
+
+/// All books as of a moment, which can go on from there.
+#[derive(Debug)]
+pub struct AsOf {
+    /// The number of the last event in front of it, 0 if there is none.
+    pub number: u64,
+    /// The time of the log: the latest time of arrival up to it, in nanoseconds since 1970-01-01
+    /// UTC.
+    pub time: u64,
+    /// The run of the plant.
+    pub run: Run,
+    /// What is known of the instruments.
+    pub view: View,
+    /// The last status of the trading session of each feed.
+    pub of_all: Vec<Event>,
+    /// The only instrument whose book is kept.
+    one: Option<u32>,
+    reader: Reader,
+}
+
+/// Instruments that a plant can have: an event beyond them is of no plant.
+const MOST_INSTRUMENTS: u32 = 1 << 28;
+
+impl AsOf {
+    pub(crate) fn of(folder: &Path, at: At, one: Option<u32>) -> Result<Self, LogError> {
+        let end = match at {
+            At::Number(number) => number.saturating_add(1),
+            At::Time(time) => reader::number_of(folder, Start::Time(time.saturating_add(1)))?,
+            At::End => reader::number_of(folder, Start::Now)?,
+        };
+        let mut books = Self::behind(folder, Known::before(folder, end)?, one)?;
+        books.reader.stop_before(end);
+        while books.follow(usize::MAX)? > 0 {}
+        let next = books.reader.next_number();
+        if next < end {
+            return Err(LogError::NotYet {
+                wanted: end - 1,
+                next,
+            });
+        }
+        books.reader.stop_before(u64::MAX);
+        Ok(books)
+    }
+
+    /// What a checkpoint says, and what follows it in the log.
+    pub(crate) fn behind(
+        folder: &Path,
+        mut known: Known,
+        one: Option<u32>,
+    ) -> Result<Self, LogError> {
+        let (events, lost) = (mem::take(&mut known.events), mem::take(&mut known.lost));
+        let (number, time) = (known.number, known.time);
+        let run = known.run.clone().unwrap_or_default();
+        let from = reader::first(folder)?.max(number + 1);
+        let mut books = Self {
+            number,
+            time,
+            view: View::new(run.books()),
+            of_all: Vec::new(),
+            one,
+            reader: Reader::behind(folder, known, from)?,
+            run,
+        };
+        for event in &events {
+            books.apply(event);
+        }
+        for instrument in lost {
+            books.view.open(InstrumentId(instrument)).lose();
+        }
+        books.take_run();
+        Ok(books)
+    }
+
+    /// The instruments.
+    #[must_use]
+    pub const fn directory(&self) -> &Directory {
+        self.reader.directory()
+    }
+
+    /// The ordinal of the segment that is being read.
+    pub(crate) const fn segment(&self) -> u64 {
+        self.reader.segment()
+    }
+
+    /// Goes no further than to the event in front of this one.
+    pub(crate) const fn stop_before(&mut self, number: u64) {
+        self.reader.stop_before(number);
+    }
+
+    /// Takes over the run of the reader, whose feeds the books are of.
+    fn take_run(&mut self) {
+        if let Some(run) = self.reader.run()
+            && *run != self.run
+        {
+            self.run = run.clone();
+            self.view = View::new(self.run.books());
+            self.of_all.clear();
+        }
+    }
+
+    /// Goes on with what the log has, for at most `limit` messages, and returns how many records
+    /// were read. Does not wait.
+    ///
+    /// # Errors
+    /// As [`Reader::read`].
+    pub fn follow(&mut self, limit: usize) -> Result<usize, LogError> {
+        let mut taken = Taken {
+            time: self.time,
+            view: &mut self.view,
+            of_all: &mut self.of_all,
+            one: self.one,
+        };
+        // A call ends where another segment begins, and its run: its books may be others.
+        let read = self.reader.read(limit, |delivery| match delivery {
+            Delivery::Event(event, _) => taken.apply(event),
+            Delivery::Lost { .. } => taken.view.lose_all(),
+            Delivery::End(_) | Delivery::Restart => {}
+        })?;
+        self.time = taken.time;
+        self.number = self.reader.next_number() - 1;
+        self.take_run();
+        Ok(read)
+    }
+
+    fn apply(&mut self, event: &Event) {
+        let mut taken = Taken {
+            time: self.time,
+            view: &mut self.view,
+            of_all: &mut self.of_all,
+            one: self.one,
+        };
+        taken.apply(event);
+        self.time = taken.time;
+    }
+
+    /// The feed that an instrument is of, from 1.
+    pub(crate) fn source_of(&self, instrument: InstrumentId) -> u16 {
+        let feeds = self.run.feeds.iter();
+        feeds.filter(|own| own.base <= instrument.0).count() as u16
+    }
+}
+
+/// What events change.
+struct Taken<'a> {
+    time: u64,
+    view: &'a mut View,
+    of_all: &'a mut Vec<Event>,
+    one: Option<u32>,
+}
+
+impl Taken<'_> {
+    #[inline]
+    fn apply(&mut self, event: &Event) {
+        if event.ts_recv != Event::NO_TIME {
+            self.time = self.time.max(event.ts_recv);
+        }
+        if event.instrument == InstrumentId::ALL {
+            if event.kind == EventKind::Status {
+                self.of_all.retain(|own| own.source != event.source);
+                self.of_all.push(*event);
+            }
+        } else if self.one.is_none_or(|one| one == event.instrument.0)
+            && event.instrument.0 < MOST_INSTRUMENTS
+        {
+            self.view.apply(event);
+        }
+    }
+}

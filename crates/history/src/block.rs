@@ -1,0 +1,203 @@
+//! Blocks: records that are written, checked and found together.
+
+use crate::columns::Columns;
+use crate::format::{BLOCK_HEADER, BlockHeader, Coding, Kind, RECORD_HEADER, push_record, u64_at};
+use fanfare_market::Event;
+use std::io;
+
+/// A block that is being filled.
+#[derive(Debug)]
+pub(crate) struct Block {
+    /// Room for the header, then records.
+    bytes: Vec<u8>,
+    first: u64,
+    time: u64,
+    events: u32,
+    /// The number of the event behind it, and the time of the log.
+    next: u64,
+    clock: u64,
+}
+
+impl Block {
+    /// An empty block, whose first event has the number `next`, at the log's time `clock`.
+    pub(crate) fn new(next: u64, clock: u64) -> Self {
+        let mut block = Self {
+            bytes: Vec::new(),
+            first: next,
+            time: clock,
+            events: 0,
+            next,
+            clock,
+        };
+        block.clear();
+        block
+    }
+
+    /// Empties it, for what follows its events.
+    pub(crate) fn clear(&mut self) {
+        self.bytes.clear();
+        self.bytes.resize(BLOCK_HEADER, 0);
+        (self.first, self.time, self.events) = (self.next, self.clock, 0);
+    }
+
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.bytes.len() <= BLOCK_HEADER
+    }
+
+    /// Bytes of its records.
+    pub(crate) const fn len(&self) -> usize {
+        self.bytes.len() - BLOCK_HEADER
+    }
+
+    /// The number of the event behind it.
+    pub(crate) const fn next(&self) -> u64 {
+        self.next
+    }
+
+    /// The latest `ts_recv` so far, 0 if there is none.
+    pub(crate) const fn clock(&self) -> u64 {
+        self.clock
+    }
+
+    /// Appends the events of one message.
+    #[inline]
+    pub(crate) fn events(&mut self, events: &[[u8; Event::SIZE]]) {
+        let (Some(first), Some(last)) = (events.first(), events.last()) else {
+            return;
+        };
+        if self.events == 0 {
+            self.first = u64_at(first, 0);
+        }
+        push_record(&mut self.bytes, Kind::Events, &[events.as_flattened()]);
+        self.events += events.len() as u32;
+        self.next = u64_at(last, 0).saturating_add(1);
+        for event in events {
+            self.clock = later(self.clock, event);
+        }
+    }
+
+    /// Appends another record. Numbers up to `next` are used behind it.
+    pub(crate) fn record(&mut self, kind: Kind, bytes: &[u8], next: u64) {
+        push_record(&mut self.bytes, kind, &[bytes]);
+        self.next = self.next.max(next);
+        if self.events == 0 {
+            self.first = self.next;
+        }
+    }
+
+    fn header(&self, stored: usize, coding: Coding) -> BlockHeader {
+        BlockHeader {
+            stored: stored as u32,
+            plain: self.len() as u32,
+            coding,
+            first: self.first,
+            time: self.time,
+            events: self.events,
+        }
+    }
+
+    /// The block as it is written to a file.
+    pub(crate) fn finish(&mut self) -> &[u8] {
+        let header = self.header(self.len(), Coding::Plain);
+        header.write(&mut self.bytes);
+        &self.bytes
+    }
+
+    /// Appends the block to `out`, compressed.
+    ///
+    /// # Errors
+    /// The compressor refuses.
+    pub(crate) fn finish_compressed(
+        &self,
+        room: &mut Compressor,
+        out: &mut Vec<u8>,
+    ) -> io::Result<()> {
+        let records = self.bytes.get(BLOCK_HEADER..).unwrap_or(&[]);
+        room.columns
+            .write(records, self.first, self.time, &mut room.coded);
+        let start = out.len();
+        out.resize(start + BLOCK_HEADER, 0);
+        let bound = zstd::zstd_safe::compress_bound(room.coded.len());
+        room.packed.resize(bound, 0);
+        let len = room
+            .zstd
+            .compress_to_buffer(&room.coded, &mut room.packed)?;
+        out.extend_from_slice(room.packed.get(..len).unwrap_or(&[]));
+        let header = self.header(len, Coding::Columns);
+        header.write(out.get_mut(start..).unwrap_or(&mut []));
+        Ok(())
+    }
+}
+
+/// The later of the log's time and an event's `ts_recv`, if that is known.
+#[inline]
+pub(crate) fn later(clock: u64, event: &[u8; Event::SIZE]) -> u64 {
+    match u64_at(event, 16) {
+        Event::NO_TIME => clock,
+        time => clock.max(time),
+    }
+}
+
+/// What compresses blocks, with its room.
+pub(crate) struct Compressor {
+    columns: Columns,
+    coded: Vec<u8>,
+    packed: Vec<u8>,
+    zstd: zstd::bulk::Compressor<'static>,
+}
+
+impl Compressor {
+    /// # Errors
+    /// There is no such level, or no memory.
+    pub(crate) fn new(level: i32) -> io::Result<Self> {
+        Ok(Self {
+            columns: Columns::default(),
+            coded: Vec::new(),
+            packed: Vec::new(),
+            zstd: zstd::bulk::Compressor::new(level)?,
+        })
+    }
+}
+
+/// What reads the records of blocks, with its room.
+pub(crate) struct Unpacker {
+    columns: Columns,
+    coded: Vec<u8>,
+    zstd: zstd::bulk::Decompressor<'static>,
+}
+
+impl Unpacker {
+    pub(crate) fn new() -> io::Result<Self> {
+        Ok(Self {
+            columns: Columns::default(),
+            coded: Vec::new(),
+            zstd: zstd::bulk::Decompressor::new()?,
+        })
+    }
+
+    /// Writes the records of a whole block into `out`, which is emptied first; false if they
+    /// cannot be read.
+    pub(crate) fn records(
+        &mut self,
+        header: &BlockHeader,
+        block: &[u8],
+        out: &mut Vec<u8>,
+    ) -> bool {
+        let stored = block.get(BLOCK_HEADER..).unwrap_or(&[]);
+        let plain = header.plain as usize;
+        out.clear();
+        if header.coding == Coding::Plain {
+            out.extend_from_slice(stored);
+            return stored.len() == plain;
+        }
+        // By columns an event is at most 10 bytes longer, and a record shorter.
+        let most = plain + plain / 4 + 64 + RECORD_HEADER;
+        self.coded.clear();
+        self.coded.reserve(most);
+        let unpacked = self.zstd.decompress_to_buffer(stored, &mut self.coded);
+        let at = (header.first, header.time);
+        unpacked.is_ok()
+            && self.columns.read(&self.coded, at, plain, out).is_ok()
+            && out.len() == plain
+    }
+}

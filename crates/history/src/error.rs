@@ -1,0 +1,85 @@
+//! What can go wrong with a log.
+
+use crate::format::VERSION;
+use fanfare_wire::UtcTimestamp;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Why a log cannot be written or read.
+#[derive(Debug, thiserror::Error)]
+pub enum LogError {
+    /// The system refused.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The file or folder.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// There is no segment in the folder.
+    #[error("{} has no log: no file NUMBER.log or NUMBER.logz", .0.display())]
+    NoLog(PathBuf),
+    /// Another process writes the log.
+    #[error("{} is written by another process", .0.display())]
+    InUse(PathBuf),
+    /// A file is none of a log.
+    #[error("{}: not a segment of a log: {why}", path.display())]
+    BadSegment {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// A file is of a later version.
+    #[error("{}: version {version} of the log, this program knows {VERSION}", path.display())]
+    Version {
+        /// The file.
+        path: PathBuf,
+        /// Its version.
+        version: u32,
+    },
+    /// Retention has removed what was asked for.
+    #[error("event {wanted} was removed: the log begins with event {first} of {}", utc(*time))]
+    Gone {
+        /// The number asked for.
+        wanted: u64,
+        /// The first one that is there.
+        first: u64,
+        /// The time of the log at the first one, in nanoseconds since 1970-01-01 UTC.
+        time: u64,
+    },
+    /// Nothing has this number yet.
+    #[error("event {wanted} is not there yet: the next is {next}")]
+    NotYet {
+        /// The number asked for.
+        wanted: u64,
+        /// The number of the next event.
+        next: u64,
+    },
+    /// The writer cannot go on with a setting.
+    #[error("`history.{key}`: {why}")]
+    Config {
+        /// The setting.
+        key: &'static str,
+        /// What it has to be.
+        why: &'static str,
+    },
+}
+
+impl LogError {
+    pub(crate) fn io(path: &Path) -> impl FnOnce(io::Error) -> Self {
+        let path = path.to_owned();
+        move |source| Self::Io { path, source }
+    }
+
+    /// Returns whether the disk is full, or a quota is used up: writing may go on later.
+    pub fn is_full(&self) -> bool {
+        use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+        matches!(self, Self::Io { source, .. }
+            if matches!(source.kind(), StorageFull | QuotaExceeded | FileTooLarge))
+    }
+}
+
+fn utc(nanos: u64) -> UtcTimestamp {
+    UtcTimestamp::from_nanos(nanos.cast_signed())
+}

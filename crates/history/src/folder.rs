@@ -1,0 +1,93 @@
+//! The files of a log.
+//!
+//! `0000000001.log` is a segment, `0000000001.logz` the same one compacted;
+//! `00000000000000500000.view` is what is known behind event 500,000; `lock` is locked by the
+//! writer. Files that end in `.new` are being made.
+
+use crate::error::LogError;
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// What a folder of a log has.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Listing {
+    /// Segments, by their ordinals: whether they were compacted.
+    pub(crate) segments: BTreeMap<u64, bool>,
+    /// Checkpoints, by the numbers of their last events.
+    pub(crate) views: Vec<u64>,
+    /// Files that were not finished.
+    pub(crate) unfinished: Vec<PathBuf>,
+    /// Segments that are there compacted, and as they were.
+    pub(crate) left: Vec<u64>,
+}
+
+/// Lists the files of a log. Other files are passed over.
+pub(crate) fn list(folder: &Path) -> Result<Listing, LogError> {
+    let mut found = Listing::default();
+    let io_error = || LogError::io(folder);
+    for entry in fs::read_dir(folder).map_err(io_error())? {
+        let path = entry.map_err(io_error())?.path();
+        let name = path.file_name().and_then(|name| name.to_str());
+        let Some((stem, end)) = name.and_then(|name| name.split_once('.')) else {
+            continue;
+        };
+        let is_number = stem.bytes().all(|byte| byte.is_ascii_digit());
+        let Some(number) = is_number.then(|| stem.parse().ok()).flatten() else {
+            continue;
+        };
+        match (stem.len(), end) {
+            (10, "log") => {
+                let is_compacted = found.segments.entry(number).or_insert(false);
+                found.left.extend(is_compacted.then_some(number));
+            }
+            (10, "logz") => {
+                let before = found.segments.insert(number, true);
+                found.left.extend(before.map(|_| number));
+            }
+            (20, "view") => found.views.push(number),
+            (10, "log.new" | "logz.new") | (20, "view.new") => found.unfinished.push(path),
+            _ => {}
+        }
+    }
+    found.views.sort_unstable();
+    Ok(found)
+}
+
+/// The file of a segment.
+pub(crate) fn segment(folder: &Path, ordinal: u64, is_compacted: bool) -> PathBuf {
+    let end = if is_compacted { "logz" } else { "log" };
+    folder.join(format!("{ordinal:010}.{end}"))
+}
+
+/// The file of a checkpoint.
+pub(crate) fn view(folder: &Path, number: u64) -> PathBuf {
+    folder.join(format!("{number:020}.view"))
+}
+
+/// Writes a file that is there whole or not at all.
+pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), LogError> {
+    let mut new = path.as_os_str().to_owned();
+    new.push(".new");
+    let new = PathBuf::from(new);
+    let write = || {
+        let mut file = fs::File::create(&new)?;
+        io::Write::write_all(&mut file, bytes)?;
+        file.sync_data()?;
+        fs::rename(&new, path)
+    };
+    write().map_err(|source| {
+        // The first error is the one to report.
+        let _ = fs::remove_file(&new);
+        LogError::io(path)(source)
+    })
+}
+
+/// Removes a file; one that is not there is no error.
+pub(crate) fn remove(path: &Path) -> Result<(), LogError> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(LogError::io(path)(error)),
+        _ => Ok(()),
+    }
+}

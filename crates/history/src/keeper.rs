@@ -1,0 +1,336 @@
+//! What is done behind the writer: checkpoints, compaction, retention.
+
+use crate::as_of::AsOf;
+use crate::block::{Block, Compressor, Unpacker};
+use crate::checkpoint;
+use crate::error::LogError;
+use crate::folder;
+use crate::format::{Kind, Records, SegmentHeader};
+use crate::known::Known;
+use crate::segment::{Found, Segment};
+
+use fanfare_market::Event;
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+/// What a [`Keeper`] does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KeeperConfig {
+    /// Events from one checkpoint to the next: at most as many are read for a book as of any
+    /// moment. From 1,000 on.
+    pub checkpoint_events: u64,
+    /// The level of zstd for full segments, from 1 to 19; `None` leaves them as they are.
+    pub compress: Option<i32>,
+    /// Bytes of all segments; the oldest are removed beyond it. `None`: no limit.
+    pub keep_bytes: Option<u64>,
+    /// How long events are kept, in nanoseconds of the log's time. `None`: for ever.
+    pub keep_nanos: Option<u64>,
+}
+
+impl Default for KeeperConfig {
+    /// A checkpoint each 250,000 events, level 3, no retention.
+    fn default() -> Self {
+        Self {
+            checkpoint_events: 250_000,
+            compress: Some(3),
+            keep_bytes: None,
+            keep_nanos: None,
+        }
+    }
+}
+
+/// What a keeper has done.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct KeeperStats {
+    /// Checkpoints written.
+    pub checkpoints: u64,
+    /// Segments compacted.
+    pub compacted: u64,
+    /// Segments left as they are, because they are damaged.
+    pub damaged: u64,
+    /// Bytes of the segments that were compacted, before and after.
+    pub bytes_before: u64,
+    /// See `bytes_before`.
+    pub bytes_after: u64,
+    /// Segments removed.
+    pub removed: u64,
+}
+
+/// A checkpoint is at least as many events away from the one before as it has, times this.
+const SPACING: u64 = 4;
+
+/// Messages that are followed in a call.
+const TURN: usize = 4096;
+
+/// Bytes of the records of a compacted block.
+const BLOCK: usize = 1 << 20;
+
+/// Follows a log, writes checkpoints, compacts full segments and removes old ones.
+///
+/// One for a log, beside its writer, on a thread of its own: a call may take as long as the
+/// disk takes. If it is late nothing is lost, but books as of a moment take longer.
+pub struct Keeper {
+    folder: PathBuf,
+    config: KeeperConfig,
+    books: AsOf,
+    /// The number of the last checkpoint, and its size in events.
+    last: u64,
+    size: u64,
+    /// The segment that is followed.
+    segment: u64,
+    stats: KeeperStats,
+}
+
+impl std::fmt::Debug for Keeper {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Keeper")
+            .field("folder", &self.folder)
+            .field("stats", &self.stats)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Keeper {
+    /// Goes on from the last checkpoint.
+    ///
+    /// # Errors
+    /// A setting is out of range; the log cannot be read.
+    pub fn open(folder: &Path, config: KeeperConfig) -> Result<Self, LogError> {
+        if config.checkpoint_events < 1000 {
+            return Err(LogError::Config {
+                key: "checkpoint_events",
+                why: "must be at least 1000",
+            });
+        }
+        if config
+            .compress
+            .is_some_and(|level| !(1..=19).contains(&level))
+        {
+            return Err(LogError::Config {
+                key: "compress",
+                why: "must be from 1 to 19",
+            });
+        }
+        for ordinal in folder::list(folder)?.left {
+            folder::remove(&folder::segment(folder, ordinal, false))?;
+        }
+        let known = Known::before(folder, u64::MAX)?;
+        let last = known.number;
+        let books = AsOf::behind(folder, known, None)?;
+        let mut keeper = Self {
+            folder: folder.to_owned(),
+            config,
+            last,
+            size: 0,
+            segment: books.segment(),
+            books,
+            stats: KeeperStats::default(),
+        };
+        keeper.catch_up()?;
+        Ok(keeper)
+    }
+
+    /// Compacts what was full before.
+    fn catch_up(&mut self) -> Result<(), LogError> {
+        let segments = folder::list(&self.folder)?.segments;
+        for (&ordinal, &is_compacted) in segments.range(..self.segment) {
+            if !is_compacted {
+                self.compact(ordinal)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What was done so far.
+    #[must_use]
+    pub const fn stats(&self) -> KeeperStats {
+        self.stats
+    }
+
+    /// The number of the event up to which the log was followed.
+    #[must_use]
+    pub const fn number(&self) -> u64 {
+        self.books.number
+    }
+
+    /// Goes on with what was written, and does what is due. Returns how many records were read; 0
+    /// if nothing was written.
+    ///
+    /// # Errors
+    /// A file cannot be read or written: the next call tries again.
+    pub fn work(&mut self) -> Result<usize, LogError> {
+        let spacing = self.config.checkpoint_events.max(self.size * SPACING);
+        self.books.stop_before(self.last + spacing + 1);
+        // A call ends where another segment begins.
+        let read = self.books.follow(TURN)?;
+        let since = self.books.number.saturating_sub(self.last);
+        let is_full = self.books.segment() != self.segment;
+        let is_due = since >= spacing || (is_full && since > 0);
+        if is_due {
+            self.checkpoint()?;
+        }
+        if is_full {
+            let full = std::mem::replace(&mut self.segment, self.books.segment());
+            self.compact(full)?;
+            self.retain()?;
+        }
+        Ok(read + usize::from(is_due))
+    }
+
+    /// Writes a checkpoint of what is known.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn checkpoint(&mut self) -> Result<(), LogError> {
+        self.size = checkpoint::write(&self.folder, &self.books)?;
+        self.last = self.books.number;
+        self.stats.checkpoints += 1;
+        Ok(())
+    }
+
+    /// Writes a full segment anew, in large compressed blocks, in place of the old file.
+    fn compact(&mut self, ordinal: u64) -> Result<(), LogError> {
+        let Some(level) = self.config.compress else {
+            return Ok(());
+        };
+        let mut segment = Segment::open(&self.folder, ordinal)?;
+        if segment.header.is_compacted {
+            return Ok(());
+        }
+        let path = folder::segment(&self.folder, ordinal, true);
+        let new = path.with_extension("logz.new");
+        match compact(&mut segment, &new, level) {
+            Ok(true) => {}
+            Ok(false) => {
+                // Damaged: what is left of it may be worth more than room.
+                self.stats.damaged += 1;
+                return folder::remove(&new);
+            }
+            Err(error) => {
+                // The first error is the one to report.
+                let _ = folder::remove(&new);
+                return Err(error);
+            }
+        }
+        self.stats.compacted += 1;
+        self.stats.bytes_before += segment.len()?;
+        self.stats.bytes_after += std::fs::metadata(&new).map_or(0, |metadata| metadata.len());
+        std::fs::rename(&new, &path).map_err(LogError::io(&path))?;
+        folder::remove(&folder::segment(&self.folder, ordinal, false))
+    }
+
+    /// Removes the oldest segments, as long as there is more than is kept.
+    fn retain(&mut self) -> Result<(), LogError> {
+        let listing = folder::list(&self.folder)?;
+        let mut all = Vec::new();
+        for &ordinal in listing.segments.keys() {
+            let segment = Segment::open(&self.folder, ordinal)?;
+            all.push((segment.header, segment.len()?, segment.path));
+        }
+        let mut bytes: u64 = all.iter().map(|(_, bytes, _)| bytes).sum();
+        for pair in all.windows(2) {
+            let [(oldest, size, path), (next, ..)] = pair else {
+                break;
+            };
+            let age = self.books.time.saturating_sub(next.time);
+            let is_old = self.config.keep_nanos.is_some_and(|keep| age > keep);
+            let is_much = self.config.keep_bytes.is_some_and(|keep| bytes > keep);
+            // What follows needs the instruments and books of a checkpoint.
+            let has_view = listing.views.iter().any(|view| view + 1 == next.first);
+            let is_done = oldest.ordinal < self.segment;
+            if !(is_old || is_much) || !is_done || !(has_view || next.first == oldest.first) {
+                break;
+            }
+            folder::remove(path)?;
+            self.stats.removed += 1;
+            bytes -= size;
+            for view in listing.views.iter().filter(|view| **view + 1 < next.first) {
+                folder::remove(&folder::view(&self.folder, *view))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Writes the records of a segment to a file; false if not all of them can be read.
+fn compact(segment: &mut Segment, path: &Path, level: i32) -> Result<bool, LogError> {
+    let io = || LogError::io(path);
+    let mut out = BufWriter::with_capacity(1 << 20, File::create(path).map_err(io())?);
+    let header = SegmentHeader {
+        is_compacted: true,
+        ..segment.header
+    };
+    out.write_all(&header.write()).map_err(io())?;
+    let mut packer = Packer {
+        block: Block::new(header.first, header.time),
+        compressor: Compressor::new(level).map_err(io())?,
+        room: Vec::new(),
+    };
+    let (mut room, mut unpacker) = (Vec::new(), Unpacker::new().map_err(io())?);
+    loop {
+        match segment.look()? {
+            Found::Block(header) => {
+                if !unpacker.records(&header, segment.block(&header), &mut room) {
+                    return Ok(false);
+                }
+                for (kind, bytes) in Records(&room) {
+                    packer.put(kind, bytes, &mut out).map_err(io())?;
+                }
+                segment.pass(&header);
+            }
+            Found::End => break,
+            Found::Torn => return Ok(false),
+        }
+    }
+    packer.flush(&mut out).map_err(io())?;
+    let file = out.into_inner().map_err(|error| io()(error.into_error()))?;
+    file.sync_data().map_err(io())?;
+    Ok(true)
+}
+
+struct Packer {
+    block: Block,
+    compressor: Compressor,
+    room: Vec<u8>,
+}
+
+impl Packer {
+    fn put(
+        &mut self,
+        kind: Option<Kind>,
+        bytes: &[u8],
+        out: &mut impl Write,
+    ) -> std::io::Result<()> {
+        match kind {
+            Some(Kind::Events) => {
+                let events = bytes.as_chunks::<{ Event::SIZE }>().0;
+                self.block.events(events);
+            }
+            Some(Kind::Lost) => {
+                // The numbers of a block's events have no hole.
+                self.flush(out)?;
+                let next = crate::format::u64_at(bytes, 8).saturating_add(1);
+                self.block.record(Kind::Lost, bytes, next);
+            }
+            Some(kind) => self.block.record(kind, bytes, 0),
+            // Of a later version, which reads it from the old file.
+            None => {}
+        }
+        match self.block.len() >= BLOCK {
+            true => self.flush(out),
+            false => Ok(()),
+        }
+    }
+
+    fn flush(&mut self, out: &mut impl Write) -> std::io::Result<()> {
+        if self.block.is_empty() {
+            return Ok(());
+        }
+        self.room.clear();
+        self.block
+            .finish_compressed(&mut self.compressor, &mut self.room)?;
+        self.block.clear();
+        out.write_all(&self.room)
+    }
+}

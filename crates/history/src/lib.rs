@@ -1,0 +1,40 @@
+//! The log: every market event on disk, read from any number or time, then live.
+//!
+//! One [`Writer`] appends events to segments of a folder; a [`Keeper`] on a thread of its own
+//! follows it, keeps books, writes checkpoints of them, compacts segments that are full, and
+//! removes what is too old. Any number of [`Reader`]s, in any process, read from a number or a time
+//! on and go on live, each event once and in order: across segments, compaction, restarts of the
+//! plant and kills. [`Log::as_of`] returns all books as of any moment.
+//!
+//! Files are read and written by `pread` and `pwrite`; nothing is mapped. What was committed is
+//! the kernel's, and stays if the process is killed.
+#![forbid(unsafe_code)]
+
+mod as_of;
+mod block;
+mod checkpoint;
+mod columns;
+mod error;
+mod folder;
+mod format;
+mod keeper;
+mod known;
+mod log;
+mod place;
+mod reader;
+mod run;
+mod segment;
+#[cfg(test)]
+mod tests;
+mod verify;
+mod writer;
+
+pub use as_of::AsOf;
+pub use error::LogError;
+pub use keeper::{Keeper, KeeperConfig, KeeperStats};
+pub use log::{Extent, Log, SegmentInfo};
+pub use place::{At, Start};
+pub use reader::Reader;
+pub use run::{FeedInfo, Run};
+pub use verify::{Damage, Verified};
+pub use writer::{Opened, Writer, WriterConfig};

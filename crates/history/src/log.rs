@@ -1,0 +1,157 @@
+//! A log as readers find it.
+
+use crate::as_of::AsOf;
+use crate::error::LogError;
+use crate::folder;
+use crate::place::{At, Start, tail};
+use crate::reader::Reader;
+use crate::segment::Segment;
+use crate::verify::{self, Verified};
+use std::path::{Path, PathBuf};
+
+/// What a log has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Extent {
+    /// The number of the first event.
+    pub first: u64,
+    /// The number of the event behind the last one.
+    pub next: u64,
+    /// The time of the log in front of the first event, 0 if that is its beginning.
+    pub from: u64,
+    /// The latest time of arrival.
+    pub to: u64,
+    /// Runs of the plant so far.
+    pub run: u64,
+    /// Whether the last run has ended in good order.
+    pub is_closed: bool,
+}
+
+/// A segment of a log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SegmentInfo {
+    /// Its place among all segments that there ever were, from 1.
+    pub ordinal: u64,
+    /// The number of its first event.
+    pub first: u64,
+    /// The time of the log in front of it, 0 if there is none.
+    pub time: u64,
+    /// The run of the plant that wrote it.
+    pub run: u64,
+    /// Bytes on disk.
+    pub bytes: u64,
+    /// Whether it was compacted.
+    pub is_compacted: bool,
+    /// Its file.
+    pub path: PathBuf,
+}
+
+/// The log of a folder, for reading. Any number of processes may read while one writes.
+#[derive(Debug, Clone)]
+pub struct Log {
+    folder: PathBuf,
+}
+
+impl Log {
+    /// Opens the log of a folder.
+    ///
+    /// # Errors
+    /// The folder cannot be read, or has no segment.
+    pub fn open(folder: &Path) -> Result<Self, LogError> {
+        match folder::list(folder)?.segments.is_empty() {
+            true => Err(LogError::NoLog(folder.to_owned())),
+            false => Ok(Self {
+                folder: folder.to_owned(),
+            }),
+        }
+    }
+
+    /// The folder of the log.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Returns the segments, the oldest first.
+    ///
+    /// # Errors
+    /// A segment cannot be read.
+    pub fn segments(&self) -> Result<Vec<SegmentInfo>, LogError> {
+        let mut all = Vec::new();
+        for ordinal in folder::list(&self.folder)?.segments.into_keys() {
+            let segment = Segment::open(&self.folder, ordinal)?;
+            let header = segment.header;
+            all.push(SegmentInfo {
+                ordinal,
+                first: header.first,
+                time: header.time,
+                run: header.run,
+                bytes: segment.len()?,
+                is_compacted: header.is_compacted,
+                path: segment.path,
+            });
+        }
+        Ok(all)
+    }
+
+    /// Returns the numbers behind whose events all books are on disk.
+    ///
+    /// # Errors
+    /// The folder cannot be read.
+    pub fn checkpoints(&self) -> Result<Vec<u64>, LogError> {
+        Ok(folder::list(&self.folder)?.views)
+    }
+
+    /// Returns from where to where the log goes. Reads the last segment.
+    ///
+    /// # Errors
+    /// A segment cannot be read.
+    pub fn extent(&self) -> Result<Extent, LogError> {
+        let listing = folder::list(&self.folder)?;
+        let Some(&first) = listing.segments.keys().next() else {
+            return Err(LogError::NoLog(self.folder.clone()));
+        };
+        let first = Segment::open(&self.folder, first)?.header;
+        let tail = tail(&self.folder)?;
+        Ok(Extent {
+            first: first.first,
+            next: tail.next,
+            from: first.time,
+            to: tail.time,
+            run: tail.run,
+            is_closed: tail.is_closed,
+        })
+    }
+
+    /// Returns a reader that begins at `start`.
+    ///
+    /// # Errors
+    /// [`LogError::Gone`] or [`LogError::NotYet`]; a file cannot be read.
+    pub fn reader(&self, start: Start) -> Result<Reader, LogError> {
+        Reader::open(&self.folder, start)
+    }
+
+    /// Returns all books as of a moment.
+    ///
+    /// # Errors
+    /// As [`Self::reader`].
+    pub fn as_of(&self, at: At) -> Result<AsOf, LogError> {
+        AsOf::of(&self.folder, at, None)
+    }
+
+    /// As [`Self::as_of`], with the book of one instrument alone.
+    ///
+    /// # Errors
+    /// As [`Self::reader`].
+    pub fn as_of_one(&self, at: At, instrument: u32) -> Result<AsOf, LogError> {
+        AsOf::of(&self.folder, at, Some(instrument))
+    }
+
+    /// Reads and checks everything. `progress` is called with the bytes read so far and those of
+    /// the whole log, and ends the check by `false`.
+    ///
+    /// # Errors
+    /// A file cannot be read; damage is no error.
+    pub fn verify(&self, progress: impl FnMut(u64, u64) -> bool) -> Result<Verified, LogError> {
+        verify::verify(&self.folder, progress)
+    }
+}

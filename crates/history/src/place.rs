@@ -1,0 +1,154 @@
+//! Places in a log: where readers begin, and where it ends.
+
+use crate::block::{Unpacker, later};
+use crate::error::LogError;
+use crate::folder::{self, Listing};
+use crate::format::{BlockHeader, Kind, Records, u64_at};
+use crate::run::Run;
+use crate::segment::{Found, Segment};
+use fanfare_market::Event;
+use std::path::{Path, PathBuf};
+
+/// Where a reader begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Start {
+    /// At the first event that is there.
+    First,
+    /// At the event with this number, which may be the next one.
+    Number(u64),
+    /// At the first event that arrived at this time or later, in nanoseconds since 1970-01-01
+    /// UTC. Where the clock was set back, an event counts as arrived with the latest one before it.
+    Time(u64),
+    /// At the next event.
+    Now,
+}
+
+/// A moment of a log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum At {
+    /// Behind the event with this number.
+    Number(u64),
+    /// Behind the last event that arrived up to this time, in nanoseconds since 1970-01-01 UTC.
+    Time(u64),
+    /// Behind the last event.
+    End,
+}
+
+/// The end of a log.
+#[derive(Debug, Default)]
+pub(crate) struct Tail {
+    /// Of the last segment, 0 if there is none.
+    pub(crate) ordinal: u64,
+    /// The number of the next event.
+    pub(crate) next: u64,
+    /// The latest time of arrival.
+    pub(crate) time: u64,
+    pub(crate) run: u64,
+    pub(crate) is_closed: bool,
+    /// The last segment ends with bytes that are no block, from here on.
+    torn: Option<(PathBuf, u64, u64)>,
+}
+
+impl Tail {
+    /// Removes what a kill left half written. Returns how many bytes there were.
+    pub(crate) fn cut(&self) -> Result<u64, LogError> {
+        let Some((path, at, len)) = &self.torn else {
+            return Ok(0);
+        };
+        let file = std::fs::File::options().write(true).open(path);
+        let cut = file.and_then(|file| file.set_len(*at));
+        cut.map_err(LogError::io(path))?;
+        Ok(len - at)
+    }
+}
+
+/// Reads the last segment of a folder to its end.
+pub(crate) fn tail(folder: &Path) -> Result<Tail, LogError> {
+    let listing = folder::list(folder)?;
+    let Some(&ordinal) = listing.segments.keys().next_back() else {
+        return Ok(Tail {
+            next: 1,
+            ..Tail::default()
+        });
+    };
+    let mut segment = Segment::open(folder, ordinal)?;
+    let mut tail = Tail {
+        ordinal,
+        next: segment.header.first,
+        time: segment.header.time,
+        run: segment.header.run,
+        ..Tail::default()
+    };
+    let (mut room, mut unpacker) = (Vec::new(), Unpacker::new().map_err(LogError::io(folder))?);
+    loop {
+        match segment.look()? {
+            Found::Block(header) => {
+                let block = segment.block(&header);
+                if unpacker.records(&header, block, &mut room) {
+                    tail.take(&header, &room);
+                }
+                segment.pass(&header);
+            }
+            Found::End => break,
+            Found::Torn if segment.resync()? => {}
+            Found::Torn => {
+                tail.torn = Some((segment.path.clone(), segment.at, segment.len()?));
+                break;
+            }
+        }
+    }
+    Ok(tail)
+}
+
+impl Tail {
+    fn take(&mut self, header: &BlockHeader, records: &[u8]) {
+        self.time = self.time.max(header.time);
+        for (kind, bytes) in Records(records) {
+            match kind {
+                Some(Kind::Events) => {
+                    for event in bytes.as_chunks::<{ Event::SIZE }>().0 {
+                        self.next = self.next.max(u64_at(event, 0).saturating_add(1));
+                        self.time = later(self.time, event);
+                    }
+                }
+                Some(Kind::Lost) => {
+                    self.next = self.next.max(u64_at(bytes, 8).saturating_add(1));
+                }
+                Some(Kind::Run) => {
+                    if let Some(run) = Run::read(bytes) {
+                        self.run = self.run.max(run.number);
+                    }
+                }
+                _ => {}
+            }
+            self.is_closed = kind == Some(Kind::End);
+        }
+    }
+}
+
+/// The segment in which the event with a number is, or would be: the last one that does not begin
+/// behind it. Returns its ordinal, or what there is to say of a number that is gone.
+pub(crate) fn segment_of(folder: &Path, listing: &Listing, number: u64) -> Result<u64, LogError> {
+    let (mut found, mut oldest) = (None, None);
+    // From the newest on: most readers want what is recent.
+    for &ordinal in listing.segments.keys().rev() {
+        let header = Segment::open(folder, ordinal)?.header;
+        oldest = Some((header.first, header.time));
+        // Segments without events begin with the same number as the one behind them.
+        if header.first < number {
+            found = Some(ordinal);
+            break;
+        }
+    }
+    let first = listing.segments.keys().next();
+    match (found, oldest, first) {
+        (Some(ordinal), ..) => Ok(ordinal),
+        (None, Some((first, _)), Some(&ordinal)) if first == number => Ok(ordinal),
+        (None, Some((first, time)), _) => Err(LogError::Gone {
+            wanted: number,
+            first,
+            time,
+        }),
+        _ => Err(LogError::NoLog(folder.to_owned())),
+    }
+}

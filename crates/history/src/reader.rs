@@ -1,0 +1,445 @@
+//! The reading end of a log.
+
+use crate::block::{Unpacker, later};
+use crate::error::LogError;
+use crate::folder;
+use crate::format::{BlockHeader, Kind, Records, u64_at};
+use crate::known::Known;
+use crate::place::{Start, segment_of, tail};
+use crate::run::Run;
+use crate::segment::{Found, Segment};
+use fanfare_market::instruments::Directory;
+use fanfare_market::{Delivery, Event};
+use std::io;
+use std::mem;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// Reads a log from a number or a time on, and goes on live: each event once, in the order of
+/// their numbers.
+///
+/// What cannot be read is [`Delivery::Lost`], never passed over in silence. Nothing waits for a
+/// reader; one that is so late that retention has removed what it wants gets [`LogError::Gone`].
+/// It allocates until its room has grown to the largest block, for instruments and for each
+/// segment.
+pub struct Reader {
+    folder: PathBuf,
+    segment: Segment,
+    /// The records of the current block, and how far they were read.
+    records: Vec<u8>,
+    at: usize,
+    /// The number that comes next.
+    next: u64,
+    /// Nothing from this number on is read.
+    end: u64,
+    directory: Directory,
+    run: Option<Run>,
+    /// The segment is a new one; of another run.
+    is_new_segment: bool,
+    is_restarted: bool,
+    unpacker: Unpacker,
+}
+
+impl std::fmt::Debug for Reader {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Reader")
+            .field("folder", &self.folder)
+            .field("next", &self.next)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Reader {
+    pub(crate) fn open(folder: &Path, start: Start) -> Result<Self, LogError> {
+        let number = number_of(folder, start)?;
+        let known = Known::before(folder, number)?;
+        Self::behind(folder, known, number)
+    }
+
+    /// A reader from `number` on, to whom is known what a checkpoint has.
+    pub(crate) fn behind(folder: &Path, known: Known, number: u64) -> Result<Self, LogError> {
+        let listing = folder::list(folder)?;
+        // Instruments that are in no checkpoint are found from the first segment on.
+        let from = match known.number {
+            0 => first(folder)?.min(number),
+            checkpoint => checkpoint + 1,
+        };
+        let mut segment = Segment::open(folder, segment_of(folder, &listing, from)?)?;
+        if number < segment.header.first {
+            let (first, time) = (segment.header.first, segment.header.time);
+            return Err(LogError::Gone {
+                wanted: number,
+                first,
+                time,
+            });
+        }
+        hop(&mut segment, from)?;
+        let mut reader = Self {
+            folder: folder.to_owned(),
+            segment,
+            records: Vec::new(),
+            at: 0,
+            next: from,
+            end: u64::MAX,
+            directory: known.directory,
+            run: known.run,
+            is_new_segment: false,
+            is_restarted: false,
+            unpacker: Unpacker::new().map_err(LogError::io(folder))?,
+        };
+        reader.skip_to(number)?;
+        Ok(reader)
+    }
+
+    /// Reads up to the event in front of `number`, and keeps instruments alone.
+    fn skip_to(&mut self, number: u64) -> Result<(), LogError> {
+        self.end = number;
+        while self.read(usize::MAX, |_| {})? > 0 {}
+        self.end = u64::MAX;
+        // Events behind it are there: those in front of it are lost.
+        if self.next < number && !self.is_at_end()? {
+            self.next = number;
+        }
+        match self.next < number {
+            true => Err(LogError::NotYet {
+                wanted: number,
+                next: self.next,
+            }),
+            false => Ok(()),
+        }
+    }
+
+    /// Returns whether nothing more was written so far.
+    fn is_at_end(&mut self) -> Result<bool, LogError> {
+        let is_read = self.at >= self.records.len();
+        Ok(is_read && !matches!(self.segment.look()?, Found::Block(_)))
+    }
+
+    /// The number of the event that comes next.
+    #[must_use]
+    pub const fn next_number(&self) -> u64 {
+        self.next
+    }
+
+    /// The instruments known so far.
+    #[must_use]
+    pub const fn directory(&self) -> &Directory {
+        &self.directory
+    }
+
+    /// The run of the plant that wrote what was read last; `None` in front of the first one.
+    #[must_use]
+    pub const fn run(&self) -> Option<&Run> {
+        self.run.as_ref()
+    }
+
+    /// The ordinal of the segment that is being read.
+    #[must_use]
+    pub const fn segment(&self) -> u64 {
+        self.segment.header.ordinal
+    }
+
+    /// Reads nothing from this number on: [`Self::read`] returns 0 there.
+    pub const fn stop_before(&mut self, number: u64) {
+        self.end = number;
+    }
+
+    /// Calls `each` with what is there, of at most `limit` messages, and returns how many records
+    /// were read. Does not wait: 0 is the end of what was written so far. A call ends where another
+    /// segment begins.
+    ///
+    /// # Errors
+    /// [`LogError::Gone`] if retention was faster; a file cannot be read.
+    pub fn read(
+        &mut self,
+        limit: usize,
+        mut each: impl FnMut(Delivery<'_>),
+    ) -> Result<usize, LogError> {
+        let mut count = 0;
+        while count < limit {
+            let rest = self.records.get(self.at..).unwrap_or(&[]);
+            let mut records = Records(rest);
+            let Some((kind, bytes)) = records.next() else {
+                match self.next_block()? {
+                    true if mem::take(&mut self.is_new_segment) => {
+                        if mem::take(&mut self.is_restarted) {
+                            each(Delivery::Restart);
+                        }
+                        return Ok(count + 1);
+                    }
+                    true => continue,
+                    false => break,
+                }
+            };
+            let len = rest.len() - records.0.len();
+            let taken = match kind {
+                Some(Kind::Events) => take_events(
+                    bytes,
+                    (&mut self.next, self.end),
+                    &self.directory,
+                    &mut each,
+                ),
+                Some(Kind::Lost) => {
+                    let range = (u64_at(bytes, 0), u64_at(bytes, 8));
+                    self.take_lost(range, &mut each)
+                }
+                Some(Kind::Instrument) => {
+                    self.directory.take(bytes);
+                    true
+                }
+                Some(Kind::Run) => {
+                    let run = Run::read(bytes);
+                    self.at += len;
+                    count += 1;
+                    match self.take_run(run) {
+                        true => return Ok(count),
+                        false => continue,
+                    }
+                }
+                Some(Kind::End | Kind::Datagram) | None => true,
+            };
+            if !taken {
+                break;
+            }
+            self.at += len;
+            count += 1;
+        }
+        Ok(count)
+    }
+
+    /// Takes a range of lost events; false if it begins at the end of what is read, or behind it.
+    fn take_lost(
+        &mut self,
+        (first, last): (u64, u64),
+        each: &mut impl FnMut(Delivery<'_>),
+    ) -> bool {
+        let first = first.max(self.next);
+        if first >= self.end {
+            return false;
+        }
+        if first <= last {
+            each(Delivery::Lost { first, last });
+            self.next = last.saturating_add(1);
+        }
+        true
+    }
+
+    /// Takes over the run of what follows; false if it is that of what came before.
+    fn take_run(&mut self, run: Option<Run>) -> bool {
+        let is_new = run.is_some() && self.run != run;
+        if is_new {
+            self.run = run;
+        }
+        is_new
+    }
+
+    /// Takes the next whole block; false at the end of what was written so far.
+    fn next_block(&mut self) -> Result<bool, LogError> {
+        loop {
+            match self.segment.look()? {
+                Found::Block(header) => {
+                    if header.first >= self.end && header.events > 0 {
+                        // Taken when it is read on from there.
+                        return Ok(false);
+                    }
+                    self.take_block(&header);
+                    return Ok(true);
+                }
+                Found::Torn if self.segment.resync()? => {}
+                Found::End | Found::Torn => {
+                    if !self.next_segment()? {
+                        return Ok(false);
+                    }
+                    if self.is_new_segment {
+                        self.records.clear();
+                        return Ok(true);
+                    }
+                }
+            }
+        }
+    }
+
+    fn take_block(&mut self, header: &BlockHeader) {
+        let Self {
+            segment,
+            records,
+            unpacker,
+            ..
+        } = self;
+        self.at = 0;
+        if !unpacker.records(header, segment.block(header), records) {
+            // What is missing shows with the next number.
+            records.clear();
+        }
+        segment.pass(header);
+    }
+
+    /// Goes on with the next segment, if there is one, and nothing was added to this one before it.
+    fn next_segment(&mut self) -> Result<bool, LogError> {
+        let ordinal = self.segment.header.ordinal + 1;
+        let next = match Segment::open(&self.folder, ordinal) {
+            Ok(next) => next,
+            Err(LogError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+                return self.check_retention(ordinal).map(|()| false);
+            }
+            Err(error) => return Err(error),
+        };
+        if !matches!(self.segment.look()?, Found::Block(_)) {
+            self.is_new_segment = true;
+            self.is_restarted |= next.header.run != self.segment.header.run;
+            self.segment = next;
+        }
+        Ok(true)
+    }
+
+    /// There is no next segment: that is the end, unless this one was removed.
+    fn check_retention(&self, wanted: u64) -> Result<(), LogError> {
+        let metadata = std::fs::metadata(&self.segment.path);
+        if metadata.is_ok_and(|metadata| metadata.nlink() > 0) {
+            return Ok(());
+        }
+        let listing = folder::list(&self.folder)?;
+        let later = listing.segments.keys().find(|own| **own >= wanted);
+        match later {
+            Some(&ordinal) if ordinal > wanted => {
+                let header = Segment::open(&self.folder, ordinal)?.header;
+                Err(LogError::Gone {
+                    wanted: self.next,
+                    first: header.first,
+                    time: header.time,
+                })
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Takes the events of a record; false if the first of them is at `end` or behind it.
+#[inline]
+fn take_events(
+    bytes: &[u8],
+    (next, end): (&mut u64, u64),
+    directory: &Directory,
+    each: &mut impl FnMut(Delivery<'_>),
+) -> bool {
+    let events = bytes.as_chunks::<{ Event::SIZE }>().0;
+    let mut any = false;
+    for event in events {
+        let number = u64_at(event, 0);
+        if number < *next {
+            continue;
+        }
+        if number >= end {
+            return false;
+        }
+        if number > *next {
+            each(Delivery::Lost {
+                first: *next,
+                last: number - 1,
+            });
+        }
+        *next = number.saturating_add(1);
+        // Of a later version, or damaged before it was written.
+        match Event::from_bytes(event) {
+            Some(event) => each(Delivery::Event(&event, directory)),
+            None => each(Delivery::Lost {
+                first: number,
+                last: number,
+            }),
+        }
+        any = true;
+    }
+    if any {
+        each(Delivery::End(directory));
+    }
+    true
+}
+
+/// The number of the event that a reader begins with.
+pub(crate) fn number_of(folder: &Path, start: Start) -> Result<u64, LogError> {
+    match start {
+        Start::First => first(folder),
+        Start::Number(number) => Ok(number.max(1)),
+        Start::Time(time) => number_at(folder, time),
+        Start::Now => Ok(tail(folder)?.next),
+    }
+}
+
+/// The number of the first event that is there.
+pub(crate) fn first(folder: &Path) -> Result<u64, LogError> {
+    match folder::list(folder)?.segments.keys().next() {
+        Some(&ordinal) => Ok(Segment::open(folder, ordinal)?.header.first),
+        None => Err(LogError::NoLog(folder.to_owned())),
+    }
+}
+
+/// Passes over the blocks in front of the one with an event.
+fn hop(segment: &mut Segment, number: u64) -> Result<(), LogError> {
+    while let Found::Block(header) = segment.peek()?
+        && header.first < number
+        && header.next() <= number
+    {
+        segment.pass(&header);
+    }
+    Ok(())
+}
+
+/// Passes over the blocks in front of the one in which the log's time reaches `time`.
+fn hop_to_time(segment: &mut Segment, time: u64) -> Result<(), LogError> {
+    while let Found::Block(header) = segment.peek()? {
+        let place = segment.at;
+        segment.pass(&header);
+        if !matches!(segment.peek()?, Found::Block(next) if next.time < time) {
+            segment.at = place;
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// The number of the first event at `time` or later, or of the next one.
+fn number_at(folder: &Path, time: u64) -> Result<u64, LogError> {
+    let listing = folder::list(folder)?;
+    let mut from = listing.segments.keys().next().copied();
+    for &ordinal in listing.segments.keys().rev() {
+        if Segment::open(folder, ordinal)?.header.time < time {
+            from = Some(ordinal);
+            break;
+        }
+    }
+    let Some(from) = from else {
+        return Err(LogError::NoLog(folder.to_owned()));
+    };
+    let (mut room, mut unpacker) = (Vec::new(), Unpacker::new().map_err(LogError::io(folder))?);
+    for &ordinal in listing.segments.range(from..).map(|(ordinal, _)| ordinal) {
+        let mut segment = Segment::open(folder, ordinal)?;
+        hop_to_time(&mut segment, time)?;
+        loop {
+            match segment.look()? {
+                Found::Block(header) => {
+                    let block = segment.block(&header);
+                    if unpacker.records(&header, block, &mut room)
+                        && let Some(number) = first_at(&room, header.time, time)
+                    {
+                        return Ok(number);
+                    }
+                    segment.pass(&header);
+                }
+                Found::Torn if segment.resync()? => {}
+                Found::End | Found::Torn => break,
+            }
+        }
+    }
+    Ok(tail(folder)?.next)
+}
+
+/// The number of the first event of records with which the log's time reaches `time`.
+fn first_at(records: &[u8], mut clock: u64, time: u64) -> Option<u64> {
+    let events = Records(records).filter(|(kind, _)| *kind == Some(Kind::Events));
+    let mut events = events.flat_map(|(_, bytes)| bytes.as_chunks::<{ Event::SIZE }>().0);
+    let found = events.find(|event| {
+        clock = later(clock, event);
+        clock >= time
+    })?;
+    Some(u64_at(found, 0))
+}

@@ -1,0 +1,113 @@
+//! A run of the plant: from its start to its end, with its feeds.
+
+use crate::format::{u32_at, u64_at};
+use fanfare_market::BookConfig;
+use fanfare_market::book::BookKind;
+
+/// One feed of a run, in the order of [`fanfare_market::Event::source`], from 1.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FeedInfo {
+    /// Its name.
+    pub name: String,
+    /// The plant's number of its first instrument.
+    pub base: u32,
+    /// Its books.
+    pub book: BookConfig,
+}
+
+/// A run of the plant.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Run {
+    /// Its number, from 1.
+    pub number: u64,
+    /// When it began, in nanoseconds since 1970-01-01 UTC.
+    pub start: u64,
+    /// Its feeds.
+    pub feeds: Vec<FeedInfo>,
+}
+
+impl Run {
+    /// The books of the feeds, as [`fanfare_market::View`] takes them.
+    #[must_use]
+    pub fn books(&self) -> Vec<BookConfig> {
+        self.feeds.iter().map(|feed| feed.book).collect()
+    }
+
+    /// Writes the run into `out`, which is emptied first.
+    pub(crate) fn write(&self, out: &mut Vec<u8>) {
+        out.clear();
+        out.extend_from_slice(&self.number.to_le_bytes());
+        out.extend_from_slice(&self.start.to_le_bytes());
+        for feed in &self.feeds {
+            let kind = match feed.book.kind() {
+                BookKind::Levels => 0u32,
+                BookKind::Prices => 1,
+                BookKind::Orders => 2,
+            };
+            let name = feed.name.as_bytes();
+            let (levels, orders) = (feed.book.levels(), feed.book.orders());
+            for word in [feed.base, kind, levels, orders, name.len() as u32] {
+                out.extend_from_slice(&word.to_le_bytes());
+            }
+            out.extend_from_slice(name);
+        }
+    }
+
+    /// The run that [`Self::write`] wrote; `None` if the bytes are none.
+    pub(crate) fn read(bytes: &[u8]) -> Option<Self> {
+        let (fixed, mut rest) = bytes.split_at_checked(16)?;
+        let mut feeds = Vec::new();
+        while !rest.is_empty() {
+            let (fixed, behind) = rest.split_at_checked(20)?;
+            let word = |at: usize| u32_at(fixed, 4 * at);
+            let (levels, orders) = (word(2), word(3));
+            let book = match word(1) {
+                0 => BookConfig::by_level(levels),
+                1 => BookConfig::by_price(levels),
+                2 => BookConfig::by_order(levels, orders),
+                _ => return None,
+            };
+            let (name, behind) = behind.split_at_checked(word(4) as usize)?;
+            feeds.push(FeedInfo {
+                name: String::from_utf8_lossy(name).into_owned(),
+                base: word(0),
+                book: book.ok()?,
+            });
+            rest = behind;
+        }
+        Some(Self {
+            number: u64_at(fixed, 0),
+            start: u64_at(fixed, 8),
+            feeds,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_comes_back() {
+        let feed = |name: &str, base, book| FeedInfo {
+            name: name.to_owned(),
+            base,
+            book,
+        };
+        let run = Run {
+            number: 3,
+            start: 1 << 60,
+            feeds: vec![
+                feed("one", 0, BookConfig::by_level(5).unwrap()),
+                feed("", 7, BookConfig::by_price(9).unwrap()),
+                feed("drei", 1000, BookConfig::by_order(3, 100).unwrap()),
+            ],
+        };
+        let mut bytes = Vec::new();
+        run.write(&mut bytes);
+        assert_eq!(Run::read(&bytes), Some(run));
+        for len in 0..bytes.len() {
+            let _ = Run::read(&bytes[..len]);
+        }
+    }
+}

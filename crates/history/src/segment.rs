@@ -1,0 +1,191 @@
+//! A segment of a log, read block by block while another process may be writing it.
+
+use crate::error::LogError;
+use crate::folder;
+use crate::format::{BLOCK_HEADER, BlockHeader, NoHeader, SEGMENT_HEADER, SegmentHeader};
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+/// Bytes that are read at a time.
+const AHEAD: usize = 1 << 18;
+
+/// An open segment, with what was read of it ahead.
+#[derive(Debug)]
+pub(crate) struct Segment {
+    pub(crate) path: PathBuf,
+    file: File,
+    pub(crate) header: SegmentHeader,
+    /// The place of the next block.
+    pub(crate) at: u64,
+    ahead: Vec<u8>,
+    /// Where `ahead` begins in the file.
+    start: u64,
+}
+
+/// What stands at a place of a segment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Found {
+    /// A whole block.
+    Block(BlockHeader),
+    /// Nothing, yet.
+    End,
+    /// Bytes that are no whole block: one that is being written, was never finished, or is damaged.
+    Torn,
+}
+
+impl Segment {
+    /// Opens a segment, compacted or not, whichever is there.
+    ///
+    /// # Errors
+    /// There is none, it cannot be read, or it has no header.
+    pub(crate) fn open(folder: &Path, ordinal: u64) -> Result<Self, LogError> {
+        let compacted = folder::segment(folder, ordinal, true);
+        match Self::open_file(&compacted) {
+            Err(LogError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {}
+            other => return other,
+        }
+        match Self::open_file(&folder::segment(folder, ordinal, false)) {
+            // It was compacted just now.
+            Err(LogError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+                Self::open_file(&compacted)
+            }
+            other => other,
+        }
+    }
+
+    pub(crate) fn open_file(path: &Path) -> Result<Self, LogError> {
+        let file = File::open(path).map_err(LogError::io(path))?;
+        let mut bytes = [0; SEGMENT_HEADER];
+        let len = read_at(&file, &mut bytes, 0).map_err(LogError::io(path))?;
+        let header = SegmentHeader::read(bytes.get(..len).unwrap_or(&[]));
+        let header = header.map_err(|error| match error {
+            NoHeader::Invalid(why) => LogError::BadSegment {
+                path: path.to_owned(),
+                why,
+            },
+            NoHeader::Version(version) => LogError::Version {
+                path: path.to_owned(),
+                version,
+            },
+        })?;
+        Ok(Self {
+            path: path.to_owned(),
+            file,
+            header,
+            at: SEGMENT_HEADER as u64,
+            ahead: Vec::new(),
+            start: 0,
+        })
+    }
+
+    /// The bytes of the file.
+    pub(crate) fn len(&self) -> Result<u64, LogError> {
+        let metadata = self.file.metadata().map_err(LogError::io(&self.path))?;
+        Ok(metadata.len())
+    }
+
+    /// Looks at the block at the place, and checks it.
+    pub(crate) fn look(&mut self) -> Result<Found, LogError> {
+        let found = self.peek()?;
+        let Found::Block(header) = found else {
+            return Ok(found);
+        };
+        if self.have(header.size() as usize)? && BlockHeader::is_whole(self.block(&header)) {
+            return Ok(found);
+        }
+        // What was read ahead may have been written since.
+        self.ahead.clear();
+        let is_whole = self.have(header.size() as usize)?
+            && BlockHeader::read(self.at_hand()) == Some(header)
+            && BlockHeader::is_whole(self.block(&header));
+        Ok(if is_whole { found } else { Found::Torn })
+    }
+
+    /// Looks at the header of the block at the place, and checks nothing.
+    pub(crate) fn peek(&mut self) -> Result<Found, LogError> {
+        if !self.have(BLOCK_HEADER)? {
+            let len = self.at_hand().len();
+            return Ok(if len == 0 { Found::End } else { Found::Torn });
+        }
+        Ok(match BlockHeader::read(self.at_hand()) {
+            Some(header) => Found::Block(header),
+            None => Found::Torn,
+        })
+    }
+
+    /// The bytes of the block at the place, which was looked at.
+    pub(crate) fn block(&self, header: &BlockHeader) -> &[u8] {
+        let block = self.at_hand().get(..header.size() as usize);
+        block.unwrap_or(&[])
+    }
+
+    /// Goes on behind the block at the place.
+    pub(crate) const fn pass(&mut self, header: &BlockHeader) {
+        self.at += header.size();
+    }
+
+    /// What was read ahead from the place on.
+    fn at_hand(&self) -> &[u8] {
+        let from = self.at.checked_sub(self.start);
+        let from = from.and_then(|from| usize::try_from(from).ok());
+        from.and_then(|from| self.ahead.get(from..)).unwrap_or(&[])
+    }
+
+    /// Reads ahead until `len` bytes are at hand; false if the file has fewer.
+    fn have(&mut self, len: usize) -> Result<bool, LogError> {
+        if self.at_hand().len() >= len {
+            return Ok(true);
+        }
+        self.start = self.at;
+        self.ahead.resize(len.max(AHEAD), 0);
+        let read = read_at(&self.file, &mut self.ahead, self.at);
+        let read = read.map_err(LogError::io(&self.path));
+        self.ahead.truncate(*read.as_ref().unwrap_or(&0));
+        Ok(read? >= len)
+    }
+
+    /// Goes on at the next whole block behind bytes that are none; false if there is none. What was
+    /// being written and is whole by now is not passed over.
+    pub(crate) fn resync(&mut self) -> Result<bool, LogError> {
+        let place = self.at;
+        let len = self.len()?;
+        // Compacted blocks have any length.
+        let step = if self.header.is_compacted { 1 } else { 8 };
+        self.at += step;
+        while self.at + BLOCK_HEADER as u64 <= len {
+            if let Found::Block(_) = self.peek()?
+                && let Found::Block(_) = self.look()?
+            {
+                let behind = std::mem::replace(&mut self.at, place);
+                self.ahead.clear();
+                if !matches!(self.look()?, Found::Block(_)) {
+                    self.at = behind;
+                }
+                return Ok(true);
+            }
+            self.at += step;
+        }
+        self.at = place;
+        Ok(false)
+    }
+}
+
+/// Reads until the buffer is full or the file ends.
+fn read_at(file: &File, mut buffer: &mut [u8], mut at: u64) -> io::Result<usize> {
+    let mut read = 0;
+    while !buffer.is_empty() {
+        match file.read_at(buffer, at) {
+            Ok(0) => break,
+            Ok(count) => {
+                read += count;
+                at += count as u64;
+                buffer = buffer.get_mut(count..).unwrap_or(&mut []);
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(read)
+}

@@ -1,0 +1,442 @@
+//! Whole logs in folders of their own.
+
+use crate::{
+    At, FeedInfo, Keeper, KeeperConfig, Log, LogError, Opened, Reader, Run, Start, Writer,
+    WriterConfig,
+};
+use fanfare_market::event::{Action, Flags, InstrumentId, Kind, entry};
+use fanfare_market::instruments::{Definition, Instrument, Name};
+use fanfare_market::view::Seen;
+use fanfare_market::{BookConfig, Delivery, Event, Price, View};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// A folder that is removed at the end.
+pub(crate) struct Folder(pub(crate) PathBuf);
+
+impl Folder {
+    pub(crate) fn new() -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let name = format!(
+            "fanfare-history-{}-{}",
+            std::process::id(),
+            NEXT.fetch_add(1, Ordering::Relaxed)
+        );
+        let folder = std::env::temp_dir().join(name);
+        std::fs::create_dir_all(&folder).unwrap();
+        Self(folder)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+const SMALL: WriterConfig = WriterConfig {
+    segment_bytes: 1 << 20,
+};
+
+fn feeds() -> Vec<FeedInfo> {
+    vec![FeedInfo {
+        name: "feed".to_owned(),
+        base: 0,
+        book: BookConfig::by_price(50).unwrap(),
+    }]
+}
+
+fn open(folder: &Path) -> (Writer, Opened) {
+    Writer::open(folder, SMALL, feeds(), 1).unwrap()
+}
+
+/// Messages of random changes of ten books, with times that go back now and then.
+struct Source {
+    rng: fastrand::Rng,
+    number: u64,
+    time: u64,
+}
+
+impl Source {
+    fn new(seed: u64, next: u64) -> Self {
+        Self {
+            rng: fastrand::Rng::with_seed(seed),
+            number: next,
+            time: 1_000_000_000,
+        }
+    }
+
+    fn message(&mut self) -> Vec<Event> {
+        let Self { rng, number, time } = self;
+        *time = time.saturating_add_signed(rng.i64(-10..1000));
+        let instrument = InstrumentId(rng.u32(..10));
+        let count = rng.usize(1..5);
+        let mut events = Vec::new();
+        for at in 0..count {
+            let (entry, price) = match rng.bool() {
+                true => (entry::BID, rng.i64(1..30)),
+                false => (entry::OFFER, rng.i64(31..60)),
+            };
+            let kind = match rng.u8(..20) {
+                0 => Kind::Trade,
+                1 => Kind::Clear,
+                _ => Kind::Level,
+            };
+            let (size, action) = (rng.i64(1..100), Action::Overlay);
+            events.push(Event {
+                number: *number,
+                ts_recv: *time,
+                instrument,
+                kind,
+                entry,
+                action,
+                size,
+                price: Price::from_units(price),
+                source: 1,
+                flags: if at + 1 == count {
+                    Flags::LAST
+                } else {
+                    Flags::NONE
+                },
+                ..Event::EMPTY
+            });
+            *number += 1;
+        }
+        events
+    }
+}
+
+fn instrument(number: u32) -> Vec<u8> {
+    let symbol = format!("SYM{number}");
+    let instrument = Instrument {
+        instrument: InstrumentId(number),
+        definition: Definition {
+            name: Name {
+                symbol: symbol.as_bytes(),
+                ..Name::default()
+            },
+            ..Definition::default()
+        },
+        revision: 1,
+        status: 0,
+    };
+    let mut out = Vec::new();
+    instrument.write(&mut out);
+    out
+}
+
+fn append(writer: &mut Writer, source: &mut Source, events: usize) -> Vec<Event> {
+    let mut all = Vec::new();
+    while all.len() < events {
+        let message = source.message();
+        let bytes: Vec<_> = message.iter().map(Event::to_bytes).collect();
+        writer.events(&bytes).unwrap();
+        if source.rng.u8(..) < 40 {
+            writer.commit().unwrap();
+        }
+        all.extend(message);
+    }
+    writer.commit().unwrap();
+    all
+}
+
+/// What a reader received.
+#[derive(Default, Debug)]
+struct Received {
+    events: Vec<Event>,
+    lost: Vec<(u64, u64)>,
+    restarts: usize,
+}
+
+impl Received {
+    fn all(&mut self, reader: &mut Reader) {
+        while self.some(reader, usize::MAX) > 0 {}
+    }
+
+    fn some(&mut self, reader: &mut Reader, limit: usize) -> usize {
+        let take = |delivery: Delivery<'_>| match delivery {
+            Delivery::Event(event, _) => self.events.push(*event),
+            Delivery::Lost { first, last } => self.lost.push((first, last)),
+            Delivery::Restart => self.restarts += 1,
+            Delivery::End(_) => {}
+        };
+        reader.read(limit, take).unwrap()
+    }
+}
+
+fn read_from(folder: &Path, start: Start) -> Received {
+    let mut received = Received::default();
+    received.all(&mut Log::open(folder).unwrap().reader(start).unwrap());
+    received
+}
+
+fn keep(folder: &Path, config: KeeperConfig) -> Keeper {
+    let mut keeper = Keeper::open(folder, config).unwrap();
+    while keeper.work().unwrap() > 0 {}
+    keeper
+}
+
+const OFTEN: KeeperConfig = KeeperConfig {
+    checkpoint_events: 1000,
+    compress: Some(1),
+    keep_bytes: None,
+    keep_nanos: None,
+};
+
+#[test]
+fn a_reader_has_each_event_once_from_any_number_and_time() {
+    let folder = Folder::new();
+    let (mut writer, opened) = open(&folder.0);
+    assert_eq!((opened.next, opened.run), (1, 1));
+    for number in 0..10 {
+        writer.instrument(&instrument(number)).unwrap();
+    }
+    let mut source = Source::new(1, 1);
+    let mut all = append(&mut writer, &mut source, 60_000);
+    drop(writer);
+    let (mut writer, opened) = open(&folder.0);
+    assert_eq!(
+        (opened.next, opened.run, opened.was_closed),
+        (source.number, 2, false)
+    );
+    all.extend(append(&mut writer, &mut source, 30_000));
+    let check = |is_kept: bool| {
+        let mut rng = fastrand::Rng::with_seed(3);
+        for round in 0..60 {
+            let at = rng.usize(..all.len());
+            let received = read_from(&folder.0, Start::Number(at as u64 + 1));
+            assert!(received.events == all[at..], "from {at}");
+            assert_eq!(received.lost, []);
+            let log = Log::open(&folder.0).unwrap();
+            let time = all[at].ts_recv + rng.u64(..20);
+            let mut clock = 0;
+            let first = all.iter().position(|event| {
+                clock = clock.max(event.ts_recv);
+                clock >= time
+            });
+            let reader = log.reader(Start::Time(time)).unwrap();
+            let number = first.map_or(all.len(), |first| first) as u64 + 1;
+            assert_eq!(reader.next_number(), number, "at {time}, round {round}");
+            assert_eq!(reader.directory().len(), 10, "{is_kept}");
+        }
+    };
+    check(false);
+    writer.close().unwrap();
+    let keeper = keep(&folder.0, OFTEN);
+    assert!(keeper.stats().compacted > 3, "{:?}", keeper.stats());
+    assert!(keeper.stats().checkpoints > 80);
+    check(true);
+    let log = Log::open(&folder.0).unwrap();
+    let extent = log.extent().unwrap();
+    assert_eq!((extent.first, extent.next), (1, source.number));
+    assert!(extent.is_closed);
+    let verified = log.verify(|_, _| true).unwrap();
+    assert!(verified.is_whole(), "{:?}", verified.damage);
+    assert_eq!(verified.events as usize, all.len());
+    assert_eq!(verified.missing, []);
+    let wanted = extent.next + 1;
+    let error = log.reader(Start::Number(wanted)).unwrap_err();
+    assert!(matches!(error, LogError::NotYet { next, .. } if next == extent.next));
+}
+
+#[test]
+fn books_as_of_any_number_are_those_of_all_events_before() {
+    let folder = Folder::new();
+    let (mut writer, _) = open(&folder.0);
+    for number in 0..10 {
+        writer.instrument(&instrument(number)).unwrap();
+    }
+    let mut source = Source::new(7, 1);
+    let all = append(&mut writer, &mut source, 40_000);
+    keep(&folder.0, OFTEN);
+    let log = Log::open(&folder.0).unwrap();
+    let mut rng = fastrand::Rng::with_seed(9);
+    for _ in 0..30 {
+        let count = rng.usize(1..all.len());
+        let mut expected: View = View::new(vec![feeds()[0].book]);
+        all[..count].iter().for_each(|event| expected.apply(event));
+        let found = log.as_of(At::Number(count as u64)).unwrap();
+        assert_eq!(found.number as usize, count);
+        for number in (0..10).map(InstrumentId) {
+            let (own, other) = (found.view.get(number), expected.get(number));
+            assert_eq!(own.is_some(), other.is_some());
+            if let (Some(own), Some(other)) = (own, other) {
+                // An empty one is as good as none.
+                let book = |seen: &Seen| seen.book.clone().filter(|book| !book.is_empty());
+                assert_eq!(book(own), book(other), "{number:?} at {count}");
+                let values = |seen: &Seen| {
+                    let values = seen.last.iter();
+                    let values = values.map(|own| (own.number, own.entry, own.price, own.size));
+                    values.collect::<Vec<_>>()
+                };
+                assert_eq!(values(own), values(other));
+            }
+        }
+        let one = log.as_of_one(At::Number(count as u64), 3).unwrap();
+        let (one, own) = (
+            one.view.get(InstrumentId(3)),
+            found.view.get(InstrumentId(3)),
+        );
+        assert_eq!(one.map(|one| &one.book), own.map(|own| &own.book));
+    }
+}
+
+#[test]
+fn a_log_that_is_cut_or_damaged_says_what_is_missing() {
+    let folder = Folder::new();
+    let (mut writer, _) = open(&folder.0);
+    let mut source = Source::new(5, 1);
+    let all = append(&mut writer, &mut source, 3_000);
+    drop(writer);
+    let file = folder.0.join("0000000001.log");
+    let whole = std::fs::read(&file).unwrap();
+    let mut rng = fastrand::Rng::with_seed(2);
+    for round in 0..300 {
+        let mut bytes = whole.clone();
+        if round % 2 == 0 {
+            bytes.truncate(rng.usize(64..bytes.len()));
+        } else {
+            let at = rng.usize(64..bytes.len());
+            bytes[at] ^= 1 << rng.u8(..8);
+        }
+        std::fs::write(&file, &bytes).unwrap();
+        let received = read_from(&folder.0, Start::First);
+        let mut next = 1;
+        let mut lost = received.lost.iter();
+        for event in &received.events {
+            if event.number != next {
+                assert_eq!(lost.next(), Some(&(next, event.number - 1)));
+            }
+            assert_eq!(*event, all[event.number as usize - 1]);
+            next = event.number + 1;
+        }
+        assert_eq!(lost.next(), None);
+        let verified = Log::open(&folder.0).unwrap().verify(|_, _| true).unwrap();
+        assert_eq!(verified.events as usize, received.events.len());
+        assert_eq!(verified.missing, received.lost);
+        // The writer goes on behind the last whole event.
+        let (mut writer, opened) = open(&folder.0);
+        assert_eq!(opened.next, next);
+        let mut more = Source::new(round, next);
+        let more = append(&mut writer, &mut more, 10);
+        let again = read_from(&folder.0, Start::First);
+        assert_eq!(again.events[received.events.len()..], more);
+        let restarts = usize::from(!received.events.is_empty());
+        assert_eq!((again.restarts, &again.lost), (restarts, &received.lost));
+        drop(writer);
+        std::fs::remove_file(folder.0.join("0000000002.log")).unwrap();
+    }
+}
+
+#[test]
+fn readers_follow_while_it_is_written_compacted_and_removed() {
+    let folder = Folder::new();
+    let (mut writer, _) = open(&folder.0);
+    let config = KeeperConfig {
+        keep_bytes: Some(1 << 19),
+        ..OFTEN
+    };
+    let mut keeper = Keeper::open(&folder.0, config).unwrap();
+    let log = Log::open(&folder.0).unwrap();
+    let mut readers: Vec<_> = (0..4)
+        .map(|_| (log.reader(Start::First).unwrap(), Received::default()))
+        .collect();
+    let mut stopped = log.reader(Start::First).unwrap();
+    let (mut source, mut all) = (Source::new(11, 1), Vec::new());
+    let mut rng = fastrand::Rng::with_seed(4);
+    for _ in 0..400 {
+        all.extend(append(&mut writer, &mut source, 1000));
+        for (reader, received) in &mut readers {
+            if rng.bool() {
+                received.some(reader, rng.usize(..2000));
+            }
+        }
+        if rng.bool() {
+            keeper.work().unwrap();
+        }
+    }
+    while keeper.work().unwrap() > 0 {}
+    for (reader, received) in &mut readers {
+        received.all(reader);
+        assert!(
+            received.events == all,
+            "{} of {}",
+            received.events.len(),
+            all.len()
+        );
+        assert_eq!((received.lost.len(), received.restarts), (0, 0));
+    }
+    assert!(keeper.stats().removed > 0, "{:?}", keeper.stats());
+    let first = log.extent().unwrap().first;
+    let gone = loop {
+        match stopped.read(usize::MAX, |_| {}) {
+            Ok(0) => panic!("it was told nothing"),
+            Ok(_) => {}
+            Err(error) => break error,
+        }
+    };
+    assert!(matches!(gone, LogError::Gone { first: told, .. } if told == first));
+    let error = log.reader(Start::Number(1)).unwrap_err();
+    let text = error.to_string();
+    assert!(text.starts_with(&format!(
+        "event 1 was removed: the log begins with event {first} of"
+    )));
+    let received = read_from(&folder.0, Start::First);
+    assert!(received.events == all[first as usize - 1..]);
+    log.as_of(At::Number(first)).unwrap();
+}
+
+#[test]
+fn what_was_lost_on_the_way_stays_lost_and_numbers_go_on() {
+    let folder = Folder::new();
+    let (mut writer, _) = open(&folder.0);
+    let mut source = Source::new(5, 1);
+    append(&mut writer, &mut source, 100);
+    let next = source.number;
+    source.number += 50;
+    append(&mut writer, &mut source, 100);
+    let end = source.number;
+    writer.lost(end - 10, end + 9).unwrap();
+    writer.lost(1, 5).unwrap();
+    writer.commit().unwrap();
+    let received = read_from(&folder.0, Start::First);
+    assert_eq!(received.lost, [(next, next + 49), (end, end + 9)]);
+    drop(writer);
+    let (writer, opened) = open(&folder.0);
+    assert_eq!(opened.next, end + 10);
+    drop(writer);
+    keep(&folder.0, OFTEN);
+    assert_eq!(read_from(&folder.0, Start::First).lost, received.lost);
+    // Within what was lost, and in front of the first event behind it.
+    let from = read_from(&folder.0, Start::Number(next + 7));
+    assert_eq!(from.lost[0], (next + 7, next + 49));
+}
+
+#[test]
+fn there_is_one_writer() {
+    let folder = Folder::new();
+    let (writer, _) = open(&folder.0);
+    let error = Writer::open(&folder.0, SMALL, feeds(), 1).unwrap_err();
+    assert!(matches!(error, LogError::InUse(_)), "{error}");
+    drop(writer);
+    assert_eq!(open(&folder.0).1.run, 2);
+    let nothing = Folder::new();
+    assert!(matches!(Log::open(&nothing.0), Err(LogError::NoLog(_))));
+    std::fs::write(nothing.0.join("0000000001.log"), "no log").unwrap();
+    let error = Log::open(&nothing.0).unwrap().extent().unwrap_err();
+    assert!(error.to_string().contains("0000000001.log"), "{error}");
+}
+
+#[test]
+fn a_run_says_what_its_books_are() {
+    let folder = Folder::new();
+    drop(open(&folder.0));
+    let mut reader = Log::open(&folder.0).unwrap().reader(Start::First).unwrap();
+    reader.read(10, |_| {}).unwrap();
+    let run = Run {
+        number: 1,
+        start: 1,
+        feeds: feeds(),
+    };
+    assert_eq!(reader.run(), Some(&run));
+}

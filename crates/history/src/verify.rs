@@ -1,0 +1,234 @@
+//! The check of a whole log.
+
+use crate::block::Unpacker;
+use crate::error::LogError;
+use crate::folder;
+use crate::format::{Kind, Records, u64_at};
+use crate::known::Known;
+use crate::segment::{Found, Segment};
+use fanfare_market::Event;
+use std::path::{Path, PathBuf};
+
+/// Bytes of a file that cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Damage {
+    /// The file.
+    pub path: PathBuf,
+    /// Where it begins.
+    pub at: u64,
+    /// How many bytes there are.
+    pub bytes: u64,
+    /// What it is.
+    pub what: &'static str,
+}
+
+/// What a check found.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Verified {
+    /// Segments that were read.
+    pub segments: u64,
+    /// Bytes of them.
+    pub bytes: u64,
+    /// Blocks that are whole.
+    pub blocks: u64,
+    /// Events.
+    pub events: u64,
+    /// Instruments, each as often as it was written.
+    pub instruments: u64,
+    /// Checkpoints that are whole.
+    pub checkpoints: u64,
+    /// Numbers of events that are missing, by the first and the last one: lost on their way to the
+    /// log, or in damaged bytes.
+    pub missing: Vec<(u64, u64)>,
+    /// Events whose numbers are not above those before them.
+    pub repeated: u64,
+    /// What cannot be read.
+    pub damage: Vec<Damage>,
+    /// The check was ended before everything was read.
+    pub is_partial: bool,
+}
+
+impl Verified {
+    /// Returns whether nothing is damaged or repeated. Events that did not come to the log are no
+    /// damage.
+    #[must_use]
+    pub const fn is_whole(&self) -> bool {
+        self.damage.is_empty() && self.repeated == 0
+    }
+}
+
+/// Ranges of missing numbers that are kept; more are one range.
+const MOST_RANGES: usize = 10_000;
+
+struct Check<'a, F> {
+    folder: &'a Path,
+    found: Verified,
+    /// The number that comes next, once one is known.
+    next: Option<u64>,
+    unpacker: Unpacker,
+    room: Vec<u8>,
+    progress: F,
+    total: u64,
+}
+
+pub(crate) fn verify<F>(folder: &Path, progress: F) -> Result<Verified, LogError>
+where
+    F: FnMut(u64, u64) -> bool,
+{
+    let listing = folder::list(folder)?;
+    if listing.segments.is_empty() {
+        return Err(LogError::NoLog(folder.to_owned()));
+    }
+    let size = |(ordinal, is_compacted): (&u64, &bool)| {
+        let path = folder::segment(folder, *ordinal, *is_compacted);
+        std::fs::metadata(path).map_or(0, |metadata| metadata.len())
+    };
+    let mut check = Check {
+        folder,
+        found: Verified::default(),
+        next: None,
+        unpacker: Unpacker::new().map_err(LogError::io(folder))?,
+        room: Vec::new(),
+        progress,
+        total: listing.segments.iter().map(size).sum(),
+    };
+    let last = listing.segments.keys().next_back().copied();
+    for &ordinal in listing.segments.keys() {
+        if !check.segment(ordinal, Some(ordinal) == last)? {
+            check.found.is_partial = true;
+            return Ok(check.found);
+        }
+    }
+    for view in listing.views {
+        check.view(view)?;
+    }
+    Ok(check.found)
+}
+
+impl<F: FnMut(u64, u64) -> bool> Check<'_, F> {
+    /// Checks a segment; false if the check is to end.
+    fn segment(&mut self, ordinal: u64, is_last: bool) -> Result<bool, LogError> {
+        let mut segment = match Segment::open(self.folder, ordinal) {
+            Ok(segment) => segment,
+            Err(LogError::BadSegment { path, why }) => {
+                let bytes = std::fs::metadata(&path).map_or(0, |metadata| metadata.len());
+                self.damage(path, 0, bytes, why);
+                return Ok(true);
+            }
+            Err(error) => return Err(error),
+        };
+        self.found.segments += 1;
+        self.next = Some(self.next.unwrap_or(segment.header.first));
+        loop {
+            match segment.look()? {
+                Found::Block(header) => {
+                    let block = segment.block(&header);
+                    let is_read = self.unpacker.records(&header, block, &mut self.room);
+                    match is_read {
+                        true => self.records(),
+                        false => {
+                            let what = "records that cannot be unpacked";
+                            self.damage(segment.path.clone(), segment.at, header.size(), what);
+                        }
+                    }
+                    segment.pass(&header);
+                }
+                Found::End => break,
+                Found::Torn => {
+                    let at = segment.at;
+                    let is_behind = segment.resync()?;
+                    let end = if is_behind {
+                        segment.at
+                    } else {
+                        segment.len()?
+                    };
+                    let what = match is_behind || !is_last {
+                        true => "bytes that are no block",
+                        false => "a block that is not whole: being written, or cut off by a kill",
+                    };
+                    self.damage(segment.path.clone(), at, end - at, what);
+                    if !is_behind {
+                        break;
+                    }
+                }
+            }
+            if !(self.progress)(self.found.bytes + segment.at, self.total) {
+                return Ok(false);
+            }
+        }
+        self.found.bytes += segment.len()?;
+        Ok(true)
+    }
+
+    fn records(&mut self) {
+        self.found.blocks += 1;
+        let room = std::mem::take(&mut self.room);
+        for (kind, bytes) in Records(&room) {
+            match kind {
+                Some(Kind::Events) => {
+                    for event in bytes.as_chunks::<{ Event::SIZE }>().0 {
+                        self.event(u64_at(event, 0));
+                    }
+                }
+                Some(Kind::Instrument) => self.found.instruments += 1,
+                Some(Kind::Lost) => {
+                    let last = u64_at(bytes, 8);
+                    let first = self.next.unwrap_or(1).max(u64_at(bytes, 0));
+                    if first <= last {
+                        self.miss(first, last);
+                        self.next = Some(last.saturating_add(1));
+                    }
+                }
+                _ => {}
+            }
+        }
+        self.room = room;
+    }
+
+    fn event(&mut self, number: u64) {
+        let next = self.next.unwrap_or(number);
+        self.found.events += 1;
+        if number < next {
+            self.found.repeated += 1;
+            return;
+        }
+        if number > next {
+            self.miss(next, number - 1);
+        }
+        self.next = Some(number.saturating_add(1));
+    }
+
+    fn miss(&mut self, first: u64, last: u64) {
+        let is_full = self.found.missing.len() >= MOST_RANGES;
+        match self.found.missing.last_mut() {
+            Some((_, end)) if is_full || *end + 1 == first => *end = last,
+            _ => self.found.missing.push((first, last)),
+        }
+    }
+
+    fn view(&mut self, number: u64) -> Result<(), LogError> {
+        let is_whole = match Known::read(self.folder, number) {
+            Ok(known) => known.is_some(),
+            Err(LogError::BadSegment { .. }) => false,
+            Err(error) => return Err(error),
+        };
+        if is_whole {
+            self.found.checkpoints += 1;
+        } else {
+            let path = folder::view(self.folder, number);
+            let bytes = std::fs::metadata(&path).map_or(0, |metadata| metadata.len());
+            let what = "a checkpoint that cannot be read: the one before it is used";
+            self.damage(path, 0, bytes, what);
+        }
+        Ok(())
+    }
+
+    fn damage(&mut self, path: PathBuf, at: u64, bytes: u64, what: &'static str) {
+        self.found.damage.push(Damage {
+            path,
+            at,
+            bytes,
+            what,
+        });
+    }
+}

@@ -1,0 +1,309 @@
+//! The writing end of a log.
+
+use crate::block::Block;
+use crate::error::LogError;
+use crate::folder;
+use crate::format::{Kind, SEGMENT_HEADER, SegmentHeader};
+use crate::place::{Start, tail};
+use crate::run::{FeedInfo, Run};
+use fanfare_market::Event;
+use std::fs::{self, File, TryLockError};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Records that are written at once, in bytes: a block is written when it has more.
+const BLOCK: usize = 1 << 18;
+
+/// How segments are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WriterConfig {
+    /// The size at which a segment is full, in bytes: from 1 MiB to 16 GiB.
+    pub segment_bytes: u64,
+}
+
+impl Default for WriterConfig {
+    /// 256 MiB: four million events.
+    fn default() -> Self {
+        Self {
+            segment_bytes: 256 << 20,
+        }
+    }
+}
+
+/// What was there when a log was opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Opened {
+    /// The number of the next event.
+    pub next: u64,
+    /// The latest time of arrival in the log, 0 if there is none.
+    pub time: u64,
+    /// The run that begins, from 1.
+    pub run: u64,
+    /// Bytes that a kill left half written, which were removed.
+    pub torn: u64,
+    /// Whether the run before ended in good order.
+    pub was_closed: bool,
+}
+
+/// The writing end of a log. There is one at a time, for a folder in all processes.
+///
+/// Records are gathered until [`Self::commit`]: what is committed survives the end of the process,
+/// whatever its cause; after a crash of the machine the last seconds may be missing. It allocates
+/// until its room has grown to the largest commit, and for each new segment.
+#[derive(Debug)]
+pub struct Writer {
+    folder: PathBuf,
+    config: WriterConfig,
+    /// Locked as long as it is open.
+    _lock: File,
+    file: File,
+    path: PathBuf,
+    ordinal: u64,
+    /// The end of what the segment has.
+    end: u64,
+    block: Block,
+    run: Run,
+    room: Vec<u8>,
+    /// The number behind what was committed.
+    committed: Arc<AtomicU64>,
+}
+
+impl Writer {
+    /// Opens the log of a folder, which is made if it is not there, and begins a run of the plant
+    /// with these feeds at this time (nanoseconds since 1970-01-01 UTC).
+    ///
+    /// # Errors
+    /// Another writer has it open; a file cannot be read or written; a setting is out of range.
+    pub fn open(
+        folder: &Path,
+        config: WriterConfig,
+        feeds: Vec<FeedInfo>,
+        now: u64,
+    ) -> Result<(Self, Opened), LogError> {
+        if !(1 << 20..=16 << 30).contains(&config.segment_bytes) {
+            return Err(LogError::Config {
+                key: "segment_bytes",
+                why: "must be from 1 MiB to 16 GiB",
+            });
+        }
+        fs::create_dir_all(folder).map_err(LogError::io(folder))?;
+        let lock = lock(folder)?;
+        for unfinished in folder::list(folder)?.unfinished {
+            folder::remove(&unfinished)?;
+        }
+        let tail = tail(folder)?;
+        let run = Run {
+            number: tail.run + 1,
+            start: now,
+            feeds,
+        };
+        let opened = Opened {
+            next: tail.next,
+            time: tail.time,
+            run: run.number,
+            torn: tail.cut()?,
+            was_closed: tail.is_closed,
+        };
+        let ordinal = tail.ordinal + 1;
+        let block = Block::new(tail.next, tail.time);
+        let (file, path) = create(folder, ordinal, &block, run.number)?;
+        let mut writer = Self {
+            folder: folder.to_owned(),
+            config,
+            _lock: lock,
+            file,
+            path,
+            ordinal,
+            end: SEGMENT_HEADER as u64,
+            block,
+            run,
+            room: Vec::new(),
+            committed: Arc::new(AtomicU64::new(tail.next)),
+        };
+        writer.put_run();
+        writer.commit()?;
+        Ok((writer, opened))
+    }
+
+    /// The folder of the log.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The number of the next event.
+    pub const fn next(&self) -> u64 {
+        self.block.next()
+    }
+
+    /// The number behind the last committed event, which other threads may look at.
+    pub fn committed(&self) -> Arc<AtomicU64> {
+        Arc::clone(&self.committed)
+    }
+
+    /// A start for a reader that has everything so far.
+    pub const fn here(&self) -> Start {
+        Start::Number(self.block.next())
+    }
+
+    /// Appends the events of one message, as [`Event::to_bytes`] has them, in the order of their
+    /// numbers. Events whose numbers are not above those before are left out.
+    ///
+    /// # Errors
+    /// A block was full, and could not be written: nothing was appended. See [`Self::commit`].
+    #[inline]
+    pub fn events(&mut self, events: &[[u8; Event::SIZE]]) -> Result<(), LogError> {
+        self.make_room(events.len() * Event::SIZE)?;
+        let next = self.block.next();
+        let number = |event: &[u8; Event::SIZE]| crate::format::u64_at(event, 0);
+        let known = events.iter().take_while(|event| number(event) < next);
+        let new = events.get(known.count()..).unwrap_or(&[]);
+        if let Some(first) = new.first().map(number)
+            && first > next
+        {
+            self.put_lost(next, first - 1)?;
+        }
+        self.block.events(new);
+        Ok(())
+    }
+
+    /// Appends an instrument, as `Instrument::write` has it, in front of its first event, and again
+    /// when its definition has changed.
+    ///
+    /// # Errors
+    /// As [`Self::events`].
+    pub fn instrument(&mut self, bytes: &[u8]) -> Result<(), LogError> {
+        self.make_room(bytes.len())?;
+        self.block.record(Kind::Instrument, bytes, 0);
+        Ok(())
+    }
+
+    /// Events did not come to the log. Their numbers are used.
+    ///
+    /// # Errors
+    /// As [`Self::events`].
+    pub fn lost(&mut self, first: u64, last: u64) -> Result<(), LogError> {
+        self.make_room(16)?;
+        match last >= self.block.next() {
+            true => self.put_lost(first.max(self.block.next()), last),
+            false => Ok(()),
+        }
+    }
+
+    /// The numbers of a block's events have no hole: a new block begins.
+    fn put_lost(&mut self, first: u64, last: u64) -> Result<(), LogError> {
+        self.write_block()?;
+        let bytes = [first.to_le_bytes(), last.to_le_bytes()];
+        let next = last.saturating_add(1);
+        self.block.record(Kind::Lost, bytes.as_flattened(), next);
+        Ok(())
+    }
+
+    fn put_run(&mut self) {
+        self.run.write(&mut self.room);
+        self.block.record(Kind::Run, &self.room, 0);
+    }
+
+    /// Writes the block if `more` bytes would make it too large.
+    #[inline]
+    fn make_room(&mut self, more: usize) -> Result<(), LogError> {
+        match self.block.len() + more > BLOCK && !self.block.is_empty() {
+            true => self.commit(),
+            false => Ok(()),
+        }
+    }
+
+    /// Writes what was appended: from here on it is in the log, and readers see it.
+    ///
+    /// # Errors
+    /// The file cannot be written, as the disk is full: what was appended is kept, and the next
+    /// call tries again.
+    pub fn commit(&mut self) -> Result<(), LogError> {
+        self.write_block()?;
+        match self.end >= self.config.segment_bytes {
+            true => self.roll(),
+            false => Ok(()),
+        }
+    }
+
+    /// Ends the segment, and begins the next one. An empty segment goes on.
+    ///
+    /// # Errors
+    /// As [`Self::commit`].
+    pub fn roll(&mut self) -> Result<(), LogError> {
+        self.write_block()?;
+        let ordinal = self.ordinal + 1;
+        let (file, path) = create(&self.folder, ordinal, &self.block, self.run.number)?;
+        (self.file, self.path, self.ordinal) = (file, path, ordinal);
+        self.end = SEGMENT_HEADER as u64;
+        self.put_run();
+        self.write_block()
+    }
+
+    fn write_block(&mut self) -> Result<(), LogError> {
+        if self.block.is_empty() {
+            return Ok(());
+        }
+        let bytes = self.block.finish();
+        let written = self.file.write_all_at(bytes, self.end);
+        written.map_err(LogError::io(&self.path))?;
+        self.end += bytes.len() as u64;
+        self.block.clear();
+        // After the write: a reader that sees the number finds the event.
+        self.committed.store(self.block.next(), Ordering::Release);
+        Ok(())
+    }
+
+    /// Writes to the disk what was committed so far, which takes as long as the disk takes.
+    ///
+    /// # Errors
+    /// The disk refuses.
+    pub fn sync(&self) -> Result<(), LogError> {
+        self.file.sync_data().map_err(LogError::io(&self.path))
+    }
+
+    /// Ends the run in good order.
+    ///
+    /// # Errors
+    /// As [`Self::commit`].
+    pub fn close(mut self) -> Result<(), LogError> {
+        self.block.record(Kind::End, &[], 0);
+        self.write_block()?;
+        self.sync()
+    }
+}
+
+/// Locks a log for writing.
+pub(crate) fn lock(folder: &Path) -> Result<File, LogError> {
+    let path = folder.join("lock");
+    let mut options = File::options();
+    options.create(true).write(true).truncate(false).mode(0o600);
+    let file = options.open(&path).map_err(LogError::io(&path))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(LogError::InUse(folder.to_owned())),
+        Err(TryLockError::Error(source)) => Err(LogError::io(&path)(source)),
+    }
+}
+
+/// Makes a segment that continues behind `block`.
+fn create(
+    folder: &Path,
+    ordinal: u64,
+    block: &Block,
+    run: u64,
+) -> Result<(File, PathBuf), LogError> {
+    let path = folder::segment(folder, ordinal, false);
+    let header = SegmentHeader {
+        ordinal,
+        first: block.next(),
+        time: block.clock(),
+        run,
+        is_compacted: false,
+    };
+    // Readers see a segment with its header, or none.
+    folder::write_whole(&path, &header.write())?;
+    let file = File::options().write(true).open(&path);
+    Ok((file.map_err(LogError::io(&path))?, path))
+}

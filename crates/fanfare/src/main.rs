@@ -6,6 +6,8 @@ mod background;
 mod children;
 mod cmd;
 mod input;
+mod line;
+mod moment;
 mod plural;
 mod print;
 mod progress;

@@ -11,6 +11,7 @@ mod gateway;
 mod latency;
 mod market;
 mod plant;
+mod replay;
 mod store;
 mod throughput;
 
@@ -46,6 +47,7 @@ pub(crate) enum Command {
     /// Distribution over DDS: publish, subscribe, and the tools around it.
     #[command(subcommand)]
     Dds(dds::Command),
+    Replay(replay::Args),
     /// Throughput over many FIX sessions, every message kept by the side that sends.
     #[command(subcommand)]
     Throughput(throughput::Command),
@@ -69,6 +71,7 @@ pub(crate) fn run(command: &Command) -> anyhow::Result<ExitCode> {
         Command::Market(command) => market::run(command),
         Command::Store(command) => store::run(command),
         Command::Dds(command) => dds::run(command),
+        Command::Replay(args) => replay::run(args),
         Command::Throughput(command) => throughput::run(command),
         Command::Gateway(args) => gateway::run(args),
         Command::Ctl(args) => ctl::run(args),

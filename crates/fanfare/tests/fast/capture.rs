@@ -4,12 +4,12 @@ use crate::common::{Folder, Said};
 use crate::run::run;
 use fanfare_instruments::pcap::{LinkType, Writer};
 
-const A: [u8; 4] = [224, 1, 2, 133];
-const B: [u8; 4] = [224, 1, 2, 134];
+pub(crate) const A: [u8; 4] = [224, 1, 2, 133];
+pub(crate) const B: [u8; 4] = [224, 1, 2, 134];
 const PORT: u16 = 13_014;
 
 /// An IPv4 packet with a datagram to `group`.
-fn datagram(group: [u8; 4], payload: &[u8]) -> Vec<u8> {
+pub(crate) fn datagram(group: [u8; 4], payload: &[u8]) -> Vec<u8> {
     let len = (payload.len() + 8) as u16;
     let mut ip = vec![0x45, 0];
     ip.extend((len + 20).to_be_bytes());
@@ -24,7 +24,7 @@ fn datagram(group: [u8; 4], payload: &[u8]) -> Vec<u8> {
 }
 
 /// The packets of a generated feed.
-fn packets(folder: &Folder, count: &str) -> Vec<Vec<u8>> {
+pub(crate) fn packets(folder: &Folder, count: &str) -> Vec<Vec<u8>> {
     let file = folder.file("feed.dat");
     run(&["generate", "complex", "-n", count, "-o", &file]).succeeded();
     let bytes = std::fs::read(&file).unwrap();
@@ -39,7 +39,7 @@ fn packets(folder: &Folder, count: &str) -> Vec<Vec<u8>> {
 }
 
 /// Writes a capture; a packet of which `cut` bytes were not captured is shorter than it was.
-fn write(file: &str, packets: impl IntoIterator<Item = (u64, Vec<u8>)>, cut: usize) {
+pub(crate) fn write(file: &str, packets: impl IntoIterator<Item = (u64, Vec<u8>)>, cut: usize) {
     let mut writer = Writer::new(Vec::new(), LinkType::RAW, 65_535).unwrap();
     for (micros, ip) in packets {
         let captured = &ip[..ip.len() - cut];

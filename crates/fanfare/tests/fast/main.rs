@@ -9,6 +9,7 @@ mod files;
 mod inspect;
 mod multicast;
 mod pipes;
+mod replay;
 mod run;
 mod vectors;
 #[path = "../../../fast/tests/vectors/mod.rs"]

@@ -216,7 +216,7 @@ fn a_book_is_followed_over_multicast() {
 }
 
 /// An IPv4 packet with a datagram to a group of 224.1.2.0, port 13014.
-fn datagram(group: u8, payload: &[u8]) -> Vec<u8> {
+pub(crate) fn datagram(group: u8, payload: &[u8]) -> Vec<u8> {
     let len = (payload.len() + 8) as u16;
     let mut ip = vec![0x45, 0];
     ip.extend((len + 20).to_be_bytes());

@@ -1,8 +1,9 @@
 //! `[[feed]]` with a mapping: what a gateway makes of a feed, its pictures and its replay.
 
-use crate::book::{changes, day, entry, picture};
+use crate::book::{changes, datagram, day, entry, picture};
 use crate::common::gateway::Gateway;
 use crate::common::{Folder, Said, fanfare, groups, run};
+use fanfare_instruments::pcap::{LinkType, Writer};
 use serde_json::Value;
 use std::fs;
 use std::io::{Read, Write};
@@ -103,6 +104,63 @@ fn a_gateway_keeps_the_books_of_a_feed() {
         "market: 8 events of 1 instrument; 1 live, 0 recovering",
     );
     has(&said, "events: 8 events written");
+}
+
+/// A capture of two lines, of which the second is later by a millisecond and the first lacks a
+/// message.
+fn capture(folder: &Folder) -> String {
+    let messages = day().into_iter().enumerate();
+    let mut all: Vec<_> = messages
+        .flat_map(|(at, message)| {
+            let packet = fs::read(packets(folder, "one", &[message])).unwrap();
+            let time = 1_700_000_000_000_000_000 + at as u64 * 100_000;
+            let first = (at != 1).then(|| (time, datagram(133, &packet[4..])));
+            let second = (time + 1_000_000, datagram(134, &packet[4..]));
+            first.into_iter().chain([second])
+        })
+        .collect();
+    all.sort_by_key(|(time, _)| *time);
+    let mut writer = Writer::new(Vec::new(), LinkType::RAW, 65_535).unwrap();
+    for (time, ip) in all {
+        writer.packet(time, &ip, ip.len() as u32).unwrap();
+    }
+    folder.with("lines.pcap", writer.into_inner())
+}
+
+#[test]
+fn what_is_replayed_gives_the_same_events_with_the_same_numbers() {
+    let folder = Folder::new("market-again");
+    let capture = capture(&folder);
+    let replayed = |speed: &str| {
+        let [a, b] = groups();
+        // A sender that is held up between two datagrams costs no message.
+        let more = "gap_timeout_ms = 20000\n";
+        let config = config(&folder, &format!("{a}\", \"{b}"), more);
+        let mut gateway = Gateway::start(&mut fanfare(&["gateway", &config]));
+        let lines = [
+            format!("224.1.2.133:13014={a}"),
+            format!("224.1.2.134:13014={b}"),
+        ];
+        let [first, second] = &lines;
+        let args = [
+            "replay", &capture, "--speed", speed, "--line", first, "--line", second,
+        ];
+        run(&args).succeeded();
+        gateway.tells("of 1 instrument, 1 live");
+        let said = gateway.stop();
+        has(&said, "1 live, 0 recovering");
+        let mut all = events(&folder);
+        for event in &mut all {
+            event.as_object_mut().unwrap().remove("ts_recv");
+        }
+        all
+    };
+    let at_speed = replayed("1");
+    assert!(
+        kinds(&at_speed).ends_with("level1 state1 level2 level3 level4 level5"),
+        "{at_speed:?}"
+    );
+    assert_eq!(replayed("max"), at_speed);
 }
 
 /// Reads a FIX message, with `|` for SOH.

@@ -220,6 +220,14 @@ impl<R: Read> Reader<R> {
     }
 }
 
+/// Returns true if a file that starts with these bytes is a capture, compressed or not.
+#[must_use]
+pub fn is_capture(start: [u8; 4]) -> bool {
+    start == ng::SECTION_HEADER
+        || classic::Flavour::of(start).is_some()
+        || matches!(unknown(start), PcapError::Compressed(_))
+}
+
 fn unknown(magic: [u8; 4]) -> PcapError {
     match magic {
         [0x1f, 0x8b, ..] => PcapError::Compressed("gzip"),

@@ -2,11 +2,11 @@
 
 use super::options::socket_address;
 use super::packets::{Flow, check_size, each_packet};
+use crate::line::{self, BATCH, DATAGRAM, Reach};
 use crate::print::{note, say};
 use crate::range::share;
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use fanfare_engine::stop::Stop;
-use fanfare_engine::udp::{Sender, SenderConfig};
 use fanfare_feed::{Header, Preamble};
 use fanfare_instruments::figures::Figures;
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -14,11 +14,6 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::thread;
 use std::time::{Duration, Instant};
-
-/// Datagrams handed to the kernel in one call when nothing is paced.
-const BATCH: usize = 32;
-/// The longest payload of a UDP datagram over IPv4.
-const DATAGRAM: usize = 65_507;
 
 /// Send the packets of a file to a multicast group, one a datagram, without their headers.
 ///
@@ -44,12 +39,8 @@ pub(crate) struct Args {
     /// Second group, ADDRESS:PORT: line B.
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = socket_address)]
     second: Option<SocketAddrV4>,
-    /// Address of the interface to send from.
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
-    interface: Ipv4Addr,
-    /// Hops a packet may take; 0 stays on this host.
-    #[arg(long, default_value_t = 0)]
-    ttl: u8,
+    #[command(flatten)]
+    reach: Reach,
     /// Share of line A's packets to leave out, 0 to 1.
     #[arg(long, value_name = "SHARE", default_value_t = 0.0, value_parser = share)]
     loss_a: f64,
@@ -80,10 +71,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     }
     let first = SocketAddrV4::new(args.address, args.port);
     for line in [Some(first), args.second].into_iter().flatten() {
-        let address = line.ip();
-        if args.interface.is_loopback() && !address.is_multicast() && !address.is_loopback() {
-            bail!("{address} is no multicast group, and not on the interface to send from");
-        }
+        args.reach.check(line)?;
     }
     let stop = Stop::on_interrupt()?;
     let packets = read(args, &stop)?;
@@ -135,7 +123,7 @@ fn flat_out(packets: &[Vec<u8>], lines: &mut [Line], stop: &Stop) -> Result<usiz
             let kept = |(i, packet)| line.keeps(taken + i).then_some(packet);
             let packets = chunk.iter().map(Vec::as_slice).enumerate();
             batch.extend(packets.filter_map(kept));
-            line.send_all(&batch)?;
+            line.line.send_all(&batch)?;
         }
         taken += chunk.len();
     }
@@ -159,7 +147,7 @@ fn paced(args: &Args, packets: &[Vec<u8>], lines: &mut [Line], stop: &Stop) -> R
         }
         for line in &mut *lines {
             if line.keeps(taken) {
-                line.send_all(&[packet])?;
+                line.line.send_all(&[packet])?;
             }
         }
         due += pace;
@@ -169,31 +157,19 @@ fn paced(args: &Args, packets: &[Vec<u8>], lines: &mut [Line], stop: &Stop) -> R
 
 /// One group, and its weather.
 struct Line {
-    to: SocketAddrV4,
-    sender: Sender,
+    line: line::Line,
     loss: f64,
     random: u64,
-    sent: u64,
     /// Which packets were left out, in order.
     left_out: Vec<usize>,
 }
 
 impl Line {
     fn open(args: &Args, to: SocketAddrV4, loss: f64, seed: u64) -> Result<Self> {
-        let config = SenderConfig {
-            interface: args.interface,
-            ttl: args.ttl,
-            batch: BATCH,
-            ..SenderConfig::new(to)
-        };
-        let sender = Sender::open(&config)
-            .with_context(|| format!("cannot send to {to} from {}", args.interface))?;
         Ok(Self {
-            to,
-            sender,
+            line: line::Line::open(args.reach, to)?,
             loss,
             random: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1,
-            sent: 0,
             left_out: Vec::new(),
         })
     }
@@ -211,19 +187,6 @@ impl Line {
         }
         keeps
     }
-
-    fn send_all(&mut self, datagrams: &[&[u8]]) -> Result<()> {
-        let mut at = 0;
-        while let Some(rest) = datagrams.get(at..).filter(|rest| !rest.is_empty()) {
-            let to = self.to;
-            at += self
-                .sender
-                .send_batch(rest)
-                .with_context(|| format!("cannot send to {to}"))?;
-        }
-        self.sent += datagrams.len() as u64;
-        Ok(())
-    }
 }
 
 /// How many packets neither line carried.
@@ -237,14 +200,14 @@ fn report(args: &Args, packets: usize, lines: &[Line], elapsed: Duration) {
         let neither = on_both(&a.left_out, &b.left_out);
         note!("{neither} packets on neither line");
     }
-    let datagrams: u64 = lines.iter().map(|line| line.sent).sum();
+    let datagrams: u64 = lines.iter().map(|line| line.line.sent()).sum();
     let rate = datagrams as f64 / elapsed.as_secs_f64().max(1e-9);
     if !args.json {
         for line in lines {
             note!(
                 "{}: {} packets sent, {} left out",
-                line.to,
-                line.sent,
+                line.line.to(),
+                line.line.sent(),
                 line.left_out.len()
             );
         }
@@ -257,7 +220,7 @@ fn report(args: &Args, packets: usize, lines: &[Line], elapsed: Duration) {
     let mut figures = Figures::new("fast multicast");
     figures.count("packets", packets as u64);
     for (name, line) in ["line_a", "line_b"].iter().zip(lines) {
-        figures.count(&format!("{name}_packets"), line.sent);
+        figures.count(&format!("{name}_packets"), line.line.sent());
         figures.count(&format!("{name}_left_out"), line.left_out.len() as u64);
     }
     if let [a, b] = lines {

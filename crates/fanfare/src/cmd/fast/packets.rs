@@ -48,12 +48,22 @@ impl std::error::Error for PacketError {}
 impl PacketFile {
     /// A wait for a pipe ends when `stop` is raised.
     pub(crate) fn open(path: &Path, header: Header, stop: &Stop) -> Result<Self> {
-        Ok(Self {
-            input: open(path, stop)?,
-            deframer: Deframer::new(header, PACKET_LIMIT),
+        Ok(Self::new(open(path, stop)?, &[], header))
+    }
+
+    /// One of which the first bytes have been read.
+    pub(crate) fn new(input: Input, read: &[u8], header: Header) -> Self {
+        let mut deframer = Deframer::new(header, PACKET_LIMIT);
+        if let Some(room) = deframer.space().get_mut(..read.len()) {
+            room.copy_from_slice(read);
+            deframer.filled(read.len());
+        }
+        Self {
+            input,
+            deframer,
             at_end: false,
             interrupted: false,
-        })
+        }
     }
 
     /// Whether the next packet must be read first, which may take as long as a pipe likes.

@@ -1,0 +1,298 @@
+//! `fanfare replay`: what was captured, sent again.
+
+mod lines;
+mod pace;
+mod source;
+
+use crate::line::{BATCH, Line, Reach};
+use crate::moment::{Moment, time};
+use crate::plural::counted;
+use crate::print::{note, say};
+use anyhow::{Result, ensure};
+use fanfare_engine::stop::Stop;
+use fanfare_feed::Header;
+use fanfare_instruments::figures::{Figures, rate};
+use lines::{Lines, Rule};
+use pace::{Pace, Speed};
+use source::{LeftOut, Reading, Source};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+/// Send the datagrams of captures, or packets of files, to their lines again, in their own time.
+///
+/// Captures are pcap or pcapng; each datagram goes to the multicast group that it was sent to, but
+/// from loopback and with TTL 0: nothing leaves this machine unless --interface and --ttl say so.
+/// Datagrams of several files keep their distances, so that lines captured by two hosts keep their
+/// skew. Files of packets (`fast generate`) have neither times nor addresses: --every and --line.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Captures (pcap, pcapng) or files of packets; - for stdin.
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// How many times as fast as it was, or max: as fast as it goes.
+    #[arg(long, value_name = "TIMES|max", default_value = "1")]
+    speed: Speed,
+    /// From which time of the files on: 2026-11-23T10:31:05.5Z, 10:31:05.5 (UTC, of the day of the
+    /// first datagram) or +5.5 (seconds behind the first datagram).
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    from: Option<Moment>,
+    /// Before which time of the files it ends.
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    to: Option<Moment>,
+    /// Begin again at the end, until Ctrl-C or so many times in all.
+    #[arg(
+        long = "loop", value_name = "TIMES", num_args = 0..=1, require_equals = true,
+        default_missing_value = "18446744073709551615",
+        value_parser = clap::value_parser!(u64).range(1..)
+    )]
+    times: Option<u64>,
+    /// Which datagrams are sent, and where to: FROM=TO, or FROM alone for as captured. FROM is the
+    /// ADDRESS:PORT that they were sent to, or the number of a file, from 1, for all that is in
+    /// it; TO is ADDRESS:PORT. Without --line: everything that was sent to multicast groups.
+    #[arg(long, value_name = "FROM[=TO]")]
+    line: Vec<Rule>,
+    #[command(flatten)]
+    reach: Reach,
+    /// The files are packets with this length header: u8, u16le, u16be, u32le, u32be or fast.
+    /// Default: files that are no captures are packets with u32le.
+    #[arg(long, value_name = "HEADER")]
+    header: Option<Header>,
+    /// Microseconds between two packets of a file without times.
+    #[arg(long, value_name = "MICROSECONDS")]
+    every: Option<u32>,
+    /// Print the figures as one JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    ensure!(
+        args.header != Some(Header::None),
+        "--header none has no packets to send"
+    );
+    let passes = args.times.unwrap_or(1);
+    let standard = args.files.iter().filter(|file| file.as_os_str() == "-");
+    ensure!(
+        standard.count() <= usize::from(passes == 1),
+        "stdin can be read once: it goes neither with --loop nor twice"
+    );
+    let stop = Stop::on_interrupt()?;
+    let mut play = Play {
+        lines: Lines::new(args.reach, &args.line, args.files.len())?,
+        pace: Pace::new(args.speed),
+        batch: Batch::default(),
+        left_out: LeftOut::default(),
+        span: 0,
+        bytes: 0,
+    };
+    let start = Instant::now();
+    for _ in 0..passes {
+        if stop.is_raised() {
+            break;
+        }
+        let sent = play.bytes;
+        play.pass(args, &stop)?;
+        ensure!(
+            play.bytes > sent || passes == 1 || stop.is_raised(),
+            "there is nothing to send again"
+        );
+    }
+    report(args, &play, start.elapsed());
+    Ok(ExitCode::SUCCESS)
+}
+
+struct Play {
+    lines: Lines,
+    pace: Pace,
+    batch: Batch,
+    left_out: LeftOut,
+    /// From the first datagram to the last one in the time of the files, ns.
+    span: u64,
+    bytes: u64,
+}
+
+/// Datagrams of one line that are due.
+#[derive(Default)]
+struct Batch {
+    line: usize,
+    datagrams: [Vec<u8>; BATCH],
+    len: usize,
+}
+
+impl Play {
+    /// Sends what is in the files, once.
+    fn pass(&mut self, args: &Args, stop: &Stop) -> Result<()> {
+        let mut sources = self.open(args, stop)?;
+        let first = sources.iter().filter_map(|(_, source)| source.time()).min();
+        let first = first.unwrap_or_default();
+        let bound = |moment: Option<Moment>| moment.and_then(|moment| moment.time(first));
+        let (from, to) = (bound(args.from), bound(args.to).unwrap_or(u64::MAX));
+        self.pace.begin_again();
+        let mut begun = None;
+        while let Some(at) = next(&sources) {
+            let (file, source) = &mut sources[at];
+            let time = source.time();
+            if time.is_some_and(|time| time >= to) || stop.is_raised() {
+                sources.swap_remove(at);
+                continue;
+            }
+            if from.is_none_or(|from| time.is_some_and(|time| time >= from)) {
+                if let Some(line) = self.lines.of(*file, source.to())? {
+                    if !self.wait(time, stop)? {
+                        continue;
+                    }
+                    self.put(line, source)?;
+                    let begun = *begun.get_or_insert(time);
+                    let since = time.zip(begun).map(|(time, begun)| time - begun);
+                    self.span = self.span.max(since.unwrap_or(0));
+                } else {
+                    self.left_out.elsewhere += 1;
+                }
+            }
+            if !source.advance(&mut self.left_out)? {
+                sources.swap_remove(at);
+            }
+        }
+        self.flush()
+    }
+
+    /// Opens the files; those without a datagram are left out.
+    fn open(&mut self, args: &Args, stop: &Stop) -> Result<Vec<(usize, Source)>> {
+        let reading = Reading {
+            header: args.header,
+            every: args.every.map(|micros| u64::from(micros) * 1_000),
+        };
+        let mut sources = Vec::new();
+        let mut first: Option<bool> = None;
+        for (at, path) in args.files.iter().enumerate() {
+            let mut source = Source::open(path, reading, stop)?;
+            if !source.has_clock() {
+                self.lines.check_file(at + 1, path)?;
+                check_times(args, &source)?;
+            }
+            let has_clock = source.has_clock();
+            ensure!(
+                *first.get_or_insert(has_clock) == has_clock,
+                "`{}` cannot be replayed together with `{}`: one is a capture with times, the \
+                 other has packets without",
+                path.display(),
+                args.files.first().unwrap_or(path).display()
+            );
+            if source.advance(&mut self.left_out)? {
+                sources.push((at + 1, source));
+            }
+        }
+        Ok(sources)
+    }
+
+    /// Waits until it is time, having sent what was due before; false if Ctrl-C came first.
+    fn wait(&mut self, time: Option<u64>, stop: &Stop) -> Result<bool> {
+        while let Some(due) = self.pace.is_early(time) {
+            self.flush()?;
+            if !pace::wait(due, stop) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    fn put(&mut self, line: usize, source: &mut Source) -> Result<()> {
+        if self.batch.len == BATCH || self.batch.line != line {
+            self.flush()?;
+        }
+        self.batch.line = line;
+        if let Some(room) = self.batch.datagrams.get_mut(self.batch.len) {
+            source.swap_bytes(room);
+            self.bytes += room.len() as u64;
+            self.batch.len += 1;
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        let Batch {
+            line,
+            datagrams,
+            len,
+        } = &mut self.batch;
+        let datagrams = datagrams.each_ref().map(Vec::as_slice);
+        let due = datagrams.get(..std::mem::take(len)).unwrap_or_default();
+        self.lines.send(*line, due)
+    }
+}
+
+/// Files without times have a beginning alone.
+fn check_times(args: &Args, source: &Source) -> Result<()> {
+    let times = [args.from, args.to];
+    let is_clock = |time: &Moment| !matches!(time, Moment::After(_));
+    ensure!(
+        !times.iter().flatten().any(is_clock),
+        "`{}` has packets without times of day: --from and --to can be +SECONDS",
+        source.path().display()
+    );
+    Ok(())
+}
+
+/// The source whose datagram comes first; of two at the same time that of the first file.
+fn next(sources: &[(usize, Source)]) -> Option<usize> {
+    let times = sources.iter().enumerate();
+    let first = times.min_by_key(|(_, (file, source))| (source.time(), *file));
+    first.map(|(at, _)| at)
+}
+
+fn report(args: &Args, play: &Play, elapsed: Duration) {
+    for unused in play.lines.unused() {
+        note!("fanfare: nothing was sent to or from {unused}: no datagram is of it");
+    }
+    let left_out = &play.left_out;
+    let whole = "they cannot be replayed";
+    if left_out.cut > 0 {
+        let cut = counted(left_out.cut, "datagram");
+        note!("fanfare: {cut} captured in part: {whole}");
+    }
+    if left_out.fragments > 0 {
+        let fragments = counted(left_out.fragments, "fragment");
+        note!("fanfare: {fragments} of longer datagrams: {whole}");
+    }
+    let sent: u64 = play.lines.iter().map(Line::sent).sum();
+    if sent == 0 {
+        note!("fanfare: nothing was sent");
+    }
+    if args.json {
+        return figures(play, sent, elapsed);
+    }
+    for line in play.lines.iter() {
+        note!("{}: {} sent", line.to(), counted(line.sent(), "datagram"));
+    }
+    let elsewhere = left_out.elsewhere + left_out.other;
+    if elsewhere > 0 {
+        note!("{} of other traffic left out", counted(elsewhere, "packet"));
+    }
+    note!(
+        "{} of {:.3} s in {:.3} s",
+        counted(sent, "datagram"),
+        play.span as f64 / 1e9,
+        elapsed.as_secs_f64()
+    );
+}
+
+fn figures(play: &Play, sent: u64, elapsed: Duration) {
+    let mut figures = Figures::new("replay");
+    figures.count("datagrams", sent);
+    figures.count("bytes", play.bytes);
+    for (at, line) in play.lines.iter().enumerate() {
+        figures.count(&format!("line_{}_datagrams", at + 1), line.sent());
+    }
+    let left_out = &play.left_out;
+    figures.count("other_packets", left_out.other + left_out.elsewhere);
+    figures.count("fragments", left_out.fragments);
+    figures.count("cut", left_out.cut);
+    figures.add("captured_us", play.span as f64 / 1e3);
+    figures.add("elapsed_us", elapsed.as_nanos() as f64 / 1e3);
+    figures.add("rate_per_s", rate(sent, elapsed.as_secs_f64()));
+    if !play.pace.late().is_empty() {
+        figures.percentiles("late_", play.pace.late());
+    }
+    say!("{}", figures.to_json());
+}

@@ -1,0 +1,79 @@
+//! Where commands send datagrams: by default nowhere but this machine.
+
+use anyhow::{Context, Result, bail};
+use fanfare_engine::udp::{Sender, SenderConfig};
+use std::net::{Ipv4Addr, SocketAddrV4};
+
+/// Datagrams handed to the kernel in one call.
+pub(crate) const BATCH: usize = 32;
+/// The longest payload of a UDP datagram over IPv4.
+pub(crate) const DATAGRAM: usize = 65_507;
+
+/// How far datagrams go.
+#[derive(Debug, Clone, Copy, clap::Args)]
+pub(crate) struct Reach {
+    /// Address of the interface to send from.
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
+    interface: Ipv4Addr,
+    /// Hops a packet may take; 0 stays on this host.
+    #[arg(long, default_value_t = 0)]
+    ttl: u8,
+}
+
+impl Reach {
+    /// Refuses an address that cannot be reached from the interface.
+    pub(crate) fn check(self, to: SocketAddrV4) -> Result<()> {
+        let address = to.ip();
+        if self.interface.is_loopback() && !address.is_multicast() && !address.is_loopback() {
+            bail!("{address} is no multicast group, and not on the interface to send from");
+        }
+        Ok(())
+    }
+}
+
+/// A socket that sends to one address, and what it has sent.
+pub(crate) struct Line {
+    to: SocketAddrV4,
+    sender: Sender,
+    sent: u64,
+}
+
+impl Line {
+    pub(crate) fn open(reach: Reach, to: SocketAddrV4) -> Result<Self> {
+        let config = SenderConfig {
+            interface: reach.interface,
+            ttl: reach.ttl,
+            batch: BATCH,
+            ..SenderConfig::new(to)
+        };
+        let sender = Sender::open(&config)
+            .with_context(|| format!("cannot send to {to} from {}", reach.interface))?;
+        Ok(Self {
+            to,
+            sender,
+            sent: 0,
+        })
+    }
+
+    pub(crate) fn to(&self) -> SocketAddrV4 {
+        self.to
+    }
+
+    /// Datagrams sent.
+    pub(crate) fn sent(&self) -> u64 {
+        self.sent
+    }
+
+    pub(crate) fn send_all(&mut self, datagrams: &[&[u8]]) -> Result<()> {
+        let mut at = 0;
+        while let Some(rest) = datagrams.get(at..).filter(|rest| !rest.is_empty()) {
+            let to = self.to;
+            at += self
+                .sender
+                .send_batch(rest)
+                .with_context(|| format!("cannot send to {to}"))?;
+        }
+        self.sent += datagrams.len() as u64;
+        Ok(())
+    }
+}

@@ -1,0 +1,154 @@
+//! Moments on a command line.
+
+use jiff::{Timestamp, civil};
+use std::str::FromStr;
+
+const SECOND: u64 = 1_000_000_000;
+const DAY: u64 = 86_400 * SECOND;
+
+/// A time, or a place in what is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Moment {
+    /// Nanoseconds since 1970.
+    Utc(u64),
+    /// Nanoseconds since midnight (UTC) of the day on which it begins.
+    OfDay(u64),
+    /// Nanoseconds behind its beginning.
+    After(u64),
+    /// A number in it.
+    Number(u64),
+}
+
+impl Moment {
+    /// Returns the time in nanoseconds since 1970, in something that begins at `first`; none of
+    /// a number.
+    pub(crate) fn time(self, first: u64) -> Option<u64> {
+        match self {
+            Self::Utc(time) => Some(time),
+            Self::OfDay(time) => Some(first - first % DAY + time),
+            Self::After(time) => Some(first.saturating_add(time)),
+            Self::Number(_) => None,
+        }
+    }
+}
+
+impl FromStr for Moment {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if let Some(after) = text.strip_prefix('+') {
+            return seconds(after).map(Self::After).ok_or_else(|| wrong(text));
+        }
+        if text.bytes().all(|byte| byte.is_ascii_digit())
+            && let Ok(number) = text.parse()
+        {
+            return Ok(Self::Number(number));
+        }
+        let of_day = || {
+            text.parse::<civil::Time>()
+                .ok()
+                .filter(|_| text.contains(':'))
+        };
+        if let Some(nanos) = utc(text) {
+            return u64::try_from(nanos)
+                .map(Self::Utc)
+                .map_err(|_| format!("`{text}` is before 1970 or after 2554"));
+        }
+        let time = of_day().ok_or_else(|| wrong(text))?;
+        let since = time.duration_since(civil::Time::midnight()).as_nanos();
+        u64::try_from(since)
+            .map(Self::OfDay)
+            .map_err(|_| wrong(text))
+    }
+}
+
+/// Nanoseconds since 1970 of a date and time; without an offset they are UTC.
+fn utc(text: &str) -> Option<i128> {
+    if let Ok(time) = text.parse::<Timestamp>() {
+        return Some(time.as_nanosecond());
+    }
+    let is_plain = text.len() > 10 && !text.contains('[');
+    let time: civil::DateTime = text.parse().ok().filter(|_| is_plain)?;
+    let time = time.to_zoned(jiff::tz::TimeZone::UTC).ok()?;
+    Some(time.timestamp().as_nanosecond())
+}
+
+/// `1.25` as nanoseconds.
+fn seconds(text: &str) -> Option<u64> {
+    let (whole, part) = text.split_once('.').unwrap_or((text, ""));
+    let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    if whole.is_empty() || part.len() > 9 || !is_number(whole) || !is_number(part) {
+        return None;
+    }
+    let nanos: u64 = format!("{part:0<9}").parse().ok()?;
+    whole
+        .parse::<u64>()
+        .ok()?
+        .checked_mul(SECOND)?
+        .checked_add(nanos)
+}
+
+fn wrong(text: &str) -> String {
+    format!(
+        "`{text}` is no time: 2026-11-23T10:31:05.5Z, 10:31:05.5 (UTC, of the day of the \
+         beginning) or +5.5 (seconds behind the beginning)"
+    )
+}
+
+/// A moment that is no number.
+pub(crate) fn time(text: &str) -> Result<Moment, String> {
+    match text.parse()? {
+        Moment::Number(_) => Err(wrong(text)),
+        moment => Ok(moment),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOON: u64 = 1_795_435_200 * SECOND;
+
+    #[test]
+    fn times_are_of_a_date_of_the_day_or_behind_the_beginning() {
+        let first = NOON + 5;
+        for (text, expected) in [
+            ("2026-11-23T12:00:00Z", NOON),
+            ("2026-11-23T12:00:00", NOON),
+            ("2026-11-23 15:00:00.000000007+03:00", NOON + 7),
+            ("12:00", NOON),
+            ("12:00:01.5", NOON + 1_500_000_000),
+            ("00:00:00", NOON - DAY / 2),
+            ("+0", first),
+            ("+1.25", first + 1_250_000_000),
+        ] {
+            let moment = time(text).unwrap_or_else(|e| panic!("{e}"));
+            assert_eq!(moment.time(first), Some(expected), "{text}");
+        }
+        assert_eq!("17".parse(), Ok(Moment::Number(17)));
+        assert_eq!(Moment::Number(17).time(first), None);
+    }
+
+    #[test]
+    fn anything_else_is_told_what_a_time_looks_like() {
+        for text in [
+            "",
+            "noon",
+            "25:00:00",
+            "12:61",
+            "+",
+            "+-1",
+            "+1.1234567890",
+            "+x",
+            "2026-11-23",
+            "2026-13-01T00:00:00Z",
+            "1969-12-31T23:59:59Z",
+            "12",
+            "-5",
+            "+99999999999999999999",
+            "99999999999999999999999",
+        ] {
+            assert!(time(text).is_err(), "{text}");
+        }
+    }
+}

@@ -7,7 +7,7 @@ use super::wire::{self, Header, NoRoom, Statistic, Tick, flag};
 use super::{ToDbn, codes, definition};
 use crate::book::{Book, BookConfig, BookKind, Level, Side};
 use crate::event::{Action, Event, Flags, InstrumentId, Kind};
-use crate::instruments::{Instruments, Name, SecurityId};
+use crate::instruments::{Lookup, Name, SecurityId};
 use crate::price::Price;
 use std::borrow::Cow;
 
@@ -16,7 +16,7 @@ const NO_SIZE: u32 = u32::MAX;
 
 /// Where records go, and what they have of their message.
 pub(super) struct To<'a> {
-    pub(super) table: &'a Instruments,
+    pub(super) table: &'a dyn Lookup,
     pub(super) out: &'a mut Vec<u8>,
     pub(super) ts_recv: u64,
     pub(super) sequence: u32,
@@ -63,14 +63,16 @@ impl ToDbn {
     }
 
     /// What the events so far say of the instrument's books.
-    pub(super) fn see(&mut self, event: &Event, table: &Instruments) {
+    pub(super) fn see(&mut self, event: &Event, table: &dyn Lookup) {
         let place = event.instrument.0 as usize;
-        if place >= self.trust.len() && place < table.len() {
-            self.trust.resize_with(table.len(), Trust::default);
+        if place >= self.trust.len() && event.instrument.0 < table.bound() {
+            let len = table.bound() as usize;
+            self.trust.resize_with(len, Trust::default);
         }
         let gaps = self.gaps;
         if let Some(trust) = self.trust.get_mut(place) {
             trust.see(event, gaps);
+            trust.source = Some(event.source);
             // A definition may bring a symbol.
             trust.is_named &= event.kind != Kind::Definition;
         }
@@ -110,14 +112,15 @@ impl ToDbn {
     /// Begins a record: the first one of an instrument comes behind its symbol.
     fn begin(&mut self, event: &Event, to: &mut To<'_>) {
         self.counts.records += 1;
-        let known = to.table.get(event.instrument);
-        let (Some(trust), Some(known)) = (self.trust(event), known) else {
-            return;
-        };
-        if trust.is_named {
+        if !self.config.names || self.trust(event).is_none_or(|trust| trust.is_named) {
             return;
         }
-        trust.is_named = true;
+        let Some(known) = to.table.instrument(event.instrument) else {
+            return;
+        };
+        if let Some(trust) = self.trust(event) {
+            trust.is_named = true;
+        }
         let symbol = symbol(&known.definition.name);
         if symbol.is_empty() {
             return;
@@ -211,11 +214,11 @@ impl ToDbn {
     }
 
     /// Makes the book of an instrument, if it has none and there is room for it.
-    fn has_book(&mut self, event: &Event, table: &Instruments) -> bool {
+    fn has_book(&mut self, event: &Event, table: &dyn Lookup) -> bool {
         if self.books.get(event.instrument).is_some() {
             return true;
         }
-        let Some(known) = table.get(event.instrument) else {
+        let Some(known) = table.instrument(event.instrument) else {
             return false;
         };
         let config = match (event.kind, event.level, known.definition.depth) {
@@ -452,7 +455,7 @@ impl ToDbn {
     }
 
     fn definition(&mut self, event: &Event, to: &mut To<'_>) {
-        let Some(known) = to.table.get(event.instrument) else {
+        let Some(known) = to.table.instrument(event.instrument) else {
             return self.lose(event, "raw_symbol", Why::Text);
         };
         self.begin(event, to);
@@ -493,11 +496,17 @@ impl ToDbn {
         let Some(action) = codes::status(event.id, true) else {
             return self.lose(event, "action", Why::Status(event.id));
         };
-        for number in 0..to.table.len() as u32 {
+        for number in 0..to.table.bound() {
             let event = Event {
                 instrument: InstrumentId(number),
                 ..*event
             };
+            let is_other = |trust: &mut Trust| trust.source.is_some_and(|own| own != event.source);
+            if to.table.instrument(event.instrument).is_none()
+                || self.trust(&event).is_some_and(is_other)
+            {
+                continue;
+            }
             self.see(&event, to.table);
             self.status_record(&event, action, to);
         }
@@ -520,7 +529,7 @@ impl ToDbn {
 }
 
 /// What an instrument is called: its symbol, or its SecurityID(48).
-fn symbol<'a>(name: &Name<'a>) -> Cow<'a, [u8]> {
+pub(super) fn symbol<'a>(name: &Name<'a>) -> Cow<'a, [u8]> {
     match (name.symbol, name.id) {
         (b"", SecurityId::Number(number)) => number.to_string().into_bytes().into(),
         (b"", SecurityId::Text(text)) => text.into(),

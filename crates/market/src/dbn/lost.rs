@@ -1,7 +1,7 @@
 //! What DBN cannot hold.
 
 use crate::event::{InstrumentId, Kind};
-use crate::instruments::Instruments;
+use crate::instruments::Lookup;
 use core::fmt;
 
 /// A value of an event that no record of DBN can hold.
@@ -36,8 +36,8 @@ pub enum Why {
 
 impl Lost {
     /// The reason with the instrument's name.
-    pub fn describe(&self, table: &Instruments) -> String {
-        let known = table.get(self.instrument);
+    pub fn describe(&self, table: &dyn Lookup) -> String {
+        let known = table.instrument(self.instrument);
         let name = known.map_or_else(
             || self.instrument.0.to_string(),
             |known| known.definition.name.to_string(),

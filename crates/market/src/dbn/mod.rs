@@ -29,6 +29,7 @@
 mod codes;
 mod convert;
 mod definition;
+pub mod live;
 mod lost;
 mod schema;
 mod trust;
@@ -39,7 +40,7 @@ pub use schema::{NoSchema, Schema, Schemas};
 
 use crate::book::{BookConfig, Books, ConfigError};
 use crate::event::{Event, Flags, InstrumentId};
-use crate::instruments::Instruments;
+use crate::instruments::Lookup;
 use convert::To;
 use trust::Trust;
 
@@ -48,6 +49,8 @@ use trust::Trust;
 pub struct DbnConfig {
     /// What is written.
     pub schemas: Schemas,
+    /// Whether the symbol of an instrument is written in front of its first record.
+    pub names: bool,
     /// Numbered levels of a side, as many as the feed sends, where the definition of an
     /// instrument does not say it with MarketDepth(264).
     pub depth: u16,
@@ -65,6 +68,7 @@ impl DbnConfig {
     pub const fn new(schemas: Schemas) -> Self {
         Self {
             schemas,
+            names: true,
             depth: 5,
             levels: 1_000,
             orders: 10_000,
@@ -151,7 +155,7 @@ impl ToDbn {
     /// (nanoseconds since 1970-01-01 UTC), without an end. A name of the dataset that is longer
     /// than 15 bytes is left out: false.
     pub fn metadata(&self, dataset: &str, start: u64, out: &mut Vec<u8>) -> bool {
-        wire::metadata(dataset, start, out).0
+        wire::metadata(dataset, start, false, out).0
     }
 
     /// What was written so far, and what was not.
@@ -169,11 +173,16 @@ impl ToDbn {
         self.gaps = self.gaps.wrapping_add(1);
     }
 
+    /// Events were lost: every book may be wrong until it is cleared.
+    pub fn lose_all(&mut self) {
+        self.trust.iter_mut().for_each(Trust::lose);
+    }
+
     /// Appends the records of an event. `sequence` is MsgSeqNum(34) of its message, for events
     /// without RptSeq(83); 0 if it has none. [`Self::lost`] has what DBN cannot hold of it.
     ///
     /// Instruments that are not in the table have no symbol and no book.
-    pub fn write(&mut self, event: &Event, sequence: u32, table: &Instruments, out: &mut Vec<u8>) {
+    pub fn write(&mut self, event: &Event, sequence: u32, table: &dyn Lookup, out: &mut Vec<u8>) {
         self.lost.clear();
         let mut to = To {
             table,

@@ -8,6 +8,8 @@ use crate::state::code;
 pub(super) struct Trust {
     /// Its symbol was written.
     pub(super) is_named: bool,
+    /// The feed that the instrument is of, once an event has come.
+    pub(super) source: Option<u16>,
     /// The last record of its book was not the last one of a message.
     pub(super) is_open: bool,
     /// Whether the book is whole; `None` before its first event.

@@ -27,7 +27,9 @@ const RESERVED: usize = 53;
 pub(super) mod rtype {
     pub(in crate::dbn) const STATUS: u8 = 0x12;
     pub(in crate::dbn) const DEFINITION: u8 = 0x13;
+    pub(in crate::dbn) const ERROR: u8 = 0x15;
     pub(in crate::dbn) const SYMBOL_MAPPING: u8 = 0x16;
+    pub(in crate::dbn) const SYSTEM: u8 = 0x17;
     pub(in crate::dbn) const STATISTICS: u8 = 0x18;
     pub(in crate::dbn) const MBO: u8 = 0xa0;
 }
@@ -128,7 +130,7 @@ impl Put for Vec<u8> {
 }
 
 /// Metadata of a stream of records of any schema, whose symbols are in records of their own.
-pub(super) fn metadata(dataset: &str, start: u64, out: &mut Vec<u8>) -> Fits {
+pub(super) fn metadata(dataset: &str, start: u64, ts_out: bool, out: &mut Vec<u8>) -> Fits {
     out.bytes(b"DBN");
     out.u8(VERSION);
     out.u32(METADATA);
@@ -140,8 +142,7 @@ pub(super) fn metadata(dataset: &str, start: u64, out: &mut Vec<u8>) -> Fits {
     out.u64(0);
     out.u8(NO_STYPE);
     out.u8(BY_NUMBER);
-    // No ts_out.
-    out.u8(0);
+    out.u8(ts_out.into());
     out.u16(SYMBOL as u16);
     out.zeros(RESERVED);
     // Length of a schema definition, symbols, partial, not found, mappings.
@@ -219,15 +220,63 @@ pub(super) fn unsigned(field: &'static str, value: i128) -> Result<u32, NoRoom> 
 
 /// Which symbol an instrument has.
 pub(super) fn symbol_mapping(header: Header, symbol: &[u8], out: &mut Vec<u8>) -> Fits {
+    mapping(header, false, symbol, out)
+}
+
+/// Which symbol an instrument has that was asked for by its symbol, or by its number.
+pub(super) fn mapping(header: Header, by_symbol: bool, symbol: &[u8], out: &mut Vec<u8>) -> Fits {
     out.header(176, rtype::SYMBOL_MAPPING, header);
-    out.u8(BY_NUMBER);
-    let number = header.instrument.to_string();
-    let Fits(_) = out.text(number.as_bytes(), SYMBOL);
+    if by_symbol {
+        out.u8(BY_SYMBOL);
+        let Fits(_) = out.text(symbol, SYMBOL);
+    } else {
+        out.u8(BY_NUMBER);
+        let number = header.instrument.to_string();
+        let Fits(_) = out.text(number.as_bytes(), SYMBOL);
+    }
     out.u8(BY_SYMBOL);
     let fits = out.text(symbol, SYMBOL);
     out.u64(NO_TIME);
     out.u64(NO_TIME);
     fits
+}
+
+/// The trades of an interval.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bar {
+    pub(super) open: Price,
+    pub(super) high: Price,
+    pub(super) low: Price,
+    pub(super) close: Price,
+    pub(super) volume: u64,
+}
+
+pub(super) fn bar(header: Header, rtype: u8, bar: &Bar, out: &mut Vec<u8>) {
+    out.header(56, rtype, header);
+    for price in [bar.open, bar.high, bar.low, bar.close] {
+        out.price(price);
+    }
+    out.u64(bar.volume);
+}
+
+/// The best level at the end of an interval, and the last trade.
+pub(super) fn quote(
+    tick: &Tick,
+    rtype: u8,
+    book: Option<&Book>,
+    out: &mut Vec<u8>,
+) -> Result<(), NoRoom> {
+    out.header(80, rtype, tick.header);
+    out.price(tick.price);
+    out.u32(tick.size);
+    out.u8(0);
+    out.u8(tick.side);
+    out.u8(tick.flags);
+    out.u8(0);
+    out.u64(tick.ts_recv);
+    out.zeros(4);
+    out.u32(tick.sequence);
+    levels(book, 1, out)
 }
 
 /// Whether something is so, as far as that is known.

@@ -19,6 +19,8 @@ pub struct Directory {
     /// same.
     by_symbol: BTreeMap<Box<[u8]>, Vec<u32>>,
     by_id: HashMap<Box<[u8]>, Vec<u32>>,
+    /// Above all numbers.
+    bound: u32,
 }
 
 /// SecurityID(48) and SecurityIDSource(22) as bytes to look for.
@@ -74,6 +76,7 @@ impl Directory {
     pub fn take(&mut self, bytes: &[u8]) -> Option<(InstrumentId, bool)> {
         let new = Instrument::read(bytes)?;
         let number = new.instrument.0;
+        self.bound = self.bound.max(number.saturating_add(1));
         let mut room = Vec::new();
         let before = self.by_number.insert(number, bytes.into());
         if let Some(old) = before.as_deref().and_then(Instrument::read) {
@@ -160,11 +163,19 @@ impl Lookup for Directory {
     fn instrument(&self, number: InstrumentId) -> Option<Instrument<'_>> {
         Instrument::read(self.by_number.get(&number.0)?)
     }
+
+    fn bound(&self) -> u32 {
+        self.bound
+    }
 }
 
 impl Lookup for Instruments {
     fn instrument(&self, number: InstrumentId) -> Option<Instrument<'_>> {
         self.get(number)
+    }
+
+    fn bound(&self) -> u32 {
+        self.len() as u32
     }
 }
 

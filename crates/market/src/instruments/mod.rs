@@ -59,6 +59,9 @@ pub struct Instruments {
 pub trait Lookup {
     /// The instrument of this number, if there is one. Allocates nothing.
     fn instrument(&self, number: InstrumentId) -> Option<Instrument<'_>>;
+
+    /// A number above those of all instruments.
+    fn bound(&self) -> u32;
 }
 
 /// What a definition was.

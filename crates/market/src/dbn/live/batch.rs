@@ -1,0 +1,112 @@
+//! Records one behind the other, each with what decides who receives it.
+
+use super::schema::LiveSchemas;
+use crate::event::InstrumentId;
+
+/// A record of a [`Batch`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tag {
+    /// Where it ends, in bytes from the beginning of the batch.
+    pub end: u32,
+    /// Its instrument; [`InstrumentId::ALL`]: it is of none, and goes to everybody with one of the
+    /// schemas.
+    pub instrument: InstrumentId,
+    /// The schemas that it is of.
+    pub schemas: LiveSchemas,
+    /// MDEntryType(269) of a value of the session, otherwise 0.
+    pub entry: u8,
+}
+
+/// The records of some events.
+#[derive(Debug, Default)]
+pub struct Batch {
+    pub(super) bytes: Vec<u8>,
+    tags: Vec<Tag>,
+    schemas: LiveSchemas,
+}
+
+impl Batch {
+    /// Forgets all records, and keeps the room.
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        self.tags.clear();
+        self.schemas = LiveSchemas::NONE;
+    }
+
+    /// The records.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// What the records are, in their order.
+    pub fn tags(&self) -> &[Tag] {
+        &self.tags
+    }
+
+    /// The schemas of all records.
+    pub const fn schemas(&self) -> LiveSchemas {
+        self.schemas
+    }
+
+    /// True if there is no record.
+    pub fn is_empty(&self) -> bool {
+        self.tags.is_empty()
+    }
+
+    /// Each record with its tag.
+    pub fn records(&self) -> impl Iterator<Item = (&Tag, &[u8])> {
+        let mut start = 0;
+        self.tags.iter().map(move |tag| {
+            let record = self.bytes.get(start..tag.end as usize);
+            start = tag.end as usize;
+            (tag, record.unwrap_or_default())
+        })
+    }
+
+    /// Tags the bytes that were appended last as a record.
+    pub(super) fn tag(&mut self, instrument: InstrumentId, schemas: LiveSchemas, entry: u8) {
+        self.schemas = self.schemas.with(schemas);
+        self.tags.push(Tag {
+            end: self.bytes.len() as u32,
+            instrument,
+            schemas,
+            entry,
+        });
+    }
+
+    /// Tags the records from byte `start` on, which are of this kind; those of which `wanted` says
+    /// no schema are taken out.
+    pub(super) fn tag_all(
+        &mut self,
+        start: usize,
+        entry: u8,
+        wanted: impl Fn(&[u8]) -> LiveSchemas,
+    ) {
+        let mut at = start;
+        while let Some(record) = self.bytes.get(at..)
+            && let Some(length) = super::control::length(record)
+        {
+            let record = record.get(..length).unwrap_or_default();
+            let schemas = wanted(record);
+            let instrument = instrument_of(record);
+            if schemas.is_empty() {
+                self.bytes.drain(at..at + length);
+                continue;
+            }
+            at += length;
+            self.schemas = self.schemas.with(schemas);
+            self.tags.push(Tag {
+                end: at as u32,
+                instrument,
+                schemas,
+                entry,
+            });
+        }
+    }
+}
+
+/// The instrument in a record's header.
+fn instrument_of(record: &[u8]) -> InstrumentId {
+    let number = record.get(4..8).and_then(|bytes| bytes.try_into().ok());
+    InstrumentId(number.map_or(u32::MAX, u32::from_le_bytes))
+}

@@ -1,0 +1,140 @@
+//! What a live stream has besides market data: metadata, notices, errors, symbols.
+
+use crate::dbn::wire::{self, Fits, Header, Put, SYMBOL, rtype};
+use crate::event::InstrumentId;
+
+/// Bytes of the texts of notices and errors, with the NUL behind them.
+const NOTICE: usize = 303;
+const ERROR: usize = 302;
+
+/// `code` of a notice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum SystemCode {
+    /// Nothing else was to send.
+    Heartbeat = 0,
+    /// A subscription was accepted.
+    SubscriptionAck = 1,
+    /// The client reads more slowly than records come.
+    SlowReaderWarning = 2,
+    /// All that was asked for of the past was sent.
+    ReplayCompleted = 3,
+    /// All records of an interval were sent; `ts_event` is its end.
+    EndOfInterval = 4,
+    /// A subscription was ended.
+    UnsubscribeAck = 5,
+    /// Anything else.
+    Unset = 255,
+}
+
+/// `code` of an error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum ErrorCode {
+    /// The key is wrong.
+    AuthFailed = 1,
+    /// The key is no longer valid.
+    ApiKeyDeactivated = 2,
+    /// The user has too many sessions.
+    ConnectionLimitExceeded = 3,
+    /// A symbol is not known, or may not be seen.
+    SymbolResolutionFailed = 4,
+    /// A subscription cannot be served.
+    InvalidSubscription = 5,
+    /// A fault of the server.
+    InternalError = 6,
+    /// Records were left out for a client that reads too slowly.
+    SkippedRecordsAfterSlowReading = 7,
+    /// What was asked for of the past is not kept any more.
+    ReplayDataAgedOut = 8,
+    /// Anything else.
+    Unset = 255,
+}
+
+/// Appends the metadata that a live stream begins with: a mix of schemas from `start` on
+/// (nanoseconds since 1970-01-01 UTC). `ts_out`: each record has 8 bytes more, the time at which it
+/// was sent. Returns false if the name of the dataset has more than 15 bytes, and was left out.
+pub fn metadata(dataset: &str, start: u64, ts_out: bool, out: &mut Vec<u8>) -> bool {
+    wire::metadata(dataset, start, ts_out, out).0
+}
+
+const fn header(ts_event: u64) -> Header {
+    Header {
+        publisher: 0,
+        instrument: 0,
+        ts_event,
+    }
+}
+
+/// The longest beginning of a text that leaves room for a NUL.
+fn clipped(text: &str, room: usize) -> &str {
+    let most = text.len().min(room - 1);
+    let end = (0..=most).rev().find(|&end| text.is_char_boundary(end));
+    text.get(..end.unwrap_or(0)).unwrap_or_default()
+}
+
+/// Appends a notice. A text that is too long is cut.
+pub fn system(code: SystemCode, text: &str, ts_event: u64, out: &mut Vec<u8>) {
+    out.header(320, rtype::SYSTEM, header(ts_event));
+    let Fits(_) = out.text(clipped(text, NOTICE).as_bytes(), NOTICE);
+    out.u8(code as u8);
+}
+
+/// Appends an error. A text that is too long is cut.
+pub fn error(code: ErrorCode, text: &str, ts_event: u64, out: &mut Vec<u8>) {
+    out.header(320, rtype::ERROR, header(ts_event));
+    let Fits(_) = out.text(clipped(text, ERROR).as_bytes(), ERROR);
+    out.u8(code as u8);
+    // The last one of those that belong together.
+    out.u8(1);
+}
+
+/// How a client names instruments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum SymbolType {
+    /// By the plant's numbers.
+    InstrumentId,
+    /// By their symbols.
+    RawSymbol,
+}
+
+/// Appends which symbol an instrument has. Returns false, and appends nothing, if there is no room
+/// for it in a record.
+pub fn mapping(
+    by: SymbolType,
+    (source, instrument): (u16, InstrumentId),
+    symbol: &[u8],
+    ts_event: u64,
+    out: &mut Vec<u8>,
+) -> bool {
+    if symbol.is_empty() || symbol.len() >= SYMBOL {
+        return false;
+    }
+    let header = Header {
+        publisher: source,
+        instrument: instrument.0,
+        ts_event,
+    };
+    let start = out.len();
+    let Fits(fits) = wire::mapping(header, by == SymbolType::RawSymbol, symbol, out);
+    if !fits {
+        out.truncate(start);
+    }
+    fits
+}
+
+/// The length of the record that begins here; `None` if it is not whole.
+pub fn length(bytes: &[u8]) -> Option<usize> {
+    let length = usize::from(*bytes.first()?) * 4;
+    (length >= 16 && length <= bytes.len()).then_some(length)
+}
+
+/// Appends a record with the time at which it is sent behind it.
+pub fn with_ts_out(record: &[u8], sent: u64, out: &mut Vec<u8>) {
+    let Some((length, rest)) = record.split_first() else {
+        return;
+    };
+    out.push(length + 2);
+    out.extend_from_slice(rest);
+    out.extend_from_slice(&sent.to_le_bytes());
+}

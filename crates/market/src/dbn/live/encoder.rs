@@ -1,0 +1,294 @@
+//! Events to records of all schemas that are wanted.
+
+use super::batch::Batch;
+use super::control::{SymbolType, mapping};
+use super::intervals::Intervals;
+use super::schema::{LiveSchema, LiveSchemas};
+use super::seen::Views;
+use crate::book::{BookConfig, ConfigError};
+use crate::dbn::convert::symbol;
+use crate::dbn::{DbnConfig, DbnCounts, Schema, Schemas, ToDbn};
+use crate::event::{Event, Flags, InstrumentId, Kind};
+use crate::instruments::Lookup;
+
+/// Bytes of a record at which the action of a trade or a change of a level stands.
+const ACTION: usize = 28;
+
+/// Makes records of events, each once for all clients.
+///
+/// It keeps the book, the state and the last trade of each instrument, so that a schema can be
+/// wanted at any time. Allocates for new instruments, for schemas that were not wanted before, and
+/// in batches beyond their room.
+#[derive(Debug)]
+pub struct Encoder {
+    views: Views,
+    intervals: Intervals,
+    /// By place in [`Schema::ALL`].
+    converters: [Option<Box<ToDbn>>; Schema::ALL.len()],
+    wanted: LiveSchemas,
+    config: DbnConfig,
+    /// The time of the last event.
+    time: u64,
+    /// Of converters that are no longer needed.
+    lost: u64,
+}
+
+impl Encoder {
+    /// For feeds whose books are of these kinds, in the order of [`Event::source`], from 1.
+    ///
+    /// # Errors
+    /// `config` has books beyond the limits of [`BookConfig`].
+    pub fn new(books: Vec<BookConfig>, config: DbnConfig) -> Result<Self, ConfigError> {
+        // What is checked here does not fail later.
+        ToDbn::new(config)?;
+        let other = BookConfig::by_level(config.depth.into())?;
+        Ok(Self {
+            views: Views::new(books, other),
+            intervals: Intervals::default(),
+            converters: Default::default(),
+            wanted: LiveSchemas::NONE,
+            config: DbnConfig {
+                names: false,
+                ..config
+            },
+            time: 0,
+            lost: 0,
+        })
+    }
+
+    /// The schemas that are written.
+    pub const fn wanted(&self) -> LiveSchemas {
+        self.wanted
+    }
+
+    /// Writes these schemas from now on. The books of a schema that was not written before are as
+    /// those of the plant.
+    pub fn want(&mut self, wanted: LiveSchemas, table: &dyn Lookup) {
+        self.wanted = wanted;
+        self.intervals.want(wanted);
+        let mut needed = [false; Schema::ALL.len()];
+        for schema in wanted.iter().filter_map(LiveSchema::made_of) {
+            let place = Schema::ALL.iter().position(|own| *own == schema);
+            if let Some(needed) = place.and_then(|at| needed.get_mut(at)) {
+                *needed = true;
+            }
+        }
+        for (at, (schema, is_needed)) in Schema::ALL.into_iter().zip(needed).enumerate() {
+            let is_there = self.converters.get(at).is_some_and(Option::is_some);
+            if is_needed == is_there {
+                continue;
+            }
+            let made = is_needed.then(|| self.converter(schema, table)).flatten();
+            if let Some(place) = self.converters.get_mut(at) {
+                let before = std::mem::replace(place, made);
+                self.lost += before.map_or(0, |own| own.counts().lost);
+            }
+        }
+    }
+
+    /// A converter of a schema that knows all books.
+    fn converter(&self, schema: Schema, table: &dyn Lookup) -> Option<Box<ToDbn>> {
+        let config = DbnConfig {
+            schemas: Schemas::new(&[schema])?,
+            ..self.config
+        };
+        let mut converter = ToDbn::new(config).ok()?;
+        let mut unused = Vec::new();
+        let has_books = matches!(schema, Schema::Mbo | Schema::Mbp1 | Schema::Mbp10);
+        for instrument in self.views.numbers().filter(|_| has_books) {
+            self.views.picture(instrument, &mut |event| {
+                converter.write(event, 0, table, &mut unused);
+                unused.clear();
+            });
+        }
+        Some(Box::new(converter))
+    }
+
+    /// Appends the records of an event, behind the symbol of an instrument that is new.
+    #[inline]
+    pub fn event(&mut self, event: &Event, table: &dyn Lookup, batch: &mut Batch) {
+        let time = match (event.ts_recv, event.ts_event) {
+            (0 | Event::NO_TIME, time) => time,
+            (time, _) => time,
+        };
+        if time != Event::NO_TIME {
+            self.time = time;
+            self.lost += self.intervals.advance(time, &self.views, batch) as u64;
+        }
+        if event.instrument == InstrumentId::ALL {
+            return self.convert(event, table, batch);
+        }
+        self.views.take(event);
+        let is_named = self.views.seen(event.instrument).is_some_and(|seen| seen.is_named);
+        if !is_named || event.kind == Kind::Definition {
+            self.name(event, table, batch);
+        }
+        if time != Event::NO_TIME {
+            self.intervals.take(event, time);
+        }
+        self.convert(event, table, batch);
+    }
+
+    #[inline]
+    fn convert(&mut self, event: &Event, table: &dyn Lookup, batch: &mut Batch) {
+        let wanted = self.wanted;
+        for (converter, schema) in self.converters.iter_mut().zip(Schema::ALL) {
+            let Some(converter) = converter else {
+                continue;
+            };
+            if !is_about(schema, event) {
+                continue;
+            }
+            let start = batch.bytes.len();
+            converter.write(event, 0, table, &mut batch.bytes);
+            if batch.bytes.len() == start {
+                continue;
+            }
+            match schema {
+                Schema::Mbp1 => batch.tag_all(start, 0, |record| {
+                    let mut schemas = LiveSchema::Mbp1.alone();
+                    if record.get(ACTION) == Some(&b'T') {
+                        schemas = schemas.with(LiveSchema::Tbbo.alone());
+                    }
+                    schemas.and(wanted)
+                }),
+                Schema::Statistics => {
+                    batch.tag_all(start, event.entry, |_| LiveSchema::Statistics.alone());
+                }
+                schema => {
+                    let schemas = same(schema).alone();
+                    batch.tag_all(start, 0, |_| schemas);
+                }
+            }
+        }
+    }
+
+    #[cold]
+    fn name(&mut self, event: &Event, table: &dyn Lookup, batch: &mut Batch) {
+        if let Some(seen) = self.views.seen_mut(event.instrument) {
+            seen.is_named = true;
+        }
+        let by = SymbolType::InstrumentId;
+        if self.write_name(event.instrument, by, event.ts_event, table, &mut batch.bytes) {
+            batch.tag(event.instrument, LiveSchemas::ALL, 0);
+        }
+    }
+
+    /// Appends which symbol an instrument has. Returns false if it has none that fits.
+    pub fn write_name(
+        &self,
+        instrument: InstrumentId,
+        by: SymbolType,
+        ts_event: u64,
+        table: &dyn Lookup,
+        out: &mut Vec<u8>,
+    ) -> bool {
+        let Some(known) = table.instrument(instrument) else {
+            return false;
+        };
+        let source = self.views.seen(instrument).map_or(0, |seen| seen.source);
+        let symbol = symbol(&known.definition.name);
+        mapping(by, (source, instrument), &symbol, ts_event, out)
+    }
+
+    /// Appends the orders of an instrument's book: an `R`, then an `A` for each, all marked as a
+    /// picture. Returns the number of records; 0 if the instrument has no book of orders.
+    pub fn write_orders(&self, instrument: InstrumentId, out: &mut Vec<u8>) -> u64 {
+        self.views.orders(instrument, out)
+    }
+
+    /// Appends the definition of an instrument, or its last status.
+    pub fn write_known(
+        &self,
+        schema: LiveSchema,
+        instrument: InstrumentId,
+        now: u64,
+        table: &dyn Lookup,
+        out: &mut Vec<u8>,
+    ) {
+        let seen = self.views.seen(instrument);
+        let event = match schema {
+            LiveSchema::Definition => Some(Event {
+                kind: Kind::Definition,
+                instrument,
+                source: seen.map_or(0, |seen| seen.source),
+                flags: Flags::SNAPSHOT,
+                ts_event: now,
+                ts_recv: now,
+                ..Event::EMPTY
+            }),
+            LiveSchema::Status => seen.and_then(|seen| seen.status),
+            _ => None,
+        };
+        let Some((event, schema)) = event.zip(schema.made_of()) else {
+            return;
+        };
+        if let Some(mut converter) = self.converter(schema, table) {
+            converter.write(&event, 0, table, out);
+        }
+    }
+
+    /// The time is `utc`, in nanoseconds since 1970: appends the records of intervals that have
+    /// ended.
+    pub fn tick(&mut self, utc: u64, batch: &mut Batch) {
+        self.lost += self.intervals.tick(utc, &self.views, batch) as u64;
+    }
+
+    /// When [`Self::tick`] has something to do, in nanoseconds since 1970, if an interval is wanted.
+    pub fn next_tick(&self) -> Option<u64> {
+        let wanted = self.wanted.iter();
+        let has_intervals = wanted.map(LiveSchema::made_of).any(|made| made.is_none());
+        self.intervals.next_end().filter(|_| has_intervals)
+    }
+
+    /// Events were lost: books may be wrong until they are shown again.
+    pub fn lose_all(&mut self) {
+        self.views.lose_all();
+        for converter in self.converters.iter_mut().flatten() {
+            converter.lose_all();
+        }
+    }
+
+    /// The time of the last event, 0 before the first one.
+    pub const fn time(&self) -> u64 {
+        self.time
+    }
+
+    /// Values so far that DBN cannot hold.
+    pub fn lost(&self) -> u64 {
+        let all = self.converters.iter().flatten();
+        let all = all.map(|converter| converter.counts().lost);
+        self.lost + all.sum::<u64>()
+    }
+
+    /// What the converter of a schema counted, if it is written.
+    pub fn counts(&self, schema: Schema) -> Option<DbnCounts> {
+        let at = Schema::ALL.iter().position(|own| *own == schema)?;
+        Some(self.converters.get(at)?.as_ref()?.counts())
+    }
+}
+
+/// Whether a schema may have records of an event.
+#[inline]
+const fn is_about(schema: Schema, event: &Event) -> bool {
+    match schema {
+        Schema::Mbo | Schema::Mbp1 | Schema::Mbp10 => true,
+        Schema::Trades => matches!(event.kind, Kind::Trade),
+        Schema::Definition => matches!(event.kind, Kind::Definition),
+        Schema::Status => matches!(event.kind, Kind::Status),
+        Schema::Statistics => matches!(event.kind, Kind::Statistic),
+    }
+}
+
+/// The schema of a live stream that has all records of this one.
+const fn same(schema: Schema) -> LiveSchema {
+    match schema {
+        Schema::Mbo => LiveSchema::Mbo,
+        Schema::Mbp1 => LiveSchema::Mbp1,
+        Schema::Mbp10 => LiveSchema::Mbp10,
+        Schema::Trades => LiveSchema::Trades,
+        Schema::Definition => LiveSchema::Definition,
+        Schema::Status => LiveSchema::Status,
+        Schema::Statistics => LiveSchema::Statistics,
+    }
+}

@@ -1,0 +1,20 @@
+//! Live streams of DBN, sans-I/O: events to records that are encoded once for all clients, and
+//! what a stream has besides them.
+//!
+//! An [`Encoder`] appends the records of each event to a [`Batch`], in the order of the events. A
+//! [`Tag`] of each says whose it is: a client receives a record if it has subscribed to one of its
+//! schemas for its instrument.
+
+mod batch;
+mod control;
+mod encoder;
+mod intervals;
+mod schema;
+mod seen;
+
+pub use batch::{Batch, Tag};
+pub use control::{
+    ErrorCode, SymbolType, SystemCode, error, length, mapping, metadata, system, with_ts_out,
+};
+pub use encoder::Encoder;
+pub use schema::{LiveSchema, LiveSchemas};

@@ -57,6 +57,14 @@ pub(crate) struct Request<'a> {
     pub(crate) refused: Option<&'a str>,
 }
 
+/// A client of DBN.
+pub(crate) struct DbnPeer<'a> {
+    /// The number of its session.
+    pub(crate) session: u64,
+    pub(crate) user: &'a str,
+    pub(crate) peer: SocketAddr,
+}
+
 /// One line.
 struct Line {
     at: SystemTime,
@@ -221,6 +229,19 @@ impl Audit {
                     },
                 )
                 .with("why", Escaped::text(request.refused.unwrap_or_default()))
+        });
+    }
+
+    /// Something happened at the port for DBN: a logon, the end of a session, a refusal, a request.
+    pub(crate) fn dbn(&self, event: &'static str, who: &DbnPeer<'_>, what: &str, why: &str) {
+        self.send(|| {
+            Line::new(event)
+                .with("port", "dbn")
+                .with("session", who.session)
+                .with("user", who.user)
+                .with("peer", who.peer)
+                .with("what", Escaped::text(what))
+                .with("why", Escaped::text(why))
         });
     }
 

@@ -4,6 +4,7 @@
 use crate::batch::ENVELOPE;
 use crate::bridge::config::Dds;
 use crate::config_error::{ConfigError, range, within};
+use crate::dbn::config::DbnConfig;
 use crate::edges;
 use crate::edges::config::Edge;
 use crate::feed;
@@ -57,6 +58,8 @@ pub struct Config {
     /// Feeds that other gateways receive, and publish as market events.
     #[serde(rename = "edge")]
     pub edges: Vec<Edge>,
+    /// A port for clients of DBN's live protocol.
+    pub dbn: Option<DbnConfig>,
     /// Where whoever runs the gateway writes the market events of feeds with a `mapping`, as JSON
     /// lines; the gateway itself does not.
     pub events: Option<PathBuf>,
@@ -263,6 +266,9 @@ impl Config {
         feed::config::check_all(&self.feeds)?;
         let channels: Vec<String> = self.feeds.iter().map(Feed::channel).collect();
         edges::config::check_all(&self.edges, &channels)?;
+        if let Some(dbn) = &self.dbn {
+            dbn.check(self.has_users(), self.has_market())?;
+        }
         if let Some(events) = &self.events {
             let rule = "needs a feed with `mapping`, or an edge: others have no market events";
             range("events", events.display(), self.has_market(), rule)?;
@@ -369,6 +375,7 @@ impl Config {
             ("feed", self.feeds_with_mappings_of(other) == other.feeds),
             ("edge", self.edges == other.edges),
             ("capture", self.capture == other.capture),
+            ("dbn", self.dbn == other.dbn),
             ("events", self.events == other.events),
             ("audit", self.audit == other.audit),
             ("control", self.control == other.control),
@@ -409,6 +416,7 @@ impl Default for Config {
             edges: Vec::new(),
             message_log: None,
             capture: None,
+            dbn: None,
             events: None,
             audit: None,
             control: None,

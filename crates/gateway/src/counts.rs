@@ -166,6 +166,18 @@ counts! {
 }
 
 counts! {
+    /// What the port for DBN counts.
+    DbnCounts:
+    clients = "dbn_clients", "connections now";
+    logons = "dbn_logons", "sessions that authenticated";
+    refused = "dbn_turned_away", "connections that were not let in";
+    records = "dbn_records", "records made of market events, each once for all clients";
+    skipped = "dbn_skipped", "records left out for clients that read too slowly";
+    bytes = "dbn_bytes", "bytes that clients' connections took";
+    lost = "dbn_values_lost", "values that DBN cannot hold";
+}
+
+counts! {
     /// What the way of a feed's messages to FIX sessions counts.
     FanCounts:
     heartbeats = "exchange_heartbeat", "Heartbeats of the exchange";

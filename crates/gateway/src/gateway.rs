@@ -7,7 +7,8 @@ use crate::bridge::publish::BusPublisher;
 use crate::bridge::subscribe::BusSubscriber;
 use crate::bridge::{self, Plan};
 use crate::config::{Config, FanOut, Idle, Threads};
-use crate::counts::{IngressCounts, PortCounts, SessionCounts, WorkerCounts};
+use crate::counts::{DbnCounts, IngressCounts, PortCounts, SessionCounts, WorkerCounts};
+use crate::dbn::{self, DbnAgent};
 use crate::edges::edge_feed::EdgeFeed;
 use crate::edges::publish::{self, EdgesPublisher};
 use crate::edges::relay::Relay;
@@ -69,6 +70,7 @@ pub struct Gateway {
     counters: Counters,
     notices: Option<NoticeReceiver>,
     events: Option<EventReader>,
+    dbn: Option<SocketAddr>,
     handle: GatewayHandle,
 }
 
@@ -128,7 +130,7 @@ impl Gateway {
         if let Some(writer) = audit_writer {
             logs.spawn(writer, idle::Idle::Sleep(LOG_SLEEP), None)?;
         }
-        let events = agents.events.take();
+        let (events, dbn) = (agents.events.take(), agents.dbn);
         let crew = builder.crew(agents, stop.clone())?;
         Ok(Self {
             crew,
@@ -136,6 +138,7 @@ impl Gateway {
             counters: counters.clone(),
             notices: Some(received),
             events,
+            dbn,
             handle: GatewayHandle::new(Shared {
                 started: config.clone(),
                 config: Mutex::new(config.clone()),
@@ -167,6 +170,12 @@ impl Gateway {
     #[must_use]
     pub fn consumers(&self) -> SocketAddr {
         self.handle.shared().ports[1].address
+    }
+
+    /// Where clients of DBN's live protocol connect, if they can.
+    #[must_use]
+    pub const fn dbn(&self) -> Option<SocketAddr> {
+        self.dbn
     }
 
     /// All counters; readable at any time.
@@ -283,6 +292,8 @@ struct Agents {
     logs: Vec<MessageLog>,
     /// The reading end of the ring of market events, if a feed is a market.
     events: Option<EventReader>,
+    /// Where the port for DBN listens.
+    dbn: Option<SocketAddr>,
 }
 
 type Workers = Vec<Box<dyn Agent>>;
@@ -371,6 +382,12 @@ impl Builder<'_> {
             Some(events) => events.ring.reader(Waker::detached()?),
             None => None,
         };
+        let dbn = self.dbn(&mut events)?;
+        let dbn_address = match &dbn {
+            Some(agent) => Some(agent.address()?),
+            None => None,
+        };
+        alone.extend(dbn.map(|agent| Box::new(agent) as Box<dyn Agent>));
         let feeds = self.feeds(&mut rings, &mut alone, events, plan)?;
         if let Some(feeds) = feeds {
             front.push(Box::new(feeds));
@@ -385,6 +402,7 @@ impl Builder<'_> {
             alone,
             logs,
             events: reader,
+            dbn: dbn_address,
         };
         Ok((agents, ports))
     }
@@ -419,7 +437,7 @@ impl Builder<'_> {
         let books = feeds.chain(edges).map(|book| book.book());
         let books = books.collect::<Result<_, _>>();
         // Each worker reads it, and who takes the events.
-        let readers = self.config.workers + 1;
+        let readers = self.config.workers + 1 + usize::from(config.dbn.is_some());
         Ok(Some(Events {
             ring: EventRing::new(self.config.ring_bytes, readers, waker.clone()),
             waker,
@@ -437,6 +455,25 @@ impl Builder<'_> {
             queue_bytes: self.config.slow_consumer.queue_bytes,
         };
         Ok(Service::new(config, reader.ok_or(StartError::Ring)?))
+    }
+
+    /// The port for DBN, if there is one.
+    fn dbn(&self, events: &mut Option<Events>) -> Result<Option<DbnAgent>, StartError> {
+        let (Some(config), Some(events)) = (&self.config.dbn, events) else {
+            return Ok(None);
+        };
+        let reader = events.ring.reader(Waker::detached()?);
+        let agent = DbnAgent::open(dbn::Parts {
+            config: config.clone(),
+            events: reader.ok_or(StartError::Ring)?,
+            books: events.books.clone(),
+            users: self.users.clone(),
+            roster: self.roster.clone(),
+            audit: self.audit.clone(),
+            notices: self.notices.clone(),
+            counts: DbnCounts::new(self.counters, ""),
+        })?;
+        Ok(Some(agent))
     }
 
     /// The feeds; what publishes on topics of the feeds' own goes to `alone`.
@@ -647,8 +684,7 @@ impl Builder<'_> {
             mut front,
             workers,
             alone,
-            logs: _,
-            events: _,
+            ..
         } = agents;
         let is_shared = match self.config.threads {
             Threads::Auto => workers.len() == 1,

@@ -30,6 +30,7 @@ mod config_error;
 mod consumer;
 mod control;
 mod counts;
+mod dbn;
 mod digest;
 mod edges;
 mod feed;
@@ -64,6 +65,8 @@ pub use config::{
 };
 pub use config_error::ConfigError;
 pub use control::{Control, ReloadAsked};
+pub use dbn::DbnError;
+pub use dbn::config::DbnConfig;
 pub use digest::Digest;
 pub use edges::config::{Edge, FeedEdges};
 pub use fanfare_engine::host::Refusal;

@@ -51,6 +51,13 @@ pub enum Notice {
         /// How many since the last such notice of the session.
         count: u64,
     },
+    /// Something happened at the port for DBN.
+    Dbn {
+        /// Where the client is.
+        peer: SocketAddr,
+        /// What.
+        what: String,
+    },
     /// The system does not let a port take connections; it tries again.
     CannotAccept {
         /// What the operating system said.
@@ -380,6 +387,7 @@ impl fmt::Display for Notice {
                     "{count} {messages} left out for {session} from {peer}, whose queue is full"
                 )
             }
+            Self::Dbn { peer, what } => write!(f, "dbn: {peer}: {what}"),
             Self::Log(trouble) => write!(f, "{trouble}"),
             Self::Audit { path, what } => write!(f, "audit file {path}: {what}"),
             Self::Panicked { session, message } => write_panic(f, session.as_ref(), message),

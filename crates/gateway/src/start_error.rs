@@ -1,6 +1,7 @@
 //! Why a gateway could not start.
 
 use crate::config_error::ConfigError;
+use crate::dbn::DbnError;
 use crate::feed::FeedError;
 use crate::users::UsersError;
 use fanfare_engine::tcp::BindError;
@@ -38,6 +39,9 @@ pub enum StartError {
     /// The feed could not be opened.
     #[error("feed")]
     Feed(#[from] FeedError),
+    /// The port for DBN could not be opened.
+    #[error("dbn")]
+    Dbn(#[from] DbnError),
     /// The ring takes no more readers; not expected.
     #[error("cannot start: the ring takes no more readers")]
     Ring,

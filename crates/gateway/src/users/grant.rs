@@ -59,6 +59,11 @@ impl Grant {
         self.instruments.fit(symbol)
     }
 
+    /// Whether nothing is hidden, and all of it may be subscribed to at a time.
+    pub(crate) fn has_no_limits(&self) -> bool {
+        self.sees_everything() && self.subscriptions >= MOST_SUBSCRIPTIONS
+    }
+
     /// Whether nothing is hidden. What is fanned out to everybody as it came, in messages that
     /// nobody looks into, is for such sessions alone.
     pub(crate) fn sees_everything(&self) -> bool {

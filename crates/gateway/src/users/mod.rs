@@ -1,6 +1,7 @@
 //! Who may see what.
 
 mod checks;
+mod dbn_key;
 mod denied;
 pub(crate) mod door;
 mod error;
@@ -20,6 +21,7 @@ pub use error::UsersError;
 pub use password::{LONGEST_PASSWORD, hash_password};
 pub use tables::{Lists, PortName, UserTables};
 
+pub(crate) use dbn_key::DbnKey;
 pub(crate) use error::without_text;
 pub(crate) use set::{Source, User, UserSet};
 

@@ -100,6 +100,22 @@ impl Roster {
         Ok(Seated { roster, seat })
     }
 
+    /// Counts a session of a user that has no place, until it is dropped.
+    ///
+    /// # Errors
+    /// The user has as many sessions as allowed.
+    pub(crate) fn count(&self, user: &Arc<str>, most: usize) -> Result<Counted, usize> {
+        let mut state = self.lock();
+        let sessions = state.by_user.entry(Arc::clone(user)).or_default();
+        if *sessions >= most {
+            return Err(*sessions);
+        }
+        *sessions += 1;
+        drop(state);
+        let (roster, user) = (self.clone(), Arc::clone(user));
+        Ok(Counted { roster, user })
+    }
+
     /// The place of a session.
     pub(crate) fn seat(&self, port: PortName, id: &SessionId) -> Option<Arc<Seat>> {
         self.lock().live[port as usize].get(id).cloned()
@@ -125,6 +141,30 @@ impl Roster {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A session that is counted for its user until it is dropped.
+pub(crate) struct Counted {
+    roster: Roster,
+    user: Arc<str>,
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.roster.lock().leave(&self.user);
+    }
+}
+
+impl State {
+    /// A session of a user is over.
+    fn leave(&mut self, user: &str) {
+        if let Some(sessions) = self.by_user.get_mut(user) {
+            *sessions -= 1;
+            if *sessions == 0 {
+                self.by_user.remove(user);
+            }
+        }
     }
 }
 
@@ -155,12 +195,7 @@ impl Drop for Seated {
         let mut state = self.roster.lock();
         let seat = &self.seat;
         state.live[seat.port as usize].remove(&seat.id);
-        if let Some(sessions) = state.by_user.get_mut(&seat.user) {
-            *sessions -= 1;
-            if *sessions == 0 {
-                state.by_user.remove(&seat.user);
-            }
-        }
+        state.leave(&seat.user);
     }
 }
 

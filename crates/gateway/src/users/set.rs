@@ -1,5 +1,6 @@
 //! The users of a gateway, checked as a whole.
 
+use super::dbn_key::DbnKey;
 use super::error::{Fault, Quoted, UsersError};
 use super::grant::{Grant, MOST_REQUESTS_PER_SECOND, MOST_SUBSCRIPTIONS};
 use super::names::{Instruments, Names};
@@ -11,7 +12,8 @@ use crate::service::{Contract, EntryTypes, Pattern};
 use fanfare_engine::host::{AllowList, ClientName, ClientNames};
 use fanfare_fix::session::SessionId;
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::path::Path;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use toml::Spanned;
 
@@ -34,6 +36,8 @@ pub(crate) struct User {
     pub(crate) certificates: Option<ClientNames>,
     pub(crate) allow: AllowList,
     pub(crate) sessions_at_a_time: usize,
+    /// The file with the key for DBN.
+    dbn_key_file: Option<PathBuf>,
     pub(crate) grant: Arc<Grant>,
 }
 
@@ -70,6 +74,10 @@ pub(crate) struct UserSet {
     lists: BTreeMap<String, Arc<Names>>,
     /// Whether sessions of no user may log on to a port.
     strangers: [bool; 2],
+    /// Whether there are any, so that whoever connects has to be one of them.
+    has_users: bool,
+    /// For DBN.
+    keys: Vec<(DbnKey, Arc<User>)>,
 }
 
 impl UserSet {
@@ -80,7 +88,48 @@ impl UserSet {
     /// The first fault.
     pub(crate) fn load(source: &Source<'_>, text: Option<&str>) -> Result<Self, UsersError> {
         let file = source.file.map(UsersFile::read).transpose()?;
-        Self::of(source, text, file)
+        let mut users = Self::of(source, text, file)?;
+        users.read_keys()?;
+        Ok(users)
+    }
+
+    /// Reads the files with the users' keys.
+    fn read_keys(&mut self) -> Result<(), UsersError> {
+        for user in &self.users {
+            let Some(file) = &user.dbn_key_file else {
+                continue;
+            };
+            let fault = |why: String| {
+                let (name, file) = (Quoted(&user.name), file.display());
+                let why = format!("user {name}: `dbn_key_file`: {file} {why}");
+                Fault::new(None, why).error(None, None)
+            };
+            let key = DbnKey::read(file).map_err(fault)?;
+            if let Some((_, other)) = self.keys.iter().find(|(own, _)| *own == key) {
+                let other = Quoted(&other.name);
+                return Err(fault(format!("has the key of user {other}")));
+            }
+            self.keys.push((key, Arc::clone(user)));
+        }
+        Ok(())
+    }
+
+    /// The user whose key gives this answer to a challenge, and the key.
+    pub(crate) fn of_answer(&self, challenge: &str, answer: &[u8]) -> Option<(DbnKey, Arc<User>)> {
+        let mut keys = self.keys.iter();
+        keys.find(|(key, _)| key.answers(challenge, answer))
+            .cloned()
+    }
+
+    /// The user of this key as it is now, if it may still come from this address.
+    pub(crate) fn of_key(&self, key: &DbnKey, address: IpAddr) -> Option<&Arc<User>> {
+        let (_, user) = self.keys.iter().find(|(own, _)| own == key)?;
+        user.allow.allows(address).then_some(user)
+    }
+
+    /// Whether there are users, so that no one else gets market data where nothing is open.
+    pub(crate) const fn has_users(&self) -> bool {
+        self.has_users
     }
 
     /// As `load`, without the file.
@@ -190,6 +239,7 @@ impl Builder {
         Self {
             set: UserSet {
                 strangers: ports.map(|port| port.takes_strangers(has_users)),
+                has_users,
                 ..UserSet::default()
             },
             sessions: 0,
@@ -275,8 +325,9 @@ impl Builder {
         let (name, at) = (Quoted(&own_name), table.name.span().start);
         let ports = ports(table, name)?;
         let fault = |why: &str| Err(Fault::new(at, format!("user {name}: {why}")));
-        if table.sessions.is_empty() {
-            return fault("`sessions` must have one or more");
+        let dbn_key_file = table.dbn_key_file.as_ref();
+        if table.sessions.is_empty() && dbn_key_file.is_none() {
+            return fault("`sessions` must have one or more, or there must be `dbn_key_file`");
         }
         if let Some(password) = &table.password {
             let why = |why| {
@@ -289,7 +340,8 @@ impl Builder {
         }
         let certificates = self.certificates(table, name, ports)?;
         let allow = networks(table, name)?;
-        if table.password.is_none() && certificates.is_none() && allow.0.is_empty() {
+        let has_proof = table.password.is_some() || certificates.is_some() || !allow.0.is_empty();
+        if !table.sessions.is_empty() && !has_proof {
             return fault("must have `password`, `certificates` or `allow`: CompIDs are no secret");
         }
         let at_a_time = &table.sessions_at_a_time;
@@ -305,6 +357,7 @@ impl Builder {
             allow,
             sessions_at_a_time: within(name, "sessions_at_a_time", at_a_time, 100_000)?
                 .unwrap_or(usize::MAX),
+            dbn_key_file: dbn_key_file.map(|own| own.get_ref().clone()),
             grant: Arc::new(self.grant(table, name, ports)?),
             name: own_name,
         })

@@ -7,7 +7,7 @@ use crate::service::Contract;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use toml::Spanned;
 
 /// The longest file of users.
@@ -38,7 +38,9 @@ pub(super) struct UserTable {
     pub(super) name: Spanned<String>,
     #[serde(default)]
     pub(super) ports: Option<Spanned<Vec<PortName>>>,
+    #[serde(default)]
     pub(super) sessions: Vec<Spanned<Pair>>,
+    pub(super) dbn_key_file: Option<Spanned<PathBuf>>,
     pub(super) password: Option<Spanned<Hashed>>,
     #[serde(default)]
     pub(super) certificates: Option<Vec<Spanned<String>>>,

@@ -10,6 +10,7 @@ mod bridge;
 mod client;
 mod contracts;
 mod control;
+mod dbn;
 mod edges;
 mod fanout;
 mod feed;

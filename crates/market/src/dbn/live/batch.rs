@@ -1,5 +1,6 @@
 //! Records one behind the other, each with what decides who receives it.
 
+use super::control::{SystemCode, system};
 use super::schema::LiveSchemas;
 use crate::event::InstrumentId;
 
@@ -61,6 +62,12 @@ impl Batch {
             start = tag.end as usize;
             (tag, record.unwrap_or_default())
         })
+    }
+
+    /// Appends a notice for everybody.
+    pub fn notice(&mut self, code: SystemCode, text: &str, ts_event: u64) {
+        system(code, text, ts_event, &mut self.bytes);
+        self.tag(InstrumentId::ALL, LiveSchemas::ALL, 0);
     }
 
     /// Tags the bytes that were appended last as a record.

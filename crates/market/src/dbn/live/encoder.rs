@@ -119,7 +119,10 @@ impl Encoder {
             return self.convert(event, table, batch);
         }
         self.views.take(event);
-        let is_named = self.views.seen(event.instrument).is_some_and(|seen| seen.is_named);
+        let is_named = self
+            .views
+            .seen(event.instrument)
+            .is_some_and(|seen| seen.is_named);
         if !is_named || event.kind == Kind::Definition {
             self.name(event, table, batch);
         }
@@ -169,7 +172,13 @@ impl Encoder {
             seen.is_named = true;
         }
         let by = SymbolType::InstrumentId;
-        if self.write_name(event.instrument, by, event.ts_event, table, &mut batch.bytes) {
+        if self.write_name(
+            event.instrument,
+            by,
+            event.ts_event,
+            table,
+            &mut batch.bytes,
+        ) {
             batch.tag(event.instrument, LiveSchemas::ALL, 0);
         }
     }

@@ -140,7 +140,10 @@ impl Intervals {
         let is_quote = matches!(event.kind, Kind::Level | Kind::Order | Kind::Clear);
         if is_trade || is_quote {
             for (interval, kept) in self.all.iter_mut().zip(&INTERVALS) {
-                if kept.quotes.is_some_and(|(schema, _)| self.wanted.has(schema)) {
+                if kept
+                    .quotes
+                    .is_some_and(|(schema, _)| self.wanted.has(schema))
+                {
                     interval.change(event.instrument, is_trade);
                 }
             }
@@ -255,7 +258,11 @@ impl Quoted {
         batch: &mut Batch,
     ) -> bool {
         let trade = seen.trade;
-        let doubt = if seen.is_whole() { 0 } else { flag::MAYBE_BAD_BOOK };
+        let doubt = if seen.is_whole() {
+            0
+        } else {
+            flag::MAYBE_BAD_BOOK
+        };
         let tick = Tick {
             header: Header {
                 publisher: seen.source,

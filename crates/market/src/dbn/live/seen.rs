@@ -154,7 +154,11 @@ impl Views {
         if book.kind() != BookKind::Orders {
             return 0;
         }
-        let doubt = if seen.is_whole() { 0 } else { flag::MAYBE_BAD_BOOK };
+        let doubt = if seen.is_whole() {
+            0
+        } else {
+            flag::MAYBE_BAD_BOOK
+        };
         let clear = Tick {
             header: Header {
                 publisher: seen.source,

@@ -1,0 +1,317 @@
+//! A client: its session, what it subscribed to, and what it missed.
+
+use super::interest::Interest;
+use super::join::Task;
+use super::wire::Wire;
+use crate::users::grant::Grant;
+use crate::users::roster::Counted;
+use crate::users::{DbnKey, User};
+use fanfare_engine::tcp::Stream;
+use fanfare_market::dbn::live::{
+    ErrorCode, SystemCode, Tag, error, length, metadata, system, with_ts_out,
+};
+use fanfare_wire::text::Escaped;
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
+
+/// `rtype` of what is never left out: errors, symbols, notices.
+const KEPT: std::ops::RangeInclusive<u8> = 0x15..=0x17;
+/// `rtype` of orders: behind one that was left out, a book is wrong.
+const MBO: u8 = 0xa0;
+
+/// Where a session is.
+pub(super) enum Phase {
+    /// The challenge was sent.
+    Greeted { challenge: String, until: u64 },
+    /// Authenticated, and not started.
+    Ready { until: u64 },
+    /// Records are sent.
+    Streaming,
+    /// It gets what waits, and is closed.
+    Ending { until: u64 },
+}
+
+/// The times of a turn.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Times {
+    /// Monotonic nanoseconds.
+    pub(super) mono: u64,
+    /// Nanoseconds since 1970.
+    pub(super) utc: u64,
+}
+
+/// One client.
+pub(super) struct Client {
+    /// The number of the session.
+    pub(super) session: u64,
+    pub(super) wire: Wire,
+    pub(super) inbox: Vec<u8>,
+    pub(super) phase: Phase,
+    /// `None`: nobody has to be a user.
+    pub(super) user: Option<(DbnKey, Arc<User>)>,
+    pub(super) grant: Arc<Grant>,
+    pub(super) counted: Option<Counted>,
+    pub(super) ts_out: bool,
+    pub(super) warns: bool,
+    /// Nanoseconds between two heartbeats.
+    pub(super) heartbeat: u64,
+    pub(super) interest: Interest,
+    pub(super) tasks: VecDeque<Task>,
+    /// Requests that came before the session was started, each on a line.
+    pub(super) early: String,
+    /// Requests of the second that began then.
+    pub(super) requests: (u64, u32),
+    /// When a record was sent last.
+    last_sent: u64,
+    /// Bytes that may wait.
+    limit: usize,
+    is_warned: bool,
+    is_skipping: bool,
+    /// Records that were left out and that no error has told of.
+    skipped: u64,
+    /// Instruments of whose orders some were left out.
+    pub(super) missed: BTreeSet<u32>,
+    /// Records that were left out since the last look.
+    pub(super) uncounted: u64,
+    /// Whether its socket is looked at for room.
+    pub(super) writes: bool,
+    /// Why it is to end, at the next look.
+    pub(super) ends: Option<(ErrorCode, String)>,
+}
+
+impl Client {
+    pub(super) fn new(session: u64, stream: Stream, limit: usize, phase: Phase) -> Self {
+        Self {
+            session,
+            wire: Wire::new(stream),
+            inbox: Vec::new(),
+            phase,
+            user: None,
+            grant: Arc::new(Grant::nothing()),
+            counted: None,
+            ts_out: false,
+            warns: false,
+            heartbeat: 0,
+            interest: Interest::default(),
+            tasks: VecDeque::new(),
+            early: String::new(),
+            requests: (0, 0),
+            last_sent: 0,
+            limit,
+            is_warned: false,
+            is_skipping: false,
+            skipped: 0,
+            missed: BTreeSet::new(),
+            uncounted: 0,
+            writes: false,
+            ends: None,
+        }
+    }
+
+    /// The user's name; empty: nobody's.
+    pub(super) fn user_name(&self) -> &str {
+        self.user.as_ref().map_or("", |(_, user)| &user.name)
+    }
+
+    /// Whether nothing is known of it.
+    pub(super) const fn is_new(&self) -> bool {
+        matches!(self.phase, Phase::Greeted { .. })
+    }
+
+    pub(super) const fn is_streaming(&self) -> bool {
+        matches!(self.phase, Phase::Streaming)
+    }
+
+    /// Begins the stream with its metadata.
+    pub(super) fn begin(&mut self, dataset: &str, now: Times) {
+        let mut out = Vec::new();
+        metadata(dataset, now.utc, self.ts_out, &mut out);
+        self.wire.put(&out);
+        self.phase = Phase::Streaming;
+        self.last_sent = now.mono;
+    }
+
+    /// Whether there is room to catch up.
+    pub(super) fn has_room(&self) -> bool {
+        self.wire.len() <= self.limit / 2 && !self.wire.is_broken()
+    }
+
+    /// Whether each record has to be looked at: the client wants everything of some schemas and
+    /// does not yet have it, or something else as well.
+    pub(super) fn is_mixed(&self) -> bool {
+        let all_alone = self.interest.some.is_empty() && self.tasks.is_empty();
+        !self.interest.all.is_empty() && !(all_alone && self.missed.is_empty())
+    }
+
+    /// Appends a notice.
+    pub(super) fn tell(&mut self, code: SystemCode, text: &str, now: Times) {
+        let mut out = Vec::new();
+        system(code, &Escaped::text(text).to_string(), now.utc, &mut out);
+        self.put(&out, now);
+    }
+
+    /// Appends an error.
+    pub(super) fn fail(&mut self, code: ErrorCode, text: &str, now: Times) {
+        let mut out = Vec::new();
+        error(code, &Escaped::text(text).to_string(), now.utc, &mut out);
+        self.put(&out, now);
+    }
+
+    /// Appends a record.
+    pub(super) fn put(&mut self, record: &[u8], now: Times) {
+        self.last_sent = now.mono;
+        if !self.ts_out {
+            return self.wire.put(record);
+        }
+        let mut out = Vec::with_capacity(record.len() + 8);
+        with_ts_out(record, now.utc, &mut out);
+        self.wire.put(&out);
+    }
+
+    /// Appends records one behind the other, whatever waits.
+    pub(super) fn put_all(&mut self, records: &[u8], now: Times) {
+        for record in each(records) {
+            self.put(record, now);
+        }
+    }
+
+    /// Appends a record that the client wants, or leaves it out.
+    pub(super) fn push(&mut self, tag: &Tag, record: &[u8], now: Times) {
+        if tag.entry != 0 && !self.grant.entries.has(tag.entry) {
+            return;
+        }
+        match self.takes(record, record.len()) {
+            true => self.put(record, now),
+            false => self.skip(record),
+        }
+    }
+
+    /// Whether there is room for `len` bytes of a record.
+    fn takes(&mut self, record: &[u8], len: usize) -> bool {
+        let rtype = record.get(1).copied().unwrap_or_default();
+        if KEPT.contains(&rtype) {
+            return true;
+        }
+        if self.is_skipping || rtype == MBO && self.missed.contains(&instrument(record)) {
+            return false;
+        }
+        let waits = self.wire.len() + len;
+        if waits <= self.limit {
+            return true;
+        }
+        if self.warns {
+            let why = format!("{waits} bytes wait for a client that wants every record");
+            self.ends.get_or_insert((ErrorCode::Unset, why));
+        }
+        self.is_skipping = true;
+        false
+    }
+
+    fn skip(&mut self, record: &[u8]) {
+        self.skipped += 1;
+        self.uncounted += 1;
+        if record.get(1) == Some(&MBO) {
+            self.missed.insert(instrument(record));
+        }
+    }
+
+    /// Sends records, whose time is in them already, as far as there is room.
+    pub(super) fn send(&mut self, records: &[u8], now: Times) {
+        if records.is_empty() {
+            return;
+        }
+        self.last_sent = now.mono;
+        let sent = match self.is_skipping {
+            true => 0,
+            false => self.wire.send(records),
+        };
+        if sent == records.len() || self.wire.is_broken() {
+            return;
+        }
+        if !self.is_skipping && self.wire.len() + records.len() - sent <= self.limit {
+            return self.wire.put(records.get(sent..).unwrap_or_default());
+        }
+        let mut end = 0;
+        for record in each(records) {
+            let start = end;
+            end += record.len();
+            if end <= sent {
+                continue;
+            }
+            // One that was begun has to be finished.
+            let rest = record.get(sent.saturating_sub(start)..).unwrap_or_default();
+            match start < sent || self.takes(record, rest.len()) {
+                true => self.wire.put(rest),
+                false => self.skip(record),
+            }
+        }
+    }
+
+    /// Tells of records that were left out once there is room, warns a client that asked for it,
+    /// and sends a heartbeat if nothing else was sent. Returns whether there was anything to do.
+    pub(super) fn look(&mut self, now: Times) -> bool {
+        if !self.is_streaming() {
+            return false;
+        }
+        if self.skipped > 0 && self.has_room() {
+            let text = format!(
+                "{} records were skipped: the client reads too slowly",
+                std::mem::take(&mut self.skipped)
+            );
+            let code = ErrorCode::SkippedRecordsAfterSlowReading;
+            self.fail(code, &text, now);
+            self.is_skipping = false;
+            let is_again = |task: &Task| matches!(task, Task::Again);
+            if !self.missed.is_empty() && !self.tasks.iter().any(is_again) {
+                self.tasks.push_front(Task::Again);
+            }
+            return true;
+        }
+        match (self.has_room(), self.warns && !self.is_warned) {
+            (true, _) => self.is_warned = false,
+            (false, true) => {
+                self.is_warned = true;
+                let text = format!("{} bytes wait for the client", self.wire.len());
+                self.tell(SystemCode::SlowReaderWarning, &text, now);
+                return true;
+            }
+            _ => {}
+        }
+        if now.mono >= self.next_heartbeat() {
+            self.tell(SystemCode::Heartbeat, "Heartbeat", now);
+            return true;
+        }
+        false
+    }
+
+    fn next_heartbeat(&self) -> u64 {
+        self.last_sent.saturating_add(self.heartbeat)
+    }
+
+    /// When something is to be done for it that no record or byte brings about.
+    pub(super) fn next_timer(&self, stall: u64) -> u64 {
+        let stalled = self.wire.stalled().map(|since| since.saturating_add(stall));
+        let phase = match self.phase {
+            Phase::Greeted { until, .. } | Phase::Ready { until } | Phase::Ending { until } => {
+                until
+            }
+            Phase::Streaming => self.next_heartbeat(),
+        };
+        phase.min(stalled.unwrap_or(u64::MAX))
+    }
+}
+
+/// The records in bytes that hold whole ones.
+fn each(mut bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
+    std::iter::from_fn(move || {
+        let (record, rest) = bytes.split_at_checked(length(bytes)?)?;
+        bytes = rest;
+        Some(record)
+    })
+}
+
+/// The instrument in a record's header.
+fn instrument(record: &[u8]) -> u32 {
+    let bytes = record.get(4..8).and_then(|bytes| bytes.try_into().ok());
+    bytes.map_or(u32::MAX, u32::from_le_bytes)
+}

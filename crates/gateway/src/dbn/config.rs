@@ -1,0 +1,101 @@
+//! `[dbn]`: a port for clients of DBN's live protocol.
+
+use crate::config_error::{ConfigError, range, within};
+use fanfare_engine::host::Network;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+/// The port that clients use if they are told none.
+const PORT: u16 = 13_000;
+
+/// A port for clients of DBN's live protocol.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct DbnConfig {
+    /// Address to listen on; loopback unless told otherwise.
+    pub bind: IpAddr,
+    /// Port; 0 lets the kernel pick one, which is then printed.
+    pub port: u16,
+    /// The name of the dataset, 1 to 15 characters.
+    pub dataset: String,
+    /// Whether clients need no key.
+    pub open: bool,
+    /// Networks that may connect; empty means all.
+    #[serde(deserialize_with = "networks")]
+    pub allow: Vec<Network>,
+    /// Connections at a time, authenticated or not.
+    pub max_clients: usize,
+    /// Longest line of a client, in bytes.
+    pub request_bytes: usize,
+    /// Bytes that may wait for one client beyond what its socket took.
+    pub queue_bytes: usize,
+    /// Seconds without a record until a heartbeat is sent, unless the client asks for others.
+    pub heartbeat_s: u64,
+    /// Seconds that a connection may take to authenticate.
+    pub auth_timeout_s: u64,
+    /// Seconds that an authenticated client may take to start its session.
+    pub start_timeout_s: u64,
+    /// Seconds that bytes may wait for a client of which its socket takes none.
+    pub stall_timeout_s: u64,
+}
+
+impl Default for DbnConfig {
+    fn default() -> Self {
+        Self {
+            bind: Ipv4Addr::LOCALHOST.into(),
+            port: PORT,
+            dataset: "FANFARE".to_owned(),
+            open: false,
+            allow: Vec::new(),
+            max_clients: 1_000,
+            request_bytes: 1 << 16,
+            queue_bytes: 4 << 20,
+            heartbeat_s: 30,
+            auth_timeout_s: 10,
+            start_timeout_s: 3_600,
+            stall_timeout_s: 60,
+        }
+    }
+}
+
+fn networks<'de, D: Deserializer<'de>>(list: D) -> Result<Vec<Network>, D::Error> {
+    let list = Vec::<String>::deserialize(list)?;
+    let networks = list.iter().map(|text| text.parse());
+    networks.collect::<Result<_, _>>().map_err(D::Error::custom)
+}
+
+impl DbnConfig {
+    /// Where to listen.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        SocketAddr::new(self.bind, self.port)
+    }
+
+    /// Whether clients need no key, given whether users are configured.
+    pub(crate) const fn takes_strangers(&self, has_users: bool) -> bool {
+        self.open || self.bind.is_loopback() && !has_users
+    }
+
+    pub(crate) fn check(&self, has_users: bool, has_market: bool) -> Result<(), ConfigError> {
+        let rule = "needs a feed with `mapping`, or an edge: others have no market events";
+        range("dbn", "…", has_market, rule)?;
+        let has_door = self.bind.is_loopback() || self.open || has_users;
+        let rule = "other machines reach it: there must be users (`users`, `[[user]]`), or \
+                    open = true beside it, which lets anybody in";
+        range("dbn.bind", self.bind, has_door, rule)?;
+        let name = &self.dataset;
+        let is_plain =
+            |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_');
+        let fits = (1..=15).contains(&name.len()) && name.bytes().all(is_plain);
+        let rule = "must be 1 to 15 letters, digits, `.`, `-` and `_`";
+        range("dbn.dataset", name, fits, rule)?;
+        within("dbn.max_clients", self.max_clients, 1..=100_000)?;
+        within("dbn.request_bytes", self.request_bytes, 256..=1 << 24)?;
+        within("dbn.queue_bytes", self.queue_bytes, 1 << 12..=1 << 30)?;
+        within("dbn.heartbeat_s", self.heartbeat_s, 1..=1_800)?;
+        within("dbn.auth_timeout_s", self.auth_timeout_s, 1..=600)?;
+        within("dbn.start_timeout_s", self.start_timeout_s, 1..=86_400)?;
+        within("dbn.stall_timeout_s", self.stall_timeout_s, 1..=3_600)
+    }
+}

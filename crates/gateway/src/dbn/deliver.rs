@@ -1,0 +1,162 @@
+//! Records to the clients that want them.
+
+use super::client::Times;
+use super::join::Place;
+use super::{DbnAgent, Hub};
+use fanfare_engine::poll::Token;
+use fanfare_market::InstrumentId;
+use fanfare_market::dbn::live::{Batch, LiveSchemas, Tag, with_ts_out};
+
+/// Clients that want the same of all instruments, and the records for them.
+struct Group {
+    schemas: LiveSchemas,
+    ts_out: bool,
+    clients: Vec<Token>,
+}
+
+impl DbnAgent {
+    /// Gives the records of a turn to the clients that want them.
+    pub(super) fn deliver(&mut self) {
+        let now = self.times;
+        self.counts
+            .records
+            .increment(self.batch.tags().len() as u64);
+        if self.hub.clients.is_empty() {
+            return;
+        }
+        let (groups, mixed) = self.hub.sort();
+        for group in groups {
+            let records = shape(&group, &self.batch, now, &mut self.room);
+            for token in group.clients {
+                if let Some(client) = self.hub.clients.get_mut(token) {
+                    client.send(records, now);
+                }
+            }
+        }
+        for token in &mixed {
+            let Some(client) = self.hub.clients.get_mut(*token) else {
+                continue;
+            };
+            for (tag, record) in self.batch.records() {
+                if client.interest.takes(tag) {
+                    client.push(tag, record, now);
+                }
+            }
+        }
+        self.deliver_listed(&mixed, now);
+    }
+
+    /// Gives records to the clients that want some instruments.
+    fn deliver_listed(&mut self, mixed: &[Token], now: Times) {
+        let listed = self.hub.listed();
+        if listed.is_empty() {
+            return;
+        }
+        let batch = std::mem::take(&mut self.batch);
+        for (tag, record) in batch.records() {
+            if tag.instrument == InstrumentId::ALL {
+                for token in &listed {
+                    if let Some(client) = self.hub.clients.get_mut(*token)
+                        && client.interest.any.meets(tag.schemas)
+                    {
+                        client.push(tag, record, now);
+                    }
+                }
+                continue;
+            }
+            if tag.schemas == LiveSchemas::ALL {
+                self.appeared(tag, &listed);
+            }
+            let Hub { clients, wants, .. } = &mut self.hub;
+            for want in wants.of(tag.instrument) {
+                if want.schemas.meets(tag.schemas)
+                    && !mixed.contains(&want.client)
+                    && let Some(client) = clients.get_mut(want.client)
+                {
+                    client.push(tag, record, now);
+                }
+            }
+        }
+        self.batch = batch;
+    }
+
+    /// An instrument has appeared: clients that want all that they may see want it.
+    fn appeared(&mut self, tag: &Tag, listed: &[Token]) {
+        for token in listed {
+            let Some(client) = self.hub.clients.get_mut(*token) else {
+                continue;
+            };
+            let permitted = client.interest.permitted;
+            let own = client.interest.some.get(&tag.instrument.0).copied();
+            if !client.tasks.is_empty() || own.unwrap_or_default().and(permitted) == permitted {
+                continue;
+            }
+            let mut place = Place {
+                encoder: &self.encoder,
+                wants: &mut self.hub.wants,
+                directory: self.events.directory(),
+                now: self.times,
+                room: &mut self.room,
+            };
+            place.appeared(tag.instrument, *token, client);
+        }
+    }
+}
+
+impl Hub {
+    /// The streaming clients that want the same of all instruments, and those for whom each record
+    /// has to be looked at.
+    fn sort(&self) -> (Vec<Group>, Vec<Token>) {
+        let (mut groups, mut mixed) = (Vec::<Group>::new(), Vec::new());
+        for (token, client) in self.clients.iter() {
+            if !client.is_streaming() || client.interest.all.is_empty() {
+                continue;
+            }
+            if client.is_mixed() {
+                mixed.push(token);
+                continue;
+            }
+            let (schemas, ts_out) = (client.interest.all, client.ts_out);
+            let found = groups
+                .iter_mut()
+                .find(|group| group.schemas == schemas && group.ts_out == ts_out);
+            match found {
+                Some(group) => group.clients.push(token),
+                None => groups.push(Group {
+                    schemas,
+                    ts_out,
+                    clients: vec![token],
+                }),
+            }
+        }
+        (groups, mixed)
+    }
+
+    /// The streaming clients that want nothing of all instruments, but something of some.
+    fn listed(&self) -> Vec<Token> {
+        let clients = self.clients.iter();
+        let listed = clients.filter(|(_, client)| {
+            client.is_streaming()
+                && client.interest.all.is_empty()
+                && !client.interest.any.is_empty()
+        });
+        listed.map(|(token, _)| token).collect()
+    }
+}
+
+/// The records of a batch as a group wants them.
+fn shape<'a>(group: &Group, batch: &'a Batch, now: Times, room: &'a mut Vec<u8>) -> &'a [u8] {
+    if batch.schemas().without(group.schemas).is_empty() && !group.ts_out {
+        return batch.bytes();
+    }
+    room.clear();
+    for (tag, record) in batch.records() {
+        if tag.schemas.meets(group.schemas) {
+            match group.ts_out {
+                true => with_ts_out(record, now.utc, room),
+                false => room.extend_from_slice(record),
+            }
+        }
+    }
+    room
+}

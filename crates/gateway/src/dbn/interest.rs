@@ -1,0 +1,167 @@
+//! What clients have subscribed to, by client and by instrument.
+
+use crate::users::grant::Grant;
+use fanfare_engine::poll::Token;
+use fanfare_market::InstrumentId;
+use fanfare_market::dbn::live::{LiveSchema, LiveSchemas, Tag};
+use fanfare_market::event::entry;
+use std::collections::HashMap;
+
+/// What one client wants.
+#[derive(Default)]
+pub(super) struct Interest {
+    /// Of all instruments, those to come among them.
+    pub(super) all: LiveSchemas,
+    /// Of all instruments that the user may see; they are in `some` one by one.
+    pub(super) permitted: LiveSchemas,
+    /// By instrument.
+    pub(super) some: HashMap<u32, LiveSchemas>,
+    /// All schemas that it asked for.
+    pub(super) any: LiveSchemas,
+}
+
+impl Interest {
+    /// Whether a record is wanted.
+    pub(super) fn takes(&self, tag: &Tag) -> bool {
+        if tag.instrument == InstrumentId::ALL {
+            return self.any.meets(tag.schemas);
+        }
+        if self.all.meets(tag.schemas) {
+            return true;
+        }
+        let own = self.some.get(&tag.instrument.0);
+        own.is_some_and(|own| own.meets(tag.schemas))
+    }
+
+    /// Sets `any` anew from what is wanted.
+    pub(super) fn sum_up(&mut self) {
+        let some = self.some.values();
+        self.any = some.fold(self.all.with(self.permitted), |any, own| any.with(*own));
+    }
+}
+
+/// One client of an instrument.
+#[derive(Clone, Copy)]
+pub(super) struct Want {
+    pub(super) client: Token,
+    pub(super) schemas: LiveSchemas,
+}
+
+/// The clients of each instrument, by the plant's number.
+#[derive(Default)]
+pub(super) struct Wants(Vec<Vec<Want>>);
+
+impl Wants {
+    /// The clients of an instrument.
+    pub(super) fn of(&self, instrument: InstrumentId) -> &[Want] {
+        let own = self.0.get(instrument.0 as usize);
+        own.map_or(&[], Vec::as_slice)
+    }
+
+    /// Sets what a client wants of an instrument; nothing takes it out.
+    pub(super) fn set(&mut self, instrument: u32, client: Token, schemas: LiveSchemas) {
+        let place = instrument as usize;
+        if place >= self.0.len() {
+            if schemas.is_empty() {
+                return;
+            }
+            self.0.resize_with(place + 1, Vec::new);
+        }
+        let Some(own) = self.0.get_mut(place) else {
+            return;
+        };
+        let found = own.iter().position(|want| want.client == client);
+        match (found, schemas.is_empty()) {
+            (Some(at), true) => _ = own.swap_remove(at),
+            (Some(at), false) => own[at].schemas = schemas,
+            (None, true) => {}
+            (None, false) => own.push(Want { client, schemas }),
+        }
+    }
+}
+
+/// Checks that a user may have a schema: its records have entries of market data that are not
+/// looked into one by one.
+///
+/// # Errors
+/// What the user lacks.
+pub(super) fn permits(grant: &Grant, schema: LiveSchema) -> Result<(), String> {
+    use LiveSchema as S;
+    let (entries, depth): (&[u8], u16) = match schema {
+        S::Mbo => (&[entry::BID, entry::OFFER, entry::TRADE], u16::MAX),
+        S::Mbp10 => (&[entry::BID, entry::OFFER, entry::TRADE], 10),
+        S::Mbp1 | S::Tbbo | S::Bbo1S | S::Bbo1M => (&[entry::BID, entry::OFFER, entry::TRADE], 1),
+        S::Trades | S::Ohlcv1S | S::Ohlcv1M | S::Ohlcv1H | S::Ohlcv1D => (&[entry::TRADE], 0),
+        S::Definition | S::Status | S::Statistics => (&[], 0),
+    };
+    if let Some(entry) = entries.iter().find(|entry| !grant.entries.has(**entry)) {
+        let entry = char::from(*entry);
+        return Err(format!("no permission for entries of type {entry}"));
+    }
+    if grant.depth != 0 && depth > grant.depth {
+        return Err(format!(
+            "no permission for more than {} levels",
+            grant.depth
+        ));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::service::EntryTypes;
+
+    #[test]
+    fn a_schema_needs_the_right_to_all_that_it_shows() {
+        let all = Grant::everything();
+        assert!(
+            LiveSchema::ALL
+                .iter()
+                .all(|schema| permits(&all, *schema).is_ok())
+        );
+        let trades = Grant {
+            entries: EntryTypes::NONE.with(b'2'),
+            ..Grant::everything()
+        };
+        permits(&trades, LiveSchema::Trades).unwrap();
+        permits(&trades, LiveSchema::Ohlcv1D).unwrap();
+        assert!(
+            permits(&trades, LiveSchema::Tbbo)
+                .unwrap_err()
+                .contains("type 0")
+        );
+        let shallow = Grant {
+            depth: 5,
+            ..Grant::everything()
+        };
+        permits(&shallow, LiveSchema::Mbp1).unwrap();
+        assert!(
+            permits(&shallow, LiveSchema::Mbp10)
+                .unwrap_err()
+                .contains("5 levels")
+        );
+        assert!(permits(&shallow, LiveSchema::Mbo).is_err());
+    }
+
+    #[test]
+    fn clients_of_an_instrument_come_and_go() {
+        let mut wants = Wants::default();
+        let of = |wants: &Wants| {
+            let all = wants.of(InstrumentId(3)).iter();
+            all.map(|want| want.client.0).collect::<Vec<_>>()
+        };
+        wants.set(3, Token(1), LiveSchema::Mbo.alone());
+        wants.set(3, Token(2), LiveSchema::Mbo.alone());
+        wants.set(3, Token(1), LiveSchema::Trades.alone());
+        assert_eq!(of(&wants), [1, 2]);
+        assert_eq!(
+            wants.of(InstrumentId(3))[0].schemas,
+            LiveSchema::Trades.alone()
+        );
+        wants.set(3, Token(1), LiveSchemas::NONE);
+        wants.set(9, Token(1), LiveSchemas::NONE);
+        assert_eq!(of(&wants), [2]);
+        assert!(wants.of(InstrumentId(9)).is_empty());
+    }
+}

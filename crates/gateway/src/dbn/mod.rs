@@ -1,0 +1,386 @@
+//! DBN live: market events as records, for clients of its live protocol.
+//!
+//! One agent reads the ring of market events, makes records of each event once, and gives them to
+//! the clients that want them. It waits for none: what a client does not read waits in its queue,
+//! and beyond the queue's bound it is left out, and told of.
+//!
+//! A subscription begins with symbols and, where it was asked for, the book, some instruments at a
+//! time ([`join`]).
+
+mod client;
+pub(crate) mod config;
+mod deliver;
+mod interest;
+mod join;
+mod line;
+mod port;
+mod review;
+mod subscribe;
+mod wire;
+
+use crate::audit::{Audit, DbnPeer};
+use crate::counts::DbnCounts;
+use crate::market::ring::EventReader;
+use crate::notice::{Notice, Notices};
+use crate::users::roster::Roster;
+use crate::users::{UserBook, UserSet};
+use client::{Client, Phase, Times};
+use config::DbnConfig;
+use fanfare_engine::agent::{Agent, AgentError};
+use fanfare_engine::poll::{Interest, Poller, Token};
+use fanfare_engine::slots::Slots;
+use fanfare_engine::tcp::{BindError, Listener};
+use fanfare_fix::session::Now;
+use fanfare_market::Delivery;
+use fanfare_market::book::BookConfig;
+use fanfare_market::dbn::live::{Batch, Encoder, ErrorCode, LiveSchemas, SystemCode};
+use fanfare_market::dbn::{DbnConfig as RecordConfig, Schemas};
+use interest::Wants;
+use join::Place;
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+
+/// Messages of the feeds that are taken in a turn.
+const TURN: usize = 256;
+/// Sockets that are looked at in a turn.
+const SOCKETS: usize = 256;
+/// How long a client that is to end may take to read why, in nanoseconds.
+const FAREWELL: u64 = 2_000_000_000;
+/// The least time between two looks at the sockets while events come, in nanoseconds: a look is a
+/// system call.
+const PACE: u64 = 200_000;
+
+const LISTENER: Token = Token(u64::MAX);
+const SECOND: u64 = 1_000_000_000;
+
+/// What the agent is made of.
+pub(crate) struct Parts {
+    pub(crate) config: DbnConfig,
+    pub(crate) events: EventReader,
+    /// Of the feeds, in their order.
+    pub(crate) books: Vec<BookConfig>,
+    pub(crate) users: UserBook,
+    pub(crate) roster: Roster,
+    pub(crate) audit: Audit,
+    pub(crate) notices: Notices,
+    pub(crate) counts: DbnCounts,
+}
+
+/// Why the port for DBN cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum DbnError {
+    /// It could not be listened on.
+    #[error(transparent)]
+    Port(#[from] BindError),
+    /// The system gave no descriptor.
+    #[error("cannot start the port for DBN")]
+    System(#[from] io::Error),
+    /// The feeds' books are too large.
+    #[error("books for DBN: {0}")]
+    Book(#[from] fanfare_market::book::ConfigError),
+}
+
+/// The port and its clients.
+pub(crate) struct DbnAgent {
+    config: DbnConfig,
+    events: EventReader,
+    listener: Listener,
+    poller: Poller,
+    encoder: Encoder,
+    batch: Batch,
+    hub: Hub,
+    /// Users and lists, as of this version of the book.
+    users: (u64, Arc<UserSet>),
+    book: UserBook,
+    roster: Roster,
+    audit: Audit,
+    notices: Notices,
+    counts: DbnCounts,
+    next_session: u64,
+    next_look: u64,
+    room: Vec<u8>,
+    /// When something is to be done that nothing wakes the thread for.
+    next_timer: u64,
+    times: Times,
+}
+
+/// The clients, and who of them wants what.
+#[derive(Default)]
+struct Hub {
+    clients: Slots<Client>,
+    wants: Wants,
+    /// The sum of what all want.
+    wanted: LiveSchemas,
+}
+
+impl DbnAgent {
+    pub(crate) fn open(parts: Parts) -> Result<Self, DbnError> {
+        let config = parts.config;
+        let listener = Listener::bind(config.address())?;
+        let poller = Poller::new(SOCKETS)?;
+        poller.add(&listener, LISTENER, Interest::Read)?;
+        let record = RecordConfig {
+            names: false,
+            ..RecordConfig::new(Schemas::MIXED)
+        };
+        let encoder = Encoder::new(parts.books, record)?;
+        Ok(Self {
+            events: parts.events,
+            listener,
+            poller,
+            encoder,
+            batch: Batch::default(),
+            hub: Hub::default(),
+            users: (parts.users.version(), parts.users.read()),
+            book: parts.users,
+            roster: parts.roster,
+            audit: parts.audit,
+            notices: parts.notices,
+            counts: parts.counts,
+            next_session: 1,
+            next_look: 0,
+            room: Vec::new(),
+            next_timer: 0,
+            times: Times::default(),
+            config,
+        })
+    }
+
+    /// Where it listens.
+    pub(crate) fn address(&self) -> io::Result<SocketAddr> {
+        self.listener.address()
+    }
+
+    /// Takes what the feeds brought, as records for all.
+    fn take_events(&mut self) -> usize {
+        let Self {
+            events,
+            encoder,
+            batch,
+            times,
+            ..
+        } = self;
+        batch.clear();
+        let read = events.read(TURN, |delivery| match delivery {
+            Delivery::Event(event, directory) => encoder.event(event, directory, batch),
+            Delivery::End(_) => {}
+            Delivery::Lost { first, last } => {
+                encoder.lose_all();
+                let text = format!(
+                    "events {first} to {last} were lost on their way here: books are shown anew"
+                );
+                batch.notice(SystemCode::Unset, &text, times.utc);
+            }
+            Delivery::Restart => encoder.lose_all(),
+        });
+        if read < TURN {
+            encoder.tick(times.utc, batch);
+        }
+        read
+    }
+
+    /// Goes on with what clients are yet to get, and sends what waits for them.
+    fn look_after(&mut self) -> usize {
+        let now = self.times;
+        let mut work = 0;
+        let mut timer = u64::MAX;
+        let (stall, mut gone) = (self.config.stall_timeout_s * SECOND, Vec::new());
+        let tokens: Vec<Token> = self.hub.clients.iter().map(|(token, _)| token).collect();
+        for token in tokens {
+            let Some(client) = self.hub.clients.get_mut(token) else {
+                continue;
+            };
+            work += usize::from(client.look(now));
+            if !client.tasks.is_empty() {
+                let mut place = Place {
+                    encoder: &self.encoder,
+                    wants: &mut self.hub.wants,
+                    directory: self.events.directory(),
+                    now,
+                    room: &mut self.room,
+                };
+                work += place.go_on(token, client);
+            }
+            self.counts
+                .skipped
+                .increment(std::mem::take(&mut client.uncounted));
+            if let Some((code, why)) = client.ends.take() {
+                end(client, code, &why, now);
+            }
+            let (had_left, waits) = (client.writes, client.wire.flush(now.mono));
+            if had_left != waits {
+                client.writes = waits;
+                let interest = if waits {
+                    Interest::ReadWrite
+                } else {
+                    Interest::Read
+                };
+                if self.poller.change(&client.wire, token, interest).is_err() {
+                    client.wire.mark_broken();
+                }
+            }
+            self.counts
+                .bytes
+                .increment(std::mem::take(&mut client.wire.sent));
+            match over(client, now.mono, stall) {
+                Some(why) => gone.push((token, why)),
+                None => timer = timer.min(client.next_timer(stall)),
+            }
+        }
+        work += gone.len();
+        for (token, why) in gone {
+            self.leave(token, why);
+        }
+        self.next_timer = timer;
+        self.counts.lost.set(self.encoder.lost());
+        work
+    }
+
+    /// A connection is over.
+    fn leave(&mut self, token: Token, why: &str) {
+        let Some(client) = self.hub.clients.remove(token) else {
+            return;
+        };
+        for instrument in client.interest.some.keys() {
+            self.hub.wants.set(*instrument, token, LiveSchemas::NONE);
+        }
+        self.sum_up();
+        self.counts.clients.set(self.hub.clients.len() as u64);
+        let (session, peer) = (client.session, client.wire.peer());
+        let who = DbnPeer {
+            session,
+            user: client.user_name(),
+            peer,
+        };
+        self.audit.dbn("end", &who, "", why);
+        let what = format!("session {session} ended: {why}");
+        self.notices.send(Notice::Dbn { peer, what });
+    }
+
+    /// The schemas that are written are those that somebody wants.
+    fn sum_up(&mut self) {
+        let clients = self.hub.clients.iter();
+        let wanted = clients.fold(LiveSchemas::NONE, |sum, (_, client)| {
+            sum.with(client.interest.any)
+        });
+        if wanted != self.hub.wanted {
+            self.hub.wanted = wanted;
+            self.encoder.want(wanted, self.events.directory());
+        }
+    }
+
+    /// Tells of something of a client.
+    fn note(&self, token: Token, event: &'static str, what: &str, why: &str) {
+        let Some(client) = self.hub.clients.get(token) else {
+            return;
+        };
+        let (session, peer) = (client.session, client.wire.peer());
+        let user = client.user_name();
+        let who = DbnPeer {
+            session,
+            user,
+            peer,
+        };
+        self.audit.dbn(event, &who, what, why);
+    }
+}
+
+/// A client is to read why it ends, and is closed.
+fn end(client: &mut Client, code: ErrorCode, why: &str, now: Times) {
+    if let Phase::Ending { .. } = client.phase {
+        return;
+    }
+    if client.is_streaming() {
+        client.fail(code, why, now);
+    }
+    client.tasks.clear();
+    let until = now.mono + FAREWELL;
+    client.phase = Phase::Ending { until };
+}
+
+/// Why a connection is over, if it is.
+fn over(client: &Client, now: u64, stall: u64) -> Option<&'static str> {
+    let is_late = |since: u64| now >= since.saturating_add(stall);
+    match client.phase {
+        _ if client.wire.is_broken() => Some("closed by the client"),
+        _ if client.wire.stalled().is_some_and(is_late) => Some("it took no bytes for too long"),
+        Phase::Greeted { until, .. } if now >= until => Some("it did not authenticate in time"),
+        Phase::Ready { until } if now >= until => Some("it did not start its session in time"),
+        Phase::Ending { until } if now >= until || client.wire.len() == 0 => Some("closed"),
+        _ => None,
+    }
+}
+
+impl Agent for DbnAgent {
+    fn name(&self) -> &str {
+        "dbn"
+    }
+
+    fn do_work(&mut self, now: Now) -> Result<usize, AgentError> {
+        self.times = Times {
+            mono: now.mono,
+            utc: now.utc.nanos().unsigned_abs(),
+        };
+        let mut work = 0;
+        if self.book.version() != self.users.0 {
+            self.review();
+            work += 1;
+        }
+        if now.mono >= self.next_look {
+            work += self.sockets()?;
+            self.next_look = now.mono + PACE;
+        }
+        work += self.take_events();
+        if !self.batch.is_empty() {
+            work += 1;
+            self.deliver();
+        }
+        if work > 0 || now.mono >= self.next_timer {
+            work += self.look_after();
+        }
+        Ok(work)
+    }
+
+    fn on_close(&mut self, now: Now) {
+        while self.take_events() > 0 {
+            self.deliver();
+        }
+        self.counts.lost.set(self.encoder.lost());
+        // What clients still take without being waited for.
+        for token in self.tokens() {
+            if let Some(client) = self.hub.clients.get_mut(token) {
+                client.wire.flush(now.mono);
+            }
+        }
+    }
+
+    fn wait_for<'a>(&'a self, descriptors: &mut Vec<BorrowedFd<'a>>) {
+        descriptors.extend([self.poller.as_fd(), self.events.waker().as_fd()]);
+    }
+
+    fn next_timer(&self) -> Option<u64> {
+        let interval = self.encoder.next_tick().map(|at| {
+            let wait = at.saturating_sub(self.times.utc);
+            self.times.mono.saturating_add(wait)
+        });
+        Some(self.next_timer.min(interval.unwrap_or(u64::MAX)))
+    }
+
+    fn before_sleep(&mut self) {
+        self.events.waker().prepare_sleep();
+        self.next_look = 0;
+    }
+
+    fn after_sleep(&mut self) {
+        self.events.waker().awake();
+        self.next_look = 0;
+    }
+}
+
+impl DbnAgent {
+    fn tokens(&self) -> Vec<Token> {
+        self.hub.clients.iter().map(|(token, _)| token).collect()
+    }
+}

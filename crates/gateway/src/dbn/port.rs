@@ -1,0 +1,242 @@
+//! Connections: accepted, authenticated, read.
+
+use super::client::{Client, Phase};
+use super::line::{self, Auth};
+use super::{DbnAgent, FAREWELL, LISTENER, SECOND};
+use crate::notice::Notice;
+use crate::users::grant::Grant;
+use fanfare_engine::agent::AgentError;
+use fanfare_engine::host::AllowList;
+use fanfare_engine::poll::{Interest, Token};
+use fanfare_engine::tcp::{Accepted, Stream};
+use fanfare_market::dbn::live::ErrorCode;
+use fanfare_wire::text::Escaped;
+use ring::rand::{SecureRandom, SystemRandom};
+use std::fmt::Write;
+use std::sync::Arc;
+
+/// Connections accepted in a turn.
+const ACCEPTED: usize = 64;
+/// Bytes read at once.
+const ROOM: usize = 1 << 16;
+/// Random bytes of a challenge.
+const CHALLENGE: usize = 16;
+
+impl DbnAgent {
+    /// Looks at the sockets: new connections, and what clients wrote.
+    pub(super) fn sockets(&mut self) -> Result<usize, AgentError> {
+        let ready = self.poller.poll(Some(std::time::Duration::ZERO))?;
+        for index in 0..ready {
+            match self.poller.event(index) {
+                Some(event) if event.token == LISTENER => self.accept(),
+                Some(event) if event.is_readable() => self.read(event.token),
+                // What waits is sent in any case.
+                _ => {}
+            }
+        }
+        Ok(ready)
+    }
+
+    fn accept(&mut self) {
+        for _ in 0..ACCEPTED {
+            match self.listener.accept() {
+                Ok(Accepted::Stream(stream)) => self.greet(stream),
+                Ok(Accepted::Refused) => self.counts.refused.increment(1),
+                Ok(Accepted::Nobody) => return,
+                Err(error) => {
+                    let error = error.to_string();
+                    return self.notices.send(Notice::CannotAccept { error });
+                }
+            }
+        }
+    }
+
+    /// Sends a new connection its challenge.
+    fn greet(&mut self, stream: Stream) {
+        let peer = stream.peer();
+        let allowed = AllowList(self.config.allow.clone()).allows(peer.ip());
+        let is_full = self.hub.clients.len() >= self.config.max_clients;
+        let challenge = challenge().filter(|_| allowed && !is_full);
+        let Some(challenge) = challenge else {
+            self.counts.refused.increment(1);
+            let what = "turned away: too many connections, or not from here".to_owned();
+            return self.notices.send(Notice::Dbn { peer, what });
+        };
+        let greeting = format!(
+            "lsg_version=fanfare-{}\ncram={challenge}\n",
+            env!("CARGO_PKG_VERSION")
+        );
+        let until = self.times.mono + self.config.auth_timeout_s * SECOND;
+        let phase = Phase::Greeted { challenge, until };
+        let mut client = Client::new(self.next_session, stream, self.config.queue_bytes, phase);
+        self.next_session += 1;
+        client.wire.put(greeting.as_bytes());
+        let token = self.hub.clients.next_token();
+        if self.poller.add(&client.wire, token, Interest::Read).is_ok() {
+            self.hub.clients.insert(client);
+            self.counts.clients.set(self.hub.clients.len() as u64);
+        }
+    }
+
+    /// Takes the lines that a client wrote.
+    fn read(&mut self, token: Token) {
+        let Some(client) = self.hub.clients.get_mut(token) else {
+            return;
+        };
+        self.room.resize(ROOM, 0);
+        if !client.wire.receive(&mut self.room, &mut client.inbox) {
+            client.wire.mark_broken();
+            return;
+        }
+        let mut inbox = std::mem::take(&mut client.inbox);
+        let mut start = 0;
+        while let Some(rest) = inbox.get(start..)
+            && let Some(end) = rest.iter().position(|byte| *byte == b'\n')
+        {
+            let line = rest.get(..end).unwrap_or_default();
+            let line = line.strip_suffix(b"\r").unwrap_or(line);
+            start += end + 1;
+            match (
+                str::from_utf8(line),
+                line.len() <= self.config.request_bytes,
+            ) {
+                (Ok(line), true) => self.line(token, line),
+                (Err(_), _) => self.close(token, "a line is no UTF-8"),
+                (_, false) => self.close(token, "a line is too long"),
+            }
+        }
+        inbox.drain(..start);
+        let is_long = inbox.len() > self.config.request_bytes;
+        if let Some(client) = self.hub.clients.get_mut(token) {
+            match is_long {
+                true => self.close(token, "a line is too long"),
+                false => client.inbox = inbox,
+            }
+        }
+    }
+
+    fn line(&mut self, token: Token, line: &str) {
+        let Some(client) = self.hub.clients.get_mut(token) else {
+            return;
+        };
+        match &client.phase {
+            Phase::Greeted { challenge, .. } => {
+                let challenge = challenge.clone();
+                self.authenticate(token, &challenge, line);
+            }
+            Phase::Ready { .. } => self.before_start(token, line),
+            Phase::Streaming => self.request(token, line),
+            Phase::Ending { .. } => {}
+        }
+    }
+
+    /// A client ends because of what it wrote.
+    pub(super) fn close(&mut self, token: Token, why: &str) {
+        let now = self.times;
+        let Some(client) = self.hub.clients.get_mut(token) else {
+            return;
+        };
+        match client.phase {
+            Phase::Ending { .. } => return,
+            Phase::Greeted { .. } => return self.refuse(token, why, why),
+            Phase::Ready { .. } => client.begin(&self.config.dataset, now),
+            Phase::Streaming => {}
+        }
+        super::end(client, ErrorCode::InvalidSubscription, why, now);
+        self.note(token, "refusal", "", why);
+    }
+
+    /// A client is not let in: `answer` is what it is told.
+    fn refuse(&mut self, token: Token, answer: &str, why: &str) {
+        let until = self.times.mono + FAREWELL;
+        let Some(client) = self.hub.clients.get_mut(token) else {
+            return;
+        };
+        // It would end the field.
+        let answer = answer.replace(['|', '\n'], " ");
+        let line = format!("success=0|error={}\n", Escaped::text(&answer));
+        client.wire.put(line.as_bytes());
+        client.phase = Phase::Ending { until };
+        let peer = client.wire.peer();
+        self.counts.refused.increment(1);
+        self.note(token, "refusal", "", why);
+        let what = format!("refused: {}", Escaped::text(why));
+        self.notices.send(Notice::Dbn { peer, what });
+    }
+
+    /// The first line of a client.
+    fn authenticate(&mut self, token: Token, challenge: &str, line: &str) {
+        let auth = match line::auth(line) {
+            Ok(auth) => auth,
+            Err(why) => return self.refuse(token, &why, &why),
+        };
+        self.review();
+        let Some(client) = self.hub.clients.get_mut(token) else {
+            return;
+        };
+        let address = client.wire.peer().ip();
+        let users = &self.users.1;
+        let found = users.of_answer(challenge, auth.answer.as_bytes());
+        let found = found.filter(|(key, _)| users.of_key(key, address).is_some());
+        if found.is_none() && !self.config.takes_strangers(users.has_users()) {
+            let why = "wrong key, or not from this address";
+            return self.refuse(token, "authentication failed", why);
+        }
+        if auth.dataset != self.config.dataset {
+            let why = format!(
+                "unknown dataset {}: there is {}",
+                auth.dataset, self.config.dataset
+            );
+            return self.refuse(token, &why, &why);
+        }
+        if let Some((_, user)) = &found {
+            match self.roster.count(&user.name, user.sessions_at_a_time) {
+                Ok(counted) => client.counted = Some(counted),
+                Err(most) => {
+                    let why = format!("the user has {most} sessions already");
+                    return self.refuse(token, &why, &why);
+                }
+            }
+        }
+        client.grant = match &found {
+            Some((_, user)) => Arc::clone(&user.grant),
+            None => Arc::new(Grant::everything()),
+        };
+        client.user = found;
+        self.welcome(token, &auth);
+    }
+
+    fn welcome(&mut self, token: Token, auth: &Auth<'_>) {
+        if auth.zstd {
+            let why = "compression=zstd is not served here: ask for none";
+            return self.refuse(token, why, why);
+        }
+        let until = self.times.mono + self.config.start_timeout_s * SECOND;
+        let Some(client) = self.hub.clients.get_mut(token) else {
+            return;
+        };
+        client.ts_out = auth.ts_out;
+        client.warns = auth.warns;
+        client.heartbeat = auth.heartbeat.unwrap_or(self.config.heartbeat_s) * SECOND;
+        client.phase = Phase::Ready { until };
+        let line = format!("success=1|session_id={}\n", client.session);
+        client.wire.put(line.as_bytes());
+        let (peer, session) = (client.wire.peer(), client.session);
+        self.counts.logons.increment(1);
+        self.note(token, "logon", auth.client, "");
+        let what = format!("session {session} authenticated");
+        self.notices.send(Notice::Dbn { peer, what });
+    }
+}
+
+/// A text that nobody can guess; `None` if the system has no random numbers.
+fn challenge() -> Option<String> {
+    let mut bytes = [0; CHALLENGE];
+    SystemRandom::new().fill(&mut bytes).ok()?;
+    let mut text = String::with_capacity(2 * CHALLENGE);
+    for byte in bytes {
+        // Writing to a string does not fail.
+        let _ = write!(text, "{byte:02x}");
+    }
+    Some(text)
+}

@@ -1,0 +1,242 @@
+//! Requests of authenticated clients.
+
+use super::client::Client;
+use super::interest::permits;
+use super::join::{Join, Targets, Task};
+use super::line::{self, Line, Request, Wrong};
+use super::{DbnAgent, SECOND};
+use fanfare_engine::poll::Token;
+use fanfare_market::InstrumentId;
+use fanfare_market::dbn::live::{ErrorCode, LiveSchemas, SymbolType, SystemCode};
+use fanfare_market::instruments::{Directory, IdSource, Instrument, Lookup, SecurityId};
+
+/// Bytes of requests that may wait for the start of a session, as lines of the longest kind.
+const EARLY: usize = 64;
+/// Subscriptions of one client that may be beginning.
+const TASKS: usize = 10_000;
+/// Symbols that an error names.
+const NAMED: usize = 5;
+
+impl DbnAgent {
+    /// A line of a client that has not started its session: requests wait for that.
+    pub(super) fn before_start(&mut self, token: Token, text: &str) {
+        let most = EARLY * self.config.request_bytes;
+        let Some(client) = self.hub.clients.get_mut(token) else {
+            return;
+        };
+        match line::line(text) {
+            Ok(Line::Start) => self.start(token),
+            Err(Wrong::Line(why)) => self.close(token, &why),
+            _ if client.early.len() + text.len() > most => {
+                self.close(token, "too many requests before start_session");
+            }
+            _ => {
+                client.early.push_str(text);
+                client.early.push('\n');
+            }
+        }
+    }
+
+    fn start(&mut self, token: Token) {
+        let Some(client) = self.hub.clients.get_mut(token) else {
+            return;
+        };
+        client.begin(&self.config.dataset, self.times);
+        let early = std::mem::take(&mut client.early);
+        early.lines().for_each(|text| self.run(token, text));
+    }
+
+    /// A line of a client whose session has started.
+    pub(super) fn request(&mut self, token: Token, text: &str) {
+        let second = self.times.mono / SECOND;
+        let now = self.times;
+        let Some(client) = self.hub.clients.get_mut(token) else {
+            return;
+        };
+        let most = client.grant.requests_per_second;
+        let (of, count) = &mut client.requests;
+        if *of != second {
+            (*of, *count) = (second, 0);
+        }
+        *count += 1;
+        if *count > most {
+            let why = format!("more than {most} requests in a second");
+            client.fail(ErrorCode::InvalidSubscription, &why, now);
+            return self.note(token, "request", text, &why);
+        }
+        self.run(token, text);
+    }
+
+    fn run(&mut self, token: Token, text: &str) {
+        let outcome = match line::line(text) {
+            Ok(Line::Start) => Err("the session was started already".to_owned()),
+            Ok(Line::Request(request)) if request.ends => {
+                self.unsubscribe(token, &request);
+                Ok(())
+            }
+            Ok(Line::Request(request)) => self.subscribe(token, &request),
+            Err(Wrong::Subscription(why)) => Err(why),
+            Err(Wrong::Line(why)) => return self.close(token, &why),
+        };
+        let why = outcome.err().unwrap_or_default();
+        if !why.is_empty()
+            && let Some(client) = self.hub.clients.get_mut(token)
+        {
+            client.fail(ErrorCode::InvalidSubscription, &why, self.times);
+        }
+        self.note(token, "request", text, &why);
+    }
+
+    fn subscribe(&mut self, token: Token, request: &Request<'_>) -> Result<(), String> {
+        let now = self.times;
+        let Some(client) = self.hub.clients.get_mut(token) else {
+            return Ok(());
+        };
+        let name = request.schema.name();
+        permits(&client.grant, request.schema).map_err(|why| format!("{name}: {why}"))?;
+        if request.start.is_some() {
+            return Err(format!(
+                "{name}: `start` needs a log, and there is none here"
+            ));
+        }
+        if client.tasks.len() >= TASKS {
+            return Err(format!("{name}: too many subscriptions are beginning"));
+        }
+        let targets = match &request.symbols {
+            None => Targets::All(None),
+            Some(symbols) => {
+                let directory = self.events.directory();
+                let (found, unknown) = find(client, directory, request.by, symbols);
+                if let Some(why) = unknown {
+                    let why = format!("{name}: {why}");
+                    client.fail(ErrorCode::SymbolResolutionFailed, &why, now);
+                }
+                if found.is_empty() {
+                    return Ok(());
+                }
+                Targets::Some(found.into_iter())
+            }
+        };
+        let id = request.id.map(|id| format!(" {id}")).unwrap_or_default();
+        let text = format!("Subscription request{id} for {name} data succeeded");
+        client.tell(SystemCode::SubscriptionAck, &text, now);
+        let schema = request.schema.alone();
+        if let Targets::All(_) = targets {
+            client.interest.permitted = client.interest.permitted.with(schema);
+        }
+        client.interest.any = client.interest.any.with(schema);
+        client.tasks.push_back(Task::Join(Join {
+            schema: request.schema,
+            by: request.by,
+            targets,
+            snapshot: request.snapshot,
+        }));
+        self.sum_up();
+        Ok(())
+    }
+
+    fn unsubscribe(&mut self, token: Token, request: &Request<'_>) {
+        let now = self.times;
+        let Some(client) = self.hub.clients.get_mut(token) else {
+            return;
+        };
+        let schema = request.schema.alone();
+        let is_of = |task: &Task| matches!(task, Task::Join(join) if join.schema == request.schema);
+        client.tasks.retain(|task| !is_of(task));
+        let numbers: Vec<u32> = match &request.symbols {
+            None => {
+                client.interest.all = client.interest.all.without(schema);
+                client.interest.permitted = client.interest.permitted.without(schema);
+                client.interest.some.keys().copied().collect()
+            }
+            Some(symbols) => {
+                let directory = self.events.directory();
+                let (found, _) = find(client, directory, request.by, symbols);
+                found.iter().map(|instrument| instrument.0).collect()
+            }
+        };
+        for number in numbers {
+            let left = client.interest.some.get(&number).copied();
+            let left = left.unwrap_or_default().without(schema);
+            match left.is_empty() {
+                true => _ = client.interest.some.remove(&number),
+                false => _ = client.interest.some.insert(number, left),
+            }
+            self.hub.wants.set(number, token, left);
+        }
+        let begins = client.tasks.iter().filter_map(|task| match task {
+            Task::Join(join) => Some(join.schema.alone()),
+            Task::Again => None,
+        });
+        let begins = begins.fold(LiveSchemas::NONE, LiveSchemas::with);
+        client.interest.sum_up();
+        client.interest.any = client.interest.any.with(begins);
+        let text = format!(
+            "Unsubscribe request for {} succeeded",
+            request.schema.name()
+        );
+        client.tell(SystemCode::UnsubscribeAck, &text, now);
+        self.sum_up();
+    }
+}
+
+/// The instruments of symbols that a client may see, and which symbols have none.
+fn find(
+    client: &Client,
+    directory: &Directory,
+    by: SymbolType,
+    symbols: &[&str],
+) -> (Vec<InstrumentId>, Option<String>) {
+    let (mut found, mut unknown) = (Vec::new(), Vec::new());
+    for symbol in symbols {
+        let before = found.len();
+        match by {
+            SymbolType::RawSymbol => named(directory, symbol, &mut found),
+            SymbolType::InstrumentId => found.extend(symbol.parse().ok().map(InstrumentId)),
+        }
+        let mut at = before;
+        while let Some(instrument) = found.get(at) {
+            let known = directory.instrument(*instrument);
+            let sees = |known: Instrument<'_>| client.grant.may_see(known.definition.name.symbol);
+            match known.is_some_and(sees) {
+                true => at += 1,
+                false => _ = found.remove(at),
+            }
+        }
+        if found.len() == before {
+            unknown.push(*symbol);
+        }
+    }
+    let named = unknown.iter().take(NAMED).copied().collect::<Vec<_>>();
+    let why = match unknown.len() {
+        0 => None,
+        n if n <= NAMED => Some(format!("unknown symbols: {}", named.join(", "))),
+        n => Some(format!(
+            "{n} unknown symbols, among them {}",
+            named.join(", ")
+        )),
+    };
+    (found, why)
+}
+
+/// Adds the instruments of a symbol. One without a symbol is called by its SecurityID(48).
+fn named(directory: &Directory, symbol: &str, found: &mut Vec<InstrumentId>) {
+    let before = found.len();
+    found.extend(directory.of_symbol(symbol.as_bytes()));
+    if found.len() > before {
+        return;
+    }
+    let number = symbol.parse().ok().map(SecurityId::Number);
+    let ids = [number, Some(SecurityId::Text(symbol.as_bytes()))];
+    let sources = (b'0'..=b'9').chain(b'A'..=b'Z');
+    let sources = sources.filter_map(|source| IdSource::parse(&[source]));
+    for source in sources.chain([IdSource::NONE]) {
+        for id in ids.into_iter().flatten() {
+            let all = directory.of_id(id, source);
+            found.extend(all.filter(|instrument| {
+                let known = directory.instrument(*instrument);
+                known.is_some_and(|known| known.definition.name.symbol.is_empty())
+            }));
+        }
+    }
+}

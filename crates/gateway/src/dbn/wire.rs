@@ -1,0 +1,118 @@
+//! The connection of a client, and the bytes that wait for it.
+
+use fanfare_engine::outbound::Outbound;
+use fanfare_engine::tcp::{Received, Stream};
+use std::io::{self, IoSlice};
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd};
+
+/// A connection. What its socket does not take waits, without a bound of its own.
+pub(super) struct Wire {
+    stream: Stream,
+    queue: Outbound,
+    /// Since when bytes have waited of which the socket took none.
+    stalled: Option<u64>,
+    is_broken: bool,
+    /// Bytes that the socket took.
+    pub(super) sent: u64,
+}
+
+impl Wire {
+    pub(super) const fn new(stream: Stream) -> Self {
+        Self {
+            stream,
+            queue: Outbound::new(usize::MAX),
+            stalled: None,
+            is_broken: false,
+            sent: 0,
+        }
+    }
+
+    pub(super) fn peer(&self) -> SocketAddr {
+        self.stream.peer()
+    }
+
+    /// Bytes that wait.
+    pub(super) fn len(&self) -> usize {
+        self.queue.len()
+    }
+
+    /// Whether the connection is gone.
+    pub(super) const fn is_broken(&self) -> bool {
+        self.is_broken
+    }
+
+    pub(super) const fn mark_broken(&mut self) {
+        self.is_broken = true;
+    }
+
+    /// Since when bytes have waited of which the socket took none, if they do.
+    pub(super) const fn stalled(&self) -> Option<u64> {
+        self.stalled
+    }
+
+    /// Appends bytes.
+    pub(super) fn put(&mut self, bytes: &[u8]) {
+        self.queue.push_rest(&[IoSlice::new(bytes)], 0);
+    }
+
+    /// Gives bytes to the socket if none wait. Returns how many it took.
+    pub(super) fn send(&mut self, bytes: &[u8]) -> usize {
+        if self.is_broken || !self.queue.is_empty() {
+            return 0;
+        }
+        let sent = self.stream.send(&[IoSlice::new(bytes)]);
+        self.took(sent)
+    }
+
+    fn took(&mut self, sent: io::Result<usize>) -> usize {
+        match sent {
+            Ok(count) => {
+                self.sent += count as u64;
+                count
+            }
+            Err(_) => {
+                self.is_broken = true;
+                0
+            }
+        }
+    }
+
+    /// Gives what waits to the socket. Returns whether something is left.
+    pub(super) fn flush(&mut self, now: u64) -> bool {
+        let before = self.queue.len();
+        while !self.queue.is_empty() && !self.is_broken {
+            let sent = self.stream.send(&self.queue.parts());
+            let count = self.took(sent);
+            if count == 0 {
+                break;
+            }
+            self.queue.consume(count);
+        }
+        let left = self.queue.len();
+        match left {
+            0 => self.stalled = None,
+            left if left < before => self.stalled = Some(now),
+            _ => _ = self.stalled.get_or_insert(now),
+        }
+        left > 0
+    }
+
+    /// Appends what has come to `inbox`, through `room`. Returns false at the end.
+    pub(super) fn receive(&mut self, room: &mut [u8], inbox: &mut Vec<u8>) -> bool {
+        match self.stream.receive(room) {
+            Ok(Received::Bytes(count)) => {
+                inbox.extend_from_slice(room.get(..count).unwrap_or_default());
+                true
+            }
+            Ok(Received::Nothing) => true,
+            Ok(Received::Closed) | Err(_) => false,
+        }
+    }
+}
+
+impl AsFd for Wire {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.stream.as_fd()
+    }
+}

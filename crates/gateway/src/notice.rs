@@ -392,11 +392,9 @@ impl fmt::Display for Notice {
             Self::Audit { path, what } => write!(f, "audit file {path}: {what}"),
             Self::Panicked { session, message } => write_panic(f, session.as_ref(), message),
             Self::CannotAccept { error } => write!(f, "cannot accept connections: {error}"),
-            Self::FeedTopics { matched: true } => {
-                f.write_str("every topic of the feed has a subscriber")
-            }
-            Self::FeedTopics { matched: false } => {
-                f.write_str("not every topic of the feed has a subscriber")
+            Self::FeedTopics { matched } => {
+                let not = if *matched { "" } else { "not " };
+                write!(f, "{not}every topic of the feed has a subscriber")
             }
             Self::SmallBuffer(small) => write!(f, "{small}"),
             Self::Unpublished { outlet, count, why } => {

@@ -130,6 +130,7 @@ fn announce(config: &Config, gateway: &Gateway) {
         say!("Listening for {who} on {address}{}", over(port));
         warn(who, config, port);
     }
+    announce_dbn(config, gateway);
     for (end, does) in [
         (&config.dds.publish, "Publishing"),
         (&config.dds.subscribe, "Subscribing"),
@@ -143,6 +144,16 @@ fn announce(config: &Config, gateway: &Gateway) {
                 end.interface
             );
         }
+    }
+}
+
+fn announce_dbn(config: &Config, gateway: &Gateway) {
+    let (Some(dbn), Some(address)) = (&config.dbn, gateway.dbn()) else {
+        return;
+    };
+    say!("Listening for DBN ({}) on {address}", dbn.dataset);
+    if !dbn.bind.is_loopback() && dbn.open {
+        note!("warning: dbn: open = true: whoever reaches the port receives market data");
     }
 }
 

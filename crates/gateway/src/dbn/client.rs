@@ -1,7 +1,7 @@
 //! A client: its session, what it subscribed to, and what it missed.
 
 use super::interest::Interest;
-use super::join::Task;
+use super::task::Task;
 use super::wire::Wire;
 use crate::users::grant::Grant;
 use crate::users::roster::Counted;
@@ -140,7 +140,7 @@ impl Client {
     /// does not yet have it, or something else as well.
     pub(super) fn is_mixed(&self) -> bool {
         let all_alone = self.interest.some.is_empty() && self.tasks.is_empty();
-        !self.interest.all.is_empty() && !(all_alone && self.missed.is_empty())
+        !(self.interest.all.is_empty() || all_alone && self.missed.is_empty())
     }
 
     /// Appends a notice.

@@ -3,36 +3,14 @@
 
 use super::client::{Client, Times};
 use super::interest::Wants;
+use super::task::{Join, Targets, Task};
 use fanfare_engine::poll::Token;
 use fanfare_market::InstrumentId;
-use fanfare_market::dbn::live::{Encoder, ErrorCode, LiveSchema, SymbolType};
+use fanfare_market::dbn::live::{Encoder, ErrorCode, LiveSchema};
 use fanfare_market::instruments::{Directory, Lookup};
 
 /// Instruments of one client in one turn.
 const TURN: usize = 1_000;
-
-/// What a client is yet to get.
-pub(super) enum Task {
-    /// A subscription begins.
-    Join(Join),
-    /// Books of orders of which some were left out, once more.
-    Again,
-}
-
-/// A subscription that begins.
-pub(super) struct Join {
-    pub(super) schema: LiveSchema,
-    pub(super) by: SymbolType,
-    pub(super) targets: Targets,
-    pub(super) snapshot: bool,
-}
-
-/// The instruments of a subscription that have not begun.
-pub(super) enum Targets {
-    Some(std::vec::IntoIter<InstrumentId>),
-    /// All behind this symbol.
-    All(Option<Box<[u8]>>),
-}
 
 /// What it takes to bring a client to its subscriptions.
 pub(super) struct Place<'a> {

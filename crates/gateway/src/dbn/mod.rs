@@ -16,6 +16,7 @@ mod line;
 mod port;
 mod review;
 mod subscribe;
+mod task;
 mod wire;
 
 use crate::audit::{Audit, DbnPeer};

@@ -2,7 +2,7 @@
 
 use super::DbnAgent;
 use super::interest::permits;
-use super::join::{Join, Targets, Task};
+use super::task::{Join, Targets, Task};
 use crate::users::grant::Grant;
 use fanfare_engine::poll::Token;
 use fanfare_market::dbn::live::{ErrorCode, LiveSchemas, SymbolType};

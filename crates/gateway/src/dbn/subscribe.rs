@@ -2,8 +2,8 @@
 
 use super::client::Client;
 use super::interest::permits;
-use super::join::{Join, Targets, Task};
 use super::line::{self, Line, Request, Wrong};
+use super::task::{Join, Targets, Task};
 use super::{DbnAgent, SECOND};
 use fanfare_engine::poll::Token;
 use fanfare_market::InstrumentId;

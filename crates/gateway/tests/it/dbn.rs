@@ -1,16 +1,15 @@
 //! The port for DBN as its clients see it.
 
 use crate::feed::group;
-use crate::market::{feed, generator, send_some};
+use crate::market::feed;
 use crate::service::Market;
-use crate::users::{PORTS, TestFile};
+use crate::users::PORTS;
 use crate::{eventually, stop};
 use fanfare_gateway::{EventReader, Gateway};
 use fanfare_market::Delivery;
 use fanfare_market::dbn::{DbnConfig, Schema, Schemas, ToDbn};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
 const KEY: &str = "db-0123456789abcdefghijklmnopqrs";
@@ -145,10 +144,6 @@ impl Record {
         self.0[1]
     }
 
-    fn instrument(&self) -> u32 {
-        u32::from_le_bytes(self.0[4..8].try_into().unwrap())
-    }
-
     fn is_data(&self) -> bool {
         !matches!(self.rtype(), ERROR | MAPPING | SYSTEM)
     }
@@ -165,12 +160,6 @@ impl Record {
             SYSTEM => self.0[319],
             _ => self.0[318],
         }
-    }
-
-    /// The symbol in the place of an instrument's number.
-    fn symbol(&self) -> String {
-        let text = self.0[16 + 1 + 71 + 1..].split(|byte| *byte == 0).next();
-        String::from_utf8(text.unwrap().to_vec()).unwrap()
     }
 }
 

@@ -243,7 +243,8 @@ impl Encoder {
         self.lost += self.intervals.tick(utc, &self.views, batch) as u64;
     }
 
-    /// When [`Self::tick`] has something to do, in nanoseconds since 1970, if an interval is wanted.
+    /// When [`Self::tick`] has something to do, in nanoseconds since 1970, if an interval is
+    /// wanted.
     pub fn next_tick(&self) -> Option<u64> {
         let wanted = self.wanted.iter();
         let has_intervals = wanted.map(LiveSchema::made_of).any(|made| made.is_none());

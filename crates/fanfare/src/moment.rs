@@ -49,7 +49,7 @@ impl FromStr for Moment {
                 .ok()
                 .filter(|_| text.contains(':'))
         };
-        if let Some(nanos) = utc(text) {
+        if let Some(nanos) = parse_utc(text) {
             return u64::try_from(nanos)
                 .map(Self::Utc)
                 .map_err(|_| format!("`{text}` is before 1970 or after 2554"));
@@ -63,7 +63,7 @@ impl FromStr for Moment {
 }
 
 /// Nanoseconds since 1970 of a date and time; without an offset they are UTC.
-fn utc(text: &str) -> Option<i128> {
+fn parse_utc(text: &str) -> Option<i128> {
     if let Ok(time) = text.parse::<Timestamp>() {
         return Some(time.as_nanosecond());
     }
@@ -93,6 +93,14 @@ fn wrong(text: &str) -> String {
         "`{text}` is no time: 2026-11-23T10:31:05.5Z, 10:31:05.5 (UTC, of the day of the \
          beginning) or +5.5 (seconds behind the beginning)"
     )
+}
+
+/// Returns a time in nanoseconds since 1970 as `2026-11-23T10:31:05.500000000Z`.
+pub(crate) fn utc(nanos: u64) -> String {
+    match Timestamp::from_nanosecond(nanos.into()) {
+        Ok(time) => format!("{time:.9}"),
+        Err(_) => format!("{nanos} ns"),
+    }
 }
 
 /// A moment that is no number.
@@ -127,6 +135,13 @@ mod tests {
         }
         assert_eq!("17".parse(), Ok(Moment::Number(17)));
         assert_eq!(Moment::Number(17).time(first), None);
+    }
+
+    #[test]
+    fn times_are_printed_as_they_are_read() {
+        assert_eq!(utc(NOON + 7), "2026-11-23T12:00:00.000000007Z");
+        assert_eq!(utc(NOON + 7).parse(), Ok(Moment::Utc(NOON + 7)));
+        assert!(utc(u64::MAX).starts_with("2554-07-21T"));
     }
 
     #[test]

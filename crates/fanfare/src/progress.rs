@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 /// What takes less is not shown.
 const AFTER: Duration = Duration::from_secs(1);
 const BYTES: &str = "{bar:30} {bytes} of {total_bytes}, {bytes_per_sec}, {eta} left";
+const EVENTS: &str = "{bar:30} {pos} of {len} events, {per_sec}, {eta} left";
 const FILES: &str = "{bar:30} {pos} of {len} files, {eta} left";
 
 /// Whether there is a bar on the terminal.
@@ -43,6 +44,16 @@ pub(crate) fn watch(file: File) -> Watched {
 /// Makes files that are not read through [`watch`] part of the work; a file is done at once.
 pub(crate) fn begin_files(count: usize) {
     begin(count as u64, FILES);
+}
+
+/// Makes bytes that are not read through [`watch`] part of the work.
+pub(crate) fn begin_bytes(count: u64) {
+    begin(count, BYTES);
+}
+
+/// Makes events part of the work.
+pub(crate) fn begin_events(count: u64) {
+    begin(count, EVENTS);
 }
 
 fn begin(total: u64, template: &'static str) {

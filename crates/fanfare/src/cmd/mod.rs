@@ -8,6 +8,7 @@ mod fanout;
 mod fast;
 mod fix;
 mod gateway;
+mod history;
 mod latency;
 mod market;
 mod plant;
@@ -41,6 +42,9 @@ pub(crate) enum Command {
     /// What a feed says about the market: mappings, instruments, events.
     #[command(subcommand)]
     Market(market::Command),
+    /// The log of a plant's market events: its segments, its events, books as of any moment.
+    #[command(subcommand)]
+    History(history::Command),
     /// The files in which sessions keep their messages: list, verify, export, repair.
     #[command(subcommand)]
     Store(store::Command),
@@ -69,6 +73,7 @@ pub(crate) fn run(command: &Command) -> anyhow::Result<ExitCode> {
         Command::Fix(command) => fix::run(command),
         Command::Latency(command) => latency::run(command),
         Command::Market(command) => market::run(command),
+        Command::History(command) => history::run(command),
         Command::Store(command) => store::run(command),
         Command::Dds(command) => dds::run(command),
         Command::Replay(args) => replay::run(args),

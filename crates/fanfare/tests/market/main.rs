@@ -10,6 +10,7 @@ mod dbn;
 mod edges;
 mod fix;
 mod gateway;
+mod history;
 
 use common::{Folder, fails, fanfare, run, told};
 use serde_json::Value;

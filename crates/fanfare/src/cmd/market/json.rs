@@ -5,9 +5,14 @@ use fanfare_market::event::{Action, Event, Flags, InstrumentId, Kind};
 use fanfare_market::instruments::{Definition, IdSource, Instrument, Name, SecurityId};
 use serde_json::{Map, Value};
 
-/// Appends the JSON object of an event, without the fields that are unknown. Prices are strings, so
-/// that they stay exact.
+/// Appends the JSON object of an event.
 pub(crate) fn event(event: &Event, known: Option<&Instrument<'_>>, line: &mut String) {
+    line.push_str(&Value::Object(object(event, known)).to_string());
+}
+
+/// Returns what an event says, without the fields that are unknown. Prices are strings, so that
+/// they stay exact.
+pub(crate) fn object(event: &Event, known: Option<&Instrument<'_>>) -> Map<String, Value> {
     let mut object = Map::new();
     let mut add = |key: &str, value: Value| object.insert(key.to_owned(), value);
     add("number", event.number.into());
@@ -56,7 +61,7 @@ pub(crate) fn event(event: &Event, known: Option<&Instrument<'_>>, line: &mut St
     if let (Kind::Definition, Some(known)) = (event.kind, known) {
         add("definition", Value::Object(definition(known)));
     }
-    line.push_str(&Value::Object(object).to_string());
+    object
 }
 
 const fn action(action: Action) -> &'static str {

@@ -8,6 +8,7 @@ mod fix_log;
 mod instruments;
 pub(crate) mod json;
 pub(crate) mod options;
+pub(crate) mod picture;
 mod printer;
 mod totals;
 mod writer;

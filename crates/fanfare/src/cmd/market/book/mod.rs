@@ -7,6 +7,7 @@ mod view;
 
 use super::feed::Feed;
 use super::options::{INSTRUMENTS, MAPPING_HELP, mapping, read_table};
+use super::picture::some_names;
 use crate::cmd::fast::decode::{self, feed::channel_config};
 use crate::cmd::fast::options::load;
 use crate::print::note;
@@ -279,7 +280,10 @@ impl Watch {
             bail!(
                 "the feed has no instrument {:?} (it has {})",
                 self.wanted,
-                view::some_names(self.follower.instruments())
+                some_names(
+                    self.follower.instruments().iter(),
+                    self.follower.instruments().len()
+                )
             );
         };
         if shows_last && !(self.view.wants_each()) {

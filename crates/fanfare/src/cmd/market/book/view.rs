@@ -1,19 +1,15 @@
 //! How a book is shown: a table that is drawn anew, or JSON.
 
+use crate::cmd::market::picture::Picture;
 use crate::plural::counted;
 use crate::print::{note, say};
-use fanfare_feed::recovery::{Lack, State};
-use fanfare_market::book::Level;
+use fanfare_market::Follower;
 use fanfare_market::event::InstrumentId;
-use fanfare_market::{Book, Follower, Instruments, Side};
-use serde_json::{Value, json};
-use std::fmt::Write as _;
+use serde_json::Value;
 use std::io::{IsTerminal, stdout};
 
 /// Home, and everything behind it erased.
 const REDRAW: &str = "\x1b[H\x1b[J";
-/// The widest price or size, in characters.
-const WIDTH: usize = 14;
 
 /// Shows books.
 pub(super) struct View {
@@ -66,7 +62,7 @@ impl View {
     }
 
     fn print_json(&mut self, follower: &Follower, instrument: InstrumentId) {
-        let text = object(follower, instrument).to_string();
+        let text = Value::Object(picture(follower, instrument).object()).to_string();
         if text != self.last {
             say!("{text}");
             self.last = text;
@@ -74,123 +70,20 @@ impl View {
     }
 }
 
-/// Name, state and both sides, the best levels in the first line.
-fn table(follower: &Follower, instrument: InstrumentId) -> String {
+/// What is shown of an instrument.
+fn picture(follower: &Follower, instrument: InstrumentId) -> Picture<'_> {
     let market = follower.market();
-    let mut text = name(follower.instruments(), instrument);
-    if let Some(state) = market.state(instrument) {
-        let _ = write!(text, "  {state}");
-    }
-    if let Some(rpt_seq) = market.position(instrument) {
-        let _ = write!(text, "  RptSeq {rpt_seq}");
-    }
-    let head = format!(
-        "{:>WIDTH$} {:>WIDTH$} | {:<WIDTH$} {:<WIDTH$}",
-        "size", "bid", "offer", "size"
-    );
-    let _ = write!(text, "\n{}", head.trim_end());
-    let Some(book) = market.book(instrument) else {
-        return text + "\n(empty)";
-    };
-    let side = |side| book.depth(side).map(Some).chain(std::iter::repeat(None));
-    let rows = Side::BOTH.map(|side| book.depth(side).len());
-    let rows = rows.into_iter().max().unwrap_or_default();
-    for (bid, offer) in side(Side::Bid).zip(side(Side::Offer)).take(rows) {
-        let [bid_price, bid_size] = cells(bid);
-        let [offer_price, offer_size] = cells(offer);
-        let row = format!(
-            "{bid_size:>WIDTH$} {bid_price:>WIDTH$} | {offer_price:<WIDTH$} {offer_size:<WIDTH$}"
-        );
-        let _ = write!(text, "\n{}", row.trim_end());
-    }
-    if rows == 0 {
-        text.push_str("\n(empty)");
-    }
-    text
-}
-
-fn cells(level: Option<Level>) -> [String; 2] {
-    level.map_or_else(Default::default, |level| {
-        [level.price.to_string(), level.size.to_string()]
-    })
-}
-
-fn name(table: &Instruments, instrument: InstrumentId) -> String {
-    let Some(known) = table.get(instrument) else {
-        return String::new();
-    };
-    let name = known.definition.name;
-    let symbol = String::from_utf8_lossy(name.symbol);
-    match (symbol.is_empty(), name.id.to_string()) {
-        (true, id) => id,
-        (false, id) if id.is_empty() => symbol.into_owned(),
-        (false, id) => format!("{symbol} {id}"),
+    Picture {
+        known: follower.instruments().get(instrument),
+        state: market.state(instrument),
+        rpt_seq: market.position(instrument),
+        book: market.book(instrument),
+        depth: usize::MAX,
     }
 }
 
-/// Names of instruments, for whoever asked for one that is not there.
-pub(super) fn some_names(table: &Instruments) -> String {
-    const MOST: usize = 8;
-    let names: Vec<_> = table
-        .iter()
-        .take(MOST)
-        .map(|known| name(table, known.instrument))
-        .collect();
-    match table.len() {
-        0 => "none".into(),
-        len if len > MOST => format!("{} and {} more", names.join(", "), len - MOST),
-        _ => names.join(", "),
-    }
-}
-
-fn object(follower: &Follower, instrument: InstrumentId) -> Value {
-    let (market, table) = (follower.market(), follower.instruments());
-    let state = market.state(instrument);
-    let book = market.book(instrument);
-    let known = table.get(instrument);
-    let name = known.as_ref().map(|known| known.definition.name);
-    json!({
-        "symbol": name.map(|name| String::from_utf8_lossy(name.symbol).into_owned()),
-        "security_id": name.map(|name| name.id.to_string()),
-        "state": state.map(state_name),
-        "lacks": state.and_then(lacks),
-        "rpt_seq": market.position(instrument),
-        "bids": levels(book, Side::Bid),
-        "offers": levels(book, Side::Offer),
-    })
-}
-
-fn levels(book: Option<&Book>, side: Side) -> Vec<Value> {
-    let levels = book.into_iter().flat_map(|book| book.depth(side));
-    let value = |level: Level| match level.orders {
-        0 => json!({"price": level.price.to_string(), "size": level.size}),
-        orders => {
-            json!({"price": level.price.to_string(), "size": level.size, "orders": orders})
-        }
-    };
-    levels.map(value).collect()
-}
-
-const fn state_name(state: State) -> &'static str {
-    match state {
-        State::Live => "live",
-        State::Recovering(_) => "recovering",
-        State::Stale => "stale",
-        State::Closed => "closed",
-    }
-}
-
-fn lacks(state: State) -> Option<Value> {
-    let State::Recovering(lack) = state else {
-        return None;
-    };
-    Some(match lack {
-        Lack::Picture => json!({"what": "picture"}),
-        Lack::PictureAfterFault => json!({"what": "picture", "after_fault": true}),
-        Lack::Changes(from, to) => json!({"what": "changes", "from": from, "to": to}),
-        Lack::Certainty(u64::MAX) => json!({"what": "channel"}),
-        Lack::Certainty(end) => json!({"what": "certainty", "below": end as u32}),
-    })
+fn table(follower: &Follower, instrument: InstrumentId) -> String {
+    picture(follower, instrument).table()
 }
 
 /// What was counted, on stderr.

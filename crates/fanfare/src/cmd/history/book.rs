@@ -1,0 +1,96 @@
+//! `fanfare history book`: a book as of a moment.
+
+use super::Place;
+use super::range::{find, place};
+use crate::cmd::market::json;
+use crate::cmd::market::picture::Picture;
+use crate::moment::{Moment, utc};
+use crate::print::say;
+use anyhow::Result;
+use fanfare_history::{AsOf, At, Log, Start};
+use fanfare_market::event::{Event, InstrumentId};
+use fanfare_market::instruments::Lookup;
+use serde_json::Value;
+use std::process::ExitCode;
+
+/// Print the book of an instrument as it was at a moment, with its state.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    place: Place,
+    /// The moment: 2026-11-23T10:31:05.5Z, 10:31:05.5 (UTC, of the day on which the log begins),
+    /// +5.5 (seconds behind its beginning), or the number of an event; behind what arrived then.
+    /// Default: the end of the log.
+    #[arg(long, value_name = "TIME|NUMBER")]
+    at: Option<Moment>,
+    /// Symbol(55) or SecurityID(48) of the instrument, or a prefix with *.
+    #[arg(long, value_name = "SYMBOL")]
+    symbol: String,
+    /// Levels of a side at most.
+    #[arg(long, value_name = "LEVELS", value_parser = crate::range::whole::<u32>(1..=1 << 24))]
+    depth: Option<u32>,
+    /// Print a JSON object for each instrument, with trades and values of the session.
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) fn run(args: &Args) -> Result<ExitCode> {
+    let log = args.place.open()?;
+    let at = moment(&log, args.at)?;
+    let then = match at {
+        At::Number(number) => log.reader(Start::Number(number.saturating_add(1)))?,
+        At::Time(time) => log.reader(Start::Time(time.saturating_add(1)))?,
+        At::End => log.reader(Start::Now)?,
+    };
+    let found = find(then.directory(), &args.symbol)?;
+    let books = match found.as_slice() {
+        [InstrumentId(one)] => log.as_of_one(at, *one)?,
+        _ => log.as_of(at)?,
+    };
+    for instrument in found {
+        show(args, &books, instrument);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn moment(log: &Log, at: Option<Moment>) -> Result<At> {
+    let place = at.map(|at| place(log, at)).transpose()?;
+    Ok(match place {
+        Some(Start::Number(number)) => At::Number(number),
+        Some(Start::Time(time)) => At::Time(time),
+        _ => At::End,
+    })
+}
+
+fn show(args: &Args, books: &AsOf, instrument: InstrumentId) {
+    let seen = books.view.get(instrument);
+    let book = seen.and_then(|seen| seen.book.as_ref());
+    let table = books.directory();
+    let picture = Picture {
+        known: table.instrument(instrument),
+        state: seen.map(|seen| seen.state),
+        rpt_seq: book
+            .map(|book| book.rpt_seq())
+            .filter(|rpt_seq| *rpt_seq != 0),
+        book,
+        depth: args.depth.map_or(usize::MAX, |depth| depth as usize),
+    };
+    let time = (books.time != 0).then(|| utc(books.time));
+    if !args.json {
+        let time = time.map_or_else(String::new, |time| format!(", {time}"));
+        say!("as of event {}{time}", books.number);
+        return say!("{}", picture.table());
+    }
+    let mut object = serde_json::Map::new();
+    object.insert("number".to_owned(), books.number.into());
+    object.insert("time".to_owned(), time.into());
+    object.insert("run".to_owned(), books.run.number.into());
+    object.append(&mut picture.object());
+    let known = table.instrument(instrument);
+    let value = |event: &Event| Value::Object(json::object(event, known.as_ref()));
+    let status = seen.and_then(|seen| seen.status.as_ref()).map(value);
+    object.insert("status".to_owned(), status.into());
+    let last = seen.into_iter().flat_map(|seen| seen.last.iter());
+    object.insert("last".to_owned(), last.map(value).collect());
+    say!("{}", Value::Object(object));
+}

@@ -1,0 +1,123 @@
+//! `fanfare history cat`: the events of a log.
+
+use super::Place;
+use super::range::{Choice, Chosen, Range};
+use crate::cmd::market::json;
+use crate::moment::utc;
+use crate::print::{Out, note};
+use anyhow::Result;
+use fanfare_engine::stop::Stop;
+use fanfare_market::Delivery;
+use fanfare_market::event::Event;
+use fanfare_market::instruments::{Instrument, Lookup};
+use serde_json::Value;
+use std::io::Write;
+use std::process::ExitCode;
+
+/// Print the events of a log, a line each: number, time of arrival, symbol, kind, and what else
+/// is known.
+///
+/// With --json as `fanfare market events` prints them. Events that are missing and new starts of
+/// the plant have lines of their own: {"lost":{"first":…,"last":…}}, {"restart":true}.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    place: Place,
+    #[command(flatten)]
+    range: Range,
+    #[command(flatten)]
+    choice: Choice,
+    /// Go on with the events that are written from now on, until Ctrl-C.
+    #[arg(short, long)]
+    follow: bool,
+    /// Print JSON objects, one a line.
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) fn run(args: &Args) -> Result<ExitCode> {
+    let log = args.place.open()?;
+    let stop = Stop::on_interrupt()?;
+    let mut printer = Printer {
+        is_json: args.json,
+        chosen: args.choice.begin(),
+        line: String::new(),
+        out: Out::default(),
+    };
+    if args.follow {
+        let printer = std::cell::RefCell::new(&mut printer);
+        let idle = || Ok(printer.borrow_mut().out.flush()?);
+        let each = |delivery: Delivery<'_>| printer.borrow_mut().print(delivery);
+        args.range.follow(&log, &stop, each, idle)?;
+    } else {
+        let each = |delivery: Delivery<'_>| printer.print(delivery);
+        args.range.read(&log, &stop, each)?;
+    }
+    printer.out.flush()?;
+    for symbol in printer.chosen.missing() {
+        note!("fanfare: there is no event of `{symbol}` in this part of the log");
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+struct Printer<'a> {
+    is_json: bool,
+    chosen: Chosen<'a>,
+    line: String,
+    out: Out,
+}
+
+impl Printer<'_> {
+    fn print(&mut self, delivery: Delivery<'_>) -> Result<()> {
+        self.line.clear();
+        match delivery {
+            Delivery::Event(event, table) => {
+                if !self.chosen.wants(event, table) {
+                    return Ok(());
+                }
+                let known = table.instrument(event.instrument);
+                match self.is_json {
+                    true => json::event(event, known.as_ref(), &mut self.line),
+                    false => text(event, known.as_ref(), &mut self.line),
+                }
+            }
+            Delivery::Lost { first, last } => {
+                self.line = match self.is_json {
+                    true => format!(r#"{{"lost":{{"first":{first},"last":{last}}}}}"#),
+                    false => format!("events {first} to {last} are missing"),
+                };
+            }
+            Delivery::Restart => {
+                self.chosen.restart();
+                self.line = match self.is_json {
+                    true => r#"{"restart":true}"#.to_owned(),
+                    false => "the plant was started again".to_owned(),
+                };
+            }
+            Delivery::End(_) => return Ok(()),
+        }
+        self.line.push('\n');
+        Ok(self.out.write_all(self.line.as_bytes())?)
+    }
+}
+
+/// A line of text, without its end.
+fn text(event: &Event, known: Option<&Instrument<'_>>, line: &mut String) {
+    let time = match event.ts_recv {
+        0 | Event::NO_TIME => "-".to_owned(),
+        time => utc(time),
+    };
+    let symbol = known.map(|known| known.definition.name.symbol);
+    let symbol = symbol.filter(|symbol| !symbol.is_empty()).unwrap_or(b"-");
+    let symbol = symbol.escape_ascii();
+    *line = format!("{} {time} {symbol} {}", event.number, event.kind.name());
+    for (name, value) in json::object(event, known) {
+        let is_said = ["number", "kind", "ts_recv", "symbol"].contains(&name.as_str());
+        match value {
+            _ if is_said => {}
+            Value::Bool(true) => line.extend([" ", &name]),
+            Value::String(value) => line.extend([" ", &name, "=", &value]),
+            value => line.extend([" ", &name, "=", &value.to_string()]),
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! `fanfare history`: the log on disk, looked at.
+
+mod book;
+mod cat;
+mod info;
+mod ls;
+mod range;
+mod verify;
+
+use clap::Subcommand;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// The commands of `fanfare history`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Ls(ls::Args),
+    Info(info::Args),
+    Cat(cat::Args),
+    Book(book::Args),
+    Verify(verify::Args),
+}
+
+pub(crate) fn run(command: &Command) -> anyhow::Result<ExitCode> {
+    match command {
+        Command::Ls(args) => ls::run(args),
+        Command::Info(args) => info::run(args),
+        Command::Cat(args) => cat::run(args),
+        Command::Book(args) => book::run(args),
+        Command::Verify(args) => verify::run(args),
+    }
+}
+
+/// Which log.
+#[derive(Debug, clap::Args)]
+struct Place {
+    /// Folder of the log.
+    #[arg(value_name = "DIR", default_value = "history")]
+    folder: PathBuf,
+}
+
+impl Place {
+    fn open(&self) -> anyhow::Result<fanfare_history::Log> {
+        Ok(fanfare_history::Log::open(&self.folder)?)
+    }
+}

@@ -1,0 +1,247 @@
+//! Which part of a log.
+
+use crate::cmd::market::picture::some_names;
+use crate::moment::Moment;
+use crate::progress;
+use anyhow::{Result, bail};
+use fanfare_engine::stop::Stop;
+use fanfare_history::{Log, Reader, Start};
+use fanfare_market::Delivery;
+use fanfare_market::event::{Event, InstrumentId, Kind};
+use fanfare_market::instruments::{Directory, Instrument, Lookup, Name};
+use std::collections::HashMap;
+use std::thread;
+use std::time::Duration;
+
+/// Records that are read between two looks for Ctrl-C.
+const AT_ONCE: usize = 4_096;
+/// How often the end of a log is looked at.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// From where to where.
+#[derive(Debug, Clone, Copy, clap::Args)]
+pub(super) struct Range {
+    /// From this moment on: 2026-11-23T10:31:05.5Z, 10:31:05.5 (UTC, of the day on which the log
+    /// begins), +5.5 (seconds behind its beginning), or the number of an event.
+    #[arg(long, value_name = "TIME|NUMBER")]
+    from: Option<Moment>,
+    /// Up to this moment, which is not part of it.
+    #[arg(long, value_name = "TIME|NUMBER")]
+    to: Option<Moment>,
+}
+
+/// Which events.
+#[derive(Debug, Clone, clap::Args)]
+pub(super) struct Choice {
+    /// Events of these instruments alone: symbols, SecurityIDs, or prefixes of symbols with *.
+    #[arg(long, value_name = "SYMBOL,...", value_delimiter = ',')]
+    symbol: Vec<String>,
+    /// Events of these kinds alone: definition, level, order, trade, statistic, status, state,
+    /// clear.
+    #[arg(long, value_name = "KIND,...", value_delimiter = ',', value_parser = kind)]
+    kind: Vec<Kind>,
+}
+
+fn kind(name: &str) -> Result<Kind, String> {
+    let all = [
+        Kind::Definition,
+        Kind::Level,
+        Kind::Order,
+        Kind::Trade,
+        Kind::Statistic,
+        Kind::Status,
+        Kind::State,
+        Kind::Clear,
+    ];
+    let found = all.into_iter().find(|kind| kind.name() == name);
+    found.ok_or_else(|| {
+        let names = all.map(Kind::name).join(", ");
+        format!("there is no kind `{name}`: there are {names}")
+    })
+}
+
+/// The time of the first event that has one.
+pub(super) fn first_time(log: &Log) -> Result<Option<u64>> {
+    let (mut reader, mut first) = (log.reader(Start::First)?, None);
+    while first.is_none() {
+        let read = reader.read(AT_ONCE, |delivery| {
+            if let Delivery::Event(event, _) = delivery {
+                let is_known = event.ts_recv != Event::NO_TIME && event.ts_recv != 0;
+                first = first.or(is_known.then_some(event.ts_recv));
+            }
+        })?;
+        if read == 0 {
+            break;
+        }
+    }
+    Ok(first)
+}
+
+/// A moment as a place of the log: the first event at it or behind it.
+pub(super) fn place(log: &Log, moment: Moment) -> Result<Start> {
+    if let Moment::Number(number) = moment {
+        return Ok(Start::Number(number));
+    }
+    let first = match moment {
+        Moment::Utc(_) => 0,
+        _ => first_time(log)?.unwrap_or_default(),
+    };
+    Ok(Start::Time(moment.time(first).unwrap_or_default()))
+}
+
+impl Range {
+    /// Returns a reader of the range, and the number behind it if it has an end.
+    fn open(self, log: &Log) -> Result<(Reader, Option<u64>)> {
+        let start = self
+            .from
+            .map_or(Ok(Start::First), |from| place(log, from))?;
+        let mut reader = log.reader(start)?;
+        let end = match self.to.map(|to| place(log, to)).transpose()? {
+            None => None,
+            Some(Start::Number(number)) => Some(number),
+            Some(time) => Some(log.reader(time)?.next_number()),
+        };
+        if let Some(end) = end {
+            reader.stop_before(end);
+        }
+        Ok((reader, end))
+    }
+
+    /// Calls `each` with everything of the range, until it fails or Ctrl-C comes. Returns false
+    /// if it came.
+    pub(super) fn read(
+        self,
+        log: &Log,
+        stop: &Stop,
+        mut each: impl FnMut(Delivery<'_>) -> Result<()>,
+    ) -> Result<bool> {
+        let (mut reader, end) = self.open(log)?;
+        let end = end.unwrap_or(u64::MAX).min(log.extent()?.next);
+        reader.stop_before(end);
+        progress::begin_events(end.saturating_sub(reader.next_number()));
+        while !stop.is_raised() {
+            let before = reader.next_number();
+            if read(&mut reader, &mut each)? == 0 {
+                return Ok(true);
+            }
+            progress::advance(reader.next_number() - before);
+        }
+        Ok(false)
+    }
+
+    /// As [`Self::read`], and goes on with what is written from now on. Calls `idle` before it
+    /// waits.
+    pub(super) fn follow(
+        self,
+        log: &Log,
+        stop: &Stop,
+        mut each: impl FnMut(Delivery<'_>) -> Result<()>,
+        mut idle: impl FnMut() -> Result<()>,
+    ) -> Result<()> {
+        let (mut reader, end) = self.open(log)?;
+        while !stop.is_raised() && end.is_none_or(|end| reader.next_number() < end) {
+            if read(&mut reader, &mut each)? == 0 {
+                idle()?;
+                thread::sleep(LOOK);
+            }
+        }
+        Ok(())
+    }
+}
+
+fn read(reader: &mut Reader, each: &mut impl FnMut(Delivery<'_>) -> Result<()>) -> Result<usize> {
+    let mut failed = Ok(());
+    let read = reader.read(AT_ONCE, |delivery| {
+        if failed.is_ok() {
+            failed = each(delivery);
+        }
+    })?;
+    failed.map(|()| read)
+}
+
+/// The choice, with what was found so far.
+pub(super) struct Chosen<'a> {
+    choice: &'a Choice,
+    /// Whether events of an instrument are wanted.
+    known: HashMap<u32, bool>,
+    /// Symbols of which there was an instrument.
+    found: Vec<bool>,
+}
+
+impl Choice {
+    pub(super) fn begin(&self) -> Chosen<'_> {
+        Chosen {
+            choice: self,
+            known: HashMap::new(),
+            found: vec![false; self.symbol.len()],
+        }
+    }
+}
+
+impl Chosen<'_> {
+    /// Instruments may have other numbers from here on.
+    pub(super) fn restart(&mut self) {
+        self.known.clear();
+    }
+
+    pub(super) fn wants(&mut self, event: &Event, table: &Directory) -> bool {
+        if !self.choice.kind.is_empty() && !self.choice.kind.contains(&event.kind) {
+            return false;
+        }
+        if self.choice.symbol.is_empty() {
+            return true;
+        }
+        if event.kind == Kind::Definition {
+            self.known.remove(&event.instrument.0);
+        }
+        if let Some(wanted) = self.known.get(&event.instrument.0) {
+            return *wanted;
+        }
+        let Some(known) = table.instrument(event.instrument) else {
+            return false;
+        };
+        let mut is_wanted = false;
+        for (symbol, found) in self.choice.symbol.iter().zip(&mut self.found) {
+            let fits = is_called(&known.definition.name, symbol);
+            *found |= fits;
+            is_wanted |= fits;
+        }
+        self.known.insert(event.instrument.0, is_wanted);
+        is_wanted
+    }
+
+    /// The symbols of which there was no event.
+    pub(super) fn missing(&self) -> impl Iterator<Item = &str> {
+        let all = self.choice.symbol.iter().zip(&self.found);
+        all.filter(|(_, found)| !**found)
+            .map(|(symbol, _)| symbol.as_str())
+    }
+}
+
+/// By its symbol, its ID, or a prefix of its symbol.
+fn is_called(name: &Name<'_>, wanted: &str) -> bool {
+    match wanted.strip_suffix('*') {
+        Some(prefix) => name.symbol.starts_with(prefix.as_bytes()),
+        None => name.symbol == wanted.as_bytes() || name.id.to_string() == wanted,
+    }
+}
+
+/// The instruments of a log.
+pub(super) fn instruments(table: &Directory) -> impl Iterator<Item = Instrument<'_>> {
+    table
+        .iter()
+        .filter_map(|(number, _)| table.instrument(number))
+}
+
+/// The instruments with this symbol or SecurityID.
+pub(super) fn find(table: &Directory, wanted: &str) -> Result<Vec<InstrumentId>> {
+    let named = instruments(table).filter(|known| is_called(&known.definition.name, wanted));
+    let found: Vec<_> = named.map(|known| known.instrument).collect();
+    if found.is_empty() {
+        bail!(
+            "the log has no instrument {wanted:?} at this moment (it has {})",
+            some_names(instruments(table), table.len())
+        );
+    }
+    Ok(found)
+}

@@ -1,0 +1,141 @@
+//! A book as text and as JSON.
+
+use fanfare_feed::recovery::{Lack, State};
+use fanfare_market::book::Level;
+use fanfare_market::instruments::{Instrument, Name, SecurityId};
+use fanfare_market::{Book, Side};
+use serde_json::{Map, Value, json};
+use std::fmt::Write as _;
+
+/// The widest price or size, in characters.
+const WIDTH: usize = 14;
+
+/// What is known of one instrument at one moment.
+pub(crate) struct Picture<'a> {
+    pub(crate) known: Option<Instrument<'a>>,
+    pub(crate) state: Option<State>,
+    pub(crate) rpt_seq: Option<u32>,
+    pub(crate) book: Option<&'a Book>,
+    /// Levels of a side that are shown at most.
+    pub(crate) depth: usize,
+}
+
+impl Picture<'_> {
+    /// Name, state and both sides, the best levels in the first line.
+    pub(crate) fn table(&self) -> String {
+        let name = self.known.as_ref().map(|known| known.definition.name);
+        let mut text = name.map(|name| full_name(&name)).unwrap_or_default();
+        if let Some(state) = self.state {
+            let _ = write!(text, "  {state}");
+        }
+        if let Some(rpt_seq) = self.rpt_seq {
+            let _ = write!(text, "  RptSeq {rpt_seq}");
+        }
+        let head = format!(
+            "{:>WIDTH$} {:>WIDTH$} | {:<WIDTH$} {:<WIDTH$}",
+            "size", "bid", "offer", "size"
+        );
+        let _ = write!(text, "\n{}", head.trim_end());
+        let Some(book) = self.book else {
+            return text + "\n(empty)";
+        };
+        let side = |side| book.depth(side).map(Some).chain(std::iter::repeat(None));
+        let rows = Side::BOTH.map(|side| book.depth(side).len());
+        let rows = rows.into_iter().max().unwrap_or_default();
+        let shown = side(Side::Bid).zip(side(Side::Offer));
+        for (bid, offer) in shown.take(rows.min(self.depth)) {
+            let [bid_price, bid_size] = cells(bid);
+            let [offer_price, offer_size] = cells(offer);
+            let row = format!(
+                "{bid_size:>WIDTH$} {bid_price:>WIDTH$} | {offer_price:<WIDTH$} \
+                 {offer_size:<WIDTH$}"
+            );
+            let _ = write!(text, "\n{}", row.trim_end());
+        }
+        if rows == 0 {
+            text.push_str("\n(empty)");
+        }
+        text
+    }
+
+    pub(crate) fn object(&self) -> Map<String, Value> {
+        let name = self.known.as_ref().map(|known| known.definition.name);
+        let values = [
+            (
+                "symbol",
+                json!(name.map(|name| String::from_utf8_lossy(name.symbol).into_owned())),
+            ),
+            ("security_id", json!(name.map(|name| name.id.to_string()))),
+            ("state", json!(self.state.map(state_name))),
+            ("lacks", json!(self.state.and_then(lacks))),
+            ("rpt_seq", json!(self.rpt_seq)),
+            ("bids", self.levels(Side::Bid)),
+            ("offers", self.levels(Side::Offer)),
+        ];
+        let named = values.map(|(name, value)| (name.to_owned(), value));
+        named.into_iter().collect()
+    }
+
+    fn levels(&self, side: Side) -> Value {
+        let levels = self.book.into_iter().flat_map(|book| book.depth(side));
+        let value = |level: Level| match level.orders {
+            0 => json!({"price": level.price.to_string(), "size": level.size}),
+            orders => {
+                json!({"price": level.price.to_string(), "size": level.size, "orders": orders})
+            }
+        };
+        levels.take(self.depth).map(value).collect()
+    }
+}
+
+fn cells(level: Option<Level>) -> [String; 2] {
+    level.map_or_else(Default::default, |level| {
+        [level.price.to_string(), level.size.to_string()]
+    })
+}
+
+/// Symbol and ID.
+pub(crate) fn full_name(name: &Name<'_>) -> String {
+    let symbol = String::from_utf8_lossy(name.symbol);
+    match (symbol.is_empty(), name.id) {
+        (true, id) => id.to_string(),
+        (false, SecurityId::None) => symbol.into_owned(),
+        (false, id) => format!("{symbol} {id}"),
+    }
+}
+
+/// Some names of instruments, for an error about one that is not there.
+pub(crate) fn some_names<'a>(all: impl Iterator<Item = Instrument<'a>>, count: usize) -> String {
+    const MOST: usize = 8;
+    let names = all
+        .take(MOST)
+        .map(|known| full_name(&known.definition.name));
+    let names = names.collect::<Vec<_>>().join(", ");
+    match count {
+        0 => "none".into(),
+        count if count > MOST => format!("{names} and {} more", count - MOST),
+        _ => names,
+    }
+}
+
+const fn state_name(state: State) -> &'static str {
+    match state {
+        State::Live => "live",
+        State::Recovering(_) => "recovering",
+        State::Stale => "stale",
+        State::Closed => "closed",
+    }
+}
+
+fn lacks(state: State) -> Option<Value> {
+    let State::Recovering(lack) = state else {
+        return None;
+    };
+    Some(match lack {
+        Lack::Picture => json!({"what": "picture"}),
+        Lack::PictureAfterFault => json!({"what": "picture", "after_fault": true}),
+        Lack::Changes(from, to) => json!({"what": "changes", "from": from, "to": to}),
+        Lack::Certainty(u64::MAX) => json!({"what": "channel"}),
+        Lack::Certainty(end) => json!({"what": "certainty", "below": end as u32}),
+    })
+}

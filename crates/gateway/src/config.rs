@@ -9,6 +9,7 @@ use crate::edges;
 use crate::edges::config::Edge;
 use crate::feed;
 use crate::feed::config::Feed;
+use crate::history::config::History;
 use crate::port_config::{self, CONSUMERS, PRODUCERS, PortConfig};
 use crate::start_error::StartError;
 use crate::users::{Lists, Source, UserSet, UserTables, without_text};
@@ -63,6 +64,8 @@ pub struct Config {
     /// Where whoever runs the gateway writes the market events of feeds with a `mapping`, as JSON
     /// lines; the gateway itself does not.
     pub events: Option<PathBuf>,
+    /// The log of the market events of feeds with a `mapping`, and of edges.
+    pub history: Option<History>,
     /// Where Logons, refusals, requests and what operators do are written, as JSON lines.
     pub audit: Option<PathBuf>,
     /// The Unix socket at which whoever runs the gateway listens for operators; the gateway itself
@@ -273,6 +276,12 @@ impl Config {
             let rule = "needs a feed with `mapping`, or an edge: others have no market events";
             range("events", events.display(), self.has_market(), rule)?;
         }
+        if let Some(history) = &self.history {
+            let folder = history.folder.display();
+            let rule = "needs a feed with `mapping`, or an edge: they make the events";
+            range("history.folder", folder, self.has_market(), rule)?;
+            history.check()?;
+        }
         self.dds.check()
     }
 }
@@ -418,6 +427,7 @@ impl Default for Config {
             capture: None,
             dbn: None,
             events: None,
+            history: None,
             audit: None,
             control: None,
             users: UserTables::default(),

@@ -62,6 +62,25 @@ counts! {
 }
 
 counts! {
+    /// What the log of market events counts.
+    HistoryCounts:
+    events = "log_written", "market events written to the log";
+    lost = "log_missed", "market events that the log lacks: it was behind, or the disk full";
+    commits = "log_commits", "writes to the log";
+    failures = "log_failures", "writes to the log that the system refused";
+}
+
+counts! {
+    /// What is done behind the log.
+    KeeperCounts:
+    checkpoints = "log_checkpoints", "checkpoints of all books";
+    compacted = "log_compacted", "segments compacted";
+    removed = "log_removed", "segments that retention has removed";
+    damaged = "log_damaged", "segments that cannot be compacted: they are damaged";
+    number = "log_followed", "number of the event up to which the log was followed";
+}
+
+counts! {
     /// What the DDS publisher counts.
     PublishCounts:
     published = "published", "messages written to DDS";

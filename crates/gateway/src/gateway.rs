@@ -16,11 +16,12 @@ use crate::feed::config::Feed;
 use crate::feed::publish::{SampleRing, TopicsPublisher};
 use crate::feed::{self, FeedError, FeedSource, Feeds, Outlets, Places};
 use crate::gateway_handle::{GatewayHandle, Shared};
+use crate::history::{self, KnownInstruments};
 use crate::ingress::Ingress;
-use crate::market::MarketFeed;
 use crate::market::error::MarketError;
 use crate::market::mappings::Mappings;
 use crate::market::ring::{EventReader, EventRing};
+use crate::market::{Held, MarketFeed};
 use crate::notice::{self, Notice, NoticeReceiver, Notices};
 use crate::port_agent::{HostEnd, PortAgent};
 use crate::port_config::PortConfig;
@@ -123,13 +124,7 @@ impl Gateway {
         let [producers, consumers] = builder.ports()?;
         let (mut agents, ports) = builder.agents(producers, consumers)?;
         agents.front.extend(guests);
-        let mut logs = Crew::new(Stop::new());
-        for log in agents.logs.drain(..) {
-            logs.spawn(log, idle::Idle::Sleep(LOG_SLEEP), None)?;
-        }
-        if let Some(writer) = audit_writer {
-            logs.spawn(writer, idle::Idle::Sleep(LOG_SLEEP), None)?;
-        }
+        let logs = agents.logs(audit_writer)?;
         let (events, dbn) = (agents.events.take(), agents.dbn);
         let crew = builder.crew(agents, stop.clone())?;
         Ok(Self {
@@ -284,19 +279,41 @@ struct Builder<'a> {
 /// The agents, in the order of the threads they would have.
 struct Agents {
     /// The producers' host, both ports, feed and DDS subscriber: all only take in.
-    front: Vec<Box<dyn Agent>>,
-    workers: Workers,
+    front: AgentList,
+    workers: AgentList,
     /// Have threads of their own, whatever the configuration: they may wait for DDS.
-    alone: Vec<Box<dyn Agent>>,
+    alone: AgentList,
     /// The message logs, each on a thread of its own: they wait for the disk.
     logs: Vec<MessageLog>,
+    /// The log of market events and its keeper, each on a thread of its own: they wait for the
+    /// disk, and end behind the feeds.
+    history: AgentList,
     /// The reading end of the ring of market events, if a feed is a market.
     events: Option<EventReader>,
     /// Where the port for DBN listens.
     dbn: Option<SocketAddr>,
 }
 
-type Workers = Vec<Box<dyn Agent>>;
+impl Agents {
+    /// Starts the threads that end behind the sessions and feeds: message logs, the audit file and
+    /// the log of market events.
+    fn logs(&mut self, audit: Option<AuditWriter>) -> io::Result<Crew> {
+        let mut crew = Crew::new(Stop::new());
+        for log in self.logs.drain(..) {
+            crew.spawn(log, idle::Idle::Sleep(LOG_SLEEP), None)?;
+        }
+        if let Some(writer) = audit {
+            crew.spawn(writer, idle::Idle::Sleep(LOG_SLEEP), None)?;
+        }
+        for agent in self.history.drain(..) {
+            let agent = Composite::new(vec![agent]);
+            crew.spawn(agent, idle::Idle::Wait(LONGEST_SLEEP), None)?;
+        }
+        Ok(crew)
+    }
+}
+
+type AgentList = Vec<Box<dyn Agent>>;
 
 /// The ring of market events while it is given its readers.
 struct Events {
@@ -305,6 +322,8 @@ struct Events {
     waker: Waker,
     /// The books of the feeds that are markets.
     books: Vec<BookConfig>,
+    /// Instruments that a log knows.
+    known: KnownInstruments,
 }
 
 /// The rings of the sources, and who reads them.
@@ -350,7 +369,7 @@ impl Builder<'_> {
         let sources = usize::from(dds.subscribe.is_some()) + config.feeds.len();
         rings.sources.extend((0..sources).map(|_| ring()));
         let mut logs = Vec::new();
-        let mut events = self.events()?;
+        let (mut events, history) = self.events()?;
         let (workers, worker_hosts) = self.workers(&mut rings, &mut events, &mut logs)?;
         let publisher_waker = Waker::detached()?;
         if dds.publish.is_some() {
@@ -401,6 +420,7 @@ impl Builder<'_> {
             workers,
             alone,
             logs,
+            history,
             events: reader,
             dbn: dbn_address,
         };
@@ -424,11 +444,11 @@ impl Builder<'_> {
         self.host("ingress", "producers", ingress, logs)
     }
 
-    /// The ring of market events, if a feed is a market.
-    fn events(&self) -> Result<Option<Events>, StartError> {
+    /// The ring of market events, if a feed is a market, and what writes their log.
+    fn events(&self) -> Result<(Option<Events>, AgentList), StartError> {
         let config = self.config;
         if !config.has_market() {
-            return Ok(None);
+            return Ok((None, Vec::new()));
         }
         let waker = Waker::detached()?;
         let markets = config.feeds.iter().filter(|feed| feed.mapping.is_some());
@@ -436,13 +456,22 @@ impl Builder<'_> {
         let edges = config.edges.iter().map(|edge| edge.book.clone());
         let books = feeds.chain(edges).map(|book| book.book());
         let books = books.collect::<Result<_, _>>();
-        // Each worker reads it, and who takes the events.
-        let readers = self.config.workers + 1 + usize::from(config.dbn.is_some());
-        Ok(Some(Events {
-            ring: EventRing::new(self.config.ring_bytes, readers, waker.clone()),
+        // Each worker reads it, who takes the events, the outlet for DBN, and the log.
+        let readers = self.config.workers + 2 + usize::from(config.dbn.is_some());
+        let log = history::open(config)?;
+        let next = log.as_ref().map_or(1, |log| log.opened.next);
+        let mut events = Events {
+            ring: EventRing::new(self.config.ring_bytes, readers, waker.clone(), next),
             waker,
             books: books.map_err(|error| FeedError::from(MarketError::from(error)))?,
-        }))
+            known: KnownInstruments::default(),
+        };
+        let mut history = Vec::new();
+        if let (Some(log), Some(settings)) = (log, &config.history) {
+            let threads = log.start(settings, &mut events.ring, self.counters, &self.notices);
+            (history, events.known) = threads?;
+        }
+        Ok((Some(events), history))
     }
 
     /// The market data service of a worker.
@@ -488,9 +517,9 @@ impl Builder<'_> {
         if feeds.is_empty() && self.config.edges.is_empty() {
             return Ok(None);
         }
-        let (ring, waker) = match events {
-            Some(events) => (Some(events.ring), events.waker),
-            None => (None, Waker::detached()?),
+        let (ring, waker, known) = match events {
+            Some(events) => (Some(events.ring), events.waker, events.known),
+            None => (None, Waker::detached()?, KnownInstruments::default()),
         };
         let mut sources = Vec::new();
         let mut places = Places::default();
@@ -501,9 +530,11 @@ impl Builder<'_> {
                     let place = places.next(&feed.book.clone().unwrap_or_default())?;
                     let (relay, publisher) = self.relay(feed, &waker, plan)?;
                     alone.extend(publisher.map(|agent| Box::new(agent) as Box<dyn Agent>));
-                    let mappings = &self.mappings;
-                    let market =
-                        MarketFeed::open(feed, &program, place, &waker, mappings, relay, plan);
+                    let held = Held {
+                        mappings: &self.mappings,
+                        known: &known,
+                    };
+                    let market = MarketFeed::open(feed, &program, place, &waker, held, relay, plan);
                     Some(market.map_err(FeedError::from)?)
                 }
                 false => None,
@@ -569,10 +600,10 @@ impl Builder<'_> {
         rings: &mut Rings,
         events: &mut Option<Events>,
         logs: &mut Vec<MessageLog>,
-    ) -> Result<(Workers, Vec<HostHandle>), StartError> {
+    ) -> Result<(AgentList, Vec<HostHandle>), StartError> {
         let config = self.config;
         let [_, rules] = self.rules;
-        let (mut workers, mut hosts) = (Workers::new(), Vec::new());
+        let (mut workers, mut hosts) = (AgentList::new(), Vec::new());
         for i in 0..config.workers {
             let name = format!("worker{i}");
             let readers = rings.sources.iter_mut().map(Broadcast::subscribe);

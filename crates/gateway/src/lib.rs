@@ -36,6 +36,7 @@ mod edges;
 mod feed;
 mod gateway;
 mod gateway_handle;
+mod history;
 mod hole;
 mod ingress;
 mod market;
@@ -76,6 +77,7 @@ pub use feed::feed_notice::{ExchangeState, FeedNotice, MarketNotice, TemplateNot
 pub use feed::lines::FeedLine;
 pub use gateway::{Gateway, descriptors_wanted, total};
 pub use gateway_handle::GatewayHandle;
+pub use history::config::{History, WhenBehind};
 pub use hole::Missing;
 pub use market::config::{
     FeedBook, FeedBookKind, FeedNumbers, FeedReplay, ReplayKind, SnapshotLines,

@@ -72,6 +72,13 @@ pub enum Notice {
         /// What happened.
         what: String,
     },
+    /// The log of market events cannot be written, or can be again.
+    History {
+        /// Its folder.
+        folder: String,
+        /// What happened.
+        what: String,
+    },
     /// Code of the gateway panicked: a defect. The session is logged out, and the others go on.
     Panicked {
         /// The session, if it was at work on one.
@@ -390,11 +397,12 @@ impl fmt::Display for Notice {
             Self::Dbn { peer, what } => write!(f, "dbn: {peer}: {what}"),
             Self::Log(trouble) => write!(f, "{trouble}"),
             Self::Audit { path, what } => write!(f, "audit file {path}: {what}"),
+            Self::History { folder, what } => write!(f, "log {folder}: {what}"),
             Self::Panicked { session, message } => write_panic(f, session.as_ref(), message),
             Self::CannotAccept { error } => write!(f, "cannot accept connections: {error}"),
             Self::FeedTopics { matched } => {
-                let not = if *matched { "" } else { "not " };
-                write!(f, "{not}every topic of the feed has a subscriber")
+                let all = if *matched { "every" } else { "not every" };
+                write!(f, "{all} topic of the feed has a subscriber")
             }
             Self::SmallBuffer(small) => write!(f, "{small}"),
             Self::Unpublished { outlet, count, why } => {

@@ -30,6 +30,9 @@ pub enum StartError {
     /// The audit file cannot be written.
     #[error("cannot write the audit file {}", .0.display())]
     Audit(PathBuf, #[source] io::Error),
+    /// The log of market events cannot be opened.
+    #[error("history")]
+    History(#[source] fanfare_history::LogError),
     /// The system gave no descriptor, thread or memory.
     #[error("cannot start")]
     System(#[from] io::Error),

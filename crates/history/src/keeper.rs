@@ -178,6 +178,16 @@ impl Keeper {
         Ok(read + usize::from(is_due))
     }
 
+    /// Forces to the disk what the segment has that is followed. Takes as long as the disk takes.
+    ///
+    /// # Errors
+    /// The disk refuses.
+    pub fn sync(&self) -> Result<(), LogError> {
+        let path = folder::segment(&self.folder, self.segment, false);
+        let synced = File::open(&path).and_then(|file| file.sync_data());
+        synced.map_err(LogError::io(&path))
+    }
+
     /// Writes a checkpoint of what is known.
     ///
     /// # Errors

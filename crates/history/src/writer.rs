@@ -61,6 +61,8 @@ pub struct Writer {
     file: File,
     path: PathBuf,
     ordinal: u64,
+    /// The number of the segment's first event.
+    first: u64,
     /// The end of what the segment has.
     end: u64,
     block: Block,
@@ -116,6 +118,7 @@ impl Writer {
             file,
             path,
             ordinal,
+            first: tail.next,
             end: SEGMENT_HEADER as u64,
             block,
             run,
@@ -233,10 +236,13 @@ impl Writer {
     /// As [`Self::commit`].
     pub fn roll(&mut self) -> Result<(), LogError> {
         self.write_block()?;
+        if self.block.next() == self.first {
+            return Ok(());
+        }
         let ordinal = self.ordinal + 1;
         let (file, path) = create(&self.folder, ordinal, &self.block, self.run.number)?;
         (self.file, self.path, self.ordinal) = (file, path, ordinal);
-        self.end = SEGMENT_HEADER as u64;
+        (self.end, self.first) = (SEGMENT_HEADER as u64, self.block.next());
         self.put_run();
         self.write_block()
     }

@@ -4,6 +4,7 @@ use super::config::{FeedReplay, ReplayKind};
 use super::error::MarketError;
 use crate::feed::config::Feed;
 use crate::feed::read;
+use crate::history::KnownInstruments;
 use fanfare_engine::poll::Waker;
 use fanfare_engine::replay::{Replayer, Service};
 use fanfare_fast::Program;
@@ -24,15 +25,18 @@ const MOST_PASSWORD: u64 = 4096;
 /// answers.
 pub(super) type Mappers = (FastMapper, Option<FixMapper>);
 
-/// What follows the feed, with this mapping and the instruments that are known before.
+/// What follows the feed, with this mapping and the instruments that are known before: those that
+/// a log knows keep their numbers.
 pub(super) fn follower(
     feed: &Feed,
     (mapper, fix): Mappers,
     source: u16,
+    known: &KnownInstruments,
 ) -> Result<Follower, MarketError> {
     let book = feed.book.clone().unwrap_or_default();
     let config = book.follower(source, feed.replay.as_ref())?;
     let mut table = Instruments::new(book.most_instruments as usize);
+    known.define(&feed.channel(), &mut table);
     if let Some(file) = &book.instruments {
         let text = text("instruments", file, MOST_INSTRUMENTS)?;
         table.read_file(&file.display().to_string(), &text)?;
@@ -149,7 +153,8 @@ fn text(what: &'static str, file: &Path, most: u64) -> Result<String, MarketErro
 /// Reads what the feed names, and opens nothing.
 pub(crate) fn check(feed: &Feed, program: &Arc<Program>) -> Result<(), MarketError> {
     let mapping = mapping(feed, program)?;
-    follower(feed, mappers(feed, &mapping, program, 0)?, 0)?;
+    let none = KnownInstruments::default();
+    follower(feed, mappers(feed, &mapping, program, 0)?, 0, &none)?;
     match &feed.replay {
         Some(replay) => password(replay).map(|_| ()),
         None => Ok(()),

@@ -13,6 +13,7 @@ use crate::bridge::Plan;
 use crate::edges::relay::Relay;
 use crate::feed::config::Feed;
 use crate::feed::feed_notice::{FeedNotice, MarketNotice};
+use crate::history::KnownInstruments;
 use crate::notice::{Limit, Notice, Notices};
 use error::MarketError;
 use fanfare_engine::agent::AgentError;
@@ -61,22 +62,32 @@ pub(crate) struct MarketFeed {
     notices: Notices,
 }
 
+/// What all feeds of a plant have in common.
+#[derive(Clone, Copy)]
+pub(crate) struct Held<'a> {
+    /// The mappings in force, for reloads.
+    pub(crate) mappings: &'a Mappings,
+    /// Instruments that a log knows.
+    pub(crate) known: &'a KnownInstruments,
+}
+
 impl MarketFeed {
     /// Joins the lines with pictures, and starts the replay, which wakes the feed's thread by
     /// `waker`. `source` is the place of the feed in the configuration, `base` the plant's number
-    /// of its first instrument. What changes its mapping is added to `mappings`.
+    /// of its first instrument. What changes its mapping is added to `held`, which also has the
+    /// instruments that a log knows.
     pub(crate) fn open(
         feed: &Feed,
         program: &Arc<Program>,
         (source, base): (u16, u32),
         waker: &Waker,
-        mappings: &Mappings,
+        held: Held<'_>,
         relay: Option<Relay>,
         plan: Plan<'_>,
     ) -> Result<Self, MarketError> {
         let mapping = files::mapping(feed, program)?;
         let mappers = files::mappers(feed, &mapping, program, source)?;
-        let mut follower = files::follower(feed, mappers, source)?;
+        let mut follower = files::follower(feed, mappers, source, held.known)?;
         if relay.is_some() {
             follower = follower.with_steps();
         }
@@ -95,7 +106,7 @@ impl MarketFeed {
             None => None,
         };
         let slot = Slot::default();
-        mappings.add(InForce {
+        held.mappings.add(InForce {
             channel: feed.channel(),
             mapping,
             program: Arc::clone(program),

@@ -1,6 +1,7 @@
 //! The ring of market events: every outlet reads the same events, with the plant's numbers.
 //!
-//! The thread of the feeds writes and never waits. A reader that is overtaken knows from the
+//! The thread of the feeds writes and does not wait, unless the configuration says that it waits
+//! for the log. A reader that is overtaken knows from the
 //! numbers what it lost, and asks for all instruments and pictures once more: some at a time, as
 //! it reads them, so that these do not overtake it again.
 
@@ -10,7 +11,8 @@ use fanfare_market::event::InstrumentId;
 use fanfare_market::instruments::{Directory, Instrument};
 use fanfare_market::{Delivery, Event, Kind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 /// Kinds of records: events of one message, one behind the other; an instrument; the end of all
 /// instruments that a reader has asked for.
@@ -41,6 +43,41 @@ pub(crate) struct EventRing {
     /// Wakes the thread of the feeds.
     feeds: Waker,
     wrote: bool,
+    /// The log, if it is waited for.
+    log: Option<Awaited>,
+}
+
+/// A log that is waited for when it is behind.
+struct Awaited {
+    /// The number behind the last event that it has.
+    committed: Arc<AtomicU64>,
+    /// Events that it may be behind.
+    most: u64,
+}
+
+/// How long an event waits for the log at most: a disk that hangs does not stop the feeds for ever.
+const LONGEST_WAIT: Duration = Duration::from_secs(5);
+
+impl Awaited {
+    /// Waits until the log has room for the event with the number `next`.
+    #[inline]
+    fn wait(&self, next: u64) {
+        if self.is_behind(next) {
+            self.wait_long(next);
+        }
+    }
+
+    fn is_behind(&self, next: u64) -> bool {
+        next.saturating_sub(self.committed.load(Ordering::Acquire)) > self.most
+    }
+
+    #[cold]
+    fn wait_long(&self, next: u64) {
+        let begun = Instant::now();
+        while self.is_behind(next) && begun.elapsed() < LONGEST_WAIT {
+            std::thread::sleep(Duration::from_micros(50));
+        }
+    }
 }
 
 /// What the readers ask of the writer.
@@ -55,12 +92,17 @@ struct Asks {
 /// The reading end: market events in the order of the plant's numbers, and the instruments they are
 /// of.
 pub struct EventReader {
-    ring: BroadcastReader,
+    records: RecordReader,
     directory: Directory,
     /// Instruments that were not known before, if the owner of the reader wants to know.
     added: Option<Vec<InstrumentId>>,
     /// The number that comes next.
     next: u64,
+}
+
+/// The reading end, for records as they stand in the ring.
+pub(crate) struct RecordReader {
+    ring: BroadcastReader,
     /// All instruments were asked for, and did not all come yet.
     is_waiting: bool,
     most: u64,
@@ -69,38 +111,62 @@ pub struct EventReader {
     asks: Arc<Asks>,
 }
 
+/// A record of the ring.
+pub(crate) enum Record<'a> {
+    /// The events of one message, as bytes.
+    Events(&'a [[u8; Event::SIZE]]),
+    /// An instrument, as bytes.
+    Instrument(&'a [u8]),
+}
+
 impl EventRing {
     /// A ring for at most `readers`, which wake the thread of the feeds by `feeds`. `bytes` is the
-    /// size of the rings to the workers, a power of two.
-    pub(crate) fn new(bytes: usize, readers: usize, feeds: Waker) -> Self {
+    /// size of the rings to the workers, a power of two; `next` the number of the first event.
+    pub(crate) fn new(bytes: usize, readers: usize, feeds: Waker, next: u64) -> Self {
         let bytes = bytes.saturating_mul(PER_BYTE).max(LEAST);
         Self {
             ring: Broadcast::new(bytes, readers, Policy::Lap),
-            next: 1,
+            next,
             room: Vec::new(),
             wakers: Vec::new(),
             asks: Arc::default(),
             most: bytes as u64 / 8,
             feeds,
             wrote: false,
+            log: None,
         }
     }
 
     /// A reader of all that is written from now on; `None` if there are as many as the ring was
     /// made for. Its thread is woken by `waker`.
     pub(crate) fn reader(&mut self, waker: Waker) -> Option<EventReader> {
-        self.wakers.push(waker.clone());
         Some(EventReader {
-            ring: self.ring.subscribe()?,
+            records: self.record_reader(waker)?,
             directory: Directory::new(),
             added: None,
             next: self.next,
+        })
+    }
+
+    /// As [`Self::reader`], for records as they stand in the ring.
+    pub(crate) fn record_reader(&mut self, waker: Waker) -> Option<RecordReader> {
+        self.wakers.push(waker.clone());
+        Some(RecordReader {
+            ring: self.ring.subscribe()?,
             is_waiting: false,
             most: self.most,
             waker,
             feeds: self.feeds.clone(),
             asks: Arc::clone(&self.asks),
         })
+    }
+
+    /// Waits from now on for a log, by the number behind the last event that it has, when it is
+    /// behind by half of the ring.
+    pub(crate) fn wait_for(&mut self, committed: Arc<AtomicU64>) {
+        // An event takes at most 80 bytes, and instruments come seldom.
+        let most = self.most * 8 / 160;
+        self.log = Some(Awaited { committed, most });
     }
 
     /// Adds a waker for a thread that starts after its reader was made.
@@ -116,8 +182,12 @@ impl EventRing {
         self.wrote = true;
     }
 
-    /// Numbers events and writes them. Does not allocate, and never waits.
+    /// Numbers events and writes them. Does not allocate, and waits for nothing but a log that it
+    /// was told to.
     pub(crate) fn put(&mut self, events: &mut [Event]) {
+        if let Some(log) = &self.log {
+            log.wait(self.next);
+        }
         for events in events.chunks_mut(MOST) {
             for event in &mut *events {
                 event.number = self.next;
@@ -163,35 +233,58 @@ fn take(flag: &AtomicBool) -> bool {
     flag.load(Ordering::Relaxed) && flag.swap(false, Ordering::Relaxed)
 }
 
+impl RecordReader {
+    /// Calls `each` with at most `limit` records, and returns how many there were. Where the reader
+    /// was overtaken, it asks for all instruments. Does not wait.
+    pub(crate) fn read(&mut self, limit: usize, mut each: impl FnMut(Record<'_>)) -> usize {
+        let is_waiting = &mut self.is_waiting;
+        let batch = self.ring.read(limit, |record| match record.kind {
+            INSTRUMENT => each(Record::Instrument(record.bytes)),
+            SHOWN => *is_waiting = false,
+            _ => each(Record::Events(record.bytes.as_chunks().0)),
+        });
+        if batch.lost > 0 {
+            self.ask();
+        }
+        if self.is_waiting && self.ring.backlog() < self.most {
+            self.asks.more.store(true, Ordering::Relaxed);
+            self.feeds.wake();
+        }
+        batch.read
+    }
+
+    /// Asks for all instruments, pictures and states once more.
+    pub(crate) fn ask(&mut self) {
+        self.is_waiting = true;
+        self.asks.all.store(true, Ordering::Relaxed);
+    }
+
+    /// What the writer wakes the reader's thread with.
+    pub(crate) const fn waker(&self) -> &Waker {
+        &self.waker
+    }
+}
+
 impl EventReader {
     /// Calls `each` with what has come, of at most `limit` messages, and returns how many there
     /// were. Does not wait.
     pub fn read(&mut self, limit: usize, mut each: impl FnMut(Delivery<'_>)) -> usize {
         let Self {
-            ring,
+            records,
             directory,
             added,
             next,
-            is_waiting,
-            ..
         } = self;
-        let mut is_behind = false;
-        let batch = ring.read(limit, |record| match record.kind {
-            INSTRUMENT => {
-                if let (Some((number, true)), Some(added)) =
-                    (directory.take(record.bytes), added.as_mut())
+        records.read(limit, |record| match record {
+            Record::Instrument(bytes) => {
+                if let (Some((number, true)), Some(added)) = (directory.take(bytes), added.as_mut())
                 {
                     added.push(number);
                 }
             }
-            SHOWN => *is_waiting = false,
-            _ => {
-                for event in record.bytes.as_chunks::<{ Event::SIZE }>().0 {
-                    let Some(event) = Event::from_bytes(event) else {
-                        continue;
-                    };
+            Record::Events(events) => {
+                for event in events.iter().filter_map(Event::from_bytes) {
                     if event.number > *next {
-                        is_behind = true;
                         each(Delivery::Lost {
                             first: *next,
                             last: event.number - 1,
@@ -202,21 +295,12 @@ impl EventReader {
                 }
                 each(Delivery::End(directory));
             }
-        });
-        if is_behind || batch.lost > 0 {
-            self.is_waiting = true;
-            self.asks.all.store(true, Ordering::Relaxed);
-        }
-        if self.is_waiting && self.ring.backlog() < self.most {
-            self.asks.more.store(true, Ordering::Relaxed);
-            self.feeds.wake();
-        }
-        batch.read
+        })
     }
 
     /// What the writer wakes the reader's thread with.
     pub const fn waker(&self) -> &Waker {
-        &self.waker
+        self.records.waker()
     }
 
     /// The instruments known so far.
@@ -236,7 +320,7 @@ impl EventReader {
 
     /// True once the gateway has ended and everything was read.
     pub fn is_finished(&mut self) -> bool {
-        self.ring.is_finished()
+        self.records.ring.is_finished()
     }
 }
 

@@ -15,6 +15,7 @@ mod edges;
 mod fanout;
 mod feed;
 mod framing;
+mod history;
 mod holes;
 mod hostile;
 mod mappings;

@@ -1,0 +1,199 @@
+//! `[history]`: the log of market events.
+
+use crate::config_error::{ConfigError, range, within};
+use fanfare_engine::zone;
+use fanfare_fix::session::Zone;
+use fanfare_history::{KeeperConfig, WriterConfig};
+use serde::Deserialize;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+const DAY: u64 = 86_400_000_000_000;
+
+/// The log of market events.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct History {
+    /// Folder of its files; it is created.
+    pub folder: PathBuf,
+    /// The size at which a segment is full, in bytes.
+    #[serde(default = "segment_bytes")]
+    pub segment_bytes: u64,
+    /// Events from one checkpoint of all books to the next.
+    #[serde(default = "checkpoint_events")]
+    pub checkpoint_events: u64,
+    /// The level of zstd for full segments, from 1 to 19; 0 leaves them as they are.
+    #[serde(default = "compress")]
+    pub compress: u8,
+    /// Bytes of all segments, beyond which the oldest are removed.
+    pub keep_bytes: Option<u64>,
+    /// Days for which events are kept.
+    pub keep_days: Option<u32>,
+    /// When a new segment begins each day: `HH:MM` in `time_zone`.
+    pub roll_at: Option<String>,
+    /// Name of the time zone of `roll_at`, such as `Europe/London`; UTC if there is none.
+    pub time_zone: Option<String>,
+    /// How often what was written is forced to the disk, in milliseconds; 0: when the system does
+    /// it. A kill of the gateway loses nothing either way.
+    #[serde(default)]
+    pub sync_ms: u64,
+    /// What happens when the log is behind by the whole ring of events.
+    #[serde(default)]
+    pub when_behind: WhenBehind,
+}
+
+/// What happens when the log is behind by the whole ring of events.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WhenBehind {
+    /// Events are lost to the log, which says which ones. Nothing else is held up.
+    #[default]
+    Lose,
+    /// The feeds wait for the log; the kernel drops datagrams when its buffers are full.
+    Wait,
+}
+
+fn segment_bytes() -> u64 {
+    WriterConfig::default().segment_bytes
+}
+
+fn checkpoint_events() -> u64 {
+    KeeperConfig::default().checkpoint_events
+}
+
+const fn compress() -> u8 {
+    3
+}
+
+impl History {
+    pub(crate) fn check(&self) -> Result<(), ConfigError> {
+        let size = self.segment_bytes;
+        within("history.segment_bytes", size, 1 << 20..=16 << 30)?;
+        let events = self.checkpoint_events;
+        within("history.checkpoint_events", events, 1000..=1 << 40)?;
+        within("history.compress", self.compress, 0..=19)?;
+        within("history.sync_ms", self.sync_ms, 0..=3_600_000)?;
+        within("history.keep_days", self.keep_days.unwrap_or(1), 1..=36_500)?;
+        let least = 2 * size;
+        let keep = self.keep_bytes.unwrap_or(least);
+        let rule = "must be at least two segments, 2 × segment_bytes";
+        range("history.keep_bytes", keep, keep >= least, rule)?;
+        let at = self.roll_at.as_deref().unwrap_or("00:00");
+        let rule = "must be a time of the day, HH:MM";
+        range("history.roll_at", at, second_of_day(at).is_some(), rule)?;
+        let name = self.time_zone.as_deref().unwrap_or("UTC");
+        let rule = "must be the name of a time zone, such as Europe/London or UTC";
+        range("history.time_zone", name, zone::by_name(name).is_ok(), rule)?;
+        let rule = "needs `history.roll_at`";
+        let is_used = self.time_zone.is_none() || self.roll_at.is_some();
+        range("history.time_zone", name, is_used, rule)
+    }
+
+    pub(crate) const fn writer(&self) -> WriterConfig {
+        WriterConfig {
+            segment_bytes: self.segment_bytes,
+        }
+    }
+
+    pub(crate) fn keeper(&self) -> KeeperConfig {
+        KeeperConfig {
+            checkpoint_events: self.checkpoint_events,
+            compress: (self.compress > 0).then_some(self.compress.into()),
+            keep_bytes: self.keep_bytes,
+            keep_nanos: self.keep_days.map(|days| u64::from(days) * DAY),
+        }
+    }
+
+    /// When segments end.
+    pub(crate) fn rolls(&self) -> Option<Rolls> {
+        let at = second_of_day(self.roll_at.as_deref()?)?;
+        let zone = zone::by_name(self.time_zone.as_deref().unwrap_or("UTC")).ok()?;
+        Some(Rolls {
+            zone,
+            at,
+            day: None,
+        })
+    }
+}
+
+/// Seconds of `HH:MM`.
+fn second_of_day(text: &str) -> Option<i64> {
+    let (hours, minutes) = text.split_once(':')?;
+    let number = |text: &str, below: i64| {
+        let is_plain = text.len() == 2 && text.bytes().all(|byte| byte.is_ascii_digit());
+        let number: i64 = is_plain.then(|| text.parse().ok())??;
+        (number < below).then_some(number)
+    };
+    Some(number(hours, 24)? * 3600 + number(minutes, 60)? * 60)
+}
+
+/// The moments of each day at which a segment ends.
+#[derive(Debug)]
+pub(crate) struct Rolls {
+    zone: Arc<dyn Zone>,
+    /// Seconds of the local day.
+    at: i64,
+    /// The day, from one moment to the next, that was seen last.
+    day: Option<i64>,
+}
+
+impl Rolls {
+    /// Whether such a moment has come since the last call. `utc` is nanoseconds since 1970-01-01.
+    pub(crate) fn is_due(&mut self, utc: i64) -> bool {
+        let seconds = utc.div_euclid(1_000_000_000);
+        let local = seconds + i64::from(self.zone.offset_at(seconds));
+        let day = (local - self.at).div_euclid(86_400);
+        // A clock that goes back ends no segment twice.
+        let is_later = self.day.is_some_and(|last| day > last);
+        self.day = Some(self.day.map_or(day, |last| last.max(day)));
+        is_later
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_segment_ends_once_a_day_at_the_local_time() {
+        let history = |text: &str| toml::from_str::<History>(text).unwrap();
+        let of = "folder = \"x\"\nroll_at = \"17:00\"\ntime_zone = \"America/Chicago\"";
+        let mut rolls = history(of).rolls().unwrap();
+        // 2026-11-23T22:59:59Z is 16:59:59 there.
+        let second = 1_795_474_799;
+        let is_due = |rolls: &mut Rolls, second: i64| rolls.is_due(second * 1_000_000_000);
+        assert!(!is_due(&mut rolls, second - 50_000));
+        assert!(!is_due(&mut rolls, second));
+        assert!(is_due(&mut rolls, second + 1));
+        assert!(!is_due(&mut rolls, second - 5), "the clock went back");
+        assert!(!is_due(&mut rolls, second + 2));
+        assert!(is_due(&mut rolls, second + 3 * 86_400));
+    }
+
+    #[test]
+    fn settings_out_of_range_are_refused() {
+        let check = |text: &str| {
+            let history: History = toml::from_str(&format!("folder = \"x\"\n{text}")).unwrap();
+            history.check().map_err(|error| error.to_string())
+        };
+        assert_eq!(check(""), Ok(()));
+        assert_eq!(check("roll_at = \"23:59\"\nkeep_days = 3"), Ok(()));
+        for text in [
+            "segment_bytes = 5",
+            "checkpoint_events = 10",
+            "compress = 20",
+            "keep_bytes = 1000",
+            "keep_days = 0",
+            "roll_at = \"24:00\"",
+            "roll_at = \"7:00\"",
+            "roll_at = \"07:00\"\ntime_zone = \"Mars/Base\"",
+            "time_zone = \"UTC\"",
+            "sync_ms = 99999999",
+        ] {
+            let error = check(text).unwrap_err();
+            let key = text.rsplit('\n').next().unwrap();
+            let key = key.split(' ').next().unwrap();
+            assert!(error.contains(&format!("history.{key}")), "{text}: {error}");
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! Follows the log, on a thread of its own: checkpoints, compaction, retention, and what is forced
+//! to the disk.
+
+use super::config::History;
+use crate::counts::KeeperCounts;
+use crate::notice::{Limit, Notice, Notices};
+use fanfare_engine::agent::{Agent, AgentError};
+use fanfare_engine::poll::Waker;
+use fanfare_fix::session::Now;
+use fanfare_history::{Keeper, LogError};
+use std::path::PathBuf;
+
+/// How long it waits after an error, in nanoseconds.
+const PATIENCE: u64 = 1_000_000_000;
+
+/// Follows the log.
+pub(crate) struct KeeperAgent {
+    folder: PathBuf,
+    keeper: Keeper,
+    waker: Waker,
+    /// Nanoseconds between two times that the log is forced to the disk, 0: never.
+    sync: u64,
+    synced: u64,
+    retry: Option<u64>,
+    limit: Limit,
+    counts: KeeperCounts,
+    notices: Notices,
+}
+
+impl KeeperAgent {
+    pub(crate) fn open(
+        history: &History,
+        waker: Waker,
+        counts: KeeperCounts,
+        notices: Notices,
+    ) -> Result<Self, LogError> {
+        Ok(Self {
+            folder: history.folder.clone(),
+            keeper: Keeper::open(&history.folder, history.keeper())?,
+            waker,
+            sync: history.sync_ms * 1_000_000,
+            synced: 0,
+            retry: None,
+            limit: Limit::default(),
+            counts,
+            notices,
+        })
+    }
+
+    fn turn(&mut self, now: u64) -> Result<usize, LogError> {
+        let read = self.keeper.work()?;
+        if self.sync > 0 && read > 0 && now.saturating_sub(self.synced) >= self.sync {
+            self.keeper.sync()?;
+            self.synced = now;
+        }
+        Ok(read)
+    }
+
+    fn count(&self) {
+        let (stats, counts) = (self.keeper.stats(), &self.counts);
+        counts.checkpoints.set(stats.checkpoints);
+        counts.compacted.set(stats.compacted);
+        counts.removed.set(stats.removed);
+        counts.damaged.set(stats.damaged);
+        counts.number.set(self.keeper.number());
+    }
+}
+
+impl Agent for KeeperAgent {
+    fn name(&self) -> &str {
+        "log-keeper"
+    }
+
+    fn do_work(&mut self, now: Now) -> Result<usize, AgentError> {
+        if self.retry.is_some_and(|at| now.mono < at) {
+            return Ok(0);
+        }
+        self.retry = None;
+        match self.turn(now.mono) {
+            Ok(read) => {
+                self.count();
+                Ok(read)
+            }
+            Err(error) => {
+                self.retry = Some(now.mono + PATIENCE);
+                if self.limit.lets(now.utc.nanos()) {
+                    let folder = self.folder.display().to_string();
+                    let what = format!("checkpoints and compaction wait: {error}");
+                    self.notices.send(Notice::History { folder, what });
+                }
+                Ok(0)
+            }
+        }
+    }
+
+    fn waker(&self) -> Option<&Waker> {
+        Some(&self.waker)
+    }
+
+    fn next_timer(&self) -> Option<u64> {
+        self.retry
+    }
+}

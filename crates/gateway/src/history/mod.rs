@@ -1,0 +1,101 @@
+//! The log of market events: what the ring has goes to segments on disk, on a thread of its own; a
+//! second one keeps checkpoints, compacts and removes.
+//!
+//! The thread that writes reads the ring as every other outlet does. At the ring's bound the
+//! configuration says whether events are lost to the log, which then says which ones, or the feeds
+//! wait.
+
+pub(crate) mod config;
+mod keeper;
+mod known;
+mod writer;
+
+use crate::config::Config;
+use crate::counts::{HistoryCounts, KeeperCounts};
+use crate::feed::Places;
+use crate::market::error::MarketError;
+use crate::market::ring::EventRing;
+use crate::notice::Notices;
+use crate::start_error::StartError;
+use config::{History, WhenBehind};
+use fanfare_engine::agent::Agent;
+use fanfare_engine::counters::Counters;
+use fanfare_engine::poll::Waker;
+use fanfare_history::{FeedInfo, Opened, Writer};
+use keeper::KeeperAgent;
+pub(crate) use known::KnownInstruments;
+use std::time::SystemTime;
+use writer::LogAgent;
+
+/// A log that was opened, before its threads begin.
+pub(crate) struct OpenLog {
+    writer: Writer,
+    pub(crate) opened: Opened,
+    /// Instruments of the runs before.
+    known: KnownInstruments,
+}
+
+impl OpenLog {
+    /// Subscribes to the ring. Returns what writes the log and what keeps it, and the instruments
+    /// that the log knows.
+    pub(crate) fn start(
+        self,
+        history: &History,
+        ring: &mut EventRing,
+        counters: &Counters,
+        notices: &Notices,
+    ) -> Result<(Vec<Box<dyn Agent>>, KnownInstruments), StartError> {
+        let records = ring.record_reader(Waker::detached()?);
+        let records = records.ok_or(StartError::Ring)?;
+        if history.when_behind == WhenBehind::Wait {
+            ring.wait_for(self.writer.committed());
+        }
+        let waker = Waker::detached()?;
+        let counts = KeeperCounts::new(counters, "");
+        let keeper = KeeperAgent::open(history, waker.clone(), counts, notices.clone());
+        let keeper = keeper.map_err(StartError::History)?;
+        let counts = HistoryCounts::new(counters, "");
+        let notices = notices.clone();
+        let writer = LogAgent::new(history, self.writer, records, waker, counts, notices);
+        Ok((vec![Box::new(writer), Box::new(keeper)], self.known))
+    }
+}
+
+/// Opens the log, if there is to be one.
+pub(crate) fn open(config: &Config) -> Result<Option<OpenLog>, StartError> {
+    let Some(history) = &config.history else {
+        return Ok(None);
+    };
+    let failed = StartError::History;
+    let feeds = feeds(config)?;
+    let known = KnownInstruments::read(&history.folder).map_err(failed)?;
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    let now = u64::try_from(now.unwrap_or_default().as_nanos()).unwrap_or(u64::MAX);
+    let opened = Writer::open(&history.folder, history.writer(), feeds, now);
+    let (writer, opened) = opened.map_err(failed)?;
+    Ok(Some(OpenLog {
+        writer,
+        opened,
+        known,
+    }))
+}
+
+/// The feeds that are markets, and the edges, in the order of their places.
+fn feeds(config: &Config) -> Result<Vec<FeedInfo>, StartError> {
+    let mut places = Places::default();
+    let markets = config.feeds.iter().filter(|feed| feed.mapping.is_some());
+    let feeds = markets.map(|feed| (feed.channel(), feed.book.clone().unwrap_or_default()));
+    let edges = config.edges.iter();
+    let edges = edges.map(|edge| (edge.channel.clone(), edge.book.clone()));
+    let mut all = Vec::new();
+    for (name, book) in feeds.chain(edges) {
+        let (_, base) = places.next(&book)?;
+        let book = book.book().map_err(MarketError::from);
+        all.push(FeedInfo {
+            name,
+            base,
+            book: book.map_err(crate::feed::FeedError::from)?,
+        });
+    }
+    Ok(all)
+}

@@ -8,6 +8,8 @@ ORACLE_SECONDS ?= 300
 ORACLE_SEED ?= 1
 # All unless named.
 FUZZ_TARGETS ?=
+# What the demo does not need, and a package has.
+FEATURES = --features fanfare/parquet
 # Tests of sessions and processes wait more than they compute.
 export RUST_TEST_THREADS ?= $(shell expr 3 '*' `nproc`)
 
@@ -39,8 +41,8 @@ demo: build
 test:
 	@scripts/setup.sh checks
 	$(CARGO) fmt --all --check
-	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
-	$(CARGO) test --workspace --tests --locked
+	$(CARGO) clippy --workspace --all-targets $(FEATURES) --locked -- -D warnings
+	$(CARGO) test --workspace --tests $(FEATURES) --locked
 	$(CARGO) test --workspace --doc --locked
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked
 	$(CARGO) xtask tidy
@@ -48,7 +50,7 @@ test:
 check:
 	@scripts/setup.sh checks
 	$(CARGO) fmt --all --check
-	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	$(CARGO) clippy --workspace --all-targets $(FEATURES) --locked -- -D warnings
 	$(CARGO) xtask tidy
 
 conformance: setup

@@ -56,12 +56,12 @@ pub fn skipped(why: &dyn fmt::Display) {
 /// Two tests of one process do not fetch the same at the same time.
 static FETCH: Mutex<()> = Mutex::new(());
 
-/// A Python interpreter that has `package` (as `pip` names it, with its version) and can import
-/// `module`; its environment is made in `home`.
+/// A Python interpreter that has `packages` (as `pip` names them, with their versions, separated
+/// by spaces) and can import `module`; its environment is made in `home`.
 ///
 /// # Errors
 /// See [`Absent`].
-pub fn python(home: &Path, package: &str, module: &str) -> Result<PathBuf, Absent> {
+pub fn python(home: &Path, packages: &str, module: &str) -> Result<PathBuf, Absent> {
     let _guard = FETCH.lock().unwrap_or_else(PoisonError::into_inner);
     let python = home.join("bin/python");
     let mut probe = Command::new(&python);
@@ -72,7 +72,10 @@ pub fn python(home: &Path, package: &str, module: &str) -> Result<PathBuf, Absen
     run(Command::new("python3").args(["-m", "venv"]).arg(home))?;
     let mut pip = Command::new(&python);
     pip.args(["-m", "pip", "install", "--quiet"]);
-    fetch(pip.args(["--disable-pip-version-check", package]))?;
+    fetch(
+        pip.arg("--disable-pip-version-check")
+            .args(packages.split(' ')),
+    )?;
     Ok(python)
 }
 

@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each test program uses a part")]
 
 pub(crate) mod gateway;
+pub(crate) mod log;
 pub(crate) mod relay;
 mod running;
 

@@ -276,6 +276,15 @@ pub(crate) fn databento_dbn() -> Option<PathBuf> {
     or_skip(found).unwrap_or_else(|absent| panic!("{absent}"))
 }
 
+/// An interpreter with PyPI's databento, pandas, polars and duckdb.
+pub(crate) fn frames() -> Option<PathBuf> {
+    let packages = "databento==0.87.0 databento-dbn==0.70.0 duckdb==2.0.0 pandas==3.1.1 \
+                    polars==2.1.0 pyarrow==26.0.1";
+    let modules = "databento, duckdb, pandas, polars, pyarrow";
+    let found = python(&home("python-frames"), packages, modules);
+    or_skip(found).unwrap_or_else(|absent| panic!("{absent}"))
+}
+
 /// A file beside this one.
 pub(crate) fn source(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/interop");

@@ -13,6 +13,7 @@ mod dbn;
 mod differential;
 mod engines;
 mod feed;
+mod history;
 mod market;
 mod ours;
 mod scenario;

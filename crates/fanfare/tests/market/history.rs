@@ -1,114 +1,15 @@
 //! `fanfare history`: a log that is written here, looked at from outside.
 
-use crate::common::{Folder, Running, fails, fanfare, run, told};
-use fanfare_history::{FeedInfo, Writer, WriterConfig};
-use fanfare_market::event::{Action, Flags, InstrumentId, Kind, entry};
-use fanfare_market::instruments::{Definition, IdSource, Instrument, Name, SecurityId};
-use fanfare_market::{BookConfig, Event, Price, View};
+use crate::common::log::{SYMBOLS, books, events, others, write};
+use crate::common::{Folder, Running, Said, fails, fanfare, run, told};
+use fanfare_market::event::{InstrumentId, Kind};
+use fanfare_market::{Event, View};
 use serde_json::{Value, json};
+use std::fs;
+use std::io::{BufRead, Read};
 use std::path::Path;
 
-/// 2026-11-23T12:00:00Z.
-pub(crate) const NOON: u64 = 1_795_435_200_000_000_000;
-const SECOND: u64 = 1_000_000_000;
-pub(crate) const SYMBOLS: [&str; 3] = ["ALFA", "BETA", "GAMMA"];
-
-pub(crate) fn instrument(number: u32) -> Vec<u8> {
-    let known = Instrument {
-        instrument: InstrumentId(number),
-        definition: Definition {
-            name: Name {
-                symbol: SYMBOLS[number as usize].as_bytes(),
-                id: SecurityId::Number(1_000 + u64::from(number)),
-                source: IdSource::parse(b"8").unwrap(),
-            },
-            tick: Price::from_units(10_000_000),
-            ..Definition::default()
-        },
-        revision: 1,
-        status: 0,
-    };
-    let mut out = Vec::new();
-    known.write(&mut out);
-    out
-}
-
-pub(crate) fn books() -> BookConfig {
-    BookConfig::by_price(20).unwrap()
-}
-
-/// The events of a log of `count` seconds, one message a second: levels of three instruments, and
-/// trades.
-pub(crate) fn events(count: u64) -> Vec<Vec<Event>> {
-    let mut number = 0;
-    let message = |second: u64| {
-        let instrument = InstrumentId((second % 3) as u32);
-        let side = [entry::BID, entry::OFFER][(second / 3 % 2) as usize];
-        let step = (second / 6 % 5) as i64;
-        let price = if side == entry::BID {
-            100 - step
-        } else {
-            101 + step
-        };
-        let base = Event {
-            instrument,
-            source: 1,
-            ts_recv: NOON + second * SECOND,
-            ts_event: NOON + second * SECOND - 1_000,
-            price: Price::from_units(price * SECOND as i64),
-            size: second as i64 + 1,
-            rpt_seq: (second / 3) as u32 + 1,
-            ..Event::EMPTY
-        };
-        let level = Event {
-            kind: Kind::Level,
-            action: Action::Overlay,
-            entry: side,
-            ..base
-        };
-        let trade = Event {
-            kind: Kind::Trade,
-            entry: entry::TRADE,
-            id: second,
-            ..base
-        };
-        let mut events = vec![level];
-        events.extend(second.is_multiple_of(4).then_some(trade));
-        for event in &mut events {
-            number += 1;
-            event.number = number;
-        }
-        events.last_mut().unwrap().flags = Flags::LAST;
-        events
-    };
-    (0..count).map(message).collect()
-}
-
-/// Writes a log of two segments, the first of them compacted.
-pub(crate) fn write(folder: &Path, messages: &[Vec<Event>]) {
-    let feed = FeedInfo {
-        name: "feed".to_owned(),
-        base: 0,
-        book: books(),
-    };
-    let config = WriterConfig {
-        segment_bytes: 1 << 20,
-    };
-    let (mut writer, _) = Writer::open(folder, config, vec![feed], NOON).unwrap();
-    for (at, message) in messages.iter().enumerate() {
-        if at < SYMBOLS.len() {
-            writer.instrument(&instrument(at as u32)).unwrap();
-        }
-        if at == messages.len() / 2 {
-            writer.roll().unwrap();
-        }
-        let bytes: Vec<_> = message.iter().map(Event::to_bytes).collect();
-        writer.events(&bytes).unwrap();
-    }
-    writer.close().unwrap();
-}
-
-fn history(args: &[&str]) -> crate::common::Said {
+fn history(args: &[&str]) -> Said {
     run(&[&["history"], args].concat()).succeeded()
 }
 
@@ -282,10 +183,10 @@ fn a_log_that_is_none_or_damaged_is_told_with_where() {
     }
     let first = history(&["ls", &log, "--json"]).json_lines()[0]["path"].clone();
     let path = first.as_str().unwrap();
-    let mut bytes = std::fs::read(path).unwrap();
+    let mut bytes = fs::read(path).unwrap();
     let at = bytes.len() - 100;
     bytes[at] ^= 1;
-    std::fs::write(path, bytes).unwrap();
+    fs::write(path, bytes).unwrap();
     let said = run(&["history", "verify", &log, "--json"]);
     assert_eq!((said.code, &said.json()["damage"][0]["path"]), (1, &first));
     assert!(run(&["history", "verify", &log]).out.contains("byte "));
@@ -313,4 +214,186 @@ fn a_log_is_followed_while_it_is_written() {
     cat.prints(&format!("{{\"number\":{last},"));
     cat.interrupt();
     cat.end().succeeded();
+}
+
+/// Writes a log with everything in it.
+fn whole(folder: &Folder) -> String {
+    let log = folder.file("log");
+    let mut messages = events(60);
+    messages.push(others(&messages));
+    write(Path::new(&log), &messages);
+    log
+}
+
+fn export(log: &str, to: &str, args: &[&str]) -> Said {
+    history(&[&["export", log, "-o", to], args].concat())
+}
+
+#[test]
+fn what_is_exported_is_what_cat_prints() {
+    let folder = Folder::new("history-export");
+    let log = whole(&folder);
+    let to = folder.file("out");
+    let cat = history(&["cat", &log, "--json"]);
+    let said = export(&log, &to, &["--format", "json"]);
+    assert_eq!(fs::read_to_string(&to).unwrap(), cat.out);
+    assert!(
+        said.err.contains("5 events missing in the log"),
+        "{}",
+        said.err
+    );
+    assert!(said.err.contains("82 events in "), "{}", said.err);
+    export(&log, &to, &["--format", "csv"]);
+    let csv = fs::read_to_string(&to).unwrap();
+    let lines: Vec<_> = csv.lines().collect();
+    assert_eq!(lines.len(), 1 + 82 + 1);
+    let second =
+        "3,1795435201000000000,1795435200999999000,1,1,BETA,1001,level,overlay,0,,100,2,,1";
+    assert_eq!(lines[3], second.to_owned() + ",false,true,8,,");
+    assert!(lines[76].starts_with("76,,,,,,,lost,") && lines[76].ends_with(",80,"));
+    assert!(
+        lines[77].ends_with(r#","{""tick"":""0.01""}""#),
+        "{}",
+        lines[77]
+    );
+    assert!(lines[80].contains(",statistic,,7,,-2.5,,"), "{}", lines[80]);
+    let part = [
+        "--format", "csv", "--symbol", "GAMMA", "--kind", "trade", "--from", "+30",
+    ];
+    export(&log, &to, &part);
+    let wanted = [32, 44, 56].map(|second| format!(",{second},"));
+    let part = fs::read_to_string(&to).unwrap();
+    let trades: Vec<_> = part
+        .lines()
+        .skip(1)
+        .filter(|line| !line.contains("lost"))
+        .collect();
+    assert_eq!(trades.len(), 3);
+    assert!(
+        trades
+            .iter()
+            .zip(&wanted)
+            .all(|(line, id)| line.contains(id)),
+        "{part}"
+    );
+    let stdout = history(&["export", &log, "-o", "-", "--format", "json"]);
+    assert_eq!(stdout.out, cat.out);
+    assert_eq!(
+        fs::read_dir(folder.path()).unwrap().count(),
+        2,
+        "the log and the file"
+    );
+}
+
+#[test]
+fn dbn_is_read_by_its_crate() {
+    use dbn::decode::{DbnMetadata, DecodeRecordRef, dbn::Decoder};
+    let folder = Folder::new("history-dbn");
+    let log = whole(&folder);
+    let to = folder.file("out.dbn");
+    export(&log, &to, &["--format", "dbn", "--dataset", "TESTS"]);
+    let mut decoder = Decoder::from_file(&to).unwrap();
+    assert_eq!(decoder.metadata().dataset, "TESTS");
+    let (mut trades, mut levels) = (Vec::new(), 0);
+    while let Some(record) = decoder.decode_record_ref().unwrap() {
+        if let Some(trade) = record.get::<dbn::TradeMsg>() {
+            trades.push((trade.hd.instrument_id, trade.price, trade.size));
+        }
+        levels += usize::from(record.has::<dbn::Mbp10Msg>());
+    }
+    let of_kind = |kind: Kind| {
+        let all = events(60).into_iter().flatten();
+        all.filter(move |event| event.kind == kind)
+    };
+    let wanted = of_kind(Kind::Trade);
+    let wanted = wanted.map(|event| (event.instrument.0, event.price.units(), event.size as u32));
+    assert_eq!(trades, wanted.collect::<Vec<_>>());
+    assert!(levels >= of_kind(Kind::Level).count());
+}
+
+#[test]
+fn an_export_leaves_a_whole_file_or_none() {
+    let folder = Folder::new("history-full");
+    let log = whole(&folder);
+    let missing = folder.file("nowhere/out");
+    let itself = folder.path().to_str().unwrap();
+    for (args, why) in [
+        (&["-o", "/dev/full", "--format", "csv"][..], "No space left"),
+        (&["-o", &missing, "--format", "csv"], "No such file"),
+        (&["-o", itself, "--format", "csv"], "is a directory"),
+        (
+            &["-o", &missing, "--format", "csv", "--schema", "mbo"],
+            "--schema is of",
+        ),
+        (
+            &["-o", "-", "--format", "dbn", "--schema", "mbp-1,mbp-10"],
+            "choose one",
+        ),
+    ] {
+        let said = fails(&[&["history", "export", &log], args].concat());
+        assert!(said.contains(why), "{why}: {said}");
+    }
+    let mut formats = vec!["csv", "json", "dbn"];
+    formats.extend(cfg!(feature = "parquet").then_some("parquet"));
+    for format in formats {
+        let args = ["export", &log, "-o", "/dev/full", "--format", format];
+        let said = fails(&[&["history"], &args[..]].concat());
+        assert!(
+            said.contains("cannot write `/dev/full`"),
+            "{format}: {said}"
+        );
+        assert!(said.contains("No space left"), "{format}: {said}");
+    }
+    let out = folder.with("out", "as it was");
+    // A limit of the file's size is as good as a full disk.
+    let mut limited = fanfare(&["history", "export", &log, "-o", &out, "--format", "json"]);
+    let binary = limited.get_program().to_owned();
+    let args: Vec<_> = limited.get_args().map(|arg| arg.to_owned()).collect();
+    limited = crate::common::with_program(std::process::Command::new("sh"), &[]);
+    limited
+        .args(["-c", "ulimit -f 1; exec \"$@\"", "sh"])
+        .arg(binary)
+        .args(args);
+    let said = crate::common::said(&mut limited);
+    assert_eq!(said.code, 1, "{}", said.err);
+    assert!(said.err.contains("cannot write"), "{}", said.err);
+    assert_eq!(folder.read("out"), b"as it was");
+    assert_eq!(
+        fs::read_dir(folder.path()).unwrap().count(),
+        2,
+        "the log and the file"
+    );
+}
+
+#[test]
+fn ctrl_c_completes_an_export_with_what_was_written() {
+    let folder = Folder::new("history-stop");
+    let log = folder.file("log");
+    write(Path::new(&log), &events(20_000));
+    let args = ["history", "export", &log, "-o", "-", "--format", "json"];
+    let (export, mut out) = Running::start_unread(&mut fanfare(&args));
+    let mut text = String::new();
+    out.read_line(&mut text).unwrap();
+    // It waits for the pipe, in the midst of the first events.
+    export.interrupt();
+    out.read_to_string(&mut text).unwrap();
+    let said = export.end().succeeded();
+    assert!(said.err.contains("ended by Ctrl-C"), "{}", said.err);
+    let count = text.lines().count();
+    assert!((1_000..25_000).contains(&count), "{count}");
+    let last: Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
+    assert_eq!(
+        (&last["number"], text.ends_with('\n')),
+        (&count.into(), true)
+    );
+}
+
+#[cfg(not(feature = "parquet"))]
+#[test]
+fn a_program_without_parquet_says_so() {
+    let folder = Folder::new("history-no-parquet");
+    let log = whole(&folder);
+    let args = ["history", "export", &log, "--format", "parquet", "-o"];
+    let said = fails(&[&args[..], &[&folder.file("out")]].concat());
+    assert!(said.contains("--features parquet"), "{said}");
 }

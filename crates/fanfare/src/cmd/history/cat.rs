@@ -83,14 +83,14 @@ impl Printer<'_> {
             }
             Delivery::Lost { first, last } => {
                 self.line = match self.is_json {
-                    true => format!(r#"{{"lost":{{"first":{first},"last":{last}}}}}"#),
+                    true => json::lost(first, last),
                     false => format!("events {first} to {last} are missing"),
                 };
             }
             Delivery::Restart => {
                 self.chosen.restart();
                 self.line = match self.is_json {
-                    true => r#"{"restart":true}"#.to_owned(),
+                    true => json::RESTART.to_owned(),
                     false => "the plant was started again".to_owned(),
                 };
             }

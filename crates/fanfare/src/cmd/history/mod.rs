@@ -2,6 +2,7 @@
 
 mod book;
 mod cat;
+mod export;
 mod info;
 mod ls;
 mod range;
@@ -18,6 +19,7 @@ pub(crate) enum Command {
     Info(info::Args),
     Cat(cat::Args),
     Book(book::Args),
+    Export(export::Args),
     Verify(verify::Args),
 }
 
@@ -27,6 +29,7 @@ pub(crate) fn run(command: &Command) -> anyhow::Result<ExitCode> {
         Command::Info(args) => info::run(args),
         Command::Cat(args) => cat::run(args),
         Command::Book(args) => book::run(args),
+        Command::Export(args) => export::run(args),
         Command::Verify(args) => verify::run(args),
     }
 }

@@ -64,7 +64,7 @@ pub(crate) fn object(event: &Event, known: Option<&Instrument<'_>>) -> Map<Strin
     object
 }
 
-const fn action(action: Action) -> &'static str {
+pub(crate) const fn action(action: Action) -> &'static str {
     match action {
         Action::New => "new",
         Action::Change => "change",
@@ -74,6 +74,14 @@ const fn action(action: Action) -> &'static str {
         Action::Overlay => "overlay",
         Action::Fill => "fill",
     }
+}
+
+/// The line of a new start of the plant.
+pub(crate) const RESTART: &str = r#"{"restart":true}"#;
+
+/// Returns the line of events that are missing.
+pub(crate) fn lost(first: u64, last: u64) -> String {
+    format!(r#"{{"lost":{{"first":{first},"last":{last}}}}}"#)
 }
 
 const fn id_name(kind: Kind) -> &'static str {
@@ -114,7 +122,7 @@ pub(super) fn instrument(known: &Instrument<'_>) -> Value {
 }
 
 /// What a definition says, without its names.
-pub(super) fn definition(known: &Instrument<'_>) -> Map<String, Value> {
+pub(crate) fn definition(known: &Instrument<'_>) -> Map<String, Value> {
     let of: &Definition<'_> = &known.definition;
     let mut object = Map::new();
     let texts = [

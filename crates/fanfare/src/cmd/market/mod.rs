@@ -9,7 +9,7 @@ mod instruments;
 pub(crate) mod json;
 pub(crate) mod options;
 pub(crate) mod picture;
-mod printer;
+pub(crate) mod printer;
 mod totals;
 mod writer;
 

@@ -1,0 +1,117 @@
+//! Events as DBN.
+
+use super::output::Output;
+use super::{Args, Sink};
+use crate::print::note;
+use anyhow::{Context, Result};
+use fanfare_history::{Log, Start};
+use fanfare_market::book::BookKind;
+use fanfare_market::dbn::{DbnConfig, Schemas, ToDbn};
+use fanfare_market::event::Event;
+use fanfare_market::instruments::Directory;
+use std::io::{self, BufWriter, Write};
+
+/// Values that DBN cannot hold that are named; all are counted.
+const REMARKS: u64 = 50;
+
+pub(super) struct Dbn {
+    to_dbn: ToDbn,
+    config: DbnConfig,
+    dataset: String,
+    is_begun: bool,
+    /// What the converters before the last start of the plant could not hold.
+    lost: u64,
+    bytes: Vec<u8>,
+    out: BufWriter<Output>,
+}
+
+impl Dbn {
+    pub(super) fn new(args: &Args, log: &Log, output: Output) -> Result<Self> {
+        let schemas = match args.schema.as_slice() {
+            [] => Schemas::MIXED,
+            some => Schemas::new(some).context("--schema: choose one of mbp-1 and mbp-10")?,
+        };
+        // Of numbered levels a book has exactly as many as the feed sends.
+        let reader = log.reader(Start::Now)?;
+        let feeds = reader.run().into_iter().flat_map(|run| &run.feeds);
+        let numbered = feeds.filter(|feed| feed.book.kind() == BookKind::Levels);
+        let depth = numbered.map(|feed| feed.book.levels()).max();
+        let mut config = DbnConfig::new(schemas);
+        if let Some(depth) = depth.and_then(|depth| u16::try_from(depth).ok()) {
+            config.depth = depth;
+        }
+        Ok(Self {
+            to_dbn: ToDbn::new(config)?,
+            config,
+            dataset: args.dataset.clone(),
+            is_begun: false,
+            lost: 0,
+            bytes: Vec::new(),
+            out: BufWriter::with_capacity(1 << 16, output),
+        })
+    }
+
+    fn begin(&mut self, start: u64) {
+        if !self.is_begun {
+            self.is_begun = true;
+            self.to_dbn.metadata(&self.dataset, start, &mut self.bytes);
+        }
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        self.out.write_all(&self.bytes)?;
+        self.bytes.clear();
+        Ok(())
+    }
+
+    fn lost_values(&self) -> u64 {
+        self.lost + self.to_dbn.counts().lost
+    }
+}
+
+impl Sink for Dbn {
+    fn event(&mut self, event: &Event, table: &Directory) -> Result<()> {
+        let times = [event.ts_recv, event.ts_event];
+        let is_known = |time: &u64| *time != 0 && *time != Event::NO_TIME;
+        self.begin(times.into_iter().find(is_known).unwrap_or(0));
+        self.to_dbn.write(event, 0, table, &mut self.bytes);
+        let before = self.lost_values() - self.to_dbn.lost().len() as u64;
+        for lost in self
+            .to_dbn
+            .lost()
+            .iter()
+            .take(REMARKS.saturating_sub(before) as usize)
+        {
+            note!("fanfare: {}", lost.describe(table));
+        }
+        self.flush()
+    }
+
+    fn lost(&mut self, _: u64, _: u64) -> Result<()> {
+        self.to_dbn.lose_all();
+        self.to_dbn.gap();
+        Ok(())
+    }
+
+    /// Instruments may have other numbers from here on: symbols come again.
+    fn restart(&mut self) -> Result<()> {
+        self.lost = self.lost_values();
+        self.to_dbn = ToDbn::new(self.config)?;
+        Ok(())
+    }
+
+    fn finish(mut self: Box<Self>) -> Result<Output> {
+        self.begin(0);
+        self.flush()?;
+        if self.lost_values() > 0 {
+            note!(
+                "fanfare: values that DBN cannot hold: {}",
+                self.lost_values()
+            );
+        }
+        Ok(self
+            .out
+            .into_inner()
+            .map_err(io::IntoInnerError::into_error)?)
+    }
+}

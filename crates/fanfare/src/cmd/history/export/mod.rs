@@ -1,0 +1,224 @@
+//! `fanfare history export`: a part of a log as a file of another format.
+
+mod csv;
+mod dbn;
+mod output;
+#[cfg(feature = "parquet")]
+mod parquet;
+mod row;
+
+use super::Place;
+use super::range::{Choice, Chosen, Range};
+use crate::cmd::market::json;
+use crate::cmd::market::printer::{dataset, schema};
+use crate::input::is_standard;
+use crate::plural::counted;
+use crate::print::note;
+use crate::progress;
+use anyhow::{Context, Result, bail, ensure};
+use clap::ValueEnum;
+use fanfare_engine::stop::Stop;
+use fanfare_history::Log;
+use fanfare_market::Delivery;
+use fanfare_market::dbn::Schema;
+use fanfare_market::event::Event;
+use fanfare_market::instruments::{Directory, Lookup};
+use output::Output;
+use std::io::{self, BufWriter, IsTerminal, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Write the events of a log, or a part of them, as DBN, Parquet, CSV or JSON.
+///
+/// The file appears under its name when it is complete: neither a full disk nor a kill leaves half
+/// of one. Ctrl-C completes it with what was written so far.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    place: Place,
+    /// What to write.
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    format: Format,
+    /// The file, - for stdout.
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+    #[command(flatten)]
+    range: Range,
+    #[command(flatten)]
+    choice: Choice,
+    /// Schemas of --format dbn: mbo, mbp-1 or mbp-10, trades, definition, status, statistics.
+    /// Default: all but mbp-1.
+    #[arg(
+        long, value_name = "SCHEMA,...", value_delimiter = ',', value_parser = schema
+    )]
+    schema: Vec<Schema>,
+    /// Name of the dataset in the metadata of --format dbn, up to 15 bytes.
+    #[arg(
+        long, value_name = "NAME", default_value = "FANFARE",
+        value_parser = dataset
+    )]
+    dataset: String,
+}
+
+/// What is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// Databento Binary Encoding, version 3, of mixed schemas.
+    Dbn,
+    /// Typed columns, zstd, statistics of each.
+    Parquet,
+    /// A line with names, then a line for each event.
+    Csv,
+    /// The lines of `history cat --json`.
+    Json,
+}
+
+/// Something that events are written into.
+trait Sink {
+    fn event(&mut self, event: &Event, table: &Directory) -> Result<()>;
+
+    /// Events are missing.
+    fn lost(&mut self, first: u64, last: u64) -> Result<()>;
+
+    /// The plant was started again.
+    fn restart(&mut self) -> Result<()> {
+        Ok(())
+    }
+
+    /// Completes what was written.
+    fn finish(self: Box<Self>) -> Result<Output>;
+}
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    let is_dbn = args.format == Format::Dbn;
+    ensure!(
+        args.schema.is_empty() || is_dbn,
+        "--schema is of --format dbn"
+    );
+    let is_binary = matches!(args.format, Format::Dbn | Format::Parquet);
+    let is_terminal = is_standard(&args.output) && io::stdout().is_terminal();
+    if is_binary && is_terminal {
+        bail!("the format is binary, and stdout is a terminal: give a file (--output), or a pipe");
+    }
+    let log = args.place.open()?;
+    let stop = Stop::on_interrupt()?;
+    let name = args.output.display();
+    let cannot = || format!("cannot write `{name}`");
+    if is_terminal {
+        progress::give_way();
+    }
+    let output = Output::open(&args.output).with_context(cannot)?;
+    let mut export = Export {
+        sink: sink(args, &log, output)?,
+        chosen: args.choice.begin(),
+        events: 0,
+        lost: 0,
+    };
+    let each = |delivery: Delivery<'_>| export.take(delivery).with_context(cannot);
+    let is_whole = args.range.read(&log, &stop, each)?;
+    progress::clear();
+    for symbol in export.chosen.missing() {
+        note!("fanfare: there is no event of `{symbol}` in this part of the log");
+    }
+    if export.lost > 0 {
+        note!(
+            "fanfare: {} missing in the log",
+            counted(export.lost, "event")
+        );
+    }
+    let events = counted(export.events, "event");
+    let output = export.sink.finish().with_context(cannot)?;
+    output.commit().with_context(cannot)?;
+    let end = if is_whole { "" } else { "; ended by Ctrl-C" };
+    note!("{events} in {name}{end}");
+    Ok(ExitCode::SUCCESS)
+}
+
+fn sink(args: &Args, log: &Log, output: Output) -> Result<Box<dyn Sink>> {
+    Ok(match args.format {
+        Format::Json => Box::new(Json {
+            out: BufWriter::with_capacity(1 << 16, output),
+            line: String::new(),
+        }),
+        Format::Csv => Box::new(csv::Csv::new(output)?),
+        Format::Dbn => Box::new(dbn::Dbn::new(args, log, output)?),
+        #[cfg(feature = "parquet")]
+        Format::Parquet => Box::new(parquet::Parquet::new(output)?),
+        #[cfg(not(feature = "parquet"))]
+        Format::Parquet => bail!(
+            "this program was built without Parquet: cargo build --release --package fanfare \
+             --features parquet"
+        ),
+    })
+}
+
+struct Export<'a> {
+    sink: Box<dyn Sink>,
+    chosen: Chosen<'a>,
+    events: u64,
+    lost: u64,
+}
+
+impl Export<'_> {
+    /// Writes what is wanted.
+    fn take(&mut self, delivery: Delivery<'_>) -> Result<()> {
+        match delivery {
+            Delivery::Event(event, table) => {
+                if self.chosen.wants(event, table) {
+                    self.events += 1;
+                    self.sink.event(event, table)?;
+                }
+            }
+            Delivery::Lost { first, last } => {
+                self.lost += last - first + 1;
+                self.sink.lost(first, last)?;
+            }
+            Delivery::Restart => {
+                self.chosen.restart();
+                self.sink.restart()?;
+            }
+            Delivery::End(_) => {}
+        }
+        Ok(())
+    }
+}
+
+/// The lines of `history cat --json`.
+struct Json {
+    out: BufWriter<Output>,
+    line: String,
+}
+
+impl Json {
+    fn put(&mut self) -> Result<()> {
+        self.line.push('\n');
+        self.out.write_all(self.line.as_bytes())?;
+        self.line.clear();
+        Ok(())
+    }
+}
+
+impl Sink for Json {
+    fn event(&mut self, event: &Event, table: &Directory) -> Result<()> {
+        let known = table.instrument(event.instrument);
+        json::event(event, known.as_ref(), &mut self.line);
+        self.put()
+    }
+
+    fn lost(&mut self, first: u64, last: u64) -> Result<()> {
+        self.line.push_str(&json::lost(first, last));
+        self.put()
+    }
+
+    fn restart(&mut self) -> Result<()> {
+        self.line.push_str(json::RESTART);
+        self.put()
+    }
+
+    fn finish(self: Box<Self>) -> Result<Output> {
+        Ok(self
+            .out
+            .into_inner()
+            .map_err(io::IntoInnerError::into_error)?)
+    }
+}

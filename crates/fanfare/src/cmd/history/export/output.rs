@@ -1,0 +1,71 @@
+//! A file that appears when it is complete.
+
+use crate::input::is_standard;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+/// Where an export goes: a file, which has another name until it is complete, or stdout.
+pub(super) struct Output {
+    to: Box<dyn Write + Send>,
+    /// The name so far, and the name at the end.
+    names: Option<(PathBuf, PathBuf)>,
+}
+
+impl Output {
+    pub(super) fn open(path: &Path) -> io::Result<Self> {
+        if is_standard(path) {
+            return Ok(Self {
+                to: Box::new(io::stdout()),
+                names: None,
+            });
+        }
+        // A pipe or a device cannot be replaced by a file.
+        if fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir()) {
+            return Ok(Self {
+                to: Box::new(File::options().write(true).open(path)?),
+                names: None,
+            });
+        }
+        if path.is_dir() {
+            return Err(io::ErrorKind::IsADirectory.into());
+        }
+        let mut part = path.as_os_str().to_owned();
+        part.push(format!(".{}.part", std::process::id()));
+        let part = PathBuf::from(part);
+        Ok(Self {
+            to: Box::new(File::create(&part)?),
+            names: Some((part, path.to_owned())),
+        })
+    }
+
+    /// Gives the file its name.
+    pub(super) fn commit(mut self) -> io::Result<()> {
+        self.to.flush()?;
+        match self.names.take() {
+            None => Ok(()),
+            Some((part, path)) => fs::rename(&part, path).inspect_err(|_| {
+                let _ = fs::remove_file(&part);
+            }),
+        }
+    }
+}
+
+impl Write for Output {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.to.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.to.flush()
+    }
+}
+
+/// What is not complete goes.
+impl Drop for Output {
+    fn drop(&mut self) {
+        if let Some((part, _)) = self.names.take() {
+            let _ = fs::remove_file(part);
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! An event as a row: the columns of CSV and Parquet.
+
+use crate::cmd::market::json;
+use fanfare_market::event::{Event, Flags, InstrumentId, Kind};
+use fanfare_market::instruments::{Instrument, SecurityId};
+use serde_json::Value;
+use std::borrow::Cow;
+
+/// The names of the columns, in their order.
+pub(super) const NAMES: [&str; 20] = [
+    "number",
+    "ts_recv",
+    "ts_event",
+    "feed",
+    "instrument",
+    "symbol",
+    "security_id",
+    "kind",
+    "action",
+    "entry",
+    "level",
+    "price",
+    "size",
+    "id",
+    "rpt_seq",
+    "snapshot",
+    "last",
+    "security_id_source",
+    "lost",
+    "definition",
+];
+
+/// What an event has in each column; nothing where it is not known.
+#[derive(Debug, Default)]
+pub(super) struct Row<'a> {
+    pub(super) number: u64,
+    pub(super) ts_recv: Option<u64>,
+    pub(super) ts_event: Option<u64>,
+    pub(super) feed: Option<u16>,
+    /// None of an event of all instruments of the feed.
+    pub(super) instrument: Option<u32>,
+    pub(super) symbol: Option<Cow<'a, str>>,
+    pub(super) security_id: Option<String>,
+    pub(super) kind: &'static str,
+    pub(super) action: Option<&'static str>,
+    pub(super) entry: Option<char>,
+    pub(super) level: Option<u16>,
+    /// In units of 10^-9.
+    pub(super) price: Option<i64>,
+    pub(super) size: Option<i64>,
+    pub(super) id: Option<u64>,
+    pub(super) rpt_seq: Option<u32>,
+    pub(super) snapshot: bool,
+    pub(super) last: bool,
+    pub(super) security_id_source: Option<String>,
+    /// The last event that is missing, in a row of kind `lost`; `number` is the first one.
+    pub(super) lost: Option<u64>,
+    /// A JSON object.
+    pub(super) definition: Option<String>,
+}
+
+impl<'a> Row<'a> {
+    pub(super) fn new(event: &Event, known: Option<&Instrument<'a>>) -> Self {
+        let name = known.map(|known| known.definition.name);
+        let time = |time: u64| (time != Event::NO_TIME).then_some(time);
+        let symbol = name
+            .map(|name| name.symbol)
+            .filter(|symbol| !symbol.is_empty());
+        let has_action = matches!(event.kind, Kind::Level | Kind::Order | Kind::Definition);
+        let definition = |known: &Instrument<'_>| {
+            let is_one = event.kind == Kind::Definition;
+            is_one.then(|| Value::Object(json::definition(known)).to_string())
+        };
+        let id = name
+            .map(|name| name.id)
+            .filter(|id| *id != SecurityId::None);
+        let source = name.map(|name| name.source.to_string());
+        Self {
+            number: event.number,
+            ts_recv: time(event.ts_recv).filter(|time| *time != 0),
+            ts_event: time(event.ts_event),
+            feed: (event.source != 0).then_some(event.source),
+            instrument: (event.instrument != InstrumentId::ALL).then_some(event.instrument.0),
+            symbol: symbol.map(String::from_utf8_lossy),
+            security_id: id.map(|id| id.to_string()),
+            kind: event.kind.name(),
+            action: has_action.then(|| json::action(event.action)),
+            entry: (event.entry != 0).then_some(char::from(event.entry)),
+            level: (event.level != 0).then_some(event.level),
+            price: event.price.is_defined().then(|| event.price.units()),
+            size: (event.size != Event::NO_SIZE).then_some(event.size),
+            id: (event.id != 0).then_some(event.id),
+            rpt_seq: (event.rpt_seq != 0).then_some(event.rpt_seq),
+            snapshot: event.flags.has(Flags::SNAPSHOT),
+            last: event.flags.has(Flags::LAST),
+            security_id_source: source.filter(|source| !source.is_empty()),
+            lost: None,
+            definition: known.and_then(definition),
+        }
+    }
+
+    /// The row of events that are missing.
+    pub(super) fn lost(first: u64, last: u64) -> Self {
+        Self {
+            number: first,
+            kind: "lost",
+            lost: Some(last),
+            ..Self::default()
+        }
+    }
+}

@@ -1,0 +1,114 @@
+"""Compares each column of exports of a log with what `history cat --json` prints."""
+import json
+import sys
+from decimal import Decimal
+from pathlib import Path
+
+import databento
+import duckdb
+import pandas
+import polars
+
+folder = Path(sys.argv[1])
+lines = [json.loads(line) for line in open(folder / "cat")]
+IDS = ["orders", "order_id", "trade_id", "revision", "status", "id"]
+SAME = ["number", "ts_recv", "ts_event", "symbol", "security_id", "kind", "action", "entry",
+        "level", "size", "rpt_seq"]
+
+
+def wanted(line):
+    if "lost" in line:
+        lost = line["lost"]
+        return {"number": lost["first"], "kind": "lost", "lost": lost["last"]}
+    row = {name: line.get(name) for name in SAME}
+    row["instrument"] = None if line["instrument"] == "all" else line["instrument"]
+    row["price"] = Decimal(line["price"]) if "price" in line else None
+    row["id"] = next((line[name] for name in IDS if name in line), None)
+    row["snapshot"], row["last"] = line.get("snapshot", False), line.get("last", False)
+    row["security_id_source"] = line.get("source")
+    definition = line.get("definition")
+    row["definition"] = definition and json.dumps(definition, separators=(",", ":"))
+    return row
+
+
+ROWS = [wanted(line) for line in lines]
+COLUMNS = [*SAME, "instrument", "price", "id", "snapshot", "last", "security_id_source",
+           "lost", "definition"]
+
+
+def same(what, column, values):
+    expected = [row.get(column, False if column in ("snapshot", "last") else None)
+                for row in ROWS]
+    for at, (one, other) in enumerate(zip(values, expected, strict=True)):
+        assert one == other, f"{what} {column} of row {at}: {one!r}, not {other!r}"
+
+
+def plain(value):
+    return None if value is pandas.NA or value is pandas.NaT else value
+
+
+def csv():
+    frame = pandas.read_csv(folder / "out.csv", dtype=str, keep_default_na=False)
+    numbers = {"number", "ts_recv", "ts_event", "level", "size", "rpt_seq", "instrument", "id",
+               "lost"}
+    for column in COLUMNS:
+        read = int if column in numbers else str
+        read = Decimal if column == "price" else read
+        read = (lambda text: text == "true") if column in ("snapshot", "last") else read
+        same("csv", column, [None if text == "" else read(text) for text in frame[column]])
+
+
+def parquet():
+    file = str(folder / "out.parquet")
+    times = ["ts_recv", "ts_event"]
+    frame = polars.read_parquet(file)
+    assert frame.schema["ts_recv"] == polars.Datetime("ns", "UTC"), frame.schema
+    assert frame.schema["price"] == polars.Decimal(19, 9), frame.schema
+    frame = frame.with_columns(polars.col(times).cast(polars.Int64))
+    for column in COLUMNS:
+        same("polars", column, frame[column].to_list())
+    frame = pandas.read_parquet(file, dtype_backend="numpy_nullable")
+    assert str(frame.dtypes["size"]) == "Int64", frame.dtypes
+    assert str(frame.dtypes["ts_recv"]) == "datetime64[ns, UTC]", frame.dtypes
+    for column in COLUMNS:
+        values = [plain(value) for value in frame[column]]
+        if column in times:
+            values = [value and value.value for value in values]
+        same("pandas", column, values)
+    casts = ", ".join(f"epoch_ns({time}) AS {time}" for time in times)
+    table = duckdb.sql(f"SELECT * REPLACE ({casts}) FROM '{file}' ORDER BY number")
+    names, values = table.columns, table.fetchall()
+    for column in COLUMNS:
+        same("duckdb", column, [row[names.index(column)] for row in values])
+    total = duckdb.sql(f"SELECT sum(size) FROM '{file}' WHERE kind = 'trade'").fetchall()[0][0]
+    assert total == sum(row["size"] for row in ROWS if row["kind"] == "trade")
+    found = duckdb.sql(
+        f"SELECT count(*) FROM parquet_metadata('{file}') WHERE stats_min_value IS NOT NULL "
+        "AND path_in_schema IN ('number', 'ts_recv', 'price', 'symbol', 'kind')"
+    ).fetchall()[0][0]
+    assert found >= 5, found
+
+
+def dbn():
+    store = databento.DBNStore.from_file(folder / "out.dbn")
+    trades = store.to_df(schema="trades", price_type="decimal")
+    expected = [row for row in ROWS if row["kind"] == "trade"]
+    assert len(trades) == len(expected) > 100
+    for trade, row in zip(trades.itertuples(), expected):
+        assert trade.price == row["price"] and trade.size == row["size"], (trade, row)
+        assert trade.symbol == row["symbol"], (trade, row)
+        assert trade.sequence == row["rpt_seq"], (trade, row)
+        assert trade.ts_event.value == row["ts_event"], (trade, row)
+        assert trade.Index.value == row["ts_recv"], (trade, row)
+    books = store.to_df(schema="mbp-10")
+    levels = [row for row in ROWS if row["kind"] == "level"]
+    assert len(books) >= len(levels)
+    assert list(books["size"][:len(levels)]) == [row["size"] for row in levels]
+    values = store.to_df(schema="statistics", price_type="decimal")
+    assert list(values["price"])[0] == Decimal("-2.5") and values["quantity"].iloc[1] == 1 << 30
+
+
+csv()
+if (folder / "out.parquet").exists():
+    parquet()
+dbn()

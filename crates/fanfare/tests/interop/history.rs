@@ -1,0 +1,42 @@
+//! Exports of a log, read by PyPI's duckdb, polars, pandas and databento.
+
+use crate::common::log::{events, others, write};
+use crate::common::{Folder, done, fanfare};
+use crate::engines::{frames, source};
+use std::process::Command;
+
+#[test]
+fn frames_read_what_cat_prints() {
+    let Some(python) = frames() else {
+        return;
+    };
+    let folder = Folder::new("interop-history");
+    let log = folder.path().join("log");
+    let mut messages = events(600);
+    messages.push(others(&messages));
+    write(&log, &messages);
+    let log = log.to_str().unwrap().to_owned();
+    let cat = done(&mut fanfare(&["history", "cat", &log, "--json"]));
+    folder.with("cat", cat.out);
+    let mut formats = vec!["csv", "dbn"];
+    if cfg!(feature = "parquet") {
+        formats.push("parquet");
+    }
+    for format in formats {
+        let to = folder.file(&format!("out.{format}"));
+        done(&mut fanfare(&[
+            "history", "export", &log, "--format", format, "-o", &to,
+        ]));
+    }
+    let mut judge = Command::new(python);
+    let out = judge
+        .arg(source("frames.py"))
+        .arg(folder.path())
+        .output()
+        .unwrap();
+    assert!(
+        out.status.success(),
+        "{}",
+        String::from_utf8_lossy(&out.stderr)
+    );
+}

@@ -52,6 +52,7 @@ pub(super) struct Client {
     pub(super) grant: Arc<Grant>,
     pub(super) counted: Option<Counted>,
     pub(super) ts_out: bool,
+    pub(super) zstd: bool,
     pub(super) warns: bool,
     /// Nanoseconds between two heartbeats.
     pub(super) heartbeat: u64,
@@ -90,6 +91,7 @@ impl Client {
             grant: Arc::new(Grant::nothing()),
             counted: None,
             ts_out: false,
+            zstd: false,
             warns: false,
             heartbeat: 0,
             interest: Interest::default(),
@@ -124,6 +126,9 @@ impl Client {
 
     /// Begins the stream with its metadata.
     pub(super) fn begin(&mut self, dataset: &str, now: Times) {
+        if self.zstd {
+            self.wire.pack();
+        }
         let mut out = Vec::new();
         metadata(dataset, now.utc, self.ts_out, &mut out);
         self.wire.put(&out);
@@ -314,4 +319,143 @@ fn each(mut bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
 fn instrument(record: &[u8]) -> u32 {
     let bytes = record.get(4..8).and_then(|bytes| bytes.try_into().ok());
     bytes.map_or(u32::MAX, u32::from_le_bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fanfare_market::InstrumentId;
+    use fanfare_market::dbn::live::{LiveSchema, LiveSchemas};
+    use std::io::Read;
+    use std::net::{TcpListener, TcpStream};
+
+    const LIMIT: usize = 1 << 16;
+
+    /// A streaming client, and the other end of its connection.
+    fn pair(warns: bool) -> (Client, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let other = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (stream, _) = listener.accept().unwrap();
+        let stream = Stream::new(stream).unwrap();
+        let mut client = Client::new(1, stream, LIMIT, Phase::Streaming);
+        client.grant = Arc::new(Grant::everything());
+        (client.warns, client.heartbeat) = (warns, u64::MAX);
+        (client, other)
+    }
+
+    /// Orders of an instrument, each with its number.
+    fn orders(instrument: u32, numbers: std::ops::Range<u64>) -> Vec<u8> {
+        let mut out = Vec::new();
+        for number in numbers {
+            let mut record = [0; 56];
+            (record[0], record[1]) = (14, MBO);
+            record[4..8].copy_from_slice(&instrument.to_le_bytes());
+            record[16..24].copy_from_slice(&number.to_le_bytes());
+            out.extend(record);
+        }
+        out
+    }
+
+    /// Reads what there is, all records whole.
+    fn read(client: &mut Client, other: &mut TcpStream, all: &mut Vec<u8>) {
+        other.set_nonblocking(true).unwrap();
+        let mut room = vec![0; 1 << 16];
+        loop {
+            let left = client.wire.flush(1);
+            match other.read(&mut room) {
+                Ok(count) => all.extend_from_slice(&room[..count]),
+                Err(_) if !left => return,
+                Err(_) => std::thread::yield_now(),
+            }
+        }
+    }
+
+    fn text(record: &[u8]) -> String {
+        let text = record[16..].split(|byte| *byte == 0).next().unwrap();
+        String::from_utf8(text.to_vec()).unwrap()
+    }
+
+    #[test]
+    fn what_is_left_out_is_told_and_adds_up() {
+        for by_record in [false, true] {
+            let (mut client, mut other) = pair(false);
+            let (mut received, mut sent, now) = (Vec::new(), 0, Times::default());
+            for _ in 0..3 {
+                let mut uncounted = 0;
+                while uncounted < 2_000 {
+                    let records = orders(7, sent..sent + 1_000);
+                    sent += 1_000;
+                    match by_record {
+                        false => client.send(&records, now),
+                        true => each(&records).for_each(|record| {
+                            let tag = Tag {
+                                end: 0,
+                                instrument: InstrumentId(7),
+                                schemas: LiveSchema::Mbo.alone(),
+                                entry: 0,
+                            };
+                            client.push(&tag, record, now);
+                        }),
+                    }
+                    client.wire.flush(0);
+                    assert!(client.wire.len() <= LIMIT + 320);
+                    uncounted += std::mem::take(&mut client.uncounted);
+                }
+                assert!(client.missed.contains(&7));
+                read(&mut client, &mut other, &mut received);
+                assert!(client.look(now));
+                assert!(matches!(client.tasks.pop_front(), Some(Task::Again)));
+                client.missed.clear();
+            }
+            read(&mut client, &mut other, &mut received);
+            let (mut count, mut told, mut last) = (0, 0, None);
+            for record in each(&received) {
+                if record[1] == 0x15 {
+                    let text = text(record);
+                    told += text.split(' ').next().unwrap().parse::<u64>().unwrap();
+                    continue;
+                }
+                let number = u64::from_le_bytes(record[16..24].try_into().unwrap());
+                assert!(last < Some(number), "in order, and none twice");
+                last = Some(number);
+                count += 1;
+            }
+            assert_eq!(count + told, sent);
+            assert_eq!(received.len() as u64, count * 56 + 3 * 320);
+        }
+    }
+
+    #[test]
+    fn a_client_that_wants_every_record_is_warned_and_cut() {
+        let (mut client, _other) = pair(true);
+        let now = Times::default();
+        while client.wire.len() <= LIMIT / 2 {
+            client.send(&orders(7, 0..200), now);
+        }
+        assert!(client.look(now) && !client.look(now), "once");
+        while client.ends.is_none() {
+            client.send(&orders(7, 0..200), now);
+        }
+        assert!(client.ends.unwrap().1.contains("bytes wait"));
+    }
+
+    #[test]
+    fn what_a_user_may_not_see_of_statistics_is_not_sent() {
+        let (mut client, _other) = pair(false);
+        client.grant = Arc::new(Grant {
+            entries: crate::service::EntryTypes::NONE.with(b'4'),
+            ..Grant::everything()
+        });
+        let before = client.wire.len();
+        for (entry, len) in [(b'7', before), (b'4', before + 56)] {
+            let tag = Tag {
+                end: 0,
+                instrument: InstrumentId(7),
+                schemas: LiveSchemas::ALL,
+                entry,
+            };
+            client.push(&tag, &orders(7, 0..1), Times::default());
+            assert_eq!((client.wire.len(), client.uncounted), (len, 0));
+        }
+    }
 }

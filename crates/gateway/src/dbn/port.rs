@@ -207,15 +207,12 @@ impl DbnAgent {
     }
 
     fn welcome(&mut self, token: Token, auth: &Auth<'_>) {
-        if auth.zstd {
-            let why = "compression=zstd is not served here: ask for none";
-            return self.refuse(token, why, why);
-        }
         let until = self.times.mono + self.config.start_timeout_s * SECOND;
         let Some(client) = self.hub.clients.get_mut(token) else {
             return;
         };
         client.ts_out = auth.ts_out;
+        client.zstd = auth.zstd;
         client.warns = auth.warns;
         client.heartbeat = auth.heartbeat.unwrap_or(self.config.heartbeat_s) * SECOND;
         client.phase = Phase::Ready { until };

@@ -2,14 +2,21 @@
 
 use fanfare_engine::outbound::Outbound;
 use fanfare_engine::tcp::{Received, Stream};
-use std::io::{self, IoSlice};
+use std::io::{self, IoSlice, Write};
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
+
+/// The level of zstd: the fastest that is not worse than none.
+const LEVEL: i32 = 1;
 
 /// A connection. What its socket does not take waits, without a bound of its own.
 pub(super) struct Wire {
     stream: Stream,
     queue: Outbound,
+    /// What is sent is compressed.
+    packer: Option<zstd::stream::write::Encoder<'static, Vec<u8>>>,
+    /// Something was compressed that the client could not read yet.
+    is_packing: bool,
     /// Since when bytes have waited of which the socket took none.
     stalled: Option<u64>,
     is_broken: bool,
@@ -22,6 +29,8 @@ impl Wire {
         Self {
             stream,
             queue: Outbound::new(usize::MAX),
+            packer: None,
+            is_packing: false,
             stalled: None,
             is_broken: false,
             sent: 0,
@@ -34,7 +43,16 @@ impl Wire {
 
     /// Bytes that wait.
     pub(super) fn len(&self) -> usize {
-        self.queue.len()
+        let packed = self.packer.as_ref();
+        self.queue.len() + packed.map_or(0, |packer| packer.get_ref().len())
+    }
+
+    /// Compresses what is sent from now on.
+    pub(super) fn pack(&mut self) {
+        match zstd::stream::write::Encoder::new(Vec::new(), LEVEL) {
+            Ok(packer) => self.packer = Some(packer),
+            Err(_) => self.is_broken = true,
+        }
     }
 
     /// Whether the connection is gone.
@@ -53,12 +71,17 @@ impl Wire {
 
     /// Appends bytes.
     pub(super) fn put(&mut self, bytes: &[u8]) {
+        if let Some(packer) = &mut self.packer {
+            self.is_packing = true;
+            self.is_broken |= packer.write_all(bytes).is_err();
+            return;
+        }
         self.queue.push_rest(&[IoSlice::new(bytes)], 0);
     }
 
     /// Gives bytes to the socket if none wait. Returns how many it took.
     pub(super) fn send(&mut self, bytes: &[u8]) -> usize {
-        if self.is_broken || !self.queue.is_empty() {
+        if self.is_broken || !self.queue.is_empty() || self.packer.is_some() {
             return 0;
         }
         let sent = self.stream.send(&[IoSlice::new(bytes)]);
@@ -80,6 +103,14 @@ impl Wire {
 
     /// Gives what waits to the socket. Returns whether something is left.
     pub(super) fn flush(&mut self, now: u64) -> bool {
+        if let Some(packer) = &mut self.packer
+            && std::mem::take(&mut self.is_packing)
+        {
+            self.is_broken |= packer.flush().is_err();
+            let packed = packer.get_mut();
+            self.queue.push_rest(&[IoSlice::new(packed)], 0);
+            packed.clear();
+        }
         let before = self.queue.len();
         while !self.queue.is_empty() && !self.is_broken {
             let sent = self.stream.send(&self.queue.parts());

@@ -1,15 +1,18 @@
 //! The port for DBN as its clients see it.
 
 use crate::feed::group;
-use crate::market::feed;
+use crate::market::{feed, generator};
 use crate::service::Market;
-use crate::users::PORTS;
+use crate::users::{PORTS, TestFile};
 use crate::{eventually, stop};
-use fanfare_gateway::{EventReader, Gateway};
+use fanfare_gateway::{Config, EventReader, Gateway};
 use fanfare_market::Delivery;
 use fanfare_market::dbn::{DbnConfig, Schema, Schemas, ToDbn};
+use fanfare_market::instruments::Lookup;
+use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
 const KEY: &str = "db-0123456789abcdefghijklmnopqrs";
@@ -144,6 +147,16 @@ impl Record {
         self.0[1]
     }
 
+    fn instrument(&self) -> u32 {
+        u32::from_le_bytes(self.0[4..8].try_into().unwrap())
+    }
+
+    /// The symbol that an instrument has.
+    fn symbol(&self) -> String {
+        let text = &self.0[16 + 1 + 71 + 1..];
+        String::from_utf8(text.split(|byte| *byte == 0).next().unwrap().to_vec()).unwrap()
+    }
+
     fn is_data(&self) -> bool {
         !matches!(self.rtype(), ERROR | MAPPING | SYSTEM)
     }
@@ -176,6 +189,8 @@ fn market(first: u8, dbn: &str, more: &str) -> Market {
 /// What a schema's records are of all events that a reader finds.
 struct Oracle {
     events: EventReader,
+    /// Events so far.
+    count: u64,
     schemas: Vec<(ToDbn, Vec<u8>)>,
 }
 
@@ -190,14 +205,16 @@ impl Oracle {
         };
         Self {
             events: market.gateway.take_events().unwrap(),
+            count: 0,
             schemas: schemas.iter().map(converter).collect(),
         }
     }
 
     fn read(&mut self) {
-        let schemas = &mut self.schemas;
+        let (schemas, count) = (&mut self.schemas, &mut self.count);
         let each = |delivery: Delivery<'_>| {
             if let Delivery::Event(event, directory) = delivery {
+                *count += 1;
                 for (converter, out) in &mut *schemas {
                     converter.write(event, 0, directory, out);
                 }
@@ -205,6 +222,32 @@ impl Oracle {
         };
         let mut each = each;
         while self.events.read(64, &mut each) > 0 {}
+    }
+
+    /// Waits until the packets of both lines have become events, and forgets what they became.
+    fn settle(&mut self, gateway: &Gateway, packets: u64) {
+        let count = |name| gateway.count(name);
+        eventually("the packets", || {
+            count("datagrams") == packets && count("picture_packets") == packets
+        });
+        self.until(|| count("market_events"));
+    }
+
+    /// Reads as many events as there are, and returns what they became in the first schema.
+    fn until(&mut self, events: impl Fn() -> u64) -> Vec<u8> {
+        eventually("the events", || {
+            self.read();
+            self.count == events()
+        });
+        self.take().swap_remove(0)
+    }
+
+    /// What the instruments are called.
+    fn names(&self) -> Vec<String> {
+        let directory = self.events.directory();
+        let (_, numbers) = directory.next_symbol(None, b"").unwrap();
+        let name = |number| directory.instrument(number).unwrap().definition.name.id;
+        numbers.map(|number| name(number).to_string()).collect()
     }
 
     /// What was made of the events since the last call, and nothing of those before.
@@ -241,6 +284,187 @@ fn records_of_all_instruments_are_those_of_the_plants_events() {
         let records = client.data(expected.len());
         assert!(records == expected, "{schema}");
         assert!(matches!(schema, "definition" | "status" | "statistics") || !records.is_empty());
+    }
+    stop(market.gateway);
+}
+
+/// A user with a key in a file of its own.
+struct Keyed {
+    file: TestFile,
+    table: String,
+}
+
+impl Keyed {
+    fn new(name: &str, key: &str, more: &str) -> Self {
+        let file = TestFile::new(&format!("{name}.key"));
+        file.write(&format!("{key}\n"));
+        let mode = std::fs::Permissions::from_mode(0o600);
+        std::fs::set_permissions(&file.0, mode).unwrap();
+        let table = format!(
+            "[[user]]\nname = \"{name}\"\ndbn_key_file = \"{}\"\n{more}\n",
+            file.0.display()
+        );
+        Self { file, table }
+    }
+}
+
+/// Asserts that the connection ends with this answer.
+fn refused(client: &mut Dbn, why: &str) {
+    let answer = client.line();
+    assert!(
+        answer.starts_with("success=0|error=") && answer.contains(why),
+        "{answer}"
+    );
+    assert_eq!(client.line(), "");
+}
+
+#[test]
+fn who_has_no_key_gets_nothing() {
+    let user = Keyed::new("desk", KEY, "instruments = [\"*\"]\nsessions_at_a_time = 1");
+    let market = market(63, "auth_timeout_s = 1\nrequest_bytes = 512", &user.table);
+    let gateway = &market.gateway;
+    let mut wrong = Dbn::connect(gateway);
+    wrong.authenticate("db-0123456789abcdefghijklmnopqrt", "");
+    refused(&mut wrong, "authentication failed");
+    // An answer to another challenge.
+    let (mut first, mut second) = (Dbn::connect(gateway), Dbn::connect(gateway));
+    assert_ne!(first.challenge, second.challenge);
+    second.challenge.clone_from(&first.challenge);
+    second.authenticate(KEY, "");
+    refused(&mut second, "authentication failed");
+    let answer = answer(&first.challenge, KEY);
+    first.write(&format!("auth={answer}|dataset=OTHER"));
+    refused(&mut first, "unknown dataset OTHER");
+    // As many sessions as allowed.
+    let session = Dbn::authenticated(gateway, KEY, "");
+    let mut more = Dbn::connect(gateway);
+    more.authenticate(KEY, "");
+    refused(&mut more, "1 sessions already");
+    drop(session);
+    eventually("the end of the session", || {
+        gateway.count("dbn_clients") == 0
+    });
+    // Lines that never end, that are none, and none at all.
+    let mut endless = Dbn::connect(gateway);
+    endless.write(&"x".repeat(1000));
+    refused(&mut endless, "too long");
+    let mut odd = Dbn::connect(gateway);
+    odd.stream.get_mut().write_all(b"auth=\xff\n").unwrap();
+    refused(&mut odd, "no UTF-8");
+    let mut silent = Dbn::connect(gateway);
+    assert_eq!(silent.line(), "");
+    // One that others may read.
+    let mode = std::fs::Permissions::from_mode(0o644);
+    std::fs::set_permissions(&user.file.0, mode).unwrap();
+    let text = format!("{PORTS}{}", user.table);
+    let told = gateway
+        .reload(&Config::from_toml(&text).unwrap())
+        .unwrap_err();
+    let told = std::error::Error::source(&told).unwrap().to_string();
+    assert!(told.contains("mode 644"), "{told}");
+    stop(market.gateway);
+}
+
+#[test]
+fn a_wrong_request_gets_an_error_and_a_wrong_line_the_end() {
+    let market = market(65, "", "");
+    let mut client = Dbn::authenticated(&market.gateway, KEY, "heartbeat_interval_s=1");
+    client.subscribe("cmbp-1", "A", "");
+    client.subscribe("trades", "NONE,ALSO_NONE", "");
+    client.start();
+    for (code, why) in [
+        (5, "no schema `cmbp-1`"),
+        (4, "unknown symbols: NONE, ALSO_NONE"),
+    ] {
+        let error = client.until(ERROR);
+        assert_eq!(error.code(), code, "{}", error.text());
+        assert!(error.text().contains(why), "{}", error.text());
+    }
+    client.write("schema=mbo|stype_in=parent|symbols=ES.FUT");
+    assert!(client.until(ERROR).text().contains("not `parent`"));
+    client.subscribe("trades", "ALL_SYMBOLS", "start=0");
+    assert!(client.until(ERROR).text().contains("`start`"));
+    client.write("start_session");
+    assert!(client.until(ERROR).text().contains("started already"));
+    let heartbeat = client.until(SYSTEM);
+    assert_eq!(
+        (heartbeat.code(), heartbeat.text().as_str()),
+        (0, "Heartbeat")
+    );
+    client.write("hello");
+    assert!(
+        client
+            .until(ERROR)
+            .text()
+            .contains("neither a subscription")
+    );
+    while client.record().is_some() {}
+    stop(market.gateway);
+}
+
+/// Records one behind the other.
+fn split(mut bytes: &[u8]) -> Vec<Record> {
+    let mut all = Vec::new();
+    while let Some((record, rest)) =
+        bytes.split_at_checked(usize::from(*bytes.first().unwrap_or(&0)) * 4)
+        && !record.is_empty()
+    {
+        all.push(Record(record.to_vec()));
+        bytes = rest;
+    }
+    all
+}
+
+#[test]
+fn a_late_client_has_the_books_of_the_plant() {
+    let mut market = market(67, "", "");
+    let mut oracle = Oracle::new(&mut market, &[Schema::Mbp10]);
+    let mut feed = [generator(false), generator(true)];
+    market.send(&mut feed, 500);
+    oracle.settle(&market.gateway, 500);
+    let names = oracle.names();
+    let some = names[..3].join(",");
+    // One of all, one of some by their names, one with times, one that is packed.
+    let kinds = [
+        ("ALL_SYMBOLS", ""),
+        (&*some, ""),
+        ("ALL_SYMBOLS", "ts_out=1"),
+    ];
+    let mut clients = kinds.map(|(symbols, more)| {
+        let mut client = Dbn::authenticated(&market.gateway, KEY, more);
+        client.subscribe("mbp-10", symbols, "");
+        client.start();
+        client.acknowledged();
+        client
+    });
+    let of_some = [0, 1, 2].map(|_| clients[1].until(MAPPING).instrument());
+    for at in [0, 2] {
+        let named: Vec<_> = names.iter().map(|_| clients[at].until(MAPPING)).collect();
+        let symbols: BTreeSet<String> = named.iter().map(Record::symbol).collect();
+        assert_eq!(symbols, names.iter().cloned().collect());
+    }
+    // A request that is answered behind the begin of the subscriptions.
+    for client in &mut clients {
+        client.subscribe("trades", "NONE", "");
+        client.until(ERROR);
+    }
+    market.send(&mut feed, usize::MAX);
+    market.wait();
+    let expected = oracle.until(|| market.gateway.count("market_events"));
+    let all = split(&expected);
+    assert!(all.len() > 1000);
+    assert!(clients[0].data(expected.len()) == expected);
+    let is_of_some = |record: &&Record| of_some.contains(&record.instrument());
+    let some: Vec<u8> = all
+        .iter()
+        .filter(is_of_some)
+        .flat_map(|record| record.0.clone())
+        .collect();
+    assert!(clients[1].data(some.len()) == some);
+    let timed = split(&clients[2].data(expected.len() + 8 * all.len()));
+    assert_eq!(timed.len(), all.len());
+    for (timed, plain) in timed.iter().zip(&all) {
+        assert!(timed.0[1..plain.0.len()] == plain.0[1..]);
     }
     stop(market.gateway);
 }

@@ -17,6 +17,7 @@ run fanout bench fanout
 run fanout-saturated bench fanout --saturate
 run fanout-stalled bench fanout --stalled drop
 run market bench market
+run dbn bench dbn
 run dds bench dds
 run dds-stalled bench dds --stalled drop
 run dds-disconnect bench dds --stalled disconnect

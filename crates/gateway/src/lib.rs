@@ -68,6 +68,7 @@ pub use config_error::ConfigError;
 pub use control::{Control, ReloadAsked};
 pub use dbn::DbnError;
 pub use dbn::config::DbnConfig;
+pub use dbn::server::DbnServer;
 pub use digest::Digest;
 pub use edges::config::{Edge, FeedEdges};
 pub use fanfare_engine::host::Refusal;

@@ -7,6 +7,7 @@ mod book;
 #[path = "../common/mod.rs"]
 mod common;
 mod dbn;
+mod dbn_live;
 mod edges;
 mod fix;
 mod gateway;

@@ -15,6 +15,7 @@ mod join;
 mod line;
 mod port;
 mod review;
+pub(crate) mod server;
 mod subscribe;
 mod task;
 mod wire;

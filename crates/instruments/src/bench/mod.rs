@@ -3,6 +3,7 @@
 pub mod book;
 pub mod codec;
 pub mod datagrams;
+pub mod dbn;
 pub mod dds;
 pub mod events;
 pub mod fanout;
@@ -13,7 +14,7 @@ use std::thread;
 
 use fanfare_engine::agent::CrewError;
 use fanfare_engine::cpu;
-use fanfare_gateway::StartError;
+use fanfare_gateway::{DbnError, StartError};
 
 /// Why a benchmark has come to nothing.
 #[derive(Debug, thiserror::Error)]
@@ -27,6 +28,9 @@ pub enum BenchError {
     /// An agent of the gateway failed.
     #[error(transparent)]
     Crew(#[from] CrewError),
+    /// The port for DBN cannot be opened.
+    #[error(transparent)]
+    Dbn(#[from] DbnError),
     /// DDS, or the C program that it is measured against.
     #[error(transparent)]
     Dds(#[from] fanfare_dds::Error),

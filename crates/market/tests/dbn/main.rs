@@ -8,6 +8,7 @@
 
 mod books;
 mod fields;
+mod live;
 
 use dbn::RecordRef;
 use dbn::decode::{DbnDecoder, DbnMetadata, DecodeRecordRef};

@@ -2,6 +2,7 @@
 
 mod book;
 mod codec;
+mod dbn;
 mod dds;
 mod events;
 mod fanout;
@@ -25,6 +26,8 @@ pub(crate) enum Command {
     Book(book::Args),
     /// The FIX codec alone: index and encode one message, in nanoseconds.
     Codec(codec::Args),
+    /// Records of DBN to one client and to 200, against a raw program that writes the same bytes.
+    Dbn(dbn::Args),
     /// Writing and reading against a plain C program on the same Cyclone DDS.
     Dds(dds::Args),
     /// From datagram to event in the ring: what mapping and books take above decoding.
@@ -44,6 +47,7 @@ pub(crate) fn run(command: &Command) -> Result<ExitCode> {
     match command {
         Command::Book(args) => book::run(args),
         Command::Codec(args) => codec::run(args),
+        Command::Dbn(args) => dbn::run(args),
         Command::Dds(args) => dds::run(args),
         Command::Events(args) => events::run(args),
         Command::Fanout(args) => fanout::run(args),

@@ -1,0 +1,150 @@
+//! DBN live with PyPI's databento, unmodified.
+
+use crate::common::gateway::port;
+use crate::common::{Folder, Running, fanfare, groups, run};
+use crate::feed;
+use fanfare_peers::{or_skip, python};
+use serde_json::{Value, json};
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+const KEY: &str = "db-0123456789abcdefghijklmnopqrs";
+
+fn databento() -> Option<std::path::PathBuf> {
+    let home = Path::new(env!("CARGO_TARGET_TMPDIR")).join("python-databento");
+    let found = python(&home, "databento==0.87.0", "databento");
+    or_skip(found).unwrap_or_else(|absent| panic!("{absent}"))
+}
+
+/// Waits for a line of the client with this in it.
+fn says(client: &mut Running, what: &str) -> Value {
+    serde_json::from_str(&client.prints(what)).unwrap()
+}
+
+/// The trades of a file of events, as the client writes them, and what was traded.
+fn traded(events: &str) -> (Vec<Value>, i64) {
+    let events = events
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let trades: Vec<Value> = events.filter(|event| event["kind"] == "trade").collect();
+    let volume = trades
+        .iter()
+        .map(|event| event["size"].as_i64().unwrap())
+        .sum();
+    let trade = |event: &Value| {
+        let (whole, rest) = match event["price"].as_str().unwrap().split_once('.') {
+            Some(parts) => parts,
+            None => (event["price"].as_str().unwrap(), ""),
+        };
+        let price = format!("{whole}{rest:0<9}").parse::<i64>().unwrap();
+        json!([
+            event["instrument"],
+            event["ts_recv"],
+            price,
+            event["size"],
+            event["rpt_seq"]
+        ])
+    };
+    (trades.iter().map(trade).collect(), volume)
+}
+
+/// What a file of events says once it does not grow any more.
+fn settled(path: &str) -> (Vec<Value>, i64) {
+    let mut before = String::new();
+    loop {
+        let text = fs::read_to_string(path).unwrap();
+        if text == before && text.ends_with('\n') {
+            return traded(&text);
+        }
+        before = text;
+        std::thread::sleep(Duration::from_millis(300));
+    }
+}
+
+#[test]
+fn stock_clients_receive_what_the_plant_says() {
+    let Some(python) = databento() else {
+        return;
+    };
+    let [line, pictures] = groups();
+    let folder = Folder::new("market-dbn-live");
+    let (key, events) = (
+        folder.with("user.key", format!("{KEY}\n")),
+        folder.file("events.jsonl"),
+    );
+    fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).unwrap();
+    let config = folder.with(
+        "gateway.toml",
+        format!(
+            "events = \"{events}\"\n[producers]\nport = 0\nopen = true\n[consumers]\nport = 0\n\
+             [dbn]\nport = 0\n[[user]]\nname = \"u\"\ndbn_key_file = \"{key}\"\n\
+             instruments = [\"*\"]\nsessions_at_a_time = 3\n[[feed]]\n\
+             templates = \"builtin:spectra\"\nlines = [\"{line}\"]\n\
+             mapping = \"builtin:spectra\"\n[feed.book]\nstarts_empty = false\n[feed.snapshot]\n\
+             lines = [\"{pictures}\"]\n"
+        ),
+    );
+    let mut gateway = Running::start(&mut fanfare(&["gateway", &config]));
+    let port = port(&gateway.prints("Listening for DBN (FANFARE) on 127.0.0.1:"));
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/market/dbn_live.py");
+    let mut command = Command::new(python);
+    command.arg("-B").arg(script).args([&port, KEY]);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut client = Running::start(command.stderr(Stdio::piped()));
+    let wrong = says(&mut client, "wrong_key");
+    assert!(
+        wrong["wrong_key"]
+            .as_str()
+            .unwrap()
+            .contains("authentication failed"),
+        "{wrong}"
+    );
+    let unknown = says(&mut client, "unknown");
+    assert_eq!(unknown["unknown"][0][1], 4, "{unknown}");
+    says(&mut client, "ready");
+    let changes = folder.path().join("changes.dat");
+    fs::rename(feed(&folder, "spectra", &["--trades", "20"]), &changes).unwrap();
+    let shown = feed(&folder, "spectra", &["--trades", "20", "--snapshots"]);
+    for (file, group) in [(&changes, &line), (&shown, &pictures)] {
+        let (address, port) = group.split_once(':').unwrap();
+        let file = file.to_str().unwrap();
+        run(&[
+            "fast",
+            "multicast",
+            "-f",
+            file,
+            "-a",
+            address,
+            "-p",
+            port,
+            "-s",
+            "100",
+        ])
+        .succeeded();
+    }
+    gateway.tells("11 live");
+    let (trades, volume) = settled(&events);
+    let mut stdin = client.stdin();
+    writeln!(stdin, "{} {volume}", trades.len()).unwrap();
+    let said = says(&mut client, "\"trades\"");
+    for kind in ["trades", "timed", "tbbo"] {
+        assert_eq!(said[kind].as_array().unwrap().len(), trades.len(), "{kind}");
+        assert_eq!(said[kind], json!(trades), "{kind}");
+    }
+    assert_eq!(
+        (&said["late"], &said["volume"]),
+        (&json!(0), &json!(volume))
+    );
+    assert_eq!(said["errors"], json!([]));
+    assert!(said["mbp10"].as_u64() > said["mbp1"].as_u64());
+    assert!(said["quotes"].as_u64() > Some(0));
+    assert_eq!(said["symbols"].as_object().unwrap().len(), 11);
+    says(&mut client, "again");
+    client.end().succeeded();
+    gateway.interrupt();
+    gateway.end().succeeded();
+}

@@ -1,0 +1,109 @@
+//! The port for DBN without the rest of a gateway.
+
+use super::config::DbnConfig;
+use super::{DbnAgent, DbnError, Parts};
+use crate::audit::Audit;
+use crate::counts::DbnCounts;
+use crate::market::ring::EventRing;
+use crate::notice;
+use crate::users::roster::Roster;
+use crate::users::{UserBook, UserSet};
+use fanfare_engine::agent::{Crew, CrewError};
+use fanfare_engine::counters::Counters;
+use fanfare_engine::idle::Idle;
+use fanfare_engine::poll::Waker;
+use fanfare_engine::stop::Stop;
+use fanfare_market::Event;
+use fanfare_market::book::BookConfig;
+use fanfare_market::instruments::Instrument;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+/// The longest sleep of the thread with nothing to do.
+const LONGEST_SLEEP: Duration = Duration::from_millis(50);
+
+/// A port for DBN whose events a program brings itself. It has no users. Dropped, it stops and
+/// waits for its thread.
+pub struct DbnServer {
+    ring: EventRing,
+    crew: Crew,
+    counters: Counters,
+    address: SocketAddr,
+}
+
+impl DbnServer {
+    /// Listens, and starts the thread, on this processor if there is one. `ring_bytes` is a quarter
+    /// of the size of the ring of events, a power of two; `books` are those of the feeds, from
+    /// [`Event::source`] 1 on.
+    ///
+    /// # Errors
+    /// The port cannot be opened.
+    pub fn start(
+        config: &DbnConfig,
+        ring_bytes: usize,
+        books: Vec<BookConfig>,
+        processor: Option<usize>,
+    ) -> Result<Self, DbnError> {
+        let counters = Counters::new();
+        let mut ring = EventRing::new(ring_bytes, 1, Waker::detached()?);
+        let full = || std::io::Error::other("the ring takes no reader");
+        let events = ring.reader(Waker::detached()?).ok_or_else(full)?;
+        let (notices, _) = notice::channel();
+        let agent = DbnAgent::open(Parts {
+            config: config.clone(),
+            events,
+            books,
+            users: UserBook::new(UserSet::default()),
+            roster: Roster::default(),
+            audit: Audit::default(),
+            notices,
+            counts: DbnCounts::new(&counters, ""),
+        })?;
+        let address = agent.address()?;
+        let mut crew = Crew::new(Stop::new());
+        crew.spawn(agent, Idle::Wait(LONGEST_SLEEP), processor)?;
+        Ok(Self {
+            ring,
+            crew,
+            counters,
+            address,
+        })
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub const fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Writes an instrument, which comes in front of its events.
+    pub fn put_instrument(&mut self, instrument: &Instrument<'_>) {
+        self.ring.put_instrument(instrument);
+    }
+
+    /// Numbers the events of a message and writes them. Does not wait: what the thread has not read
+    /// may be overwritten, which its clients are told.
+    pub fn put(&mut self, events: &mut [Event]) {
+        self.ring.put(events);
+    }
+
+    /// Wakes the thread, once for all that was put.
+    pub fn wake(&mut self) {
+        self.ring.wake();
+    }
+
+    /// As [`total`](crate::total), so far.
+    #[must_use]
+    pub fn count(&self, name: &str) -> u64 {
+        crate::total(&self.counters, name)
+    }
+
+    /// Stops, and waits for the thread.
+    ///
+    /// # Errors
+    /// It failed.
+    pub fn stop(self) -> Result<(), CrewError> {
+        self.crew.stop().raise();
+        self.crew.join()
+    }
+}

@@ -1,0 +1,261 @@
+//! Records of DBN to one client and to many, beside a raw program that writes as many bytes.
+//!
+//! One thread brings the events and reads all sockets, as fast as the port's thread goes: no more
+//! bytes are on their way than the queues hold, so that whatever is lost is the port's.
+
+use super::{BenchError, Processors, on};
+use crate::figures::{Figures, rate};
+use fanfare_engine::stop::Stop;
+use fanfare_gateway::{DbnConfig, DbnServer};
+use fanfare_market::book::BookConfig;
+use fanfare_market::event::entry;
+use fanfare_market::instruments::{Definition, Instrument, Name};
+use fanfare_market::{Event, Flags, InstrumentId, Kind, Price};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::time::{Duration, Instant};
+
+/// Instruments, and events of a message.
+const INSTRUMENTS: u32 = 100;
+const MESSAGE: usize = 8;
+/// Bytes of a trade, and of the records in front of them: the notice that the subscription was
+/// accepted, and a symbol for each instrument.
+const TRADE: u64 = 48;
+const FRONT: u64 = 320 + 176 * INSTRUMENTS as u64;
+/// Bytes to one client that may be on their way, and messages between two looks at the sockets.
+const WINDOW: u64 = 1 << 20;
+const LOOK: u64 = 64;
+/// How long nothing may come.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How much is measured.
+#[derive(Debug, Clone, Copy)]
+pub struct DbnBench {
+    /// Records to all clients together.
+    pub records: u64,
+    /// Where it runs.
+    pub processors: Processors,
+}
+
+/// The reading end of a connection.
+struct Reader {
+    stream: TcpStream,
+    received: u64,
+    last: Instant,
+}
+
+impl Reader {
+    fn new(stream: TcpStream) -> Result<Self, BenchError> {
+        stream.set_nonblocking(true)?;
+        Ok(Self {
+            stream,
+            received: 0,
+            last: Instant::now(),
+        })
+    }
+
+    /// Takes what has come.
+    fn read(&mut self, room: &mut [u8]) -> Result<(), BenchError> {
+        match self.stream.read(room) {
+            Ok(0) => Err(BenchError::Missing("a connection was closed".to_owned())),
+            Ok(count) => {
+                self.received += count as u64;
+                self.last = Instant::now();
+                Ok(())
+            }
+            Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+/// Reads until every connection has `wanted` bytes, or nothing comes any more.
+fn read_to(readers: &mut [Reader], wanted: u64, room: &mut [u8]) -> Result<(), BenchError> {
+    let is_behind = |reader: &Reader| reader.received < wanted && reader.last.elapsed() < PATIENCE;
+    while readers.iter().any(is_behind) {
+        for reader in readers.iter_mut().filter(|own| own.received < wanted) {
+            reader.read(room)?;
+        }
+    }
+    Ok(())
+}
+
+impl DbnBench {
+    /// Adds the figures of this number of clients, in turns with the raw program. Returns the
+    /// records that were lost.
+    ///
+    /// # Errors
+    /// A socket is not to be had, or the port ended a connection.
+    pub fn add(
+        &self,
+        figures: &mut Figures,
+        prefix: &str,
+        clients: usize,
+        stop: &Stop,
+    ) -> Result<u64, BenchError> {
+        let each = (self.records / clients as u64).max(1) / MESSAGE as u64 * MESSAGE as u64;
+        let total = each * clients as u64;
+        let raw = on(self.processors.here, || self.raw(clients, each))?;
+        let (took, lost) = on(self.processors.here, || self.ours(clients, each, stop))?;
+        let raw_after = on(self.processors.here, || self.raw(clients, each))?;
+        figures.add(&format!("{prefix}records_per_s"), rate(total, took));
+        let raw = raw.min(raw_after);
+        figures.add(&format!("{prefix}raw_records_per_s"), rate(total, raw));
+        figures.add(&format!("{prefix}ratio"), took / raw);
+        Ok(lost)
+    }
+
+    /// Seconds from the first event to the last byte, and the records that did not come.
+    fn ours(&self, clients: usize, each: u64, stop: &Stop) -> Result<(f64, u64), BenchError> {
+        let config = DbnConfig {
+            port: 0,
+            max_clients: clients,
+            queue_bytes: 4 * WINDOW as usize,
+            ..DbnConfig::default()
+        };
+        let book = BookConfig::by_level(5).map_err(|why| BenchError::Feed(why.to_string()))?;
+        let there = self.processors.there;
+        let mut server = DbnServer::start(&config, 1 << 22, vec![book], there)?;
+        define(&mut server);
+        let streams = (0..clients).map(|_| subscribe(server.address()));
+        let readers = streams.map(|stream| Reader::new(stream?));
+        let mut readers = readers.collect::<Result<Vec<_>, BenchError>>()?;
+        let mut room = vec![0; 1 << 18];
+        read_to(&mut readers, FRONT, &mut room)?;
+        let (begun, mut sent, mut events) = (Instant::now(), 0, trades());
+        while sent < each && !stop.is_raised() {
+            for _ in 0..LOOK.min((each - sent) / MESSAGE as u64) {
+                server.put(&mut events);
+                sent += MESSAGE as u64;
+            }
+            server.wake();
+            let least = (FRONT + sent * TRADE).saturating_sub(WINDOW);
+            read_to(&mut readers, least, &mut room)?;
+        }
+        let end = FRONT + sent * TRADE;
+        read_to(&mut readers, end, &mut room)?;
+        let took = begun.elapsed().as_secs_f64();
+        let missing = readers
+            .iter()
+            .map(|own| end.saturating_sub(own.received) / TRADE);
+        let lost = missing.sum::<u64>() + server.count("dbn_skipped");
+        server.stop()?;
+        Ok((took, lost))
+    }
+
+    /// As `ours`, of a thread that writes the same number of bytes to each socket.
+    fn raw(&self, clients: usize, each: u64) -> Result<f64, BenchError> {
+        let listener = TcpListener::bind("127.0.0.1:0")?;
+        let address = listener.local_addr()?;
+        let (mut readers, mut writers) = (Vec::new(), Vec::new());
+        for _ in 0..clients {
+            readers.push(Reader::new(TcpStream::connect(address)?)?);
+            let (writer, _) = listener.accept()?;
+            writer.set_nodelay(true)?;
+            writers.push(writer);
+        }
+        let piece = vec![7; LOOK as usize * MESSAGE * TRADE as usize];
+        let end = each * TRADE;
+        let begun = Instant::now();
+        let there = self.processors.there;
+        std::thread::scope(|scope| {
+            let writing = scope.spawn(|| {
+                on(there, || {
+                    let mut sent = 0;
+                    while sent < end {
+                        let part = piece.get(..(end - sent).min(piece.len() as u64) as usize);
+                        let part = part.unwrap_or(&piece);
+                        for writer in &mut writers {
+                            writer.write_all(part)?;
+                        }
+                        sent += part.len() as u64;
+                    }
+                    Ok(())
+                })
+            });
+            let read = read_to(&mut readers, end, &mut vec![0; 1 << 18]);
+            let written = writing.join();
+            written.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+            read
+        })?;
+        Ok(begun.elapsed().as_secs_f64())
+    }
+}
+
+fn define(server: &mut DbnServer) {
+    for number in 0..INSTRUMENTS {
+        let symbol = format!("SYM{number}");
+        let name = Name {
+            symbol: symbol.as_bytes(),
+            ..Name::default()
+        };
+        server.put_instrument(&Instrument {
+            instrument: InstrumentId(number),
+            definition: Definition {
+                name,
+                ..Definition::default()
+            },
+            revision: 1,
+            status: 0,
+        });
+        // Its first event: from here on its symbol is known to all.
+        server.put(&mut [Event {
+            instrument: InstrumentId(number),
+            kind: Kind::State,
+            id: fanfare_market::state::code::LIVE,
+            source: 1,
+            ts_recv: 1,
+            ..Event::EMPTY
+        }]);
+    }
+    server.wake();
+    while server.count("dbn_records") < u64::from(INSTRUMENTS) {
+        std::thread::yield_now();
+    }
+}
+
+/// The trades of a message.
+fn trades() -> [Event; MESSAGE] {
+    let mut number = 0;
+    [(); MESSAGE].map(|()| {
+        number += 1;
+        Event {
+            instrument: InstrumentId(number * 7 % INSTRUMENTS),
+            kind: Kind::Trade,
+            entry: entry::TRADE,
+            price: Price::from_units(100_000_000_000 + i64::from(number)),
+            size: i64::from(number),
+            flags: Flags::LAST,
+            source: 1,
+            ts_event: 1_000,
+            ts_recv: 2_000,
+            rpt_seq: number,
+            ..Event::EMPTY
+        }
+    })
+}
+
+/// A connection that has subscribed to all trades, up to its metadata.
+fn subscribe(address: SocketAddr) -> Result<TcpStream, BenchError> {
+    let stream = TcpStream::connect(address)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_nodelay(true)?;
+    // A byte at a time: what comes behind is not to be taken.
+    let mut lines = BufReader::with_capacity(1, &stream);
+    let mut line = String::new();
+    lines.read_line(&mut line)?;
+    lines.read_line(&mut line)?;
+    let mut writer = &stream;
+    writer.write_all(b"auth=none|dataset=FANFARE|encoding=dbn\n")?;
+    line.clear();
+    lines.read_line(&mut line)?;
+    if !line.starts_with("success=1") {
+        return Err(BenchError::Missing(format!("not let in: {line}")));
+    }
+    let requests = b"schema=trades|stype_in=raw_symbol|symbols=ALL_SYMBOLS\nstart_session\n";
+    writer.write_all(requests)?;
+    let mut metadata = [0; 128];
+    lines.read_exact(&mut metadata)?;
+    drop(lines);
+    Ok(stream)
+}

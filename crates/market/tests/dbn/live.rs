@@ -1,0 +1,248 @@
+//! Live streams: records of all schemas, read with the crate `dbn`.
+
+use dbn::decode::{DbnDecoder, DbnMetadata, DecodeRecordRef};
+use dbn::{BboMsg, ErrorMsg, MboMsg, Mbp1Msg, OhlcvMsg, RecordRef, SymbolMappingMsg, SystemMsg};
+use fanfare_market::book::BookConfig;
+use fanfare_market::dbn::live::{
+    Batch, Encoder, ErrorCode, LiveSchema, LiveSchemas, SystemCode, error, metadata, with_ts_out,
+};
+use fanfare_market::dbn::{DbnConfig, Schemas};
+use fanfare_market::event::entry;
+use fanfare_market::instruments::{Definition, Name};
+use fanfare_market::state::code;
+use fanfare_market::{Action, Event, Flags, InstrumentId, Instruments, Kind, Price};
+
+const SECOND: u64 = 1_000_000_000;
+
+/// An encoder of one feed with orders, and a table of two instruments.
+fn encoder() -> (Encoder, Instruments) {
+    let books = vec![BookConfig::by_order(100, 100).unwrap()];
+    let encoder = Encoder::new(books, DbnConfig::new(Schemas::MIXED)).unwrap();
+    let mut table = Instruments::new(10);
+    for symbol in ["A", "B"] {
+        let name = Name {
+            symbol: symbol.as_bytes(),
+            ..Name::default()
+        };
+        let definition = Definition {
+            name,
+            ..Definition::default()
+        };
+        table.define(&definition).unwrap();
+    }
+    (encoder, table)
+}
+
+fn event(kind: Kind, second: u64) -> Event {
+    Event {
+        kind,
+        source: 1,
+        ts_event: second * SECOND,
+        ts_recv: second * SECOND + 7,
+        flags: Flags::LAST,
+        ..Event::EMPTY
+    }
+}
+
+fn trade(second: u64, price: i64, size: i64) -> Event {
+    Event {
+        price: Price::from_units(price),
+        size,
+        entry: entry::TRADE,
+        ..event(Kind::Trade, second)
+    }
+}
+
+fn order(id: u64, side: u8, price: i64, size: i64) -> Event {
+    Event {
+        id,
+        entry: side,
+        price: Price::from_units(price),
+        size,
+        ..event(Kind::Order, 1)
+    }
+}
+
+/// The records of a batch that have one of these schemas, read by the crate `dbn`.
+fn read(batch: &Batch, schemas: LiveSchemas, ts_out: bool, mut each: impl FnMut(RecordRef<'_>)) {
+    let mut bytes = Vec::new();
+    assert!(metadata("FANFARE", 5, ts_out, &mut bytes));
+    for (tag, record) in batch.records() {
+        if tag.schemas.meets(schemas) {
+            match ts_out {
+                true => with_ts_out(record, 99, &mut bytes),
+                false => bytes.extend_from_slice(record),
+            }
+        }
+    }
+    let mut decoder = DbnDecoder::new(bytes.as_slice()).unwrap();
+    assert_eq!(
+        (decoder.metadata().start, decoder.metadata().ts_out),
+        (5, ts_out)
+    );
+    while let Some(record) = decoder.decode_record_ref().unwrap() {
+        each(record);
+    }
+}
+
+#[test]
+fn bars_and_quotes_end_with_their_intervals() {
+    let (mut encoder, table) = encoder();
+    let mut batch = Batch::default();
+    let wanted = [LiveSchema::Ohlcv1S, LiveSchema::Ohlcv1M, LiveSchema::Bbo1S];
+    encoder.want(wanted.into_iter().collect(), &table);
+    let events = [
+        Event {
+            id: code::LIVE,
+            ..event(Kind::State, 100)
+        },
+        order(1, entry::BID, 90, 5),
+        trade(100, 100, 1),
+        trade(100, 103, 2),
+        Event {
+            flags: Flags::SNAPSHOT,
+            ..trade(100, 1_000, 99)
+        },
+        trade(100, 99, 3),
+        trade(102, 50, 4),
+    ];
+    for event in &events {
+        encoder.event(event, &table, &mut batch);
+    }
+    encoder.tick(102 * SECOND + SECOND / 2, &mut batch);
+    assert!(encoder.next_tick().unwrap() > 103 * SECOND);
+    encoder.tick(103 * SECOND + SECOND / 2, &mut batch);
+    let (mut bars, mut quotes, mut ends) = (Vec::new(), Vec::new(), Vec::new());
+    read(&batch, LiveSchemas::ALL, false, |record| {
+        if let Some(bar) = record.get::<OhlcvMsg>() {
+            let prices = [bar.open, bar.high, bar.low, bar.close];
+            bars.push((bar.hd.rtype, bar.hd.ts_event / SECOND, prices, bar.volume));
+        } else if let Some(quote) = record.get::<BboMsg>() {
+            let level = &quote.levels[0];
+            quotes.push((
+                quote.ts_recv / SECOND,
+                quote.price,
+                quote.size,
+                level.bid_px,
+            ));
+        } else if let Some(end) = record.get::<SystemMsg>() {
+            ends.push((end.hd.ts_event / SECOND, end.msg().unwrap().to_owned()));
+        } else {
+            assert!(record.get::<SymbolMappingMsg>().is_some());
+        }
+    });
+    assert_eq!(
+        bars,
+        [(0x20, 100, [100, 103, 99, 99], 6), (0x20, 102, [50; 4], 4)]
+    );
+    assert_eq!(quotes, [(101, 99, 3, 90), (103, 50, 4, 90)]);
+    assert_eq!(ends.len(), 4, "{ends:?}");
+    assert_eq!(ends[0], (101, "End of interval for ohlcv-1s".to_owned()));
+    batch.clear();
+    encoder.tick(200 * SECOND, &mut batch);
+    read(&batch, LiveSchema::Ohlcv1M.alone(), true, |record| {
+        if let Some(bar) = record.get::<dbn::WithTsOut<OhlcvMsg>>() {
+            assert_eq!(
+                (bar.rec.volume, bar.rec.open, bar.rec.close, bar.ts_out),
+                (10, 100, 50, 99)
+            );
+        }
+    });
+}
+
+#[test]
+fn a_schema_that_is_wanted_late_has_the_books() {
+    let (mut encoder, table) = encoder();
+    let mut batch = Batch::default();
+    let live = Event {
+        id: code::LIVE,
+        ..event(Kind::State, 1)
+    };
+    let orders = [
+        live,
+        order(1, entry::BID, 90, 5),
+        order(2, entry::BID, 91, 6),
+        order(3, entry::OFFER, 95, 7),
+    ];
+    for event in &orders {
+        encoder.event(event, &table, &mut batch);
+    }
+    assert_eq!(batch.tags().len(), 1, "the symbol alone");
+    batch.clear();
+    let wanted = [LiveSchema::Mbo, LiveSchema::Tbbo].into_iter().collect();
+    encoder.want(wanted, &table);
+    let mut out = Vec::new();
+    assert_eq!(encoder.write_orders(InstrumentId(0), &mut out), 4);
+    assert_eq!(encoder.write_orders(InstrumentId(1), &mut out), 0);
+    // Only a deletion that says no size needs to know the order.
+    let gone = Event {
+        action: Action::Delete,
+        size: Event::NO_SIZE,
+        price: Price::UNDEFINED,
+        ..order(2, entry::BID, 0, 0)
+    };
+    encoder.event(&gone, &table, &mut batch);
+    encoder.event(&trade(2, 95, 1), &table, &mut batch);
+    let mut seen = Vec::new();
+    read(&batch, LiveSchemas::ALL, false, |record| {
+        if let Some(order) = record.get::<MboMsg>() {
+            seen.push((order.action as u8 as char, order.price, order.size));
+            assert_eq!(order.flags.raw() & dbn::flags::MAYBE_BAD_BOOK, 0);
+        }
+        if let Some(trade) = record.get::<Mbp1Msg>() {
+            let level = &trade.levels[0];
+            assert_eq!((level.bid_px, level.ask_px, trade.price), (90, 95, 95));
+            seen.push(('t', 0, 0));
+        }
+    });
+    assert_eq!(seen, [('C', 91, 6), ('T', 95, 1), ('t', 0, 0)]);
+    let mut picture = Vec::new();
+    metadata("FANFARE", 0, false, &mut picture);
+    picture.extend(out);
+    error(ErrorCode::InternalError, "why", 3, &mut picture);
+    let mut decoder = DbnDecoder::new(picture.as_slice()).unwrap();
+    let mut all = Vec::new();
+    while let Some(record) = decoder.decode_record_ref().unwrap() {
+        if let Some(order) = record.get::<MboMsg>() {
+            let flags = order.flags.raw() & (dbn::flags::SNAPSHOT | dbn::flags::LAST);
+            all.push((order.action as u8 as char, order.order_id, flags));
+        } else {
+            let error = record.get::<ErrorMsg>().unwrap();
+            assert_eq!((error.err().unwrap(), error.code), ("why", 6));
+        }
+    }
+    assert_eq!(
+        all,
+        [('R', 0, 32), ('A', 2, 32), ('A', 1, 32), ('A', 3, 160)]
+    );
+}
+
+#[test]
+fn what_is_lost_makes_books_doubtful_until_they_are_shown() {
+    let (mut encoder, table) = encoder();
+    let mut batch = Batch::default();
+    encoder.want(LiveSchema::Mbp1.alone(), &table);
+    let live = Event {
+        id: code::LIVE,
+        ..event(Kind::State, 1)
+    };
+    for event in [&live, &order(1, entry::BID, 90, 5)] {
+        encoder.event(event, &table, &mut batch);
+    }
+    encoder.lose_all();
+    batch.clear();
+    batch.notice(SystemCode::Unset, "lost", 1);
+    encoder.event(&order(2, entry::BID, 91, 5), &table, &mut batch);
+    for event in [&event(Kind::Clear, 1), &order(2, entry::BID, 92, 5)] {
+        encoder.event(event, &table, &mut batch);
+    }
+    let mut doubts = Vec::new();
+    read(&batch, LiveSchema::Mbp1.alone(), false, |record| {
+        if let Some(level) = record.get::<Mbp1Msg>() {
+            doubts.push(level.flags.raw() & dbn::flags::MAYBE_BAD_BOOK != 0);
+        } else {
+            assert_eq!(record.get::<SystemMsg>().unwrap().msg().unwrap(), "lost");
+        }
+    });
+    assert_eq!(doubts, [true, false, false]);
+}

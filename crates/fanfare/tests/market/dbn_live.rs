@@ -128,9 +128,18 @@ fn stock_clients_receive_what_the_plant_says() {
     }
     gateway.tells("11 live");
     let (trades, volume) = settled(&events);
+    judge(&mut client, &trades, volume);
+    says(&mut client, "again");
+    client.end().succeeded();
+    gateway.interrupt();
+    gateway.end().succeeded();
+}
+
+/// Compares what the client received with the trades that there were.
+fn judge(client: &mut Running, trades: &[Value], volume: i64) {
     let mut stdin = client.stdin();
     writeln!(stdin, "{} {volume}", trades.len()).unwrap();
-    let said = says(&mut client, "\"trades\"");
+    let said = says(client, "\"trades\"");
     for kind in ["trades", "timed", "tbbo"] {
         assert_eq!(said[kind].as_array().unwrap().len(), trades.len(), "{kind}");
         assert_eq!(said[kind], json!(trades), "{kind}");
@@ -143,8 +152,4 @@ fn stock_clients_receive_what_the_plant_says() {
     assert!(said["mbp10"].as_u64() > said["mbp1"].as_u64());
     assert!(said["quotes"].as_u64() > Some(0));
     assert_eq!(said["symbols"].as_object().unwrap().len(), 11);
-    says(&mut client, "again");
-    client.end().succeeded();
-    gateway.interrupt();
-    gateway.end().succeeded();
 }

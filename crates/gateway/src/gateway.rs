@@ -461,7 +461,7 @@ impl Builder<'_> {
         let log = history::open(config)?;
         let next = log.as_ref().map_or(1, |log| log.opened.next);
         let mut events = Events {
-            ring: EventRing::new(self.config.ring_bytes, readers, waker.clone(), next),
+            ring: self.event_ring(readers, &waker, next)?,
             waker,
             books: books.map_err(|error| FeedError::from(MarketError::from(error)))?,
             known: KnownInstruments::default(),
@@ -472,6 +472,22 @@ impl Builder<'_> {
             (history, events.known) = threads?;
         }
         Ok((Some(events), history))
+    }
+
+    /// The ring, with the number of its first event; in a file, where there is a log.
+    fn event_ring(
+        &self,
+        readers: usize,
+        feeds: &Waker,
+        next: u64,
+    ) -> Result<EventRing, StartError> {
+        let (bytes, feeds) = (self.config.ring_bytes, feeds.clone());
+        let Some(history) = &self.config.history else {
+            return Ok(EventRing::new(bytes, readers, feeds, next));
+        };
+        let file = history.ring_file();
+        EventRing::in_file(&file, bytes, readers, feeds, next)
+            .map_err(|error| StartError::RingFile(file, error))
     }
 
     /// The market data service of a worker.

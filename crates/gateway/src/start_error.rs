@@ -45,6 +45,9 @@ pub enum StartError {
     /// The port for DBN could not be opened.
     #[error("dbn")]
     Dbn(#[from] DbnError),
+    /// The file of the ring of market events cannot be made.
+    #[error("cannot make {}, the file of the ring of market events (`history.ring`)", .0.display())]
+    RingFile(PathBuf, #[source] io::Error),
     /// The ring takes no more readers; not expected.
     #[error("cannot start: the ring takes no more readers")]
     Ring,

@@ -117,7 +117,7 @@ impl Log {
             next: tail.next,
             from: first.time,
             to: tail.time,
-            run: tail.run,
+            run: tail.run.map_or(0, |run| run.number),
             is_closed: tail.is_closed,
         })
     }

@@ -43,7 +43,8 @@ pub(crate) struct Tail {
     pub(crate) next: u64,
     /// The latest time of arrival.
     pub(crate) time: u64,
-    pub(crate) run: u64,
+    /// The last run, if there is one.
+    pub(crate) run: Option<Run>,
     pub(crate) is_closed: bool,
     /// The last segment ends with bytes that are no block, from here on.
     torn: Option<(PathBuf, u64, u64)>,
@@ -76,7 +77,10 @@ pub(crate) fn tail(folder: &Path) -> Result<Tail, LogError> {
         ordinal,
         next: segment.header.first,
         time: segment.header.time,
-        run: segment.header.run,
+        run: Some(Run {
+            number: segment.header.run,
+            ..Run::default()
+        }),
         ..Tail::default()
     };
     let (mut room, mut unpacker) = (Vec::new(), Unpacker::new().map_err(LogError::io(folder))?);
@@ -115,9 +119,7 @@ impl Tail {
                     self.next = self.next.max(u64_at(bytes, 8).saturating_add(1));
                 }
                 Some(Kind::Run) => {
-                    if let Some(run) = Run::read(bytes) {
-                        self.run = self.run.max(run.number);
-                    }
+                    self.run = Run::read(bytes).or(self.run.take());
                 }
                 _ => {}
             }

@@ -4,7 +4,7 @@ use crate::block::Block;
 use crate::error::LogError;
 use crate::folder;
 use crate::format::{Kind, SEGMENT_HEADER, SegmentHeader};
-use crate::place::{Start, tail};
+use crate::place::{Start, Tail, tail};
 use crate::run::{FeedInfo, Run};
 use fanfare_market::Event;
 use std::fs::{self, File, TryLockError};
@@ -84,6 +84,21 @@ impl Writer {
         feeds: Vec<FeedInfo>,
         now: u64,
     ) -> Result<(Self, Opened), LogError> {
+        Self::open_with(folder, config, feeds, now, |_| Ok(()))
+    }
+
+    /// As [`Self::open`]. In front of the new run, `rescue` appends what the run before left
+    /// elsewhere; it is called with the log of that run, if there is one.
+    ///
+    /// # Errors
+    /// As [`Self::open`], and those of `rescue`.
+    pub fn open_with(
+        folder: &Path,
+        config: WriterConfig,
+        feeds: Vec<FeedInfo>,
+        now: u64,
+        rescue: impl FnOnce(&mut Self) -> Result<(), LogError>,
+    ) -> Result<(Self, Opened), LogError> {
         if !(1 << 20..=16 << 30).contains(&config.segment_bytes) {
             return Err(LogError::Config {
                 key: "segment_bytes",
@@ -95,19 +110,38 @@ impl Writer {
         for unfinished in folder::list(folder)?.unfinished {
             folder::remove(&unfinished)?;
         }
-        let tail = tail(folder)?;
-        let run = Run {
-            number: tail.run + 1,
-            start: now,
-            feeds,
-        };
+        let mut tail = tail(folder)?;
+        let torn = tail.cut()?;
+        let before = tail.run.take();
+        let number = before.as_ref().map_or(0, |run| run.number);
+        let mut writer = Self::behind(folder, config, lock, &tail, before.unwrap_or_default())?;
+        if number > 0 {
+            rescue(&mut writer)?;
+            writer.commit()?;
+        }
         let opened = Opened {
-            next: tail.next,
-            time: tail.time,
-            run: run.number,
-            torn: tail.cut()?,
+            next: writer.next(),
+            time: writer.block.clock(),
+            run: number + 1,
+            torn,
             was_closed: tail.is_closed,
         };
+        writer.begin(Run {
+            number: opened.run,
+            start: now,
+            feeds,
+        })?;
+        Ok((writer, opened))
+    }
+
+    /// Begins a segment behind the others, for more of a run that was there.
+    fn behind(
+        folder: &Path,
+        config: WriterConfig,
+        lock: File,
+        tail: &Tail,
+        run: Run,
+    ) -> Result<Self, LogError> {
         let ordinal = tail.ordinal + 1;
         let block = Block::new(tail.next, tail.time);
         let (file, path) = create(folder, ordinal, &block, run.number)?;
@@ -126,8 +160,20 @@ impl Writer {
             committed: Arc::new(AtomicU64::new(tail.next)),
         };
         writer.put_run();
-        writer.commit()?;
-        Ok((writer, opened))
+        Ok(writer)
+    }
+
+    /// Begins a run, with a segment of its own.
+    fn begin(&mut self, run: Run) -> Result<(), LogError> {
+        if self.block.next() > self.first {
+            self.ordinal += 1;
+        }
+        let made = create(&self.folder, self.ordinal, &self.block, run.number)?;
+        (self.file, self.path) = made;
+        (self.end, self.first) = (SEGMENT_HEADER as u64, self.block.next());
+        self.run = run;
+        self.put_run();
+        self.write_block()
     }
 
     /// The folder of the log.

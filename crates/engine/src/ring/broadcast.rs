@@ -2,6 +2,8 @@
 
 use super::{Batch, PADDING, Record, WriteError, lapped};
 use crate::sys::gated;
+use std::io;
+use std::path::Path;
 
 /// What happens when the writer catches up with a reader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,6 +31,19 @@ impl Broadcast {
             Policy::Gate => Writer::Gate(gated::Writer::new(capacity, max_readers)),
             Policy::Lap => Writer::Lap(lapped::Writer::new(capacity, max_readers)),
         })
+    }
+
+    /// As [`Broadcast::new`] under [`Policy::Lap`], in a file that is made anew: [`rescue`] finds
+    /// there what one reader had not [released](BroadcastReader::release) when the process was
+    /// killed. In a file system that is memory (`/dev/shm`) it is as fast.
+    ///
+    /// [`rescue`]: super::rescue()
+    ///
+    /// # Errors
+    /// The file cannot be made, or there is no room for it.
+    pub fn in_file(path: &Path, capacity: usize, max_readers: usize) -> io::Result<Self> {
+        let writer = lapped::Writer::in_file(path, capacity, max_readers)?;
+        Ok(Self(Writer::Lap(writer)))
     }
 
     /// A reader that sees everything written from now on; `None` if `max_readers` exist.
@@ -114,6 +129,14 @@ impl BroadcastReader {
         match &mut self.0 {
             Reader::Gate(reader) => reader.is_finished(),
             Reader::Lap(reader) => reader.is_finished(),
+        }
+    }
+
+    /// Of a ring [in a file](Broadcast::in_file): what was read so far is kept elsewhere, and is
+    /// not to be rescued. For one of its readers; the others do not call it.
+    pub fn release(&self) {
+        if let Reader::Lap(reader) = &self.0 {
+            reader.release();
         }
     }
 

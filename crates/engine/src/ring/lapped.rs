@@ -2,13 +2,36 @@
 //! overtaken in the middle of a message reads rubbish without a data race, notices, and throws it
 //! away: a sequence lock over a log.
 
+use super::rescue::Place;
 use super::{Batch, HEADER, PADDING, PAGE, Record, WriteError, record_size};
 use crate::pad::Padded;
+use std::io;
+use std::ops::Deref;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 
+/// The memory of a ring.
+enum Memory {
+    Own(Box<[AtomicU64]>),
+    /// A file, which is there when the process is not.
+    File(Place),
+}
+
+impl Deref for Memory {
+    type Target = [AtomicU64];
+
+    #[inline]
+    fn deref(&self) -> &[AtomicU64] {
+        match self {
+            Self::Own(words) => words,
+            Self::File(place) => place.words(),
+        }
+    }
+}
+
 struct Shared {
-    words: Box<[AtomicU64]>,
+    words: Memory,
     /// End of what the writer may be changing now; ahead of `tail` only inside a write.
     intent: Padded<AtomicU64>,
     /// End of the last whole message.
@@ -63,6 +86,18 @@ impl Writer {
         for word in words.iter().step_by(PAGE / 8) {
             word.store(0, Ordering::Relaxed);
         }
+        Self::with_memory(Memory::Own(words), max_readers)
+    }
+
+    /// A ring in a file, which is made anew.
+    pub(crate) fn in_file(path: &Path, capacity: usize, max_readers: usize) -> io::Result<Self> {
+        let capacity = capacity.max(64).next_power_of_two();
+        let place = Place::create(path, capacity)?;
+        Ok(Self::with_memory(Memory::File(place), max_readers))
+    }
+
+    fn with_memory(words: Memory, max_readers: usize) -> Self {
+        let capacity = words.len() * 8;
         let shared = Shared {
             words,
             intent: Padded(AtomicU64::new(0)),
@@ -133,6 +168,9 @@ impl Writer {
         }
         self.tail = start + size;
         self.shared.tail.store(self.tail, Ordering::Release);
+        if let Memory::File(place) = &self.shared.words {
+            place.publish(start, self.tail);
+        }
         // After `tail`: a reader that jumps here finds the message published.
         self.shared.latest.store(start, Ordering::Release);
         self.sequence += 1;
@@ -189,6 +227,13 @@ impl Reader {
             batch.read += 1;
         }
         batch
+    }
+
+    /// What was read so far is not needed from the file any more, if the ring is in one.
+    pub(crate) fn release(&self) {
+        if let Memory::File(place) = &self.shared.words {
+            place.release(self.cursor);
+        }
     }
 
     pub(crate) fn is_finished(&mut self) -> bool {

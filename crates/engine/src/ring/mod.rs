@@ -23,11 +23,13 @@
 
 mod broadcast;
 mod lapped;
+mod rescue;
 mod spsc;
 #[cfg(test)]
 mod tests;
 
 pub use broadcast::{Broadcast, BroadcastReader, Policy};
+pub use rescue::{Rescued, rescue};
 pub use spsc::{Consumer, Producer, spsc};
 
 use thiserror::Error;

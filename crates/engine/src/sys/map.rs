@@ -10,6 +10,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::ptr::NonNull;
+use std::sync::atomic::AtomicU64;
 
 /// The smallest size of a page; larger ones are multiples of it.
 const PAGE: usize = 4096;
@@ -142,6 +143,35 @@ impl Mapping {
         // SAFETY: the range is our own map of a file, shared: what was written is the file's, and
         // comes back from there. Advice that is not taken changes nothing.
         unsafe { libc::madvise(self.start.as_ptr().cast(), self.len, libc::MADV_DONTNEED) };
+    }
+}
+
+/// A file as atomic words, for one process that writes and the one that comes after it.
+pub(crate) struct Words(Mapping);
+
+impl Words {
+    /// Makes a file of `len` bytes, a multiple of 8, all of them zero and on the disk or in memory.
+    /// One of the name is removed: it may be a stranger's, in a folder where anybody may write.
+    pub(crate) fn create(path: &Path, len: usize) -> io::Result<Self> {
+        match std::fs::remove_file(path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let mut options = crate::private::file_options();
+        let file = options.read(true).write(true).create_new(true).open(path)?;
+        allocate(&file, len as u64)?;
+        let mut map = Mapping::new(&file, len, true)?;
+        map.prefault(0..len)?;
+        Ok(Self(map))
+    }
+
+    /// The words.
+    pub(crate) fn get(&self) -> &[AtomicU64] {
+        let len = self.0.len() / size_of::<AtomicU64>();
+        // SAFETY: the mapping begins at a page, so it is aligned, and has `len` words that are
+        // readable and writable until drop. All access to them is by atomics, through this slice:
+        // `self` gives no other.
+        unsafe { std::slice::from_raw_parts(self.0.start.as_ptr().cast(), len) }
     }
 }
 

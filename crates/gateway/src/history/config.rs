@@ -5,7 +5,7 @@ use fanfare_engine::zone;
 use fanfare_fix::session::Zone;
 use fanfare_history::{KeeperConfig, WriterConfig};
 use serde::Deserialize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 const DAY: u64 = 86_400_000_000_000;
@@ -37,6 +37,9 @@ pub struct History {
     /// it. A kill of the gateway loses nothing either way.
     #[serde(default)]
     pub sync_ms: u64,
+    /// The file of the ring of events, from which a start rescues what the log lacks after a kill.
+    /// Without one it is in `/dev/shm`, or in the folder where there is no such file system.
+    pub ring: Option<PathBuf>,
     /// What happens when the log is behind by the whole ring of events.
     #[serde(default)]
     pub when_behind: WhenBehind,
@@ -101,6 +104,22 @@ impl History {
             compress: (self.compress > 0).then_some(self.compress.into()),
             keep_bytes: self.keep_bytes,
             keep_nanos: self.keep_days.map(|days| u64::from(days) * DAY),
+        }
+    }
+
+    /// The file of the ring of events.
+    pub(crate) fn ring_file(&self) -> PathBuf {
+        if let Some(ring) = &self.ring {
+            return ring.clone();
+        }
+        let memory = Path::new("/dev/shm");
+        let folder = self.folder.canonicalize();
+        match folder {
+            Ok(folder) if memory.is_dir() => {
+                let name = folder.to_string_lossy().replace(['/', '\0'], "-");
+                memory.join(format!("fanfare{name}.ring"))
+            }
+            _ => self.folder.join("ring"),
         }
     }
 

@@ -14,17 +14,9 @@ pub(crate) struct KnownInstruments {
 }
 
 impl KnownInstruments {
-    /// Reads what the log of a folder has; nothing, if there is none.
+    /// Reads what the log of a folder has.
     pub(crate) fn read(folder: &Path) -> Result<Self, LogError> {
-        let log = match Log::open(folder) {
-            Ok(log) => log,
-            Err(LogError::NoLog(_)) => return Ok(Self::default()),
-            Err(LogError::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
-                return Ok(Self::default());
-            }
-            Err(error) => return Err(error),
-        };
-        let end = log.as_of(At::End)?;
+        let end = Log::open(folder)?.as_of(At::End)?;
         let all = end.directory().iter();
         Ok(Self {
             all: all

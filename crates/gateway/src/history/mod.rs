@@ -4,6 +4,9 @@
 //! The thread that writes reads the ring as every other outlet does. At the ring's bound the
 //! configuration says whether events are lost to the log, which then says which ones, or the feeds
 //! wait.
+//!
+//! The ring is in a file, in memory that outlives the process: a start after a kill finds there
+//! what outlets may have sent, and the log had not yet.
 
 pub(crate) mod config;
 mod keeper;
@@ -14,16 +17,17 @@ use crate::config::Config;
 use crate::counts::{HistoryCounts, KeeperCounts};
 use crate::feed::Places;
 use crate::market::error::MarketError;
-use crate::market::ring::EventRing;
+use crate::market::ring::{self, EventRing, Record};
 use crate::notice::Notices;
 use crate::start_error::StartError;
 use config::{History, WhenBehind};
 use fanfare_engine::agent::Agent;
 use fanfare_engine::counters::Counters;
 use fanfare_engine::poll::Waker;
-use fanfare_history::{FeedInfo, Opened, Writer};
+use fanfare_history::{FeedInfo, LogError, Opened, Writer};
 use keeper::KeeperAgent;
 pub(crate) use known::KnownInstruments;
+use std::path::Path;
 use std::time::SystemTime;
 use writer::LogAgent;
 
@@ -61,23 +65,44 @@ impl OpenLog {
     }
 }
 
-/// Opens the log, if there is to be one.
+/// Opens the log, if there is to be one, and puts into it what a kill has left in the ring.
 pub(crate) fn open(config: &Config) -> Result<Option<OpenLog>, StartError> {
     let Some(history) = &config.history else {
         return Ok(None);
     };
-    let failed = StartError::History;
     let feeds = feeds(config)?;
-    let known = KnownInstruments::read(&history.folder).map_err(failed)?;
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     let now = u64::try_from(now.unwrap_or_default().as_nanos()).unwrap_or(u64::MAX);
-    let opened = Writer::open(&history.folder, history.writer(), feeds, now);
-    let (writer, opened) = opened.map_err(failed)?;
+    let (folder, settings) = (&history.folder, history.writer());
+    let mut known = KnownInstruments::default();
+    let opened = Writer::open_with(folder, settings, feeds, now, |writer| {
+        rescue(&history.ring_file(), writer)?;
+        known = KnownInstruments::read(folder)?;
+        Ok(())
+    });
+    let (writer, opened) = opened.map_err(StartError::History)?;
     Ok(Some(OpenLog {
         writer,
         opened,
         known,
     }))
+}
+
+/// Appends what the ring of a process that was killed has, and the log has not.
+fn rescue(file: &Path, writer: &mut Writer) -> Result<(), LogError> {
+    let mut failed = None;
+    let rescued = ring::rescue(file, |record| {
+        let taken = match record {
+            Record::Events(events) => writer.events(events),
+            Record::Instrument(bytes) => writer.instrument(bytes),
+        };
+        failed = failed.take().or(taken.err());
+    });
+    rescued.map_err(|source| LogError::Io {
+        path: file.to_owned(),
+        source,
+    })?;
+    failed.map_or_else(|| writer.commit(), Err)
 }
 
 /// The feeds that are markets, and the edges, in the order of their places.

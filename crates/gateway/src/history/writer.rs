@@ -8,6 +8,7 @@ use fanfare_engine::agent::{Agent, AgentError};
 use fanfare_engine::poll::Waker;
 use fanfare_fix::session::Now;
 use fanfare_history::{LogError, Writer};
+use std::path::PathBuf;
 
 /// Records of one turn, which are committed together.
 const TURN: usize = 512;
@@ -23,6 +24,10 @@ pub(crate) struct LogAgent {
     rolls: Option<Rolls>,
     /// A new segment is to begin as soon as it can.
     is_roll_due: bool,
+    /// The file of the ring.
+    ring_file: PathBuf,
+    /// The folder of the log.
+    folder: String,
     /// Wakes the thread that follows the log.
     keeper: Waker,
     /// The monotonic time at which the log is to be tried again.
@@ -48,6 +53,8 @@ impl LogAgent {
             ring,
             rolls: history.rolls(),
             is_roll_due: false,
+            ring_file: history.ring_file(),
+            folder: history.folder.display().to_string(),
             keeper,
             retry: None,
             first: writer.next(),
@@ -87,6 +94,7 @@ impl LogAgent {
         self.seen += seen;
         if read > 0 {
             writer.commit()?;
+            self.ring.release();
             self.counts.commits.increment(1);
             self.keeper.wake();
         }
@@ -111,10 +119,8 @@ impl LogAgent {
     }
 
     fn report(&mut self, now: Now, what: String) {
-        if let Some(writer) = &self.writer
-            && self.limit.lets(now.utc.nanos())
-        {
-            let folder = writer.folder().display().to_string();
+        if self.limit.lets(now.utc.nanos()) {
+            let folder = self.folder.clone();
             self.notices.send(Notice::History { folder, what });
         }
     }
@@ -157,10 +163,17 @@ impl Agent for LogAgent {
             }
         };
         self.count();
-        let closed = self.writer.take().map(Writer::close).transpose();
-        if let Err(error) = outcome.and(closed) {
-            self.limit = Limit::default();
-            self.report(now, format!("could not be ended: {error}"));
+        let outcome = outcome.and_then(|()| match self.writer.take() {
+            Some(writer) => writer.close(),
+            None => Ok(()),
+        });
+        match outcome {
+            // Nothing is left to be rescued; a file that stays holds what the log has.
+            Ok(()) => drop(std::fs::remove_file(&self.ring_file)),
+            Err(error) => {
+                self.limit = Limit::default();
+                self.report(now, format!("could not be ended: {error}"));
+            }
         }
     }
 

@@ -6,10 +6,12 @@
 //! it reads them, so that these do not overtake it again.
 
 use fanfare_engine::poll::Waker;
-use fanfare_engine::ring::{Broadcast, BroadcastReader, Policy};
+use fanfare_engine::ring::{Broadcast, BroadcastReader, Policy, Rescued};
 use fanfare_market::event::InstrumentId;
 use fanfare_market::instruments::{Directory, Instrument};
 use fanfare_market::{Delivery, Event, Kind};
+use std::io;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -28,6 +30,15 @@ const PER_BYTE: usize = 4;
 
 /// The least size of the ring: the longest instrument has room.
 const LEAST: usize = 1 << 18;
+
+/// Calls `each` with the records that the log lacks of the ring of a process that was killed.
+pub(crate) fn rescue(path: &Path, mut each: impl FnMut(Record<'_>)) -> io::Result<Rescued> {
+    fanfare_engine::ring::rescue(path, |kind, bytes| match kind {
+        INSTRUMENT => each(Record::Instrument(bytes)),
+        EVENTS => each(Record::Events(bytes.as_chunks().0)),
+        _ => {}
+    })
+}
 
 /// The writing end.
 pub(crate) struct EventRing {
@@ -123,9 +134,31 @@ impl EventRing {
     /// A ring for at most `readers`, which wake the thread of the feeds by `feeds`. `bytes` is the
     /// size of the rings to the workers, a power of two; `next` the number of the first event.
     pub(crate) fn new(bytes: usize, readers: usize, feeds: Waker, next: u64) -> Self {
-        let bytes = bytes.saturating_mul(PER_BYTE).max(LEAST);
+        let bytes = Self::capacity(bytes);
+        let ring = Broadcast::new(bytes, readers, Policy::Lap);
+        Self::of(ring, bytes, feeds, next)
+    }
+
+    /// As [`Self::new`], in a file that has the events when the process is killed.
+    pub(crate) fn in_file(
+        path: &Path,
+        bytes: usize,
+        readers: usize,
+        feeds: Waker,
+        next: u64,
+    ) -> io::Result<Self> {
+        let bytes = Self::capacity(bytes);
+        let ring = Broadcast::in_file(path, bytes, readers)?;
+        Ok(Self::of(ring, bytes, feeds, next))
+    }
+
+    fn capacity(bytes: usize) -> usize {
+        bytes.saturating_mul(PER_BYTE).max(LEAST)
+    }
+
+    fn of(ring: Broadcast, bytes: usize, feeds: Waker, next: u64) -> Self {
         Self {
-            ring: Broadcast::new(bytes, readers, Policy::Lap),
+            ring,
             next,
             room: Vec::new(),
             wakers: Vec::new(),
@@ -251,6 +284,11 @@ impl RecordReader {
             self.feeds.wake();
         }
         batch.read
+    }
+
+    /// What was read so far is in the log, and is not to be rescued from the ring's file.
+    pub(crate) fn release(&self) {
+        self.ring.release();
     }
 
     /// Asks for all instruments, pictures and states once more.

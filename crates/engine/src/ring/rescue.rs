@@ -1,0 +1,200 @@
+//! What a ring in a file held when its process was killed.
+//!
+//! The file is a page, then the ring. The page has, by words: a mark, the capacity in bytes, the
+//! start of the last whole message, the end of it, and the place up to which one reader has
+//! released.
+
+use super::{HEADER, PADDING, PAGE, record_size};
+use crate::sys::map::Words;
+use std::io;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+const MARK: u64 = u64::from_le_bytes(*b"FANFRING");
+
+/// Words of the first page.
+const MARK_AT: usize = 0;
+const CAPACITY: usize = 1;
+const LATEST: usize = 2;
+const TAIL: usize = 3;
+const RELEASED: usize = 4;
+
+/// The file of a ring.
+pub(super) struct Place(Words);
+
+impl Place {
+    pub(super) fn create(path: &Path, capacity: usize) -> io::Result<Self> {
+        let words = Words::create(path, PAGE + capacity)?;
+        let place = Self(words);
+        place.set(CAPACITY, capacity as u64);
+        place.set(MARK_AT, MARK);
+        Ok(place)
+    }
+
+    /// The words of the ring.
+    #[inline]
+    pub(super) fn words(&self) -> &[AtomicU64] {
+        self.0.get().get(PAGE / 8..).unwrap_or(&[])
+    }
+
+    fn set(&self, at: usize, value: u64) {
+        if let Some(word) = self.0.get().get(at) {
+            word.store(value, Ordering::Release);
+        }
+    }
+
+    /// A message is whole, from `latest` to `tail`.
+    #[inline]
+    pub(super) fn publish(&self, latest: u64, tail: u64) {
+        self.set(LATEST, latest);
+        self.set(TAIL, tail);
+    }
+
+    pub(super) fn release(&self, to: u64) {
+        self.set(RELEASED, to);
+    }
+}
+
+/// What was found in the file of a ring.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rescued {
+    /// There is no file, or none of a ring.
+    Nothing,
+    /// All messages that had not been released.
+    All,
+    /// The last message alone: the ones before it were overwritten.
+    Last,
+}
+
+/// Calls `each` with the kind and the bytes of each message that a ring in a file had and that was
+/// not released, in order. To be called before the ring is made anew.
+///
+/// # Errors
+/// The file cannot be read.
+pub fn rescue(path: &Path, mut each: impl FnMut(u32, &[u8])) -> io::Result<Rescued> {
+    let bytes = match std::fs::read(path) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Rescued::Nothing),
+        Err(error) => return Err(error),
+    };
+    let word = |at: usize| {
+        let word = bytes.get(8 * at..).and_then(|rest| rest.first_chunk());
+        word.map_or(0, |word| u64::from_le_bytes(*word))
+    };
+    let ring = bytes.get(PAGE..).unwrap_or(&[]);
+    let capacity = word(CAPACITY);
+    let is_ring = word(MARK_AT) == MARK && ring.len() as u64 == capacity;
+    if !is_ring || !capacity.is_power_of_two() {
+        return Ok(Rescued::Nothing);
+    }
+    let (latest, tail, released) = (word(LATEST), word(TAIL), word(RELEASED));
+    // A message may have been begun behind the tail: what it overwrote is gone.
+    let longest = capacity / 2;
+    let found = match tail.checked_sub(released) {
+        Some(left) if left + longest <= capacity => Rescued::All,
+        _ => Rescued::Last,
+    };
+    let mut at = match found {
+        Rescued::Last => latest,
+        _ => released,
+    };
+    if tail.saturating_sub(at) > capacity {
+        return Ok(Rescued::Nothing);
+    }
+    while at < tail {
+        let start = (at & (capacity - 1)) as usize;
+        let Some((header, rest)) = ring.get(start..).and_then(|r| r.split_at_checked(HEADER))
+        else {
+            break;
+        };
+        let (len, kind) = header.split_at(4);
+        let number = |bytes: &[u8]| bytes.first_chunk().map_or(0, |b| u32::from_le_bytes(*b));
+        let (len, kind) = (number(len) as usize, number(kind));
+        let Some(message) = rest.get(..len) else {
+            break;
+        };
+        if kind != PADDING {
+            each(kind, message);
+        }
+        at += record_size(len);
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ring::{Broadcast, BroadcastReader};
+
+    fn file(name: &str) -> std::path::PathBuf {
+        std::env::temp_dir().join(format!("fanfare-rescue-{name}-{}", std::process::id()))
+    }
+
+    fn rescued(path: &Path) -> (Rescued, Vec<(u32, Vec<u8>)>) {
+        let mut all = Vec::new();
+        let found = rescue(path, |kind, bytes| all.push((kind, bytes.to_vec()))).unwrap();
+        (found, all)
+    }
+
+    #[test]
+    fn what_was_not_released_is_found_again() {
+        let path = file("all");
+        assert_eq!(rescued(&path).0, Rescued::Nothing);
+        let mut ring = Broadcast::in_file(&path, 4096, 1).unwrap();
+        let mut reader: BroadcastReader = ring.subscribe().unwrap();
+        let mut rng = fastrand::Rng::with_seed(3);
+        let (mut sent, mut released) = (Vec::new(), 0);
+        for round in 0..2000u32 {
+            let message: Vec<u8> = (0..rng.usize(..60)).map(|_| rng.u8(..)).collect();
+            ring.push(round, &message).unwrap();
+            sent.push((round, message));
+            if rng.u8(..) < 60 {
+                let mut read = 0;
+                reader.read(rng.usize(..30), |_| read += 1);
+                released += read;
+                reader.release();
+            }
+            if sent.len() - released > 15 {
+                reader.read(usize::MAX, |_| released += 1);
+                reader.release();
+            }
+            let (found, all) = rescued(&path);
+            assert_eq!(found, Rescued::All);
+            assert!(all == sent[released..], "round {round}");
+        }
+        // A reader that was overtaken: the last message says how far the ring was.
+        for round in 0..200 {
+            ring.push(round, &[7; 50]).unwrap();
+        }
+        drop((ring, reader));
+        assert_eq!(rescued(&path), (Rescued::Last, vec![(199, vec![7; 50])]));
+        std::fs::write(&path, "no ring").unwrap();
+        assert_eq!(rescued(&path).0, Rescued::Nothing);
+        std::fs::remove_file(&path).unwrap();
+    }
+
+    #[test]
+    fn a_damaged_file_is_no_ring_or_some_messages() {
+        let path = file("damaged");
+        let mut ring = Broadcast::in_file(&path, 1024, 1).unwrap();
+        for round in 0..9 {
+            ring.push(round, &[1; 30]).unwrap();
+        }
+        let whole = std::fs::read(&path).unwrap();
+        let mut rng = fastrand::Rng::with_seed(5);
+        for _ in 0..2000 {
+            let mut bytes = whole.clone();
+            for _ in 0..rng.usize(1..4) {
+                let at = if rng.bool() {
+                    rng.usize(..40)
+                } else {
+                    rng.usize(..bytes.len())
+                };
+                bytes[at] = rng.u8(..);
+            }
+            std::fs::write(&path, &bytes).unwrap();
+            let _ = rescued(&path);
+        }
+        std::fs::remove_file(&path).unwrap();
+    }
+}

@@ -60,7 +60,12 @@ pub(crate) fn events(count: u64) -> Vec<Vec<Event>> {
         };
         let level = Event {
             kind: Kind::Level,
-            action: Action::Overlay,
+            // Each of five prices of a side comes once in 30 seconds.
+            action: if second < 30 {
+                Action::New
+            } else {
+                Action::Change
+            },
             entry: side,
             ..base
         };
@@ -80,6 +85,25 @@ pub(crate) fn events(count: u64) -> Vec<Vec<Event>> {
         events
     };
     (0..count).map(message).collect()
+}
+
+/// The same, with the states of the instruments in front, which are live.
+pub(crate) fn live(count: u64) -> Vec<Vec<Event>> {
+    let state = |instrument| Event {
+        instrument: InstrumentId(instrument),
+        kind: Kind::State,
+        id: 1,
+        source: 1,
+        ts_recv: NOON,
+        flags: Flags::LAST,
+        ..Event::EMPTY
+    };
+    let states = (0..3).map(|instrument| vec![state(instrument)]);
+    let mut all: Vec<_> = states.chain(events(count)).collect();
+    for (number, event) in (1..).zip(all.iter_mut().flatten()) {
+        event.number = number;
+    }
+    all
 }
 
 /// Messages behind those of [`events`] with what else there is: a definition, a status, values of

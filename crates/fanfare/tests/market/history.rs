@@ -1,10 +1,11 @@
 //! `fanfare history`: a log that is written here, looked at from outside.
 
-use crate::common::log::{SYMBOLS, books, events, others, write};
+use crate::common::log::{SYMBOLS, books, events, live, others, write};
 use crate::common::{Folder, Running, Said, fails, fanfare, run, told};
 use fanfare_market::event::{InstrumentId, Kind};
 use fanfare_market::{Event, View};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead, Read};
 use std::path::Path;
@@ -53,7 +54,7 @@ fn a_log_is_listed_printed_and_checked() {
         assert_eq!(line["ts_recv"], event.ts_recv);
     }
     let text = history(&["cat", &log, "--to", "2"]).out;
-    let line = "1 2026-11-23T12:00:00.000000000Z ALFA level action=overlay instrument=0 \
+    let line = "1 2026-11-23T12:00:00.000000000Z ALFA level action=new instrument=0 \
                 security_id=1000 source=8 entry=0 price=100 size=1 rpt_seq=1 \
                 ts_event=1795435199999999000\n";
     assert_eq!(text, line);
@@ -247,8 +248,7 @@ fn what_is_exported_is_what_cat_prints() {
     let csv = fs::read_to_string(&to).unwrap();
     let lines: Vec<_> = csv.lines().collect();
     assert_eq!(lines.len(), 1 + 82 + 1);
-    let second =
-        "3,1795435201000000000,1795435200999999000,1,1,BETA,1001,level,overlay,0,,100,2,,1";
+    let second = "3,1795435201000000000,1795435200999999000,1,1,BETA,1001,level,new,0,,100,2,,1";
     assert_eq!(lines[3], second.to_owned() + ",false,true,8,,");
     assert!(lines[76].starts_with("76,,,,,,,lost,") && lines[76].ends_with(",80,"));
     assert!(
@@ -309,6 +309,41 @@ fn dbn_is_read_by_its_crate() {
     let wanted = wanted.map(|event| (event.instrument.0, event.price.units(), event.size as u32));
     assert_eq!(trades, wanted.collect::<Vec<_>>());
     assert!(levels >= of_kind(Kind::Level).count());
+}
+
+/// Flags and levels of the last record of each instrument's book, and whether one may be wrong.
+fn last_books(file: &str) -> (BTreeMap<u32, String>, bool) {
+    use dbn::decode::{DecodeRecordRef, dbn::Decoder};
+    let mut decoder = Decoder::from_file(file).unwrap();
+    let (mut books, mut is_doubtful) = (BTreeMap::new(), false);
+    while let Some(record) = decoder.decode_record_ref().unwrap() {
+        if let Some(book) = record.get::<dbn::Mbp10Msg>() {
+            is_doubtful |= book.flags.is_maybe_bad_book();
+            books.insert(book.hd.instrument_id, format!("{:?}", book.levels));
+        }
+    }
+    (books, is_doubtful)
+}
+
+#[test]
+fn dbn_from_the_middle_begins_with_pictures() {
+    let folder = Folder::new("history-dbn-part");
+    let log = folder.file("log");
+    write(Path::new(&log), &live(60));
+    let [all, part] = ["all.dbn", "part.dbn"].map(|name| folder.file(name));
+    let args = ["--format", "dbn", "--schema", "mbp-10"];
+    export(&log, &all, &args);
+    export(&log, &part, &[&args[..], &["--from", "+45"]].concat());
+    let (all, part) = (last_books(&all), last_books(&part));
+    assert_eq!((all.0.len(), all.1), (3, false));
+    assert_eq!(part, all);
+    let one = folder.file("one.dbn");
+    export(
+        &log,
+        &one,
+        &[&args[..], &["--from", "+45", "--symbol", "BETA"]].concat(),
+    );
+    assert_eq!(last_books(&one).0.into_iter().collect::<Vec<_>>()[0].0, 1);
 }
 
 #[test]

@@ -107,6 +107,11 @@ impl Range {
         Ok((reader, end))
     }
 
+    /// Returns the number of the first event.
+    pub(super) fn first(self, log: &Log) -> Result<u64> {
+        Ok(self.open(log)?.0.next_number())
+    }
+
     /// Calls `each` with everything of the range, until it fails or Ctrl-C comes. Returns false
     /// if it came.
     pub(super) fn read(

@@ -2,12 +2,13 @@
 
 use super::output::Output;
 use super::{Args, Sink};
+use crate::cmd::history::range::Chosen;
 use crate::print::note;
 use anyhow::{Context, Result};
-use fanfare_history::{Log, Start};
+use fanfare_history::{AsOf, At, Log, LogError, Start};
 use fanfare_market::book::BookKind;
-use fanfare_market::dbn::{DbnConfig, Schemas, ToDbn};
-use fanfare_market::event::Event;
+use fanfare_market::dbn::{DbnConfig, Schema, Schemas, ToDbn};
+use fanfare_market::event::{Event, Kind};
 use fanfare_market::instruments::Directory;
 use std::io::{self, BufWriter, Write};
 
@@ -40,7 +41,13 @@ impl Dbn {
         if let Some(depth) = depth.and_then(|depth| u16::try_from(depth).ok()) {
             config.depth = depth;
         }
-        Ok(Self {
+        let has_books = [Schema::Mbo, Schema::Mbp1, Schema::Mbp10];
+        let first = args.range.first(log)?;
+        let begin = match has_books.into_iter().any(|schema| schemas.has(schema)) {
+            true => pictures(log, first)?,
+            false => None,
+        };
+        let mut dbn = Self {
             to_dbn: ToDbn::new(config)?,
             config,
             dataset: args.dataset.clone(),
@@ -48,7 +55,42 @@ impl Dbn {
             lost: 0,
             bytes: Vec::new(),
             out: BufWriter::with_capacity(1 << 16, output),
-        })
+        };
+        if let Some(books) = begin {
+            dbn.show(&books, &mut args.choice.begin())?;
+        }
+        Ok(dbn)
+    }
+
+    /// Writes the books as pictures, so that what follows has something to change.
+    fn show(&mut self, books: &AsOf, chosen: &mut Chosen<'_>) -> Result<()> {
+        let (table, mut shown) = (books.directory(), Vec::new());
+        for instrument in books.view.numbers() {
+            let feeds = books
+                .run
+                .feeds
+                .iter()
+                .filter(|feed| feed.base <= instrument.0);
+            let source = feeds.count() as u16;
+            if let Some(seen) = books.view.get(instrument) {
+                seen.show(instrument, source, &mut |event| shown.push(*event));
+            }
+            // Trades and values happened before.
+            shown.retain(|event| {
+                let is_book = matches!(event.kind, Kind::Clear | Kind::Level | Kind::Order);
+                is_book || event.kind == Kind::State
+            });
+            for event in shown.drain(..) {
+                let event = Event {
+                    ts_recv: books.time,
+                    ..event
+                };
+                if chosen.wants(&event, table) {
+                    self.event(&event, table)?;
+                }
+            }
+        }
+        Ok(())
     }
 
     fn begin(&mut self, start: u64) {
@@ -66,6 +108,16 @@ impl Dbn {
 
     fn lost_values(&self) -> u64 {
         self.lost + self.to_dbn.counts().lost
+    }
+}
+
+/// The books behind which the event with this number comes, if there are any.
+fn pictures(log: &Log, first: u64) -> Result<Option<AsOf>> {
+    match log.as_of(At::Number(first.saturating_sub(1))) {
+        Ok(books) => Ok(Some(books)),
+        // The log begins here, and knows of nothing before.
+        Err(LogError::Gone { .. }) => Ok(None),
+        Err(error) => Err(error.into()),
     }
 }
 

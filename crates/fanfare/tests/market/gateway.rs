@@ -134,8 +134,9 @@ fn what_is_replayed_gives_the_same_events_with_the_same_numbers() {
     let replayed = |speed: &str| {
         let [a, b] = groups();
         // A sender that is held up between two datagrams costs no message.
-        let more = "gap_timeout_ms = 1000\n";
-        let config = config(&folder, &format!("{a}\", \"{b}"), more);
+        let log = folder.file(&format!("log-{speed}"));
+        let more = format!("gap_timeout_ms = 1000\n[history]\nfolder = \"{log}\"\n");
+        let config = config(&folder, &format!("{a}\", \"{b}"), &more);
         let mut gateway = Gateway::start(&mut fanfare(&["gateway", &config]));
         let lines = [
             format!("224.1.2.133:13014={a}"),
@@ -150,6 +151,8 @@ fn what_is_replayed_gives_the_same_events_with_the_same_numbers() {
         let said = gateway.stop();
         has(&said, "1 live, 0 recovering");
         let mut all = events(&folder);
+        let cat = run(&["history", "cat", &log, "--json"]).succeeded();
+        assert_eq!(cat.json_lines(), all);
         fs::remove_file(folder.file("events.jsonl")).unwrap();
         for event in &mut all {
             event.as_object_mut().unwrap().remove("ts_recv");

@@ -37,8 +37,8 @@ pub(crate) fn run(command: &Command) -> anyhow::Result<ExitCode> {
 /// Which log.
 #[derive(Debug, clap::Args)]
 struct Place {
-    /// Folder of the log.
-    #[arg(value_name = "DIR", default_value = "history")]
+    /// Folder of the log: `history.folder` of a gateway.
+    #[arg(value_name = "DIR", default_value = "log")]
     folder: PathBuf,
 }
 

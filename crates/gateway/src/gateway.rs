@@ -517,6 +517,7 @@ impl Builder<'_> {
             audit: self.audit.clone(),
             notices: self.notices.clone(),
             counts: DbnCounts::new(self.counters, ""),
+            log: self.config.history.as_ref().map(|log| log.folder.clone()),
         })?;
         Ok(Some(agent))
     }

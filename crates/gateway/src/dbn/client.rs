@@ -58,6 +58,8 @@ pub(super) struct Client {
     pub(super) heartbeat: u64,
     pub(super) interest: Interest,
     pub(super) tasks: VecDeque<Task>,
+    /// What came while the past is on its way, if it is.
+    held: Option<Vec<u8>>,
     /// Requests that came before the session was started, each on a line.
     pub(super) early: String,
     /// Requests of the second that began then.
@@ -96,6 +98,7 @@ impl Client {
             heartbeat: 0,
             interest: Interest::default(),
             tasks: VecDeque::new(),
+            held: None,
             early: String::new(),
             requests: (0, 0),
             last_sent: 0,
@@ -165,12 +168,43 @@ impl Client {
     /// Appends a record.
     pub(super) fn put(&mut self, record: &[u8], now: Times) {
         self.last_sent = now.mono;
-        if !self.ts_out {
-            return self.wire.put(record);
+        match (self.ts_out, &mut self.held) {
+            (false, None) => self.wire.put(record),
+            (false, Some(held)) => held.extend_from_slice(record),
+            (true, Some(held)) => with_ts_out(record, now.utc, held),
+            (true, None) => {
+                let mut out = Vec::with_capacity(record.len() + 8);
+                with_ts_out(record, now.utc, &mut out);
+                self.wire.put(&out);
+            }
         }
-        let mut out = Vec::with_capacity(record.len() + 8);
-        with_ts_out(record, now.utc, &mut out);
-        self.wire.put(&out);
+    }
+
+    /// Appends records of the past, in front of what is held back.
+    pub(super) fn put_past(&mut self, records: &[u8], now: Times) {
+        let held = self.held.take();
+        self.put_all(records, now);
+        self.held = held;
+    }
+
+    /// Holds back what comes from now on.
+    pub(super) fn hold(&mut self) {
+        self.held = Some(Vec::new());
+    }
+
+    /// Appends what was held back.
+    pub(super) fn unhold(&mut self) {
+        if let Some(held) = self.held.take() {
+            self.wire.put(&held);
+        }
+    }
+
+    /// Appends a notice, and what was held back.
+    pub(super) fn release(&mut self, code: SystemCode, text: &str, now: Times) {
+        let held = self.held.take();
+        self.tell(code, text, now);
+        self.held = held;
+        self.unhold();
     }
 
     /// Appends records one behind the other, whatever waits.
@@ -200,7 +234,7 @@ impl Client {
         if self.is_skipping || rtype == MBO && self.missed.contains(&instrument(record)) {
             return false;
         }
-        let waits = self.wire.len() + len;
+        let waits = self.wire.len() + self.held.as_ref().map_or(0, Vec::len) + len;
         if waits <= self.limit {
             return true;
         }

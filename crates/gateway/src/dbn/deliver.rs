@@ -2,6 +2,7 @@
 
 use super::client::Times;
 use super::join::Place;
+use super::task::past;
 use super::{DbnAgent, Hub};
 use fanfare_engine::poll::Token;
 use fanfare_market::InstrumentId;
@@ -86,9 +87,9 @@ impl DbnAgent {
             let Some(client) = self.hub.clients.get_mut(*token) else {
                 continue;
             };
-            let permitted = client.interest.permitted;
+            let permitted = client.interest.permitted.without(past(&client.tasks));
             let own = client.interest.some.get(&tag.instrument.0).copied();
-            if !client.tasks.is_empty() || own.unwrap_or_default().and(permitted) == permitted {
+            if own.unwrap_or_default().and(permitted) == permitted {
                 continue;
             }
             let mut place = Place {

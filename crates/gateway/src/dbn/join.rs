@@ -1,12 +1,14 @@
 //! How a client comes to what it subscribed to: symbols first, and the book where that was asked
 //! for, some instruments at a time, as the client reads them.
 
+use super::beginning::{Join, Targets};
 use super::client::{Client, Times};
 use super::interest::Wants;
-use super::task::{Join, Targets, Task};
+use super::replay::{Replay, Step};
+use super::task::{Task, past};
 use fanfare_engine::poll::Token;
 use fanfare_market::InstrumentId;
-use fanfare_market::dbn::live::{Encoder, ErrorCode, LiveSchema};
+use fanfare_market::dbn::live::{Encoder, ErrorCode, LiveSchema, SystemCode};
 use fanfare_market::instruments::{Directory, Lookup};
 
 /// Instruments of one client in one turn.
@@ -23,8 +25,8 @@ pub(super) struct Place<'a> {
 
 impl Place<'_> {
     /// Goes on with what a client is yet to get, as long as there is room. Returns how many
-    /// instruments it went on with.
-    pub(super) fn go_on(&mut self, token: Token, client: &mut Client) -> usize {
+    /// instruments it went on with. `next` is the number of the event that comes next.
+    pub(super) fn go_on(&mut self, next: u64, token: Token, client: &mut Client) -> usize {
         let mut done = 0;
         while done < TURN
             && client.has_room()
@@ -38,16 +40,54 @@ impl Place<'_> {
                         client.tasks.push_front(Task::Again);
                     }
                 }
+                Task::Replay(replay) => {
+                    if !self.replay(replay, next, token, client) {
+                        return done - 1;
+                    }
+                }
                 Task::Join(mut join) => {
                     if self.step(&mut join, token, client) {
                         client.tasks.push_front(Task::Join(join));
                     } else if let Targets::All(_) = join.targets {
-                        self.end(&join, client);
+                        self.end(&join, token, client);
                     }
                 }
             }
         }
         done
+    }
+
+    /// Goes on with the past of a subscription. Returns false if there was nothing to do.
+    fn replay(
+        &mut self,
+        mut replay: Box<Replay>,
+        next: u64,
+        token: Token,
+        client: &mut Client,
+    ) -> bool {
+        let name = replay.join().schema.name();
+        let step = replay.step(next, &client.grant);
+        let goes_on = !matches!(step, Step::Waits);
+        match step {
+            Step::Records(records) => client.put_past(&records, self.now),
+            Step::Live => {
+                client.hold();
+                self.enter_all(replay.join(), token, client);
+            }
+            Step::Done => {
+                let text = format!("Replay of {name} data completed");
+                client.release(SystemCode::ReplayCompleted, &text, self.now);
+                return true;
+            }
+            Step::Failed(code, why) => {
+                client.unhold();
+                client.fail(code, &format!("{name}: {why}"), self.now);
+                return true;
+            }
+            Step::Waits => {}
+        }
+        client.tasks.push_front(Task::Replay(replay));
+        goes_on
     }
 
     /// Appends the orders of an instrument's book.
@@ -80,12 +120,19 @@ impl Place<'_> {
 
     /// A subscription to all instruments has come to the last one: from here on, those to come
     /// belong to it.
-    fn end(&self, join: &Join, client: &mut Client) {
-        if !join.snapshot && client.grant.has_no_limits() {
-            let interest = &mut client.interest;
-            interest.all = interest.all.with(join.schema.alone());
-            interest.permitted = interest.permitted.without(join.schema.alone());
+    fn end(&mut self, join: &Join, token: Token, client: &mut Client) {
+        if join.snapshot || !client.grant.has_no_limits() {
+            return;
         }
+        let (schema, interest) = (join.schema.alone(), &mut client.interest);
+        interest.all = interest.all.with(schema);
+        interest.permitted = interest.permitted.without(schema);
+        // Those that appeared meanwhile are among them.
+        interest.some.retain(|instrument, own| {
+            *own = own.without(schema);
+            self.wants.set(*instrument, token, *own);
+            !own.is_empty()
+        });
     }
 
     /// Begins with an instrument. Returns false if the subscription cannot go on.
@@ -130,6 +177,25 @@ impl Place<'_> {
         true
     }
 
+    /// A subscription whose past has come so far is live from here on.
+    pub(super) fn enter_all(&mut self, join: &Join, token: Token, client: &mut Client) {
+        let numbers: Vec<InstrumentId> = match &join.targets {
+            Targets::Some(all) => all.as_slice().to_vec(),
+            Targets::All(_) if client.grant.has_no_limits() => {
+                return self.end(join, token, client);
+            }
+            Targets::All(_) => self.directory.iter().map(|(number, _)| number).collect(),
+        };
+        for number in numbers {
+            let known = self.directory.instrument(number);
+            let sees = known.is_some_and(|own| client.grant.may_see(own.definition.name.symbol));
+            let is_there = client.interest.some.contains_key(&number.0);
+            if sees && (is_there || client.interest.some.len() < client.grant.subscriptions) {
+                self.enter(join.schema, number, token, client);
+            }
+        }
+    }
+
     /// An instrument belongs to a client's subscription from here on.
     fn enter(
         &mut self,
@@ -152,7 +218,8 @@ impl Place<'_> {
         if !sees || !is_there && client.interest.some.len() >= client.grant.subscriptions {
             return;
         }
-        for schema in client.interest.permitted.iter() {
+        let permitted = client.interest.permitted.without(past(&client.tasks));
+        for schema in permitted.iter() {
             self.enter(schema, instrument, token, client);
         }
     }

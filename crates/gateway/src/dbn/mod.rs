@@ -7,6 +7,7 @@
 //! A subscription begins with symbols and, where it was asked for, the book, some instruments at a
 //! time ([`join`]).
 
+mod beginning;
 mod client;
 pub(crate) mod config;
 mod deliver;
@@ -14,6 +15,7 @@ mod interest;
 mod join;
 mod line;
 mod port;
+mod replay;
 mod review;
 pub(crate) mod server;
 mod subscribe;
@@ -39,10 +41,13 @@ use fanfare_market::dbn::live::{Batch, Encoder, ErrorCode, LiveSchemas, SystemCo
 use fanfare_market::dbn::{DbnConfig as RecordConfig, Schemas};
 use interest::Wants;
 use join::Place;
+use replay::Past;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::path::PathBuf;
 use std::sync::Arc;
+use task::Task;
 
 /// Messages of the feeds that are taken in a turn.
 const TURN: usize = 256;
@@ -53,6 +58,9 @@ const FAREWELL: u64 = 2_000_000_000;
 /// The least time between two looks at the sockets while events come, in nanoseconds: a look is a
 /// system call.
 const PACE: u64 = 200_000;
+
+/// How often a replay is looked at, in nanoseconds.
+const REPLAY: u64 = 1_000_000;
 
 const LISTENER: Token = Token(u64::MAX);
 const SECOND: u64 = 1_000_000_000;
@@ -68,6 +76,8 @@ pub(crate) struct Parts {
     pub(crate) audit: Audit,
     pub(crate) notices: Notices,
     pub(crate) counts: DbnCounts,
+    /// The folder of the log, if there is one.
+    pub(crate) log: Option<PathBuf>,
 }
 
 /// Why the port for DBN cannot be opened.
@@ -100,6 +110,8 @@ pub(crate) struct DbnAgent {
     audit: Audit,
     notices: Notices,
     counts: DbnCounts,
+    /// What replays need, if there is a log.
+    past: Option<Past>,
     next_session: u64,
     next_look: u64,
     room: Vec<u8>,
@@ -127,6 +139,12 @@ impl DbnAgent {
             names: false,
             ..RecordConfig::new(Schemas::MIXED)
         };
+        let past = parts.log.map(|folder| Past {
+            folder,
+            books: parts.books.clone(),
+            waker: parts.events.waker().clone(),
+            threads: Arc::default(),
+        });
         let encoder = Encoder::new(parts.books, record)?;
         Ok(Self {
             events: parts.events,
@@ -141,6 +159,7 @@ impl DbnAgent {
             audit: parts.audit,
             notices: parts.notices,
             counts: parts.counts,
+            past,
             next_session: 1,
             next_look: 0,
             room: Vec::new(),
@@ -203,7 +222,10 @@ impl DbnAgent {
                     now,
                     room: &mut self.room,
                 };
-                work += place.go_on(token, client);
+                work += place.go_on(self.events.next_number(), token, client);
+                if matches!(client.tasks.front(), Some(Task::Replay(_))) {
+                    timer = timer.min(now.mono + REPLAY);
+                }
             }
             self.counts
                 .skipped

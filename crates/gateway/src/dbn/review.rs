@@ -1,8 +1,9 @@
 //! Other users: what clients may no longer have ends.
 
 use super::DbnAgent;
+use super::beginning::{Join, Targets};
 use super::interest::permits;
-use super::task::{Join, Targets, Task};
+use super::task::Task;
 use crate::users::grant::Grant;
 use fanfare_engine::poll::Token;
 use fanfare_market::dbn::live::{ErrorCode, LiveSchemas, SymbolType};
@@ -90,10 +91,18 @@ impl DbnAgent {
             let text = format!("{gone} instruments: {REVOKED}");
             client.fail(ErrorCode::InvalidSubscription, &text, now);
         }
-        client.tasks.retain(|task| match task {
-            Task::Join(join) => !revoked.has(join.schema),
-            Task::Again => true,
-        });
+        // A replay goes by the rights that it began with: it ends.
+        let ends = |task: &Task| matches!(task, Task::Replay(_)) || task.schema().meets(revoked);
+        if client
+            .tasks
+            .iter()
+            .any(|task| matches!(task, Task::Replay(_)))
+        {
+            let text = "rights have changed: what was to come of the past is left out";
+            client.fail(ErrorCode::Unset, text, now);
+            client.unhold();
+        }
+        client.tasks.retain(|task| !ends(task));
         for schema in client.interest.permitted.iter() {
             client.tasks.push_back(Task::Join(Join {
                 schema,

@@ -58,6 +58,7 @@ impl DbnServer {
             audit: Audit::default(),
             notices,
             counts: DbnCounts::new(&counters, ""),
+            log: None,
         })?;
         let address = agent.address()?;
         let mut crew = Crew::new(Stop::new());

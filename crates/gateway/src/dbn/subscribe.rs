@@ -1,9 +1,11 @@
 //! Requests of authenticated clients.
 
+use super::beginning::{Join, Targets};
 use super::client::Client;
 use super::interest::permits;
 use super::line::{self, Line, Request, Wrong};
-use super::task::{Join, Targets, Task};
+use super::replay::Replay;
+use super::task::Task;
 use super::{DbnAgent, SECOND};
 use fanfare_engine::poll::Token;
 use fanfare_market::InstrumentId;
@@ -94,7 +96,7 @@ impl DbnAgent {
         };
         let name = request.schema.name();
         permits(&client.grant, request.schema).map_err(|why| format!("{name}: {why}"))?;
-        if request.start.is_some() {
+        if request.start.is_some() && self.past.is_none() {
             return Err(format!(
                 "{name}: `start` needs a log, and there is none here"
             ));
@@ -125,12 +127,18 @@ impl DbnAgent {
             client.interest.permitted = client.interest.permitted.with(schema);
         }
         client.interest.any = client.interest.any.with(schema);
-        client.tasks.push_back(Task::Join(Join {
+        let join = Join {
             schema: request.schema,
             by: request.by,
             targets,
             snapshot: request.snapshot,
-        }));
+        };
+        client.tasks.push_back(match (request.start, &self.past) {
+            (Some(start), Some(past)) => {
+                Task::Replay(Box::new(Replay::new(join, start, past.clone())))
+            }
+            _ => Task::Join(join),
+        });
         self.sum_up();
         Ok(())
     }
@@ -141,8 +149,14 @@ impl DbnAgent {
             return;
         };
         let schema = request.schema.alone();
-        let is_of = |task: &Task| matches!(task, Task::Join(join) if join.schema == request.schema);
-        client.tasks.retain(|task| !is_of(task));
+        client.tasks.retain(|task| !task.schema().meets(schema));
+        if !client
+            .tasks
+            .iter()
+            .any(|task| matches!(task, Task::Replay(_)))
+        {
+            client.unhold();
+        }
         let numbers: Vec<u32> = match &request.symbols {
             None => {
                 client.interest.all = client.interest.all.without(schema);
@@ -164,10 +178,7 @@ impl DbnAgent {
             }
             self.hub.wants.set(number, token, left);
         }
-        let begins = client.tasks.iter().filter_map(|task| match task {
-            Task::Join(join) => Some(join.schema.alone()),
-            Task::Again => None,
-        });
+        let begins = client.tasks.iter().map(Task::schema);
         let begins = begins.fold(LiveSchemas::NONE, LiveSchemas::with);
         client.interest.sum_up();
         client.interest.any = client.interest.any.with(begins);

@@ -1,27 +1,35 @@
 //! What clients are yet to get.
 
-use fanfare_market::InstrumentId;
-use fanfare_market::dbn::live::{LiveSchema, SymbolType};
+use super::beginning::Join;
+use super::replay::Replay;
+use fanfare_market::dbn::live::LiveSchemas;
 
 /// What a client is yet to get.
 pub(super) enum Task {
     /// A subscription begins.
     Join(Join),
+    /// A subscription begins in the past.
+    Replay(Box<Replay>),
     /// Books of orders of which some were left out, once more.
     Again,
 }
 
-/// A subscription that begins.
-pub(super) struct Join {
-    pub(super) schema: LiveSchema,
-    pub(super) by: SymbolType,
-    pub(super) targets: Targets,
-    pub(super) snapshot: bool,
+impl Task {
+    /// The schema of the subscription that it is of.
+    pub(super) const fn schema(&self) -> LiveSchemas {
+        match self {
+            Self::Join(join) => join.schema.alone(),
+            Self::Replay(replay) => replay.schema(),
+            Self::Again => LiveSchemas::NONE,
+        }
+    }
 }
 
-/// The instruments of a subscription that have not begun.
-pub(super) enum Targets {
-    Some(std::vec::IntoIter<InstrumentId>),
-    /// All behind this symbol.
-    All(Option<Box<[u8]>>),
+/// The schemas of which no record may be sent yet: their past is on its way.
+pub(super) fn past<'a>(tasks: impl IntoIterator<Item = &'a Task>) -> LiveSchemas {
+    let past = tasks.into_iter().filter_map(|task| match task {
+        Task::Replay(replay) if replay.is_past() => Some(replay.schema()),
+        _ => None,
+    });
+    past.fold(LiveSchemas::NONE, LiveSchemas::with)
 }

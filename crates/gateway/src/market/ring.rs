@@ -341,6 +341,11 @@ impl EventReader {
         self.records.waker()
     }
 
+    /// The number of the event that comes next.
+    pub(crate) const fn next_number(&self) -> u64 {
+        self.next
+    }
+
     /// The instruments known so far.
     pub const fn directory(&self) -> &Directory {
         &self.directory

@@ -468,3 +468,60 @@ fn a_late_client_has_the_books_of_the_plant() {
     }
     stop(market.gateway);
 }
+
+#[test]
+fn the_past_goes_over_into_the_present_without_a_hole() {
+    let folder = std::env::temp_dir().join(format!("fanfare-dbn-it-{}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&folder);
+    let log = format!("[history]\nfolder = \"{}\"\n", folder.display());
+    let mut market = market(69, "", &log);
+    let schemas = [("trades", Schema::Trades), ("mbp-10", Schema::Mbp10)];
+    let mut oracle = Oracle::new(&mut market, &schemas.map(|(_, schema)| schema));
+    let mut feed = [generator(false), generator(true)];
+    market.send(&mut feed, 1_000);
+    eventually("events", || {
+        oracle.read();
+        oracle.count > 1_000
+    });
+    // One for all that there is, one with times and some instruments as well.
+    let names = oracle.names();
+    let mut clients: Vec<Dbn> = schemas
+        .iter()
+        .map(|(schema, _)| {
+            let mut client = Dbn::authenticated(&market.gateway, KEY, "");
+            client.subscribe(schema, "ALL_SYMBOLS", "start=0");
+            client.start();
+            client
+        })
+        .collect();
+    let mut some = Dbn::authenticated(&market.gateway, KEY, "ts_out=1|slow_reader_behavior=warn");
+    some.subscribe("mbp-10", &names[1], "start=1");
+    some.start();
+    market.send(&mut feed, usize::MAX);
+    market.wait();
+    eventually("the events", || {
+        oracle.read();
+        oracle.count == market.gateway.count("market_events")
+    });
+    let expected = oracle.take();
+    for (client, expected) in clients.iter_mut().zip(&expected) {
+        let (mut all, mut completed) = (Vec::new(), 0);
+        while all.len() < expected.len() || completed == 0 {
+            let record = client.record().expect("a record");
+            assert_ne!(record.rtype(), ERROR, "{}", record.text());
+            completed += usize::from(record.rtype() == SYSTEM && record.code() == 3);
+            if record.is_data() {
+                all.extend(record.0);
+            }
+        }
+        assert!(all == *expected && completed == 1);
+    }
+    let number = some.until(MAPPING).instrument();
+    let of_one = split(&expected[1]);
+    for plain in of_one.iter().filter(|record| record.instrument() == number) {
+        let timed = some.until(10);
+        assert!(timed.0[1..plain.0.len()] == plain.0[1..]);
+    }
+    stop(market.gateway);
+    let _ = std::fs::remove_dir_all(&folder);
+}

@@ -104,6 +104,13 @@ impl Encoder {
         Some(Box::new(converter))
     }
 
+    /// Takes an event of which no record is written: what was before.
+    pub fn seed(&mut self, event: &Event) {
+        if event.instrument != InstrumentId::ALL {
+            self.views.take(event);
+        }
+    }
+
     /// Appends the records of an event, behind the symbol of an instrument that is new.
     #[inline]
     pub fn event(&mut self, event: &Event, table: &dyn Lookup, batch: &mut Batch) {

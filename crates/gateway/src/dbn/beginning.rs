@@ -1,0 +1,19 @@
+//! Subscriptions that begin.
+
+use fanfare_market::InstrumentId;
+use fanfare_market::dbn::live::{LiveSchema, SymbolType};
+
+/// A subscription that begins.
+pub(super) struct Join {
+    pub(super) schema: LiveSchema,
+    pub(super) by: SymbolType,
+    pub(super) targets: Targets,
+    pub(super) snapshot: bool,
+}
+
+/// The instruments of a subscription that have not begun.
+pub(super) enum Targets {
+    Some(std::vec::IntoIter<InstrumentId>),
+    /// All behind this symbol.
+    All(Option<Box<[u8]>>),
+}

@@ -1,0 +1,307 @@
+//! The past, from the log: read, and made into records, on a thread of its own for each
+//! subscription, so that nobody else waits for the disk.
+//!
+//! The thread reads up to where the agent is, and follows it. Once it is near, the agent says where
+//! the past ends: at the event that it takes next. From that one on the subscription is live, and
+//! what comes is held back until the thread has come to the same place: no event is missing, and
+//! none comes twice.
+
+use super::beginning::{Join, Targets};
+use crate::users::grant::Grant;
+use fanfare_engine::poll::Waker;
+use fanfare_history::{At, Log, LogError, Start};
+use fanfare_market::book::BookConfig;
+use fanfare_market::dbn::live::{Batch, Encoder, ErrorCode, LiveSchemas, SystemCode, Tag};
+use fanfare_market::dbn::{DbnConfig, Schemas};
+use fanfare_market::instruments::{Directory, Lookup};
+use fanfare_market::{Delivery, InstrumentId};
+use std::collections::{HashMap, HashSet};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
+use std::time::Duration;
+
+/// Messages read at once, and pieces that may wait for the agent.
+const TURN: usize = 512;
+const PIECES: usize = 4;
+/// Events that the past may be behind when the subscription goes live.
+const NEAR: u64 = 4_096;
+/// How long the thread waits for more of the log.
+const LOOK: Duration = Duration::from_millis(1);
+/// Threads at a time; other replays wait.
+const THREADS: usize = 16;
+
+/// What threads of replays need.
+#[derive(Clone)]
+pub(super) struct Past {
+    pub(super) folder: PathBuf,
+    pub(super) books: Vec<BookConfig>,
+    pub(super) waker: Waker,
+    /// Held by each thread.
+    pub(super) threads: Arc<()>,
+}
+
+/// A subscription that begins in the past.
+pub(super) struct Replay {
+    join: Join,
+    /// Nanoseconds since 1970; 0: with the first event that there is.
+    start: u64,
+    past: Past,
+    running: Option<Running>,
+    /// The subscription is live, and what comes is held back.
+    has_joined: bool,
+}
+
+/// The thread, as the agent sees it.
+struct Running {
+    pieces: Receiver<Step>,
+    shared: Arc<Shared>,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.shared.ends.store(true, Ordering::Relaxed);
+    }
+}
+
+#[derive(Default)]
+struct Shared {
+    /// Nothing from this number on is read.
+    bound: AtomicU64,
+    /// The bound is the end.
+    is_last: AtomicBool,
+    /// The number that is read next.
+    position: AtomicU64,
+    /// The client has gone.
+    ends: AtomicBool,
+}
+
+/// What a replay brings.
+pub(super) enum Step {
+    /// Records.
+    Records(Vec<u8>),
+    /// The subscription is live from the next event on; what comes of it is held back.
+    Live,
+    /// All that was held back follows.
+    Done,
+    /// Why it ends.
+    Failed(ErrorCode, String),
+    /// Nothing yet.
+    Waits,
+}
+
+impl Replay {
+    pub(super) const fn new(join: Join, start: u64, past: Past) -> Self {
+        Self {
+            join,
+            start,
+            past,
+            running: None,
+            has_joined: false,
+        }
+    }
+
+    pub(super) const fn schema(&self) -> LiveSchemas {
+        self.join.schema.alone()
+    }
+
+    /// Whether its subscription is still to become live.
+    pub(super) const fn is_past(&self) -> bool {
+        !self.has_joined
+    }
+
+    /// The subscription.
+    pub(super) const fn join(&self) -> &Join {
+        &self.join
+    }
+
+    /// What the thread brought; `next` is the number of the event that the agent takes next.
+    pub(super) fn step(&mut self, next: u64, grant: &Arc<Grant>) -> Step {
+        if self.running.is_none() {
+            if Arc::strong_count(&self.past.threads) > THREADS {
+                return Step::Waits;
+            }
+            match self.begin(next, grant) {
+                Ok(running) => self.running = Some(running),
+                Err(error) => return Step::Failed(ErrorCode::InternalError, error.to_string()),
+            }
+        }
+        let Some(running) = &self.running else {
+            return Step::Waits;
+        };
+        match running.pieces.try_recv() {
+            Ok(step) => return step,
+            Err(TryRecvError::Disconnected) => {
+                let why = "the replay has ended".to_owned();
+                return Step::Failed(ErrorCode::InternalError, why);
+            }
+            Err(TryRecvError::Empty) => {}
+        }
+        if self.has_joined {
+            return Step::Waits;
+        }
+        // The bound first: whoever sees that it is the last sees it.
+        let shared = &running.shared;
+        shared.bound.store(next, Ordering::Release);
+        let position = shared.position.load(Ordering::Acquire);
+        if position == 0 || position.saturating_add(NEAR) < next {
+            return Step::Waits;
+        }
+        shared.is_last.store(true, Ordering::Release);
+        self.has_joined = true;
+        Step::Live
+    }
+
+    fn begin(&self, next: u64, grant: &Arc<Grant>) -> std::io::Result<Running> {
+        let (sender, pieces) = sync_channel(PIECES);
+        let shared = Arc::new(Shared::default());
+        shared.bound.store(next, Ordering::Release);
+        let player = Player {
+            schemas: self.schema(),
+            start: self.start,
+            past: self.past.clone(),
+            wanted: match &self.join.targets {
+                Targets::All(_) => None,
+                Targets::Some(all) => Some(all.as_slice().iter().copied().collect()),
+            },
+            grant: Arc::clone(grant),
+            sees: HashMap::new(),
+            shared: Arc::clone(&shared),
+            pieces: sender,
+        };
+        let thread = std::thread::Builder::new().name("dbn-replay".to_owned());
+        thread.spawn(move || player.run())?;
+        Ok(Running { pieces, shared })
+    }
+}
+
+/// What the thread does.
+struct Player {
+    schemas: LiveSchemas,
+    start: u64,
+    past: Past,
+    /// `None`: all that may be seen.
+    wanted: Option<HashSet<InstrumentId>>,
+    grant: Arc<Grant>,
+    /// Whether an instrument may be seen.
+    sees: HashMap<InstrumentId, bool>,
+    shared: Arc<Shared>,
+    pieces: SyncSender<Step>,
+}
+
+/// Why a thread ends before the end.
+enum Ended {
+    Log(LogError),
+    /// The client has gone.
+    Gone,
+}
+
+impl From<LogError> for Ended {
+    fn from(error: LogError) -> Self {
+        Self::Log(error)
+    }
+}
+
+impl Player {
+    fn run(mut self) {
+        let piece = match self.play() {
+            Ok(()) => Step::Done,
+            Err(Ended::Gone) => return,
+            Err(Ended::Log(error @ LogError::Gone { .. })) => {
+                Step::Failed(ErrorCode::ReplayDataAgedOut, error.to_string())
+            }
+            Err(Ended::Log(error)) => Step::Failed(ErrorCode::InternalError, error.to_string()),
+        };
+        // The client may have gone.
+        let _ = self.pieces.send(piece);
+        self.past.waker.wake();
+    }
+
+    fn play(&mut self) -> Result<(), Ended> {
+        let log = Log::open(&self.past.folder)?;
+        let config = DbnConfig::new(Schemas::MIXED);
+        let encoder = Encoder::new(self.past.books.clone(), config);
+        let Ok(mut encoder) = encoder else {
+            return Err(Ended::Gone);
+        };
+        let mut batch = Batch::default();
+        let start = match self.start {
+            0 => Start::First,
+            time => {
+                let before = log.as_of(At::Time(time - 1))?;
+                for instrument in before.view.numbers() {
+                    let feeds = before.run.feeds.iter();
+                    let source = feeds.filter(|feed| feed.base <= instrument.0).count() as u16;
+                    if let Some(seen) = before.view.get(instrument) {
+                        seen.show(instrument, source, &mut |event| encoder.seed(event));
+                    }
+                }
+                Start::Number(before.number + 1)
+            }
+        };
+        let mut reader = log.reader(start)?;
+        encoder.want(self.schemas, reader.directory());
+        loop {
+            let is_last = self.shared.is_last.load(Ordering::Acquire);
+            let bound = self.shared.bound.load(Ordering::Acquire);
+            reader.stop_before(bound);
+            batch.clear();
+            let read = reader.read(TURN, |delivery| match delivery {
+                Delivery::Event(event, directory) => encoder.event(event, directory, &mut batch),
+                Delivery::End(_) => {}
+                Delivery::Lost { first, last } => {
+                    encoder.lose_all();
+                    let text = format!("events {first} to {last} are missing in the log");
+                    batch.notice(SystemCode::Unset, &text, encoder.time());
+                }
+                Delivery::Restart => encoder.lose_all(),
+            })?;
+            self.send(&batch, reader.directory())?;
+            let position = reader.next_number();
+            self.shared.position.store(position, Ordering::Release);
+            if is_last && position >= bound {
+                return Ok(());
+            }
+            if read == 0 {
+                std::thread::sleep(LOOK);
+            }
+        }
+    }
+
+    /// Gives the agent the records that the client wants.
+    fn send(&mut self, batch: &Batch, directory: &Directory) -> Result<(), Ended> {
+        let mut records = Vec::new();
+        for (tag, record) in batch.records() {
+            if self.takes(tag, directory) {
+                records.extend_from_slice(record);
+            }
+        }
+        if self.shared.ends.load(Ordering::Relaxed) {
+            return Err(Ended::Gone);
+        }
+        if records.is_empty() {
+            return Ok(());
+        }
+        let sent = self.pieces.send(Step::Records(records));
+        self.past.waker.wake();
+        sent.map_err(|_| Ended::Gone)
+    }
+
+    fn takes(&mut self, tag: &Tag, directory: &Directory) -> bool {
+        if !tag.schemas.meets(self.schemas) {
+            return false;
+        }
+        if tag.instrument == InstrumentId::ALL {
+            return true;
+        }
+        let grant = &self.grant;
+        let sees = self.sees.entry(tag.instrument).or_insert_with(|| {
+            let known = directory.instrument(tag.instrument);
+            known.is_some_and(|known| grant.may_see(known.definition.name.symbol))
+        });
+        let is_wanted = self.wanted.as_ref();
+        let is_wanted = is_wanted.is_none_or(|all| all.contains(&tag.instrument));
+        *sees && is_wanted && (tag.entry == 0 || grant.entries.has(tag.entry))
+    }
+}

@@ -12,6 +12,7 @@ mod edges;
 mod fix;
 mod gateway;
 mod history;
+mod kills;
 
 use common::{Folder, fails, fanfare, run, told};
 use serde_json::Value;

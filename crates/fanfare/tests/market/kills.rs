@@ -77,7 +77,8 @@ fn config(folder: &Folder, group: &str, run: usize) -> String {
     let text = format!(
         "events = \"{events}\"\n[producers]\nport = 0\n[consumers]\nport = 0\n\
          [[feed]]\ntemplates = \"builtin:complex\"\nlines = [\"{group}\"]\n\
-         mapping = \"builtin:complex\"\n[history]\nfolder = \"{log}\"\nring = \"{ring}\"\nsegment_bytes = 1048576\n\
+         mapping = \"builtin:complex\"\n\
+         [history]\nfolder = \"{log}\"\nring = \"{ring}\"\nsegment_bytes = 1048576\n\
          checkpoint_events = 1000\ncompress = 1\n"
     );
     folder.with("gateway.toml", text)

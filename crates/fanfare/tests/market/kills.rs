@@ -100,7 +100,7 @@ fn kills(seed: u64, group: &str) {
         let config = config(&folder, group, run);
         let mut gateway = Gateway::start(&mut fanfare(&["gateway", &config]));
         send(&sender, &mut feed, &mut rng, |anew| {
-            follower.follow(&log, anew)
+            follower.follow(&log, anew);
         });
         if run + 1 < RUNS {
             gateway.kill();

@@ -12,7 +12,7 @@ use fanfare_market::event::entry;
 use fanfare_market::instruments::{Definition, Instrument, Name};
 use fanfare_market::{Event, Flags, InstrumentId, Kind, Price};
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
 /// Instruments, and events of a message.
@@ -173,10 +173,18 @@ impl DbnBench {
                     Ok(())
                 })
             });
-            let read = read_to(&mut readers, end, &mut vec![0; 1 << 18]);
+            let mut read = read_to(&mut readers, end, &mut vec![0; 1 << 18]);
+            if read.is_ok() && readers.iter().any(|own| own.received < end) {
+                let why = "the raw program's bytes did not come".to_owned();
+                read = Err(BenchError::Missing(why));
+            }
+            // A writer that still waits for room ends.
+            for reader in readers.iter().filter(|_| read.is_err()) {
+                reader.stream.shutdown(Shutdown::Both)?;
+            }
             let written = writing.join();
-            written.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
-            read
+            let written = written.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            read.and(written)
         })?;
         Ok(begun.elapsed().as_secs_f64())
     }

@@ -7,6 +7,7 @@ pub mod dbn;
 pub mod dds;
 pub mod events;
 pub mod fanout;
+pub mod history;
 pub mod market;
 
 use std::io;

@@ -7,6 +7,7 @@ mod dds;
 mod events;
 mod fanout;
 mod feed;
+mod history;
 mod latency;
 mod market;
 
@@ -36,6 +37,8 @@ pub(crate) enum Command {
     Fanout(fanout::Args),
     /// A feed over two lossy multicast lines, against a raw sender and receiver.
     Feed(feed::Args),
+    /// The log of market events: writing, reading, books as of any moment, bytes an event.
+    History(history::Args),
     /// An order and its report through two sessions, against plain sockets.
     Latency(latency::Args),
     /// From a datagram to the X of its subscribers, against a raw program that receives the same
@@ -52,6 +55,7 @@ pub(crate) fn run(command: &Command) -> Result<ExitCode> {
         Command::Events(args) => events::run(args),
         Command::Fanout(args) => fanout::run(args),
         Command::Feed(args) => feed::run(args),
+        Command::History(args) => history::run(args),
         Command::Latency(args) => latency::run(args),
         Command::Market(args) => market::run(args),
     }

@@ -1,0 +1,54 @@
+//! `fanfare bench history`: the log of market events, beside a raw program that writes as many
+//! bytes.
+
+use anyhow::{Context, Result};
+use clap::Args as ClapArgs;
+use fanfare_engine::stop::Stop;
+use fanfare_instruments::bench::history::{HistoryBench, Kind};
+use fanfare_instruments::figures::Figures;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use super::processors;
+use crate::print::figures_out;
+use crate::range::whole;
+use crate::scratch::Scratch;
+
+/// Options of `fanfare bench history`.
+///
+/// Events of a generated feed are written to a log, and read again: those of the complex feed, and
+/// of books of numbered levels (`spectra_`). `append_ratio` is the time of the writer to that of a
+/// raw program that writes the same bytes to a file.
+#[derive(ClapArgs)]
+pub(crate) struct Args {
+    /// Events of each log, which take 64 bytes each on the disk meanwhile.
+    #[arg(long, value_name = "N", default_value_t = 20_000_000)]
+    #[arg(value_parser = whole::<u64>(100_000..=10_000_000_000))]
+    events: u64,
+    /// The folder for the logs, which are removed at the end; without it, one of temporary files.
+    #[arg(long, value_name = "DIR")]
+    folder: Option<PathBuf>,
+    /// Print the figures as one JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    let stop = Stop::on_interrupt()?;
+    let scratch = match &args.folder {
+        Some(folder) => Scratch::inside(folder, "history"),
+        None => Scratch::new("history"),
+    };
+    let scratch = scratch.context("cannot make a folder for the logs")?;
+    let folder = scratch.file("");
+    let bench = HistoryBench {
+        events: args.events,
+        folder: &folder,
+        processors: processors()?,
+    };
+    let mut figures = Figures::new("bench history");
+    let complex = bench.add(&mut figures, "", Kind::Complex, &stop)?;
+    let spectra = bench.add(&mut figures, "spectra_", Kind::Spectra, &stop)?;
+    figures.set_ok(complex && spectra);
+    Ok(figures_out(&figures, args.json))
+}

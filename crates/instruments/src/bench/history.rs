@@ -1,0 +1,307 @@
+//! The log of market events: how fast it is written and read, how near any moment is, and what an
+//! event takes on disk.
+//!
+//! Events are those of a generated feed, over and over, with numbers and times that go on.
+
+use super::{BenchError, Processors, on};
+use crate::figures::{Figures, median, rate};
+use fanfare_engine::stop::Stop;
+use fanfare_fast::generate::{ComplexOptions, Generator, SpectraOptions};
+use fanfare_fast::{Decoder, Program, Record};
+use fanfare_history::{
+    At, FeedInfo, Keeper, KeeperConfig, Log, LogError, Start, Writer, WriterConfig,
+};
+use fanfare_market::{BookConfig, Delivery, Event, Instruments, Mapping};
+use std::io::Write;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// Messages of the feed, which come over and over.
+const MESSAGES: u64 = 100_000;
+
+/// Messages that are committed together.
+const TURN: usize = 512;
+
+/// Books that are asked for.
+const MOMENTS: u64 = 20;
+
+/// Bytes that the raw program writes at a time.
+const PIECE: usize = 1 << 16;
+
+/// Which feed the events are of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// The complex feed: values of the session.
+    Complex,
+    /// Books of numbered levels, and trades.
+    Spectra,
+}
+
+/// How much is measured.
+#[derive(Debug, Clone, Copy)]
+pub struct HistoryBench<'a> {
+    /// Events of the log.
+    pub events: u64,
+    /// A folder for logs, which is there.
+    pub folder: &'a Path,
+    /// Where it runs.
+    pub processors: Processors,
+}
+
+/// Messages, and the instruments that they are of.
+struct Feed {
+    messages: Vec<Vec<[u8; Event::SIZE]>>,
+    instruments: Vec<Vec<u8>>,
+}
+
+impl Feed {
+    fn new(kind: Kind) -> Result<Self, BenchError> {
+        let failed = |why: &dyn std::fmt::Display| BenchError::Feed(why.to_string());
+        let (program, mapping) = match kind {
+            Kind::Complex => (Program::complex(), "builtin:complex"),
+            Kind::Spectra => (Program::spectra(), "builtin:spectra"),
+        };
+        let program = Arc::new(program);
+        let mut feed = match kind {
+            Kind::Complex => {
+                let options = ComplexOptions::default();
+                Generator::complex(Arc::clone(&program), MESSAGES, None, options)
+            }
+            Kind::Spectra => {
+                let options = SpectraOptions::default();
+                Generator::spectra(Arc::clone(&program), MESSAGES, None, options)
+            }
+        };
+        let mapping = Mapping::built_in(mapping).ok_or_else(|| failed(&"no mapping"))?;
+        let mut mapper = mapping
+            .for_templates(&program, 1)
+            .map_err(|why| failed(&why))?;
+        let (mut table, mut decoder) = (Instruments::new(1 << 20), Decoder::new(program));
+        let (mut record, mut messages) = (Record::new(), Vec::new());
+        while let Some(packet) = feed.next_packet().map_err(|why| failed(&why))? {
+            if kind == Kind::Spectra {
+                decoder.reset();
+            }
+            let mut rest = packet;
+            while !rest.is_empty() {
+                let decoded = decoder.decode_record(rest, &mut record);
+                let len = decoded.map_err(|why| failed(&why))?;
+                rest = rest.get(len..).unwrap_or_default();
+                // What has no instrument makes no events.
+                let _ = mapper.record(&mut table, 1, &record);
+                let all: Vec<_> = mapper.events().iter().map(Event::to_bytes).collect();
+                messages.extend((!all.is_empty()).then_some(all));
+            }
+        }
+        if messages.is_empty() {
+            return Err(failed(&"no message has events"));
+        }
+        let instruments = table.iter().map(|instrument| {
+            let mut bytes = Vec::new();
+            instrument.write(&mut bytes);
+            bytes
+        });
+        Ok(Self {
+            instruments: instruments.collect(),
+            messages,
+        })
+    }
+
+    /// Gives a message the next numbers, and a time.
+    fn stamp(message: &mut [[u8; Event::SIZE]], next: &mut u64, time: u64) {
+        for event in message {
+            event[..8].copy_from_slice(&next.to_le_bytes());
+            event[16..24].copy_from_slice(&time.to_le_bytes());
+            *next += 1;
+        }
+    }
+}
+
+fn of_log(error: LogError) -> BenchError {
+    BenchError::Missing(error.to_string())
+}
+
+impl HistoryBench<'_> {
+    /// Adds the figures of a feed: `append_per_s` of the writer alone, `append_ratio` of it to a
+    /// raw program that writes the same bytes to a file, `append_zstd_per_s` with a keeper that
+    /// compresses on another processor, until both are done; `read_per_s` of the compacted log,
+    /// `read_plain_per_s` of the other; `as_of_ms`, the median of all books as of some moments;
+    /// `bytes_per_event` of the compacted log. Returns whether everything was there again.
+    ///
+    /// # Errors
+    /// A file cannot be written or read.
+    pub fn add(
+        &self,
+        figures: &mut Figures,
+        prefix: &str,
+        kind: Kind,
+        stop: &Stop,
+    ) -> Result<bool, BenchError> {
+        let mut feed = Feed::new(kind)?;
+        let (plain, packed) = (self.folder.join("plain"), self.folder.join("packed"));
+        let here = self.processors.here;
+        let raw = on(here, || self.raw())?;
+        let append = on(here, || self.append(&plain, &mut feed, stop))?;
+        let mut add = |name: &str, value: f64| figures.add(&format!("{prefix}{name}"), value);
+        add("append_per_s", rate(self.events, append));
+        add("append_ratio", append / raw);
+        if stop.is_raised() {
+            return Ok(false);
+        }
+        let (read, mut is_whole) = on(here, || self.read(&plain))?;
+        add("read_plain_per_s", rate(self.events, read));
+        std::fs::remove_dir_all(&plain)?;
+        let both = self.append_kept(&packed, &mut feed, stop)?;
+        if stop.is_raised() {
+            return Ok(false);
+        }
+        add("append_zstd_per_s", rate(self.events, both));
+        let (read, is_there) = on(here, || self.read(&packed))?;
+        is_whole &= is_there;
+        add("read_per_s", rate(self.events, read));
+        add("as_of_ms", on(here, || self.as_of(&packed))?);
+        add("bytes_per_event", self.size(&packed)? / self.events as f64);
+        std::fs::remove_dir_all(&packed)?;
+        Ok(is_whole)
+    }
+
+    /// Seconds for the same bytes into a plain file.
+    fn raw(&self) -> Result<f64, BenchError> {
+        let path = self.folder.join("raw");
+        let (piece, mut left) = (vec![7; PIECE], self.events * Event::SIZE as u64);
+        let mut file = std::fs::File::create(&path)?;
+        let begun = Instant::now();
+        while left > 0 {
+            let part = piece.get(..left.min(PIECE as u64) as usize);
+            let part = part.unwrap_or(&piece);
+            file.write_all(part)?;
+            left -= part.len() as u64;
+        }
+        let took = begun.elapsed().as_secs_f64();
+        std::fs::remove_file(&path)?;
+        Ok(took)
+    }
+
+    /// Seconds from the first event to the last commit.
+    fn append(&self, folder: &Path, feed: &mut Feed, stop: &Stop) -> Result<f64, BenchError> {
+        let book = BookConfig::by_level(20).map_err(|why| BenchError::Feed(why.to_string()))?;
+        let feeds = vec![FeedInfo {
+            name: "feed".to_owned(),
+            base: 0,
+            book,
+        }];
+        let opened = Writer::open(folder, WriterConfig::default(), feeds, 1);
+        let (mut writer, _) = opened.map_err(of_log)?;
+        for instrument in &feed.instruments {
+            writer.instrument(instrument).map_err(of_log)?;
+        }
+        let (mut next, mut time) = (1, 1_700_000_000_000_000_000);
+        let begun = Instant::now();
+        while next <= self.events && !stop.is_raised() {
+            for turn in feed.messages.chunks_mut(TURN) {
+                for message in turn.iter_mut() {
+                    time += 20_000;
+                    let left = (self.events + 1 - next) as usize;
+                    let len = message.len().min(left);
+                    let message = message.get_mut(..len).unwrap_or(&mut []);
+                    Feed::stamp(message, &mut next, time);
+                    writer.events(message).map_err(of_log)?;
+                }
+                writer.commit().map_err(of_log)?;
+            }
+        }
+        let took = begun.elapsed().as_secs_f64();
+        writer.close().map_err(of_log)?;
+        Ok(took)
+    }
+
+    /// As `append`, until a keeper on another processor has compressed all full segments.
+    fn append_kept(&self, folder: &Path, feed: &mut Feed, stop: &Stop) -> Result<f64, BenchError> {
+        let is_done = AtomicBool::new(false);
+        let begun = Instant::now();
+        std::thread::scope(|scope| {
+            let keeping = scope.spawn(|| {
+                on(self.processors.there, || {
+                    while Log::open(folder).is_err() {
+                        std::thread::sleep(Duration::from_millis(1));
+                    }
+                    let mut keeper =
+                        Keeper::open(folder, KeeperConfig::default()).map_err(of_log)?;
+                    loop {
+                        let was_done = is_done.load(Ordering::Acquire);
+                        match keeper.work().map_err(of_log)? {
+                            0 if was_done => return Ok(()),
+                            0 => std::thread::sleep(Duration::from_millis(1)),
+                            _ => {}
+                        }
+                    }
+                })
+            });
+            let appended = on(self.processors.here, || self.append(folder, feed, stop));
+            is_done.store(true, Ordering::Release);
+            let kept = keeping.join();
+            let kept = kept.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            appended.and(kept)
+        })?;
+        Ok(begun.elapsed().as_secs_f64())
+    }
+
+    /// Seconds to read everything, and whether each event was there once.
+    fn read(&self, folder: &Path) -> Result<(f64, bool), BenchError> {
+        let log = Log::open(folder).map_err(of_log)?;
+        let mut reader = log.reader(Start::First).map_err(of_log)?;
+        let (mut next, mut is_whole) = (1, true);
+        let begun = Instant::now();
+        let mut take = |delivery: Delivery<'_>| match delivery {
+            Delivery::Event(event, _) => {
+                is_whole &= event.number == next;
+                next += 1;
+            }
+            Delivery::Lost { .. } => is_whole = false,
+            Delivery::End(_) | Delivery::Restart => {}
+        };
+        while reader.read(usize::MAX, &mut take).map_err(of_log)? > 0 {}
+        Ok((
+            begun.elapsed().as_secs_f64(),
+            is_whole && next > self.events,
+        ))
+    }
+
+    /// The median time for all books as of a moment, in milliseconds.
+    fn as_of(&self, folder: &Path) -> Result<f64, BenchError> {
+        let log = Log::open(folder).map_err(of_log)?;
+        let mut took = Vec::new();
+        for moment in 1..=MOMENTS {
+            // Moments at all distances from the checkpoints in front of them.
+            let number = self.events * moment / (MOMENTS + 1) + moment * 12_345 % 250_000;
+            let number = number.clamp(1, self.events);
+            let begun = Instant::now();
+            let books = log.as_of(At::Number(number)).map_err(of_log)?;
+            took.push(begun.elapsed().as_secs_f64() * 1000.0);
+            if books.number != number {
+                let why = format!("books of {} came for {number}", books.number);
+                return Err(BenchError::Missing(why));
+            }
+        }
+        Ok(median(took))
+    }
+
+    /// Bytes of all segments, of which the last one is not compacted: as if it were.
+    fn size(&self, folder: &Path) -> Result<f64, BenchError> {
+        let log = Log::open(folder).map_err(of_log)?;
+        let segments = log.segments().map_err(of_log)?;
+        let (mut bytes, mut events) = (0, self.events);
+        for segment in &segments {
+            match segment.is_compacted {
+                true => bytes += segment.bytes,
+                false => events = events.min(segment.first - 1),
+            }
+        }
+        match events {
+            0 => Ok(f64::NAN),
+            _ => Ok(bytes as f64 / events as f64 * self.events as f64),
+        }
+    }
+}

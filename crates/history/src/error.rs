@@ -9,12 +9,12 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, thiserror::Error)]
 pub enum LogError {
     /// The system refused.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: {error}", path.display())]
     Io {
         /// The file or folder.
         path: PathBuf,
         /// Why.
-        source: io::Error,
+        error: io::Error,
     },
     /// There is no segment in the folder.
     #[error("{} has no log: no file NUMBER.log or NUMBER.logz", .0.display())]
@@ -69,14 +69,14 @@ pub enum LogError {
 impl LogError {
     pub(crate) fn io(path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_owned();
-        move |source| Self::Io { path, source }
+        move |error| Self::Io { path, error }
     }
 
     /// Returns whether the disk is full, or a quota is used up: writing may go on later.
     pub fn is_full(&self) -> bool {
         use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
-        matches!(self, Self::Io { source, .. }
-            if matches!(source.kind(), StorageFull | QuotaExceeded | FileTooLarge))
+        matches!(self, Self::Io { error, .. }
+            if matches!(error.kind(), StorageFull | QuotaExceeded | FileTooLarge))
     }
 }
 

@@ -279,7 +279,7 @@ impl Reader {
         let ordinal = self.segment.header.ordinal + 1;
         let next = match Segment::open(&self.folder, ordinal) {
             Ok(next) => next,
-            Err(LogError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+            Err(LogError::Io { error, .. }) if error.kind() == io::ErrorKind::NotFound => {
                 return self.check_retention(ordinal).map(|()| false);
             }
             Err(error) => return Err(error),

@@ -98,9 +98,9 @@ fn rescue(file: &Path, writer: &mut Writer) -> Result<(), LogError> {
         };
         failed = failed.take().or(taken.err());
     });
-    rescued.map_err(|source| LogError::Io {
+    rescued.map_err(|error| LogError::Io {
         path: file.to_owned(),
-        source,
+        error,
     })?;
     failed.map_or_else(|| writer.commit(), Err)
 }

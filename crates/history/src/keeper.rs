@@ -20,7 +20,7 @@ pub struct KeeperConfig {
     /// Events from one checkpoint to the next: at most as many are read for a book as of any
     /// moment. From 1,000 on.
     pub checkpoint_events: u64,
-    /// The level of zstd for full segments, from 1 to 19; `None` leaves them as they are.
+    /// The level of zstd for full segments, from 1 to 19; `None` turns compaction off.
     pub compress: Option<i32>,
     /// Bytes of all segments; the oldest are removed beyond it. `None`: no limit.
     pub keep_bytes: Option<u64>,

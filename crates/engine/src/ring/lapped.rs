@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 /// The memory of a ring.
 enum Memory {
     Own(Box<[AtomicU64]>),
-    /// A file, which is there when the process is not.
+    /// A file, which outlives the process.
     File(Place),
 }
 

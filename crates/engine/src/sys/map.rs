@@ -170,7 +170,7 @@ impl Words {
         let len = self.0.len() / size_of::<AtomicU64>();
         // SAFETY: the mapping begins at a page, so it is aligned, and has `len` words that are
         // readable and writable until drop. All access to them is by atomics, through this slice:
-        // `self` gives no other.
+        // `Words` has no other method that reaches them.
         unsafe { std::slice::from_raw_parts(self.0.start.as_ptr().cast(), len) }
     }
 }

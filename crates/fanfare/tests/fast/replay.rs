@@ -61,7 +61,7 @@ fn two_files_are_two_lines_with_their_skew() {
     // 501 packets, of which each line lacks every seventh.
     assert_eq!(counts(&f, &names), [859, 429, 430, 1]);
     assert_eq!(f["captured_us"], 50_250.0);
-    // The time that it takes is never shorter than that of the capture.
+    // A replay never takes less time than the capture did.
     assert!(f["elapsed_us"].as_f64().unwrap() >= 25_125.0);
     let r = receiver.end().succeeded().figures();
     assert_eq!(counts(&r, &["messages", "missing", "errors"]), [501, 0, 0]);

@@ -15,8 +15,8 @@ const SEEDS: u64 = 20;
 /// Starts of the gateway with one log.
 const RUNS: usize = 3;
 
-/// A reader in this process, which is there while the gateway is not, and begins anew now and then
-/// at its next number.
+/// A reader in this process, which outlives the gateway and sometimes reopens the log at its next
+/// number.
 struct Follower {
     reader: Option<Reader>,
     events: Vec<Event>,

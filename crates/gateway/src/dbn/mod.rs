@@ -1,6 +1,6 @@
 //! DBN live: market events as records, for clients of its live protocol.
 //!
-//! One agent reads the ring of market events, makes records of each event once, and gives them to
+//! One agent reads the ring of market events, encodes each event once, and queues the records for
 //! the clients that want them. It waits for none: what a client does not read waits in its queue,
 //! and beyond the queue's bound it is left out, and told of.
 //!

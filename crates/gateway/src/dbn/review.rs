@@ -14,7 +14,7 @@ use std::sync::Arc;
 const REVOKED: &str = "no longer permitted";
 
 impl DbnAgent {
-    /// Takes the users as they are now, if they are others.
+    /// Takes over the current users if they have changed.
     pub(super) fn review(&mut self) {
         let version = self.book.version();
         if version == self.users.0 {

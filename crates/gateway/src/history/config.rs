@@ -22,7 +22,7 @@ pub struct History {
     /// Events from one checkpoint of all books to the next.
     #[serde(default = "checkpoint_events")]
     pub checkpoint_events: u64,
-    /// The level of zstd for full segments, from 1 to 19; 0 leaves them as they are.
+    /// The level of zstd for full segments, from 1 to 19; 0 turns compaction off.
     #[serde(default = "compress")]
     pub compress: u8,
     /// Bytes of all segments, beyond which the oldest are removed.

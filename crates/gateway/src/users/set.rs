@@ -114,7 +114,7 @@ impl UserSet {
         Ok(())
     }
 
-    /// The user whose key gives this answer to a challenge, and the key.
+    /// Returns the user whose key yields this response to a challenge, and the key.
     pub(crate) fn of_answer(&self, challenge: &str, answer: &[u8]) -> Option<(DbnKey, Arc<User>)> {
         let mut keys = self.keys.iter();
         keys.find(|(key, _)| key.answers(challenge, answer))

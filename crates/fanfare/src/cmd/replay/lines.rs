@@ -60,7 +60,7 @@ pub(super) struct Lines {
 }
 
 impl Lines {
-    /// Checks the rules for so many files.
+    /// Checks the rules against the number of files.
     pub(super) fn new(reach: Reach, rules: &[Rule], files: usize) -> Result<Self> {
         for (at, rule) in rules.iter().enumerate() {
             if let From::File(file) = rule.from {

@@ -40,7 +40,7 @@ pub(crate) struct Args {
     /// Before which time of the files it ends.
     #[arg(long, value_name = "TIME", value_parser = time)]
     to: Option<Moment>,
-    /// Begin again at the end, until Ctrl-C or so many times in all.
+    /// Repeat from the start, until Ctrl-C or N times in total.
     #[arg(
         long = "loop", value_name = "TIMES", num_args = 0..=1, require_equals = true,
         default_missing_value = "18446744073709551615",
@@ -234,7 +234,7 @@ fn check_times(args: &Args, source: &Source) -> Result<()> {
     Ok(())
 }
 
-/// The source whose datagram comes first; of two at the same time that of the first file.
+/// Returns the source with the earliest datagram; the first file wins a tie.
 fn next(sources: &[(usize, Source)]) -> Option<usize> {
     let times = sources.iter().enumerate();
     let first = times.min_by_key(|(_, (file, source))| (source.time(), *file));

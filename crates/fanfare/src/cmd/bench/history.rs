@@ -17,8 +17,8 @@ use crate::scratch::Scratch;
 /// Options of `fanfare bench history`.
 ///
 /// Events of a generated feed are written to a log, and read again: those of the complex feed, and
-/// of books of numbered levels (`spectra_`). `append_ratio` is the writer's time divided by the time
-/// of a raw program that writes the same bytes to a file.
+/// of books of numbered levels (`spectra_`). `append_ratio` is the writer's time divided by
+/// that of a raw program that writes the same bytes to a file.
 #[derive(ClapArgs)]
 pub(crate) struct Args {
     /// Events of each log, which take 64 bytes each on the disk meanwhile.

@@ -7,7 +7,6 @@ mod children;
 mod cmd;
 mod input;
 mod line;
-mod moment;
 mod plural;
 mod print;
 mod progress;

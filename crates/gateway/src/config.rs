@@ -11,6 +11,7 @@ use crate::feed;
 use crate::feed::config::Feed;
 use crate::history::config::History;
 use crate::port_config::{self, CONSUMERS, PRODUCERS, PortConfig};
+use crate::replay::config::Replay;
 use crate::start_error::StartError;
 use crate::users::{Lists, Source, UserSet, UserTables, without_text};
 use fanfare_engine::tls::TlsServer;
@@ -64,6 +65,8 @@ pub struct Config {
     /// Where whoever runs the gateway writes the market events of feeds with a `mapping`, as JSON
     /// lines; the gateway itself does not.
     pub events: Option<PathBuf>,
+    /// A log that is replayed, in place of feeds with a `mapping` and of edges.
+    pub replay: Option<Replay>,
     /// The log of the market events of feeds with a `mapping`, and of edges.
     pub history: Option<History>,
     /// Where Logons, refusals, requests and what operators do are written, as JSON lines.
@@ -205,6 +208,10 @@ impl Config {
     /// Whether there are market events.
     #[must_use]
     pub fn has_market(&self) -> bool {
+        self.replay.is_some() || self.has_live_market()
+    }
+
+    fn has_live_market(&self) -> bool {
         !self.edges.is_empty() || self.feeds.iter().any(|feed| feed.mapping.is_some())
     }
 
@@ -269,6 +276,7 @@ impl Config {
         feed::config::check_all(&self.feeds)?;
         let channels: Vec<String> = self.feeds.iter().map(Feed::channel).collect();
         edges::config::check_all(&self.edges, &channels)?;
+        self.check_replay()?;
         if let Some(dbn) = &self.dbn {
             dbn.check(self.has_users(), self.has_market())?;
         }
@@ -283,6 +291,18 @@ impl Config {
             history.check()?;
         }
         self.dds.check()
+    }
+}
+
+impl Config {
+    fn check_replay(&self) -> Result<(), ConfigError> {
+        let Some(replay) = &self.replay else {
+            return Ok(());
+        };
+        let rule = "is the only source of market events, so that they keep their numbers: there \
+                    can be neither a feed with `mapping` nor an edge";
+        let is_alone = !self.has_live_market();
+        range("replay.log", replay.log.display(), is_alone, rule)
     }
 }
 
@@ -386,6 +406,8 @@ impl Config {
             ("capture", self.capture == other.capture),
             ("dbn", self.dbn == other.dbn),
             ("events", self.events == other.events),
+            ("replay", self.replay == other.replay),
+            ("history", self.history == other.history),
             ("audit", self.audit == other.audit),
             ("control", self.control == other.control),
         ];
@@ -427,6 +449,7 @@ impl Default for Config {
             capture: None,
             dbn: None,
             events: None,
+            replay: None,
             history: None,
             audit: None,
             control: None,

@@ -2,7 +2,6 @@
 
 use crate::audience::Audience;
 use crate::audit::{Audit, AuditWriter};
-use crate::bridge::config::{Dds, DdsEnd};
 use crate::bridge::publish::BusPublisher;
 use crate::bridge::subscribe::BusSubscriber;
 use crate::bridge::{self, Plan};
@@ -28,6 +27,7 @@ use crate::port_config::PortConfig;
 use crate::port_handle::PortHandle;
 use crate::records::Records;
 use crate::reloaded::Reloaded;
+use crate::replay::{OpenReplay, ReplaySource};
 use crate::reports::Reports;
 use crate::rules::{PortRules, RuleBook};
 use crate::service::{Service, ServiceConfig};
@@ -38,7 +38,6 @@ use crate::users::roster::Roster;
 use crate::users::{PortName, UserBook, UserSet};
 use crate::versions::Versions;
 use crate::worker::Worker;
-use fanfare_dds::Domain;
 use fanfare_engine::agent::{Agent, Composite, Crew, CrewError};
 use fanfare_engine::counters::Counters;
 use fanfare_engine::host::{Handler, Host, HostHandle, LogOptions, MessageLog, Permits, Port};
@@ -324,6 +323,8 @@ struct Events {
     books: Vec<BookConfig>,
     /// Instruments that a log knows.
     known: KnownInstruments,
+    /// A log in place of feeds.
+    replay: Option<OpenReplay>,
 }
 
 /// The rings of the sources, and who reads them.
@@ -387,7 +388,7 @@ impl Builder<'_> {
             Box::new(self.port_agent(PortName::Producers, producers, &ports[0])?),
             Box::new(self.port_agent(PortName::Consumers, consumers, &ports[1])?),
         ];
-        let [publish, subscribe] = domains(dds)?;
+        let [publish, subscribe] = dds.domains()?;
         let channels: Vec<String> = config.feeds.iter().map(Feed::channel).collect();
         let plan = self.plan(&channels);
         if let (Some(end), Some(domain)) = (&dds.subscribe, &subscribe) {
@@ -397,10 +398,9 @@ impl Builder<'_> {
             front.push(Box::new(subscriber));
         }
         let mut alone: Vec<Box<dyn Agent>> = Vec::new();
-        let reader = match &mut events {
-            Some(events) => events.ring.reader(Waker::detached()?),
-            None => None,
-        };
+        let waker = Waker::detached()?;
+        let reader = events.as_mut().and_then(|all| all.ring.reader(waker));
+        let reader = reader.map(EventReader::may_be_late);
         let dbn = self.dbn(&mut events)?;
         let dbn_address = match &dbn {
             Some(agent) => Some(agent.address()?),
@@ -451,20 +451,29 @@ impl Builder<'_> {
             return Ok((None, Vec::new()));
         }
         let waker = Waker::detached()?;
-        let markets = config.feeds.iter().filter(|feed| feed.mapping.is_some());
-        let feeds = markets.map(|feed| feed.book.clone().unwrap_or_default());
-        let edges = config.edges.iter().map(|edge| edge.book.clone());
-        let books = feeds.chain(edges).map(|book| book.book());
-        let books = books.collect::<Result<_, _>>();
+        let own = config.history.as_ref().map(|own| own.folder.as_path());
+        let replay = config.replay.as_ref();
+        let mut replay = replay.map(|log| OpenReplay::open(log, own)).transpose()?;
+        let feeds = match &replay {
+            Some(replay) => replay.run().feeds.clone(),
+            None => history::feeds(config)?,
+        };
+        let books = feeds.iter().map(|feed| feed.book).collect();
+        let first = replay.as_ref().map_or(1, OpenReplay::number);
         // Each worker reads it, who takes the events, the outlet for DBN, and the log.
         let readers = self.config.workers + 2 + usize::from(config.dbn.is_some());
-        let log = history::open(config)?;
-        let next = log.as_ref().map_or(1, |log| log.opened.next);
+        let log = history::open(config, feeds, first)?;
+        let mut next = log.as_ref().map_or(1, |log| log.opened.next);
+        if let Some(replay) = &mut replay {
+            replay.number_from(next);
+            next = replay.number();
+        }
         let mut events = Events {
             ring: self.event_ring(readers, &waker, next)?,
             waker,
-            books: books.map_err(|error| FeedError::from(MarketError::from(error)))?,
+            books,
             known: KnownInstruments::default(),
+            replay,
         };
         let mut history = Vec::new();
         if let (Some(log), Some(settings)) = (log, &config.history) {
@@ -517,6 +526,7 @@ impl Builder<'_> {
             audit: self.audit.clone(),
             notices: self.notices.clone(),
             counts: DbnCounts::new(self.counters, ""),
+            is_live: self.config.replay.is_none(),
             log: self.config.history.as_ref().map(|log| log.folder.clone()),
         })?;
         Ok(Some(agent))
@@ -531,12 +541,12 @@ impl Builder<'_> {
         plan: Plan<'_>,
     ) -> Result<Option<Feeds>, StartError> {
         let feeds = &self.config.feeds;
-        if feeds.is_empty() && self.config.edges.is_empty() {
+        if feeds.is_empty() && !self.config.has_market() {
             return Ok(None);
         }
-        let (ring, waker, known) = match events {
-            Some(events) => (Some(events.ring), events.waker, events.known),
-            None => (None, Waker::detached()?, KnownInstruments::default()),
+        let (ring, waker, known, replay) = match events {
+            Some(events) => (Some(events.ring), events.waker, events.known, events.replay),
+            None => (None, Waker::detached()?, KnownInstruments::default(), None),
         };
         let mut sources = Vec::new();
         let mut places = Places::default();
@@ -574,7 +584,11 @@ impl Builder<'_> {
             let config = config.map_err(FeedError::from)?;
             edges.push(EdgeFeed::open(edge, config, base, &waker, plan)?);
         }
-        Ok(Some(Feeds::new(sources, edges, ring, waker)))
+        let replay = match self.config.replay.as_ref().zip(replay) {
+            Some((settings, part)) => Some(ReplaySource::open(settings, part, &waker, plan)?),
+            None => None,
+        };
+        Ok(Some(Feeds::new(sources, edges, replay, ring, waker)))
     }
 
     /// The way of a feed's market events to edges, and the agent that publishes them.
@@ -772,17 +786,6 @@ fn open_audit(
     let opened = Audit::open(path, counters, notices.clone(), reload.clone());
     let (audit, writer) = opened.map_err(|error| StartError::Audit(path.clone(), error))?;
     Ok((audit, Some(writer)))
-}
-
-/// The participants of both sides of DDS, publishers first: one, if both are in the same domain.
-fn domains(dds: &Dds) -> Result<[Option<Domain>; 2], fanfare_dds::Error> {
-    let open = |end: &DdsEnd| end.participant().open();
-    let publish = dds.publish.as_ref().map(open).transpose()?;
-    let subscribe = match (&dds.publish, &dds.subscribe) {
-        (Some(a), Some(b)) if a.shares_domain(b) => publish.clone(),
-        (_, end) => end.as_ref().map(open).transpose()?,
-    };
-    Ok([publish, subscribe])
 }
 
 /// Room in the process for the sockets of both sides, asked for before they come.

@@ -79,6 +79,13 @@ pub enum Notice {
         /// What happened.
         what: String,
     },
+    /// Something about the replay of a log.
+    Replay {
+        /// Its folder.
+        log: String,
+        /// What.
+        what: String,
+    },
     /// Code of the gateway panicked: a defect. The session is logged out, and the others go on.
     Panicked {
         /// The session, if it was at work on one.
@@ -388,21 +395,20 @@ impl fmt::Display for Notice {
                 peer,
                 count,
             } => {
-                let messages = if *count == 1 { "message" } else { "messages" };
-                write!(
-                    f,
-                    "{count} {messages} left out for {session} from {peer}, whose queue is full"
-                )
+                let s = if *count == 1 { "" } else { "s" };
+                write!(f, "{count} message{s} left out for {session} from {peer}")?;
+                f.write_str(", whose queue is full")
             }
             Self::Dbn { peer, what } => write!(f, "dbn: {peer}: {what}"),
-            Self::Log(trouble) => write!(f, "{trouble}"),
+            Self::Log(trouble) => trouble.fmt(f),
             Self::Audit { path, what } => write!(f, "audit file {path}: {what}"),
             Self::History { folder, what } => write!(f, "log {folder}: {what}"),
+            Self::Replay { log, what } => write!(f, "replay of {log}: {what}"),
             Self::Panicked { session, message } => write_panic(f, session.as_ref(), message),
             Self::CannotAccept { error } => write!(f, "cannot accept connections: {error}"),
             Self::FeedTopics { matched } => {
-                let all = if *matched { "every" } else { "not every" };
-                write!(f, "{all} topic of the feed has a subscriber")
+                let not = if *matched { "" } else { "not " };
+                write!(f, "{not}every topic of the feed has a subscriber")
             }
             Self::SmallBuffer(small) => write!(f, "{small}"),
             Self::Unpublished { outlet, count, why } => {

@@ -3,6 +3,7 @@
 use crate::config_error::ConfigError;
 use crate::dbn::DbnError;
 use crate::feed::FeedError;
+use crate::replay::ReplayError;
 use crate::users::UsersError;
 use fanfare_engine::tcp::BindError;
 use fanfare_engine::tls::TlsError;
@@ -33,6 +34,9 @@ pub enum StartError {
     /// The log of market events cannot be opened.
     #[error("history")]
     History(#[source] fanfare_history::LogError),
+    /// The log that is to be replayed cannot be.
+    #[error("replay")]
+    Replay(#[from] ReplayError),
     /// The system gave no descriptor, thread or memory.
     #[error("cannot start")]
     System(#[from] io::Error),

@@ -3,10 +3,12 @@
 use crate::as_of::AsOf;
 use crate::error::LogError;
 use crate::folder;
+use crate::moment::Moment;
 use crate::place::{At, Start, tail};
 use crate::reader::Reader;
 use crate::segment::Segment;
 use crate::verify::{self, Verified};
+use fanfare_market::{Delivery, Event};
 use std::path::{Path, PathBuf};
 
 /// What a log has.
@@ -120,6 +122,39 @@ impl Log {
             run: tail.run.map_or(0, |run| run.number),
             is_closed: tail.is_closed,
         })
+    }
+
+    /// Returns the time at which the first event arrived that has one.
+    ///
+    /// # Errors
+    /// A file cannot be read.
+    pub fn first_time(&self) -> Result<Option<u64>, LogError> {
+        let (mut reader, mut first) = (self.reader(Start::First)?, None);
+        while first.is_none() {
+            let read = reader.read(1, |delivery| {
+                if let Delivery::Event(event, _) = delivery {
+                    let is_known = event.ts_recv != Event::NO_TIME && event.ts_recv != 0;
+                    first = first.or(is_known.then_some(event.ts_recv));
+                }
+            })?;
+            if read == 0 {
+                break;
+            }
+        }
+        Ok(first)
+    }
+
+    /// Returns where a reader begins that wants the first event at a moment, or behind it.
+    ///
+    /// # Errors
+    /// A file cannot be read.
+    pub fn place(&self, moment: Moment) -> Result<Start, LogError> {
+        let first = match moment {
+            Moment::Number(number) => return Ok(Start::Number(number)),
+            Moment::Utc(_) => 0,
+            _ => self.first_time()?.unwrap_or_default(),
+        };
+        Ok(Start::Time(moment.time(first).unwrap_or_default()))
     }
 
     /// Returns a reader that begins at `start`.

@@ -153,6 +153,20 @@ impl Reader {
     pub fn read(
         &mut self,
         limit: usize,
+        each: impl FnMut(Delivery<'_>),
+    ) -> Result<usize, LogError> {
+        self.read_with(limit, |_| {}, each)
+    }
+
+    /// As [`Self::read`]; calls `instrument` with instruments that are new or have changed, as
+    /// `Instrument::write` has them, in front of the events that follow them.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub fn read_with(
+        &mut self,
+        limit: usize,
+        mut instrument: impl FnMut(&[u8]),
         mut each: impl FnMut(Delivery<'_>),
     ) -> Result<usize, LogError> {
         let mut count = 0;
@@ -185,6 +199,7 @@ impl Reader {
                 }
                 Some(Kind::Instrument) => {
                     self.directory.take(bytes);
+                    instrument(bytes);
                     true
                 }
                 Some(Kind::Run) => {

@@ -254,6 +254,35 @@ impl Writer {
         self.block.record(Kind::Run, &self.room, 0);
     }
 
+    /// The first event of a log that is new has this number: those in front of it are not missing.
+    /// Of a log that has events nothing changes.
+    ///
+    /// # Errors
+    /// As [`Self::commit`].
+    pub fn begin_with(&mut self, first: u64) -> Result<(), LogError> {
+        if self.run.number > 1 || self.block.next() > 1 || first <= 1 {
+            return Ok(());
+        }
+        self.block = Block::new(first, self.block.clock());
+        self.committed.store(first, Ordering::Release);
+        self.first = first;
+        self.begin(self.run.clone())
+    }
+
+    /// Ends the run, and begins the next one with the same feeds: books are not known from here on.
+    ///
+    /// # Errors
+    /// As [`Self::commit`].
+    pub fn restart(&mut self, now: u64) -> Result<(), LogError> {
+        self.write_block()?;
+        let run = Run {
+            number: self.run.number + 1,
+            start: now,
+            feeds: self.run.feeds.clone(),
+        };
+        self.begin(run)
+    }
+
     /// Writes the block if `more` bytes would make it too large.
     #[inline]
     fn make_room(&mut self, more: usize) -> Result<(), LogError> {

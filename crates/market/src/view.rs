@@ -178,6 +178,14 @@ impl<T: Default> View<T> {
         }
     }
 
+    /// The plant was started again: nothing is known of any book, and what follows says it.
+    pub fn restart(&mut self) {
+        for seen in self.seen.iter_mut().flatten() {
+            seen.lose();
+            seen.is_lost = false;
+        }
+    }
+
     /// Events were lost: nothing is known of any book until it is shown again.
     pub fn lose_all(&mut self) {
         for seen in self.seen.iter_mut().flatten() {
@@ -253,5 +261,16 @@ mod tests {
         let seen = view.get(InstrumentId(2)).unwrap();
         seen.show(InstrumentId(2), 1, &mut |_| shown += 1);
         assert_eq!(shown, 2, "the status, and that it is recovering");
+        let has_picture = |view: &View| view.get(InstrumentId(2)).unwrap().has_picture();
+        let live = Event {
+            instrument: InstrumentId(2),
+            ..live
+        };
+        view.apply(&live);
+        assert!(!has_picture(&view), "it was not shown");
+        view.restart();
+        assert!(!has_picture(&view));
+        view.apply(&live);
+        assert!(has_picture(&view), "a plant that starts says all there is");
     }
 }

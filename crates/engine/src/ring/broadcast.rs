@@ -92,6 +92,15 @@ impl Broadcast {
         }
     }
 
+    /// Bytes written so far, headers included.
+    #[must_use]
+    pub const fn position(&self) -> u64 {
+        match &self.0 {
+            Writer::Gate(writer) => writer.position(),
+            Writer::Lap(writer) => writer.position(),
+        }
+    }
+
     /// How many readers there are now.
     #[must_use]
     pub fn readers(&self) -> usize {
@@ -137,6 +146,15 @@ impl BroadcastReader {
     pub fn release(&self) {
         if let Reader::Lap(reader) = &self.0 {
             reader.release();
+        }
+    }
+
+    /// How far it has read: in bytes, as [`Broadcast::position`].
+    #[must_use]
+    pub const fn position(&self) -> u64 {
+        match &self.0 {
+            Reader::Gate(reader) => reader.position(),
+            Reader::Lap(reader) => reader.position(),
         }
     }
 

@@ -132,6 +132,10 @@ impl Writer {
         self.shared.readers.load(Ordering::Relaxed) as usize
     }
 
+    pub(crate) const fn position(&self) -> u64 {
+        self.tail
+    }
+
     fn max_message(&self) -> usize {
         self.scratch.len() - HEADER
     }
@@ -238,6 +242,10 @@ impl Reader {
 
     pub(crate) fn is_finished(&mut self) -> bool {
         self.shared.closed.load(Ordering::Acquire) && self.backlog() == 0
+    }
+
+    pub(crate) const fn position(&self) -> u64 {
+        self.cursor
     }
 
     pub(crate) fn backlog(&self) -> u64 {

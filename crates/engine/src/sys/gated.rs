@@ -64,6 +64,11 @@ struct Claim {
 }
 
 impl Writer {
+    /// Bytes written so far.
+    pub(crate) const fn position(&self) -> u64 {
+        self.tail
+    }
+
     /// `capacity` in bytes is rounded up to a power of two (at least 64).
     pub(crate) fn new(capacity: usize, max_readers: usize) -> Self {
         let capacity = capacity.max(64).next_power_of_two();
@@ -280,6 +285,11 @@ impl Reader {
     /// True if the writer is gone and everything has been read.
     pub(crate) fn is_finished(&mut self) -> bool {
         self.shared.closed.load(Ordering::Acquire) && !self.refresh()
+    }
+
+    /// How far it has read.
+    pub(crate) const fn position(&self) -> u64 {
+        self.cursor
     }
 
     /// Bytes written and not yet read.

@@ -119,6 +119,9 @@ fn announce(config: &Config, gateway: &Gateway) {
             edge.domain
         );
     }
+    if let Some(replay) = &config.replay {
+        say!("Replaying {} {}", replay.log.display(), replay.speed);
+    }
     if let Some(file) = &config.audit {
         say!("Auditing into {}", file.display());
     }

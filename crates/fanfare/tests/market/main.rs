@@ -13,6 +13,7 @@ mod fix;
 mod gateway;
 mod history;
 mod kills;
+mod replay;
 
 use common::{Folder, fails, fanfare, run, told};
 use serde_json::Value;

@@ -4,7 +4,7 @@ use super::endpoint::{
     DdsQos, DdsTransport, LEASE_MS, Participant, check, check_topics, dds_endpoint,
 };
 use crate::config_error::{ConfigError, range};
-use fanfare_dds::{Durability, History, Qos};
+use fanfare_dds::{Domain, Durability, History, Qos};
 use serde::Deserialize;
 
 /// FIX messages over DDS, to other gateways and from them.
@@ -42,6 +42,17 @@ pub(crate) const READER_SAMPLES: u32 = 8_192;
 const MOST_TYPES: usize = 64;
 
 impl Dds {
+    /// Opens the participants of both sides, publishers first: one, if both are in the same domain.
+    pub(crate) fn domains(&self) -> Result<[Option<Domain>; 2], fanfare_dds::Error> {
+        let open = |end: &DdsEnd| end.participant().open();
+        let publish = self.publish.as_ref().map(open).transpose()?;
+        let subscribe = match (&self.publish, &self.subscribe) {
+            (Some(a), Some(b)) if a.shares_domain(b) => publish.clone(),
+            (_, end) => end.as_ref().map(open).transpose()?,
+        };
+        Ok([publish, subscribe])
+    }
+
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
         let both = self.publish.is_some() && self.subscribe.is_some();
         range(

@@ -78,6 +78,8 @@ pub(crate) struct Parts {
     pub(crate) counts: DbnCounts,
     /// The folder of the log, if there is one.
     pub(crate) log: Option<PathBuf>,
+    /// Whether events are of now: the clock ends intervals.
+    pub(crate) is_live: bool,
 }
 
 /// Why the port for DBN cannot be opened.
@@ -102,6 +104,9 @@ pub(crate) struct DbnAgent {
     poller: Poller,
     encoder: Encoder,
     batch: Batch,
+    /// The plant was started again in front of the next event.
+    is_restarted: bool,
+    is_live: bool,
     hub: Hub,
     /// Users and lists, as of this version of the book.
     users: (u64, Arc<UserSet>),
@@ -152,6 +157,8 @@ impl DbnAgent {
             poller,
             encoder,
             batch: Batch::default(),
+            is_restarted: false,
+            is_live: parts.is_live,
             hub: Hub::default(),
             users: (parts.users.version(), parts.users.read()),
             book: parts.users,
@@ -184,8 +191,14 @@ impl DbnAgent {
             ..
         } = self;
         batch.clear();
+        let is_restarted = &mut self.is_restarted;
         let read = events.read(TURN, |delivery| match delivery {
-            Delivery::Event(event, directory) => encoder.event(event, directory, batch),
+            Delivery::Event(event, directory) => {
+                if std::mem::take(is_restarted) {
+                    encoder.restart(directory, batch);
+                }
+                encoder.event(event, directory, batch);
+            }
             Delivery::End(_) => {}
             Delivery::Lost { first, last } => {
                 encoder.lose_all();
@@ -194,9 +207,9 @@ impl DbnAgent {
                 );
                 batch.notice(SystemCode::Unset, &text, times.utc);
             }
-            Delivery::Restart => encoder.lose_all(),
+            Delivery::Restart => *is_restarted = true,
         });
-        if read < TURN {
+        if read < TURN && self.is_live {
             encoder.tick(times.utc, batch);
         }
         read
@@ -385,7 +398,8 @@ impl Agent for DbnAgent {
     }
 
     fn next_timer(&self) -> Option<u64> {
-        let interval = self.encoder.next_tick().map(|at| {
+        let interval = self.encoder.next_tick().filter(|_| self.is_live);
+        let interval = interval.map(|at| {
             let wait = at.saturating_sub(self.times.utc);
             self.times.mono.saturating_add(wait)
         });

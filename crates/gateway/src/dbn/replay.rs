@@ -242,20 +242,26 @@ impl Player {
         };
         let mut reader = log.reader(start)?;
         encoder.want(self.schemas, reader.directory());
+        let mut is_restarted = false;
         loop {
             let is_last = self.shared.is_last.load(Ordering::Acquire);
             let bound = self.shared.bound.load(Ordering::Acquire);
             reader.stop_before(bound);
             batch.clear();
             let read = reader.read(TURN, |delivery| match delivery {
-                Delivery::Event(event, directory) => encoder.event(event, directory, &mut batch),
+                Delivery::Event(event, directory) => {
+                    if std::mem::take(&mut is_restarted) {
+                        encoder.restart(directory, &mut batch);
+                    }
+                    encoder.event(event, directory, &mut batch);
+                }
                 Delivery::End(_) => {}
                 Delivery::Lost { first, last } => {
                     encoder.lose_all();
                     let text = format!("events {first} to {last} are missing in the log");
                     batch.notice(SystemCode::Unset, &text, encoder.time());
                 }
-                Delivery::Restart => encoder.lose_all(),
+                Delivery::Restart => is_restarted = true,
             })?;
             self.send(&batch, reader.directory())?;
             let position = reader.next_number();

@@ -58,6 +58,7 @@ impl DbnServer {
             audit: Audit::default(),
             notices,
             counts: DbnCounts::new(&counters, ""),
+            is_live: true,
             log: None,
         })?;
         let address = agent.address()?;

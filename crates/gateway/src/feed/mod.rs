@@ -15,10 +15,10 @@ use crate::edges::edge_feed::EdgeFeed;
 use crate::hole::{Hole, Missing};
 use crate::market::config::FeedBook;
 use crate::market::error::MarketError;
-use crate::market::outlet::MarketOutlet;
 use crate::market::ring::EventRing;
 use crate::market::{self, MarketFeed};
 use crate::notice::{self, Notice, Notices};
+use crate::replay::ReplaySource;
 use crate::source_rings::SourceRings;
 use crate::stamp::Stamp;
 use crate::versions::Versions;
@@ -97,6 +97,8 @@ pub(crate) struct Feeds {
     feeds: Vec<FeedSource>,
     /// Feeds that other gateways receive.
     edges: Vec<EdgeFeed>,
+    /// A log in place of them.
+    replay: Option<ReplaySource>,
     events: Option<EventRing>,
     /// Of the threads of replays.
     waker: Waker,
@@ -384,12 +386,14 @@ impl Feeds {
     pub(crate) const fn new(
         feeds: Vec<FeedSource>,
         edges: Vec<EdgeFeed>,
+        replay: Option<ReplaySource>,
         events: Option<EventRing>,
         waker: Waker,
     ) -> Self {
         Self {
             feeds,
             edges,
+            replay,
             events,
             waker,
         }
@@ -408,12 +412,13 @@ impl Feeds {
             .filter_map(|feed| feed.market.as_mut());
         let feeds = feeds.map(Market::Feed);
         let markets = feeds.chain(self.edges.iter_mut().map(Market::Edge));
+        let markets = markets.chain(self.replay.iter_mut().map(Market::Replay));
         if ring.is_asked() {
-            markets.for_each(|mut market| market.outlet().show_all());
+            markets.for_each(|mut market| market.show_all());
             return 1;
         }
         let mut showing = markets.filter_map(|mut market| {
-            let is_showing = market.outlet().is_showing();
+            let is_showing = market.is_showing();
             is_showing.then_some(market)
         });
         let Some(mut market) = showing.next() else {
@@ -423,7 +428,7 @@ impl Feeds {
             return 0;
         }
         let shown = market.show(now, ring);
-        if !market.outlet().is_showing() && showing.next().is_none() {
+        if !market.is_showing() && showing.next().is_none() {
             ring.put_shown();
         }
         shown
@@ -434,13 +439,23 @@ impl Feeds {
 enum Market<'a> {
     Feed(&'a mut MarketFeed),
     Edge(&'a mut EdgeFeed),
+    Replay(&'a mut ReplaySource),
 }
 
 impl Market<'_> {
-    const fn outlet(&mut self) -> &mut MarketOutlet {
+    fn show_all(&mut self) {
         match self {
-            Self::Feed(feed) => feed.outlet(),
-            Self::Edge(edge) => edge.outlet(),
+            Self::Feed(feed) => feed.outlet().show_all(),
+            Self::Edge(edge) => edge.outlet().show_all(),
+            Self::Replay(replay) => replay.show_all(),
+        }
+    }
+
+    const fn is_showing(&mut self) -> bool {
+        match self {
+            Self::Feed(feed) => feed.outlet().is_showing(),
+            Self::Edge(edge) => edge.outlet().is_showing(),
+            Self::Replay(replay) => replay.is_showing(),
         }
     }
 
@@ -448,6 +463,7 @@ impl Market<'_> {
         match self {
             Self::Feed(feed) => feed.show(now, ring),
             Self::Edge(edge) => edge.show(now, ring),
+            Self::Replay(replay) => replay.show(ring),
         }
     }
 }
@@ -466,6 +482,9 @@ impl Agent for Feeds {
             for edge in &mut self.edges {
                 work += edge.turn(now, events)?;
             }
+            if let Some(replay) = &mut self.replay {
+                work += replay.turn(now, events);
+            }
         }
         work += self.show(now);
         if let Some(events) = &mut self.events {
@@ -477,6 +496,7 @@ impl Agent for Feeds {
     fn on_close(&mut self, _now: Now) {
         self.feeds.iter_mut().for_each(FeedSource::close);
         self.edges.iter_mut().for_each(EdgeFeed::close);
+        self.replay.iter_mut().for_each(ReplaySource::close);
     }
 
     fn wait_for<'a>(&'a self, descriptors: &mut Vec<BorrowedFd<'a>>) {
@@ -499,6 +519,7 @@ impl Agent for Feeds {
             feed.receiver.next_timer().into_iter().chain(market).min()
         });
         let edges = self.edges.iter().filter_map(EdgeFeed::next_timer);
-        feeds.flatten().chain(edges).min()
+        let replay = self.replay.as_ref().and_then(ReplaySource::next_timer);
+        feeds.flatten().chain(edges).chain(replay).min()
     }
 }

@@ -66,11 +66,15 @@ impl OpenLog {
 }
 
 /// Opens the log, if there is to be one, and puts into it what a kill has left in the ring.
-pub(crate) fn open(config: &Config) -> Result<Option<OpenLog>, StartError> {
+/// One that is new begins with the number `first`.
+pub(crate) fn open(
+    config: &Config,
+    feeds: Vec<FeedInfo>,
+    first: u64,
+) -> Result<Option<OpenLog>, StartError> {
     let Some(history) = &config.history else {
         return Ok(None);
     };
-    let feeds = feeds(config)?;
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     let now = u64::try_from(now.unwrap_or_default().as_nanos()).unwrap_or(u64::MAX);
     let (folder, settings) = (&history.folder, history.writer());
@@ -80,7 +84,9 @@ pub(crate) fn open(config: &Config) -> Result<Option<OpenLog>, StartError> {
         known = KnownInstruments::read(folder)?;
         Ok(())
     });
-    let (writer, opened) = opened.map_err(StartError::History)?;
+    let (mut writer, mut opened) = opened.map_err(StartError::History)?;
+    writer.begin_with(first).map_err(StartError::History)?;
+    opened.next = writer.next();
     Ok(Some(OpenLog {
         writer,
         opened,
@@ -95,6 +101,7 @@ fn rescue(file: &Path, writer: &mut Writer) -> Result<(), LogError> {
         let taken = match record {
             Record::Events(events) => writer.events(events),
             Record::Instrument(bytes) => writer.instrument(bytes),
+            Record::Restart(time) => writer.restart(time),
         };
         failed = failed.take().or(taken.err());
     });
@@ -106,7 +113,7 @@ fn rescue(file: &Path, writer: &mut Writer) -> Result<(), LogError> {
 }
 
 /// The feeds that are markets, and the edges, in the order of their places.
-fn feeds(config: &Config) -> Result<Vec<FeedInfo>, StartError> {
+pub(crate) fn feeds(config: &Config) -> Result<Vec<FeedInfo>, StartError> {
     let mut places = Places::default();
     let markets = config.feeds.iter().filter(|feed| feed.mapping.is_some());
     let feeds = markets.map(|feed| (feed.channel(), feed.book.clone().unwrap_or_default()));

@@ -81,6 +81,7 @@ impl LogAgent {
                     writer.events(events)
                 }
                 Record::Instrument(bytes) => writer.instrument(bytes),
+                Record::Restart(time) => writer.restart(time),
             };
             if let Err(error) = taken {
                 failed = Some(error);

@@ -86,6 +86,15 @@ impl MarketOutlet {
         self.brought.events.clear();
     }
 
+    /// Writes events that have numbers of the plant to the ring, and instruments of the plant.
+    pub(crate) fn pass_numbered(&mut self, events: &[Event], ring: &mut EventRing) {
+        for event in events.iter().filter(|event| event.kind == Kind::State) {
+            self.states.take(event);
+        }
+        self.counts.events.increment(events.len() as u64);
+        ring.put_numbered(events);
+    }
+
     /// Writes new and changed instruments to the ring.
     #[cold]
     fn put_instruments(&mut self, table: &Instruments, ring: &mut EventRing) {

@@ -21,6 +21,8 @@ use std::time::{Duration, Instant};
 const EVENTS: u32 = 0;
 const INSTRUMENT: u32 = 1;
 const SHOWN: u32 = 2;
+/// The plant whose log is replayed was started again, at this time.
+const RESTART: u32 = 3;
 
 /// Events of one record at most: a longer message takes several.
 const MOST: usize = 256;
@@ -36,8 +38,14 @@ pub(crate) fn rescue(path: &Path, mut each: impl FnMut(Record<'_>)) -> io::Resul
     fanfare_engine::ring::rescue(path, |kind, bytes| match kind {
         INSTRUMENT => each(Record::Instrument(bytes)),
         EVENTS => each(Record::Events(bytes.as_chunks().0)),
+        RESTART => each(restart(bytes)),
         _ => {}
     })
+}
+
+fn restart<'a>(bytes: &[u8]) -> Record<'a> {
+    let time = bytes.first_chunk().copied().unwrap_or_default();
+    Record::Restart(u64::from_le_bytes(time))
 }
 
 /// The writing end.
@@ -56,7 +64,12 @@ pub(crate) struct EventRing {
     wrote: bool,
     /// The log, if it is waited for.
     log: Option<Awaited>,
+    /// How far each reader has read, in bytes.
+    read: Vec<Arc<AtomicU64>>,
 }
+
+/// A reader that holds up nobody: it has not begun, or is gone.
+const ABSENT: u64 = u64::MAX;
 
 /// A log that is waited for when it is behind.
 struct Awaited {
@@ -120,6 +133,14 @@ pub(crate) struct RecordReader {
     waker: Waker,
     feeds: Waker,
     asks: Arc<Asks>,
+    /// How far it has read, for a writer that waits.
+    read: Arc<AtomicU64>,
+}
+
+impl Drop for RecordReader {
+    fn drop(&mut self) {
+        self.read.store(ABSENT, Ordering::Relaxed);
+    }
 }
 
 /// A record of the ring.
@@ -128,6 +149,8 @@ pub(crate) enum Record<'a> {
     Events(&'a [[u8; Event::SIZE]]),
     /// An instrument, as bytes.
     Instrument(&'a [u8]),
+    /// The plant whose log is replayed was started again at this time.
+    Restart(u64),
 }
 
 impl EventRing {
@@ -167,6 +190,7 @@ impl EventRing {
             feeds,
             wrote: false,
             log: None,
+            read: Vec::new(),
         }
     }
 
@@ -184,7 +208,10 @@ impl EventRing {
     /// As [`Self::reader`], for records as they stand in the ring.
     pub(crate) fn record_reader(&mut self, waker: Waker) -> Option<RecordReader> {
         self.wakers.push(waker.clone());
+        let read = Arc::new(AtomicU64::new(self.ring.position()));
+        self.read.push(Arc::clone(&read));
         Some(RecordReader {
+            read,
             ring: self.ring.subscribe()?,
             is_waiting: false,
             most: self.most,
@@ -202,6 +229,16 @@ impl EventRing {
         self.log = Some(Awaited { committed, most });
     }
 
+    /// Whether all readers have read so much that half of the ring is free, those alone that have
+    /// begun. For a writer that waits for readers.
+    pub(crate) fn has_room(&self) -> bool {
+        let position = self.ring.position();
+        self.read.iter().all(|read| {
+            let read = read.load(Ordering::Relaxed);
+            position.saturating_sub(read) < self.most * 4
+        })
+    }
+
     /// Adds a waker for a thread that starts after its reader was made.
     pub(crate) fn add_waker(&mut self, waker: Waker) {
         self.wakers.push(waker);
@@ -212,6 +249,44 @@ impl EventRing {
         instrument.write(&mut self.room);
         // The longest instrument is shorter than half of the least ring.
         let _ = self.ring.push(INSTRUMENT, &self.room);
+        self.wrote = true;
+    }
+
+    /// Writes an instrument that [`Instrument::write`] wrote.
+    pub(crate) fn put_bytes(&mut self, instrument: &[u8]) {
+        let _ = self.ring.push(INSTRUMENT, instrument);
+        self.wrote = true;
+    }
+
+    /// The plant whose log is replayed was started again at this time.
+    pub(crate) fn put_restart(&mut self, time: u64) {
+        let _ = self.ring.push(RESTART, &time.to_le_bytes());
+        self.wrote = true;
+    }
+
+    /// Writes events that have numbers, above those before.
+    pub(crate) fn put_numbered(&mut self, events: &[Event]) {
+        if let Some(log) = &self.log {
+            log.wait(self.next);
+        }
+        for events in events.chunks(MOST) {
+            self.write(events);
+        }
+        if let Some(last) = events.last() {
+            self.next = last.number + 1;
+        }
+    }
+
+    /// Writes events as one record.
+    #[inline]
+    fn write(&mut self, events: &[Event]) {
+        // A ring that laps has room for all that is not too long.
+        let _ = self.ring.write(EVENTS, events.len() * Event::SIZE, |room| {
+            let (places, _) = room.as_chunks_mut::<{ Event::SIZE }>();
+            for (place, event) in places.iter_mut().zip(events) {
+                *place = event.to_bytes();
+            }
+        });
         self.wrote = true;
     }
 
@@ -226,14 +301,7 @@ impl EventRing {
                 event.number = self.next;
                 self.next += 1;
             }
-            // A ring that laps has room for all that is not too long.
-            let _ = self.ring.write(EVENTS, events.len() * Event::SIZE, |room| {
-                let (places, _) = room.as_chunks_mut::<{ Event::SIZE }>();
-                for (place, event) in places.iter_mut().zip(&*events) {
-                    *place = event.to_bytes();
-                }
-            });
-            self.wrote = true;
+            self.write(events);
         }
     }
 
@@ -274,8 +342,12 @@ impl RecordReader {
         let batch = self.ring.read(limit, |record| match record.kind {
             INSTRUMENT => each(Record::Instrument(record.bytes)),
             SHOWN => *is_waiting = false,
+            RESTART => each(restart(record.bytes)),
             _ => each(Record::Events(record.bytes.as_chunks().0)),
         });
+        if batch.read > 0 {
+            self.read.store(self.ring.position(), Ordering::Relaxed);
+        }
         if batch.lost > 0 {
             self.ask();
         }
@@ -333,7 +405,14 @@ impl EventReader {
                 }
                 each(Delivery::End(directory));
             }
+            Record::Restart(_) => each(Delivery::Restart),
         })
+    }
+
+    /// Nobody waits for this reader until it reads.
+    pub(crate) fn may_be_late(self) -> Self {
+        self.records.read.store(ABSENT, Ordering::Relaxed);
+        self
     }
 
     /// What the writer wakes the reader's thread with.

@@ -234,7 +234,10 @@ impl Service {
                     ..Hole::new(Missing::WorkersBehind, last - first + 1, nanos)
                 });
             }
-            Delivery::Restart => core.lose_all(),
+            Delivery::Restart => {
+                core.lose_all();
+                core.view.restart();
+            }
         });
         let added = events.take_added();
         let directory = events.directory();

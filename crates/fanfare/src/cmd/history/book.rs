@@ -1,12 +1,12 @@
 //! `fanfare history book`: a book as of a moment.
 
 use super::Place;
-use super::range::{find, place};
+use super::range::find;
 use crate::cmd::market::json;
 use crate::cmd::market::picture::Picture;
-use crate::moment::{Moment, utc};
 use crate::print::say;
 use anyhow::Result;
+use fanfare_history::moment::{Moment, utc};
 use fanfare_history::{AsOf, At, Log, Start};
 use fanfare_market::event::{Event, InstrumentId};
 use fanfare_market::instruments::Lookup;
@@ -54,7 +54,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
 }
 
 fn moment(log: &Log, at: Option<Moment>) -> Result<At> {
-    let place = at.map(|at| place(log, at)).transpose()?;
+    let place = at.map(|at| log.place(at)).transpose()?;
     Ok(match place {
         Some(Start::Number(number)) => At::Number(number),
         Some(Start::Time(time)) => At::Time(time),

@@ -3,10 +3,10 @@
 use super::Place;
 use super::range::{Choice, Chosen, Range};
 use crate::cmd::market::json;
-use crate::moment::utc;
 use crate::print::{Out, note};
 use anyhow::Result;
 use fanfare_engine::stop::Stop;
+use fanfare_history::moment::utc;
 use fanfare_market::Delivery;
 use fanfare_market::event::Event;
 use fanfare_market::instruments::{Instrument, Lookup};

@@ -1,11 +1,10 @@
 //! `fanfare history info`: what a log has.
 
 use super::Place;
-use super::range::first_time;
-use crate::moment::utc;
 use crate::plural::counted;
 use crate::print::say;
 use anyhow::Result;
+use fanfare_history::moment::utc;
 use fanfare_history::{FeedInfo, Run, Start};
 use fanfare_market::book::BookKind;
 use serde_json::{Value, json};
@@ -24,7 +23,7 @@ pub(crate) struct Args {
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let log = args.place.open()?;
     let (extent, segments) = (log.extent()?, log.segments()?);
-    let first = first_time(&log)?;
+    let first = log.first_time()?;
     let bytes: u64 = segments.iter().map(|segment| segment.bytes).sum();
     let compacted = segments.iter().filter(|segment| segment.is_compacted);
     let compacted = compacted.count() as u64;

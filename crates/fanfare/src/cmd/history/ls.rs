@@ -1,9 +1,9 @@
 //! `fanfare history ls`: the segments of a log.
 
 use super::Place;
-use crate::moment::utc;
 use crate::print::say;
 use anyhow::Result;
+use fanfare_history::moment::utc;
 use serde_json::json;
 use std::process::ExitCode;
 

@@ -1,10 +1,10 @@
 //! Which part of a log.
 
 use crate::cmd::market::picture::some_names;
-use crate::moment::Moment;
 use crate::progress;
 use anyhow::{Result, bail};
 use fanfare_engine::stop::Stop;
+use fanfare_history::moment::Moment;
 use fanfare_history::{Log, Reader, Start};
 use fanfare_market::Delivery;
 use fanfare_market::event::{Event, InstrumentId, Kind};
@@ -60,43 +60,12 @@ fn kind(name: &str) -> Result<Kind, String> {
     })
 }
 
-/// The time of the first event that has one.
-pub(super) fn first_time(log: &Log) -> Result<Option<u64>> {
-    let (mut reader, mut first) = (log.reader(Start::First)?, None);
-    while first.is_none() {
-        let read = reader.read(AT_ONCE, |delivery| {
-            if let Delivery::Event(event, _) = delivery {
-                let is_known = event.ts_recv != Event::NO_TIME && event.ts_recv != 0;
-                first = first.or(is_known.then_some(event.ts_recv));
-            }
-        })?;
-        if read == 0 {
-            break;
-        }
-    }
-    Ok(first)
-}
-
-/// A moment as a place of the log: the first event at it or behind it.
-pub(super) fn place(log: &Log, moment: Moment) -> Result<Start> {
-    if let Moment::Number(number) = moment {
-        return Ok(Start::Number(number));
-    }
-    let first = match moment {
-        Moment::Utc(_) => 0,
-        _ => first_time(log)?.unwrap_or_default(),
-    };
-    Ok(Start::Time(moment.time(first).unwrap_or_default()))
-}
-
 impl Range {
     /// Returns a reader of the range, and the number behind it if it has an end.
     fn open(self, log: &Log) -> Result<(Reader, Option<u64>)> {
-        let start = self
-            .from
-            .map_or(Ok(Start::First), |from| place(log, from))?;
+        let start = self.from.map_or(Ok(Start::First), |from| log.place(from))?;
         let mut reader = log.reader(start)?;
-        let end = match self.to.map(|to| place(log, to)).transpose()? {
+        let end = match self.to.map(|to| log.place(to)).transpose()? {
             None => None,
             Some(Start::Number(number)) => Some(number),
             Some(time) => Some(log.reader(time)?.next_number()),

@@ -121,7 +121,8 @@ impl Writer {
         events.read(TURN, |delivery| {
             line.clear();
             match delivery {
-                Delivery::End(_) | Delivery::Restart => return,
+                Delivery::End(_) => return,
+                Delivery::Restart => line.push_str(json::RESTART),
                 Delivery::Event(event, directory) => {
                     let known = directory.instrument(event.instrument);
                     json::event(event, known.as_ref(), line);

@@ -2,15 +2,16 @@
 
 mod lines;
 mod pace;
+mod plant;
 mod source;
 
 use crate::line::{BATCH, Line, Reach};
-use crate::moment::{Moment, time};
 use crate::plural::counted;
 use crate::print::{note, say};
 use anyhow::{Result, ensure};
 use fanfare_engine::stop::Stop;
 use fanfare_feed::Header;
+use fanfare_history::moment::{Moment, time};
 use fanfare_instruments::figures::{Figures, rate};
 use lines::{Lines, Rule};
 use pace::{Pace, Speed};
@@ -25,9 +26,13 @@ use std::time::{Duration, Instant};
 /// from loopback and with TTL 0: nothing leaves this machine unless --interface and --ttl say so.
 /// Datagrams of several files keep their distances, so that lines captured by two hosts keep their
 /// skew. Files of packets (`fast generate`) have neither times nor addresses: --every and --line.
+///
+/// The folder of a log (`[history]` of a gateway) is served by a gateway that this command starts:
+/// FIX sessions receive its events with their numbers and times. What else such a gateway can do
+/// is told by `[replay]` in docs/gateway.md.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Captures (pcap, pcapng) or files of packets; - for stdin.
+    /// Captures (pcap, pcapng) or files of packets, - for stdin; or the folder of a log.
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     /// How many times as fast as it was, or max: as fast as it goes.
@@ -61,12 +66,18 @@ pub(crate) struct Args {
     /// Microseconds between two packets of a file without times.
     #[arg(long, value_name = "MICROSECONDS")]
     every: Option<u32>,
+    /// Where FIX sessions connect, if it is a log; 0: the system picks. Default: 3001.
+    #[arg(long)]
+    port: Option<u16>,
     /// Print the figures as one JSON object.
     #[arg(long)]
     json: bool,
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    if let Some(log) = plant::folder(args)? {
+        return plant::run(args, log);
+    }
     ensure!(
         args.header != Some(Header::None),
         "--header none has no packets to send"

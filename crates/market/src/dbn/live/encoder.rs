@@ -10,6 +10,8 @@ use crate::dbn::convert::symbol;
 use crate::dbn::{DbnConfig, DbnCounts, Schema, Schemas, ToDbn};
 use crate::event::{Event, Flags, InstrumentId, Kind};
 use crate::instruments::Lookup;
+use crate::state;
+use fanfare_feed::recovery::{Lack, State};
 
 /// Bytes of a record at which the action of a trade or a change of a level stands.
 const ACTION: usize = 28;
@@ -264,6 +266,28 @@ impl Encoder {
         for converter in self.converters.iter_mut().flatten() {
             converter.lose_all();
         }
+    }
+
+    /// The plant was started again: every book is empty, and recovers. What follows may be of
+    /// another time.
+    pub fn restart(&mut self, table: &dyn Lookup, batch: &mut Batch) {
+        self.lost += self.intervals.begin_again(&self.views, batch) as u64;
+        let all: Vec<_> = self.views.numbers().collect();
+        for instrument in all {
+            let source = self.views.seen(instrument).map_or(0, |seen| seen.source);
+            let about = |event| Event {
+                instrument,
+                source,
+                ts_recv: self.time,
+                flags: Flags::LAST,
+                ..event
+            };
+            let unknown = state::to_event(State::Recovering(Lack::Picture));
+            for event in [about(Event::EMPTY), about(unknown)] {
+                self.event(&event, table, batch);
+            }
+        }
+        self.lost += self.intervals.begin_again(&self.views, batch) as u64;
     }
 
     /// The time of the last event, 0 before the first one.

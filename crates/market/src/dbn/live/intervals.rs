@@ -93,6 +93,16 @@ impl Intervals {
         self.advance(now.saturating_sub(GRACE), views, batch)
     }
 
+    /// Times may go back: ends all intervals. Returns what could not be written.
+    pub(super) fn begin_again(&mut self, views: &Views, batch: &mut Batch) -> usize {
+        if self.next_end == 0 {
+            return 0;
+        }
+        let lost = self.end(u64::MAX, views, batch);
+        self.next_end = 0;
+        lost
+    }
+
     /// Ends the intervals that end at `time` or before it. Returns what could not be written.
     #[inline]
     pub(super) fn advance(&mut self, time: u64, views: &Views, batch: &mut Batch) -> usize {

@@ -1,4 +1,4 @@
-//! Moments on a command line.
+//! Moments as users write them.
 
 use jiff::{Timestamp, civil};
 use std::str::FromStr;
@@ -6,9 +6,9 @@ use std::str::FromStr;
 const SECOND: u64 = 1_000_000_000;
 const DAY: u64 = 86_400 * SECOND;
 
-/// A time, or a place in what is read.
+/// A time, or a place in what is read: `2026-11-23T10:31:05.5Z`, `10:31:05.5`, `+5.5` or a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Moment {
+pub enum Moment {
     /// Nanoseconds since 1970.
     Utc(u64),
     /// Nanoseconds since midnight (UTC) of the day on which it begins.
@@ -22,7 +22,7 @@ pub(crate) enum Moment {
 impl Moment {
     /// Returns the time in nanoseconds since 1970, in something that begins at `first`; none of
     /// a number.
-    pub(crate) fn time(self, first: u64) -> Option<u64> {
+    pub fn time(self, first: u64) -> Option<u64> {
         match self {
             Self::Utc(time) => Some(time),
             Self::OfDay(time) => Some(first - first % DAY + time),
@@ -96,7 +96,7 @@ fn wrong(text: &str) -> String {
 }
 
 /// Returns a time in nanoseconds since 1970 as `2026-11-23T10:31:05.500000000Z`.
-pub(crate) fn utc(nanos: u64) -> String {
+pub fn utc(nanos: u64) -> String {
     match Timestamp::from_nanosecond(nanos.into()) {
         Ok(time) => format!("{time:.9}"),
         Err(_) => format!("{nanos} ns"),
@@ -104,7 +104,7 @@ pub(crate) fn utc(nanos: u64) -> String {
 }
 
 /// A moment that is no number.
-pub(crate) fn time(text: &str) -> Result<Moment, String> {
+pub fn time(text: &str) -> Result<Moment, String> {
     match text.parse()? {
         Moment::Number(_) => Err(wrong(text)),
         moment => Ok(moment),

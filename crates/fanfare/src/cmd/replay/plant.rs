@@ -1,0 +1,60 @@
+//! A log, replayed by a gateway: its events cannot be turned back into the datagrams of a venue.
+
+use super::Args;
+use super::pace::Speed;
+use crate::cmd::plant;
+use anyhow::{Result, bail, ensure};
+use fanfare_gateway::{Config, Mode, PortConfig, Replay, Speed as Times, Turns};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// The port for consumers, unless another one is asked for.
+const PORT: u16 = 3001;
+
+/// The folder of a log, if that is what is to be replayed.
+pub(super) fn folder(args: &Args) -> Result<Option<PathBuf>> {
+    let Some(folder) = args.files.iter().find(|file| file.is_dir()) else {
+        ensure!(
+            args.port.is_none(),
+            "--port is of a gateway that replays the folder of a log"
+        );
+        return Ok(None);
+    };
+    let shown = folder.display();
+    ensure!(
+        args.files.len() == 1,
+        "`{shown}` is a folder: a log is replayed alone"
+    );
+    let is_plain = args.line.is_empty() && args.every.is_none() && args.header.is_none();
+    ensure!(
+        is_plain && !args.json,
+        "`{shown}` is a log, which a gateway replays to sessions: --line, --header, --every and \
+         --json are of captures and packets"
+    );
+    Ok(Some(folder.clone()))
+}
+
+/// Runs a gateway that replays the log, until Ctrl-C.
+pub(super) fn run(args: &Args, log: PathBuf) -> Result<ExitCode> {
+    let speed = match args.speed {
+        Speed::Max => Times::Max,
+        Speed::Times(times) if (0.001..=1e6).contains(&times) => {
+            Times::Thousandths((times * 1e3).round() as u32)
+        }
+        Speed::Times(_) => bail!("--speed of a log is max or from 0.001 to 1000000"),
+    };
+    let config = Config {
+        producers: PortConfig::on_port(0),
+        consumers: PortConfig::on_port(args.port.unwrap_or(PORT)),
+        mode: Mode::Subscriptions,
+        replay: Some(Replay {
+            log,
+            speed,
+            from: args.from,
+            to: args.to,
+            turns: args.times.map_or_else(Turns::default, Turns),
+        }),
+        ..Config::default()
+    };
+    plant::run(&config, false, &|| Ok(config.clone()))
+}

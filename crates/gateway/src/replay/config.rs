@@ -1,0 +1,159 @@
+//! `[replay]`: a log of market events in place of feeds.
+
+use fanfare_history::Moment;
+use serde::de::Error;
+use serde::{Deserialize, Deserializer};
+use std::fmt;
+use std::path::PathBuf;
+
+/// A log that is replayed. It is the only source of market events, so that they keep their numbers.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Replay {
+    /// Folder of the log.
+    pub log: PathBuf,
+    /// How many times as fast as it was, from 0.001 to 1,000,000, or `max`: as fast as the outlets
+    /// read.
+    #[serde(default)]
+    pub speed: Speed,
+    /// The first moment that is replayed; default: that of the first event.
+    #[serde(default, deserialize_with = "moment")]
+    pub from: Option<Moment>,
+    /// The first moment that is not; default: the end of the log, as of the start.
+    #[serde(default, deserialize_with = "moment")]
+    pub to: Option<Moment>,
+    /// How often: `true` until the gateway is stopped.
+    #[serde(rename = "loop", default)]
+    pub turns: Turns,
+}
+
+/// How many times as fast as it was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Speed {
+    /// This many thousandths.
+    Thousandths(u32),
+    /// As fast as the outlets read.
+    Max,
+}
+
+/// How often something is replayed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Turns(pub u64);
+
+impl Default for Speed {
+    fn default() -> Self {
+        Self::Thousandths(1_000)
+    }
+}
+
+impl Default for Turns {
+    fn default() -> Self {
+        Self(1)
+    }
+}
+
+impl fmt::Display for Speed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Max => f.write_str("as fast as it is read"),
+            Self::Thousandths(speed) => write!(f, "at {} times its speed", f64::from(*speed) / 1e3),
+        }
+    }
+}
+
+/// A value that is written in several ways.
+#[derive(Deserialize)]
+#[serde(
+    untagged,
+    expecting = "must be a number, a text, true or false (times are texts in quotes)"
+)]
+enum Loose {
+    Flag(bool),
+    Whole(u64),
+    Number(f64),
+    Text(String),
+}
+
+impl<'de> Deserialize<'de> for Speed {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let times = match Loose::deserialize(deserializer)? {
+            Loose::Text(text) if text == "max" => return Ok(Self::Max),
+            Loose::Whole(times) => times as f64,
+            Loose::Number(times) => times,
+            _ => f64::NAN,
+        };
+        match (0.001..=1e6).contains(&times) {
+            true => Ok(Self::Thousandths((times * 1e3).round() as u32)),
+            false => Err(D::Error::custom(
+                "must be \"max\" or a number from 0.001 to 1000000",
+            )),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Turns {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        match Loose::deserialize(deserializer)? {
+            Loose::Flag(true) => Ok(Self(u64::MAX)),
+            Loose::Flag(false) => Ok(Self::default()),
+            Loose::Whole(turns @ 1..) => Ok(Self(turns)),
+            _ => Err(D::Error::custom("must be true, false or a number from 1")),
+        }
+    }
+}
+
+fn moment<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Moment>, D::Error> {
+    match Loose::deserialize(deserializer)? {
+        Loose::Whole(number) => Ok(Some(Moment::Number(number))),
+        Loose::Text(text) => text.parse().map(Some).map_err(D::Error::custom),
+        _ => Err(D::Error::custom("must be the number of an event or a time")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn replay(text: &str) -> Result<Replay, String> {
+        toml::from_str(&format!("log = \"x\"\n{text}")).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn what_is_not_said_has_its_default() {
+        let read = replay("").unwrap();
+        assert_eq!(
+            (read.speed, read.turns),
+            (Speed::Thousandths(1_000), Turns(1))
+        );
+        assert_eq!((read.from, read.to), (None, None));
+        let text = "speed = \"max\"\nfrom = 7\nto = \"+1.5\"\nloop = true";
+        let read = replay(text).unwrap();
+        assert_eq!((read.speed, read.turns), (Speed::Max, Turns(u64::MAX)));
+        assert_eq!(read.from, Some(Moment::Number(7)));
+        assert_eq!(read.to, Some(Moment::After(1_500_000_000)));
+        let read = replay("speed = 0.5\nloop = 3").unwrap();
+        assert_eq!(
+            (read.speed, read.turns),
+            (Speed::Thousandths(500), Turns(3))
+        );
+    }
+
+    #[test]
+    fn wrong_values_are_refused_with_their_line() {
+        for text in [
+            "speed = 0",
+            "speed = \"fast\"",
+            "speed = -1",
+            "speed = true",
+            "loop = 0",
+            "loop = \"yes\"",
+            "from = \"noon\"",
+            "to = true",
+            "from = 10:31:00",
+            "too = 5",
+        ] {
+            let error = replay(text).unwrap_err();
+            assert!(error.contains("line 2"), "{text}: {error}");
+        }
+    }
+}

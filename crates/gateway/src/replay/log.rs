@@ -1,0 +1,325 @@
+//! A log as a source: read by a thread of its own, so that nobody else waits for the disk.
+
+use super::config::{Replay, Turns};
+use super::piece::{Mark, Piece, Step};
+use fanfare_engine::poll::Waker;
+use fanfare_history::{At, Log, LogError, Reader, Run, Start};
+use fanfare_market::{Delivery, Event};
+use std::path::Path;
+use std::sync::mpsc::SyncSender;
+
+/// Why a log cannot be replayed.
+#[derive(Debug, thiserror::Error)]
+pub enum ReplayError {
+    /// It cannot be read.
+    #[error(transparent)]
+    Log(#[from] LogError),
+    /// There is nothing from `from` to `to`.
+    #[error("{log} has no events from event {first} on, and before event {end}")]
+    Nothing {
+        /// The folder.
+        log: String,
+        /// The number of the first event.
+        first: u64,
+        /// The number behind the last one.
+        end: u64,
+    },
+    /// The log of this gateway is in the same folder.
+    #[error("`replay.log` and `history.folder` are the same folder")]
+    OwnLog,
+}
+
+/// A part of a log, before its thread begins.
+pub(crate) struct OpenReplay {
+    log: Log,
+    /// The numbers of the first event, and behind the last one.
+    first: u64,
+    end: u64,
+    /// The run of the plant that wrote the first event.
+    run: Run,
+    /// What is known in front of the first event.
+    known: Known,
+    /// Added to the numbers of the log.
+    shift: u64,
+    turns: Turns,
+}
+
+/// Instruments, and the events that bring a reader to a moment: of one instrument each.
+#[derive(Default)]
+struct Known {
+    instruments: Vec<Box<[u8]>>,
+    events: Vec<Vec<Event>>,
+    time: u64,
+}
+
+impl OpenReplay {
+    /// Finds the part of the log. `own` is the folder of the gateway's own log.
+    pub(crate) fn open(replay: &Replay, own: Option<&Path>) -> Result<Self, ReplayError> {
+        let log = Log::open(&replay.log)?;
+        let same = |own: &Path| own.canonicalize().ok() == replay.log.canonicalize().ok();
+        if own.is_some_and(|own| own.exists() && same(own)) {
+            return Err(ReplayError::OwnLog);
+        }
+        let place = |moment| log.place(moment);
+        let start = replay.from.map_or(Ok(Start::First), place)?;
+        let first = log.reader(start)?.next_number();
+        let end = match replay.to.map(place).transpose()? {
+            None => u64::MAX,
+            Some(Start::Number(number)) => number,
+            Some(time) => log.reader(time)?.next_number(),
+        };
+        let end = end.min(log.extent()?.next);
+        if first >= end {
+            return Err(ReplayError::Nothing {
+                log: replay.log.display().to_string(),
+                first,
+                end,
+            });
+        }
+        let run = run_at(&log, first)?;
+        let known = Known::before(&log, first, &run)?;
+        let mut replay = Self {
+            log,
+            first,
+            end,
+            run,
+            known,
+            shift: 0,
+            turns: replay.turns,
+        };
+        replay.number_from(1);
+        Ok(replay)
+    }
+
+    /// The run of the plant that wrote it.
+    pub(crate) const fn run(&self) -> &Run {
+        &self.run
+    }
+
+    /// The number of the first event that it brings: of what is known in front of its part.
+    pub(crate) fn number(&self) -> u64 {
+        self.first + self.shift - self.known.count()
+    }
+
+    /// Numbers below `next` are used.
+    pub(crate) fn number_from(&mut self, next: u64) {
+        let least = (next + self.known.count()).saturating_sub(self.first);
+        self.shift = self.shift.max(least);
+    }
+
+    /// By how much the numbers are above those of the log.
+    pub(crate) const fn shift(&self) -> u64 {
+        self.shift
+    }
+
+    /// Starts the thread, which wakes the thread of the feeds by `waker`.
+    pub(super) fn start(self, pieces: SyncSender<Step>, waker: Waker) -> std::io::Result<()> {
+        let player = Player {
+            part: self,
+            pieces,
+            waker,
+            piece: Piece::default(),
+            clock: 0,
+        };
+        let thread = std::thread::Builder::new().name("replay".to_owned());
+        thread.spawn(move || player.run()).map(drop)
+    }
+}
+
+/// The run that wrote an event.
+fn run_at(log: &Log, first: u64) -> Result<Run, LogError> {
+    let mut reader = log.reader(Start::Number(first))?;
+    let mut is_there = false;
+    while !is_there {
+        let read = reader.read(1, |delivery| {
+            is_there |= matches!(delivery, Delivery::Event(..) | Delivery::Lost { .. });
+        })?;
+        if read == 0 {
+            break;
+        }
+    }
+    Ok(reader.run().cloned().unwrap_or_default())
+}
+
+impl Known {
+    /// What is known in front of the event with this number; of books nothing where another
+    /// run was in force, and nothing at all where retention has removed it.
+    fn before(log: &Log, first: u64, run: &Run) -> Result<Self, LogError> {
+        let Some(before) = first.checked_sub(1).filter(|before| *before > 0) else {
+            return Ok(Self::default());
+        };
+        let before = match log.as_of(At::Number(before)) {
+            Err(LogError::Gone { .. }) => return Ok(Self::default()),
+            before => before?,
+        };
+        let directory = before.directory().iter();
+        let mut known = Self {
+            instruments: directory.map(|(_, bytes)| bytes.into()).collect(),
+            events: Vec::new(),
+            time: before.time,
+        };
+        if before.run.number != run.number {
+            return Ok(known);
+        }
+        for instrument in before.view.numbers() {
+            let feeds = run.feeds.iter();
+            let source = feeds.filter(|feed| feed.base <= instrument.0).count() as u16;
+            if let Some(seen) = before.view.get(instrument) {
+                let mut events = Vec::new();
+                seen.show(instrument, source, &mut |event| events.push(*event));
+                known.events.push(events);
+            }
+        }
+        if !before.of_all.is_empty() {
+            known.events.push(before.of_all.clone());
+        }
+        for event in known.events.iter_mut().flatten() {
+            if event.ts_recv == Event::NO_TIME {
+                event.ts_recv = before.time;
+            }
+        }
+        Ok(known)
+    }
+
+    fn count(&self) -> u64 {
+        self.events.iter().map(|events| events.len() as u64).sum()
+    }
+}
+
+/// What the thread does.
+struct Player {
+    part: OpenReplay,
+    pieces: SyncSender<Step>,
+    waker: Waker,
+    piece: Piece,
+    /// The latest time of arrival so far.
+    clock: u64,
+}
+
+/// Why it ends before the end.
+enum Ended {
+    Log(LogError),
+    /// A run of the plant with other feeds begins with this event.
+    OtherFeeds(u64, u64),
+    /// The gateway has ended.
+    Gone,
+}
+
+impl From<LogError> for Ended {
+    fn from(error: LogError) -> Self {
+        Self::Log(error)
+    }
+}
+
+impl Player {
+    fn run(mut self) {
+        let last = match self.play() {
+            Ok(()) => Step::Done,
+            Err(Ended::Gone) => return,
+            Err(Ended::Log(error)) => Step::Failed(error.to_string()),
+            Err(Ended::OtherFeeds(run, number)) => Step::Failed(format!(
+                "run {run} of the plant, which begins with event {number}, has other feeds or \
+                 books: it is replayed alone, with from = {number}"
+            )),
+        };
+        // The gateway may have ended.
+        let _ = self.flush();
+        let _ = self.pieces.send(last);
+        self.waker.wake();
+    }
+
+    fn play(&mut self) -> Result<(), Ended> {
+        for turn in 0..self.part.turns.0 {
+            if turn > 0 {
+                self.part.number_from(self.part.end + self.part.shift);
+                self.piece.marks.push(Mark::Again);
+                self.piece.marks.push(Mark::Restart(0));
+            }
+            self.clock = self.part.known.time;
+            self.show();
+            self.turn()?;
+        }
+        Ok(())
+    }
+
+    /// What is known in front of the part, with the numbers in front of its own.
+    fn show(&mut self) {
+        let known = &self.part.known;
+        for instrument in &known.instruments {
+            self.piece.instrument(instrument);
+        }
+        let numbers = self.part.number()..;
+        for (event, number) in self.part.known.events.iter_mut().flatten().zip(numbers) {
+            event.number = number;
+        }
+        for events in &self.part.known.events {
+            // Due with the first event.
+            self.piece.message(0, events);
+        }
+    }
+
+    fn turn(&mut self) -> Result<(), Ended> {
+        let mut reader = self.part.log.reader(Start::Number(self.part.first))?;
+        reader.stop_before(self.part.end);
+        let mut run = self.part.run.number;
+        let (mut events, mut restarted) = (Vec::new(), false);
+        loop {
+            let read = self.message(&mut reader, &mut events, &mut restarted)?;
+            if let Some(new) = reader.run().filter(|new| new.number != run) {
+                let is_first = events.is_empty() && reader.next_number() == self.part.first;
+                run = new.number;
+                if new.feeds != self.part.run.feeds && !is_first {
+                    return Err(Ended::OtherFeeds(run, reader.next_number()));
+                }
+                if std::mem::take(&mut restarted) {
+                    let start = new.start;
+                    self.piece.marks.push(Mark::Restart(start));
+                }
+            }
+            if !events.is_empty() && std::mem::take(&mut restarted) {
+                self.piece.marks.push(Mark::Restart(0));
+            }
+            self.piece.message(self.clock, &events);
+            events.clear();
+            if self.piece.is_full() || read == 0 {
+                self.flush()?;
+            }
+            if read == 0 {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Reads one record: the events of one message, or an instrument.
+    fn message(
+        &mut self,
+        reader: &mut Reader,
+        events: &mut Vec<Event>,
+        restarted: &mut bool,
+    ) -> Result<usize, LogError> {
+        let (piece, clock, shift) = (&mut self.piece, &mut self.clock, self.part.shift);
+        reader.read_with(
+            1,
+            |instrument| piece.instrument(instrument),
+            |delivery| match delivery {
+                Delivery::Event(event, _) => {
+                    if event.ts_recv != Event::NO_TIME {
+                        *clock = event.ts_recv.max(*clock);
+                    }
+                    let number = event.number + shift;
+                    events.push(Event { number, ..*event });
+                }
+                Delivery::Restart => *restarted = true,
+                // The next number says it.
+                Delivery::Lost { .. } | Delivery::End(_) => {}
+            },
+        )
+    }
+
+    fn flush(&mut self) -> Result<(), Ended> {
+        let piece = std::mem::take(&mut self.piece);
+        let sent = self.pieces.send(Step::Piece(piece));
+        self.waker.wake();
+        sent.map_err(|_| Ended::Gone)
+    }
+}

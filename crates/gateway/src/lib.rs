@@ -93,6 +93,7 @@ pub use port_handle::PortHandle;
 pub use reloaded::{Changes, Reloaded};
 pub use replay::ReplayError;
 pub use replay::config::{Replay, Speed, Turns};
+pub use replay::file::{DbnFile, DbnFileError};
 pub use service::{Contract, EntryTypes, Pattern};
 pub use start_error::StartError;
 pub use users::{Denied, LONGEST_PASSWORD, Lists, PortName, UserTables, UsersError, hash_password};

@@ -199,3 +199,44 @@ fn what_dbn_cannot_hold_is_said_and_is_an_error() {
     assert_eq!(figures["figures"]["errors"], 0);
     read(&fs::read(&target).unwrap(), |_| {});
 }
+
+#[test]
+fn a_log_that_was_exported_is_read_back() {
+    use crate::common::log::{live, write};
+    let folder = Folder::new("market-from-dbn");
+    let [log, file] = ["log", "day.dbn"].map(|name| folder.file(name));
+    write(Path::new(&log), &live(60));
+    let export = ["history", "export", &log, "--format", "dbn", "-o", &file];
+    run(&export).succeeded();
+    let read = |args: &[&str]| {
+        let lines = run(args).succeeded().json_lines();
+        let is_it = |line: &Value| line["kind"] == "level" || line["kind"] == "trade";
+        let lines = lines.into_iter().filter(is_it);
+        let keys = [
+            "kind", "action", "symbol", "entry", "price", "size", "orders", "rpt_seq", "ts_event",
+            "ts_recv", "last",
+        ];
+        lines
+            .map(|line| keys.map(|key| line[key].clone()).to_vec())
+            .collect::<Vec<_>>()
+    };
+    let original = read(&["history", "cat", &log, "--json"]);
+    let back = read(&["market", "events", "--dbn", &file]);
+    assert!(original.len() > 70);
+    assert_eq!(back, original);
+    let mut bytes = folder.read("day.dbn");
+    bytes.truncate(bytes.len() - 3);
+    let cut = folder.with("cut.dbn", &bytes);
+    let said = run(&["market", "events", "--dbn", &cut, "--json"]);
+    assert_eq!(said.code, 1);
+    assert!(said.err.contains(": the file is cut: "), "{}", said.err);
+    bytes[3] = 4;
+    let newer = folder.with("newer.dbn", &bytes);
+    let said = run(&["market", "events", "--dbn", &newer]);
+    let why = "byte 0: version 4 of DBN, this program reads 1 to 3";
+    assert!(said.code == 1 && said.err.contains(why), "{}", said.err);
+    told(
+        &["market", "events", "--dbn", &file, "-t", "builtin:spectra"],
+        2,
+    );
+}

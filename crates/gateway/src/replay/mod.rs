@@ -6,6 +6,7 @@
 //! missing in the log; a new start of the plant that wrote it has a record of its own in the ring.
 
 pub(crate) mod config;
+pub(crate) mod file;
 mod log;
 mod pace;
 mod piece;

@@ -90,3 +90,40 @@ pub(super) const fn side(of: u8) -> u8 {
         _ => b'N',
     }
 }
+
+/// SecurityTradingStatus(326) of an `action`; `None` of those that it does not have.
+pub(super) const fn status_of(of: u16) -> Option<u16> {
+    Some(match of {
+        action::PAUSE => 1,
+        action::HALT => 2,
+        action::NEW_PRICE_INDICATION => 5,
+        action::TRADING => 17,
+        action::NOT_AVAILABLE | action::CLOSE => 18,
+        action::PRE_OPEN => 21,
+        action::ROTATION => 22,
+        action::PRE_CROSS => 24,
+        action::CROSS => 25,
+        action::POST_CLOSE => 26,
+        _ => return None,
+    })
+}
+
+/// MDEntryType(269) of `stat_type` and `stat_flags`; `None` of those that it does not have.
+pub(super) const fn entry_of(stat_type: u16, flags: u8) -> Option<u8> {
+    Some(match stat_type {
+        1 => b'4',
+        3 => b'6',
+        4 => b'8',
+        5 => b'7',
+        7 => b'O',
+        8 => b'N',
+        9 => b'C',
+        11 => b'5',
+        13 => b'9',
+        16 => b'Q',
+        VENUE_VOLUME | VENUE_PRICE if flags != 0 => flags,
+        // A cleared volume.
+        6 => b'B',
+        _ => return None,
+    })
+}

@@ -1,5 +1,5 @@
 //! Events as records of DBN (Databento Binary Encoding, version 3), which its readers take as
-//! they are.
+//! they are; and records of versions 1 to 3 as events ([`FromDbn`]).
 //!
 //! [`ToDbn`] makes at most one record of an event (two of a fill, one for each instrument of the
 //! status of a session) and puts the symbol of an instrument in front of its first record. The
@@ -29,12 +29,14 @@
 mod codes;
 mod convert;
 mod definition;
+mod from;
 pub mod live;
 mod lost;
 mod schema;
 mod trust;
 mod wire;
 
+pub use from::{FromDbn, FromDbnCounts, FromDbnError, NEWEST, Wrong};
 pub use lost::{Lost, Why};
 pub use schema::{NoSchema, Schema, Schemas};
 

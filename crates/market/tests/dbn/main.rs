@@ -8,6 +8,7 @@
 
 mod books;
 mod fields;
+mod from;
 mod live;
 
 use dbn::RecordRef;

@@ -1,5 +1,6 @@
 //! `fanfare market events`: a feed as events, JSON lines or DBN.
 
+use super::dbn;
 use super::feed::{Errors, Feed};
 use super::fix_log::{self, Log};
 use super::options::{INSTRUMENTS, MAPPING_HELP, mapping, read_table, version};
@@ -45,6 +46,13 @@ pub(crate) struct Args {
     /// Version of FIX that defines the mapping's fields; default: that of the first message.
     #[arg(long, value_name = "VERSION", requires = "fix", value_parser = version)]
     fix_version: Option<Version>,
+    /// A file of DBN instead of a feed: version 1 to 3, compressed by zstd or not. It is read to
+    /// its end, or to where it is damaged.
+    #[arg(
+        long, value_name = "FILE",
+        conflicts_with_all = ["templates", "file", "multicast", "pcap", "fix", "mapping"]
+    )]
+    dbn: Option<PathBuf>,
     /// Mapping; default: the built-in one that fits the templates, builtin:fix with --fix.
     #[arg(short, long, value_name = "MAPPING", long_help = MAPPING_HELP)]
     mapping: Option<String>,
@@ -64,6 +72,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         read_table(file, &mut table)?;
     }
     let prepare = || Printer::new(&args.printing, table);
+    if let Some(path) = &args.dbn {
+        return dbn::play(path, args.json, prepare);
+    }
     let mapping = args.mapping.as_deref();
     if let Some(path) = &args.fix {
         let log = Log {

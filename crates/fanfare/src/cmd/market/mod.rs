@@ -2,6 +2,7 @@
 
 mod book;
 mod check;
+mod dbn;
 mod events;
 mod feed;
 mod fix_log;

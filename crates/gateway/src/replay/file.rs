@@ -1,0 +1,164 @@
+//! A file of DBN, compressed by zstd or not.
+
+use fanfare_market::dbn::{FromDbn, FromDbnCounts, FromDbnError};
+use fanfare_market::{Event, Instruments};
+use std::fs::File;
+use std::io::{self, BufReader, Read};
+use std::path::Path;
+
+/// What a file that zstd compressed begins with.
+const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+
+/// Bytes that are read at once.
+const PIECE: usize = 1 << 16;
+
+/// Why a file of DBN cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum DbnFileError {
+    /// It is damaged, cut, or of another version; bytes are counted in what zstd unpacks.
+    #[error(transparent)]
+    Dbn(#[from] FromDbnError),
+    /// The system refused, or zstd found it damaged.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+/// Reads a file of DBN.
+pub struct DbnFile {
+    input: Box<dyn Read + Send>,
+    from: FromDbn,
+    bytes: Vec<u8>,
+    at: usize,
+    has_ended: bool,
+}
+
+impl std::fmt::Debug for DbnFile {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("DbnFile")
+            .field("from", &self.from)
+            .finish_non_exhaustive()
+    }
+}
+
+impl DbnFile {
+    /// Opens a file as the feed `source` of the plant.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn open(path: &Path, source: u16) -> Result<Self, DbnFileError> {
+        let mut file = File::open(path)?;
+        let mut magic = Vec::with_capacity(ZSTD.len());
+        Read::by_ref(&mut file)
+            .take(ZSTD.len() as u64)
+            .read_to_end(&mut magic)?;
+        let is_packed = magic == ZSTD;
+        let all = BufReader::with_capacity(PIECE, io::Cursor::new(magic).chain(file));
+        let input: Box<dyn Read + Send> = match is_packed {
+            true => Box::new(zstd::Decoder::with_buffer(all)?),
+            false => Box::new(all),
+        };
+        Ok(Self {
+            input,
+            from: FromDbn::new(source),
+            bytes: Vec::new(),
+            at: 0,
+            has_ended: false,
+        })
+    }
+
+    /// Reads the next record. Returns false at the end, behind the last events.
+    ///
+    /// # Errors
+    /// [`DbnFileError`]; the events in front of the damage were read.
+    pub fn read(&mut self, table: &mut Instruments) -> Result<bool, DbnFileError> {
+        loop {
+            let rest = self.bytes.get(self.at..).unwrap_or(&[]);
+            if let Some(read) = self.from.read(table, rest)? {
+                self.at += read;
+                return Ok(true);
+            }
+            if self.has_ended {
+                let rest = self.bytes.get(self.at..).unwrap_or(&[]);
+                self.from.finish(rest)?;
+                return Ok(false);
+            }
+            self.fill()?;
+        }
+    }
+
+    fn fill(&mut self) -> io::Result<()> {
+        self.bytes.drain(..self.at);
+        self.at = 0;
+        let read = Read::by_ref(&mut self.input).take(PIECE as u64);
+        let read = { read }.read_to_end(&mut self.bytes)?;
+        self.has_ended = read == 0;
+        Ok(())
+    }
+
+    /// The events of the last call of [`Self::read`].
+    pub fn events(&self) -> &[Event] {
+        self.from.events()
+    }
+
+    /// What was read so far.
+    pub const fn counts(&self) -> FromDbnCounts {
+        self.from.counts()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fanfare_market::dbn::{DbnConfig, Schemas, ToDbn};
+    use fanfare_market::{Kind, Price};
+
+    #[test]
+    fn files_are_read_packed_or_not_and_cut_ones_up_to_there() {
+        let mut to_dbn = ToDbn::new(DbnConfig::new(Schemas::MIXED)).unwrap();
+        let mut bytes = Vec::new();
+        to_dbn.metadata("TEST", 0, &mut bytes);
+        let begun = bytes.len() as u64;
+        for number in 1..=5_000 {
+            let trade = Event {
+                kind: Kind::Trade,
+                price: Price::from_units(number),
+                size: number,
+                ..Event::EMPTY
+            };
+            to_dbn.write(&trade, 0, &Instruments::new(1), &mut bytes);
+        }
+        let folder = std::env::temp_dir().join(format!("fanfare-dbn-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let packed = zstd::encode_all(&bytes[..], 3).unwrap();
+        let whole = [("plain", bytes.clone()), ("packed", packed.clone())];
+        let cut = [
+            ("cut", bytes[..bytes.len() - 1].to_vec()),
+            ("packed-cut", packed[..packed.len() / 2].to_vec()),
+        ];
+        for (name, content) in whole.into_iter().chain(cut) {
+            let path = folder.join(name);
+            std::fs::write(&path, content).unwrap();
+            let mut file = DbnFile::open(&path, 1).unwrap();
+            let (mut table, mut sizes) = (Instruments::new(10), Vec::new());
+            let outcome = loop {
+                let more = file.read(&mut table);
+                sizes.extend(file.events().iter().map(|event| event.size));
+                match more {
+                    Ok(true) => {}
+                    more => break more,
+                }
+            };
+            assert!(sizes.iter().copied().eq(1..=sizes.len() as i64), "{name}");
+            match name {
+                "cut" => {
+                    let at = begun + 4_999 * 48;
+                    let told = format!("byte {at}: the file is cut: 47 bytes are there");
+                    assert!(outcome.unwrap_err().to_string().starts_with(&told));
+                }
+                "packed-cut" => assert!(outcome.is_err() && sizes.len() < 5_000),
+                _ => assert!(!outcome.unwrap() && sizes.len() == 5_000, "{name}"),
+            }
+        }
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+}

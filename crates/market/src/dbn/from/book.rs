@@ -1,0 +1,195 @@
+//! Changes of books, from records with levels and orders.
+
+use super::bytes::Bytes;
+use super::{Tick, size};
+use crate::event::{Action, Event, Kind, entry};
+use crate::price::Price;
+use std::collections::HashMap;
+
+/// Levels of a record at most.
+const LEVELS: usize = 10;
+
+/// Orders of an instrument that are followed; of others a deletion is always a whole one.
+const MOST_ORDERS: usize = 10_000_000;
+
+/// What is known of an instrument.
+#[derive(Debug, Default)]
+pub(super) struct Seen {
+    /// Whether its book is whole, as was told last.
+    pub(super) is_whole: Option<bool>,
+    /// Its orders are known from their beginning.
+    pub(super) has_begun: bool,
+    /// Levels of the last record: bids and offers.
+    levels: [Vec<Level>; 2],
+    orders: HashMap<u64, Order>,
+}
+
+/// What is left of an order, and what was filled and not yet taken from it.
+#[derive(Debug)]
+struct Order {
+    left: u32,
+    filled: u32,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Level {
+    price: Price,
+    size: u32,
+    orders: u32,
+}
+
+/// What becomes of a record.
+pub(super) struct OfBook<'a> {
+    /// What all of its events have.
+    pub(super) base: Event,
+    pub(super) tick: &'a Tick,
+    pub(super) out: &'a mut Vec<Event>,
+}
+
+const fn entry_of(side: u8) -> u8 {
+    match side {
+        b'B' => entry::BID,
+        b'A' => entry::OFFER,
+        _ => 0,
+    }
+}
+
+impl OfBook<'_> {
+    fn clear(&mut self, seen: &mut Seen) {
+        seen.orders.clear();
+        seen.levels = Default::default();
+        self.out.push(Event {
+            kind: Kind::Clear,
+            ..self.base
+        });
+    }
+
+    /// A record by order.
+    pub(super) fn order(&mut self, seen: &mut Seen) {
+        let (id, amount) = (self.tick.order, self.tick.size);
+        let action = match self.tick.action {
+            b'R' => return self.clear(seen),
+            b'A' | b'M' => {
+                let order = Order {
+                    left: amount,
+                    filled: 0,
+                };
+                if seen.orders.len() < MOST_ORDERS || seen.orders.contains_key(&id) {
+                    seen.orders.insert(id, order);
+                }
+                match self.tick.action {
+                    b'A' => Action::New,
+                    _ => Action::Change,
+                }
+            }
+            b'F' => {
+                if let Some(order) = seen.orders.get_mut(&id) {
+                    order.filled = amount;
+                }
+                return;
+            }
+            b'C' => return self.cancel(seen),
+            _ => return,
+        };
+        self.put_order(action, size(amount));
+    }
+
+    /// A part of an order, or all of it, is gone: behind a fill of as much it has traded.
+    fn cancel(&mut self, seen: &mut Seen) {
+        let (id, amount) = (self.tick.order, self.tick.size);
+        let Some(order) = seen.orders.get_mut(&id) else {
+            return self.put_order(Action::Delete, size(amount));
+        };
+        let is_fill = std::mem::take(&mut order.filled) == amount && amount > 0;
+        order.left = order.left.saturating_sub(amount);
+        let left = order.left;
+        if left == 0 {
+            seen.orders.remove(&id);
+        }
+        match (is_fill, left) {
+            (true, _) => self.put_order(Action::Fill, size(amount)),
+            (false, 0) => self.put_order(Action::Delete, size(amount)),
+            (false, left) => self.put_order(Action::Change, left.into()),
+        }
+    }
+
+    fn put_order(&mut self, action: Action, size: i64) {
+        self.out.push(Event {
+            kind: Kind::Order,
+            action,
+            entry: entry_of(self.tick.side),
+            price: self.tick.price,
+            id: self.tick.order,
+            size,
+            ..self.base
+        });
+    }
+
+    /// A record with the levels behind a change.
+    pub(super) fn levels(&mut self, seen: &mut Seen, record: Bytes<'_>) {
+        if self.tick.action == b'R' {
+            self.clear(seen);
+        }
+        let count = (record.0.len().saturating_sub(48) / 32).min(LEVELS);
+        let count = if record.u8(1) == 0x0a { count } else { 1 };
+        let mut now: [Vec<Level>; 2] = Default::default();
+        for at in (0..count).map(|level| 48 + 32 * level) {
+            for (side, levels) in now.iter_mut().enumerate() {
+                let level = Level {
+                    price: record.price(at + 8 * side),
+                    size: record.u32(at + 16 + 4 * side),
+                    orders: record.u32(at + 24 + 4 * side),
+                };
+                if level.price.is_defined() {
+                    levels.push(level);
+                }
+            }
+        }
+        for (side, entry) in [entry::BID, entry::OFFER].into_iter().enumerate() {
+            if let (Some(before), Some(now)) = (seen.levels.get_mut(side), now.get(side)) {
+                self.changes(entry, before, now);
+                before.clone_from(now);
+            }
+        }
+    }
+
+    /// What makes one side another: what is gone, then what is new or has changed.
+    fn changes(&mut self, entry: u8, before: &[Level], now: &[Level]) {
+        let find = |levels: &[Level], price| {
+            let mut levels = levels.iter();
+            levels.find(|level: &&Level| level.price == price).copied()
+        };
+        for gone in before {
+            if find(now, gone.price).is_none() {
+                let is_it = self.tick.price == gone.price && entry_of(self.tick.side) == entry;
+                let size = if is_it {
+                    size(self.tick.size)
+                } else {
+                    Event::NO_SIZE
+                };
+                self.put_level(entry, Action::Delete, gone.price, (size, 0));
+            }
+        }
+        for level in now {
+            let action = match find(before, level.price) {
+                None => Action::New,
+                Some(same) if same == *level => continue,
+                Some(_) => Action::Change,
+            };
+            let amounts = (size(level.size), level.orders.into());
+            self.put_level(entry, action, level.price, amounts);
+        }
+    }
+
+    fn put_level(&mut self, entry: u8, action: Action, price: Price, (size, id): (i64, u64)) {
+        self.out.push(Event {
+            kind: Kind::Level,
+            entry,
+            action,
+            price,
+            size,
+            id,
+            ..self.base
+        });
+    }
+}

@@ -1,0 +1,110 @@
+//! What a stream begins with.
+
+use super::bytes::Bytes;
+use super::{NEWEST, Wrong};
+
+/// Bytes of a symbol of version 1, with its NUL.
+pub(super) const SYMBOL_V1: usize = 22;
+/// Bytes in front of the metadata: `DBN`, the version and the length.
+const PREFIX: usize = 8;
+/// Bytes of the fixed part.
+const FIXED: usize = 100;
+/// The longest metadata: those of a million symbols.
+const MOST: usize = 256 << 20;
+/// Symbologies.
+const BY_NUMBER: u8 = 0;
+const BY_SYMBOL: u8 = 1;
+
+/// What is kept of them.
+#[derive(Debug)]
+pub(super) struct Metadata {
+    pub(super) version: u8,
+    /// Symbols by `instrument_id`.
+    pub(super) symbols: Vec<(u32, Vec<u8>)>,
+}
+
+impl Metadata {
+    /// Reads them, and returns their length; `None` if not all of them are there.
+    pub(super) fn read(bytes: &[u8]) -> Result<Option<(Self, usize)>, Wrong> {
+        let magic = bytes.get(..3).unwrap_or(bytes);
+        if !b"DBN".starts_with(magic) {
+            return Err(Wrong::NotDbn);
+        }
+        let Some(version) = bytes.get(3).copied() else {
+            return Ok(None);
+        };
+        if !(1..=NEWEST).contains(&version) {
+            return Err(Wrong::Version(version));
+        }
+        if bytes.len() < PREFIX {
+            return Ok(None);
+        }
+        let len = Bytes(bytes).u32(4) as usize;
+        if !(FIXED..=MOST).contains(&len) {
+            return Err(Wrong::Metadata("their length cannot be"));
+        }
+        let Some(body) = bytes.get(PREFIX..PREFIX + len) else {
+            return Ok(None);
+        };
+        let symbols = symbols(version, Bytes(body)).ok_or(Wrong::Metadata(
+            "the lists of symbols are longer than they say",
+        ))?;
+        Ok(Some((Self { version, symbols }, PREFIX + len)))
+    }
+}
+
+/// The symbols of the mappings, whichever way they go.
+fn symbols(version: u8, body: Bytes<'_>) -> Option<Vec<(u32, Vec<u8>)>> {
+    // Version 1 has the number of records in front of the symbologies.
+    let (stypes, room) = match version {
+        1 => (50, SYMBOL_V1),
+        _ => (42, usize::from(body.u16(45))),
+    };
+    let (stype_in, stype_out) = (body.u8(stypes), body.u8(stypes + 1));
+    let mut rest = Lists(body.0.get(FIXED..)?);
+    let definition = rest.count()?;
+    rest.skip(definition)?;
+    // Symbols that were asked for, those that were found in part, and not at all.
+    for _ in 0..3 {
+        let count = rest.count()?;
+        rest.skip(count.checked_mul(room)?)?;
+    }
+    let mut all = Vec::new();
+    for _ in 0..rest.count()? {
+        let from = rest.text(room)?;
+        for _ in 0..rest.count()? {
+            rest.skip(8)?;
+            let to = rest.text(room)?;
+            let pair = match (stype_in, stype_out) {
+                (_, BY_NUMBER) => number(to).zip(Some(from)),
+                (BY_NUMBER, BY_SYMBOL) => number(from).zip(Some(to)),
+                _ => None,
+            };
+            all.extend(pair.map(|(number, symbol)| (number, symbol.to_vec())));
+        }
+    }
+    Some(all)
+}
+
+fn number(text: &[u8]) -> Option<u32> {
+    str::from_utf8(text).ok()?.parse().ok()
+}
+
+/// Lists one behind the other.
+struct Lists<'a>(&'a [u8]);
+
+impl<'a> Lists<'a> {
+    fn skip(&mut self, count: usize) -> Option<&'a [u8]> {
+        let (skipped, rest) = self.0.split_at_checked(count)?;
+        self.0 = rest;
+        Some(skipped)
+    }
+
+    fn count(&mut self) -> Option<usize> {
+        self.skip(4).map(|count| Bytes(count).u32(0) as usize)
+    }
+
+    fn text(&mut self, room: usize) -> Option<&'a [u8]> {
+        self.skip(room).map(|text| Bytes(text).text(0, room))
+    }
+}

@@ -1,0 +1,483 @@
+//! DBN as events: what was written comes back, and what others wrote is read.
+
+use crate::{event, schemas, table};
+use dbn::RecordRef;
+use fanfare_market::dbn::{FromDbn, FromDbnError, Schema, ToDbn, Wrong};
+use fanfare_market::event::{Action, Event, Flags, InstrumentId, Kind, entry};
+use fanfare_market::{Book, BookConfig, Instruments, Price, Side};
+use fastrand::Rng;
+
+/// What was read besides events.
+struct Read {
+    table: Instruments,
+    version: Option<u8>,
+}
+
+/// Reads a stream in pieces. Returns the events, and what is wrong.
+fn read(bytes: &[u8]) -> (Read, Vec<Event>, Result<(), FromDbnError>) {
+    let (mut from, mut table) = (FromDbn::new(3), Instruments::new(100));
+    let (mut all, mut at) = (Vec::new(), 0);
+    let outcome = loop {
+        match from.read(&mut table, &bytes[at..]) {
+            Ok(None) => {
+                let outcome = from.finish(&bytes[at..]);
+                all.extend_from_slice(from.events());
+                break outcome;
+            }
+            Ok(Some(len)) => {
+                at += len;
+                all.extend_from_slice(from.events());
+            }
+            Err(error) => break Err(error),
+        }
+    };
+    let version = from.version();
+    (Read { table, version }, all, outcome)
+}
+
+fn written(events: &[Event], all: &[Schema], table: &Instruments) -> Vec<u8> {
+    let mut to_dbn = ToDbn::new(schemas(all)).unwrap();
+    let mut bytes = Vec::new();
+    to_dbn.metadata("TEST", 0, &mut bytes);
+    for event in events {
+        to_dbn.write(event, 0, table, &mut bytes);
+        assert_eq!(to_dbn.lost(), []);
+    }
+    bytes
+}
+
+/// The books of two instruments are empty, and live.
+fn beginning() -> impl Iterator<Item = Event> {
+    let both = (0..2).flat_map(|number| [(number, Kind::Clear, 0), (number, Kind::State, 1)]);
+    both.map(|(number, kind, id)| Event {
+        kind,
+        id,
+        price: Price::UNDEFINED,
+        size: Event::NO_SIZE,
+        instrument: InstrumentId(number),
+        flags: Flags::LAST,
+        rpt_seq: u32::from(kind == Kind::Clear),
+        ..event(1)
+    })
+}
+
+/// A change of an order that the book has, or a new one.
+fn order(rng: &mut Rng, book: &Book, base: Event) -> Event {
+    let id = rng.u64(1..30);
+    let known = book.order(id);
+    let (action, size) = match known {
+        None => (Action::New, base.size),
+        Some((_, _, size)) if rng.bool() => (Action::Delete, size),
+        Some((_, _, size)) if rng.bool() => (Action::Fill, rng.i64(1..=size)),
+        Some(_) => (Action::Change, base.size),
+    };
+    let (entry, price) = match known {
+        Some((side, price, _)) => (side.entry(), price),
+        None => (base.entry, base.price),
+    };
+    Event {
+        id,
+        action,
+        size,
+        price,
+        entry,
+        ..base
+    }
+}
+
+/// A change of a level that the book has, or a new one.
+fn level(rng: &mut Rng, book: &Book, side: Side, base: Event) -> Event {
+    let known = book.depth(side).find(|level| level.price == base.price);
+    let action = match known {
+        None => Action::New,
+        Some(_) if rng.bool() => Action::Delete,
+        Some(_) => Action::Change,
+    };
+    let id = match action {
+        Action::Delete => 0,
+        _ => rng.u64(0..4),
+    };
+    // A change of nothing is none.
+    let is_same = known.is_some_and(|own| (own.size, own.orders) == (base.size, id));
+    let size = base.size + i64::from(is_same);
+    Event {
+        action,
+        id,
+        size,
+        ..base
+    }
+}
+
+/// Random changes of two books, which a [`Book`] takes, with trades.
+fn walk(seed: u64, kind: Kind) -> Vec<Event> {
+    let mut rng = Rng::with_seed(seed);
+    let config = match kind {
+        Kind::Order => BookConfig::by_order(1_000, 1_000).unwrap(),
+        _ => BookConfig::by_price(10).unwrap(),
+    };
+    let mut books = [(); 2].map(|()| Book::new(&config.may_cross(true)));
+    let mut all: Vec<_> = beginning().collect();
+    let mut numbers = [1, 1];
+    for _ in 0..400 {
+        let at = rng.usize(..2);
+        numbers[at] += 1;
+        let side = Side::BOTH[rng.usize(..2)];
+        let offset = 100 * i64::from(side == Side::Offer);
+        let base = Event {
+            instrument: InstrumentId(at as u32),
+            entry: side.entry(),
+            price: Price::from_units((offset + rng.i64(0..9)) * 1_000_000_000),
+            size: rng.i64(1..50),
+            flags: if rng.bool() { Flags::LAST } else { Flags::NONE },
+            kind,
+            ..event(numbers[at])
+        };
+        let event = match kind {
+            _ if rng.u8(..6) == 0 => Event {
+                kind: Kind::Trade,
+                entry: entry::TRADE,
+                ..base
+            },
+            Kind::Order => order(&mut rng, &books[at], base),
+            _ => level(&mut rng, &books[at], side, base),
+        };
+        let _ = books[at].apply(&event);
+        all.push(event);
+    }
+    for (number, event) in (1..).zip(&mut all) {
+        event.number = number;
+    }
+    all
+}
+
+#[test]
+fn what_was_written_comes_back() {
+    let table = table(2);
+    for seed in 0..20 {
+        for kind in [Kind::Order, Kind::Level] {
+            let events = walk(seed, kind);
+            let schema = match kind {
+                Kind::Order => Schema::Mbo,
+                _ => Schema::Mbp10,
+            };
+            let bytes = written(&events, &[schema, Schema::Trades], &table);
+            let (from, back, outcome) = read(&bytes);
+            assert_eq!(outcome, Ok(()));
+            // Books begin where they have a change: what was in front of it is not in the stream.
+            let changes = |events: &[Event]| {
+                let no_state = events
+                    .iter()
+                    .filter(|event| !matches!(event.kind, Kind::State | Kind::Clear));
+                no_state
+                    .map(|event| Event {
+                        number: 0,
+                        ..*event
+                    })
+                    .collect::<Vec<_>>()
+            };
+            let (back_changes, mut expected) = (changes(&back), changes(&events));
+            // Numbers of instruments are in the order in which they come.
+            let name =
+                |id: InstrumentId| from.table.get(id).unwrap().definition.name.symbol.to_vec();
+            for event in &mut expected {
+                let symbol = format!("S{}", event.instrument.0);
+                event.instrument = from.table.by_symbol(symbol.as_bytes()).unwrap();
+                assert_eq!(name(event.instrument), symbol.as_bytes());
+                if event.kind == Kind::Trade {
+                    // Records of trades have neither a side of ours nor an ID.
+                    event.id = 0;
+                }
+            }
+            assert_eq!(back_changes.len(), expected.len(), "seed {seed} {kind:?}");
+            for (back, expected) in back_changes.iter().zip(&expected) {
+                assert_eq!(back, expected, "seed {seed}");
+            }
+            assert!(
+                back.iter()
+                    .zip(1..)
+                    .all(|(event, number)| event.number == number)
+            );
+        }
+    }
+}
+
+#[test]
+fn definitions_statuses_and_values_come_back() {
+    let mut table = Instruments::new(10);
+    let name = fanfare_market::instruments::Name {
+        symbol: b"RIU3",
+        id: fanfare_market::instruments::SecurityId::Number(49_634_118),
+        ..Default::default()
+    };
+    let definition = fanfare_market::instruments::Definition {
+        name,
+        currency: b"RUB",
+        cfi: b"FFXXXX",
+        security_type: b"FUT",
+        market: b"MOEX",
+        segment: b"12",
+        underlying: b"RTS",
+        maturity_month: b"202609w3",
+        tick: Price::from_units(10_000_000_000),
+        multiplier: Price::from_units(1_500_000_000),
+        strike: Price::from_units(7),
+        low_limit: Price::from_units(-5),
+        high_limit: Price::from_units(900),
+        maturity: 1_700_000_000_000_000_000,
+        depth: 20,
+        ..Default::default()
+    };
+    table.define(&definition).unwrap();
+    let of = |kind, id| Event {
+        kind,
+        id,
+        price: Price::UNDEFINED,
+        size: Event::NO_SIZE,
+        rpt_seq: 0,
+        flags: Flags::LAST,
+        ..event(1)
+    };
+    let mut events = vec![of(Kind::Definition, 1)];
+    events.extend([1, 2, 5, 17, 18, 21, 22, 24, 25, 26].map(|code| of(Kind::Status, code)));
+    for entry in [
+        b'4', b'6', b'8', b'7', b'O', b'N', b'C', b'5', b'9', b'Q', b'x',
+    ] {
+        events.push(Event {
+            entry,
+            price: Price::from_units(5),
+            rpt_seq: 9,
+            ..of(Kind::Statistic, 0)
+        });
+    }
+    events.push(Event {
+        entry: b'B',
+        size: 1 << 40,
+        action: Action::Delete,
+        ..of(Kind::Statistic, 0)
+    });
+    for (number, event) in (1..).zip(&mut events) {
+        event.number = number;
+    }
+    let all = [Schema::Definition, Schema::Status, Schema::Statistics];
+    let (from, back, outcome) = read(&written(&events, &all, &table));
+    assert_eq!((outcome, back), (Ok(()), events));
+    let known = from.table.get(InstrumentId(0)).unwrap();
+    assert_eq!((known.definition, known.status), (definition, 26));
+}
+
+/// A stream of a version with these records, and the symbol of instrument 5482 in its metadata,
+/// which the crate `dbn` reads too.
+fn of_version(version: u8, records: &[&[u8]]) -> Vec<u8> {
+    let room = if version == 1 { 22 } else { 71 };
+    let text = |text: &str, room: usize| {
+        let mut bytes = text.as_bytes().to_vec();
+        bytes.resize(room, 0);
+        bytes
+    };
+    let mut body = text("OTHERS", 16);
+    body.extend(u16::MAX.to_le_bytes());
+    body.extend([0; 24]);
+    if version == 1 {
+        body.extend([0; 8]);
+    }
+    // By raw symbol, to the number of the instrument.
+    body.extend([1, 0, 0]);
+    if version > 1 {
+        body.extend(71u16.to_le_bytes());
+    }
+    body.resize(100, 0);
+    body.extend([0; 16]);
+    body.extend(1u32.to_le_bytes());
+    body.extend(text("ESH1", room));
+    for number in [1, 20_261_101, 20_261_130u32] {
+        body.extend(number.to_le_bytes());
+    }
+    body.extend(text("5482", room));
+    let mut bytes = b"DBN".to_vec();
+    bytes.push(version);
+    bytes.extend((body.len() as u32).to_le_bytes());
+    bytes.extend(body);
+    for record in records {
+        bytes.extend_from_slice(record);
+    }
+    let decoder = dbn::decode::DbnDecoder::new(&bytes[..]).unwrap();
+    let metadata = dbn::decode::DbnMetadata::metadata(&decoder);
+    assert_eq!(metadata.mappings[0].raw_symbol, "ESH1");
+    bytes
+}
+
+/// A definition and a value of a version.
+macro_rules! records {
+    ($version:ident) => {{
+        let text = |text: &str| {
+            let mut room = [0; 80];
+            for (place, byte) in room.iter_mut().zip(text.bytes()) {
+                *place = byte as _;
+            }
+            room
+        };
+        let mut of = dbn::$version::InstrumentDefMsg::default();
+        (of.hd.instrument_id, of.hd.ts_event, of.ts_recv) = (5482, 6, 7);
+        (of.min_price_increment, of.expiration, of.strike_price) = (250_000_000, 99, 4);
+        (
+            of.high_limit_price,
+            of.low_limit_price,
+            of.unit_of_measure_qty,
+        ) = (9, 8, 50);
+        (of.raw_instrument_id, of.market_depth, of.market_segment_id) = (77, 10, 64);
+        (of.maturity_year, of.maturity_month) = (2021, 3);
+        let room = of.raw_symbol.len();
+        of.raw_symbol.copy_from_slice(&text("ESH1")[..room]);
+        of.currency.copy_from_slice(&text("USD")[..4]);
+        of.exchange.copy_from_slice(&text("XCME")[..5]);
+        of.cfi.copy_from_slice(&text("FFIXSX")[..7]);
+        of.security_type.copy_from_slice(&text("FUT")[..7]);
+        of.underlying.copy_from_slice(&text("ES")[..21]);
+        let mut value = dbn::$version::StatMsg::default();
+        (value.hd.instrument_id, value.stat_type, value.quantity) = (5482, 9, 12);
+        (value.sequence, value.update_action, value.price) = (5, 1, i64::MAX);
+        let bytes = |record: RecordRef<'_>| record.as_ref().to_vec();
+        [bytes(RecordRef::from(&of)), bytes(RecordRef::from(&value))]
+    }};
+}
+
+#[test]
+fn all_versions_say_the_same() {
+    let all = [(1, records!(v1)), (2, records!(v2)), (3, records!(v3))];
+    for (version, [definition, value]) in all {
+        let bytes = of_version(version, &[&definition, &value]);
+        let (from, events, outcome) = read(&bytes);
+        assert_eq!((outcome, from.version), (Ok(()), Some(version)));
+        let known = from.table.get(InstrumentId(0)).unwrap().definition;
+        assert_eq!(from.table.len(), 1);
+        let texts = [
+            known.name.symbol,
+            known.currency,
+            known.market,
+            known.cfi,
+            known.security_type,
+            known.underlying,
+            known.maturity_month,
+            known.segment,
+        ];
+        let expected: [&[u8]; 8] = [
+            b"ESH1", b"USD", b"XCME", b"FFIXSX", b"FUT", b"ES", b"202103", b"64",
+        ];
+        assert_eq!(texts, expected, "version {version}");
+        assert_eq!(
+            (known.name.id.to_string(), known.depth),
+            ("77".to_owned(), 10)
+        );
+        let prices = [
+            known.tick,
+            known.strike,
+            known.high_limit,
+            known.low_limit,
+            known.multiplier,
+        ];
+        assert_eq!(
+            prices.map(Price::units),
+            [250_000_000, 4, 9, 8, 50],
+            "version {version}"
+        );
+        let [of, value] = &events[..] else {
+            panic!("{events:?}");
+        };
+        assert_eq!((of.kind, of.ts_recv, of.ts_event), (Kind::Definition, 7, 6));
+        assert_eq!((value.entry, value.size, value.rpt_seq), (b'C', 12, 5));
+        assert!(!value.price.is_defined());
+    }
+}
+
+#[test]
+fn cancelled_parts_leave_the_rest_and_fills_take_from_it() {
+    let order = |action: u8, size: u32, flags: u8| {
+        let mut of = dbn::MboMsg::default();
+        (of.hd.instrument_id, of.order_id, of.size) = (5482, 9, size);
+        (of.action, of.side, of.price) = (action as _, b'B' as _, 5);
+        of.flags.set_raw(flags);
+        RecordRef::from(&of).as_ref().to_vec()
+    };
+    let records = [
+        order(b'R', 0, 0x28),
+        order(b'A', 10, 0x80),
+        order(b'C', 4, 0x80),
+        order(b'F', 2, 0),
+        order(b'C', 2, 0x80),
+        order(b'T', 2, 0x80),
+        order(b'C', 4, 0x84),
+    ];
+    let records: Vec<&[u8]> = records.iter().map(Vec::as_slice).collect();
+    let (_, events, outcome) = read(&of_version(3, &records));
+    assert_eq!(outcome, Ok(()));
+    let said: Vec<_> = events
+        .iter()
+        .map(|event| (event.kind, event.action, event.size, event.id))
+        .collect();
+    let none = Event::NO_SIZE;
+    let expected = [
+        (Kind::State, Action::New, none, 1),
+        (Kind::Clear, Action::New, none, 0),
+        (Kind::Order, Action::New, 10, 9),
+        (Kind::Order, Action::Change, 6, 9),
+        (Kind::Order, Action::Fill, 2, 9),
+        (Kind::Trade, Action::New, 2, 9),
+        (Kind::State, Action::New, none, 2),
+        (Kind::Order, Action::Delete, 4, 9),
+    ];
+    assert_eq!(said, expected);
+    assert_eq!(events[1].ts_recv, Event::NO_TIME, "BAD_TS_RECV");
+}
+
+#[test]
+fn what_is_damaged_is_told_with_its_byte() {
+    let [definition, value] = records!(v3);
+    let bytes = of_version(3, &[&definition, &value]);
+    let metadata = bytes.len() - 600;
+    for end in 0..bytes.len() {
+        let (_, events, outcome) = read(&bytes[..end]);
+        let at = match end {
+            _ if end < metadata => 0,
+            _ if end < metadata + 520 => metadata,
+            _ => metadata + 520,
+        };
+        let is_whole = end == metadata || end == metadata + 520;
+        let why = Wrong::Cut(end - at);
+        let cut = Err(FromDbnError { at: at as u64, why });
+        assert_eq!(outcome, if is_whole { Ok(()) } else { cut });
+        assert_eq!(events.len(), usize::from(at == metadata + 520));
+    }
+    let with = |at: usize, byte: u8| {
+        let mut bytes = bytes.clone();
+        bytes[at] = byte;
+        read(&bytes).2.unwrap_err().to_string()
+    };
+    assert_eq!(
+        with(3, 4),
+        "byte 0: version 4 of DBN, this program reads 1 to 3"
+    );
+    assert_eq!(
+        with(3, 0),
+        "byte 0: version 0 of DBN, this program reads 1 to 3"
+    );
+    assert_eq!(
+        with(0, b'X'),
+        "byte 0: not DBN: a file begins with `DBN` and its version"
+    );
+    let short = format!(
+        "byte {metadata}: the record is damaged: one of type 0x13 has at least 520 bytes, it has \
+         400"
+    );
+    assert_eq!(with(metadata, 100), short);
+    assert!(with(metadata, 0).contains("has 0"));
+    assert!(with(7, 0xff).contains("their length"));
+    let mut rng = Rng::with_seed(1);
+    for _ in 0..20_000 {
+        let mut damaged = bytes.clone();
+        for _ in 0..rng.usize(1..4) {
+            let at = rng.usize(..damaged.len());
+            damaged[at] = rng.u8(..);
+        }
+        let _ = read(&damaged);
+    }
+}

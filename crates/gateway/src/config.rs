@@ -302,7 +302,8 @@ impl Config {
         let rule = "is the only source of market events, so that they keep their numbers: there \
                     can be neither a feed with `mapping` nor an edge";
         let is_alone = !self.has_live_market();
-        range("replay.log", replay.log.display(), is_alone, rule)
+        range("replay", replay.path().display(), is_alone, rule)?;
+        replay.check()
     }
 }
 

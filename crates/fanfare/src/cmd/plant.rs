@@ -120,7 +120,7 @@ fn announce(config: &Config, gateway: &Gateway) {
         );
     }
     if let Some(replay) = &config.replay {
-        say!("Replaying {} {}", replay.log.display(), replay.speed);
+        say!("Replaying {} {}", replay.path().display(), replay.speed);
     }
     if let Some(file) = &config.audit {
         say!("Auditing into {}", file.display());

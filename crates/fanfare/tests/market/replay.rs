@@ -220,7 +220,7 @@ fn a_replay_that_cannot_be_is_told_with_why() {
     }
     for (args, why) in [
         (&["--line", "239.1.1.1:5000"][..], "a gateway replays"),
-        (&["x.pcap"], "a folder: a log is replayed alone"),
+        (&["x.pcap"], "which is replayed alone"),
         (&["--speed", "1e9"], "--speed of a log"),
     ] {
         let said = fails(&[&["replay", &log], args].concat());
@@ -239,4 +239,33 @@ fn a_replay_that_cannot_be_is_told_with_why() {
     let (events, own) = replay(&folder, &log, "copy", "speed = \"max\"");
     assert!(events.contains("\"lost\""), "{events}");
     assert_eq!((&events, &cat(&own, &[])), (&cat(&log, &[]), &events));
+}
+
+#[test]
+fn dbn_is_served_as_a_log_is() {
+    let folder = Folder::new("market-replay-dbn");
+    let [log, file] = ["log", "day.dbn"].map(|name| folder.file(name));
+    write(Path::new(&log), &live(60));
+    run(&["history", "export", &log, "--format", "dbn", "-o", &file]).succeeded();
+    let config = config(&folder, &log, "dbn", "speed = \"max\"\nloop = 2");
+    let text = fs::read_to_string(&config).unwrap();
+    let text = text.replace(&format!("log = \"{log}\""), &format!("dbn = \"{file}\""));
+    let config = folder.with("dbn.toml", text);
+    let mut gateway = Gateway::start(&mut fanfare(&["gateway", &config]));
+    gateway.tells(&format!("replay of {file}: has ended"));
+    gateway.stop();
+    let events = String::from_utf8(folder.read("dbn.jsonl")).unwrap();
+    let own = folder.file("dbn");
+    assert_eq!(cat(&own, &[]), events);
+    let said = lines(&events);
+    let turns: Vec<_> = said.split(|line| line["restart"] == true).collect();
+    let printed = lines(&run(&["market", "events", "--dbn", &file]).succeeded().out);
+    assert_eq!((turns.len(), turns[0].len()), (2, printed.len()));
+    assert_eq!(turns[0], printed);
+    let numbers = said.iter().filter_map(|line| line["number"].as_u64());
+    assert!(numbers.eq(1..=2 * printed.len() as u64));
+    for (own, other) in books(&own).iter().zip(books(&log)) {
+        let of = |book: &Value| [book["bids"].clone(), book["offers"].clone()];
+        assert_eq!(of(own), of(&other));
+    }
 }

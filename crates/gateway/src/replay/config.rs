@@ -1,17 +1,21 @@
-//! `[replay]`: a log of market events in place of feeds.
+//! `[replay]`: a log of market events, or a file of DBN, in place of feeds.
 
+use crate::config_error::{ConfigError, range};
 use fanfare_history::Moment;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-/// A log that is replayed. It is the only source of market events, so that they keep their numbers.
+/// A log, or a file of DBN, that is replayed. It is the only source of market events, so that they
+/// keep their numbers.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Replay {
     /// Folder of the log.
-    pub log: PathBuf,
+    pub log: Option<PathBuf>,
+    /// A file of DBN in place of a log.
+    pub dbn: Option<PathBuf>,
     /// How many times as fast as it was, from 0.001 to 1,000,000, or `max`: as fast as the outlets
     /// read.
     #[serde(default)]
@@ -25,6 +29,25 @@ pub struct Replay {
     /// How often: `true` until the gateway is stopped.
     #[serde(rename = "loop", default)]
     pub turns: Turns,
+}
+
+impl Replay {
+    /// The folder or the file.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        let path = self.log.as_ref().or(self.dbn.as_ref());
+        path.map_or(Path::new(""), PathBuf::as_path)
+    }
+
+    pub(crate) fn check(&self) -> Result<(), ConfigError> {
+        let path = self.path().display();
+        let is_one = self.log.is_some() != self.dbn.is_some();
+        let rule = "there has to be either `replay.log` or `replay.dbn`";
+        range("replay", &path, is_one, rule)?;
+        let is_log = self.log.is_some() || (self.from.is_none() && self.to.is_none());
+        let rule = "is read whole: `replay.from` and `replay.to` are of a log";
+        range("replay.dbn", &path, is_log, rule)
+    }
 }
 
 /// How many times as fast as it was.

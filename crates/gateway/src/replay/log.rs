@@ -1,37 +1,19 @@
 //! A log as a source: read by a thread of its own, so that nobody else waits for the disk.
 
 use super::config::{Replay, Turns};
+use super::dbn::{self, DbnPlay};
+use super::error::ReplayError;
+use super::file::DbnFileError;
 use super::piece::{Mark, Piece, Step};
 use fanfare_engine::poll::Waker;
 use fanfare_history::{At, Log, LogError, Reader, Run, Start};
 use fanfare_market::{Delivery, Event};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::SyncSender;
-
-/// Why a log cannot be replayed.
-#[derive(Debug, thiserror::Error)]
-pub enum ReplayError {
-    /// It cannot be read.
-    #[error(transparent)]
-    Log(#[from] LogError),
-    /// There is nothing from `from` to `to`.
-    #[error("{log} has no events from event {first} on, and before event {end}")]
-    Nothing {
-        /// The folder.
-        log: String,
-        /// The number of the first event.
-        first: u64,
-        /// The number behind the last one.
-        end: u64,
-    },
-    /// The log of this gateway is in the same folder.
-    #[error("`replay.log` and `history.folder` are the same folder")]
-    OwnLog,
-}
 
 /// A part of a log, before its thread begins.
 pub(crate) struct OpenReplay {
-    log: Log,
+    source: Source,
     /// The numbers of the first event, and behind the last one.
     first: u64,
     end: u64,
@@ -42,6 +24,12 @@ pub(crate) struct OpenReplay {
     /// Added to the numbers of the log.
     shift: u64,
     turns: Turns,
+}
+
+/// What is read.
+enum Source {
+    Log(Log),
+    Dbn(PathBuf),
 }
 
 /// Instruments, and the events that bring a reader to a moment: of one instrument each.
@@ -55,8 +43,11 @@ struct Known {
 impl OpenReplay {
     /// Finds the part of the log. `own` is the folder of the gateway's own log.
     pub(crate) fn open(replay: &Replay, own: Option<&Path>) -> Result<Self, ReplayError> {
-        let log = Log::open(&replay.log)?;
-        let same = |own: &Path| own.canonicalize().ok() == replay.log.canonicalize().ok();
+        let Some(folder) = &replay.log else {
+            return Self::of_dbn(replay);
+        };
+        let log = Log::open(folder)?;
+        let same = |own: &Path| own.canonicalize().ok() == folder.canonicalize().ok();
         if own.is_some_and(|own| own.exists() && same(own)) {
             return Err(ReplayError::OwnLog);
         }
@@ -71,7 +62,7 @@ impl OpenReplay {
         let end = end.min(log.extent()?.next);
         if first >= end {
             return Err(ReplayError::Nothing {
-                log: replay.log.display().to_string(),
+                log: folder.display().to_string(),
                 first,
                 end,
             });
@@ -79,7 +70,7 @@ impl OpenReplay {
         let run = run_at(&log, first)?;
         let known = Known::before(&log, first, &run)?;
         let mut replay = Self {
-            log,
+            source: Source::Log(log),
             first,
             end,
             run,
@@ -89,6 +80,20 @@ impl OpenReplay {
         };
         replay.number_from(1);
         Ok(replay)
+    }
+
+    /// A file of DBN, whose events are numbered from 1 on.
+    fn of_dbn(replay: &Replay) -> Result<Self, ReplayError> {
+        let path = replay.path();
+        Ok(Self {
+            source: Source::Dbn(path.to_owned()),
+            first: 1,
+            end: u64::MAX,
+            run: dbn::run(path)?,
+            known: Known::default(),
+            shift: 0,
+            turns: replay.turns,
+        })
     }
 
     /// The run of the plant that wrote it.
@@ -120,6 +125,7 @@ impl OpenReplay {
             waker,
             piece: Piece::default(),
             clock: 0,
+            next: 1,
         };
         let thread = std::thread::Builder::new().name("replay".to_owned());
         thread.spawn(move || player.run()).map(drop)
@@ -194,15 +200,24 @@ struct Player {
     piece: Piece,
     /// The latest time of arrival so far.
     clock: u64,
+    /// The number behind the last event.
+    next: u64,
 }
 
 /// Why it ends before the end.
 enum Ended {
     Log(LogError),
+    Dbn(DbnFileError),
     /// A run of the plant with other feeds begins with this event.
     OtherFeeds(u64, u64),
     /// The gateway has ended.
     Gone,
+}
+
+impl From<DbnFileError> for Ended {
+    fn from(error: DbnFileError) -> Self {
+        Self::Dbn(error)
+    }
 }
 
 impl From<LogError> for Ended {
@@ -217,6 +232,7 @@ impl Player {
             Ok(()) => Step::Done,
             Err(Ended::Gone) => return,
             Err(Ended::Log(error)) => Step::Failed(error.to_string()),
+            Err(Ended::Dbn(error)) => Step::Failed(error.to_string()),
             Err(Ended::OtherFeeds(run, number)) => Step::Failed(format!(
                 "run {run} of the plant, which begins with event {number}, has other feeds or \
                  books: it is replayed alone, with from = {number}"
@@ -231,13 +247,22 @@ impl Player {
     fn play(&mut self) -> Result<(), Ended> {
         for turn in 0..self.part.turns.0 {
             if turn > 0 {
-                self.part.number_from(self.part.end + self.part.shift);
+                self.part.number_from(self.next);
                 self.piece.marks.push(Mark::Again);
                 self.piece.marks.push(Mark::Restart(0));
             }
             self.clock = self.part.known.time;
             self.show();
-            self.turn()?;
+            match &self.part.source {
+                Source::Log(log) => {
+                    let reader = log.reader(Start::Number(self.part.first))?;
+                    self.turn(reader)?;
+                }
+                Source::Dbn(path) => {
+                    let play = DbnPlay::open(path, self.part.shift)?;
+                    self.dbn(play)?;
+                }
+            }
         }
         Ok(())
     }
@@ -258,8 +283,23 @@ impl Player {
         }
     }
 
-    fn turn(&mut self) -> Result<(), Ended> {
-        let mut reader = self.part.log.reader(Start::Number(self.part.first))?;
+    fn dbn(&mut self, mut play: DbnPlay) -> Result<(), Ended> {
+        loop {
+            let more = play.read(&mut self.piece);
+            if let Some(last) = self.piece.events.last() {
+                self.next = last.number + 1;
+            }
+            let is_over = !matches!(more, Ok(true));
+            if self.piece.is_full() || is_over {
+                self.flush()?;
+            }
+            if !more? {
+                return Ok(());
+            }
+        }
+    }
+
+    fn turn(&mut self, mut reader: Reader) -> Result<(), Ended> {
         reader.stop_before(self.part.end);
         let mut run = self.part.run.number;
         let (mut events, mut restarted) = (Vec::new(), false);
@@ -280,6 +320,9 @@ impl Player {
                 self.piece.marks.push(Mark::Restart(0));
             }
             self.piece.message(self.clock, &events);
+            if let Some(last) = events.last() {
+                self.next = last.number + 1;
+            }
             events.clear();
             if self.piece.is_full() || read == 0 {
                 self.flush()?;

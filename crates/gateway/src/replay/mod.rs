@@ -6,12 +6,14 @@
 //! missing in the log; a new start of the plant that wrote it has a record of its own in the ring.
 
 pub(crate) mod config;
+mod dbn;
+mod error;
 pub(crate) mod file;
 mod log;
 mod pace;
 mod piece;
 mod source;
 
+pub use error::ReplayError;
 pub(crate) use log::OpenReplay;
-pub use log::ReplayError;
 pub(crate) use source::ReplaySource;

@@ -63,7 +63,7 @@ impl ReplaySource {
         waker: &Waker,
         plan: Plan<'_>,
     ) -> std::io::Result<Self> {
-        let log = settings.log.display().to_string();
+        let log = settings.path().display().to_string();
         let (shift, notices) = (part.shift(), plan.notices.clone());
         if shift > 0 {
             let what = format!("its events have numbers {shift} above those of the log");

@@ -27,12 +27,13 @@ use std::time::{Duration, Instant};
 /// Datagrams of several files keep their distances, so that lines captured by two hosts keep their
 /// skew. Files of packets (`fast generate`) have neither times nor addresses: --every and --line.
 ///
-/// The folder of a log (`[history]` of a gateway) is served by a gateway that this command starts:
-/// FIX sessions receive its events with their numbers and times. What else such a gateway can do
-/// is told by `[replay]` in docs/gateway.md.
+/// The folder of a log (`[history]` of a gateway), or a file of DBN, is served by a gateway that
+/// this command starts: FIX sessions receive its events with their numbers and times. What else
+/// such a gateway can do is told by `[replay]` in docs/gateway.md.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Captures (pcap, pcapng) or files of packets, - for stdin; or the folder of a log.
+    /// Captures (pcap, pcapng) or files of packets, - for stdin; or the folder of a log, or a file
+    /// of DBN (NAME.dbn, NAME.dbn.zst).
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     /// How many times as fast as it was, or max: as fast as it goes.

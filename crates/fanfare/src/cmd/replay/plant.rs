@@ -5,37 +5,43 @@ use super::pace::Speed;
 use crate::cmd::plant;
 use anyhow::{Result, bail, ensure};
 use fanfare_gateway::{Config, Mode, PortConfig, Replay, Speed as Times, Turns};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// The port for consumers, unless another one is asked for.
 const PORT: u16 = 3001;
 
-/// The folder of a log, if that is what is to be replayed.
+/// The folder of a log or the file of DBN, if that is what is to be replayed.
 pub(super) fn folder(args: &Args) -> Result<Option<PathBuf>> {
-    let Some(folder) = args.files.iter().find(|file| file.is_dir()) else {
+    let Some(folder) = args.files.iter().find(|file| is_of_events(file)) else {
         ensure!(
             args.port.is_none(),
-            "--port is of a gateway that replays the folder of a log"
+            "--port is of a gateway that replays a log or DBN"
         );
         return Ok(None);
     };
     let shown = folder.display();
     ensure!(
         args.files.len() == 1,
-        "`{shown}` is a folder: a log is replayed alone"
+        "`{shown}` is a log or DBN, which is replayed alone"
     );
     let is_plain = args.line.is_empty() && args.every.is_none() && args.header.is_none();
     ensure!(
         is_plain && !args.json,
-        "`{shown}` is a log, which a gateway replays to sessions: --line, --header, --every and \
-         --json are of captures and packets"
+        "`{shown}` is a log or DBN, which a gateway replays to sessions: --line, --header, --every \
+         and --json are of captures and packets"
     );
     Ok(Some(folder.clone()))
 }
 
+/// Whether it is the folder of a log, or a file of DBN.
+fn is_of_events(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    path.is_dir() || name.ends_with(".dbn") || name.ends_with(".dbn.zst")
+}
+
 /// Runs a gateway that replays the log, until Ctrl-C.
-pub(super) fn run(args: &Args, log: PathBuf) -> Result<ExitCode> {
+pub(super) fn run(args: &Args, path: PathBuf) -> Result<ExitCode> {
     let speed = match args.speed {
         Speed::Max => Times::Max,
         Speed::Times(times) if (0.001..=1e6).contains(&times) => {
@@ -48,7 +54,8 @@ pub(super) fn run(args: &Args, log: PathBuf) -> Result<ExitCode> {
         consumers: PortConfig::on_port(args.port.unwrap_or(PORT)),
         mode: Mode::Subscriptions,
         replay: Some(Replay {
-            log,
+            log: path.is_dir().then(|| path.clone()),
+            dbn: (!path.is_dir()).then_some(path),
             speed,
             from: args.from,
             to: args.to,

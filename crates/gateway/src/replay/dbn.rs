@@ -1,0 +1,138 @@
+//! A file of DBN as a source: its records become the events of one feed.
+
+use super::error::ReplayError;
+use super::file::{DbnFile, DbnFileError};
+use super::piece::Piece;
+use fanfare_history::{FeedInfo, Run};
+use fanfare_market::book::ConfigError;
+use fanfare_market::{BookConfig, Event, Flags, Instruments, Kind};
+use std::path::Path;
+
+/// Instruments of a file at most.
+const INSTRUMENTS: usize = 10_000_000;
+/// Levels of a side: as many as a record has; orders of a book.
+const LEVELS: u32 = 10;
+const ORDERS: (u32, u32) = (10_000, 1_000_000);
+/// Records in which the first change of a book is looked for.
+const LOOKED: usize = 1_000_000;
+/// Events of a message at most, where the records do not say where it ends.
+const MOST: usize = 256;
+
+/// The run that a file is taken for: one feed, of books by order, or by price.
+pub(super) fn run(path: &Path) -> Result<Run, ReplayError> {
+    let cannot = |error| ReplayError::Dbn(path.display().to_string(), error);
+    let mut file = DbnFile::open(path, 1).map_err(cannot)?;
+    let (mut table, mut has_orders) = (Instruments::new(INSTRUMENTS), None);
+    for _ in 0..LOOKED {
+        let more = file.read(&mut table);
+        for event in file.events() {
+            match event.kind {
+                Kind::Order => has_orders = Some(true),
+                Kind::Level => has_orders = Some(false),
+                _ => {}
+            }
+        }
+        match more {
+            _ if has_orders.is_some() => break,
+            Ok(true) => {}
+            Ok(false) => break,
+            // A damaged file is replayed up to there, if anything of it can be read.
+            Err(error) if file.counts().records == 0 => return Err(cannot(error)),
+            Err(_) => break,
+        }
+    }
+    let book = book(has_orders == Some(true)).map_err(|_| ReplayError::Books)?;
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    Ok(Run {
+        number: 1,
+        start: 0,
+        feeds: vec![FeedInfo {
+            name: name.into_owned(),
+            base: 0,
+            book,
+        }],
+    })
+}
+
+fn book(has_orders: bool) -> Result<BookConfig, ConfigError> {
+    match has_orders {
+        true => BookConfig::by_order(ORDERS.0, ORDERS.1),
+        false => BookConfig::by_price(LEVELS),
+    }
+}
+
+/// Reads a file, message by message.
+pub(super) struct DbnPlay {
+    file: DbnFile,
+    table: Instruments,
+    /// Instruments that were passed on.
+    known: usize,
+    events: Vec<Event>,
+    room: Vec<u8>,
+    /// The latest time of arrival so far.
+    clock: u64,
+    shift: u64,
+}
+
+impl DbnPlay {
+    /// `shift` is added to the numbers.
+    pub(super) fn open(path: &Path, shift: u64) -> Result<Self, DbnFileError> {
+        Ok(Self {
+            file: DbnFile::open(path, 1)?,
+            table: Instruments::new(INSTRUMENTS),
+            known: 0,
+            events: Vec::new(),
+            room: Vec::new(),
+            clock: 0,
+            shift,
+        })
+    }
+
+    /// Adds the next record to the piece; false at the end.
+    pub(super) fn read(&mut self, piece: &mut Piece) -> Result<bool, DbnFileError> {
+        let more = self.file.read(&mut self.table);
+        for at in self.known..self.table.len() {
+            self.put_instrument(at as u32, piece);
+        }
+        self.known = self.table.len();
+        for at in 0..self.file.events().len() {
+            if let Some(event) = self.file.events().get(at).copied() {
+                self.take(event, piece);
+            }
+        }
+        if !matches!(more, Ok(true)) {
+            self.end_message(piece);
+        }
+        more
+    }
+
+    fn take(&mut self, event: Event, piece: &mut Piece) {
+        let is_other = |first: &Event| first.ts_recv != event.ts_recv;
+        if self.events.first().is_some_and(is_other) || self.events.len() >= MOST {
+            self.end_message(piece);
+        }
+        if matches!(event.kind, Kind::Definition | Kind::Status) {
+            self.put_instrument(event.instrument.0, piece);
+        }
+        let times = [event.ts_recv, event.ts_event];
+        let time = times.into_iter().find(|time| *time != Event::NO_TIME);
+        self.clock = self.clock.max(time.unwrap_or(0));
+        let number = event.number + self.shift;
+        self.events.push(Event { number, ..event });
+        if event.flags.has(Flags::LAST) {
+            self.end_message(piece);
+        }
+    }
+
+    fn end_message(&mut self, piece: &mut Piece) {
+        piece.message(self.clock, &self.events);
+        self.events.clear();
+    }
+
+    fn put_instrument(&mut self, number: u32, piece: &mut Piece) {
+        if let Some(known) = self.table.get(fanfare_market::InstrumentId(number)) {
+            known.write(&mut self.room);
+            piece.instrument(&self.room);
+        }
+    }
+}

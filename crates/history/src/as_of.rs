@@ -128,7 +128,7 @@ impl AsOf {
             Delivery::Lost { .. } => taken.view.lose_all(),
             Delivery::End(_) | Delivery::Restart => {}
         })?;
-        self.time = taken.time;
+        self.time = taken.time.max(self.reader.raw_time());
         self.number = self.reader.next_number() - 1;
         self.take_run();
         Ok(read)

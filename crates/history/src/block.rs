@@ -2,6 +2,7 @@
 
 use crate::columns::Columns;
 use crate::format::{BLOCK_HEADER, BlockHeader, Coding, Kind, RECORD_HEADER, push_record, u64_at};
+use crate::raw::Raw;
 use fanfare_market::Event;
 use std::io;
 
@@ -74,6 +75,18 @@ impl Block {
         for event in events {
             self.clock = later(self.clock, event);
         }
+    }
+
+    /// Appends what arrived, whose number is the next one.
+    pub(crate) fn raw(&mut self, raw: &Raw<'_>) {
+        let header = raw.header(self.next);
+        push_record(&mut self.bytes, Kind::Raw, &[&header, raw.bytes]);
+        if self.events == 0 {
+            self.first = self.next;
+        }
+        self.events += 1;
+        self.next = self.next.saturating_add(1);
+        self.clock = self.clock.max(raw.received);
     }
 
     /// Appends another record. Numbers up to `next` are used behind it.

@@ -184,8 +184,8 @@ pub(crate) enum Kind {
     Run = 4,
     /// The plant has ended in good order.
     End = 5,
-    /// A datagram of a line, as it arrived.
-    Datagram = 6,
+    /// What arrived, as it came; see [`crate::raw::Raw`].
+    Raw = 6,
 }
 
 impl Kind {
@@ -196,7 +196,7 @@ impl Kind {
             3 => Self::Lost,
             4 => Self::Run,
             5 => Self::End,
-            6 => Self::Datagram,
+            6 => Self::Raw,
             _ => return None,
         })
     }

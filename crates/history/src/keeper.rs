@@ -7,6 +7,7 @@ use crate::error::LogError;
 use crate::folder;
 use crate::format::{Kind, Records, SegmentHeader};
 use crate::known::Known;
+use crate::raw::Raw;
 use crate::segment::{Found, Segment};
 
 use fanfare_market::Event;
@@ -316,6 +317,11 @@ impl Packer {
             Some(Kind::Events) => {
                 let events = bytes.as_chunks::<{ Event::SIZE }>().0;
                 self.block.events(events);
+            }
+            Some(Kind::Raw) => {
+                if let Some(raw) = Raw::read(bytes) {
+                    self.block.raw(&raw);
+                }
             }
             Some(Kind::Lost) => {
                 // The numbers of a block's events have no hole.

@@ -115,6 +115,10 @@ impl Tail {
                         self.time = later(self.time, event);
                     }
                 }
+                Some(Kind::Raw) => {
+                    self.next = self.next.max(u64_at(bytes, 0).saturating_add(1));
+                    self.time = self.time.max(u64_at(bytes, 8));
+                }
                 Some(Kind::Lost) => {
                     self.next = self.next.max(u64_at(bytes, 8).saturating_add(1));
                 }

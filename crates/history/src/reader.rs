@@ -6,10 +6,12 @@ use crate::folder;
 use crate::format::{BlockHeader, Kind, Records, u64_at};
 use crate::known::Known;
 use crate::place::{Start, segment_of, tail};
+use crate::raw::{Raw, RawDelivery};
 use crate::run::Run;
 use crate::segment::{Found, Segment};
 use fanfare_market::instruments::Directory;
 use fanfare_market::{Delivery, Event};
+use std::cell::RefCell;
 use std::io;
 use std::mem;
 use std::os::unix::fs::MetadataExt;
@@ -32,6 +34,8 @@ pub struct Reader {
     next: u64,
     /// Nothing from this number on is read.
     end: u64,
+    /// The latest time of arrival of what arrived, 0 if nothing did.
+    time: u64,
     directory: Directory,
     run: Option<Run>,
     /// The segment is a new one; of another run.
@@ -81,6 +85,7 @@ impl Reader {
             at: 0,
             next: from,
             end: u64::MAX,
+            time: 0,
             directory: known.directory,
             run: known.run,
             is_new_segment: false,
@@ -121,6 +126,11 @@ impl Reader {
         self.next
     }
 
+    /// The latest time of arrival in a log of what arrived, 0 in any other.
+    pub(crate) const fn raw_time(&self) -> u64 {
+        self.time
+    }
+
     /// The instruments known so far.
     #[must_use]
     pub const fn directory(&self) -> &Directory {
@@ -155,7 +165,7 @@ impl Reader {
         limit: usize,
         each: impl FnMut(Delivery<'_>),
     ) -> Result<usize, LogError> {
-        self.read_with(limit, |_| {}, each)
+        self.read_all(limit, |_| {}, each, |_| {})
     }
 
     /// As [`Self::read`]; calls `instrument` with instruments that are new or have changed, as
@@ -166,8 +176,39 @@ impl Reader {
     pub fn read_with(
         &mut self,
         limit: usize,
+        instrument: impl FnMut(&[u8]),
+        each: impl FnMut(Delivery<'_>),
+    ) -> Result<usize, LogError> {
+        self.read_all(limit, instrument, each, |_| {})
+    }
+
+    /// As [`Self::read`], of a log of what arrived ([`Writer::raw`](crate::Writer::raw)): calls
+    /// `each` for each datagram and message.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub fn read_raw(
+        &mut self,
+        limit: usize,
+        each: impl FnMut(RawDelivery<'_>),
+    ) -> Result<usize, LogError> {
+        // Both closures call it, one after the other.
+        let each = RefCell::new(each);
+        let call = |delivery: RawDelivery<'_>| (each.borrow_mut())(delivery);
+        let market = |delivery: Delivery<'_>| match delivery {
+            Delivery::Lost { first, last } => call(RawDelivery::Lost { first, last }),
+            Delivery::Restart => call(RawDelivery::Restart),
+            Delivery::Event(..) | Delivery::End(_) => {}
+        };
+        self.read_all(limit, |_| {}, market, |raw| call(RawDelivery::Raw(raw)))
+    }
+
+    fn read_all(
+        &mut self,
+        limit: usize,
         mut instrument: impl FnMut(&[u8]),
         mut each: impl FnMut(Delivery<'_>),
+        mut each_raw: impl FnMut(&Raw<'_>),
     ) -> Result<usize, LogError> {
         let mut count = 0;
         while count < limit {
@@ -211,7 +252,12 @@ impl Reader {
                         false => continue,
                     }
                 }
-                Some(Kind::End | Kind::Datagram) | None => true,
+                Some(Kind::Raw) => take_raw(
+                    bytes,
+                    (&mut self.next, self.end, &mut self.time),
+                    (&mut each, &mut each_raw),
+                ),
+                Some(Kind::End) | None => true,
             };
             if !taken {
                 break;
@@ -370,6 +416,28 @@ fn take_events(
     true
 }
 
+/// Takes what arrived; false if it is at `end` or behind it.
+fn take_raw(
+    bytes: &[u8],
+    (next, end, time): (&mut u64, u64, &mut u64),
+    (each, each_raw): (&mut impl FnMut(Delivery<'_>), &mut impl FnMut(&Raw<'_>)),
+) -> bool {
+    let Some(raw) = Raw::read(bytes).filter(|raw| raw.number >= *next) else {
+        return true;
+    };
+    if raw.number >= end {
+        return false;
+    }
+    if raw.number > *next {
+        let (first, last) = (*next, raw.number - 1);
+        each(Delivery::Lost { first, last });
+    }
+    *next = raw.number.saturating_add(1);
+    *time = raw.received.max(*time);
+    each_raw(&raw);
+    true
+}
+
 /// The number of the event that a reader begins with.
 pub(crate) fn number_of(folder: &Path, start: Start) -> Result<u64, LogError> {
     match start {
@@ -450,11 +518,26 @@ fn number_at(folder: &Path, time: u64) -> Result<u64, LogError> {
 
 /// The number of the first event of records with which the log's time reaches `time`.
 fn first_at(records: &[u8], mut clock: u64, time: u64) -> Option<u64> {
-    let events = Records(records).filter(|(kind, _)| *kind == Some(Kind::Events));
-    let mut events = events.flat_map(|(_, bytes)| bytes.as_chunks::<{ Event::SIZE }>().0);
-    let found = events.find(|event| {
-        clock = later(clock, event);
-        clock >= time
-    })?;
-    Some(u64_at(found, 0))
+    // Of both kinds of records the number comes first; a raw one has its time behind it.
+    for (kind, bytes) in Records(records) {
+        let found = match kind {
+            Some(Kind::Events) => {
+                let mut events = bytes.as_chunks::<{ Event::SIZE }>().0.iter();
+                let found = events.find(|event| {
+                    clock = later(clock, event);
+                    clock >= time
+                });
+                found.map(|event| u64_at(event, 0))
+            }
+            Some(Kind::Raw) => {
+                clock = clock.max(u64_at(bytes, 8));
+                (clock >= time).then(|| u64_at(bytes, 0))
+            }
+            _ => None,
+        };
+        if found.is_some() {
+            return found;
+        }
+    }
+    None
 }

@@ -1,8 +1,8 @@
 //! Whole logs in folders of their own.
 
 use crate::{
-    At, FeedInfo, Keeper, KeeperConfig, Log, LogError, Opened, Reader, Run, Start, Writer,
-    WriterConfig,
+    At, FeedInfo, Keeper, KeeperConfig, Log, LogError, Opened, Raw, RawDelivery, RawLine, Reader,
+    Run, Source as RawSource, Start, Writer, WriterConfig,
 };
 use fanfare_market::event::{Action, Flags, InstrumentId, Kind, entry};
 use fanfare_market::instruments::{Definition, Instrument, Name};
@@ -439,4 +439,137 @@ fn a_run_says_what_its_books_are() {
         feeds: feeds(),
     };
     assert_eq!(reader.run(), Some(&run));
+}
+
+/// What arrived, with its number, or a range that was lost.
+#[derive(Debug, PartialEq, Eq, Clone)]
+enum Arrived {
+    Raw(u64, u64, RawLine, Vec<u8>),
+    Lost(u64, u64),
+}
+
+fn arrivals(folder: &Path, start: Start) -> Vec<Arrived> {
+    let mut reader = Log::open(folder).unwrap().reader(start).unwrap();
+    let mut all = Vec::new();
+    let mut take = |delivery: RawDelivery<'_>| match delivery {
+        RawDelivery::Raw(raw) => {
+            let bytes = raw.bytes.to_vec();
+            all.push(Arrived::Raw(raw.number, raw.received, raw.line, bytes));
+        }
+        RawDelivery::Lost { first, last } => all.push(Arrived::Lost(first, last)),
+        RawDelivery::Restart => {}
+    };
+    while reader.read_raw(7, &mut take).unwrap() > 0 {}
+    all
+}
+
+#[test]
+fn what_arrived_is_there_again_from_any_number_and_time_and_goes_with_retention() {
+    let folder = Folder::new();
+    let (mut writer, _) = open(&folder.0);
+    let mut rng = fastrand::Rng::with_seed(5);
+    let (mut expected, mut time) = (Vec::new(), 1000);
+    while expected.len() < 4000 {
+        let bytes: Vec<u8> = (0..rng.usize(..2000)).map(|_| rng.u8(..4)).collect();
+        time += rng.u64(..50);
+        let source = [RawSource::Line, RawSource::Pictures, RawSource::Fix][rng.usize(..3)];
+        let line = RawLine {
+            source,
+            feed: rng.u16(..),
+            line: rng.u16(..4),
+            address: std::net::SocketAddrV4::new(rng.u32(..).into(), rng.u16(..)),
+        };
+        if rng.u8(..100) == 0 {
+            let next = writer.next();
+            writer.lost(next, next + 4).unwrap();
+            expected.push(Arrived::Lost(next, next + 4));
+        }
+        let number = writer.next();
+        let raw = Raw {
+            number: 0,
+            received: time,
+            line,
+            bytes: &bytes,
+        };
+        writer.raw(&raw).unwrap();
+        expected.push(Arrived::Raw(number, time, line, bytes));
+        if rng.u8(..50) == 0 {
+            writer.commit().unwrap();
+        }
+    }
+    let too_long = vec![0; Raw::MOST + 1];
+    let line = RawLine {
+        source: RawSource::Line,
+        feed: 1,
+        line: 0,
+        address: std::net::SocketAddrV4::new(0.into(), 0),
+    };
+    let raw = Raw {
+        number: 0,
+        received: time,
+        line,
+        bytes: &too_long,
+    };
+    let number = writer.next();
+    writer.raw(&raw).unwrap();
+    expected.push(Arrived::Lost(number, number));
+    writer.commit().unwrap();
+    let same = || {
+        assert_eq!(arrivals(&folder.0, Start::First), expected);
+        for at in [1, 1500, 3999] {
+            let Arrived::Raw(number, time, ..) = expected[at].clone() else {
+                continue;
+            };
+            assert_eq!(arrivals(&folder.0, Start::Number(number)), expected[at..]);
+            let from = expected
+                .iter()
+                .position(|one| matches!(one, Arrived::Raw(_, received, ..) if *received >= time));
+            assert_eq!(
+                arrivals(&folder.0, Start::Time(time)),
+                expected[from.unwrap()..]
+            );
+        }
+    };
+    same();
+    let config = KeeperConfig {
+        checkpoint_events: 1000,
+        ..KeeperConfig::default()
+    };
+    let keeper = keep(&folder.0, config);
+    assert!(keeper.stats().compacted > 1, "{:?}", keeper.stats());
+    same();
+    let verified = Log::open(&folder.0).unwrap().verify(|_, _| true).unwrap();
+    let count = expected
+        .iter()
+        .filter(|one| matches!(one, Arrived::Raw(..)));
+    assert_eq!((verified.raw, verified.events), (count.count() as u64, 0));
+    assert!(verified.is_whole());
+    drop((writer, keeper));
+    let (mut writer, opened) = open(&folder.0);
+    assert_eq!((opened.next, opened.time), (number + 1, time));
+    let retain = KeeperConfig {
+        keep_nanos: Some(1),
+        ..config
+    };
+    let raw = Raw {
+        received: time + 1_000_000,
+        bytes: b"last",
+        ..raw
+    };
+    writer.raw(&raw).unwrap();
+    writer.roll().unwrap();
+    writer.raw(&raw).unwrap();
+    writer.roll().unwrap();
+    let keeper = keep(&folder.0, retain);
+    assert!(keeper.stats().removed > 1, "{:?}", keeper.stats());
+    let left = arrivals(&folder.0, Start::First);
+    assert!(
+        left.len() < 3
+            && left.contains(&Arrived::Raw(
+                number + 2,
+                time + 1_000_000,
+                line,
+                b"last".to_vec()
+            ))
+    );
 }

@@ -33,6 +33,8 @@ pub struct Verified {
     pub blocks: u64,
     /// Events.
     pub events: u64,
+    /// Datagrams and messages, as they came.
+    pub raw: u64,
     /// Instruments, each as often as it was written.
     pub instruments: u64,
     /// Checkpoints that are whole.
@@ -169,6 +171,11 @@ impl<F: FnMut(u64, u64) -> bool> Check<'_, F> {
                     for event in bytes.as_chunks::<{ Event::SIZE }>().0 {
                         self.event(u64_at(event, 0));
                     }
+                }
+                Some(Kind::Raw) => {
+                    self.event(u64_at(bytes, 0));
+                    self.found.events -= 1;
+                    self.found.raw += 1;
                 }
                 Some(Kind::Instrument) => self.found.instruments += 1,
                 Some(Kind::Lost) => {

@@ -5,6 +5,7 @@ use crate::error::LogError;
 use crate::folder;
 use crate::format::{Kind, SEGMENT_HEADER, SegmentHeader};
 use crate::place::{Start, Tail, tail};
+use crate::raw::Raw;
 use crate::run::{FeedInfo, Run};
 use fanfare_market::Event;
 use std::fs::{self, File, TryLockError};
@@ -214,6 +215,20 @@ impl Writer {
             self.put_lost(next, first - 1)?;
         }
         self.block.events(new);
+        Ok(())
+    }
+
+    /// Appends what arrived, with the next number; [`Raw::number`] is not looked at. More than
+    /// [`Raw::MOST`] bytes are lost.
+    ///
+    /// # Errors
+    /// As [`Self::events`].
+    pub fn raw(&mut self, raw: &Raw<'_>) -> Result<(), LogError> {
+        if raw.bytes.len() > Raw::MOST {
+            return self.lost(self.next(), self.next());
+        }
+        self.make_room(raw.bytes.len())?;
+        self.block.raw(raw);
         Ok(())
     }
 

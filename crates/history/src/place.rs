@@ -39,6 +39,9 @@ pub enum At {
 pub(crate) struct Tail {
     /// Of the last segment, 0 if there is none.
     pub(crate) ordinal: u64,
+    /// The number of its first event.
+    pub(crate) first: u64,
+    pub(crate) is_compacted: bool,
     /// The number of the next event.
     pub(crate) next: u64,
     /// The latest time of arrival.
@@ -75,6 +78,8 @@ pub(crate) fn tail(folder: &Path) -> Result<Tail, LogError> {
     let mut segment = Segment::open(folder, ordinal)?;
     let mut tail = Tail {
         ordinal,
+        first: segment.header.first,
+        is_compacted: segment.header.is_compacted,
         next: segment.header.first,
         time: segment.header.time,
         run: Some(Run {

@@ -413,6 +413,32 @@ fn what_was_lost_on_the_way_stays_lost_and_numbers_go_on() {
 }
 
 #[test]
+fn a_reader_that_follows_from_the_first_moment_follows_over_restarts() {
+    let folder = Folder::new();
+    let mut source = Source::new(9, 1);
+    let mut received: Option<(Reader, Received)> = None;
+    let mut expected = Vec::new();
+    for run in 0..5 {
+        // The reader looks at each moment of the start: in front of what is rescued, and behind it.
+        let rescue = |_: &mut Writer| {
+            if let Some((reader, received)) = &mut received {
+                received.all(reader);
+            }
+            Ok(())
+        };
+        let (mut writer, _) = Writer::open_with(&folder.0, SMALL, feeds(), 1, rescue).unwrap();
+        let (reader, received) = received.get_or_insert_with(|| {
+            let reader = Log::open(&folder.0).unwrap().reader(Start::First);
+            (reader.unwrap(), Received::default())
+        });
+        expected.extend(append(&mut writer, &mut source, 100));
+        received.all(reader);
+        assert_eq!(received.events, expected);
+        assert_eq!(received.restarts, run);
+    }
+}
+
+#[test]
 fn there_is_one_writer() {
     let folder = Folder::new();
     let (writer, _) = open(&folder.0);

@@ -113,68 +113,73 @@ impl Writer {
         }
         let mut tail = tail(folder)?;
         let torn = tail.cut()?;
-        let before = tail.run.take();
-        let number = before.as_ref().map_or(0, |run| run.number);
-        let mut writer = Self::behind(folder, config, lock, &tail, before.unwrap_or_default())?;
-        if number > 0 {
-            rescue(&mut writer)?;
-            writer.commit()?;
-        }
-        let opened = Opened {
-            next: writer.next(),
-            time: writer.block.clock(),
-            run: number + 1,
+        let before = tail.run.take().unwrap_or_default();
+        let was_there = before.number > 0;
+        let run = Run {
+            number: before.number + 1,
+            start: now,
+            feeds,
+        };
+        let mut opened = Opened {
+            next: tail.next,
+            time: tail.time,
+            run: run.number,
             torn,
             was_closed: tail.is_closed,
         };
-        writer.begin(Run {
-            number: opened.run,
-            start: now,
-            feeds,
-        })?;
+        if !was_there {
+            let mut writer = Self::at(folder, config, lock, &tail, run)?;
+            writer.put_run();
+            writer.write_block()?;
+            return Ok((writer, opened));
+        }
+        let mut writer = Self::at(folder, config, lock, &tail, before)?;
+        rescue(&mut writer)?;
+        writer.commit()?;
+        (opened.next, opened.time) = (writer.next(), writer.block.clock());
+        writer.run = run;
+        writer.next_segment()?;
         Ok((writer, opened))
     }
 
-    /// Begins a segment behind the others, for more of a run that was there.
-    fn behind(
+    /// Goes on in the last segment, which a reader may be following, or begins one.
+    fn at(
         folder: &Path,
         config: WriterConfig,
         lock: File,
         tail: &Tail,
         run: Run,
     ) -> Result<Self, LogError> {
-        let ordinal = tail.ordinal + 1;
         let block = Block::new(tail.next, tail.time);
-        let (file, path) = create(folder, ordinal, &block, run.number)?;
-        let mut writer = Self {
+        let goes_on = tail.ordinal > 0 && !tail.is_compacted;
+        let (ordinal, first, (file, path)) = match goes_on {
+            true => {
+                let path = folder::segment(folder, tail.ordinal, false);
+                let file = File::options().write(true).open(&path);
+                let file = file.map_err(LogError::io(&path))?;
+                (tail.ordinal, tail.first, (file, path))
+            }
+            false => {
+                let ordinal = tail.ordinal + 1;
+                let made = create(folder, ordinal, &block, run.number)?;
+                (ordinal, tail.next, made)
+            }
+        };
+        let end = file.metadata().map_err(LogError::io(&path))?.len();
+        Ok(Self {
             folder: folder.to_owned(),
             config,
             _lock: lock,
             file,
             path,
             ordinal,
-            first: tail.next,
-            end: SEGMENT_HEADER as u64,
+            first,
+            end,
             block,
             run,
             room: Vec::new(),
             committed: Arc::new(AtomicU64::new(tail.next)),
-        };
-        writer.put_run();
-        Ok(writer)
-    }
-
-    /// Begins a run, with a segment of its own.
-    fn begin(&mut self, run: Run) -> Result<(), LogError> {
-        if self.block.next() > self.first {
-            self.ordinal += 1;
-        }
-        let made = create(&self.folder, self.ordinal, &self.block, run.number)?;
-        (self.file, self.path) = made;
-        (self.end, self.first) = (SEGMENT_HEADER as u64, self.block.next());
-        self.run = run;
-        self.put_run();
-        self.write_block()
+        })
     }
 
     /// The folder of the log.
@@ -329,6 +334,11 @@ impl Writer {
         if self.block.next() == self.first {
             return Ok(());
         }
+        self.next_segment()
+    }
+
+    /// Begins the next segment. A segment is never made anew: a reader may have it open.
+    fn next_segment(&mut self) -> Result<(), LogError> {
         let ordinal = self.ordinal + 1;
         let (file, path) = create(&self.folder, ordinal, &self.block, self.run.number)?;
         (self.file, self.path, self.ordinal) = (file, path, ordinal);

@@ -105,6 +105,9 @@ pub struct Turn {
     pub flow: ControlFlow<()>,
 }
 
+/// Sees each datagram that is taken, with its line, before it is decoded.
+pub type Tap = Box<dyn FnMut(&LineConfig, &Datagram<'_>) + Send>;
+
 /// The lines of one feed: sockets, their arbitration and decoding.
 ///
 /// A missing packet is waited for by a time that goes on slowly while datagrams wait in the sockets
@@ -116,6 +119,7 @@ pub struct Receiver {
     poller: Poller,
     channel: Channel,
     pace: Pace,
+    tap: Option<Tap>,
     last: u64,
     datagrams: u64,
     strangers: u64,
@@ -158,10 +162,16 @@ impl Receiver {
             poller,
             channel,
             pace: Pace::new(gap_timeout),
+            tap: None,
             last: 0,
             datagrams: 0,
             strangers: 0,
         })
+    }
+
+    /// Shows all datagrams to `tap` from now on, those of strangers left out.
+    pub fn set_tap(&mut self, tap: Tap) {
+        self.tap = Some(tap);
     }
 
     /// Takes what has come, at most 64 datagrams from each line, without waiting. `now` is
@@ -189,13 +199,17 @@ impl Receiver {
                     continue;
                 }
                 let received = datagram.received.map_or(now, |t| t.nanos().unsigned_abs());
-                let events = self.channel.receive(Datagram {
+                let datagram = Datagram {
                     line: Line::new(index).unwrap_or(Line::A),
                     now: time,
                     received,
                     offset: 0,
                     bytes: datagram.bytes,
-                });
+                };
+                if let Some(tap) = &mut self.tap {
+                    tap(line, &datagram);
+                }
+                let events = self.channel.receive(datagram);
                 if events.try_for_each(&mut take)?.is_break() {
                     return Ok(self.end_of_turn(now, datagrams, ControlFlow::Break(())));
                 }

@@ -71,6 +71,14 @@ counts! {
 }
 
 counts! {
+    /// What the log of what arrived counts.
+    RawCounts:
+    pieces = "raw_written", "datagrams and messages written to the log as they came";
+    lost = "raw_missed", "those that it lacks: it was behind, or the disk full";
+    failures = "raw_failures", "writes to it that the system refused";
+}
+
+counts! {
     /// What is done behind the log.
     KeeperCounts:
     checkpoints = "log_checkpoints", "checkpoints of all books";

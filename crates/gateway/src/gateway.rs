@@ -15,7 +15,7 @@ use crate::feed::config::Feed;
 use crate::feed::publish::{SampleRing, TopicsPublisher};
 use crate::feed::{self, FeedError, FeedSource, Feeds, Outlets, Places};
 use crate::gateway_handle::{GatewayHandle, Shared};
-use crate::history::{self, KnownInstruments};
+use crate::history::{self, KnownInstruments, LogThreads, RawLog};
 use crate::ingress::Ingress;
 use crate::market::error::MarketError;
 use crate::market::mappings::Mappings;
@@ -286,7 +286,7 @@ struct Agents {
     logs: Vec<MessageLog>,
     /// The log of market events and its keeper, each on a thread of its own: they wait for the
     /// disk, and end behind the feeds.
-    history: AgentList,
+    history: LogThreads,
     /// The reading end of the ring of market events, if a feed is a market.
     events: Option<EventReader>,
     /// Where the port for DBN listens.
@@ -304,9 +304,9 @@ impl Agents {
         if let Some(writer) = audit {
             crew.spawn(writer, idle::Idle::Sleep(LOG_SLEEP), None)?;
         }
-        for agent in self.history.drain(..) {
+        for (agent, sleep) in self.history.drain(..) {
             let agent = Composite::new(vec![agent]);
-            crew.spawn(agent, idle::Idle::Wait(LONGEST_SLEEP), None)?;
+            crew.spawn(agent, idle::Idle::Sleep(sleep), None)?;
         }
         Ok(crew)
     }
@@ -370,14 +370,15 @@ impl Builder<'_> {
         let sources = usize::from(dds.subscribe.is_some()) + config.feeds.len();
         rings.sources.extend((0..sources).map(|_| ring()));
         let mut logs = Vec::new();
-        let (mut events, history) = self.events()?;
+        let (mut events, mut history) = self.events()?;
+        let mut raw = RawLog::open(config, self.counters)?;
         let (workers, worker_hosts) = self.workers(&mut rings, &mut events, &mut logs)?;
         let publisher_waker = Waker::detached()?;
         if dds.publish.is_some() {
             rings.wakers.push(publisher_waker.clone());
         }
         let source_rings = self.source_rings(&mut rings, dds.publish.is_some())?;
-        let ingress = self.ingress(source_rings, &mut logs)?;
+        let ingress = self.ingress(source_rings, &mut logs, raw.as_mut())?;
         let [producer_rules, consumer_rules] = self.rules;
         let ports = [
             PortHandle::new(&producers, producer_rules, vec![ingress.handle()]),
@@ -407,9 +408,12 @@ impl Builder<'_> {
             None => None,
         };
         alone.extend(dbn.map(|agent| Box::new(agent) as Box<dyn Agent>));
-        let feeds = self.feeds(&mut rings, &mut alone, events, plan)?;
+        let feeds = self.feeds(&mut rings, &mut alone, events, raw.as_mut(), plan)?;
         if let Some(feeds) = feeds {
             front.push(Box::new(feeds));
+        }
+        if let Some(raw) = raw {
+            history.extend(raw.start(&self.notices)?);
         }
         if let (Some(end), Some(domain)) = (&dds.publish, &publish) {
             let publisher = BusPublisher::open(end, domain, rings.to_dds, publisher_waker, plan)?;
@@ -432,6 +436,7 @@ impl Builder<'_> {
         &self,
         source_rings: SourceRings,
         logs: &mut Vec<MessageLog>,
+        raw: Option<&mut RawLog>,
     ) -> Result<Host<Ingress>, StartError> {
         let [producer_rules, _] = self.rules;
         let ingress = Ingress::new(
@@ -440,12 +445,13 @@ impl Builder<'_> {
             self.reports("ingress", PortName::Producers, producer_rules),
             self.config.fan_out == FanOut::All,
             self.config.limits.message_bytes,
+            raw.map(RawLog::inlet),
         );
         self.host("ingress", "producers", ingress, logs)
     }
 
     /// The ring of market events, if a feed is a market, and what writes their log.
-    fn events(&self) -> Result<(Option<Events>, AgentList), StartError> {
+    fn events(&self) -> Result<(Option<Events>, LogThreads), StartError> {
         let config = self.config;
         if !config.has_market() {
             return Ok((None, Vec::new()));
@@ -538,6 +544,7 @@ impl Builder<'_> {
         rings: &mut Rings,
         alone: &mut Vec<Box<dyn Agent>>,
         events: Option<Events>,
+        mut raw: Option<&mut RawLog>,
         plan: Plan<'_>,
     ) -> Result<Option<Feeds>, StartError> {
         let feeds = &self.config.feeds;
@@ -552,9 +559,11 @@ impl Builder<'_> {
         let mut places = Places::default();
         for feed in feeds {
             let program = Arc::new(feed::templates(feed, plan.notices)?);
+            let mut of_market = 0;
             let market = match feed.mapping.is_some() {
                 true => {
                     let place = places.next(&feed.book.clone().unwrap_or_default())?;
+                    of_market = place.0;
                     let (relay, publisher) = self.relay(feed, &waker, plan)?;
                     alone.extend(publisher.map(|agent| Box::new(agent) as Box<dyn Agent>));
                     let held = Held {
@@ -575,7 +584,11 @@ impl Builder<'_> {
                 to_topics,
                 ring_bytes: self.config.ring_bytes,
             };
-            sources.push(FeedSource::open(feed, program, outlets, market, plan)?);
+            let mut source = FeedSource::open(feed, program, outlets, market, plan)?;
+            if let Some(log) = &mut raw {
+                source.log_to(log, of_market);
+            }
+            sources.push(source);
         }
         let mut edges = Vec::new();
         for edge in &self.config.edges {

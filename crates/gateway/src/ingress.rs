@@ -2,6 +2,7 @@
 
 use crate::FANOUT_ID;
 use crate::counts::IngressCounts;
+use crate::history::RawInlet;
 use crate::record;
 use crate::reports::Reports;
 use crate::source_rings::{Put, SourceRings};
@@ -22,6 +23,8 @@ pub(crate) struct Ingress {
     /// Reads are offered in these sizes, the first for which the rings have room.
     reads: [usize; 2],
     logged_on: Vec<SessionKey>,
+    /// To the log of what arrives, if there is one.
+    log: Option<RawInlet>,
 }
 
 /// Most bytes of one read.
@@ -34,6 +37,7 @@ impl Ingress {
         reports: Reports,
         all: bool,
         message_bytes: usize,
+        log: Option<RawInlet>,
     ) -> Self {
         let least = 2 * message_bytes;
         Self {
@@ -43,6 +47,7 @@ impl Ingress {
             all,
             reads: [READ.max(least), least],
             logged_on: Vec::new(),
+            log,
         }
     }
 
@@ -72,7 +77,11 @@ impl Ingress {
 impl Handler for Ingress {
     fn on_message(&mut self, peer: &mut Peer<'_>, message: &AppMessage<'_>) {
         self.reports.message(peer, message);
-        self.take(&message.message, peer.now().utc.nanos());
+        let utc_nanos = peer.now().utc.nanos();
+        if let Some(log) = &mut self.log {
+            log.message(message.message.bytes(), utc_nanos, peer.address());
+        }
+        self.take(&message.message, utc_nanos);
     }
 
     /// The workers always drain the ring (a slow consumer does not hold them up), so it has room

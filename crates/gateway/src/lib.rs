@@ -79,7 +79,7 @@ pub use feed::feed_notice::{ExchangeState, FeedNotice, MarketNotice, TemplateNot
 pub use feed::lines::FeedLine;
 pub use gateway::{Gateway, descriptors_wanted, total};
 pub use gateway_handle::GatewayHandle;
-pub use history::config::{History, WhenBehind};
+pub use history::config::{History, RawHistory, WhenBehind};
 pub use hole::Missing;
 pub use market::config::{
     FeedBook, FeedBookKind, FeedNumbers, FeedReplay, ReplayKind, SnapshotLines,

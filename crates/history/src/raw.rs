@@ -73,8 +73,12 @@ impl<'a> Raw<'a> {
     /// The most bytes that a log can have in one piece: 1 MiB.
     pub const MOST: usize = 1 << 20;
 
-    /// The bytes in front of what arrived, with this number.
-    pub(crate) fn header(&self, number: u64) -> [u8; HEADER] {
+    /// The length of [`Self::header`], in bytes.
+    pub const HEADER: usize = HEADER;
+
+    /// Returns the header that stands in front of what arrived, with this number.
+    #[must_use]
+    pub fn header(&self, number: u64) -> [u8; HEADER] {
         let mut header = [0; HEADER];
         let RawLine {
             source,
@@ -96,8 +100,10 @@ impl<'a> Raw<'a> {
         header
     }
 
-    /// Reads a record; `None` if it is none, or of a later version.
-    pub(crate) fn read(record: &'a [u8]) -> Option<Self> {
+    /// Reads [`Self::header`] and the bytes behind it; `None` if they are none, or of a later
+    /// version.
+    #[must_use]
+    pub fn read(record: &'a [u8]) -> Option<Self> {
         let (header, bytes) = record.split_first_chunk::<HEADER>()?;
         let half = |at: usize| u64_at(header, 16) >> (16 * at) & 0xffff;
         let source = match half(2) {

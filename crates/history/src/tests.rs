@@ -36,6 +36,7 @@ impl Drop for Folder {
 
 const SMALL: WriterConfig = WriterConfig {
     segment_bytes: 1 << 20,
+    first: 1,
 };
 
 fn feeds() -> Vec<FeedInfo> {

@@ -22,6 +22,8 @@ const BLOCK: usize = 1 << 18;
 pub struct WriterConfig {
     /// The size at which a segment is full, in bytes: from 1 MiB to 16 GiB.
     pub segment_bytes: u64,
+    /// The number of the first event of a log that is new, from 1.
+    pub first: u64,
 }
 
 impl Default for WriterConfig {
@@ -29,6 +31,7 @@ impl Default for WriterConfig {
     fn default() -> Self {
         Self {
             segment_bytes: 256 << 20,
+            first: 1,
         }
     }
 }
@@ -113,6 +116,9 @@ impl Writer {
         }
         let mut tail = tail(folder)?;
         let torn = tail.cut()?;
+        if tail.ordinal == 0 {
+            tail.next = config.first.max(1);
+        }
         let before = tail.run.take().unwrap_or_default();
         let was_there = before.number > 0;
         let run = Run {
@@ -274,33 +280,15 @@ impl Writer {
         self.block.record(Kind::Run, &self.room, 0);
     }
 
-    /// The first event of a log that is new has this number: those in front of it are not missing.
-    /// Of a log that has events nothing changes.
-    ///
-    /// # Errors
-    /// As [`Self::commit`].
-    pub fn begin_with(&mut self, first: u64) -> Result<(), LogError> {
-        if self.run.number > 1 || self.block.next() > 1 || first <= 1 {
-            return Ok(());
-        }
-        self.block = Block::new(first, self.block.clock());
-        self.committed.store(first, Ordering::Release);
-        self.first = first;
-        self.begin(self.run.clone())
-    }
-
     /// Ends the run, and begins the next one with the same feeds: books are not known from here on.
     ///
     /// # Errors
     /// As [`Self::commit`].
     pub fn restart(&mut self, now: u64) -> Result<(), LogError> {
         self.write_block()?;
-        let run = Run {
-            number: self.run.number + 1,
-            start: now,
-            feeds: self.run.feeds.clone(),
-        };
-        self.begin(run)
+        self.run.number += 1;
+        self.run.start = now;
+        self.next_segment()
     }
 
     /// Writes the block if `more` bytes would make it too large.

@@ -164,6 +164,7 @@ pub(crate) fn write(folder: &Path, messages: &[Vec<Event>]) {
     };
     let config = WriterConfig {
         segment_bytes: 1 << 20,
+        first: 1,
     };
     let (mut writer, _) = Writer::open(folder, config, vec![feed], NOON).unwrap();
     for (at, message) in messages.iter().enumerate() {

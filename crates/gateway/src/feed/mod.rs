@@ -12,6 +12,7 @@ use crate::bridge::Plan;
 use crate::bridge::channels::Identity;
 use crate::counts::FeedCounts;
 use crate::edges::edge_feed::EdgeFeed;
+use crate::history::RawLog;
 use crate::hole::{Hole, Missing};
 use crate::market::config::FeedBook;
 use crate::market::error::MarketError;
@@ -35,6 +36,7 @@ use fanfare_feed::Gap;
 use fanfare_feed::channel::{Delivered, Event, Fault};
 use fanfare_fix::dict::{Dictionary, LoadError};
 use fanfare_fix::session::Now;
+use fanfare_history::Source;
 pub(crate) use fix::Tally;
 use publish::SampleRing;
 use std::collections::HashMap;
@@ -186,6 +188,16 @@ impl FeedSource {
             market,
             part: outlets.ring_bytes / PARTS,
         })
+    }
+}
+
+impl FeedSource {
+    /// Writes what arrives to a log, too. `place` is that of a market, 0 of any other feed.
+    pub(crate) fn log_to(&mut self, log: &mut RawLog, place: u16) {
+        self.receiver.set_tap(log.tap(Source::Line, place));
+        if let Some(market) = &mut self.market {
+            market.log_to(log, place);
+        }
     }
 }
 

@@ -2,8 +2,8 @@
 
 use crate::config_error::{ConfigError, range, within};
 use fanfare_engine::zone;
-use fanfare_fix::session::Zone;
-use fanfare_history::{KeeperConfig, WriterConfig};
+use fanfare_fix::session::{Now, Zone};
+use fanfare_history::{KeeperConfig, LogError, Writer, WriterConfig};
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -43,6 +43,29 @@ pub struct History {
     /// What happens when the log is behind by the whole ring of events.
     #[serde(default)]
     pub when_behind: WhenBehind,
+    /// Keeps what arrives, too: datagrams of the feeds' lines and messages of producers.
+    pub raw: Option<RawHistory>,
+}
+
+/// The log of what arrives, in the folder `raw` of the log of market events. Its segments end at the
+/// same times of the day.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RawHistory {
+    /// Bytes of the ring to the log, of which each feed's lines have one, and the producers. What
+    /// does not fit is counted, and the log says where it lacks something; nothing waits.
+    #[serde(default = "raw_ring_bytes")]
+    pub ring_bytes: usize,
+    /// The size at which a segment is full, in bytes.
+    #[serde(default = "segment_bytes")]
+    pub segment_bytes: u64,
+    /// The level of zstd for full segments, from 1 to 19; 0 turns compaction off.
+    #[serde(default = "compress")]
+    pub compress: u8,
+    /// Bytes of all segments, beyond which the oldest are removed.
+    pub keep_bytes: Option<u64>,
+    /// Days for which they are kept.
+    pub keep_days: Option<u32>,
 }
 
 /// What happens when the log is behind by the whole ring of events.
@@ -60,6 +83,10 @@ fn segment_bytes() -> u64 {
     WriterConfig::default().segment_bytes
 }
 
+const fn raw_ring_bytes() -> usize {
+    8 << 20
+}
+
 fn checkpoint_events() -> u64 {
     KeeperConfig::default().checkpoint_events
 }
@@ -71,16 +98,21 @@ const fn compress() -> u8 {
 impl History {
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
         let size = self.segment_bytes;
-        within("history.segment_bytes", size, 1 << 20..=16 << 30)?;
+        let kept = (size, self.compress, self.keep_bytes, self.keep_days);
+        check_segments("history", kept)?;
         let events = self.checkpoint_events;
         within("history.checkpoint_events", events, 1000..=1 << 40)?;
-        within("history.compress", self.compress, 0..=19)?;
         within("history.sync_ms", self.sync_ms, 0..=3_600_000)?;
-        within("history.keep_days", self.keep_days.unwrap_or(1), 1..=36_500)?;
-        let least = 2 * size;
-        let keep = self.keep_bytes.unwrap_or(least);
-        let rule = "must be at least two segments, 2 × segment_bytes";
-        range("history.keep_bytes", keep, keep >= least, rule)?;
+        if let Some(raw) = &self.raw {
+            let kept = (
+                raw.segment_bytes,
+                raw.compress,
+                raw.keep_bytes,
+                raw.keep_days,
+            );
+            check_segments("history.raw", kept)?;
+            within("history.raw.ring_bytes", raw.ring_bytes, 1 << 20..=1 << 30)?;
+        }
         let at = self.roll_at.as_deref().unwrap_or("00:00");
         let rule = "must be a time of the day, HH:MM";
         range("history.roll_at", at, second_of_day(at).is_some(), rule)?;
@@ -92,9 +124,25 @@ impl History {
         range("history.time_zone", name, is_used, rule)
     }
 
+    /// The settings of the log of what arrives, if there is to be one.
+    pub(crate) fn of_raw(&self) -> Option<(Self, usize)> {
+        let raw = self.raw.as_ref()?;
+        let settings = Self {
+            folder: self.folder.join("raw"),
+            segment_bytes: raw.segment_bytes,
+            compress: raw.compress,
+            keep_bytes: raw.keep_bytes,
+            keep_days: raw.keep_days,
+            raw: None,
+            ..self.clone()
+        };
+        Some((settings, raw.ring_bytes))
+    }
+
     pub(crate) const fn writer(&self) -> WriterConfig {
         WriterConfig {
             segment_bytes: self.segment_bytes,
+            first: 1,
         }
     }
 
@@ -135,6 +183,21 @@ impl History {
     }
 }
 
+/// Checks the size of segments, their compression, and how much of them is kept, of a table.
+fn check_segments(
+    table: &str,
+    (size, level, bytes, days): (u64, u8, Option<u64>, Option<u32>),
+) -> Result<(), ConfigError> {
+    let key = |name: &str| format!("{table}.{name}");
+    within(&key("segment_bytes"), size, 1 << 20..=16 << 30)?;
+    within(&key("compress"), level, 0..=19)?;
+    within(&key("keep_days"), days.unwrap_or(1), 1..=36_500)?;
+    let least = 2 * size;
+    let keep = bytes.unwrap_or(least);
+    let rule = "must be at least two segments, 2 × segment_bytes";
+    range(&key("keep_bytes"), keep, keep >= least, rule)
+}
+
 /// Seconds of `HH:MM`.
 fn second_of_day(text: &str) -> Option<i64> {
     let (hours, minutes) = text.split_once(':')?;
@@ -166,6 +229,34 @@ impl Rolls {
         let is_later = self.day.is_some_and(|last| day > last);
         self.day = Some(self.day.map_or(day, |last| last.max(day)));
         is_later
+    }
+}
+
+/// Ends segments at their moments, as soon as the log can be written.
+#[derive(Debug)]
+pub(crate) struct Roll {
+    rolls: Option<Rolls>,
+    is_due: bool,
+}
+
+impl Roll {
+    pub(crate) fn new(history: &History) -> Self {
+        Self {
+            rolls: history.rolls(),
+            is_due: false,
+        }
+    }
+
+    /// Ends the segment if such a moment has come.
+    pub(crate) fn turn(&mut self, now: Now, writer: &mut Writer) -> Result<(), LogError> {
+        if let Some(rolls) = &mut self.rolls {
+            self.is_due |= rolls.is_due(now.utc.nanos());
+        }
+        if self.is_due {
+            writer.roll()?;
+            self.is_due = false;
+        }
+        Ok(())
     }
 }
 

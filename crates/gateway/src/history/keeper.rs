@@ -5,7 +5,6 @@ use super::config::History;
 use crate::counts::KeeperCounts;
 use crate::notice::{Limit, Notice, Notices};
 use fanfare_engine::agent::{Agent, AgentError};
-use fanfare_engine::poll::Waker;
 use fanfare_fix::session::Now;
 use fanfare_history::{Keeper, LogError};
 use std::path::PathBuf;
@@ -17,27 +16,25 @@ const PATIENCE: u64 = 1_000_000_000;
 pub(crate) struct KeeperAgent {
     folder: PathBuf,
     keeper: Keeper,
-    waker: Waker,
     /// Nanoseconds between two times that the log is forced to the disk, 0: never.
     sync: u64,
     synced: u64,
     retry: Option<u64>,
     limit: Limit,
-    counts: KeeperCounts,
+    /// Of the log of market events.
+    counts: Option<KeeperCounts>,
     notices: Notices,
 }
 
 impl KeeperAgent {
     pub(crate) fn open(
         history: &History,
-        waker: Waker,
-        counts: KeeperCounts,
+        counts: Option<KeeperCounts>,
         notices: Notices,
     ) -> Result<Self, LogError> {
         Ok(Self {
             folder: history.folder.clone(),
             keeper: Keeper::open(&history.folder, history.keeper())?,
-            waker,
             sync: history.sync_ms * 1_000_000,
             synced: 0,
             retry: None,
@@ -57,7 +54,9 @@ impl KeeperAgent {
     }
 
     fn count(&self) {
-        let (stats, counts) = (self.keeper.stats(), &self.counts);
+        let (stats, Some(counts)) = (self.keeper.stats(), &self.counts) else {
+            return;
+        };
         counts.checkpoints.set(stats.checkpoints);
         counts.compacted.set(stats.compacted);
         counts.removed.set(stats.removed);
@@ -91,13 +90,5 @@ impl Agent for KeeperAgent {
                 Ok(0)
             }
         }
-    }
-
-    fn waker(&self) -> Option<&Waker> {
-        Some(&self.waker)
-    }
-
-    fn next_timer(&self) -> Option<u64> {
-        self.retry
     }
 }

@@ -11,6 +11,8 @@
 pub(crate) mod config;
 mod keeper;
 mod known;
+mod patience;
+mod raw;
 mod writer;
 
 use crate::config::Config;
@@ -24,12 +26,21 @@ use config::{History, WhenBehind};
 use fanfare_engine::agent::Agent;
 use fanfare_engine::counters::Counters;
 use fanfare_engine::poll::Waker;
-use fanfare_history::{FeedInfo, LogError, Opened, Writer};
+use fanfare_history::{FeedInfo, LogError, Opened, Writer, WriterConfig};
 use keeper::KeeperAgent;
 pub(crate) use known::KnownInstruments;
+pub(crate) use raw::{RawInlet, RawLog};
 use std::path::Path;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 use writer::LogAgent;
+
+/// How long the threads of a log sleep when there is nothing to do. What comes meanwhile is in the
+/// rings, which have room for more than any feed brings in that time.
+const WRITER_SLEEP: Duration = Duration::from_millis(1);
+const KEEPER_SLEEP: Duration = Duration::from_millis(10);
+
+/// What has a thread of its own, and how long that sleeps when there is nothing to do.
+pub(crate) type LogThreads = Vec<(Box<dyn Agent>, Duration)>;
 
 /// A log that was opened, before its threads begin.
 pub(crate) struct OpenLog {
@@ -48,20 +59,24 @@ impl OpenLog {
         ring: &mut EventRing,
         counters: &Counters,
         notices: &Notices,
-    ) -> Result<(Vec<Box<dyn Agent>>, KnownInstruments), StartError> {
+    ) -> Result<(LogThreads, KnownInstruments), StartError> {
+        // Nobody wakes the thread: that would cost the feeds' thread a system call.
         let records = ring.record_reader(Waker::detached()?);
         let records = records.ok_or(StartError::Ring)?;
         if history.when_behind == WhenBehind::Wait {
             ring.wait_for(self.writer.committed());
         }
-        let waker = Waker::detached()?;
         let counts = KeeperCounts::new(counters, "");
-        let keeper = KeeperAgent::open(history, waker.clone(), counts, notices.clone());
+        let keeper = KeeperAgent::open(history, Some(counts), notices.clone());
         let keeper = keeper.map_err(StartError::History)?;
         let counts = HistoryCounts::new(counters, "");
         let notices = notices.clone();
-        let writer = LogAgent::new(history, self.writer, records, waker, counts, notices);
-        Ok((vec![Box::new(writer), Box::new(keeper)], self.known))
+        let writer = LogAgent::new(history, self.writer, records, counts, notices);
+        let threads: LogThreads = vec![
+            (Box::new(writer), WRITER_SLEEP),
+            (Box::new(keeper), KEEPER_SLEEP),
+        ];
+        Ok((threads, self.known))
     }
 }
 
@@ -75,23 +90,30 @@ pub(crate) fn open(
     let Some(history) = &config.history else {
         return Ok(None);
     };
-    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    let now = u64::try_from(now.unwrap_or_default().as_nanos()).unwrap_or(u64::MAX);
-    let (folder, settings) = (&history.folder, history.writer());
+    let now = now();
+    let settings = WriterConfig {
+        first,
+        ..history.writer()
+    };
+    let folder = &history.folder;
     let mut known = KnownInstruments::default();
     let opened = Writer::open_with(folder, settings, feeds, now, |writer| {
         rescue(&history.ring_file(), writer)?;
         known = KnownInstruments::read(folder)?;
         Ok(())
     });
-    let (mut writer, mut opened) = opened.map_err(StartError::History)?;
-    writer.begin_with(first).map_err(StartError::History)?;
-    opened.next = writer.next();
+    let (writer, opened) = opened.map_err(StartError::History)?;
     Ok(Some(OpenLog {
         writer,
         opened,
         known,
     }))
+}
+
+/// Nanoseconds since 1970-01-01 UTC.
+fn now() -> u64 {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    u64::try_from(now.unwrap_or_default().as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// Appends what the ring of a process that was killed has, and the log has not.

@@ -13,7 +13,7 @@ use crate::bridge::Plan;
 use crate::edges::relay::Relay;
 use crate::feed::config::Feed;
 use crate::feed::feed_notice::{FeedNotice, MarketNotice};
-use crate::history::KnownInstruments;
+use crate::history::{KnownInstruments, RawLog};
 use crate::notice::{Limit, Notice, Notices};
 use error::MarketError;
 use fanfare_engine::agent::AgentError;
@@ -24,6 +24,7 @@ use fanfare_fast::{Decoder, Program};
 use fanfare_feed::channel::Event as ChannelEvent;
 use fanfare_fix::codec::Decoder as FixDecoder;
 use fanfare_fix::session::Now;
+use fanfare_history::Source;
 use fanfare_market::{Event, Follower};
 pub(crate) use files::check;
 use mappings::{InForce, Mappings, Slot};
@@ -130,6 +131,13 @@ impl MarketFeed {
             limit: Limit::default(),
             notices: plan.notices.clone(),
         })
+    }
+
+    /// Writes datagrams with pictures to a log, too.
+    pub(crate) fn log_to(&mut self, log: &mut RawLog, place: u16) {
+        for lines in &mut self.snapshots {
+            lines.set_tap(log.tap(Source::Pictures, place));
+        }
     }
 
     /// Takes what the channel of changes says. Allocates for new instruments and books, and for

@@ -1,12 +1,14 @@
 //! The log of market events: what every outlet had, once, over restarts of the plant.
 
+use crate::client::Client;
 use crate::feed::group;
-use crate::market::{feed, send};
+use crate::market::{feed, generator, send};
 use crate::{eventually, start, stop};
 use fanfare_gateway::{Config, EventReader, Gateway};
-use fanfare_history::{At, Log, Reader, Start};
+use fanfare_history::{At, Log, RawDelivery, RawLine, Reader, Source, Start};
 use fanfare_market::instruments::{Directory, Instrument};
 use fanfare_market::{Delivery, Event, InstrumentId};
+use std::net::SocketAddrV4;
 use std::path::{Path, PathBuf};
 
 /// A folder that is removed at the end.
@@ -28,9 +30,13 @@ impl Drop for Folder {
 }
 
 fn gateway(text: &str, folder: &Path) -> Gateway {
+    gateway_with(text, folder, "")
+}
+
+fn gateway_with(text: &str, folder: &Path, tables: &str) -> Gateway {
     let more = "segment_bytes = 1048576\ncheckpoint_events = 5000\ncompress = 1\nsync_ms = 10";
     let text = format!(
-        "{text}\n[history]\nfolder = \"{}\"\n{more}",
+        "{text}\n[history]\nfolder = \"{}\"\n{more}\n{tables}",
         folder.display()
     );
     let parsed = Config::from_toml(&text).unwrap();
@@ -136,4 +142,80 @@ fn the_log_has_what_every_outlet_had_over_restarts() {
     let numbers: Vec<u64> = all.events.iter().map(|event| event.number).collect();
     let expected: Vec<u64> = (1..=numbers.len() as u64).collect();
     assert_eq!(numbers, expected);
+}
+
+/// The datagrams of a generated market.
+fn packets(pictures: bool) -> Vec<Vec<u8>> {
+    let mut packets = generator(pictures);
+    let mut all = Vec::new();
+    while let Some(packet) = packets.next_packet().unwrap() {
+        all.push(packet.to_vec());
+    }
+    all
+}
+
+#[test]
+fn what_arrives_is_in_a_log_of_its_own_as_it_came_over_restarts() {
+    let (line, pictures) = (group(113), group(114));
+    let folder = Folder::new("raw");
+    let order = |run: usize| format!("55=X|58=ORDER{run}|20001=J-{run}|268=0|");
+    for run in 0..2 {
+        let raw = "[history.raw]\nsegment_bytes = 1048576";
+        let plant = gateway_with(&feed("one", line, pictures), &folder.0, raw);
+        send(line, false, &[&plant]);
+        send(pictures, true, &[&plant]);
+        let mut producer = Client::log_on(plant.producers(), "P");
+        producer.send("W", &order(run));
+        let count = packets(false).len() + packets(true).len() + 1;
+        eventually("the log has it", || {
+            plant.count("raw_written") == count as u64
+        });
+        assert_eq!(plant.count("raw_missed"), 0);
+        stop(plant);
+    }
+    let log = Log::open(&folder.0.join("raw")).unwrap();
+    let verified = log.verify(|_, _| true).unwrap();
+    assert!(verified.is_whole(), "{verified:?}");
+    let mut reader = log.reader(Start::First).unwrap();
+    let (mut had, mut messages): (Vec<(RawLine, Vec<u8>)>, Vec<Vec<u8>>) = Default::default();
+    let (mut next, mut restarts) = (1, 0);
+    let mut take = |delivery: RawDelivery<'_>| match delivery {
+        RawDelivery::Raw(raw) => {
+            assert_eq!(raw.number, next);
+            assert!(raw.received > 1_700_000_000_000_000_000);
+            next += 1;
+            match raw.line.source {
+                Source::Fix => messages.push(raw.bytes.to_vec()),
+                _ => had.push((raw.line, raw.bytes.to_vec())),
+            }
+        }
+        RawDelivery::Lost { first, last } => panic!("{first} to {last} are lost"),
+        RawDelivery::Restart => restarts += 1,
+    };
+    while reader.read_raw(64, &mut take).unwrap() > 0 {}
+    assert_eq!(restarts, 1);
+    let of = |source: Source, address: SocketAddrV4| {
+        let of_line = |line: &RawLine| {
+            let place = (line.feed, line.line);
+            (line.source, line.address, place) == (source, address, (1, 0))
+        };
+        let had = had.iter().filter(|(line, _)| of_line(line));
+        had.map(|(_, bytes)| bytes.clone()).collect::<Vec<_>>()
+    };
+    for (source, address, is_pictures) in [
+        (Source::Line, line, false),
+        (Source::Pictures, pictures, true),
+    ] {
+        let once = packets(is_pictures);
+        assert!(of(source, address) == [once.clone(), once].concat());
+    }
+    for (run, message) in messages.iter().enumerate() {
+        let text = String::from_utf8_lossy(message).replace('\x01', "|");
+        assert!(
+            text.starts_with("8=FIX.4.4|9=") && text.contains("|49=P|"),
+            "{text}"
+        );
+        assert!(text.contains(&order(run)), "{text}");
+    }
+    assert_eq!(messages.len(), 2);
 }

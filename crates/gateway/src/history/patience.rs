@@ -1,0 +1,73 @@
+//! What threads that write logs do when the system refuses: they try again, and say so.
+
+use crate::notice::{Limit, Notice, Notices};
+use fanfare_engine::counters::Counter;
+use fanfare_fix::session::Now;
+use fanfare_history::LogError;
+use std::path::Path;
+
+/// How long a log that cannot be written waits before it tries again, in nanoseconds.
+const PATIENCE: u64 = 100_000_000;
+
+pub(super) struct Patience {
+    /// The folder of the log.
+    folder: String,
+    /// The monotonic time at which the log is to be tried again.
+    retry: Option<u64>,
+    limit: Limit,
+    notices: Notices,
+}
+
+impl Patience {
+    pub(super) fn new(folder: &Path, notices: Notices) -> Self {
+        Self {
+            folder: folder.display().to_string(),
+            retry: None,
+            limit: Limit::default(),
+            notices,
+        }
+    }
+
+    /// Returns whether it is too early to try again.
+    pub(super) fn waits(&self, now: Now) -> bool {
+        self.retry.is_some_and(|at| now.mono < at)
+    }
+
+    /// Takes what came of a turn, and returns the work that it did.
+    pub(super) fn take(
+        &mut self,
+        now: Now,
+        outcome: Result<usize, LogError>,
+        failures: &Counter,
+    ) -> usize {
+        let had_failed = self.retry.take().is_some();
+        match outcome {
+            Ok(read) => {
+                if had_failed {
+                    self.limit = Limit::default();
+                    self.report(now, "is written again".to_owned());
+                }
+                read
+            }
+            Err(error) => {
+                failures.increment(1);
+                self.retry = Some(now.mono + PATIENCE);
+                self.report(now, format!("cannot be written, and tries again: {error}"));
+                0
+            }
+        }
+    }
+
+    /// The log could not be ended.
+    pub(super) fn end(&mut self, now: Now, error: &LogError) {
+        self.limit = Limit::default();
+        self.report(now, format!("could not be ended: {error}"));
+    }
+
+    fn report(&mut self, now: Now, what: String) {
+        if self.limit.lets(now.utc.nanos()) {
+            let folder = self.folder.clone();
+            self.notices.send(Notice::History { folder, what });
+        }
+    }
+}

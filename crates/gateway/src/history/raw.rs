@@ -1,0 +1,252 @@
+//! The log of what arrives: datagrams of the feeds' lines and messages of producers, as they came.
+//!
+//! The threads that receive copy each into a ring of their own, and wait for nothing. A thread of
+//! its own writes what the rings have.
+
+use super::config::{History, Roll};
+use super::keeper::KeeperAgent;
+use super::patience::Patience;
+use super::{KEEPER_SLEEP, LogThreads, WRITER_SLEEP, feeds};
+use crate::config::Config;
+use crate::counts::RawCounts;
+use crate::notice::Notices;
+use crate::start_error::StartError;
+use fanfare_engine::agent::{Agent, AgentError};
+use fanfare_engine::counters::{Counter, Counters};
+use fanfare_engine::feed::Tap;
+use fanfare_engine::ring::{Consumer, Producer, spsc};
+use fanfare_fix::session::Now;
+use fanfare_history::{LogError, Raw, RawLine, Source, Writer};
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
+
+/// Records of one ring that are written in a turn.
+const TURN: usize = 512;
+
+/// Bytes in front of a record of a ring: how many before it found no room.
+const LACK: usize = 8;
+
+/// What the rings' records are.
+const RECORD: u32 = 1;
+
+/// The log while it is given the rings that it is written from.
+pub(crate) struct RawLog {
+    settings: History,
+    ring_bytes: usize,
+    writer: Writer,
+    rings: Vec<Consumer>,
+    counters: Counters,
+}
+
+impl RawLog {
+    /// Opens the log, if there is to be one.
+    pub(crate) fn open(config: &Config, counters: &Counters) -> Result<Option<Self>, StartError> {
+        let raw = config.history.as_ref().and_then(History::of_raw);
+        let Some((settings, ring_bytes)) = raw else {
+            return Ok(None);
+        };
+        let now = super::now();
+        let opened = Writer::open(&settings.folder, settings.writer(), feeds(config)?, now);
+        let (writer, _) = opened.map_err(StartError::History)?;
+        Ok(Some(Self {
+            settings,
+            ring_bytes,
+            writer,
+            rings: Vec::new(),
+            counters: counters.clone(),
+        }))
+    }
+
+    /// A way into the log for one thread.
+    pub(crate) fn inlet(&mut self) -> RawInlet {
+        let (ring, consumer) = spsc(self.ring_bytes);
+        self.rings.push(consumer);
+        RawInlet {
+            ring,
+            lack: 0,
+            lost: RawCounts::new(&self.counters, "").lost,
+        }
+    }
+
+    /// A way into the log for the lines of a feed, whose place is 0 if it is no market.
+    pub(crate) fn tap(&mut self, source: Source, feed: u16) -> Tap {
+        let mut inlet = self.inlet();
+        Box::new(move |line, datagram| {
+            inlet.put(&Raw {
+                number: 0,
+                received: datagram.received,
+                line: RawLine {
+                    source,
+                    feed,
+                    line: datagram.line.index() as u16,
+                    address: line.address,
+                },
+                bytes: datagram.bytes,
+            });
+        })
+    }
+
+    /// What writes the log, and what keeps it.
+    pub(crate) fn start(self, notices: &Notices) -> Result<LogThreads, StartError> {
+        let keeper = KeeperAgent::open(&self.settings, None, notices.clone());
+        let keeper = keeper.map_err(StartError::History)?;
+        let counts = RawCounts::new(&self.counters, "");
+        let writer = RawAgent {
+            rings: self.rings,
+            roll: Roll::new(&self.settings),
+            writer: Some(self.writer),
+            patience: Patience::new(&self.settings.folder, notices.clone()),
+            lack: 0,
+            counts,
+        };
+        Ok(vec![
+            (Box::new(writer), WRITER_SLEEP),
+            (Box::new(keeper), KEEPER_SLEEP),
+        ])
+    }
+}
+
+/// A way into the log for one thread. It allocates nothing.
+pub(crate) struct RawInlet {
+    ring: Producer,
+    /// Found no room since the last one that did.
+    lack: u64,
+    lost: Counter,
+}
+
+impl RawInlet {
+    /// Copies what has arrived; where there is no room it is left out, and counted with the next.
+    pub(crate) fn put(&mut self, raw: &Raw<'_>) {
+        let (lack, header) = (self.lack.to_le_bytes(), raw.header(0));
+        let len = LACK + header.len() + raw.bytes.len();
+        let written = self.ring.write(RECORD, len, |room| {
+            let mut rest = room;
+            for piece in [&lack[..], &header, raw.bytes] {
+                if let Some((own, behind)) = rest.split_at_mut_checked(piece.len()) {
+                    own.copy_from_slice(piece);
+                    rest = behind;
+                } else {
+                    return;
+                }
+            }
+        });
+        match written {
+            Ok(_) => self.lack = 0,
+            Err(_) => {
+                self.lack += 1;
+                self.lost.increment(1);
+            }
+        }
+    }
+
+    /// Copies a message of a producer.
+    pub(crate) fn message(&mut self, bytes: &[u8], utc_nanos: i64, peer: Option<SocketAddr>) {
+        let address = match peer {
+            Some(SocketAddr::V4(address)) => address,
+            _ => SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0),
+        };
+        self.put(&Raw {
+            number: 0,
+            received: utc_nanos.unsigned_abs(),
+            line: RawLine {
+                source: Source::Fix,
+                feed: 0,
+                line: 0,
+                address,
+            },
+            bytes,
+        });
+    }
+}
+
+/// Reads the rings and writes the log.
+struct RawAgent {
+    rings: Vec<Consumer>,
+    roll: Roll,
+    /// `None` once it was closed.
+    writer: Option<Writer>,
+    patience: Patience,
+    /// Could not be written, and are not in the log as lost yet.
+    lack: u64,
+    counts: RawCounts,
+}
+
+impl RawAgent {
+    /// Takes what the rings have, and commits it. Returns how many records there were.
+    fn turn(&mut self, now: Now) -> Result<usize, LogError> {
+        let Some(writer) = &mut self.writer else {
+            return Ok(0);
+        };
+        // What could not be written before comes first.
+        writer.commit()?;
+        let (mut failed, mut read, mut written) = (None, 0, 0);
+        for ring in &mut self.rings {
+            read += ring.read(TURN, |record| {
+                let Some((lack, record)) = record.bytes.split_first_chunk::<LACK>() else {
+                    return;
+                };
+                self.lack += u64::from_le_bytes(*lack);
+                match append(writer, &mut self.lack, record) {
+                    Ok(is_written) => written += u64::from(is_written),
+                    Err(error) => {
+                        self.lack += 1;
+                        self.counts.lost.increment(1);
+                        failed = Some(error);
+                    }
+                }
+            });
+        }
+        self.counts.pieces.increment(written);
+        if let Some(error) = failed {
+            return Err(error);
+        }
+        if read > 0 {
+            writer.commit()?;
+        }
+        self.roll.turn(now, writer)?;
+        Ok(read)
+    }
+}
+
+impl Agent for RawAgent {
+    fn name(&self) -> &str {
+        "log-raw"
+    }
+
+    fn do_work(&mut self, now: Now) -> Result<usize, AgentError> {
+        if self.patience.waits(now) {
+            return Ok(0);
+        }
+        let outcome = self.turn(now);
+        Ok(self.patience.take(now, outcome, &self.counts.failures))
+    }
+
+    fn on_close(&mut self, now: Now) {
+        let outcome = loop {
+            match self.turn(now) {
+                Ok(0) => break Ok(()),
+                Ok(_) => {}
+                Err(error) => break Err(error),
+            }
+        };
+        let outcome = outcome.and_then(|()| match self.writer.take() {
+            Some(writer) => writer.close(),
+            None => Ok(()),
+        });
+        if let Err(error) = outcome {
+            self.patience.end(now, &error);
+        }
+    }
+}
+
+/// Appends a record behind what is lacking; false if it is none.
+fn append(writer: &mut Writer, lack: &mut u64, record: &[u8]) -> Result<bool, LogError> {
+    if *lack > 0 {
+        let first = writer.next();
+        writer.lost(first, first + *lack - 1)?;
+        *lack = 0;
+    }
+    match Raw::read(record) {
+        Some(raw) => writer.raw(&raw).map(|()| true),
+        None => Ok(false),
+    }
+}

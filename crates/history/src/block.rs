@@ -77,6 +77,12 @@ impl Block {
         }
     }
 
+    /// The next event has this number, and the log's time is not before this one. For an empty block.
+    pub(crate) fn skip_to(&mut self, number: u64, time: u64) {
+        (self.next, self.clock) = (self.next.max(number), self.clock.max(time));
+        (self.first, self.time) = (self.next, self.clock);
+    }
+
     /// Appends what arrived, whose number is the next one.
     pub(crate) fn raw(&mut self, raw: &Raw<'_>) {
         let header = raw.header(self.next);

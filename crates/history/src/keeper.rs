@@ -5,7 +5,7 @@ use crate::block::{Block, Compressor, Unpacker};
 use crate::checkpoint;
 use crate::error::LogError;
 use crate::folder;
-use crate::format::{Kind, Records, SegmentHeader};
+use crate::format::{BlockHeader, Kind, Records, SegmentHeader};
 use crate::known::Known;
 use crate::raw::Raw;
 use crate::segment::{Found, Segment};
@@ -211,7 +211,7 @@ impl Keeper {
         }
         let path = folder::segment(&self.folder, ordinal, true);
         let new = path.with_extension("logz.new");
-        match compact(&mut segment, &new, level) {
+        match compact(&mut segment, &new, level, Damaged::Refuse) {
             Ok(true) => {}
             Ok(false) => {
                 // Damaged: what is left of it may be worth more than room.
@@ -264,8 +264,22 @@ impl Keeper {
     }
 }
 
+/// What becomes of bytes that cannot be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Damaged {
+    /// They end the compaction.
+    Refuse,
+    /// They are left out.
+    PassOver,
+}
+
 /// Writes the records of a segment to a file; false if not all of them can be read.
-fn compact(segment: &mut Segment, path: &Path, level: i32) -> Result<bool, LogError> {
+pub(crate) fn compact(
+    segment: &mut Segment,
+    path: &Path,
+    level: i32,
+    damaged: Damaged,
+) -> Result<bool, LogError> {
     let io = || LogError::io(path);
     let mut out = BufWriter::with_capacity(1 << 20, File::create(path).map_err(io())?);
     let header = SegmentHeader {
@@ -279,25 +293,36 @@ fn compact(segment: &mut Segment, path: &Path, level: i32) -> Result<bool, LogEr
         room: Vec::new(),
     };
     let (mut room, mut unpacker) = (Vec::new(), Unpacker::new().map_err(io())?);
+    let mut is_whole = true;
     loop {
         match segment.look()? {
             Found::Block(header) => {
-                if !unpacker.records(&header, segment.block(&header), &mut room) {
-                    return Ok(false);
-                }
-                for (kind, bytes) in Records(&room) {
-                    packer.put(kind, bytes, &mut out).map_err(io())?;
+                if unpacker.records(&header, segment.block(&header), &mut room) {
+                    packer.skip_to(&header, &mut out).map_err(io())?;
+                    for (kind, bytes) in Records(&room) {
+                        packer.put(kind, bytes, &mut out).map_err(io())?;
+                    }
+                } else {
+                    is_whole = false;
                 }
                 segment.pass(&header);
             }
             Found::End => break,
-            Found::Torn => return Ok(false),
+            Found::Torn => {
+                is_whole = false;
+                if damaged == Damaged::Refuse || !segment.resync()? {
+                    break;
+                }
+            }
+        }
+        if !is_whole && damaged == Damaged::Refuse {
+            return Ok(false);
         }
     }
     packer.flush(&mut out).map_err(io())?;
     let file = out.into_inner().map_err(|error| io()(error.into_error()))?;
     file.sync_data().map_err(io())?;
-    Ok(true)
+    Ok(is_whole)
 }
 
 struct Packer {
@@ -307,6 +332,16 @@ struct Packer {
 }
 
 impl Packer {
+    /// Ends the block where numbers are missing in front of this one: those of a block's events
+    /// have no hole.
+    fn skip_to(&mut self, header: &BlockHeader, out: &mut impl Write) -> std::io::Result<()> {
+        if header.first > self.block.next() {
+            self.flush(out)?;
+            self.block.skip_to(header.first, header.time);
+        }
+        Ok(())
+    }
+
     fn put(
         &mut self,
         kind: Option<Kind>,

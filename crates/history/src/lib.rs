@@ -24,6 +24,7 @@ pub mod moment;
 mod place;
 mod raw;
 mod reader;
+mod repair;
 mod run;
 mod segment;
 #[cfg(test)]
@@ -39,6 +40,7 @@ pub use moment::Moment;
 pub use place::{At, Start};
 pub use raw::{Raw, RawDelivery, RawLine, Source};
 pub use reader::Reader;
+pub use repair::{Mended, Repair};
 pub use run::{FeedInfo, Run};
 pub use verify::{Damage, Verified};
 pub use writer::{Opened, Writer, WriterConfig};

@@ -6,6 +6,7 @@ use crate::folder;
 use crate::moment::Moment;
 use crate::place::{At, Start, tail};
 use crate::reader::Reader;
+use crate::repair::{self, Repair};
 use crate::segment::Segment;
 use crate::verify::{self, Verified};
 use fanfare_market::{Delivery, Event};
@@ -137,6 +138,8 @@ impl Log {
                     first = first.or(is_known.then_some(event.ts_recv));
                 }
             })?;
+            let raw = reader.raw_time();
+            first = first.or((raw > 0).then_some(raw));
             if read == 0 {
                 break;
             }
@@ -179,6 +182,16 @@ impl Log {
     /// As [`Self::reader`].
     pub fn as_of_one(&self, at: At, instrument: u32) -> Result<AsOf, LogError> {
         AsOf::of(&self.folder, at, Some(instrument))
+    }
+
+    /// Mends the log of a folder: writes damaged segments anew, with what can be read of them, fills
+    /// in segments that are missing, and removes damaged checkpoints. Damaged segments are kept
+    /// under another name.
+    ///
+    /// # Errors
+    /// A plant writes the log; there is none; a file cannot be read or written.
+    pub fn repair(folder: &Path) -> Result<Vec<Repair>, LogError> {
+        repair::repair(folder)
     }
 
     /// Reads and checks everything. `progress` is called with the bytes read so far and those of

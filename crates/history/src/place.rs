@@ -50,7 +50,7 @@ pub(crate) struct Tail {
     pub(crate) run: Option<Run>,
     pub(crate) is_closed: bool,
     /// The last segment ends with bytes that are no block, from here on.
-    torn: Option<(PathBuf, u64, u64)>,
+    pub(crate) torn: Option<(PathBuf, u64, u64)>,
 }
 
 impl Tail {
@@ -75,9 +75,13 @@ pub(crate) fn tail(folder: &Path) -> Result<Tail, LogError> {
             ..Tail::default()
         });
     };
-    let mut segment = Segment::open(folder, ordinal)?;
+    read_to_end(Segment::open(folder, ordinal)?)
+}
+
+/// Reads a segment to its end, which is returned as that of a log.
+pub(crate) fn read_to_end(mut segment: Segment) -> Result<Tail, LogError> {
     let mut tail = Tail {
-        ordinal,
+        ordinal: segment.header.ordinal,
         first: segment.header.first,
         is_compacted: segment.header.is_compacted,
         next: segment.header.first,
@@ -88,7 +92,10 @@ pub(crate) fn tail(folder: &Path) -> Result<Tail, LogError> {
         }),
         ..Tail::default()
     };
-    let (mut room, mut unpacker) = (Vec::new(), Unpacker::new().map_err(LogError::io(folder))?);
+    let (mut room, mut unpacker) = (
+        Vec::new(),
+        Unpacker::new().map_err(LogError::io(&segment.path))?,
+    );
     loop {
         match segment.look()? {
             Found::Block(header) => {

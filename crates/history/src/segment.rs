@@ -55,6 +55,12 @@ impl Segment {
         }
     }
 
+    /// Opens a segment whose header is damaged, and would be this one.
+    pub(crate) fn open_with(path: &Path, header: SegmentHeader) -> Result<Self, LogError> {
+        let file = File::open(path).map_err(LogError::io(path))?;
+        Ok(Self::of(path, file, header))
+    }
+
     pub(crate) fn open_file(path: &Path) -> Result<Self, LogError> {
         let file = File::open(path).map_err(LogError::io(path))?;
         let mut bytes = [0; SEGMENT_HEADER];
@@ -70,14 +76,18 @@ impl Segment {
                 version,
             },
         })?;
-        Ok(Self {
+        Ok(Self::of(path, file, header))
+    }
+
+    fn of(path: &Path, file: File, header: SegmentHeader) -> Self {
+        Self {
             path: path.to_owned(),
             file,
             header,
             at: SEGMENT_HEADER as u64,
             ahead: Vec::new(),
             start: 0,
-        })
+        }
     }
 
     /// The bytes of the file.

@@ -1,8 +1,8 @@
 //! Whole logs in folders of their own.
 
 use crate::{
-    At, FeedInfo, Keeper, KeeperConfig, Log, LogError, Opened, Raw, RawDelivery, RawLine, Reader,
-    Run, Source as RawSource, Start, Writer, WriterConfig,
+    At, FeedInfo, Keeper, KeeperConfig, Log, LogError, Mended, Opened, Raw, RawDelivery, RawLine,
+    Reader, Run, Source as RawSource, Start, Writer, WriterConfig,
 };
 use fanfare_market::event::{Action, Flags, InstrumentId, Kind, entry};
 use fanfare_market::instruments::{Definition, Instrument, Name};
@@ -599,4 +599,87 @@ fn what_arrived_is_there_again_from_any_number_and_time_and_goes_with_retention(
                 b"last".to_vec()
             ))
     );
+}
+
+#[test]
+fn a_damaged_log_is_mended_and_has_all_that_can_be_read() {
+    type Harm = fn(&mut Vec<u8>, &mut fastrand::Rng);
+    let harms: [Harm; 4] = [
+        |bytes, rng| bytes[rng.usize(..64)] ^= 0x20,
+        |bytes, rng| bytes[rng.usize(200..)] ^= 0x20,
+        |bytes, rng| bytes.truncate(rng.usize(..bytes.len())),
+        |bytes, rng| {
+            let at = rng.usize(64..bytes.len());
+            bytes[at..].fill(0);
+        },
+    ];
+    let whole = Folder::new();
+    let (mut writer, _) = open(&whole.0);
+    let expected = append(&mut writer, &mut Source::new(77, 1), 60_000);
+    drop(writer);
+    keep(&whole.0, KeeperConfig::default());
+    let ordinals: Vec<u64> = crate::folder::list(&whole.0)
+        .unwrap()
+        .segments
+        .into_keys()
+        .collect();
+    assert!(ordinals.len() > 3);
+    for seed in 0..24 {
+        let mut rng = fastrand::Rng::with_seed(seed);
+        let folder = Folder::new();
+        for file in std::fs::read_dir(&whole.0).unwrap() {
+            let path = file.unwrap().path();
+            std::fs::copy(&path, folder.0.join(path.file_name().unwrap())).unwrap();
+        }
+        let ordinal = ordinals[rng.usize(..ordinals.len())];
+        let is_compacted = crate::folder::list(&folder.0).unwrap().segments[&ordinal];
+        let path = crate::folder::segment(&folder.0, ordinal, is_compacted);
+        let is_removed =
+            seed % 5 == 4 && ordinal != ordinals[0] && Some(&ordinal) != ordinals.last();
+        if is_removed {
+            std::fs::remove_file(&path).unwrap();
+        } else {
+            let mut bytes = std::fs::read(&path).unwrap();
+            harms[rng.usize(..4)](&mut bytes, &mut rng);
+            std::fs::write(&path, bytes).unwrap();
+        }
+        let done = Log::repair(&folder.0).unwrap();
+        let what = if is_removed {
+            Mended::Hole
+        } else {
+            Mended::Segment
+        };
+        assert!(
+            done.iter().any(|one| one.what == what && one.path == path),
+            "{seed}: {done:?}"
+        );
+        let verified = Log::open(&folder.0).unwrap().verify(|_, _| true).unwrap();
+        assert!(verified.is_whole(), "{seed}: {verified:?}");
+        // What is there is right, in order, and all of it but what was damaged.
+        let received = read_from(&folder.0, Start::First);
+        let mut next = 1;
+        for event in &received.events {
+            assert!(event.number >= next);
+            assert_eq!(*event, expected[event.number as usize - 1]);
+            next = event.number + 1;
+        }
+        let lost: u64 = received
+            .lost
+            .iter()
+            .map(|(first, last)| last - first + 1)
+            .sum();
+        let behind = expected.len() as u64 + 1 - next;
+        let all = received.events.len() as u64 + lost + behind;
+        assert_eq!(all, expected.len() as u64);
+        // What was damaged alone is missing.
+        let most = 20_000;
+        assert!(lost + behind <= most, "{seed}: {lost} and {behind}");
+        assert_eq!(Log::repair(&folder.0).unwrap(), []);
+        let (mut writer, opened) = open(&folder.0);
+        assert_eq!(opened.next, next);
+        append(&mut writer, &mut Source::new(1, next), 10);
+        assert!(matches!(Log::repair(&folder.0), Err(LogError::InUse(_))));
+        let again = read_from(&folder.0, Start::Number(next));
+        assert!(again.events.len() >= 10 && again.lost.is_empty());
+    }
 }

@@ -1,6 +1,8 @@
 //! The UDP datagram in a captured packet.
 
-use etherparse::{UdpSlice, ip_number};
+use etherparse::{PacketBuilder, UdpSlice, ip_number};
+use std::io;
+use std::net::SocketAddrV4;
 
 use crate::ip::{Carried, Endpoint, NoSegment, carried};
 use crate::pcap::Packet;
@@ -18,6 +20,22 @@ pub struct Datagram<'a> {
     pub payload: &'a [u8],
     /// Payload bytes that were on the wire behind `payload` and were not captured.
     pub cut: usize,
+}
+
+/// Writes the IPv4 packet of a datagram from `source` to `destination` into `packet`, which is emptied
+/// first: a packet of [`LinkType::RAW`](crate::pcap::LinkType::RAW).
+///
+/// # Errors
+/// The payload is longer than a datagram can be.
+pub fn packet(
+    (source, destination): (SocketAddrV4, SocketAddrV4),
+    payload: &[u8],
+    packet: &mut Vec<u8>,
+) -> io::Result<()> {
+    packet.clear();
+    let ip = PacketBuilder::ipv4(source.ip().octets(), destination.ip().octets(), 1);
+    let udp = ip.udp(source.port(), destination.port());
+    udp.write(packet, payload).map_err(io::Error::other)
 }
 
 /// Finds the UDP datagram of a captured packet.

@@ -6,6 +6,8 @@ mod export;
 mod info;
 mod ls;
 mod range;
+mod raw;
+mod repair;
 mod verify;
 
 use clap::Subcommand;
@@ -20,6 +22,8 @@ pub(crate) enum Command {
     Cat(cat::Args),
     Book(book::Args),
     Export(export::Args),
+    Raw(raw::Args),
+    Repair(repair::Args),
     Verify(verify::Args),
 }
 
@@ -30,6 +34,8 @@ pub(crate) fn run(command: &Command) -> anyhow::Result<ExitCode> {
         Command::Cat(args) => cat::run(args),
         Command::Book(args) => book::run(args),
         Command::Export(args) => export::run(args),
+        Command::Raw(args) => raw::run(args),
+        Command::Repair(args) => repair::run(args),
         Command::Verify(args) => verify::run(args),
     }
 }

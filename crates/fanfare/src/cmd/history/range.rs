@@ -14,7 +14,7 @@ use std::thread;
 use std::time::Duration;
 
 /// Records that are read between two looks for Ctrl-C.
-const AT_ONCE: usize = 4_096;
+pub(super) const AT_ONCE: usize = 4_096;
 /// How often the end of a log is looked at.
 const LOOK: Duration = Duration::from_millis(20);
 
@@ -62,7 +62,7 @@ fn kind(name: &str) -> Result<Kind, String> {
 
 impl Range {
     /// Returns a reader of the range, and the number behind it if it has an end.
-    fn open(self, log: &Log) -> Result<(Reader, Option<u64>)> {
+    pub(super) fn open(self, log: &Log) -> Result<(Reader, Option<u64>)> {
         let start = self.from.map_or(Ok(Start::First), |from| log.place(from))?;
         let mut reader = log.reader(start)?;
         let end = match self.to.map(|to| log.place(to)).transpose()? {

@@ -57,9 +57,12 @@ fn tell(found: &Verified) {
         0 => "all in order".to_owned(),
         faults => format!("{}:", counted(faults, "fault")),
     };
+    let what = match found.raw {
+        0 => counted(found.events, "event"),
+        raw => format!("{raw} datagrams and messages"),
+    };
     say!(
-        "{} in {}, {}, {}: {end}",
-        counted(found.events, "event"),
+        "{what} in {}, {}, {}: {end}",
         counted(found.segments, "segment"),
         counted(found.bytes, "byte"),
         counted(found.checkpoints, "checkpoint")
@@ -107,6 +110,7 @@ fn object(found: &Verified) -> serde_json::Value {
         "bytes": found.bytes,
         "blocks": found.blocks,
         "events": found.events,
+        "raw": found.raw,
         "instruments": found.instruments,
         "checkpoints": found.checkpoints,
         "repeated": found.repeated,

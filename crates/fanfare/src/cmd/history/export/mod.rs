@@ -2,7 +2,7 @@
 
 mod csv;
 mod dbn;
-mod output;
+pub(super) mod output;
 #[cfg(feature = "parquet")]
 mod parquet;
 mod row;

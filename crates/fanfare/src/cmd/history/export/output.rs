@@ -6,14 +6,14 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 /// Where an export goes: a file, which has another name until it is complete, or stdout.
-pub(super) struct Output {
+pub(in crate::cmd::history) struct Output {
     to: Box<dyn Write + Send>,
     /// The name so far, and the name at the end.
     names: Option<(PathBuf, PathBuf)>,
 }
 
 impl Output {
-    pub(super) fn open(path: &Path) -> io::Result<Self> {
+    pub(in crate::cmd::history) fn open(path: &Path) -> io::Result<Self> {
         if is_standard(path) {
             return Ok(Self {
                 to: Box::new(io::stdout()),
@@ -40,7 +40,7 @@ impl Output {
     }
 
     /// Gives the file its name.
-    pub(super) fn commit(mut self) -> io::Result<()> {
+    pub(in crate::cmd::history) fn commit(mut self) -> io::Result<()> {
         self.to.flush()?;
         match self.names.take() {
             None => Ok(()),

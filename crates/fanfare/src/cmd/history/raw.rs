@@ -1,0 +1,190 @@
+//! `fanfare history raw`: what arrived, as it came.
+
+use super::export::output::Output;
+use super::range::{AT_ONCE, Range};
+use crate::moment::utc;
+use crate::plural::counted;
+use crate::print::{Out, note};
+use anyhow::{Context, Result};
+use fanfare_engine::stop::Stop;
+use fanfare_history::{Log, Raw, RawDelivery, Source};
+use fanfare_instruments::pcap::{LinkType, Writer};
+use fanfare_instruments::udp;
+use serde_json::json;
+use std::io::{BufWriter, Write};
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// Print what arrived, a line each: number, time of arrival, feed and line, address, length, bytes.
+/// Or write the datagrams as a capture, for `fanfare replay` and Wireshark.
+///
+/// A gateway with [history.raw] writes it, in the folder `raw` of its log. Datagrams are printed as
+/// hexadecimal digits, messages of FIX with | for SOH.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Folder of the log: `raw` in `history.folder` of a gateway.
+    #[arg(value_name = "DIR", default_value = "log/raw")]
+    folder: PathBuf,
+    #[command(flatten)]
+    range: Range,
+    /// Print JSON objects, one a line.
+    #[arg(long, conflicts_with = "output")]
+    json: bool,
+    /// Write the datagrams to this file, as pcap with nanoseconds; - for stdout. Messages of FIX
+    /// are left out, and counted.
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+/// The address that datagrams come from, which the log does not have.
+const SENDER: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0);
+
+/// The longest packet of IPv4.
+const LONGEST: u32 = 65_535;
+
+pub(super) fn run(args: &Args) -> Result<ExitCode> {
+    let log = Log::open(&args.folder)?;
+    let stop = Stop::on_interrupt()?;
+    match &args.output {
+        Some(path) => capture(args.range, &log, path, &stop)?,
+        None => print(args, &log, &stop)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Calls `each` with everything of the range, until it fails or Ctrl-C comes.
+fn read(
+    range: Range,
+    log: &Log,
+    stop: &Stop,
+    mut each: impl FnMut(&RawDelivery<'_>) -> Result<()>,
+) -> Result<()> {
+    let (mut reader, end) = range.open(log)?;
+    reader.stop_before(end.unwrap_or(u64::MAX).min(log.extent()?.next));
+    while !stop.is_raised() {
+        let mut failed = Ok(());
+        let count = reader.read_raw(AT_ONCE, |delivery| {
+            if failed.is_ok() {
+                failed = each(&delivery);
+            }
+        })?;
+        failed?;
+        if count == 0 {
+            break;
+        }
+    }
+    Ok(())
+}
+
+fn print(args: &Args, log: &Log, stop: &Stop) -> Result<()> {
+    let mut out = Out::default();
+    read(args.range, log, stop, |delivery| {
+        let line = match args.json {
+            true => object(delivery),
+            false => text(delivery),
+        };
+        Ok(writeln!(out, "{line}")?)
+    })?;
+    Ok(out.flush()?)
+}
+
+/// Writes the datagrams as a capture. Ctrl-C ends it with what was written so far.
+fn capture(range: Range, log: &Log, path: &Path, stop: &Stop) -> Result<()> {
+    let cannot = || format!("cannot write {}", path.display());
+    let output = BufWriter::new(Output::open(path).with_context(cannot)?);
+    let mut file = Writer::new(output, LinkType::RAW, LONGEST).with_context(cannot)?;
+    let (mut datagrams, mut messages, mut lost) = (0, 0, 0);
+    let mut packet = Vec::new();
+    read(range, log, stop, |delivery| {
+        match delivery {
+            RawDelivery::Raw(raw) if raw.line.source == Source::Fix => messages += 1,
+            RawDelivery::Raw(raw) => {
+                udp::packet((SENDER, raw.line.address), raw.bytes, &mut packet)?;
+                file.packet(raw.received, &packet, 0).with_context(cannot)?;
+                datagrams += 1;
+            }
+            RawDelivery::Lost { first, last } => lost += last - first + 1,
+            RawDelivery::Restart => {}
+        }
+        Ok(())
+    })?;
+    let output = file.into_inner().into_inner();
+    let output = output.map_err(std::io::IntoInnerError::into_error);
+    output.and_then(Output::commit).with_context(cannot)?;
+    note!("fanfare: {} written", counted(datagrams, "datagram"));
+    if messages > 0 {
+        note!("fanfare: {} of FIX left out", counted(messages, "message"));
+    }
+    if lost > 0 {
+        note!("fanfare: {lost} are missing: they did not come to the log, or cannot be read");
+    }
+    Ok(())
+}
+
+/// The name of where something arrived.
+const fn source(source: Source) -> &'static str {
+    match source {
+        Source::Line => "line",
+        Source::Pictures => "pictures",
+        Source::Fix => "fix",
+    }
+}
+
+/// The bytes as they are shown.
+fn bytes(raw: &Raw<'_>) -> String {
+    match raw.line.source {
+        Source::Fix => {
+            let visible = raw.bytes.iter().map(|byte| match byte {
+                1 => b'|',
+                byte => *byte,
+            });
+            let visible: Vec<u8> = visible.collect();
+            visible.escape_ascii().to_string()
+        }
+        Source::Line | Source::Pictures => {
+            let digits = raw.bytes.iter().map(|byte| format!("{byte:02x}"));
+            digits.collect()
+        }
+    }
+}
+
+/// The letter of a line.
+fn letter(line: u16) -> char {
+    let line = u8::try_from(line).unwrap_or(u8::MAX).min(25);
+    char::from(b'A' + line)
+}
+
+fn text(delivery: &RawDelivery<'_>) -> String {
+    match delivery {
+        RawDelivery::Raw(raw) => {
+            let own = source(raw.line.source);
+            let line = match raw.line.source {
+                Source::Fix => own.to_owned(),
+                _ => format!("feed={} {own}={}", raw.line.feed, letter(raw.line.line)),
+            };
+            let (number, time, address) = (raw.number, utc(raw.received), raw.line.address);
+            let (len, bytes) = (raw.bytes.len(), bytes(raw));
+            format!("{number} {time} {line} {address} {len} {bytes}")
+        }
+        RawDelivery::Lost { first, last } => format!("{first} to {last} are missing"),
+        RawDelivery::Restart => "the plant was started again".to_owned(),
+    }
+}
+
+fn object(delivery: &RawDelivery<'_>) -> String {
+    let object = match delivery {
+        RawDelivery::Raw(raw) => json!({
+            "number": raw.number,
+            "received": raw.received,
+            "source": source(raw.line.source),
+            "feed": raw.line.feed,
+            "line": raw.line.line,
+            "address": raw.line.address.to_string(),
+            "bytes": bytes(raw),
+        }),
+        RawDelivery::Lost { first, last } => json!({"lost": {"first": first, "last": last}}),
+        RawDelivery::Restart => json!({"restart": true}),
+    };
+    object.to_string()
+}

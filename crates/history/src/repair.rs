@@ -1,0 +1,136 @@
+//! Mends a log so that everything that can be read of it is read.
+
+use crate::error::LogError;
+use crate::folder;
+use crate::format::SegmentHeader;
+use crate::keeper::{Damaged, compact};
+use crate::known::Known;
+use crate::place::{Tail, read_to_end};
+use crate::segment::Segment;
+use crate::writer::lock;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The level of zstd for segments that are written anew.
+const LEVEL: i32 = 3;
+
+/// What was done to a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mended {
+    /// A segment was written anew, with all that can be read of it.
+    Segment,
+    /// A segment was missing between others, and is there now, without events.
+    Hole,
+    /// A checkpoint that cannot be read was removed: the one before it is used.
+    Checkpoint,
+}
+
+/// One thing that was mended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Repair {
+    /// The file that was damaged, or missing.
+    pub path: PathBuf,
+    /// What was done.
+    pub what: Mended,
+    /// Where the damaged file is now.
+    pub kept: Option<PathBuf>,
+}
+
+/// Mends the log of a folder, as its only writer. Events that cannot be read stay missing, and
+/// readers say so.
+pub(crate) fn repair(folder: &Path) -> Result<Vec<Repair>, LogError> {
+    let _lock = lock(folder)?;
+    let listing = folder::list(folder)?;
+    let mut done = Vec::new();
+    let mut ordinals = listing.segments.keys();
+    let (first, last) = (ordinals.next().copied(), ordinals.next_back().copied());
+    let Some(first) = first else {
+        return Err(LogError::NoLog(folder.to_owned()));
+    };
+    let mut end = Tail {
+        next: 1,
+        ..Tail::default()
+    };
+    for ordinal in first..=last.unwrap_or(first) {
+        let is_compacted = listing.segments.get(&ordinal).copied();
+        let repaired = match is_compacted {
+            Some(is_compacted) => mend(folder, ordinal, is_compacted, &end)?,
+            None => Some(fill(folder, ordinal, &end)?),
+        };
+        done.extend(repaired);
+        end = read_to_end(Segment::open(folder, ordinal)?)?;
+    }
+    for view in listing.views {
+        if !matches!(Known::read(folder, view), Ok(Some(_))) {
+            let path = folder::view(folder, view);
+            folder::remove(&path)?;
+            done.push(Repair {
+                path,
+                what: Mended::Checkpoint,
+                kept: None,
+            });
+        }
+    }
+    Ok(done)
+}
+
+/// The header of a segment behind `before`.
+fn header(ordinal: u64, before: &Tail, is_compacted: bool) -> SegmentHeader {
+    SegmentHeader {
+        ordinal,
+        first: before.next,
+        time: before.time,
+        run: before.run.as_ref().map_or(1, |run| run.number),
+        is_compacted,
+    }
+}
+
+/// Makes a segment without events where there is none.
+fn fill(folder: &Path, ordinal: u64, before: &Tail) -> Result<Repair, LogError> {
+    let path = folder::segment(folder, ordinal, false);
+    folder::write_whole(&path, &header(ordinal, before, false).write())?;
+    Ok(Repair {
+        path,
+        what: Mended::Hole,
+        kept: None,
+    })
+}
+
+/// Writes a segment anew if it is damaged.
+fn mend(
+    folder: &Path,
+    ordinal: u64,
+    is_compacted: bool,
+    before: &Tail,
+) -> Result<Option<Repair>, LogError> {
+    let path = folder::segment(folder, ordinal, is_compacted);
+    let (mut segment, has_header) = match Segment::open_file(&path) {
+        Ok(segment) => (segment, true),
+        Err(LogError::BadSegment { .. }) => {
+            let header = header(ordinal, before, is_compacted);
+            (Segment::open_with(&path, header)?, false)
+        }
+        Err(error) => return Err(error),
+    };
+    let to = folder::segment(folder, ordinal, true);
+    let new = to.with_extension("logz.new");
+    if compact(&mut segment, &new, LEVEL, Damaged::PassOver)? && has_header {
+        folder::remove(&new)?;
+        return Ok(None);
+    }
+    // The damaged file has a second name before the new one takes its place.
+    let mut kept = path.clone().into_os_string();
+    kept.push(".damaged");
+    let kept = PathBuf::from(kept);
+    folder::remove(&kept)?;
+    fs::hard_link(&path, &kept).map_err(LogError::io(&kept))?;
+    fs::rename(&new, &to).map_err(LogError::io(&to))?;
+    if to != path {
+        folder::remove(&path)?;
+    }
+    Ok(Some(Repair {
+        path,
+        what: Mended::Segment,
+        kept: Some(kept),
+    }))
+}

@@ -1,9 +1,10 @@
 //! A log that a test writes.
 
-use fanfare_history::{FeedInfo, Writer, WriterConfig};
+use fanfare_history::{FeedInfo, Raw, RawLine, Source, Writer, WriterConfig};
 use fanfare_market::event::{Action, Flags, InstrumentId, Kind, entry};
 use fanfare_market::instruments::{Definition, IdSource, Instrument, Name, SecurityId};
 use fanfare_market::{BookConfig, Event, Price};
+use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::Path;
 
 /// 2026-11-23T12:00:00Z.
@@ -153,6 +154,33 @@ pub(crate) fn others(messages: &[Vec<Event>]) -> Vec<Event> {
         Event { number, ..event }
     });
     numbered.to_vec()
+}
+
+/// Writes a log of what arrived: a datagram each of two lines, and a message of FIX.
+pub(crate) fn write_raw(folder: &Path) {
+    let (mut writer, _) = Writer::open(folder, WriterConfig::default(), Vec::new(), NOON).unwrap();
+    let address = SocketAddrV4::new(Ipv4Addr::new(239, 255, 0, 1), 9000);
+    let pieces: [(Source, u16, &[u8]); 3] = [
+        (Source::Line, 0, &[0xc0, 0x81]),
+        (Source::Pictures, 1, &[0xc0, 0x82]),
+        (Source::Fix, 0, b"8=FIX.4.4\x0135=W\x01"),
+    ];
+    for (at, (source, line, bytes)) in pieces.into_iter().enumerate() {
+        let line = RawLine {
+            source,
+            feed: 1,
+            line,
+            address,
+        };
+        let raw = Raw {
+            number: 0,
+            received: NOON + at as u64 * 1_000_000_000,
+            line,
+            bytes,
+        };
+        writer.raw(&raw).unwrap();
+    }
+    writer.close().unwrap();
 }
 
 /// Writes a log of two segments, the first of them compacted.

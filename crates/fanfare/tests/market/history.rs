@@ -1,6 +1,6 @@
 //! `fanfare history`: a log that is written here, looked at from outside.
 
-use crate::common::log::{SYMBOLS, books, events, live, others, write};
+use crate::common::log::{SYMBOLS, books, events, live, others, write, write_raw};
 use crate::common::{Folder, Running, Said, fails, fanfare, run, told};
 use fanfare_market::event::{InstrumentId, Kind};
 use fanfare_market::{Event, View};
@@ -195,6 +195,46 @@ fn a_log_that_is_none_or_damaged_is_told_with_where() {
     assert!(
         lost.iter().any(|line| line["lost"]["last"].is_u64()),
         "{lost:?}"
+    );
+    let mended = history(&["repair", &log, "--json"]).json();
+    assert_eq!(mended["mended"][0]["path"], first);
+    let kept = mended["mended"][0]["kept"].as_str().unwrap();
+    assert!(fs::exists(kept).unwrap());
+    assert_eq!(history(&["verify", &log, "--json"]).json()["ok"], true);
+    assert_eq!(history(&["cat", &log, "--json"]).json_lines(), lost);
+    assert!(history(&["repair", &log]).out.contains("nothing to mend"));
+}
+
+#[test]
+fn what_arrived_is_printed_and_captured() {
+    let folder = Folder::new("history-raw");
+    let log = folder.file("raw");
+    write_raw(Path::new(&log));
+    let lines = history(&["raw", &log, "--json"]).json_lines();
+    let bytes: Vec<_> = lines.iter().map(|line| &line["bytes"]).collect();
+    assert_eq!(bytes, ["c081", "c082", "8=FIX.4.4|35=W|"]);
+    let text = history(&["raw", &log, "--from", "+1", "--to", "+2"]).out;
+    let end = " feed=1 pictures=B 239.255.0.1:9000 2 c082\n";
+    assert!(text.starts_with("2 ") && text.ends_with(end), "{text}");
+    let file = folder.file("raw.pcap");
+    let said = history(&["raw", &log, "-o", &file]).err;
+    assert!(
+        said.contains("2 datagrams written") && said.contains("1 message of FIX"),
+        "{said}"
+    );
+    let dump = run(&[
+        "replay",
+        &file,
+        "--speed",
+        "max",
+        "--line",
+        "239.255.0.1:9000=239.255.0.2:9001",
+    ]);
+    assert!(dump.succeeded().out.contains('2'));
+    assert!(
+        history(&["verify", &log])
+            .out
+            .contains("3 datagrams and messages")
     );
 }
 

@@ -189,13 +189,13 @@ fn check_segments(
     (size, level, bytes, days): (u64, u8, Option<u64>, Option<u32>),
 ) -> Result<(), ConfigError> {
     let key = |name: &str| format!("{table}.{name}");
-    within(&key("segment_bytes"), size, 1 << 20..=16 << 30)?;
-    within(&key("compress"), level, 0..=19)?;
-    within(&key("keep_days"), days.unwrap_or(1), 1..=36_500)?;
+    within(key("segment_bytes"), size, 1 << 20..=16 << 30)?;
+    within(key("compress"), level, 0..=19)?;
+    within(key("keep_days"), days.unwrap_or(1), 1..=36_500)?;
     let least = 2 * size;
     let keep = bytes.unwrap_or(least);
     let rule = "must be at least two segments, 2 × segment_bytes";
-    range(&key("keep_bytes"), keep, keep >= least, rule)
+    range(key("keep_bytes"), keep, keep >= least, rule)
 }
 
 /// Seconds of `HH:MM`.

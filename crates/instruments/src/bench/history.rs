@@ -15,7 +15,8 @@ use fanfare_market::{BookConfig, Delivery, Event, Instruments, Mapping};
 use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::ScopedJoinHandle;
 use std::time::{Duration, Instant};
 
 /// Messages of the feed, which come over and over.
@@ -119,6 +120,31 @@ impl Feed {
     }
 }
 
+/// Waits until a writer has begun.
+fn wait_for_log(folder: &Path) -> Log {
+    loop {
+        match Log::open(folder) {
+            Ok(log) => return log,
+            Err(_) => std::thread::sleep(Duration::from_millis(1)),
+        }
+    }
+}
+
+fn join<T>(thread: ScopedJoinHandle<'_, T>) -> T {
+    let ended = thread.join();
+    ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+/// Memory of this process that is its own, in bytes.
+fn resident() -> Result<u64, BenchError> {
+    let text = std::fs::read_to_string("/proc/self/status")?;
+    let line = text.lines().find_map(|line| line.strip_prefix("RssAnon:"));
+    let kib = line.and_then(|line| line.trim().strip_suffix(" kB"));
+    let kib = kib.and_then(|kib| kib.trim().parse::<u64>().ok());
+    let missing = || BenchError::Missing("/proc/self/status has no RssAnon".to_owned());
+    Ok(kib.ok_or_else(missing)? << 10)
+}
+
 fn of_log(error: LogError) -> BenchError {
     BenchError::Missing(error.to_string())
 }
@@ -165,6 +191,90 @@ impl HistoryBench<'_> {
         add("bytes_per_event", self.size(&packed)? / self.events as f64);
         std::fs::remove_dir_all(&packed)?;
         Ok(is_whole)
+    }
+
+    /// Writes a log once more, with a keeper, beside readers that read it from its beginning and one
+    /// more that has stopped. Adds `memory_mib`, the resident memory of all of it after a fifth of
+    /// the events, and `memory_growth`, that at the end, divided by it; and the events that all
+    /// readers have read. Returns whether each had every event once.
+    ///
+    /// # Errors
+    /// A file cannot be written or read.
+    pub fn add_memory(
+        &self,
+        figures: &mut Figures,
+        readers: usize,
+        stop: &Stop,
+    ) -> Result<bool, BenchError> {
+        let mut feed = Feed::new(Kind::Spectra)?;
+        let folder = self.folder.join("memory");
+        let (early, read) = (AtomicU64::new(0), AtomicU64::new(0));
+        let is_over = AtomicBool::new(false);
+        let whole = std::thread::scope(|scope| {
+            let follow = || self.follow(&folder, (&early, &read), (&is_over, stop));
+            let all: Vec<_> = (1..readers).map(|_| scope.spawn(follow)).collect();
+            let stopped = scope.spawn(|| -> Result<(), BenchError> {
+                let log = wait_for_log(&folder);
+                let mut reader = log.reader(Start::First).map_err(of_log)?;
+                while !is_over.load(Ordering::Acquire) && reader.next_number() < 10_000 {
+                    reader.read(100, |_| {}).map_err(of_log)?;
+                }
+                while !is_over.load(Ordering::Acquire) {
+                    std::thread::sleep(Duration::from_millis(10));
+                }
+                drop(reader);
+                Ok(())
+            });
+            let appended = self.append_kept(&folder, &mut feed, stop);
+            let mut whole = appended.as_ref().is_ok_and(|_| !stop.is_raised());
+            if appended.is_err() {
+                is_over.store(true, Ordering::Release);
+            }
+            for one in all {
+                whole &= join(one)?;
+            }
+            let late = resident()?;
+            is_over.store(true, Ordering::Release);
+            join(stopped)?;
+            appended?;
+            let early = early.load(Ordering::Relaxed);
+            figures.count("readers", readers as u64);
+            figures.add("memory_mib", early as f64 / f64::from(1 << 20));
+            figures.add("memory_growth", late as f64 / early as f64);
+            figures.count("events_read", read.load(Ordering::Relaxed));
+            Ok::<_, BenchError>(whole)
+        })?;
+        std::fs::remove_dir_all(&folder)?;
+        Ok(whole)
+    }
+
+    /// Reads a log that is being written, up to its last event. Returns whether each was there once.
+    fn follow(
+        &self,
+        folder: &Path,
+        (early, read): (&AtomicU64, &AtomicU64),
+        (is_over, stop): (&AtomicBool, &Stop),
+    ) -> Result<bool, BenchError> {
+        let mut reader = wait_for_log(folder).reader(Start::First).map_err(of_log)?;
+        let (mut next, mut is_whole) = (1, true);
+        while next <= self.events && !stop.is_raised() && !is_over.load(Ordering::Acquire) {
+            let count = reader.read(TURN, |delivery| match delivery {
+                Delivery::Event(event, _) => {
+                    is_whole &= event.number == next;
+                    next += 1;
+                }
+                Delivery::Lost { .. } => is_whole = false,
+                Delivery::End(_) | Delivery::Restart => {}
+            });
+            if count.map_err(of_log)? == 0 {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            if next > self.events / 5 && early.load(Ordering::Relaxed) == 0 {
+                early.store(resident()?, Ordering::Relaxed);
+            }
+        }
+        read.fetch_add(next - 1, Ordering::Relaxed);
+        Ok(is_whole && next > self.events)
     }
 
     /// Seconds for the same bytes into a plain file.
@@ -224,9 +334,7 @@ impl HistoryBench<'_> {
         std::thread::scope(|scope| {
             let keeping = scope.spawn(|| {
                 on(self.processors.there, || {
-                    while Log::open(folder).is_err() {
-                        std::thread::sleep(Duration::from_millis(1));
-                    }
+                    wait_for_log(folder);
                     let mut keeper =
                         Keeper::open(folder, KeeperConfig::default()).map_err(of_log)?;
                     loop {
@@ -241,9 +349,7 @@ impl HistoryBench<'_> {
             });
             let appended = on(self.processors.here, || self.append(folder, feed, stop));
             is_done.store(true, Ordering::Release);
-            let kept = keeping.join();
-            let kept = kept.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-            appended.and(kept)
+            appended.and(join(keeping))
         })?;
         Ok(begun.elapsed().as_secs_f64())
     }

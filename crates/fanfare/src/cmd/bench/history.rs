@@ -5,6 +5,7 @@ use anyhow::{Context, Result};
 use clap::Args as ClapArgs;
 use fanfare_engine::stop::Stop;
 use fanfare_instruments::bench::history::{HistoryBench, Kind};
+use fanfare_instruments::bench::market::MarketBench;
 use fanfare_instruments::figures::Figures;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -18,13 +19,25 @@ use crate::scratch::Scratch;
 ///
 /// Events of a generated feed are written to a log, and read again: those of the complex feed, and
 /// of books of numbered levels (`spectra_`). `append_ratio` is the writer's time divided by
-/// that of a raw program that writes the same bytes to a file.
+/// that of a raw program that writes the same bytes to a file. `memory_growth` is the memory at the
+/// end of a log that is written and read, divided by that after a fifth of it. `append_ratio_p50`
+/// is the time from a datagram to the last of its subscribers with a log, divided by that without.
 #[derive(ClapArgs)]
 pub(crate) struct Args {
     /// Events of each log, which take 64 bytes each on the disk meanwhile.
     #[arg(long, value_name = "N", default_value_t = 20_000_000)]
     #[arg(value_parser = whole::<u64>(100_000..=10_000_000_000))]
     events: u64,
+    /// Readers that follow a log while it is written, one of which stops.
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = whole::<usize>(2..=1000))]
+    readers: usize,
+    /// Datagrams through each of two gateways, with a log and without, in turns.
+    #[arg(long, value_name = "N", default_value_t = 5000)]
+    #[arg(value_parser = whole::<usize>(1..=1_000_000))]
+    rounds: usize,
+    /// Their subscribers.
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = whole::<usize>(1..=10_000))]
+    subscribers: usize,
     /// The folder for the logs, which are removed at the end; without it, one of temporary files.
     #[arg(long, value_name = "DIR")]
     folder: Option<PathBuf>,
@@ -49,6 +62,13 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let mut figures = Figures::new("bench history");
     let complex = bench.add(&mut figures, "", Kind::Complex, &stop)?;
     let spectra = bench.add(&mut figures, "spectra_", Kind::Spectra, &stop)?;
-    figures.set_ok(complex && spectra);
+    let memory = bench.add_memory(&mut figures, args.readers, &stop)?;
+    figures.set_ok(complex && spectra && memory);
+    let market = MarketBench {
+        rounds: args.rounds,
+        processors: bench.processors,
+    };
+    let log = scratch.file("log");
+    market.add_logged(&mut figures, (args.subscribers, &log), &stop)?;
     Ok(figures_out(&figures, args.json))
 }

@@ -7,6 +7,8 @@ mod plant;
 mod raw;
 mod slow;
 
+use std::path::Path;
+
 use fanfare_engine::agent::Agent;
 use fanfare_engine::limits::raise_open_files;
 use fanfare_engine::stop::Stop;
@@ -87,13 +89,7 @@ impl MarketBench {
         };
         let mut alone = start(0)?;
         let mut among = start(sessions.saturating_sub(wanting))?;
-        self.processors.pin_here()?;
-        let (one, other) = compare(
-            (&mut alone.feed, &mut alone.busy),
-            (&mut among.feed, &mut among.busy),
-            (WARM_UP.min(self.rounds), self.rounds),
-            || stop.is_raised(),
-        )?;
+        let (one, other) = self.in_turns(&mut alone, &mut among, stop)?;
         figures.count("sessions", sessions as u64);
         figures.add("alone_p50_us", one.slice_us(50.0));
         figures.add("among_p50_us", other.slice_us(50.0));
@@ -122,13 +118,7 @@ impl MarketBench {
         let (mut without, ()) = Plant::start_behind(others, self.processors, BEHIND, |_| Ok(()))?;
         let (mut with, slow) =
             Plant::start_behind(others, self.processors, BEHIND, SlowOnes::join)?;
-        self.processors.pin_here()?;
-        let (one, other) = compare(
-            (&mut without.feed, &mut without.busy),
-            (&mut with.feed, &mut with.busy),
-            (WARM_UP.min(self.rounds), self.rounds),
-            || stop.is_raised(),
-        )?;
+        let (one, other) = self.in_turns(&mut without, &mut with, stop)?;
         figures.count("slow_sessions", sessions as u64);
         for (name, percent) in PERCENTILES {
             figures.add(&format!("slow_without_{name}_us"), one.slice_us(percent));
@@ -148,6 +138,58 @@ impl MarketBench {
         figures.set_ok(figures.is_ok() && were_behind);
         without.stop()?;
         with.stop()
+    }
+
+    /// Measures two gateways in turns, asleep in between, one of which writes a log to `folder`, and
+    /// two without a log. Adds the times of both to the last of `subscribers`, `log_off_p50_us` and
+    /// `log_on_p50_us`, and `append_ratio_p50`, the second to the first; the same of p98 and p99;
+    /// and `append_ratio_none_p50`, what chance alone does.
+    ///
+    /// # Errors
+    /// As [`add_one`](Self::add_one).
+    pub fn add_logged(
+        &self,
+        figures: &mut Figures,
+        (subscribers, folder): (usize, &Path),
+        stop: &Stop,
+    ) -> Result<(), BenchError> {
+        raise_limit(4 * subscribers)?;
+        let start = |folder| Plant::start_logged(subscribers, self.processors, folder);
+        let (mut off, mut on) = (start(None)?, start(Some(folder))?);
+        let (without, with) = self.in_turns(&mut off, &mut on, stop)?;
+        on.stop()?;
+        let mut other = start(None)?;
+        let (one, another) = self.in_turns(&mut off, &mut other, stop)?;
+        for (name, percent) in PERCENTILES {
+            figures.add(&format!("log_off_{name}_us"), without.slice_us(percent));
+            figures.add(&format!("log_on_{name}_us"), with.slice_us(percent));
+        }
+        for (name, percent) in PERCENTILES {
+            let ratio = with.slice_ratio(&without, percent);
+            figures.add(&format!("append_ratio_{name}"), ratio);
+            let ratio = another.slice_ratio(&one, percent);
+            figures.add(&format!("append_ratio_none_{name}"), ratio);
+        }
+        lost(figures, &without, &with);
+        lost(figures, &one, &another);
+        off.stop()?;
+        other.stop()
+    }
+
+    /// Rounds of two gateways.
+    fn in_turns(
+        &self,
+        one: &mut Plant,
+        other: &mut Plant,
+        stop: &Stop,
+    ) -> Result<Pair, BenchError> {
+        self.processors.pin_here()?;
+        Ok(compare(
+            (&mut one.feed, &mut one.busy),
+            (&mut other.feed, &mut other.busy),
+            (WARM_UP.min(self.rounds), self.rounds),
+            || stop.is_raised(),
+        )?)
     }
 
     /// Rounds of the raw program and of the gateway, and of the raw program and another one like

@@ -1,6 +1,7 @@
 //! A gateway with a feed, and its subscribers.
 
 use std::io;
+use std::path::Path;
 
 use fanfare_engine::agent::Agent;
 use fanfare_engine::stop::Stop;
@@ -36,7 +37,8 @@ impl Plant {
         processors: Processors,
         guests: Vec<Box<dyn Agent>>,
     ) -> Result<Self, BenchError> {
-        let (gateway, feed) = open((busy.max(quiet), busy + quiet), (idle, processors), guests)?;
+        let who = (busy.max(quiet), busy + quiet);
+        let (gateway, feed) = open(who, (idle, processors), guests, "")?;
         let busy = subscribers(&gateway, busy, "BUSY", BUSY)?;
         let quiet = (quiet > 0).then(|| subscribers(&gateway, quiet, "QUIET", QUIET));
         Ok(Self {
@@ -44,6 +46,25 @@ impl Plant {
             feed,
             busy,
             _quiet: quiet.transpose()?,
+        })
+    }
+
+    /// Starts a gateway that sleeps between messages, with a log in `folder` if there is one, and
+    /// `busy` subscribers of the instrument that changes.
+    pub(super) fn start_logged(
+        busy: usize,
+        processors: Processors,
+        folder: Option<&Path>,
+    ) -> Result<Self, BenchError> {
+        let log = folder.map(|folder| format!("[history]\nfolder = {folder:?}\n"));
+        let log = log.unwrap_or_default();
+        let (gateway, feed) = open((busy, busy), (Idle::Park, processors), Vec::new(), &log)?;
+        let busy = subscribers(&gateway, busy, "BUSY", BUSY)?;
+        Ok(Self {
+            gateway,
+            feed,
+            busy,
+            _quiet: None,
         })
     }
 
@@ -57,7 +78,7 @@ impl Plant {
         first: impl FnOnce(&Gateway) -> Result<T, BenchError>,
     ) -> Result<(Self, T), BenchError> {
         let (most, idle) = (busy + BEFORE, (Idle::Park, processors));
-        let (gateway, mut feed) = open((busy, most), idle, Vec::new())?;
+        let (gateway, mut feed) = open((busy, most), idle, Vec::new(), "")?;
         let others = first(&gateway)?;
         let mut pace = subscribers(&gateway, 1, "PACE", BUSY)?;
         let sent = saturate(&mut feed, &mut pace, messages, || false)?;
@@ -91,17 +112,18 @@ impl Plant {
     }
 }
 
-/// Starts a gateway for at most `most` sessions, `at_once` of which connect together, and sends
-/// the first datagram.
+/// Starts a gateway for at most `most` sessions, `at_once` of which connect together, with `more`
+/// of a configuration, and sends the first datagram.
 fn open(
     (at_once, most): (usize, usize),
     (idle, processors): (Idle, Processors),
     guests: Vec<Box<dyn Agent>>,
+    more: &str,
 ) -> Result<(Gateway, Feed), BenchError> {
     let line = group()?;
     let text = format!(
         "[[feed]]\ntemplates = \"builtin:spectra\"\nlines = [\"{line}\"]\n\
-         mapping = \"builtin:spectra\"\n"
+         mapping = \"builtin:spectra\"\n{more}"
     );
     let wrong = |error: ConfigError| BenchError::Feed(error.to_string());
     let mut config = Config::from_toml(&text).map_err(wrong)?;

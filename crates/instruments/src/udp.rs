@@ -1,6 +1,6 @@
 //! The UDP datagram in a captured packet.
 
-use etherparse::{PacketBuilder, UdpSlice, ip_number};
+use etherparse::{Ipv4Header, UdpHeader, UdpSlice, ip_number};
 use std::io;
 use std::net::SocketAddrV4;
 
@@ -33,9 +33,16 @@ pub fn packet(
     packet: &mut Vec<u8>,
 ) -> io::Result<()> {
     packet.clear();
-    let ip = PacketBuilder::ipv4(source.ip().octets(), destination.ip().octets(), 1);
-    let udp = ip.udp(source.port(), destination.port());
-    udp.write(packet, payload).map_err(io::Error::other)
+    let len = (UdpHeader::LEN + payload.len()).try_into();
+    let [from, to] = [source, destination].map(|end| end.ip().octets());
+    let ip = Ipv4Header::new(len.map_err(io::Error::other)?, 1, ip_number::UDP, from, to);
+    let ip = ip.map_err(io::Error::other)?;
+    let (from, to) = (source.port(), destination.port());
+    let udp = UdpHeader::with_ipv4_checksum(from, to, &ip, payload);
+    packet.extend_from_slice(&ip.to_bytes());
+    packet.extend_from_slice(&udp.map_err(io::Error::other)?.to_bytes());
+    packet.extend_from_slice(payload);
+    Ok(())
 }
 
 /// Finds the UDP datagram of a captured packet.

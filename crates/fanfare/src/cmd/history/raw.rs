@@ -2,7 +2,7 @@
 
 use super::export::output::Output;
 use super::range::{AT_ONCE, Range};
-use crate::moment::utc;
+use fanfare_history::moment::utc;
 use crate::plural::counted;
 use crate::print::{Out, note};
 use anyhow::{Context, Result};

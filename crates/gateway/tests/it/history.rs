@@ -177,7 +177,8 @@ fn what_arrives_is_in_a_log_of_its_own_as_it_came_over_restarts() {
     let verified = log.verify(|_, _| true).unwrap();
     assert!(verified.is_whole(), "{verified:?}");
     let mut reader = log.reader(Start::First).unwrap();
-    let (mut had, mut messages): (Vec<(RawLine, Vec<u8>)>, Vec<Vec<u8>>) = Default::default();
+    let mut had: Vec<(RawLine, Vec<u8>)> = Vec::new();
+    let mut messages: Vec<Vec<u8>> = Vec::new();
     let (mut next, mut restarts) = (1, 0);
     let mut take = |delivery: RawDelivery<'_>| match delivery {
         RawDelivery::Raw(raw) => {

@@ -2,11 +2,11 @@
 
 use super::export::output::Output;
 use super::range::{AT_ONCE, Range};
-use fanfare_history::moment::utc;
 use crate::plural::counted;
 use crate::print::{Out, note};
 use anyhow::{Context, Result};
 use fanfare_engine::stop::Stop;
+use fanfare_history::moment::utc;
 use fanfare_history::{Log, Raw, RawDelivery, Source};
 use fanfare_instruments::pcap::{LinkType, Writer};
 use fanfare_instruments::udp;

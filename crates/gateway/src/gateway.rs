@@ -15,7 +15,7 @@ use crate::feed::config::Feed;
 use crate::feed::publish::{SampleRing, TopicsPublisher};
 use crate::feed::{self, FeedError, FeedSource, Feeds, Outlets, Places};
 use crate::gateway_handle::{GatewayHandle, Shared};
-use crate::history::{self, KnownInstruments, LogThreads, RawLog};
+use crate::history::{self, KnownInstruments, LogThreads, RawInlets, RawLog};
 use crate::ingress::Ingress;
 use crate::market::error::MarketError;
 use crate::market::mappings::Mappings;
@@ -378,7 +378,11 @@ impl Builder<'_> {
             rings.wakers.push(publisher_waker.clone());
         }
         let source_rings = self.source_rings(&mut rings, dds.publish.is_some())?;
-        let ingress = self.ingress(source_rings, &mut logs, raw.as_mut())?;
+        let ingress = self.ingress(
+            source_rings,
+            &mut logs,
+            raw.as_mut().map(|raw| &mut raw.inlets),
+        )?;
         let [producer_rules, consumer_rules] = self.rules;
         let ports = [
             PortHandle::new(&producers, producer_rules, vec![ingress.handle()]),
@@ -408,7 +412,13 @@ impl Builder<'_> {
             None => None,
         };
         alone.extend(dbn.map(|agent| Box::new(agent) as Box<dyn Agent>));
-        let feeds = self.feeds(&mut rings, &mut alone, events, raw.as_mut(), plan)?;
+        let feeds = self.feeds(
+            &mut rings,
+            &mut alone,
+            events,
+            raw.as_mut().map(|raw| &mut raw.inlets),
+            plan,
+        )?;
         if let Some(feeds) = feeds {
             front.push(Box::new(feeds));
         }
@@ -436,7 +446,7 @@ impl Builder<'_> {
         &self,
         source_rings: SourceRings,
         logs: &mut Vec<MessageLog>,
-        raw: Option<&mut RawLog>,
+        raw: Option<&mut RawInlets>,
     ) -> Result<Host<Ingress>, StartError> {
         let [producer_rules, _] = self.rules;
         let ingress = Ingress::new(
@@ -445,7 +455,7 @@ impl Builder<'_> {
             self.reports("ingress", PortName::Producers, producer_rules),
             self.config.fan_out == FanOut::All,
             self.config.limits.message_bytes,
-            raw.map(RawLog::inlet),
+            raw.map(RawInlets::inlet),
         );
         self.host("ingress", "producers", ingress, logs)
     }
@@ -544,7 +554,7 @@ impl Builder<'_> {
         rings: &mut Rings,
         alone: &mut Vec<Box<dyn Agent>>,
         events: Option<Events>,
-        mut raw: Option<&mut RawLog>,
+        mut raw: Option<&mut RawInlets>,
         plan: Plan<'_>,
     ) -> Result<Option<Feeds>, StartError> {
         let feeds = &self.config.feeds;

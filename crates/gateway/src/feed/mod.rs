@@ -12,7 +12,7 @@ use crate::bridge::Plan;
 use crate::bridge::channels::Identity;
 use crate::counts::FeedCounts;
 use crate::edges::edge_feed::EdgeFeed;
-use crate::history::RawLog;
+use crate::history::RawInlets;
 use crate::hole::{Hole, Missing};
 use crate::market::config::FeedBook;
 use crate::market::error::MarketError;
@@ -193,7 +193,7 @@ impl FeedSource {
 
 impl FeedSource {
     /// Writes what arrives to a log, too. `place` is that of a market, 0 of any other feed.
-    pub(crate) fn log_to(&mut self, log: &mut RawLog, place: u16) {
+    pub(crate) fn log_to(&mut self, log: &mut RawInlets, place: u16) {
         self.receiver.set_tap(log.tap(Source::Line, place));
         if let Some(market) = &mut self.market {
             market.log_to(log, place);

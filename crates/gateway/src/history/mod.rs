@@ -9,6 +9,7 @@
 //! what outlets may have sent, and the log had not yet.
 
 pub(crate) mod config;
+mod inlet;
 mod keeper;
 mod known;
 mod patience;
@@ -27,9 +28,10 @@ use fanfare_engine::agent::Agent;
 use fanfare_engine::counters::Counters;
 use fanfare_engine::poll::Waker;
 use fanfare_history::{FeedInfo, LogError, Opened, Writer, WriterConfig};
+pub(crate) use inlet::{RawInlet, RawInlets};
 use keeper::KeeperAgent;
 pub(crate) use known::KnownInstruments;
-pub(crate) use raw::{RawInlet, RawLog};
+pub(crate) use raw::RawLog;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 use writer::LogAgent;

@@ -4,6 +4,7 @@
 //! its own writes what the rings have.
 
 use super::config::{History, Roll};
+use super::inlet::{LACK, RawInlets};
 use super::keeper::KeeperAgent;
 use super::patience::Patience;
 use super::{KEEPER_SLEEP, LogThreads, WRITER_SLEEP, feeds};
@@ -12,28 +13,19 @@ use crate::counts::RawCounts;
 use crate::notice::Notices;
 use crate::start_error::StartError;
 use fanfare_engine::agent::{Agent, AgentError};
-use fanfare_engine::counters::{Counter, Counters};
-use fanfare_engine::feed::Tap;
-use fanfare_engine::ring::{Consumer, Producer, spsc};
+use fanfare_engine::counters::Counters;
+use fanfare_engine::ring::Consumer;
 use fanfare_fix::session::Now;
-use fanfare_history::{LogError, Raw, RawLine, Source, Writer};
-use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
+use fanfare_history::{LogError, Raw, Writer};
 
 /// Records of one ring that are written in a turn.
 const TURN: usize = 512;
 
-/// Bytes in front of a record of a ring: how many before it found no room.
-const LACK: usize = 8;
-
-/// What the rings' records are.
-const RECORD: u32 = 1;
-
 /// The log while it is given the rings that it is written from.
 pub(crate) struct RawLog {
     settings: History,
-    ring_bytes: usize,
     writer: Writer,
-    rings: Vec<Consumer>,
+    pub(crate) inlets: RawInlets,
     counters: Counters,
 }
 
@@ -49,40 +41,10 @@ impl RawLog {
         let (writer, _) = opened.map_err(StartError::History)?;
         Ok(Some(Self {
             settings,
-            ring_bytes,
             writer,
-            rings: Vec::new(),
+            inlets: RawInlets::new(ring_bytes, counters.clone()),
             counters: counters.clone(),
         }))
-    }
-
-    /// A way into the log for one thread.
-    pub(crate) fn inlet(&mut self) -> RawInlet {
-        let (ring, consumer) = spsc(self.ring_bytes);
-        self.rings.push(consumer);
-        RawInlet {
-            ring,
-            lack: 0,
-            lost: RawCounts::new(&self.counters, "").lost,
-        }
-    }
-
-    /// A way into the log for the lines of a feed, whose place is 0 if it is no market.
-    pub(crate) fn tap(&mut self, source: Source, feed: u16) -> Tap {
-        let mut inlet = self.inlet();
-        Box::new(move |line, datagram| {
-            inlet.put(&Raw {
-                number: 0,
-                received: datagram.received,
-                line: RawLine {
-                    source,
-                    feed,
-                    line: datagram.line.index() as u16,
-                    address: line.address,
-                },
-                bytes: datagram.bytes,
-            });
-        })
     }
 
     /// What writes the log, and what keeps it.
@@ -91,7 +53,7 @@ impl RawLog {
         let keeper = keeper.map_err(StartError::History)?;
         let counts = RawCounts::new(&self.counters, "");
         let writer = RawAgent {
-            rings: self.rings,
+            rings: self.inlets.rings,
             roll: Roll::new(&self.settings),
             writer: Some(self.writer),
             patience: Patience::new(&self.settings.folder, notices.clone()),
@@ -102,59 +64,6 @@ impl RawLog {
             (Box::new(writer), WRITER_SLEEP),
             (Box::new(keeper), KEEPER_SLEEP),
         ])
-    }
-}
-
-/// A way into the log for one thread. It allocates nothing.
-pub(crate) struct RawInlet {
-    ring: Producer,
-    /// Found no room since the last one that did.
-    lack: u64,
-    lost: Counter,
-}
-
-impl RawInlet {
-    /// Copies what has arrived; where there is no room it is left out, and counted with the next.
-    pub(crate) fn put(&mut self, raw: &Raw<'_>) {
-        let (lack, header) = (self.lack.to_le_bytes(), raw.header(0));
-        let len = LACK + header.len() + raw.bytes.len();
-        let written = self.ring.write(RECORD, len, |room| {
-            let mut rest = room;
-            for piece in [&lack[..], &header, raw.bytes] {
-                if let Some((own, behind)) = rest.split_at_mut_checked(piece.len()) {
-                    own.copy_from_slice(piece);
-                    rest = behind;
-                } else {
-                    return;
-                }
-            }
-        });
-        match written {
-            Ok(_) => self.lack = 0,
-            Err(_) => {
-                self.lack += 1;
-                self.lost.increment(1);
-            }
-        }
-    }
-
-    /// Copies a message of a producer.
-    pub(crate) fn message(&mut self, bytes: &[u8], utc_nanos: i64, peer: Option<SocketAddr>) {
-        let address = match peer {
-            Some(SocketAddr::V4(address)) => address,
-            _ => SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0),
-        };
-        self.put(&Raw {
-            number: 0,
-            received: utc_nanos.unsigned_abs(),
-            line: RawLine {
-                source: Source::Fix,
-                feed: 0,
-                line: 0,
-                address,
-            },
-            bytes,
-        });
     }
 }
 

@@ -13,7 +13,7 @@ use crate::bridge::Plan;
 use crate::edges::relay::Relay;
 use crate::feed::config::Feed;
 use crate::feed::feed_notice::{FeedNotice, MarketNotice};
-use crate::history::{KnownInstruments, RawLog};
+use crate::history::{KnownInstruments, RawInlets};
 use crate::notice::{Limit, Notice, Notices};
 use error::MarketError;
 use fanfare_engine::agent::AgentError;
@@ -134,7 +134,7 @@ impl MarketFeed {
     }
 
     /// Writes datagrams with pictures to a log, too.
-    pub(crate) fn log_to(&mut self, log: &mut RawLog, place: u16) {
+    pub(crate) fn log_to(&mut self, log: &mut RawInlets, place: u16) {
         for lines in &mut self.snapshots {
             lines.set_tap(log.tap(Source::Pictures, place));
         }

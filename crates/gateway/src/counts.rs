@@ -5,6 +5,16 @@ use crate::notice::{Notice, Notices};
 use fanfare_dds::Status;
 use fanfare_engine::counters::{Counter, Counters};
 
+/// The sum of a counter over all agents of a gateway that have one of this name: of counters that
+/// were cloned before [`Gateway::join`], what it was in the end.
+#[must_use]
+pub fn total(counters: &Counters, name: &str) -> u64 {
+    let of = |label: &str| label == name || label.ends_with(&format!("_{name}"));
+    let all = counters.snapshot();
+    let of_name = all.iter().filter(|reading| of(&reading.label));
+    of_name.map(|reading| reading.value).sum()
+}
+
 /// Declares the counters of a part of the gateway: the field, the label, and what is counted.
 macro_rules! counts {
     (

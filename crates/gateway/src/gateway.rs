@@ -6,7 +6,7 @@ use crate::bridge::publish::BusPublisher;
 use crate::bridge::subscribe::BusSubscriber;
 use crate::bridge::{self, Plan};
 use crate::config::{Config, FanOut, Idle, Threads};
-use crate::counts::{DbnCounts, IngressCounts, PortCounts, SessionCounts, WorkerCounts};
+use crate::counts::{DbnCounts, IngressCounts, PortCounts, SessionCounts, WorkerCounts, total};
 use crate::dbn::{self, DbnAgent};
 use crate::edges::edge_feed::EdgeFeed;
 use crate::edges::publish::{self, EdgesPublisher};
@@ -15,7 +15,7 @@ use crate::feed::config::Feed;
 use crate::feed::publish::{SampleRing, TopicsPublisher};
 use crate::feed::{self, FeedError, FeedSource, Feeds, Outlets, Places};
 use crate::gateway_handle::{GatewayHandle, Shared};
-use crate::history::{self, KnownInstruments, LogThreads, RawInlets, RawLog};
+use crate::history::{self, KnownInstruments, LogThreads, RawInlets};
 use crate::ingress::Ingress;
 use crate::market::error::MarketError;
 use crate::market::mappings::Mappings;
@@ -29,6 +29,7 @@ use crate::records::Records;
 use crate::reloaded::Reloaded;
 use crate::replay::{OpenReplay, ReplaySource};
 use crate::reports::Reports;
+use crate::rings::Rings;
 use crate::rules::{PortRules, RuleBook};
 use crate::service::{Service, ServiceConfig};
 use crate::source_rings::SourceRings;
@@ -36,14 +37,13 @@ use crate::start_error::StartError;
 use crate::users::door::Door;
 use crate::users::roster::Roster;
 use crate::users::{PortName, UserBook, UserSet};
-use crate::versions::Versions;
 use crate::worker::Worker;
 use fanfare_engine::agent::{Agent, Composite, Crew, CrewError};
 use fanfare_engine::counters::Counters;
 use fanfare_engine::host::{Handler, Host, HostHandle, LogOptions, MessageLog, Permits, Port};
 use fanfare_engine::idle;
 use fanfare_engine::poll::Waker;
-use fanfare_engine::ring::{Broadcast, BroadcastReader, Policy};
+use fanfare_engine::ring::{Broadcast, Policy};
 use fanfare_engine::stop::{Reload, Stop};
 use fanfare_engine::tcp::BindError;
 use fanfare_fast::Program;
@@ -252,16 +252,6 @@ impl Gateway {
     }
 }
 
-/// The sum of a counter over all agents of a gateway that have one of this name: of counters that
-/// were cloned before [`Gateway::join`], what it was in the end.
-#[must_use]
-pub fn total(counters: &Counters, name: &str) -> u64 {
-    let of = |label: &str| label == name || label.ends_with(&format!("_{name}"));
-    let all = counters.snapshot();
-    let of_name = all.iter().filter(|reading| of(&reading.label));
-    of_name.map(|reading| reading.value).sum()
-}
-
 struct Builder<'a> {
     config: &'a Config,
     counters: &'a Counters,
@@ -327,18 +317,6 @@ struct Events {
     replay: Option<OpenReplay>,
 }
 
-/// The rings of the sources, and who reads them.
-#[derive(Default)]
-struct Rings {
-    /// One for each source.
-    sources: Vec<Broadcast>,
-    wakers: Vec<Waker>,
-    /// Reading ends of the rings to DDS.
-    to_dds: Vec<BroadcastReader>,
-    /// Of the consumers.
-    versions: Versions,
-}
-
 impl Builder<'_> {
     /// Both ports, with the permits of their connections.
     fn ports(&self) -> Result<[Port; 2], StartError> {
@@ -364,25 +342,16 @@ impl Builder<'_> {
     ) -> Result<(Agents, [PortHandle; 2]), StartError> {
         let config = self.config;
         let dds = &config.dds;
-        let ring = || Broadcast::new(config.ring_bytes, config.workers, Policy::Gate);
-        let mut rings = Rings::default();
-        rings.sources.push(ring());
-        let sources = usize::from(dds.subscribe.is_some()) + config.feeds.len();
-        rings.sources.extend((0..sources).map(|_| ring()));
+        let mut rings = Rings::open(config, self.counters)?;
         let mut logs = Vec::new();
         let (mut events, mut history) = self.events()?;
-        let mut raw = RawLog::open(config, self.counters)?;
         let (workers, worker_hosts) = self.workers(&mut rings, &mut events, &mut logs)?;
         let publisher_waker = Waker::detached()?;
         if dds.publish.is_some() {
             rings.wakers.push(publisher_waker.clone());
         }
         let source_rings = self.source_rings(&mut rings, dds.publish.is_some())?;
-        let ingress = self.ingress(
-            source_rings,
-            &mut logs,
-            raw.as_mut().map(|raw| &mut raw.inlets),
-        )?;
+        let ingress = self.ingress(source_rings, &mut logs, rings.inlets())?;
         let [producer_rules, consumer_rules] = self.rules;
         let ports = [
             PortHandle::new(&producers, producer_rules, vec![ingress.handle()]),
@@ -407,24 +376,13 @@ impl Builder<'_> {
         let reader = events.as_mut().and_then(|all| all.ring.reader(waker));
         let reader = reader.map(EventReader::may_be_late);
         let dbn = self.dbn(&mut events)?;
-        let dbn_address = match &dbn {
-            Some(agent) => Some(agent.address()?),
-            None => None,
-        };
+        let dbn_address = dbn.as_ref().map(DbnAgent::address).transpose()?;
         alone.extend(dbn.map(|agent| Box::new(agent) as Box<dyn Agent>));
-        let feeds = self.feeds(
-            &mut rings,
-            &mut alone,
-            events,
-            raw.as_mut().map(|raw| &mut raw.inlets),
-            plan,
-        )?;
+        let feeds = self.feeds(&mut rings, &mut alone, events, plan)?;
         if let Some(feeds) = feeds {
             front.push(Box::new(feeds));
         }
-        if let Some(raw) = raw {
-            history.extend(raw.start(&self.notices)?);
-        }
+        history.extend(rings.start_raw(&self.notices)?);
         if let (Some(end), Some(domain)) = (&dds.publish, &publish) {
             let publisher = BusPublisher::open(end, domain, rings.to_dds, publisher_waker, plan)?;
             alone.push(Box::new(publisher));
@@ -554,7 +512,6 @@ impl Builder<'_> {
         rings: &mut Rings,
         alone: &mut Vec<Box<dyn Agent>>,
         events: Option<Events>,
-        mut raw: Option<&mut RawInlets>,
         plan: Plan<'_>,
     ) -> Result<Option<Feeds>, StartError> {
         let feeds = &self.config.feeds;
@@ -595,7 +552,7 @@ impl Builder<'_> {
                 ring_bytes: self.config.ring_bytes,
             };
             let mut source = FeedSource::open(feed, program, outlets, market, plan)?;
-            if let Some(log) = &mut raw {
+            if let Some(log) = rings.inlets() {
                 source.log_to(log, of_market);
             }
             sources.push(source);

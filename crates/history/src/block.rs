@@ -77,7 +77,8 @@ impl Block {
         }
     }
 
-    /// The next event has this number, and the log's time is not before this one. For an empty block.
+    /// The next event has this number, and the log's time is not before this one. The block is
+    /// empty.
     pub(crate) fn skip_to(&mut self, number: u64, time: u64) {
         (self.next, self.clock) = (self.next.max(number), self.clock.max(time));
         (self.first, self.time) = (self.next, self.clock);

@@ -184,9 +184,9 @@ impl Log {
         AsOf::of(&self.folder, at, Some(instrument))
     }
 
-    /// Mends the log of a folder: writes damaged segments anew, with what can be read of them, fills
-    /// in segments that are missing, and removes damaged checkpoints. Damaged segments are kept
-    /// under another name.
+    /// Mends the log of a folder: writes damaged segments anew, with what can be read of them,
+    /// fills in segments that are missing, and removes damaged checkpoints. Damaged segments are
+    /// kept under another name.
     ///
     /// # Errors
     /// A plant writes the log; there is none; a file cannot be read or written.

@@ -490,13 +490,18 @@ fn arrivals(folder: &Path, start: Start) -> Vec<Arrived> {
     all
 }
 
-#[test]
-fn what_arrived_is_there_again_from_any_number_and_time_and_goes_with_retention() {
-    let folder = Folder::new();
-    let (mut writer, _) = open(&folder.0);
+const LINE: RawLine = RawLine {
+    source: RawSource::Line,
+    feed: 1,
+    line: 0,
+    address: std::net::SocketAddrV4::new(std::net::Ipv4Addr::LOCALHOST, 9),
+};
+
+/// Appends what arrived, and a hole now and then. Returns it, and the last time.
+fn append_raw(writer: &mut Writer, count: usize) -> (Vec<Arrived>, u64) {
     let mut rng = fastrand::Rng::with_seed(5);
     let (mut expected, mut time) = (Vec::new(), 1000);
-    while expected.len() < 4000 {
+    while expected.len() < count {
         let bytes: Vec<u8> = (0..rng.usize(..2000)).map(|_| rng.u8(..4)).collect();
         time += rng.u64(..50);
         let source = [RawSource::Line, RawSource::Pictures, RawSource::Fix][rng.usize(..3)];
@@ -512,35 +517,41 @@ fn what_arrived_is_there_again_from_any_number_and_time_and_goes_with_retention(
             expected.push(Arrived::Lost(next, next + 4));
         }
         let number = writer.next();
-        let raw = Raw {
-            number: 0,
-            received: time,
-            line,
-            bytes: &bytes,
-        };
-        writer.raw(&raw).unwrap();
+        put_raw(writer, line, time, &bytes);
         expected.push(Arrived::Raw(number, time, line, bytes));
         if rng.u8(..50) == 0 {
             writer.commit().unwrap();
         }
     }
-    let too_long = vec![0; Raw::MOST + 1];
-    let line = RawLine {
-        source: RawSource::Line,
-        feed: 1,
-        line: 0,
-        address: std::net::SocketAddrV4::new(0.into(), 0),
-    };
-    let raw = Raw {
-        number: 0,
-        received: time,
-        line,
-        bytes: &too_long,
-    };
     let number = writer.next();
-    writer.raw(&raw).unwrap();
+    put_raw(writer, LINE, time, &vec![0; Raw::MOST + 1]);
     expected.push(Arrived::Lost(number, number));
     writer.commit().unwrap();
+    (expected, time)
+}
+
+fn put_raw(writer: &mut Writer, line: RawLine, received: u64, bytes: &[u8]) {
+    let raw = Raw {
+        number: 0,
+        received,
+        line,
+        bytes,
+    };
+    writer.raw(&raw).unwrap();
+}
+
+const OFTEN: KeeperConfig = KeeperConfig {
+    checkpoint_events: 1000,
+    compress: Some(3),
+    keep_bytes: None,
+    keep_nanos: None,
+};
+
+#[test]
+fn what_arrived_is_there_again_from_any_number_and_time() {
+    let folder = Folder::new();
+    let (mut writer, _) = open(&folder.0);
+    let (expected, time) = append_raw(&mut writer, 4000);
     let same = || {
         assert_eq!(arrivals(&folder.0, Start::First), expected);
         for at in [1, 1500, 3999] {
@@ -548,57 +559,64 @@ fn what_arrived_is_there_again_from_any_number_and_time_and_goes_with_retention(
                 continue;
             };
             assert_eq!(arrivals(&folder.0, Start::Number(number)), expected[at..]);
-            let from = expected
-                .iter()
-                .position(|one| matches!(one, Arrived::Raw(_, received, ..) if *received >= time));
-            assert_eq!(
-                arrivals(&folder.0, Start::Time(time)),
-                expected[from.unwrap()..]
-            );
+            let is_behind = |one: &Arrived| matches!(one, Arrived::Raw(_, own, ..) if *own >= time);
+            let from = expected.iter().position(is_behind).unwrap();
+            assert_eq!(arrivals(&folder.0, Start::Time(time)), expected[from..]);
         }
     };
     same();
-    let config = KeeperConfig {
-        checkpoint_events: 1000,
-        ..KeeperConfig::default()
-    };
-    let keeper = keep(&folder.0, config);
+    let keeper = keep(&folder.0, OFTEN);
     assert!(keeper.stats().compacted > 1, "{:?}", keeper.stats());
     same();
     let verified = Log::open(&folder.0).unwrap().verify(|_, _| true).unwrap();
-    let count = expected
-        .iter()
-        .filter(|one| matches!(one, Arrived::Raw(..)));
-    assert_eq!((verified.raw, verified.events), (count.count() as u64, 0));
+    let raw = expected.iter();
+    let raw = raw.filter(|one| matches!(one, Arrived::Raw(..))).count();
+    assert_eq!((verified.raw, verified.events), (raw as u64, 0));
     assert!(verified.is_whole());
+    let next = writer.next();
     drop((writer, keeper));
-    let (mut writer, opened) = open(&folder.0);
-    assert_eq!((opened.next, opened.time), (number + 1, time));
+    let (_, opened) = open(&folder.0);
+    assert_eq!((opened.next, opened.time), (next, time));
+}
+
+#[test]
+fn what_arrived_goes_with_retention() {
+    let folder = Folder::new();
+    let (mut writer, _) = open(&folder.0);
+    let (_, time) = append_raw(&mut writer, 4000);
+    let (number, late) = (writer.next(), time + 1_000_000);
+    for _ in 0..2 {
+        writer.roll().unwrap();
+        put_raw(&mut writer, LINE, late, b"last");
+    }
+    writer.roll().unwrap();
     let retain = KeeperConfig {
         keep_nanos: Some(1),
-        ..config
+        ..OFTEN
     };
-    let raw = Raw {
-        received: time + 1_000_000,
-        bytes: b"last",
-        ..raw
-    };
-    writer.raw(&raw).unwrap();
-    writer.roll().unwrap();
-    writer.raw(&raw).unwrap();
-    writer.roll().unwrap();
     let keeper = keep(&folder.0, retain);
     assert!(keeper.stats().removed > 1, "{:?}", keeper.stats());
     let left = arrivals(&folder.0, Start::First);
-    assert!(
-        left.len() < 3
-            && left.contains(&Arrived::Raw(
-                number + 2,
-                time + 1_000_000,
-                line,
-                b"last".to_vec()
-            ))
-    );
+    let last = Arrived::Raw(number + 1, late, LINE, b"last".to_vec());
+    assert!(left.len() < 3 && left.contains(&last), "{left:?}");
+}
+
+/// What is there is right, in order, and all of it but one segment at most. Returns the number
+/// behind it.
+fn has_the_rest(folder: &Path, expected: &[Event]) -> u64 {
+    let received = read_from(folder, Start::First);
+    let mut next = 1;
+    for event in &received.events {
+        assert!(event.number >= next);
+        assert_eq!(*event, expected[event.number as usize - 1]);
+        next = event.number + 1;
+    }
+    let lost = received.lost.iter().map(|(first, last)| last - first + 1);
+    let missing = lost.sum::<u64>() + expected.len() as u64 + 1 - next;
+    let all = received.events.len() as u64 + missing;
+    assert_eq!(all, expected.len() as u64);
+    assert!(missing <= 20_000, "{missing}");
+    next
 }
 
 #[test]
@@ -647,33 +665,14 @@ fn a_damaged_log_is_mended_and_has_all_that_can_be_read() {
             std::fs::write(&path, bytes).unwrap();
         }
         let done = Log::repair(&folder.0).unwrap();
-        let what = if is_removed {
-            Mended::Hole
-        } else {
-            Mended::Segment
+        let what = match is_removed {
+            true => Mended::Hole,
+            false => Mended::Segment,
         };
         assert!(done.iter().any(|one| one.what == what), "{seed}: {done:?}");
         let verified = Log::open(&folder.0).unwrap().verify(|_, _| true).unwrap();
         assert!(verified.is_whole(), "{seed}: {verified:?}");
-        // What is there is right, in order, and all of it but what was damaged.
-        let received = read_from(&folder.0, Start::First);
-        let mut next = 1;
-        for event in &received.events {
-            assert!(event.number >= next);
-            assert_eq!(*event, expected[event.number as usize - 1]);
-            next = event.number + 1;
-        }
-        let lost: u64 = received
-            .lost
-            .iter()
-            .map(|(first, last)| last - first + 1)
-            .sum();
-        let behind = expected.len() as u64 + 1 - next;
-        let all = received.events.len() as u64 + lost + behind;
-        assert_eq!(all, expected.len() as u64);
-        // What was damaged alone is missing.
-        let most = 20_000;
-        assert!(lost + behind <= most, "{seed}: {lost} and {behind}");
+        let next = has_the_rest(&folder.0, &expected);
         assert_eq!(Log::repair(&folder.0).unwrap(), []);
         let (mut writer, opened) = open(&folder.0);
         assert_eq!(opened.next, next);

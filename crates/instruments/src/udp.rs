@@ -22,8 +22,8 @@ pub struct Datagram<'a> {
     pub cut: usize,
 }
 
-/// Writes the IPv4 packet of a datagram from `source` to `destination` into `packet`, which is emptied
-/// first: a packet of [`LinkType::RAW`](crate::pcap::LinkType::RAW).
+/// Writes the IPv4 packet of a datagram from `source` to `destination` into `packet`, which is
+/// emptied first: a packet of [`LinkType::RAW`](crate::pcap::LinkType::RAW).
 ///
 /// # Errors
 /// The payload is longer than a datagram can be.

@@ -47,8 +47,8 @@ pub struct History {
     pub raw: Option<RawHistory>,
 }
 
-/// The log of what arrives, in the folder `raw` of the log of market events. Its segments end at the
-/// same times of the day.
+/// The log of what arrives, in the folder `raw` of the log of market events. Its segments end at
+/// the same times of the day.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RawHistory {

@@ -193,10 +193,10 @@ impl HistoryBench<'_> {
         Ok(is_whole)
     }
 
-    /// Writes a log once more, with a keeper, beside readers that read it from its beginning and one
-    /// more that has stopped. Adds `memory_mib`, the resident memory of all of it after a fifth of
-    /// the events, and `memory_growth`, that at the end, divided by it; and the events that all
-    /// readers have read. Returns whether each had every event once.
+    /// Writes a log once more, with a keeper, beside readers that read it from its beginning and
+    /// one more that has stopped. Adds `memory_mib`, the resident memory of all of it after a
+    /// fifth of the events, and `memory_growth`, that at the end, divided by it; and the events
+    /// that all readers have read. Returns whether each had every event once.
     ///
     /// # Errors
     /// A file cannot be written or read.
@@ -248,7 +248,8 @@ impl HistoryBench<'_> {
         Ok(whole)
     }
 
-    /// Reads a log that is being written, up to its last event. Returns whether each was there once.
+    /// Reads a log that is being written, up to its last event. Returns whether each was there
+    /// once.
     fn follow(
         &self,
         folder: &Path,

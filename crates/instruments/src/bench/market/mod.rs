@@ -140,10 +140,10 @@ impl MarketBench {
         with.stop()
     }
 
-    /// Measures two gateways in turns, asleep in between, one of which writes a log to `folder`, and
-    /// two without a log. Adds the times of both to the last of `subscribers`, `log_off_p50_us` and
-    /// `log_on_p50_us`, and `append_ratio_p50`, the second to the first; the same of p98 and p99;
-    /// and `append_ratio_none_p50`, what chance alone does.
+    /// Measures two gateways in turns, asleep in between, one of which writes a log to `folder`,
+    /// and two without a log. Adds the times of both to the last of `subscribers`,
+    /// `log_off_p50_us` and `log_on_p50_us`, and `append_ratio_p50`, the second to the first; the
+    /// same of p98 and p99; and `append_ratio_none_p50`, what chance alone does.
     ///
     /// # Errors
     /// As [`add_one`](Self::add_one).

@@ -1,0 +1,51 @@
+//! The rings of the sources, and who reads them.
+
+use crate::config::Config;
+use crate::history::{LogThreads, RawInlets, RawLog};
+use crate::notice::Notices;
+use crate::start_error::StartError;
+use crate::versions::Versions;
+use fanfare_engine::counters::Counters;
+use fanfare_engine::poll::Waker;
+use fanfare_engine::ring::{Broadcast, BroadcastReader, Policy};
+
+/// The rings, while they are given their ends.
+pub(crate) struct Rings {
+    /// One for each source.
+    pub(crate) sources: Vec<Broadcast>,
+    pub(crate) wakers: Vec<Waker>,
+    /// Reading ends of the rings to DDS.
+    pub(crate) to_dds: Vec<BroadcastReader>,
+    /// Of the consumers.
+    pub(crate) versions: Versions,
+    /// The log of what arrives, if there is one.
+    raw: Option<RawLog>,
+}
+
+impl Rings {
+    /// Rings for the producers, DDS and the feeds.
+    pub(crate) fn open(config: &Config, counters: &Counters) -> Result<Self, StartError> {
+        let ring = || Broadcast::new(config.ring_bytes, config.workers, Policy::Gate);
+        let sources = 1 + usize::from(config.dds.subscribe.is_some()) + config.feeds.len();
+        Ok(Self {
+            sources: (0..sources).map(|_| ring()).collect(),
+            wakers: Vec::new(),
+            to_dds: Vec::new(),
+            versions: Versions::default(),
+            raw: RawLog::open(config, counters)?,
+        })
+    }
+
+    /// The ways into the log of what arrives.
+    pub(crate) fn inlets(&mut self) -> Option<&mut RawInlets> {
+        self.raw.as_mut().map(|raw| &mut raw.inlets)
+    }
+
+    /// The threads of the log of what arrives, once all ways into it were made.
+    pub(crate) fn start_raw(&mut self, notices: &Notices) -> Result<LogThreads, StartError> {
+        match self.raw.take() {
+            Some(raw) => raw.start(notices),
+            None => Ok(Vec::new()),
+        }
+    }
+}

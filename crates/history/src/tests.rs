@@ -540,13 +540,6 @@ fn put_raw(writer: &mut Writer, line: RawLine, received: u64, bytes: &[u8]) {
     writer.raw(&raw).unwrap();
 }
 
-const OFTEN: KeeperConfig = KeeperConfig {
-    checkpoint_events: 1000,
-    compress: Some(3),
-    keep_bytes: None,
-    keep_nanos: None,
-};
-
 #[test]
 fn what_arrived_is_there_again_from_any_number_and_time() {
     let folder = Folder::new();

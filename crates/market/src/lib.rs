@@ -11,6 +11,7 @@ pub mod event;
 pub mod follower;
 pub mod fragments;
 pub mod instruments;
+pub mod json;
 mod last;
 pub mod mapping;
 pub mod market;

@@ -2,7 +2,6 @@
 
 use super::Place;
 use super::range::{Choice, Chosen, Range};
-use crate::cmd::market::json;
 use crate::print::{Out, note};
 use anyhow::Result;
 use fanfare_engine::stop::Stop;
@@ -10,7 +9,7 @@ use fanfare_history::moment::utc;
 use fanfare_market::Delivery;
 use fanfare_market::event::Event;
 use fanfare_market::instruments::{Instrument, Lookup};
-use serde_json::Value;
+use fanfare_market::json::{self, Value};
 use std::io::Write;
 use std::process::ExitCode;
 
@@ -81,12 +80,10 @@ impl Printer<'_> {
                     false => text(event, known.as_ref(), &mut self.line),
                 }
             }
-            Delivery::Lost { first, last } => {
-                self.line = match self.is_json {
-                    true => json::lost(first, last),
-                    false => format!("events {first} to {last} are missing"),
-                };
-            }
+            Delivery::Lost { first, last } => match self.is_json {
+                true => json::lost(first, last, &mut self.line),
+                false => self.line = format!("events {first} to {last} are missing"),
+            },
             Delivery::Restart => {
                 self.chosen.restart();
                 self.line = match self.is_json {
@@ -111,13 +108,19 @@ fn text(event: &Event, known: Option<&Instrument<'_>>, line: &mut String) {
     let symbol = symbol.filter(|symbol| !symbol.is_empty()).unwrap_or(b"-");
     let symbol = symbol.escape_ascii();
     *line = format!("{} {time} {symbol} {}", event.number, event.kind.name());
-    for (name, value) in json::object(event, known) {
-        let is_said = ["number", "kind", "ts_recv", "symbol"].contains(&name.as_str());
-        match value {
-            _ if is_said => {}
-            Value::Bool(true) => line.extend([" ", &name]),
-            Value::String(value) => line.extend([" ", &name, "=", &value]),
-            value => line.extend([" ", &name, "=", &value.to_string()]),
+    json::fields(event, known, &mut |name, value| {
+        if ["number", "kind", "ts_recv", "symbol"].contains(&name) {
+            return;
         }
-    }
+        line.extend([" ", name]);
+        match value {
+            Value::True => {}
+            Value::Number(value) | Value::Plain(value) => line.push_str(&format!("={value}")),
+            Value::Text(bytes) => line.extend(["=", &String::from_utf8_lossy(bytes)]),
+            Value::Definition(known) => {
+                line.push('=');
+                json::definition(known, line);
+            }
+        }
+    });
 }

@@ -72,7 +72,11 @@ fn print(args: &Args, table: &Instruments, is_ok: bool) -> ExitCode {
         }
         count += 1;
         match args.json {
-            true => say!("{}", json::instrument(&known)),
+            true => {
+                let mut text = String::new();
+                fanfare_market::json::instrument(&known, &mut text);
+                say!("{text}");
+            }
             false => {
                 let number = known.instrument.0.to_string();
                 let source = name.source.to_string();

@@ -1,6 +1,5 @@
 //! Events on stdout or in a file: JSON lines, or records of DBN.
 
-use super::json;
 use crate::input::is_standard;
 use crate::print::note;
 use crate::progress;
@@ -10,6 +9,7 @@ use fanfare_market::Instruments;
 use fanfare_market::dbn::{DbnConfig, DbnCounts, Schema, Schemas, ToDbn};
 use fanfare_market::event::{Event, InstrumentId};
 use fanfare_market::instruments::Name;
+use fanfare_market::json;
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};

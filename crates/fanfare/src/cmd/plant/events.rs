@@ -3,7 +3,6 @@
 //! A thread of its own reads the ring and writes: a disk that is behind costs the feeds nothing.
 //! What it was too slow for is a line of its own, with the first and the last number.
 
-use crate::cmd::market::json;
 use crate::plural::counted;
 use crate::print::note;
 use anyhow::{Context, Result};
@@ -15,6 +14,7 @@ use fanfare_fix::session::Now;
 use fanfare_gateway::EventReader;
 use fanfare_market::Delivery;
 use fanfare_market::instruments::Lookup;
+use fanfare_market::json;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};

@@ -9,7 +9,6 @@ mod row;
 
 use super::Place;
 use super::range::{Choice, Chosen, Range};
-use crate::cmd::market::json;
 use crate::cmd::market::printer::{dataset, schema};
 use crate::input::is_standard;
 use crate::plural::counted;
@@ -23,6 +22,7 @@ use fanfare_market::Delivery;
 use fanfare_market::dbn::Schema;
 use fanfare_market::event::Event;
 use fanfare_market::instruments::{Directory, Lookup};
+use fanfare_market::json;
 use output::Output;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::PathBuf;
@@ -206,7 +206,7 @@ impl Sink for Json {
     }
 
     fn lost(&mut self, first: u64, last: u64) -> Result<()> {
-        self.line.push_str(&json::lost(first, last));
+        json::lost(first, last, &mut self.line);
         self.put()
     }
 

@@ -1,9 +1,8 @@
 //! An event as a row: the columns of CSV and Parquet.
 
-use crate::cmd::market::json;
 use fanfare_market::event::{Event, Flags, InstrumentId, Kind};
 use fanfare_market::instruments::{Instrument, SecurityId};
-use serde_json::Value;
+use fanfare_market::json;
 use std::borrow::Cow;
 
 /// The names of the columns, in their order.
@@ -69,7 +68,11 @@ impl<'a> Row<'a> {
         let has_action = matches!(event.kind, Kind::Level | Kind::Order | Kind::Definition);
         let definition = |known: &Instrument<'_>| {
             let is_one = event.kind == Kind::Definition;
-            is_one.then(|| Value::Object(json::definition(known)).to_string())
+            is_one.then(|| {
+                let mut text = String::new();
+                json::definition(known, &mut text);
+                text
+            })
         };
         let id = name
             .map(|name| name.id)

@@ -10,6 +10,7 @@ use crate::edges::config::Edge;
 use crate::feed;
 use crate::feed::config::Feed;
 use crate::history::config::History;
+use crate::kafka::config::{self as kafka, Kafka};
 use crate::port_config::{self, CONSUMERS, PRODUCERS, PortConfig};
 use crate::replay::config::Replay;
 use crate::start_error::StartError;
@@ -69,6 +70,8 @@ pub struct Config {
     pub replay: Option<Replay>,
     /// The log of the market events of feeds with a `mapping`, and of edges.
     pub history: Option<History>,
+    /// Topics of Kafka with market events.
+    pub kafka: Vec<Kafka>,
     /// Where Logons, refusals, requests and what operators do are written, as JSON lines.
     pub audit: Option<PathBuf>,
     /// The Unix socket at which whoever runs the gateway listens for operators; the gateway itself
@@ -290,6 +293,7 @@ impl Config {
             range("history.folder", folder, self.has_market(), rule)?;
             history.check()?;
         }
+        kafka::check_all(&self.kafka, self.history.is_some())?;
         self.dds.check()
     }
 }
@@ -409,6 +413,7 @@ impl Config {
             ("events", self.events == other.events),
             ("replay", self.replay == other.replay),
             ("history", self.history == other.history),
+            ("kafka", self.kafka == other.kafka),
             ("audit", self.audit == other.audit),
             ("control", self.control == other.control),
         ];
@@ -452,6 +457,7 @@ impl Default for Config {
             events: None,
             replay: None,
             history: None,
+            kafka: Vec::new(),
             audit: None,
             control: None,
             users: UserTables::default(),

@@ -214,6 +214,16 @@ counts! {
     lost = "dbn_values_lost", "values that DBN cannot hold";
 }
 
+#[cfg(any(test, feature = "kafka"))]
+counts! {
+    /// What the way to a topic of Kafka counts. The names end in no other's.
+    KafkaCounts:
+    sent = "kafka_sent", "messages of transactions that the broker has confirmed";
+    lag = "kafka_lag", "events now in the log that were not read yet";
+    gone = "kafka_gone", "events that the log did not have any more";
+    errors = "kafka_errors", "times that the topic or the log failed, and was begun anew";
+}
+
 counts! {
     /// What the way of a feed's messages to FIX sessions counts.
     FanCounts:

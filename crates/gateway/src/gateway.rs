@@ -451,7 +451,9 @@ impl Builder<'_> {
         };
         let mut history = Vec::new();
         if let (Some(log), Some(settings)) = (log, &config.history) {
-            let threads = log.start(settings, &mut events.ring, self.counters, &self.notices);
+            let Events { ring, books, .. } = &mut events;
+            let plan = (config, settings, &**books);
+            let threads = log.start(plan, ring, self.counters, &self.notices);
             (history, events.known) = threads?;
         }
         Ok((Some(events), history))

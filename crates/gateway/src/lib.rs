@@ -39,6 +39,7 @@ mod gateway_handle;
 mod history;
 mod hole;
 mod ingress;
+mod kafka;
 mod market;
 mod notice;
 mod port_agent;
@@ -83,6 +84,7 @@ pub use gateway::{Gateway, descriptors_wanted};
 pub use gateway_handle::GatewayHandle;
 pub use history::config::{History, RawHistory, WhenBehind};
 pub use hole::Missing;
+pub use kafka::config::{Kafka, KafkaBegin, KafkaFormat};
 pub use market::config::{
     FeedBook, FeedBookKind, FeedNumbers, FeedReplay, ReplayKind, SnapshotLines,
 };

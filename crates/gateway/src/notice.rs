@@ -86,6 +86,13 @@ pub enum Notice {
         /// What.
         what: String,
     },
+    /// Something happened to a topic of Kafka.
+    Kafka {
+        /// The topic.
+        topic: String,
+        /// What happened.
+        what: String,
+    },
     /// Code of the gateway panicked: a defect. The session is logged out, and the others go on.
     Panicked {
         /// The session, if it was at work on one.
@@ -402,6 +409,7 @@ impl fmt::Display for Notice {
             Self::Dbn { peer, what } => write!(f, "dbn: {peer}: {what}"),
             Self::Log(trouble) => trouble.fmt(f),
             Self::Audit { path, what } => write!(f, "audit file {path}: {what}"),
+            Self::Kafka { topic, what } => write!(f, "kafka {topic}: {what}"),
             Self::History { folder, what } => write!(f, "log {folder}: {what}"),
             Self::Replay { log, what } => write!(f, "replay of {log}: {what}"),
             Self::Panicked { session, message } => write_panic(f, session.as_ref(), message),

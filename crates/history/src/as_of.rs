@@ -89,6 +89,16 @@ impl AsOf {
         self.reader.directory()
     }
 
+    /// Calls `each` with a picture of every instrument: definition, state, book and last values,
+    /// as events.
+    pub fn show(&self, mut each: impl FnMut(&Event)) {
+        for instrument in self.view.numbers() {
+            if let Some(seen) = self.view.get(instrument) {
+                seen.show(instrument, self.source_of(instrument), &mut each);
+            }
+        }
+    }
+
     /// The ordinal of the segment that is being read.
     pub(crate) const fn segment(&self) -> u64 {
         self.reader.segment()

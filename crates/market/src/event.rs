@@ -206,7 +206,8 @@ impl Event {
 }
 
 impl Kind {
-    const ALL: [Self; 8] = [
+    /// All kinds, in the order of their numbers.
+    pub const ALL: [Self; 8] = [
         Self::Definition,
         Self::Level,
         Self::Order,

@@ -230,13 +230,7 @@ impl Player {
             0 => Start::First,
             time => {
                 let before = log.as_of(At::Time(time - 1))?;
-                for instrument in before.view.numbers() {
-                    let feeds = before.run.feeds.iter();
-                    let source = feeds.filter(|feed| feed.base <= instrument.0).count() as u16;
-                    if let Some(seen) = before.view.get(instrument) {
-                        seen.show(instrument, source, &mut |event| encoder.seed(event));
-                    }
-                }
+                before.show(|event| encoder.seed(event));
                 Start::Number(before.number + 1)
             }
         };

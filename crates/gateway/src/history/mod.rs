@@ -19,6 +19,7 @@ mod writer;
 use crate::config::Config;
 use crate::counts::{HistoryCounts, KeeperCounts};
 use crate::feed::Places;
+use crate::kafka::{self, LogEnd};
 use crate::market::error::MarketError;
 use crate::market::ring::{self, EventRing, Record};
 use crate::notice::Notices;
@@ -28,11 +29,13 @@ use fanfare_engine::agent::Agent;
 use fanfare_engine::counters::Counters;
 use fanfare_engine::poll::Waker;
 use fanfare_history::{FeedInfo, LogError, Opened, Writer, WriterConfig};
+use fanfare_market::book::BookConfig;
 pub(crate) use inlet::{RawInlet, RawInlets};
 use keeper::KeeperAgent;
 pub(crate) use known::KnownInstruments;
 pub(crate) use raw::RawLog;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 use writer::LogAgent;
 
@@ -53,11 +56,11 @@ pub(crate) struct OpenLog {
 }
 
 impl OpenLog {
-    /// Subscribes to the ring. Returns what writes the log and what keeps it, and the instruments
-    /// that the log knows.
+    /// Subscribes to the ring. Returns what writes the log, what keeps it and what reads it, and the
+    /// instruments that the log knows.
     pub(crate) fn start(
         self,
-        history: &History,
+        (config, history, books): (&Config, &History, &[BookConfig]),
         ring: &mut EventRing,
         counters: &Counters,
         notices: &Notices,
@@ -72,12 +75,21 @@ impl OpenLog {
         let keeper = KeeperAgent::open(history, Some(counts), notices.clone());
         let keeper = keeper.map_err(StartError::History)?;
         let counts = HistoryCounts::new(counters, "");
+        let open = Arc::new(());
+        let log = LogEnd {
+            folder: history.folder.clone(),
+            written: self.writer.committed(),
+            writer: Arc::downgrade(&open),
+        };
+        let sinks = kafka::sinks(config, &log, books, counters, notices);
         let notices = notices.clone();
-        let writer = LogAgent::new(history, self.writer, records, counts, notices);
-        let threads: LogThreads = vec![
+        let mut writer = LogAgent::new(history, self.writer, records, counts, notices);
+        writer.hold(open);
+        let mut threads: LogThreads = vec![
             (Box::new(writer), WRITER_SLEEP),
             (Box::new(keeper), KEEPER_SLEEP),
         ];
+        threads.extend(sinks.into_iter().map(|sink| (sink, KEEPER_SLEEP)));
         Ok((threads, self.known))
     }
 }

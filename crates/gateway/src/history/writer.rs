@@ -9,6 +9,7 @@ use fanfare_engine::agent::{Agent, AgentError};
 use fanfare_fix::session::Now;
 use fanfare_history::{LogError, Writer};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// Records of one turn, which are committed together.
 const TURN: usize = 512;
@@ -26,6 +27,8 @@ pub(crate) struct LogAgent {
     first: u64,
     seen: u64,
     counts: HistoryCounts,
+    /// There until it is closed.
+    open: Option<Arc<()>>,
 }
 
 impl LogAgent {
@@ -45,7 +48,13 @@ impl LogAgent {
             seen: 0,
             writer: Some(writer),
             counts,
+            open: None,
         }
+    }
+
+    /// Holds this until the log is closed.
+    pub(crate) fn hold(&mut self, open: Arc<()>) {
+        self.open = Some(open);
     }
 
     /// Takes what the ring has, and commits it. Returns how many records there were.
@@ -126,5 +135,6 @@ impl Agent for LogAgent {
             Ok(()) => drop(std::fs::remove_file(&self.ring_file)),
             Err(error) => self.patience.end(now, &error),
         }
+        self.open = None;
     }
 }

@@ -1,0 +1,181 @@
+//! `[[kafka]]`: topics with market events.
+
+use crate::config_error::{ConfigError, range, within};
+use fanfare_market::Kind;
+use fanfare_market::dbn::live::LiveSchema;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+
+/// Options of the library that the gateway sets itself: with others a number could be written
+/// twice, or not at all.
+const OWN: [&str; 9] = [
+    "bootstrap.servers",
+    "transactional.id",
+    "enable.idempotence",
+    "acks",
+    "isolation.level",
+    "enable.partition.eof",
+    "enable.auto.commit",
+    "partitioner",
+    "group.id",
+];
+
+/// A topic with market events.
+#[derive(Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Kafka {
+    /// Where brokers are: `HOST:PORT`, one or more.
+    pub brokers: Vec<String>,
+    /// The topic. It must be there, or the brokers must make it when it is asked for.
+    pub topic: String,
+    /// What messages are.
+    #[serde(default)]
+    pub format: KafkaFormat,
+    /// With `dbn`: the schemas of the records; those of intervals are none of them.
+    #[serde(default)]
+    pub schemas: Vec<String>,
+    /// With `json`: the kinds of events; empty: all.
+    #[serde(default)]
+    pub kinds: Vec<String>,
+    /// Symbols, and prefixes with `*`; empty: all instruments.
+    #[serde(default)]
+    pub instruments: Vec<String>,
+    /// Where an empty topic begins.
+    #[serde(default)]
+    pub begin: KafkaBegin,
+    /// Who writes: a second producer with this name ends the first one's transactions.
+    /// `fanfare-TOPIC` if there is none.
+    pub transactional_id: Option<String>,
+    /// Milliseconds from the first message of a transaction to its end.
+    #[serde(default = "commit_ms")]
+    pub commit_ms: u64,
+    /// Options of librdkafka, such as `security.protocol`.
+    #[serde(default)]
+    pub options: BTreeMap<String, String>,
+}
+
+/// Options may be secret.
+impl std::fmt::Debug for Kafka {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Kafka")
+            .field("brokers", &self.brokers)
+            .field("topic", &self.topic)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What a message is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum KafkaFormat {
+    /// A JSON object.
+    #[default]
+    Json,
+    /// The records of DBN that an event becomes.
+    Dbn,
+}
+
+/// Where an empty topic begins.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum KafkaBegin {
+    /// With the first event of the log.
+    #[default]
+    First,
+    /// With the next event.
+    Now,
+}
+
+const fn commit_ms() -> u64 {
+    100
+}
+
+impl Kafka {
+    /// The name of the producer.
+    #[must_use]
+    pub fn transactional_id(&self) -> String {
+        let named = self.transactional_id.clone();
+        named.unwrap_or_else(|| format!("fanfare-{}", self.topic))
+    }
+
+    fn check(&self) -> Result<(), ConfigError> {
+        let topic = &self.topic;
+        let rule = "this program was built without it: build it with the Cargo feature `kafka` \
+                    (cargo build --release --package fanfare --features kafka)";
+        range("kafka.topic", topic, cfg!(feature = "kafka"), rule)?;
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+        let fits = (1..=249).contains(&topic.len()) && topic.chars().all(is_plain);
+        let rule = "must be 1 to 249 letters, digits, `.`, `_` and `-`";
+        range("kafka.topic", topic, fits, rule)?;
+        let is_broker = |broker: &String| {
+            let port = broker.rsplit_once(':').map(|(_, port)| port.parse::<u16>());
+            matches!(port, Some(Ok(1..)))
+        };
+        let fits = !self.brokers.is_empty() && self.brokers.iter().all(is_broker);
+        let rule = "must be one or more of HOST:PORT";
+        range("kafka.brokers", self.brokers.join(","), fits, rule)?;
+        within("kafka.commit_ms", self.commit_ms, 1..=5_000)?;
+        for name in &self.schemas {
+            let rule = "must be mbo, mbp-1, mbp-10, tbbo, trades, definition, status or statistics";
+            range("kafka.schemas", name, schema(name).is_some(), rule)?;
+        }
+        let is_dbn = self.format == KafkaFormat::Dbn;
+        let schemas = self.schemas.join(",");
+        let rule = "must be there with format = \"dbn\", and with nothing else";
+        range(
+            "kafka.schemas",
+            schemas,
+            is_dbn != self.schemas.is_empty(),
+            rule,
+        )?;
+        for name in &self.kinds {
+            range(
+                "kafka.kinds",
+                name,
+                kind(name).is_some(),
+                "is no kind of event",
+            )?;
+        }
+        let fits = !is_dbn || self.kinds.is_empty();
+        let rule = "is for format = \"json\": DBN has `schemas`";
+        range("kafka.kinds", self.kinds.join(","), fits, rule)?;
+        for key in self.options.keys() {
+            let rule = "is set by the gateway";
+            range("kafka.options", key, !OWN.contains(&key.as_str()), rule)?;
+        }
+        Ok(())
+    }
+}
+
+/// Checks the topics of a configuration.
+pub(crate) fn check_all(all: &[Kafka], has_log: bool) -> Result<(), ConfigError> {
+    for (i, own) in all.iter().enumerate() {
+        own.check()?;
+        let rule = "needs `[history]`: it is filled from the log";
+        range("kafka.topic", &own.topic, has_log, rule)?;
+        let before = || all.iter().take(i);
+        let is_new = before().all(|other| other.topic != own.topic);
+        range("kafka.topic", &own.topic, is_new, "is another one's too")?;
+        let id = own.transactional_id();
+        let is_new = before().all(|other| other.transactional_id() != id);
+        range(
+            "kafka.transactional_id",
+            &id,
+            is_new,
+            "is another one's too",
+        )?;
+    }
+    Ok(())
+}
+
+/// The schema of a name, if its records are made of single events.
+pub(super) fn schema(name: &str) -> Option<LiveSchema> {
+    use LiveSchema::{Bbo1M, Bbo1S, Ohlcv1D, Ohlcv1H, Ohlcv1M, Ohlcv1S};
+    let of_intervals = [Bbo1S, Bbo1M, Ohlcv1S, Ohlcv1M, Ohlcv1H, Ohlcv1D];
+    LiveSchema::of_name(name).filter(|schema| !of_intervals.contains(schema))
+}
+
+/// The kind of event of a name.
+pub(super) fn kind(name: &str) -> Option<Kind> {
+    Kind::ALL.into_iter().find(|kind| kind.name() == name)
+}

@@ -1,0 +1,251 @@
+//! Events as messages.
+
+use super::config::{self, Kafka, KafkaFormat};
+use super::topic::{Message, To, TopicError, What};
+use crate::service::Pattern;
+use fanfare_market::book::{BookConfig, ConfigError};
+use fanfare_market::dbn::live::{Batch, Encoder, LiveSchemas, SystemCode};
+use fanfare_market::dbn::{DbnConfig, Schemas};
+use fanfare_market::instruments::{Directory, Lookup, SecurityId};
+use fanfare_market::{Event, InstrumentId, Kind, json};
+use std::collections::HashMap;
+
+/// What is done with each message.
+pub(super) type Put<'a> = &'a mut dyn FnMut(&Message<'_>) -> Result<(), TopicError>;
+
+/// Makes messages of events.
+pub(super) struct Form {
+    chosen: Chosen,
+    kinds: Vec<Kind>,
+    line: String,
+    dbn: Option<Dbn>,
+}
+
+struct Dbn {
+    encoder: Encoder,
+    schemas: LiveSchemas,
+    batch: Batch,
+    room: Vec<u8>,
+}
+
+/// The instruments that were chosen, and their keys.
+struct Chosen {
+    patterns: Vec<Pattern>,
+    /// The key, if the instrument is wanted.
+    known: HashMap<u32, Option<Vec<u8>>>,
+}
+
+impl Chosen {
+    fn key(&mut self, instrument: InstrumentId, table: &Directory) -> Option<&[u8]> {
+        let patterns = &self.patterns;
+        let known = self.known.entry(instrument.0).or_insert_with(|| {
+            let name = table.instrument(instrument)?.definition.name;
+            let key = match (name.symbol, name.id) {
+                ([], SecurityId::Text(id)) => id.to_vec(),
+                ([], id) => id.to_string().into_bytes(),
+                (symbol, _) => symbol.to_vec(),
+            };
+            let is_wanted = patterns.is_empty() || patterns.iter().any(|own| own.fits(&key));
+            is_wanted.then_some(key)
+        });
+        known.as_deref()
+    }
+}
+
+impl Form {
+    pub(super) fn new(config: &Kafka, books: &[BookConfig]) -> Result<Self, ConfigError> {
+        let schemas = config
+            .schemas
+            .iter()
+            .filter_map(|name| config::schema(name));
+        let schemas = schemas.fold(LiveSchemas::NONE, |all, one| all.with(one.alone()));
+        let dbn = match config.format {
+            KafkaFormat::Json => None,
+            KafkaFormat::Dbn => {
+                let record = DbnConfig {
+                    names: false,
+                    ..DbnConfig::new(Schemas::MIXED)
+                };
+                Some(Dbn {
+                    encoder: Encoder::new(books.to_vec(), record)?,
+                    schemas,
+                    batch: Batch::default(),
+                    room: Vec::new(),
+                })
+            }
+        };
+        let patterns = config.instruments.iter();
+        Ok(Self {
+            chosen: Chosen {
+                patterns: patterns
+                    .map(|text| Pattern::parse(text.as_bytes()))
+                    .collect(),
+                known: HashMap::new(),
+            },
+            kinds: config
+                .kinds
+                .iter()
+                .filter_map(|name| config::kind(name))
+                .collect(),
+            line: String::new(),
+            dbn,
+        })
+    }
+
+    /// What follows the events before it from the books: they are brought to where they are.
+    pub(super) fn encoder(&mut self) -> Option<&mut Encoder> {
+        self.dbn.as_mut().map(|dbn| &mut dbn.encoder)
+    }
+
+    /// The books are complete.
+    pub(super) fn begin(&mut self, table: &Directory) {
+        if let Some(dbn) = &mut self.dbn {
+            dbn.encoder.want(dbn.schemas, table);
+        }
+    }
+
+    /// Makes the messages of an event; `is_new`: it is none of what the topic has.
+    pub(super) fn event(
+        &mut self,
+        event: &Event,
+        table: &Directory,
+        is_new: bool,
+        put: Put<'_>,
+    ) -> Result<(), TopicError> {
+        if event.kind == Kind::Definition {
+            self.chosen.known.remove(&event.instrument.0);
+        }
+        match &mut self.dbn {
+            Some(dbn) => {
+                // The books have what is in the topic.
+                if is_new {
+                    dbn.event(event, table, &mut self.chosen, put)?;
+                }
+                Ok(())
+            }
+            None if is_new => self.json(event, table, put),
+            None => Ok(()),
+        }
+    }
+
+    fn json(&mut self, event: &Event, table: &Directory, put: Put<'_>) -> Result<(), TopicError> {
+        if !self.kinds.is_empty() && !self.kinds.contains(&event.kind) {
+            return Ok(());
+        }
+        let to = match event.instrument {
+            InstrumentId::ALL => To::First,
+            instrument => match self.chosen.key(instrument, table) {
+                Some(key) => To::Key(key),
+                None => return Ok(()),
+            },
+        };
+        self.line.clear();
+        json::event(
+            event,
+            table.instrument(event.instrument).as_ref(),
+            &mut self.line,
+        );
+        put(&Message {
+            to,
+            number: event.number,
+            time: time(event),
+            what: What::Event,
+            value: self.line.as_bytes(),
+        })
+    }
+
+    /// Makes the message of events that are missing.
+    pub(super) fn lost(&mut self, first: u64, last: u64, put: Put<'_>) -> Result<(), TopicError> {
+        self.line.clear();
+        json::lost(first, last, &mut self.line);
+        let text = format!("events {first} to {last} are missing");
+        self.notice(&text, last, What::Lost, put)
+    }
+
+    /// Makes the message of a new start of the plant.
+    pub(super) fn restart(&mut self, number: u64, put: Put<'_>) -> Result<(), TopicError> {
+        self.chosen.known.clear();
+        self.line.clear();
+        self.line.push_str(json::RESTART);
+        self.notice("the plant was started again", number, What::Restart, put)
+    }
+
+    fn notice(
+        &mut self,
+        text: &str,
+        number: u64,
+        what: What,
+        put: Put<'_>,
+    ) -> Result<(), TopicError> {
+        let value = match &mut self.dbn {
+            None => self.line.as_bytes(),
+            Some(dbn) => {
+                dbn.encoder.lose_all();
+                dbn.batch.clear();
+                let time = dbn.encoder.time();
+                dbn.batch.notice(SystemCode::Unset, text, time);
+                dbn.batch.bytes()
+            }
+        };
+        put(&Message {
+            to: To::All,
+            number,
+            time: 0,
+            what,
+            value,
+        })
+    }
+}
+
+impl Dbn {
+    /// All records of an event and an instrument are one message.
+    fn event(
+        &mut self,
+        event: &Event,
+        table: &Directory,
+        chosen: &mut Chosen,
+        put: Put<'_>,
+    ) -> Result<(), TopicError> {
+        let Self {
+            encoder,
+            schemas,
+            batch,
+            room,
+        } = self;
+        batch.clear();
+        encoder.event(event, table, batch);
+        let mut records = batch.records().peekable();
+        room.clear();
+        while let Some((tag, record)) = records.next() {
+            if tag.schemas.meets(*schemas) {
+                room.extend_from_slice(record);
+            }
+            let next = records.peek().map(|(next, _)| next.instrument);
+            if next == Some(tag.instrument) || room.is_empty() {
+                continue;
+            }
+            let to = match tag.instrument {
+                InstrumentId::ALL => Some(To::First),
+                instrument => chosen.key(instrument, table).map(To::Key),
+            };
+            if let Some(to) = to {
+                put(&Message {
+                    to,
+                    number: event.number,
+                    time: time(event),
+                    what: What::Event,
+                    value: room,
+                })?;
+            }
+            room.clear();
+        }
+        Ok(())
+    }
+}
+
+const fn time(event: &Event) -> u64 {
+    match event.ts_recv {
+        Event::NO_TIME => 0,
+        time => time,
+    }
+}

@@ -1,0 +1,74 @@
+//! Kafka as an outlet: market events from the log to a topic, each once.
+//!
+//! A thread for each topic reads the log, and so holds up nobody and is behind by what the disk
+//! has. It writes in transactions, whose messages have the numbers of their events: where it goes
+//! on after any restart stands in the topic itself.
+
+pub(crate) mod config;
+#[cfg(any(test, feature = "kafka"))]
+mod form;
+#[cfg(feature = "kafka")]
+pub(crate) mod producer;
+#[cfg(any(test, feature = "kafka"))]
+pub(crate) mod sink;
+#[cfg(test)]
+mod tests;
+#[cfg(any(test, feature = "kafka"))]
+mod topic;
+
+use crate::config::Config;
+use crate::notice::Notices;
+use fanfare_engine::agent::Agent;
+use fanfare_engine::counters::Counters;
+use fanfare_market::book::BookConfig;
+use std::path::PathBuf;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Weak};
+
+/// The log that is being written, as a reader sees it.
+#[derive(Debug, Clone)]
+#[cfg_attr(
+    not(any(test, feature = "kafka")),
+    allow(dead_code, reason = "nobody reads it")
+)]
+pub(crate) struct LogEnd {
+    pub(crate) folder: PathBuf,
+    /// The number behind the last event.
+    pub(crate) written: Arc<AtomicU64>,
+    /// There until the log is closed.
+    pub(crate) writer: Weak<()>,
+}
+
+/// The ways to all topics.
+#[cfg(feature = "kafka")]
+pub(crate) fn sinks(
+    config: &Config,
+    log: &LogEnd,
+    books: &[BookConfig],
+    counters: &Counters,
+    notices: &Notices,
+) -> Vec<Box<dyn Agent>> {
+    let sink = |own: &config::Kafka| {
+        let source = sink::Source {
+            log: log.clone(),
+            books: books.to_vec(),
+            notices: notices.clone(),
+        };
+        let counts = crate::counts::KafkaCounts::new(counters, &own.topic);
+        let topic = producer::KafkaTopic::new(own.clone());
+        Box::new(sink::KafkaSink::new(own.clone(), source, topic, counts)) as Box<dyn Agent>
+    };
+    config.kafka.iter().map(sink).collect()
+}
+
+/// There are none: a configuration with one was refused.
+#[cfg(not(feature = "kafka"))]
+pub(crate) fn sinks(
+    _: &Config,
+    _: &LogEnd,
+    _: &[BookConfig],
+    _: &Counters,
+    _: &Notices,
+) -> Vec<Box<dyn Agent>> {
+    Vec::new()
+}

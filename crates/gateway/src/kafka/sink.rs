@@ -1,0 +1,283 @@
+//! The way from the log to a topic.
+
+use super::LogEnd;
+use super::config::{Kafka, KafkaBegin};
+use super::form::Form;
+use super::topic::{Held, Topic, TopicError};
+use crate::counts::KafkaCounts;
+use crate::notice::{Limit, Notice, Notices};
+use fanfare_engine::agent::{Agent, AgentError};
+use fanfare_fix::session::Now;
+use fanfare_history::{At, Log, LogError, Reader, Start};
+use fanfare_market::Delivery;
+use fanfare_market::book::{BookConfig, ConfigError};
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// Messages of the feeds that are read in a turn.
+const TURN: usize = 512;
+/// Messages of a transaction.
+const MOST: u64 = 10_000;
+/// How long a topic that cannot be written is left alone, in nanoseconds.
+const PATIENCE: u64 = 1_000_000_000;
+
+/// How often the log is looked at, in nanoseconds.
+const PACE: u64 = 5_000_000;
+/// How long the end of the log is waited for at a time.
+const LOOK: Duration = Duration::from_millis(2);
+
+/// Why the sink has to begin anew.
+#[derive(Debug, thiserror::Error)]
+enum SinkError {
+    #[error(transparent)]
+    Topic(#[from] TopicError),
+    #[error("the log: {0}")]
+    Log(#[from] LogError),
+    #[error("books: {0}")]
+    Book(#[from] ConfigError),
+    #[error(
+        "the topic has event {last}, and the log ends with event {end}: the topic is another \
+         log's, or the machine has lost the end of this one. Name another topic"
+    )]
+    Ahead { last: u64, end: u64 },
+}
+
+/// What a sink reads.
+pub(crate) struct Source {
+    pub(crate) log: LogEnd,
+    pub(crate) books: Vec<BookConfig>,
+    pub(crate) notices: Notices,
+}
+
+/// Reads the log and writes a topic.
+pub(crate) struct KafkaSink<T> {
+    config: Kafka,
+    source: Source,
+    topic: T,
+    running: Option<Running>,
+    retry: Option<u64>,
+    /// When the log is looked at next.
+    next: u64,
+    limit: Limit,
+    counts: KafkaCounts,
+}
+
+/// A sink that is connected.
+struct Running {
+    reader: Reader,
+    form: Form,
+    /// What the topic had.
+    held: Held,
+    /// The number of the last event that was read.
+    seen: u64,
+    /// Messages in the transaction, and when it began.
+    pending: u64,
+    since: u64,
+}
+
+impl<T: Topic> KafkaSink<T> {
+    pub(crate) fn new(config: Kafka, source: Source, topic: T, counts: KafkaCounts) -> Self {
+        Self {
+            config,
+            source,
+            topic,
+            running: None,
+            retry: None,
+            next: 0,
+            limit: Limit::default(),
+            counts,
+        }
+    }
+
+    fn tell(&self, what: String) {
+        let topic = self.config.topic.clone();
+        self.source.notices.send(Notice::Kafka { topic, what });
+    }
+
+    /// Connects, and finds the place in the log.
+    fn connect(&mut self) -> Result<Running, SinkError> {
+        let held = self.topic.open()?;
+        if held.is_emptied {
+            self.tell("retention has emptied the topic: it is begun anew".to_owned());
+        }
+        let log = Log::open(&self.source.log.folder)?;
+        let start = match (held.last, self.config.begin) {
+            (Some(last), _) => Start::Number(last),
+            (None, KafkaBegin::First) => Start::First,
+            (None, KafkaBegin::Now) => Start::Now,
+        };
+        let (reader, gone) = match log.reader(start) {
+            Ok(reader) => (reader, None),
+            // The event behind the last one may be the first that is there.
+            Err(LogError::Gone { wanted, first, .. }) => {
+                let gone = (wanted + 1 < first).then_some((wanted + 1, first - 1));
+                (log.reader(Start::Number(first))?, gone)
+            }
+            Err(LogError::NotYet { wanted, next }) => {
+                return Err(SinkError::Ahead {
+                    last: wanted,
+                    end: next - 1,
+                });
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let mut form = Form::new(&self.config, &self.source.books)?;
+        // The last event that the topic has is read once more: a restart behind it is not missed.
+        let books_at = held.last.unwrap_or_else(|| reader.next_number() - 1);
+        if let Some(encoder) = form.encoder()
+            && gone.is_none()
+            && books_at > 0
+        {
+            log.as_of(At::Number(books_at))?
+                .show(|event| encoder.seed(event));
+        }
+        form.begin(reader.directory());
+        let mut running = Running {
+            seen: reader.next_number() - 1,
+            reader,
+            form,
+            held,
+            pending: 0,
+            since: 0,
+        };
+        if let Some((first, last)) = gone {
+            self.tell(format!("the log no longer has events {first} to {last}"));
+            self.counts.gone.increment(last - first + 1);
+            let Running { form, pending, .. } = &mut running;
+            let mut put = putter(&mut self.topic, pending);
+            form.lost(first, last, &mut put)?;
+        }
+        Ok(running)
+    }
+
+    fn turn(&mut self, now: u64, is_end: bool) -> Result<usize, SinkError> {
+        let mut running = match self.running.take() {
+            Some(running) => running,
+            None => self.connect()?,
+        };
+        let had_begun = running.pending > 0;
+        let read = running.read(&mut self.topic, &self.counts)?;
+        if !had_begun {
+            running.since = now;
+        }
+        let is_due = now.saturating_sub(running.since) >= self.config.commit_ms * 1_000_000;
+        if running.pending > 0 && (is_due || running.pending >= MOST || is_end && read == 0) {
+            self.topic.commit()?;
+            self.counts.sent.increment(running.pending);
+            running.pending = 0;
+        }
+        let written = self.source.log.written.load(Ordering::Acquire);
+        self.counts
+            .lag
+            .set(written.saturating_sub(running.seen + 1));
+        self.running = Some(running);
+        Ok(read)
+    }
+}
+
+/// Adds messages to the transaction, which begins with the first one.
+fn putter<'a, T: Topic>(
+    topic: &'a mut T,
+    pending: &'a mut u64,
+) -> impl FnMut(&super::topic::Message<'_>) -> Result<(), TopicError> + 'a {
+    |message| {
+        if *pending == 0 {
+            topic.begin()?;
+        }
+        *pending += 1;
+        topic.put(message)
+    }
+}
+
+impl Running {
+    fn read<T: Topic>(&mut self, topic: &mut T, counts: &KafkaCounts) -> Result<usize, SinkError> {
+        let Self {
+            reader,
+            form,
+            held,
+            seen,
+            pending,
+            ..
+        } = self;
+        let last = held.last.unwrap_or(0);
+        let mut put = putter(topic, pending);
+        let mut done = Ok(());
+        let read = reader.read(TURN, |delivery| {
+            if done.is_err() {
+                return;
+            }
+            done = match delivery {
+                Delivery::Event(event, table) => {
+                    *seen = event.number;
+                    form.event(event, table, event.number > last, &mut put)
+                }
+                Delivery::Lost { last: until, .. } if until <= last => Ok(()),
+                Delivery::Lost { first, last: until } => {
+                    *seen = until;
+                    let first = first.max(last + 1);
+                    counts.gone.increment(until - first + 1);
+                    form.lost(first, until, &mut put)
+                }
+                Delivery::Restart if *seen == last && held.restarts > 0 => {
+                    held.restarts -= 1;
+                    Ok(())
+                }
+                Delivery::Restart => form.restart(*seen, &mut put),
+                Delivery::End(_) => Ok(()),
+            };
+        })?;
+        done?;
+        Ok(read)
+    }
+}
+
+impl<T: Topic + Send> Agent for KafkaSink<T> {
+    fn name(&self) -> &str {
+        "kafka"
+    }
+
+    fn do_work(&mut self, now: Now) -> Result<usize, AgentError> {
+        if self.retry.is_some_and(|at| now.mono < at) {
+            return Ok(0);
+        }
+        self.retry = None;
+        self.next = now.mono + PACE;
+        match self.turn(now.mono, false) {
+            Ok(read) => Ok(read),
+            Err(error) => {
+                self.fail(&error, now);
+                Ok(0)
+            }
+        }
+    }
+
+    /// Sends what the log has, if the topic takes it.
+    fn on_close(&mut self, now: Now) {
+        while self.running.is_some() {
+            let is_end = self.source.log.writer.strong_count() == 0;
+            match self.turn(now.mono, is_end) {
+                Ok(0) if is_end => break,
+                Ok(0) => std::thread::sleep(LOOK),
+                Ok(_) => {}
+                Err(error) => self.fail(&error, now),
+            }
+        }
+        self.topic.close();
+    }
+
+    fn next_timer(&self) -> Option<u64> {
+        Some(self.retry.unwrap_or(self.next))
+    }
+}
+
+impl<T: Topic> KafkaSink<T> {
+    fn fail(&mut self, error: &SinkError, now: Now) {
+        self.topic.close();
+        self.running = None;
+        self.counts.errors.increment(1);
+        self.retry = Some(now.mono + PATIENCE);
+        if self.limit.lets(now.utc.nanos()) {
+            self.tell(error.to_string());
+        }
+    }
+}

@@ -11,6 +11,7 @@ use fanfare_fix::session::Now;
 use fanfare_history::{At, Log, LogError, Reader, Start};
 use fanfare_market::Delivery;
 use fanfare_market::book::{BookConfig, ConfigError};
+use std::mem;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -58,6 +59,8 @@ pub(crate) struct KafkaSink<T> {
     retry: Option<u64>,
     /// When the log is looked at next.
     next: u64,
+    /// Whether it is yet to be said that the topic is written.
+    is_silent: bool,
     limit: Limit,
     counts: KafkaCounts,
 }
@@ -84,6 +87,7 @@ impl<T: Topic> KafkaSink<T> {
             running: None,
             retry: None,
             next: 0,
+            is_silent: true,
             limit: Limit::default(),
             counts,
         }
@@ -140,6 +144,10 @@ impl<T: Topic> KafkaSink<T> {
             pending: 0,
             since: 0,
         };
+        if mem::take(&mut self.is_silent) {
+            let from = held.last.unwrap_or(running.seen) + 1;
+            self.tell(format!("is written from event {from} on"));
+        }
         if let Some((first, last)) = gone {
             self.tell(format!("the log no longer has events {first} to {last}"));
             self.counts.gone.increment(last - first + 1);
@@ -277,6 +285,7 @@ impl<T: Topic> KafkaSink<T> {
         self.counts.errors.increment(1);
         self.retry = Some(now.mono + PATIENCE);
         if self.limit.lets(now.utc.nanos()) {
+            self.is_silent = true;
             self.tell(error.to_string());
         }
     }

@@ -1,0 +1,213 @@
+//! `[[kafka]]` with a broker of Apache Kafka and a client in Python: each event once, over kills of
+//! plant and broker.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod broker;
+
+use broker::Broker;
+use common::gateway::Gateway;
+use common::{Folder, done, fanfare, groups, run};
+use fanfare_engine::udp::{Sender, SenderConfig};
+use fanfare_fast::Program;
+use fanfare_fast::generate::{ComplexOptions, Generator};
+use fanfare_peers::{or_skip, python};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// Messages of each part of the feed.
+const PART: usize = 2_000;
+
+/// A message of a topic, as the reader prints it.
+struct Message {
+    partition: u64,
+    number: u64,
+    header: String,
+    key: Option<String>,
+    value: Vec<u8>,
+}
+
+fn kafka_python() -> Option<std::path::PathBuf> {
+    let home = Path::new(env!("CARGO_TARGET_TMPDIR")).join("python-kafka");
+    let found = python(&home, "kafka-python==3.0.12", "kafka");
+    or_skip(found).unwrap_or_else(|absent| panic!("{absent}"))
+}
+
+/// What a topic holds.
+fn read(python: &Path, broker: &Broker, topic: &str) -> Vec<Message> {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/kafka/reader.py");
+    let mut reader = Command::new(python);
+    reader.arg("-B").arg(script).args([&broker.address, topic]);
+    reader
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let message = |line: Value| {
+        let hex = line[4].as_str().unwrap().as_bytes();
+        let byte = |pair: &[u8]| u8::from_str_radix(str::from_utf8(pair).unwrap(), 16).unwrap();
+        Message {
+            partition: line[0].as_u64().unwrap(),
+            number: line[1].as_u64().unwrap(),
+            header: line[2].as_str().unwrap().to_owned(),
+            key: line[3].as_str().map(str::to_owned),
+            value: hex.chunks(2).map(byte).collect(),
+        }
+    };
+    done(&mut reader)
+        .json_lines()
+        .into_iter()
+        .map(message)
+        .collect()
+}
+
+fn config(folder: &Folder, group: &str, broker: &str) -> String {
+    let (log, ring) = (folder.file("log"), folder.file("ring"));
+    let text = format!(
+        "[producers]\nport = 0\n[consumers]\nport = 0\n\
+         [[feed]]\ntemplates = \"builtin:complex\"\nlines = [\"{group}\"]\n\
+         mapping = \"builtin:complex\"\n\
+         [history]\nfolder = \"{log}\"\nring = \"{ring}\"\ncheckpoint_events = 1000\n\
+         [[kafka]]\nbrokers = [\"{broker}\"]\ntopic = \"json\"\n\
+         [[kafka]]\nbrokers = [\"{broker}\"]\ntopic = \"dbn\"\nformat = \"dbn\"\n\
+         schemas = [\"trades\", \"statistics\"]\n"
+    );
+    folder.with("gateway.toml", text)
+}
+
+fn send(sender: &Sender, feed: &mut Generator) {
+    for at in 0..PART {
+        let Some(packet) = feed.next_packet().unwrap() else {
+            return;
+        };
+        sender.send(packet).unwrap();
+        if at % 50 == 0 {
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+    }
+}
+
+/// Waits until both topics are.
+fn is_written(gateway: &mut Gateway) {
+    (0..2).for_each(|_| gateway.tells(": is written from event "));
+}
+
+#[test]
+fn each_event_is_in_a_topic_once_over_kills_of_plant_and_broker() {
+    let Some(python) = kafka_python() else {
+        return;
+    };
+    let folder = Folder::new("kafka");
+    let Some(mut broker) = or_skip(Broker::start(&folder)).unwrap_or_else(|e| panic!("{e}")) else {
+        return;
+    };
+    let [group, _] = groups();
+    let config = config(&folder, &group, &broker.address);
+    let start = || Gateway::start(&mut fanfare(&["gateway", &config]));
+    let sender = Sender::open(&SenderConfig::new(group.parse().unwrap())).unwrap();
+    let options = ComplexOptions::default();
+    let mut feed = Generator::complex(Program::complex(), 100_000, None, options);
+
+    let mut gateway = start();
+    is_written(&mut gateway);
+    send(&sender, &mut feed);
+    // In the middle of a transaction.
+    gateway.kill();
+    let mut gateway = start();
+    is_written(&mut gateway);
+    send(&sender, &mut feed);
+    broker.kill();
+    send(&sender, &mut feed);
+    // The broker is away, and so the plant is killed with transactions that nobody can end.
+    gateway.kill();
+    broker.start_again();
+    let mut gateway = start();
+    is_written(&mut gateway);
+    send(&sender, &mut feed);
+    gateway.stop();
+
+    judge_json(&folder, &read(&python, &broker, "json"));
+    judge_dbn(&folder, &read(&python, &broker, "dbn"));
+}
+
+/// Of each key, and of what has none, numbers go up in the order of offsets.
+fn are_in_order(messages: &[&Message]) {
+    let mut last = BTreeMap::new();
+    for message in messages {
+        let before = last.insert((&message.key, message.partition), message.number);
+        assert!(before < Some(message.number), "{:?}", message.key);
+    }
+    let mut places = BTreeMap::new();
+    for message in messages {
+        let before = places.insert(&message.key, message.partition);
+        assert!(before.is_none_or(|before| before == message.partition));
+    }
+}
+
+/// Holds the topic against what `history cat` prints.
+fn judge_json(folder: &Folder, messages: &[Message]) {
+    let said = run(&["history", "cat", &folder.file("log"), "--json"]).succeeded();
+    let is_restart = |line: &&str| line.contains("\"restart\"");
+    let restarts = said.out.lines().filter(is_restart).count();
+    assert_eq!(restarts, 2);
+    let (notices, events): (Vec<_>, Vec<_>) = messages
+        .iter()
+        .partition(|message| !message.header.is_empty());
+    // To each of three partitions.
+    assert_eq!(notices.len(), 3 * restarts);
+    assert!(
+        notices
+            .iter()
+            .all(|notice| notice.value == br#"{"restart":true}"#)
+    );
+    are_in_order(&events);
+    let mut events: Vec<_> = events.iter().map(|event| (event.number, event)).collect();
+    events.sort_by_key(|(number, _)| *number);
+    let lines: Vec<&str> = said.out.lines().filter(|line| !is_restart(line)).collect();
+    assert!(lines.len() > 4 * PART, "{}", lines.len());
+    assert_eq!(events.len(), lines.len());
+    for (line, (number, event)) in lines.iter().zip(events) {
+        assert_eq!(line.as_bytes(), event.value);
+        let line: Value = serde_json::from_str(line).unwrap();
+        assert_eq!(line["number"], number);
+        let name = line.get("symbol").or(line.get("security_id"));
+        assert_eq!(name.and_then(Value::as_str), event.key.as_deref());
+    }
+}
+
+/// The records of DBN one behind the other, without symbols, notices and errors.
+fn records(mut bytes: &[u8]) -> Vec<Vec<u8>> {
+    let mut all = Vec::new();
+    while let Some(&words) = bytes.first() {
+        let (record, rest) = bytes.split_at(4 * usize::from(words));
+        if !(0x15..=0x17).contains(&record[1]) {
+            all.push(record.to_vec());
+        }
+        bytes = rest;
+    }
+    all
+}
+
+/// Holds the topic against an export of the log.
+fn judge_dbn(folder: &Folder, messages: &[Message]) {
+    let (log, to) = (folder.file("log"), folder.file("all.dbn"));
+    let schemas = ["--format", "dbn", "--schema", "trades,statistics"];
+    let args = [&["history", "export", &log, "-o", &to][..], &schemas].concat();
+    run(&args).succeeded();
+    let file = folder.read("all.dbn");
+    let header = u32::from_le_bytes(file[4..8].try_into().unwrap());
+    let expected = records(&file[8 + header as usize..]);
+    let events: Vec<_> = messages.iter().filter(|m| m.header.is_empty()).collect();
+    are_in_order(&events);
+    let mut in_order: Vec<_> = events.iter().map(|event| (event.number, event)).collect();
+    in_order.sort_by_key(|(number, _)| *number);
+    let found: Vec<_> = in_order
+        .iter()
+        .flat_map(|(_, event)| records(&event.value))
+        .collect();
+    assert!(expected.len() > PART / 10, "{}", expected.len());
+    assert_eq!(found.len(), expected.len());
+    assert!(found == expected);
+}

@@ -13,11 +13,12 @@ FEATURES = --features fanfare/parquet
 # Tests of sessions and processes wait more than they compute.
 export RUST_TEST_THREADS ?= $(shell expr 3 '*' `nproc`)
 
-.PHONY: help demo test check conformance oracle bench bench-peers bench-books fuzz soak memcheck asan build setup clean
+.PHONY: help demo test test-kafka check conformance oracle bench bench-peers bench-books fuzz soak memcheck asan build setup clean
 
 help:
 	@echo "make demo   build, run the whole plant on this machine for a third of a minute, report"
 	@echo "make test   everything CI runs: format, lints, tests, documentation, tidy"
+	@echo "make test-kafka  topics of Apache Kafka over kills of plant and broker (feature kafka)"
 	@echo "make check  the quick part of it, for between two edits"
 	@echo "make conformance  the acceptance definitions of QuickFIX and QuickFIX/n, fetched, against fix acceptor"
 	@echo "make oracle  the FAST codec against a second one, on random templates for five minutes (ORACLE_SECONDS, ORACLE_SEED)"
@@ -52,6 +53,11 @@ check:
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets $(FEATURES) --locked -- -D warnings
 	$(CARGO) xtask tidy
+
+test-kafka: setup
+	$(CARGO) clippy --package fanfare-gateway --all-targets --features kafka --locked -- -D warnings
+	$(CARGO) test --package fanfare-gateway --lib --features kafka --locked kafka
+	$(CARGO) test --package fanfare --test kafka --features kafka --locked
 
 conformance: setup
 	@CARGO="$(CARGO)" scripts/conformance.sh

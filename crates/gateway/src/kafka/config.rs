@@ -179,3 +179,44 @@ pub(super) fn schema(name: &str) -> Option<LiveSchema> {
 pub(super) fn kind(name: &str) -> Option<Kind> {
     Kind::ALL.into_iter().find(|kind| kind.name() == name)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str) -> Result<(), String> {
+        let text = format!("brokers = [\"a:1\"]\ntopic = \"t\"\n{text}");
+        let kafka: Kafka = toml::from_str(&text).unwrap();
+        check_all(&[kafka], true).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    #[cfg(not(feature = "kafka"))]
+    fn a_program_without_the_feature_names_it() {
+        let error = check("").unwrap_err();
+        assert!(error.contains("--features kafka"), "{error}");
+    }
+
+    #[test]
+    #[cfg(feature = "kafka")]
+    fn settings_that_do_not_fit_are_refused() {
+        assert_eq!(check(""), Ok(()));
+        assert_eq!(check("format = \"dbn\"\nschemas = [\"trades\"]"), Ok(()));
+        for text in [
+            "format = \"dbn\"",
+            "schemas = [\"trades\"]",
+            "format = \"dbn\"\nschemas = [\"ohlcv-1s\"]",
+            "kinds = [\"trad\"]",
+            "commit_ms = 0",
+            "options = { acks = \"1\" }",
+        ] {
+            let key = text
+                .rsplit('\n')
+                .next()
+                .and_then(|line| line.split(' ').next());
+            let key = key.filter(|key| *key != "format").unwrap_or("schemas");
+            let error = check(text).unwrap_err();
+            assert!(error.contains(&format!("`kafka.{key}`")), "{text}: {error}");
+        }
+    }
+}

@@ -14,6 +14,10 @@ pub(crate) mod sink;
 #[cfg(test)]
 mod tests;
 #[cfg(any(test, feature = "kafka"))]
+#[cfg_attr(
+    not(feature = "kafka"),
+    allow(dead_code, reason = "a broker would read it")
+)]
 mod topic;
 
 use crate::config::Config;

@@ -35,7 +35,7 @@ struct Fake {
 }
 
 impl Fake {
-    /// Fails when it is time to; `late`: what was to be done is done all the same.
+    /// Fails when it is time to.
     fn may_fail(&self) -> Result<(), TopicError> {
         let mut broker = self.broker.lock().unwrap();
         match broker.fails.last_mut() {

@@ -56,8 +56,8 @@ pub(crate) struct OpenLog {
 }
 
 impl OpenLog {
-    /// Subscribes to the ring. Returns what writes the log, what keeps it and what reads it, and the
-    /// instruments that the log knows.
+    /// Subscribes to the ring. Returns what writes the log, what keeps it and what reads
+    /// it, and the instruments that the log knows.
     pub(crate) fn start(
         self,
         (config, history, books): (&Config, &History, &[BookConfig]),

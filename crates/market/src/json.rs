@@ -277,6 +277,7 @@ mod tests {
             kind: Kind::Definition,
             instrument: InstrumentId(3),
             id: 1,
+            ts_recv: 0,
             flags: Flags::LAST,
             ..Event::EMPTY
         };

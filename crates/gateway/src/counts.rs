@@ -6,7 +6,7 @@ use fanfare_dds::Status;
 use fanfare_engine::counters::{Counter, Counters};
 
 /// The sum of a counter over all agents of a gateway that have one of this name: of counters that
-/// were cloned before [`Gateway::join`], what it was in the end.
+/// were cloned before [`Gateway::join`](crate::Gateway::join), what it was in the end.
 #[must_use]
 pub fn total(counters: &Counters, name: &str) -> u64 {
     let of = |label: &str| label == name || label.ends_with(&format!("_{name}"));

@@ -122,6 +122,7 @@ fn write(folder: &Folder, numbers: impl Iterator<Item = u64>, start: u64) {
     };
     let config = WriterConfig {
         segment_bytes: 1 << 20,
+        first: 1,
     };
     let (mut writer, _) = Writer::open(&folder.0, config, vec![feed], start).unwrap();
     for number in numbers {

@@ -222,7 +222,7 @@ fn what_arrived_is_printed_and_captured() {
         said.contains("2 datagrams written") && said.contains("1 message of FIX"),
         "{said}"
     );
-    let dump = run(&[
+    let sent = run(&[
         "replay",
         &file,
         "--speed",
@@ -230,7 +230,9 @@ fn what_arrived_is_printed_and_captured() {
         "--line",
         "239.255.0.1:9000=239.255.0.2:9001",
     ]);
-    assert!(dump.succeeded().out.contains('2'));
+    let sent = sent.succeeded();
+    let said = format!("{}{}", sent.out, sent.err);
+    assert!(said.contains("2 datagrams"), "{said}");
     assert!(
         history(&["verify", &log])
             .out

@@ -140,14 +140,13 @@ impl KafkaTopic {
         for partition in 0..self.partitions {
             let topic = &self.config.topic;
             let (low, high) = consumer.fetch_watermarks(topic, partition, PATIENCE)?;
-            let mut room = TAIL;
-            while high > low {
-                let from = low.max(high - room);
-                let any = self.read_tail(&consumer, partition, from, &mut found)?;
-                if any || from == low {
+            let (mut from, mut room) = (high, TAIL);
+            while from > low {
+                from = low.max(high.saturating_sub(room));
+                if self.read_tail(&consumer, partition, from, &mut found)? {
                     break;
                 }
-                room *= 16;
+                room = room.saturating_mul(16);
             }
             is_emptied |= high > 0;
         }

@@ -81,9 +81,9 @@ counts! {
 }
 
 counts! {
-    /// What the log of what arrived counts.
+    /// What the raw log counts.
     RawCounts:
-    pieces = "raw_written", "datagrams and messages written to the log as they came";
+    pieces = "raw_written", "datagrams and messages written to the raw log";
     lost = "raw_missed", "those that it lacks: it was behind, or the disk full";
     failures = "raw_failures", "writes to it that the system refused";
 }

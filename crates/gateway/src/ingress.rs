@@ -23,7 +23,7 @@ pub(crate) struct Ingress {
     /// Reads are offered in these sizes, the first for which the rings have room.
     reads: [usize; 2],
     logged_on: Vec<SessionKey>,
-    /// To the log of what arrives, if there is one.
+    /// Writes to the raw log, if it is configured.
     log: Option<RawInlet>,
 }
 

@@ -1,4 +1,4 @@
-//! The rings of the sources, and who reads them.
+//! The rings between sources and outlets.
 
 use crate::config::Config;
 use crate::history::{LogThreads, RawInlets, RawLog};
@@ -18,7 +18,7 @@ pub(crate) struct Rings {
     pub(crate) to_dds: Vec<BroadcastReader>,
     /// Of the consumers.
     pub(crate) versions: Versions,
-    /// The log of what arrives, if there is one.
+    /// The raw log, if it is configured.
     raw: Option<RawLog>,
 }
 
@@ -36,12 +36,12 @@ impl Rings {
         })
     }
 
-    /// The ways into the log of what arrives.
+    /// Returns the maker of the raw log's producers.
     pub(crate) fn inlets(&mut self) -> Option<&mut RawInlets> {
         self.raw.as_mut().map(|raw| &mut raw.inlets)
     }
 
-    /// The threads of the log of what arrives, once all ways into it were made.
+    /// Returns the agents of the raw log, once all of its producers were made.
     pub(crate) fn start_raw(&mut self, notices: &Notices) -> Result<LogThreads, StartError> {
         match self.raw.take() {
             Some(raw) => raw.start(notices),

@@ -84,7 +84,7 @@ impl Block {
         (self.first, self.time) = (self.next, self.clock);
     }
 
-    /// Appends what arrived, whose number is the next one.
+    /// Appends a datagram or a message, with the next number.
     pub(crate) fn raw(&mut self, raw: &Raw<'_>) {
         let header = raw.header(self.next);
         push_record(&mut self.bytes, Kind::Raw, &[&header, raw.bytes]);

@@ -184,7 +184,7 @@ pub(crate) enum Kind {
     Run = 4,
     /// The plant has ended in good order.
     End = 5,
-    /// What arrived, as it came; see [`crate::raw::Raw`].
+    /// A datagram or a message; see [`crate::raw::Raw`].
     Raw = 6,
 }
 

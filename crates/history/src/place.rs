@@ -78,7 +78,7 @@ pub(crate) fn tail(folder: &Path) -> Result<Tail, LogError> {
     read_to_end(Segment::open(folder, ordinal)?)
 }
 
-/// Reads a segment to its end, which is returned as that of a log.
+/// Reads a segment to its end, and returns it as the end of a log.
 pub(crate) fn read_to_end(mut segment: Segment) -> Result<Tail, LogError> {
     let mut tail = Tail {
         ordinal: segment.header.ordinal,

@@ -1,4 +1,4 @@
-//! What arrived, as it came: datagrams of lines, and messages of FIX sessions.
+//! Records of raw logs: datagrams of lines, and messages of FIX sessions.
 //!
 //! | offset | record |
 //! |---|---|
@@ -11,10 +11,10 @@
 use crate::format::{put, u64_at};
 use std::net::{Ipv4Addr, SocketAddrV4};
 
-/// Bytes in front of what arrived.
+/// Bytes in front of a datagram or a message.
 const HEADER: usize = 32;
 
-/// Where something arrived.
+/// The kind of the line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u16)]
 pub enum Source {
@@ -26,10 +26,10 @@ pub enum Source {
     Fix = 3,
 }
 
-/// The line on which something arrived.
+/// The line that brought a datagram or a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RawLine {
-    /// What it is.
+    /// Its kind.
     pub source: Source,
     /// The place of the feed among those of the run, from 1; 0 for sessions of producers.
     pub feed: u16,
@@ -39,7 +39,7 @@ pub struct RawLine {
     pub address: SocketAddrV4,
 }
 
-/// What arrived.
+/// A datagram or a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Raw<'a> {
     /// Its number in the log.
@@ -47,7 +47,7 @@ pub struct Raw<'a> {
     /// When it arrived, in nanoseconds since 1970-01-01 UTC: the kernel's time for datagrams, that
     /// of the turn for messages.
     pub received: u64,
-    /// Where it arrived.
+    /// The line that brought it.
     pub line: RawLine,
     /// The payload of the datagram, or the message from `8=` to the last SOH.
     pub bytes: &'a [u8],
@@ -76,7 +76,7 @@ impl<'a> Raw<'a> {
     /// The length of [`Self::header`], in bytes.
     pub const HEADER: usize = HEADER;
 
-    /// Returns the header that stands in front of what arrived, with this number.
+    /// Returns the header of the record, with this number.
     #[must_use]
     pub fn header(&self, number: u64) -> [u8; HEADER] {
         let mut header = [0; HEADER];

@@ -34,7 +34,7 @@ pub struct Reader {
     next: u64,
     /// Nothing from this number on is read.
     end: u64,
-    /// The latest time of arrival of what arrived, 0 if nothing did.
+    /// The latest time of arrival in a raw log, 0 in any other.
     time: u64,
     directory: Directory,
     run: Option<Run>,
@@ -126,7 +126,7 @@ impl Reader {
         self.next
     }
 
-    /// The latest time of arrival in a log of what arrived, 0 in any other.
+    /// The latest time of arrival in a raw log, 0 in any other.
     pub(crate) const fn raw_time(&self) -> u64 {
         self.time
     }
@@ -182,8 +182,8 @@ impl Reader {
         self.read_all(limit, instrument, each, |_| {})
     }
 
-    /// As [`Self::read`], of a log of what arrived ([`Writer::raw`](crate::Writer::raw)): calls
-    /// `each` for each datagram and message.
+    /// As [`Self::read`], for a raw log ([`Writer::raw`](crate::Writer::raw)): calls `each` with
+    /// each datagram and message.
     ///
     /// # Errors
     /// As [`Self::read`].
@@ -416,7 +416,7 @@ fn take_events(
     true
 }
 
-/// Takes what arrived; false if it is at `end` or behind it.
+/// Takes a datagram or a message; false if it is at `end` or behind it.
 fn take_raw(
     bytes: &[u8],
     (next, end, time): (&mut u64, u64, &mut u64),

@@ -1,4 +1,4 @@
-//! Mends a log so that everything that can be read of it is read.
+//! Repairs damaged logs.
 
 use crate::error::LogError;
 use crate::folder;
@@ -19,7 +19,7 @@ const LEVEL: i32 = 3;
 pub enum Mended {
     /// A segment was written anew, with all that can be read of it.
     Segment,
-    /// A segment was missing between others, and is there now, without events.
+    /// A missing segment was replaced by one without events.
     Hole,
     /// A checkpoint that cannot be read was removed: the one before it is used.
     Checkpoint,
@@ -108,7 +108,12 @@ fn mend(
         Ok(segment) => (segment, true),
         Err(LogError::BadSegment { .. }) => {
             let header = header(ordinal, before, is_compacted);
-            (Segment::open_with(&path, header)?, false)
+            let mut segment = Segment::open_with(&path, header)?;
+            if before.ordinal == 0 {
+                // Retention has removed what was in front of it.
+                segment.begin_with_first_block()?;
+            }
+            (segment, false)
         }
         Err(error) => return Err(error),
     };

@@ -90,6 +90,17 @@ impl Segment {
         }
     }
 
+    /// Takes the first number and the time of a damaged header from the first whole block.
+    pub(crate) fn begin_with_first_block(&mut self) -> Result<(), LogError> {
+        if matches!(self.look()?, Found::Block(_)) || self.resync()? {
+            if let Found::Block(block) = self.look()? {
+                (self.header.first, self.header.time) = (block.first, block.time);
+            }
+            self.at = SEGMENT_HEADER as u64;
+        }
+        Ok(())
+    }
+
     /// The bytes of the file.
     pub(crate) fn len(&self) -> Result<u64, LogError> {
         let metadata = self.file.metadata().map_err(LogError::io(&self.path))?;

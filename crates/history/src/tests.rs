@@ -497,7 +497,7 @@ const LINE: RawLine = RawLine {
     address: std::net::SocketAddrV4::new(std::net::Ipv4Addr::LOCALHOST, 9),
 };
 
-/// Appends what arrived, and a hole now and then. Returns it, and the last time.
+/// Appends random datagrams and messages with a few holes. Returns them and the last time.
 fn append_raw(writer: &mut Writer, count: usize) -> (Vec<Arrived>, u64) {
     let mut rng = fastrand::Rng::with_seed(5);
     let (mut expected, mut time) = (Vec::new(), 1000);
@@ -594,8 +594,8 @@ fn what_arrived_goes_with_retention() {
     assert!(left.len() < 3 && left.contains(&last), "{left:?}");
 }
 
-/// What is there is right, in order, and all of it but one segment at most. Returns the number
-/// behind it.
+/// Checks that all events are correct and in order, and that at most one segment is missing.
+/// Returns the number behind the last event.
 fn has_the_rest(folder: &Path, expected: &[Event]) -> u64 {
     let received = read_from(folder, Start::First);
     let mut next = 1;
@@ -674,4 +674,28 @@ fn a_damaged_log_is_mended_and_has_all_that_can_be_read() {
         let again = read_from(&folder.0, Start::Number(next));
         assert!(again.events.len() >= 10 && again.lost.is_empty());
     }
+}
+
+#[test]
+fn the_oldest_segment_keeps_its_first_number_without_its_header() {
+    let folder = Folder::new();
+    let (mut writer, _) = open(&folder.0);
+    append(&mut writer, &mut Source::new(3, 1), 60_000);
+    drop(writer);
+    let retain = KeeperConfig {
+        keep_bytes: Some(1 << 20),
+        ..OFTEN
+    };
+    let keeper = keep(&folder.0, retain);
+    assert!(keeper.stats().removed > 0, "{:?}", keeper.stats());
+    drop(keeper);
+    let before = read_from(&folder.0, Start::First);
+    assert!(before.events[0].number > 1);
+    let segment = Log::open(&folder.0).unwrap().segments().unwrap()[0].clone();
+    let mut bytes = std::fs::read(&segment.path).unwrap();
+    bytes[20] ^= 1;
+    std::fs::write(&segment.path, bytes).unwrap();
+    Log::repair(&folder.0).unwrap();
+    let after = read_from(&folder.0, Start::First);
+    assert_eq!((after.events, after.lost), (before.events, before.lost));
 }

@@ -229,8 +229,8 @@ impl Writer {
         Ok(())
     }
 
-    /// Appends what arrived, with the next number; [`Raw::number`] is not looked at. More than
-    /// [`Raw::MOST`] bytes are lost.
+    /// Appends a datagram or a message with the next number, in place of [`Raw::number`]. One of
+    /// more than [`Raw::MOST`] bytes is recorded as lost.
     ///
     /// # Errors
     /// As [`Self::events`].

@@ -156,7 +156,7 @@ pub(crate) fn others(messages: &[Vec<Event>]) -> Vec<Event> {
     numbered.to_vec()
 }
 
-/// Writes a log of what arrived: a datagram each of two lines, and a message of FIX.
+/// Writes a raw log: a datagram each of two lines, and a message of FIX.
 pub(crate) fn write_raw(folder: &Path) {
     let (mut writer, _) = Writer::open(folder, WriterConfig::default(), Vec::new(), NOON).unwrap();
     let address = SocketAddrV4::new(Ipv4Addr::new(239, 255, 0, 1), 9000);

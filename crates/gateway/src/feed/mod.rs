@@ -192,7 +192,8 @@ impl FeedSource {
 }
 
 impl FeedSource {
-    /// Writes what arrives to a log, too. `place` is that of a market, 0 of any other feed.
+    /// Writes all datagrams to the raw log as well. `place` is the feed's place among the markets,
+    /// from 1, or 0 if it is none.
     pub(crate) fn log_to(&mut self, log: &mut RawInlets, place: u16) {
         self.receiver.set_tap(log.tap(Source::Line, place));
         if let Some(market) = &mut self.market {

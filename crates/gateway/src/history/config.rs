@@ -43,17 +43,17 @@ pub struct History {
     /// What happens when the log is behind by the whole ring of events.
     #[serde(default)]
     pub when_behind: WhenBehind,
-    /// Keeps what arrives, too: datagrams of the feeds' lines and messages of producers.
+    /// The raw log: datagrams of the feeds' lines and messages of producers.
     pub raw: Option<RawHistory>,
 }
 
-/// The log of what arrives, in the folder `raw` of the log of market events. Its segments end at
-/// the same times of the day.
+/// The raw log, in the folder `raw` of the log of market events. Its segments end at the same times
+/// of the day.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RawHistory {
-    /// Bytes of the ring to the log, of which each feed's lines have one, and the producers. What
-    /// does not fit is counted, and the log says where it lacks something; nothing waits.
+    /// Bytes of each ring to the log: the lines of each feed have one, and the producers. What does
+    /// not fit is lost and counted; nothing waits.
     #[serde(default = "raw_ring_bytes")]
     pub ring_bytes: usize,
     /// The size at which a segment is full, in bytes.
@@ -124,7 +124,7 @@ impl History {
         range("history.time_zone", name, is_used, rule)
     }
 
-    /// The settings of the log of what arrives, if there is to be one.
+    /// Returns the settings of the raw log and the size of its rings, if it is configured.
     pub(crate) fn of_raw(&self) -> Option<(Self, usize)> {
         let raw = self.raw.as_ref()?;
         let settings = Self {

@@ -1,4 +1,4 @@
-//! Ways into the log of what arrives, for the threads that receive.
+//! The producers of the raw log, one for each thread that receives.
 
 use crate::counts::RawCounts;
 use fanfare_engine::counters::{Counter, Counters};
@@ -7,13 +7,13 @@ use fanfare_engine::ring::{Consumer, Producer, spsc};
 use fanfare_history::{Raw, RawLine, Source};
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 
-/// Bytes in front of a record of a ring: how many before it found no room.
+/// Bytes in front of a record of a ring: the number of records lost since the one before.
 pub(super) const LACK: usize = 8;
 
-/// What the rings' records are.
+/// The kind of the rings' records.
 const RECORD: u32 = 1;
 
-/// Makes the ways into the log, and has their other ends.
+/// Makes the producers, and keeps the consumers.
 pub(crate) struct RawInlets {
     ring_bytes: usize,
     pub(super) rings: Vec<Consumer>,
@@ -30,7 +30,7 @@ impl RawInlets {
         }
     }
 
-    /// A way into the log for one thread.
+    /// Returns a producer for one thread.
     pub(crate) fn inlet(&mut self) -> RawInlet {
         let (ring, consumer) = spsc(self.ring_bytes);
         self.rings.push(consumer);
@@ -41,7 +41,8 @@ impl RawInlets {
         }
     }
 
-    /// A way into the log for the lines of a feed, whose place is 0 if it is no market.
+    /// Returns what writes the datagrams of a feed's lines. `feed` is its place among the markets,
+    /// from 1, or 0 if it is none.
     pub(crate) fn tap(&mut self, source: Source, feed: u16) -> Tap {
         let mut inlet = self.inlet();
         Box::new(move |line, datagram| {
@@ -60,17 +61,21 @@ impl RawInlets {
     }
 }
 
-/// A way into the log for one thread. It allocates nothing.
+/// The producer of one thread. It allocates nothing.
 pub(crate) struct RawInlet {
     ring: Producer,
-    /// Found no room since the last one that did.
+    /// Records lost since the last one that was written.
     lack: u64,
     lost: Counter,
 }
 
 impl RawInlet {
-    /// Copies what has arrived; where there is no room it is left out, and counted with the next.
+    /// Writes a datagram or a message. One that finds no room, or is longer than [`Raw::MOST`], is
+    /// lost: the counter says so at once, and the log where the next one stands.
     pub(crate) fn put(&mut self, raw: &Raw<'_>) {
+        if raw.bytes.len() > Raw::MOST {
+            return self.lose();
+        }
         let (lack, header) = (self.lack.to_le_bytes(), raw.header(0));
         let len = LACK + header.len() + raw.bytes.len();
         let written = self.ring.write(RECORD, len, |room| {
@@ -86,14 +91,16 @@ impl RawInlet {
         });
         match written {
             Ok(_) => self.lack = 0,
-            Err(_) => {
-                self.lack += 1;
-                self.lost.increment(1);
-            }
+            Err(_) => self.lose(),
         }
     }
 
-    /// Copies a message of a producer.
+    fn lose(&mut self) {
+        self.lack += 1;
+        self.lost.increment(1);
+    }
+
+    /// Writes a message of a FIX session.
     pub(crate) fn message(&mut self, bytes: &[u8], utc_nanos: i64, peer: Option<SocketAddr>) {
         let address = match peer {
             Some(SocketAddr::V4(address)) => address,

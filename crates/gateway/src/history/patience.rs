@@ -1,4 +1,4 @@
-//! What threads that write logs do when the system refuses: they try again, and say so.
+//! Writers of logs try again where the system refuses, and report it.
 
 use crate::notice::{Limit, Notice, Notices};
 use fanfare_engine::counters::Counter;
@@ -70,4 +70,10 @@ impl Patience {
             self.notices.send(Notice::History { folder, what });
         }
     }
+}
+
+/// Calls `turn` until it finds no more work.
+pub(super) fn drain(mut turn: impl FnMut() -> Result<usize, LogError>) -> Result<(), LogError> {
+    while turn()? > 0 {}
+    Ok(())
 }

@@ -1,12 +1,12 @@
-//! The log of what arrives: datagrams of the feeds' lines and messages of producers, as they came.
+//! The raw log: datagrams of the feeds' lines and messages of producers.
 //!
-//! The threads that receive copy each into a ring of their own, and wait for nothing. A thread of
-//! its own writes what the rings have.
+//! Each thread that receives writes to a ring of its own, and waits for nothing. One more thread
+//! writes the rings' records to the log.
 
 use super::config::{History, Roll};
 use super::inlet::{LACK, RawInlets};
 use super::keeper::KeeperAgent;
-use super::patience::Patience;
+use super::patience::{Patience, drain};
 use super::{KEEPER_SLEEP, LogThreads, WRITER_SLEEP, feeds};
 use crate::config::Config;
 use crate::counts::RawCounts;
@@ -21,7 +21,7 @@ use fanfare_history::{LogError, Raw, Writer};
 /// Records of one ring that are written in a turn.
 const TURN: usize = 512;
 
-/// The log while it is given the rings that it is written from.
+/// The raw log before its threads begin.
 pub(crate) struct RawLog {
     settings: History,
     writer: Writer,
@@ -30,7 +30,7 @@ pub(crate) struct RawLog {
 }
 
 impl RawLog {
-    /// Opens the log, if there is to be one.
+    /// Opens the log, if it is configured.
     pub(crate) fn open(config: &Config, counters: &Counters) -> Result<Option<Self>, StartError> {
         let raw = config.history.as_ref().and_then(History::of_raw);
         let Some((settings, ring_bytes)) = raw else {
@@ -47,7 +47,7 @@ impl RawLog {
         }))
     }
 
-    /// What writes the log, and what keeps it.
+    /// Returns the agents that write and keep the log.
     pub(crate) fn start(self, notices: &Notices) -> Result<LogThreads, StartError> {
         let keeper = KeeperAgent::open(&self.settings, None, notices.clone());
         let keeper = keeper.map_err(StartError::History)?;
@@ -74,7 +74,7 @@ struct RawAgent {
     /// `None` once it was closed.
     writer: Option<Writer>,
     patience: Patience,
-    /// Could not be written, and are not in the log as lost yet.
+    /// Lost records that the log does not show yet.
     lack: u64,
     counts: RawCounts,
 }
@@ -130,17 +130,8 @@ impl Agent for RawAgent {
     }
 
     fn on_close(&mut self, now: Now) {
-        let outcome = loop {
-            match self.turn(now) {
-                Ok(0) => break Ok(()),
-                Ok(_) => {}
-                Err(error) => break Err(error),
-            }
-        };
-        let outcome = outcome.and_then(|()| match self.writer.take() {
-            Some(writer) => writer.close(),
-            None => Ok(()),
-        });
+        let outcome = drain(|| self.turn(now));
+        let outcome = outcome.and_then(|()| self.writer.take().map_or(Ok(()), Writer::close));
         if let Err(error) = outcome {
             self.patience.end(now, &error);
         }

@@ -1,7 +1,7 @@
 //! Writes the ring to the log, on a thread of its own.
 
 use super::config::{History, Roll};
-use super::patience::Patience;
+use super::patience::{Patience, drain};
 use crate::counts::HistoryCounts;
 use crate::market::ring::{Record, RecordReader};
 use crate::notice::Notices;
@@ -118,18 +118,9 @@ impl Agent for LogAgent {
     }
 
     fn on_close(&mut self, now: Now) {
-        let outcome = loop {
-            match self.turn(now) {
-                Ok(0) => break Ok(()),
-                Ok(_) => {}
-                Err(error) => break Err(error),
-            }
-        };
+        let outcome = drain(|| self.turn(now));
         self.count();
-        let outcome = outcome.and_then(|()| match self.writer.take() {
-            Some(writer) => writer.close(),
-            None => Ok(()),
-        });
+        let outcome = outcome.and_then(|()| self.writer.take().map_or(Ok(()), Writer::close));
         match outcome {
             // Nothing is left to be rescued; a file that stays holds what the log has.
             Ok(()) => drop(std::fs::remove_file(&self.ring_file)),

@@ -112,7 +112,7 @@ impl<T: Topic> KafkaSink<T> {
         };
         let (reader, gone) = match log.reader(start) {
             Ok(reader) => (reader, None),
-            // The event behind the last one may be the first that is there.
+            // Nothing is missing where the log begins with the event that comes next.
             Err(LogError::Gone { wanted, first, .. }) => {
                 let gone = (wanted + 1 < first).then_some((wanted + 1, first - 1));
                 (log.reader(Start::Number(first))?, gone)

@@ -4,7 +4,7 @@
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Message<'a> {
     pub(crate) to: To<'a>,
-    /// The number of its event; of what is no event, that of the last one before it.
+    /// The number of the event; for a notice, that of the event before it.
     pub(crate) number: u64,
     /// Nanoseconds since 1970, 0: unknown.
     pub(crate) time: u64,
@@ -71,7 +71,8 @@ pub(crate) trait Topic {
     /// Adds a message to the transaction.
     fn put(&mut self, message: &Message<'_>) -> Result<(), TopicError>;
 
-    /// Ends the transaction: all of it is there, or nothing of it. After an error either may be.
+    /// Commits the transaction: readers see all of its messages or none. After an error, either may
+    /// be the case.
     fn commit(&mut self) -> Result<(), TopicError>;
 
     /// Disconnects; a transaction that was begun is given up.

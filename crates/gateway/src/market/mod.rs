@@ -133,7 +133,7 @@ impl MarketFeed {
         })
     }
 
-    /// Writes datagrams with pictures to a log, too.
+    /// Writes all datagrams with pictures to the raw log as well.
     pub(crate) fn log_to(&mut self, log: &mut RawInlets, place: u16) {
         for lines in &mut self.snapshots {
             lines.set_tap(log.tap(Source::Pictures, place));

@@ -20,10 +20,10 @@ pub struct Replay {
     /// read.
     #[serde(default)]
     pub speed: Speed,
-    /// The first moment that is replayed; default: that of the first event.
+    /// Where the replay begins. The default is the first event of the log.
     #[serde(default, deserialize_with = "moment")]
     pub from: Option<Moment>,
-    /// The first moment that is not; default: the end of the log, as of the start.
+    /// Where the replay ends, exclusive. The default is the end of the log at the start.
     #[serde(default, deserialize_with = "moment")]
     pub to: Option<Moment>,
     /// How often: `true` until the gateway is stopped.

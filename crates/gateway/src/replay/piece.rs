@@ -17,7 +17,7 @@ pub(super) enum Mark {
         /// How many there are.
         events: u32,
     },
-    /// The next instrument, of so many bytes.
+    /// An instrument, with its length in bytes.
     Instrument(u32),
     /// The plant that wrote the log was started again, at this time: books are not known.
     Restart(u64),

@@ -18,10 +18,11 @@ use crate::scratch::Scratch;
 /// Options of `fanfare bench history`.
 ///
 /// Events of a generated feed are written to a log, and read again: those of the complex feed, and
-/// of books of numbered levels (`spectra_`). `append_ratio` is the writer's time divided by
-/// that of a raw program that writes the same bytes to a file. `memory_growth` is the memory at the
-/// end of a log that is written and read, divided by that after a fifth of it. `append_ratio_p50`
-/// is the time from a datagram to the last of its subscribers with a log, divided by that without.
+/// of books of numbered levels (`spectra_`). `append_ratio` is the writer's time divided by that of
+/// a raw program that writes the same bytes to a file. `memory_growth` is the memory after the last
+/// event, with readers that follow the log, divided by that after a fifth of the events.
+/// `append_ratio_p50` is the time from a datagram to the last of its subscribers with a log,
+/// divided by that without.
 #[derive(ClapArgs)]
 pub(crate) struct Args {
     /// Events of each log, which take 64 bytes each on the disk meanwhile.

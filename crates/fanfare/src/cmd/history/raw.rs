@@ -1,4 +1,4 @@
-//! `fanfare history raw`: what arrived, as it came.
+//! `fanfare history raw`: the datagrams and messages of a raw log.
 
 use super::export::output::Output;
 use super::range::{AT_ONCE, Range};
@@ -16,8 +16,9 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Print what arrived, a line each: number, time of arrival, feed and line, address, length, bytes.
-/// Or write the datagrams as a capture, for `fanfare replay` and Wireshark.
+/// Print the datagrams and messages of a raw log, a line each: number, time of arrival, feed and
+/// line, address, length, bytes. Or write the datagrams as a capture, for `fanfare replay` and
+/// Wireshark.
 ///
 /// A gateway with [history.raw] writes it, in the folder `raw` of its log. Datagrams are printed as
 /// hexadecimal digits, messages of FIX with | for SOH.
@@ -122,7 +123,7 @@ fn capture(range: Range, log: &Log, path: &Path, stop: &Stop) -> Result<()> {
     Ok(())
 }
 
-/// The name of where something arrived.
+/// Returns the name of a kind of line.
 const fn source(source: Source) -> &'static str {
     match source {
         Source::Line => "line",
@@ -131,7 +132,7 @@ const fn source(source: Source) -> &'static str {
     }
 }
 
-/// The bytes as they are shown.
+/// Returns the bytes as text.
 fn bytes(raw: &Raw<'_>) -> String {
     match raw.line.source {
         Source::Fix => {
@@ -149,7 +150,7 @@ fn bytes(raw: &Raw<'_>) -> String {
     }
 }
 
-/// The letter of a line.
+/// Returns the letter of a line.
 fn letter(line: u16) -> char {
     let line = u8::try_from(line).unwrap_or(u8::MAX).min(25);
     char::from(b'A' + line)

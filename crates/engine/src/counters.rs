@@ -22,16 +22,31 @@ pub struct Counters {
 }
 
 struct Entry {
-    label: String,
+    of: String,
+    name: String,
+    kind: Kind,
     description: String,
     cell: Arc<Padded<AtomicU64>>,
+}
+
+/// What becomes of a counter's value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// It grows.
+    Count,
+    /// It is a quantity of now, which falls too.
+    Gauge,
 }
 
 /// One counter at the moment it was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reading {
-    /// Short name, `snake_case`, as in a metrics page.
-    pub label: String,
+    /// The agent, line or topic that counts; empty for the program.
+    pub of: String,
+    /// What is counted: a short name, `snake_case`. The same for all that count it.
+    pub name: String,
+    /// What becomes of the value.
+    pub kind: Kind,
     /// What is counted, and in which unit.
     pub description: String,
     /// The value.
@@ -45,13 +60,27 @@ impl Counters {
         Self::default()
     }
 
-    /// A new counter at zero. Labels need not be unique: two sessions may count under the same
-    /// label with different descriptions.
+    /// A new counter at zero, of the program. Names need not be unique.
     #[must_use]
-    pub fn add(&self, label: impl Into<String>, description: impl Into<String>) -> Counter {
+    pub fn add(&self, name: impl Into<String>, description: impl Into<String>) -> Counter {
+        self.add_of("", name, Kind::Count, description)
+    }
+
+    /// A new counter at zero, of an agent, a line or a topic. Names need not be unique: several
+    /// may count the same.
+    #[must_use]
+    pub fn add_of(
+        &self,
+        of: impl Into<String>,
+        name: impl Into<String>,
+        kind: Kind,
+        description: impl Into<String>,
+    ) -> Counter {
         let cell = Arc::new(Padded(AtomicU64::new(0)));
         let entry = Entry {
-            label: label.into(),
+            of: of.into(),
+            name: name.into(),
+            kind,
             description: description.into(),
             cell: cell.clone(),
         };
@@ -66,7 +95,9 @@ impl Counters {
     #[must_use]
     pub fn snapshot(&self) -> Vec<Reading> {
         let read = |entry: &Entry| Reading {
-            label: entry.label.clone(),
+            of: entry.of.clone(),
+            name: entry.name.clone(),
+            kind: entry.kind,
             description: entry.description.clone(),
             value: entry.cell.load(Ordering::Relaxed),
         };
@@ -75,6 +106,17 @@ impl Counters {
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Entry>> {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Reading {
+    /// The name behind what counts, as `worker0_deliveries`.
+    #[must_use]
+    pub fn label(&self) -> String {
+        match self.of.is_empty() {
+            true => self.name.clone(),
+            false => format!("{}_{}", self.of, self.name),
+        }
     }
 }
 

@@ -4,6 +4,7 @@
 use crate::batch::ENVELOPE;
 use crate::bridge::config::Dds;
 use crate::config_error::{ConfigError, range, within};
+use crate::console_config::ConsoleConfig;
 use crate::dbn::config::DbnConfig;
 use crate::edges;
 use crate::edges::config::Edge;
@@ -77,6 +78,8 @@ pub struct Config {
     /// The Unix socket at which whoever runs the gateway listens for operators; the gateway itself
     /// does not.
     pub control: Option<PathBuf>,
+    /// Metrics and the control interface over HTTP.
+    pub console: Option<ConsoleConfig>,
     /// Who may log on, and what they may see.
     #[serde(rename = "user")]
     pub users: UserTables,
@@ -283,6 +286,9 @@ impl Config {
         if let Some(dbn) = &self.dbn {
             dbn.check(self.has_users(), self.has_market())?;
         }
+        if let Some(console) = &self.console {
+            console.check()?;
+        }
         if let Some(events) = &self.events {
             let rule = "needs a feed with `mapping`, or an edge: others have no market events";
             range("events", events.display(), self.has_market(), rule)?;
@@ -416,6 +422,7 @@ impl Config {
             ("kafka", self.kafka == other.kafka),
             ("audit", self.audit == other.audit),
             ("control", self.control == other.control),
+            ("console", self.console == other.console),
         ];
         let changed = keys.into_iter().filter(|(_, is_same)| !is_same);
         changed.map(|(key, _)| key).collect()
@@ -460,6 +467,7 @@ impl Default for Config {
             kafka: Vec::new(),
             audit: None,
             control: None,
+            console: None,
             users: UserTables::default(),
             users_file: None,
             lists: Lists::default(),

@@ -3,23 +3,32 @@
 use crate::feed::Tally;
 use crate::notice::{Notice, Notices};
 use fanfare_dds::Status;
-use fanfare_engine::counters::{Counter, Counters};
+use fanfare_engine::counters::{Counter, Counters, Kind};
 
 /// The sum of a counter over all agents of a gateway that have one of this name: of counters that
 /// were cloned before [`Gateway::join`](crate::Gateway::join), what it was in the end.
 #[must_use]
 pub fn total(counters: &Counters, name: &str) -> u64 {
-    let of = |label: &str| label == name || label.ends_with(&format!("_{name}"));
     let all = counters.snapshot();
-    let of_name = all.iter().filter(|reading| of(&reading.label));
+    let of_name = all.iter().filter(|reading| reading.name == name);
     of_name.map(|reading| reading.value).sum()
 }
 
-/// Declares the counters of a part of the gateway: the field, the label, and what is counted.
+/// What becomes of a counter's value: it grows, unless it is said to be of now.
+macro_rules! kind {
+    () => {
+        Kind::Count
+    };
+    (now) => {
+        Kind::Gauge
+    };
+}
+
+/// Declares the counters of a part of the gateway: the field, the name, and what is counted.
 macro_rules! counts {
     (
         $(#[$about:meta])*
-        $name:ident: $( $field:ident = $label:literal, $what:literal; )*
+        $name:ident: $( $field:ident = $label:literal, $($now:ident:)? $what:literal; )*
     ) => {
         $(#[$about])*
         pub(crate) struct $name {
@@ -29,10 +38,8 @@ macro_rules! counts {
         impl $name {
             /// The counters of the agent or port `of`; an empty name is the gateway's.
             pub(crate) fn new(counters: &Counters, of: &str) -> Self {
-                let between = if of.is_empty() { "" } else { "_" };
-                let add = |name, what| counters.add(format!("{of}{between}{name}"), what);
                 Self {
-                    $( $field: add($label, $what), )*
+                    $( $field: counters.add_of(of, $label, kind!($($now)?), $what), )*
                 }
             }
         }
@@ -43,7 +50,7 @@ counts! {
     /// What each port counts.
     PortCounts:
     refused = "refused", "connections turned away before they had a session";
-    waiting = "waiting", "connections now that have not logged on";
+    waiting = "waiting", now: "connections now that have not logged on";
 }
 
 counts! {
@@ -51,7 +58,7 @@ counts! {
     SessionCounts:
     logons = "logons", "sessions that logged on";
     ended = "ended", "sessions that ended";
-    connections = "connections", "connections with a session now";
+    connections = "connections", now: "connections with a session now";
     rejects = "rejects", "messages that peers rejected (3 and j)";
 }
 
@@ -95,7 +102,7 @@ counts! {
     compacted = "log_compacted", "segments compacted";
     removed = "log_removed", "segments that retention has removed";
     damaged = "log_damaged", "segments that cannot be compacted: they are damaged";
-    number = "log_followed", "number of the event up to which the log was followed";
+    number = "log_followed", now: "number of the event up to which the log was followed";
 }
 
 counts! {
@@ -144,11 +151,11 @@ counts! {
     pictures = "picture_packets", "datagrams of the lines with pictures";
     bad_pictures = "pictures_bad", "pictures and packets of their lines that could not be read";
     picture_drops = "picture_drops", "datagrams with pictures that the kernel dropped";
-    live = "instruments_live", "instruments now whose books are whole";
-    recovering = "instruments_recovering", "instruments now that lack something";
-    stale = "instruments_stale", "instruments now whose lines are silent";
-    closed = "instruments_closed", "instruments now that are not traded any more";
-    instruments = "instruments", "instruments of the feed";
+    live = "instruments_live", now: "instruments now whose books are whole";
+    recovering = "instruments_recovering", now: "instruments now that lack something";
+    stale = "instruments_stale", now: "instruments now whose lines are silent";
+    closed = "instruments_closed", now: "instruments now that are not traded any more";
+    instruments = "instruments", now: "instruments of the feed";
     refused = "instruments_beyond", "instruments and events beyond the limit";
     faults = "book_faults", "changes that a book refused, or behind which it was crossed";
     recoveries = "recoveries", "times that an instrument began to recover";
@@ -196,7 +203,7 @@ counts! {
     samples = "edge_read", "samples of market events from other gateways";
     bad = "edge_unreadable", "samples of them that hold none, or of books of another kind";
     lost = "edge_samples_lost", "samples that other gateways numbered and that did not come";
-    plants = "edge_plants", "gateways now that publish the feed";
+    plants = "edge_plants", now: "gateways now that publish the feed";
     gaps = "edge_unbrought", "messages of the feed that no gateway brought";
     ignored = "edge_passed_over", "packets of gateways that do not know all instruments";
     closed = "edge_topics_left", "topics left because writers had too many keys for them";
@@ -205,7 +212,7 @@ counts! {
 counts! {
     /// What the port for DBN counts.
     DbnCounts:
-    clients = "dbn_clients", "connections now";
+    clients = "dbn_clients", now: "connections now";
     logons = "dbn_logons", "sessions that authenticated";
     refused = "dbn_turned_away", "connections that were not let in";
     records = "dbn_records", "records made of market events, each once for all clients";
@@ -219,7 +226,7 @@ counts! {
     /// What the way to a topic of Kafka counts. The names end in no other's.
     KafkaCounts:
     sent = "kafka_sent", "messages of transactions that the broker has confirmed";
-    lag = "kafka_lag", "events now in the log that were not read yet";
+    lag = "kafka_lag", now: "events now in the log that were not read yet";
     gone = "kafka_gone", "events that the log did not have any more";
     errors = "kafka_errors", "times that the topic or the log failed, and was begun anew";
 }
@@ -267,7 +274,7 @@ pub(crate) struct TopicCounts {
 impl TopicCounts {
     /// `others` names the other side's ends.
     pub(crate) fn new(counters: &Counters, topic: &str, others: &str) -> Self {
-        let add = |name: &str, what: &str| counters.add(format!("{topic}_{name}"), what);
+        let add = |name: &str, what: &str| counters.add_of(topic, name, Kind::Gauge, what);
         Self {
             matched: add(others, "ends at the other side now"),
             incompatible: add("incompatible", "ends whose policies do not fit"),

@@ -9,10 +9,12 @@ use crate::plural::counted;
 use crate::print::{note, say};
 use anyhow::{Context, Result};
 use events::EventLog;
+use fanfare_console::Console;
 use fanfare_engine::limits::raise_open_files;
 use fanfare_engine::stop::{Reload, Stop};
 use fanfare_gateway::{
-    Config, Control, Digest, FeedLine, Gateway, NoticeReceiver, PortConfig, descriptors_wanted,
+    Config, Control, Digest, FeedLine, Gateway, NoticeReceiver, Operator, PortConfig,
+    descriptors_wanted,
 };
 use fanfare_instruments::capture::{Capture, CaptureOptions, Reopened};
 use std::net::Ipv4Addr;
@@ -57,11 +59,13 @@ pub(crate) fn run(config: &Config, quiet: bool, reread: Reread<'_>) -> Result<Ex
     announce(config, &gateway);
     let capture = start_capture(config, &gateway);
     let events = start_events(config, &mut gateway)?;
-    let control = start_control(config, &gateway)?;
+    let (operator, reloads) = Operator::new(gateway.handle());
+    let control = start_control(config, &operator)?;
+    let console = start_console(config, operator)?;
     while !stop.is_raised() {
         log.look();
         std::thread::sleep(LOOK);
-        let asked = control.as_ref().and_then(Control::reload_asked);
+        let asked = reloads.next();
         if hangup.is_due() || asked.is_some() {
             events.iter().for_each(EventLog::reopen);
             let outcome = reload(&gateway, capture.as_ref(), reread);
@@ -71,7 +75,7 @@ pub(crate) fn run(config: &Config, quiet: bool, reread: Reread<'_>) -> Result<Ex
                 .for_each(|asked| asked.answer(outcome.clone()));
         }
     }
-    drop(control);
+    drop((control, console));
     // What is under way is counted before it is told of.
     let counters = gateway.counters().clone();
     let ended = gateway.join();
@@ -234,14 +238,24 @@ fn reload(
 }
 
 /// Listens for operators, where the configuration names a socket for them.
-fn start_control(config: &Config, gateway: &Gateway) -> Result<Option<Control>> {
+fn start_control(config: &Config, operator: &Operator) -> Result<Option<Control>> {
     let Some(path) = &config.control else {
         return Ok(None);
     };
-    let control = Control::start(path, gateway.handle());
+    let control = Control::start(path, operator.clone());
     let control = control.with_context(|| format!("cannot listen at {}", path.display()))?;
     say!("Listening for operators at {}", path.display());
     Ok(Some(control))
+}
+
+/// Serves metrics and the HTTP API, where the configuration asks for it.
+fn start_console(config: &Config, operator: Operator) -> Result<Option<Console>> {
+    let Some(settings) = &config.console else {
+        return Ok(None);
+    };
+    let console = Console::start(settings, operator)?;
+    say!("Console at http://{}", console.address());
+    Ok(Some(console))
 }
 
 /// Begins to write market events, where the configuration names a file for them.

@@ -4,12 +4,10 @@
 //! It has threads of its own, reads counters and the roster, and sends commands to the hosts: no
 //! session waits for it.
 
-mod commands;
 mod line;
 mod socket;
 
-use crate::gateway_handle::GatewayHandle;
-use commands::Commands;
+use crate::operator::Operator;
 use fanfare_engine::poll::{Interest, Poller, Token, Waker};
 use line::{Line, Lines};
 use serde_json::json;
@@ -19,7 +17,6 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -37,25 +34,13 @@ const STOP: Token = Token(1);
 pub struct Control {
     state: Arc<State>,
     waker: Waker,
-    reloads: Receiver<ReloadAsked>,
     thread: Option<JoinHandle<()>>,
 }
 
 struct State {
-    commands: Commands,
+    operator: Operator,
     connections: AtomicUsize,
     ends: AtomicBool,
-}
-
-/// An operator's wish that the configuration is read again.
-pub struct ReloadAsked(SyncSender<Result<String, String>>);
-
-impl ReloadAsked {
-    /// Says what became of it: what was changed, or why nothing was.
-    pub fn answer(self, outcome: Result<String, String>) {
-        // Who asked may be gone.
-        let _ = self.0.try_send(outcome);
-    }
 }
 
 impl Control {
@@ -63,14 +48,13 @@ impl Control {
     ///
     /// # Errors
     /// The path is another file, or somebody listens there; or the system refuses.
-    pub fn start(path: &Path, gateway: GatewayHandle) -> io::Result<Self> {
+    pub fn start(path: &Path, operator: Operator) -> io::Result<Self> {
         let socket = Socket::listen(path)?;
         let poller = Poller::new(4)?;
         poller.add(socket.listener(), LISTENER, Interest::Read)?;
         let waker = Waker::new(&poller, STOP)?;
-        let (reload, reloads) = sync_channel(CONNECTIONS);
         let state = Arc::new(State {
-            commands: Commands::new(gateway, reload),
+            operator,
             connections: AtomicUsize::new(0),
             ends: AtomicBool::new(false),
         });
@@ -81,16 +65,8 @@ impl Control {
         Ok(Self {
             state,
             waker,
-            reloads,
             thread: Some(thread),
         })
-    }
-
-    /// The next operator who wants the configuration to be read again: whoever runs the gateway
-    /// does so, and answers.
-    #[must_use]
-    pub fn reload_asked(&self) -> Option<ReloadAsked> {
-        self.reloads.try_recv().ok()
     }
 }
 
@@ -177,7 +153,7 @@ fn talk(state: &State, stream: UnixStream) {
     let (mut lines, mut out) = (Lines::new(reader), stream);
     while !state.ends.load(Ordering::Acquire) {
         let answer = match lines.next() {
-            Line::Whole(line) => state.commands.answer(line),
+            Line::Whole(line) => state.operator.answer(line),
             Line::TooLong => json!({ "ok": false, "error": "the line is longer than 65536 bytes" }),
             Line::Nothing => continue,
             Line::End => return,

@@ -3,7 +3,7 @@
 use crate::client::{Client, value};
 use crate::users::{PORTS, TestFile, start, user};
 use crate::{eventually, stop};
-use fanfare_gateway::{Control, Gateway};
+use fanfare_gateway::{Control, Gateway, Reloads};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::PermissionsExt;
@@ -62,6 +62,7 @@ impl Operator {
 
 struct Plant {
     control: Control,
+    reloads: Reloads,
     gateway: Gateway,
     path: TestFile,
     audit: TestFile,
@@ -71,9 +72,11 @@ fn plant(name: &str, more: &str) -> Plant {
     let (path, audit) = (TestFile::new(name), TestFile::new(&format!("{name}.audit")));
     let text = format!("audit = \"{}\"\n{PORTS}{more}", audit.0.display());
     let gateway = start(&text);
-    let control = Control::start(&path.0, gateway.handle()).unwrap();
+    let (operator, reloads) = fanfare_gateway::Operator::new(gateway.handle());
+    let control = Control::start(&path.0, operator).unwrap();
     Plant {
         control,
+        reloads,
         gateway,
         path,
         audit,
@@ -172,7 +175,7 @@ fn a_reload_is_done_by_whoever_runs_the_gateway() {
         for outcome in [Ok("reloaded".to_owned()), Err("line 40".to_owned())] {
             let mut request = None;
             eventually("the request", || {
-                request = plant.control.reload_asked();
+                request = plant.reloads.next();
                 request.is_some()
             });
             request.unwrap().answer(outcome);
@@ -256,8 +259,9 @@ fn a_stale_socket_is_replaced_and_anothers_file_is_left_alone() {
     let gateway = start(PORTS);
     let path = TestFile::new("stale");
     drop(UnixListener::bind(&path.0).unwrap());
-    let first = Control::start(&path.0, gateway.handle()).unwrap();
-    let why = Control::start(&path.0, gateway.handle()).unwrap_err();
+    let (operator, _reloads) = fanfare_gateway::Operator::new(gateway.handle());
+    let first = Control::start(&path.0, operator.clone()).unwrap();
+    let why = Control::start(&path.0, operator.clone()).unwrap_err();
     assert!(why.to_string().contains("another process listens"), "{why}");
     Operator::connect(&path).result(&json!({ "command": "status" }));
     // What somebody puts in its place is not removed.
@@ -265,7 +269,7 @@ fn a_stale_socket_is_replaced_and_anothers_file_is_left_alone() {
     path.write("mine");
     drop(first);
     assert_eq!(path.text(), "mine");
-    let why = Control::start(&path.0, gateway.handle()).unwrap_err();
+    let why = Control::start(&path.0, operator).unwrap_err();
     assert!(why.to_string().contains("no socket"), "{why}");
     stop(gateway);
 }

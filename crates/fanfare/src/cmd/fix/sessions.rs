@@ -47,7 +47,7 @@ pub(super) fn read(path: &Path, role: Role) -> Result<Vec<SessionSettings>> {
 /// Prints what the message log lacks, if it lacks anything.
 pub(crate) fn print_log_losses(counters: &Counters) {
     let lost = counters.snapshot().into_iter().filter(|reading| {
-        matches!(&*reading.label, "log_lost_bytes" | "log_unwritten_bytes") && reading.value > 0
+        matches!(&*reading.name, "log_lost_bytes" | "log_unwritten_bytes") && reading.value > 0
     });
     for reading in lost {
         note!("{} {}", reading.value, reading.description);

@@ -1,16 +1,15 @@
-//! What an operator can ask for.
+//! What an operator can ask for, whichever way the question comes.
 
-use super::ReloadAsked;
 use crate::audit::iso_of;
 use crate::gateway_handle::GatewayHandle;
 use crate::users::PortName;
 use crate::users::roster::Seat;
-use fanfare_engine::counters::Reading;
+use fanfare_engine::counters::Counters;
 use fanfare_wire::text::Escaped;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::sync::Arc;
-use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
 
 /// How long a reload may take until who asked for it is told that it is still under way.
@@ -19,11 +18,38 @@ const RELOAD: Duration = Duration::from_secs(60);
 const LOGGED_OUT: &str = "logged out by the operator";
 /// The longest Text(58), in bytes.
 const LONGEST_TEXT: usize = 256;
+/// The most reloads that wait for whoever runs the gateway.
+const RELOADS: usize = 16;
 
-/// Answers requests.
-pub(super) struct Commands {
+/// Answers operators, from any thread. Clones answer for the same gateway.
+#[derive(Clone)]
+pub struct Operator {
     gateway: GatewayHandle,
     reload: SyncSender<ReloadAsked>,
+}
+
+/// The operators' wishes that the configuration is read again, for whoever runs the gateway.
+#[derive(Debug)]
+pub struct Reloads(Receiver<ReloadAsked>);
+
+impl Reloads {
+    /// The next wish, if there is one.
+    #[must_use]
+    pub fn next(&self) -> Option<ReloadAsked> {
+        self.0.try_recv().ok()
+    }
+}
+
+/// An operator's wish that the configuration is read again.
+#[derive(Debug)]
+pub struct ReloadAsked(SyncSender<Result<String, String>>);
+
+impl ReloadAsked {
+    /// Says what became of it: what was changed, or why nothing was.
+    pub fn answer(self, outcome: Result<String, String>) {
+        // Who asked may be gone.
+        let _ = self.0.try_send(outcome);
+    }
 }
 
 /// A line of a client.
@@ -57,19 +83,45 @@ enum Command {
 
 type Outcome = Result<Value, String>;
 
-impl Commands {
-    pub(super) const fn new(gateway: GatewayHandle, reload: SyncSender<ReloadAsked>) -> Self {
-        Self { gateway, reload }
+impl Operator {
+    /// For a running gateway. Whoever runs it looks after the reloads that are asked for; without
+    /// [`Reloads`], they are refused.
+    #[must_use]
+    pub fn new(gateway: GatewayHandle) -> (Self, Reloads) {
+        let (reload, reloads) = sync_channel(RELOADS);
+        (Self { gateway, reload }, Reloads(reloads))
     }
 
-    /// The answer to a line.
-    pub(super) fn answer(&self, line: &[u8]) -> Value {
+    /// Does what a request asks for, and returns the result. Requests and results are those of
+    /// the control socket (docs/control.md). Waits for sessions that it ends, for up to 3 s, and
+    /// for a reload, for up to a minute.
+    ///
+    /// # Errors
+    /// No such request, or why it was not done, for the operator to read.
+    pub fn ask(&self, request: Value) -> Result<Value, String> {
+        let ask = serde_json::from_value(request);
+        self.run(&ask.map_err(|error| escaped(&error))?)
+    }
+
+    /// The counters of the gateway.
+    #[must_use]
+    pub fn counters(&self) -> &Counters {
+        &self.gateway.shared().counters
+    }
+
+    /// Notes in the audit file what came of something that was asked.
+    pub fn note(&self, asked: &str, outcome: &str) {
+        self.gateway
+            .shared()
+            .audit
+            .operator(asked, &Escaped::text(outcome));
+    }
+
+    /// The answer to a line of the control socket.
+    pub(crate) fn answer(&self, line: &[u8]) -> Value {
         let ask: Ask = match serde_json::from_slice(line) {
             Ok(ask) => ask,
-            Err(error) => {
-                let error = Escaped::text(&error.to_string()).to_string();
-                return json!({ "ok": false, "error": error });
-            }
+            Err(error) => return json!({ "ok": false, "error": escaped(&error) }),
         };
         let mut answer = match self.run(&ask) {
             Ok(result) => json!({ "ok": true, "result": result }),
@@ -85,7 +137,7 @@ impl Commands {
         ask.check()?;
         match ask.command {
             Command::Status => Ok(self.status()),
-            Command::Counters => Ok(self.counters()),
+            Command::Counters => Ok(self.values()),
             Command::Sessions => Ok(self.sessions(ask)),
             Command::Logout | Command::Disconnect => self.end(ask),
             Command::Reload => self.reload(),
@@ -118,10 +170,10 @@ impl Commands {
         })
     }
 
-    fn counters(&self) -> Value {
+    fn values(&self) -> Value {
         let all = self.gateway.shared().counters.snapshot();
-        let named = |reading: Reading| (reading.label, Value::from(reading.value));
-        Value::Object(all.into_iter().map(named).collect())
+        let named = all.iter().map(|one| (one.label(), Value::from(one.value)));
+        Value::Object(named.collect())
     }
 
     fn sessions(&self, ask: &Ask) -> Value {
@@ -219,6 +271,17 @@ impl Commands {
             "consumers_max_sessions": config.consumers.max_sessions,
         })
     }
+}
+
+impl std::fmt::Debug for Operator {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Operator").finish_non_exhaustive()
+    }
+}
+
+/// A parser's error may quote what a client sent.
+fn escaped(error: &serde_json::Error) -> String {
+    Escaped::text(&error.to_string()).to_string()
 }
 
 impl Ask {

@@ -1,0 +1,258 @@
+//! The paths: `/metrics`, and the commands of the control socket as `/api/v1/…`.
+
+use crate::metrics::{self, Format};
+use crate::token::Token;
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::{DefaultBodyLimit, Query, Request, State};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use fanfare_engine::counters::{Counter, Kind};
+use fanfare_gateway::Operator;
+use serde_json::{Map, Value, json};
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// The longest body of a request, in bytes.
+const BODY: usize = 64 << 10;
+/// How long a request may take, with its body; longer than a reload does.
+const PATIENCE: Duration = Duration::from_secs(90);
+/// How long a wrong token is thought about.
+const WRONG: Duration = Duration::from_millis(500);
+
+/// What the handlers share.
+pub(crate) struct Shared {
+    operator: Operator,
+    token: Option<Token>,
+    refused: Mutex<Counter>,
+}
+
+impl Shared {
+    pub(crate) fn new(operator: Operator, token: Option<Token>) -> Self {
+        let what = "requests without the token, or with a wrong one";
+        let counters = operator.counters();
+        let refused = counters.add_of("", "console_refused", Kind::Count, what);
+        Self {
+            operator,
+            token,
+            refused: Mutex::new(refused),
+        }
+    }
+}
+
+/// One connection's.
+#[derive(Clone)]
+struct Caller {
+    shared: Arc<Shared>,
+    peer: SocketAddr,
+}
+
+/// The paths, for the connection of a peer.
+pub(crate) fn router(shared: &Arc<Shared>, peer: SocketAddr) -> Router {
+    let caller = Caller {
+        shared: Arc::clone(shared),
+        peer,
+    };
+    let mut router = Router::new().route("/metrics", get(scrape));
+    for what in ["status", "counters", "sessions", "users", "lists", "limits"] {
+        let path = format!("/api/v1/{what}");
+        router = router.route(&path, get(move |caller, query| look(what, caller, query)));
+    }
+    for (path, what) in [
+        ("/api/v1/sessions/logout", "logout"),
+        ("/api/v1/sessions/disconnect", "disconnect"),
+        ("/api/v1/reload", "reload"),
+    ] {
+        let act = move |caller, headers, body| act(what, caller, headers, body);
+        router = router.route(path, post(act));
+    }
+    router
+        .fallback(nothing_here)
+        .layer(middleware::from_fn_with_state(caller.clone(), guard))
+        .layer(DefaultBodyLimit::max(BODY))
+        .with_state(caller)
+}
+
+/// Lets in who may ask.
+async fn guard(State(caller): State<Caller>, request: Request, next: Next) -> Response {
+    let shared = &caller.shared;
+    let refused = match &shared.token {
+        Some(token) => {
+            let given = request.headers().get(header::AUTHORIZATION);
+            let is_it = given.is_some_and(|given| token.is_in(given.as_bytes()));
+            (!is_it).then_some((StatusCode::UNAUTHORIZED, "a token is needed"))
+        }
+        None if request.method() != Method::GET => Some((
+            StatusCode::FORBIDDEN,
+            "without `token_file` in [console] nobody can steer here",
+        )),
+        None => (!is_local(request.headers())).then_some((
+            StatusCode::FORBIDDEN,
+            "without a token only names of this machine are answered",
+        )),
+    };
+    let mut response = match refused {
+        None if is_too_long(request.headers()) => error(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            "the body has up to 65536 bytes",
+        ),
+        None => match tokio::time::timeout(PATIENCE, next.run(request)).await {
+            Ok(response) => response,
+            Err(_) => error(StatusCode::REQUEST_TIMEOUT, "it took too long"),
+        },
+        Some((status, why)) => {
+            caller.refuse().await;
+            error(status, why)
+        }
+    };
+    let headers = response.headers_mut();
+    for (name, value) in [
+        (header::CACHE_CONTROL, "no-store"),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::X_FRAME_OPTIONS, "DENY"),
+        (header::CONTENT_SECURITY_POLICY, "default-src 'self'"),
+    ] {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    if response.status() == StatusCode::UNAUTHORIZED {
+        let bearer = HeaderValue::from_static("Bearer");
+        response
+            .headers_mut()
+            .insert(header::WWW_AUTHENTICATE, bearer);
+    }
+    response
+}
+
+/// Whether the body is too long by what is said of it; one of which nothing is said is cut when it
+/// is read.
+fn is_too_long(headers: &HeaderMap) -> bool {
+    let length = headers.get(header::CONTENT_LENGTH);
+    let length = length.and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
+    length.is_some_and(|length| length > BODY as u64)
+}
+
+/// Whether the name that a client knows the server by is the machine's own: a page of somebody
+/// else's whose name leads here has another.
+fn is_local(headers: &HeaderMap) -> bool {
+    let host = headers
+        .get(header::HOST)
+        .and_then(|host| host.to_str().ok());
+    let Some(authority) = host.and_then(|host| host.parse::<axum::http::uri::Authority>().ok())
+    else {
+        return false;
+    };
+    let name = authority
+        .host()
+        .trim_start_matches('[')
+        .trim_end_matches(']');
+    let address = name.parse::<std::net::IpAddr>();
+    name.eq_ignore_ascii_case("localhost") || address.is_ok_and(|address| address.is_loopback())
+}
+
+impl Caller {
+    /// Counts and notes a request that is refused, and takes its time.
+    async fn refuse(&self) {
+        let so_far = {
+            let refused = self.shared.refused.lock();
+            let refused = refused.unwrap_or_else(PoisonError::into_inner);
+            refused.increment(1);
+            refused.value()
+        };
+        // The first, and then every doubling: a flood is no flood of lines.
+        if so_far.is_power_of_two() {
+            let outcome = format!("refused: {so_far} so far");
+            self.shared.operator.note(&self.asked("request"), &outcome);
+        }
+        tokio::time::sleep(WRONG).await;
+    }
+
+    /// As the audit file has it.
+    fn asked(&self, what: &str) -> String {
+        format!("console {} {what}", self.peer)
+    }
+
+    /// Asks the gateway, on a thread that may wait.
+    async fn ask(self, request: Value) -> Response {
+        let asked = tokio::task::spawn_blocking(move || self.shared.operator.ask(request)).await;
+        match asked {
+            Ok(Ok(result)) => answer(StatusCode::OK, &result),
+            Ok(Err(why)) => error(StatusCode::BAD_REQUEST, &why),
+            Err(_) => error(StatusCode::INTERNAL_SERVER_ERROR, "a defect of the gateway"),
+        }
+    }
+}
+
+async fn scrape(State(caller): State<Caller>, headers: HeaderMap) -> Response {
+    let accept = headers.get(header::ACCEPT).and_then(|it| it.to_str().ok());
+    let format = Format::accepted(accept.unwrap_or_default());
+    match metrics::render(caller.shared.operator.counters(), format) {
+        Ok(text) => ([(header::CONTENT_TYPE, format.content_type())], text).into_response(),
+        Err(_) => error(StatusCode::INTERNAL_SERVER_ERROR, "a defect of the console"),
+    }
+}
+
+/// A command that changes nothing; its fields are the query's.
+async fn look(
+    what: &'static str,
+    State(caller): State<Caller>,
+    Query(fields): Query<Vec<(String, String)>>,
+) -> Response {
+    let mut request = Map::new();
+    for (name, value) in fields {
+        if request.insert(name.clone(), value.into()).is_some() {
+            return error(StatusCode::BAD_REQUEST, &format!("`{name}` is there twice"));
+        }
+    }
+    command(what, caller, request).await
+}
+
+/// A command that changes something; its fields are the body's.
+async fn act(
+    what: &'static str,
+    State(caller): State<Caller>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
+    let kind = headers.get(header::CONTENT_TYPE).map(HeaderValue::as_bytes);
+    if !kind.is_some_and(|kind| kind.starts_with(b"application/json")) {
+        let why = "the body is JSON: `Content-Type: application/json`";
+        return error(StatusCode::UNSUPPORTED_MEDIA_TYPE, why);
+    }
+    let fields = match body.is_empty() {
+        true => Ok(Map::new()),
+        false => serde_json::from_slice(&body),
+    };
+    match fields {
+        Ok(fields) => {
+            caller.shared.operator.note(&caller.asked(what), "asked");
+            command(what, caller, fields).await
+        }
+        Err(why) => error(StatusCode::BAD_REQUEST, &format!("the body: {why}")),
+    }
+}
+
+async fn command(what: &str, caller: Caller, mut fields: Map<String, Value>) -> Response {
+    if fields.insert("command".to_owned(), what.into()).is_some() {
+        return error(StatusCode::BAD_REQUEST, "the path says which command it is");
+    }
+    caller.ask(Value::Object(fields)).await
+}
+
+async fn nothing_here() -> Response {
+    error(
+        StatusCode::NOT_FOUND,
+        "nothing is here; docs/console.md has the paths",
+    )
+}
+
+fn error(status: StatusCode, why: &str) -> Response {
+    answer(status, &json!({ "error": why }))
+}
+
+fn answer(status: StatusCode, value: &Value) -> Response {
+    let json = [(header::CONTENT_TYPE, "application/json")];
+    (status, json, format!("{value}\n")).into_response()
+}

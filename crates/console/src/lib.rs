@@ -1,0 +1,15 @@
+//! A running gateway over HTTP: `/metrics` for Prometheus, and what an operator asks and does as
+//! JSON (docs/console.md).
+//!
+//! It has a thread of its own, which reads counters and asks the gateway's [`Operator`]; no
+//! session waits for it.
+#![forbid(unsafe_code)]
+
+mod api;
+mod metrics;
+mod patient;
+mod server;
+mod token;
+
+pub use fanfare_gateway::{ConsoleConfig, Operator};
+pub use server::{Console, ConsoleError};

@@ -1,0 +1,191 @@
+//! `/metrics`: every counter of the gateway in the formats of Prometheus.
+//!
+//! What counts (an agent, a feed, a topic) is the label `agent`; sessions have no series of their
+//! own, so that their number does not become a number of series.
+
+use fanfare_engine::counters::{Counters, Kind, Reading};
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::registry::Registry;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+/// What a scraper may be answered in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Format {
+    /// OpenMetrics 1.0.
+    OpenMetrics,
+    /// Prometheus's own, version 0.0.4.
+    Text,
+}
+
+impl Format {
+    /// What the header `Accept` of a request asks for.
+    pub(crate) fn accepted(accept: &str) -> Self {
+        match accept.contains("application/openmetrics-text") {
+            true => Self::OpenMetrics,
+            false => Self::Text,
+        }
+    }
+
+    pub(crate) const fn content_type(self) -> &'static str {
+        match self {
+            Self::OpenMetrics => "application/openmetrics-text; version=1.0.0; charset=utf-8",
+            Self::Text => "text/plain; version=0.0.4; charset=utf-8",
+        }
+    }
+}
+
+/// All counters as a scraper reads them.
+pub(crate) fn render(counters: &Counters, format: Format) -> Result<String, fmt::Error> {
+    let mut registry = Registry::with_prefix("fanfare");
+    registry.register_collector(Box::new(Readings::of(counters.snapshot())));
+    let mut text = String::new();
+    encode(&mut text, &registry)?;
+    Ok(match format {
+        Format::OpenMetrics => text,
+        Format::Text => plain(&text),
+    })
+}
+
+/// What was read, by name.
+#[derive(Debug)]
+struct Readings(BTreeMap<String, Family>);
+
+#[derive(Debug)]
+struct Family {
+    kind: Kind,
+    help: String,
+    /// By what counts. Counters of the same name and owner are one series.
+    series: BTreeMap<String, u64>,
+}
+
+impl Readings {
+    fn of(all: Vec<Reading>) -> Self {
+        let mut families = BTreeMap::new();
+        for reading in all {
+            let family = families.entry(name(&reading.name));
+            let family = family.or_insert_with(|| Family {
+                kind: reading.kind,
+                help: sentence(&reading.description),
+                series: BTreeMap::new(),
+            });
+            let value = family.series.entry(reading.of).or_insert(0);
+            *value = value.wrapping_add(reading.value);
+        }
+        Self(families)
+    }
+}
+
+impl Collector for Readings {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        for (name, family) in &self.0 {
+            let kind = match family.kind {
+                Kind::Count => MetricType::Counter,
+                Kind::Gauge => MetricType::Gauge,
+            };
+            let mut metric = encoder.encode_descriptor(name, &family.help, None, kind)?;
+            for (of, &value) in &family.series {
+                let labels: &[(&str, &str)] = &[("agent", of)];
+                let labels = if of.is_empty() { &[] } else { labels };
+                let series = metric.encode_family(&labels)?;
+                match family.kind {
+                    Kind::Count => ConstCounter::new(value).encode(series)?,
+                    Kind::Gauge => {
+                        ConstGauge::new(i64::try_from(value).unwrap_or(i64::MAX)).encode(series)?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A name that Prometheus takes.
+fn name(of: &str) -> String {
+    let fits = |c: char| match c.is_ascii_alphanumeric() {
+        true => c.to_ascii_lowercase(),
+        false => '_',
+    };
+    of.chars().map(fits).collect()
+}
+
+/// The description with a capital and without an end: the encoder puts one.
+fn sentence(description: &str) -> String {
+    let mut chars = description.chars();
+    let first = chars.next().map(|first| first.to_uppercase().to_string());
+    first.unwrap_or_default() + chars.as_str()
+}
+
+/// Prometheus's own format: there a counter's `HELP` and `TYPE` have its name with `_total`.
+fn plain(open_metrics: &str) -> String {
+    let counter = |line: &str| {
+        let name = line.strip_prefix("# TYPE ")?.strip_suffix(" counter")?;
+        Some(name.to_owned())
+    };
+    let counters: BTreeSet<String> = open_metrics.lines().filter_map(counter).collect();
+    let mut text = String::with_capacity(open_metrics.len());
+    for line in open_metrics.lines().filter(|&line| line != "# EOF") {
+        let comment = ["# HELP ", "# TYPE "].into_iter().find_map(|what| {
+            let (name, rest) = line.strip_prefix(what)?.split_once(' ')?;
+            let suffix = if counters.contains(name) {
+                "_total"
+            } else {
+                ""
+            };
+            Some(format!("{what}{name}{suffix} {rest}"))
+        });
+        text += comment.as_deref().unwrap_or(line);
+        text.push('\n');
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counters() -> Counters {
+        let counters = Counters::new();
+        for (of, value) in [("worker0", 3), ("worker1", 4)] {
+            let counter = counters.add_of(of, "deliveries", Kind::Count, "messages");
+            counter.increment(value);
+        }
+        counters
+            .add_of("A \"b\"\\\n", "waiting", Kind::Gauge, "connections now")
+            .set(7);
+        counters.add("ring-too long", "odd").increment(1);
+        counters
+    }
+
+    #[test]
+    fn both_formats_have_every_series() {
+        let open = render(&counters(), Format::OpenMetrics).unwrap();
+        let series = [
+            "fanfare_deliveries_total{agent=\"worker0\"} 3\n",
+            "fanfare_deliveries_total{agent=\"worker1\"} 4\n",
+            "fanfare_waiting{agent=\"A \\\"b\\\"\\\\\\n\"} 7\n",
+            "fanfare_ring_too_long_total 1\n",
+        ];
+        let text = render(&counters(), Format::Text).unwrap();
+        for one in series {
+            assert!(open.contains(one), "{one} in {open}");
+            assert!(text.contains(one), "{one} in {text}");
+        }
+        assert!(open.contains("# TYPE fanfare_deliveries counter\n") && open.ends_with("# EOF\n"));
+        assert!(text.contains("# HELP fanfare_deliveries_total Messages.\n"));
+        assert!(text.contains("# TYPE fanfare_deliveries_total counter\n"));
+        assert!(text.contains("# TYPE fanfare_waiting gauge\n") && !text.contains("EOF"));
+    }
+
+    #[test]
+    fn a_scraper_gets_the_format_that_it_accepts() {
+        let prometheus = "application/openmetrics-text;version=1.0.0,text/plain;q=0.5";
+        assert_eq!(Format::accepted(prometheus), Format::OpenMetrics);
+        assert_eq!(Format::accepted("*/*"), Format::Text);
+    }
+}

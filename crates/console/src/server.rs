@@ -1,0 +1,206 @@
+//! The thread, its listener, and the bounds of what connections may do.
+
+use crate::api::{self, Shared};
+use crate::token::Token;
+use fanfare_engine::counters::{Counter, Kind};
+use fanfare_gateway::{ConsoleConfig, Operator};
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use std::io;
+use std::net::{SocketAddr, TcpListener as StdListener};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+use tokio::net::TcpListener;
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::oneshot;
+
+use crate::patient::Patient;
+
+/// How long a connection may take until it has sent the head of a request: also how long it may
+/// say nothing between two.
+const HEAD: Duration = Duration::from_secs(30);
+/// How long a peer may read nothing of an answer.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// The longest head of a request, in bytes.
+const HEAD_BYTES: usize = 16 << 10;
+/// Threads for what waits, as a reload.
+const WAITING: usize = 8;
+/// How long the listener rests after an error of the system, which would come again at once.
+const REST: Duration = Duration::from_millis(100);
+
+/// A console that is listening. Dropped, it closes all its connections.
+pub struct Console {
+    address: SocketAddr,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// Why a console did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum ConsoleError {
+    /// The token cannot be read.
+    #[error("`console.token_file` = {0}")]
+    Token(PathBuf, #[source] io::Error),
+    /// Nobody can listen there.
+    #[error("the console cannot listen at {0}")]
+    Listen(SocketAddr, #[source] io::Error),
+    /// The system refuses a thread or what it waits with.
+    #[error("the console has no thread")]
+    Thread(#[source] io::Error),
+}
+
+impl Console {
+    /// Listens, and serves until it is dropped.
+    ///
+    /// # Errors
+    /// See [`ConsoleError`].
+    pub fn start(config: &ConsoleConfig, operator: Operator) -> Result<Self, ConsoleError> {
+        let token = config.token_file.as_ref().map(|path| {
+            let token = Token::read(path);
+            token.map_err(|error| ConsoleError::Token(path.clone(), error))
+        });
+        let token = token.transpose()?;
+        let failed = |error| ConsoleError::Listen(config.address(), error);
+        let listener = StdListener::bind(config.address()).map_err(failed)?;
+        listener.set_nonblocking(true).map_err(failed)?;
+        let address = listener.local_addr().map_err(failed)?;
+        let server = Server::new(config, operator, token);
+        let (stop, stopped) = oneshot::channel();
+        let runtime = Builder::new_current_thread()
+            .enable_all()
+            .max_blocking_threads(WAITING)
+            .thread_name("console")
+            .build()
+            .map_err(ConsoleError::Thread)?;
+        let thread = std::thread::Builder::new()
+            .name("console".to_owned())
+            .spawn(move || serve(&runtime, listener, server, stopped))
+            .map_err(ConsoleError::Thread)?;
+        Ok(Self {
+            address,
+            stop: Some(stop),
+            thread: Some(thread),
+        })
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub const fn address(&self) -> SocketAddr {
+        self.address
+    }
+}
+
+impl Drop for Console {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            // It does not panic, and there is nobody to tell.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl std::fmt::Debug for Console {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut debug = f.debug_struct("Console");
+        debug
+            .field("address", &self.address)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What the thread owns.
+struct Server {
+    shared: Arc<Shared>,
+    seats: Arc<Seats>,
+    turned_away: Counter,
+}
+
+/// Room for connections.
+struct Seats {
+    most: u64,
+    /// How many are taken.
+    taken: Mutex<Counter>,
+}
+
+/// A connection's place until it is dropped.
+struct Seat(Arc<Seats>);
+
+impl Seats {
+    fn take(self: &Arc<Self>) -> Option<Seat> {
+        let taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        if taken.value() >= self.most {
+            return None;
+        }
+        taken.increment(1);
+        drop(taken);
+        Some(Seat(Arc::clone(self)))
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        let taken = self.0.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        taken.set(taken.value().saturating_sub(1));
+    }
+}
+
+impl Server {
+    fn new(config: &ConsoleConfig, operator: Operator, token: Option<Token>) -> Self {
+        let counters = operator.counters().clone();
+        let add = |name, kind, what| counters.add_of("", name, kind, what);
+        let away = "connections beyond the limit of the console";
+        Self {
+            turned_away: add("console_turned_away", Kind::Count, away),
+            seats: Arc::new(Seats {
+                most: config.connections as u64,
+                taken: Mutex::new(add("console_connections", Kind::Gauge, "connections now")),
+            }),
+            shared: Arc::new(Shared::new(operator, token)),
+        }
+    }
+
+    /// Takes connections until an error that has no end.
+    async fn run(self, listener: TcpListener) {
+        loop {
+            let Ok((stream, peer)) = listener.accept().await else {
+                tokio::time::sleep(REST).await;
+                continue;
+            };
+            let Some(seat) = self.seats.take() else {
+                self.turned_away.increment(1);
+                continue;
+            };
+            // Small answers go out at once; without, they are only later.
+            let _ = stream.set_nodelay(true);
+            let service = TowerToHyperService::new(api::router(&self.shared, peer));
+            let stream = TokioIo::new(Patient::new(stream, PATIENCE));
+            let connection = http1::Builder::new()
+                .timer(TokioTimer::new())
+                .header_read_timeout(HEAD)
+                .max_buf_size(HEAD_BYTES)
+                .serve_connection(stream, service);
+            tokio::spawn(async move {
+                // What ends a connection is its peer's affair.
+                let _ = connection.await;
+                drop(seat);
+            });
+        }
+    }
+}
+
+fn serve(runtime: &Runtime, listener: StdListener, server: Server, stopped: oneshot::Receiver<()>) {
+    runtime.block_on(async move {
+        let Ok(listener) = TcpListener::from_std(listener) else {
+            return;
+        };
+        tokio::select! {
+            biased;
+            _ = stopped => {}
+            () = server.run(listener) => {}
+        }
+    });
+}

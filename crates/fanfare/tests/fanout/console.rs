@@ -1,0 +1,293 @@
+//! The console of a running gateway: its API, and its metrics as Debian's Prometheus reads them.
+
+use crate::common::gateway::port;
+use crate::common::{Folder, Running, fanfare};
+use serde_json::{Value, json};
+use std::io::{ErrorKind, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+const TOKEN: &str = "a-token-of-24-characters";
+
+/// A gateway with a console, a token and an audit file, and three consumers.
+struct Plant {
+    folder: Folder,
+    server: Running,
+    console: String,
+    consumers: Running,
+}
+
+impl Plant {
+    fn start(test: &str) -> Self {
+        let folder = Folder::new(test);
+        let token = folder.with("token", &format!("{TOKEN}\n"));
+        let file = folder.with(
+            "gateway.toml",
+            &format!(
+                "audit = \"{}\"\n[producers]\nport = 0\n[consumers]\nport = 0\n\
+                 [console]\nport = 0\ntoken_file = \"{token}\"\nconnections = 8\n",
+                folder.file("audit")
+            ),
+        );
+        let mut server = Running::start(&mut fanfare(&["gateway", &file]));
+        let ready = server.prints("Listening for consumers on 127.0.0.1:");
+        let console = port(&server.prints("Console at http://127.0.0.1:"));
+        let args = ["fanout", "consumers", "127.0.0.1", "3", "0"];
+        let more = ["--messages", "1000", "--port", &port(&ready)];
+        let mut consumers = Running::start(&mut fanfare(&[&args[..], &more].concat()));
+        consumers.tells("3 sessions logged on");
+        Self {
+            folder,
+            server,
+            console,
+            consumers,
+        }
+    }
+
+    fn connect(&self) -> TcpStream {
+        let stream = TcpStream::connect(format!("127.0.0.1:{}", self.console)).unwrap();
+        let patience = Some(Duration::from_secs(60));
+        stream.set_read_timeout(patience).unwrap();
+        stream
+    }
+
+    /// The status and the body of the answer to a request with these headers.
+    fn raw(&self, line: &str, headers: &str, body: &str) -> (u16, String) {
+        let mut stream = self.connect();
+        let head = format!(
+            "{line} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\
+             Content-Length: {}\r\n{headers}\r\n",
+            body.len()
+        );
+        stream.write_all((head + body).as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        let (head, body) = answer.split_once("\r\n\r\n").expect("a head");
+        let status = head.split(' ').nth(1).and_then(|code| code.parse().ok());
+        (status.expect("a status"), body.to_owned())
+    }
+
+    fn get(&self, path: &str) -> (u16, String) {
+        let bearer = format!("Authorization: Bearer {TOKEN}\r\n");
+        self.raw(&format!("GET {path}"), &bearer, "")
+    }
+
+    fn post(&self, path: &str, body: &Value) -> (u16, Value) {
+        let headers =
+            format!("Authorization: Bearer {TOKEN}\r\nContent-Type: application/json\r\n");
+        let (status, text) = self.raw(&format!("POST {path}"), &headers, &body.to_string());
+        (status, serde_json::from_str(&text).unwrap())
+    }
+
+    fn sessions(&self) -> Vec<String> {
+        let (status, body) = self.get("/api/v1/sessions?port=consumers");
+        assert_eq!(status, 200, "{body}");
+        let all: Value = serde_json::from_str(&body).unwrap();
+        let names = all.as_array().unwrap().iter();
+        names
+            .map(|one| one["sender"].as_str().unwrap().to_owned())
+            .collect()
+    }
+
+    fn stop(mut self) -> String {
+        self.consumers.kill();
+        self.server.interrupt();
+        self.server.end().succeeded();
+        std::fs::read_to_string(self.folder.file("audit")).unwrap()
+    }
+}
+
+/// Asks until the answer fits.
+fn eventually(what: &str, mut fits: impl FnMut() -> bool) {
+    let until = Instant::now() + Duration::from_secs(60);
+    while !fits() {
+        assert!(Instant::now() < until, "{what}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+#[test]
+fn sessions_are_seen_and_ended_by_who_has_the_token() {
+    let plant = Plant::start("console");
+    assert_eq!(plant.sessions(), ["C1", "C2", "C3"]);
+    let (_, status) = plant.get("/api/v1/status");
+    let status: Value = serde_json::from_str(&status).unwrap();
+    assert_eq!(status["ports"][1]["sessions"], 3, "{status}");
+
+    let path = "/api/v1/sessions/logout";
+    let told = plant.post(path, &json!({ "sender": "C1", "text": "by the API" }));
+    assert_eq!(told, (200, json!({ "sessions": 1, "forced": 0 })));
+    assert_eq!(
+        plant.sessions(),
+        ["C2", "C3"],
+        "no other session is touched"
+    );
+    let (status, why) = plant.post(path, &json!({ "sender": "C1" }));
+    assert!(
+        status == 400 && why["error"] == "there is no such session",
+        "{why}"
+    );
+    let (status, why) = plant.post(path, &json!({ "command": "reload" }));
+    assert!(
+        status == 400 && why.to_string().contains("the path says"),
+        "{why}"
+    );
+    let (status, why) = plant.post("/api/v1/reload", &json!({}));
+    assert_eq!((status, why), (200, json!("reloaded: nothing has changed")));
+
+    let audit = plant.stop();
+    for line in [
+        "logout sender=C1 text=by the API",
+        "1 sessions",
+        "console 127.0.0.1:",
+    ] {
+        assert!(audit.contains(line), "{line} in {audit}");
+    }
+}
+
+#[test]
+fn bad_requests_are_refused_and_harm_nobody() {
+    let plant = Plant::start("console-bad");
+    for headers in [
+        "",
+        "Authorization: Bearer wrong\r\n",
+        "Authorization: Basic YTpi\r\n",
+    ] {
+        let (status, body) = plant.raw("GET /metrics", headers, "");
+        assert!(
+            status == 401 && body.contains("a token is needed"),
+            "{status} {body}"
+        );
+    }
+    for (path, expected) in [
+        ("/../../etc/passwd", 404),
+        ("/api/v1/%2e%2e/%2e%2e", 404),
+        ("/api/v2/status", 404),
+        ("/api/v1/sessions?sender=C1&sender=C2", 400),
+        ("/api/v1/sessions?colour=red", 400),
+        ("/api/v1/sessions?port=nowhere", 400),
+        ("/api/v1/sessions/logout", 405),
+    ] {
+        assert_eq!(plant.get(path).0, expected, "{path}");
+    }
+    let bearer = format!("Authorization: Bearer {TOKEN}\r\n");
+    let line = "POST /api/v1/sessions/logout";
+    assert_eq!(plant.raw(line, &bearer, "{}").0, 415, "a form of a browser");
+    let with_type = format!("{bearer}Content-Type: application/json\r\n");
+    for (body, expected) in [("{", 400), ("[]", 400), (&*" ".repeat(1 << 17), 413)] {
+        assert_eq!(plant.raw(line, &with_type, body).0, expected);
+    }
+    announced_gigabyte(&plant, &with_type);
+    too_many(&plant);
+    assert_eq!(plant.sessions().len(), 3);
+    let audit = plant.stop();
+    assert!(audit.contains("refused: 1 so far"), "{audit}");
+    assert!(!audit.contains("wrong"), "no token is written: {audit}");
+}
+
+/// A body of 1 GB is refused when it is announced, not when it has come.
+fn announced_gigabyte(plant: &Plant, headers: &str) {
+    let mut stream = plant.connect();
+    let head = format!(
+        "POST /api/v1/reload HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000000\r\n{headers}\r\n"
+    );
+    stream.write_all(head.as_bytes()).unwrap();
+    let mut answer = [0; 12];
+    stream.read_exact(&mut answer).unwrap();
+    assert_eq!(&answer, b"HTTP/1.1 413");
+}
+
+/// Connections beyond the limit are closed at once, and there is room when others leave.
+fn too_many(plant: &Plant) {
+    let idle: Vec<TcpStream> = (0..1_000).map(|_| plant.connect()).collect();
+    let is_closed = |mut stream: &TcpStream| {
+        stream.set_nonblocking(true).unwrap();
+        let read = stream.read(&mut [0]);
+        !read.is_err_and(|error| error.kind() == ErrorKind::WouldBlock)
+    };
+    eventually("all but 8 are closed", || {
+        idle.iter().filter(|&stream| !is_closed(stream)).count() <= 8
+    });
+    drop(idle);
+    let head = format!("Host: localhost\r\nAuthorization: Bearer {TOKEN}");
+    eventually("there is room again", || {
+        let mut stream = plant.connect();
+        let request = format!("GET /api/v1/lists HTTP/1.1\r\n{head}\r\n\r\n");
+        let mut answer = [0; 12];
+        let sent = stream.write_all(request.as_bytes());
+        sent.is_ok() && stream.read_exact(&mut answer).is_ok() && &answer == b"HTTP/1.1 200"
+    });
+}
+
+#[test]
+fn debians_prometheus_scrapes_it_and_has_nothing_to_say_against_it() {
+    let plant = Plant::start("prometheus");
+    let (status, metrics) = plant.get("/metrics");
+    assert_eq!(status, 200);
+    assert!(
+        metrics.contains("fanfare_logons_total{agent=\"worker0\"} 3\n"),
+        "{metrics}"
+    );
+    let series = metrics
+        .lines()
+        .filter(|line| !line.starts_with('#'))
+        .count();
+    assert!(series < 200, "sessions are no series: {series}");
+    let mut promtool = Command::new("promtool")
+        .args(["check", "metrics"])
+        .stdin(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("promtool, which scripts/setup.sh installs");
+    let mut stdin = promtool.stdin.take().unwrap();
+    stdin.write_all(metrics.as_bytes()).unwrap();
+    drop(stdin);
+    let said = promtool.wait_with_output().unwrap();
+    let said = (
+        said.status.success(),
+        String::from_utf8_lossy(&said.stderr).into_owned(),
+    );
+    assert_eq!(said, (true, String::new()));
+
+    let own = TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap();
+    let _prometheus = prometheus(&plant, &own.to_string());
+    eventually("the counter is in Prometheus", || {
+        let query = "/api/v1/query?query=sum(fanfare_logons_total)";
+        let Ok(mut stream) = TcpStream::connect(own) else {
+            return false;
+        };
+        let request = format!("GET {query} HTTP/1.0\r\nHost: localhost\r\n\r\n");
+        let mut answer = String::new();
+        let asked = stream.write_all(request.as_bytes());
+        let read = asked.and_then(|()| stream.read_to_string(&mut answer));
+        read.is_ok() && answer.contains(",\"3\"]")
+    });
+    plant.stop();
+}
+
+/// Prometheus, which scrapes the console each second.
+fn prometheus(plant: &Plant, listen: &str) -> Running {
+    let config = plant.folder.with(
+        "prometheus.yml",
+        &format!(
+            "scrape_configs:\n- job_name: fanfare\n  scrape_interval: 1s\n  authorization:\n    \
+             credentials_file: {}\n  static_configs:\n  - targets: ['127.0.0.1:{}']\n",
+            plant.folder.file("token"),
+            plant.console
+        ),
+    );
+    let folder = plant.folder.file("tsdb");
+    let mut command = crate::common::with_program(
+        Command::new("prometheus"),
+        &[
+            &format!("--config.file={config}"),
+            &format!("--storage.tsdb.path={folder}"),
+            &format!("--web.listen-address={listen}"),
+        ],
+    );
+    Running::start(&mut command)
+}

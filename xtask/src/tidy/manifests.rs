@@ -5,7 +5,7 @@ use super::{File, Finding};
 use std::path::{Path, PathBuf};
 
 /// What each crate may use of ours. A crate that is not listed here may not exist.
-const MAY_USE: [(&str, &[&str]); 13] = [
+const MAY_USE: [(&str, &[&str]); 14] = [
     ("peers", &["engine"]),
     ("wire", &[]),
     ("counting", &[]),
@@ -22,6 +22,7 @@ const MAY_USE: [(&str, &[&str]); 13] = [
             "wire", "engine", "fix", "fast", "feed", "market", "dds", "history",
         ],
     ),
+    ("console", &["engine", "gateway"]),
     (
         "instruments",
         &[
@@ -40,6 +41,7 @@ const MAY_USE: [(&str, &[&str]); 13] = [
             "dds",
             "engine",
             "gateway",
+            "console",
             "instruments",
         ],
     ),

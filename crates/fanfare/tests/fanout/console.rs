@@ -3,6 +3,7 @@
 use crate::common::gateway::port;
 use crate::common::{Folder, Running, fanfare};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Command, Stdio};
@@ -21,10 +22,10 @@ struct Plant {
 impl Plant {
     fn start(test: &str) -> Self {
         let folder = Folder::new(test);
-        let token = folder.with("token", &format!("{TOKEN}\n"));
+        let token = folder.with("token", format!("{TOKEN}\n"));
         let file = folder.with(
             "gateway.toml",
-            &format!(
+            format!(
                 "audit = \"{}\"\n[producers]\nport = 0\n[consumers]\nport = 0\n\
                  [console]\nport = 0\ntoken_file = \"{token}\"\nconnections = 8\n",
                 folder.file("audit")
@@ -190,7 +191,8 @@ fn bad_requests_are_refused_and_harm_nobody() {
 fn announced_gigabyte(plant: &Plant, headers: &str) {
     let mut stream = plant.connect();
     let head = format!(
-        "POST /api/v1/reload HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000000\r\n{headers}\r\n"
+        "POST /api/v1/reload HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000000\r\n\
+         {headers}\r\n"
     );
     stream.write_all(head.as_bytes()).unwrap();
     let mut answer = [0; 12];
@@ -273,7 +275,7 @@ fn debians_prometheus_scrapes_it_and_has_nothing_to_say_against_it() {
 fn prometheus(plant: &Plant, listen: &str) -> Running {
     let config = plant.folder.with(
         "prometheus.yml",
-        &format!(
+        format!(
             "scrape_configs:\n- job_name: fanfare\n  scrape_interval: 1s\n  authorization:\n    \
              credentials_file: {}\n  static_configs:\n  - targets: ['127.0.0.1:{}']\n",
             plant.folder.file("token"),
@@ -290,4 +292,63 @@ fn prometheus(plant: &Plant, listen: &str) -> Running {
         ],
     );
     Running::start(&mut command)
+}
+
+/// The part of the tree that operators install beside Prometheus.
+const PACKAGING: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging");
+
+#[test]
+fn alerts_are_rules_that_fire_when_they_should() {
+    let rules = format!("{PACKAGING}/prometheus/fanfare.rules.yml");
+    let cases = format!("{PACKAGING}/prometheus/fanfare.rules.test.yml");
+    for args in [["check", "rules", &*rules], ["test", "rules", &*cases]] {
+        let said = Command::new("promtool")
+            .args(args)
+            .output()
+            .expect("promtool");
+        let text = [said.stdout, said.stderr].concat();
+        let text = String::from_utf8_lossy(&text);
+        assert!(said.status.success() && text.contains("SUCCESS"), "{text}");
+    }
+}
+
+/// The names of counters in a text of Prometheus's queries.
+fn counters_in(text: &str) -> BTreeSet<String> {
+    let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let words = text.split(|c| !is_name(c));
+    let names = words.filter_map(|word| word.strip_prefix("fanfare_"));
+    names
+        .map(|name| name.strip_suffix("_total").unwrap_or(name).to_owned())
+        .collect()
+}
+
+#[test]
+fn alerts_and_dashboard_ask_for_counters_that_there_are() {
+    let gateway = concat!(env!("CARGO_MANIFEST_DIR"), "/../gateway/src");
+    let sources = [
+        format!("{gateway}/counts.rs"),
+        format!("{gateway}/audit.rs"),
+        concat!(env!("CARGO_MANIFEST_DIR"), "/../console/src/api.rs").to_owned(),
+    ];
+    let read = |path: &String| std::fs::read_to_string(path).unwrap();
+    let known: String = sources.iter().map(read).collect();
+    for file in ["prometheus/fanfare.rules.yml", "grafana/fanfare.json"] {
+        let text = read(&format!("{PACKAGING}/{file}"));
+        let names = counters_in(&text);
+        assert!(names.len() > 10, "{file}: {names:?}");
+        let unknown = names
+            .iter()
+            .filter(|name| !known.contains(&format!("\"{name}\"")));
+        assert_eq!(unknown.collect::<Vec<_>>(), Vec::<&String>::new(), "{file}");
+    }
+    let dashboard = read(&format!("{PACKAGING}/grafana/fanfare.json"));
+    let dashboard: Value = serde_json::from_str(&dashboard).unwrap();
+    for panel in dashboard["panels"].as_array().unwrap() {
+        assert!(
+            panel["description"]
+                .as_str()
+                .is_some_and(|text| text.ends_with('.')),
+            "{panel}"
+        );
+    }
 }

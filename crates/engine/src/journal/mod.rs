@@ -53,6 +53,7 @@ mod folder;
 mod in_use;
 mod inspect;
 mod layout;
+mod numbers;
 mod open;
 mod prepare;
 mod repair;
@@ -68,6 +69,7 @@ pub use folder::folder_for;
 pub use in_use::holder;
 pub use inspect::{Found, Record, SegmentInfo, Snapshot};
 pub use layout::EntryKind;
+pub use numbers::{Numbers, NumbersError, NumbersSet, set_numbers};
 pub use open::Recovery;
 pub use repair::{Outcome, RepairError, repair};
 

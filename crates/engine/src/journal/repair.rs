@@ -142,15 +142,7 @@ fn rebuild(
     }
     let copy = beside(folder, "repaired");
     let io_error = |source| OpenError::io(folder, source);
-    let segment_bytes = u32::try_from(snapshot.largest())
-        .unwrap_or(u32::MAX)
-        .clamp(64 << 10, 1 << 30);
-    let options = Options {
-        segment_bytes,
-        max_segments: u32::MAX,
-        durability: last.durability.unwrap_or(Durability::None),
-        ..Options::default()
-    };
+    let options = options_of(snapshot, last);
     let (mut journal, _) = Journal::open(&copy, &last.identity, options, last.created)?;
     let filled = fill(&mut journal, snapshot, next_sender, last.next_target);
     if let Err(error) = filled.and_then(|()| journal.close()) {
@@ -169,6 +161,19 @@ fn rebuild(
     }
     carry_over(&backup, folder).map_err(io_error)?;
     Ok(rebuilt(Some(backup)))
+}
+
+/// Options with which a journal goes on as its session left it.
+pub(super) fn options_of(snapshot: &Snapshot, last: &SegmentInfo) -> Options {
+    let segment_bytes = u32::try_from(snapshot.largest())
+        .unwrap_or(u32::MAX)
+        .clamp(64 << 10, 1 << 30);
+    Options {
+        segment_bytes,
+        max_segments: u32::MAX,
+        durability: last.durability.unwrap_or(Durability::None),
+        ..Options::default()
+    }
 }
 
 /// Moves the subfolders of a journal's folder, such as the journal of received messages.

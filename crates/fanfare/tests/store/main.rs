@@ -340,3 +340,74 @@ fn rubbish_is_told_and_not_repaired() {
             .contains("nothing in journal ")
     );
 }
+
+#[test]
+fn numbers_are_set_both_ways_and_the_rest_stays() {
+    let base = Base::with("numbers", 9);
+    let said = base.run(&["set-seq", "--sender", "20", "--json"]);
+    let set = said.json_lines().remove(0);
+    assert_eq!(
+        set["before"],
+        serde_json::json!({ "sender": 10, "target": 7 })
+    );
+    assert_eq!(
+        set["after"],
+        serde_json::json!({ "sender": 20, "target": 7 })
+    );
+    assert_eq!(base.run(&["export"]).out.lines().count(), 9, "all messages");
+    let said = base.run(&["set-seq", "--sender", "5", "--target", "1"]);
+    assert!(
+        said.out.contains("next out 5 (was 20)") && said.out.contains("next in 1 (was 7)"),
+        "{}",
+        said.out
+    );
+    let listed = base.run(&["list", "--json"]).json_lines().remove(0);
+    assert_eq!(
+        (
+            &listed["next_sender"],
+            &listed["next_target"],
+            &listed["durability"]
+        ),
+        (&5.into(), &1.into(), &"every 100".into())
+    );
+    assert_eq!(base.run(&["export"]).out.lines().count(), 4, "1 to 4");
+    assert_eq!(base.run(&["verify"]).code, 0);
+    let journal = base.open(IDENTITY);
+    assert_eq!((journal.next_sender(), journal.next_target()), (5, 1));
+}
+
+#[test]
+fn numbers_are_only_set_where_it_is_clear_of_what() {
+    let base = Base::with("numbers-bad", 3);
+    for args in [
+        &["set-seq"][..],
+        &["set-seq", "--sender", "0"],
+        &["set-seq", "--target", "-1"],
+        &["set-seq", "--sender", "1000000000000000000"],
+    ] {
+        assert_eq!(base.run(args).code, 2, "{args:?}");
+    }
+    let journal = base.open(IDENTITY);
+    let said = base.run(&["set-seq", "--sender", "7"]);
+    assert!(
+        said.code == 1 && said.err.contains(" in use by "),
+        "{}",
+        said.err
+    );
+    drop(journal);
+    drop(base.open("FIX.4.4:OTHER->SELL"));
+    let said = base.run(&["set-seq", "--sender", "7"]);
+    assert!(
+        said.code == 1 && said.err.contains("holds 2 stores"),
+        "{}",
+        said.err
+    );
+    assert_eq!(base.open(IDENTITY).next_sender(), 4);
+    base.damage(HEADER + ENTRY + 28);
+    let said = run(&["set-seq", "--sender", "7"], &base.folder());
+    assert!(
+        said.code == 1 && said.err.contains("repair"),
+        "{}",
+        said.err
+    );
+}

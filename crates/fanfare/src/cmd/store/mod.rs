@@ -3,6 +3,7 @@
 mod export;
 mod list;
 mod repair;
+mod set_seq;
 mod stores;
 mod verify;
 
@@ -20,6 +21,8 @@ pub(crate) enum Command {
     Export(export::Args),
     /// Cut off a torn end, or save what is whole of a damaged store.
     Repair(repair::Args),
+    /// Set the next MsgSeqNum(34) of one direction or both, while the session does not run.
+    SetSeq(set_seq::Args),
 }
 
 pub(crate) fn run(command: &Command) -> anyhow::Result<ExitCode> {
@@ -28,5 +31,6 @@ pub(crate) fn run(command: &Command) -> anyhow::Result<ExitCode> {
         Command::Verify(args) => verify::run(args),
         Command::Export(args) => export::run(args),
         Command::Repair(args) => repair::run(args),
+        Command::SetSeq(args) => set_seq::run(args),
     }
 }

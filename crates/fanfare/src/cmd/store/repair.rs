@@ -1,11 +1,11 @@
 //! `fanfare store repair`: a torn end cut off, or a new store of all that is whole.
 
-use super::stores::{Store, fault, stores};
+use super::stores::{Store, fault, in_use, stores};
 use crate::plural::counted;
 use crate::print::{note, say};
 use anyhow::Result;
 use clap::Args as ClapArgs;
-use fanfare_engine::journal::{OpenError, Outcome, RepairError, holder, repair};
+use fanfare_engine::journal::{Outcome, RepairError, repair};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -87,11 +87,8 @@ fn object(name: &str, path: &Path, outcome: &Result<Outcome, String>, dry_run: b
 }
 
 fn sentence(path: &Path, error: &RepairError) -> String {
-    match (error, holder(path)) {
-        (RepairError::Open(OpenError::InUse { .. }), Some(pid)) => format!(
-            "store {} is in use by process {pid}: stop that first",
-            path.display()
-        ),
+    match error {
+        RepairError::Open(error) => in_use(path, error),
         _ => error.to_string(),
     }
 }

@@ -2,7 +2,9 @@
 
 use crate::progress;
 use anyhow::{Context, Result, bail};
-use fanfare_engine::journal::{Damage, Durability, Found, Record, SegmentInfo, Snapshot};
+use fanfare_engine::journal::{
+    Damage, Durability, Found, OpenError, Record, SegmentInfo, Snapshot, holder,
+};
 use fanfare_fix::dict::Printable;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -123,7 +125,7 @@ impl Store {
     }
 
     /// Whether it holds what the session received, and not what it sent.
-    fn is_received(&self) -> bool {
+    pub(super) fn is_received(&self) -> bool {
         self.path.ends_with(RECEIVED)
     }
 
@@ -148,6 +150,17 @@ pub(super) fn named(durability: Option<Durability>) -> String {
         Some(Durability::None) => "none".to_owned(),
         Some(Durability::Every) => "every".to_owned(),
         Some(Durability::EveryN(n)) => format!("every {n}"),
+    }
+}
+
+/// Why a store cannot be opened; of one in use, by whom it is.
+pub(super) fn in_use(path: &Path, error: &OpenError) -> String {
+    match (error, holder(path)) {
+        (OpenError::InUse { .. }, Some(pid)) => format!(
+            "store {} is in use by process {pid}: stop that first",
+            path.display()
+        ),
+        _ => error.to_string(),
     }
 }
 

@@ -50,12 +50,14 @@
 mod damage;
 mod error;
 mod folder;
+mod import;
 mod in_use;
 mod inspect;
 mod layout;
 mod numbers;
 mod open;
 mod prepare;
+mod quickfix;
 mod repair;
 mod segment;
 mod store;
@@ -66,11 +68,13 @@ mod transmit;
 pub use damage::{Damage, Defect, Loss, Lost};
 pub use error::OpenError;
 pub use folder::folder_for;
+pub use import::{ImportError, Imported, import};
 pub use in_use::holder;
 pub use inspect::{Found, Record, SegmentInfo, Snapshot};
 pub use layout::EntryKind;
 pub use numbers::{Numbers, NumbersError, NumbersSet, set_numbers};
 pub use open::Recovery;
+pub use quickfix::{QuickFixError, QuickFixStore};
 pub use repair::{Outcome, RepairError, repair};
 
 use crate::sys::cut;

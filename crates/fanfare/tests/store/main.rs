@@ -411,3 +411,162 @@ fn numbers_are_only_set_where_it_is_clear_of_what() {
         said.err
     );
 }
+
+/// The three messages that a store of another engine has, the second one of which is set twice,
+/// and the fourth, which was taken back.
+fn foreign() -> [(u32, String); 5] {
+    let logon =
+        "8=FIX.4.4\x019=60\x0135=A\x0149=BUY\x0156=SELL\x0134=1\x01554=secret\x0110=000\x01";
+    let order = |seq: u32, id: &str| {
+        format!(
+            "8=FIX.4.4\x019=40\x0135=D\x0149=BUY\x0156=SELL\x0134={seq}\x0111={id}\x0110=000\x01"
+        )
+    };
+    [
+        (1, logon.to_owned()),
+        (2, order(2, "old")),
+        (2, order(2, "new")),
+        (3, order(3, "three")),
+        (5, order(5, "taken back")),
+    ]
+}
+
+/// Text as Java writes it.
+fn utf(text: &str) -> Vec<u8> {
+    [&(text.len() as u16).to_be_bytes(), text.as_bytes()].concat()
+}
+
+/// The files of a store of QuickFIX, with 5 and 9 as the next numbers.
+fn quickfix(folder: &Path, name: &str, is_java: bool) {
+    let file = |end: &str| folder.join(format!("{name}.{end}"));
+    let (mut body, mut header) = (String::new(), Vec::new());
+    for (seq, message) in foreign() {
+        match is_java {
+            true => header.extend(
+                [
+                    &seq.to_be_bytes()[..],
+                    &(body.len() as u64).to_be_bytes(),
+                    &(message.len() as u32).to_be_bytes(),
+                ]
+                .concat(),
+            ),
+            false => header.extend(format!("{seq},{},{} ", body.len(), message.len()).bytes()),
+        }
+        body += &message;
+    }
+    std::fs::write(file("body"), body).unwrap();
+    std::fs::write(file("header"), header).unwrap();
+    if is_java {
+        std::fs::write(file("senderseqnums"), utf("5")).unwrap();
+        std::fs::write(file("targetseqnums"), utf("9")).unwrap();
+        std::fs::write(file("session"), utf("20261124-10:00:00.123")).unwrap();
+    } else {
+        std::fs::write(file("seqnums"), "0000000005 : 0000000009").unwrap();
+        std::fs::write(file("session"), "20261124-10:00:00").unwrap();
+    }
+}
+
+#[test]
+fn file_stores_of_other_engines_are_taken_over() {
+    for is_java in [false, true] {
+        let base = Base::new("import");
+        let old = Folder::new("import-old");
+        quickfix(old.path(), "FIX.4.4-BUY-SELL", is_java);
+        let into = base.0.path().to_str().unwrap();
+        let files = old.path().join("FIX.4.4-BUY-SELL");
+        let said = run(&["import", "--into", into, "--json"], &files);
+        assert_eq!(said.code, 0, "{}", said.err);
+        let done = said.json_lines().remove(0);
+        assert_eq!(
+            (&done["session"], &done["messages"], &done["lost"]),
+            (&IDENTITY.into(), &3.into(), &0.into())
+        );
+        let journal = base.open(IDENTITY);
+        assert_eq!((journal.next_sender(), journal.next_target()), (5, 9));
+        assert_eq!(journal.created().nanos() / 1_000_000_000, 1_795_514_400);
+        drop(journal);
+        let text = base.run(&["export"]).out;
+        assert!(
+            text.contains("11=new|") && text.contains("11=three|"),
+            "{text}"
+        );
+        assert!(!text.contains("old") && !text.contains("secret"), "{text}");
+        assert!(!text.contains("taken back"), "{text}");
+        let again = run(
+            &["import", "--into", into],
+            &old.path().join("FIX.4.4-BUY-SELL.body"),
+        );
+        assert!(
+            again.code == 1 && again.err.contains("there already"),
+            "{}",
+            again.err
+        );
+    }
+}
+
+#[test]
+fn file_stores_that_are_cut_or_none_are_told() {
+    for is_java in [false, true] {
+        let base = Base::new("import-bad");
+        let old = Folder::new("import-bad-old");
+        let into = base.0.path().to_str().unwrap();
+        quickfix(old.path(), "FIX.4.4-BUY-SELL", is_java);
+        let file = |end: &str| old.path().join(format!("FIX.4.4-BUY-SELL.{end}"));
+        let import = || run(&["import", "--into", into], &file("body"));
+        // As a kill leaves them: the index ends within an entry, the body within a message.
+        let header = std::fs::read(file("header")).unwrap();
+        std::fs::write(file("header"), &header[..header.len() - 2]).unwrap();
+        let body = std::fs::read(file("body")).unwrap();
+        let end = body.len() - foreign()[4].1.len() - 3;
+        std::fs::write(file("body"), &body[..end]).unwrap();
+        let said = import();
+        assert!(
+            said.code == 0 && said.out.contains("2 messages in"),
+            "{}{}",
+            said.out,
+            said.err
+        );
+        assert!(said.out.contains("2 messages not whole"), "{}", said.out);
+        std::fs::remove_dir_all(base.folder()).unwrap();
+
+        std::fs::write(file("header"), b"nonsense, 1,2 \xff").unwrap();
+        let said = import();
+        let wrong = is_java || said.err.contains("an entry is not");
+        assert!(wrong && !said.err.contains("panicked"), "{}", said.err);
+        let _ = std::fs::remove_dir_all(base.folder());
+        let numbers = if is_java { "senderseqnums" } else { "seqnums" };
+        std::fs::write(file(numbers), "many").unwrap();
+        let said = import();
+        assert!(said.code == 1 && said.err.contains(numbers), "{}", said.err);
+        std::fs::remove_file(file(numbers)).unwrap();
+        let said = import();
+        assert!(
+            said.code == 1 && said.err.contains("is no file store"),
+            "{}",
+            said.err
+        );
+        assert!(!base.folder().exists());
+    }
+    let old = Folder::new("import-name");
+    quickfix(old.path(), "FIX.4.4-BUY-SELL-Q1", false);
+    let base = Base::new("import-named");
+    let into = base.0.path().to_str().unwrap();
+    let files = old.path().join("FIX.4.4-BUY-SELL-Q1");
+    let said = run(&["import", "--into", into], &files);
+    assert!(
+        said.code == 1 && said.err.contains("--session"),
+        "{}",
+        said.err
+    );
+    let said = run(
+        &[
+            "import",
+            "--into",
+            into,
+            "--session",
+            "FIX.4.4:BUY->SELL:Q1",
+        ],
+        &files,
+    );
+    assert_eq!(said.code, 0, "{}", said.err);
+}

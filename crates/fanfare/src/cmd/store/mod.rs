@@ -1,6 +1,7 @@
 //! `fanfare store …`: the files in which sessions keep their messages.
 
 mod export;
+mod import;
 mod list;
 mod repair;
 mod set_seq;
@@ -21,6 +22,8 @@ pub(crate) enum Command {
     Export(export::Args),
     /// Cut off a torn end, or save what is whole of a damaged store.
     Repair(repair::Args),
+    /// Take over a file store of QuickFIX (C++) or QuickFIX/J.
+    Import(import::Args),
     /// Set the next MsgSeqNum(34) of one direction or both, while the session does not run.
     SetSeq(set_seq::Args),
 }
@@ -31,6 +34,7 @@ pub(crate) fn run(command: &Command) -> anyhow::Result<ExitCode> {
         Command::Verify(args) => verify::run(args),
         Command::Export(args) => export::run(args),
         Command::Repair(args) => repair::run(args),
+        Command::Import(args) => import::run(args),
         Command::SetSeq(args) => set_seq::run(args),
     }
 }

@@ -1,0 +1,135 @@
+//! A file store of QuickFIX as a journal.
+
+use super::error::OpenError;
+use super::layout::EntryKind;
+use super::quickfix::{QuickFixError, QuickFixStore};
+use super::{Journal, Options};
+use fanfare_fix::codec::{mask_secrets, msg_types};
+use fanfare_fix::session::{MessageStore, StoreError};
+use fanfare_wire::UtcTimestamp;
+use fanfare_wire::int::parse_u64;
+use std::fs;
+use std::path::{Path, PathBuf};
+use thiserror::Error;
+
+/// The end of a field.
+const SOH: u8 = 1;
+
+/// What [`import`] has taken over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Imported {
+    /// Messages that a resend can send again.
+    pub messages: u64,
+    /// Messages that are not whole, or have another MsgSeqNum(34) than the index says: a resend of
+    /// them becomes a gap fill.
+    pub lost: u64,
+    /// MsgSeqNum(34) of the next message.
+    pub next_sender: u64,
+    /// The number that is expected next.
+    pub next_target: u64,
+}
+
+/// Why nothing was taken over.
+#[derive(Debug, Error)]
+pub enum ImportError {
+    /// The file store cannot be read.
+    #[error(transparent)]
+    Source(#[from] QuickFixError),
+    /// There is a journal already.
+    #[error("{} is there already", .0.display())]
+    Exists(PathBuf),
+    /// The journal cannot be made.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// The journal cannot be written.
+    #[error("cannot write journal {}: {}", .0.display(), .1)]
+    Store(PathBuf, StoreError),
+}
+
+/// Writes a file store to a new journal in `folder` for the session named `identity`, created at
+/// `created`. Messages from the number of the next one on, which stayed in the files when it was
+/// set back, are left out. Passwords are masked. The file store is not changed.
+///
+/// # Errors
+/// See [`ImportError`]; there is no journal then.
+pub fn import(
+    store: &mut QuickFixStore,
+    folder: &Path,
+    identity: &str,
+    created: UtcTimestamp,
+    options: Options,
+) -> Result<Imported, ImportError> {
+    if fs::exists(folder).unwrap_or(true) {
+        return Err(ImportError::Exists(folder.to_owned()));
+    }
+    let filled = Journal::open(folder, identity, options, created)
+        .map_err(ImportError::from)
+        .and_then(|(journal, _)| fill(journal, store, folder));
+    if filled.is_err() {
+        // The beginning of a journal is worth nothing; the error is what counts.
+        let _ = fs::remove_dir_all(folder);
+    }
+    filled
+}
+
+fn fill(
+    mut journal: Journal,
+    store: &mut QuickFixStore,
+    folder: &Path,
+) -> Result<Imported, ImportError> {
+    let failed = |error| ImportError::Store(folder.to_owned(), error);
+    let (sender, target) = store.numbers();
+    let numbers: Vec<u64> = store.messages().filter(|&seq| seq < sender).collect();
+    let (mut messages, mut lost) = (0, store.torn());
+    let mut message = Vec::new();
+    for seq in numbers {
+        let is_whole = store.read(seq, &mut message)?;
+        match kind(&message, seq).filter(|_| is_whole) {
+            Some(kind) => {
+                mask_secrets(&mut message);
+                append(&mut journal, seq, kind, &message).map_err(failed)?;
+                messages += 1;
+            }
+            None => lost += 1,
+        }
+    }
+    let set = journal.set_next_sender(sender);
+    let set = set.and_then(|()| journal.set_next_target(target));
+    set.and_then(|()| journal.close()).map_err(failed)?;
+    Ok(Imported {
+        messages,
+        lost,
+        next_sender: sender,
+        next_target: target,
+    })
+}
+
+fn append(
+    journal: &mut Journal,
+    seq: u64,
+    kind: EntryKind,
+    message: &[u8],
+) -> Result<(), StoreError> {
+    journal.set_next_sender(seq)?;
+    let room = journal.reserve(message.len())?.get_mut(..message.len());
+    room.ok_or(StoreError::TooLong)?.copy_from_slice(message);
+    journal.append(0..message.len(), kind, seq)?;
+    Ok(())
+}
+
+/// Whether it is a message of the session or of the application; `None` if it is none of this
+/// MsgSeqNum(34).
+fn kind(message: &[u8], seq: u64) -> Option<EntryKind> {
+    let mut fields = message.split(|&byte| byte == SOH);
+    let mut value = |tag: &[u8]| fields.find_map(|field| field.strip_prefix(tag));
+    if !message.starts_with(b"8=FIX") || message.last() != Some(&SOH) {
+        return None;
+    }
+    let msg_type = value(b"35=")?;
+    let number = parse_u64(value(b"34=")?)?;
+    let kind = match msg_types::is_session(msg_type) {
+        true => EntryKind::Admin,
+        false => EntryKind::App,
+    };
+    (number == seq).then_some(kind)
+}

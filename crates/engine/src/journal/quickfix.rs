@@ -1,0 +1,252 @@
+//! File stores of QuickFIX (C++) and QuickFIX/J, to be taken over.
+//!
+//! Both keep a session in files with one name: `.body` has the messages one behind the other,
+//! `.header` where each of them is. The numbers are in `.seqnums` (C++), or in `.senderseqnums` and
+//! `.targetseqnums` (Java); `.session` has the time of creation.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use thiserror::Error;
+
+/// The longest file of numbers or of a time, in bytes.
+const SHORT: u64 = 1 << 10;
+/// The longest entry of the text index, in bytes: three numbers.
+const ENTRY: usize = 64;
+
+/// A file store of a session that does not run.
+#[derive(Debug)]
+pub struct QuickFixStore {
+    /// Where each message is, by MsgSeqNum(34); of several, the last.
+    places: BTreeMap<u64, Range<u64>>,
+    body: File,
+    body_path: PathBuf,
+    numbers: (u64, u64),
+    created: Option<String>,
+    torn: u64,
+}
+
+/// Why a file store cannot be read.
+#[derive(Debug, Error)]
+pub enum QuickFixError {
+    /// The system refuses.
+    #[error("cannot read {}", .0.display())]
+    Io(PathBuf, #[source] io::Error),
+    /// There are no files of numbers.
+    #[error("{} is no file store: there is neither .seqnums nor .senderseqnums", .0.display())]
+    Nothing(PathBuf),
+    /// A file holds something else.
+    #[error("{}: {}", .0.display(), .1)]
+    Content(PathBuf, &'static str),
+}
+
+impl QuickFixStore {
+    /// Opens the store whose files are named `prefix` with `.body`, `.header` and so on behind it.
+    ///
+    /// # Errors
+    /// See [`QuickFixError`]. An index that ends within an entry is none: it was cut by a kill.
+    pub fn open(prefix: &Path) -> Result<Self, QuickFixError> {
+        let (cpp, java) = (beside(prefix, "seqnums"), beside(prefix, "senderseqnums"));
+        let (numbers, is_java) = match (cpp.exists(), java.exists()) {
+            (true, _) => (numbers_of_cpp(&cpp)?, false),
+            (_, true) => {
+                let target = beside(prefix, "targetseqnums");
+                ((number_of_java(&java)?, number_of_java(&target)?), true)
+            }
+            _ => return Err(QuickFixError::Nothing(prefix.to_owned())),
+        };
+        let body_path = beside(prefix, "body");
+        let io_error = |error| QuickFixError::Io(body_path.clone(), error);
+        let body = File::open(&body_path).map_err(io_error)?;
+        let end = body.metadata().map_err(io_error)?.len();
+        let mut store = Self {
+            places: BTreeMap::new(),
+            body,
+            body_path,
+            numbers,
+            created: created(&beside(prefix, "session"), is_java)?,
+            torn: 0,
+        };
+        let header = beside(prefix, "header");
+        let open = File::open(&header).map_err(|error| QuickFixError::Io(header.clone(), error))?;
+        let index = BufReader::new(open);
+        match is_java {
+            true => store.index_of_java(index, &header, end),
+            false => store.index_of_cpp(index, &header, end),
+        }?;
+        Ok(store)
+    }
+
+    /// MsgSeqNum(34) of the next message to the counterparty, and of the next from it.
+    #[must_use]
+    pub const fn numbers(&self) -> (u64, u64) {
+        self.numbers
+    }
+
+    /// When the session began, as the store has it: `20261124-10:00:00`.
+    #[must_use]
+    pub fn created(&self) -> Option<&str> {
+        self.created.as_deref()
+    }
+
+    /// Entries of the index whose message is not whole in the body.
+    #[must_use]
+    pub const fn torn(&self) -> u64 {
+        self.torn
+    }
+
+    /// The numbers of the messages, upwards.
+    pub fn messages(&self) -> impl Iterator<Item = u64> + '_ {
+        self.places.keys().copied()
+    }
+
+    /// Reads a message into `into`, which is cleared. Returns whether it is there.
+    ///
+    /// # Errors
+    /// The body cannot be read.
+    pub fn read(&mut self, seq: u64, into: &mut Vec<u8>) -> Result<bool, QuickFixError> {
+        into.clear();
+        let Some(place) = self.places.get(&seq) else {
+            return Ok(false);
+        };
+        let (start, length) = (place.start, place.end - place.start);
+        let read = self.body.seek(SeekFrom::Start(start));
+        let read = read.and_then(|_| (&self.body).take(length).read_to_end(into));
+        read.map_err(|error| QuickFixError::Io(self.body_path.clone(), error))?;
+        Ok(into.len() as u64 == length)
+    }
+
+    /// Notes where a message is.
+    fn place(&mut self, seq: u64, offset: u64, length: u64, end: u64) {
+        match offset.checked_add(length) {
+            Some(until) if until <= end => {
+                self.places.insert(seq, offset..until);
+            }
+            _ => self.torn += 1,
+        }
+    }
+
+    /// `seq,offset,length`, each with a space behind it.
+    fn index_of_cpp(
+        &mut self,
+        mut index: impl BufRead,
+        path: &Path,
+        end: u64,
+    ) -> Result<(), QuickFixError> {
+        let mut entry = Vec::new();
+        loop {
+            entry.clear();
+            let read = index
+                .by_ref()
+                .take(ENTRY as u64)
+                .read_until(b' ', &mut entry);
+            let read = read.map_err(|error| QuickFixError::Io(path.to_owned(), error))?;
+            if read == 0 {
+                return Ok(());
+            }
+            if entry.last() != Some(&b' ') && read < ENTRY {
+                self.torn += 1;
+                return Ok(());
+            }
+            let text = std::str::from_utf8(&entry).unwrap_or_default().trim();
+            let mut numbers = text.split(',').map(|number| number.parse::<u64>().ok());
+            let mut next = || numbers.next().flatten();
+            let (Some(seq), Some(offset), Some(length), None) = (next(), next(), next(), next())
+            else {
+                return Err(content(path, "an entry is not `MsgSeqNum,offset,length`"));
+            };
+            self.place(seq, offset, length, end);
+        }
+    }
+
+    /// Big-endian: four bytes, eight, four.
+    fn index_of_java(
+        &mut self,
+        mut index: impl Read,
+        path: &Path,
+        end: u64,
+    ) -> Result<(), QuickFixError> {
+        loop {
+            let mut entry = Vec::with_capacity(16);
+            let read = index.by_ref().take(16).read_to_end(&mut entry);
+            read.map_err(|error| QuickFixError::Io(path.to_owned(), error))?;
+            let Ok(entry) = <[u8; 16]>::try_from(&*entry) else {
+                self.torn += u64::from(!entry.is_empty());
+                return Ok(());
+            };
+            let [a, b, c, d, o0, o1, o2, o3, o4, o5, o6, o7, l0, l1, l2, l3] = entry;
+            let seq = i32::from_be_bytes([a, b, c, d]);
+            let offset = i64::from_be_bytes([o0, o1, o2, o3, o4, o5, o6, o7]);
+            let length = i32::from_be_bytes([l0, l1, l2, l3]);
+            let numbers = (
+                u64::try_from(seq),
+                u64::try_from(offset),
+                u64::try_from(length),
+            );
+            let (Ok(seq), Ok(offset), Ok(length)) = numbers else {
+                return Err(content(path, "an entry has a number below 0"));
+            };
+            self.place(seq, offset, length, end);
+        }
+    }
+}
+
+/// The file of a store; the name may have dots of its own.
+fn beside(prefix: &Path, suffix: &str) -> PathBuf {
+    let mut name = prefix.as_os_str().to_owned();
+    name.push(".");
+    name.push(suffix);
+    name.into()
+}
+
+fn content(path: &Path, what: &'static str) -> QuickFixError {
+    QuickFixError::Content(path.to_owned(), what)
+}
+
+/// The bytes of a file that has a few.
+fn short(path: &Path) -> Result<Vec<u8>, QuickFixError> {
+    let mut bytes = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(SHORT).read_to_end(&mut bytes));
+    read.map_err(|error| QuickFixError::Io(path.to_owned(), error))?;
+    Ok(bytes)
+}
+
+/// `0000000007 : 0000000003`.
+fn numbers_of_cpp(path: &Path) -> Result<(u64, u64), QuickFixError> {
+    let bytes = short(path)?;
+    let text = std::str::from_utf8(&bytes)
+        .ok()
+        .and_then(|text| text.split_once(':'));
+    let number = |text: &str| text.trim().parse().ok().filter(|&number| number > 0);
+    let numbers = text.and_then(|(sender, target)| Some((number(sender)?, number(target)?)));
+    numbers.ok_or_else(|| content(path, "it is not `sender : target`, two numbers above 0"))
+}
+
+/// The text behind its length in two bytes, as Java writes it.
+fn text_of_java(bytes: &[u8]) -> Option<&str> {
+    let (length, text) = bytes.split_first_chunk::<2>()?;
+    let text = text.get(..u16::from_be_bytes(*length).into())?;
+    std::str::from_utf8(text).ok()
+}
+
+fn number_of_java(path: &Path) -> Result<u64, QuickFixError> {
+    let bytes = short(path)?;
+    let number = text_of_java(&bytes).and_then(|text| text.parse().ok());
+    let number = number.filter(|&number| number > 0);
+    number.ok_or_else(|| content(path, "it is not a number above 0 as Java writes text"))
+}
+
+/// The time of creation; a store without one is older than that file.
+fn created(path: &Path, is_java: bool) -> Result<Option<String>, QuickFixError> {
+    if !fs::exists(path).unwrap_or(false) {
+        return Ok(None);
+    }
+    let bytes = short(path)?;
+    let text = match is_java {
+        true => text_of_java(&bytes),
+        false => std::str::from_utf8(&bytes).ok(),
+    };
+    Ok(text.map(|text| text.trim().to_owned()))
+}

@@ -1,0 +1,113 @@
+//! `fanfare store import`: the file store of another engine.
+
+use crate::plural::counted;
+use crate::print::say;
+use anyhow::{Context, Result};
+use clap::Args as ClapArgs;
+use fanfare_engine::clock::Clock;
+use fanfare_engine::journal::{Options, QuickFixStore, folder_for, import};
+use fanfare_fix::session::{SessionId, Version};
+use fanfare_wire::UtcTimestamp;
+use serde_json::json;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// The ends of the names of a store's files.
+const SUFFIXES: [&str; 6] = [
+    ".body",
+    ".header",
+    ".seqnums",
+    ".senderseqnums",
+    ".targetseqnums",
+    ".session",
+];
+
+/// Options of `fanfare store import`.
+#[derive(ClapArgs)]
+#[command(after_help = HELP)]
+pub(crate) struct Args {
+    /// One of the files, or their name without its end: OLD/FIX.4.4-BUY-SELL.
+    #[arg(value_name = "FILE")]
+    from: PathBuf,
+    /// FileStorePath of the sessions here; the session gets a folder in it.
+    #[arg(long, value_name = "DIR")]
+    into: PathBuf,
+    /// The session as `fanfare store list` names it, where the files' name does not say it:
+    /// FIX.4.4:BUY->SELL, FIX.4.4:BUY/SUB->SELL, FIX.4.4:BUY->SELL:QUALIFIER.
+    #[arg(long, value_name = "NAME")]
+    session: Option<String>,
+    /// One JSON object: {"session", "path", "messages", "lost", "next_sender", "next_target"}.
+    #[arg(long)]
+    json: bool,
+}
+
+const HELP: &str = "\
+Reads the file stores of QuickFIX (C++) and QuickFIX/J: messages, numbers and the time of creation. \
+Stop that engine first. Its files stay as they are. Passwords are masked, and what is not whole \
+becomes a gap fill when it is asked for again.";
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    let prefix = without_suffix(&args.from);
+    let mut store = QuickFixStore::open(&prefix)?;
+    let name = match &args.session {
+        Some(name) => name.clone(),
+        None => named(&prefix).with_context(|| {
+            let from = prefix.display();
+            format!("{from} is not named VERSION-SENDER-TARGET: --session says which session it is")
+        })?,
+    };
+    let created = store.created().map(|text| {
+        UtcTimestamp::parse(text.as_bytes())
+            .with_context(|| format!("{}.session: `{text}` is no time", prefix.display()))
+    });
+    let created = created
+        .transpose()?
+        .unwrap_or_else(|| Clock::new().read().utc);
+    let folder = folder_for(&args.into, &name);
+    let done = import(&mut store, &folder, &name, created, Options::default())?;
+    if args.json {
+        say!(
+            "{}",
+            json!({
+                "session": name,
+                "path": folder.to_string_lossy(),
+                "messages": done.messages,
+                "lost": done.lost,
+                "next_sender": done.next_sender,
+                "next_target": done.next_target,
+            })
+        );
+        return Ok(ExitCode::SUCCESS);
+    }
+    say!(
+        "{name}: {} in {}",
+        counted(done.messages, "message"),
+        folder.display()
+    );
+    say!(
+        "  next out {}, next in {}",
+        done.next_sender,
+        done.next_target
+    );
+    if done.lost > 0 {
+        let lost = counted(done.lost, "message");
+        say!("  {lost} not whole: a resend has a gap fill in place of them");
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn without_suffix(path: &Path) -> PathBuf {
+    let text = path.as_os_str().to_string_lossy();
+    let ends = SUFFIXES.iter().find_map(|suffix| text.strip_suffix(suffix));
+    ends.map_or_else(|| path.to_owned(), PathBuf::from)
+}
+
+/// The session that files named `VERSION-SENDER-TARGET` are of, if that can only be read one way.
+fn named(prefix: &Path) -> Option<String> {
+    let name = prefix.file_name()?.to_str()?;
+    let mut parts = name.split('-');
+    let (version, sender, target) = (parts.next()?, parts.next()?, parts.next()?);
+    let is_all = parts.next().is_none() && !sender.is_empty() && !target.is_empty();
+    let version = Version::parse(version.as_bytes()).filter(|_| is_all)?;
+    Some(SessionId::new(version, sender, target).store_name())
+}

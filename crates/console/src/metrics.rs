@@ -6,7 +6,7 @@
 use fanfare_engine::counters::{Counters, Kind, Reading};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode;
-use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, MetricEncoder};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
@@ -81,6 +81,15 @@ impl Readings {
     }
 }
 
+impl Family {
+    fn encode(&self, value: u64, to: MetricEncoder<'_>) -> fmt::Result {
+        match self.kind {
+            Kind::Count => ConstCounter::new(value).encode(to),
+            Kind::Gauge => ConstGauge::new(i64::try_from(value).unwrap_or(i64::MAX)).encode(to),
+        }
+    }
+}
+
 impl Collector for Readings {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         for (name, family) in &self.0 {
@@ -89,16 +98,13 @@ impl Collector for Readings {
                 Kind::Gauge => MetricType::Gauge,
             };
             let mut metric = encoder.encode_descriptor(name, &family.help, None, kind)?;
+            if let (1, Some(&value)) = (family.series.len(), family.series.get("")) {
+                family.encode(value, metric)?;
+                continue;
+            }
             for (of, &value) in &family.series {
                 let labels: &[(&str, &str)] = &[("agent", of)];
-                let labels = if of.is_empty() { &[] } else { labels };
-                let series = metric.encode_family(&labels)?;
-                match family.kind {
-                    Kind::Count => ConstCounter::new(value).encode(series)?,
-                    Kind::Gauge => {
-                        ConstGauge::new(i64::try_from(value).unwrap_or(i64::MAX)).encode(series)?;
-                    }
-                }
+                family.encode(value, metric.encode_family(&labels)?)?;
             }
         }
         Ok(())
@@ -114,11 +120,11 @@ fn name(of: &str) -> String {
     of.chars().map(fits).collect()
 }
 
-/// The description with a capital and without an end: the encoder puts one.
+/// The description as a sentence.
 fn sentence(description: &str) -> String {
     let mut chars = description.chars();
     let first = chars.next().map(|first| first.to_uppercase().to_string());
-    first.unwrap_or_default() + chars.as_str()
+    format!("{}{}.", first.unwrap_or_default(), chars.as_str())
 }
 
 /// Prometheus's own format: there a counter's `HELP` and `TYPE` have its name with `_total`.

@@ -137,12 +137,7 @@ impl Engines {
 
     /// Small and quick to start: several of them run beside the build.
     fn java(&self) -> Command {
-        let mut command = Command::new("java");
-        command.args(["-Xmx128m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]);
-        let (jars, classes) = (self.jars.display(), self.classes.display());
-        command.arg("-classpath").arg(format!("{jars}/*:{classes}"));
-        command.arg("Peer");
-        command
+        java_program(&self.jars, &self.classes, "Peer")
     }
 
     /// An acceptor that echoes orders, and where it listens.
@@ -261,6 +256,34 @@ impl Party {
 }
 
 /// Debian's QuickFIX declares its exceptions as C++ has them up to 2014.
+fn java_program(jars: &Path, classes: &Path, main: &str) -> Command {
+    let mut command = Command::new("java");
+    command.args(["-Xmx128m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]);
+    let (jars, classes) = (jars.display(), classes.display());
+    command.arg("-classpath").arg(format!("{jars}/*:{classes}"));
+    command.arg(main);
+    command
+}
+
+/// Programs that write a file store to a folder; none if they cannot be had.
+pub(crate) fn file_stores() -> Vec<(&'static str, Command)> {
+    let found = || {
+        let jars = jars(&home("quickfixj"), &source("pom.xml"))?;
+        let classes = java(&home("quickfixj-stores"), &source("Stores.java"), &jars)?;
+        let program = cpp(
+            &home("quickfix-stores"),
+            &source("stores.cpp"),
+            &CPP_OPTIONS,
+        )?;
+        Ok(vec![
+            ("stores-quickfix", Command::new(program)),
+            ("stores-quickfixj", java_program(&jars, &classes, "Stores")),
+        ])
+    };
+    let found = or_skip(found()).unwrap_or_else(|absent| panic!("{absent}"));
+    found.unwrap_or_default()
+}
+
 const CPP_OPTIONS: [&str; 4] = ["-std=c++14", "-w", "-lquickfix", "-lpthread"];
 
 /// An interpreter with PyPI's simplefix.

@@ -18,4 +18,5 @@ mod market;
 mod ours;
 mod scenario;
 mod simplefix;
+mod stores;
 mod wire;

@@ -42,9 +42,9 @@ pub(crate) struct Args {
 }
 
 const HELP: &str = "\
-Reads the file stores of QuickFIX (C++) and QuickFIX/J: messages, numbers and the time of creation. \
-Stop that engine first. Its files stay as they are. Passwords are masked, and what is not whole \
-becomes a gap fill when it is asked for again.";
+Reads the file stores of QuickFIX (C++) and QuickFIX/J: messages, numbers and the time of \
+creation. Stop that engine first. Its files stay as they are. Passwords are masked, and what is \
+not whole becomes a gap fill when it is asked for again.";
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let prefix = without_suffix(&args.from);

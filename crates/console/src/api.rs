@@ -4,6 +4,7 @@ use crate::metrics::{self, Format};
 use crate::token::Token;
 use axum::Router;
 use axum::body::Bytes;
+use axum::extract::rejection::{BytesRejection, QueryRejection};
 use axum::extract::{DefaultBodyLimit, Query, Request, State};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::middleware::{self, Next};
@@ -20,7 +21,7 @@ use std::time::Duration;
 const BODY: usize = 64 << 10;
 /// How long a request may take, with its body; longer than a reload does.
 const PATIENCE: Duration = Duration::from_secs(90);
-/// How long a wrong token is thought about.
+/// How long the answer to a wrong token is held back.
 const WRONG: Duration = Duration::from_millis(500);
 
 /// What the handlers share.
@@ -71,12 +72,13 @@ pub(crate) fn router(shared: &Arc<Shared>, peer: SocketAddr) -> Router {
     }
     router
         .fallback(nothing_here)
+        .method_not_allowed_fallback(other_method)
         .layer(middleware::from_fn_with_state(caller.clone(), guard))
         .layer(DefaultBodyLimit::max(BODY))
         .with_state(caller)
 }
 
-/// Lets in who may ask.
+/// Refuses requests that may not be answered.
 async fn guard(State(caller): State<Caller>, request: Request, next: Next) -> Response {
     let shared = &caller.shared;
     let refused = match &shared.token {
@@ -126,16 +128,16 @@ async fn guard(State(caller): State<Caller>, request: Request, next: Next) -> Re
     response
 }
 
-/// Whether the body is too long by what is said of it; one of which nothing is said is cut when it
-/// is read.
+/// Whether Content-Length announces a body that is too long. The limit of a body without it is
+/// checked while it is read.
 fn is_too_long(headers: &HeaderMap) -> bool {
     let length = headers.get(header::CONTENT_LENGTH);
     let length = length.and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
     length.is_some_and(|length| length > BODY as u64)
 }
 
-/// Whether the name that a client knows the server by is the machine's own: a page of somebody
-/// else's whose name leads here has another.
+/// Whether `Host` names this machine. A foreign web page whose domain resolves to loopback (DNS
+/// rebinding) sends its own name.
 fn is_local(headers: &HeaderMap) -> bool {
     let host = headers
         .get(header::HOST)
@@ -198,8 +200,12 @@ async fn scrape(State(caller): State<Caller>, headers: HeaderMap) -> Response {
 async fn look(
     what: &'static str,
     State(caller): State<Caller>,
-    Query(fields): Query<Vec<(String, String)>>,
+    fields: Result<Query<Vec<(String, String)>>, QueryRejection>,
 ) -> Response {
+    let fields = match fields {
+        Ok(Query(fields)) => fields,
+        Err(why) => return error(why.status(), &why.body_text()),
+    };
     let mut request = Map::new();
     for (name, value) in fields {
         if request.insert(name.clone(), value.into()).is_some() {
@@ -214,8 +220,12 @@ async fn act(
     what: &'static str,
     State(caller): State<Caller>,
     headers: HeaderMap,
-    body: Bytes,
+    body: Result<Bytes, BytesRejection>,
 ) -> Response {
+    let body = match body {
+        Ok(body) => body,
+        Err(why) => return error(why.status(), &why.body_text()),
+    };
     let kind = headers.get(header::CONTENT_TYPE).map(HeaderValue::as_bytes);
     if !kind.is_some_and(|kind| kind.starts_with(b"application/json")) {
         let why = "the body is JSON: `Content-Type: application/json`";
@@ -246,6 +256,11 @@ async fn nothing_here() -> Response {
         StatusCode::NOT_FOUND,
         "nothing is here; docs/console.md has the paths",
     )
+}
+
+async fn other_method() -> Response {
+    let why = "the path has another method; docs/console.md has it";
+    error(StatusCode::METHOD_NOT_ALLOWED, why)
 }
 
 fn error(status: StatusCode, why: &str) -> Response {

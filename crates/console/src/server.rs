@@ -1,6 +1,7 @@
 //! The thread, its listener, and the bounds of what connections may do.
 
 use crate::api::{self, Shared};
+use crate::patient::Patient;
 use crate::token::Token;
 use fanfare_engine::counters::{Counter, Kind};
 use fanfare_gateway::{ConsoleConfig, Operator};
@@ -16,8 +17,6 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::oneshot;
-
-use crate::patient::Patient;
 
 /// How long a connection may take until it has sent the head of a request: also how long it may
 /// say nothing between two.
@@ -77,7 +76,7 @@ impl Console {
             .map_err(ConsoleError::Thread)?;
         let thread = std::thread::Builder::new()
             .name("console".to_owned())
-            .spawn(move || serve(&runtime, listener, server, stopped))
+            .spawn(move || serve(runtime, listener, server, stopped))
             .map_err(ConsoleError::Thread)?;
         Ok(Self {
             address,
@@ -192,7 +191,7 @@ impl Server {
     }
 }
 
-fn serve(runtime: &Runtime, listener: StdListener, server: Server, stopped: oneshot::Receiver<()>) {
+fn serve(runtime: Runtime, listener: StdListener, server: Server, stopped: oneshot::Receiver<()>) {
     runtime.block_on(async move {
         let Ok(listener) = TcpListener::from_std(listener) else {
             return;
@@ -203,4 +202,6 @@ fn serve(runtime: &Runtime, listener: StdListener, server: Server, stopped: ones
             () = server.run(listener) => {}
         }
     });
+    // A command that still waits must not hold up the end of the gateway.
+    runtime.shutdown_background();
 }

@@ -1,4 +1,4 @@
-//! Who may ask.
+//! The token that requests bring.
 
 use ring::hmac;
 use ring::rand::SystemRandom;
@@ -40,7 +40,7 @@ impl Token {
         Some(Self { key, tag })
     }
 
-    /// Whether the header `Authorization` has it. Takes as long for each wrong one of a length.
+    /// Whether the value of `Authorization` has the token. Compares in constant time.
     pub(crate) fn is_in(&self, authorization: &[u8]) -> bool {
         let bearer = authorization.split_at_checked(7);
         let given = bearer.filter(|(scheme, _)| scheme.eq_ignore_ascii_case(b"bearer "));

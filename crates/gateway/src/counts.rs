@@ -274,10 +274,11 @@ pub(crate) struct TopicCounts {
 impl TopicCounts {
     /// `others` names the other side's ends.
     pub(crate) fn new(counters: &Counters, topic: &str, others: &str) -> Self {
-        let add = |name: &str, what: &str| counters.add_of(topic, name, Kind::Gauge, what);
+        let add = |name: &str, kind, what: &str| counters.add_of(topic, name, kind, what);
+        let unfit = "ends whose policies do not fit";
         Self {
-            matched: add(others, "ends at the other side now"),
-            incompatible: add("incompatible", "ends whose policies do not fit"),
+            matched: add(others, Kind::Gauge, "ends at the other side now"),
+            incompatible: add("incompatible", Kind::Count, unfit),
             topic: topic.to_owned(),
         }
     }

@@ -3,6 +3,7 @@
 use super::error::OpenError;
 use super::layout::EntryKind;
 use super::quickfix::{QuickFixError, QuickFixStore};
+use super::repair::beside;
 use super::{Journal, Options};
 use fanfare_fix::codec::{mask_secrets, msg_types};
 use fanfare_fix::session::{MessageStore, StoreError};
@@ -23,6 +24,9 @@ pub struct Imported {
     /// Messages that are not whole, or have another MsgSeqNum(34) than the index says: a resend of
     /// them becomes a gap fill.
     pub lost: u64,
+    /// Messages from the next number on, which stayed in the files when it was set back: they are
+    /// left out.
+    pub set_back: u64,
     /// MsgSeqNum(34) of the next message.
     pub next_sender: u64,
     /// The number that is expected next.
@@ -47,8 +51,8 @@ pub enum ImportError {
 }
 
 /// Writes a file store to a new journal in `folder` for the session named `identity`, created at
-/// `created`. Messages from the number of the next one on, which stayed in the files when it was
-/// set back, are left out. Passwords are masked. The file store is not changed.
+/// `created`. Passwords are masked. The file store is not changed. The journal is written beside
+/// `folder` and renamed when it is complete, so that a kill leaves none in its place.
 ///
 /// # Errors
 /// See [`ImportError`]; there is no journal then.
@@ -57,19 +61,28 @@ pub fn import(
     folder: &Path,
     identity: &str,
     created: UtcTimestamp,
-    options: Options,
 ) -> Result<Imported, ImportError> {
     if fs::exists(folder).unwrap_or(true) {
         return Err(ImportError::Exists(folder.to_owned()));
     }
-    let filled = Journal::open(folder, identity, options, created)
+    // None of the messages is given up for newer ones.
+    let options = Options {
+        max_segments: u32::MAX,
+        ..Options::default()
+    };
+    let copy = beside(folder, "importing");
+    let filled = Journal::open(&copy, identity, options, created)
         .map_err(ImportError::from)
-        .and_then(|(journal, _)| fill(journal, store, folder));
-    if filled.is_err() {
+        .and_then(|(journal, _)| fill(journal, store, &copy));
+    let placed = filled.and_then(|imported| {
+        fs::rename(&copy, folder).map_err(|source| OpenError::io(folder, source))?;
+        Ok(imported)
+    });
+    if placed.is_err() {
         // The beginning of a journal is worth nothing; the error is what counts.
-        let _ = fs::remove_dir_all(folder);
+        let _ = fs::remove_dir_all(&copy);
     }
-    filled
+    placed
 }
 
 fn fill(
@@ -79,7 +92,8 @@ fn fill(
 ) -> Result<Imported, ImportError> {
     let failed = |error| ImportError::Store(folder.to_owned(), error);
     let (sender, target) = store.numbers();
-    let numbers: Vec<u64> = store.messages().filter(|&seq| seq < sender).collect();
+    let all = store.messages();
+    let (numbers, set_back): (Vec<u64>, Vec<u64>) = all.partition(|&seq| seq < sender);
     let (mut messages, mut lost) = (0, store.torn());
     let mut message = Vec::new();
     for seq in numbers {
@@ -99,6 +113,7 @@ fn fill(
     Ok(Imported {
         messages,
         lost,
+        set_back: set_back.len() as u64,
         next_sender: sender,
         next_target: target,
     })

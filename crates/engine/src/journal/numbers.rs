@@ -13,7 +13,7 @@ use thiserror::Error;
 pub struct Numbers {
     /// Of the next message to the counterparty.
     pub sender: u64,
-    /// That is expected from it.
+    /// Of the next message from the counterparty.
     pub target: u64,
 }
 
@@ -28,7 +28,8 @@ pub struct NumbersSet {
     pub recovery: Recovery,
 }
 
-/// Why numbers were not set. The journal is as it was.
+/// Why numbers were not set. The journal is unchanged, except that with [`Self::Store`] one of two
+/// numbers may have been set.
 #[derive(Debug, Error)]
 pub enum NumbersError {
     /// The journal cannot be opened: it is in use, or damaged.

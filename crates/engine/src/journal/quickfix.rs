@@ -50,12 +50,13 @@ impl QuickFixStore {
     pub fn open(prefix: &Path) -> Result<Self, QuickFixError> {
         let (cpp, java) = (beside(prefix, "seqnums"), beside(prefix, "senderseqnums"));
         let (numbers, is_java) = match (cpp.exists(), java.exists()) {
-            (true, _) => (numbers_of_cpp(&cpp)?, false),
-            (_, true) => {
+            (true, true) => return Err(content(prefix, "it has the numbers of both engines")),
+            (true, false) => (numbers_of_cpp(&cpp)?, false),
+            (false, true) => {
                 let target = beside(prefix, "targetseqnums");
                 ((number_of_java(&java)?, number_of_java(&target)?), true)
             }
-            _ => return Err(QuickFixError::Nothing(prefix.to_owned())),
+            (false, false) => return Err(QuickFixError::Nothing(prefix.to_owned())),
         };
         let body_path = beside(prefix, "body");
         let io_error = |error| QuickFixError::Io(body_path.clone(), error);
@@ -102,7 +103,8 @@ impl QuickFixStore {
         self.places.keys().copied()
     }
 
-    /// Reads a message into `into`, which is cleared. Returns whether it is there.
+    /// Reads the message with this MsgSeqNum(34) into `into`, replacing its content. Returns
+    /// `false` if the store does not hold the whole message.
     ///
     /// # Errors
     /// The body cannot be read.

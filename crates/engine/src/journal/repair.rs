@@ -222,7 +222,7 @@ fn fill(
 }
 
 /// A name beside the folder that is not taken.
-fn beside(folder: &Path, what: &str) -> PathBuf {
+pub(super) fn beside(folder: &Path, what: &str) -> PathBuf {
     let name = folder.file_name().unwrap_or_default().to_string_lossy();
     let candidates = (1u32..).map(|n| folder.with_file_name(format!("{name}.{what}-{n}")));
     let mut free = candidates.filter(|path| !path.exists());

@@ -75,7 +75,8 @@ pub(crate) fn run(config: &Config, quiet: bool, reread: Reread<'_>) -> Result<Ex
                 .for_each(|asked| asked.answer(outcome.clone()));
         }
     }
-    drop((control, console));
+    // A reload that is still waited for is refused: the others end behind it.
+    drop((reloads, control, console));
     // What is under way is counted before it is told of.
     let counters = gateway.counters().clone();
     let ended = gateway.join();

@@ -18,6 +18,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 /// The binary, its streams piped; it ends with this test however that ends.
 pub(crate) fn fanfare(args: &[&str]) -> Command {
@@ -64,6 +65,15 @@ pub(crate) fn fails(args: &[&str]) -> String {
     let told = told(args, 1);
     assert!(told.starts_with("fanfare: "), "{args:?}: {told}");
     told
+}
+
+/// Waits until `holds`, for what another process does; fails after a minute.
+pub(crate) fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
+    let until = Instant::now() + Duration::from_secs(60);
+    while !holds() {
+        assert!(Instant::now() < until, "waited 60 s for {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
 }
 
 /// What a process that has ended said; of the lines that were waited for, no more.

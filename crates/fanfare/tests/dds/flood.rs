@@ -1,7 +1,7 @@
 //! Writers that know no end, against the commands: what is resident stays bounded, and what has
 //! nothing to do with the flood goes on.
 
-use crate::common::{Running, fanfare, said};
+use crate::common::{Running, eventually, fanfare, said};
 use crate::{domain, feed};
 use fanfare_dds::cdr::CdrBuffer;
 use fanfare_dds::fast::{Mapping, TypeOptions};
@@ -13,7 +13,7 @@ use std::io::BufRead;
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Keys of the flood.
 const KEYS: u32 = 1_200_000;
@@ -83,14 +83,6 @@ fn peak(process: &Running) -> u64 {
     let line = status.lines().find(|l| l.starts_with("VmHWM")).unwrap();
     let kib = line.split_whitespace().nth(1).unwrap();
     kib.parse::<u64>().unwrap() / 1024
-}
-
-fn eventually(what: &str, mut done: impl FnMut() -> bool) {
-    let end = Instant::now() + Duration::from_secs(60);
-    while !done() {
-        assert!(Instant::now() < end, "waited 60 s for {what}");
-        std::thread::sleep(Duration::from_millis(1));
-    }
 }
 
 fn on(domain: &str, args: &[&str]) -> Command {

@@ -1,13 +1,13 @@
 //! The console of a running gateway: its API, and its metrics as Debian's Prometheus reads them.
 
 use crate::common::gateway::port;
-use crate::common::{Folder, Running, fanfare};
+use crate::common::{Folder, Running, eventually, fanfare};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 const TOKEN: &str = "a-token-of-24-characters";
 
@@ -96,15 +96,6 @@ impl Plant {
         self.server.interrupt();
         self.server.end().succeeded();
         std::fs::read_to_string(self.folder.file("audit")).unwrap()
-    }
-}
-
-/// Asks until the answer fits.
-fn eventually(what: &str, mut fits: impl FnMut() -> bool) {
-    let until = Instant::now() + Duration::from_secs(60);
-    while !fits() {
-        assert!(Instant::now() < until, "{what}");
-        std::thread::sleep(Duration::from_millis(50));
     }
 }
 

@@ -1,7 +1,7 @@
 //! What whoever runs the gateway does with it: signals, logs, captures.
 
 use crate::common::gateway::Gateway;
-use crate::common::{Folder, Running, fanfare};
+use crate::common::{Folder, Running, eventually, fanfare};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
@@ -52,14 +52,6 @@ fn receive(stream: &mut TcpStream, what: &str) -> String {
         }
     }
     text
-}
-
-fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
-    let until = Instant::now() + Duration::from_secs(60);
-    while !holds() {
-        assert!(Instant::now() < until, "{what} did not happen");
-        std::thread::sleep(Duration::from_millis(20));
-    }
 }
 
 /// A process that is killed with its test.

@@ -5,7 +5,7 @@ use crate::print::say;
 use anyhow::{Context, Result};
 use clap::Args as ClapArgs;
 use fanfare_engine::clock::Clock;
-use fanfare_engine::journal::{Options, QuickFixStore, folder_for, import};
+use fanfare_engine::journal::{QuickFixStore, folder_for, import};
 use fanfare_fix::session::{SessionId, Version};
 use fanfare_wire::UtcTimestamp;
 use serde_json::json;
@@ -36,15 +36,16 @@ pub(crate) struct Args {
     /// FIX.4.4:BUY->SELL, FIX.4.4:BUY/SUB->SELL, FIX.4.4:BUY->SELL:QUALIFIER.
     #[arg(long, value_name = "NAME")]
     session: Option<String>,
-    /// One JSON object: {"session", "path", "messages", "lost", "next_sender", "next_target"}.
+    /// One JSON object: {"session", "path", "messages", "lost", "set_back",
+    /// "next_sender", "next_target"}.
     #[arg(long)]
     json: bool,
 }
 
 const HELP: &str = "\
 Reads the file stores of QuickFIX (C++) and QuickFIX/J: messages, numbers and the time of \
-creation. Stop that engine first. Its files stay as they are. Passwords are masked, and what is \
-not whole becomes a gap fill when it is asked for again.";
+creation. The engine must not run; its files are not changed. Passwords are masked. A message \
+that is not whole is counted, and a resend has a gap fill in its place.";
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let prefix = without_suffix(&args.from);
@@ -64,7 +65,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         .transpose()?
         .unwrap_or_else(|| Clock::new().read().utc);
     let folder = folder_for(&args.into, &name);
-    let done = import(&mut store, &folder, &name, created, Options::default())?;
+    let done = import(&mut store, &folder, &name, created)?;
     if args.json {
         say!(
             "{}",
@@ -73,6 +74,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
                 "path": folder.to_string_lossy(),
                 "messages": done.messages,
                 "lost": done.lost,
+                "set_back": done.set_back,
                 "next_sender": done.next_sender,
                 "next_target": done.next_target,
             })
@@ -89,6 +91,13 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         done.next_sender,
         done.next_target
     );
+    if done.set_back > 0 {
+        let left = counted(done.set_back, "message");
+        say!(
+            "  {left} from {} on left out: the number was set back",
+            done.next_sender
+        );
+    }
     if done.lost > 0 {
         let lost = counted(done.lost, "message");
         say!("  {lost} not whole: a resend has a gap fill in place of them");

@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
 /// The stores that folders name: each is a store itself, or holds stores. Behind a store comes the
-/// one of what its session has received, if there is one. What a repair has put aside is only
-/// taken when it is named itself.
+/// one of what its session has received, if there is one. What a repair has put aside, and an
+/// import that was cut short, are only taken when they are named themselves.
 pub(super) fn stores(folders: &[PathBuf]) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for folder in folders {
@@ -21,7 +21,8 @@ pub(super) fn stores(folders: &[PathBuf]) -> Result<Vec<PathBuf>> {
         }
         let before = found.len();
         for entry in read(folder)? {
-            let is_aside = entry.to_string_lossy().contains(".damaged-");
+            let name = entry.to_string_lossy();
+            let is_aside = name.contains(".damaged-") || name.contains(".importing-");
             if entry.is_dir() && !is_aside && is_store(&entry)? {
                 push_both(&entry, &mut found)?;
             }

@@ -171,10 +171,11 @@ impl Writer {
             word.store(u64::from_le_bytes(*from), Ordering::Relaxed);
         }
         self.tail = start + size;
-        self.shared.tail.store(self.tail, Ordering::Release);
+        // Before `tail`: what a reader has seen is rescued, whenever the process is killed.
         if let Memory::File(place) = &self.shared.words {
             place.publish(start, self.tail);
         }
+        self.shared.tail.store(self.tail, Ordering::Release);
         // After `tail`: a reader that jumps here finds the message published.
         self.shared.latest.store(start, Ordering::Release);
         self.sequence += 1;
@@ -284,4 +285,32 @@ struct Header {
     len: usize,
     kind: u32,
     sequence: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_reader_can_see_would_be_rescued() {
+        let name = format!("fanfare-lapped-order-{}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        let mut writer = Writer::in_file(&path, 1 << 16, 1).unwrap();
+        let shared = Arc::clone(&writer.shared);
+        let watch = std::thread::spawn(move || {
+            let Memory::File(place) = &shared.words else {
+                panic!("no file");
+            };
+            while !shared.closed.load(Ordering::Acquire) {
+                let seen = shared.tail.load(Ordering::Acquire);
+                assert!(place.tail() >= seen, "{} of {seen}", place.tail());
+            }
+        });
+        for _ in 0..1_000_000 {
+            writer.write(1, 8, |room| room.fill(7)).unwrap();
+        }
+        drop(writer);
+        watch.join().unwrap();
+        std::fs::remove_file(&path).unwrap();
+    }
 }

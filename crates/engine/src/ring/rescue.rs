@@ -46,8 +46,16 @@ impl Place {
     /// A message is whole, from `latest` to `tail`.
     #[inline]
     pub(super) fn publish(&self, latest: u64, tail: u64) {
-        self.set(LATEST, latest);
+        // The end first: killed in between, the message before is found again, and this one too.
         self.set(TAIL, tail);
+        self.set(LATEST, latest);
+    }
+
+    /// The end of the last message that would be rescued.
+    #[cfg(test)]
+    pub(super) fn tail(&self) -> u64 {
+        let word = self.0.get().get(TAIL);
+        word.map_or(0, |word| word.load(Ordering::Acquire))
     }
 
     pub(super) fn release(&self, to: u64) {

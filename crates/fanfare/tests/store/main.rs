@@ -554,6 +554,10 @@ fn file_stores_that_are_cut_or_none_are_told() {
         );
         assert!(!base.folder().exists());
     }
+}
+
+#[test]
+fn a_name_that_can_be_read_two_ways_is_asked_for() {
     let old = Folder::new("import-name");
     quickfix(old.path(), "FIX.4.4-BUY-SELL-Q1", false);
     let base = Base::new("import-named");

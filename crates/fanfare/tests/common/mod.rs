@@ -128,6 +128,16 @@ pub(crate) struct Folder(PathBuf);
 impl Folder {
     /// Two of one name are two folders: tests run at the same time.
     pub(crate) fn new(test: &str) -> Self {
+        Self::in_parent(Path::new(env!("CARGO_TARGET_TMPDIR")), test)
+    }
+
+    /// As [`Self::new`], where other users can reach it: a clone may be in a folder of one user's.
+    pub(crate) fn for_others(test: &str) -> Self {
+        let test = format!("{test}-{}", std::process::id());
+        Self::in_parent(&std::env::temp_dir(), &test)
+    }
+
+    fn in_parent(parent: &Path, test: &str) -> Self {
         static MADE: Mutex<BTreeMap<String, u32>> = Mutex::new(BTreeMap::new());
         let mut name = format!("{}-{test}", env!("CARGO_CRATE_NAME"));
         let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -137,7 +147,7 @@ impl Folder {
         }
         *before += 1;
         drop(made);
-        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+        let path = parent.join(name);
         let _ = std::fs::remove_dir_all(&path);
         std::fs::create_dir_all(&path).unwrap();
         Self(path)

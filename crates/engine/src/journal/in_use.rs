@@ -16,6 +16,10 @@ pub fn holder(folder: &Path) -> Option<u32> {
     find(&locks, lock.dev(), lock.ino())
 }
 
+/// How often the table of locks is read for one that is there. The kernel hands a long table over
+/// in parts, and passes over entries if others are removed meanwhile.
+const READINGS: usize = 10;
+
 /// Whether a process of another user holds the lock. Earlier versions made the lock file readable
 /// by everybody, and a process that has it open can still lock it. A process whose user is not
 /// known does not count.
@@ -24,7 +28,8 @@ pub(super) fn is_held_by_stranger(folder: &Path) -> bool {
         return false;
     };
     let of = |pid: u32| fs::metadata(format!("/proc/{pid}")).ok();
-    let user = holder(folder).and_then(of).map(|process| process.uid());
+    let holder = (0..READINGS).find_map(|_| holder(folder));
+    let user = holder.and_then(of).map(|process| process.uid());
     // Root may run a session in anybody's folder.
     user.is_some_and(|user| user != owner && user != 0)
 }

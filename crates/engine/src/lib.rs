@@ -16,6 +16,7 @@
 //! | [`clock`] | monotonic time and UTC, one reading a duty cycle |
 //! | [`zone`] | time zones by name, for the schedules of sessions |
 //! | [`counters`] | figures for the operator at the price of a store |
+//! | [`levels`] | levels of a program's log, which an operator changes while it runs |
 //! | [`cpu`], [`limits`], [`stop`] | pinning, open descriptors, Ctrl-C |
 //!
 //! After start-up nothing here allocates, locks or logs, and the only system calls are the I/O
@@ -30,6 +31,7 @@ pub mod feed;
 pub mod host;
 pub mod idle;
 pub mod journal;
+pub mod levels;
 pub mod limits;
 pub mod outbound;
 pub mod pad;

@@ -1,0 +1,224 @@
+//! The levels of a program's log, which an operator sees and changes while it runs.
+//!
+//! Whoever writes the log asks [`LogLevels::is_on`] before it makes a line; a control socket has a
+//! clone, and sets levels. Neither waits for the other.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+use thiserror::Error;
+
+/// How much a line matters, or up to what a target is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum LogLevel {
+    /// Nothing.
+    Off,
+    /// What does not work.
+    Error,
+    /// What an operator should look at.
+    Warn,
+    /// What happens in a run in good order.
+    Info,
+    /// Each single thing of what is otherwise summed up.
+    Debug,
+    /// All there is.
+    Trace,
+}
+
+impl LogLevel {
+    /// All levels, from the quietest.
+    pub const ALL: [Self; 6] = [
+        Self::Off,
+        Self::Error,
+        Self::Warn,
+        Self::Info,
+        Self::Debug,
+        Self::Trace,
+    ];
+
+    /// The level's name, as [`FromStr`] reads it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::Error => "error",
+            Self::Warn => "warn",
+            Self::Info => "info",
+            Self::Debug => "debug",
+            Self::Trace => "trace",
+        }
+    }
+
+    fn of_number(number: u8) -> Self {
+        let found = Self::ALL.into_iter().find(|level| *level as u8 == number);
+        found.unwrap_or(Self::Info)
+    }
+}
+
+impl fmt::Display for LogLevel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for LogLevel {
+    type Err = LevelError;
+
+    fn from_str(text: &str) -> Result<Self, LevelError> {
+        let found = Self::ALL.into_iter().find(|level| level.name() == text);
+        found.ok_or_else(|| LevelError::Level(text.to_owned()))
+    }
+}
+
+/// Why levels are not set.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum LevelError {
+    /// No level has this name.
+    #[error("{0:?} is no level: off, error, warn, info, debug, trace")]
+    Level(String),
+    /// The log has no target of this name.
+    #[error("{target:?} is no target of the log: {}", .targets.join(", "))]
+    Target {
+        /// What was asked for.
+        target: String,
+        /// The targets that there are.
+        targets: Vec<&'static str>,
+    },
+}
+
+/// A level for each target of a log. Clones share the levels. Looking and setting cost an atomic
+/// access each; nothing waits.
+///
+/// ```
+/// use fanfare_engine::levels::{LogLevel, LogLevels};
+/// let levels = LogLevels::new(&["session", "feed"]);
+/// levels.apply("warn,session=debug")?;
+/// assert!(levels.is_on("session", LogLevel::Info));
+/// assert!(!levels.is_on("feed", LogLevel::Info));
+/// assert_eq!(levels.to_string(), "session=debug,feed=warn");
+/// # Ok::<(), fanfare_engine::levels::LevelError>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct LogLevels(Arc<[(&'static str, AtomicU8)]>);
+
+impl LogLevels {
+    /// Creates levels for these targets, each at [`LogLevel::Info`].
+    #[must_use]
+    pub fn new(targets: &[&'static str]) -> Self {
+        let level = || AtomicU8::new(LogLevel::Info as u8);
+        Self(targets.iter().map(|target| (*target, level())).collect())
+    }
+
+    /// Whether lines of this level are written for a target. For a target that the log does not
+    /// have, it is as for the first one.
+    #[must_use]
+    pub fn is_on(&self, target: &str, level: LogLevel) -> bool {
+        let own = self.0.iter().find(|(name, _)| *name == target);
+        let most = own.or_else(|| self.0.first());
+        most.is_some_and(|(_, most)| level as u8 <= most.load(Ordering::Relaxed))
+            && level != LogLevel::Off
+    }
+
+    /// Sets the level of a target, or of all.
+    ///
+    /// # Errors
+    /// The log has no such target.
+    pub fn set(&self, target: Option<&str>, level: LogLevel) -> Result<(), LevelError> {
+        if let Some(target) = target {
+            self.known(target)?;
+        }
+        let is_it = |name: &str| target.is_none_or(|target| target == name);
+        for (_, own) in self.0.iter().filter(|(name, _)| is_it(name)) {
+            own.store(level as u8, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    /// Sets levels from a list: `warn`, `session=debug`, or `warn,session=debug,dds=off`. A level
+    /// without a target is for all, and the later entry wins. A mistake changes nothing.
+    ///
+    /// # Errors
+    /// An entry names no level, or no target of this log.
+    pub fn apply(&self, list: &str) -> Result<(), LevelError> {
+        let mut all = Vec::new();
+        for entry in list.split(',').map(str::trim) {
+            let (target, level) = match entry.split_once('=') {
+                None => (None, entry),
+                Some((target, level)) => (Some(target.trim()), level.trim()),
+            };
+            if let Some(target) = target {
+                self.known(target)?;
+            }
+            all.push((target, level.parse()?));
+        }
+        all.into_iter()
+            .try_for_each(|(target, level)| self.set(target, level))
+    }
+
+    /// The targets with their levels, in a fixed order.
+    pub fn iter(&self) -> impl Iterator<Item = (&'static str, LogLevel)> + '_ {
+        let level = |of: &AtomicU8| LogLevel::of_number(of.load(Ordering::Relaxed));
+        self.0.iter().map(move |(name, of)| (*name, level(of)))
+    }
+
+    fn known(&self, target: &str) -> Result<(), LevelError> {
+        let mut targets = self.0.iter().map(|(name, _)| *name);
+        if targets.any(|name| name == target) {
+            return Ok(());
+        }
+        Err(LevelError::Target {
+            target: target.to_owned(),
+            targets: self.0.iter().map(|(name, _)| *name).collect(),
+        })
+    }
+}
+
+/// The list that [`LogLevels::apply`] reads.
+impl fmt::Display for LogLevels {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, (target, level)) in self.iter().enumerate() {
+            let comma = if at == 0 { "" } else { "," };
+            write!(f, "{comma}{target}={level}")?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_are_applied_whole_or_not_at_all() {
+        let levels = LogLevels::new(&["session", "feed", "dds"]);
+        let seen_elsewhere = levels.clone();
+        assert_eq!(levels.to_string(), "session=info,feed=info,dds=info");
+        levels.apply(" error , dds = trace ").unwrap();
+        assert_eq!(
+            seen_elsewhere.to_string(),
+            "session=error,feed=error,dds=trace"
+        );
+        for wrong in ["session=debug,feed=loud", "debug,stars=info", "", "session"] {
+            assert!(levels.apply(wrong).is_err(), "{wrong}");
+            assert_eq!(levels.to_string(), "session=error,feed=error,dds=trace");
+        }
+        let told = levels.apply("stars=info").unwrap_err().to_string();
+        assert_eq!(
+            told,
+            "\"stars\" is no target of the log: session, feed, dds"
+        );
+        assert!(levels.apply(&seen_elsewhere.to_string()).is_ok());
+    }
+
+    #[test]
+    fn a_level_includes_those_that_matter_more() {
+        let levels = LogLevels::new(&["session"]);
+        levels.set(Some("session"), LogLevel::Warn).unwrap();
+        let on = |level| levels.is_on("session", level);
+        assert!(on(LogLevel::Error) && on(LogLevel::Warn) && !on(LogLevel::Info));
+        levels.set(None, LogLevel::Off).unwrap();
+        assert!(!on(LogLevel::Error) && !on(LogLevel::Off));
+    }
+}

@@ -2,7 +2,7 @@
 
 use crate::error::LogError;
 use crate::known::Known;
-use crate::place::{At, Start};
+use crate::place::{At, Border, Start};
 use crate::reader::{self, Reader};
 use crate::run::Run;
 use fanfare_market::event::{InstrumentId, Kind as EventKind};
@@ -25,8 +25,6 @@ pub struct AsOf {
     pub view: View,
     /// The last status of the trading session of each feed.
     pub of_all: Vec<Event>,
-    /// The only instrument whose book is kept.
-    one: Option<u32>,
     reader: Reader,
 }
 
@@ -34,13 +32,15 @@ pub struct AsOf {
 const MOST_INSTRUMENTS: u32 = 1 << 28;
 
 impl AsOf {
-    pub(crate) fn of(folder: &Path, at: At, one: Option<u32>) -> Result<Self, LogError> {
-        let end = match at {
-            At::Number(number) => number.saturating_add(1),
-            At::Time(time) => reader::number_of(folder, Start::Time(time.saturating_add(1)))?,
-            At::End => reader::number_of(folder, Start::Now)?,
+    pub(crate) fn of(folder: &Path, at: At) -> Result<Self, LogError> {
+        let number = |start| reader::number_of(folder, start);
+        let (end, border) = match at {
+            At::Number(number) => (number.saturating_add(1), Border::Keep),
+            At::Time(time) => (number(Start::Time(time.saturating_add(1)))?, Border::Keep),
+            At::Before(number) => (number.max(1), Border::Cross),
+            At::End => (number(Start::Now)?, Border::Cross),
         };
-        let mut books = Self::behind(folder, Known::before(folder, end)?, one)?;
+        let mut books = Self::behind(folder, Known::before(folder, end)?, border)?;
         books.reader.stop_before(end);
         while books.follow(usize::MAX)? > 0 {}
         let next = books.reader.next_number();
@@ -58,7 +58,7 @@ impl AsOf {
     pub(crate) fn behind(
         folder: &Path,
         mut known: Known,
-        one: Option<u32>,
+        border: Border,
     ) -> Result<Self, LogError> {
         let (events, lost) = (mem::take(&mut known.events), mem::take(&mut known.lost));
         let (number, time) = (known.number, known.time);
@@ -69,8 +69,7 @@ impl AsOf {
             time,
             view: View::new(run.books()),
             of_all: Vec::new(),
-            one,
-            reader: Reader::behind(folder, known, from)?,
+            reader: Reader::behind(folder, known, from, border)?,
             run,
         };
         for event in &events {
@@ -130,7 +129,6 @@ impl AsOf {
             time: self.time,
             view: &mut self.view,
             of_all: &mut self.of_all,
-            one: self.one,
         };
         // A call ends where another segment begins, and its run: its books may be others.
         let read = self.reader.read(limit, |delivery| match delivery {
@@ -149,7 +147,6 @@ impl AsOf {
             time: self.time,
             view: &mut self.view,
             of_all: &mut self.of_all,
-            one: self.one,
         };
         taken.apply(event);
         self.time = taken.time;
@@ -167,7 +164,6 @@ struct Taken<'a> {
     time: u64,
     view: &'a mut View,
     of_all: &'a mut Vec<Event>,
-    one: Option<u32>,
 }
 
 impl Taken<'_> {
@@ -181,9 +177,7 @@ impl Taken<'_> {
                 self.of_all.retain(|own| own.source != event.source);
                 self.of_all.push(*event);
             }
-        } else if self.one.is_none_or(|one| one == event.instrument.0)
-            && event.instrument.0 < MOST_INSTRUMENTS
-        {
+        } else if event.instrument.0 < MOST_INSTRUMENTS {
             self.view.apply(event);
         }
     }

@@ -7,6 +7,7 @@ use crate::error::LogError;
 use crate::folder;
 use crate::format::{BlockHeader, Kind, Records, SegmentHeader};
 use crate::known::Known;
+use crate::place::Border;
 use crate::raw::Raw;
 use crate::segment::{Found, Segment};
 
@@ -118,7 +119,7 @@ impl Keeper {
         }
         let known = Known::before(folder, u64::MAX)?;
         let last = known.number;
-        let books = AsOf::behind(folder, known, None)?;
+        let books = AsOf::behind(folder, known, Border::Cross)?;
         let mut keeper = Self {
             folder: folder.to_owned(),
             config,

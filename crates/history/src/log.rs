@@ -173,15 +173,7 @@ impl Log {
     /// # Errors
     /// As [`Self::reader`].
     pub fn as_of(&self, at: At) -> Result<AsOf, LogError> {
-        AsOf::of(&self.folder, at, None)
-    }
-
-    /// As [`Self::as_of`], with the book of one instrument alone.
-    ///
-    /// # Errors
-    /// As [`Self::reader`].
-    pub fn as_of_one(&self, at: At, instrument: u32) -> Result<AsOf, LogError> {
-        AsOf::of(&self.folder, at, Some(instrument))
+        AsOf::of(&self.folder, at)
     }
 
     /// Mends the log of a folder: writes damaged segments anew, with what can be read of them,

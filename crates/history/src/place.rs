@@ -26,12 +26,24 @@ pub enum Start {
 /// A moment of a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum At {
-    /// Behind the event with this number.
+    /// Behind the event with this number, and in front of a new start of the plant that follows
+    /// it.
     Number(u64),
-    /// Behind the last event that arrived up to this time, in nanoseconds since 1970-01-01 UTC.
+    /// Behind the last event that arrived up to this time, in nanoseconds since 1970-01-01 UTC,
+    /// and in front of a new start of the plant that follows it.
     Time(u64),
-    /// Behind the last event.
+    /// In front of the event with this number, from 1, and behind a new start of the plant in
+    /// front of it: what a reader needs that begins with this event.
+    Before(u64),
+    /// Behind all that was written.
     End,
+}
+
+/// Whether a segment is read into that begins where a reader stops: it may begin a new run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Border {
+    Cross,
+    Keep,
 }
 
 /// The end of a log.

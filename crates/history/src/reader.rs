@@ -5,7 +5,7 @@ use crate::error::LogError;
 use crate::folder;
 use crate::format::{BlockHeader, Kind, Records, u64_at};
 use crate::known::Known;
-use crate::place::{Start, segment_of, tail};
+use crate::place::{Border, Start, segment_of, tail};
 use crate::raw::{Raw, RawDelivery};
 use crate::run::Run;
 use crate::segment::{Found, Segment};
@@ -34,6 +34,7 @@ pub struct Reader {
     next: u64,
     /// Nothing from this number on is read.
     end: u64,
+    border: Border,
     /// The latest time of arrival in a raw log, 0 in any other.
     time: u64,
     directory: Directory,
@@ -57,11 +58,16 @@ impl Reader {
     pub(crate) fn open(folder: &Path, start: Start) -> Result<Self, LogError> {
         let number = number_of(folder, start)?;
         let known = Known::before(folder, number)?;
-        Self::behind(folder, known, number)
+        Self::behind(folder, known, number, Border::Cross)
     }
 
     /// A reader from `number` on, to whom is known what a checkpoint has.
-    pub(crate) fn behind(folder: &Path, known: Known, number: u64) -> Result<Self, LogError> {
+    pub(crate) fn behind(
+        folder: &Path,
+        known: Known,
+        number: u64,
+        border: Border,
+    ) -> Result<Self, LogError> {
         let listing = folder::list(folder)?;
         // Instruments that are in no checkpoint are found from the first segment on.
         let from = match known.number {
@@ -85,6 +91,7 @@ impl Reader {
             at: 0,
             next: from,
             end: u64::MAX,
+            border,
             time: 0,
             directory: known.directory,
             run: known.run,
@@ -297,6 +304,9 @@ impl Reader {
     /// Takes the next whole block; false at the end of what was written so far.
     fn next_block(&mut self) -> Result<bool, LogError> {
         loop {
+            if self.is_beyond(&self.segment) {
+                return Ok(false);
+            }
             match self.segment.look()? {
                 Found::Block(header) => {
                     if header.first >= self.end && header.events > 0 {
@@ -345,12 +355,20 @@ impl Reader {
             }
             Err(error) => return Err(error),
         };
+        if self.is_beyond(&next) {
+            return Ok(false);
+        }
         if !matches!(self.segment.look()?, Found::Block(_)) {
             self.is_new_segment = true;
             self.is_restarted |= next.header.run != self.segment.header.run;
             self.segment = next;
         }
         Ok(true)
+    }
+
+    /// Returns whether a segment is not read into.
+    fn is_beyond(&self, segment: &Segment) -> bool {
+        self.border == Border::Keep && segment.header.first >= self.end
     }
 
     /// There is no next segment: that is the end, unless this one was removed.

@@ -1,11 +1,12 @@
 //! Whole logs in folders of their own.
 
+use crate::folder;
 use crate::{
-    At, FeedInfo, Keeper, KeeperConfig, Log, LogError, Mended, Opened, Raw, RawDelivery, RawLine,
-    Reader, Run, Source as RawSource, Start, Writer, WriterConfig,
+    AsOf, At, FeedInfo, Keeper, KeeperConfig, Log, LogError, Mended, Opened, Raw, RawDelivery,
+    RawLine, Reader, Run, Source as RawSource, Start, Writer, WriterConfig,
 };
 use fanfare_market::event::{Action, Flags, InstrumentId, Kind, entry};
-use fanfare_market::instruments::{Definition, Instrument, Name};
+use fanfare_market::instruments::{Definition, Instrument, Lookup, Name};
 use fanfare_market::view::Seen;
 use fanfare_market::{BookConfig, Delivery, Event, Price, View};
 use std::path::{Path, PathBuf};
@@ -83,7 +84,7 @@ impl Source {
                 1 => Kind::Clear,
                 _ => Kind::Level,
             };
-            let (size, action) = (rng.i64(1..100), Action::Overlay);
+            let (size, action) = (rng.i64(1..100), Action::New);
             events.push(Event {
                 number: *number,
                 ts_recv: *time,
@@ -273,13 +274,95 @@ fn books_as_of_any_number_are_those_of_all_events_before() {
                 assert_eq!(values(own), values(other));
             }
         }
-        let one = log.as_of_one(At::Number(count as u64), 3).unwrap();
-        let (one, own) = (
-            one.view.get(InstrumentId(3)),
-            found.view.get(InstrumentId(3)),
-        );
-        assert_eq!(one.map(|one| &one.book), own.map(|own| &own.book));
     }
+}
+
+/// Makes two runs with other books each, 50 events each. Returns the number of the first run's
+/// last event.
+fn two_runs(folder: &Path, is_closed: bool) -> u64 {
+    let (mut writer, _) = open(folder);
+    writer.instrument(&instrument(3)).unwrap();
+    let mut source = Source::new(21, 1);
+    append(&mut writer, &mut source, 50);
+    let last = source.number - 1;
+    match is_closed {
+        true => writer.close().unwrap(),
+        false => drop(writer),
+    }
+    let shallow = FeedInfo {
+        name: "other".to_owned(),
+        base: 0,
+        book: BookConfig::by_price(2).unwrap(),
+    };
+    let (mut writer, _) = Writer::open(folder, SMALL, vec![shallow], 2).unwrap();
+    // The second plant numbers its instruments anew.
+    let mut bytes = instrument(4);
+    bytes[..4].copy_from_slice(&3_u32.to_le_bytes());
+    writer.instrument(&bytes).unwrap();
+    writer.commit().unwrap();
+    append(&mut writer, &mut source, 50);
+    last
+}
+
+fn symbol(books: &AsOf, number: u32) -> Option<Vec<u8>> {
+    let known = books.directory().instrument(InstrumentId(number));
+    known.map(|known| known.definition.name.symbol.to_vec())
+}
+
+#[test]
+fn books_behind_the_last_event_of_a_run_are_those_of_that_run() {
+    for is_closed in [false, true] {
+        for checkpoint in [false, true] {
+            let folder = Folder::new();
+            let last = two_runs(&folder.0, is_closed);
+            if checkpoint {
+                keep(&folder.0, OFTEN);
+                assert!(folder::list(&folder.0).unwrap().views.contains(&last));
+            }
+            let log = Log::open(&folder.0).unwrap();
+            let mut expected = View::new(vec![feeds()[0].book]);
+            for event in read_from(&folder.0, Start::First).events {
+                if event.number <= last {
+                    expected.apply(&event);
+                }
+            }
+            let books = |view: &View| {
+                let books = (0..10).map(|number| view.get(InstrumentId(number))?.book.clone());
+                let books = books.map(|book| book.filter(|book| !book.is_empty()));
+                books.collect::<Vec<_>>()
+            };
+            assert!(books(&expected).iter().any(Option::is_some));
+            let mut found = log.as_of(At::Number(last)).unwrap();
+            assert_eq!((found.number, found.run.number), (last, 1));
+            assert_eq!(books(&found.view), books(&expected));
+            assert_eq!(symbol(&found, 3).as_deref(), Some(&b"SYM3"[..]));
+            let at_time = log.as_of(At::Time(found.time)).unwrap();
+            assert!(at_time.number <= last && at_time.run.number == 1);
+            // What is needed from there on is what the new run knows.
+            let before = log.as_of(At::Before(last + 1)).unwrap();
+            assert_eq!((before.number, before.run.number), (last, 2));
+            assert!(books(&before.view).iter().all(Option::is_none));
+            assert_eq!(symbol(&before, 3).as_deref(), Some(&b"SYM4"[..]));
+            while found.follow(usize::MAX).unwrap() > 0 {}
+            let end = log.as_of(At::End).unwrap();
+            assert_eq!((found.number, found.run.number), (end.number, 2));
+            assert_eq!(books(&found.view), books(&end.view));
+        }
+    }
+}
+
+#[test]
+fn the_end_of_a_log_is_that_of_the_run_that_has_begun() {
+    let folder = Folder::new();
+    let (mut writer, _) = open(&folder.0);
+    append(&mut writer, &mut Source::new(21, 1), 50);
+    drop(writer);
+    drop(open(&folder.0));
+    let log = Log::open(&folder.0).unwrap();
+    let end = log.as_of(At::End).unwrap();
+    assert_eq!(end.run.number, 2);
+    assert_eq!(log.as_of(At::Number(end.number)).unwrap().run.number, 1);
+    assert_eq!(log.as_of(At::Number(0)).unwrap().number, 0);
 }
 
 #[test]
@@ -632,7 +715,7 @@ fn a_damaged_log_is_mended_and_has_all_that_can_be_read() {
     let expected = append(&mut writer, &mut Source::new(77, 1), 60_000);
     drop(writer);
     keep(&whole.0, KeeperConfig::default());
-    let ordinals: Vec<u64> = crate::folder::list(&whole.0)
+    let ordinals: Vec<u64> = folder::list(&whole.0)
         .unwrap()
         .segments
         .into_keys()
@@ -646,8 +729,8 @@ fn a_damaged_log_is_mended_and_has_all_that_can_be_read() {
             std::fs::copy(&path, folder.0.join(path.file_name().unwrap())).unwrap();
         }
         let ordinal = ordinals[rng.usize(..ordinals.len())];
-        let is_compacted = crate::folder::list(&folder.0).unwrap().segments[&ordinal];
-        let path = crate::folder::segment(&folder.0, ordinal, is_compacted);
+        let is_compacted = folder::list(&folder.0).unwrap().segments[&ordinal];
+        let path = folder::segment(&folder.0, ordinal, is_compacted);
         let is_removed =
             seed % 5 == 4 && ordinal != ordinals[0] && Some(&ordinal) != ordinals.last();
         if is_removed {

@@ -99,7 +99,7 @@ pub fn fields(
     if event.ts_event != Event::NO_TIME {
         each("ts_event", Number(&event.ts_event));
     }
-    if event.ts_recv != 0 {
+    if !matches!(event.ts_recv, 0 | Event::NO_TIME) {
         each("ts_recv", Number(&event.ts_recv));
     }
     if event.flags.has(Flags::SNAPSHOT) {
@@ -290,6 +290,13 @@ mod tests {
             r#"\n","security_id":"7","source":"8","revision":1,"last":true,"#,
             r#""definition":{"tick":"0.01","status":17}}"#
         );
+        assert_eq!(line, expected);
+        let timeless = Event {
+            ts_recv: Event::NO_TIME,
+            ..of
+        };
+        line.clear();
+        event(&timeless, Some(&known), &mut line);
         assert_eq!(line, expected);
         line.clear();
         definition(

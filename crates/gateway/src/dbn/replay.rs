@@ -229,9 +229,10 @@ impl Player {
         let start = match self.start {
             0 => Start::First,
             time => {
-                let before = log.as_of(At::Time(time - 1))?;
+                let first = log.reader(Start::Time(time))?.next_number();
+                let before = log.as_of(At::Before(first))?;
                 before.show(|event| encoder.seed(event));
-                Start::Number(before.number + 1)
+                Start::Number(first)
             }
         };
         let mut reader = log.reader(start)?;

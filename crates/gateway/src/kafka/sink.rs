@@ -132,7 +132,7 @@ impl<T: Topic> KafkaSink<T> {
             && gone.is_none()
             && books_at > 0
         {
-            log.as_of(At::Number(books_at))?
+            log.as_of(At::Before(books_at + 1))?
                 .show(|event| encoder.seed(event));
         }
         form.begin(reader.directory());

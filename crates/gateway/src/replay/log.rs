@@ -151,10 +151,10 @@ impl Known {
     /// What is known in front of the event with this number; of books nothing where another
     /// run was in force, and nothing at all where retention has removed it.
     fn before(log: &Log, first: u64, run: &Run) -> Result<Self, LogError> {
-        let Some(before) = first.checked_sub(1).filter(|before| *before > 0) else {
+        if first <= 1 {
             return Ok(Self::default());
-        };
-        let before = match log.as_of(At::Number(before)) {
+        }
+        let before = match log.as_of(At::Before(first)) {
             Err(LogError::Gone { .. }) => return Ok(Self::default()),
             before => before?,
         };

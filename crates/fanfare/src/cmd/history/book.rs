@@ -37,17 +37,8 @@ pub(crate) struct Args {
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let log = args.place.open()?;
     let at = moment(&log, args.at)?;
-    let then = match at {
-        At::Number(number) => log.reader(Start::Number(number.saturating_add(1)))?,
-        At::Time(time) => log.reader(Start::Time(time.saturating_add(1)))?,
-        At::End => log.reader(Start::Now)?,
-    };
-    let found = find(then.directory(), &args.symbol)?;
-    let books = match found.as_slice() {
-        [InstrumentId(one)] => log.as_of_one(at, *one)?,
-        _ => log.as_of(at)?,
-    };
-    for instrument in found {
+    let books = log.as_of(at)?;
+    for instrument in find(books.directory(), &args.symbol)? {
         show(args, &books, instrument);
     }
     Ok(ExitCode::SUCCESS)

@@ -113,7 +113,7 @@ impl Dbn {
 
 /// The books behind which the event with this number comes, if there are any.
 fn pictures(log: &Log, first: u64) -> Result<Option<AsOf>> {
-    match log.as_of(At::Number(first.saturating_sub(1))) {
+    match log.as_of(At::Before(first)) {
         Ok(books) => Ok(Some(books)),
         // The log begins here, and knows of nothing before.
         Err(LogError::Gone { .. }) => Ok(None),

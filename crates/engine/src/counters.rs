@@ -7,8 +7,18 @@
 //! sent.increment(3); // on the hot thread
 //! assert_eq!(counters.snapshot()[0].value, 3); // on any thread
 //! ```
+//!
+//! [`Histogram`]s of durations have the same registry; [`Windows`] reads them once a second for
+//! what came in the last 10 s and in the last minute.
+
+mod histogram;
+mod windows;
+
+pub use histogram::{Distribution, Histogram};
+pub use windows::{Windowed, Windows};
 
 use crate::pad::Padded;
+use histogram::Cells;
 use std::cell::Cell;
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,6 +29,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 #[derive(Clone, Default)]
 pub struct Counters {
     entries: Arc<Mutex<Vec<Entry>>>,
+    measured: Arc<Mutex<Vec<Measured>>>,
+}
+
+/// A histogram of the registry.
+struct Measured {
+    of: String,
+    name: String,
+    description: String,
+    cells: Arc<Cells>,
 }
 
 struct Entry {
@@ -51,6 +70,19 @@ pub struct Reading {
     pub description: String,
     /// The value.
     pub value: u64,
+}
+
+/// One histogram at the moment it was read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HistogramReading {
+    /// What was measured: an agent, a line or a topic; empty for the program.
+    pub of: String,
+    /// The name, `snake_case`. The same for all that measure it.
+    pub name: String,
+    /// What is measured.
+    pub description: String,
+    /// The values, in nanoseconds.
+    pub distribution: Distribution,
 }
 
 impl Counters {
@@ -102,6 +134,46 @@ impl Counters {
             value: entry.cell.load(Ordering::Relaxed),
         };
         self.lock().iter().map(read).collect()
+    }
+
+    /// A new histogram of nanoseconds, of an agent, a line or a topic.
+    #[must_use]
+    pub fn add_histogram(
+        &self,
+        of: impl Into<String>,
+        name: impl Into<String>,
+        description: impl Into<String>,
+    ) -> Histogram {
+        let cells = Cells::new();
+        self.measured().push(Measured {
+            of: of.into(),
+            name: name.into(),
+            description: description.into(),
+            cells: Arc::clone(&cells),
+        });
+        Histogram::new(cells)
+    }
+
+    /// All histograms in the order they were added.
+    #[must_use]
+    pub fn histograms(&self) -> Vec<HistogramReading> {
+        let read = |one: &Measured| HistogramReading {
+            of: one.of.clone(),
+            name: one.name.clone(),
+            description: one.description.clone(),
+            distribution: one.cells.read(),
+        };
+        self.measured().iter().map(read).collect()
+    }
+
+    /// As [`Self::histograms`], the values alone.
+    fn distributions(&self) -> Vec<Distribution> {
+        let measured = self.measured();
+        measured.iter().map(|one| one.cells.read()).collect()
+    }
+
+    fn measured(&self) -> std::sync::MutexGuard<'_, Vec<Measured>> {
+        self.measured.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Entry>> {

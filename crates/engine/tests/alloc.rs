@@ -50,6 +50,18 @@ fn rings() {
 }
 
 #[test]
+fn counters_and_histograms() {
+    let counters = Counters::new();
+    let (count, histogram) = (counters.add("a", "a"), counters.add_histogram("", "b", "b"));
+    let allocated = allocations(|i| {
+        count.increment(1);
+        histogram.record(1 << (i % 64));
+    });
+    assert_eq!(allocated, 0);
+    assert_eq!(counters.histograms()[0].distribution.count(), 2_100);
+}
+
+#[test]
 fn journal_turns() {
     let folder = std::env::temp_dir().join(format!("fanfare-alloc-{}", std::process::id()));
     let now = UtcTimestamp::from_nanos(0);

@@ -1,0 +1,173 @@
+//! What histograms held over the last seconds, kept by who reads them.
+
+use super::histogram::{Distribution, Sparse};
+use super::{Counters, HistogramReading};
+use std::collections::VecDeque;
+
+/// Nanoseconds between two readings.
+const SECOND: u64 = 1_000_000_000;
+/// Readings that are kept of each histogram.
+const KEPT: usize = 60;
+
+/// Reads all histograms once a second, for what came in the last 10 s and in the last minute.
+///
+/// Writers do not notice. It keeps 60 differences of each histogram, without their empty buckets: 8
+/// bytes for each bucket that was hit in a second, 284 kB of a histogram at most.
+pub struct Windows {
+    counters: Counters,
+    kept: Vec<Kept>,
+    /// When the last reading was made; `None` before the first.
+    read: Option<u64>,
+}
+
+/// What is kept of one histogram.
+struct Kept {
+    last: Distribution,
+    /// What came in each second, with the time of its end, the oldest first.
+    seconds: VecDeque<(u64, Sparse)>,
+}
+
+/// One histogram, over three windows.
+#[derive(Debug, Clone)]
+pub struct Windowed {
+    /// What was measured: an agent, a line or a topic; empty for the program.
+    pub of: String,
+    /// The name, `snake_case`.
+    pub name: String,
+    /// What is measured.
+    pub description: String,
+    /// The last 10 s, and what came since the last reading.
+    pub seconds_10: Distribution,
+    /// The last minute, and what came since the last reading.
+    pub minute: Distribution,
+    /// Everything since the start.
+    pub all: Distribution,
+}
+
+impl Windows {
+    /// Of all histograms of a registry, those too that are added later.
+    #[must_use]
+    pub const fn new(counters: Counters) -> Self {
+        Self {
+            counters,
+            kept: Vec::new(),
+            read: None,
+        }
+    }
+
+    /// Makes a reading if the last one is a second old. `now` is monotonic, in nanoseconds. Returns
+    /// whether it did.
+    pub fn turn(&mut self, now: u64) -> bool {
+        if self.read.is_some_and(|last| now < last + SECOND) {
+            return false;
+        }
+        self.read = Some(now);
+        for (at, distribution) in self.counters.distributions().into_iter().enumerate() {
+            if self.kept.len() <= at {
+                self.kept.push(Kept {
+                    last: Distribution::EMPTY,
+                    seconds: VecDeque::with_capacity(KEPT),
+                });
+            }
+            if let Some(kept) = self.kept.get_mut(at) {
+                if kept.seconds.len() == KEPT {
+                    kept.seconds.pop_front();
+                }
+                let second = distribution.since(&kept.last).sparse();
+                kept.seconds.push_back((now, second));
+                kept.last = distribution;
+            }
+        }
+        true
+    }
+
+    /// All histograms as of now. `now` is monotonic, in nanoseconds.
+    #[must_use]
+    pub fn read(&self, now: u64) -> Vec<Windowed> {
+        let all = self.counters.histograms().into_iter().enumerate();
+        let all = all.map(
+            |(
+                at,
+                HistogramReading {
+                    of,
+                    name,
+                    description,
+                    distribution,
+                },
+            )| {
+                let kept = self.kept.get(at);
+                let over = |seconds: u64| {
+                    let from = now.saturating_sub(seconds * SECOND);
+                    kept.map_or_else(
+                        || distribution.clone(),
+                        |kept| kept.since(from, &distribution),
+                    )
+                };
+                Windowed {
+                    of,
+                    name,
+                    description,
+                    seconds_10: over(10),
+                    minute: over(60),
+                    all: distribution.clone(),
+                }
+            },
+        );
+        all.collect()
+    }
+}
+
+impl Kept {
+    /// What came in seconds that ended behind `from`, and since the last.
+    fn since(&self, from: u64, now: &Distribution) -> Distribution {
+        let mut sum = now.since(&self.last);
+        let recent = self.seconds.iter().filter(|(end, _)| *end > from);
+        recent.for_each(|(_, second)| second.add_to(&mut sum));
+        sum
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_window_has_what_came_in_it() {
+        let counters = Counters::new();
+        let ring = counters.add_histogram("worker0", "stage_ring", "time in the ring");
+        let mut windows = Windows::new(counters);
+        let counts = |windows: &Windows, now: u64| {
+            let all = windows.read(now * SECOND);
+            [&all[0].seconds_10, &all[0].minute, &all[0].all].map(Distribution::count)
+        };
+        assert_eq!(counts(&windows, 100), [0, 0, 0]);
+        assert!(windows.turn(100 * SECOND));
+        ring.record(5);
+        assert_eq!(counts(&windows, 100), [1, 1, 1]);
+        assert!(!windows.turn(101 * SECOND - 1));
+        for second in 101..200 {
+            assert!(windows.turn(second * SECOND));
+            ring.record(second);
+        }
+        // The seconds that ended at 190 and later, and what came since 199.
+        assert_eq!(counts(&windows, 199), [11, 61, 100]);
+        assert_eq!(windows.read(199 * SECOND)[0].seconds_10.quantile(0.0), 191);
+        // Nobody read for a while: what came belongs to the second that ended then.
+        assert!(windows.turn(250 * SECOND));
+        assert_eq!(counts(&windows, 250), [1, 10, 100]);
+        assert_eq!(counts(&windows, 400), [0, 0, 100]);
+    }
+
+    #[test]
+    fn histograms_that_come_later_are_read_too() {
+        let counters = Counters::new();
+        let mut windows = Windows::new(counters.clone());
+        windows.turn(0);
+        let late = counters.add_histogram("b", "x", "");
+        late.record(1);
+        assert_eq!(windows.read(1)[0].minute.count(), 1);
+        windows.turn(SECOND);
+        assert_eq!(windows.read(SECOND)[0].minute.count(), 1);
+        assert_eq!(windows.read(SECOND)[0].of, "b");
+    }
+}

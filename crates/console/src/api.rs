@@ -11,7 +11,7 @@ use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use fanfare_engine::counters::{Counter, Kind};
-use fanfare_gateway::Operator;
+use fanfare_operator::{Command, Effect, Fault, Operator, OperatorError};
 use serde_json::{Map, Value, json};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -26,13 +26,13 @@ const WRONG: Duration = Duration::from_millis(500);
 
 /// What the handlers share.
 pub(crate) struct Shared {
-    operator: Operator,
+    operator: Arc<dyn Operator>,
     token: Option<Token>,
     refused: Mutex<Counter>,
 }
 
 impl Shared {
-    pub(crate) fn new(operator: Operator, token: Option<Token>) -> Self {
+    pub(crate) fn new(operator: Arc<dyn Operator>, token: Option<Token>) -> Self {
         let what = "requests without the token, or with a wrong one";
         let counters = operator.counters();
         let refused = counters.add_of("", "console_refused", Kind::Count, what);
@@ -58,17 +58,13 @@ pub(crate) fn router(shared: &Arc<Shared>, peer: SocketAddr) -> Router {
         peer,
     };
     let mut router = Router::new().route("/metrics", get(scrape));
-    for what in ["status", "counters", "sessions", "users", "lists", "limits"] {
-        let path = format!("/api/v1/{what}");
-        router = router.route(&path, get(move |caller, query| look(what, caller, query)));
-    }
-    for (path, what) in [
-        ("/api/v1/sessions/logout", "logout"),
-        ("/api/v1/sessions/disconnect", "disconnect"),
-        ("/api/v1/reload", "reload"),
-    ] {
-        let act = move |caller, headers, body| act(what, caller, headers, body);
-        router = router.route(path, post(act));
+    for command in shared.operator.commands() {
+        let path = format!("/api/v1/{}", command.name.replace(' ', "/"));
+        let method = match command.effect {
+            Effect::Look => get(move |caller, query| look(command, caller, query)),
+            Effect::Act => post(move |caller, headers, body| act(command, caller, headers, body)),
+        };
+        router = router.route(&path, method);
     }
     router
         .fallback(nothing_here)
@@ -166,23 +162,24 @@ impl Caller {
         // The first, and then every doubling: a flood is no flood of lines.
         if so_far.is_power_of_two() {
             let outcome = format!("refused: {so_far} so far");
-            self.shared.operator.note(&self.asked("request"), &outcome);
+            self.shared.operator.note(&self.name(), "request", &outcome);
         }
         tokio::time::sleep(WRONG).await;
     }
 
     /// As the audit file has it.
-    fn asked(&self, what: &str) -> String {
-        format!("console {} {what}", self.peer)
+    fn name(&self) -> String {
+        format!("console {}", self.peer)
     }
 
-    /// Asks the gateway, on a thread that may wait.
-    async fn ask(self, request: Value) -> Response {
-        let asked = tokio::task::spawn_blocking(move || self.shared.operator.ask(request)).await;
-        match asked {
+    /// Asks the program, on a thread that may wait.
+    async fn ask(self, command: &'static Command, fields: Map<String, Value>) -> Response {
+        let by = self.name();
+        let ask = move || self.shared.operator.ask(&by, command.name, fields);
+        match tokio::task::spawn_blocking(ask).await {
             Ok(Ok(result)) => answer(StatusCode::OK, &result),
-            Ok(Err(why)) => error(StatusCode::BAD_REQUEST, &why),
-            Err(_) => error(StatusCode::INTERNAL_SERVER_ERROR, "a defect of the gateway"),
+            Ok(Err(why)) => refusal(&why),
+            Err(_) => error(StatusCode::INTERNAL_SERVER_ERROR, "a defect of the program"),
         }
     }
 }
@@ -198,26 +195,33 @@ async fn scrape(State(caller): State<Caller>, headers: HeaderMap) -> Response {
 
 /// A command that changes nothing; its fields are the query's.
 async fn look(
-    what: &'static str,
+    command: &'static Command,
     State(caller): State<Caller>,
-    fields: Result<Query<Vec<(String, String)>>, QueryRejection>,
+    query: Result<Query<Vec<(String, String)>>, QueryRejection>,
 ) -> Response {
-    let fields = match fields {
-        Ok(Query(fields)) => fields,
+    let query = match query {
+        Ok(Query(query)) => query,
         Err(why) => return error(why.status(), &why.body_text()),
     };
-    let mut request = Map::new();
-    for (name, value) in fields {
-        if request.insert(name.clone(), value.into()).is_some() {
+    let mut fields = Map::new();
+    for (name, text) in query {
+        let field = command.takes.iter().find(|field| field.name == name);
+        // What the command does not take is refused by name.
+        let value = field.map_or_else(|| Ok(text.as_str().into()), |field| field.read(&text));
+        let before = match value {
+            Ok(value) => fields.insert(name.clone(), value),
+            Err(why) => return refusal(&why),
+        };
+        if before.is_some() {
             return error(StatusCode::BAD_REQUEST, &format!("`{name}` is there twice"));
         }
     }
-    command(what, caller, request).await
+    caller.ask(command, fields).await
 }
 
 /// A command that changes something; its fields are the body's.
 async fn act(
-    what: &'static str,
+    command: &'static Command,
     State(caller): State<Caller>,
     headers: HeaderMap,
     body: Result<Bytes, BytesRejection>,
@@ -236,19 +240,9 @@ async fn act(
         false => serde_json::from_slice(&body),
     };
     match fields {
-        Ok(fields) => {
-            caller.shared.operator.note(&caller.asked(what), "asked");
-            command(what, caller, fields).await
-        }
+        Ok(fields) => caller.ask(command, fields).await,
         Err(why) => error(StatusCode::BAD_REQUEST, &format!("the body: {why}")),
     }
-}
-
-async fn command(what: &str, caller: Caller, mut fields: Map<String, Value>) -> Response {
-    if fields.insert("command".to_owned(), what.into()).is_some() {
-        return error(StatusCode::BAD_REQUEST, "the path says which command it is");
-    }
-    caller.ask(Value::Object(fields)).await
 }
 
 async fn nothing_here() -> Response {
@@ -261,6 +255,15 @@ async fn nothing_here() -> Response {
 async fn other_method() -> Response {
     let why = "the path has another method; docs/console.md has it";
     error(StatusCode::METHOD_NOT_ALLOWED, why)
+}
+
+fn refusal(why: &OperatorError) -> Response {
+    let status = match why.fault {
+        Fault::Usage => StatusCode::BAD_REQUEST,
+        Fault::Absent => StatusCode::NOT_FOUND,
+        Fault::Failed => StatusCode::CONFLICT,
+    };
+    error(status, &why.text)
 }
 
 fn error(status: StatusCode, why: &str) -> Response {

@@ -1,8 +1,8 @@
-//! A running gateway over HTTP: `/metrics` for Prometheus, and what an operator asks and does as
+//! A running program over HTTP: `/metrics` for Prometheus, and what an operator asks and does as
 //! JSON (docs/console.md).
 //!
-//! It has a thread of its own, which reads counters and asks the gateway's [`Operator`]; no
-//! session waits for it.
+//! It has a thread of its own, which reads counters and asks the program's
+//! [`Operator`](fanfare_operator::Operator); no session waits for it.
 #![forbid(unsafe_code)]
 
 mod api;
@@ -11,5 +11,5 @@ mod patient;
 mod server;
 mod token;
 
-pub use fanfare_gateway::{ConsoleConfig, Operator};
+pub use fanfare_gateway::ConsoleConfig;
 pub use server::{Console, ConsoleError};

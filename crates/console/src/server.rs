@@ -4,7 +4,8 @@ use crate::api::{self, Shared};
 use crate::patient::Patient;
 use crate::token::Token;
 use fanfare_engine::counters::{Counter, Kind};
-use fanfare_gateway::{ConsoleConfig, Operator};
+use fanfare_gateway::ConsoleConfig;
+use fanfare_operator::Operator;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
@@ -56,7 +57,10 @@ impl Console {
     ///
     /// # Errors
     /// See [`ConsoleError`].
-    pub fn start(config: &ConsoleConfig, operator: Operator) -> Result<Self, ConsoleError> {
+    pub fn start(
+        config: &ConsoleConfig,
+        operator: Arc<dyn Operator>,
+    ) -> Result<Self, ConsoleError> {
         let token = config.token_file.as_ref().map(|path| {
             let token = Token::read(path);
             token.map_err(|error| ConsoleError::Token(path.clone(), error))
@@ -148,7 +152,7 @@ impl Drop for Seat {
 }
 
 impl Server {
-    fn new(config: &ConsoleConfig, operator: Operator, token: Option<Token>) -> Self {
+    fn new(config: &ConsoleConfig, operator: Arc<dyn Operator>, token: Option<Token>) -> Self {
         let counters = operator.counters().clone();
         let add = |name, kind, what| counters.add_of("", name, kind, what);
         let away = "connections beyond the limit of the console";

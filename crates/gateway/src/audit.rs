@@ -251,9 +251,10 @@ impl Audit {
     }
 
     /// An operator did something.
-    pub(crate) fn operator(&self, command: &str, outcome: &dyn Display) {
+    pub(crate) fn operator(&self, by: &str, command: &str, outcome: &dyn Display) {
         self.send(|| {
             Line::new("operator")
+                .with("by", by)
                 .with("command", Escaped::text(command))
                 .with("outcome", outcome)
         });
@@ -437,7 +438,7 @@ mod tests {
             what: &"x\n".repeat(5000),
             refused: Some("3: permission"),
         });
-        audit.operator("logout DESK1", &"1 session");
+        audit.operator("control", "sessions logout DESK1", &"1 session");
         assert_eq!(writer.turn(), 3);
         let lines = place.lines();
         assert_eq!(lines.len(), 3);

@@ -5,7 +5,7 @@ use super::{File, Finding};
 use std::path::{Path, PathBuf};
 
 /// What each crate may use of ours. A crate that is not listed here may not exist.
-const MAY_USE: [(&str, &[&str]); 14] = [
+const MAY_USE: [(&str, &[&str]); 15] = [
     ("peers", &["engine"]),
     ("wire", &[]),
     ("counting", &[]),
@@ -16,13 +16,14 @@ const MAY_USE: [(&str, &[&str]); 14] = [
     ("history", &["wire", "market"]),
     ("dds", &["wire", "fast"]),
     ("engine", &["wire", "fix", "fast", "feed"]),
+    ("operator", &["wire", "fix", "engine"]),
     (
         "gateway",
         &[
-            "wire", "engine", "fix", "fast", "feed", "market", "dds", "history",
+            "wire", "engine", "fix", "fast", "feed", "market", "dds", "history", "operator",
         ],
     ),
-    ("console", &["engine", "gateway"]),
+    ("console", &["engine", "gateway", "operator"]),
     (
         "instruments",
         &[
@@ -40,6 +41,7 @@ const MAY_USE: [(&str, &[&str]); 14] = [
             "history",
             "dds",
             "engine",
+            "operator",
             "gateway",
             "console",
             "instruments",

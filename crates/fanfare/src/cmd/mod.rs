@@ -60,7 +60,6 @@ pub(crate) enum Command {
     /// `fanout server` and `dds bridge` are this service with a configuration of their own, for FIX
     /// alone and for FIX over DDS; each takes a file as well, with --config.
     Gateway(gateway::Args),
-    /// Asks and steers a running gateway, at its control socket.
     Ctl(ctl::Args),
 }
 

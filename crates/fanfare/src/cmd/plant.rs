@@ -13,13 +13,15 @@ use fanfare_console::Console;
 use fanfare_engine::limits::raise_open_files;
 use fanfare_engine::stop::{Reload, Stop};
 use fanfare_gateway::{
-    Config, Control, Digest, FeedLine, Gateway, NoticeReceiver, Operator, PortConfig,
+    Config, Digest, FeedLine, Gateway, GatewayOperator, NoticeReceiver, PortConfig,
     descriptors_wanted,
 };
 use fanfare_instruments::capture::{Capture, CaptureOptions, Reopened};
+use fanfare_operator::{Control, Operator};
 use std::net::Ipv4Addr;
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// The interval in which signals and notices are looked at.
@@ -59,7 +61,8 @@ pub(crate) fn run(config: &Config, quiet: bool, reread: Reread<'_>) -> Result<Ex
     announce(config, &gateway);
     let capture = start_capture(config, &gateway);
     let events = start_events(config, &mut gateway)?;
-    let (operator, reloads) = Operator::new(gateway.handle());
+    let (operator, reloads) = GatewayOperator::new(gateway.handle());
+    let operator: Arc<dyn Operator> = Arc::new(operator);
     let control = start_control(config, &operator)?;
     let console = start_console(config, operator)?;
     while !stop.is_raised() {
@@ -239,18 +242,18 @@ fn reload(
 }
 
 /// Listens for operators, where the configuration names a socket for them.
-fn start_control(config: &Config, operator: &Operator) -> Result<Option<Control>> {
+fn start_control(config: &Config, operator: &Arc<dyn Operator>) -> Result<Option<Control>> {
     let Some(path) = &config.control else {
         return Ok(None);
     };
-    let control = Control::start(path, operator.clone());
+    let control = Control::start(path, Arc::clone(operator));
     let control = control.with_context(|| format!("cannot listen at {}", path.display()))?;
     say!("Listening for operators at {}", path.display());
     Ok(Some(control))
 }
 
 /// Serves metrics and the HTTP API, where the configuration asks for it.
-fn start_console(config: &Config, operator: Operator) -> Result<Option<Console>> {
+fn start_console(config: &Config, operator: Arc<dyn Operator>) -> Result<Option<Console>> {
     let Some(settings) = &config.console else {
         return Ok(None);
     };

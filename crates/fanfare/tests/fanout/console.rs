@@ -117,12 +117,12 @@ fn sessions_are_seen_and_ended_by_who_has_the_token() {
     );
     let (status, why) = plant.post(path, &json!({ "sender": "C1" }));
     assert!(
-        status == 400 && why["error"] == "there is no such session",
+        status == 404 && why["error"] == "there is no such session",
         "{why}"
     );
     let (status, why) = plant.post(path, &json!({ "command": "reload" }));
     assert!(
-        status == 400 && why.to_string().contains("the path says"),
+        status == 400 && why.to_string().contains("takes no `command`"),
         "{why}"
     );
     let (status, why) = plant.post("/api/v1/reload", &json!({}));
@@ -131,7 +131,7 @@ fn sessions_are_seen_and_ended_by_who_has_the_token() {
     let audit = plant.stop();
     for line in [
         "logout sender=C1 text=by the API",
-        "1 sessions",
+        "sessions=1 forced=0",
         "console 127.0.0.1:",
     ] {
         assert!(audit.contains(line), "{line} in {audit}");

@@ -66,7 +66,7 @@ fn a_gateway_is_asked_and_reloaded_at_its_socket() {
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
     assert_eq!(json[0]["comp_ids"][0], "DESK");
     assert!(ctl(&["sessions"]).stdout.is_empty());
-    let nobody = ctl(&["logout", "NOBODY"]);
+    let nobody = ctl(&["sessions", "logout", "NOBODY"]);
     assert_eq!(nobody.status.code(), Some(1));
     assert!(text(&nobody.stderr).contains("no such session"));
 

@@ -3,11 +3,13 @@
 use crate::client::{Client, value};
 use crate::users::{PORTS, TestFile, start, user};
 use crate::{eventually, stop};
-use fanfare_gateway::{Control, Gateway, Reloads};
+use fanfare_gateway::{Gateway, GatewayOperator, Reloads};
+use fanfare_operator::Control;
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// A client of the socket.
@@ -72,8 +74,8 @@ fn plant(name: &str, more: &str) -> Plant {
     let (path, audit) = (TestFile::new(name), TestFile::new(&format!("{name}.audit")));
     let text = format!("audit = \"{}\"\n{PORTS}{more}", audit.0.display());
     let gateway = start(&text);
-    let (operator, reloads) = fanfare_gateway::Operator::new(gateway.handle());
-    let control = Control::start(&path.0, operator).unwrap();
+    let (operator, reloads) = GatewayOperator::new(gateway.handle());
+    let control = Control::start(&path.0, Arc::new(operator)).unwrap();
     Plant {
         control,
         reloads,
@@ -144,11 +146,12 @@ fn an_operator_sees_the_gateway_and_ends_sessions() {
         operator.result(&json!({ "command": "counters" }))["marked"],
         1
     );
-    let ended = operator.result(&json!({ "command": "logout", "user": "desk", "text": "bye" }));
+    let ended =
+        operator.result(&json!({ "command": "sessions logout", "user": "desk", "text": "bye" }));
     assert_eq!(ended, json!({ "sessions": 1, "forced": 0 }));
     assert_eq!(value(&desk.receive().unwrap(), 35), Some("W"));
     assert_eq!(value(&desk.receive().unwrap(), 58), Some("bye"));
-    let cut = json!({ "command": "disconnect", "sender": "OTHER", "port": "consumers" });
+    let cut = json!({ "command": "sessions disconnect", "sender": "OTHER", "port": "consumers" });
     assert_eq!(operator.result(&cut)["sessions"], 1);
     assert_eq!(value(&other.receive().unwrap(), 35), Some("W"));
     assert_eq!(other.receive(), None);
@@ -156,7 +159,7 @@ fn an_operator_sees_the_gateway_and_ends_sessions() {
     let audit = plant.stop();
     for line in [
         "logout user=desk text=bye",
-        "disconnect port=consumers sender=OTHER",
+        "disconnect sender=OTHER port=consumers",
     ] {
         assert!(audit.contains(line), "{audit}");
     }
@@ -186,7 +189,7 @@ fn a_reload_is_done_by_whoever_runs_the_gateway() {
     assert!(
         plant
             .stop()
-            .contains("\"command\":\"reload\",\"outcome\":\"line 40\"")
+            .contains("\"command\":\"reload\",\"outcome\":\"refused: line 40\"")
     );
 }
 
@@ -205,10 +208,10 @@ fn nonsense_is_an_error_and_the_connection_goes_on() {
         b"{\"command\":\"shutdown\"}\n",
         b"{\"command\":\"status\",\"more\":1}\n",
         b"{\"command\":\"status\",\"sender\":\"A\"}\n",
-        b"{\"command\":\"logout\"}\n",
-        b"{\"command\":\"logout\",\"sender\":7}\n",
-        b"{\"command\":\"logout\",\"sender\":\"A\",\"text\":\"a\\u0001b\"}\n",
-        b"{\"command\":\"logout\",\"sender\":\"NOBODY\"}\n",
+        b"{\"command\":\"sessions logout\"}\n",
+        b"{\"command\":\"sessions logout\",\"sender\":7}\n",
+        b"{\"command\":\"sessions logout\",\"sender\":\"A\",\"text\":\"a\\u0001b\"}\n",
+        b"{\"command\":\"sessions logout\",\"sender\":\"NOBODY\"}\n",
         &deep,
     ] {
         let error = operator.error(line);
@@ -259,9 +262,9 @@ fn a_stale_socket_is_replaced_and_anothers_file_is_left_alone() {
     let gateway = start(PORTS);
     let path = TestFile::new("stale");
     drop(UnixListener::bind(&path.0).unwrap());
-    let (operator, _reloads) = fanfare_gateway::Operator::new(gateway.handle());
-    let first = Control::start(&path.0, operator.clone()).unwrap();
-    let why = Control::start(&path.0, operator.clone()).unwrap_err();
+    let (operator, _reloads) = GatewayOperator::new(gateway.handle());
+    let first = Control::start(&path.0, Arc::new(operator.clone())).unwrap();
+    let why = Control::start(&path.0, Arc::new(operator.clone())).unwrap_err();
     assert!(why.to_string().contains("another process listens"), "{why}");
     Operator::connect(&path).result(&json!({ "command": "status" }));
     // What somebody puts in its place is not removed.
@@ -269,7 +272,7 @@ fn a_stale_socket_is_replaced_and_anothers_file_is_left_alone() {
     path.write("mine");
     drop(first);
     assert_eq!(path.text(), "mine");
-    let why = Control::start(&path.0, operator).unwrap_err();
+    let why = Control::start(&path.0, Arc::new(operator)).unwrap_err();
     assert!(why.to_string().contains("no socket"), "{why}");
     stop(gateway);
 }

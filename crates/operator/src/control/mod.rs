@@ -1,16 +1,17 @@
-//! The control interface: a Unix socket on which whoever runs the gateway asks and steers, in JSON
+//! The control socket: a Unix socket at which whoever runs a program asks and steers it, in JSON
 //! lines (docs/control.md).
 //!
-//! It has threads of its own, reads counters and the roster, and sends commands to the hosts: no
-//! session waits for it.
+//! It has threads of its own: no session waits for it.
 
 mod line;
 mod socket;
 
+use crate::error::OperatorError;
 use crate::operator::Operator;
 use fanfare_engine::poll::{Interest, Poller, Token, Waker};
+use fanfare_wire::text::Escaped;
 use line::{Line, Lines};
-use serde_json::json;
+use serde_json::{Map, Value, json};
 use socket::Socket;
 use std::io::{self, Write};
 use std::os::unix::net::UnixStream;
@@ -22,7 +23,7 @@ use std::time::Duration;
 
 /// Most connections at a time; one more gets an error and is closed.
 const CONNECTIONS: usize = 16;
-/// How often a connection that says nothing is looked at for the end of the gateway.
+/// How often a connection that says nothing is looked at for the end of the program.
 const LOOK: Duration = Duration::from_millis(200);
 /// How long a client may take to read an answer.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -38,7 +39,7 @@ pub struct Control {
 }
 
 struct State {
-    operator: Operator,
+    operator: Arc<dyn Operator>,
     connections: AtomicUsize,
     ends: AtomicBool,
 }
@@ -48,7 +49,7 @@ impl Control {
     ///
     /// # Errors
     /// The path is another file, or somebody listens there; or the system refuses.
-    pub fn start(path: &Path, operator: Operator) -> io::Result<Self> {
+    pub fn start(path: &Path, operator: Arc<dyn Operator>) -> io::Result<Self> {
         let socket = Socket::listen(path)?;
         let poller = Poller::new(4)?;
         poller.add(socket.listener(), LISTENER, Interest::Read)?;
@@ -109,7 +110,7 @@ fn begin(state: &Arc<State>, mut stream: UnixStream) {
     }
     let seat = Seat::take(state);
     if seat.number > CONNECTIONS {
-        let answer = json!({ "ok": false, "error": "too many connections" });
+        let answer = refused(&OperatorError::failed("too many connections"));
         // Who does not read it sees the end.
         let _ = stream.write_all(format!("{answer}\n").as_bytes());
         return;
@@ -153,8 +154,8 @@ fn talk(state: &State, stream: UnixStream) {
     let (mut lines, mut out) = (Lines::new(reader), stream);
     while !state.ends.load(Ordering::Acquire) {
         let answer = match lines.next() {
-            Line::Whole(line) => state.operator.answer(line),
-            Line::TooLong => json!({ "ok": false, "error": "the line is longer than 65536 bytes" }),
+            Line::Whole(line) => answer(&*state.operator, line),
+            Line::TooLong => refused(&OperatorError::usage("the line is longer than 65536 bytes")),
             Line::Nothing => continue,
             Line::End => return,
         };
@@ -164,6 +165,35 @@ fn talk(state: &State, stream: UnixStream) {
             return;
         }
     }
+}
+
+/// The answer to a line.
+fn answer(operator: &dyn Operator, line: &[u8]) -> Value {
+    let mut fields: Map<String, Value> = match serde_json::from_slice(line) {
+        Ok(fields) => fields,
+        Err(error) => {
+            // It may quote what a client sent.
+            let why = Escaped::text(&error.to_string()).to_string();
+            return refused(&OperatorError::usage(why));
+        }
+    };
+    let id = fields.remove("id");
+    let outcome = match fields.remove("command") {
+        Some(Value::String(name)) => operator.ask("control", &name, fields),
+        _ => Err(OperatorError::usage("`command` is the name of a command")),
+    };
+    let mut answer = match outcome {
+        Ok(result) => json!({ "ok": true, "result": result }),
+        Err(error) => refused(&error),
+    };
+    if let (Some(answer), Some(id)) = (answer.as_object_mut(), id) {
+        answer.insert("id".to_owned(), id);
+    }
+    answer
+}
+
+fn refused(error: &OperatorError) -> Value {
+    json!({ "ok": false, "error": error.text, "fault": error.fault.name() })
 }
 
 impl std::fmt::Debug for Control {

@@ -1,0 +1,180 @@
+//! The commands as arguments: whatever the tables of the programs have.
+
+use clap::error::ErrorKind;
+use clap::{Arg, ArgAction, ArgMatches, Command, Error, FromArgMatches, Subcommand};
+use fanfare_gateway::GatewayOperator;
+use fanfare_operator::{Command as Row, Field, Form};
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+
+/// The word for a command that has others below it: `sessions list` is `sessions`.
+const LIST: &str = "list";
+
+/// A command with its fields.
+#[derive(Debug)]
+pub(super) struct Asked {
+    name: String,
+    fields: Map<String, Value>,
+}
+
+impl Asked {
+    /// The line for the control socket.
+    pub(super) fn request(&self) -> Value {
+        let mut request = Map::new();
+        request.insert("command".to_owned(), self.name.clone().into());
+        request.extend(self.fields.clone());
+        Value::Object(request)
+    }
+}
+
+/// The commands of all programs, by the words of their names.
+fn rows() -> Vec<&'static Row> {
+    GatewayOperator::commands()
+}
+
+/// A word with what may follow it.
+#[derive(Default)]
+struct Word {
+    row: Option<&'static Row>,
+    next: BTreeMap<&'static str, Self>,
+}
+
+impl Word {
+    fn all() -> Self {
+        let mut all = Self::default();
+        for row in rows() {
+            let words = row.name.split(' ');
+            let place = words.fold(&mut all, |at, word| at.next.entry(word).or_default());
+            place.row = Some(row);
+        }
+        all
+    }
+
+    fn command(&self, name: &'static str) -> Command {
+        let mut command = Command::new(name);
+        let Some(row) = self.row else {
+            let words: Vec<&str> = self.next.keys().copied().collect();
+            let command = command.about(format!("One of {}.", words.join(", ")));
+            return self.with_next(command.subcommand_required(true));
+        };
+        command = with_fields(command.about(row.about), row);
+        if self.next.is_empty() {
+            return command;
+        }
+        let list = with_fields(Command::new(LIST).about(row.about), row);
+        self.with_next(command.subcommand(list))
+            .args_conflicts_with_subcommands(true)
+    }
+
+    fn with_next(&self, command: Command) -> Command {
+        let next = self.next.iter();
+        command.subcommands(next.map(|(name, word)| word.command(name)))
+    }
+
+    /// What was asked for below this word.
+    fn read(&self, matches: &ArgMatches) -> Option<Asked> {
+        match matches.subcommand() {
+            Some((LIST, below)) if self.row.is_some() => Some(asked(self.row?, below)),
+            Some((name, below)) => self.next.get(name)?.read(below),
+            None => Some(asked(self.row?, matches)),
+        }
+    }
+}
+
+fn with_fields(command: Command, row: &Row) -> Command {
+    command.args(row.takes.iter().map(argument))
+}
+
+fn argument(field: &'static Field) -> Arg {
+    let arg = Arg::new(field.name).help(field.about.trim_end_matches('.'));
+    let arg = match field.is_first {
+        true => arg,
+        false => arg.long(field.name.replace('_', "-")),
+    };
+    if field.form == Form::Flag {
+        return arg.action(ArgAction::SetTrue);
+    }
+    let read = |text: &str| field.read(text).map_err(|error| error.text);
+    let arg = arg.value_parser(read).required(field.is_needed);
+    match field.form {
+        Form::OneOf(words) => arg.value_name(words.join("|")),
+        Form::Number => arg.value_name("N"),
+        Form::Text(_) | Form::Flag => arg.value_name(field.name.to_uppercase()),
+    }
+}
+
+fn asked(row: &Row, matches: &ArgMatches) -> Asked {
+    let mut fields = Map::new();
+    for field in row.takes {
+        let value = match field.form {
+            Form::Flag => matches.get_flag(field.name).then_some(Value::Bool(true)),
+            _ => matches.get_one::<Value>(field.name).cloned(),
+        };
+        fields.extend(value.map(|value| (field.name.to_owned(), value)));
+    }
+    let name = row.name.to_owned();
+    Asked { name, fields }
+}
+
+impl FromArgMatches for Asked {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
+        let asked = Word::all().read(matches);
+        asked.ok_or_else(|| Error::new(ErrorKind::MissingSubcommand))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+impl Subcommand for Asked {
+    fn augment_subcommands(command: Command) -> Command {
+        Word::all().with_next(command).subcommand_required(true)
+    }
+
+    fn augment_subcommands_for_update(command: Command) -> Command {
+        Self::augment_subcommands(command)
+    }
+
+    fn has_subcommand(name: &str) -> bool {
+        Word::all().next.contains_key(name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn read(words: &[&str]) -> Result<Value, Error> {
+        let command = Asked::augment_subcommands(Command::new("ctl"));
+        let matches = command.try_get_matches_from([&["ctl"], words].concat())?;
+        Asked::from_arg_matches(&matches).map(|asked| asked.request())
+    }
+
+    #[test]
+    fn words_become_the_line_of_the_socket() {
+        let is = |words: &[&str], line| assert_eq!(read(words).unwrap(), line, "{words:?}");
+        is(&["status"], json!({ "command": "status" }));
+        let sessions = json!({ "command": "sessions", "sender": "DESK" });
+        is(&["sessions", "DESK"], sessions.clone());
+        is(&["sessions", "list", "DESK"], sessions);
+        is(
+            &["sessions", "logout", "DESK", "--text", "bye"],
+            json!({ "command": "sessions logout", "sender": "DESK", "text": "bye" }),
+        );
+    }
+
+    #[test]
+    fn what_a_command_does_not_take_is_refused_before_it_is_sent() {
+        for words in [
+            &["shutdown"] as &[&str],
+            &["status", "more"],
+            &["sessions", "--port", "nowhere"],
+            &["sessions", "logout", "A", "--text", "a\u{1}b"],
+        ] {
+            assert!(read(words).is_err(), "{words:?}");
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! Answers as people read them.
+
+use fanfare_wire::text::Escaped;
+use serde_json::{Map, Value};
+
+use crate::print::say;
+
+/// Prints a result: rows as a table, fields one a line.
+pub(super) fn show(result: &Value) {
+    match result {
+        Value::Array(rows) => table(rows),
+        Value::Object(fields) => list(fields, ""),
+        other => say!("{}", text(other)),
+    }
+}
+
+/// Objects with the same fields, one a line.
+fn table(rows: &[Value]) {
+    let Some(Value::Object(first)) = rows.first() else {
+        return;
+    };
+    let names: Vec<&String> = first.keys().collect();
+    let mut lines = vec![
+        names
+            .iter()
+            .map(|name| name.replace('_', " "))
+            .collect::<Vec<_>>(),
+    ];
+    lines.extend(
+        rows.iter()
+            .map(|row| names.iter().map(|name| text(&row[*name])).collect()),
+    );
+    let width = |column: usize| {
+        let cells = lines.iter().filter_map(|line| line.get(column));
+        cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..names.len()).map(width).collect();
+    for line in &lines {
+        let cells = line.iter().zip(&widths);
+        let cells: Vec<String> = cells
+            .map(|(cell, width)| format!("{cell:width$}"))
+            .collect();
+        say!("{}", cells.join("  ").trim_end());
+    }
+}
+
+/// Fields, one a line.
+fn list(fields: &Map<String, Value>, before: &str) {
+    for (name, value) in fields {
+        match value {
+            Value::Array(rows) if rows.first().is_some_and(Value::is_object) => {
+                for row in rows.iter().filter_map(Value::as_object) {
+                    let own = row.get("name").map(text).unwrap_or_default();
+                    list(row, &format!("{before}{own} "));
+                }
+            }
+            _ if name == "name" => {}
+            value => say!("{before}{}: {}", name.replace('_', " "), text(value)),
+        }
+    }
+}
+
+/// Without what moves a cursor, in the lines that it has.
+fn escaped(text: &str) -> String {
+    let lines = text.split('\n').map(|line| Escaped::text(line).to_string());
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+pub(super) fn text(value: &Value) -> String {
+    match value {
+        Value::String(text) => escaped(text),
+        Value::Null => String::new(),
+        Value::Bool(is) => if *is { "yes" } else { "no" }.to_owned(),
+        Value::Array(values) => values.iter().map(text).collect::<Vec<_>>().join(", "),
+        other => other.to_string(),
+    }
+}

@@ -1,0 +1,47 @@
+//! Who may log on.
+
+use super::GatewayOperator;
+use crate::users::PortName;
+use fanfare_operator::{Ask, Field, Outcome, Row};
+use serde_json::{Value, json};
+
+const USER: Field = Field::text("user", "The user alone.").first();
+
+pub(super) const COMMANDS: &[Row<GatewayOperator>] = &[
+    Row::look("users", "The users, without their secrets.", &[USER], users),
+    Row::look(
+        "lists",
+        "The named lists of instruments, and their sizes.",
+        &[],
+        lists,
+    ),
+];
+
+fn users(operator: &GatewayOperator, ask: &Ask) -> Outcome {
+    let shared = operator.gateway.shared();
+    let users = shared.users.read();
+    let wanted = users
+        .users()
+        .filter(|user| ask.text("user").is_none_or(|name| name == &*user.name));
+    let all = wanted.map(|user| {
+        let ports = PortName::ALL.into_iter().filter(|&port| user.may_use(port));
+        let sessions = user.sessions.iter();
+        json!({
+            "name": &*user.name,
+            "ports": ports.map(PortName::name).collect::<Vec<_>>(),
+            "comp_ids": sessions.map(|own| &*own.sender).collect::<Vec<_>>(),
+            "password": user.password.is_some(),
+            "certificates": user.certificates.is_some(),
+            "all_instruments": user.grant.instruments.are_all(),
+            "sessions": shared.roster.of_user(&user.name),
+        })
+    });
+    Ok(Value::Array(all.collect()))
+}
+
+fn lists(operator: &GatewayOperator, _ask: &Ask) -> Outcome {
+    let users = operator.gateway.shared().users.read();
+    let lists = users.lists();
+    let all = lists.map(|(name, names)| json!({ "name": name, "names": names.len() }));
+    Ok(Value::Array(all.collect()))
+}

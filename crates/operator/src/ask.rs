@@ -1,0 +1,185 @@
+//! One question.
+
+use crate::command::Command;
+use crate::error::OperatorError;
+use serde_json::{Map, Value};
+use std::fmt;
+
+/// A command with its fields, which are what the command takes.
+#[derive(Debug, Clone)]
+pub struct Ask {
+    by: String,
+    command: &'static Command,
+    fields: Map<String, Value>,
+}
+
+impl Ask {
+    /// A question of `by`, which the audit file names. Fields that are null are not there.
+    ///
+    /// # Errors
+    /// The command takes no such field, or not that value; or one that it needs is missing.
+    pub fn new(
+        by: impl Into<String>,
+        command: &'static Command,
+        mut fields: Map<String, Value>,
+    ) -> Result<Self, OperatorError> {
+        fields.retain(|_, value| !value.is_null());
+        for (name, value) in &fields {
+            let field = command.takes.iter().find(|field| field.name == name);
+            match field {
+                Some(field) => field.check(value)?,
+                None => return Err(no_such_field(command, name)),
+            }
+        }
+        let mut needed = command.takes.iter().filter(|field| field.is_needed);
+        if let Some(field) = needed.find(|field| !fields.contains_key(field.name)) {
+            let why = format!("`{}` needs `{}`", command.name, field.name);
+            return Err(OperatorError::usage(why));
+        }
+        Ok(Self {
+            by: by.into(),
+            command,
+            fields,
+        })
+    }
+
+    /// Who asks.
+    #[must_use]
+    pub fn by(&self) -> &str {
+        &self.by
+    }
+
+    /// What is asked for.
+    #[must_use]
+    pub const fn command(&self) -> &'static Command {
+        self.command
+    }
+
+    /// The text, or the word, of a field.
+    #[must_use]
+    pub fn text(&self, name: &str) -> Option<&str> {
+        self.fields.get(name)?.as_str()
+    }
+
+    /// The number of a field.
+    #[must_use]
+    pub fn number(&self, name: &str) -> Option<u64> {
+        self.fields.get(name)?.as_u64()
+    }
+
+    /// Whether a field says yes.
+    #[must_use]
+    pub fn flag(&self, name: &str) -> bool {
+        self.fields.get(name).and_then(Value::as_bool) == Some(true)
+    }
+}
+
+/// As the audit file has it.
+impl fmt::Display for Ask {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.command.name)?;
+        for field in self.command.takes {
+            match self.fields.get(field.name) {
+                Some(Value::String(text)) => write!(f, " {}={text}", field.name)?,
+                Some(value) => write!(f, " {}={value}", field.name)?,
+                None => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Says what the command takes instead.
+fn no_such_field(command: &Command, name: &str) -> OperatorError {
+    let name = fanfare_wire::text::Escaped::text(name);
+    let all: Vec<&str> = command.takes.iter().map(|field| field.name).collect();
+    OperatorError::usage(match all.is_empty() {
+        true => format!("`{}` takes no `{name}`: it takes nothing", command.name),
+        false => format!(
+            "`{}` takes no `{name}`, but {}",
+            command.name,
+            all.join(", ")
+        ),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::command::{Effect, Field};
+    use serde_json::json;
+
+    const COMMAND: Command = Command {
+        name: "sessions set-seq",
+        about: "",
+        effect: Effect::Act,
+        takes: &[
+            Field::text("sender", "").first().needed(),
+            Field::number("next", ""),
+            Field::one_of("port", "", &["producers", "consumers"]),
+            Field::flag("all", ""),
+        ],
+    };
+
+    fn ask(fields: Value) -> Result<Ask, OperatorError> {
+        let Value::Object(fields) = fields else {
+            panic!("no object");
+        };
+        Ask::new("test", &COMMAND, fields)
+    }
+
+    #[test]
+    fn fields_are_what_the_command_takes() {
+        let fields = json!({ "next": u64::MAX, "sender": "A", "all": true, "port": null });
+        let ask = ask(fields).unwrap();
+        assert_eq!((ask.text("sender"), ask.text("port")), (Some("A"), None));
+        assert_eq!(
+            (ask.number("next"), ask.flag("all")),
+            (Some(u64::MAX), true)
+        );
+        let shown = format!("sessions set-seq sender=A next={} all=true", u64::MAX);
+        assert_eq!(ask.to_string(), shown);
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_with_what_would_be_right() {
+        for (fields, why) in [
+            (json!({}), "`sessions set-seq` needs `sender`"),
+            (json!({ "sender": 7 }), "`sender` has up to 1024 bytes"),
+            (json!({ "sender": "a\u{1b}" }), "printable characters"),
+            (json!({ "sender": "x".repeat(1025) }), "up to 1024 bytes"),
+            (
+                json!({ "sender": "A", "next": -1 }),
+                "a number from 0 to 184",
+            ),
+            (json!({ "sender": "A", "next": 1.5 }), "`next` is a number"),
+            (json!({ "sender": "A", "next": "7" }), "`next` is a number"),
+            (json!({ "sender": "A", "port": "x" }), "one of producers, c"),
+            (json!({ "sender": "A", "all": 1 }), "`all` is true or false"),
+            (
+                json!({ "sender": "A", "x\u{1b}": 1 }),
+                "takes no `x\\u{1b}`, but sender",
+            ),
+        ] {
+            let text = ask(fields).unwrap_err().text;
+            assert!(text.contains(why), "{why} in {text}");
+        }
+    }
+
+    #[test]
+    fn text_of_a_query_becomes_what_the_field_is() {
+        let [sender, next, port, all] = [0, 1, 2, 3].map(|at| &COMMAND.takes[at]);
+        assert_eq!(next.read("18446744073709551615").unwrap(), json!(u64::MAX));
+        assert_eq!(sender.read("18").unwrap(), json!("18"));
+        assert_eq!(all.read("").unwrap(), json!(true));
+        for (field, text) in [
+            (next, "18446744073709551616"),
+            (next, "-1"),
+            (next, ""),
+            (port, "x"),
+            (all, "yes"),
+        ] {
+            assert!(field.read(text).is_err(), "{text}");
+        }
+    }
+}

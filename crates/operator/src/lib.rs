@@ -1,0 +1,36 @@
+//! What whoever runs a program asks it and tells it: tables of commands, and the control socket.
+//!
+//! A program lists its commands as [`Row`]s and implements [`Operator`]; the control socket
+//! ([`Control`]), `fanfare ctl` and the console (HTTP) take names, fields and helps from the rows.
+//!
+//! ```
+//! use fanfare_operator::{Ask, Row, Outcome, Rows};
+//! use serde_json::json;
+//!
+//! struct Plant { users: usize }
+//!
+//! const COMMANDS: Rows<Plant> = &[&[Row::look("users", "How many there are.", &[], users)]];
+//!
+//! fn users(plant: &Plant, _ask: &Ask) -> Outcome {
+//!     Ok(json!(plant.users))
+//! }
+//!
+//! let ask = Ask::new("console", &COMMANDS[0][0].command, Default::default())?;
+//! assert_eq!(fanfare_operator::run(COMMANDS, &Plant { users: 2 }, &ask)?, json!(2));
+//! # Ok::<(), fanfare_operator::OperatorError>(())
+//! ```
+#![forbid(unsafe_code)]
+
+mod ask;
+mod command;
+mod control;
+mod error;
+mod operator;
+mod row;
+
+pub use ask::Ask;
+pub use command::{Command, Effect, Field, Form};
+pub use control::Control;
+pub use error::{Fault, OperatorError, Outcome};
+pub use operator::Operator;
+pub use row::{Row, Rows, commands, run};

@@ -1,0 +1,74 @@
+//! The tables of a program.
+
+use crate::ask::Ask;
+use crate::command::{Command, Effect, Field};
+use crate::error::{OperatorError, Outcome};
+
+/// A command, and the function of a program that does it.
+pub struct Row<T: 'static> {
+    /// What is known of it.
+    pub command: Command,
+    run: fn(&T, &Ask) -> Outcome,
+}
+
+/// The commands of a program, by family.
+pub type Rows<T> = &'static [&'static [Row<T>]];
+
+impl<T> Row<T> {
+    /// A command that shows something.
+    #[must_use]
+    pub const fn look(
+        name: &'static str,
+        about: &'static str,
+        takes: &'static [Field],
+        run: fn(&T, &Ask) -> Outcome,
+    ) -> Self {
+        Self::new(Effect::Look, name, about, takes, run)
+    }
+
+    /// A command that changes something.
+    #[must_use]
+    pub const fn act(
+        name: &'static str,
+        about: &'static str,
+        takes: &'static [Field],
+        run: fn(&T, &Ask) -> Outcome,
+    ) -> Self {
+        Self::new(Effect::Act, name, about, takes, run)
+    }
+
+    const fn new(
+        effect: Effect,
+        name: &'static str,
+        about: &'static str,
+        takes: &'static [Field],
+        run: fn(&T, &Ask) -> Outcome,
+    ) -> Self {
+        let command = Command {
+            name,
+            about,
+            effect,
+            takes,
+        };
+        Self { command, run }
+    }
+}
+
+/// What the rows say of their commands.
+#[must_use]
+pub fn commands<T>(rows: Rows<T>) -> Vec<&'static Command> {
+    let all = rows.iter().flat_map(|family| *family);
+    all.map(|row| &row.command).collect()
+}
+
+/// Does what is asked.
+///
+/// # Errors
+/// The rows have no such command, or why it was not done.
+pub fn run<T>(rows: Rows<T>, program: &T, ask: &Ask) -> Outcome {
+    let mut all = rows.iter().flat_map(|family| *family);
+    match all.find(|row| row.command.name == ask.command().name) {
+        Some(row) => (row.run)(program, ask),
+        None => Err(OperatorError::usage("there is no such command")),
+    }
+}

@@ -37,7 +37,7 @@ impl Handler for Watcher {
 
     fn on_message(&mut self, _peer: &mut Peer<'_>, message: &AppMessage<'_>) {
         let snapshot = &message.message;
-        if snapshot.msg_type() != msg_types::MARKET_DATA_SNAPSHOT {
+        if snapshot.msg_type() != msg_types::MARKET_DATA_SNAPSHOT_FULL_REFRESH {
             return println!(
                 "{}",
                 String::from_utf8_lossy(snapshot.bytes()).replace('\x01', "|")

@@ -6,23 +6,26 @@
 //! | [`session`] | the session: bytes and time in, bytes and events out |
 //! | [`dict`] | dictionaries, built in or from XML, and the checks that they make |
 //! | [`text`] | messages out of logs and pasted text, with what is wrong with them |
+//! | [`tag`], [`msg_type`], [`values`] | the words of the standard as constants |
 //!
 //! Who wants a session with its sockets, timers and files begins with `fanfare_engine::host`: an
 //! initiator or an acceptor in ten lines. This crate is for those with a loop of their own, and for
 //! those who only read and write messages:
 //!
 //! ```
-//! use fanfare_fix::codec::{Decoder, Encoder, tags};
+//! use fanfare_fix::codec::{Decoder, Encoder};
+//! use fanfare_fix::{msg_type, tag};
 //!
 //! let mut room = [0; 256];
-//! let mut news = Encoder::new(&mut room, b"FIX.4.4", b"B");
-//! news.str(tags::SENDER_COMP_ID, "DESK").str(tags::TARGET_COMP_ID, "ALL");
-//! news.u64(tags::MSG_SEQ_NUM, 1).str(148, "Open").u64(33, 1).str(58, "Good morning");
+//! let mut news = Encoder::new(&mut room, b"FIX.4.4", msg_type::NEWS);
+//! news.str(tag::SENDER_COMP_ID, "DESK").str(tag::TARGET_COMP_ID, "ALL");
+//! news.u64(tag::MSG_SEQ_NUM, 1).str(tag::HEADLINE, "Open");
+//! news.u64(tag::NO_LINES_OF_TEXT, 1).str(tag::TEXT, "Good morning");
 //! let range = news.finish()?;
 //!
 //! let mut decoder = Decoder::new();
 //! let message = decoder.decode(&room[range]).unwrap();
-//! assert_eq!((message.msg_type(), message.str(58)), (&b"B"[..], Ok("Good morning")));
+//! assert_eq!((message.msg_type(), message.str(tag::TEXT)), (msg_type::NEWS, Ok("Good morning")));
 //! # Ok::<(), fanfare_fix::codec::EncodeError>(())
 //! ```
 //!
@@ -33,3 +36,6 @@ pub mod codec;
 pub mod dict;
 pub mod session;
 pub mod text;
+mod vocabulary;
+
+pub use vocabulary::{msg_type, tag, values};

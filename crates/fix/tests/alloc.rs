@@ -98,6 +98,12 @@ fn validation_does_not_allocate() {
     let mut work = || {
         let message = decoder.decode(&buf[valid.clone()]).unwrap();
         assert_eq!(dictionary.validate(&message, Switches::default()), Ok(()));
+        let message = message.with_groups(&*dictionary);
+        assert_eq!((message.get(448), message.u64(38)), (None, Ok(100)));
+        assert_eq!(
+            message.group(453).unwrap().next().unwrap().char(447),
+            Ok(b'D')
+        );
         let message = decoder.decode(invalid).unwrap();
         assert!(dictionary.validate(&message, Switches::default()).is_err());
     };

@@ -2,11 +2,12 @@
 #![allow(clippy::expect_used, reason = "a test may fail")]
 
 use fanfare_counting::allocations;
-use fanfare_fix::codec::{SendingTime, SharedBody, SharedFrame, SharedParts, tags};
+use fanfare_fix::codec::{SendingTime, SharedBody, SharedFrame, SharedParts};
 use fanfare_fix::session::{
     Config, Event, Limits, MemoryStore, MessageStore, Now, SECOND, Scratch, Session, SessionId,
     Version,
 };
+use fanfare_fix::tag;
 use fanfare_wire::{Decimal, UtcTimestamp};
 
 /// Two sessions that talk to each other over buffers of their own.
@@ -74,7 +75,7 @@ impl<A: MessageStore, B: MessageStore> Pair<A, B> {
         let now = self.now;
         let sent = self.buy.send(now, b"D", |order| {
             order
-                .u64(tags::CL_ORD_ID, id)
+                .u64(tag::CL_ORD_ID, id)
                 .str(55, "EURUSD")
                 .char(54, b'1');
             order.decimal(44, Decimal::new(108_456, -5)).u64(38, 100);
@@ -102,10 +103,10 @@ fn carry<A: MessageStore, B: MessageStore>(
         at += step.consumed;
         match step.event {
             Some(Event::App(app)) if app.message.msg_type() == b"D" => {
-                let id = app.message.get(tags::CL_ORD_ID).unwrap_or_default();
+                let id = app.message.get(tag::CL_ORD_ID).unwrap_or_default();
                 let sent = to.send(now, b"8", |report| {
                     report
-                        .field(tags::CL_ORD_ID, id)
+                        .field(tag::CL_ORD_ID, id)
                         .char(150, b'0')
                         .char(39, b'0');
                 });

@@ -24,6 +24,7 @@ mod decimal;
 pub mod fields;
 pub mod int;
 pub mod lanes;
+pub mod names;
 pub mod stopbit;
 mod sum;
 pub mod text;

@@ -1,14 +1,17 @@
 //! `cargo xtask dict`: makes the FIX dictionary tables of crates/fix/dict-data from the FIX
-//! Repository, 2010 edition. The same source gives the same bytes.
+//! Repository, 2010 edition, and the constants of crates/fix/src/vocabulary from the tables. The
+//! same source gives the same bytes.
 //!
 //!     cargo xtask dict                     fetch the pinned source package, write the tables
 //!     cargo xtask dict --source FOLDER     the same from an unpacked fix-repository folder
-//!     cargo xtask dict ... --check         write nothing, fail if a table would change
+//!     cargo xtask dict --constants         write the constants alone, from the tables as they are
+//!     cargo xtask dict ... --check         write nothing, fail if a file would change
 
 mod amend;
 mod repository;
 mod source;
 mod table;
+mod vocabulary;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -46,6 +49,7 @@ pub(crate) fn run(root: &Path, args: &[String]) -> ExitCode {
 #[derive(Default)]
 struct Options {
     source: Option<PathBuf>,
+    constants: bool,
     check: bool,
 }
 
@@ -56,6 +60,7 @@ impl Options {
         while let Some(arg) = args.next() {
             match arg.as_str() {
                 "--check" => options.check = true,
+                "--constants" => options.constants = true,
                 "--source" => {
                     let folder = args.next().ok_or("--source wants a folder")?;
                     options.source = Some(PathBuf::from(folder));
@@ -68,27 +73,17 @@ impl Options {
 }
 
 fn generate(root: &Path, options: &Options) -> Result<(), String> {
-    let folder = match &options.source {
-        Some(folder) => folder.clone(),
-        None => source::fetch(root)?,
-    };
     let data = root.join("crates/fix/dict-data");
-    let amendments = amend::parse(&read(&data.join("amendments.txt"))?)?;
-    let editions = VERSIONS
-        .iter()
-        .map(|version| Repository::read(&folder.join(version), version))
-        .collect::<Result<Vec<_>, _>>()?;
     let mut changed = Vec::new();
-    for version in VERSIONS {
-        let text = table::render(&editions, version, &of(&amendments, version))?;
-        let path = data.join(format!("{version}.txt"));
-        if fs::read_to_string(&path).is_ok_and(|old| old == text) {
-            continue;
+    if !options.constants {
+        for (version, text) in tables(root, options, &data)? {
+            let path = data.join(format!("{version}.txt"));
+            changed.extend(renew(&path, &text, options.check)?);
         }
-        changed.push(version);
-        if !options.check {
-            fs::write(&path, text).map_err(|e| format!("{}: {e}", path.display()))?;
-        }
+    }
+    let vocabulary = root.join("crates/fix/src/vocabulary");
+    for (name, text) in vocabulary::render(&data)? {
+        changed.extend(renew(&vocabulary.join(name), &text, options.check)?);
     }
     match (options.check, changed.is_empty()) {
         (true, false) => Err(format!("not up to date: {}", changed.join(", "))),
@@ -97,10 +92,44 @@ fn generate(root: &Path, options: &Options) -> Result<(), String> {
             Ok(())
         }
         _ => {
-            println!("dict: all tables are up to date");
+            println!("dict: all files are up to date");
             Ok(())
         }
     }
+}
+
+/// The tables by version.
+fn tables(
+    root: &Path,
+    options: &Options,
+    data: &Path,
+) -> Result<Vec<(&'static str, String)>, String> {
+    let folder = match &options.source {
+        Some(folder) => folder.clone(),
+        None => source::fetch(root)?,
+    };
+    let amendments = amend::parse(&read(&data.join("amendments.txt"))?)?;
+    let editions = VERSIONS
+        .iter()
+        .map(|version| Repository::read(&folder.join(version), version))
+        .collect::<Result<Vec<_>, _>>()?;
+    let render = |version| {
+        let text = table::render(&editions, version, &of(&amendments, version))?;
+        Ok((version, text))
+    };
+    VERSIONS.into_iter().map(render).collect()
+}
+
+/// Writes a file whose text has changed, unless this is but a check, and returns its name.
+fn renew(path: &Path, text: &str, check: bool) -> Result<Option<String>, String> {
+    if fs::read_to_string(path).is_ok_and(|old| old == text) {
+        return Ok(None);
+    }
+    if !check {
+        fs::write(path, text).map_err(|e| format!("{}: {e}", path.display()))?;
+    }
+    let name = path.file_name().unwrap_or_default();
+    Ok(Some(name.to_string_lossy().into_owned()))
 }
 
 fn of<'a>(amendments: &'a [Amendment], version: &str) -> Vec<&'a Amendment> {

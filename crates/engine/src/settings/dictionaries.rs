@@ -22,6 +22,10 @@ pub struct DictionaryFiles {
     pub applications: Vec<(Version, DictionaryFile)>,
     /// What is checked.
     pub switches: Switches,
+    /// Whether received messages are checked.
+    pub incoming: bool,
+    /// Whether the application's own messages are checked before they are sent.
+    pub outgoing: bool,
     version: Version,
     default: Version,
 }
@@ -99,7 +103,15 @@ impl DictionaryFiles {
             }
         }
         let used = section.flag("UseDataDictionary", true)?;
-        if !(used && section.flag("ValidateIncomingMessage", true)?) {
+        let incoming = section.flag("ValidateIncomingMessage", true)? && used;
+        let outgoing = section.flag("ValidateOutgoingMessage", false)?;
+        if outgoing
+            && !used
+            && let Some(entry) = section.find("ValidateOutgoingMessage")
+        {
+            return Err(entry.wrong("N where UseDataDictionary=N"));
+        }
+        if !incoming && !outgoing {
             return Ok(None);
         }
         let over_transport = config.id.version == session::Version::Fixt11;
@@ -117,6 +129,8 @@ impl DictionaryFiles {
             session: section.find(key).map(DictionaryFile::of),
             applications,
             switches,
+            incoming,
+            outgoing,
             version,
             default,
         }))

@@ -17,7 +17,7 @@ use crate::private;
 use crate::stop::Stop;
 #[cfg(feature = "tls")]
 use crate::tls::{Identity, TlsClient, TlsError, TlsServer};
-use fanfare_fix::session::{Config, Role, SessionId};
+use fanfare_fix::session::{Config, Role, SessionId, Validator};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::io;
@@ -142,8 +142,9 @@ impl Endpoints {
             let config = &mut settings.config;
             config.max_send = config.max_message + HEADER_ROOM;
             if let Some(files) = &settings.dictionaries {
-                let dictionaries = load(files, &config.id)?;
-                config.validator = Some(Arc::new(dictionaries));
+                let dictionaries: Arc<dyn Validator> = Arc::new(load(files, &config.id)?);
+                config.validator = files.incoming.then(|| Arc::clone(&dictionaries));
+                config.outgoing_validator = files.outgoing.then_some(dictionaries);
             }
             match (settings.role, settings.listen) {
                 (Role::Acceptor, Some(listen)) => all.accept(&mut ports, listen, settings)?,

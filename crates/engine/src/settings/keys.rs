@@ -212,6 +212,7 @@ const SUPPORTED: &[&str] = &[
     "UseLocalTime",
     "Username",
     "ValidateIncomingMessage",
+    "ValidateOutgoingMessage",
     "Weekdays",
 ];
 

@@ -437,6 +437,15 @@ fn dictionaries_are_read_or_built_in() {
         "UseDataDictionary=N\nDataDictionary=absent.xml\n",
     );
     assert_eq!(unused.dictionaries, None);
+    let own = session(
+        "FIX.4.2",
+        "ValidateIncomingMessage=N\nValidateOutgoingMessage=Y\n",
+    );
+    let own = own.dictionaries.unwrap();
+    assert!(own.outgoing && !own.incoming);
+    let lines = "BeginString=FIX.4.4\nUseDataDictionary=N\nValidateOutgoingMessage=Y\n";
+    let text = fault(lines);
+    assert!(text.contains("N where UseDataDictionary=N"), "{text}");
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use super::int;
 use super::model::{Member, Model, Shape, Struct};
-use super::names::snake;
+use fanfare_wire::names::snake;
 
 /// A kind of call: the method, its value, and what a member does with it.
 struct Call {

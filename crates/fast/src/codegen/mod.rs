@@ -29,7 +29,6 @@ mod calls;
 mod encoder;
 mod members;
 mod model;
-mod names;
 mod rows;
 mod straight;
 mod write;
@@ -39,8 +38,8 @@ use std::fmt::Write as _;
 use crate::error::TemplateError;
 use crate::program::Program;
 use crate::value::IntType;
+use fanfare_wire::names::snake;
 use model::{Member, Model, Shape, Struct};
-use names::snake;
 
 /// The module for a template document. It stands alone: put it into a file of its own, or
 /// `include!` it into a module.

@@ -1,9 +1,9 @@
 //! The structs of a template set, before they are written.
 
-use super::names::{Taken, pascal, snake};
 use crate::program::{FieldId, FieldKind, Op, Program};
 use crate::template::OperatorKind;
 use crate::value::{IntType, TextType};
+use fanfare_wire::names::{Taken, pascal, snake};
 
 /// A struct: of a template, a group, or the entries of a sequence.
 pub(super) struct Struct {

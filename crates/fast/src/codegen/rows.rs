@@ -5,9 +5,9 @@ use std::fmt::Write as _;
 
 use super::int;
 use super::model::{Member, Model, Shape, Struct};
-use super::names::snake;
 use crate::program::{Place, Program, Reading};
 use crate::value::{EXPONENTS, IntType, TextType};
+use fanfare_wire::names::snake;
 
 /// Whether messages of a template are read from rows: its struct, by its index in the model.
 pub(super) fn is_read(model: &Model<'_>, item: &Struct) -> bool {

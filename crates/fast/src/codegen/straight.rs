@@ -6,9 +6,9 @@ use std::fmt::Write as _;
 use super::calls::{Call, call, operator, segments};
 use super::members::cleared;
 use super::model::{Member, Model, Struct};
-use super::names::snake;
 use crate::program::{Body, IntOp, Op, Program, TemplateProgram};
 use crate::template::OperatorKind;
+use fanfare_wire::names::snake;
 
 /// Most fields that are looked at together, whether all are absent.
 const LONGEST_RUN: usize = 8;

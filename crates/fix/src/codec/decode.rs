@@ -2,7 +2,7 @@
 
 use super::frame::{Frame, FrameFinder, Garbled, check_sum, ends_in_its_sum};
 use super::message::Message;
-use super::tags;
+use crate::tag;
 use core::fmt;
 use fanfare_wire::FieldIndex;
 use fanfare_wire::fields::{Fault, FaultKind};
@@ -161,7 +161,7 @@ impl Decoder {
     #[inline]
     fn swallowed_trailer(&self) -> Option<Fault> {
         let tags = self.index.tags();
-        if tags.last() == Some(&tags::CHECK_SUM) {
+        if tags.last() == Some(&tag::CHECK_SUM) {
             return None;
         }
         let offset = self

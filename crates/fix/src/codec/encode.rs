@@ -146,6 +146,23 @@ impl<'b> Encoder<'b> {
         }
     }
 
+    /// As [`finish`](Self::finish), with the bytes of the message.
+    ///
+    /// # Errors
+    /// As for [`finish`](Self::finish).
+    pub(crate) fn finish_with_bytes(self) -> Result<(Range<usize>, &'b [u8]), EncodeError> {
+        let Self { writer, prefix } = self;
+        let FieldWriter { buf, at, fault } = writer;
+        let writer = FieldWriter {
+            buf: &mut *buf,
+            at,
+            fault,
+        };
+        let range = Encoder { writer, prefix }.finish()?;
+        let bytes = buf.get(range.clone()).unwrap_or_default();
+        Ok((range, bytes))
+    }
+
     /// Finishes a message whose last fields before CheckSum(10), `rest`, are not in the buffer.
     /// Returns the range of the front part in the buffer, and the trailer that follows `rest`.
     ///

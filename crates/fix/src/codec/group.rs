@@ -1,7 +1,9 @@
 //! Repeating groups.
 
+use super::groups::Groups;
 use super::message::{FieldError, FieldErrorKind, FieldSet};
-use super::tags;
+use crate::tag;
+use core::fmt;
 
 /// What a repeating group consists of; a dictionary implements it, and so does
 /// `(delimiter, &[member tags])`.
@@ -32,22 +34,77 @@ pub struct Group<'a> {
     rest: FieldSet<'a>,
     delimiter: u32,
     count: usize,
+    /// Where the groups are known: they, and the level of the entries.
+    level: Option<Level<'a>>,
+}
+
+#[derive(Clone, Copy)]
+struct Level<'a> {
+    groups: &'a dyn Groups,
+    number: u32,
+}
+
+impl fmt::Debug for Level<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.number.fmt(f)
+    }
+}
+
+/// What says which fields belong to a group.
+enum Members<'a, 's> {
+    /// Known groups.
+    Known(Level<'a>),
+    /// The caller's definition.
+    Spec(&'s dyn GroupSpec),
+    /// Nothing: all up to the trailer.
+    Unknown,
+}
+
+impl Members<'_, '_> {
+    /// The delimiter, and how many of `tags` belong to the group.
+    fn of(&self, tags: &[u32]) -> (u32, usize) {
+        let count = |is_member: &dyn Fn(u32) -> bool| {
+            let members = tags.iter().take_while(|&&tag| is_member(tag));
+            members.count()
+        };
+        match self {
+            Self::Known(Level { groups, number }) => {
+                (groups.delimiter(*number), groups.extent(*number, tags))
+            }
+            Self::Spec(spec) => (spec.delimiter(), count(&|tag| spec.contains(tag))),
+            Self::Unknown => {
+                let first = tags.first().copied().unwrap_or(0);
+                (first, count(&|tag| !tag::is_trailer(tag)))
+            }
+        }
+    }
 }
 
 impl<'a> FieldSet<'a> {
-    /// The repeating group with this count field, its entries divided by the field that follows
-    /// the count (which the standard makes the first of each entry). The last entry reaches to the
-    /// end of these fields, as nothing tells where it ends: see [`FieldSet::group_with`].
+    /// The repeating group with this count field.
+    ///
+    /// Where the groups are known ([`Message::with_groups`](super::Message::with_groups)), the
+    /// entries are those of the definition. Elsewhere, and for a field that counts no known group,
+    /// they are divided by the field that follows the count (which the standard makes the first of
+    /// each entry), and the last one reaches to the end of these fields: see
+    /// [`FieldSet::group_with`].
     ///
     /// # Errors
     /// The count is no number, or more or fewer entries follow. A group that is absent or has
     /// count 0 is empty.
     pub fn group(&self, count_tag: u32) -> Result<Group<'a>, FieldError> {
-        Group::new(*self, count_tag, None)
+        let known = self.known();
+        let level = known.and_then(|known| {
+            let number = known.entries(count_tag)?;
+            let groups = known.groups();
+            Some(Level { groups, number })
+        });
+        let members = level.map_or(Members::Unknown, Members::Known);
+        Group::new(*self, count_tag, &members)
     }
 
     /// The repeating group with this count field, defined by `spec`: a dictionary's definition, or
-    /// `(delimiter, &[member tags])`.
+    /// `(delimiter, &[member tags])`. Of its entries no groups are known.
     ///
     /// # Errors
     /// The count is no number, or more or fewer entries follow. A group that is absent or has
@@ -57,7 +114,7 @@ impl<'a> FieldSet<'a> {
         count_tag: u32,
         spec: &dyn GroupSpec,
     ) -> Result<Group<'a>, FieldError> {
-        Group::new(*self, count_tag, Some(spec))
+        Group::new(*self, count_tag, &Members::Spec(spec))
     }
 }
 
@@ -65,12 +122,13 @@ impl<'a> Group<'a> {
     fn new(
         set: FieldSet<'a>,
         count_tag: u32,
-        spec: Option<&dyn GroupSpec>,
+        members: &Members<'a, '_>,
     ) -> Result<Self, FieldError> {
         let none = Self {
             rest: set.slice(0, 0),
             delimiter: 0,
             count: 0,
+            level: None,
         };
         let Some(position) = set.position(count_tag) else {
             return Ok(none);
@@ -83,18 +141,11 @@ impl<'a> Group<'a> {
         };
         let count = set.u64(count_tag)?;
         let behind = set.slice(position + 1, set.len());
-        let delimiter = match spec {
-            Some(spec) => spec.delimiter(),
-            None => behind.tags().first().copied().unwrap_or(0),
-        };
-        let members = behind.tags().iter().take_while(|&&tag| match spec {
-            Some(spec) => spec.contains(tag),
-            None => !tags::is_trailer(tag),
-        });
-        let rest = behind.slice(0, members.count());
+        let (delimiter, len) = members.of(behind.tags());
+        let rest = behind.slice(0, len);
         if count == 0 {
             // Without a definition, any field may follow; with one, no member may.
-            let empty = spec.is_none() || rest.is_empty();
+            let empty = matches!(members, Members::Unknown) || rest.is_empty();
             return if empty { Ok(none) } else { Err(mismatch) };
         }
         let starts_right = rest.tags().first() == Some(&delimiter) && delimiter != 0;
@@ -106,6 +157,10 @@ impl<'a> Group<'a> {
             rest,
             delimiter,
             count: entries,
+            level: match members {
+                Members::Known(level) => Some(*level),
+                _ => None,
+            },
         })
     }
 
@@ -124,7 +179,10 @@ impl<'a> Iterator for Group<'a> {
         let len = behind.take_while(|&&tag| tag != self.delimiter).count() + 1;
         let entry = self.rest.slice(0, len);
         self.rest = self.rest.slice(len, self.rest.len());
-        Some(entry)
+        Some(match self.level {
+            Some(Level { groups, number }) => entry.at_level(groups, number),
+            None => entry,
+        })
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {

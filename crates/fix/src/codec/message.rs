@@ -1,6 +1,8 @@
 //! The zero-copy view of one message.
 
-use super::{mask_secrets, secrets, tags};
+use super::groups::{Groups, Known};
+use super::{mask_secrets, secrets};
+use crate::tag;
 use core::fmt;
 use core::ops::Deref;
 use fanfare_wire::{Decimal, FieldIndex, UtcTimestamp, int};
@@ -15,12 +17,16 @@ pub struct Message<'a> {
 }
 
 /// A run of consecutive fields: a whole message, or one entry of a repeating group.
+///
+/// Where the groups are known ([`Message::with_groups`]), a lookup by tag finds the set's own
+/// fields alone. Elsewhere it finds the first field with the tag, be it one of a group's entry.
 #[derive(Clone, Copy)]
 pub struct FieldSet<'a> {
     bytes: &'a [u8],
     index: &'a FieldIndex,
     from: usize,
     to: usize,
+    known: Option<Known<'a>>,
 }
 
 /// One field.
@@ -78,8 +84,43 @@ impl<'a> Message<'a> {
                 index,
                 from: 0,
                 to: index.len(),
+                known: None,
             },
         }
+    }
+
+    /// The message with its repeating groups as `groups` defines them: every lookup by tag finds
+    /// fields outside groups, and [`FieldSet::group`] ends where its last entry ends. Unchanged if
+    /// `groups` does not know the MsgType(35). Walks once over the tags up to the first group; does
+    /// not allocate.
+    ///
+    /// ```
+    /// use fanfare_fix::codec::{Decoder, Encoder};
+    /// use fanfare_fix::dict::{Dictionary, Version};
+    /// use fanfare_fix::{msg_type, tag, values::side};
+    ///
+    /// let mut room = [0; 256];
+    /// let mut list = Encoder::new(&mut room, b"FIX.4.4", msg_type::NEW_ORDER_LIST);
+    /// list.u64(tag::NO_ORDERS, 1).str(tag::CL_ORD_ID, "A").char(tag::SIDE, side::BUY);
+    /// list.str(tag::LIST_ID, "L");
+    /// let range = list.finish()?;
+    /// let mut decoder = Decoder::new();
+    /// let list = decoder.decode(&room[range]).unwrap();
+    /// assert_eq!(list.char(tag::SIDE), Ok(side::BUY), "that of the first order");
+    ///
+    /// let dictionary = Dictionary::built_in(Version::Fix44);
+    /// let list = list.with_groups(&*dictionary);
+    /// assert_eq!((list.get(tag::SIDE), list.str(tag::LIST_ID)), (None, Ok("L")));
+    /// let order = list.group(tag::NO_ORDERS).unwrap().next().unwrap();
+    /// assert_eq!((order.char(tag::SIDE), order.get(tag::LIST_ID)), (Ok(side::BUY), None));
+    /// # Ok::<(), fanfare_fix::codec::EncodeError>(())
+    /// ```
+    #[inline]
+    pub fn with_groups(mut self, groups: &'a dyn Groups) -> Self {
+        let tags = self.fields.tags();
+        let level = groups.level(self.msg_type());
+        self.fields.known = level.map(|level| Known::new(groups, level, tags));
+        self
     }
 
     /// The whole message, from `8=` to the last separator.
@@ -134,12 +175,12 @@ impl<'a> Message<'a> {
         let tags = set.index.tags();
         let first = tags
             .iter()
-            .position(|&tag| !tags::is_header(tag))
+            .position(|&tag| !tag::is_header(tag))
             .unwrap_or(tags.len());
         let trailer = tags
             .iter()
             .rev()
-            .take_while(|&&tag| tags::is_trailer(tag))
+            .take_while(|&&tag| tag::is_trailer(tag))
             .count();
         let last = tags.len().saturating_sub(trailer);
         if first >= last {
@@ -222,30 +263,48 @@ impl<'a> FieldSet<'a> {
         (0..set.len()).map(move |position| set.field(position).unwrap_or(NO_FIELD))
     }
 
-    /// The position of the first field with this tag.
+    /// The position of the first field with this tag. Without known groups
+    /// ([`Message::with_groups`]) it may be one of a group's entry.
     #[inline]
     pub fn position(&self, tag: u32) -> Option<usize> {
-        self.tags().iter().position(|&other| other == tag)
+        match &self.known {
+            None => self.tags().iter().position(|&other| other == tag),
+            Some(known) => known.position(self.tags(), tag),
+        }
     }
 
-    /// The value of the first field with this tag.
+    /// The value of the first field with this tag. Without known groups
+    /// ([`Message::with_groups`]) an absent field's tag finds that of a group's entry.
     #[inline]
     pub fn get(&self, tag: u32) -> Option<&'a [u8]> {
         self.value(self.position(tag)?)
     }
 
-    /// The first field with this tag.
+    /// The first field with this tag. Without known groups ([`Message::with_groups`]) it may be
+    /// one of a group's entry.
     #[inline]
     pub fn find(&self, tag: u32) -> Option<Field<'a>> {
         self.field(self.position(tag)?)
     }
 
-    /// The part of these fields at `positions`.
+    /// The groups of these fields, where they are known.
+    pub(super) fn known(&self) -> Option<&Known<'a>> {
+        self.known.as_ref()
+    }
+
+    /// These fields with the groups of a level.
+    pub(super) fn at_level(mut self, groups: &'a dyn Groups, level: u32) -> Self {
+        self.known = Some(Known::new(groups, level, self.tags()));
+        self
+    }
+
+    /// The fields from one position to another, without known groups.
     pub(crate) fn slice(&self, from: usize, to: usize) -> Self {
         let to = (self.from + to).min(self.to);
         Self {
             from: (self.from + from).min(to),
             to,
+            known: None,
             ..*self
         }
     }
@@ -323,7 +382,8 @@ macro_rules! typed {
         /// Typed values of the first field with a tag.
         ///
         /// The plain ones fail with [`FieldErrorKind::Missing`] where there is no such field, the
-        /// `opt_` ones give `None`; both fail where the value is not of the type.
+        /// `opt_` ones return `None`; both fail where the value is not of the type. Without known
+        /// groups ([`Message::with_groups`]) the first field may be one of a group's entry.
         impl<'a> FieldSet<'a> {
             $(
                 #[doc = concat!("The value as ", $what, ".")]

@@ -4,12 +4,13 @@
 //! buffer, and neither allocates after its index has grown to the size of the messages at hand.
 //!
 //! ```
-//! use fanfare_fix::codec::{Decoder, Encoder, Next, tags};
+//! use fanfare_fix::codec::{Decoder, Encoder, Next};
+//! use fanfare_fix::tag;
 //!
 //! let mut buf = [0; 256];
 //! let mut order = Encoder::new(&mut buf, b"FIX.4.4", b"D");
-//! order.str(tags::SENDER_COMP_ID, "BUYSIDE").str(tags::TARGET_COMP_ID, "SELLSIDE");
-//! order.u64(tags::MSG_SEQ_NUM, 7).str(55, "EURUSD").u64(38, 1_000_000);
+//! order.str(tag::SENDER_COMP_ID, "BUYSIDE").str(tag::TARGET_COMP_ID, "SELLSIDE");
+//! order.u64(tag::MSG_SEQ_NUM, 7).str(55, "EURUSD").u64(38, 1_000_000);
 //! let range = order.finish().unwrap();
 //!
 //! let mut decoder = Decoder::new();
@@ -27,18 +28,20 @@ mod decode;
 mod encode;
 mod frame;
 mod group;
+mod groups;
 mod message;
-pub mod msg_types;
 mod secrets;
 mod shared;
-pub mod tags;
 mod writer;
 
+#[doc(hidden)]
+pub use crate::{msg_type as msg_types, tag as tags};
 pub use decode::{DecodeError, Decoder, Next};
 pub use encode::Encoder;
 pub(crate) use encode::Front;
 pub use frame::{Frame, FrameFinder, Garbled};
 pub use group::{Group, GroupSpec};
+pub use groups::Groups;
 pub use message::{Field, FieldError, FieldErrorKind, FieldSet, Message};
 pub use secrets::{is_secret, mask_secrets, secrets};
 pub use shared::{SendingTime, SessionHeader, SharedBody, SharedFrame, SharedParts};

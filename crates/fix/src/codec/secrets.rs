@@ -6,7 +6,7 @@
 //! is not known to be harmless, as counterparties define fields of their own for credentials;
 //! RawData(96) and SecureData(91) are among them.
 
-use super::tags;
+use crate::tag;
 use std::ops::Range;
 
 /// The ranges of the values of a message's secrets, in order. Takes time linear in the length of
@@ -59,7 +59,7 @@ const fn is_harmless_in_logon(tag: u32) -> bool {
         789 | 1130 | 1131 | 1137 | 1406..=1410 => true,
         // EncryptedPasswordMethod, EncryptedPasswordLen, EncryptedNewPasswordLen
         1400 | 1401 | 1403 => true,
-        tag => tags::is_header(tag) || tags::is_trailer(tag) && tag == tags::CHECK_SUM,
+        tag => tag::is_header(tag) || tag::is_trailer(tag) && tag == tag::CHECK_SUM,
     }
 }
 

@@ -4,8 +4,8 @@
 //! session only the digits of BodyLength(9) and MsgSeqNum(34) are added up.
 
 use super::frame::TRAILER;
-use super::tags;
 use super::writer::{EncodeError, FieldWriter, trailer};
+use crate::tag;
 use core::ops::Range;
 use fanfare_wire::{Precision, UtcTimestamp, byte_sum, int};
 
@@ -110,9 +110,7 @@ impl<'a> SharedBody<'a> {
     /// As `new`.
     pub fn with_sum(msg_type: &'a [u8], fields: &'a [u8], sum: u8) -> Result<Self, EncodeError> {
         if msg_type.is_empty() || msg_type.len() > MSG_TYPE_ROOM {
-            return Err(EncodeError::Empty {
-                tag: tags::MSG_TYPE,
-            });
+            return Err(EncodeError::Empty { tag: tag::MSG_TYPE });
         }
         Ok(Self {
             msg_type,
@@ -189,10 +187,7 @@ impl SessionHeader {
     /// # Errors
     /// A value is empty, too long, or holds a separator.
     pub fn new(begin_string: &[u8], sender: &[u8], target: &[u8]) -> Result<Self, EncodeError> {
-        let fields = [
-            (tags::SENDER_COMP_ID, sender),
-            (tags::TARGET_COMP_ID, target),
-        ];
+        let fields = [(tag::SENDER_COMP_ID, sender), (tag::TARGET_COMP_ID, target)];
         Self::with_fields(begin_string, &fields)
     }
 
@@ -205,7 +200,7 @@ impl SessionHeader {
     pub fn with_fields(begin_string: &[u8], fields: &[(u32, &[u8])]) -> Result<Self, EncodeError> {
         let mut room = [0; 24];
         let mut writer = FieldWriter::new(&mut room);
-        writer.field(tags::BEGIN_STRING, begin_string).raw(b"9=");
+        writer.field(tag::BEGIN_STRING, begin_string).raw(b"9=");
         let prefix = writer.written().map_err(|fault| match fault {
             EncodeError::BufferFull => EncodeError::BeginStringTooLong,
             other => other,

@@ -6,7 +6,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use super::kind::DataType;
 use super::schema::{FieldDef, Item, Schema, SchemaError};
 use super::values::ValueSet;
-use crate::codec::tags;
+use crate::tag;
 
 /// Most fields of a dictionary.
 pub(super) const MAX_FIELDS: usize = 65_535;
@@ -132,14 +132,24 @@ impl Messages {
 
     #[inline]
     pub(super) fn get(&self, msg_type: &[u8]) -> Option<&Block> {
-        let at = match msg_type {
+        self.at(self.position(msg_type)?)
+    }
+
+    /// The place of a message in their order.
+    #[inline]
+    pub(super) fn position(&self, msg_type: &[u8]) -> Option<usize> {
+        match msg_type {
             [byte] => usize::from(*self.single.get(usize::from(*byte))?).checked_sub(1),
             _ => self
                 .all
                 .binary_search_by(|(known, _)| known.as_ref().cmp(msg_type))
                 .ok(),
-        };
-        self.all.get(at?).map(|(_, block)| block)
+        }
+    }
+
+    #[inline]
+    pub(super) fn at(&self, position: usize) -> Option<&Block> {
+        self.all.get(position).map(|(_, block)| block)
     }
 }
 
@@ -180,9 +190,9 @@ fn unknown(tag: u32) -> &'static Rule {
 }
 
 fn standard_section(tag: u32) -> Section {
-    if tags::is_header(tag) {
+    if tag::is_header(tag) {
         Section::Header
-    } else if tags::is_trailer(tag) {
+    } else if tag::is_trailer(tag) {
         Section::Trailer
     } else {
         Section::Body
@@ -300,7 +310,7 @@ fn value_set(
     numbers: &mut HashMap<ValueSet, u16>,
 ) -> u16 {
     // MsgType(35) is judged by the messages that are declared, BOOLEAN by its format.
-    let is_free = field.open || field.kind == DataType::Boolean || tag == tags::MSG_TYPE;
+    let is_free = field.open || field.kind == DataType::Boolean || tag == tag::MSG_TYPE;
     if is_free || field.values.is_empty() {
         return 0;
     }

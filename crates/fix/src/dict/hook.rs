@@ -5,8 +5,9 @@ use std::sync::Arc;
 use super::dictionary::{Dictionary, Version};
 use super::schema::SchemaError;
 use super::validate::Switches;
-use crate::codec::{Message, tags};
+use crate::codec::{Groups, Message};
 use crate::session::{Context, Fault, Validator};
+use crate::tag;
 
 /// The dictionaries of one session.
 ///
@@ -89,7 +90,7 @@ impl DictionaryValidator {
         if self.applications.is_empty() || self.session.block(message.msg_type()).is_some() {
             return Some(&self.session);
         }
-        let own = message.get(tags::APPL_VER_ID);
+        let own = message.get(tag::APPL_VER_ID);
         let named = own.and_then(Version::from_appl_ver_id);
         let version = named.or(default_version).or(self.default_version);
         let found = self
@@ -118,9 +119,16 @@ impl DictionaryValidator {
 
 impl Validator for DictionaryValidator {
     fn check(&self, message: &Message<'_>, context: &Context) -> Result<(), Fault> {
-        let default = context
-            .default_appl_ver_id
-            .and_then(|id| Version::from_appl_ver_id(&[id.wire()]));
-        self.validate(message, default)
+        self.validate(message, default_version(context))
     }
+
+    fn groups(&self, message: &Message<'_>, context: &Context) -> Option<&dyn Groups> {
+        let dictionary = self.loaded(message, default_version(context))?;
+        Some(dictionary)
+    }
+}
+
+fn default_version(context: &Context) -> Option<Version> {
+    let id = context.default_appl_ver_id?;
+    Version::from_appl_ver_id(&[id.wire()])
 }

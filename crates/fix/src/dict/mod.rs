@@ -24,6 +24,7 @@
 
 mod compile;
 mod dictionary;
+mod groups;
 mod hook;
 mod kind;
 mod layout;

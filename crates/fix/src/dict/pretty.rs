@@ -4,7 +4,8 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use super::dictionary::{DictGroup, Dictionary, Version};
-use crate::codec::{Field, GroupSpec, Message, tags};
+use crate::codec::{Field, GroupSpec, Message};
+use crate::tag;
 use fanfare_wire::text::Escaped;
 
 /// One field of a message with its place in the groups.
@@ -45,7 +46,7 @@ pub fn lines<'a>(dictionary: &'a Dictionary, message: &Message<'a>) -> Vec<Line<
 
 /// MsgType(35), also where it does not stand third.
 fn msg_type<'a>(message: &Message<'a>) -> &'a [u8] {
-    message.get(tags::MSG_TYPE).unwrap_or_default()
+    message.get(tag::MSG_TYPE).unwrap_or_default()
 }
 
 struct Walk<'a, 'b> {
@@ -62,7 +63,7 @@ impl<'a> Walk<'a, '_> {
             field: *field,
             name: self.dictionary.field_name(field.tag),
             meaning: match field.tag {
-                tags::MSG_TYPE => self.dictionary.message_name(field.value),
+                tag::MSG_TYPE => self.dictionary.message_name(field.value),
                 tag => self.dictionary.value_name(tag, field.value),
             },
         });
@@ -187,8 +188,8 @@ pub fn names_for(message: &Message<'_>, default: Option<Version>) -> Arc<Diction
         Some(version) => return Dictionary::built_in(version),
     }
     let named = message
-        .get(tags::APPL_VER_ID)
-        .or_else(|| message.get(tags::DEFAULT_APPL_VER_ID));
+        .get(tag::APPL_VER_ID)
+        .or_else(|| message.get(tag::DEFAULT_APPL_VER_ID));
     let version = named.and_then(Version::from_appl_ver_id).or(default);
     match version.unwrap_or(Version::Fix50Sp2) {
         Version::Fix50 => names_over_transport(Version::Fix50, 0),

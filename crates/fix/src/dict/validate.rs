@@ -9,8 +9,9 @@ mod group;
 
 use super::compile::{Block, Membership, Rule, Section};
 use super::dictionary::Dictionary;
-use crate::codec::{Field, Message, tags};
+use crate::codec::{Field, Message};
 use crate::session::{Fault, RejectReason};
+use crate::tag;
 
 /// First tag of the user-defined range.
 const USER_TAGS: u32 = 5_000;
@@ -373,10 +374,10 @@ fn part(section: Section) -> u8 {
 fn spot(field: &Field<'_>, rule: &Rule) -> Spot {
     let order = match (rule.section, field.tag) {
         // The first three fields come first, CheckSum(10) last.
-        (Section::Header, tags::BEGIN_STRING) => -3,
-        (Section::Header, tags::BODY_LENGTH) => -2,
-        (Section::Header, tags::MSG_TYPE) => -1,
-        (Section::Trailer, tags::CHECK_SUM) => i64::MAX,
+        (Section::Header, tag::BEGIN_STRING) => -3,
+        (Section::Header, tag::BODY_LENGTH) => -2,
+        (Section::Header, tag::MSG_TYPE) => -1,
+        (Section::Trailer, tag::CHECK_SUM) => i64::MAX,
         _ => tag_number(field).unwrap_or(0),
     };
     (part(rule.section), order)

@@ -9,7 +9,8 @@ use super::store::MessageStore;
 use super::timers::NEVER;
 use super::validate::RejectReason;
 use super::{Session, State};
-use crate::codec::{Message, msg_types, tags};
+use crate::codec::Message;
+use crate::{msg_type, tag};
 
 impl<S: MessageStore> Session<S> {
     /// Begins the logout: the session ends when the counterparty answers, or after
@@ -64,11 +65,11 @@ impl<S: MessageStore> Session<S> {
     ) -> Option<Event<'a>> {
         let msg_type = message.msg_type();
         let seq_check = match msg_type {
-            msg_types::LOGON | msg_types::LOGOUT | msg_types::RESEND_REQUEST => SeqCheck::Any,
-            msg_types::SEQUENCE_RESET if !is_gap_fill(&message) => SeqCheck::Any,
+            msg_type::LOGON | msg_type::LOGOUT | msg_type::RESEND_REQUEST => SeqCheck::Any,
+            msg_type::SEQUENCE_RESET if !is_gap_fill(&message) => SeqCheck::Any,
             _ => SeqCheck::Expected,
         };
-        if msg_type == msg_types::LOGON && !self.may_log_on_again(&message) {
+        if msg_type == msg_type::LOGON && !self.may_log_on_again(&message) {
             self.end(now, DisconnectReason::UnexpectedLogon);
             return None;
         }
@@ -76,12 +77,12 @@ impl<S: MessageStore> Session<S> {
             return None;
         }
         match msg_type {
-            msg_types::LOGON => self.logon_again(now, &message),
-            msg_types::LOGOUT => return self.peer_logout(now, message, header.seq),
-            msg_types::RESEND_REQUEST => self.resend_request(now, &message, header.seq),
-            msg_types::SEQUENCE_RESET => self.sequence_reset(now, &message),
-            msg_types::TEST_REQUEST => self.answer_test(now, &message),
-            msg_types::REJECT => {
+            msg_type::LOGON => self.logon_again(now, &message),
+            msg_type::LOGOUT => return self.peer_logout(now, message, header.seq),
+            msg_type::RESEND_REQUEST => self.resend_request(now, &message, header.seq),
+            msg_type::SEQUENCE_RESET => self.sequence_reset(now, &message),
+            msg_type::TEST_REQUEST => self.answer_test(now, &message),
+            msg_type::REJECT => {
                 self.unconfirmed = true;
                 return Some(Event::RejectReceived(message));
             }
@@ -91,9 +92,9 @@ impl<S: MessageStore> Session<S> {
     }
 
     fn answer_test(&mut self, now: Now, message: &Message<'_>) {
-        let id = message.get(tags::TEST_REQ_ID);
+        let id = message.get(tag::TEST_REQ_ID);
         if id.is_some_and(|id| id.len() > self.config.max_test_req_id) {
-            let tag = Some(tags::TEST_REQ_ID);
+            let tag = Some(tag::TEST_REQ_ID);
             return self.send_reject(now, message, RejectReason::ValueIncorrect, tag);
         }
         // Its answer counts it as processed.
@@ -130,7 +131,7 @@ impl<S: MessageStore> Session<S> {
 
     fn sequence_reset(&mut self, now: Now, message: &Message<'_>) {
         // Checked before: it is there.
-        let Ok(to) = incoming_header::seq_num(message, tags::NEW_SEQ_NO) else {
+        let Ok(to) = incoming_header::seq_num(message, tag::NEW_SEQ_NO) else {
             return;
         };
         let from = self.store.next_target();
@@ -147,19 +148,19 @@ impl<S: MessageStore> Session<S> {
     /// A ResendRequest is answered at once whatever its number, which counts if it was expected.
     fn resend_request(&mut self, now: Now, message: &Message<'_>, seq: u64) {
         let (Ok(begin), Ok(end)) = (
-            incoming_header::seq_num(message, tags::BEGIN_SEQ_NO),
-            incoming_header::seq_num(message, tags::END_SEQ_NO),
+            incoming_header::seq_num(message, tag::BEGIN_SEQ_NO),
+            incoming_header::seq_num(message, tag::END_SEQ_NO),
         ) else {
             return;
         };
         let last = self.store.next_sender() - 1;
         if begin == 0 || begin > last {
-            let tag = Some(tags::BEGIN_SEQ_NO);
+            let tag = Some(tag::BEGIN_SEQ_NO);
             return self.send_reject(now, message, RejectReason::ValueIncorrect, tag);
         }
         let open = end == 0 || end > last;
         if !open && end < begin {
-            let tag = Some(tags::END_SEQ_NO);
+            let tag = Some(tag::END_SEQ_NO);
             return self.send_reject(now, message, RejectReason::ValueIncorrect, tag);
         }
         if self.is_repeated_too_often(now, begin) {
@@ -213,5 +214,5 @@ pub const MAX_SEQ_NUM: u64 = 1 << 60;
 
 /// GapFillFlag(123)=Y.
 pub(super) fn is_gap_fill(message: &Message<'_>) -> bool {
-    message.get(tags::GAP_FILL_FLAG) == Some(b"Y")
+    message.get(tag::GAP_FILL_FLAG) == Some(b"Y")
 }

@@ -9,7 +9,8 @@ use super::hook::AdminHook;
 use super::identity::{ApplVerId, SessionId};
 use super::schedule::Schedule;
 use super::validate::Validator;
-use crate::codec::{Message, tags};
+use crate::codec::Message;
+use crate::tag;
 
 /// A second in nanoseconds, the unit of every duration here.
 pub const SECOND: u64 = 1_000_000_000;
@@ -69,6 +70,10 @@ pub struct Config {
     pub requires_orig_sending_time: bool,
     /// Dictionary checks; without one, only what the session itself needs is checked.
     pub validator: Option<Arc<dyn Validator>>,
+    /// Dictionary checks of the application's own messages: one with a fault is not sent
+    /// (`SendError::Invalid`) and uses no number. Messages with a shared body (`send_shared`) and
+    /// those of the session layer are not checked. None by default.
+    pub outgoing_validator: Option<Arc<dyn Validator>>,
 
     /// Start at 1 with every Logon (ResetOnLogon).
     pub reset_on_logon: bool,
@@ -158,6 +163,7 @@ impl Config {
             requires_orig_sending_time: true,
             logout_on_silence: false,
             validator: None,
+            outgoing_validator: None,
             reset_on_logon: false,
             reset_on_logout: false,
             reset_on_disconnect: false,
@@ -219,7 +225,7 @@ impl Credentials {
     /// Whether a Logon has them.
     pub fn admit(&self, logon: &Message<'_>) -> bool {
         let has = |tag, value: &str| logon.get(tag) == Some(value.as_bytes());
-        has(tags::USERNAME, &self.username) && has(tags::PASSWORD, &self.password)
+        has(tag::USERNAME, &self.username) && has(tag::PASSWORD, &self.password)
     }
 }
 

@@ -231,6 +231,9 @@ pub enum SendError {
     /// The message does not fit into `Config::max_send`, or a value cannot be encoded.
     #[error("cannot encode: {0}")]
     Encode(EncodeError),
+    /// The message has a fault by `Config::outgoing_validator`.
+    #[error("the message breaks the dictionary: {0}")]
+    Invalid(Fault),
     /// MsgType(35) is one of the session's own.
     #[error("MsgType belongs to the session layer")]
     AdminMessage,

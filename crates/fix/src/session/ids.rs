@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use crate::codec::{Message, tags};
+use crate::codec::Message;
+use crate::tag;
 
 /// A CompID, SubID or LocationID that is too long. Its value is not kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,12 +20,12 @@ impl fmt::Display for FieldTooLong {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { tag, len, limit } = *self;
         let name = match tag {
-            tags::SENDER_COMP_ID => "SenderCompID",
-            tags::SENDER_SUB_ID => "SenderSubID",
-            tags::TARGET_COMP_ID => "TargetCompID",
-            tags::TARGET_SUB_ID => "TargetSubID",
-            tags::SENDER_LOCATION_ID => "SenderLocationID",
-            tags::TARGET_LOCATION_ID => "TargetLocationID",
+            tag::SENDER_COMP_ID => "SenderCompID",
+            tag::SENDER_SUB_ID => "SenderSubID",
+            tag::TARGET_COMP_ID => "TargetCompID",
+            tag::TARGET_SUB_ID => "TargetSubID",
+            tag::SENDER_LOCATION_ID => "SenderLocationID",
+            tag::TARGET_LOCATION_ID => "TargetLocationID",
             _ => "header field ",
         };
         write!(f, "{name}({tag}) has {len} bytes, more than {limit}")
@@ -49,17 +50,17 @@ pub(super) fn check(message: &Message<'_>, limit: usize) -> Result<(), FieldTooL
 pub(super) const fn is_id(tag: u32) -> bool {
     matches!(
         tag,
-        tags::SENDER_COMP_ID
-            | tags::SENDER_SUB_ID
-            | tags::SENDER_LOCATION_ID
-            | tags::TARGET_COMP_ID
-            | tags::TARGET_SUB_ID
-            | tags::TARGET_LOCATION_ID
-            | tags::ON_BEHALF_OF_COMP_ID
-            | tags::ON_BEHALF_OF_SUB_ID
-            | tags::ON_BEHALF_OF_LOCATION_ID
-            | tags::DELIVER_TO_COMP_ID
-            | tags::DELIVER_TO_SUB_ID
-            | tags::DELIVER_TO_LOCATION_ID
+        tag::SENDER_COMP_ID
+            | tag::SENDER_SUB_ID
+            | tag::SENDER_LOCATION_ID
+            | tag::TARGET_COMP_ID
+            | tag::TARGET_SUB_ID
+            | tag::TARGET_LOCATION_ID
+            | tag::ON_BEHALF_OF_COMP_ID
+            | tag::ON_BEHALF_OF_SUB_ID
+            | tag::ON_BEHALF_OF_LOCATION_ID
+            | tag::DELIVER_TO_COMP_ID
+            | tag::DELIVER_TO_SUB_ID
+            | tag::DELIVER_TO_LOCATION_ID
     )
 }

@@ -4,9 +4,11 @@ use super::event::{AppMessage, DisconnectReason, Event};
 use super::incoming_header::{self, Header, same};
 use super::now::Now;
 use super::store::MessageStore;
-use super::validate::{Context, Fault, RejectReason};
+use super::validate::{Context, Fault, RejectReason, Validator};
 use super::{Session, State};
-use crate::codec::{DecodeError, Decoder, FrameFinder, Garbled, Message, Next, msg_types, tags};
+use crate::codec::{DecodeError, Decoder, FrameFinder, Garbled, Message, Next};
+use crate::{msg_type, tag};
+use std::sync::Arc;
 
 /// What decoding needs; one serves all sessions of a thread.
 #[derive(Debug, Default)]
@@ -14,6 +16,8 @@ pub struct Scratch {
     pub(super) decoder: Decoder,
     /// A message that had waited behind a gap, while it is looked at.
     held: Vec<u8>,
+    /// The dictionary checks of the session that was here last: events borrow its groups.
+    validator: Option<Arc<dyn Validator>>,
 }
 
 impl Scratch {
@@ -23,6 +27,20 @@ impl Scratch {
         Self {
             decoder: Decoder::with(finder, Default::default()),
             held: Vec::new(),
+            validator: None,
+        }
+    }
+
+    /// Takes a session's dictionary checks, unless they are here from its last message.
+    #[inline]
+    fn adopt(&mut self, validator: Option<&Arc<dyn Validator>>) {
+        let is_same = match (&self.validator, validator) {
+            (None, None) => true,
+            (Some(ours), Some(theirs)) => Arc::ptr_eq(ours, theirs),
+            _ => false,
+        };
+        if !is_same {
+            self.validator = validator.cloned();
         }
     }
 
@@ -32,8 +50,8 @@ impl Scratch {
             return false;
         };
         let msg_type = message.msg_type();
-        let is_told = matches!(msg_type, msg_types::REJECT | msg_types::LOGOUT);
-        is_told || !msg_types::is_session(msg_type)
+        let is_told = matches!(msg_type, msg_type::REJECT | msg_type::LOGOUT);
+        is_told || !msg_type::is_session(msg_type)
     }
 
     /// The decoder, for `peek_logon` and the caller's own use.
@@ -94,6 +112,7 @@ impl<S: MessageStore> Session<S> {
         bytes: &'a [u8],
     ) -> Step<'a> {
         self.confirm(now);
+        scratch.adopt(self.config.validator.as_ref());
         if let Some(event) = self.notices.pop_front() {
             return Step {
                 consumed: 0,
@@ -131,7 +150,7 @@ impl<S: MessageStore> Session<S> {
             Next::Message { message, end, .. } => {
                 self.timers.last_received = now.mono;
                 self.timers.test_open = false;
-                let event = self.process(now, message, false);
+                let event = self.process(now, message, scratch.validator.as_deref(), false);
                 Step {
                     consumed: end,
                     event: event.or_else(|| self.poll_event()),
@@ -146,7 +165,7 @@ impl<S: MessageStore> Session<S> {
     fn process_held<'a>(&mut self, now: Now, scratch: &'a mut Scratch) -> Option<Event<'a>> {
         let seq = self.store.next_target();
         let event = match scratch.decoder.decode(&scratch.held) {
-            Ok(message) => self.process(now, message, true),
+            Ok(message) => self.process(now, message, scratch.validator.as_deref(), true),
             // It was decoded before it was held.
             Err(_) => None,
         };
@@ -173,9 +192,16 @@ impl<S: MessageStore> Session<S> {
         }
     }
 
-    /// One message: `held` if it had waited behind a gap, and passed its checks then.
+    /// One message: `held` if it had waited behind a gap, and passed its checks then. `validator`
+    /// is the session's, borrowed for as long as the event.
     #[inline]
-    fn process<'a>(&mut self, now: Now, message: Message<'a>, held: bool) -> Option<Event<'a>> {
+    fn process<'a>(
+        &mut self,
+        now: Now,
+        message: Message<'a>,
+        validator: Option<&'a dyn Validator>,
+        held: bool,
+    ) -> Option<Event<'a>> {
         if self.state == State::AwaitingLogon {
             return self.first_message(now, message);
         }
@@ -191,7 +217,7 @@ impl<S: MessageStore> Session<S> {
             Ok(header) => header,
             Err(fault) => return self.faulty(now, &message, fault),
         };
-        if msg_types::is_session(header.msg_type) {
+        if msg_type::is_session(header.msg_type) {
             return self.session_message(now, message, &header, held);
         }
         if !self.verify(now, &message, &header, SeqCheck::Expected, held) {
@@ -202,24 +228,28 @@ impl<S: MessageStore> Session<S> {
             return None;
         }
         self.unconfirmed = true;
+        let context = self.context();
+        let groups = validator.and_then(|validator| validator.groups(&message, &context));
         Some(Event::App(AppMessage {
-            message,
+            message: groups.map_or(message, |groups| message.with_groups(groups)),
             seq: header.seq,
             poss_dup: header.poss_dup,
             poss_resend: header.poss_resend,
         }))
     }
 
+    /// What dictionary checks of received messages have to know.
+    fn context(&self) -> Context {
+        Context {
+            default_appl_ver_id: self.peer_appl_ver,
+        }
+    }
+
     /// The checks of the message alone: dictionary first, then what the session needs.
     #[inline(never)]
     pub(super) fn check<'a>(&mut self, message: &Message<'a>) -> Result<Header<'a>, Fault> {
         if let Some(validator) = &self.config.validator {
-            validator.check(
-                message,
-                &Context {
-                    default_appl_ver_id: self.peer_appl_ver,
-                },
-            )?;
+            validator.check(message, &self.context())?;
         }
         let (id, limit) = (&self.config.id, self.header_field_limit);
         let header = Header::read(message, id, limit, &mut self.last_header)?;
@@ -236,7 +266,7 @@ impl<S: MessageStore> Session<S> {
         let missing = incoming_header::missing_comp_id(message);
         let fault = missing.map_or(fault, |tag| incoming_header::comp_id_fault(message, tag));
         self.answer_fault(now, message, fault);
-        if missing.is_some() && message.msg_type() == msg_types::LOGON {
+        if missing.is_some() && message.msg_type() == msg_type::LOGON {
             self.end(now, DisconnectReason::UnexpectedLogon);
         }
         None
@@ -244,8 +274,8 @@ impl<S: MessageStore> Session<S> {
 
     #[cold]
     fn wrong_begin_string<'a>(&mut self, now: Now, message: Message<'a>) -> Option<Event<'a>> {
-        let seq = message.u64(tags::MSG_SEQ_NUM).ok();
-        if message.msg_type() == msg_types::LOGOUT {
+        let seq = message.u64(tag::MSG_SEQ_NUM).ok();
+        if message.msg_type() == msg_type::LOGOUT {
             return self.peer_logout(now, message, seq.unwrap_or(0));
         }
         self.start_logout(
@@ -311,14 +341,14 @@ impl<S: MessageStore> Session<S> {
         if !header.poss_dup {
             return self.end_too_low(now, expected, header.seq);
         }
-        if message.msg_type() == msg_types::SEQUENCE_RESET {
+        if message.msg_type() == msg_type::SEQUENCE_RESET {
             return;
         }
         let Some(original) = header.orig_sending_time else {
             if !self.config.requires_orig_sending_time {
                 return;
             }
-            let tag = Some(tags::ORIG_SENDING_TIME);
+            let tag = Some(tag::ORIG_SENDING_TIME);
             return self.send_reject(now, message, RejectReason::RequiredTagMissing, tag);
         };
         match fanfare_wire::UtcTimestamp::parse(original) {
@@ -328,7 +358,7 @@ impl<S: MessageStore> Session<S> {
                 self.start_logout(now, b"", Some(DisconnectReason::SendingTime));
             }
             None => {
-                let tag = Some(tags::ORIG_SENDING_TIME);
+                let tag = Some(tag::ORIG_SENDING_TIME);
                 self.send_reject(now, message, RejectReason::DataFormat, tag);
             }
         }

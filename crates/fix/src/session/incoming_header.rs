@@ -5,7 +5,8 @@ use fanfare_wire::{UtcTimestamp, int};
 use super::identity::SessionId;
 use super::ids::is_id;
 use super::validate::{BusinessReason, Fault, RejectReason};
-use crate::codec::{FieldErrorKind, Message, msg_types, tags};
+use crate::codec::{FieldErrorKind, Message};
+use crate::{msg_type, tag};
 
 /// The fields of the standard header that the session works with, present and well-formed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,7 +72,7 @@ impl<'a> Header<'a> {
         let eight = bytes.get(..seq_end)?.last_chunk()?;
         let seq = int::parse_last_of_eight(u64::from_le_bytes(*eight), digits)?;
         let msg_type = bytes.get(begins[2] as usize..ends[2] as usize)?;
-        (!msg_type.is_empty() && !tags::is_header(next)).then_some(Self {
+        (!msg_type.is_empty() && !tag::is_header(next)).then_some(Self {
             msg_type,
             seq: seq.into(),
             is_ours: last.is_ours,
@@ -93,23 +94,23 @@ impl<'a> Header<'a> {
         if msg_type.is_empty() {
             return Err(Fault::new(
                 RejectReason::TagWithoutValue,
-                Some(tags::MSG_TYPE),
+                Some(tag::MSG_TYPE),
             ));
         }
         let found = Found::read(message, limit);
-        let seq = present(found.seq, tags::MSG_SEQ_NUM, message)?;
-        let sender = present(found.sender, tags::SENDER_COMP_ID, message)?;
-        let sending_time = present(found.sending_time, tags::SENDING_TIME, message)?;
-        let target = present(found.target, tags::TARGET_COMP_ID, message)?;
+        let seq = present(found.seq, tag::MSG_SEQ_NUM, message)?;
+        let sender = present(found.sender, tag::SENDER_COMP_ID, message)?;
+        let sending_time = present(found.sending_time, tag::SENDING_TIME, message)?;
+        let target = present(found.target, tag::TARGET_COMP_ID, message)?;
         let malformed = |tag| Fault::new(RejectReason::DataFormat, Some(tag));
         let header = Self {
             msg_type,
-            seq: int::parse_u64(seq).ok_or(malformed(tags::MSG_SEQ_NUM))?,
+            seq: int::parse_u64(seq).ok_or(malformed(tag::MSG_SEQ_NUM))?,
             is_ours: same(sender, id.target.as_bytes()) && same(target, id.sender.as_bytes()),
             sending_time: last
                 .second
                 .parse(sending_time)
-                .ok_or(malformed(tags::SENDING_TIME))?,
+                .ok_or(malformed(tag::SENDING_TIME))?,
             poss_dup: found.poss_dup == Some(b"Y"),
             poss_resend: found.poss_resend == Some(b"Y"),
             orig_sending_time: found.orig_sending_time,
@@ -128,8 +129,8 @@ impl<'a> Found<'a> {
     fn read(message: &Message<'a>, limit: usize) -> Self {
         let (seq, sender, sending_time, target) = match *message.tags() {
             // The two orders in use, with nothing behind.
-            [_, _, _, 34, 49, 52, 56, next, ..] if !tags::is_header(next) => (3, 4, 5, 6),
-            [_, _, _, 49, 56, 34, 52, next, ..] if !tags::is_header(next) => (5, 3, 6, 4),
+            [_, _, _, 34, 49, 52, 56, next, ..] if !tag::is_header(next) => (3, 4, 5, 6),
+            [_, _, _, 49, 56, 34, 52, next, ..] if !tag::is_header(next) => (5, 3, 6, 4),
             _ => return Self::scan(message, limit),
         };
         Self {
@@ -146,14 +147,14 @@ impl<'a> Found<'a> {
         let mut found = Self::default();
         for (position, &tag) in message.tags().iter().enumerate().skip(3) {
             let place = match tag {
-                tags::MSG_SEQ_NUM => &mut found.seq,
-                tags::SENDER_COMP_ID => &mut found.sender,
-                tags::SENDING_TIME => &mut found.sending_time,
-                tags::TARGET_COMP_ID => &mut found.target,
-                tags::POSS_DUP_FLAG => &mut found.poss_dup,
-                tags::POSS_RESEND => &mut found.poss_resend,
-                tags::ORIG_SENDING_TIME => &mut found.orig_sending_time,
-                _ if tags::is_header(tag) => {
+                tag::MSG_SEQ_NUM => &mut found.seq,
+                tag::SENDER_COMP_ID => &mut found.sender,
+                tag::SENDING_TIME => &mut found.sending_time,
+                tag::TARGET_COMP_ID => &mut found.target,
+                tag::POSS_DUP_FLAG => &mut found.poss_dup,
+                tag::POSS_RESEND => &mut found.poss_resend,
+                tag::ORIG_SENDING_TIME => &mut found.orig_sending_time,
+                _ if tag::is_header(tag) => {
                     let len = message.value(position).map_or(0, <[u8]>::len);
                     if len > limit && is_id(tag) {
                         found.too_long.get_or_insert(tag);
@@ -329,7 +330,7 @@ fn present<'a>(
 
 /// SenderCompID(49) or TargetCompID(56), where the message has no such field.
 pub(super) fn missing_comp_id(message: &Message<'_>) -> Option<u32> {
-    [tags::SENDER_COMP_ID, tags::TARGET_COMP_ID]
+    [tag::SENDER_COMP_ID, tag::TARGET_COMP_ID]
         .into_iter()
         .find(|tag| message.get(*tag).is_none())
 }
@@ -338,7 +339,7 @@ pub(super) fn missing_comp_id(message: &Message<'_>) -> Option<u32> {
 /// application's level.
 pub(super) fn comp_id_fault(message: &Message<'_>, tag: u32) -> Fault {
     let fault = Fault::new(RejectReason::RequiredTagMissing, Some(tag));
-    let is_session = msg_types::is_session(message.msg_type());
+    let is_session = msg_type::is_session(message.msg_type());
     Fault {
         business: (!is_session).then_some(BusinessReason::ConditionallyRequiredFieldMissing),
         ..fault
@@ -352,7 +353,7 @@ pub(super) fn comp_id_fault(message: &Message<'_>, tag: u32) -> Fault {
 /// One of them is missing or malformed.
 #[inline]
 pub(super) fn check_session_fields(message: &Message<'_>, msg_type: &[u8]) -> Result<(), Fault> {
-    if !msg_types::is_session(msg_type) {
+    if !msg_type::is_session(msg_type) {
         return Ok(());
     }
     check_fields_of(message, msg_type)
@@ -362,19 +363,19 @@ pub(super) fn check_session_fields(message: &Message<'_>, msg_type: &[u8]) -> Re
 fn check_fields_of(message: &Message<'_>, msg_type: &[u8]) -> Result<(), Fault> {
     match msg_type {
         // An empty one is the dictionary's business: who does not mind gets it back.
-        msg_types::TEST_REQUEST if message.get(tags::TEST_REQ_ID).is_none() => {
-            let tag = Some(tags::TEST_REQ_ID);
+        msg_type::TEST_REQUEST if message.get(tag::TEST_REQ_ID).is_none() => {
+            let tag = Some(tag::TEST_REQ_ID);
             Err(Fault::new(RejectReason::RequiredTagMissing, tag))
         }
-        msg_types::RESEND_REQUEST => {
-            seq_num(message, tags::BEGIN_SEQ_NO)?;
-            seq_num(message, tags::END_SEQ_NO).map(|_| ())
+        msg_type::RESEND_REQUEST => {
+            seq_num(message, tag::BEGIN_SEQ_NO)?;
+            seq_num(message, tag::END_SEQ_NO).map(|_| ())
         }
-        msg_types::SEQUENCE_RESET => {
-            seq_num(message, tags::NEW_SEQ_NO)?;
-            flag(message, tags::GAP_FILL_FLAG).map(|_| ())
+        msg_type::SEQUENCE_RESET => {
+            seq_num(message, tag::NEW_SEQ_NO)?;
+            flag(message, tag::GAP_FILL_FLAG).map(|_| ())
         }
-        msg_types::LOGON => flag(message, tags::RESET_SEQ_NUM_FLAG).map(|_| ()),
+        msg_type::LOGON => flag(message, tag::RESET_SEQ_NUM_FLAG).map(|_| ()),
         _ => Ok(()),
     }
 }

@@ -11,7 +11,8 @@ use super::store::MessageStore;
 use super::timers::NEVER;
 use super::validate::{Fault, RejectReason};
 use super::{Role, Session, State};
-use crate::codec::{FieldWriter, Message, msg_types, tags};
+use crate::codec::{FieldWriter, Message};
+use crate::{msg_type, tag};
 
 /// Text(58) of the Logout to a counterparty without the [credentials](super::Credentials).
 pub const WRONG_CREDENTIALS: &str = "Username or Password is wrong";
@@ -100,27 +101,27 @@ impl<S: MessageStore> Session<S> {
                 config: &fields,
                 extra: &[],
             };
-            others.below(tags::ENCRYPT_METHOD, body);
-            body.char(tags::ENCRYPT_METHOD, b'0');
-            others.below(tags::HEART_BT_INT, body);
-            body.u64(tags::HEART_BT_INT, heart_bt_int.into());
+            others.below(tag::ENCRYPT_METHOD, body);
+            body.char(tag::ENCRYPT_METHOD, b'0');
+            others.below(tag::HEART_BT_INT, body);
+            body.u64(tag::HEART_BT_INT, heart_bt_int.into());
             if reset {
-                others.below(tags::RESET_SEQ_NUM_FLAG, body);
-                body.char(tags::RESET_SEQ_NUM_FLAG, b'Y');
+                others.below(tag::RESET_SEQ_NUM_FLAG, body);
+                body.char(tag::RESET_SEQ_NUM_FLAG, b'Y');
             }
             if with_next_expected {
-                others.below(tags::NEXT_EXPECTED_MSG_SEQ_NUM, body);
-                body.u64(tags::NEXT_EXPECTED_MSG_SEQ_NUM, next_expected);
+                others.below(tag::NEXT_EXPECTED_MSG_SEQ_NUM, body);
+                body.u64(tag::NEXT_EXPECTED_MSG_SEQ_NUM, next_expected);
             }
             if version == Version::Fixt11 {
-                others.below(tags::DEFAULT_APPL_VER_ID, body);
-                body.char(tags::DEFAULT_APPL_VER_ID, appl_ver.wire());
+                others.below(tag::DEFAULT_APPL_VER_ID, body);
+                body.char(tag::DEFAULT_APPL_VER_ID, appl_ver.wire());
             }
             others.below(u32::MAX, body);
         };
         // Only fields of the configuration can be secrets, and those of the hook.
         let secret = !fields.is_empty();
-        let result = self.write_admin(now, msg_types::LOGON, &[], variable, secret, body);
+        let result = self.write_admin(now, msg_type::LOGON, &[], variable, secret, body);
         self.check_admin(now, result);
         self.config.logon_fields = fields;
     }
@@ -132,8 +133,8 @@ impl<S: MessageStore> Session<S> {
         message: Message<'a>,
     ) -> Option<Event<'a>> {
         match (message.msg_type(), self.role) {
-            (msg_types::LOGON, _) => {}
-            (msg_types::LOGOUT | msg_types::REJECT, Role::Initiator) => {
+            (msg_type::LOGON, _) => {}
+            (msg_type::LOGOUT | msg_type::REJECT, Role::Initiator) => {
                 return self.refused(now, message);
             }
             _ => {
@@ -181,7 +182,7 @@ impl<S: MessageStore> Session<S> {
         if header.seq == self.store.next_target() {
             self.consume(now);
         }
-        if message.msg_type() == msg_types::REJECT {
+        if message.msg_type() == msg_type::REJECT {
             return Some(Event::RejectReceived(message));
         }
         self.final_logout(now, b"", DisconnectReason::LogonRejected);
@@ -201,20 +202,20 @@ impl<S: MessageStore> Session<S> {
         if !self.is_our_comp_id(&header) {
             return Err(LogonFault::CompId);
         }
-        let bare = self.is_bare(message, tags::ENCRYPT_METHOD);
-        if !bare && message.i64(tags::ENCRYPT_METHOD) != Ok(0) {
+        let bare = self.is_bare(message, tag::ENCRYPT_METHOD);
+        if !bare && message.i64(tag::ENCRYPT_METHOD) != Ok(0) {
             return Err(LogonFault::EncryptMethod);
         }
         Ok(PendingLogon {
             seq: header.seq,
             poss_dup: header.poss_dup,
             heart_bt_int: self.check_heart_bt_int(message)?,
-            reset: incoming_header::flag(message, tags::RESET_SEQ_NUM_FLAG)
+            reset: incoming_header::flag(message, tag::RESET_SEQ_NUM_FLAG)
                 .map_err(LogonFault::Field)?,
             next_expected: message
-                .opt_u64(tags::NEXT_EXPECTED_MSG_SEQ_NUM)
+                .opt_u64(tag::NEXT_EXPECTED_MSG_SEQ_NUM)
                 .map_err(|_| {
-                    let tag = Some(tags::NEXT_EXPECTED_MSG_SEQ_NUM);
+                    let tag = Some(tag::NEXT_EXPECTED_MSG_SEQ_NUM);
                     LogonFault::Field(Fault::new(RejectReason::DataFormat, tag))
                 })?,
             appl_ver: check_appl_ver(message, version)?,
@@ -227,11 +228,11 @@ impl<S: MessageStore> Session<S> {
     }
 
     fn check_heart_bt_int(&self, message: &Message<'_>) -> Result<u32, LogonFault> {
-        if self.is_bare(message, tags::HEART_BT_INT) {
+        if self.is_bare(message, tag::HEART_BT_INT) {
             return Ok(self.config.heart_bt_int);
         }
         let value = message
-            .i64(tags::HEART_BT_INT)
+            .i64(tag::HEART_BT_INT)
             .map_err(|_| LogonFault::HeartBtInt)?;
         let value = u32::try_from(value).map_err(|_| LogonFault::HeartBtInt)?;
         let (least, most) = self.config.heart_bt_int_range;
@@ -327,7 +328,7 @@ impl<S: MessageStore> Session<S> {
 
     /// Whether a Logon is welcome on a live session: only one that resets the numbers.
     pub(super) fn may_log_on_again(&self, message: &Message<'_>) -> bool {
-        self.state == State::LoggedOn && message.get(tags::RESET_SEQ_NUM_FLAG) == Some(b"Y")
+        self.state == State::LoggedOn && message.get(tag::RESET_SEQ_NUM_FLAG) == Some(b"Y")
     }
 
     /// ResetSeqNumFlag(141)=Y on a live session: both directions start at 1 again.
@@ -370,7 +371,7 @@ fn check_appl_ver(
         return Ok(None);
     }
     let value = message
-        .get(tags::DEFAULT_APPL_VER_ID)
+        .get(tag::DEFAULT_APPL_VER_ID)
         .ok_or(LogonFault::DefaultApplVerId)?;
     ApplVerId::parse(value)
         .map(Some)

@@ -50,6 +50,7 @@
 //! ```
 
 mod admin;
+mod checker;
 mod chunks;
 mod config;
 mod connection;
@@ -82,6 +83,7 @@ use fanfare_wire::UtcTimestamp;
 
 use crate::codec::SessionHeader;
 use admin::Repeated;
+use checker::Checker;
 use gap::Gap;
 use hook::Hooked;
 use incoming_header::LastHeader;
@@ -154,6 +156,8 @@ pub struct Session<S> {
     fixed: Fixed,
     /// The hook of the configuration. Shared, as it is called while the session writes.
     hooked: Option<Arc<Hooked>>,
+    /// The dictionary checks of what the application sends.
+    checker: Option<Box<Checker>>,
     notices: VecDeque<Event<'static>>,
     /// Why we are logging out, if not because our application asked for it.
     closing: Option<DisconnectReason>,
@@ -199,6 +203,8 @@ impl<S: MessageStore> Session<S> {
             hook,
             id: config.id.clone(),
         });
+        let checks = config.outgoing_validator.clone();
+        let checker = checks.map(|checks| Checker::new(checks, config.max_send));
         Self {
             shared_header: outbound::shared_header(&config),
             fixed: Fixed::new(&config),
@@ -207,6 +213,7 @@ impl<S: MessageStore> Session<S> {
                 .receive_limit
                 .map(|limit| RateWindow::new(limit.rate)),
             hooked: hooked.map(Arc::new),
+            checker: checker.map(Box::new),
             config,
             role,
             store,

@@ -15,8 +15,9 @@ use super::store::{Entry, Kind, MessageStore, StoreError};
 use super::{Session, State};
 use crate::codec::{
     EncodeError, Encoder, FieldWriter, Next, SendingTime, SessionHeader, SharedBody, SharedFrame,
-    SharedParts, msg_types, tags,
+    SharedParts,
 };
+use crate::{msg_type, tag};
 
 /// The MsgSeqNum(34) of what was written, or why it was not.
 pub(super) type WriteResult = Result<u64, SendError>;
@@ -61,7 +62,7 @@ impl<S: MessageStore> Session<S> {
         if self.state != State::LoggedOn && !self.may_queue() {
             return Err(SendError::NotLoggedOn);
         }
-        if msg_types::is_session(msg_type) {
+        if msg_type::is_session(msg_type) {
             return Err(SendError::AdminMessage);
         }
         self.pace_send(now)?;
@@ -190,9 +191,15 @@ impl<S: MessageStore> Session<S> {
         body: impl FnOnce(&mut FieldWriter<'_>),
     ) -> Result<u64, SendError> {
         let seq = self.store.next_sender();
-        let mut encoder = self.begin(now, msg_type, extra, room)?;
+        let version = self.appl_ver();
+        self.fixed.set_time(now.utc, self.config.precision);
+        let (store, fixed, config) = (&mut self.store, &mut self.fixed, &self.config);
+        let mut encoder = begin(store, fixed, config, msg_type, extra, room)?;
         body(&mut encoder);
-        let range = finish(encoder)?;
+        let range = match &mut self.checker {
+            Some(checker) if kind == Kind::App => checker.finish(encoder, version)?,
+            _ => finish(encoder)?,
+        };
         let len = range.len();
         // While a resend is under way, everything new waits behind it.
         let transmit = self.replay.is_none() && self.is_connected();
@@ -214,36 +221,6 @@ impl<S: MessageStore> Session<S> {
         self.written = len;
     }
 
-    /// Begins a message with the next number, in the place where the store will have it.
-    #[inline(never)]
-    fn begin(
-        &mut self,
-        now: Now,
-        msg_type: &[u8],
-        extra: &[OutField<'_>],
-        room: usize,
-    ) -> Result<Encoder<'_>, SendError> {
-        self.fixed.set_time(now.utc, self.config.precision);
-        let seq = self.store.next_sender();
-        let is_usual = extra.is_empty() && !self.config.last_processed;
-        if is_usual && let Some(front) = self.fixed.front(msg_type, seq) {
-            let place = self.store.reserve(room).map_err(SendError::Store)?;
-            return Ok(Encoder::with_front(place, front));
-        }
-        let encoder = begin_anew(
-            &mut self.store,
-            &self.fixed,
-            &self.config,
-            msg_type,
-            extra,
-            room,
-        )?;
-        if is_usual {
-            self.fixed.remember(&encoder, msg_type, seq);
-        }
-        Ok(encoder)
-    }
-
     /// Goes through the motions of a message received and its answer, without effect, for a caller
     /// with time to spare between messages: the system calls in between drive code and data of
     /// the session out of the processor's caches, and this fetches them back. `last` is a message
@@ -258,7 +235,9 @@ impl<S: MessageStore> Session<S> {
             black_box(self.check(&message).is_ok());
         }
         let room = self.config.max_send;
-        if let Ok(mut encoder) = self.begin(now, msg_types::HEARTBEAT, &[], room) {
+        self.fixed.set_time(now.utc, self.config.precision);
+        let (store, fixed, config) = (&mut self.store, &mut self.fixed, &self.config);
+        if let Ok(mut encoder) = begin(store, fixed, config, msg_type::HEARTBEAT, &[], room) {
             encoder.raw(&USUAL_BODY);
             black_box(finish(encoder).is_ok());
         }
@@ -301,7 +280,7 @@ impl<S: MessageStore> Session<S> {
             body(out);
             hooked.hook.write(&message, out);
         };
-        match secret || msg_type == msg_types::LOGON {
+        match secret || msg_type == msg_type::LOGON {
             true => self.write_secret(now, msg_type, room, body),
             false => self.write(now, msg_type, Kind::Admin, extra, room, body),
         }
@@ -376,11 +355,11 @@ impl<S: MessageStore> Session<S> {
 
     pub(super) fn send_heartbeat(&mut self, now: Now, test_req_id: Option<&[u8]>) {
         let variable = test_req_id.map_or(0, <[u8]>::len);
-        self.send_admin(now, msg_types::HEARTBEAT, variable, |body| {
+        self.send_admin(now, msg_type::HEARTBEAT, variable, |body| {
             match test_req_id {
                 // Who asks with an empty one gets it back.
                 Some(b"") => body.raw(b"112=\x01"),
-                Some(id) => body.field(tags::TEST_REQ_ID, id),
+                Some(id) => body.field(tag::TEST_REQ_ID, id),
                 None => body,
             };
         });
@@ -392,24 +371,23 @@ impl<S: MessageStore> Session<S> {
     }
 
     fn write_test_request(&mut self, now: Now, test_req_id: &[u8]) -> WriteResult {
-        let (kind, len) = (msg_types::TEST_REQUEST, test_req_id.len());
+        let (kind, len) = (msg_type::TEST_REQUEST, test_req_id.len());
         self.write_admin(now, kind, &[], len, false, |body| {
-            body.field(tags::TEST_REQ_ID, test_req_id);
+            body.field(tag::TEST_REQ_ID, test_req_id);
         })
     }
 
     pub(super) fn send_resend_request(&mut self, now: Now, begin: u64, end: u64) {
-        self.send_admin(now, msg_types::RESEND_REQUEST, 0, |body| {
-            body.u64(tags::BEGIN_SEQ_NO, begin)
-                .u64(tags::END_SEQ_NO, end);
+        self.send_admin(now, msg_type::RESEND_REQUEST, 0, |body| {
+            body.u64(tag::BEGIN_SEQ_NO, begin).u64(tag::END_SEQ_NO, end);
         });
     }
 
     pub(super) fn send_logout(&mut self, now: Now, text: &[u8]) {
-        self.send_admin(now, msg_types::LOGOUT, text.len(), |body| {
+        self.send_admin(now, msg_type::LOGOUT, text.len(), |body| {
             // A text that cannot be sent is no reason not to log out.
             if !text.is_empty() && !text.contains(&SOH) {
-                body.field(tags::TEXT, text);
+                body.field(tag::TEXT, text);
             }
         });
     }
@@ -453,6 +431,30 @@ fn begin_in<'s>(
     encoder
 }
 
+/// Begins a message with the next number, in the place where the store will have it. The time is
+/// set already. Not inlined, as [`Session::rehearse`] is about this very code.
+#[inline(never)]
+fn begin<'s, S: MessageStore>(
+    store: &'s mut S,
+    fixed: &mut Fixed,
+    config: &Config,
+    msg_type: &[u8],
+    extra: &[OutField<'_>],
+    room: usize,
+) -> Result<Encoder<'s>, SendError> {
+    let seq = store.next_sender();
+    let is_usual = extra.is_empty() && !config.last_processed;
+    if is_usual && let Some(front) = fixed.front(msg_type, seq) {
+        let place = store.reserve(room).map_err(SendError::Store)?;
+        return Ok(Encoder::with_front(place, front));
+    }
+    let encoder = begin_anew(store, fixed, config, msg_type, extra, room)?;
+    if is_usual {
+        fixed.remember(&encoder, msg_type, seq);
+    }
+    Ok(encoder)
+}
+
 /// Not inlined, as [`Session::rehearse`] is about this very code.
 #[inline(never)]
 fn finish(encoder: Encoder<'_>) -> Result<Range<usize>, SendError> {
@@ -468,8 +470,8 @@ const HEADER_TOO_LONG: SendError = SendError::Encode(EncodeError::BufferFull);
 pub(super) fn shared_header(config: &Config) -> Option<SessionHeader> {
     let id = &config.id;
     let mut fields: Vec<OutField<'_>> = vec![
-        (tags::SENDER_COMP_ID, id.sender.as_bytes()),
-        (tags::TARGET_COMP_ID, id.target.as_bytes()),
+        (tag::SENDER_COMP_ID, id.sender.as_bytes()),
+        (tag::TARGET_COMP_ID, id.target.as_bytes()),
     ];
     fields.extend(
         config

@@ -5,7 +5,8 @@ use std::ops::Range;
 use fanfare_wire::{Precision, UtcTimestamp};
 
 use super::config::{Config, ExtraField};
-use crate::codec::{Encoder, FieldWriter, Front, SendingTime, tags};
+use crate::codec::{Encoder, FieldWriter, Front, SendingTime};
+use crate::tag;
 use fanfare_wire::fields::SOH;
 
 /// A field of a message to be sent.
@@ -29,32 +30,32 @@ impl Head<'_> {
             config: &config.header_fields,
             extra: self.extra,
         };
-        others.below(tags::MSG_SEQ_NUM, out);
-        out.u64(tags::MSG_SEQ_NUM, self.seq);
+        others.below(tag::MSG_SEQ_NUM, out);
+        out.u64(tag::MSG_SEQ_NUM, self.seq);
         if self.orig_time.is_some() {
-            others.below(tags::POSS_DUP_FLAG, out);
-            out.char(tags::POSS_DUP_FLAG, b'Y');
+            others.below(tag::POSS_DUP_FLAG, out);
+            out.char(tag::POSS_DUP_FLAG, b'Y');
         }
-        others.below(tags::SENDER_COMP_ID, out);
+        others.below(tag::SENDER_COMP_ID, out);
         match fixed.is_complete() {
             true => out.raw(&fixed.sender),
             // Reports what is wrong with it.
-            false => out.str(tags::SENDER_COMP_ID, &config.id.sender),
+            false => out.str(tag::SENDER_COMP_ID, &config.id.sender),
         };
-        others.below(tags::SENDING_TIME, out);
+        others.below(tag::SENDING_TIME, out);
         out.raw(fixed.time.field());
-        others.below(tags::TARGET_COMP_ID, out);
+        others.below(tag::TARGET_COMP_ID, out);
         match fixed.is_complete() {
             true => out.raw(&fixed.target),
-            false => out.str(tags::TARGET_COMP_ID, &config.id.target),
+            false => out.str(tag::TARGET_COMP_ID, &config.id.target),
         };
         if let Some(time) = self.orig_time {
-            others.below(tags::ORIG_SENDING_TIME, out);
-            out.field(tags::ORIG_SENDING_TIME, time);
+            others.below(tag::ORIG_SENDING_TIME, out);
+            out.field(tag::ORIG_SENDING_TIME, time);
         }
         if let Some(seq) = self.last_processed {
-            others.below(tags::LAST_MSG_SEQ_NUM_PROCESSED, out);
-            out.u64(tags::LAST_MSG_SEQ_NUM_PROCESSED, seq);
+            others.below(tag::LAST_MSG_SEQ_NUM_PROCESSED, out);
+            out.u64(tag::LAST_MSG_SEQ_NUM_PROCESSED, seq);
         }
         others.below(u32::MAX, out);
     }
@@ -74,8 +75,8 @@ pub(super) struct Fixed {
 impl Fixed {
     pub(super) fn new(config: &Config) -> Self {
         Self {
-            sender: comp_id(tags::SENDER_COMP_ID, &config.id.sender),
-            target: comp_id(tags::TARGET_COMP_ID, &config.id.target),
+            sender: comp_id(tag::SENDER_COMP_ID, &config.id.sender),
+            target: comp_id(tag::TARGET_COMP_ID, &config.id.target),
             time: TimeField::new(UtcTimestamp::from_nanos(0), config.precision),
             last: None,
         }
@@ -339,15 +340,15 @@ impl Others<'_> {
 /// RawData(96) brings its length, as it may hold separators.
 fn put(tag: u32, value: &[u8], out: &mut FieldWriter<'_>) {
     match tag {
-        tags::RAW_DATA_LENGTH => {}
-        tags::RAW_DATA => {
-            out.data(tags::RAW_DATA_LENGTH, tags::RAW_DATA, value);
+        tag::RAW_DATA_LENGTH => {}
+        tag::RAW_DATA => {
+            out.data(tag::RAW_DATA_LENGTH, tag::RAW_DATA, value);
         }
         // Their length fields stand in front of them, as the caller gave them.
-        tags::SECURE_DATA if !value.is_empty() => {
+        tag::SECURE_DATA if !value.is_empty() => {
             out.raw(b"91=").raw(value).raw(b"\x01");
         }
-        tags::XML_DATA if !value.is_empty() => {
+        tag::XML_DATA if !value.is_empty() => {
             out.raw(b"213=").raw(value).raw(b"\x01");
         }
         _ => {

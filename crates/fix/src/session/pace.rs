@@ -7,7 +7,8 @@ use super::resend::Replay;
 use super::store::MessageStore;
 use super::validate::{BusinessReason, RejectReason};
 use super::{Role, Session, State};
-use crate::codec::{Message, tags};
+use crate::codec::Message;
+use crate::tag;
 
 /// The times of the newest messages, as many as the rate has.
 #[derive(Debug)]
@@ -233,5 +234,5 @@ impl<S: MessageStore> Session<S> {
 }
 
 fn is_poss_dup(message: &Message<'_>) -> bool {
-    message.get(tags::POSS_DUP_FLAG) == Some(b"Y")
+    message.get(tag::POSS_DUP_FLAG) == Some(b"Y")
 }

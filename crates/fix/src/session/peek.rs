@@ -2,7 +2,8 @@
 
 use super::identity::{SessionId, SubIds, Version};
 use super::ids::{self, FieldTooLong};
-use crate::codec::{DecodeError, Decoder, Message, Next, msg_types, tags};
+use crate::codec::{DecodeError, Decoder, Message, Next};
+use crate::{msg_type, tag};
 
 /// What stands at the front of a new connection.
 #[derive(Clone, Copy, Debug)]
@@ -42,10 +43,10 @@ impl LogonPeek<'_> {
     pub fn sub_ids(&self) -> SubIds {
         let id = |tag| self.message.str(tag).unwrap_or_default().into();
         SubIds {
-            sender: id(tags::TARGET_SUB_ID),
-            sender_location: id(tags::TARGET_LOCATION_ID),
-            target: id(tags::SENDER_SUB_ID),
-            target_location: id(tags::SENDER_LOCATION_ID),
+            sender: id(tag::TARGET_SUB_ID),
+            sender_location: id(tag::TARGET_LOCATION_ID),
+            target: id(tag::SENDER_SUB_ID),
+            target_location: id(tag::SENDER_LOCATION_ID),
             qualifier: "".into(),
         }
     }
@@ -63,7 +64,7 @@ pub fn peek_logon<'a>(decoder: &'a mut Decoder, bytes: &'a [u8], limit: usize) -
 }
 
 fn logon(message: Message<'_>, limit: usize) -> Peek<'_> {
-    if message.msg_type() != msg_types::LOGON {
+    if message.msg_type() != msg_type::LOGON {
         return Peek::NotLogon;
     }
     if let Err(field) = ids::check(&message, limit) {
@@ -72,8 +73,8 @@ fn logon(message: Message<'_>, limit: usize) -> Peek<'_> {
     let peek = || {
         Some(LogonPeek {
             version: Version::parse(message.begin_string())?,
-            sender: message.str(tags::SENDER_COMP_ID).ok()?,
-            target: message.str(tags::TARGET_COMP_ID).ok()?,
+            sender: message.str(tag::SENDER_COMP_ID).ok()?,
+            target: message.str(tag::TARGET_COMP_ID).ok()?,
             message,
         })
     };
@@ -89,17 +90,17 @@ mod tests {
     fn a_logon_with_a_long_name_is_told_from_others() {
         let long = "x".repeat(60_000);
         for (tag, len, is_long) in [
-            (tags::SENDER_COMP_ID, 64, false),
-            (tags::SENDER_COMP_ID, 65, true),
-            (tags::TARGET_COMP_ID, 60_000, true),
-            (tags::SENDER_SUB_ID, 65, true),
-            (tags::TARGET_LOCATION_ID, 60_000, true),
+            (tag::SENDER_COMP_ID, 64, false),
+            (tag::SENDER_COMP_ID, 65, true),
+            (tag::TARGET_COMP_ID, 60_000, true),
+            (tag::SENDER_SUB_ID, 65, true),
+            (tag::TARGET_LOCATION_ID, 60_000, true),
             // Not a name: the session's own checks are for it.
-            (tags::TEXT, 60_000, false),
+            (tag::TEXT, 60_000, false),
         ] {
             let mut room = vec![0; 64 << 10];
-            let mut encoder = Encoder::new(&mut room, b"FIX.4.4", msg_types::LOGON);
-            for other in [tags::SENDER_COMP_ID, tags::TARGET_COMP_ID] {
+            let mut encoder = Encoder::new(&mut room, b"FIX.4.4", msg_type::LOGON);
+            for other in [tag::SENDER_COMP_ID, tag::TARGET_COMP_ID] {
                 if other != tag {
                     encoder.str(other, "ME");
                 }

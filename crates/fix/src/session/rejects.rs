@@ -7,7 +7,8 @@ use super::route::ReverseRoute;
 use super::store::{Kind, MessageStore};
 use super::validate::{BusinessReason, Fault, RejectReason};
 use super::{Session, State};
-use crate::codec::{Message, msg_types, tags};
+use crate::codec::Message;
+use crate::{msg_type, tag};
 
 impl<S: MessageStore> Session<S> {
     /// Rejects an application message for its content with Reject(3), whose text is `text`. The
@@ -92,7 +93,7 @@ impl<S: MessageStore> Session<S> {
         });
         let counts = !matches!(
             message.msg_type(),
-            msg_types::LOGON | msg_types::SEQUENCE_RESET
+            msg_type::LOGON | msg_type::SEQUENCE_RESET
         );
         if counts && self.is_connected() && ref_seq == self.store.next_target() {
             self.consume(now);
@@ -119,28 +120,28 @@ impl<S: MessageStore> Session<S> {
         let version = self.config.id.version;
         let (msg_type, route) = self.rejected(message);
         let variable = text.len() + msg_type.len() + route.room();
-        let kind = msg_types::REJECT;
+        let kind = msg_type::REJECT;
         self.write_admin(now, kind, route.fields(), variable, false, |body| {
-            body.u64(tags::REF_SEQ_NUM, ref_seq_num(message));
+            body.u64(tag::REF_SEQ_NUM, ref_seq_num(message));
             if !version.has_reject_codes() {
                 match tag {
-                    Some(tag) => body.str(tags::TEXT, &format!("{text} ({tag})")),
-                    None => body.str(tags::TEXT, text),
+                    Some(tag) => body.str(tag::TEXT, &format!("{text} ({tag})")),
+                    None => body.str(tag::TEXT, text),
                 };
                 return;
             }
-            body.str(tags::TEXT, text);
+            body.str(tag::TEXT, text);
             // A tag 0 is named only where it is what is wrong.
             let is_named = |tag: &i64| *tag != 0 || reason == RejectReason::InvalidTagNumber;
             if let Some(tag) = tag.filter(is_named) {
-                body.i64(tags::REF_TAG_ID, tag);
+                body.i64(tag::REF_TAG_ID, tag);
             }
             if !msg_type.is_empty() {
-                body.field(tags::REF_MSG_TYPE, msg_type);
+                body.field(tag::REF_MSG_TYPE, msg_type);
             }
             // FIX.4.2 knows the reasons up to 11 only.
             if version > Version::Fix42 || reason.code() <= 11 {
-                body.u64(tags::SESSION_REJECT_REASON, reason.code().into());
+                body.u64(tag::SESSION_REJECT_REASON, reason.code().into());
             }
         })
     }
@@ -156,16 +157,16 @@ impl<S: MessageStore> Session<S> {
         let appl_ver = self.appl_ver();
         let (msg_type, route) = self.rejected(message);
         let room = self.admin_room(text.len() + msg_type.len() + route.room());
-        let kind = msg_types::BUSINESS_MESSAGE_REJECT;
+        let kind = msg_type::BUSINESS_MESSAGE_REJECT;
         self.write(now, kind, Kind::App, route.fields(), room, |body| {
-            body.u64(tags::REF_SEQ_NUM, ref_seq_num(message));
-            body.str(tags::TEXT, text);
+            body.u64(tag::REF_SEQ_NUM, ref_seq_num(message));
+            body.str(tag::TEXT, text);
             if !msg_type.is_empty() {
-                body.field(tags::REF_MSG_TYPE, msg_type);
+                body.field(tag::REF_MSG_TYPE, msg_type);
             }
-            body.u64(tags::BUSINESS_REJECT_REASON, reason.code().into());
+            body.u64(tag::BUSINESS_REJECT_REASON, reason.code().into());
             if version == Version::Fixt11 {
-                body.char(tags::DEFAULT_APPL_VER_ID, appl_ver.wire());
+                body.char(tag::DEFAULT_APPL_VER_ID, appl_ver.wire());
             }
         })
     }
@@ -173,5 +174,5 @@ impl<S: MessageStore> Session<S> {
 
 /// MsgSeqNum(34) of a message, 0 where it has none that is a number.
 fn ref_seq_num(message: &Message<'_>) -> u64 {
-    message.u64(tags::MSG_SEQ_NUM).unwrap_or(0)
+    message.u64(tag::MSG_SEQ_NUM).unwrap_or(0)
 }

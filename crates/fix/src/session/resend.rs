@@ -11,7 +11,8 @@ use super::now::Now;
 use super::outgoing_header::{Head, OutField};
 use super::store::{Again, Kind, MessageStore, Search, StoreError};
 use super::timers::NEVER;
-use crate::codec::{Encoder, msg_types, tags};
+use crate::codec::Encoder;
+use crate::{msg_type, tag};
 
 /// A resend under way. What is sent meanwhile is kept in the store and follows, in order, when the
 /// part asked for is done; it is new to the counterparty and goes as it is.
@@ -260,14 +261,14 @@ impl<S: MessageStore> Session<S> {
         self.fixed.set_time(now.utc, self.config.precision);
         let gap_fill = Copied {
             seq,
-            msg_type: msg_types::SEQUENCE_RESET,
+            msg_type: msg_type::SEQUENCE_RESET,
             orig_time: None,
             others: &[],
         };
         let mut encoder = self.begin_copy(&mut replay.head, &gap_fill);
         encoder
-            .u64(tags::NEW_SEQ_NO, next)
-            .char(tags::GAP_FILL_FLAG, b'Y');
+            .u64(tag::NEW_SEQ_NO, next)
+            .char(tag::GAP_FILL_FLAG, b'Y');
         let range = encoder.finish().map_err(SendError::Encode)?;
         let message = replay.head.get(range).unwrap_or_default();
         self.transmit_again(now, message, None, b"")?;
@@ -372,17 +373,17 @@ impl<'a> Parts<'a> {
         };
         while let Some((tag, value, behind)) = split_field(rest) {
             match tag {
-                tags::MSG_TYPE => parts.msg_type = value,
-                tags::SENDING_TIME => parts.sending_time = value,
-                tags::BEGIN_STRING
-                | tags::BODY_LENGTH
-                | tags::MSG_SEQ_NUM
-                | tags::POSS_DUP_FLAG
-                | tags::SENDER_COMP_ID
-                | tags::TARGET_COMP_ID
-                | tags::ORIG_SENDING_TIME
-                | tags::LAST_MSG_SEQ_NUM_PROCESSED => {}
-                _ if tags::is_header(tag) => parts.others.push((tag, value)),
+                tag::MSG_TYPE => parts.msg_type = value,
+                tag::SENDING_TIME => parts.sending_time = value,
+                tag::BEGIN_STRING
+                | tag::BODY_LENGTH
+                | tag::MSG_SEQ_NUM
+                | tag::POSS_DUP_FLAG
+                | tag::SENDER_COMP_ID
+                | tag::TARGET_COMP_ID
+                | tag::ORIG_SENDING_TIME
+                | tag::LAST_MSG_SEQ_NUM_PROCESSED => {}
+                _ if tag::is_header(tag) => parts.others.push((tag, value)),
                 _ => break,
             }
             rest = behind;

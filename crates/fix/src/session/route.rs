@@ -1,7 +1,8 @@
 //! The way back: on whose behalf a message came becomes to whom the answer is delivered.
 
 use super::identity::Version;
-use crate::codec::{Message, tags};
+use crate::codec::Message;
+use crate::tag;
 
 /// The routing fields of an answer: OnBehalfOfCompID(115) and OnBehalfOfSubID(116) become
 /// DeliverToCompID(128) and DeliverToSubID(129) and the other way round, from FIX.4.1 on also
@@ -14,12 +15,12 @@ pub struct ReverseRoute<'a> {
 
 /// Field of the answer, and where its value stands in the message; ascending.
 const PAIRS: [(u32, u32); 6] = [
-    (tags::ON_BEHALF_OF_COMP_ID, tags::DELIVER_TO_COMP_ID),
-    (tags::ON_BEHALF_OF_SUB_ID, tags::DELIVER_TO_SUB_ID),
-    (tags::DELIVER_TO_COMP_ID, tags::ON_BEHALF_OF_COMP_ID),
-    (tags::DELIVER_TO_SUB_ID, tags::ON_BEHALF_OF_SUB_ID),
-    (tags::ON_BEHALF_OF_LOCATION_ID, tags::DELIVER_TO_LOCATION_ID),
-    (tags::DELIVER_TO_LOCATION_ID, tags::ON_BEHALF_OF_LOCATION_ID),
+    (tag::ON_BEHALF_OF_COMP_ID, tag::DELIVER_TO_COMP_ID),
+    (tag::ON_BEHALF_OF_SUB_ID, tag::DELIVER_TO_SUB_ID),
+    (tag::DELIVER_TO_COMP_ID, tag::ON_BEHALF_OF_COMP_ID),
+    (tag::DELIVER_TO_SUB_ID, tag::ON_BEHALF_OF_SUB_ID),
+    (tag::ON_BEHALF_OF_LOCATION_ID, tag::DELIVER_TO_LOCATION_ID),
+    (tag::DELIVER_TO_LOCATION_ID, tag::ON_BEHALF_OF_LOCATION_ID),
 ];
 
 impl<'a> ReverseRoute<'a> {
@@ -30,8 +31,7 @@ impl<'a> ReverseRoute<'a> {
             len: 0,
         };
         for (to, from) in PAIRS {
-            let location =
-                to == tags::ON_BEHALF_OF_LOCATION_ID || to == tags::DELIVER_TO_LOCATION_ID;
+            let location = to == tag::ON_BEHALF_OF_LOCATION_ID || to == tag::DELIVER_TO_LOCATION_ID;
             if location && version == Version::Fix40 {
                 continue;
             }

@@ -4,7 +4,7 @@ use std::any::Any;
 use std::fmt;
 
 use super::identity::ApplVerId;
-use crate::codec::Message;
+use crate::codec::{Groups, Message};
 
 /// Dictionary checks of one session. The session calls it once for each message received, after
 /// BeginString(8) and before SendingTime(52), the CompIDs and MsgSeqNum(34), and answers a fault
@@ -15,6 +15,12 @@ pub trait Validator: Any + fmt::Debug + Send + Sync {
     /// # Errors
     /// The first fault, in the order in which counterparties expect it to be found.
     fn check(&self, message: &Message<'_>, context: &Context) -> Result<(), Fault>;
+
+    /// The repeating groups of a message that passed the check, for lookups by tag in the
+    /// application's messages (see [`Message::with_groups`]). By default none are known.
+    fn groups(&self, _message: &Message<'_>, _context: &Context) -> Option<&dyn Groups> {
+        None
+    }
 }
 
 /// What a validator has to know of the session.

@@ -1,6 +1,7 @@
 //! What is wrong with a message that was found in text.
 
-use crate::codec::{DecodeError, tags};
+use crate::codec::DecodeError;
+use crate::tag;
 use fanfare_wire::fields::{Fault, FaultKind};
 use fanfare_wire::int::parse_u64;
 use fanfare_wire::{FieldIndex, byte_sum};
@@ -48,7 +49,7 @@ pub(super) fn examine<'a>(
     flaws: &mut Vec<Flaw>,
 ) -> &'a FieldIndex {
     flaws.clear();
-    let has_sum = |index: &FieldIndex| index.tags().last() == Some(&tags::CHECK_SUM);
+    let has_sum = |index: &FieldIndex| index.tags().last() == Some(&tag::CHECK_SUM);
     let fault = index.index(wire).fault;
     let is_data = fault.is_some_and(|fault| fault.kind == FaultKind::DataLength);
     if !is_data && (fault.is_some() || has_sum(index)) {
@@ -78,13 +79,13 @@ fn frame(wire: &[u8], index: &FieldIndex, flaws: &mut Vec<Flaw>) {
         wire.get(*begin as usize..*end as usize)
     };
     let last = index.len().saturating_sub(1);
-    let has_sum = tag(last) == Some(tags::CHECK_SUM);
+    let has_sum = tag(last) == Some(tag::CHECK_SUM);
     let behind = |at: usize| index.ends().get(at).map_or(0, |&end| end as usize + 1);
     let trailer = match last.checked_sub(1) {
         Some(before) if has_sum => behind(before),
         _ => wire.len(),
     };
-    if tag(1) != Some(tags::BODY_LENGTH) {
+    if tag(1) != Some(tag::BODY_LENGTH) {
         flaws.push(Flaw::NoBodyLength);
     } else {
         let value = value(1).unwrap_or_default();
@@ -95,7 +96,7 @@ fn frame(wire: &[u8], index: &FieldIndex, flaws: &mut Vec<Flaw>) {
             flaws.push(Flaw::BodyLength { value, counted });
         }
     }
-    if tag(2) != Some(tags::MSG_TYPE) {
+    if tag(2) != Some(tag::MSG_TYPE) {
         flaws.push(Flaw::NoMsgType);
     }
     if !has_sum {

@@ -8,6 +8,7 @@
 )]
 
 mod generate;
+mod groups;
 mod load;
 mod oracle;
 mod random;

@@ -3,9 +3,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use fanfare_fix::codec::{Message, tags};
+use fanfare_fix::codec::Message;
 use fanfare_fix::dict::{FieldDef, Item, Schema, Switches};
 use fanfare_fix::session::RejectReason as Reason;
+use fanfare_fix::tag;
 
 pub(crate) type Found = Option<(Reason, Option<i64>)>;
 
@@ -108,9 +109,9 @@ impl Oracle<'_> {
             Part::Header
         } else if in_block(&self.trailer) {
             Part::Trailer
-        } else if tags::is_header(number) {
+        } else if tag::is_header(number) {
             Part::Header
-        } else if tags::is_trailer(number) {
+        } else if tag::is_trailer(number) {
             Part::Trailer
         } else {
             Part::Body

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use super::generate::{Fields, Random, spoil, valid};
 use super::{oracle, whole};
 
-fn dictionary(version: Version) -> Arc<Dictionary> {
+pub(crate) fn dictionary(version: Version) -> Arc<Dictionary> {
     let own = Dictionary::built_in(version);
     if own.schema().header.is_empty() {
         let transport = Dictionary::built_in(Version::Fixt11);
@@ -18,7 +18,7 @@ fn dictionary(version: Version) -> Arc<Dictionary> {
     own
 }
 
-fn bytes(fields: &Fields) -> Vec<u8> {
+pub(crate) fn bytes(fields: &Fields) -> Vec<u8> {
     let body: String = fields
         .iter()
         .map(|(tag, value)| format!("{tag}={value}\x01"))

@@ -1,10 +1,10 @@
 //! One damaged message on a live session, in every version: the application gets none of it, and
 //! each order once, in order and unchanged, when what is missing has been sent again.
 
-use fanfare_fix::codec::tags;
 use fanfare_fix::session::{
     Config, Event, MemoryStore, Now, SECOND, Scratch, Session, SessionId, Version,
 };
+use fanfare_fix::tag;
 use fanfare_wire::UtcTimestamp;
 
 use crate::fields::{first_message, framed, split};
@@ -79,7 +79,7 @@ impl Line {
             match step.event {
                 Some(Event::App(app)) => {
                     let text = |tag| String::from_utf8_lossy(app.message.get(tag).unwrap());
-                    let order = format!("{}, {}", text(tags::CL_ORD_ID), text(tags::TEXT));
+                    let order = format!("{}, {}", text(tag::CL_ORD_ID), text(tag::TEXT));
                     self.orders.push(order);
                 }
                 Some(Event::Disconnect(why)) => self.ended = Some(why.to_string()),

@@ -7,11 +7,11 @@
 
 use std::collections::VecDeque;
 
-use fanfare_fix::codec::tags;
 use fanfare_fix::session::{
     Config, Event, Limits, MessageStore, Now, Rate, SECOND, Scratch, SendLimit, Session, SessionId,
     Version,
 };
+use fanfare_fix::tag;
 use fanfare_wire::UtcTimestamp;
 use fastrand::Rng;
 
@@ -477,7 +477,7 @@ impl<S: Shelf> Net<S> {
                     }
                     self.totals.duplicates += u64::from(app.poss_dup);
                     end.delivered
-                        .push(app.message.u64(tags::CL_ORD_ID).expect("a number"));
+                        .push(app.message.u64(tag::CL_ORD_ID).expect("a number"));
                 }
                 Some(Event::GapDetected { .. }) => self.totals.gaps += 1,
                 Some(Event::ResendRequested { .. }) => end.may_go_back += 1,
@@ -527,7 +527,7 @@ impl<S: Shelf> Net<S> {
         for _ in 0..burst.min(end.total - end.sent) {
             let id = end.sent + 1;
             let sent = end.session().send(now, b"D", |body| {
-                body.u64(tags::CL_ORD_ID, id).str(55, "EURUSD");
+                body.u64(tag::CL_ORD_ID, id).str(55, "EURUSD");
             });
             end.sent += u64::from(sent.is_ok());
         }

@@ -1,10 +1,11 @@
 //! Limits on the rate of messages, sent and received, under virtual time.
 
-use fanfare_fix::codec::{SendingTime, SharedBody, SharedParts, tags};
+use fanfare_fix::codec::{SendingTime, SharedBody, SharedParts};
 use fanfare_fix::session::{
     AnswerLimit, Config, DisconnectReason, Event, MemoryStore, MessageStore, Now, OverRate, Rate,
     ReceiveLimit, RejectReason, SECOND, Scratch, SendError, SendLimit, Session, SessionId, Version,
 };
+use fanfare_fix::tag;
 use fanfare_wire::{Precision, UtcTimestamp};
 use proptest::prelude::*;
 
@@ -136,7 +137,7 @@ impl<S: MessageStore> One<S> {
     fn send(&mut self) -> Result<u64, SendError> {
         let id = self.session.store().next_sender();
         self.session.send(self.now, b"D", |order| {
-            order.u64(tags::CL_ORD_ID, id);
+            order.u64(tag::CL_ORD_ID, id);
         })
     }
 
@@ -301,7 +302,7 @@ fn a_message_that_cannot_be_encoded_leaves_no_queue_behind() {
         one.send().unwrap();
     }
     let wrong = one.session.send(one.now, b"D", |order| {
-        order.str(tags::CL_ORD_ID, "");
+        order.str(tag::CL_ORD_ID, "");
     });
     assert!(matches!(wrong, Err(SendError::Encode(_))), "{wrong:?}");
     one.sent();
@@ -451,7 +452,7 @@ fn a_logon_with_secrets_counts_with_its_length() {
     for (secret, is_too_much) in [(100, false), (3_000, true)] {
         let mut config = config(Version::Fix44);
         let secret = "s".repeat(secret);
-        config.logon_fields = vec![(tags::PASSWORD, secret.as_bytes().into())];
+        config.logon_fields = vec![(tag::PASSWORD, secret.as_bytes().into())];
         config.answer_limit = Some(AnswerLimit {
             messages: 100,
             bytes: 100,

@@ -101,23 +101,23 @@ fn sent_again(original: &[u8], sending_time: &[u8], processed: Option<u64>) -> V
     let mut in_body = false;
     for (position, &tag) in original.tags().iter().enumerate().skip(3) {
         let value = original.value(position).unwrap().to_vec();
-        in_body |= !tags::is_header(tag);
+        in_body |= !tag::is_header(tag);
         match tag {
-            tags::CHECK_SUM => {}
+            tag::CHECK_SUM => {}
             _ if in_body => body.push((tag, value)),
-            tags::SENDING_TIME => head.push((tags::ORIG_SENDING_TIME, value)),
-            tags::LAST_MSG_SEQ_NUM_PROCESSED => {}
+            tag::SENDING_TIME => head.push((tag::ORIG_SENDING_TIME, value)),
+            tag::LAST_MSG_SEQ_NUM_PROCESSED => {}
             _ => head.push((tag, value)),
         }
     }
-    head.push((tags::POSS_DUP_FLAG, b"Y".to_vec()));
-    head.push((tags::SENDING_TIME, sending_time.to_vec()));
+    head.push((tag::POSS_DUP_FLAG, b"Y".to_vec()));
+    head.push((tag::SENDING_TIME, sending_time.to_vec()));
     if let Some(processed) = processed {
         let text = processed.to_string().into_bytes();
-        head.push((tags::LAST_MSG_SEQ_NUM_PROCESSED, text));
+        head.push((tag::LAST_MSG_SEQ_NUM_PROCESSED, text));
     }
     head.sort_by_key(|field| field.0);
-    head.insert(0, (tags::MSG_TYPE, original.msg_type().to_vec()));
+    head.insert(0, (tag::MSG_TYPE, original.msg_type().to_vec()));
     let mut fields = Vec::new();
     for (tag, value) in head.into_iter().chain(body) {
         fields.extend_from_slice(format!("{tag}=").as_bytes());
@@ -180,7 +180,7 @@ proptest! {
         let processed = |message: &Vec<u8>| {
             let mut decoder = Decoder::new();
             let message = decoder.decode(message).unwrap();
-            message.opt_u64(tags::LAST_MSG_SEQ_NUM_PROCESSED).unwrap()
+            message.opt_u64(tag::LAST_MSG_SEQ_NUM_PROCESSED).unwrap()
         };
         // The Logon has number 1, and a gap fill in its place.
         let fills = usize::from(begin == 1);

@@ -1,4 +1,4 @@
-//! Names of a template document as names of Rust.
+//! Names of documents (templates, dictionaries) as names of Rust, for generators of code.
 
 use std::collections::HashMap;
 
@@ -30,7 +30,7 @@ const PRELUDE: [&str; 15] = [
 ];
 
 /// `MDEntryPx` as `md_entry_px`.
-pub(super) fn snake(name: &str) -> String {
+pub fn snake(name: &str) -> String {
     let chars: Vec<char> = name.chars().collect();
     let mut out = String::new();
     for (i, &c) in chars.iter().enumerate() {
@@ -62,7 +62,7 @@ pub(super) fn snake(name: &str) -> String {
 }
 
 /// A name of a type: `market-data` as `MarketData`; capitals stay.
-pub(super) fn pascal(name: &str) -> String {
+pub fn pascal(name: &str) -> String {
     let mut out = String::new();
     for word in name.split(|c: char| !c.is_ascii_alphanumeric()) {
         let mut chars = word.chars();
@@ -80,11 +80,11 @@ pub(super) fn pascal(name: &str) -> String {
 
 /// Names that are taken, each with the next number to try behind it.
 #[derive(Debug, Default)]
-pub(super) struct Taken(HashMap<String, u32>);
+pub struct Taken(HashMap<String, u32>);
 
 impl Taken {
     /// Takes `name`, or `name` with the first number behind it that makes it new, and returns it.
-    pub(super) fn unique(&mut self, name: String) -> String {
+    pub fn unique(&mut self, name: String) -> String {
         let Some(&next) = self.0.get(&name) else {
             self.0.insert(name.clone(), 2);
             return name;

@@ -1,0 +1,85 @@
+//! Groups that are known, and lookups by tag outside them.
+
+/// The repeating groups of all messages, as a dictionary or generated code knows them; see
+/// [`Message::with_groups`](super::Message::with_groups).
+///
+/// A level is a message's own fields, or those of an entry of a group; its number is the
+/// implementation's. None of the functions allocates.
+pub trait Groups: Sync {
+    /// The level of a message's own fields, with those of header and trailer; `None` if the
+    /// MsgType(35) is not known.
+    fn level(&self, msg_type: &[u8]) -> Option<u32>;
+
+    /// The position of the first of `tags` that counts a group of the level; their number if none
+    /// does.
+    fn first(&self, level: u32, tags: &[u32]) -> usize;
+
+    /// The level of the entries that a field of a level counts.
+    fn entries(&self, level: u32, count_tag: u32) -> Option<u32>;
+
+    /// The tag of the first field of each entry.
+    fn delimiter(&self, entries: u32) -> u32;
+
+    /// How many of `tags`, from the first on, belong to entries of this level, or to groups in
+    /// them.
+    fn extent(&self, entries: u32, tags: &[u32]) -> usize;
+}
+
+/// The groups of a set of fields.
+#[derive(Clone, Copy)]
+pub(super) struct Known<'a> {
+    groups: &'a dyn Groups,
+    level: u32,
+    /// How many fields stand in front of the first group.
+    flat: u32,
+}
+
+impl<'a> Known<'a> {
+    #[inline]
+    pub(super) fn new(groups: &'a dyn Groups, level: u32, tags: &[u32]) -> Self {
+        Self {
+            groups,
+            level,
+            flat: groups.first(level, tags) as u32,
+        }
+    }
+
+    pub(super) fn groups(&self) -> &'a dyn Groups {
+        self.groups
+    }
+
+    /// The level of the entries that a field counts.
+    pub(super) fn entries(&self, count_tag: u32) -> Option<u32> {
+        self.groups.entries(self.level, count_tag)
+    }
+
+    /// The position of the first field with this tag that is in no group.
+    #[inline]
+    pub(super) fn position(&self, tags: &[u32], tag: u32) -> Option<usize> {
+        let flat = tags.get(..self.flat as usize).unwrap_or(tags);
+        let found = flat.iter().position(|&other| other == tag);
+        match found {
+            None if flat.len() < tags.len() => self.behind(tags, tag, flat.len()),
+            found => found,
+        }
+    }
+
+    /// The same from a position on, at which a field counts a group.
+    fn behind(&self, tags: &[u32], tag: u32, mut at: usize) -> Option<usize> {
+        while let Some((&count_tag, rest)) = tags.get(at..)?.split_first() {
+            if count_tag == tag {
+                return Some(at);
+            }
+            let entries = self.entries(count_tag);
+            let members = entries.map_or(0, |entries| self.groups.extent(entries, rest));
+            let rest = rest.get(members..)?;
+            let flat = rest.get(..self.groups.first(self.level, rest))?;
+            at += 1 + members;
+            if let Some(found) = flat.iter().position(|&other| other == tag) {
+                return Some(at + found);
+            }
+            at += flat.len();
+        }
+        None
+    }
+}

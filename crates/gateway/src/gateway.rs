@@ -83,7 +83,8 @@ impl Gateway {
         Self::start_with(config, stop, Vec::new())
     }
 
-    /// As `start`, with agents of the caller's that share the first thread.
+    /// As `start`, with agents of the caller's that share the first thread, and have their turn
+    /// in front of the gateway's own.
     ///
     /// # Errors
     /// As `start`.
@@ -122,7 +123,7 @@ impl Gateway {
         let mappings = builder.mappings.clone();
         let [producers, consumers] = builder.ports()?;
         let (mut agents, ports) = builder.agents(producers, consumers)?;
-        agents.front.extend(guests);
+        agents.front.splice(0..0, guests);
         let logs = agents.logs(audit_writer)?;
         let (events, dbn) = (agents.events.take(), agents.dbn);
         let crew = builder.crew(agents, stop.clone())?;

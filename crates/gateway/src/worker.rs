@@ -283,6 +283,11 @@ impl Handler for Worker {
         self.reports.panicked(session, message);
     }
 
+    fn is_due(&self) -> bool {
+        self.rings.iter().any(|ring| ring.backlog() > 0)
+            || self.service.as_ref().is_some_and(Service::has_events)
+    }
+
     fn on_turn(&mut self, peers: &mut Peers<'_>) -> usize {
         if self.audience.has_changed() {
             self.look_at_users(peers);

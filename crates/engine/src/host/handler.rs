@@ -111,8 +111,15 @@ pub trait Handler: Send {
         let _ = trouble;
     }
 
-    /// Called once each duty cycle, to send what does not answer a message. Returns an amount of
-    /// work, 0 if there was none.
+    /// Returns whether [`on_turn`](Self::on_turn) has messages to send already. It is called in
+    /// front of the connections then, and once more behind them: reading them takes system calls,
+    /// for which those messages would wait. Called once each duty cycle; it must be quick.
+    fn is_due(&self) -> bool {
+        false
+    }
+
+    /// Called once each duty cycle, and twice where it [is due](Self::is_due), to send what does
+    /// not answer a message. Returns an amount of work, 0 if there was none.
     fn on_turn(&mut self, peers: &mut Peers<'_>) -> usize {
         let _ = peers;
         0

@@ -409,6 +409,11 @@ impl EventReader {
         })
     }
 
+    /// Bytes that were written and not read, headers included.
+    pub(crate) fn backlog(&self) -> u64 {
+        self.records.ring.backlog()
+    }
+
     /// Nobody waits for this reader until it reads.
     pub(crate) fn may_be_late(self) -> Self {
         self.records.read.store(ABSENT, Ordering::Relaxed);

@@ -209,6 +209,11 @@ impl Service {
         client.is_some_and(|client| client.has_asked)
     }
 
+    /// Returns whether the feeds brought events that no turn has taken.
+    pub(crate) fn has_events(&self) -> bool {
+        self.events.backlog() > 0
+    }
+
     /// Takes what the feeds brought, and sends what sessions have asked for.
     pub(crate) fn turn(&mut self, peers: &mut Peers<'_>) -> Turn {
         let Self {

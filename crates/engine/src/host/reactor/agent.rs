@@ -26,8 +26,12 @@ impl<H: Handler> Agent for Host<H> {
             self.next_scan = now.mono + SCAN;
             return Ok(0);
         }
+        let mut work = match self.bench.handler.handler.is_due() {
+            true => self.application(now),
+            false => 0,
+        };
         let directly = self.live.len() <= DIRECT;
-        let mut work = match directly {
+        work += match directly {
             true => self.receive_directly(now),
             false => self.poll(now)?,
         };

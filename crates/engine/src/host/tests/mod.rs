@@ -41,6 +41,8 @@ struct Diary {
     bomb_in_turn: bool,
     /// Looks at the password before a session is made.
     asks_strangers: bool,
+    /// Has something to send, and notes its turns until it has sent it.
+    due: Option<&'static str>,
 }
 
 impl Diary {
@@ -121,7 +123,19 @@ impl Handler for Diary {
         self.lines.push(trouble.to_string());
     }
 
+    fn is_due(&self) -> bool {
+        self.due.is_some()
+    }
+
     fn on_turn(&mut self, peers: &mut Peers<'_>) -> usize {
+        if let (Some(id), Some(mut peer)) = (self.due.take(), peers.get(SessionKey(0))) {
+            self.lines.push(format!("sent {id}"));
+            peer.send(b"8", |body| {
+                body.str(11, id);
+            })
+            .unwrap();
+            return 1;
+        }
         if std::mem::take(&mut self.bomb_in_turn) {
             peers.get(SessionKey(0));
             panic!("in its turn");
@@ -260,6 +274,28 @@ fn orders_are_answered_and_a_logout_ends_it() {
     world.run(&mut [&mut buy, &mut sell]);
     assert_eq!(lines(&mut sell)[..1], ["BUY: the counterparty logged out"]);
     assert_eq!(lines(&mut buy)[..1], ["SELL: logged out"]);
+}
+
+#[test]
+fn what_is_due_is_sent_before_connections_are_read() {
+    for buyers in [&["BUY"][..], &["BUY", "A", "B"]] {
+        let mut world = World::new();
+        let (mut sell, address) = seller(buyers);
+        let mut all: Vec<_> = buyers
+            .iter()
+            .map(|name| initiator(name, &[address]))
+            .collect();
+        for buy in &mut all {
+            world.run(&mut [buy, &mut sell]);
+        }
+        lines(&mut sell);
+        order(&mut all[0], world.now, "one");
+        sell.handler().due = Some("two");
+        assert!(sell.do_work(world.now).unwrap() >= 2);
+        assert_eq!(lines(&mut sell), ["sent two", "BUY: D one"]);
+        world.run(&mut [&mut all[0], &mut sell]);
+        assert_eq!(lines(&mut all[0])[1..], ["SELL: 8 two", "SELL: 8 one"]);
+    }
 }
 
 /// Whether the host's descriptor reports something.

@@ -39,6 +39,13 @@ impl Running {
         self.wait(what, Stream::Err, Stream::Out)
     }
 
+    /// Waits for a line on stdout or stderr that `wanted` accepts.
+    pub(crate) fn says(&mut self, wanted: impl Fn(&str) -> bool, what: &str) {
+        let found = |line: &str| wanted(line).then_some(());
+        let found = self.0.wait_line(None, LIMIT, found);
+        found.unwrap_or_else(|missing| panic!("no {what:?}: {missing}"));
+    }
+
     /// Its stdin, which must be piped.
     pub(crate) fn stdin(&mut self) -> ChildStdin {
         self.0.stdin().take().unwrap()

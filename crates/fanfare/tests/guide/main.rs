@@ -1,0 +1,205 @@
+//! The guide (docs/guide), read as a newcomer reads it: each chapter's files are made and its
+//! commands run, in order and in a folder of its own, and they print what the chapter says.
+//!
+//! Ports are others than in the text, as tests run at the same time. [`chapter::Block`] says what
+//! the words behind a block's language mean.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test")]
+
+mod chapter;
+#[path = "../common/mod.rs"]
+mod common;
+
+use chapter::{Block, blocks, is_like, note};
+use common::{Folder, Running, Said, with_program};
+use fanfare_peers::{or_skip, python};
+use std::net::{TcpListener, UdpSocket};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Ports of TCP in the guide, and of multicast groups.
+const TCP: [&str; 5] = ["3000", "3001", "9464", "9880", "13000"];
+const GROUPS: [&str; 2] = ["13014", "13016"];
+
+macro_rules! chapters {
+    ($($name:ident: $file:literal,)*) => {
+        $(#[test]
+        fn $name() {
+            read(concat!($file, ".md"));
+        })*
+
+        #[test]
+        fn every_chapter_is_read() {
+            let mut known = vec![$(concat!($file, ".md").to_owned()),*];
+            let files = std::fs::read_dir(guide()).unwrap().flatten();
+            let mut found: Vec<String> =
+                files.map(|file| file.file_name().into_string().unwrap()).collect();
+            known.sort();
+            found.sort();
+            assert_eq!(known, found);
+        }
+    };
+}
+
+chapters! {
+    install: "install",
+    first_plant: "first-plant",
+    fix_sessions: "fix-sessions",
+    subscribing: "subscribing",
+    fast_feeds: "fast-feeds",
+    dds: "dds",
+    recording: "recording",
+    analysing: "analysing",
+    latency: "latency",
+    operating: "operating",
+    migrating: "migrating",
+    threads: "threads",
+    security: "security",
+    testing: "testing",
+}
+
+fn guide() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guide")
+}
+
+/// Follows a chapter.
+fn read(name: &str) {
+    let text = std::fs::read_to_string(guide().join(name)).unwrap();
+    let mut path = vec![
+        Path::new(env!("CARGO_BIN_EXE_fanfare"))
+            .parent()
+            .unwrap()
+            .to_owned(),
+    ];
+    if let Some(wanted) = note(&text, "python") {
+        let [name, modules, packages] = [0, 1, 2].map(|part| {
+            let parts = wanted.split(" | ").nth(part);
+            parts.unwrap_or_else(|| panic!("python: NAME | MODULES | PACKAGES"))
+        });
+        let home = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("python-{name}"));
+        let found = or_skip(python(&home, packages, modules));
+        let Some(python) = found.unwrap_or_else(|absent| panic!("{absent}")) else {
+            return;
+        };
+        path.push(python.parent().unwrap().to_owned());
+    }
+    let mut reader = Reader::new(name, path);
+    for block in blocks(&reader.with_own_ports(&text)) {
+        reader.take(block);
+    }
+    reader.close();
+}
+
+/// Somebody who does what a chapter says.
+struct Reader {
+    folder: Folder,
+    path: Vec<PathBuf>,
+    /// What goes on running.
+    running: Vec<Running>,
+    /// What the last commands printed to stdout and stderr, if they have ended.
+    printed: Option<[String; 2]>,
+    /// Multicast ports that no other test has.
+    _ports: Vec<UdpSocket>,
+    ports: Vec<(&'static str, u16)>,
+}
+
+impl Reader {
+    fn new(name: &str, path: Vec<PathBuf>) -> Self {
+        let of_tcp = TCP.map(|port| {
+            let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+            (port, listener.local_addr().unwrap().port())
+        });
+        let sockets = GROUPS.map(|_| UdpSocket::bind("127.0.0.1:0").unwrap());
+        let port = |socket: &UdpSocket| socket.local_addr().unwrap().port();
+        let of_groups = GROUPS.iter().zip(&sockets);
+        let of_groups = of_groups.map(|(&own, socket)| (own, port(socket)));
+        Self {
+            ports: of_tcp.into_iter().chain(of_groups).collect(),
+            folder: Folder::new(name),
+            path,
+            running: Vec::new(),
+            printed: None,
+            _ports: sockets.into(),
+        }
+    }
+
+    /// The text with ports that nobody else has.
+    fn with_own_ports(&self, text: &str) -> String {
+        let word = |word: &str| {
+            let own = self.ports.iter().find(|(port, _)| *port == word);
+            own.map_or_else(|| word.to_owned(), |(_, own)| own.to_string())
+        };
+        let mut out = String::new();
+        let mut digits = String::new();
+        for char in text.chars().chain(['\n']) {
+            if char.is_ascii_digit() {
+                digits.push(char);
+                continue;
+            }
+            out.push_str(&word(&std::mem::take(&mut digits)));
+            out.push(char);
+        }
+        out
+    }
+
+    fn take(&mut self, block: Block) {
+        match block {
+            Block::File { name, text } => {
+                self.folder.with(&name, text);
+            }
+            Block::Run { script } => {
+                let Said { code, out, err } = Running::start(&mut self.shell(&script)).end();
+                assert_eq!(code, 0, "{script}: {out}{err}");
+                self.printed = Some([out, err]);
+            }
+            Block::Background { script } => {
+                let shell = &mut self.shell(&format!("exec {script}"));
+                self.running.push(Running::start(shell));
+                self.printed = None;
+            }
+            Block::Prints { lines } => self.check(&lines),
+        }
+    }
+
+    fn shell(&self, script: &str) -> Command {
+        let mut command = with_program(Command::new("bash"), &["-euo", "pipefail", "-c", script]);
+        let inherited = std::env::var_os("PATH").unwrap_or_default();
+        let inherited = std::env::split_paths(&inherited);
+        let path = std::env::join_paths(self.path.iter().cloned().chain(inherited));
+        command
+            .current_dir(self.folder.path())
+            .env("PATH", path.unwrap());
+        command
+    }
+
+    /// Checks that the last command printed these lines in this order; of one that runs, waits
+    /// for them.
+    fn check(&mut self, lines: &[String]) {
+        let lines = lines.iter().filter(|line| !line.trim().is_empty());
+        let Some(printed) = &self.printed else {
+            let running = self.running.last_mut().unwrap();
+            lines.for_each(|line| running.says(|said| is_like(said, line), line));
+            return;
+        };
+        let mut streams = printed.each_ref().map(|text| text.lines());
+        for line in lines {
+            let found = streams.iter_mut().any(|stream| {
+                let mut ahead = stream.clone();
+                let found = ahead.any(|own| is_like(own, line));
+                if found {
+                    *stream = ahead;
+                }
+                found
+            });
+            assert!(found, "no line like {line:?} in its place in: {printed:?}");
+        }
+    }
+
+    /// Ctrl-C to what runs, the last first.
+    fn close(mut self) {
+        while let Some(running) = self.running.pop() {
+            running.interrupt();
+            let said = running.end();
+            assert_eq!(said.code, 0, "{}{}", said.out, said.err);
+        }
+    }
+}

@@ -16,6 +16,7 @@ run book bench book
 run fanout bench fanout
 run fanout-saturated bench fanout --saturate
 run fanout-stalled bench fanout --stalled drop
+run fanout-stages bench fanout --stages --rounds 5000
 run market bench market
 run dbn bench dbn
 run dds bench dds

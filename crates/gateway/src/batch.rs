@@ -5,6 +5,7 @@ use crate::consumer::Consumer;
 use crate::hole::{self, Hole};
 use crate::notice::PeerEnd;
 use crate::record;
+use crate::stages::{MARKED, Mark, OutletStages};
 use fanfare_engine::host::Peer;
 use fanfare_engine::outbound::OutboundError;
 use fanfare_engine::ring::BroadcastReader;
@@ -60,7 +61,12 @@ impl Batch {
     }
 
     /// Takes what the ring has, up to a batch. Returns the number of messages and holes.
-    pub(crate) fn fill(&mut self, ring: &mut BroadcastReader, now: Now) -> usize {
+    pub(crate) fn fill(
+        &mut self,
+        ring: &mut BroadcastReader,
+        now: Now,
+        mut stages: Option<&mut OutletStages>,
+    ) -> usize {
         self.arena.clear();
         self.records.clear();
         self.holes.clear();
@@ -71,9 +77,14 @@ impl Batch {
                 let hole = Hole::read(message.bytes).map(|hole| (place, versions, hole));
                 return self.holes.extend(hole);
             }
+            let (mark, record) = Mark::split(message.kind, message.bytes);
+            if let (Some(mark), Some(stages)) = (mark, &mut stages) {
+                stages.take(mark, now.mono);
+            }
             let start = self.arena.len();
-            self.arena.extend_from_slice(message.bytes);
-            self.records.push((message.kind, start..self.arena.len()));
+            self.arena.extend_from_slice(record);
+            let versions = message.kind & !MARKED;
+            self.records.push((versions, start..self.arena.len()));
         });
         let only = match self.records.as_slice() {
             [(_, only)] => self.arena.get(only.clone()).and_then(record::read),
@@ -272,5 +283,52 @@ impl Times {
         let utc = self.utc;
         let text = &mut self.texts[precision as usize];
         *text.get_or_insert_with(|| SendingTime::new(utc, precision))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::source_rings::{Put, SourceRings};
+    use crate::stages::{End, StagePlan};
+    use fanfare_engine::clock::Clock;
+    use fanfare_engine::counters::Counters;
+    use fanfare_engine::ring::{Broadcast, Policy};
+
+    /// The messages of a batch, with their versions, and whether the only one is in its frame.
+    fn fill(marked: &[bool], stages: Option<&mut OutletStages>) -> (Vec<(u32, Vec<u8>)>, bool) {
+        let mut ring = Broadcast::new(1 << 16, 1, Policy::Gate);
+        let mut reader = ring.subscribe().unwrap();
+        let mut rings = SourceRings::new(ring, None, Vec::new());
+        for (i, &is_marked) in marked.iter().enumerate() {
+            if is_marked {
+                rings.mark(i as u64);
+            }
+            let fields = format!("55={i}\x01");
+            let body = SharedBody::new(b"W", fields.as_bytes()).unwrap();
+            assert_eq!(rings.put_for(i as u32, &body), Put::Done);
+            assert_eq!(rings.end_mark().is_some(), is_marked);
+        }
+        let mut batch = Batch::new(1_000);
+        let count = batch.fill(&mut reader, Clock::new().read(), stages);
+        assert_eq!(count, marked.len());
+        let bodies = batch.records.iter().map(|(versions, range)| {
+            let body = record::read(&batch.arena[range.clone()]).unwrap();
+            (*versions, body.fields().to_vec())
+        });
+        (bodies.collect(), batch.framed)
+    }
+
+    #[test]
+    fn messages_with_marks_are_those_without() {
+        let counters = Counters::new();
+        let mut stages = StagePlan::new(&counters, true).outlet("w", End::Socket);
+        for marked in [&[true][..], &[true, false, true], &[false, true]] {
+            let plain = vec![false; marked.len()];
+            assert_eq!(fill(marked, None), fill(&plain, None));
+            assert_eq!(fill(marked, stages.as_mut()), fill(&plain, None));
+        }
+        let ring = &counters.histograms()[0];
+        assert_eq!((&*ring.name, ring.distribution.count()), ("stage_ring", 4));
     }
 }

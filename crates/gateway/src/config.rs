@@ -78,6 +78,8 @@ pub struct Config {
     /// The Unix socket at which whoever runs the gateway listens for operators; the gateway itself
     /// does not.
     pub control: Option<PathBuf>,
+    /// Whether it is measured how long messages take from stage to stage.
+    pub stages: bool,
     /// Metrics and the control interface over HTTP.
     pub console: Option<ConsoleConfig>,
     /// Who may log on, and what they may see.
@@ -422,6 +424,7 @@ impl Config {
             ("kafka", self.kafka == other.kafka),
             ("audit", self.audit == other.audit),
             ("control", self.control == other.control),
+            ("stages", self.stages == other.stages),
             ("console", self.console == other.console),
         ];
         let changed = keys.into_iter().filter(|(_, is_same)| !is_same);
@@ -467,6 +470,7 @@ impl Default for Config {
             kafka: Vec::new(),
             audit: None,
             control: None,
+            stages: true,
             console: None,
             users: UserTables::default(),
             users_file: None,

@@ -33,11 +33,12 @@ use crate::rings::Rings;
 use crate::rules::{PortRules, RuleBook};
 use crate::service::{Service, ServiceConfig};
 use crate::source_rings::SourceRings;
+use crate::stages::{End, StagePlan, Stages};
 use crate::start_error::StartError;
 use crate::users::door::Door;
 use crate::users::roster::Roster;
 use crate::users::{PortName, UserBook, UserSet};
-use crate::worker::Worker;
+use crate::worker::{Worker, WorkerMeasures};
 use fanfare_engine::agent::{Agent, Composite, Crew, CrewError};
 use fanfare_engine::counters::Counters;
 use fanfare_engine::host::{Handler, Host, HostHandle, LogOptions, MessageLog, Permits, Port};
@@ -125,6 +126,7 @@ impl Gateway {
         let (mut agents, ports) = builder.agents(producers, consumers)?;
         agents.front.splice(0..0, guests);
         let logs = agents.logs(audit_writer)?;
+        let stages = Stages::new(counters.clone(), config.stages, stop.clone());
         let (events, dbn) = (agents.events.take(), agents.dbn);
         let crew = builder.crew(agents, stop.clone())?;
         Ok(Self {
@@ -143,6 +145,7 @@ impl Gateway {
                 roster,
                 audit,
                 counters,
+                stages,
                 reload_logs,
                 begun: Instant::now(),
             }),
@@ -415,6 +418,7 @@ impl Builder<'_> {
             self.config.fan_out == FanOut::All,
             self.config.limits.message_bytes,
             raw.map(RawInlets::inlet),
+            self.stages().source("ingress"),
         );
         self.host("ingress", "producers", ingress, logs)
     }
@@ -476,16 +480,23 @@ impl Builder<'_> {
             .map_err(|error| StartError::RingFile(file, error))
     }
 
+    const fn stages(&self) -> StagePlan<'_> {
+        StagePlan::new(self.counters, self.config.stages)
+    }
+
     /// The market data service of a worker.
-    fn service(&self, events: &mut Events) -> Result<Service, StartError> {
+    fn service(&self, worker: &str, events: &mut Events) -> Result<Service, StartError> {
         let reader = events.ring.reader(Waker::detached()?);
+        let mut reader = reader.ok_or(StartError::Ring)?;
+        let of = format!("{worker} market");
+        reader.measure(self.stages().outlet(&of, End::Socket));
         let config = ServiceConfig {
             books: events.books.clone(),
             users: self.users.clone(),
             audit: self.audit.clone(),
             queue_bytes: self.config.slow_consumer.queue_bytes,
         };
-        Ok(Service::new(config, reader.ok_or(StartError::Ring)?))
+        Ok(Service::new(config, reader))
     }
 
     /// The port for DBN, if there is one.
@@ -494,9 +505,11 @@ impl Builder<'_> {
             return Ok(None);
         };
         let reader = events.ring.reader(Waker::detached()?);
+        let mut reader = reader.ok_or(StartError::Ring)?;
+        reader.measure(self.stages().outlet("dbn", End::Socket));
         let agent = DbnAgent::open(dbn::Parts {
             config: config.clone(),
-            events: reader.ok_or(StartError::Ring)?,
+            events: reader,
             books: events.books.clone(),
             users: self.users.clone(),
             roster: self.roster.clone(),
@@ -624,16 +637,19 @@ impl Builder<'_> {
             let readers = readers
                 .collect::<Option<Vec<_>>>()
                 .ok_or(StartError::Ring)?;
-            let counts = WorkerCounts::new(self.counters, &name);
+            let measures = WorkerMeasures {
+                counts: WorkerCounts::new(self.counters, &name),
+                stages: self.stages().outlet(&name, End::Socket),
+            };
             let reports = self.reports(&name, PortName::Consumers, rules);
             let service = match events {
-                Some(events) => Some(self.service(events)?),
+                Some(events) => Some(self.service(&name, events)?),
                 None => None,
             };
             let versions = rings.versions.clone();
             let audience = Audience::new(self.users.clone());
             let worker = Worker::new(
-                config, readers, versions, counts, reports, audience, service,
+                config, readers, versions, measures, reports, audience, service,
             );
             let host = self.host(&name, &name, worker, logs)?;
             rings.wakers.push(host.handle().waker());
@@ -716,6 +732,7 @@ impl Builder<'_> {
             message_bytes: self.config.limits.message_bytes,
             counters: self.counters,
             notices: &self.notices,
+            stages: self.stages(),
             stop: self.stop,
         }
     }

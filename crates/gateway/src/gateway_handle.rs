@@ -6,10 +6,11 @@ use crate::feed::FeedError;
 use crate::market::mappings::Mappings;
 use crate::port_handle::PortHandle;
 use crate::reloaded::Reloaded;
+use crate::stages::Stages;
 use crate::start_error::StartError;
 use crate::users::roster::{Roster, Seat};
 use crate::users::{PortName, UserBook, UserSet};
-use fanfare_engine::counters::Counters;
+use fanfare_engine::counters::{Counters, Windowed};
 use fanfare_engine::stop::Reload;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -30,6 +31,7 @@ pub(crate) struct Shared {
     pub(crate) roster: Roster,
     pub(crate) audit: Audit,
     pub(crate) counters: Counters,
+    pub(crate) stages: Stages,
     pub(crate) reload_logs: Reload,
     pub(crate) begun: Instant,
 }
@@ -55,6 +57,14 @@ impl GatewayHandle {
     /// The configuration in force.
     pub(crate) fn config(&self) -> MutexGuard<'_, Config> {
         self.0.config.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How long messages took from stage to stage, in the last 10 s, the last minute and all the
+    /// time; empty where stages are not measured. The first call starts the thread that makes a
+    /// reading each second: what came before is in `all`, and in the first reading.
+    #[must_use]
+    pub fn stages(&self) -> Vec<Windowed> {
+        self.0.stages.read()
     }
 
     /// Opens the message logs and the audit file anew.

@@ -6,11 +6,12 @@ use crate::history::RawInlet;
 use crate::record;
 use crate::reports::Reports;
 use crate::source_rings::{Put, SourceRings};
+use crate::stages::SourceStages;
 use crate::stamp::Stamp;
 use crate::worker::SHUTTING_DOWN;
 use fanfare_engine::host::{Handler, LogTrouble, Peer, Peers, SessionKey};
 use fanfare_fix::codec::{Message, tags};
-use fanfare_fix::session::{AppMessage, DisconnectReason, Event, SessionId};
+use fanfare_fix::session::{AppMessage, DisconnectReason, Event, Now, SessionId};
 use std::io;
 
 /// Owns the writing end of the producers' ring; its host has their sessions.
@@ -25,6 +26,7 @@ pub(crate) struct Ingress {
     logged_on: Vec<SessionKey>,
     /// Writes to the raw log, if it is configured.
     log: Option<RawInlet>,
+    stages: Option<SourceStages>,
 }
 
 /// Most bytes of one read.
@@ -38,6 +40,7 @@ impl Ingress {
         all: bool,
         message_bytes: usize,
         log: Option<RawInlet>,
+        stages: Option<SourceStages>,
     ) -> Self {
         let least = 2 * message_bytes;
         Self {
@@ -48,10 +51,11 @@ impl Ingress {
             reads: [READ.max(least), least],
             logged_on: Vec::new(),
             log,
+            stages,
         }
     }
 
-    fn take(&mut self, message: &Message<'_>, utc_nanos: i64) {
+    fn take(&mut self, message: &Message<'_>, now: Now) {
         self.counts.received.increment(1);
         if !self.all && message.get(FANOUT_ID).is_none() {
             return;
@@ -61,15 +65,17 @@ impl Ingress {
             .wants_symbol()
             .then(|| message.get(tags::SYMBOL));
         let stamp = Stamp {
-            ingress_nanos: utc_nanos,
+            ingress_nanos: now.utc.nanos(),
             symbol: key.flatten().unwrap_or_default(),
             ..Stamp::default()
         };
-        let body = record::shared(message);
-        if body.is_some_and(|body| self.source_rings.put(&body, stamp) == Put::Done) {
-            self.counts.marked.increment(1);
-        } else {
-            self.counts.unroutable.increment(1);
+        let put = record::shared(message).map(|body| {
+            let stages = &mut self.stages;
+            self.source_rings.put_measured(stages, now, &body, stamp)
+        });
+        match put {
+            Some(Put::Done) => self.counts.marked.increment(1),
+            _ => self.counts.unroutable.increment(1),
         }
     }
 }
@@ -77,11 +83,11 @@ impl Ingress {
 impl Handler for Ingress {
     fn on_message(&mut self, peer: &mut Peer<'_>, message: &AppMessage<'_>) {
         self.reports.message(peer, message);
-        let utc_nanos = peer.now().utc.nanos();
+        let now = peer.now();
         if let Some(log) = &mut self.log {
-            log.message(message.message.bytes(), utc_nanos, peer.address());
+            log.message(message.message.bytes(), now.utc.nanos(), peer.address());
         }
-        self.take(&message.message, utc_nanos);
+        self.take(&message.message, now);
     }
 
     /// The workers always drain the ring (a slow consumer does not hold them up), so it has room

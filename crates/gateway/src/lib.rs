@@ -56,6 +56,7 @@ mod rings;
 mod rules;
 mod service;
 mod source_rings;
+mod stages;
 mod stamp;
 mod start_error;
 mod users;

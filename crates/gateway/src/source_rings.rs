@@ -4,11 +4,13 @@
 use crate::bridge::entry::{self, Entry};
 use crate::hole::{self, Hole};
 use crate::record;
+use crate::stages::{Mark, Pending, SourceStages};
 use crate::stamp::Stamp;
 use crate::versions;
 use fanfare_engine::poll::Waker;
 use fanfare_engine::ring::{Broadcast, WriteError};
 use fanfare_fix::codec::SharedBody;
+use fanfare_fix::session::Now;
 
 /// One source's way in. Every source has rings of its own: a ring has one writer.
 pub(crate) struct SourceRings {
@@ -18,6 +20,9 @@ pub(crate) struct SourceRings {
     /// Of the threads that read, where they are others.
     wakers: Vec<Waker>,
     wrote: bool,
+    /// The mark of the next message in each ring, if it is measured.
+    mark: Pending,
+    dds_mark: Pending,
 }
 
 /// What became of a message.
@@ -37,12 +42,26 @@ impl SourceRings {
             dds,
             wakers,
             wrote: false,
+            mark: Pending::default(),
+            dds_mark: Pending::default(),
         }
     }
 
     /// Whether messages read from so many bytes can be put now.
     pub(crate) fn has_room(&mut self, bytes: usize) -> bool {
-        self.ring.has_room(bytes)
+        self.ring.has_room(bytes + Mark::SIZE)
+    }
+
+    /// The next message is measured; it arrived then.
+    pub(crate) const fn mark(&mut self, arrived: u64) {
+        self.mark.set(arrived);
+        self.dds_mark.set(arrived);
+    }
+
+    /// Returns when the measured message was written, if it was; the next one is not measured.
+    pub(crate) fn end_mark(&mut self) -> Option<u64> {
+        let to_dds = self.dds_mark.end();
+        self.mark.end().or(to_dds)
     }
 
     /// Whether the key is needed: only DDS has one.
@@ -60,13 +79,34 @@ impl SourceRings {
         put
     }
 
+    /// As `put`, in the turn that began at `now`; measured if it is the first of that turn.
+    pub(crate) fn put_measured(
+        &mut self,
+        stages: &mut Option<SourceStages>,
+        now: Now,
+        body: &SharedBody<'_>,
+        stamp: Stamp<'_>,
+    ) -> Put {
+        let Some(stages) = stages else {
+            return self.put(body, stamp);
+        };
+        if let Some(arrived) = stages.unstamped_message(now) {
+            self.mark(arrived);
+        }
+        let put = self.put(body, stamp);
+        stages.end_decode(self.end_mark());
+        put
+    }
+
     /// Writes a message for sessions of these versions to the ring of the workers. Does not
     /// allocate.
     pub(crate) fn put_for(&mut self, versions: u32, body: &SharedBody<'_>) -> Put {
-        let len = record::len(body);
-        let written = self
-            .ring
-            .write(versions, len, |room| record::write(body, room));
+        let mark = self.mark.make();
+        let (marked, more) = Mark::of_record(mark);
+        let len = record::len(body) + more;
+        let written = self.ring.write(versions | marked, len, |room| {
+            record::write(body, Mark::write(mark, room));
+        });
         match written {
             Ok(_) => self.wrote = true,
             Err(WriteError::Full) => return Put::Full,
@@ -81,7 +121,11 @@ impl SourceRings {
             let entry = Entry { stamp, body: *body };
             // As long as the ring to the workers: what fits there fits here, but for the few bytes
             // more of a message half as long as the ring, which the configuration excludes.
-            let _ = dds.write(0, entry::len(&entry), |room| entry::write(&entry, room));
+            let mark = self.dds_mark.make();
+            let (kind, more) = Mark::of_record(mark);
+            let _ = dds.write(kind, entry::len(&entry) + more, |room| {
+                entry::write(&entry, Mark::write(mark, room));
+            });
             self.wrote = true;
         }
     }

@@ -8,6 +8,7 @@ use crate::hole::Hole;
 use crate::notice::PeerEnd;
 use crate::reports::Reports;
 use crate::service::Service;
+use crate::stages::OutletStages;
 use crate::versions::Versions;
 use crate::{Config, Mode, SlowPolicy};
 use fanfare_engine::host::{Handler, LogTrouble, Peer, Peers, SessionKey};
@@ -29,7 +30,7 @@ pub(crate) struct Worker {
     /// Those that have not been told of messages they miss.
     with_holes: Vec<SessionKey>,
     versions: Versions,
-    counts: WorkerCounts,
+    measures: WorkerMeasures,
     reports: Reports,
     queue_bytes: usize,
     policy: SlowPolicy,
@@ -39,12 +40,19 @@ pub(crate) struct Worker {
     mode: Mode,
 }
 
+/// What a worker counts and measures.
+pub(crate) struct WorkerMeasures {
+    pub(crate) counts: WorkerCounts,
+    /// Of the messages for all; if stages are measured.
+    pub(crate) stages: Option<OutletStages>,
+}
+
 impl Worker {
     pub(crate) fn new(
         config: &Config,
         rings: Vec<BroadcastReader>,
         versions: Versions,
-        counts: WorkerCounts,
+        measures: WorkerMeasures,
         reports: Reports,
         audience: Audience,
         service: Option<Service>,
@@ -58,7 +66,7 @@ impl Worker {
             consumers: Vec::new(),
             with_holes: Vec::new(),
             versions,
-            counts,
+            measures,
             reports,
             queue_bytes: config.slow_consumer.queue_bytes,
             policy: config.slow_consumer.policy,
@@ -71,10 +79,12 @@ impl Worker {
         let Some(ring) = self.rings.get_mut(ring) else {
             return 0;
         };
-        let messages = self.batch.fill(ring, peers.now());
+        let WorkerMeasures { counts, stages } = &mut self.measures;
+        let messages = self.batch.fill(ring, peers.now(), stages.as_mut());
         if messages == 0 {
             return 0;
         }
+        let mut sent = 0;
         for mut peer in peers.logged_on() {
             let key = peer.key();
             let Some(Some(consumer)) = self.consumers.get_mut(key.index()) else {
@@ -91,17 +101,17 @@ impl Worker {
             let end = match done {
                 Err(end) => Some(end),
                 Ok(done) => {
-                    self.counts.deliveries.increment(done.sent as u64);
+                    sent += done.sent;
                     match (done.unsent, self.policy) {
                         (0, _) => None,
                         (unsent, SlowPolicy::Drop) => {
-                            self.counts.dropped.increment(unsent as u64);
+                            counts.dropped.increment(unsent as u64);
                             let notice = consumer.report(&peer);
                             notice.into_iter().for_each(|n| self.reports.send(n));
                             None
                         }
                         (_, SlowPolicy::Disconnect) => {
-                            self.counts.slow.increment(1);
+                            counts.slow.increment(1);
                             let queued = peer.queued();
                             Some(PeerEnd::SlowConsumer { queued })
                         }
@@ -112,6 +122,10 @@ impl Worker {
                 consumer.end = end;
                 peer.close();
             }
+        }
+        counts.deliveries.increment(sent as u64);
+        if let Some(stages) = stages {
+            stages.end(sent > 0);
         }
         messages
     }
@@ -163,9 +177,9 @@ impl Worker {
             return 0;
         };
         let turn = service.turn(peers);
-        self.counts.deliveries.increment(turn.sent as u64);
+        self.measures.counts.deliveries.increment(turn.sent as u64);
         for (key, end) in turn.ends {
-            self.counts.slow.increment(1);
+            self.measures.counts.slow.increment(1);
             if let Some(mut peer) = peers.get(key) {
                 self.log_out(&mut peer, end);
             }
@@ -221,7 +235,7 @@ impl Handler for Worker {
             consumer.belongs_to_all(belongs, &self.versions);
         }
         if let Some(end) = end {
-            self.counts.slow.increment(1);
+            self.measures.counts.slow.increment(1);
             self.log_out(peer, end);
         }
     }

@@ -55,13 +55,13 @@ impl Windows {
         }
     }
 
-    /// Makes a reading if the last one is a second old. `now` is monotonic, in nanoseconds. Returns
-    /// whether it did.
+    /// Makes a reading if the last one is a second old. What came before the first reading is in
+    /// no window. `now` is monotonic, in nanoseconds. Returns whether it did.
     pub fn turn(&mut self, now: u64) -> bool {
         if self.read.is_some_and(|last| now < last + SECOND) {
             return false;
         }
-        self.read = Some(now);
+        let is_first = self.read.replace(now).is_none();
         for (at, distribution) in self.counters.distributions().into_iter().enumerate() {
             if self.kept.len() <= at {
                 self.kept.push(Kept {
@@ -70,18 +70,22 @@ impl Windows {
                 });
             }
             if let Some(kept) = self.kept.get_mut(at) {
+                let second = distribution.since(&kept.last).sparse();
+                kept.last = distribution;
+                if is_first {
+                    continue;
+                }
                 if kept.seconds.len() == KEPT {
                     kept.seconds.pop_front();
                 }
-                let second = distribution.since(&kept.last).sparse();
                 kept.seconds.push_back((now, second));
-                kept.last = distribution;
             }
         }
         true
     }
 
-    /// All histograms as of now. `now` is monotonic, in nanoseconds.
+    /// All histograms as of now; windows have everything before the first reading. `now` is
+    /// monotonic, in nanoseconds.
     #[must_use]
     pub fn read(&self, now: u64) -> Vec<Windowed> {
         let all = self.counters.histograms().into_iter().enumerate();
@@ -156,6 +160,19 @@ mod tests {
         assert!(windows.turn(250 * SECOND));
         assert_eq!(counts(&windows, 250), [1, 10, 100]);
         assert_eq!(counts(&windows, 400), [0, 0, 100]);
+    }
+
+    #[test]
+    fn what_came_before_the_first_reading_is_in_no_window() {
+        let counters = Counters::new();
+        let early = counters.add_histogram("", "early", "");
+        early.record(1);
+        let mut windows = Windows::new(counters);
+        windows.turn(SECOND);
+        early.record(2);
+        let all = windows.read(SECOND);
+        let counts = [&all[0].seconds_10, &all[0].all].map(Distribution::count);
+        assert_eq!(counts, [1, 2]);
     }
 
     #[test]

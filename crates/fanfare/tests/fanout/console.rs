@@ -1,7 +1,7 @@
 //! The console of a running gateway: its API, and its metrics as Debian's Prometheus reads them.
 
 use crate::common::gateway::port;
-use crate::common::{Folder, Running, eventually, fanfare};
+use crate::common::{Folder, Running, eventually, fanfare, run};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::io::{ErrorKind, Read, Write};
@@ -15,6 +15,7 @@ const TOKEN: &str = "a-token-of-24-characters";
 struct Plant {
     folder: Folder,
     server: Running,
+    producers: String,
     console: String,
     consumers: Running,
 }
@@ -32,6 +33,7 @@ impl Plant {
             ),
         );
         let mut server = Running::start(&mut fanfare(&["gateway", &file]));
+        let producers = port(&server.prints("Listening for producers on 127.0.0.1:"));
         let ready = server.prints("Listening for consumers on 127.0.0.1:");
         let console = port(&server.prints("Console at http://127.0.0.1:"));
         let args = ["fanout", "consumers", "127.0.0.1", "3", "0"];
@@ -41,6 +43,7 @@ impl Plant {
         Self {
             folder,
             server,
+            producers,
             console,
             consumers,
         }
@@ -136,6 +139,61 @@ fn sessions_are_seen_and_ended_by_who_has_the_token() {
     ] {
         assert!(audit.contains(line), "{line} in {audit}");
     }
+}
+
+#[test]
+fn stages_are_measured_from_a_producers_bytes_to_the_last_consumer() {
+    let plant = Plant::start("console-stages");
+    let stages = || {
+        let (status, body) = plant.get("/api/v1/stages");
+        assert_eq!(status, 200, "{body}");
+        serde_json::from_str::<Vec<Value>>(&body).unwrap()
+    };
+    let names: Vec<_> = stages()
+        .iter()
+        .map(|one| format!("{} {}", one["of"], one["stage"]).replace('"', ""))
+        .collect();
+    let expected = [
+        "worker0 ring",
+        "worker0 socket",
+        "worker0 total",
+        "ingress decode",
+    ];
+    assert_eq!(names, expected);
+    let sending = ["fanout", "producers", "127.0.0.1", "1", "50", "500", "5"];
+    run(&[&sending[..], &["--port", &plant.producers]].concat()).succeeded();
+    let mut all = Vec::new();
+    eventually("a message is measured to the end", || {
+        all = stages();
+        all[2]["windows"]["all"]["count"].as_u64() >= Some(1)
+    });
+    for one in &all {
+        let windows = &one["windows"];
+        let text = one["help"].as_str().unwrap();
+        assert!(
+            text.starts_with(char::is_uppercase) && text.ends_with('.'),
+            "{text}"
+        );
+        for name in ["10s", "1m", "all"] {
+            let value = |key: &str| windows[name][key].as_u64().unwrap();
+            let [p50, p99, p99_9, max] = ["p50_ns", "p99_ns", "p99_9_ns", "max_ns"].map(value);
+            assert!(p50 <= p99 && p99 <= p99_9 && p99_9 <= max, "{one}");
+            assert!(value("count") <= windows["all"]["count"].as_u64().unwrap());
+        }
+        assert!(
+            windows["all"]["p50_ns"].as_u64() < Some(60_000_000_000),
+            "{one}"
+        );
+    }
+    let count = all[2]["windows"]["all"]["count"].as_u64().unwrap();
+    let (_, metrics) = plant.get("/metrics");
+    let line = "fanfare_stage_total_seconds_count{agent=\"worker0\"} ";
+    let counted = metrics.lines().find_map(|own| own.strip_prefix(line));
+    assert!(
+        counted.unwrap().parse::<u64>().unwrap() >= count,
+        "{metrics}"
+    );
+    plant.stop();
 }
 
 #[test]

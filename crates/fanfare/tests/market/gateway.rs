@@ -2,7 +2,7 @@
 
 use crate::book::{changes, datagram, day, entry, picture};
 use crate::common::gateway::Gateway;
-use crate::common::{Folder, Said, fanfare, groups, run};
+use crate::common::{Folder, Said, eventually, fanfare, groups, run};
 use fanfare_instruments::pcap::{LinkType, Writer};
 use serde_json::Value;
 use std::fs;
@@ -104,6 +104,45 @@ fn a_gateway_keeps_the_books_of_a_feed() {
         "market: 8 events of 1 instrument; 1 live, 0 recovering",
     );
     has(&said, "events: 8 events written");
+}
+
+#[test]
+fn the_stages_of_a_feed_are_measured_from_the_kernel_to_the_log() {
+    let [group, _] = groups();
+    let folder = Folder::new("market-stages");
+    let (log, socket) = (folder.file("log"), folder.file("ctl"));
+    let more = format!("channel = \"north\"\n[history]\nfolder = \"{log}\"\n");
+    let text = fs::read_to_string(config(&folder, &group, &more)).unwrap();
+    let config = folder.with("stages.toml", format!("control = \"{socket}\"\n{text}"));
+    let gateway = Gateway::start(&mut fanfare(&["gateway", &config]));
+    send(&packets(&folder, "feed", &day()), &group);
+    let mut stages = Vec::new();
+    let count = |stages: &[Value], of: &str, name: &str| {
+        let mut all = stages.iter();
+        let found = all.find(|one| one["of"] == of && one["stage"] == name);
+        found.unwrap()["windows"]["all"]["count"].as_u64().unwrap()
+    };
+    eventually("a measured message is in the log", || {
+        let ctl = ["ctl", "--socket", &socket, "stages", "--json"];
+        let said = run(&ctl).succeeded().json();
+        stages = said.as_array().unwrap().clone();
+        count(&stages, "log", "total") > 0
+    });
+    for (of, name) in [
+        ("feed north", "arrival"),
+        ("feed north", "decode"),
+        ("feed north", "event"),
+        ("log", "ring"),
+        ("log", "log"),
+    ] {
+        assert!(count(&stages, of, name) > 0, "{of} {name}");
+    }
+    assert_eq!(
+        count(&stages, "worker0 market", "socket"),
+        0,
+        "nobody asked"
+    );
+    gateway.stop();
 }
 
 /// A capture of two lines, of which the second is later by a millisecond and the first lacks a

@@ -23,6 +23,7 @@ pub(crate) mod sample;
 pub(crate) mod subscribe;
 
 use crate::notice::Notices;
+use crate::stages::StagePlan;
 use fanfare_engine::counters::Counters;
 use fanfare_engine::stop::Stop;
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -38,6 +39,7 @@ pub(crate) struct Plan<'a> {
     pub(crate) message_bytes: usize,
     pub(crate) counters: &'a Counters,
     pub(crate) notices: &'a Notices,
+    pub(crate) stages: StagePlan<'a>,
     /// Ends the gateway; every wait ends soon after it is raised.
     pub(crate) stop: &'a Stop,
 }

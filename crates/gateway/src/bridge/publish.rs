@@ -8,6 +8,7 @@ use crate::bridge::patience::{Omissions, Patience, Written};
 use crate::bridge::sample::{self, OVERHEAD};
 use crate::counts::{PublishCounts, TopicCounts};
 use crate::notice::{Outlet as Way, Why};
+use crate::stages::{End, Mark, OutletStages};
 use fanfare_dds::cdr::CdrBuffer;
 use fanfare_dds::{Domain, Error, Writer};
 use fanfare_engine::agent::{Agent, AgentError};
@@ -23,6 +24,7 @@ const TURN: usize = 64;
 pub(crate) struct BusPublisher {
     rings: Vec<BroadcastReader>,
     waker: Waker,
+    stages: Option<OutletStages>,
     outlets: Outlets,
 }
 
@@ -70,6 +72,7 @@ impl BusPublisher {
         Ok(Self {
             rings,
             waker,
+            stages: plan.stages.outlet("dds", End::Dds),
             outlets: Outlets {
                 outlets,
                 origin: plan.origin,
@@ -87,15 +90,15 @@ impl Agent for BusPublisher {
         "dds-publisher"
     }
 
-    fn do_work(&mut self, _now: Now) -> Result<usize, AgentError> {
+    fn do_work(&mut self, now: Now) -> Result<usize, AgentError> {
         self.outlets.omissions.look();
-        Ok(self.turn()?)
+        Ok(self.turn(now)?)
     }
 
     /// What the sources wrote before the stop still goes out, as far as subscribers take it in
     /// time: one that does not would hold the stop up by its time-out with each message.
-    fn on_close(&mut self, _now: Now) {
-        while matches!(self.turn(), Ok(1..)) {}
+    fn on_close(&mut self, now: Now) {
+        while matches!(self.turn(now), Ok(1..)) {}
         let Outlets {
             outlets, patience, ..
         } = &mut self.outlets;
@@ -112,12 +115,17 @@ impl Agent for BusPublisher {
 
 impl BusPublisher {
     /// Reads up to `TURN` records of each ring.
-    fn turn(&mut self) -> Result<usize, Error> {
+    fn turn(&mut self, now: Now) -> Result<usize, Error> {
         let mut work = 0;
+        let before = self.outlets.counts.published.value();
         for ring in &mut self.rings {
             let mut failed = None;
             let batch = ring.read(TURN, |record| {
-                let Some(entry) = entry::read(record.bytes) else {
+                let (mark, bytes) = Mark::split(record.kind, record.bytes);
+                if let (Some(mark), Some(stages)) = (mark, &mut self.stages) {
+                    stages.take(mark, now.mono);
+                }
+                let Some(entry) = entry::read(bytes) else {
                     return;
                 };
                 if failed.is_none() {
@@ -132,6 +140,9 @@ impl BusPublisher {
             if let Some(error) = failed {
                 return Err(error);
             }
+        }
+        if let Some(stages) = &mut self.stages {
+            stages.end(self.outlets.counts.published.value() != before);
         }
         Ok(work)
     }

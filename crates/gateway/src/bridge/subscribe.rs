@@ -10,11 +10,13 @@ use crate::hole::{Hole, Missing};
 use crate::notice::{Notice, Notices};
 use crate::record;
 use crate::source_rings::{Put, SourceRings};
+use crate::stages::SourceStages;
 use fanfare_dds::{Domain, Error, Reader, Samples};
 use fanfare_engine::agent::{Agent, AgentError};
 use fanfare_engine::poll::Waker;
 use fanfare_fix::codec::SharedBody;
 use fanfare_fix::session::Now;
+use fanfare_wire::UtcTimestamp;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -70,8 +72,9 @@ struct SampleHandler {
     origin: u64,
     /// The feeds that this gateway receives itself.
     ours: Vec<Vec<u8>>,
-    /// The time of this turn, nanoseconds since 1970.
-    utc_nanos: i64,
+    /// The time of this turn.
+    now: Now,
+    stages: Option<SourceStages>,
     counts: SubscribeCounts,
     notices: Notices,
 }
@@ -129,7 +132,11 @@ impl BusSubscriber {
                     .iter()
                     .map(|name| name.as_bytes().to_vec())
                     .collect(),
-                utc_nanos: 0,
+                now: Now {
+                    mono: 0,
+                    utc: UtcTimestamp::from_nanos(0),
+                },
+                stages: plan.stages.source("dds"),
                 counts: SubscribeCounts::new(plan.counters, ""),
                 notices: plan.notices.clone(),
             },
@@ -264,11 +271,14 @@ impl SampleHandler {
             if !self.source_rings.has_room(record::len(&body) + HOLE_ROOM) {
                 return false;
             }
-            let hole = Hole::new(Missing::DdsGap, missing, self.utc_nanos);
+            let hole = Hole::new(Missing::DdsGap, missing, self.now.utc.nanos());
             let _ = self.source_rings.put_hole(&hole);
         }
         let put = match turn {
-            Turn::New => self.source_rings.put(&body, stamp),
+            Turn::New => {
+                let (stages, now) = (&mut self.stages, self.now);
+                self.source_rings.put_measured(stages, now, &body, stamp)
+            }
             Turn::Before | Turn::Behind => Put::Done,
         };
         match (put, turn) {
@@ -296,7 +306,7 @@ impl Agent for BusSubscriber {
     }
 
     fn do_work(&mut self, now: Now) -> Result<usize, AgentError> {
-        self.handler.utc_nanos = now.utc.nanos();
+        self.handler.now = now;
         let mut work = 0;
         for source in &mut self.sources {
             work += source.turn(&mut self.handler)?;

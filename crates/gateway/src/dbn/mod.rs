@@ -369,6 +369,8 @@ impl Agent for DbnAgent {
             work += self.sockets()?;
             self.next_look = now.mono + PACE;
         }
+        self.events.begin_turn(now.mono);
+        let sent = self.counts.bytes.value();
         work += self.take_events();
         if !self.batch.is_empty() {
             work += 1;
@@ -377,6 +379,7 @@ impl Agent for DbnAgent {
         if work > 0 || now.mono >= self.next_timer {
             work += self.look_after();
         }
+        self.events.end_turn(self.counts.bytes.value() != sent);
         Ok(work)
     }
 

@@ -9,6 +9,7 @@ use crate::feed::feed_notice::{FeedNotice, MarketNotice};
 use crate::market::outlet::MarketOutlet;
 use crate::market::ring::EventRing;
 use crate::notice::{Notice, Notices};
+use crate::stages::SourceStages;
 use fanfare_dds::{Error as DdsError, Reader, Samples};
 use fanfare_engine::agent::AgentError;
 use fanfare_engine::poll::Waker;
@@ -32,6 +33,7 @@ pub(crate) struct EdgeFeed {
     steps: Topic,
     follower: Follower,
     outlet: MarketOutlet,
+    stages: Option<SourceStages>,
     notices: Notices,
 }
 
@@ -111,6 +113,7 @@ impl EdgeFeed {
                 told: (0, false),
             },
             outlet: MarketOutlet::new(settings.channel.as_str().into(), base, plan),
+            stages: plan.stages.source(&format!("edge {}", settings.channel)),
             notices: plan.notices.clone(),
         })
     }
@@ -118,7 +121,10 @@ impl EdgeFeed {
     /// Takes what has come. Returns the number of samples.
     pub(crate) fn turn(&mut self, now: Now, ring: &mut EventRing) -> Result<usize, AgentError> {
         let Self {
-            follower, outlet, ..
+            follower,
+            outlet,
+            stages,
+            ..
         } = self;
         // Pictures name instruments, which the steps behind them are of.
         let pictures = self.pictures.take(|sample| {
@@ -126,8 +132,16 @@ impl EdgeFeed {
             outlet.pass_on(follower.edge.instruments(), ring);
         });
         let steps = self.steps.take(|sample| {
+            let stages = stages.as_mut();
+            let measured = stages.and_then(|own| Some((own.unstamped_message(now)?, own)));
+            if let Some((arrived, _)) = measured {
+                ring.mark(arrived);
+            }
             follower.steps(now.mono, &sample, outlet);
             outlet.pass_on(follower.edge.instruments(), ring);
+            if let Some((_, stages)) = measured {
+                stages.end_decode(ring.end_mark());
+            }
         });
         if !follower.ended.is_empty() {
             follower.end(now.mono, outlet);

@@ -21,6 +21,7 @@ use crate::market::{self, MarketFeed};
 use crate::notice::{self, Notice, Notices};
 use crate::replay::ReplaySource;
 use crate::source_rings::SourceRings;
+use crate::stages::SourceStages;
 use crate::stamp::Stamp;
 use crate::versions::Versions;
 use config::{Feed, FeedTopics};
@@ -111,6 +112,7 @@ pub(crate) struct FeedSource {
     receiver: Receiver,
     handler: FeedHandler,
     market: Option<MarketFeed>,
+    stages: Option<SourceStages>,
     /// A part of the ring, in bytes.
     part: usize,
 }
@@ -185,6 +187,7 @@ impl FeedSource {
                 utc_nanos: 0,
                 counts: FeedCounts::new(plan.counters, ""),
             },
+            stages: plan.stages.feed(&feed.channel(), market.is_some()),
             market,
             part: outlets.ring_bytes / PARTS,
         })
@@ -342,6 +345,27 @@ impl FeedHandler {
     }
 }
 
+/// The first message of a turn, which is measured: to FIX, then by `to_market` to the market
+/// events, which returns when they were written.
+fn measured(
+    arrived: u64,
+    stages: &mut SourceStages,
+    handler: &mut FeedHandler,
+    event: &mut Event<'_>,
+    to_market: impl FnOnce(&Event<'_>) -> Option<u64>,
+) {
+    handler.source_rings.mark(arrived);
+    if let Some(topics) = &mut handler.to_topics {
+        topics.mark(arrived);
+    }
+    handler.take(event);
+    if let Some(topics) = &mut handler.to_topics {
+        topics.end_mark();
+    }
+    stages.end_fix(handler.source_rings.end_mark());
+    stages.end_event(to_market(event));
+}
+
 impl FeedSource {
     /// Takes what has come.
     fn turn(&mut self, now: Now, events: Option<&mut EventRing>) -> Result<usize, AgentError> {
@@ -354,7 +378,25 @@ impl FeedSource {
         self.handler.utc_nanos = now.utc.nanos();
         let (handler, market) = (&mut self.handler, &mut self.market);
         let mut market = market.as_mut().zip(events);
+        let stages = &mut self.stages;
+        if let Some(stages) = stages {
+            stages.turn(now);
+        }
         let turn = self.receiver.turn(now.mono, |mut event| {
+            if let Some(stages) = stages
+                && let Event::Message(message) = &event
+                && let Some(arrived) = stages.decoded(message.received)
+            {
+                measured(arrived, stages, handler, &mut event, |event| {
+                    if let Some((market, ring)) = &mut market {
+                        ring.mark(arrived);
+                        market.channel(now.mono, event, ring);
+                        return ring.end_mark();
+                    }
+                    None
+                });
+                return Ok::<_, AgentError>(ControlFlow::Continue(()));
+            }
             handler.take(&mut event);
             if let Some((market, ring)) = &mut market {
                 market.channel(now.mono, &event, ring);

@@ -10,6 +10,7 @@ use crate::bridge::Plan;
 use crate::bridge::patience::{Omissions, Patience, Written};
 use crate::counts::TopicsCounts;
 use crate::notice::{Notice, Notices, Outlet, Why};
+use crate::stages::{End, MARKED, Mark, OutletStages, Pending};
 use fanfare_dds::Error as DdsError;
 use fanfare_dds::distribute::Publisher;
 use fanfare_dds::fast::{Converted, Converter, Mapping};
@@ -46,6 +47,8 @@ pub(crate) struct SampleRing {
     ring: Broadcast,
     waker: Waker,
     wrote: bool,
+    /// The mark of the next sample, if it is measured.
+    mark: Pending,
 }
 
 impl SampleRing {
@@ -67,15 +70,29 @@ impl SampleRing {
             ring,
             waker,
             wrote: false,
+            mark: Pending::default(),
         };
         Some((this, reader))
+    }
+
+    /// The samples of the next message are measured, which arrived then.
+    pub(crate) const fn mark(&mut self, arrived: u64) {
+        self.mark.set(arrived);
+    }
+
+    /// The next samples are not measured.
+    pub(crate) fn end_mark(&mut self) {
+        self.mark.end();
     }
 
     /// Takes a message. Does not allocate, and never waits.
     pub(crate) fn put(&mut self, message: &mut Record) {
         self.wrote = true;
         let Self {
-            converter, ring, ..
+            converter,
+            ring,
+            mark,
+            ..
         } = self;
         // A ring that laps has room for all that is not too long.
         if self.last.is_some() && message.template_index() == self.last {
@@ -84,7 +101,15 @@ impl SampleRing {
         }
         let mut too_long = 0;
         let made = converter.samples(message, |sample| {
-            let put = ring.write(IS_SAMPLE, sample.written_len(), |room| sample.write(room));
+            let mark = mark.make();
+            let (marked, more) = Mark::of_record(mark);
+            let len = sample.written_len();
+            let mut put = ring.write(IS_SAMPLE | marked, len + more, |room| {
+                sample.write(Mark::write(mark, room));
+            });
+            if put.is_err() && mark.is_some() {
+                put = ring.write(IS_SAMPLE, len, |room| sample.write(room));
+            }
             too_long += usize::from(put.is_err());
         });
         for _ in 0..too_long + usize::from(made.is_err()) {
@@ -105,6 +130,7 @@ pub(crate) struct TopicsPublisher {
     ring: BroadcastReader,
     waker: Waker,
     topics: Topics,
+    stages: Option<OutletStages>,
 }
 
 /// The topics of the templates.
@@ -147,17 +173,27 @@ impl TopicsPublisher {
                 counts: TopicsCounts::new(plan.counters, ""),
                 notices: plan.notices.clone(),
             },
+            stages: plan.stages.outlet("dds topics", End::Dds),
         })
     }
 
-    fn turn(&mut self) -> Result<usize, DdsError> {
+    fn turn(&mut self, now: Now) -> Result<usize, DdsError> {
         let mut failed = None;
-        let topics = &mut self.topics;
-        let batch = self.ring.read(TURN, |record| {
+        let (topics, stages) = (&mut self.topics, &mut self.stages);
+        let before = topics.counts.samples.value();
+        let batch = self.ring.read(TURN, |mut record| {
+            let (mark, bytes) = Mark::split(record.kind, record.bytes);
+            (record.kind, record.bytes) = (record.kind & !MARKED, bytes);
+            if let (Some(mark), Some(stages)) = (mark, stages.as_mut()) {
+                stages.take(mark, now.mono);
+            }
             if failed.is_none() {
                 failed = topics.take(&record).err();
             }
         });
+        if let Some(stages) = stages {
+            stages.end(topics.counts.samples.value() != before);
+        }
         failed.map_or(Ok(batch.read), Err)
     }
 }
@@ -230,14 +266,14 @@ impl Agent for TopicsPublisher {
         "feed-publisher"
     }
 
-    fn do_work(&mut self, _now: Now) -> Result<usize, AgentError> {
+    fn do_work(&mut self, now: Now) -> Result<usize, AgentError> {
         self.topics.look();
-        Ok(self.turn()?)
+        Ok(self.turn(now)?)
     }
 
     /// Writes what came before the stop, while subscribers take it in time.
-    fn on_close(&mut self, _now: Now) {
-        while matches!(self.turn(), Ok(1..)) {}
+    fn on_close(&mut self, now: Now) {
+        while matches!(self.turn(now), Ok(1..)) {}
         let Topics {
             publisher,
             patience,
@@ -277,8 +313,12 @@ mod tests {
         Decoder::new(Arc::clone(&program))
             .decode_record(&packet, &mut record)
             .unwrap();
-        for _ in 0..200 {
+        for message in 0..200 {
+            if message % 2 == 0 {
+                ring.mark(message);
+            }
             ring.put(&mut record);
+            ring.end_mark();
         }
         Decoder::new(program)
             .decode_record(&[0xc0, 0x82, 0x81], &mut record)
@@ -286,9 +326,15 @@ mod tests {
         ring.put(&mut record);
         let mut heads = Vec::new();
         let batch = reader.read(TURN, |record| {
-            heads.push((record.kind, record.sequence));
-            if record.kind == IS_SAMPLE {
-                let sample = Converted::read(&mapping, record.bytes).unwrap();
+            let (mark, bytes) = Mark::split(record.kind, record.bytes);
+            let is_even = record.kind & !MARKED == IS_SAMPLE && record.sequence % 2 == 0;
+            assert_eq!(
+                mark.map(|mark| mark.arrived),
+                is_even.then_some(record.sequence)
+            );
+            heads.push((record.kind & !MARKED, record.sequence));
+            if record.kind & !MARKED == IS_SAMPLE {
+                let sample = Converted::read(&mapping, bytes).unwrap();
                 assert_eq!((sample.template.name.as_str(), sample.key), ("T", None));
             }
         });

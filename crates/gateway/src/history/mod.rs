@@ -23,6 +23,7 @@ use crate::kafka::{self, LogEnd};
 use crate::market::error::MarketError;
 use crate::market::ring::{self, EventRing, Record};
 use crate::notice::Notices;
+use crate::stages::{End, StagePlan};
 use crate::start_error::StartError;
 use config::{History, WhenBehind};
 use fanfare_engine::agent::Agent;
@@ -75,6 +76,7 @@ impl OpenLog {
         let keeper = KeeperAgent::open(history, Some(counts), notices.clone());
         let keeper = keeper.map_err(StartError::History)?;
         let counts = HistoryCounts::new(counters, "");
+        let stages = StagePlan::new(counters, config.stages).outlet("log", End::Log);
         let open = Arc::new(());
         let log = LogEnd {
             folder: history.folder.clone(),
@@ -83,7 +85,7 @@ impl OpenLog {
         };
         let sinks = kafka::sinks(config, &log, books, counters, notices);
         let notices = notices.clone();
-        let mut writer = LogAgent::new(history, self.writer, records, counts, notices);
+        let mut writer = LogAgent::new(history, self.writer, records, (counts, stages), notices);
         writer.hold(open);
         let mut threads: LogThreads = vec![
             (Box::new(writer), WRITER_SLEEP),
@@ -135,7 +137,7 @@ fn rescue(file: &Path, writer: &mut Writer) -> Result<(), LogError> {
     let mut failed = None;
     let rescued = ring::rescue(file, |record| {
         let taken = match record {
-            Record::Events(events) => writer.events(events),
+            Record::Events(events, _) => writer.events(events),
             Record::Instrument(bytes) => writer.instrument(bytes),
             Record::Restart(time) => writer.restart(time),
         };

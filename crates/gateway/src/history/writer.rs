@@ -5,6 +5,7 @@ use super::patience::{Patience, drain};
 use crate::counts::HistoryCounts;
 use crate::market::ring::{Record, RecordReader};
 use crate::notice::Notices;
+use crate::stages::OutletStages;
 use fanfare_engine::agent::{Agent, AgentError};
 use fanfare_fix::session::Now;
 use fanfare_history::{LogError, Writer};
@@ -27,6 +28,7 @@ pub(crate) struct LogAgent {
     first: u64,
     seen: u64,
     counts: HistoryCounts,
+    stages: Option<OutletStages>,
     /// There until it is closed.
     open: Option<Arc<()>>,
 }
@@ -36,7 +38,7 @@ impl LogAgent {
         history: &History,
         writer: Writer,
         ring: RecordReader,
-        counts: HistoryCounts,
+        (counts, stages): (HistoryCounts, Option<OutletStages>),
         notices: Notices,
     ) -> Self {
         Self {
@@ -48,6 +50,7 @@ impl LogAgent {
             seen: 0,
             writer: Some(writer),
             counts,
+            stages,
             open: None,
         }
     }
@@ -65,9 +68,13 @@ impl LogAgent {
         // What could not be written before comes first.
         writer.commit()?;
         let (mut failed, mut seen) = (None, 0);
+        let stages = &mut self.stages;
         let read = self.ring.read(TURN, |record| {
             let taken = match record {
-                Record::Events(events) => {
+                Record::Events(events, mark) => {
+                    if let (Some(mark), Some(stages)) = (mark, stages.as_mut()) {
+                        stages.take(mark, now.mono);
+                    }
                     seen += events.len() as u64;
                     writer.events(events)
                 }
@@ -113,6 +120,9 @@ impl Agent for LogAgent {
             return Ok(0);
         }
         let outcome = self.turn(now);
+        if let Some(stages) = &mut self.stages {
+            stages.end(outcome.is_ok());
+        }
         self.count();
         Ok(self.patience.take(now, outcome, &self.counts.failures))
     }

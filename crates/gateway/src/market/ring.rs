@@ -5,6 +5,7 @@
 //! numbers what it lost, and asks for all instruments and pictures once more: some at a time, as
 //! it reads them, so that these do not overtake it again.
 
+use crate::stages::{MARKED, Mark, OutletStages, Pending};
 use fanfare_engine::poll::Waker;
 use fanfare_engine::ring::{Broadcast, BroadcastReader, Policy, Rescued};
 use fanfare_market::event::InstrumentId;
@@ -35,12 +36,18 @@ const LEAST: usize = 1 << 18;
 
 /// Calls `each` with the records that the log lacks of the ring of a process that was killed.
 pub(crate) fn rescue(path: &Path, mut each: impl FnMut(Record<'_>)) -> io::Result<Rescued> {
-    fanfare_engine::ring::rescue(path, |kind, bytes| match kind {
+    fanfare_engine::ring::rescue(path, |kind, bytes| match kind & !MARKED {
         INSTRUMENT => each(Record::Instrument(bytes)),
-        EVENTS => each(Record::Events(bytes.as_chunks().0)),
+        EVENTS => each(events(kind, bytes)),
         RESTART => each(restart(bytes)),
         _ => {}
     })
+}
+
+/// A record of events, with a mark in front where they are measured.
+fn events(kind: u32, bytes: &[u8]) -> Record<'_> {
+    let (mark, bytes) = Mark::split(kind, bytes);
+    Record::Events(bytes.as_chunks().0, mark)
 }
 
 fn restart<'a>(bytes: &[u8]) -> Record<'a> {
@@ -66,6 +73,8 @@ pub(crate) struct EventRing {
     log: Option<Awaited>,
     /// How far each reader has read, in bytes.
     read: Vec<Arc<AtomicU64>>,
+    /// The mark of the next events, if they are measured.
+    mark: Pending,
 }
 
 /// A reader that holds up nobody: it has not begun, or is gone.
@@ -122,6 +131,9 @@ pub struct EventReader {
     added: Option<Vec<InstrumentId>>,
     /// The number that comes next.
     next: u64,
+    stages: Option<OutletStages>,
+    /// When the turn began, for the stages.
+    now: u64,
 }
 
 /// The reading end, for records as they stand in the ring.
@@ -145,8 +157,8 @@ impl Drop for RecordReader {
 
 /// A record of the ring.
 pub(crate) enum Record<'a> {
-    /// The events of one message, as bytes.
-    Events(&'a [[u8; Event::SIZE]]),
+    /// The events of one message, as bytes, with their mark if they are measured.
+    Events(&'a [[u8; Event::SIZE]], Option<Mark>),
     /// An instrument, as bytes.
     Instrument(&'a [u8]),
     /// The plant whose log is replayed was started again at this time.
@@ -191,6 +203,7 @@ impl EventRing {
             wrote: false,
             log: None,
             read: Vec::new(),
+            mark: Pending::default(),
         }
     }
 
@@ -202,6 +215,8 @@ impl EventRing {
             directory: Directory::new(),
             added: None,
             next: self.next,
+            stages: None,
+            now: 0,
         })
     }
 
@@ -224,7 +239,7 @@ impl EventRing {
     /// Waits from now on for a log, by the number behind the last event that it has, when it is
     /// behind by half of the ring.
     pub(crate) fn wait_for(&mut self, committed: Arc<AtomicU64>) {
-        // An event takes at most 80 bytes, and instruments come seldom.
+        // An event takes at most 96 bytes with its mark, and instruments come seldom.
         let most = self.most * 8 / 160;
         self.log = Some(Awaited { committed, most });
     }
@@ -280,14 +295,27 @@ impl EventRing {
     /// Writes events as one record.
     #[inline]
     fn write(&mut self, events: &[Event]) {
+        let mark = self.mark.make();
+        let (marked, more) = Mark::of_record(mark);
+        let len = events.len() * Event::SIZE + more;
         // A ring that laps has room for all that is not too long.
-        let _ = self.ring.write(EVENTS, events.len() * Event::SIZE, |room| {
-            let (places, _) = room.as_chunks_mut::<{ Event::SIZE }>();
+        let _ = self.ring.write(EVENTS | marked, len, |room| {
+            let places = Mark::write(mark, room).as_chunks_mut::<{ Event::SIZE }>().0;
             for (place, event) in places.iter_mut().zip(events) {
                 *place = event.to_bytes();
             }
         });
         self.wrote = true;
+    }
+
+    /// The next events are measured; what they are of arrived then.
+    pub(crate) const fn mark(&mut self, arrived: u64) {
+        self.mark.set(arrived);
+    }
+
+    /// Returns when the measured events were written, if they were; the next are not measured.
+    pub(crate) const fn end_mark(&mut self) -> Option<u64> {
+        self.mark.end()
     }
 
     /// Numbers events and writes them. Does not allocate, and waits for nothing but a log that it
@@ -339,11 +367,11 @@ impl RecordReader {
     /// was overtaken, it asks for all instruments. Does not wait.
     pub(crate) fn read(&mut self, limit: usize, mut each: impl FnMut(Record<'_>)) -> usize {
         let is_waiting = &mut self.is_waiting;
-        let batch = self.ring.read(limit, |record| match record.kind {
+        let batch = self.ring.read(limit, |record| match record.kind & !MARKED {
             INSTRUMENT => each(Record::Instrument(record.bytes)),
             SHOWN => *is_waiting = false,
             RESTART => each(restart(record.bytes)),
-            _ => each(Record::Events(record.bytes.as_chunks().0)),
+            _ => each(events(record.kind, record.bytes)),
         });
         if batch.read > 0 {
             self.read.store(self.ring.position(), Ordering::Relaxed);
@@ -384,6 +412,8 @@ impl EventReader {
             directory,
             added,
             next,
+            stages,
+            now,
         } = self;
         records.read(limit, |record| match record {
             Record::Instrument(bytes) => {
@@ -392,7 +422,10 @@ impl EventReader {
                     added.push(number);
                 }
             }
-            Record::Events(events) => {
+            Record::Events(events, mark) => {
+                if let (Some(mark), Some(stages)) = (mark, stages.as_mut()) {
+                    stages.take(mark, *now);
+                }
                 for event in events.iter().filter_map(Event::from_bytes) {
                     if event.number > *next {
                         each(Delivery::Lost {
@@ -412,6 +445,25 @@ impl EventReader {
     /// Bytes that were written and not read, headers included.
     pub(crate) fn backlog(&self) -> u64 {
         self.records.ring.backlog()
+    }
+
+    /// Measures what comes with a mark from now on.
+    pub(crate) fn measure(&mut self, stages: Option<OutletStages>) {
+        self.stages = stages;
+    }
+
+    /// A turn of the reader begins: monotonic, in nanoseconds.
+    #[inline]
+    pub(crate) const fn begin_turn(&mut self, now: u64) {
+        self.now = now;
+    }
+
+    /// The turn is over. `is_sent`: something of it went to the end of the outlet.
+    #[inline]
+    pub(crate) fn end_turn(&mut self, is_sent: bool) {
+        if let Some(stages) = &mut self.stages {
+            stages.end(is_sent);
+        }
     }
 
     /// Nobody waits for this reader until it reads.

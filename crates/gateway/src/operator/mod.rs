@@ -5,6 +5,7 @@
 
 mod reload;
 mod sessions;
+mod stages;
 mod status;
 mod users;
 
@@ -19,6 +20,7 @@ pub use reload::{ReloadAsked, Reloads};
 /// What a gateway can do, by family.
 const COMMANDS: Rows<GatewayOperator> = &[
     status::COMMANDS,
+    stages::COMMANDS,
     sessions::COMMANDS,
     users::COMMANDS,
     reload::COMMANDS,
@@ -32,10 +34,11 @@ pub struct GatewayOperator {
 }
 
 impl GatewayOperator {
-    /// For a running gateway. Whoever runs it looks after the reloads that are asked for; without
-    /// [`Reloads`], they are refused.
+    /// For a running gateway, whose stages are looked at each second from now on. Whoever runs it
+    /// looks after the reloads that are asked for; without [`Reloads`], they are refused.
     #[must_use]
     pub fn new(gateway: GatewayHandle) -> (Self, Reloads) {
+        gateway.shared().stages.watch();
         let (reload, reloads) = sync_channel(reload::MOST);
         (Self { gateway, reload }, Reloads::new(reloads))
     }

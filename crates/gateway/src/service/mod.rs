@@ -223,6 +223,7 @@ impl Service {
         } = self;
         let mut turn = Turn::default();
         core.begin(peers.now());
+        events.begin_turn(peers.now().mono);
         if core.book.version() != core.users.0 {
             core.review(peers, events.directory());
             turn.work += 1;
@@ -251,6 +252,7 @@ impl Service {
         turn.work += sender.deliver(core, peers, &mut turn);
         turn.work += sender.catch_up(core, peers, directory, &mut turn);
         turn.work += turn.ends.len();
+        events.end_turn(turn.sent > 0);
         turn
     }
 

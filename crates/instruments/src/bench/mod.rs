@@ -9,6 +9,7 @@ pub mod events;
 pub mod fanout;
 pub mod history;
 pub mod market;
+pub mod stamps;
 
 use std::io;
 use std::thread;

@@ -5,6 +5,7 @@ use anyhow::Result;
 use clap::Args as ClapArgs;
 use fanfare_engine::stop::Stop;
 use fanfare_instruments::bench::fanout::FanoutBench;
+use fanfare_instruments::bench::stamps::add_stamps;
 use fanfare_instruments::figures::Figures;
 use std::process::ExitCode;
 
@@ -33,6 +34,10 @@ pub(crate) struct Args {
     /// without one; under this policy.
     #[arg(long, value_name = "POLICY", value_enum, conflicts_with = "saturate")]
     stalled: Option<Stalled>,
+    /// Instead: what measuring the stages costs: a gateway with it beside one without, and what a
+    /// stamp takes by itself.
+    #[arg(long, conflicts_with_all = ["saturate", "stalled"])]
+    stages: bool,
     /// Fan-out workers of the gateway.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole::<usize>(1..=64))]
     workers: usize,
@@ -54,6 +59,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         if !bench.add_stalled(&mut figures, policy, size, &stop)? {
             note!("the queue of the consumer that never reads did not fill");
         }
+    } else if args.stages {
+        add_stamps(&mut figures);
+        bench.add_stages(&mut figures, args.rounds, &stop)?;
     } else if args.saturate {
         note!(
             "five times {} messages, plain and through the gateway",

@@ -1,17 +1,44 @@
 //! Answers as people read them.
 
 use fanfare_wire::text::Escaped;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::print::say;
 
 /// Prints a result: rows as a table, fields one a line.
 pub(super) fn show(result: &Value) {
     match result {
+        Value::Array(rows) if rows.iter().any(|row| row.get("windows").is_some()) => {
+            table(&windows(rows));
+        }
         Value::Array(rows) => table(rows),
         Value::Object(fields) => list(fields, ""),
         other => say!("{}", text(other)),
     }
+}
+
+/// Stages, each window of them a row, with times in microseconds.
+fn windows(stages: &[Value]) -> Vec<Value> {
+    let rows = stages.iter().flat_map(|stage| {
+        let windows = stage["windows"].as_object().into_iter().flatten();
+        windows.map(|(name, values)| {
+            let micros = |key: &str| {
+                let nanos = values[key].as_f64().filter(|_| values["count"] != 0);
+                nanos.map_or_else(String::new, |nanos| format!("{:.1}", nanos / 1e3))
+            };
+            json!({
+                "stage": stage["stage"],
+                "of": stage["of"],
+                "in": name,
+                "count": values["count"],
+                "p50 us": micros("p50_ns"),
+                "p99 us": micros("p99_ns"),
+                "p99.9 us": micros("p99_9_ns"),
+                "max us": micros("max_ns"),
+            })
+        })
+    });
+    rows.collect()
 }
 
 /// Objects with the same fields, one a line.

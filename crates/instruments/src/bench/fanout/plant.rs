@@ -142,6 +142,58 @@ impl FanoutBench {
         Ok(filled)
     }
 
+    /// Measures two gateways in turns, asleep in between, of which one measures its stages; and two
+    /// that do not, which is what chance alone does. Adds the times to the median and the last
+    /// consumer without and with it, `off_last_p50_us` and `on_last_p50_us`; `ratio_on_last_p50`,
+    /// the second to the first, and `ratio_none_last_p50`; the same of p99.
+    ///
+    /// # Errors
+    /// As [`add_latency`](Self::add_latency).
+    pub fn add_stages(
+        &self,
+        figures: &mut Figures,
+        rounds: usize,
+        stop: &Stop,
+    ) -> Result<(), BenchError> {
+        self.raise_limit()?;
+        let [off, on] = [false, true].map(|stages| Config {
+            stages,
+            ..self.config()
+        });
+        let mut gateways = [
+            self.start(&off, Vec::new())?,
+            self.start(&on, Vec::new())?,
+            self.start(&off, Vec::new())?,
+        ];
+        self.processors.pin_here()?;
+        let [off, on, again] = &mut gateways;
+        let rounds = (WARM_UP.min(rounds), rounds);
+        let mut in_turns = |other: &mut Plant| {
+            let one = (&mut off.producer as &mut dyn Target, &mut off.receivers);
+            let other = (&mut other.producer as &mut dyn Target, &mut other.receivers);
+            compare(one, other, rounds, || stop.is_raised())
+        };
+        let (without, with) = in_turns(on)?;
+        let (one, another) = in_turns(again)?;
+        let lost = without.lost + with.lost + one.lost + another.lost;
+        figures.count("consumers", self.consumers as u64);
+        figures.count("lost", lost);
+        without.add_times(figures, "off_");
+        with.add_times(figures, "on_");
+        for (name, percent) in [("p50", 50.0), ("p99", 99.0)] {
+            let ratio = with.slice_ratio(&without, percent);
+            figures.add(&format!("ratio_on_last_{name}"), ratio);
+            let ratio = another.slice_ratio(&one, percent);
+            figures.add(&format!("ratio_none_last_{name}"), ratio);
+        }
+        figures.set_ok(lost == 0);
+        for plant in gateways {
+            plant.gateway.stop().raise();
+            plant.gateway.join()?;
+        }
+        Ok(())
+    }
+
     /// Calls `measure` with the baseline, its receivers and the gateway, all on one thread.
     fn beside_baseline<T>(
         &self,
@@ -295,10 +347,7 @@ pub fn add_baseline(
     crew.join()?;
     figures.count("consumers", consumers as u64);
     figures.count("lost", of_raw.lost);
-    for (name, percent) in [("p50", 50.0), ("p99", 99.0)] {
-        figures.add(&format!("raw_median_{name}_us"), of_raw.median_us(percent));
-        figures.add(&format!("raw_last_{name}_us"), of_raw.last_us(percent));
-    }
+    of_raw.add_times(figures, "raw_");
     figures.set_ok(of_raw.lost == 0);
     Ok(())
 }

@@ -28,10 +28,21 @@ pub(in crate::bench) trait Target {
     fn began(&mut self) -> u64;
 }
 
-/// Times of many rounds: from the message's beginning to its delivery to the median and to the
-/// last receiver.
+/// The percentiles of times that are figures.
+const PERCENTILES: [(&str, f64); 6] = [
+    ("p25", 25.0),
+    ("p50", 50.0),
+    ("p75", 75.0),
+    ("p90", 90.0),
+    ("p99", 99.0),
+    ("p99_9", 99.9),
+];
+
+/// Times of many rounds: from the message's beginning to its delivery to the first, the median and
+/// the last receiver.
 #[derive(Debug, Default, Clone)]
 pub(in crate::bench) struct Rounds {
+    first: Vec<u64>,
     median: Vec<u64>,
     last: Vec<u64>,
     /// Deliveries that did not come within a second.
@@ -61,14 +72,30 @@ impl Rounds {
         let began = target.began();
         // They were read in the order of time.
         let took = |at: Option<&u64>| at.map_or(0, |at| at.saturating_sub(began));
+        self.first.push(took(arrivals.first()));
         self.median.push(took(arrivals.get(arrivals.len() / 2)));
         self.last.push(took(arrivals.last()));
         Ok(())
     }
 
-    /// A percentile of the times to the median receiver, in microseconds.
-    pub(in crate::bench) fn median_us(&self, percent: f64) -> f64 {
-        percentile(&self.median, percent) / 1e3
+    /// The times by receiver.
+    fn times(&self) -> [(&'static str, &[u64]); 3] {
+        [
+            ("first", &self.first),
+            ("median", &self.median),
+            ("last", &self.last),
+        ]
+    }
+
+    /// Adds percentiles of the times to the first, the median and the last receiver, each with
+    /// `prefix` in front of its name: `first_p50_us`.
+    pub(in crate::bench) fn add_times(&self, figures: &mut Figures, prefix: &str) {
+        for (receiver, times) in self.times() {
+            for (name, percent) in PERCENTILES {
+                let name = format!("{prefix}{receiver}_{name}_us");
+                figures.add(&name, percentile(times, percent) / 1e3);
+            }
+        }
     }
 
     /// A percentile of the times to the last receiver, in microseconds.
@@ -128,19 +155,13 @@ pub(in crate::bench) fn add_figures(
     figures.count("consumers", consumers as u64);
     figures.count("rounds", other.last.len() as u64);
     figures.count("lost", raw.lost + other.lost);
-    for (name, percent) in [("p50", 50.0), ("p99", 99.0)] {
-        figures.add(&format!("raw_median_{name}_us"), raw.median_us(percent));
-        figures.add(&format!("raw_last_{name}_us"), raw.last_us(percent));
-        figures.add(&format!("median_{name}_us"), other.median_us(percent));
-        figures.add(&format!("last_{name}_us"), other.last_us(percent));
-    }
-    for (name, percent) in [("p50", 50.0), ("p99", 99.0)] {
-        let median = other.median_us(percent) / raw.median_us(percent);
-        figures.add(&format!("ratio_median_{name}"), median);
-        figures.add(
-            &format!("ratio_last_{name}"),
-            other.last_us(percent) / raw.last_us(percent),
-        );
+    raw.add_times(figures, "raw_");
+    other.add_times(figures, "");
+    for ((receiver, ours), (_, plain)) in other.times().into_iter().zip(raw.times()) {
+        for (name, percent) in [("p50", 50.0), ("p99", 99.0)] {
+            let ratio = percentile(ours, percent) / percentile(plain, percent);
+            figures.add(&format!("ratio_{receiver}_{name}"), ratio);
+        }
     }
     figures.set_ok(raw.lost + other.lost == 0 && !other.last.is_empty());
 }

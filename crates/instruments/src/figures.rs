@@ -150,6 +150,14 @@ impl Printed {
         value.ok_or_else(|| NoFigure(name.to_owned()))
     }
 
+    /// Whole numbers in their order; none if there is no such list.
+    pub fn list(&self, name: &str) -> Vec<f64> {
+        let value = self.iter().find(|(key, _)| *key == name);
+        let values = value.and_then(|(_, value)| value.as_array());
+        let values = values.into_iter().flatten();
+        values.filter_map(Value::as_f64).collect()
+    }
+
     /// Whether the process did what it should.
     pub fn is_ok(&self) -> bool {
         self.0.get("ok") == Some(&Value::Bool(true))
@@ -289,6 +297,10 @@ mod tests {
         assert_eq!(printed.figure("p50_us"), Ok(2.5));
         let error = printed.figure("p51_us").unwrap_err().to_string();
         assert_eq!(error, "another process printed no figure `p51_us`");
+        assert_eq!(
+            (printed.list("t1_ns"), printed.list("t2_ns")),
+            (vec![7.0], vec![])
+        );
         let mut whole = Figures::new("demo");
         whole.absorb("fanout_", &printed, &["p50_us"]);
         assert_eq!(whole.value("fanout_p50_us"), Some(2.5));

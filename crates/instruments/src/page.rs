@@ -34,13 +34,31 @@ impl Page {
     pub fn tiles(&mut self, tiles: &[(&str, String, &str)]) -> &mut Self {
         self.push("<section class=\"tiles\">");
         for (name, value, unit) in tiles {
-            let (name, value, unit) = (escape(name), escape(value), escape(unit));
-            self.push(&format!(
-                "<div class=\"tile\"><span class=\"name\">{name}</span>\
-                 <span class=\"value\">{value}<small> {unit}</small></span></div>"
-            ));
+            self.tile(name, value, unit, "");
         }
         self.push("</section>\n")
+    }
+
+    /// As [`tiles`](Self::tiles), each with what its value is held against: name, value, unit,
+    /// note.
+    pub fn tiles_with_notes(&mut self, tiles: &[(String, String, &str, String)]) -> &mut Self {
+        self.push("<section class=\"tiles\">");
+        for (name, value, unit, note) in tiles {
+            self.tile(name, value, unit, note);
+        }
+        self.push("</section>\n")
+    }
+
+    fn tile(&mut self, name: &str, value: &str, unit: &str, note: &str) {
+        let [name, value, unit, note] = [name, value, unit, note].map(escape);
+        self.push(&format!(
+            "<div class=\"tile\"><span class=\"name\">{name}</span>\
+             <span class=\"value\">{value}<small> {unit}</small></span>"
+        ));
+        if !note.is_empty() {
+            self.push(&format!("<span class=\"name\">{note}</span>"));
+        }
+        self.push("</div>");
     }
 
     /// What a reader must know before trusting the figures. Nothing when there is nothing.

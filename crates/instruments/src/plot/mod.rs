@@ -11,6 +11,7 @@
 mod area;
 mod axis;
 mod category;
+mod curves;
 mod percentile;
 mod svg;
 #[cfg(test)]
@@ -20,6 +21,7 @@ mod time;
 
 pub use axis::{Unit, in_unit, thousands, three_digits};
 pub use category::{CategoryChart, CategorySeries};
+pub use curves::{Curve, CurvesChart};
 pub use percentile::{PercentileChart, STANDARD_PERCENTILES};
 pub use svg::escape;
 pub use time::{Band, Line, TimeChart};

@@ -81,13 +81,13 @@ impl PercentileChart<'_> {
 }
 
 /// Fraction of the width for a share of the values: the number of nines.
-fn position(share: f64, nines: f64) -> f64 {
+pub(super) fn position(share: f64, nines: f64) -> f64 {
     // A share of one would be infinitely far; the caller's range ends before.
     let beyond = (1.0 - share).max(1e-18);
     (-beyond.log10()).max(0.0) / nines
 }
 
-fn ticks(nines: f64) -> Vec<(f64, String)> {
+pub(super) fn ticks(nines: f64) -> Vec<(f64, String)> {
     let mut ticks = vec![
         (0.0, "0 %".to_owned()),
         (position(0.5, nines), "50 %".to_owned()),

@@ -75,6 +75,22 @@ proptest! {
     }
 
     #[test]
+    fn curves_hold_any_points(
+        points in prop::collection::vec((0.0..100.0_f64, 0.0..1e12_f64), 0..9),
+        dashed in any::<bool>(),
+    ) {
+        let curve = Curve { name: "<raw>".to_owned(), color: 7, dashed, points };
+        let chart = CurvesChart {
+            label: "\"&<",
+            value: "latency",
+            unit: Unit::Nanoseconds,
+            curves: vec![curve.clone(), curve],
+        };
+        let labels = check(&chart.to_svg())?;
+        prop_assert!(labels >= 4 || chart.curves[0].points.is_empty());
+    }
+
+    #[test]
     fn time_charts_hold_any_values(
         points in prop::collection::vec(prop::option::of(-1.0..1e12_f64), 0..300),
         interval in 1e-6..1e6_f64,

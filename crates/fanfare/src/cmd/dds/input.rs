@@ -16,7 +16,7 @@ use fanfare_engine::ring::{Consumer, Producer, WriteError, spsc};
 use fanfare_engine::stop::Stop;
 use fanfare_fast::{Decoder, Program};
 use fanfare_feed::channel::{Channel, ChannelConfig, Datagram, Event, Stopwatch, Unnumbered};
-use fanfare_feed::{Header, Line, Start};
+use fanfare_feed::{Header, Line, LineStats, Start};
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::Path;
 use std::sync::Arc;
@@ -92,13 +92,61 @@ impl Source<'_> {
     }
 }
 
-/// What of a feed did not come.
-#[derive(Debug, Clone, Copy, Default)]
+/// What of a feed did not come, and what its lines did.
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Losses {
     /// Sequence numbers that were on no line.
     pub(crate) missing: u64,
     /// Datagrams that the kernel dropped because we were slow.
     pub(crate) kernel_drops: u64,
+    /// What each line did, where there are several.
+    pub(crate) lines: Vec<LineStats>,
+    /// What was lost in each tenth of a second.
+    pub(crate) over_time: OverTime,
+}
+
+/// Numbers lost in each tenth of a second: by line, and on all lines.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct OverTime {
+    pub(crate) lines: Vec<Vec<u64>>,
+    pub(crate) missing: Vec<u64>,
+    /// When the next tenth ends, monotonic; 0 before the first datagram.
+    end: u64,
+    /// The sums at the end of the last one: of each line, then of all.
+    before: Vec<u64>,
+}
+
+/// The length of an interval, ns, and how many are kept at most: ten minutes.
+const INTERVAL: u64 = 100_000_000;
+const MOST_INTERVALS: usize = 6_000;
+
+impl OverTime {
+    /// Notes what the receiver has counted, at the end of each interval since the first datagram.
+    fn look(&mut self, now: u64, receiver: &Receiver, count: usize) {
+        if self.end == 0 && receiver.datagrams() > 0 {
+            self.end = now + INTERVAL;
+            self.lines = vec![Vec::new(); count];
+            self.before = vec![0; count + 1];
+        }
+        while self.end != 0 && now >= self.end && self.missing.len() < MOST_INTERVALS {
+            self.end += INTERVAL;
+            self.note(receiver);
+        }
+    }
+
+    /// Ends the last interval.
+    fn note(&mut self, receiver: &Receiver) {
+        let arbiter = receiver.channel().arbiter();
+        let lines = (0..self.lines.len()).filter_map(Line::new);
+        let sums = lines.map(|line| arbiter.line(line).lost);
+        let sums = sums.chain([arbiter.stats().missing]);
+        let places = self.lines.iter_mut().chain([&mut self.missing]);
+        for ((sum, before), place) in sums.zip(&mut self.before).zip(places) {
+            // Numbers that came late are not lost any more.
+            place.push(sum.saturating_sub(*before));
+            *before = sum;
+        }
+    }
 }
 
 /// Messages from multicast until `make` has enough, `write` wants no more, the lines are silent for
@@ -127,7 +175,8 @@ pub(crate) fn multicast(
     };
     thread::scope(|scope| {
         let receiving = scope.spawn(move || {
-            let losses = receive(&mut receiver, source.idle, &mut ring, &mut make);
+            let lines = source.groups.len();
+            let losses = receive(&mut receiver, (source.idle, lines), &mut ring, &mut make);
             drop(ring);
             taker.unpark();
             losses
@@ -162,11 +211,12 @@ fn take(
 /// Receives until `make` has enough, or the lines are silent for too long.
 fn receive(
     receiver: &mut Receiver,
-    idle: Option<Duration>,
+    (idle, lines): (Option<Duration>, usize),
     ring: &mut SampleRing,
     make: &mut impl FnMut(Event<'_>, &mut SampleRing) -> Result<Flow>,
 ) -> Result<Losses> {
     let mut clock = Clock::new();
+    let mut over_time = OverTime::default();
     let idle = idle.map_or(u128::MAX, |d| d.as_nanos());
     while !ring.enough.is_raised() {
         let turn = receiver.turn(clock.read().mono, |event| {
@@ -177,7 +227,9 @@ fn receive(
             }
             make(event, ring)
         })?;
-        let silent = clock.read().mono.saturating_sub(receiver.last());
+        let now = clock.read().mono;
+        over_time.look(now, receiver, lines);
+        let silent = now.saturating_sub(receiver.last());
         if turn.flow.is_break() || u128::from(silent) >= idle {
             break;
         }
@@ -186,9 +238,14 @@ fn receive(
             receiver.wait(LOOK)?;
         }
     }
+    over_time.note(receiver);
+    let arbiter = receiver.channel().arbiter();
+    let all = (0..lines).filter_map(Line::new).filter(|_| lines > 1);
     Ok(Losses {
-        missing: receiver.channel().arbiter().stats().missing,
+        missing: arbiter.stats().missing,
         kernel_drops: receiver.kernel_drops(),
+        lines: all.map(|line| *arbiter.line(line)).collect(),
+        over_time,
     })
 }
 

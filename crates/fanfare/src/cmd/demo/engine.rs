@@ -3,7 +3,7 @@
 
 use anyhow::Result;
 use fanfare_instruments::figures::Printed;
-use fanfare_instruments::plot::{CategoryChart, CategorySeries, Unit};
+use fanfare_instruments::plot::{CategoryChart, CategorySeries, Unit, thousands, three_digits};
 use std::fmt::Write;
 
 use super::{Demo, Part, RUN};
@@ -48,12 +48,16 @@ fn tell(text: &mut String, latency: &Printed, throughput: &Printed) -> Result<()
     writeln!(
         text,
         "round trip of an order and its report: plain sockets p50 {:.2} us, p99 {:.2} us; through \
-         two sessions p50 {:.2} us, p99 {:.2} us; with journals p50 {:.2} us",
+         two sessions p50 {:.2} us, ratio {:.2}, p99 {:.2} us, ratio {:.2}; with journals p50 \
+         {:.2} us, ratio {:.2}",
         latency.figure("raw_p50_us")?,
         latency.figure("raw_p99_us")?,
         latency.figure("p50_us")?,
+        latency.figure("ratio_p50")?,
         latency.figure("p99_us")?,
+        latency.figure("ratio_p99")?,
         latency.figure("stored_p50_us")?,
+        latency.figure("ratio_stored_p50")?,
     )?;
     for n in SESSIONS {
         let rate = throughput.figure(&format!("sessions_{n}_per_s"))?;
@@ -67,6 +71,38 @@ fn tell(text: &mut String, latency: &Printed, throughput: &Printed) -> Result<()
     Ok(())
 }
 
+/// The key figures; those of round trips with their ratio to plain sockets.
+fn tiles(latency: &Printed, throughput: &Printed) -> Vec<(String, String, &'static str, String)> {
+    let unknown = || "\u{2013}".to_owned();
+    let trip = |title: &str, name: &str| {
+        let figure = latency.figure(&format!("{name}_us")).ok();
+        let ratio = latency.figure(&format!("ratio_{name}")).ok();
+        let ratio = ratio.map_or_else(unknown, |ratio| format!("{ratio:.2}"));
+        let value = figure.map_or_else(unknown, three_digits_of);
+        let note = format!("{ratio} × plain sockets");
+        (title.to_owned(), value, "µs", note)
+    };
+    let rate = |sessions: &str| {
+        let rate = throughput
+            .figure(&format!("sessions_{sessions}_per_s"))
+            .ok();
+        let value = rate.map_or_else(unknown, |rate| thousands(rate.round()));
+        let title = format!("Sessions: {sessions}");
+        (title, value, "orders/s", "every order kept".to_owned())
+    };
+    vec![
+        trip("Round trip, p50", "p50"),
+        trip("Round trip, p99", "p99"),
+        trip("With journals, p50", "stored_p50"),
+        rate(SESSIONS[0]),
+        rate(SESSIONS[2]),
+    ]
+}
+
+fn three_digits_of(value: f64) -> String {
+    thousands(three_digits(value))
+}
+
 /// What was measured, and with which figure's name it starts.
 const KINDS: [(&str, &str); 3] = [
     ("plain sockets", "raw_"),
@@ -76,6 +112,7 @@ const KINDS: [(&str, &str); 3] = [
 
 fn add_part(demo: &mut Demo, latency: &Printed, throughput: &Printed) {
     demo.begin_page(&PART);
+    demo.page.tiles_with_notes(&tiles(latency, throughput));
     let bars = |percentile: &str| {
         let figure = |front: &str| latency.figure(&format!("{front}{percentile}_us")).ok();
         let nanos = KINDS.map(|(_, front)| figure(front).map(|us| us * 1e3));

@@ -5,8 +5,10 @@ use fanfare_instruments::fanout::{Options, Report};
 use fanfare_instruments::figures::Printed;
 use std::fmt::Write;
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use super::plain::Comparison;
+use super::stages::{self, Stage};
 use super::{Demo, Part, READY, RUN};
 use crate::children::Fanfare;
 use crate::cmd::fanout::report;
@@ -15,8 +17,9 @@ use crate::print::note;
 /// Its figures are named `fanout_…`.
 pub(super) const PART: Part = Part {
     title: "FIX fan-out",
-    about: "50 producers, one message in 50 for all of 200 consumers; wire to wire through the \
-            gateway, from a capture.",
+    about: "One message at a time to 200 consumers, beside plain sockets; then 50 producers, one \
+            message in 50 for all consumers: wire to wire through the gateway, from a capture, and \
+            from stage to stage inside of it.",
     run,
 };
 
@@ -27,12 +30,29 @@ const MESSAGES: u64 = 1000;
 const RATE: u64 = 100;
 /// One of so many messages goes to every consumer.
 const MARKED: u64 = 50;
+/// Messages of the comparison with plain sockets.
+const ROUNDS: &str = "1000";
 /// Deliveries that are left out of the latency report as warm-up.
 const SKIP: u64 = 1000;
 
 fn run(demo: &mut Demo) -> Result<()> {
+    note!("{ROUNDS} messages to {CONSUMERS} consumers, in turns with plain sockets");
+    let beside = Comparison::measure(demo, CONSUMERS, ROUNDS)?;
+    if demo.stop.is_raised() {
+        return Ok(());
+    }
+    beside.tell(&mut demo.text, CONSUMERS)?;
+    beside.add_figures(demo);
+    demo.begin_page(&PART);
+    beside.add_to(demo)?;
+    through_a_gateway(demo)
+}
+
+/// A gateway under load, with a capture of its traffic.
+fn through_a_gateway(demo: &mut Demo) -> Result<()> {
     let capture = demo.scratch.file("fanout.pcap");
-    let (server, producers_at, consumers_at) = start_server(demo, &capture)?;
+    let (config, control) = configure(demo)?;
+    let (server, producers_at, consumers_at) = start_server(demo, &capture, &config)?;
     note!("gateway: producers on {producers_at}, consumers on {consumers_at}");
     let consumers = start_consumers(demo, consumers_at)?;
     note!("{CONSUMERS} consumers logged on");
@@ -42,21 +62,53 @@ fn run(demo: &mut Demo) -> Result<()> {
         MESSAGES / RATE
     );
     let (sent, received) = (producers.figures(RUN)?, consumers.figures(RUN)?);
+    // One that was interrupted has ended.
+    let stages = control.and_then(|control| stages::ask(&control).ok());
+    let stages = stages.unwrap_or_default();
     server.interrupt()?;
     let told = server.finish(READY)?;
     add_load(demo, &sent, &received)?;
     let ports = (producers_at, consumers_at);
     if let Some(report) = read_capture(&mut demo.text, &told, &capture, ports)? {
         add_capture(demo, &told, &report)?;
-        demo.begin_page(&PART);
         report.add_to(&mut demo.page);
     }
+    add_stages(demo, &stages)
+}
+
+fn add_stages(demo: &mut Demo, stages: &[Stage]) -> Result<()> {
+    stages::tell(&mut demo.text, stages)?;
+    stages::add(demo, stages);
     Ok(())
 }
 
-fn start_server(demo: &Demo, capture: &Path) -> Result<(Fanfare, SocketAddr, SocketAddr)> {
-    let file = capture.to_string_lossy();
-    let args = ["fanout", "server", "--quiet", "--capture", &file];
+/// Writes the gateway's configuration. Also returns its control socket, if a path may be as long.
+fn configure(demo: &Demo) -> Result<(PathBuf, Option<PathBuf>)> {
+    let (config, control) = (demo.scratch.file("gateway.toml"), demo.scratch.file("ctl"));
+    let control = Some(control).filter(|path| path.as_os_str().len() <= stages::LONGEST_PATH);
+    let text = match &control {
+        Some(path) => format!("control = {:?}\n", path.to_string_lossy()),
+        None => String::new(),
+    };
+    std::fs::write(&config, text)?;
+    Ok((config, control))
+}
+
+fn start_server(
+    demo: &Demo,
+    capture: &Path,
+    config: &Path,
+) -> Result<(Fanfare, SocketAddr, SocketAddr)> {
+    let (file, config) = (capture.to_string_lossy(), config.to_string_lossy());
+    let args = [
+        "fanout",
+        "server",
+        "--quiet",
+        "--capture",
+        &file,
+        "--config",
+        &config,
+    ];
     let ports = ["--producer-port", "0", "--consumer-port", "0"];
     let mut server = demo.start(&[&args, &ports])?;
     let (mut producers, mut consumers, mut captures) = (None, None, false);

@@ -3,7 +3,9 @@
 
 use anyhow::{Context, Result};
 use fanfare_instruments::figures::Printed;
-use fanfare_instruments::plot::{CategoryChart, CategorySeries, Unit, thousands, three_digits};
+use fanfare_instruments::plot::{
+    CategoryChart, CategorySeries, Line, TimeChart, Unit, thousands, three_digits,
+};
 use std::fmt::Write;
 
 use super::{Demo, Part, READY, RUN};
@@ -110,6 +112,17 @@ impl Outcome {
             received.figure("equal")?,
             received.figure("wrong")?,
         )?;
+        for line in ["a", "b"] {
+            let figure = |what: &str| published.figure(&format!("line_{line}_{what}"));
+            let (first, duplicate) = (figure("first")?, figure("duplicate")?);
+            writeln!(
+                text,
+                "line {}: first with {first} packets, behind the other with {duplicate}, by {:.1} \
+                 us in the mean",
+                line.to_uppercase(),
+                figure("late_mean_us")?,
+            )?;
+        }
         let trip = |p: &str| published.figure(&format!("roundtrip_{p}_us"));
         writeln!(
             text,
@@ -136,6 +149,12 @@ impl Outcome {
             "roundtrip_p50_us",
             "roundtrip_p99_us",
             "latency_p50_us",
+            "line_a_first",
+            "line_a_duplicate",
+            "line_a_late_mean_us",
+            "line_b_first",
+            "line_b_duplicate",
+            "line_b_late_mean_us",
         ];
         let (front, figures) = (format!("feed_{}_", self.setup), &mut demo.figures);
         figures.absorb(&front, &self.sent, &["both_left_out"]);
@@ -143,6 +162,35 @@ impl Outcome {
         figures.absorb(&front, &self.received, &["equal", "wrong"]);
         let dropped = self.published.figure("kernel_drops") != Ok(0.0);
         figures.set_ok(figures.is_ok() && !dropped);
+    }
+
+    /// What each line lost over time, and what of it the other did not bring.
+    fn add_losses(&self, demo: &mut Demo) {
+        let lost = |name: &str, of: &str, color, dashed| {
+            let values = self.published.list(&format!("{name}_by_100_ms"));
+            Line {
+                name: of.to_owned(),
+                color,
+                dashed,
+                points: values.into_iter().map(Some).collect(),
+            }
+        };
+        let chart = TimeChart {
+            label: "Packets lost over time",
+            value: "lost",
+            unit: Some(Unit::Named("sequence numbers")),
+            interval: 0.1,
+            bands: Vec::new(),
+            lines: vec![
+                lost("line_a_lost", "line A", 0, false),
+                lost("line_b_lost", "line B", 2, false),
+                lost("missing", "missing on both", 1, true),
+            ],
+        };
+        let title = format!("Lost and recovered, {} feed", self.setup);
+        let about = "What each line lost in each tenth of a second. All but what both lost came \
+                     by the other line.";
+        demo.page.chart(&title, about, &chart.to_svg());
     }
 
     /// A value of the page's table.
@@ -160,11 +208,17 @@ impl Outcome {
 }
 
 /// Figures of the table: what the page calls them, and what the commands do.
-const ROWS: [(&str, &str); 13] = [
+const ROWS: [(&str, &str); 19] = [
     ("Packets sent on each line", "packets"),
     ("Left out on line A", "line_a_left_out"),
     ("Left out on line B", "line_b_left_out"),
     ("Left out on both", "both_left_out"),
+    ("Line A first, packets", "line_a_first"),
+    ("Line B first, packets", "line_b_first"),
+    ("Line A behind B, packets", "line_a_duplicate"),
+    ("Line B behind A, packets", "line_b_duplicate"),
+    ("Line A behind B, mean, µs", "line_a_late_mean_us"),
+    ("Line B behind A, mean, µs", "line_b_late_mean_us"),
     ("Messages decoded", "messages"),
     ("Messages missing", "missing"),
     ("Datagrams dropped by the kernel", "kernel_drops"),
@@ -201,6 +255,9 @@ fn add_part(demo: &mut Demo, outcomes: &[Outcome]) {
         "From the write of a sample to the arrival of its echo.",
         &chart,
     );
+    for outcome in outcomes {
+        outcome.add_losses(demo);
+    }
     let mut head = vec![""];
     head.extend(outcomes.iter().map(|o| o.setup));
     let rows = ROWS.map(|(name, key)| {

@@ -3,6 +3,8 @@
 mod engine;
 mod fanout;
 mod feed;
+mod plain;
+mod stages;
 
 use anyhow::{Context, Result};
 use clap::Args as ClapArgs;

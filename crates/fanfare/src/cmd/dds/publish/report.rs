@@ -24,12 +24,13 @@ pub(super) fn report(
     let mut all = Histogram::new();
     round_trips.values().for_each(|s| all.merge(s));
     if args.json {
-        let mut figures = figures(run, &all, &times, losses);
+        let mut figures = figures(run, &all, &times, &losses);
+        add_lines(&mut figures, &losses);
         figures.set_ok(complete);
         say!("{}", figures.to_json());
         return;
     }
-    say_totals(run, &times, losses);
+    say_totals(run, &times, &losses);
     if run.maker.bad_packets > 0 {
         say!(
             "{} packets not readable to their end",
@@ -56,7 +57,7 @@ pub(super) fn report(
 }
 
 /// The figures of a run whose round trips are `all`.
-fn figures(run: &Run, all: &Histogram, times: &Times, losses: Losses) -> Figures {
+fn figures(run: &Run, all: &Histogram, times: &Times, losses: &Losses) -> Figures {
     let mut converted = Histogram::new();
     run.maker.convert.values().for_each(|s| converted.merge(s));
     let publisher = run.writer.publisher.as_ref();
@@ -82,8 +83,27 @@ fn figures(run: &Run, all: &Histogram, times: &Times, losses: Losses) -> Figures
     figures
 }
 
+/// What each line did, where there are two, and what was lost when.
+fn add_lines(figures: &mut Figures, losses: &Losses) {
+    if losses.lines.is_empty() {
+        return;
+    }
+    let over_time = &losses.over_time;
+    let lines = ["line_a", "line_b"].iter().zip(&losses.lines);
+    for ((name, line), lost) in lines.zip(&over_time.lines) {
+        figures.count(&format!("{name}_first"), line.first);
+        figures.count(&format!("{name}_duplicate"), line.duplicate);
+        figures.count(&format!("{name}_lost"), line.lost);
+        let late = line.lateness;
+        figures.add(&format!("{name}_late_mean_us"), late.mean() as f64 / 1e3);
+        figures.add(&format!("{name}_late_max_us"), late.max as f64 / 1e3);
+        figures.list(&format!("{name}_lost_by_100_ms"), lost.clone());
+    }
+    figures.list("missing_by_100_ms", over_time.missing.clone());
+}
+
 /// The lines in front of the table.
-fn say_totals(run: &Run, times: &Times, losses: Losses) {
+fn say_totals(run: &Run, times: &Times, losses: &Losses) {
     let (messages, published) = (run.maker.messages, micros(times.published));
     let is_empty = run.writer.publisher.is_none();
     match run.writer.in_flight {

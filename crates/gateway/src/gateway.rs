@@ -1,7 +1,7 @@
 //! Putting the agents together and on their threads.
 
 use crate::audience::Audience;
-use crate::audit::{Audit, AuditWriter};
+use crate::audit::Audit;
 use crate::bridge::publish::BusPublisher;
 use crate::bridge::subscribe::BusSubscriber;
 use crate::bridge::{self, Plan};
@@ -49,6 +49,7 @@ use fanfare_engine::stop::{Reload, Stop};
 use fanfare_engine::tcp::BindError;
 use fanfare_fast::Program;
 use fanfare_market::book::BookConfig;
+use fanfare_operator::AuditWriter;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};

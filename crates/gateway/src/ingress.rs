@@ -100,6 +100,10 @@ impl Handler for Ingress {
     }
 
     fn on_logon(&mut self, peer: &mut Peer<'_>) {
+        if self.logged_on.contains(&peer.key()) {
+            // Its numbers were reset while it is logged on.
+            return;
+        }
         self.logged_on.push(peer.key());
         self.reports.logged_on(peer);
     }

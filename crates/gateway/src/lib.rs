@@ -61,6 +61,7 @@ mod stamp;
 mod start_error;
 mod users;
 mod versions;
+mod which;
 mod worker;
 
 pub use bridge::channels::{Channels, Identity, Turn, epoch};

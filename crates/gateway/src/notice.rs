@@ -272,7 +272,7 @@ pub enum PeerEnd {
     #[error(transparent)]
     Refused(Refusal),
     /// It was a user's, and not let in.
-    #[error("session {session} of user `{user}`: {why}")]
+    #[error("session {session}{of}: {why}", of = of_user(user))]
     Denied {
         /// The session that the Logon named.
         session: SessionId,
@@ -296,6 +296,14 @@ pub enum PeerEnd {
     /// The connection broke; what the operating system said.
     #[error("connection broke: {0}")]
     Broken(String),
+}
+
+/// Whose a session is, in an error.
+fn of_user(user: &str) -> String {
+    match user {
+        "" => String::new(),
+        user => format!(" of user `{user}`"),
+    }
 }
 
 /// The sending end, one for each agent.

@@ -155,8 +155,7 @@ impl PortAgent {
         if self.rules.look() {
             self.apply_rules();
         }
-        let rules = self.rules.now();
-        if !rules.admits(&id.target, &id.sender) {
+        if !self.rules.now().admits(&id.target, &id.sender) {
             return Err(Refusal::UnknownSession(id));
         }
         let Some((claim, numbers)) = claim else {
@@ -180,6 +179,15 @@ impl PortAgent {
             }
         };
         // Behind the place on the roster, as above.
+        if self.rules.look() {
+            self.apply_rules();
+        }
+        let rules = Arc::clone(self.rules.now());
+        if rules.stopped.has(&id, &name) {
+            drop((seated, claim));
+            self.deny(incoming, name, Denied::Stopped, now);
+            return Ok(());
+        }
         if !self.door.still_admits(seated.seat()) {
             return Err(Refusal::UnknownSession(id));
         }

@@ -87,6 +87,28 @@ impl Registry {
         }
     }
 
+    /// The sessions that are not live and that `wanted` takes, with their numbers.
+    pub(crate) fn idle(
+        &self,
+        wanted: impl Fn(&SessionId) -> bool,
+    ) -> Vec<(Arc<SessionId>, Numbers)> {
+        let sessions = self.lock();
+        let idle = sessions.idle.values().filter(|id| wanted(id));
+        idle.filter_map(|id| Some((Arc::clone(id), sessions.known.get(id)?.numbers)))
+            .collect()
+    }
+
+    /// Changes the numbers of a session that is not live. Returns whether there is one.
+    pub(crate) fn set(&self, id: &SessionId, numbers: Numbers) -> bool {
+        let mut sessions = self.lock();
+        let known = sessions.known.get_mut(id);
+        let Some(known) = known.filter(|known| known.released.is_some()) else {
+            return false;
+        };
+        known.numbers = numbers;
+        true
+    }
+
     /// The live sessions of a counterparty with these CompIDs.
     pub(crate) fn live(&self, sender: &str, target: &str) -> Vec<SessionId> {
         let sessions = self.lock();
@@ -169,6 +191,23 @@ mod tests {
         };
         registry.keep(&id("A"), numbers);
         drop(first);
+        assert_eq!(registry.claim(id("A")).unwrap().1, numbers);
+    }
+
+    #[test]
+    fn numbers_of_a_session_that_is_not_live_are_changed() {
+        let registry = Registry::new(10, 10_000);
+        end_with(&registry, "A", 9);
+        let _live = registry.claim(id("B")).unwrap();
+        let numbers = Numbers {
+            sender: 100,
+            target: 7,
+        };
+        assert!(registry.set(&id("A"), numbers));
+        assert!(!registry.set(&id("B"), numbers) && !registry.set(&id("C"), numbers));
+        let idle = registry.idle(|_| true);
+        assert_eq!(idle, [(Arc::new(id("A")), numbers)]);
+        assert!(registry.idle(|id| &*id.target == "B").is_empty());
         assert_eq!(registry.claim(id("A")).unwrap().1, numbers);
     }
 

@@ -2,6 +2,7 @@
 
 use crate::registry::Registry;
 use crate::users::door::DoorRules;
+use crate::which::Stopped;
 use crate::{Config, Pair, PortConfig};
 use fanfare_engine::host::PortOptions;
 use fanfare_engine::tls::{TlsError, TlsServer};
@@ -20,6 +21,8 @@ pub(crate) struct PortRules {
     pub(crate) template: session::Config,
     pub(crate) queue_bytes: usize,
     pub(crate) door: DoorRules,
+    /// Sessions that operators keep out.
+    pub(crate) stopped: Stopped,
 }
 
 /// How long a shutdown waits for the answer to a Logout, in nanoseconds.
@@ -70,7 +73,13 @@ impl PortRules {
                 most_waiting: limits.not_logged_on,
                 most_waiting_of_address: limits.not_logged_on_per_address,
             },
+            stopped: Stopped::default(),
         }
+    }
+
+    /// Whether any session may log on, so that there is no list.
+    pub(crate) const fn admits_all(&self) -> bool {
+        self.admits_all
     }
 
     /// Whether a Logon with these CompIDs is admitted.
@@ -109,7 +118,10 @@ impl PortRules {
             tls: self.config.tls.clone(),
             ..port.clone()
         };
-        Self::with(&config, &port, tls, self.registry.clone())
+        Self {
+            stopped: self.stopped.clone(),
+            ..Self::with(&config, &port, tls, self.registry.clone())
+        }
     }
 }
 

@@ -242,6 +242,10 @@ impl Handler for Worker {
 
     fn on_logon(&mut self, peer: &mut Peer<'_>) {
         let index = peer.key().index();
+        if self.consumers.get(index).is_some_and(Option::is_some) {
+            // Its numbers were reset while it is logged on.
+            return;
+        }
         if self.consumers.len() <= index {
             self.consumers.resize_with(index + 1, || None);
         }

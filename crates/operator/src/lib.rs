@@ -22,15 +22,19 @@
 #![forbid(unsafe_code)]
 
 mod ask;
+mod audit;
 mod command;
 mod control;
 mod error;
+mod host;
 mod operator;
 mod row;
 
 pub use ask::Ask;
+pub use audit::{AuditFile, AuditLine, AuditWriter, iso_of};
 pub use command::{Command, Effect, Field, Form};
 pub use control::Control;
 pub use error::{Fault, OperatorError, Outcome};
+pub use host::HostOperator;
 pub use operator::Operator;
 pub use row::{Row, Rows, commands, run};

@@ -1,8 +1,10 @@
 //! Why something cannot be hosted.
 
+use super::refusal::Refusal;
 use crate::journal::OpenError;
 use crate::tcp::BindError;
 use fanfare_fix::session::SessionId;
+use fanfare_fix::session::{MAX_SEQ_NUM, SendError, State, StoreError};
 use std::io;
 use std::net::SocketAddr;
 use thiserror::Error;
@@ -34,7 +36,62 @@ pub enum HostError {
     /// The host's own thread would wait for itself.
     #[error("a call of the handler cannot wait for its host")]
     OwnThread,
+    /// The host has not answered in time.
+    #[error("no answer from the host in time")]
+    Late,
+    /// The session has no connection.
+    #[error("session {0} has no connection")]
+    NotConnected(SessionId),
+    /// The session is stopped.
+    #[error("session {0} is stopped")]
+    Stopped(SessionId),
+    /// The session is not stopped.
+    #[error("session {0} is not stopped")]
+    NotStopped(SessionId),
+    /// The session cannot be reset in this state: it is about to log on or out, or speaks FIX.4.0,
+    /// which has no reset of a session that is logged on.
+    #[error("session {0} cannot be reset while it is {state}: stop it first", state = words(*.1))]
+    NoReset(SessionId, State),
+    /// No number of a message.
+    #[error("{0} is no MsgSeqNum(34): they go from 1 to {MAX_SEQ_NUM}")]
+    Number(u64),
+    /// The counterparty has seen the number.
+    #[error(
+        "the next message of {id} has {next}: its counterparty would take {wanted} as too low and \
+         log out"
+    )]
+    Lower {
+        /// The session, which has a connection.
+        id: SessionId,
+        /// The number that was asked for.
+        wanted: u64,
+        /// The next number.
+        next: u64,
+    },
+    /// The numbers cannot be changed now.
+    #[error("the numbers cannot be changed: {0}")]
+    Send(SendError),
+    /// The store does not take the numbers.
+    #[error("the numbers cannot be changed: store: {0}")]
+    Numbers(StoreError),
+    /// No template fits the identity.
+    #[error("no template fits session {0}")]
+    NoTemplate(SessionId),
+    /// A template does not make the session.
+    #[error(transparent)]
+    Refused(Box<Refusal>),
     /// Anything else the system says.
     #[error(transparent)]
     Io(#[from] io::Error),
+}
+
+/// A state in words.
+const fn words(state: State) -> &'static str {
+    match state {
+        State::Idle => "without a connection",
+        State::AwaitingLogon | State::AwaitingDecision => "logging on",
+        State::LoggedOn => "logged on",
+        State::LoggingOut => "logging out",
+        State::Ended => "ending",
+    }
 }

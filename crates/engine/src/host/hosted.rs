@@ -39,6 +39,8 @@ pub(super) struct Hosted {
     pub(super) is_vacant: bool,
     /// Who waits for its removal: it is not to be connected again.
     pub(super) removals: Vec<Arc<Removal>>,
+    /// Whether it is kept from logging on.
+    pub(super) is_stopped: bool,
     /// The handler may have written something that is not flushed yet.
     pub(super) touched: bool,
     /// Whether it is removed when its connection ends.
@@ -150,6 +152,7 @@ impl Hosted {
             serial: 0,
             is_vacant: false,
             removals: Vec::new(),
+            is_stopped: false,
             touched: false,
             is_transient: false,
             queue_bytes: QUEUE_BYTES,

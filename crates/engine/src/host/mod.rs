@@ -82,7 +82,10 @@ mod transport;
 
 pub use allow::{AllowList, Network, NetworkError};
 pub use error::HostError;
-pub use handle::{HandleError, HostHandle, Pending, Request, SessionHandle, Ticket, Undone};
+pub use handle::{
+    HandleError, HostHandle, Pending, Request, SessionHandle, SessionInfo, SessionPage, Steer,
+    Ticket, Undone,
+};
 pub use handler::{Handler, Peers, Verdict};
 pub use incoming::Incoming;
 pub use log::{LogOptions, LogTap, LogTrouble, MessageLog, NoRoom};

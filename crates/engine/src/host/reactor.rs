@@ -561,7 +561,7 @@ impl<H: Handler> Host<H> {
         let Some(connector) = &mut hosted.connector else {
             return 0;
         };
-        if self.closing || !hosted.session.is_open(now.utc) {
+        if self.closing || hosted.is_stopped || !hosted.session.is_open(now.utc) {
             return 0;
         }
         match connector.poll(now.mono) {

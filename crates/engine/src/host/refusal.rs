@@ -52,6 +52,9 @@ pub enum Refusal {
     /// The session has a connection already; that one goes on.
     #[error("session {0} has a connection")]
     AlreadyConnected(SessionId),
+    /// The session is stopped.
+    #[error("session {0} is stopped")]
+    Stopped(SessionId),
     /// There are as many sessions made for Logons as there may be.
     #[error("the limit of {0} sessions made for Logons is reached")]
     TooManySessions(usize),

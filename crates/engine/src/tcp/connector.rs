@@ -82,6 +82,14 @@ impl Connector {
         until
     }
 
+    /// The next attempt comes at once, and the back-off starts over.
+    pub const fn hurry(&mut self) {
+        self.backoff.reset();
+        if let State::Waiting { until } = &mut self.state {
+            *until = 0;
+        }
+    }
+
     /// The connection proved good (a Logon was answered): the next failure waits from the
     /// beginning again. Without this a peer that accepts and then hangs up is backed off from.
     pub const fn succeeded(&mut self) {

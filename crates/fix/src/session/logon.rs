@@ -7,7 +7,7 @@ use super::ids;
 use super::incoming_header;
 use super::now::Now;
 use super::outgoing_header::Others;
-use super::store::MessageStore;
+use super::store::{MessageStore, StoreError};
 use super::timers::NEVER;
 use super::validate::{Fault, RejectReason};
 use super::{Role, Session, State};
@@ -67,6 +67,19 @@ impl<S: MessageStore> Session<S> {
         self.sent_reset = true;
         let heart_bt_int = (self.timers.interval / SECOND) as u32;
         self.send_logon(now, heart_bt_int, true, 1);
+    }
+
+    /// Starts both directions at 1 again without a connection: the next Logon has
+    /// MsgSeqNum(34) 1, and nothing of before is sent again. Nothing happens while there is a
+    /// connection.
+    ///
+    /// # Errors
+    /// The store's.
+    pub fn reset_idle(&mut self, now: Now) -> Result<(), StoreError> {
+        match self.is_connected() {
+            true => Ok(()),
+            false => self.store_reset(now),
+        }
     }
 
     /// The initiator's Logon.

@@ -276,6 +276,12 @@ impl<S: MessageStore> Session<S> {
         !matches!(self.state, State::Idle | State::Ended)
     }
 
+    /// When the last whole message of the counterparty came, or its connection began, in
+    /// nanoseconds of the monotonic clock; 0 before the first connection.
+    pub fn last_received(&self) -> u64 {
+        self.timers.last_received
+    }
+
     /// Whether the schedule lets the session be connected at this time.
     pub fn is_open(&self, utc: UtcTimestamp) -> bool {
         let open =

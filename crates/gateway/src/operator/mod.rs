@@ -12,7 +12,6 @@ mod users;
 use crate::gateway_handle::GatewayHandle;
 use fanfare_engine::counters::Counters;
 use fanfare_operator::{Ask, Command, Operator, Outcome, Rows};
-use fanfare_wire::text::Escaped;
 use std::sync::mpsc::{SyncSender, sync_channel};
 
 pub use reload::{ReloadAsked, Reloads};
@@ -66,7 +65,7 @@ impl Operator for GatewayOperator {
 
     fn note(&self, by: &str, asked: &str, outcome: &str) {
         let audit = &self.gateway.shared().audit;
-        audit.operator(by, asked, &Escaped::text(outcome));
+        audit.operator(by, asked, outcome);
     }
 }
 

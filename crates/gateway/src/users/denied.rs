@@ -18,6 +18,9 @@ pub enum Denied {
     /// The user has as many sessions as allowed.
     #[error("the user has {0} sessions already")]
     TooManySessions(usize),
+    /// An operator has stopped the session.
+    #[error("stopped by an operator")]
+    Stopped,
     /// As many connections as allowed wait for their passwords to be checked, or this one has
     /// waited as long as a connection may be without a Logon.
     #[error("too many connections wait for their passwords to be checked")]
@@ -32,6 +35,7 @@ impl Denied {
             Self::SlowedDown(_) => Some("too many wrong passwords, try again later"),
             Self::Address => None,
             Self::TooManySessions(_) => Some("too many sessions"),
+            Self::Stopped => Some("stopped by the operator"),
             Self::Busy => Some("busy, try again later"),
         }
     }

@@ -25,6 +25,7 @@ mod redundant;
 mod rights;
 mod service;
 mod slow;
+mod steering;
 mod users;
 mod versions;
 

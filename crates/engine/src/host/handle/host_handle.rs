@@ -1,7 +1,7 @@
 //! The host, from any thread.
 
 use super::pending::{Pending, Removal, Reply};
-use super::{SessionHandle, Shared};
+use super::{SessionHandle, SessionPage, Shared, Steer};
 use crate::clock::Clock;
 use crate::host::HostError;
 use crate::host::hosted::Prepared;
@@ -33,6 +33,9 @@ pub(in super::super) enum Command {
     Open(Box<Opened>, Reply<SocketAddr>),
     Remove(SessionId, Arc<Removal>),
     Close(SocketAddr, Arc<Removal>),
+    List(usize, Reply<SessionPage>),
+    Steer(Box<(SessionId, Steer)>, Reply<()>),
+    Make(Box<(Option<SocketAddr>, SessionId)>, Reply<SessionKey>),
 }
 
 impl HostHandle {
@@ -130,6 +133,24 @@ impl HostHandle {
         self.put(Ok(address), |address, reply| {
             Command::Close(address, Removal::new(reply))
         })
+    }
+
+    /// Describes sessions, from place `from` on; up to 256 of them in one turn of the host.
+    pub fn page(&self, from: usize) -> Pending<SessionPage> {
+        self.put(Ok(from), Command::List)
+    }
+
+    /// Steers one session; the answer says that it has begun: a logout ends later.
+    pub fn steer(&self, id: &SessionId, steer: Steer) -> Pending<()> {
+        let asked = Box::new((id.clone(), steer));
+        self.put(Ok(asked), Command::Steer)
+    }
+
+    /// Makes a session by a template of the port, or of any port, as a Logon with this identity
+    /// would. It stays until it is removed.
+    pub fn make(&self, port: Option<SocketAddr>, id: &SessionId) -> Pending<SessionKey> {
+        let asked = Box::new((port, id.clone()));
+        self.put(Ok(asked), Command::Make)
     }
 
     fn put<P, T>(

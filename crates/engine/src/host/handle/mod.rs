@@ -4,10 +4,12 @@ mod host_handle;
 mod pending;
 mod requests;
 mod session_handle;
+mod steer;
 
 pub use host_handle::HostHandle;
 pub use pending::Pending;
 pub use session_handle::SessionHandle;
+pub use steer::{SessionInfo, SessionPage, Steer};
 
 pub(super) use host_handle::Command;
 pub(super) use pending::Removal;

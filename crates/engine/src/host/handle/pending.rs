@@ -4,7 +4,8 @@ use super::Shared;
 use crate::host::HostError;
 use std::fmt;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, SyncSender, TryRecvError};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TryRecvError};
+use std::time::Duration;
 
 /// The result of a command that the host runs in a later turn. Dropping it does not cancel the
 /// command.
@@ -28,6 +29,21 @@ impl<T> Pending<T> {
             return Err(HostError::OwnThread);
         }
         self.answer.recv().unwrap_or(Err(HostError::Ended))
+    }
+
+    /// Waits for the result, for as long as `patience`.
+    ///
+    /// # Errors
+    /// As [`wait`](Self::wait); [`HostError::Late`] if there is no answer by then.
+    pub fn wait_for(self, patience: Duration) -> Result<T, HostError> {
+        if self.shared.lock().thread == Some(std::thread::current().id()) {
+            return Err(HostError::OwnThread);
+        }
+        match self.answer.recv_timeout(patience) {
+            Ok(answer) => answer,
+            Err(RecvTimeoutError::Timeout) => Err(HostError::Late),
+            Err(RecvTimeoutError::Disconnected) => Err(HostError::Ended),
+        }
     }
 
     /// Returns the result if the host has run the command, without waiting.

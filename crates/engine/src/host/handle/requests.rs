@@ -142,6 +142,9 @@ impl<H: Handler> Host<H> {
                 None => Removal::fail(removal, HostError::Unknown(id)),
             },
             Command::Close(address, removal) => self.close_port(address, now, removal),
+            Command::List(from, reply) => reply.send(Ok(self.list(from, now))),
+            Command::Steer(asked, reply) => reply.send(self.steer(asked.0, asked.1, now)),
+            Command::Make(asked, reply) => reply.send(self.make_at(asked.0, asked.1)),
         }
     }
 
@@ -178,7 +181,7 @@ impl<H: Handler> Host<H> {
     }
 
     /// The number of the port that is listened on at this address.
-    fn port_at(&self, address: SocketAddr) -> Option<usize> {
+    pub(super) fn port_at(&self, address: SocketAddr) -> Option<usize> {
         let mut ports = self.ports.iter();
         let found = ports.find(|(_, own)| own.port.address() == address);
         found.map(|(&port, _)| port)

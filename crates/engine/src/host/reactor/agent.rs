@@ -114,7 +114,7 @@ impl<H: Handler> Agent for Host<H> {
         }
         let of_session = |hosted: &Hosted| match &hosted.connector {
             // A connection that is being made is looked at again and again.
-            Some(_) if hosted.link.is_none() => Some(self.next_scan),
+            Some(_) if hosted.link.is_none() && !hosted.is_stopped => Some(self.next_scan),
             _ => hosted.session.poll_timeout(),
         };
         let sessions = self.hosted.iter().filter_map(of_session);

@@ -42,6 +42,9 @@ impl<H: Handler> Host<H> {
         if hosted.session.is_connected() {
             return Err(Refusal::AlreadyConnected(id));
         }
+        if hosted.is_stopped {
+            return Err(Refusal::Stopped(hosted.session.config().id.clone()));
+        }
         Ok(key)
     }
 
@@ -70,7 +73,12 @@ impl<H: Handler> Host<H> {
 
     /// The wildcard of the port that a Logon fits, by its index, and the configuration of the
     /// session.
-    fn fitting(&self, port: usize, id: &SessionId, sub: &SubIds) -> Option<(usize, Config)> {
+    pub(in crate::host) fn fitting(
+        &self,
+        port: usize,
+        id: &SessionId,
+        sub: &SubIds,
+    ) -> Option<(usize, Config)> {
         let mut wildcards = self.ports.get(&port)?.wildcards.iter().enumerate();
         wildcards.find_map(|(index, wildcard)| Some((index, wildcard.config(id, sub)?)))
     }
@@ -115,7 +123,7 @@ impl<H: Handler> Host<H> {
     }
 
     /// Makes a session by a wildcard of the port.
-    fn make(
+    pub(in crate::host) fn make(
         &mut self,
         port: usize,
         index: usize,
@@ -199,7 +207,7 @@ impl<H: Handler> Host<H> {
         if settings.store.is_journal() {
             return Err(too_many);
         }
-        let idle = own().filter(|(_, hosted, _)| hosted.link.is_none());
+        let idle = own().filter(|(_, hosted, _)| hosted.link.is_none() && !hosted.is_stopped);
         let oldest = idle.min_by_key(|(_, _, made)| made.parted);
         let key = oldest.map(|(key, ..)| key).ok_or(too_many)?;
         self.give_up(key);

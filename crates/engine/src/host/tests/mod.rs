@@ -8,6 +8,7 @@ mod logs;
 mod panics;
 mod received;
 mod settings;
+mod steer;
 mod sub_ids;
 mod templates;
 #[cfg(feature = "tls")]

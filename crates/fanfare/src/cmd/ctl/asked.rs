@@ -3,7 +3,7 @@
 use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches, Command, Error, FromArgMatches, Subcommand};
 use fanfare_gateway::GatewayOperator;
-use fanfare_operator::{Command as Row, Field, Form};
+use fanfare_operator::{Field, Form, HostOperator};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
@@ -27,22 +27,59 @@ impl Asked {
     }
 }
 
-/// The commands of all programs, by the words of their names.
-fn rows() -> Vec<&'static Row> {
-    GatewayOperator::commands()
+/// A command of one program, or of both, as an argument.
+struct Row {
+    name: &'static str,
+    about: &'static str,
+    /// What any of the programs takes; needed is what all need.
+    takes: Vec<Field>,
+}
+
+impl Row {
+    /// The commands of all programs.
+    fn all() -> Vec<Self> {
+        let mut all: Vec<Self> = Vec::new();
+        for command in [GatewayOperator::commands(), HostOperator::commands()].concat() {
+            let same = all.iter_mut().find(|row| row.name == command.name);
+            match same {
+                Some(row) => row.also_takes(command.takes),
+                None => all.push(Self {
+                    name: command.name,
+                    about: command.about,
+                    takes: command.takes.to_vec(),
+                }),
+            }
+        }
+        all
+    }
+
+    fn also_takes(&mut self, more: &[Field]) {
+        for own in &mut self.takes {
+            let same = more.iter().find(|field| field.name == own.name);
+            own.is_needed &= same.is_some_and(|field| field.is_needed);
+        }
+        for field in more {
+            if !self.takes.iter().any(|own| own.name == field.name) {
+                self.takes.push(Field {
+                    is_needed: false,
+                    ..*field
+                });
+            }
+        }
+    }
 }
 
 /// A word with what may follow it.
 #[derive(Default)]
 struct Word {
-    row: Option<&'static Row>,
+    row: Option<Row>,
     next: BTreeMap<&'static str, Self>,
 }
 
 impl Word {
     fn all() -> Self {
         let mut all = Self::default();
-        for row in rows() {
+        for row in Row::all() {
             let words = row.name.split(' ');
             let place = words.fold(&mut all, |at, word| at.next.entry(word).or_default());
             place.row = Some(row);
@@ -52,7 +89,7 @@ impl Word {
 
     fn command(&self, name: &'static str) -> Command {
         let mut command = Command::new(name);
-        let Some(row) = self.row else {
+        let Some(row) = &self.row else {
             let words: Vec<&str> = self.next.keys().copied().collect();
             let command = command.about(format!("One of {}.", words.join(", ")));
             return self.with_next(command.subcommand_required(true));
@@ -74,9 +111,9 @@ impl Word {
     /// What was asked for below this word.
     fn read(&self, matches: &ArgMatches) -> Option<Asked> {
         match matches.subcommand() {
-            Some((LIST, below)) if self.row.is_some() => Some(asked(self.row?, below)),
+            Some((LIST, below)) if self.row.is_some() => Some(asked(self.row.as_ref()?, below)),
             Some((name, below)) => self.next.get(name)?.read(below),
-            None => Some(asked(self.row?, matches)),
+            None => Some(asked(self.row.as_ref()?, matches)),
         }
     }
 }
@@ -85,7 +122,8 @@ fn with_fields(command: Command, row: &Row) -> Command {
     command.args(row.takes.iter().map(argument))
 }
 
-fn argument(field: &'static Field) -> Arg {
+fn argument(field: &Field) -> Arg {
+    let field = *field;
     let arg = Arg::new(field.name).help(field.about.trim_end_matches('.'));
     let arg = match field.is_first {
         true => arg,
@@ -94,7 +132,7 @@ fn argument(field: &'static Field) -> Arg {
     if field.form == Form::Flag {
         return arg.action(ArgAction::SetTrue);
     }
-    let read = |text: &str| field.read(text).map_err(|error| error.text);
+    let read = move |text: &str| field.read(text).map_err(|error| error.text);
     let arg = arg.value_parser(read).required(field.is_needed);
     match field.form {
         Form::OneOf(words) => arg.value_name(words.join("|")),
@@ -105,7 +143,7 @@ fn argument(field: &'static Field) -> Arg {
 
 fn asked(row: &Row, matches: &ArgMatches) -> Asked {
     let mut fields = Map::new();
-    for field in row.takes {
+    for field in &row.takes {
         let value = match field.form {
             Form::Flag => matches.get_flag(field.name).then_some(Value::Bool(true)),
             _ => matches.get_one::<Value>(field.name).cloned(),
@@ -157,12 +195,25 @@ mod tests {
     fn words_become_the_line_of_the_socket() {
         let is = |words: &[&str], line| assert_eq!(read(words).unwrap(), line, "{words:?}");
         is(&["status"], json!({ "command": "status" }));
-        let sessions = json!({ "command": "sessions", "sender": "DESK" });
+        let sessions = json!({ "command": "sessions", "session": "DESK" });
         is(&["sessions", "DESK"], sessions.clone());
         is(&["sessions", "list", "DESK"], sessions);
         is(
             &["sessions", "logout", "DESK", "--text", "bye"],
-            json!({ "command": "sessions logout", "sender": "DESK", "text": "bye" }),
+            json!({ "command": "sessions logout", "session": "DESK", "text": "bye" }),
+        );
+        is(
+            &[
+                "sessions",
+                "set-seq",
+                "DESK",
+                "--next-sender",
+                "7",
+                "--force",
+            ],
+            json!({
+                "command": "sessions set-seq", "session": "DESK", "next_sender": 7, "force": true,
+            }),
         );
     }
 
@@ -173,6 +224,15 @@ mod tests {
             &["status", "more"],
             &["sessions", "--port", "nowhere"],
             &["sessions", "logout", "A", "--text", "a\u{1}b"],
+            &["sessions", "set-seq", "A", "--next-sender", "-1"],
+            &[
+                "sessions",
+                "set-seq",
+                "A",
+                "--next-target",
+                "18446744073709551616",
+            ],
+            &["sessions", "nonsense", "A"],
         ] {
             assert!(read(words).is_err(), "{words:?}");
         }

@@ -20,12 +20,15 @@ const PATIENCE: Duration = Duration::from_secs(90);
 /// The exit status of a wrong question.
 const USAGE: u8 = 2;
 
-/// Asks and steers a running gateway, at its control socket.
+/// Asks and steers a running gateway, `fix acceptor` or `fix initiator`, at its control socket.
+///
+/// A command that the program does not have, or a field that it does not take, is wrong usage.
 ///
 /// Exit status: 0 did it, 1 could not (one sentence on stderr says why), 2 wrong usage.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Args {
-    /// The control socket: `control` of the program's configuration.
+    /// The control socket: `control` of a gateway's configuration, `--control` of `fix acceptor`
+    /// and `fix initiator`.
     #[arg(long, short, value_name = "PATH")]
     socket: PathBuf,
     /// Print the answer as JSON.

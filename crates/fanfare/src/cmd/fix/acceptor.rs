@@ -1,7 +1,9 @@
 //! `fanfare fix acceptor`: the acceptor sessions of a settings file.
 
+use super::NAP;
 use super::echo::Application;
-use super::sessions::{self, NAP, Running};
+use super::operators::Operators;
+use super::sessions::{self, Running};
 use crate::background;
 use crate::plural::counted;
 use crate::print::{note, say};
@@ -22,6 +24,7 @@ by its SubIDs and LocationIDs, which one it is for; a section with AcceptorTempl
 sessions for whoever fits its CompIDs. Without SocketAcceptAddress only this machine can connect. \
 All versions from FIX.4.0 on, FIXT.1.1 with \
 5.0 to 5.0SP2; without a dictionary file the built-in tables of the version serve. \
+With --control, `fanfare ctl` lists and steers the sessions while they run. \
 docs/settings.md has all keys; what is not supported is named with its line, not ignored. \
 Ctrl-C (SIGINT) and SIGTERM log everybody out. SIGHUP opens the message log at its path again (for \
 logrotate) and reads the certificate files again, for new connections; no other signal that can \
@@ -47,6 +50,8 @@ pub(crate) struct Args {
     /// what is lost.
     #[arg(long)]
     accept_loss: bool,
+    #[command(flatten)]
+    operators: Operators,
     /// Do not tell on stderr who comes and goes, and why.
     #[arg(long)]
     quiet: bool,
@@ -67,7 +72,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let reload = Reload::on_hangup().context("cannot catch SIGHUP")?;
     let endpoints = Endpoints::of(sessions)?;
     let mut host = Host::new(Application::new(args.echo, args.quiet))?;
-    let running = Running::begin(&mut host, &endpoints, reload)?;
+    let running = Running::begin(&mut host, &endpoints, &args.operators, reload)?;
     for acceptor in endpoints.acceptors {
         let hosted = hosted(&acceptor);
         let address = host.listen(acceptor)?;

@@ -4,6 +4,7 @@ mod acceptor;
 mod cat;
 mod echo;
 mod initiator;
+mod operators;
 mod refusals;
 mod reload;
 mod sessions;
@@ -13,6 +14,10 @@ pub(crate) use sessions::print_log_losses;
 
 use clap::Subcommand;
 use std::process::ExitCode;
+use std::time::Duration;
+
+/// Longest sleep of a thread that has nothing to do.
+const NAP: Duration = Duration::from_millis(20);
 
 /// FIX sessions and tools.
 #[derive(Subcommand)]

@@ -1,5 +1,7 @@
 //! What both sides do with a settings file.
 
+use super::NAP;
+use super::operators::Operators;
 use super::reload::Reloader;
 use crate::print::note;
 use anyhow::{Context, Result, ensure};
@@ -10,11 +12,8 @@ use fanfare_engine::idle::Idle;
 use fanfare_engine::settings::{Endpoints, SessionSettings, Settings};
 use fanfare_engine::stop::{Reload, Stop};
 use fanfare_fix::session::Role;
+use fanfare_operator::Control;
 use std::path::Path;
-use std::time::Duration;
-
-/// Longest sleep of a thread that has nothing to do.
-pub(super) const NAP: Duration = Duration::from_millis(20);
 
 /// The sessions of this role in a settings file; what has no effect is named.
 pub(super) fn read(path: &Path, role: Role) -> Result<Vec<SessionSettings>> {
@@ -58,14 +57,17 @@ pub(crate) fn print_log_losses(counters: &Counters) {
 pub(super) struct Running {
     crew: Crew,
     counters: Counters,
+    /// Ends in front of the crew, which writes what operators did.
+    control: Option<Control>,
 }
 
 impl Running {
-    /// Begins the message log, and reads certificates again at SIGHUP. Prints what is not as the
-    /// settings have it.
+    /// Begins the message log, listens for operators, and reads certificates again at SIGHUP.
+    /// Prints what is not as the settings have it.
     pub(super) fn begin<H: Handler>(
         host: &mut Host<H>,
         endpoints: &Endpoints,
+        operators: &Operators,
         reload: Reload,
     ) -> Result<Self> {
         for remark in &endpoints.remarks {
@@ -77,16 +79,27 @@ impl Running {
             host.log_to(tap);
             crew.spawn(log.reopen_on(reload.clone()), Idle::Sleep(NAP), None)?;
         }
+        let control = operators.begin(host.handle(), &mut crew, &counters, reload.clone())?;
         let reloader = Reloader::new(reload, endpoints.certificates.clone());
         crew.spawn(reloader, Idle::Sleep(NAP), None)?;
-        Ok(Self { crew, counters })
+        Ok(Self {
+            crew,
+            counters,
+            control,
+        })
     }
 
     /// Ends them behind the host.
     pub(super) fn end(self) -> Result<()> {
-        self.crew.stop().raise();
-        self.crew.join()?;
-        print_log_losses(&self.counters);
+        let Self {
+            crew,
+            counters,
+            control,
+        } = self;
+        drop(control);
+        crew.stop().raise();
+        crew.join()?;
+        print_log_losses(&counters);
         Ok(())
     }
 }

@@ -316,6 +316,10 @@ impl Handler for Application {
         }
     }
 
+    fn on_removed(&mut self, id: &SessionId) {
+        self.sessions.retain(|session| session.id != *id);
+    }
+
     fn on_log(&mut self, trouble: &LogTrouble) {
         note!("{trouble}");
     }

@@ -3,8 +3,10 @@
 mod application;
 mod outgoing;
 
+use super::NAP;
 use super::cat::{Colour, Names, Printer};
-use super::sessions::{self, NAP, Running};
+use super::operators::Operators;
+use super::sessions::{self, Running};
 use crate::background;
 use anyhow::{Context, Result};
 use application::{Application, Patience};
@@ -56,6 +58,8 @@ pub(crate) struct Args {
     /// what is lost.
     #[arg(long)]
     accept_loss: bool,
+    #[command(flatten)]
+    operators: Operators,
     /// Tell on stderr only what goes wrong for good.
     #[arg(long)]
     quiet: bool,
@@ -109,7 +113,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let input = outgoing::read(&args.messages, stop.clone())?;
     let application = Application::new(input, printer, patience, args.quiet, stop.clone());
     let mut host = Host::new(application)?;
-    let running = Running::begin(&mut host, &endpoints, reload)?;
+    let running = Running::begin(&mut host, &endpoints, &args.operators, reload)?;
     for initiator in endpoints.initiators {
         let id = initiator.session.id.clone();
         let key = host.initiate(initiator)?;

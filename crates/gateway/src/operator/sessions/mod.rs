@@ -1,73 +1,90 @@
-//! The sessions that are there.
+//! The sessions that are there: listed, ended.
+
+mod admitted;
+mod gate;
+mod numbers;
+mod which;
 
 use super::GatewayOperator;
-use crate::audit::iso_of;
 use crate::users::roster::Seat;
-use fanfare_operator::{Ask, Field, Form, OperatorError, Outcome, Row};
+use fanfare_operator::{Ask, Field, Form, OperatorError, Outcome, Row, iso_of};
 use fanfare_wire::text::Escaped;
 use serde_json::{Value, json};
 use std::sync::Arc;
+use which::{PORT, SENDER, SESSION, TARGET, USER};
 
 /// Text(58) of the Logouts that operators ask for, unless they say another.
 const LOGGED_OUT: &str = "logged out by the operator";
 
-const SENDER: Field = Field::text(
-    "sender",
-    "Those with this SenderCompID(49) of their Logons.",
-)
-.first();
-const TARGET: Field = Field::text("target", "Those with this TargetCompID(56).");
-const USER: Field = Field::text("user", "Those of this user.");
-const PORT: Field = Field::one_of("port", "Those of one port.", &["producers", "consumers"]);
 const TEXT: Field = Field::new("text", "Text(58) of the Logout.", Form::Text(256));
 
 pub(super) const COMMANDS: &[Row<GatewayOperator>] = &[
     Row::look(
         "sessions",
         "The sessions that are there, with numbers and queues as they were up to some seconds ago.",
-        &[SENDER, TARGET, USER, PORT],
+        &[SESSION, SENDER, TARGET, USER, PORT],
         list,
     ),
     Row::act(
         "sessions logout",
-        "Log sessions out.",
-        &[SENDER, TARGET, USER, PORT, TEXT],
+        "Log sessions out; they may come back.",
+        &[SESSION, SENDER, TARGET, USER, PORT, TEXT],
         |operator, ask| end(operator, ask, Some(ask.text("text").unwrap_or(LOGGED_OUT))),
     ),
     Row::act(
         "sessions disconnect",
-        "End sessions without a Logout.",
-        &[SENDER, TARGET, USER, PORT],
+        "End sessions without a Logout; they may come back.",
+        &[SESSION, SENDER, TARGET, USER, PORT],
         |operator, ask| end(operator, ask, None),
     ),
+    numbers::REMEMBERED,
+    numbers::RESET,
+    numbers::SET_SEQ,
+    gate::STOP,
+    gate::START,
+    gate::STOPPED,
+    admitted::ADD,
+    admitted::REMOVE,
 ];
 
 fn list(operator: &GatewayOperator, ask: &Ask) -> Outcome {
-    let mut seats = operator.gateway.sessions(|seat| is_wanted(ask, seat));
+    let which = which::any(ask);
+    let mut seats = operator.gateway.sessions(|seat| which.is(seat));
     seats.sort_by_cached_key(|seat| (seat.port, seat.id.to_string()));
     Ok(Value::Array(seats.iter().map(described).collect()))
 }
 
 fn end(operator: &GatewayOperator, ask: &Ask, text: Option<&str>) -> Outcome {
-    if ask.text("user").is_none() && ask.text("sender").is_none() {
-        return Err(OperatorError::usage(
-            "which sessions? `sender`, `user` or both, with `target` and `port`",
-        ));
-    }
-    let seats = operator.gateway.sessions(|seat| is_wanted(ask, seat));
+    let which = which::some(ask)?;
+    let seats = operator.gateway.sessions(|seat| which.is(seat));
     if seats.is_empty() {
-        return Err(OperatorError::absent("there is no such session"));
+        return Err(nobody(operator));
     }
     let forced = operator.gateway.end(&seats, text);
     Ok(json!({ "sessions": seats.len(), "forced": forced }))
 }
 
-fn is_wanted(ask: &Ask, seat: &Seat) -> bool {
-    let is = |name, own: &str| ask.text(name).is_none_or(|wanted| wanted == own);
-    is("port", seat.port.name())
-        && is("user", &seat.user)
-        && is("sender", &seat.id.target)
-        && is("target", &seat.id.sender)
+/// Most sessions that an error names.
+const NAMED: usize = 5;
+
+/// There is no such session: says which there are.
+fn nobody(operator: &GatewayOperator) -> OperatorError {
+    let all = operator.gateway.sessions(|_| true);
+    let mut names: Vec<String> = all.iter().map(|seat| seat.id.to_string()).collect();
+    names.sort_unstable();
+    OperatorError::absent(match names.len() {
+        0 => "there is no such session, and no other".to_owned(),
+        _ => format!("there is no such session; there are {}", some_of(&names)),
+    })
+}
+
+/// The first names, and how many more there are.
+fn some_of(names: &[String]) -> String {
+    let first = names.get(..NAMED).unwrap_or(names).join(", ");
+    match names.len().saturating_sub(NAMED) {
+        0 => first,
+        more => format!("{first} and {more} more"),
+    }
 }
 
 fn described(seat: &Arc<Seat>) -> Value {

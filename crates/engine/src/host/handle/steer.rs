@@ -1,0 +1,235 @@
+//! What operators ask of a host: its sessions listed and steered.
+
+use crate::host::handler::Handler;
+use crate::host::hosted::Hosted;
+use crate::host::peer::SessionKey;
+use crate::host::store::Store;
+use crate::host::{Host, HostError};
+use fanfare_fix::session::{
+    MAX_SEQ_NUM, MessageStore, Now, Role, Session, SessionId, State, SubIds, Version,
+};
+use std::net::SocketAddr;
+
+/// A session of a host, as it is at one turn of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SessionInfo {
+    /// Who talks to whom.
+    pub id: SessionId,
+    /// Initiator or acceptor.
+    pub role: Role,
+    /// Where it stands.
+    pub state: State,
+    /// Whether it is kept from logging on: see [`Steer::Stop`].
+    pub is_stopped: bool,
+    /// Whether it was made by a template, for a Logon or at an operator's wish.
+    pub is_made: bool,
+    /// MsgSeqNum(34) of its next message.
+    pub next_sender: u64,
+    /// MsgSeqNum(34) that it expects next.
+    pub next_target: u64,
+    /// Where the counterparty is; `None` without a connection.
+    pub peer: Option<SocketAddr>,
+    /// How long the counterparty has been silent, in nanoseconds; `None` without a connection.
+    pub silent: Option<u64>,
+    /// Bytes that wait for the counterparty to read.
+    pub queued: usize,
+    /// Where it is listened for; `None` for an initiator.
+    pub port: Option<SocketAddr>,
+}
+
+/// Some sessions of a host.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionPage {
+    /// The sessions.
+    pub sessions: Vec<SessionInfo>,
+    /// Where the next ones begin; `None` behind the last.
+    pub next: Option<usize>,
+}
+
+/// What is to become of a session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Steer {
+    /// It is logged out, with this Text(58). An initiator connects again after its back-off.
+    LogOut(String),
+    /// Its connection ends without a Logout(5). An initiator connects again.
+    Disconnect,
+    /// Both directions start at 1 again: at once without a connection, by a Logon(A) with
+    /// ResetSeqNumFlag(141)=Y while it is logged on.
+    Reset,
+    /// Its numbers are changed.
+    SetNumbers {
+        /// MsgSeqNum(34) of its next message.
+        sender: Option<u64>,
+        /// MsgSeqNum(34) that it expects next.
+        target: Option<u64>,
+        /// Also where the counterparty has seen the number of the next message.
+        force: bool,
+    },
+    /// It is logged out, with this Text(58), and kept from logging on until [`Steer::Start`] or the
+    /// end of the host.
+    Stop(String),
+    /// A stopped session may log on again; an initiator connects at once.
+    Start,
+}
+
+/// Most sessions that are described in one turn, so that no message waits for it.
+const PAGE: usize = 256;
+
+impl<H: Handler> Host<H> {
+    pub(super) fn list(&self, from: usize, now: Now) -> SessionPage {
+        let behind = from.saturating_add(PAGE);
+        let places = self.hosted.iter().skip(from).take(PAGE);
+        let sessions = places.filter(|hosted| !hosted.is_vacant);
+        SessionPage {
+            sessions: sessions.map(|hosted| self.describe(hosted, now)).collect(),
+            next: (behind < self.hosted.len()).then_some(behind),
+        }
+    }
+
+    fn describe(&self, hosted: &Hosted, now: Now) -> SessionInfo {
+        let (session, access) = (&hosted.session, hosted.access.as_ref());
+        let link = hosted.link.as_ref();
+        let port = access.and_then(|access| self.ports.get(&access.port));
+        SessionInfo {
+            id: session.config().id.clone(),
+            role: session.role(),
+            state: session.state(),
+            is_stopped: hosted.is_stopped,
+            is_made: hosted.made().is_some(),
+            next_sender: session.store().next_sender(),
+            next_target: session.store().next_target(),
+            peer: link.map(|link| link.connection.transport.peer()),
+            silent: link.map(|_| now.mono.saturating_sub(session.last_received())),
+            queued: hosted.unsent(),
+            port: port.map(|own| own.port.address()),
+        }
+    }
+
+    pub(super) fn steer(&mut self, id: SessionId, steer: Steer, now: Now) -> Result<(), HostError> {
+        let key = self.remote.key(&id);
+        let found = key.and_then(|key| Some((key, self.hosted.get_mut(key.0)?)));
+        let Some((key, hosted)) = found else {
+            return Err(HostError::Unknown(id));
+        };
+        let session = &mut hosted.session;
+        match steer {
+            Steer::LogOut(_) | Steer::Disconnect if hosted.link.is_none() => {
+                return Err(HostError::NotConnected(id));
+            }
+            Steer::LogOut(text) => session.logout(now, &text),
+            Steer::Disconnect => session.close(now),
+            Steer::Reset => reset(session, now)?,
+            Steer::SetNumbers {
+                sender,
+                target,
+                force,
+            } => set_numbers(session, now, [sender, target], force)?,
+            Steer::Stop(_) if hosted.is_stopped => return Err(HostError::Stopped(id)),
+            Steer::Stop(text) => {
+                hosted.is_stopped = true;
+                session.logout(now, &text);
+                let unconnected = hosted.connector.as_mut().filter(|_| hosted.link.is_none());
+                // A connection under way is given up.
+                unconnected.map(|connector| connector.lost(now.mono));
+            }
+            Steer::Start if !hosted.is_stopped => return Err(HostError::NotStopped(id)),
+            Steer::Start => {
+                hosted.is_stopped = false;
+                if let Some(connector) = &mut hosted.connector {
+                    connector.hurry();
+                }
+            }
+        }
+        self.write(key, now);
+        Ok(())
+    }
+
+    pub(super) fn make_at(
+        &mut self,
+        port: Option<SocketAddr>,
+        id: SessionId,
+    ) -> Result<SessionKey, HostError> {
+        if self.remote.key(&id).is_some() {
+            return Err(HostError::Duplicate(id));
+        }
+        if let Some(address) = port
+            && self.port_at(address).is_none()
+        {
+            return Err(HostError::NoPort(address));
+        }
+        let sub = id.sub.as_deref().cloned().unwrap_or_default();
+        let plain = SessionId::new(id.version, &id.sender, &id.target);
+        let Some((number, wildcard, config)) = self.template_for(port, &plain, &sub) else {
+            return Err(HostError::NoTemplate(id));
+        };
+        let made = self.make(number, wildcard, config);
+        let key = made.map_err(|why| HostError::Refused(Box::new(why)))?;
+        let hosted = self.hosted.get_mut(key.0);
+        let access = hosted.and_then(|hosted| hosted.access.as_mut());
+        if let Some(made) = access.and_then(|access| access.made.as_mut()) {
+            // It is no stranger's, and stays when nobody logs on.
+            made.has_logged_on = true;
+        }
+        Ok(key)
+    }
+
+    /// The first template that fits, with the number of its port.
+    fn template_for(
+        &self,
+        port: Option<SocketAddr>,
+        id: &SessionId,
+        sub: &SubIds,
+    ) -> Option<(usize, usize, fanfare_fix::session::Config)> {
+        let is_wanted = |number: &usize| {
+            let own = self.ports.get(number);
+            own.is_some_and(|own| port.is_none_or(|port| port == own.port.address()))
+        };
+        (0..self.next_port).filter(is_wanted).find_map(|number| {
+            let (wildcard, config) = self.fitting(number, id, sub)?;
+            Some((number, wildcard, config))
+        })
+    }
+}
+
+fn reset(session: &mut Session<Store>, now: Now) -> Result<(), HostError> {
+    let id = &session.config().id;
+    match session.state() {
+        State::Idle | State::Ended => session.reset_idle(now).map_err(HostError::Numbers),
+        State::LoggedOn if id.version > Version::Fix40 => {
+            session.reset_sequence(now);
+            Ok(())
+        }
+        state => Err(HostError::NoReset(id.clone(), state)),
+    }
+}
+
+/// Both numbers are changed, or none.
+fn set_numbers(
+    session: &mut Session<Store>,
+    now: Now,
+    numbers: [Option<u64>; 2],
+    force: bool,
+) -> Result<(), HostError> {
+    let is_wrong = |seq: &u64| !(1..=MAX_SEQ_NUM).contains(seq);
+    if let Some(seq) = numbers.into_iter().flatten().find(is_wrong) {
+        return Err(HostError::Number(seq));
+    }
+    let [sender, target] = numbers;
+    if let Some(wanted) = sender {
+        let next = session.store().next_sender();
+        if session.is_connected() && wanted < next && !force {
+            let id = session.config().id.clone();
+            return Err(HostError::Lower { id, wanted, next });
+        }
+        session
+            .change_next_sender(now, wanted)
+            .map_err(HostError::Send)?;
+    }
+    if let Some(wanted) = target {
+        session
+            .change_next_target(now, wanted)
+            .map_err(HostError::Send)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,55 @@
+//! Operators of a running settings file: the control socket, and the audit file.
+
+use crate::print::note;
+use anyhow::{Context, Result};
+use fanfare_engine::agent::Crew;
+use fanfare_engine::counters::Counters;
+use fanfare_engine::host::HostHandle;
+use fanfare_engine::idle::Idle;
+use fanfare_engine::stop::Reload;
+use fanfare_operator::{AuditFile, Control, HostOperator};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::NAP;
+
+/// Where operators ask, and where it is kept what they did.
+#[derive(Debug, clap::Args)]
+pub(super) struct Operators {
+    /// Listen for `fanfare ctl` at this Unix socket (docs/control.md).
+    #[arg(long, value_name = "PATH")]
+    control: Option<PathBuf>,
+    /// Append what operators do to this file, one JSON line each.
+    #[arg(long, value_name = "FILE", requires = "control")]
+    audit: Option<PathBuf>,
+}
+
+impl Operators {
+    /// Opens the audit file, and listens. The crew writes the file.
+    pub(super) fn begin(
+        &self,
+        host: HostHandle,
+        crew: &mut Crew,
+        counters: &Counters,
+        reload: Reload,
+    ) -> Result<Option<Control>> {
+        let Some(path) = &self.control else {
+            return Ok(None);
+        };
+        let mut audit = AuditFile::default();
+        if let Some(file) = &self.audit {
+            let name = file.display().to_string();
+            let tell = move |what| note!("audit file {name}: {what}");
+            let opened = AuditFile::open(file, counters, reload.clone(), tell);
+            let (end, writer) =
+                opened.with_context(|| format!("cannot open {}", file.display()))?;
+            crew.spawn(writer, Idle::Sleep(NAP), None)?;
+            audit = end;
+        }
+        let operator = HostOperator::new(host, counters.clone(), audit, reload);
+        let control = Control::start(path, Arc::new(operator));
+        let control = control.with_context(|| format!("cannot listen at {}", path.display()))?;
+        note!("listening for operators at {}", path.display());
+        Ok(Some(control))
+    }
+}

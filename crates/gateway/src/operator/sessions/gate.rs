@@ -1,0 +1,99 @@
+//! Sessions kept out until they are let in again.
+
+use super::which::{self, PORT, SENDER, SESSION, TARGET, USER};
+use super::{GatewayOperator, TEXT, some_of};
+use crate::which::{Stopped, Which};
+use fanfare_operator::{Ask, OperatorError, Outcome, Row};
+use serde_json::{Value, json};
+
+pub(super) const STOP: Row<GatewayOperator> = Row::act(
+    "sessions stop",
+    "Log sessions out, and let them in no more until `start` or a new start of the gateway.",
+    &[SESSION, SENDER, TARGET, USER, PORT, TEXT],
+    stop,
+);
+
+pub(super) const START: Row<GatewayOperator> = Row::act(
+    "sessions start",
+    "Let stopped sessions in again: those of a `stop` with the same words.",
+    &[SESSION, SENDER, TARGET, USER, PORT],
+    start,
+);
+
+pub(super) const STOPPED: Row<GatewayOperator> = Row::look(
+    "sessions stopped",
+    "Which sessions are let in no more.",
+    &[],
+    |operator, _| {
+        let all = stopped(operator);
+        let rows = all
+            .iter()
+            .map(|which| json!({ "stopped": which.to_string() }));
+        Ok(Value::Array(rows.collect()))
+    },
+);
+
+/// Most stops in force.
+const MOST: usize = 1024;
+/// Text(58) of the Logouts, unless the operator says another.
+const STOPPED_TEXT: &str = "stopped by the operator";
+
+fn stop(operator: &GatewayOperator, ask: &Ask) -> Outcome {
+    let which = which::some(ask)?;
+    let all = stopped(operator);
+    if all.contains(&which) {
+        return Err(OperatorError::failed(format!("{which} is stopped already")));
+    }
+    if all.len() >= MOST {
+        let why = format!("{MOST} stops are in force, and that is the most");
+        return Err(OperatorError::failed(why));
+    }
+    change(operator, &which, |stopped| stopped.push(which.clone()));
+    // Behind the rules: whoever is let in from now on has seen them.
+    let seats = operator.gateway.sessions(|seat| which.is(seat));
+    let text = ask.text("text").unwrap_or(STOPPED_TEXT);
+    let forced = operator.gateway.end(&seats, Some(text));
+    Ok(json!({ "sessions": seats.len(), "forced": forced }))
+}
+
+fn start(operator: &GatewayOperator, ask: &Ask) -> Outcome {
+    let which = which::some(ask)?;
+    let all = stopped(operator);
+    if !all.contains(&which) {
+        let names: Vec<String> = all.iter().map(Which::to_string).collect();
+        return Err(OperatorError::absent(match names.len() {
+            0 => format!("{which} is not stopped, and nothing else is"),
+            _ => format!("{which} is not stopped; stopped: {}", some_of(&names)),
+        }));
+    }
+    change(operator, &which, |stopped| {
+        stopped.retain(|own| *own != which);
+    });
+    Ok(json!({ "started": which.to_string() }))
+}
+
+/// The stops in force, each once.
+fn stopped(operator: &GatewayOperator) -> Vec<Which> {
+    let mut all: Vec<Which> = Vec::new();
+    for (_, port) in operator.gateway.ports() {
+        for which in port.rules.read().stopped.0.iter() {
+            if !all.contains(which) {
+                all.push(which.clone());
+            }
+        }
+    }
+    all
+}
+
+/// Changes the stops of the ports that are meant.
+fn change(operator: &GatewayOperator, which: &Which, change: impl Fn(&mut Vec<Which>)) {
+    for (name, port) in operator.gateway.ports() {
+        if which.port.is_none_or(|own| own == name) {
+            port.rules.change(|rules| {
+                let mut stopped = rules.stopped.0.to_vec();
+                change(&mut stopped);
+                rules.stopped = Stopped(stopped.into());
+            });
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! Numbers of sessions: of those that are there, and of those that are remembered.
+
+use super::which::{self, PORT, SENDER, SESSION, TARGET, USER};
+use super::{GatewayOperator, nobody, some_of};
+use crate::registry::Numbers;
+use crate::users::PortName;
+use crate::which::Which;
+use fanfare_engine::host::{HostError, Steer};
+use fanfare_fix::session::{MAX_SEQ_NUM, SessionId};
+use fanfare_operator::{Ask, Field, OperatorError, Outcome, Row};
+use fanfare_wire::text::Escaped;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::time::Duration;
+
+pub(super) const REMEMBERED: Row<GatewayOperator> = Row::look(
+    "sessions remembered",
+    "The sessions that are not there and whose numbers are remembered.",
+    &[SESSION, SENDER, TARGET, PORT],
+    remembered,
+);
+
+pub(super) const RESET: Row<GatewayOperator> = Row::act(
+    "sessions reset",
+    "Start both directions of sessions at 1 again: by a Logon with ResetSeqNumFlag(141) where they \
+     are logged on.",
+    &[SESSION, SENDER, TARGET, USER, PORT],
+    reset,
+);
+
+pub(super) const SET_SEQ: Row<GatewayOperator> = Row::act(
+    "sessions set-seq",
+    "Set numbers of one session.",
+    &[
+        SESSION,
+        SENDER,
+        TARGET,
+        USER,
+        PORT,
+        Field::number("next_sender", "MsgSeqNum(34) of the next message to it."),
+        Field::number(
+            "next_target",
+            "MsgSeqNum(34) that is expected from it next.",
+        ),
+        Field::flag(
+            "force",
+            "Also if it has seen the number of the next message to it.",
+        ),
+    ],
+    set_seq,
+);
+
+/// How long a host may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A session, there or remembered.
+struct Found {
+    port: PortName,
+    id: Arc<SessionId>,
+    numbers: Option<Numbers>,
+}
+
+fn remembered(operator: &GatewayOperator, ask: &Ask) -> Outcome {
+    let mut all = idle(operator, &which::any(ask));
+    all.sort_by_cached_key(|found| (found.port, found.id.to_string()));
+    let rows = all.iter().map(|found| {
+        json!({
+            "port": found.port.name(),
+            "session": found.id.to_string(),
+            "sender": Escaped::text(&found.id.target).to_string(),
+            "target": Escaped::text(&found.id.sender).to_string(),
+            "next_sender": found.numbers.map(|numbers| numbers.sender),
+            "next_target": found.numbers.map(|numbers| numbers.target),
+        })
+    });
+    Ok(Value::Array(rows.collect()))
+}
+
+/// Those that are remembered. Whose they were is not: a user's name fits none.
+fn idle(operator: &GatewayOperator, which: &Which) -> Vec<Found> {
+    let ports = operator.gateway.ports();
+    let wanted = ports.filter(|(name, _)| which.port.is_none_or(|port| port == *name));
+    let mut all = Vec::new();
+    for (port, handle) in wanted {
+        let registry = handle.rules.read().registry.clone();
+        let idle = registry.idle(|id| which.is_of(id, ""));
+        all.extend(idle.into_iter().map(|(id, numbers)| Found {
+            port,
+            id,
+            numbers: Some(numbers),
+        }));
+    }
+    all
+}
+
+/// Those that are there or remembered.
+fn found(operator: &GatewayOperator, which: &Which) -> Result<Vec<Found>, OperatorError> {
+    let live = operator.gateway.sessions(|seat| which.is(seat));
+    let mut all: Vec<Found> = live
+        .iter()
+        .map(|seat| Found {
+            port: seat.port,
+            id: Arc::clone(&seat.id),
+            numbers: None,
+        })
+        .collect();
+    all.extend(idle(operator, which));
+    match all.is_empty() {
+        true => Err(nobody(operator)),
+        false => Ok(all),
+    }
+}
+
+fn reset(operator: &GatewayOperator, ask: &Ask) -> Outcome {
+    let all = found(operator, &which::some(ask)?)?;
+    let fresh = |_| Numbers {
+        sender: 1,
+        target: 1,
+    };
+    let mut done = 0;
+    let mut failed = Vec::new();
+    for found in &all {
+        match steer(operator, found, &Steer::Reset, fresh) {
+            Ok(()) => done += 1,
+            Err(error) => failed.push(error.text),
+        }
+    }
+    match failed.is_empty() {
+        true => Ok(json!({ "sessions": done })),
+        false => Err(OperatorError::failed(match all.len() {
+            1 => failed.concat(),
+            many => format!("{done} of {many} sessions reset: {}", some_of(&failed)),
+        })),
+    }
+}
+
+fn set_seq(operator: &GatewayOperator, ask: &Ask) -> Outcome {
+    let (sender, target) = (ask.number("next_sender"), ask.number("next_target"));
+    if sender.is_none() && target.is_none() {
+        let why = "which number? `next_sender`, `next_target` or both";
+        return Err(OperatorError::usage(why));
+    }
+    for number in [sender, target].into_iter().flatten() {
+        if !(1..=MAX_SEQ_NUM).contains(&number) {
+            return Err(OperatorError::usage(HostError::Number(number).to_string()));
+        }
+    }
+    let all = found(operator, &which::some(ask)?)?;
+    let [one] = &*all else {
+        let names: Vec<String> = all.iter().map(|found| found.id.to_string()).collect();
+        let count = names.len();
+        let why = format!("one session alone; these are {count}: {}", some_of(&names));
+        return Err(OperatorError::usage(why));
+    };
+    let wish = Steer::SetNumbers {
+        sender,
+        target,
+        force: ask.flag("force"),
+    };
+    let with = |numbers: Numbers| Numbers {
+        sender: sender.unwrap_or(numbers.sender),
+        target: target.unwrap_or(numbers.target),
+    };
+    steer(operator, one, &wish, with)?;
+    Ok(json!({ "session": one.id.to_string(), "next_sender": sender, "next_target": target }))
+}
+
+/// Has the host of a session steer it, or changes what is remembered of it.
+fn steer(
+    operator: &GatewayOperator,
+    found: &Found,
+    wish: &Steer,
+    remember: impl FnOnce(Numbers) -> Numbers,
+) -> Result<(), OperatorError> {
+    let handles = operator.gateway.ports();
+    let handle = handles.into_iter().find(|(name, _)| *name == found.port);
+    let Some((_, handle)) = handle else {
+        return Err(nobody(operator));
+    };
+    if let Some(numbers) = found.numbers {
+        let registry = handle.rules.read().registry.clone();
+        return match registry.set(&found.id, remember(numbers)) {
+            true => Ok(()),
+            false => Err(OperatorError::failed(format!(
+                "session {} has logged on meanwhile",
+                found.id
+            ))),
+        };
+    }
+    for host in &handle.hosts {
+        match host.steer(&found.id, wish.clone()).wait_for(PATIENCE) {
+            Ok(()) => return Ok(()),
+            Err(HostError::Unknown(_)) => {}
+            Err(error @ HostError::Lower { .. }) => {
+                let why = format!("{error}: `sessions stop` it first, or say `force`");
+                return Err(OperatorError::failed(why));
+            }
+            Err(error) => return Err(OperatorError::failed(error.to_string())),
+        }
+    }
+    let why = format!("session {} is logging on, or has ended meanwhile", found.id);
+    Err(OperatorError::failed(why))
+}

@@ -1,0 +1,297 @@
+//! Sessions steered by an operator while the gateway is under load: the others lose nothing.
+
+use crate::client::{Client, value};
+use crate::stop;
+use crate::users::{PORTS, TestFile, start};
+use fanfare_gateway::{Gateway, GatewayOperator};
+use fanfare_operator::{Operator, OperatorError};
+use serde_json::{Map, Value, json};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// A gateway with an audit file, and its operator.
+struct Plant {
+    gateway: Gateway,
+    operator: GatewayOperator,
+    audit: TestFile,
+}
+
+impl Plant {
+    fn start(name: &str, more: &str) -> Self {
+        let audit = TestFile::new(&format!("{name}.audit"));
+        let text = format!("audit = \"{}\"\n{PORTS}{more}", audit.0.display());
+        let gateway = start(&text);
+        let (operator, _) = GatewayOperator::new(gateway.handle());
+        Self {
+            gateway,
+            operator,
+            audit,
+        }
+    }
+
+    fn ask(&self, name: &str, fields: Value) -> Result<Value, OperatorError> {
+        let fields: Map<String, Value> = serde_json::from_value(fields).unwrap();
+        self.operator.ask("test", name, fields)
+    }
+
+    /// The error of a command that is refused.
+    fn refused(&self, name: &str, fields: Value) -> String {
+        self.ask(name, fields).expect_err(name).text
+    }
+
+    fn done(&self, name: &str, fields: Value) -> Value {
+        self.ask(name, fields)
+            .unwrap_or_else(|error| panic!("{name}: {error}"))
+    }
+
+    fn consumer(&self, name: &str) -> Client {
+        Client::log_on(self.gateway.consumers(), name)
+    }
+
+    /// Logs on without a reset; returns the answer too.
+    fn comes_back(&self, name: &str, seq: u64) -> (Client, Option<String>) {
+        let mut client = Client::connect(self.gateway.consumers(), name);
+        client.send_numbered(seq, "A", "98=0|108=0|");
+        let answer = client.receive();
+        (client, answer)
+    }
+
+    fn stop(self) -> String {
+        stop(self.gateway);
+        self.audit.text()
+    }
+}
+
+/// Reads until the Logout, and returns the number of the last message and of the messages; panics
+/// where a number is missing.
+fn reads_all(client: &mut Client, mut next: u64) -> u64 {
+    let mut events = 0;
+    while let Some(message) = client.receive() {
+        let seq = value(&message, 34).unwrap().parse::<u64>().unwrap();
+        assert_eq!(seq, next, "{message}");
+        next += 1;
+        match value(&message, 35) {
+            Some("W") => {
+                let number = value(&message, 20001).unwrap();
+                assert_eq!(number, format!("P-{events}"), "{message}");
+                events += 1;
+            }
+            Some("5") => return events,
+            _ => panic!("{message}"),
+        }
+    }
+    events
+}
+
+#[test]
+fn one_session_is_steered_under_load_and_no_other_is_touched() {
+    let plant = Plant::start("steered", "");
+    let mut quiet: Vec<Client> = ["Q1", "Q2", "Q3"].map(|name| plant.consumer(name)).into();
+    let ends = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let readers: Vec<_> = quiet
+            .iter_mut()
+            .map(|client| scope.spawn(|| reads_all(client, 2)))
+            .collect();
+        let mut producer = Client::log_on(plant.gateway.producers(), "P");
+        let ends = &ends;
+        let sent = scope.spawn(move || {
+            let mut sent = 0;
+            while !ends.load(Ordering::Relaxed) {
+                producer.send("W", &format!("20001=P-{sent}|55=A|"));
+                sent += 1;
+            }
+            // What was sent before the Logout is for all.
+            producer.send("5", "");
+            while producer.receive().is_some() {}
+            sent
+        });
+        steer_one(&plant);
+        ends.store(true, Ordering::Relaxed);
+        let sent = sent.join().unwrap();
+        assert!(sent > 100, "{sent}");
+        crate::eventually("everything is delivered", || {
+            let sessions = plant.done("sessions", json!({ "port": "consumers" }));
+            let all = sessions.as_array().unwrap().iter();
+            let done = all.filter(|one| one["next_sender"] == sent + 2);
+            done.count() == 3
+        });
+        plant.done(
+            "sessions logout",
+            json!({ "port": "consumers", "target": "PLANT", "sender": "Q1" }),
+        );
+        plant.done("sessions logout", json!({ "session": "FIX.4.4:PLANT->Q2" }));
+        plant.done(
+            "sessions logout",
+            json!({ "session": "Q3", "text": "good night" }),
+        );
+        for reader in readers {
+            assert_eq!(reader.join().unwrap(), sent);
+        }
+    });
+    let audit = plant.stop();
+    for line in [
+        "sessions set-seq session=ONE next_sender=1000000 next_target=500",
+        "sessions reset session=ONE",
+        "sessions stop session=ONE",
+        "sessions start session=ONE",
+        "sessions disconnect session=ONE",
+        "sessions logout session=Q3 text=good night",
+        "refused: ",
+    ] {
+        assert!(audit.contains(line), "{line} in {audit}");
+    }
+}
+
+/// The next message that `wanted` takes.
+fn until(client: &mut Client, wanted: impl Fn(&str) -> bool) -> String {
+    loop {
+        let message = client.receive().expect("a message");
+        if wanted(&message) {
+            return message;
+        }
+    }
+}
+
+fn steer_one(plant: &Plant) {
+    let mut one = plant.consumer("ONE");
+    until(&mut one, |message| message.contains("|35=W|"));
+    let numbers = json!({ "session": "ONE", "next_sender": 1_000_000, "next_target": 500 });
+    plant.done("sessions set-seq", numbers);
+    let jumped = |message: &str| value(message, 34).unwrap().parse::<u64>().unwrap() >= 1_000_000;
+    assert_eq!(value(&until(&mut one, jumped), 34), Some("1000000"));
+    let lower = plant.refused(
+        "sessions set-seq",
+        json!({ "session": "ONE", "next_sender": 7 }),
+    );
+    assert!(
+        lower.contains("as too low") && lower.contains("`force`"),
+        "{lower}"
+    );
+    plant.done("sessions reset", json!({ "session": "ONE" }));
+    let reset = until(&mut one, |message| message.contains("|141=Y|"));
+    assert!(
+        reset.contains("|35=A|") && value(&reset, 34) == Some("1"),
+        "{reset}"
+    );
+    assert_eq!(value(&one.receive().unwrap(), 34), Some("2"));
+    // Stopped, it is told so and not let in again, in whatever way it comes.
+    let stopped = plant.done(
+        "sessions stop",
+        json!({ "session": "ONE", "text": "enough" }),
+    );
+    assert_eq!(stopped["sessions"], 1);
+    until(&mut one, |message| message.contains("|58=enough|"));
+    drop(one);
+    let again = plant.refused("sessions stop", json!({ "session": "ONE" }));
+    assert!(again.contains("stopped already"), "{again}");
+    let (_, answer) = plant.comes_back("ONE", 1);
+    assert!(answer.unwrap().contains("|58=stopped by the operator|"));
+    let stopped = plant.done("sessions stopped", json!({}));
+    assert_eq!(stopped, json!([{ "stopped": "sender=ONE" }]));
+    let other = plant.refused("sessions start", json!({ "session": "TWO" }));
+    assert!(other.contains("stopped: sender=ONE"), "{other}");
+    plant.done("sessions start", json!({ "session": "ONE" }));
+    let mut one = plant.consumer("ONE");
+    plant.done("sessions disconnect", json!({ "session": "ONE" }));
+    while let Some(message) = one.receive() {
+        assert!(!message.contains("|35=5|"), "{message}");
+    }
+}
+
+#[test]
+fn numbers_of_a_session_that_is_away_are_listed_and_changed() {
+    let plant = Plant::start("away", "");
+    let mut away = plant.consumer("AWAY");
+    away.send("5", "");
+    while away.receive().is_some() {}
+    crate::eventually("it is remembered", || {
+        !plant
+            .done("sessions remembered", json!({}))
+            .as_array()
+            .unwrap()
+            .is_empty()
+    });
+    let rows = plant.done("sessions remembered", json!({ "session": "AWAY" }));
+    assert_eq!(
+        (&rows[0]["next_sender"], &rows[0]["next_target"]),
+        (&json!(3), &json!(3))
+    );
+    for (fields, why) in [
+        (json!({ "session": "AWAY" }), "which number?"),
+        (
+            json!({ "session": "AWAY", "next_sender": 0 }),
+            "0 is no MsgSeqNum(34)",
+        ),
+        (
+            json!({ "session": "AWAY", "next_target": 1_u64 << 61 }),
+            "from 1 to",
+        ),
+        (
+            json!({ "session": "AWAY", "next_target": -1 }),
+            "is a number from 0",
+        ),
+        (
+            json!({ "session": "AWAY", "next_target": 1e30 }),
+            "is a number from 0",
+        ),
+        (json!({ "next_target": 1 }), "which sessions?"),
+        (
+            json!({ "session": "NOBODY", "next_target": 1 }),
+            "no such session",
+        ),
+        (
+            json!({ "session": "AWAY", "colour": 1 }),
+            "takes no `colour`, but session",
+        ),
+    ] {
+        let told = plant.refused("sessions set-seq", fields);
+        assert!(told.contains(why), "{why} in {told}");
+    }
+    // Also below what was sent: it will not have to be told.
+    plant.done(
+        "sessions set-seq",
+        json!({ "session": "AWAY", "next_sender": 2, "next_target": 90 }),
+    );
+    let (client, answer) = plant.comes_back("AWAY", 90);
+    assert_eq!(value(&answer.unwrap(), 34), Some("2"));
+    drop(client);
+    crate::eventually("it is away", || {
+        let reset = plant.ask("sessions reset", json!({ "session": "AWAY" }));
+        reset.is_ok()
+            && !plant
+                .done("sessions remembered", json!({}))
+                .as_array()
+                .unwrap()
+                .is_empty()
+    });
+    let (_client, answer) = plant.comes_back("AWAY", 1);
+    assert_eq!(value(&answer.unwrap(), 34), Some("1"));
+    plant.stop();
+}
+
+#[test]
+fn a_list_of_sessions_grows_and_shrinks() {
+    let list = "sessions = [{ sender = \"A\", target = \"PLANT\" }]\n";
+    let plant = Plant::start("listed", list);
+    let of = |sender: &str| json!({ "port": "consumers", "sender": sender, "target": "PLANT" });
+    let mut a = plant.consumer("A");
+    let (_, answer) = plant.comes_back("B", 1);
+    assert_eq!(answer, None);
+    assert_eq!(plant.done("sessions add", of("B")), json!({ "listed": 2 }));
+    let twice = plant.refused("sessions add", of("B"));
+    assert_eq!(twice, "B->PLANT is listed already");
+    let _b = plant.consumer("B");
+    assert_eq!(
+        plant.done("sessions remove", of("A")),
+        json!({ "listed": 1 })
+    );
+    assert!(a.receive().unwrap().contains("|35=5|"));
+    let gone = plant.refused("sessions remove", of("A"));
+    assert_eq!(gone, "A->PLANT is not listed; listed: B->PLANT");
+    let all = json!({ "port": "producers", "sender": "A", "target": "PLANT" });
+    let told = plant.refused("sessions add", all);
+    assert!(told.contains("`producers` lists no sessions"), "{told}");
+    let told = plant.refused("sessions add", json!({ "port": "nowhere" }));
+    assert!(told.contains("producers, consumers"), "{told}");
+    plant.stop();
+}

@@ -1,0 +1,74 @@
+//! The commands of a program that hosts FIX sessions.
+
+mod sessions;
+mod status;
+
+use crate::ask::Ask;
+use crate::audit::AuditFile;
+use crate::command::Command;
+use crate::error::Outcome;
+use crate::operator::Operator;
+use crate::row::{Rows, commands, run};
+use fanfare_engine::counters::Counters;
+use fanfare_engine::host::HostHandle;
+use fanfare_engine::stop::Reload;
+use std::time::Instant;
+
+/// What a program that hosts FIX sessions can do, by family.
+const COMMANDS: Rows<HostOperator> = &[status::COMMANDS, sessions::COMMANDS];
+
+/// Steers the sessions of a [`Host`](fanfare_engine::host::Host), from any thread.
+#[derive(Clone)]
+pub struct HostOperator {
+    host: HostHandle,
+    counters: Counters,
+    audit: AuditFile,
+    reload: Reload,
+    begun: Instant,
+}
+
+impl HostOperator {
+    /// For a host, with the counters of its program. `reload` is requested when an operator asks
+    /// for that.
+    #[must_use]
+    pub fn new(host: HostHandle, counters: Counters, audit: AuditFile, reload: Reload) -> Self {
+        Self {
+            host,
+            counters,
+            audit,
+            reload,
+            begun: Instant::now(),
+        }
+    }
+
+    /// What such programs can do.
+    #[must_use]
+    pub fn commands() -> Vec<&'static Command> {
+        commands(COMMANDS)
+    }
+}
+
+impl Operator for HostOperator {
+    fn commands(&self) -> Vec<&'static Command> {
+        Self::commands()
+    }
+
+    /// Waits for the host, for up to 10 s.
+    fn run(&self, ask: &Ask) -> Outcome {
+        run(COMMANDS, self, ask)
+    }
+
+    fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    fn note(&self, by: &str, asked: &str, outcome: &str) {
+        self.audit.operator(by, asked, outcome);
+    }
+}
+
+impl std::fmt::Debug for HostOperator {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("HostOperator").finish_non_exhaustive()
+    }
+}

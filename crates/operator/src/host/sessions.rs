@@ -1,0 +1,291 @@
+//! The sessions of a host.
+
+use super::HostOperator;
+use crate::ask::Ask;
+use crate::command::{Field, Form};
+use crate::error::{OperatorError, Outcome};
+use crate::row::Row;
+use fanfare_engine::host::{HostError, SessionInfo, Steer};
+use fanfare_fix::session::{MAX_SEQ_NUM, Role, SECOND, SessionId, State, Version};
+use fanfare_wire::text::Escaped;
+use serde_json::{Value, json};
+use std::time::Duration;
+
+const WANTED: Field = Field::text(
+    "session",
+    "The session as `sessions` prints it, or the CompID of its counterparty.",
+)
+.first();
+const SESSION: Field = WANTED.needed();
+const TEXT: Field = Field::new("text", "Text(58) of the Logout.", Form::Text(256));
+
+pub(super) const COMMANDS: &[Row<HostOperator>] = &[
+    Row::look(
+        "sessions",
+        "The sessions, with their states and numbers.",
+        &[WANTED],
+        list,
+    ),
+    Row::act(
+        "sessions logout",
+        "Log a session out; it may come back, and an initiator does.",
+        &[SESSION, TEXT],
+        |operator, ask| {
+            steer(
+                operator,
+                ask,
+                Steer::LogOut(text(ask, "logged out by the operator")),
+            )
+        },
+    ),
+    Row::act(
+        "sessions disconnect",
+        "End the connection of a session without a Logout; it may come back.",
+        &[SESSION],
+        |operator, ask| steer(operator, ask, Steer::Disconnect),
+    ),
+    Row::act(
+        "sessions reset",
+        "Start both directions of a session at 1 again: by a Logon with ResetSeqNumFlag(141) where \
+         it is logged on.",
+        &[SESSION],
+        |operator, ask| steer(operator, ask, Steer::Reset),
+    ),
+    Row::act(
+        "sessions set-seq",
+        "Set numbers of a session.",
+        &[
+            SESSION,
+            Field::number("next_sender", "MsgSeqNum(34) of the next message to it."),
+            Field::number(
+                "next_target",
+                "MsgSeqNum(34) that is expected from it next.",
+            ),
+            Field::flag(
+                "force",
+                "Also if it has seen the number of the next message to it.",
+            ),
+        ],
+        set_seq,
+    ),
+    Row::act(
+        "sessions stop",
+        "Log a session out and keep it out, until `start` or the end of the program.",
+        &[SESSION, TEXT],
+        |operator, ask| {
+            steer(
+                operator,
+                ask,
+                Steer::Stop(text(ask, "stopped by the operator")),
+            )
+        },
+    ),
+    Row::act(
+        "sessions start",
+        "Let a stopped session log on again; an initiator connects at once.",
+        &[SESSION],
+        |operator, ask| steer(operator, ask, Steer::Start),
+    ),
+    Row::act(
+        "sessions add",
+        "Make a session by a template of the settings, as its Logon would.",
+        &[Field::text("session", "The session: FIX.4.4:OURS->THEIRS.")
+            .first()
+            .needed()],
+        add,
+    ),
+    Row::act(
+        "sessions remove",
+        "Log a session out and forget it; its store stays, and a template makes it again.",
+        &[SESSION],
+        remove,
+    ),
+];
+
+/// How long a host may take: longer than a session takes to log out.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// Most sessions that an error names.
+const NAMED: usize = 5;
+
+/// All sessions, in no order.
+pub(super) fn all(operator: &HostOperator) -> Result<Vec<SessionInfo>, OperatorError> {
+    let mut sessions = Vec::new();
+    let mut next = Some(0);
+    while let Some(from) = next {
+        let page = operator.host.page(from).wait_for(PATIENCE);
+        let mut page = page.map_err(|error| failed(&error))?;
+        sessions.append(&mut page.sessions);
+        next = page.next;
+    }
+    Ok(sessions)
+}
+
+fn list(operator: &HostOperator, ask: &Ask) -> Outcome {
+    let mut sessions = all(operator)?;
+    if let Some(wanted) = ask.text("session") {
+        sessions.retain(|session| is(wanted, &session.id));
+    }
+    sessions.sort_by_cached_key(|session| session.id.to_string());
+    Ok(Value::Array(sessions.iter().map(described).collect()))
+}
+
+fn described(session: &SessionInfo) -> Value {
+    json!({
+        "session": session.id.to_string(),
+        "role": match session.role {
+            Role::Acceptor => "acceptor",
+            Role::Initiator => "initiator",
+        },
+        "state": match (session.is_stopped, session.state) {
+            (true, State::Idle | State::Ended) => "stopped",
+            (_, State::Idle) => "not connected",
+            (_, State::AwaitingLogon | State::AwaitingDecision) => "logging on",
+            (_, State::LoggedOn) => "logged on",
+            (_, State::LoggingOut) => "logging out",
+            (_, State::Ended) => "ending",
+        },
+        "next_sender": session.next_sender,
+        "next_target": session.next_target,
+        "peer": session.peer.map(|peer| peer.to_string()),
+        "silent_s": session.silent.map(|nanos| nanos / SECOND),
+        "queued_bytes": session.queued,
+        "port": session.port.map(|port| port.to_string()),
+        "made_by_template": session.is_made,
+    })
+}
+
+/// Whether a session is meant.
+fn is(wanted: &str, id: &SessionId) -> bool {
+    *wanted == *id.target || *wanted == id.to_string()
+}
+
+/// The session that is meant.
+fn wanted(operator: &HostOperator, ask: &Ask) -> Result<SessionId, OperatorError> {
+    let wanted = ask.text("session").unwrap_or_default();
+    let sessions = all(operator)?;
+    let name = |session: &SessionInfo| session.id.to_string();
+    let mut found: Vec<&SessionInfo> = sessions.iter().filter(|own| is(wanted, &own.id)).collect();
+    match (found.pop(), found.len()) {
+        (Some(session), 0) => Ok(session.id.clone()),
+        (Some(last), more) => {
+            let mut names: Vec<String> = found.into_iter().map(name).collect();
+            names.push(name(last));
+            let why = format!("these are {}: {}; say which", more + 1, some_of(names));
+            Err(OperatorError::usage(why))
+        }
+        (None, _) => {
+            let names: Vec<String> = sessions.iter().map(name).collect();
+            let wanted = Escaped::text(wanted);
+            Err(OperatorError::absent(match names.len() {
+                0 => format!("there is no session {wanted}, and no other"),
+                _ => format!("there is no session {wanted}; there are {}", some_of(names)),
+            }))
+        }
+    }
+}
+
+/// The first names, and how many more there are.
+fn some_of(mut names: Vec<String>) -> String {
+    names.sort_unstable();
+    let first = names.get(..NAMED).unwrap_or(&names).join(", ");
+    match names.len().saturating_sub(NAMED) {
+        0 => first,
+        more => format!("{first} and {more} more"),
+    }
+}
+
+fn text(ask: &Ask, otherwise: &str) -> String {
+    ask.text("text").unwrap_or(otherwise).to_owned()
+}
+
+fn steer(operator: &HostOperator, ask: &Ask, wish: Steer) -> Outcome {
+    let id = wanted(operator, ask)?;
+    match operator.host.steer(&id, wish).wait_for(PATIENCE) {
+        Ok(()) => Ok(json!({ "session": id.to_string() })),
+        Err(error) => Err(failed(&error)),
+    }
+}
+
+fn set_seq(operator: &HostOperator, ask: &Ask) -> Outcome {
+    let (sender, target) = (ask.number("next_sender"), ask.number("next_target"));
+    if sender.is_none() && target.is_none() {
+        let why = "which number? `next_sender`, `next_target` or both";
+        return Err(OperatorError::usage(why));
+    }
+    for number in [sender, target].into_iter().flatten() {
+        if !(1..=MAX_SEQ_NUM).contains(&number) {
+            return Err(OperatorError::usage(HostError::Number(number).to_string()));
+        }
+    }
+    let force = ask.flag("force");
+    let wish = Steer::SetNumbers {
+        sender,
+        target,
+        force,
+    };
+    let mut done = steer(operator, ask, wish)?;
+    done["next_sender"] = json!(sender);
+    done["next_target"] = json!(target);
+    Ok(done)
+}
+
+fn add(operator: &HostOperator, ask: &Ask) -> Outcome {
+    let name = ask.text("session").unwrap_or_default();
+    let id = read(name).ok_or_else(|| {
+        let name = Escaped::text(name);
+        OperatorError::usage(format!("{name} is no session: FIX.4.4:OURS->THEIRS is one"))
+    })?;
+    match operator.host.make(None, &id).wait_for(PATIENCE) {
+        Ok(_) => Ok(json!({ "session": id.to_string() })),
+        Err(error) => Err(failed(&error)),
+    }
+}
+
+fn remove(operator: &HostOperator, ask: &Ask) -> Outcome {
+    let id = wanted(operator, ask)?;
+    match operator.host.remove(&id).wait_for(PATIENCE) {
+        Ok(()) => Ok(json!({ "session": id.to_string() })),
+        Err(error) => Err(failed(&error)),
+    }
+}
+
+/// A session without SubIDs, as it is printed.
+fn read(text: &str) -> Option<SessionId> {
+    let (version, names) = text.split_once(':')?;
+    let (sender, target) = names.split_once("->")?;
+    let is_name = |name: &str| !name.is_empty() && !name.contains(['/', ':', '>']);
+    let version = Version::parse(version.as_bytes())?;
+    (is_name(sender) && is_name(target)).then(|| SessionId::new(version, sender, target))
+}
+
+fn failed(error: &HostError) -> OperatorError {
+    let text = error.to_string();
+    match error {
+        HostError::Unknown(_) => OperatorError::absent(text),
+        HostError::Lower { .. } => {
+            OperatorError::failed(format!("{text}: `sessions stop` it first, or say `force`"))
+        }
+        _ => OperatorError::failed(text),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_session_is_read_as_it_is_printed() {
+        let id = SessionId::new(Version::Fix44, "OURS", "THEIRS");
+        assert_eq!(read(&id.to_string()), Some(id));
+        for wrong in [
+            "",
+            "A->B",
+            "FIX.4.9:A->B",
+            "FIX.4.4:A",
+            "FIX.4.4:->B",
+            "FIX.4.4:A->B/C",
+        ] {
+            assert_eq!(read(wrong), None, "{wrong}");
+        }
+    }
+}

@@ -16,7 +16,7 @@ export RUST_TEST_THREADS ?= $(shell expr 3 '*' `nproc`)
 .PHONY: help demo test test-kafka check conformance oracle bench bench-peers bench-books fuzz soak memcheck asan build setup clean
 
 help:
-	@echo "make demo   build, run the whole plant on this machine for a third of a minute, report"
+	@echo "make demo   build, run the whole plant on this machine for about a minute, report"
 	@echo "make test   everything CI runs: format, lints, tests, documentation, tidy"
 	@echo "make test-kafka  topics of Apache Kafka over kills of plant and broker (feature kafka)"
 	@echo "make check  the quick part of it, for between two edits"

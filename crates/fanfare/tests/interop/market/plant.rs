@@ -70,11 +70,12 @@ impl Plant {
         Self::start_with("")
     }
 
-    /// With these tables in its configuration.
+    /// With these tables in its configuration. Nothing is sent unasked: a broadcast may come in
+    /// front of the answer to the first request.
     pub(super) fn start_with(tables: &str) -> Self {
         let [line, pictures] = groups();
         let text = format!(
-            "{tables}[producers]\nport = 0\n[consumers]\nport = 0\n\
+            "mode = \"subscriptions\"\n{tables}[producers]\nport = 0\n[consumers]\nport = 0\n\
              [[feed]]\ntemplates = \"builtin:spectra\"\nlines = [\"{line}\"]\n\
              mapping = \"builtin:spectra\"\n[feed.book]\nstarts_empty = false\n\
              [feed.snapshot]\nlines = [\"{pictures}\"]\n"

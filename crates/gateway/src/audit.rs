@@ -44,7 +44,7 @@ pub(crate) struct DbnPeer<'a> {
 }
 
 impl Audit {
-    /// Opens the file, and tells by a notice when it cannot be written: see [`AuditFile::open`].
+    /// Opens the file ([`AuditFile::open`]). A notice is sent when it cannot be written.
     ///
     /// # Errors
     /// The file cannot be opened.

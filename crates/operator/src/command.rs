@@ -55,6 +55,22 @@ pub enum Form {
 }
 
 impl Field {
+    /// Of commands that set numbers: MsgSeqNum(34) of the next message to the session.
+    pub const NEXT_SENDER: Self =
+        Self::number("next_sender", "MsgSeqNum(34) of the next message to it.");
+
+    /// Of commands that set numbers: MsgSeqNum(34) of the next message from the session.
+    pub const NEXT_TARGET: Self = Self::number(
+        "next_target",
+        "MsgSeqNum(34) that is expected from it next.",
+    );
+
+    /// Of commands that set numbers: a number that the counterparty has seen may come again.
+    pub const FORCE: Self = Self::flag(
+        "force",
+        "Also if it has seen the number of the next message to it.",
+    );
+
     /// Text of up to 1,024 bytes.
     #[must_use]
     pub const fn text(name: &'static str, about: &'static str) -> Self {

@@ -1,4 +1,4 @@
-//! What whoever runs a program asks it and tells it: tables of commands, and the control socket.
+//! Commands of operators: tables of them, the control socket, the audit file.
 //!
 //! A program lists its commands as [`Row`]s and implements [`Operator`]; the control socket
 //! ([`Control`]), `fanfare ctl` and the console (HTTP) take names, fields and helps from the rows.

@@ -1,4 +1,4 @@
-//! What histograms held over the last seconds, kept by who reads them.
+//! What histograms held over the last seconds, kept by the thread that reads them.
 
 use super::histogram::{Distribution, Sparse};
 use super::{Counters, HistogramReading};

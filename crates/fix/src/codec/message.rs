@@ -106,7 +106,7 @@ impl<'a> Message<'a> {
     /// let range = list.finish()?;
     /// let mut decoder = Decoder::new();
     /// let list = decoder.decode(&room[range]).unwrap();
-    /// assert_eq!(list.char(tag::SIDE), Ok(side::BUY), "that of the first order");
+    /// assert_eq!(list.char(tag::SIDE), Ok(side::BUY), "the first order's");
     ///
     /// let dictionary = Dictionary::built_in(Version::Fix44);
     /// let list = list.with_groups(&*dictionary);
@@ -274,7 +274,7 @@ impl<'a> FieldSet<'a> {
     }
 
     /// The value of the first field with this tag. Without known groups
-    /// ([`Message::with_groups`]) an absent field's tag finds that of a group's entry.
+    /// ([`Message::with_groups`]) this may be a field of a group's entry.
     #[inline]
     pub fn get(&self, tag: u32) -> Option<&'a [u8]> {
         self.value(self.position(tag)?)

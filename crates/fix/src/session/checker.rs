@@ -24,7 +24,7 @@ impl Checker {
         }
     }
 
-    /// Finishes a message and checks it; `version` is that of messages without ApplVerID(1128).
+    /// Finishes a message and checks it. A message without ApplVerID(1128) has `version`.
     /// Allocates while its arrays grow to the size of the messages at hand.
     pub(super) fn finish(
         &mut self,
@@ -35,7 +35,7 @@ impl Checker {
         let context = Context {
             default_appl_ver_id: Some(version),
         };
-        // Fields that were written as they are may be no fields.
+        // Bytes that the application wrote unencoded may not be fields.
         let unreadable = Fault::new(RejectReason::InvalidTagNumber, None);
         let message = self.decoder.decode(bytes).map_err(|_| unreadable);
         let checked = message.and_then(|message| self.validator.check(&message, &context));

@@ -60,11 +60,11 @@ pub mod msg_type {
 pub mod values {
     //! The listed values of fields by the standard's names: a module for each field.
     //!
-    //! The type of a constant is that of the newest version's field: `u8` for a character, for
+    //! A constant has the type of the field in the newest version: `u8` for a character, for
     //! [`FieldWriter::char`](crate::codec::FieldWriter::char); `u64` for a number; `bool` for a
     //! Boolean; `&str` for text, and where the versions differ in their types. Where two versions
-    //! give one name to two values, the name is that of the newer one, and the older value has the
-    //! last version that knows it in its name.
+    //! use one name for two values, the newer value has the name, and the name of the older one
+    //! ends with the last version that knows it.
     //!
     //! ```
     //! use fanfare_fix::values::{ord_type, security_type, session_reject_reason, side};

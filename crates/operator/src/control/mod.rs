@@ -1,5 +1,5 @@
-//! The control socket: a Unix socket at which whoever runs a program asks and steers it, in JSON
-//! lines (docs/control.md).
+//! The control socket: a Unix socket that takes the commands of operators as JSON lines
+//! (docs/control.md).
 //!
 //! It has threads of its own: no session waits for it.
 

@@ -56,15 +56,9 @@ pub(super) const COMMANDS: &[Row<HostOperator>] = &[
         "Set numbers of a session.",
         &[
             SESSION,
-            Field::number("next_sender", "MsgSeqNum(34) of the next message to it."),
-            Field::number(
-                "next_target",
-                "MsgSeqNum(34) that is expected from it next.",
-            ),
-            Field::flag(
-                "force",
-                "Also if it has seen the number of the next message to it.",
-            ),
+            Field::NEXT_SENDER,
+            Field::NEXT_TARGET,
+            Field::FORCE,
         ],
         set_seq,
     ),

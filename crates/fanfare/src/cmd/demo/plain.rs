@@ -1,6 +1,7 @@
 //! The fan-out beside plain sockets, in turns: what the gateway adds.
 
 use anyhow::Result;
+use fanfare_instruments::bench::fanout::PERCENTILES;
 use fanfare_instruments::figures::Printed;
 use fanfare_instruments::plot::{Curve, CurvesChart, Unit, thousands, three_digits};
 use std::fmt::Write;
@@ -12,16 +13,6 @@ const CONSUMERS: [(&str, &str); 3] = [
     ("first", "First consumer"),
     ("median", "Median consumer"),
     ("last", "Last consumer"),
-];
-
-/// The percentiles of the curves.
-const PERCENTILES: [(&str, f64); 6] = [
-    ("p25", 25.0),
-    ("p50", 50.0),
-    ("p75", 75.0),
-    ("p90", 90.0),
-    ("p99", 99.0),
-    ("p99_9", 99.9),
 ];
 
 /// The gateway and plain sockets in turns.

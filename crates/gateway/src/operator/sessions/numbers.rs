@@ -1,4 +1,4 @@
-//! Numbers of sessions: of those that are there, and of those that are remembered.
+//! Numbers of sessions, of connected and of remembered ones.
 
 use super::which::{self, PORT, SENDER, SESSION, TARGET, USER};
 use super::{GatewayOperator, nobody, some_of};
@@ -37,15 +37,9 @@ pub(super) const SET_SEQ: Row<GatewayOperator> = Row::act(
         TARGET,
         USER,
         PORT,
-        Field::number("next_sender", "MsgSeqNum(34) of the next message to it."),
-        Field::number(
-            "next_target",
-            "MsgSeqNum(34) that is expected from it next.",
-        ),
-        Field::flag(
-            "force",
-            "Also if it has seen the number of the next message to it.",
-        ),
+        Field::NEXT_SENDER,
+        Field::NEXT_TARGET,
+        Field::FORCE,
     ],
     set_seq,
 );

@@ -13,6 +13,7 @@ pub(in crate::bench) mod sessions;
 pub use plant::{FanoutBench, add_baseline};
 use raw::Raw;
 pub(in crate::bench) use receivers::Receivers;
+pub use rounds::PERCENTILES;
 pub(crate) use sessions::send_all;
 
 /// The message of the benchmark: a market data snapshot with four entries, without the header.

@@ -28,8 +28,8 @@ pub(in crate::bench) trait Target {
     fn began(&mut self) -> u64;
 }
 
-/// The percentiles of times that are figures.
-const PERCENTILES: [(&str, f64); 6] = [
+/// The percentiles of times that are figures, by the ends of their names.
+pub const PERCENTILES: [(&str, f64); 6] = [
     ("p25", 25.0),
     ("p50", 50.0),
     ("p75", 75.0),

@@ -19,6 +19,7 @@ mod folder;
 mod format;
 mod keeper;
 mod known;
+mod lock;
 mod log;
 pub mod moment;
 mod place;

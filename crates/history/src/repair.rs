@@ -5,9 +5,9 @@ use crate::folder;
 use crate::format::SegmentHeader;
 use crate::keeper::{Damaged, compact};
 use crate::known::Known;
+use crate::lock::Lock;
 use crate::place::{Tail, read_to_end};
 use crate::segment::Segment;
-use crate::writer::lock;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -39,7 +39,7 @@ pub struct Repair {
 /// Mends the log of a folder, as its only writer. Events that cannot be read stay missing, and
 /// readers say so.
 pub(crate) fn repair(folder: &Path) -> Result<Vec<Repair>, LogError> {
-    let _lock = lock(folder)?;
+    let _lock = Lock::take(folder)?;
     let listing = folder::list(folder)?;
     let mut done = Vec::new();
     let mut ordinals = listing.segments.keys();

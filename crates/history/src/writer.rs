@@ -4,12 +4,13 @@ use crate::block::Block;
 use crate::error::LogError;
 use crate::folder;
 use crate::format::{Kind, SEGMENT_HEADER, SegmentHeader};
+use crate::lock::Lock;
 use crate::place::{Start, Tail, tail};
 use crate::raw::Raw;
 use crate::run::{FeedInfo, Run};
 use fanfare_market::Event;
-use std::fs::{self, File, TryLockError};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -61,7 +62,7 @@ pub struct Writer {
     folder: PathBuf,
     config: WriterConfig,
     /// Locked as long as it is open.
-    _lock: File,
+    _lock: Lock,
     file: File,
     path: PathBuf,
     ordinal: u64,
@@ -110,7 +111,7 @@ impl Writer {
             });
         }
         fs::create_dir_all(folder).map_err(LogError::io(folder))?;
-        let lock = lock(folder)?;
+        let lock = Lock::take(folder)?;
         for unfinished in folder::list(folder)?.unfinished {
             folder::remove(&unfinished)?;
         }
@@ -152,7 +153,7 @@ impl Writer {
     fn at(
         folder: &Path,
         config: WriterConfig,
-        lock: File,
+        lock: Lock,
         tail: &Tail,
         run: Run,
     ) -> Result<Self, LogError> {
@@ -365,19 +366,6 @@ impl Writer {
         self.block.record(Kind::End, &[], 0);
         self.write_block()?;
         self.sync()
-    }
-}
-
-/// Locks a log for writing.
-pub(crate) fn lock(folder: &Path) -> Result<File, LogError> {
-    let path = folder.join("lock");
-    let mut options = File::options();
-    options.create(true).write(true).truncate(false).mode(0o600);
-    let file = options.open(&path).map_err(LogError::io(&path))?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(LogError::InUse(folder.to_owned())),
-        Err(TryLockError::Error(source)) => Err(LogError::io(&path)(source)),
     }
 }
 

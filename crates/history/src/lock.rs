@@ -1,0 +1,51 @@
+//! The lock of a log: one process writes it.
+
+use crate::error::LogError;
+use std::fs::{File, TryLockError};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+/// A log that is locked for writing, until this is dropped or its process ends.
+#[derive(Debug)]
+pub(crate) struct Lock(File);
+
+impl Lock {
+    pub(crate) fn take(folder: &Path) -> Result<Self, LogError> {
+        let path = folder.join("lock");
+        let mut options = File::options();
+        options.create(true).write(true).truncate(false).mode(0o600);
+        let file = options.open(&path).map_err(LogError::io(&path))?;
+        match file.try_lock() {
+            Ok(()) => Ok(Self(file)),
+            Err(TryLockError::WouldBlock) => Err(LogError::InUse(folder.to_owned())),
+            Err(TryLockError::Error(source)) => Err(LogError::io(&path)(source)),
+        }
+    }
+}
+
+impl Drop for Lock {
+    /// Closing the file would not do: a child that another thread is starting has it open, too,
+    /// until it runs its program.
+    fn drop(&mut self) {
+        // The process's end unlocks it in any case.
+        let _ = self.0.unlock();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_log_is_free_while_a_child_has_its_lock_open() {
+        let folder = std::env::temp_dir().join(format!("fanfare-lock-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let lock = Lock::take(&folder).unwrap();
+        let of_child = lock.0.try_clone().unwrap();
+        assert!(matches!(Lock::take(&folder), Err(LogError::InUse(_))));
+        drop(lock);
+        assert!(Lock::take(&folder).is_ok());
+        drop(of_child);
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+}

@@ -6,7 +6,7 @@ use crate::market::{feed, generator, send_some};
 use crate::service::{all, books_of, follow, pictures};
 use crate::{eventually, start, stop};
 use fanfare_fast::generate::Generator;
-use fanfare_gateway::{Config, Gateway};
+use fanfare_gateway::{Config, Gateway, Mode};
 use fanfare_peers::domain;
 use std::collections::BTreeMap;
 use std::net::SocketAddrV4;
@@ -15,6 +15,8 @@ fn gateway(text: &str) -> Gateway {
     let parsed = Config::from_toml(text).unwrap();
     start(|config| {
         config.feeds = parsed.feeds;
+        // A broadcast may come in front of the answer to a client's first request.
+        config.mode = Mode::Subscriptions;
         config.edges = parsed.edges;
         config.ring_bytes = 1 << 22;
         config.limits.message_bytes = 1 << 19;

@@ -6,7 +6,7 @@ use fanfare_engine::udp::{Sender, SenderConfig};
 use fanfare_fast::Program;
 use fanfare_fast::generate::{Generator, SpectraOptions};
 use fanfare_feed::recovery::State;
-use fanfare_gateway::{Config, EventReader, Gateway};
+use fanfare_gateway::{Config, EventReader, Gateway, Mode};
 use fanfare_market::instruments::Lookup;
 use fanfare_market::{Book, BookConfig, Delivery, Event, InstrumentId, Kind, Side, state};
 use std::collections::BTreeMap;
@@ -101,6 +101,8 @@ pub(crate) fn feed(channel: &str, line: SocketAddrV4, pictures: SocketAddrV4) ->
 pub(crate) fn gateway(text: &str, ring_bytes: usize) -> Gateway {
     start(|config| {
         config.feeds = Config::from_toml(text).unwrap().feeds;
+        // A broadcast may come in front of the answer to a client's first request.
+        config.mode = Mode::Subscriptions;
         config.ring_bytes = ring_bytes;
         config.limits.message_bytes = ring_bytes / 8;
     })

@@ -38,6 +38,15 @@ pub enum LogError {
         /// Its version.
         version: u32,
     },
+    /// The file of the numbers that are set aside is damaged.
+    #[error(
+        "{}: it says which numbers of events may have been used, and is damaged. Clients may have \
+         seen numbers above those of the log: remove it if that does not matter", .0.display()
+    )]
+    BadClaim(PathBuf),
+    /// The thread that read ahead has ended, with an error that was returned before.
+    #[error("the reader has ended")]
+    Ended,
     /// Retention has removed what was asked for.
     #[error("event {wanted} was removed: the log begins with event {first} of {}", utc(*time))]
     Gone {

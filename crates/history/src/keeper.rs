@@ -81,6 +81,8 @@ pub struct Keeper {
     size: u64,
     /// The segment that is followed.
     segment: u64,
+    /// The first segment that is yet to be compacted.
+    due: u64,
     stats: KeeperStats,
 }
 
@@ -120,27 +122,28 @@ impl Keeper {
         let known = Known::before(folder, u64::MAX)?;
         let last = known.number;
         let books = AsOf::behind(folder, known, Border::Cross)?;
-        let mut keeper = Self {
+        Ok(Self {
             folder: folder.to_owned(),
             config,
             last,
             size: 0,
             segment: books.segment(),
+            due: 0,
             books,
             stats: KeeperStats::default(),
-        };
-        keeper.catch_up()?;
-        Ok(keeper)
+        })
     }
 
-    /// Compacts what was full before.
+    /// Compacts what is full.
     fn catch_up(&mut self) -> Result<(), LogError> {
         let segments = folder::list(&self.folder)?.segments;
-        for (&ordinal, &is_compacted) in segments.range(..self.segment) {
+        for (&ordinal, &is_compacted) in segments.range(self.due..self.segment) {
             if !is_compacted {
                 self.compact(ordinal)?;
             }
+            self.due = ordinal + 1;
         }
+        self.due = self.segment;
         Ok(())
     }
 
@@ -169,15 +172,24 @@ impl Keeper {
         let since = self.books.number.saturating_sub(self.last);
         let is_full = self.books.segment() != self.segment;
         let is_due = since >= spacing || (is_full && since > 0);
+        let outcome = self.store(is_due);
+        if is_full || outcome.is_err() {
+            // On a full disk this is what makes room.
+            self.retain()?;
+        }
+        outcome.map(|()| read + usize::from(is_due))
+    }
+
+    /// Writes what is due.
+    fn store(&mut self, is_due: bool) -> Result<(), LogError> {
         if is_due {
             self.checkpoint()?;
         }
-        if is_full {
-            let full = std::mem::replace(&mut self.segment, self.books.segment());
-            self.compact(full)?;
-            self.retain()?;
+        self.segment = self.books.segment();
+        match self.due < self.segment && self.config.compress.is_some() {
+            true => self.catch_up(),
+            false => Ok(()),
         }
-        Ok(read + usize::from(is_due))
     }
 
     /// Forces to the disk what the segment has that is followed. Takes as long as the disk takes.

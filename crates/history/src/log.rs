@@ -147,6 +147,24 @@ impl Log {
         Ok(first)
     }
 
+    /// Returns whether it is a log of datagrams and messages ([`Writer::raw`](crate::Writer::raw)),
+    /// by the first piece that can be read; false if there is none.
+    ///
+    /// # Errors
+    /// A file cannot be read.
+    pub fn is_raw(&self) -> Result<bool, LogError> {
+        let mut reader = self.reader(Start::First)?;
+        let (mut is_raw, mut is_event) = (false, false);
+        while !is_raw && !is_event {
+            let event =
+                |delivery: Delivery<'_>| is_event |= matches!(delivery, Delivery::Event(..));
+            if reader.read_all(1, |_| {}, event, |_| is_raw = true)? == 0 {
+                break;
+            }
+        }
+        Ok(is_raw)
+    }
+
     /// Returns where a reader begins that wants the first event at a moment, or behind it.
     ///
     /// # Errors

@@ -210,7 +210,7 @@ impl Reader {
         self.read_all(limit, |_| {}, market, |raw| call(RawDelivery::Raw(raw)))
     }
 
-    fn read_all(
+    pub(crate) fn read_all(
         &mut self,
         limit: usize,
         mut instrument: impl FnMut(&[u8]),
@@ -275,21 +275,20 @@ impl Reader {
         Ok(count)
     }
 
-    /// Takes a range of lost events; false if it begins at the end of what is read, or behind it.
+    /// Takes a range of lost events; false if some of it is at the end of what is read, or behind
+    /// it.
     fn take_lost(
         &mut self,
         (first, last): (u64, u64),
         each: &mut impl FnMut(Delivery<'_>),
     ) -> bool {
         let first = first.max(self.next);
-        if first >= self.end {
-            return false;
+        let own = last.min(self.end - 1);
+        if first <= own {
+            each(Delivery::Lost { first, last: own });
+            self.next = own.saturating_add(1);
         }
-        if first <= last {
-            each(Delivery::Lost { first, last });
-            self.next = last.saturating_add(1);
-        }
-        true
+        own == last
     }
 
     /// Takes over the run of what follows; false if it is that of what came before.

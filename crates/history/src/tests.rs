@@ -1,16 +1,22 @@
 //! Whole logs in folders of their own.
 
+mod damage;
+mod raw;
+
 use crate::folder;
 use crate::{
-    AsOf, At, FeedInfo, Keeper, KeeperConfig, Log, LogError, Mended, Opened, Raw, RawDelivery,
-    RawLine, Reader, Run, Source as RawSource, Start, Writer, WriterConfig,
+    AsOf, At, FeedInfo, Keeper, KeeperConfig, Log, LogError, Opened, Pushed, Reader, Run, Start,
+    Writer, WriterConfig,
 };
 use fanfare_market::event::{Action, Flags, InstrumentId, Kind, entry};
 use fanfare_market::instruments::{Definition, Instrument, Lookup, Name};
 use fanfare_market::view::Seen;
 use fanfare_market::{BookConfig, Delivery, Event, Price, View};
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
+use std::time::Duration;
 
 /// A folder that is removed at the end.
 pub(crate) struct Folder(pub(crate) PathBuf);
@@ -71,6 +77,10 @@ impl Source {
     fn message(&mut self) -> Vec<Event> {
         let Self { rng, number, time } = self;
         *time = time.saturating_add_signed(rng.i64(-10..1000));
+        if rng.u16(..500) == 0 {
+            // The clock was set back.
+            *time = time.saturating_sub(rng.u64(..200_000));
+        }
         let instrument = InstrumentId(rng.u32(..10));
         let count = rng.usize(1..5);
         let mut events = Vec::new();
@@ -156,13 +166,16 @@ impl Received {
     }
 
     fn some(&mut self, reader: &mut Reader, limit: usize) -> usize {
-        let take = |delivery: Delivery<'_>| match delivery {
+        reader.read(limit, |delivery| self.take(delivery)).unwrap()
+    }
+
+    fn take(&mut self, delivery: Delivery<'_>) {
+        match delivery {
             Delivery::Event(event, _) => self.events.push(*event),
             Delivery::Lost { first, last } => self.lost.push((first, last)),
             Delivery::Restart => self.restarts += 1,
             Delivery::End(_) => {}
-        };
-        reader.read(limit, take).unwrap()
+        }
     }
 }
 
@@ -366,53 +379,6 @@ fn the_end_of_a_log_is_that_of_the_run_that_has_begun() {
 }
 
 #[test]
-fn a_log_that_is_cut_or_damaged_says_what_is_missing() {
-    let folder = Folder::new();
-    let (mut writer, _) = open(&folder.0);
-    let mut source = Source::new(5, 1);
-    let all = append(&mut writer, &mut source, 3_000);
-    drop(writer);
-    let file = folder.0.join("0000000001.log");
-    let whole = std::fs::read(&file).unwrap();
-    let mut rng = fastrand::Rng::with_seed(2);
-    for round in 0..300 {
-        let mut bytes = whole.clone();
-        if round % 2 == 0 {
-            bytes.truncate(rng.usize(64..bytes.len()));
-        } else {
-            let at = rng.usize(64..bytes.len());
-            bytes[at] ^= 1 << rng.u8(..8);
-        }
-        std::fs::write(&file, &bytes).unwrap();
-        let received = read_from(&folder.0, Start::First);
-        let mut next = 1;
-        let mut lost = received.lost.iter();
-        for event in &received.events {
-            if event.number != next {
-                assert_eq!(lost.next(), Some(&(next, event.number - 1)));
-            }
-            assert_eq!(*event, all[event.number as usize - 1]);
-            next = event.number + 1;
-        }
-        assert_eq!(lost.next(), None);
-        let verified = Log::open(&folder.0).unwrap().verify(|_, _| true).unwrap();
-        assert_eq!(verified.events as usize, received.events.len());
-        assert_eq!(verified.missing, received.lost);
-        // The writer goes on behind the last whole event.
-        let (mut writer, opened) = open(&folder.0);
-        assert_eq!(opened.next, next);
-        let mut more = Source::new(round, next);
-        let more = append(&mut writer, &mut more, 10);
-        let again = read_from(&folder.0, Start::First);
-        assert_eq!(again.events[received.events.len()..], more);
-        let restarts = usize::from(!received.events.is_empty());
-        assert_eq!((again.restarts, &again.lost), (restarts, &received.lost));
-        drop(writer);
-        std::fs::remove_file(folder.0.join("0000000002.log")).unwrap();
-    }
-}
-
-#[test]
 fn readers_follow_while_it_is_written_compacted_and_removed() {
     let folder = Folder::new();
     let (mut writer, _) = open(&folder.0);
@@ -494,6 +460,125 @@ fn what_was_lost_on_the_way_stays_lost_and_numbers_go_on() {
     // Within what was lost, and in front of the first event behind it.
     let from = read_from(&folder.0, Start::Number(next + 7));
     assert_eq!(from.lost[0], (next + 7, next + 49));
+    // Behind them there is no event.
+    let from = read_from(&folder.0, Start::Number(end + 3));
+    assert_eq!((from.lost, from.events), (vec![(end + 3, end + 9)], vec![]));
+}
+
+#[test]
+fn what_is_pushed_is_what_is_read() {
+    let folder = Folder::new();
+    let (mut writer, _) = open(&folder.0);
+    writer.instrument(&instrument(3)).unwrap();
+    let mut source = Source::new(13, 1);
+    let mut all = append(&mut writer, &mut source, 5_000);
+    let log = Log::open(&folder.0).unwrap();
+    let (reader, look) = (
+        log.reader(Start::Number(100)).unwrap(),
+        Duration::from_millis(1),
+    );
+    let mut ahead = log.reader(Start::First).unwrap().ahead(2, look).unwrap();
+    let pusher = thread::spawn(move || {
+        let mut received = Received::default();
+        let ended = reader.push(look, |pushed| {
+            if let Pushed::Delivery(delivery) = pushed {
+                received.take(delivery);
+            }
+            match received.restarts {
+                2 => ControlFlow::Break("two"),
+                _ => ControlFlow::Continue(()),
+            }
+        });
+        (ended.unwrap(), received)
+    });
+    let mut taken = Received::default();
+    for round in 0..2 {
+        for _ in 0..4 {
+            all.extend(append(&mut writer, &mut source, 1_000));
+            ahead.take(look, |delivery| taken.take(delivery)).unwrap();
+        }
+        writer.restart(round).unwrap();
+    }
+    let (ended, received) = pusher.join().unwrap();
+    assert_eq!(ended, "two");
+    assert!(received.events == all[99..] && received.lost.is_empty());
+    while taken.events.len() < all.len() || taken.restarts < 2 {
+        let patience = Duration::from_secs(60);
+        assert!(
+            ahead
+                .take(patience, |delivery| taken.take(delivery))
+                .unwrap()
+                > 0
+        );
+    }
+    assert!(taken.events == all && taken.lost.is_empty());
+    assert_eq!(ahead.directory().len(), 1);
+    assert_eq!(ahead.take(look, |_| {}).unwrap(), 0);
+}
+
+#[test]
+fn who_reads_ahead_is_told_what_is_gone_once() {
+    let folder = Folder::new();
+    let (mut writer, _) = open(&folder.0);
+    let mut source = Source::new(13, 1);
+    append(&mut writer, &mut source, 20_000);
+    let reader = Log::open(&folder.0).unwrap().reader(Start::First).unwrap();
+    for _ in 0..4 {
+        append(&mut writer, &mut source, 20_000);
+        writer.roll().unwrap();
+    }
+    let config = KeeperConfig {
+        keep_bytes: Some(1),
+        ..OFTEN
+    };
+    assert!(keep(&folder.0, config).stats().removed > 2);
+    let mut ahead = reader.ahead(1, Duration::from_millis(1)).unwrap();
+    let error = loop {
+        match ahead.take(Duration::from_secs(60), |_| {}) {
+            Ok(count) => assert!(count > 0, "it was told nothing"),
+            Err(error) => break error,
+        }
+    };
+    assert!(matches!(error, LogError::Gone { .. }), "{error}");
+    let error = ahead.take(Duration::from_secs(60), |_| {}).unwrap_err();
+    assert!(matches!(error, LogError::Ended), "{error}");
+}
+
+#[test]
+fn a_disk_without_room_is_told_and_what_waits_is_done_later() {
+    let folder = Folder::new();
+    let (mut writer, _) = open(&folder.0);
+    let mut source = Source::new(17, 1);
+    append(&mut writer, &mut source, 4_000);
+    writer.roll().unwrap();
+    append(&mut writer, &mut source, 20_000);
+    writer.roll().unwrap();
+    append(&mut writer, &mut source, 20_000);
+    let mut keeper = Keeper::open(&folder.0, OFTEN).unwrap();
+    // A folder of that name is as good as a full disk.
+    let in_the_way = folder.0.join("0000000001.logz.new");
+    std::fs::create_dir(&in_the_way).unwrap();
+    let mut failed = 0;
+    for _ in 0..200 {
+        failed += u32::from(keeper.work().is_err());
+    }
+    assert!(
+        failed > 100 && keeper.stats().compacted == 0,
+        "{failed}, {:?}",
+        keeper.stats()
+    );
+    std::fs::remove_dir(&in_the_way).unwrap();
+    while keeper.work().unwrap() > 0 {}
+    let log = Log::open(&folder.0).unwrap();
+    let segments = log.segments().unwrap();
+    let (last, full) = segments.split_last().unwrap();
+    assert!(full.len() > 1 && full.iter().all(|one| one.is_compacted));
+    assert!(!last.is_compacted);
+    let verified = log.verify(|_, _| true).unwrap();
+    assert!(
+        verified.is_whole() && verified.checkpoints > 20,
+        "{verified:?}"
+    );
 }
 
 #[test]
@@ -549,236 +634,4 @@ fn a_run_says_what_its_books_are() {
         feeds: feeds(),
     };
     assert_eq!(reader.run(), Some(&run));
-}
-
-/// What arrived, with its number, or a range that was lost.
-#[derive(Debug, PartialEq, Eq, Clone)]
-enum Arrived {
-    Raw(u64, u64, RawLine, Vec<u8>),
-    Lost(u64, u64),
-}
-
-fn arrivals(folder: &Path, start: Start) -> Vec<Arrived> {
-    let mut reader = Log::open(folder).unwrap().reader(start).unwrap();
-    let mut all = Vec::new();
-    let mut take = |delivery: RawDelivery<'_>| match delivery {
-        RawDelivery::Raw(raw) => {
-            let bytes = raw.bytes.to_vec();
-            all.push(Arrived::Raw(raw.number, raw.received, raw.line, bytes));
-        }
-        RawDelivery::Lost { first, last } => all.push(Arrived::Lost(first, last)),
-        RawDelivery::Restart => {}
-    };
-    while reader.read_raw(7, &mut take).unwrap() > 0 {}
-    all
-}
-
-const LINE: RawLine = RawLine {
-    source: RawSource::Line,
-    feed: 1,
-    line: 0,
-    address: std::net::SocketAddrV4::new(std::net::Ipv4Addr::LOCALHOST, 9),
-};
-
-/// Appends random datagrams and messages with a few holes. Returns them and the last time.
-fn append_raw(writer: &mut Writer, count: usize) -> (Vec<Arrived>, u64) {
-    let mut rng = fastrand::Rng::with_seed(5);
-    let (mut expected, mut time) = (Vec::new(), 1000);
-    while expected.len() < count {
-        let bytes: Vec<u8> = (0..rng.usize(..2000)).map(|_| rng.u8(..4)).collect();
-        time += rng.u64(..50);
-        let source = [RawSource::Line, RawSource::Pictures, RawSource::Fix][rng.usize(..3)];
-        let line = RawLine {
-            source,
-            feed: rng.u16(..),
-            line: rng.u16(..4),
-            address: std::net::SocketAddrV4::new(rng.u32(..).into(), rng.u16(..)),
-        };
-        if rng.u8(..100) == 0 {
-            let next = writer.next();
-            writer.lost(next, next + 4).unwrap();
-            expected.push(Arrived::Lost(next, next + 4));
-        }
-        let number = writer.next();
-        put_raw(writer, line, time, &bytes);
-        expected.push(Arrived::Raw(number, time, line, bytes));
-        if rng.u8(..50) == 0 {
-            writer.commit().unwrap();
-        }
-    }
-    let number = writer.next();
-    put_raw(writer, LINE, time, &vec![0; Raw::MOST + 1]);
-    expected.push(Arrived::Lost(number, number));
-    writer.commit().unwrap();
-    (expected, time)
-}
-
-fn put_raw(writer: &mut Writer, line: RawLine, received: u64, bytes: &[u8]) {
-    let raw = Raw {
-        number: 0,
-        received,
-        line,
-        bytes,
-    };
-    writer.raw(&raw).unwrap();
-}
-
-#[test]
-fn what_arrived_is_there_again_from_any_number_and_time() {
-    let folder = Folder::new();
-    let (mut writer, _) = open(&folder.0);
-    let (expected, time) = append_raw(&mut writer, 4000);
-    let same = || {
-        assert_eq!(arrivals(&folder.0, Start::First), expected);
-        for at in [1, 1500, 3999] {
-            let Arrived::Raw(number, time, ..) = expected[at].clone() else {
-                continue;
-            };
-            assert_eq!(arrivals(&folder.0, Start::Number(number)), expected[at..]);
-            let is_behind = |one: &Arrived| matches!(one, Arrived::Raw(_, own, ..) if *own >= time);
-            let from = expected.iter().position(is_behind).unwrap();
-            assert_eq!(arrivals(&folder.0, Start::Time(time)), expected[from..]);
-        }
-    };
-    same();
-    let keeper = keep(&folder.0, OFTEN);
-    assert!(keeper.stats().compacted > 1, "{:?}", keeper.stats());
-    same();
-    let verified = Log::open(&folder.0).unwrap().verify(|_, _| true).unwrap();
-    let raw = expected.iter();
-    let raw = raw.filter(|one| matches!(one, Arrived::Raw(..))).count();
-    assert_eq!((verified.raw, verified.events), (raw as u64, 0));
-    assert!(verified.is_whole());
-    let next = writer.next();
-    drop((writer, keeper));
-    let (_, opened) = open(&folder.0);
-    assert_eq!((opened.next, opened.time), (next, time));
-}
-
-#[test]
-fn what_arrived_goes_with_retention() {
-    let folder = Folder::new();
-    let (mut writer, _) = open(&folder.0);
-    let (_, time) = append_raw(&mut writer, 4000);
-    let (number, late) = (writer.next(), time + 1_000_000);
-    for _ in 0..2 {
-        writer.roll().unwrap();
-        put_raw(&mut writer, LINE, late, b"last");
-    }
-    writer.roll().unwrap();
-    let retain = KeeperConfig {
-        keep_nanos: Some(1),
-        ..OFTEN
-    };
-    let keeper = keep(&folder.0, retain);
-    assert!(keeper.stats().removed > 1, "{:?}", keeper.stats());
-    let left = arrivals(&folder.0, Start::First);
-    let last = Arrived::Raw(number + 1, late, LINE, b"last".to_vec());
-    assert!(left.len() < 3 && left.contains(&last), "{left:?}");
-}
-
-/// Checks that all events are correct and in order, and that at most one segment is missing.
-/// Returns the number behind the last event.
-fn has_the_rest(folder: &Path, expected: &[Event]) -> u64 {
-    let received = read_from(folder, Start::First);
-    let mut next = 1;
-    for event in &received.events {
-        assert!(event.number >= next);
-        assert_eq!(*event, expected[event.number as usize - 1]);
-        next = event.number + 1;
-    }
-    let lost = received.lost.iter().map(|(first, last)| last - first + 1);
-    let missing = lost.sum::<u64>() + expected.len() as u64 + 1 - next;
-    let all = received.events.len() as u64 + missing;
-    assert_eq!(all, expected.len() as u64);
-    assert!(missing <= 20_000, "{missing}");
-    next
-}
-
-#[test]
-fn a_damaged_log_is_mended_and_has_all_that_can_be_read() {
-    type Harm = fn(&mut Vec<u8>, &mut fastrand::Rng);
-    let harms: [Harm; 4] = [
-        |bytes, rng| bytes[rng.usize(12..64)] ^= 0x20,
-        |bytes, rng| {
-            let at = rng.usize(200..bytes.len());
-            bytes[at] ^= 0x20;
-        },
-        |bytes, rng| bytes.truncate(rng.usize(..bytes.len())),
-        |bytes, rng| {
-            let at = rng.usize(64..bytes.len());
-            bytes[at..].fill(0);
-        },
-    ];
-    let whole = Folder::new();
-    let (mut writer, _) = open(&whole.0);
-    let expected = append(&mut writer, &mut Source::new(77, 1), 60_000);
-    drop(writer);
-    keep(&whole.0, KeeperConfig::default());
-    let ordinals: Vec<u64> = folder::list(&whole.0)
-        .unwrap()
-        .segments
-        .into_keys()
-        .collect();
-    assert!(ordinals.len() > 3);
-    for seed in 0..12 {
-        let mut rng = fastrand::Rng::with_seed(seed);
-        let folder = Folder::new();
-        for file in std::fs::read_dir(&whole.0).unwrap() {
-            let path = file.unwrap().path();
-            std::fs::copy(&path, folder.0.join(path.file_name().unwrap())).unwrap();
-        }
-        let ordinal = ordinals[rng.usize(..ordinals.len())];
-        let is_compacted = folder::list(&folder.0).unwrap().segments[&ordinal];
-        let path = folder::segment(&folder.0, ordinal, is_compacted);
-        let is_removed =
-            seed % 5 == 4 && ordinal != ordinals[0] && Some(&ordinal) != ordinals.last();
-        if is_removed {
-            std::fs::remove_file(&path).unwrap();
-        } else {
-            let mut bytes = std::fs::read(&path).unwrap();
-            harms[rng.usize(..4)](&mut bytes, &mut rng);
-            std::fs::write(&path, bytes).unwrap();
-        }
-        let done = Log::repair(&folder.0).unwrap();
-        let what = match is_removed {
-            true => Mended::Hole,
-            false => Mended::Segment,
-        };
-        assert!(done.iter().any(|one| one.what == what), "{seed}: {done:?}");
-        let verified = Log::open(&folder.0).unwrap().verify(|_, _| true).unwrap();
-        assert!(verified.is_whole(), "{seed}: {verified:?}");
-        let next = has_the_rest(&folder.0, &expected);
-        assert_eq!(Log::repair(&folder.0).unwrap(), []);
-        let (mut writer, opened) = open(&folder.0);
-        assert_eq!(opened.next, next);
-        append(&mut writer, &mut Source::new(1, next), 10);
-        assert!(matches!(Log::repair(&folder.0), Err(LogError::InUse(_))));
-        let again = read_from(&folder.0, Start::Number(next));
-        assert!(again.events.len() >= 10 && again.lost.is_empty());
-    }
-}
-
-#[test]
-fn the_oldest_segment_keeps_its_first_number_without_its_header() {
-    let folder = Folder::new();
-    let (mut writer, _) = open(&folder.0);
-    append(&mut writer, &mut Source::new(3, 1), 60_000);
-    drop(writer);
-    let retain = KeeperConfig {
-        keep_bytes: Some(1 << 20),
-        ..OFTEN
-    };
-    let keeper = keep(&folder.0, retain);
-    assert!(keeper.stats().removed > 0, "{:?}", keeper.stats());
-    drop(keeper);
-    let before = read_from(&folder.0, Start::First);
-    assert!(before.events[0].number > 1);
-    let segment = Log::open(&folder.0).unwrap().segments().unwrap()[0].clone();
-    let mut bytes = std::fs::read(&segment.path).unwrap();
-    bytes[20] ^= 1;
-    std::fs::write(&segment.path, bytes).unwrap();
-    Log::repair(&folder.0).unwrap();
-    let after = read_from(&folder.0, Start::First);
-    assert_eq!((after.events, after.lost), (before.events, before.lost));
 }

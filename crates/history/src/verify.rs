@@ -62,6 +62,9 @@ impl Verified {
 /// Ranges of missing numbers that are kept; more are one range.
 const MOST_RANGES: usize = 10_000;
 
+/// What a file is whose version is not known.
+const VERSION: &str = "a version that is not known: of a later program, or damaged";
+
 struct Check<'a, F> {
     folder: &'a Path,
     found: Verified,
@@ -115,6 +118,11 @@ impl<F: FnMut(u64, u64) -> bool> Check<'_, F> {
             Err(LogError::BadSegment { path, why }) => {
                 let bytes = std::fs::metadata(&path).map_or(0, |metadata| metadata.len());
                 self.damage(path, 0, bytes, why);
+                return Ok(true);
+            }
+            Err(LogError::Version { path, .. }) => {
+                let bytes = std::fs::metadata(&path).map_or(0, |metadata| metadata.len());
+                self.damage(path, 0, bytes, VERSION);
                 return Ok(true);
             }
             Err(error) => return Err(error),
@@ -216,7 +224,7 @@ impl<F: FnMut(u64, u64) -> bool> Check<'_, F> {
     fn view(&mut self, number: u64) -> Result<(), LogError> {
         let is_whole = match Known::read(self.folder, number) {
             Ok(known) => known.is_some(),
-            Err(LogError::BadSegment { .. }) => false,
+            Err(LogError::BadSegment { .. } | LogError::Version { .. }) => false,
             Err(error) => return Err(error),
         };
         if is_whole {

@@ -10,6 +10,7 @@ use crate::raw::Raw;
 use crate::run::{FeedInfo, Run};
 use fanfare_market::Event;
 use std::fs::{self, File};
+use std::ops::RangeInclusive;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,10 +19,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Records that are written at once, in bytes: a block is written when it has more.
 const BLOCK: usize = 1 << 18;
 
+/// Bytes of a block that cannot be written, beyond which nothing is appended.
+const FULL: usize = 3 << 20;
+
+/// Sizes at which a segment may be full.
+const SIZES: RangeInclusive<u64> = 1 << 16..=16 << 30;
+
 /// How segments are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WriterConfig {
-    /// The size at which a segment is full, in bytes: from 1 MiB to 16 GiB.
+    /// The size at which a segment is full, in bytes: from 64 KiB to 16 GiB. A
+    /// commit is not divided: a segment is larger by up to one.
     pub segment_bytes: u64,
     /// The number of the first event of a log that is new, from 1.
     pub first: u64,
@@ -72,6 +80,8 @@ pub struct Writer {
     end: u64,
     block: Block,
     run: Run,
+    /// When the next run begins, if that could not be written yet.
+    restart: Option<u64>,
     room: Vec<u8>,
     /// The number behind what was committed.
     committed: Arc<AtomicU64>,
@@ -104,10 +114,10 @@ impl Writer {
         now: u64,
         rescue: impl FnOnce(&mut Self) -> Result<(), LogError>,
     ) -> Result<(Self, Opened), LogError> {
-        if !(1 << 20..=16 << 30).contains(&config.segment_bytes) {
+        if !SIZES.contains(&config.segment_bytes) {
             return Err(LogError::Config {
                 key: "segment_bytes",
-                why: "must be from 1 MiB to 16 GiB",
+                why: "must be from 64 KiB to 16 GiB",
             });
         }
         fs::create_dir_all(folder).map_err(LogError::io(folder))?;
@@ -184,6 +194,7 @@ impl Writer {
             end,
             block,
             run,
+            restart: None,
             room: Vec::new(),
             committed: Arc::new(AtomicU64::new(tail.next)),
         })
@@ -213,7 +224,7 @@ impl Writer {
     /// numbers. Events whose numbers are not above those before are left out.
     ///
     /// # Errors
-    /// A block was full, and could not be written: nothing was appended. See [`Self::commit`].
+    /// The disk takes nothing, and 3 MiB wait for it: nothing was appended. See [`Self::commit`].
     #[inline]
     pub fn events(&mut self, events: &[[u8; Event::SIZE]]) -> Result<(), LogError> {
         self.make_room(events.len() * Event::SIZE)?;
@@ -284,20 +295,23 @@ impl Writer {
     /// Ends the run, and begins the next one with the same feeds: books are not known from here on.
     ///
     /// # Errors
-    /// As [`Self::commit`].
+    /// As [`Self::commit`]: the next call begins the run, and nothing is appended in front of it.
     pub fn restart(&mut self, now: u64) -> Result<(), LogError> {
-        self.write_block()?;
-        self.run.number += 1;
-        self.run.start = now;
-        self.next_segment()
+        self.restart = Some(now);
+        self.commit()
     }
 
-    /// Writes the block if `more` bytes would make it too large.
+    /// Writes the block if `more` bytes would make it too large. What the disk does not take waits
+    /// in a larger one.
     #[inline]
     fn make_room(&mut self, more: usize) -> Result<(), LogError> {
-        match self.block.len() + more > BLOCK && !self.block.is_empty() {
-            true => self.commit(),
-            false => Ok(()),
+        let len = self.block.len() + more;
+        if (len <= BLOCK || self.block.is_empty()) && self.restart.is_none() {
+            return Ok(());
+        }
+        match self.commit() {
+            Err(_) if self.restart.is_none() && len <= FULL => Ok(()),
+            outcome => outcome,
         }
     }
 
@@ -308,6 +322,9 @@ impl Writer {
     /// call tries again.
     pub fn commit(&mut self) -> Result<(), LogError> {
         self.write_block()?;
+        if let Some(start) = self.restart {
+            return self.next_run(start);
+        }
         match self.end >= self.config.segment_bytes {
             true => self.roll(),
             false => Ok(()),
@@ -324,6 +341,18 @@ impl Writer {
             return Ok(());
         }
         self.next_segment()
+    }
+
+    fn next_run(&mut self, start: u64) -> Result<(), LogError> {
+        let before = (self.run.number, self.run.start);
+        (self.run.number, self.run.start) = (before.0 + 1, start);
+        let ordinal = self.ordinal;
+        let begun = self.next_segment();
+        match self.ordinal == ordinal {
+            true => (self.run.number, self.run.start) = before,
+            false => self.restart = None,
+        }
+        begun
     }
 
     /// Begins the next segment. A segment is never made anew: a reader may have it open.
@@ -389,3 +418,6 @@ fn create(
     let file = File::options().write(true).open(&path);
     Ok((file.map_err(LogError::io(&path))?, path))
 }
+
+#[cfg(test)]
+mod tests;

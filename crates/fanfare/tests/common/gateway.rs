@@ -28,6 +28,10 @@ impl Gateway {
         self.running.tells(what);
     }
 
+    pub(crate) fn id(&self) -> u32 {
+        self.running.id()
+    }
+
     /// As if its machine had gone.
     pub(crate) fn kill(mut self) {
         self.running.kill();

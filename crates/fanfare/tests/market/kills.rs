@@ -1,13 +1,15 @@
-//! The log of a gateway that is killed again and again: what an outlet had is in it, once.
+//! The log of a gateway that is killed again and again, and so are its readers: what an outlet had
+//! is in it, once, and what readers have written down is the log, each event once.
 
 use crate::common::gateway::Gateway;
-use crate::common::{Folder, fanfare, groups, run};
+use crate::common::{Folder, Running, eventually, fanfare, groups, run};
 use fanfare_engine::udp::{Sender, SenderConfig};
 use fanfare_fast::Program;
 use fanfare_fast::generate::{ComplexOptions, Generator};
 use fanfare_history::{Log, Reader, Start};
 use fanfare_market::{Delivery, Event};
-use std::fs;
+use std::fs::{self, File};
+use std::path::Path;
 
 /// Seeds of `make test`; `FANFARE_KILL_SEEDS` has more.
 const SEEDS: u64 = 20;
@@ -50,24 +52,135 @@ impl Follower {
     }
 }
 
-/// Sends some packets of the market, and lets the follower read in between.
+/// Readers that are processes: `history cat --follow` into a file.
+const READERS: usize = 2;
+
+/// A process that writes down what it reads of the log. One that was killed is started again at the
+/// number behind the last line that is whole.
+struct Cat {
+    file: String,
+    running: Option<Running>,
+    kills: usize,
+}
+
+impl Cat {
+    fn new(folder: &Folder, place: usize) -> Self {
+        Self {
+            file: folder.file(&format!("cat{place}.jsonl")),
+            running: None,
+            kills: 0,
+        }
+    }
+
+    /// What was written down, without the line that a kill has cut.
+    fn lines(&self) -> Vec<String> {
+        let text = fs::read_to_string(&self.file).unwrap_or_default();
+        let whole = text.rfind('\n').map_or("", |end| &text[..=end]);
+        whole.lines().map(str::to_owned).collect()
+    }
+
+    fn start(&mut self, log: &str) {
+        if self.running.is_some()
+            || !Path::new(log).join("0000000001.log").exists() && self.kills == 0
+        {
+            return;
+        }
+        let lines = self.lines();
+        let last = lines.iter().rev().find_map(|line| number(line));
+        let from = (last.unwrap_or(0) + 1).to_string();
+        let whole: usize = lines.iter().map(|line| line.len() + 1).sum();
+        let mut options = File::options();
+        let file = options.create(true).append(true).open(&self.file).unwrap();
+        file.set_len(whole as u64).unwrap();
+        let args = ["history", "cat", log, "--follow", "--json", "--from", &from];
+        self.running = Some(Running::start(fanfare(&args).stdout(file)));
+    }
+
+    fn kill(&mut self) {
+        if let Some(mut running) = self.running.take() {
+            running.kill();
+            self.kills += 1;
+        }
+    }
+
+    /// Reads to the end, and ends in good order.
+    fn finish(&mut self, log: &str, last: u64) {
+        self.start(log);
+        eventually("a reader", || {
+            let lines = self.lines();
+            lines.iter().rev().find_map(|line| number(line)) >= Some(last)
+        });
+        let running = self.running.take().unwrap();
+        running.interrupt();
+        running.end().succeeded();
+    }
+}
+
+/// The number of an event that a line is.
+fn number(line: &str) -> Option<u64> {
+    let line: serde_json::Value = serde_json::from_str(line).unwrap();
+    line["number"].as_u64()
+}
+
+/// All that reads the log.
+struct Readers {
+    log: String,
+    follower: Follower,
+    cats: Vec<Cat>,
+    /// A gateway that replays the log as far as it goes, into a file of events.
+    replay: Option<Running>,
+    replays: usize,
+}
+
+impl Readers {
+    /// The library's reader reads on; the processes are started, and killed.
+    fn turn(&mut self, folder: &Folder, rng: &mut fastrand::Rng) {
+        self.follower.follow(&self.log, rng.u8(..4) == 0);
+        for cat in &mut self.cats {
+            cat.start(&self.log);
+            if rng.u8(..3) == 0 {
+                cat.kill();
+            }
+        }
+        if let Some(mut replay) = self.replay.take() {
+            replay.kill();
+        } else if !self.follower.events.is_empty() && self.replays == 0 && rng.u8(..4) == 0 {
+            self.replays += 1;
+            self.replay = Some(Running::start(&mut replay(folder, "replay0")));
+        }
+    }
+}
+
+/// A gateway that replays the log into a file of events.
+fn replay(folder: &Folder, name: &str) -> std::process::Command {
+    let (log, events) = (folder.file("log"), folder.file(&format!("{name}.jsonl")));
+    let text = format!(
+        "events = \"{events}\"\n[producers]\nport = 0\n[consumers]\nport = 0\n\
+         [replay]\nlog = \"{log}\"\nspeed = \"max\"\n"
+    );
+    let config = folder.with(&format!("{name}.toml"), text);
+    fanfare(&["gateway", &config])
+}
+
+/// Sends some packets of the market, and lets readers read in between.
 fn send(
     sender: &Sender,
     feed: &mut Generator,
     rng: &mut fastrand::Rng,
-    mut between: impl FnMut(bool),
+    mut between: impl FnMut(&mut fastrand::Rng),
 ) {
     for _ in 0..rng.usize(3..8) {
-        for _ in 0..rng.usize(..120) {
+        for _ in 0..rng.usize(..200) {
             let Some(packet) = feed.next_packet().unwrap() else {
                 return;
             };
             sender.send(packet).unwrap();
         }
-        between(rng.u8(..4) == 0);
+        between(rng);
     }
 }
 
+/// Segments are as small as can be, so that they roll and are compacted under load.
 fn config(folder: &Folder, group: &str, run: usize) -> String {
     let (log, events) = (
         folder.file("log"),
@@ -78,29 +191,34 @@ fn config(folder: &Folder, group: &str, run: usize) -> String {
         "events = \"{events}\"\n[producers]\nport = 0\n[consumers]\nport = 0\n\
          [[feed]]\ntemplates = \"builtin:complex\"\nlines = [\"{group}\"]\n\
          mapping = \"builtin:complex\"\n\
-         [history]\nfolder = \"{log}\"\nring = \"{ring}\"\nsegment_bytes = 1048576\n\
+         [history]\nfolder = \"{log}\"\nring = \"{ring}\"\nsegment_bytes = 65536\n\
          checkpoint_events = 1000\ncompress = 1\n"
     );
     folder.with("gateway.toml", text)
 }
 
-fn kills(seed: u64, group: &str) {
+fn kills(seed: u64, group: &str) -> usize {
     let mut rng = fastrand::Rng::with_seed(seed);
     let folder = Folder::new(&format!("market-kills-{seed}"));
-    let log = folder.file("log");
     let sender = Sender::open(&SenderConfig::new(group.parse().unwrap())).unwrap();
     let options = ComplexOptions::default();
-    let mut feed = Generator::complex(Program::complex(), 10_000, None, options);
-    let mut follower = Follower {
-        reader: None,
-        events: Vec::new(),
-        restarts: 0,
+    let mut feed = Generator::complex(Program::complex(), 100_000, None, options);
+    let mut readers = Readers {
+        log: folder.file("log"),
+        follower: Follower {
+            reader: None,
+            events: Vec::new(),
+            restarts: 0,
+        },
+        cats: (0..READERS).map(|place| Cat::new(&folder, place)).collect(),
+        replay: None,
+        replays: 0,
     };
     for run in 0..RUNS {
         let config = config(&folder, group, run);
         let mut gateway = Gateway::start(&mut fanfare(&["gateway", &config]));
-        send(&sender, &mut feed, &mut rng, |anew| {
-            follower.follow(&log, anew);
+        send(&sender, &mut feed, &mut rng, |rng| {
+            readers.turn(&folder, rng);
         });
         if run + 1 < RUNS {
             gateway.kill();
@@ -108,13 +226,46 @@ fn kills(seed: u64, group: &str) {
             gateway.tells("of ");
             gateway.stop();
         }
-        follower.follow(&log, false);
+        readers.follower.follow(&readers.log, false);
     }
-    judge(&folder, &follower, seed);
+    let logged = judge(&folder, &readers.follower, seed);
+    let is_rolled = Log::open(readers.log.as_ref()).unwrap().segments().unwrap();
+    for cat in &mut readers.cats {
+        cat.finish(&readers.log, logged.len() as u64);
+        let mut lines = cat.lines();
+        lines.retain(|line| !line.contains("\"restart\""));
+        assert!(
+            lines == logged,
+            "seed {seed}: {}, {} kills",
+            cat.file,
+            cat.kills
+        );
+    }
+    replays(&folder, &logged, seed);
+    is_rolled.len()
+}
+
+/// A replay that was killed has a part of the log, and one that was not has all of it.
+fn replays(folder: &Folder, logged: &[String], seed: u64) {
+    let of = |name: &str| {
+        let text = fs::read_to_string(folder.file(name)).unwrap_or_default();
+        let whole = text.rfind('\n').map_or("", |end| &text[..end]);
+        let lines = whole.lines().filter(|line| !line.contains("\"restart\""));
+        lines.map(str::to_owned).collect::<Vec<_>>()
+    };
+    let killed = of("replay0.jsonl");
+    assert!(logged.starts_with(&killed), "seed {seed}: {}", killed.len());
+    if seed.is_multiple_of(4) {
+        let mut gateway = Gateway::start(&mut replay(folder, "replay1"));
+        gateway.tells("has ended");
+        gateway.stop();
+        assert!(of("replay1.jsonl") == logged, "seed {seed}");
+    }
 }
 
 /// Holds the log against what was read while it was written, and against what another outlet had.
-fn judge(folder: &Folder, follower: &Follower, seed: u64) {
+/// Returns its events as lines.
+fn judge(folder: &Folder, follower: &Follower, seed: u64) -> Vec<String> {
     let log = folder.file("log");
     let verified = Log::open(log.as_ref())
         .unwrap()
@@ -148,14 +299,22 @@ fn judge(folder: &Folder, follower: &Follower, seed: u64) {
             );
         }
     }
+    logged.into_iter().map(str::to_owned).collect()
 }
 
 #[test]
-fn what_an_outlet_had_is_in_the_log_once_whenever_the_gateway_is_killed() {
+fn each_event_is_read_once_whenever_the_gateway_and_its_readers_are_killed() {
     let seeds = std::env::var("FANFARE_KILL_SEEDS");
     let seeds = seeds.map_or(SEEDS, |seeds| seeds.parse().unwrap());
     let [group, _] = groups();
+    let mut segments = 0;
     for seed in 0..seeds {
-        kills(seed, &group);
+        segments += kills(seed, &group);
     }
+    // More than those that the starts begin.
+    let starts = seeds as usize * RUNS;
+    assert!(
+        segments > starts * 3 / 2,
+        "{segments} segments of {starts} starts"
+    );
 }

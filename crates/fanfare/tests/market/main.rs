@@ -8,6 +8,7 @@ mod book;
 mod common;
 mod dbn;
 mod dbn_live;
+mod disk;
 mod edges;
 mod fix;
 mod gateway;

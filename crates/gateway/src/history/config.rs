@@ -1,12 +1,10 @@
 //! `[history]`: the log of market events.
 
+use super::rolls::{self, Calendar};
 use crate::config_error::{ConfigError, range, within};
-use fanfare_engine::zone;
-use fanfare_fix::session::{Now, Zone};
-use fanfare_history::{KeeperConfig, LogError, Writer, WriterConfig};
+use fanfare_history::{KeeperConfig, WriterConfig};
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 const DAY: u64 = 86_400_000_000_000;
 
@@ -33,6 +31,12 @@ pub struct History {
     pub roll_at: Option<String>,
     /// Name of the time zone of `roll_at`, such as `Europe/London`; UTC if there is none.
     pub time_zone: Option<String>,
+    /// Days of the week on which `roll_at` holds, such as `Mon`; all of them if there are none.
+    #[serde(default)]
+    pub roll_days: Vec<String>,
+    /// Local dates without a session, `YYYY-MM-DD`, on which no segment begins by `roll_at`.
+    #[serde(default)]
+    pub holidays: Vec<String>,
     /// How often what was written is forced to the disk, in milliseconds; 0: when the system does
     /// it. A kill of the gateway loses nothing either way.
     #[serde(default)]
@@ -113,15 +117,17 @@ impl History {
             check_segments("history.raw", kept)?;
             within("history.raw.ring_bytes", raw.ring_bytes, 1 << 20..=1 << 30)?;
         }
-        let at = self.roll_at.as_deref().unwrap_or("00:00");
-        let rule = "must be a time of the day, HH:MM";
-        range("history.roll_at", at, second_of_day(at).is_some(), rule)?;
-        let name = self.time_zone.as_deref().unwrap_or("UTC");
-        let rule = "must be the name of a time zone, such as Europe/London or UTC";
-        range("history.time_zone", name, zone::by_name(name).is_ok(), rule)?;
-        let rule = "needs `history.roll_at`";
-        let is_used = self.time_zone.is_none() || self.roll_at.is_some();
-        range("history.time_zone", name, is_used, rule)
+        rolls::check(self.calendar())
+    }
+
+    /// When segments end.
+    pub(super) fn calendar(&self) -> Calendar<'_> {
+        Calendar {
+            roll_at: self.roll_at.as_deref(),
+            time_zone: self.time_zone.as_deref(),
+            roll_days: &self.roll_days,
+            holidays: &self.holidays,
+        }
     }
 
     /// Returns the settings of the raw log and the size of its rings, if it is configured.
@@ -170,17 +176,6 @@ impl History {
             _ => self.folder.join("ring"),
         }
     }
-
-    /// When segments end.
-    pub(crate) fn rolls(&self) -> Option<Rolls> {
-        let at = second_of_day(self.roll_at.as_deref()?)?;
-        let zone = zone::by_name(self.time_zone.as_deref().unwrap_or("UTC")).ok()?;
-        Some(Rolls {
-            zone,
-            at,
-            day: None,
-        })
-    }
 }
 
 /// Checks the size of segments, their compression, and how much of them is kept, of a table.
@@ -189,7 +184,7 @@ fn check_segments(
     (size, level, bytes, days): (u64, u8, Option<u64>, Option<u32>),
 ) -> Result<(), ConfigError> {
     let key = |name: &str| format!("{table}.{name}");
-    within(key("segment_bytes"), size, 1 << 20..=16 << 30)?;
+    within(key("segment_bytes"), size, 1 << 16..=16 << 30)?;
     within(key("compress"), level, 0..=19)?;
     within(key("keep_days"), days.unwrap_or(1), 1..=36_500)?;
     let least = 2 * size;
@@ -198,87 +193,9 @@ fn check_segments(
     range(key("keep_bytes"), keep, keep >= least, rule)
 }
 
-/// Seconds of `HH:MM`.
-fn second_of_day(text: &str) -> Option<i64> {
-    let (hours, minutes) = text.split_once(':')?;
-    let number = |text: &str, below: i64| {
-        let is_plain = text.len() == 2 && text.bytes().all(|byte| byte.is_ascii_digit());
-        let number: i64 = is_plain.then(|| text.parse().ok())??;
-        (number < below).then_some(number)
-    };
-    Some(number(hours, 24)? * 3600 + number(minutes, 60)? * 60)
-}
-
-/// The moments of each day at which a segment ends.
-#[derive(Debug)]
-pub(crate) struct Rolls {
-    zone: Arc<dyn Zone>,
-    /// Seconds of the local day.
-    at: i64,
-    /// The day, from one moment to the next, that was seen last.
-    day: Option<i64>,
-}
-
-impl Rolls {
-    /// Whether such a moment has come since the last call. `utc` is nanoseconds since 1970-01-01.
-    pub(crate) fn is_due(&mut self, utc: i64) -> bool {
-        let seconds = utc.div_euclid(1_000_000_000);
-        let local = seconds + i64::from(self.zone.offset_at(seconds));
-        let day = (local - self.at).div_euclid(86_400);
-        // A clock that goes back ends no segment twice.
-        let is_later = self.day.is_some_and(|last| day > last);
-        self.day = Some(self.day.map_or(day, |last| last.max(day)));
-        is_later
-    }
-}
-
-/// Ends segments at their moments, as soon as the log can be written.
-#[derive(Debug)]
-pub(crate) struct Roll {
-    rolls: Option<Rolls>,
-    is_due: bool,
-}
-
-impl Roll {
-    pub(crate) fn new(history: &History) -> Self {
-        Self {
-            rolls: history.rolls(),
-            is_due: false,
-        }
-    }
-
-    /// Ends the segment if such a moment has come.
-    pub(crate) fn turn(&mut self, now: Now, writer: &mut Writer) -> Result<(), LogError> {
-        if let Some(rolls) = &mut self.rolls {
-            self.is_due |= rolls.is_due(now.utc.nanos());
-        }
-        if self.is_due {
-            writer.roll()?;
-            self.is_due = false;
-        }
-        Ok(())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_segment_ends_once_a_day_at_the_local_time() {
-        let history = |text: &str| toml::from_str::<History>(text).unwrap();
-        let of = "folder = \"x\"\nroll_at = \"17:00\"\ntime_zone = \"America/Chicago\"";
-        let mut rolls = history(of).rolls().unwrap();
-        // 2026-11-23T22:59:59Z is 16:59:59 there.
-        let second = 1_795_474_799;
-        let is_due = |rolls: &mut Rolls, second: i64| rolls.is_due(second * 1_000_000_000);
-        assert!(!is_due(&mut rolls, second - 50_000));
-        assert!(!is_due(&mut rolls, second));
-        assert!(is_due(&mut rolls, second + 1));
-        assert!(!is_due(&mut rolls, second - 5), "the clock went back");
-        assert!(!is_due(&mut rolls, second + 2));
-        assert!(is_due(&mut rolls, second + 3 * 86_400));
-    }
 
     #[test]
     fn settings_out_of_range_are_refused() {
@@ -288,6 +205,8 @@ mod tests {
         };
         assert_eq!(check(""), Ok(()));
         assert_eq!(check("roll_at = \"23:59\"\nkeep_days = 3"), Ok(()));
+        let days = "roll_days = [\"Mon\", \"friday\"]\nholidays = [\"2028-02-29\"]";
+        assert_eq!(check(&format!("roll_at = \"23:59\"\n{days}")), Ok(()));
         for text in [
             "segment_bytes = 5",
             "checkpoint_events = 10",
@@ -298,6 +217,11 @@ mod tests {
             "roll_at = \"7:00\"",
             "roll_at = \"07:00\"\ntime_zone = \"Mars/Base\"",
             "time_zone = \"UTC\"",
+            "roll_days = [\"Mon\"]",
+            "roll_at = \"07:00\"\nroll_days = [\"Mon\", \"Someday\"]",
+            "holidays = [\"2026-12-25\"]",
+            "roll_at = \"07:00\"\nholidays = [\"2026-02-29\"]",
+            "roll_at = \"07:00\"\nholidays = [\"25.12.2026\"]",
             "sync_ms = 99999999",
         ] {
             let error = check(text).unwrap_err();

@@ -14,6 +14,7 @@ mod keeper;
 mod known;
 mod patience;
 mod raw;
+mod rolls;
 mod writer;
 
 use crate::config::Config;
@@ -22,14 +23,15 @@ use crate::feed::Places;
 use crate::kafka::{self, LogEnd};
 use crate::market::error::MarketError;
 use crate::market::ring::{self, EventRing, Record};
-use crate::notice::Notices;
+use crate::notice::{Notice, Notices};
 use crate::stages::{End, StagePlan};
 use crate::start_error::StartError;
 use config::{History, WhenBehind};
 use fanfare_engine::agent::Agent;
 use fanfare_engine::counters::Counters;
 use fanfare_engine::poll::Waker;
-use fanfare_history::{FeedInfo, LogError, Opened, Writer, WriterConfig};
+use fanfare_engine::ring::Rescued;
+use fanfare_history::{Claim, FeedInfo, LogError, Opened, Writer, WriterConfig};
 use fanfare_market::book::BookConfig;
 pub(crate) use inlet::{RawInlet, RawInlets};
 use keeper::KeeperAgent;
@@ -54,6 +56,8 @@ pub(crate) struct OpenLog {
     pub(crate) opened: Opened,
     /// Instruments of the runs before.
     known: KnownInstruments,
+    /// Numbers that a machine which has crashed may have used, the first and the last.
+    passed: Option<(u64, u64)>,
 }
 
 impl OpenLog {
@@ -77,6 +81,17 @@ impl OpenLog {
         let keeper = keeper.map_err(StartError::History)?;
         let counts = HistoryCounts::new(counters, "");
         let stages = StagePlan::new(counters, config.stages).outlet("log", End::Log);
+        if let Some((first, last)) = self.passed {
+            let what = format!(
+                "lacks its end, as the machine has crashed: events {first} to {last} are missing \
+                 as far as there were any, and numbers go on behind them"
+            );
+            let folder = history.folder.display().to_string();
+            notices.send(Notice::History { folder, what });
+        }
+        // Behind the ring's file: a claim without one is that of a machine that has crashed.
+        let claim = Claim::make(&history.folder, self.writer.next());
+        let claim = claim.map_err(StartError::History)?;
         let open = Arc::new(());
         let log = LogEnd {
             folder: history.folder.clone(),
@@ -85,7 +100,8 @@ impl OpenLog {
         };
         let sinks = kafka::sinks(config, &log, books, counters, notices);
         let notices = notices.clone();
-        let mut writer = LogAgent::new(history, self.writer, records, (counts, stages), notices);
+        let log = (self.writer, claim);
+        let mut writer = LogAgent::new(history, log, records, (counts, stages), notices);
         writer.hold(open);
         let mut threads: LogThreads = vec![
             (Box::new(writer), WRITER_SLEEP),
@@ -112,9 +128,10 @@ pub(crate) fn open(
         ..history.writer()
     };
     let folder = &history.folder;
-    let mut known = KnownInstruments::default();
+    let (mut known, mut passed) = (KnownInstruments::default(), None);
     let opened = Writer::open_with(folder, settings, feeds, now, |writer| {
-        rescue(&history.ring_file(), writer)?;
+        let found = rescue(&history.ring_file(), writer)?;
+        passed = pass_over(found, writer)?;
         known = KnownInstruments::read(folder)?;
         Ok(())
     });
@@ -123,6 +140,7 @@ pub(crate) fn open(
         writer,
         opened,
         known,
+        passed,
     }))
 }
 
@@ -133,7 +151,7 @@ fn now() -> u64 {
 }
 
 /// Appends what the ring of a process that was killed has, and the log has not.
-fn rescue(file: &Path, writer: &mut Writer) -> Result<(), LogError> {
+fn rescue(file: &Path, writer: &mut Writer) -> Result<Rescued, LogError> {
     let mut failed = None;
     let rescued = ring::rescue(file, |record| {
         let taken = match record {
@@ -143,11 +161,27 @@ fn rescue(file: &Path, writer: &mut Writer) -> Result<(), LogError> {
         };
         failed = failed.take().or(taken.err());
     });
-    rescued.map_err(|error| LogError::Io {
+    let rescued = rescued.map_err(|error| LogError::Io {
         path: file.to_owned(),
         error,
     })?;
-    failed.map_or_else(|| writer.commit(), Err)
+    failed.map_or_else(|| writer.commit(), Err)?;
+    Ok(rescued)
+}
+
+/// Where the ring is gone with the machine, passes over all numbers that clients may have seen.
+/// Returns the first and the last of them.
+fn pass_over(found: Rescued, writer: &mut Writer) -> Result<Option<(u64, u64)>, LogError> {
+    let Some(left) = Claim::left(writer.folder())? else {
+        return Ok(None);
+    };
+    let has_ring = found != Rescued::Nothing && left.is_of_this_boot();
+    if has_ring || left.below() <= writer.next() {
+        return Ok(None);
+    }
+    let passed = (writer.next(), left.below() - 1);
+    writer.lost(passed.0, passed.1)?;
+    Ok(Some(passed))
 }
 
 /// The feeds that are markets, and the edges, in the order of their places.

@@ -3,10 +3,11 @@
 //! Each thread that receives writes to a ring of its own, and waits for nothing. One more thread
 //! writes the rings' records to the log.
 
-use super::config::{History, Roll};
+use super::config::History;
 use super::inlet::{LACK, RawInlets};
 use super::keeper::KeeperAgent;
 use super::patience::{Patience, drain};
+use super::rolls::Roll;
 use super::{KEEPER_SLEEP, LogThreads, WRITER_SLEEP, feeds};
 use crate::config::Config;
 use crate::counts::RawCounts;
@@ -54,7 +55,7 @@ impl RawLog {
         let counts = RawCounts::new(&self.counters, "");
         let writer = RawAgent {
             rings: self.inlets.rings,
-            roll: Roll::new(&self.settings),
+            roll: Roll::new(self.settings.calendar()),
             writer: Some(self.writer),
             patience: Patience::new(&self.settings.folder, notices.clone()),
             lack: 0,

@@ -1,14 +1,15 @@
 //! Writes the ring to the log, on a thread of its own.
 
-use super::config::{History, Roll};
+use super::config::History;
 use super::patience::{Patience, drain};
+use super::rolls::Roll;
 use crate::counts::HistoryCounts;
 use crate::market::ring::{Record, RecordReader};
 use crate::notice::Notices;
 use crate::stages::OutletStages;
 use fanfare_engine::agent::{Agent, AgentError};
 use fanfare_fix::session::Now;
-use fanfare_history::{LogError, Writer};
+use fanfare_history::{Claim, LogError, Writer};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -20,6 +21,8 @@ pub(crate) struct LogAgent {
     ring: RecordReader,
     /// `None` once it was closed.
     writer: Option<Writer>,
+    /// Numbers that are set aside; `None` once the log was closed.
+    claim: Option<Claim>,
     roll: Roll,
     /// The file of the ring.
     ring_file: PathBuf,
@@ -36,19 +39,20 @@ pub(crate) struct LogAgent {
 impl LogAgent {
     pub(crate) fn new(
         history: &History,
-        writer: Writer,
+        (writer, claim): (Writer, Claim),
         ring: RecordReader,
         (counts, stages): (HistoryCounts, Option<OutletStages>),
         notices: Notices,
     ) -> Self {
         Self {
             ring,
-            roll: Roll::new(history),
+            roll: Roll::new(history.calendar()),
             ring_file: history.ring_file(),
             patience: Patience::new(&history.folder, notices),
             first: writer.next(),
             seen: 0,
             writer: Some(writer),
+            claim: Some(claim),
             counts,
             stages,
             open: None,
@@ -96,6 +100,9 @@ impl LogAgent {
             self.ring.release();
             self.counts.commits.increment(1);
         }
+        if let Some(claim) = &mut self.claim {
+            claim.extend(writer.next())?;
+        }
         self.roll.turn(now, writer)?;
         Ok(read)
     }
@@ -131,6 +138,8 @@ impl Agent for LogAgent {
         let outcome = drain(|| self.turn(now));
         self.count();
         let outcome = outcome.and_then(|()| self.writer.take().map_or(Ok(()), Writer::close));
+        // The claim first: one without a ring is that of a machine that has crashed.
+        let outcome = outcome.and_then(|()| self.claim.take().map_or(Ok(()), Claim::end));
         match outcome {
             // Nothing is left to be rescued; a file that stays holds what the log has.
             Ok(()) => drop(std::fs::remove_file(&self.ring_file)),

@@ -12,7 +12,7 @@ use std::ops::Bound;
 /// It takes what [`Instrument::write`] wrote, in any order and as often as it comes; the last one
 /// of a number holds. Memory is that of the instruments and about 200 bytes for each. Looking up
 /// does not allocate.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Directory {
     by_number: HashMap<u32, Box<[u8]>>,
     /// Symbols, each with its instruments in the order of their numbers: several feeds may have the

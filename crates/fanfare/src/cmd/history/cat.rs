@@ -5,6 +5,7 @@ use super::range::{Choice, Chosen, Range};
 use crate::print::{Out, note};
 use anyhow::Result;
 use fanfare_engine::stop::Stop;
+use fanfare_history::Pushed;
 use fanfare_history::moment::utc;
 use fanfare_market::Delivery;
 use fanfare_market::event::Event;
@@ -44,10 +45,10 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
         out: Out::default(),
     };
     if args.follow {
-        let printer = std::cell::RefCell::new(&mut printer);
-        let idle = || Ok(printer.borrow_mut().out.flush()?);
-        let each = |delivery: Delivery<'_>| printer.borrow_mut().print(delivery);
-        args.range.follow(&log, &stop, each, idle)?;
+        args.range.follow(&log, &stop, |pushed| match pushed {
+            Pushed::Delivery(delivery) => printer.print(delivery),
+            Pushed::Idle(_) => Ok(printer.out.flush()?),
+        })?;
     } else {
         let each = |delivery: Delivery<'_>| printer.print(delivery);
         args.range.read(&log, &stop, each)?;

@@ -5,12 +5,12 @@ use crate::progress;
 use anyhow::{Result, bail};
 use fanfare_engine::stop::Stop;
 use fanfare_history::moment::Moment;
-use fanfare_history::{Log, Reader, Start};
+use fanfare_history::{Log, Pushed, Reader, Start};
 use fanfare_market::Delivery;
 use fanfare_market::event::{Event, InstrumentId, Kind};
 use fanfare_market::instruments::{Directory, Instrument, Lookup, Name};
 use std::collections::HashMap;
-use std::thread;
+use std::ops::ControlFlow;
 use std::time::Duration;
 
 /// Records that are read between two looks for Ctrl-C.
@@ -103,23 +103,24 @@ impl Range {
         Ok(false)
     }
 
-    /// As [`Self::read`], and goes on with what is written from now on. Calls `idle` before it
-    /// waits.
+    /// Calls `each` with everything of the range, and with what is written from now on, until it
+    /// fails or Ctrl-C comes.
     pub(super) fn follow(
         self,
         log: &Log,
         stop: &Stop,
-        mut each: impl FnMut(Delivery<'_>) -> Result<()>,
-        mut idle: impl FnMut() -> Result<()>,
+        mut each: impl FnMut(Pushed<'_>) -> Result<()>,
     ) -> Result<()> {
-        let (mut reader, end) = self.open(log)?;
-        while !stop.is_raised() && end.is_none_or(|end| reader.next_number() < end) {
-            if read(&mut reader, &mut each)? == 0 {
-                idle()?;
-                thread::sleep(LOOK);
+        let (reader, end) = self.open(log)?;
+        reader.push(LOOK, |pushed| {
+            let outcome = each(pushed);
+            let is_at_end =
+                matches!(pushed, Pushed::Idle(next) if end.is_some_and(|end| next >= end));
+            match outcome.is_err() || is_at_end || stop.is_raised() {
+                true => ControlFlow::Break(outcome),
+                false => ControlFlow::Continue(()),
             }
-        }
-        Ok(())
+        })?
     }
 }
 

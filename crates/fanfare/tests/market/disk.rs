@@ -1,0 +1,226 @@
+//! A log whose disk is full for a while, and one whose machine has crashed.
+
+use crate::common::gateway::Gateway;
+use crate::common::{Folder, eventually, fanfare, groups, run, with_program};
+use fanfare_engine::udp::{Sender, SenderConfig};
+use fanfare_fast::Program;
+use fanfare_fast::generate::{ComplexOptions, Generator};
+use fanfare_history::{Log, Verified};
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+/// The least ring, of 260 KiB with its first page.
+const SMALL: &str = "ring_bytes = 65536\nlimits.message_bytes = 8192";
+
+/// A feed, and the group that it is sent to.
+struct Feed {
+    sender: Sender,
+    packets: Generator,
+}
+
+impl Feed {
+    fn new(group: &str) -> Self {
+        Self {
+            sender: Sender::open(&SenderConfig::new(group.parse().unwrap())).unwrap(),
+            packets: Generator::complex(
+                Program::complex(),
+                1_000_000,
+                None,
+                ComplexOptions::default(),
+            ),
+        }
+    }
+
+    fn send(&mut self, packets: usize) {
+        for _ in 0..packets {
+            let packet = self.packets.next_packet().unwrap().unwrap();
+            self.sender.send(packet).unwrap();
+        }
+    }
+}
+
+fn config(folder: &Folder, group: &str, more: &str) -> String {
+    let (log, ring) = (folder.file("log"), folder.file("ring"));
+    let text = format!(
+        "{more}\n[producers]\nport = 0\n[consumers]\nport = 0\n\
+         [[feed]]\ntemplates = \"builtin:complex\"\nlines = [\"{group}\"]\n\
+         mapping = \"builtin:complex\"\n\
+         [history]\nfolder = \"{log}\"\nring = \"{ring}\"\n"
+    );
+    folder.with("gateway.toml", text)
+}
+
+/// The gateway with a limit of the sizes of its files, which is as good as a full disk.
+fn limited(config: &str, kib: u32) -> Command {
+    let binary = fanfare(&[]).get_program().to_owned();
+    let mut limited = with_program(Command::new("bash"), &[]);
+    let script = format!("ulimit -S -f {kib}; exec \"$@\"");
+    limited.args(["-c", &script, "bash"]);
+    limited.arg(binary).args(["gateway", config]);
+    limited
+}
+
+/// There is room again.
+fn lift(gateway: &Gateway) {
+    let id = gateway.id().to_string();
+    let mut prlimit = Command::new("prlimit");
+    let status = prlimit.args(["--pid", &id, "--fsize=unlimited"]).status();
+    assert!(status.unwrap().success());
+}
+
+fn verified(folder: &Folder) -> Verified {
+    let log = Log::open(folder.file("log").as_ref()).unwrap();
+    let verified = log.verify(|_, _| true).unwrap();
+    assert!(verified.is_whole(), "{verified:?}");
+    assert_eq!(
+        log.extent().unwrap().next - 1,
+        verified.events + missing(&verified)
+    );
+    verified
+}
+
+fn missing(verified: &Verified) -> u64 {
+    let ranges = verified.missing.iter();
+    ranges.map(|(first, last)| last - first + 1).sum()
+}
+
+#[test]
+fn a_full_disk_costs_the_log_events_that_it_names_and_nobody_else() {
+    let folder = Folder::new("market-disk-lose");
+    let [group, _] = groups();
+    let (mut feed, pipe) = (Feed::new(&group), folder.file("events"));
+    // Another outlet, whose pipe is no file that could be full.
+    assert!(
+        Command::new("mkfifo")
+            .arg(&pipe)
+            .status()
+            .unwrap()
+            .success()
+    );
+    let events = std::thread::spawn({
+        let pipe = pipe.clone();
+        move || fs::read_to_string(pipe).unwrap()
+    });
+    let more = format!("{SMALL}\nevents = \"{pipe}\"");
+    let config = config(&folder, &group, &more);
+    let mut gateway = Gateway::start(&mut limited(&config, 400));
+    let log = folder.path().join("log/0000000001.log");
+    eventually("a full disk", || {
+        feed.send(20);
+        fs::metadata(&log).is_ok_and(|log| log.len() == 400 << 10)
+    });
+    gateway.tells("cannot be written, and tries again: ");
+    // More than the ring has room for.
+    for _ in 0..100 {
+        feed.send(50);
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    lift(&gateway);
+    gateway.tells("is written again");
+    feed.send(200);
+    let said = gateway.stop();
+    let verified = verified(&folder);
+    assert!(missing(&verified) > 1000, "{verified:?}");
+    let text = events.join().unwrap();
+    let logged = run(&["history", "cat", &folder.file("log"), "--json"])
+        .succeeded()
+        .out;
+    let is_event = |line: &&str| line.starts_with("{\"number\"");
+    let all: Vec<_> = text.lines().filter(is_event).collect();
+    // The other outlet has what the log lacks.
+    assert_eq!(
+        all.len() as u64,
+        verified.events + missing(&verified),
+        "{}",
+        said.err
+    );
+    let mut logged = logged.lines().filter(is_event).peekable();
+    for line in &all {
+        logged.next_if_eq(line);
+    }
+    assert_eq!(logged.next(), None);
+}
+
+#[test]
+fn a_full_disk_that_is_waited_for_costs_nothing() {
+    let folder = Folder::new("market-disk-wait");
+    let [group, _] = groups();
+    let mut feed = Feed::new(&group);
+    let config = config(&folder, &group, SMALL);
+    let text = fs::read_to_string(&config).unwrap() + "when_behind = \"wait\"\n";
+    fs::write(&config, text).unwrap();
+    let mut gateway = Gateway::start(&mut limited(&config, 400));
+    let log = folder.path().join("log/0000000001.log");
+    eventually("a full disk", || {
+        feed.send(5);
+        fs::metadata(&log).is_ok_and(|log| log.len() == 400 << 10)
+    });
+    gateway.tells("cannot be written, and tries again: ");
+    // As much as the ring and the kernel's buffers have room for.
+    feed.send(100);
+    lift(&gateway);
+    gateway.tells("is written again");
+    feed.send(100);
+    gateway.stop();
+    let verified = verified(&folder);
+    assert_eq!(verified.missing, []);
+    assert!(verified.bytes > 400 << 10, "{verified:?}");
+}
+
+#[test]
+fn no_number_comes_twice_where_a_machine_has_crashed() {
+    let folder = Folder::new("market-crash");
+    let [group, _] = groups();
+    let mut feed = Feed::new(&group);
+    let numbers = |name: &str| -> Vec<u64> {
+        let text = fs::read_to_string(folder.file(name)).unwrap();
+        let whole = text.rfind('\n').map_or("", |end| &text[..end]);
+        let lines = whole.lines().map(serde_json::from_str::<serde_json::Value>);
+        let numbers = lines.filter_map(|line| line.unwrap()["number"].as_u64());
+        numbers.collect()
+    };
+    let start = |name: &str, feed: &mut Feed| {
+        let events = folder.file(name);
+        let config = config(&folder, &group, &format!("events = \"{events}\""));
+        let gateway = Gateway::start(&mut fanfare(&["gateway", &config]));
+        eventually("events", || {
+            feed.send(20);
+            fs::metadata(&events).is_ok_and(|events| events.len() > 4_000)
+        });
+        gateway
+    };
+    start("one", &mut feed).kill();
+    let seen = numbers("one");
+    // Of a machine that crashes the ring is gone, and the end of the log.
+    fs::remove_file(folder.file("ring")).unwrap();
+    let log = folder.path().join("log/0000000001.log");
+    let len = fs::metadata(&log).unwrap().len();
+    let cut = fs::File::options().write(true).open(&log).unwrap();
+    cut.set_len(len / 2).unwrap();
+    let mut gateway = start("two", &mut feed);
+    gateway.tells("lacks its end, as the machine has crashed: events ");
+    gateway.stop();
+    let next = numbers("two");
+    assert!(
+        next[0] > *seen.last().unwrap(),
+        "{} behind {seen:?}",
+        next[0]
+    );
+    let verified = verified(&folder);
+    let [(first, last)] = verified.missing[..] else {
+        panic!("{verified:?}");
+    };
+    assert!(
+        first <= *seen.last().unwrap() && last + 1 == next[0],
+        "{first} to {last}"
+    );
+    // Behind a good end, and behind a kill on a machine that runs, numbers go on with the next one.
+    start("three", &mut feed).kill();
+    assert_eq!(numbers("three")[0], next.last().unwrap() + 1);
+    start("four", &mut feed).stop();
+    let again = self::verified(&folder);
+    assert_eq!(again.missing, verified.missing);
+    assert!(numbers("four")[0] > *numbers("three").last().unwrap());
+    assert!(!Path::new(&folder.file("log/numbers")).exists());
+}

@@ -1,0 +1,202 @@
+//! The ends of sessions: a time of the day, on the days that have one.
+
+use crate::config_error::{ConfigError, range};
+use fanfare_engine::zone;
+use fanfare_fix::session::{Now, Weekday, Zone};
+use fanfare_history::{LogError, Writer};
+use fanfare_wire::UtcTimestamp;
+use std::sync::Arc;
+
+const DAY: i64 = 86_400;
+
+/// What the configuration says of the ends of sessions.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Calendar<'a> {
+    pub(super) roll_at: Option<&'a str>,
+    pub(super) time_zone: Option<&'a str>,
+    pub(super) roll_days: &'a [String],
+    pub(super) holidays: &'a [String],
+}
+
+/// Checks the keys that say when segments end.
+pub(super) fn check(history: Calendar<'_>) -> Result<(), ConfigError> {
+    let at = history.roll_at.unwrap_or("00:00");
+    let rule = "must be a time of the day, HH:MM";
+    range("history.roll_at", at, second_of_day(at).is_some(), rule)?;
+    let name = history.time_zone.unwrap_or("UTC");
+    let rule = "must be the name of a time zone, such as Europe/London or UTC";
+    range("history.time_zone", name, zone::by_name(name).is_ok(), rule)?;
+    for day in history.roll_days {
+        let rule = "must be days of the week, such as Mon or Monday";
+        range("history.roll_days", day, Weekday::parse(day).is_ok(), rule)?;
+    }
+    for date in history.holidays {
+        let rule = "must be dates, YYYY-MM-DD";
+        range("history.holidays", date, day_of(date).is_some(), rule)?;
+    }
+    let has_time = history.roll_at.is_some();
+    let rule = "needs `history.roll_at`";
+    let (days, dates) = (history.roll_days.join(", "), history.holidays.join(", "));
+    let is_fit = |is_given: bool| has_time || !is_given;
+    range(
+        "history.time_zone",
+        name,
+        is_fit(history.time_zone.is_some()),
+        rule,
+    )?;
+    range("history.roll_days", &days, is_fit(!days.is_empty()), rule)?;
+    range("history.holidays", &dates, is_fit(!dates.is_empty()), rule)
+}
+
+/// Seconds of `HH:MM`.
+fn second_of_day(text: &str) -> Option<i64> {
+    let (hours, minutes) = text.split_once(':')?;
+    let number = |text: &str, below: i64| {
+        let is_plain = text.len() == 2 && text.bytes().all(|byte| byte.is_ascii_digit());
+        let number: i64 = is_plain.then(|| text.parse().ok())??;
+        (number < below).then_some(number)
+    };
+    Some(number(hours, 24)? * 3600 + number(minutes, 60)? * 60)
+}
+
+/// Days from 1970-01-01 to `YYYY-MM-DD`.
+fn day_of(date: &str) -> Option<i64> {
+    let (year, rest) = date.split_once('-')?;
+    let (month, day) = rest.split_once('-')?;
+    let is_whole = [year, month, day].map(str::len) == [4, 2, 2];
+    let time = is_whole.then(|| format!("{year}{month}{day}-00:00:00"))?;
+    let time = UtcTimestamp::parse(time.as_bytes())?;
+    Some(time.nanos().div_euclid(DAY * 1_000_000_000))
+}
+
+/// The ends of sessions.
+#[derive(Debug)]
+struct Rolls {
+    zone: Arc<dyn Zone>,
+    /// Seconds of the local day.
+    at: i64,
+    /// Days of the week that have one, Monday first.
+    days: [bool; 7],
+    /// Days without one, from 1970-01-01.
+    holidays: Vec<i64>,
+    /// The day, from one end to the next, that was seen last.
+    day: Option<i64>,
+}
+
+impl Rolls {
+    /// `None` if segments end by their size alone.
+    fn new(history: Calendar<'_>) -> Option<Self> {
+        let at = second_of_day(history.roll_at?)?;
+        let zone = zone::by_name(history.time_zone.unwrap_or("UTC")).ok()?;
+        let named = history
+            .roll_days
+            .iter()
+            .filter_map(|day| Weekday::parse(day).ok());
+        let named: Vec<_> = named.collect();
+        let days = Weekday::ALL.map(|day| named.is_empty() || named.contains(&day));
+        let holidays = history.holidays.iter();
+        Some(Self {
+            zone,
+            at,
+            days,
+            holidays: holidays.filter_map(|date| day_of(date)).collect(),
+            day: None,
+        })
+    }
+
+    /// Whether a session has ended since the last call. `utc` is nanoseconds since 1970-01-01.
+    fn is_due(&mut self, utc: i64) -> bool {
+        let seconds = utc.div_euclid(1_000_000_000);
+        let local = seconds + i64::from(self.zone.offset_at(seconds));
+        let day = (local - self.at).div_euclid(DAY);
+        let last = *self.day.get_or_insert(day);
+        if day <= last {
+            // A clock that goes back ends no segment twice.
+            return false;
+        }
+        self.day = Some(day);
+        // Of a clock that has leapt ahead a year is looked at.
+        (last.max(day - 366) + 1..=day).any(|day| self.has_session(day))
+    }
+
+    fn has_session(&self, day: i64) -> bool {
+        // 1970-01-01 was a Thursday.
+        let weekday = (day + 3).rem_euclid(7) as usize;
+        self.days.get(weekday).is_some_and(|is_one| *is_one) && !self.holidays.contains(&day)
+    }
+}
+
+/// Ends segments where sessions end, as soon as the log can be written.
+#[derive(Debug)]
+pub(super) struct Roll {
+    rolls: Option<Rolls>,
+    is_due: bool,
+}
+
+impl Roll {
+    pub(super) fn new(history: Calendar<'_>) -> Self {
+        Self {
+            rolls: Rolls::new(history),
+            is_due: false,
+        }
+    }
+
+    /// Ends the segment if a session has ended.
+    pub(super) fn turn(&mut self, now: Now, writer: &mut Writer) -> Result<(), LogError> {
+        if let Some(rolls) = &mut self.rolls {
+            self.is_due |= rolls.is_due(now.utc.nanos());
+        }
+        if self.is_due {
+            writer.roll()?;
+            self.is_due = false;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rolls(text: &str) -> Rolls {
+        let text = format!("folder = \"x\"\nroll_at = \"17:00\"\n{text}");
+        let history: crate::History = toml::from_str(&text).unwrap();
+        Rolls::new(history.calendar()).unwrap()
+    }
+
+    /// 2026-11-23T22:59:59Z, a Monday, is 16:59:59 in Chicago.
+    const SECOND: i64 = 1_795_474_799;
+
+    fn is_due(rolls: &mut Rolls, second: i64) -> bool {
+        rolls.is_due(second * 1_000_000_000)
+    }
+
+    #[test]
+    fn a_segment_ends_once_a_day_at_the_local_time() {
+        let mut rolls = rolls("time_zone = \"America/Chicago\"");
+        assert!(!is_due(&mut rolls, SECOND - 50_000));
+        assert!(!is_due(&mut rolls, SECOND));
+        assert!(is_due(&mut rolls, SECOND + 1));
+        assert!(!is_due(&mut rolls, SECOND - 5), "the clock went back");
+        assert!(!is_due(&mut rolls, SECOND + 2));
+        assert!(is_due(&mut rolls, SECOND + 3 * DAY));
+    }
+
+    #[test]
+    fn days_without_a_session_end_no_segment() {
+        let calendar = "time_zone = \"America/Chicago\"\n\
+                        roll_days = [\"Mon\", \"Tue\", \"Wed\", \"Thu\", \"Fri\"]\n\
+                        holidays = [\"2026-11-26\", \"2026-12-25\"]";
+        let mut rolls = rolls(calendar);
+        assert!(!is_due(&mut rolls, SECOND));
+        // Monday to Sunday; Thursday is Thanksgiving.
+        let expected = [true, true, true, false, true, false, false];
+        let week = (0..7).map(|day| is_due(&mut rolls, SECOND + 1 + day * DAY));
+        assert!(week.eq(expected));
+        // From Sunday to Tuesday without a look in between.
+        assert!(is_due(&mut rolls, SECOND + 1 + 8 * DAY));
+        // From Friday, before the end, to Saturday; from Saturday to Sunday.
+        assert!(is_due(&mut rolls, SECOND + 12 * DAY));
+        assert!(!is_due(&mut rolls, SECOND + 12 * DAY + 1 + DAY));
+    }
+}

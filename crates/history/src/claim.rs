@@ -1,0 +1,213 @@
+//! Numbers that are set aside on disk before they are used, so that none is used twice.
+//!
+//! The file `numbers` has two slots, each in a page of its own: while one is written the other one
+//! is whole. A slot is `FANFNUM`, 0; the CRC-32 of what follows (u32), 0 (u32); how often the file
+//! was written (u64); the number below which all are set aside (u64); the boot of the machine (36
+//! bytes of text).
+
+use crate::error::LogError;
+use crate::format::{u32_at, u64_at};
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+/// Numbers that are set aside at a time, and left of them when more are.
+const AHEAD: u64 = 1 << 23;
+const LEAST: u64 = 1 << 22;
+
+const MAGIC: [u8; 8] = *b"FANFNUM\0";
+const PAGE: usize = 4096;
+const SLOT: usize = 68;
+
+/// Numbers that a run of the plant has set aside.
+///
+/// Outlets send events while the log still has them to write. After a kill the ring's file says
+/// which ones; after a crash of the machine nobody does, and numbers that clients have seen must
+/// not come again. So a plant sets numbers aside in front of the first event, and again long before
+/// they are used up; a start behind a crash goes on above them.
+#[derive(Debug)]
+pub struct Claim {
+    path: PathBuf,
+    file: File,
+    writes: u64,
+    below: u64,
+    boot: [u8; 36],
+}
+
+impl Claim {
+    /// Returns the claim of a run that has not ended in good order; `None` if there is none.
+    ///
+    /// # Errors
+    /// The file cannot be read, or is damaged.
+    pub fn left(folder: &Path) -> Result<Option<Self>, LogError> {
+        let path = folder.join("numbers");
+        let bytes = match fs::read(&path) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(LogError::io(&path)(error)),
+        };
+        let slots = bytes.chunks(PAGE).filter_map(slot);
+        let Some((writes, below, boot)) = slots.max_by_key(|slot| slot.0) else {
+            return Err(LogError::BadClaim(path));
+        };
+        let file = File::options().write(true).open(&path);
+        Ok(Some(Self {
+            file: file.map_err(LogError::io(&path))?,
+            path,
+            writes,
+            below,
+            boot,
+        }))
+    }
+
+    /// Sets numbers aside from `next` on, and returns when they are on the disk.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn make(folder: &Path, next: u64) -> Result<Self, LogError> {
+        let path = folder.join("numbers");
+        let mut claim = match Self::left(folder) {
+            Ok(Some(left)) => left,
+            // A damaged one was told when the log was opened.
+            Ok(None) | Err(LogError::BadClaim(_)) => {
+                let mut options = File::options();
+                let file = options.create(true).write(true).truncate(false).open(&path);
+                Self {
+                    file: file.map_err(LogError::io(&path))?,
+                    path,
+                    writes: 0,
+                    below: 0,
+                    boot: [0; 36],
+                }
+            }
+            Err(error) => return Err(error),
+        };
+        claim.boot = boot();
+        claim.write(next)?;
+        // The file's name is on the disk, too.
+        let folder_file = File::open(folder).and_then(|folder| folder.sync_all());
+        folder_file.map_err(LogError::io(folder))?;
+        Ok(claim)
+    }
+
+    /// All numbers below this one may have been used.
+    #[must_use]
+    pub const fn below(&self) -> u64 {
+        self.below
+    }
+
+    /// Whether the machine has not been started again since the claim was made.
+    #[must_use]
+    pub fn is_of_this_boot(&self) -> bool {
+        self.boot == boot()
+    }
+
+    /// Sets more numbers aside if few are left at `next`. Takes as long as the disk takes, once in
+    /// 4 million events.
+    ///
+    /// # Errors
+    /// The file cannot be written: the next call tries again.
+    pub fn extend(&mut self, next: u64) -> Result<(), LogError> {
+        match self.below.saturating_sub(next) < LEAST {
+            true => self.write(next),
+            false => Ok(()),
+        }
+    }
+
+    /// Gives up what was not used: the run has ended in good order, and the log has all its events.
+    ///
+    /// # Errors
+    /// The file cannot be removed.
+    pub fn end(self) -> Result<(), LogError> {
+        crate::folder::remove(&self.path)
+    }
+
+    fn write(&mut self, next: u64) -> Result<(), LogError> {
+        let below = next.saturating_add(AHEAD).max(self.below);
+        let writes = self.writes + 1;
+        let mut bytes = Vec::with_capacity(SLOT);
+        bytes.extend_from_slice(&MAGIC);
+        bytes.extend_from_slice(&[0; 8]);
+        bytes.extend_from_slice(&writes.to_le_bytes());
+        bytes.extend_from_slice(&below.to_le_bytes());
+        bytes.extend_from_slice(&self.boot);
+        let crc = crc32fast::hash(bytes.get(16..).unwrap_or(&[]));
+        if let Some(place) = bytes.get_mut(8..12) {
+            place.copy_from_slice(&crc.to_le_bytes());
+        }
+        let at = (writes % 2) * PAGE as u64;
+        let written = self.file.write_all_at(&bytes, at);
+        let synced = written.and_then(|()| self.file.sync_all());
+        synced.map_err(LogError::io(&self.path))?;
+        (self.writes, self.below) = (writes, below);
+        Ok(())
+    }
+}
+
+/// How often the file was written, the claim, and the boot; `None` if the slot is not whole.
+fn slot(bytes: &[u8]) -> Option<(u64, u64, [u8; 36])> {
+    let bytes = bytes.get(..SLOT)?;
+    let is_whole = bytes.starts_with(&MAGIC) && crc32fast::hash(&bytes[16..]) == u32_at(bytes, 8);
+    let boot = bytes.get(32..)?.first_chunk()?;
+    is_whole.then(|| (u64_at(bytes, 16), u64_at(bytes, 24), *boot))
+}
+
+/// The boot of the machine; zeros where the system does not say.
+fn boot() -> [u8; 36] {
+    let id = fs::read("/proc/sys/kernel/random/boot_id");
+    let id = id.as_ref().ok().and_then(|id| id.first_chunk());
+    id.copied().unwrap_or([0; 36])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::Folder;
+
+    #[test]
+    fn a_claim_is_there_after_a_crash_and_goes_on_above() {
+        let folder = Folder::new();
+        assert!(Claim::left(&folder.0).unwrap().is_none());
+        let mut claim = Claim::make(&folder.0, 5).unwrap();
+        assert_eq!(claim.below(), 5 + AHEAD);
+        claim.extend(6).unwrap();
+        assert_eq!(claim.below(), 5 + AHEAD, "enough are left");
+        claim.extend(6 + LEAST).unwrap();
+        let below = 6 + LEAST + AHEAD;
+        assert_eq!(claim.below(), below);
+        drop(claim);
+        let left = Claim::left(&folder.0).unwrap().unwrap();
+        assert_eq!((left.below(), left.is_of_this_boot()), (below, true));
+        let again = Claim::make(&folder.0, 7).unwrap();
+        assert_eq!(again.below(), below, "a claim never shrinks");
+        again.end().unwrap();
+        assert!(Claim::left(&folder.0).unwrap().is_none());
+    }
+
+    #[test]
+    fn a_claim_that_was_half_written_is_the_one_before() {
+        let folder = Folder::new();
+        let mut claim = Claim::make(&folder.0, 1).unwrap();
+        let before = claim.below();
+        claim.extend(before).unwrap();
+        let path = folder.0.join("numbers");
+        let whole = fs::read(&path).unwrap();
+        // The second write went to the first page.
+        for at in 0..SLOT {
+            let mut bytes = whole.clone();
+            bytes[at] ^= 0x10;
+            fs::write(&path, &bytes).unwrap();
+            let left = Claim::left(&folder.0).unwrap().unwrap();
+            let is_unused = (12..16).contains(&at);
+            let expected = if is_unused { claim.below() } else { before };
+            assert_eq!(left.below(), expected, "byte {at}");
+        }
+        fs::write(&path, [0; 2 * PAGE]).unwrap();
+        let error = Claim::left(&folder.0).unwrap_err().to_string();
+        assert!(error.contains("numbers"), "{error}");
+        // A start that was told goes on with a claim of its own.
+        let claim = Claim::make(&folder.0, 9).unwrap();
+        assert_eq!(claim.below(), 9 + AHEAD);
+    }
+}

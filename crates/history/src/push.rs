@@ -1,0 +1,274 @@
+//! Readers that call: with each delivery, as it comes.
+
+use crate::error::LogError;
+use crate::reader::Reader;
+use fanfare_market::instruments::Directory;
+use fanfare_market::{Delivery, Event};
+use std::cell::RefCell;
+use std::io;
+use std::mem;
+use std::ops::ControlFlow;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Arc, Weak};
+use std::thread;
+use std::time::Duration;
+
+/// Messages that are read at once.
+const TURN: usize = 512;
+
+/// What [`Reader::push`] calls with.
+#[derive(Debug, Clone, Copy)]
+pub enum Pushed<'a> {
+    /// What the log has.
+    Delivery(Delivery<'a>),
+    /// All that was written so far was read, up to the event in front of this number.
+    Idle(u64),
+}
+
+impl Reader {
+    /// Calls `each` with what the log has from here on and with what is written to it, in order,
+    /// until `each` breaks; returns what it breaks with. Behind all that was written it calls with
+    /// [`Pushed::Idle`], and looks again `look` later.
+    ///
+    /// The reader is used up: what was read ahead of the break is not told. To go on, open another
+    /// one at the number behind the last event. A number from which nothing is
+    /// read ([`Self::stop_before`]) is an end: it is idle from there on.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use fanfare_history::{Log, Pushed, Start, Writer, WriterConfig};
+    /// use fanfare_market::{Delivery, Event};
+    /// use std::ops::ControlFlow;
+    /// use std::time::Duration;
+    ///
+    /// # fn main() -> Result<(), fanfare_history::LogError> {
+    /// # let folder = std::env::temp_dir().join(format!("fanfare-push-{}", std::process::id()));
+    /// let (mut writer, _) = Writer::open(&folder, WriterConfig::default(), Vec::new(), 1)?;
+    /// let event = |number| Event { number, ..Event::EMPTY }.to_bytes();
+    /// writer.events(&[event(1), event(2)])?;
+    /// writer.commit()?;
+    ///
+    /// let reader = Log::open(&folder)?.reader(Start::Number(2))?;
+    /// let mut numbers = Vec::new();
+    /// reader.push(Duration::from_millis(1), |pushed| {
+    ///     match pushed {
+    ///         Pushed::Delivery(Delivery::Event(event, _)) => numbers.push(event.number),
+    ///         Pushed::Delivery(_) => {}
+    ///         Pushed::Idle(_) => return ControlFlow::Break(()),
+    ///     }
+    ///     ControlFlow::Continue(())
+    /// })?;
+    /// assert_eq!(numbers, [2]);
+    /// # std::fs::remove_dir_all(&folder).unwrap();
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn push<B>(
+        mut self,
+        look: Duration,
+        mut each: impl FnMut(Pushed<'_>) -> ControlFlow<B>,
+    ) -> Result<B, LogError> {
+        loop {
+            let mut flow = ControlFlow::Continue(());
+            let read = self.read(TURN, |delivery| {
+                if flow.is_continue() {
+                    flow = each(Pushed::Delivery(delivery));
+                }
+            })?;
+            if read == 0 {
+                flow = each(Pushed::Idle(self.next_number()));
+            }
+            match flow {
+                ControlFlow::Break(value) => return Ok(value),
+                ControlFlow::Continue(()) if read == 0 => thread::sleep(look),
+                ControlFlow::Continue(()) => {}
+            }
+        }
+    }
+
+    /// Reads on a thread of its own from now on, at most `ahead` times 512 messages ahead of the
+    /// caller of [`Ahead::take`]. The thread waits for that, and loses nothing meanwhile: what is
+    /// written stays in the log until retention removes it. `look` is how often the thread looks
+    /// at the end of the log.
+    ///
+    /// # Errors
+    /// There is no thread to be had.
+    pub fn ahead(self, ahead: usize, look: Duration) -> io::Result<Ahead> {
+        let (sender, batches) = sync_channel(ahead.max(1));
+        let (back, spare) = sync_channel(ahead.max(1));
+        // In front of what is read next.
+        let directory = self.directory().clone();
+        let taker = Arc::new(());
+        let work = ReadAhead {
+            reader: self,
+            look,
+            batches: sender,
+            spare,
+            taker: Arc::downgrade(&taker),
+        };
+        let thread = thread::Builder::new().name("log-reader".to_owned());
+        thread.spawn(move || work.run())?;
+        Ok(Ahead {
+            batches,
+            back,
+            directory,
+            _taker: taker,
+        })
+    }
+}
+
+/// What a thread has read ahead: see [`Reader::ahead`]. The thread ends when this is dropped.
+#[derive(Debug)]
+pub struct Ahead {
+    batches: Receiver<Result<Batch, LogError>>,
+    /// Batches that were taken, with their room.
+    back: SyncSender<Batch>,
+    directory: Directory,
+    /// The thread looks whether it is there.
+    _taker: Arc<()>,
+}
+
+/// Some deliveries, one behind the other.
+#[derive(Debug, Default)]
+struct Batch {
+    marks: Vec<Mark>,
+    events: Vec<Event>,
+    /// Instruments, with their lengths in marks.
+    instruments: Vec<u8>,
+}
+
+/// What comes next of a batch.
+#[derive(Debug, Clone, Copy)]
+enum Mark {
+    Event,
+    End,
+    Instrument(usize),
+    Lost { first: u64, last: u64 },
+    Restart,
+}
+
+impl Ahead {
+    /// Calls `each` with the next batch, of up to 512 messages, and returns how many records it
+    /// had. Waits for it up to `patience`, and returns 0 if none came.
+    ///
+    /// # Errors
+    /// What the thread met: it has ended, and each further call returns [`LogError::Ended`].
+    pub fn take(
+        &mut self,
+        patience: Duration,
+        mut each: impl FnMut(Delivery<'_>),
+    ) -> Result<usize, LogError> {
+        let mut batch = match self.batches.recv_timeout(patience) {
+            Ok(batch) => batch?,
+            Err(RecvTimeoutError::Timeout) => return Ok(0),
+            Err(RecvTimeoutError::Disconnected) => return Err(LogError::Ended),
+        };
+        let mut events = batch.events.iter();
+        let mut instruments = batch.instruments.as_slice();
+        for mark in &batch.marks {
+            let delivery = match *mark {
+                Mark::Instrument(len) => {
+                    if let Some((bytes, rest)) = instruments.split_at_checked(len) {
+                        self.directory.take(bytes);
+                        instruments = rest;
+                    }
+                    continue;
+                }
+                Mark::Event => match events.next() {
+                    Some(event) => Delivery::Event(event, &self.directory),
+                    None => continue,
+                },
+                Mark::End => Delivery::End(&self.directory),
+                Mark::Lost { first, last } => Delivery::Lost { first, last },
+                Mark::Restart => Delivery::Restart,
+            };
+            each(delivery);
+        }
+        let count = batch.marks.len();
+        batch.clear();
+        // Full: there is room enough already.
+        let _ = self.back.try_send(batch);
+        Ok(count)
+    }
+
+    /// The instruments known so far.
+    #[must_use]
+    pub const fn directory(&self) -> &Directory {
+        &self.directory
+    }
+}
+
+impl Batch {
+    fn clear(&mut self) {
+        self.marks.clear();
+        self.events.clear();
+        self.instruments.clear();
+    }
+
+    fn read(&mut self, reader: &mut Reader) -> Result<usize, LogError> {
+        let Self {
+            marks,
+            events,
+            instruments,
+        } = self;
+        let marks = RefCell::new(marks);
+        reader.read_with(
+            TURN,
+            |bytes| {
+                instruments.extend_from_slice(bytes);
+                marks.borrow_mut().push(Mark::Instrument(bytes.len()));
+            },
+            |delivery| {
+                marks.borrow_mut().push(match delivery {
+                    Delivery::Event(event, _) => {
+                        events.push(*event);
+                        Mark::Event
+                    }
+                    Delivery::End(_) => Mark::End,
+                    Delivery::Lost { first, last } => Mark::Lost { first, last },
+                    Delivery::Restart => Mark::Restart,
+                });
+            },
+        )
+    }
+}
+
+/// What the thread does.
+struct ReadAhead {
+    reader: Reader,
+    look: Duration,
+    batches: SyncSender<Result<Batch, LogError>>,
+    spare: Receiver<Batch>,
+    taker: Weak<()>,
+}
+
+impl ReadAhead {
+    /// Reads until nobody takes what was read.
+    fn run(mut self) {
+        let mut batch = Batch::default();
+        while self.taker.strong_count() > 0 {
+            let outcome = batch.read(&mut self.reader);
+            // What was read in front of an error is told in front of it.
+            if !batch.marks.is_empty() {
+                let next = self.spare.try_recv().unwrap_or_default();
+                let full = mem::replace(&mut batch, next);
+                if self.batches.send(Ok(full)).is_err() {
+                    return;
+                }
+            }
+            match outcome {
+                Ok(0) => thread::sleep(self.look),
+                Ok(_) => {}
+                Err(error) => {
+                    // Nobody may be there any more.
+                    let _ = self.batches.send(Err(error));
+                    return;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,283 @@
+//! Logs that are cut, damaged and mended.
+
+use super::{
+    Folder, OFTEN, Received, SMALL, Source, append, feeds, instrument, keep, open, read_from,
+};
+use crate::{At, KeeperConfig, Log, LogError, Mended, Start, Writer};
+use fanfare_market::Event;
+use std::path::{Path, PathBuf};
+
+#[test]
+fn a_log_that_is_cut_or_damaged_says_what_is_missing() {
+    let folder = Folder::new();
+    let (mut writer, _) = open(&folder.0);
+    let mut source = Source::new(5, 1);
+    let all = append(&mut writer, &mut source, 3_000);
+    drop(writer);
+    let file = folder.0.join("0000000001.log");
+    let whole = std::fs::read(&file).unwrap();
+    let mut rng = fastrand::Rng::with_seed(2);
+    for round in 0..300 {
+        let mut bytes = whole.clone();
+        if round % 2 == 0 {
+            bytes.truncate(rng.usize(64..bytes.len()));
+        } else {
+            let at = rng.usize(64..bytes.len());
+            bytes[at] ^= 1 << rng.u8(..8);
+        }
+        std::fs::write(&file, &bytes).unwrap();
+        let received = read_from(&folder.0, Start::First);
+        let mut next = 1;
+        let mut lost = received.lost.iter();
+        for event in &received.events {
+            if event.number != next {
+                assert_eq!(lost.next(), Some(&(next, event.number - 1)));
+            }
+            assert_eq!(*event, all[event.number as usize - 1]);
+            next = event.number + 1;
+        }
+        assert_eq!(lost.next(), None);
+        let verified = Log::open(&folder.0).unwrap().verify(|_, _| true).unwrap();
+        assert_eq!(verified.events as usize, received.events.len());
+        assert_eq!(verified.missing, received.lost);
+        // The writer goes on behind the last whole event.
+        let (mut writer, opened) = open(&folder.0);
+        assert_eq!(opened.next, next);
+        let mut more = Source::new(round, next);
+        let more = append(&mut writer, &mut more, 10);
+        let again = read_from(&folder.0, Start::First);
+        assert_eq!(again.events[received.events.len()..], more);
+        let restarts = usize::from(!received.events.is_empty());
+        assert_eq!((again.restarts, &again.lost), (restarts, &received.lost));
+        drop(writer);
+        std::fs::remove_file(folder.0.join("0000000002.log")).unwrap();
+    }
+}
+
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let files = std::fs::read_dir(folder).unwrap();
+    let mut files: Vec<_> = files.map(|file| file.unwrap().path()).collect();
+    files.retain(|file| file.file_name().is_some_and(|name| name != "lock"));
+    files.sort();
+    files
+}
+
+/// Makes a log of two runs, with compacted segments, checkpoints, and a segment that is still
+/// written.
+fn make(folder: &Path) -> Vec<Event> {
+    let (mut writer, _) = open(folder);
+    for number in 0..10 {
+        writer.instrument(&instrument(number)).unwrap();
+    }
+    let mut source = Source::new(31, 1);
+    let mut all = append(&mut writer, &mut source, 2_500);
+    writer.roll().unwrap();
+    all.extend(append(&mut writer, &mut source, 2_500));
+    drop(writer);
+    let (mut writer, _) = Writer::open(folder, SMALL, feeds(), 2).unwrap();
+    all.extend(append(&mut writer, &mut source, 2_500));
+    drop(writer);
+    keep(folder, OFTEN);
+    all
+}
+
+/// Checks what a reader received: what is not there was told, and the rest is as it was written.
+fn check(received: &Received, from: u64, all: &[Event], what: &str) {
+    let mut next = from;
+    let mut lost = received.lost.iter();
+    for event in &received.events {
+        while event.number > next {
+            let range = lost.next();
+            let (first, last) = *range.unwrap_or_else(|| panic!("{what}: {next} is passed over"));
+            assert!(
+                first == next && last < event.number,
+                "{what}: {first} to {last}"
+            );
+            next = last + 1;
+        }
+        assert_eq!(event.number, next, "{what}");
+        assert_eq!(*event, all[next as usize - 1], "{what}");
+        next += 1;
+    }
+}
+
+/// The bytes of a file, cut, flipped or overwritten.
+fn harmed(whole: &[u8], rng: &mut fastrand::Rng) -> Vec<u8> {
+    let mut bytes = whole.to_vec();
+    // Every other time in the header.
+    let bound = if rng.bool() { 100 } else { bytes.len() };
+    let at = rng.usize(..bound);
+    match rng.u8(..3) {
+        0 => bytes.truncate(at),
+        1 => bytes[at] ^= 1 << rng.u8(..8),
+        _ => {
+            let end = (at + rng.usize(..300)).min(bytes.len());
+            bytes[at..end].fill(rng.u8(..));
+        }
+    }
+    bytes
+}
+
+/// Reads to the end, or to where a file is told to be none of a log.
+fn read(log: &Log, start: Start, what: &str) -> (Received, bool) {
+    let mut received = Received::default();
+    let is_told = |error: &LogError| {
+        matches!(
+            error,
+            LogError::BadSegment { .. } | LogError::NotYet { .. } | LogError::Version { .. }
+        )
+    };
+    let mut take = || {
+        let mut reader = log.reader(start)?;
+        while reader.read(100, |delivery| received.take(delivery))? > 0 {}
+        Ok(())
+    };
+    match take() {
+        Ok(()) => (received, false),
+        Err(error) if is_told(&error) => (received, true),
+        Err(error) => panic!("{what}: {error}"),
+    }
+}
+
+#[test]
+fn whatever_is_damaged_a_reader_is_told_and_reads_the_rest() {
+    let folder = Folder::new();
+    let all = make(&folder.0);
+    let files = files(&folder.0);
+    let is_compacted = |file: &&PathBuf| file.extension().is_some_and(|end| end == "logz");
+    assert!(files.iter().filter(is_compacted).count() >= 2, "{files:?}");
+    let (mut refused, mut missing) = (0, 0);
+    for seed in 0..200 {
+        let mut rng = fastrand::Rng::with_seed(seed);
+        let file = &files[rng.usize(..files.len())];
+        let whole = std::fs::read(file).unwrap();
+        let bytes = harmed(&whole, &mut rng);
+        std::fs::write(file, &bytes).unwrap();
+        let number = rng.u64(1..=all.len() as u64);
+        let log = Log::open(&folder.0).unwrap();
+        for (start, from) in [(Start::First, 1), (Start::Number(number), number)] {
+            let what = format!("seed {seed}, {}, {start:?}", file.display());
+            let (received, is_refused) = read(&log, start, &what);
+            refused += u32::from(is_refused);
+            check(&received, from, &all, &what);
+            missing += received.lost.len();
+        }
+        // Of whatever is left a book, an extent and a check are to be had, or why not.
+        let _ = log.as_of(At::Number(number)).map(|books| books.number);
+        let _ = log.extent();
+        log.verify(|_, _| true).unwrap();
+        std::fs::write(file, &whole).unwrap();
+    }
+    assert!(
+        refused > 0 && missing > 10,
+        "{refused} refused, {missing} missing"
+    );
+    let received = read_from(&folder.0, Start::First);
+    assert!(received.events == all && received.lost.is_empty());
+}
+
+/// Checks that all events are correct and in order, and that at most one segment is missing.
+/// Returns the number behind the last event.
+fn has_the_rest(folder: &Path, expected: &[Event]) -> u64 {
+    let received = read_from(folder, Start::First);
+    let mut next = 1;
+    for event in &received.events {
+        assert!(event.number >= next);
+        assert_eq!(*event, expected[event.number as usize - 1]);
+        next = event.number + 1;
+    }
+    let lost = received.lost.iter().map(|(first, last)| last - first + 1);
+    let missing = lost.sum::<u64>() + expected.len() as u64 + 1 - next;
+    let all = received.events.len() as u64 + missing;
+    assert_eq!(all, expected.len() as u64);
+    assert!(missing <= 20_000, "{missing}");
+    next
+}
+
+#[test]
+fn a_damaged_log_is_mended_and_has_all_that_can_be_read() {
+    type Harm = fn(&mut Vec<u8>, &mut fastrand::Rng);
+    let harms: [Harm; 4] = [
+        |bytes, rng| bytes[rng.usize(12..64)] ^= 0x20,
+        |bytes, rng| {
+            let at = rng.usize(200..bytes.len());
+            bytes[at] ^= 0x20;
+        },
+        |bytes, rng| bytes.truncate(rng.usize(..bytes.len())),
+        |bytes, rng| {
+            let at = rng.usize(64..bytes.len());
+            bytes[at..].fill(0);
+        },
+    ];
+    let whole = Folder::new();
+    let (mut writer, _) = open(&whole.0);
+    let expected = append(&mut writer, &mut Source::new(77, 1), 60_000);
+    drop(writer);
+    keep(&whole.0, KeeperConfig::default());
+    let ordinals: Vec<u64> = crate::folder::list(&whole.0)
+        .unwrap()
+        .segments
+        .into_keys()
+        .collect();
+    assert!(ordinals.len() > 3);
+    for seed in 0..12 {
+        let mut rng = fastrand::Rng::with_seed(seed);
+        let folder = Folder::new();
+        for file in std::fs::read_dir(&whole.0).unwrap() {
+            let path = file.unwrap().path();
+            std::fs::copy(&path, folder.0.join(path.file_name().unwrap())).unwrap();
+        }
+        let ordinal = ordinals[rng.usize(..ordinals.len())];
+        let is_compacted = crate::folder::list(&folder.0).unwrap().segments[&ordinal];
+        let path = crate::folder::segment(&folder.0, ordinal, is_compacted);
+        let is_removed =
+            seed % 5 == 4 && ordinal != ordinals[0] && Some(&ordinal) != ordinals.last();
+        if is_removed {
+            std::fs::remove_file(&path).unwrap();
+        } else {
+            let mut bytes = std::fs::read(&path).unwrap();
+            harms[rng.usize(..4)](&mut bytes, &mut rng);
+            std::fs::write(&path, bytes).unwrap();
+        }
+        let done = Log::repair(&folder.0).unwrap();
+        let what = match is_removed {
+            true => Mended::Hole,
+            false => Mended::Segment,
+        };
+        assert!(done.iter().any(|one| one.what == what), "{seed}: {done:?}");
+        let verified = Log::open(&folder.0).unwrap().verify(|_, _| true).unwrap();
+        assert!(verified.is_whole(), "{seed}: {verified:?}");
+        let next = has_the_rest(&folder.0, &expected);
+        assert_eq!(Log::repair(&folder.0).unwrap(), []);
+        let (mut writer, opened) = open(&folder.0);
+        assert_eq!(opened.next, next);
+        append(&mut writer, &mut Source::new(1, next), 10);
+        assert!(matches!(Log::repair(&folder.0), Err(LogError::InUse(_))));
+        let again = read_from(&folder.0, Start::Number(next));
+        assert!(again.events.len() >= 10 && again.lost.is_empty());
+    }
+}
+
+#[test]
+fn the_oldest_segment_keeps_its_first_number_without_its_header() {
+    let folder = Folder::new();
+    let (mut writer, _) = open(&folder.0);
+    append(&mut writer, &mut Source::new(3, 1), 60_000);
+    drop(writer);
+    let retain = KeeperConfig {
+        keep_bytes: Some(1 << 20),
+        ..OFTEN
+    };
+    let keeper = keep(&folder.0, retain);
+    assert!(keeper.stats().removed > 0, "{:?}", keeper.stats());
+    drop(keeper);
+    let before = read_from(&folder.0, Start::First);
+    assert!(before.events[0].number > 1);
+    let segment = Log::open(&folder.0).unwrap().segments().unwrap()[0].clone();
+    let mut bytes = std::fs::read(&segment.path).unwrap();
+    bytes[20] ^= 1;
+    std::fs::write(&segment.path, bytes).unwrap();
+    Log::repair(&folder.0).unwrap();
+    let after = read_from(&folder.0, Start::First);
+    assert_eq!((after.events, after.lost), (before.events, before.lost));
+}

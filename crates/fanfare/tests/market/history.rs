@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead, Read};
+use std::net::UdpSocket;
 use std::path::Path;
 
 fn history(args: &[&str]) -> Said {
@@ -222,17 +223,25 @@ fn what_arrived_is_printed_and_captured() {
         said.contains("2 datagrams written") && said.contains("1 message of FIX"),
         "{said}"
     );
-    let sent = run(&[
-        "replay",
-        &file,
-        "--speed",
-        "max",
-        "--line",
-        "239.255.0.1:9000=239.255.0.2:9001",
-    ]);
-    let sent = sent.succeeded();
-    let said = format!("{}{}", sent.out, sent.err);
-    assert!(said.contains("2 datagrams"), "{said}");
+    // The capture, and the log itself: to a socket of the test's.
+    let receiver = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let line = format!("239.255.0.1:9000={}", receiver.local_addr().unwrap());
+    for (from, more) in [(&file, ""), (&log, "1 message of FIX left out")] {
+        let sent = run(&["replay", from, "--speed", "1000", "--line", &line]).succeeded();
+        assert!(sent.err.contains("2 datagrams"), "{}", sent.err);
+        assert!(sent.err.contains(more), "{}", sent.err);
+        for expected in [[0xc0, 0x81], [0xc0, 0x82]] {
+            let mut room = [0; 16];
+            let len = receiver.recv(&mut room).unwrap();
+            assert_eq!(room[..len], expected);
+        }
+    }
+    let args = [
+        "replay", &log, "--from", "+0.5", "--to", "+1.5", "--line", &line, "--json",
+    ];
+    assert_eq!(run(&args).succeeded().figures()["datagrams"], 1);
+    let told = fails(&["replay", &log, "--port", "0"]);
+    assert!(told.contains("--port is of a gateway"), "{told}");
     assert!(
         history(&["verify", &log])
             .out

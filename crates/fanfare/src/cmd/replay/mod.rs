@@ -3,6 +3,7 @@
 mod lines;
 mod pace;
 mod plant;
+mod raw;
 mod source;
 
 use crate::line::{BATCH, Line, Reach};
@@ -27,13 +28,14 @@ use std::time::{Duration, Instant};
 /// Datagrams of several files keep their distances, so that lines captured by two hosts keep their
 /// skew. Files of packets (`fast generate`) have neither times nor addresses: --every and --line.
 ///
-/// The folder of a log (`[history]` of a gateway), or a file of DBN, is served by a gateway that
-/// this command starts: FIX sessions receive its events with their numbers and times. What else
-/// such a gateway can do is told by `[replay]` in docs/gateway.md.
+/// The folder of a raw log (`[history.raw]`) is sent as a capture is. That of a log of market
+/// events (`[history]`), or a file of DBN, is served by a gateway that this command starts: FIX
+/// sessions receive its events with their numbers and times. What else such a gateway can do is
+/// told by `[replay]` in docs/gateway.md.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Captures (pcap, pcapng) or files of packets, - for stdin; or the folder of a log, or a file
-    /// of DBN (NAME.dbn, NAME.dbn.zst).
+    /// Captures (pcap, pcapng), folders of raw logs, or files of packets, - for stdin; or the
+    /// folder of a log, or a file of DBN (NAME.dbn, NAME.dbn.zst).
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     /// How many times as fast as it was, or max: as fast as it goes.
@@ -267,6 +269,10 @@ fn report(args: &Args, play: &Play, elapsed: Duration) {
         let fragments = counted(left_out.fragments, "fragment");
         note!("fanfare: {fragments} of longer datagrams: {whole}");
     }
+    if left_out.lost > 0 {
+        let lost = counted(left_out.lost, "datagram");
+        note!("fanfare: {lost} or messages are missing in the log");
+    }
     let sent: u64 = play.lines.iter().map(Line::sent).sum();
     if sent == 0 {
         note!("fanfare: nothing was sent");
@@ -276,6 +282,9 @@ fn report(args: &Args, play: &Play, elapsed: Duration) {
     }
     for line in play.lines.iter() {
         note!("{}: {} sent", line.to(), counted(line.sent(), "datagram"));
+    }
+    if left_out.messages > 0 {
+        note!("{} of FIX left out", counted(left_out.messages, "message"));
     }
     let elsewhere = left_out.elsewhere + left_out.other;
     if elsewhere > 0 {
@@ -300,6 +309,8 @@ fn figures(play: &Play, sent: u64, elapsed: Duration) {
     figures.count("other_packets", left_out.other + left_out.elsewhere);
     figures.count("fragments", left_out.fragments);
     figures.count("cut", left_out.cut);
+    figures.count("messages_left_out", left_out.messages);
+    figures.count("missing_in_log", left_out.lost);
     figures.add("captured_us", play.span as f64 / 1e3);
     figures.add("elapsed_us", elapsed.as_nanos() as f64 / 1e3);
     figures.add("rate_per_s", rate(sent, elapsed.as_secs_f64()));

@@ -2,6 +2,7 @@
 
 use super::Args;
 use super::pace::Speed;
+use super::raw::RawSource;
 use crate::cmd::plant;
 use anyhow::{Result, bail, ensure};
 use fanfare_gateway::{Config, Mode, PortConfig, Replay, Speed as Times, Turns};
@@ -34,10 +35,12 @@ pub(super) fn folder(args: &Args) -> Result<Option<PathBuf>> {
     Ok(Some(folder.clone()))
 }
 
-/// Whether it is the folder of a log, or a file of DBN.
+/// Whether it is the folder of a log of market events, or a file of DBN.
 fn is_of_events(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    path.is_dir() || name.ends_with(".dbn") || name.ends_with(".dbn.zst")
+    (path.is_dir() && !RawSource::is_at(path))
+        || name.ends_with(".dbn")
+        || name.ends_with(".dbn.zst")
 }
 
 /// Runs a gateway that replays the log, until Ctrl-C.

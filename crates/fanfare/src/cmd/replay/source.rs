@@ -1,5 +1,6 @@
 //! The files that are replayed, as datagrams with their times.
 
+use super::raw::RawSource;
 use crate::cmd::fast::options::open;
 use crate::cmd::fast::packets::PacketFile;
 use crate::input::Input;
@@ -27,6 +28,10 @@ pub(super) struct LeftOut {
     pub(super) cut: u64,
     /// Datagrams to no multicast group, or to none that was named.
     pub(super) elsewhere: u64,
+    /// Messages of FIX in a raw log.
+    pub(super) messages: u64,
+    /// Datagrams and messages that a raw log lacks.
+    pub(super) lost: u64,
 }
 
 /// How files are to be read.
@@ -61,17 +66,25 @@ enum Kind {
         every: u64,
         count: u64,
     },
+    Log(Box<RawSource>),
 }
 
 impl Source {
     pub(super) fn open(path: &Path, reading: Reading, stop: &Stop) -> Result<Self> {
-        ensure!(
-            !path.is_dir(),
-            "`{}` is a directory: captures and files of packets can be replayed",
-            path.display()
-        );
-        let mut input = open(path, stop)?;
         let cannot = || format!("cannot read `{}`", path.display());
+        let source = |kind| Self {
+            path: path.to_owned(),
+            kind,
+            time: None,
+            to: None,
+            bytes: Vec::new(),
+            stop: stop.clone(),
+        };
+        if path.is_dir() {
+            let log = RawSource::open(path).with_context(cannot)?;
+            return Ok(source(Kind::Log(Box::new(log))));
+        }
+        let mut input = open(path, stop)?;
         let (start, count) = first_bytes(&mut input).with_context(cannot)?;
         let read = start.get(..count).unwrap_or_default();
         let kind = if reading.header.is_none() && (is_capture(start) || count == 0) {
@@ -96,14 +109,7 @@ impl Source {
                 count: 0,
             }
         };
-        Ok(Self {
-            path: path.to_owned(),
-            kind,
-            time: None,
-            to: None,
-            bytes: Vec::new(),
-            stop: stop.clone(),
-        })
+        Ok(source(kind))
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -112,7 +118,7 @@ impl Source {
 
     /// Whether the times of the file are those of a clock.
     pub(super) fn has_clock(&self) -> bool {
-        matches!(self.kind, Kind::Capture { .. })
+        !matches!(self.kind, Kind::Packets { .. })
     }
 
     pub(super) fn time(&self) -> Option<u64> {
@@ -133,6 +139,7 @@ impl Source {
         let found = match &mut self.kind {
             Kind::Capture { .. } => self.next_captured(left_out),
             Kind::Packets { .. } => self.next_packet(),
+            Kind::Log(_) => self.next_logged(left_out),
         };
         found.with_context(|| format!("cannot read `{}`", self.path.display()))
     }
@@ -174,6 +181,23 @@ impl Source {
             note!("fanfare: `{}`: {end}", self.path.display());
         }
         Ok(false)
+    }
+
+    fn next_logged(&mut self, left_out: &mut LeftOut) -> Result<bool> {
+        let Kind::Log(log) = &mut self.kind else {
+            return Ok(false);
+        };
+        let next = log.next(std::mem::take(&mut self.bytes))?;
+        left_out.messages += std::mem::take(&mut log.messages);
+        left_out.lost += std::mem::take(&mut log.lost);
+        let Some(datagram) = next else {
+            return Ok(false);
+        };
+        // Threads that receive write one after the other: datagrams stay in the log's order.
+        self.time = Some(datagram.time).max(self.time);
+        self.to = Some(datagram.to);
+        self.bytes = datagram.bytes;
+        Ok(true)
     }
 
     fn next_packet(&mut self) -> Result<bool> {

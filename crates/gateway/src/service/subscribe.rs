@@ -30,6 +30,10 @@ struct Granted {
     patterns: Vec<Pattern>,
 }
 
+/// What a request for messages that have gone by is told.
+const PAST: &str = "what has gone by is not sent again in FIX: a subscription begins with a \
+                    picture. Clients of DBN have it from the log, by start=";
+
 impl Core {
     /// Answers a message.
     pub(super) fn answer(
@@ -58,6 +62,10 @@ impl Core {
             b"x" | b"c" | b"e" | b"g" => self.securities(peer, message, directory),
             // Answers to what we send.
             b"j" | b"B" => return,
+            b"BW" if self.knows(session, b"BW") => {
+                let reason = BusinessReason::UnsupportedMessageType;
+                Err(Fault::Business(reason, PAST.to_owned()))
+            }
             other => Err(self.unsupported(session, other)),
         };
         self.record(peer, message, done.as_ref().err());
@@ -87,11 +95,16 @@ impl Core {
         });
     }
 
-    /// A message that the service does not answer.
-    fn unsupported(&self, session: u32, msg_type: &[u8]) -> Fault {
+    /// Whether the version of a session has a message.
+    fn knows(&self, session: u32, msg_type: &[u8]) -> bool {
         let client = self.clients.get(session as usize).and_then(Option::as_ref);
         let writer = client.and_then(|client| self.writers.get(client.version));
-        match writer.is_some_and(|writer| writer.dictionary.message(msg_type).is_some()) {
+        writer.is_some_and(|writer| writer.dictionary.message(msg_type).is_some())
+    }
+
+    /// A message that the service does not answer.
+    fn unsupported(&self, session: u32, msg_type: &[u8]) -> Fault {
+        match self.knows(session, msg_type) {
             true => {
                 let reason = BusinessReason::UnsupportedMessageType;
                 Fault::Business(reason, reason.text().to_owned())
@@ -115,6 +128,11 @@ impl Core {
         let writer = self.writers.get(client.version).ok_or_else(gone)?;
         if writer.dictionary.message(b"V").is_none() {
             return Err(Fault::Reject(RejectReason::InvalidMsgType, 35));
+        }
+        // ApplBegSeqNum and ApplEndSeqNum.
+        if [1182, 1183].iter().any(|tag| message.get(*tag).is_some()) && message.get(262).is_some()
+        {
+            return Err(Fault::refused(reason::REQUEST_TYPE, PAST));
         }
         let request = MarketDataRequest::read(message, &writer.dictionary)?;
         let known = client.find(262, request.id);

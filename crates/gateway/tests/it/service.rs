@@ -248,6 +248,7 @@ fn each_malformed_request_has_its_answer() {
     for (msg_type, body, answer) in [
         ("D", "11=1|55=A|54=1|60=20261123-10:00:00|40=1|", "|35=j|"),
         ("ZZ", "58=what|", "|372=ZZ|373=11|"),
+        ("BW", "1346=a|1347=0|", "|372=BW|373=11|"),
         ("x", "320=l|", "|371=559|372=x|373=1|"),
         ("c", "320=d|321=0|55=NONE|", "|372=c|380=2|"),
         ("e", "324=s|55=NONE|263=0|", "|372=e|380=2|"),
@@ -264,6 +265,24 @@ fn each_malformed_request_has_its_answer() {
             }
         }
     }
+    stop(market.gateway);
+}
+
+#[test]
+fn what_has_gone_by_is_refused_with_where_it_is() {
+    let market = Market::new(90);
+    let mut client = market.client("FIXT.1.1", "1137=9|");
+    client.send("BW", "1346=a|1347=0|1351=1|1355=x|1182=1|1183=9|");
+    let refused = client.receive().unwrap();
+    assert!(
+        refused.contains("|58=what has gone by is not sent again") && refused.contains("|380=3|"),
+        "{refused}"
+    );
+    let past = "262=a|263=0|264=1|265=1|267=1|269=0|146=1|55=*|1182=1|1183=9|";
+    client.send("V", past);
+    let refused = client.receive().unwrap();
+    let answer = "|262=a|281=4|58=what has gone by is not sent again";
+    assert!(refused.contains(answer), "{refused}");
     stop(market.gateway);
 }
 

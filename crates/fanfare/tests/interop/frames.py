@@ -1,6 +1,10 @@
-"""Compares each column of exports of a log with what `history cat --json` prints."""
+"""Compares each column of exports of a log with what `history cat --json` prints, and runs the
+recipes of docs/history.md."""
 import json
+import os
+import re
 import sys
+import textwrap
 from decimal import Decimal
 from pathlib import Path
 
@@ -48,7 +52,7 @@ def plain(value):
 
 
 def csv():
-    frame = pandas.read_csv(folder / "out.csv", dtype=str, keep_default_na=False)
+    frame = pandas.read_csv(folder / "day.csv", dtype=str, keep_default_na=False)
     numbers = {"number", "ts_recv", "ts_event", "level", "size", "rpt_seq", "instrument", "id",
                "lost"}
     for column in COLUMNS:
@@ -59,7 +63,7 @@ def csv():
 
 
 def parquet():
-    file = str(folder / "out.parquet")
+    file = str(folder / "day.parquet")
     times = ["ts_recv", "ts_event"]
     frame = polars.read_parquet(file)
     assert frame.schema["ts_recv"] == polars.Datetime("ns", "UTC"), frame.schema
@@ -90,7 +94,7 @@ def parquet():
 
 
 def dbn():
-    store = databento.DBNStore.from_file(folder / "out.dbn")
+    store = databento.DBNStore.from_file(folder / "day.dbn")
     trades = store.to_df(schema="trades", price_type="decimal")
     expected = [row for row in ROWS if row["kind"] == "trade"]
     assert len(trades) == len(expected) > 100
@@ -108,7 +112,30 @@ def dbn():
     assert list(values["price"])[0] == Decimal("-2.5") and values["quantity"].iloc[1] == 1 << 30
 
 
+def recipes():
+    """Runs the code of the chapter as it is written, on the files that it names."""
+    os.chdir(folder)
+    text = Path(sys.argv[2]).read_text().replace("RIU3", "ALFA")
+    found = re.findall(r"^### (\w+).*\n\n((?:    .*\n|\n)+)", text, re.M)
+    blocks = {name: textwrap.dedent(code) for name, code in found}
+    trades = [row for row in ROWS if row["kind"] == "trade"]
+    results = {}
+    if Path("day.parquet").exists():
+        exec(blocks["pandas"], results)
+        assert results["bars"]["high"].max() == max(float(row["price"]) for row in trades)
+        *lines, query = blocks["polars"].strip().split("\n", 1)
+        exec("\n".join(lines), results)
+        minutes = eval(query, results)
+        alfa = [row for row in trades if row["symbol"] == "ALFA"]
+        assert minutes["size"].sum() == sum(row["size"] for row in alfa) > 0
+        volumes = duckdb.sql(blocks["DuckDB"]).fetchall()
+        assert sum(row[1] for row in volumes) == len(trades)
+    exec(blocks["databento"], results)
+    assert len(results["trades"]) == len(trades) and len(results["books"]) > 0
+
+
 csv()
-if (folder / "out.parquet").exists():
+if (folder / "day.parquet").exists():
     parquet()
 dbn()
+recipes()

@@ -23,7 +23,7 @@ fn frames_read_what_cat_prints() {
         formats.push("parquet");
     }
     for format in formats {
-        let to = folder.file(&format!("out.{format}"));
+        let to = folder.file(&format!("day.{format}"));
         done(&mut fanfare(&[
             "history", "export", &log, "--format", format, "-o", &to,
         ]));
@@ -32,6 +32,10 @@ fn frames_read_what_cat_prints() {
     let out = judge
         .arg(source("frames.py"))
         .arg(folder.path())
+        .arg(concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../../docs/history.md"
+        ))
         .output()
         .unwrap();
     assert!(

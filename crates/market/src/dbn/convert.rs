@@ -103,7 +103,7 @@ impl ToDbn {
 
     const fn header(event: &Event) -> Header {
         Header {
-            publisher: event.source,
+            source: event.source,
             instrument: event.instrument.0,
             ts_event: event.ts_event,
         }

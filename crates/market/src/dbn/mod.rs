@@ -46,6 +46,20 @@ use crate::instruments::Lookup;
 use convert::To;
 use trust::Trust;
 
+/// `publisher_id` of the feed 0. Numbers from here on are no publisher's that clients know: they
+/// show the number, and no venue's name.
+pub const PUBLISHERS: u16 = 50_000;
+
+/// Returns the `publisher_id` of records of a feed: [`PUBLISHERS`] and its number, 65,535 at most;
+/// 0 of records that are of no feed (0).
+#[must_use]
+pub const fn publisher_id(source: u16) -> u16 {
+    match source {
+        0 => 0,
+        source => PUBLISHERS.saturating_add(source),
+    }
+}
+
 /// What is written, and how large the books are that it is made of.
 #[derive(Clone, Copy, Debug)]
 pub struct DbnConfig {

@@ -1,5 +1,6 @@
 //! The layouts of DBN version 3: metadata and records, little-endian, without padding.
 
+use super::publisher_id;
 use crate::book::{Book, Side};
 use crate::price::Price;
 
@@ -44,7 +45,8 @@ pub(super) mod flag {
 /// What each record begins with.
 #[derive(Clone, Copy)]
 pub(super) struct Header {
-    pub(super) publisher: u16,
+    /// The number of the feed; 0: none.
+    pub(super) source: u16,
     pub(super) instrument: u32,
     pub(super) ts_event: u64,
 }
@@ -109,7 +111,7 @@ pub(super) trait Put {
     fn header(&mut self, bytes: usize, rtype: u8, header: Header) {
         self.u8((bytes / 4) as u8);
         self.u8(rtype);
-        self.u16(header.publisher);
+        self.u16(publisher_id(header.source));
         self.u32(header.instrument);
         self.u64(header.ts_event);
     }

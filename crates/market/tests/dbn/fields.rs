@@ -38,7 +38,7 @@ fn orders_of(stream: &Stream) -> (Vec<(u32, String)>, Vec<Mbo>) {
             return;
         }
         let mbo = record.get::<MboMsg>().unwrap();
-        assert_eq!((mbo.hd.publisher_id, mbo.hd.instrument_id), (3, 0));
+        assert_eq!((mbo.hd.publisher_id, mbo.hd.instrument_id), (50_003, 0));
         assert_eq!(mbo.hd.ts_event, 1_000 + u64::from(mbo.sequence));
         assert_eq!((mbo.channel_id, mbo.ts_in_delta), (0, 0));
         let late = mbo.ts_recv != 1_000 + mbo.hd.ts_event;

@@ -60,7 +60,7 @@ pub fn metadata(dataset: &str, start: u64, ts_out: bool, out: &mut Vec<u8>) -> b
 
 const fn header(ts_event: u64) -> Header {
     Header {
-        publisher: 0,
+        source: 0,
         instrument: 0,
         ts_event,
     }
@@ -111,7 +111,7 @@ pub fn mapping(
         return false;
     }
     let header = Header {
-        publisher: source,
+        source,
         instrument: instrument.0,
         ts_event,
     };

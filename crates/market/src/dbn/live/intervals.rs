@@ -227,7 +227,7 @@ impl Interval {
                 continue;
             };
             let header = Header {
-                publisher: views.seen(instrument).map_or(0, |seen| seen.source),
+                source: views.seen(instrument).map_or(0, |seen| seen.source),
                 instrument: instrument.0,
                 ts_event: self.start,
             };
@@ -275,7 +275,7 @@ impl Quoted {
         };
         let tick = Tick {
             header: Header {
-                publisher: seen.source,
+                source: seen.source,
                 instrument: instrument.0,
                 ts_event: trade.map_or(Event::NO_TIME, |trade| trade.ts_event),
             },

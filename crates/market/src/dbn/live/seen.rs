@@ -161,7 +161,7 @@ impl Views {
         };
         let clear = Tick {
             header: Header {
-                publisher: seen.source,
+                source: seen.source,
                 instrument: instrument.0,
                 ts_event: Event::NO_TIME,
             },

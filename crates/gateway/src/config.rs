@@ -14,6 +14,7 @@ use crate::history::config::History;
 use crate::kafka::config::{self as kafka, Kafka};
 use crate::port_config::{self, CONSUMERS, PRODUCERS, PortConfig};
 use crate::replay::config::Replay;
+use crate::replay::feed_config::FileFeed;
 use crate::start_error::StartError;
 use crate::users::{Lists, Source, UserSet, UserTables, without_text};
 use fanfare_engine::tls::TlsServer;
@@ -54,6 +55,9 @@ pub struct Config {
     /// FAST feeds whose messages are fanned out too.
     #[serde(rename = "feed", deserialize_with = "feed::config::one_or_many")]
     pub feeds: Vec<Feed>,
+    /// Feeds that are files of DBN: `[[feed]]` with `dbn`.
+    #[serde(skip)]
+    pub files: Vec<FileFeed>,
     /// Where the messages of all sessions are logged as text.
     pub message_log: Option<LogConfig>,
     /// Where whoever runs the gateway captures the traffic of its ports; the gateway itself does
@@ -201,7 +205,8 @@ impl Config {
     /// # Errors
     /// `Parse` with line and column, or `Range` naming the key.
     pub fn from_toml(text: &str) -> Result<Self, ConfigError> {
-        let config: Self = toml::from_str(text).map_err(|error| parse_error(text, &error))?;
+        let mut config: Self = toml::from_str(text).map_err(|error| parse_error(text, &error))?;
+        config.files = feed::config::take_files(&mut config.feeds)?;
         UserSet::check_tables(&config.user_source(), Some(text))?;
         config.check()?;
         Ok(config)
@@ -220,7 +225,8 @@ impl Config {
     }
 
     fn has_live_market(&self) -> bool {
-        !self.edges.is_empty() || self.feeds.iter().any(|feed| feed.mapping.is_some())
+        let has_mapping = self.feeds.iter().any(|feed| feed.mapping.is_some());
+        has_mapping || !self.edges.is_empty() || !self.files.is_empty()
     }
 
     /// Where the users come from.
@@ -281,8 +287,9 @@ impl Config {
         let clash = same && self.producers.port != 0;
         let port = self.producers.port;
         range("consumers.port", port, !clash, "is the producers' port too")?;
-        feed::config::check_all(&self.feeds)?;
-        let channels: Vec<String> = self.feeds.iter().map(Feed::channel).collect();
+        feed::config::check_all(&self.feeds, &self.files)?;
+        let mut channels: Vec<String> = self.feeds.iter().map(Feed::channel).collect();
+        channels.extend(self.files.iter().map(|file| file.channel.clone()));
         edges::config::check_all(&self.edges, &channels)?;
         self.check_replay()?;
         if let Some(dbn) = &self.dbn {
@@ -312,7 +319,7 @@ impl Config {
             return Ok(());
         };
         let rule = "is the only source of market events, so that they keep their numbers: there \
-                    can be neither a feed with `mapping` nor an edge";
+                    can be neither a feed with `mapping` or `dbn` nor an edge";
         let is_alone = !self.has_live_market();
         range("replay", replay.path().display(), is_alone, rule)?;
         replay.check()
@@ -414,7 +421,10 @@ impl Config {
             ("producers.tls", self.producers.tls == other.producers.tls),
             ("consumers.tls", self.consumers.tls == other.consumers.tls),
             ("dds", self.dds == other.dds),
-            ("feed", self.feeds_with_mappings_of(other) == other.feeds),
+            (
+                "feed",
+                self.feeds_with_mappings_of(other) == other.feeds && self.files == other.files,
+            ),
             ("edge", self.edges == other.edges),
             ("capture", self.capture == other.capture),
             ("dbn", self.dbn == other.dbn),
@@ -460,6 +470,7 @@ impl Default for Config {
             mode: Mode::Broadcast,
             dds: Dds::default(),
             feeds: Vec::new(),
+            files: Vec::new(),
             edges: Vec::new(),
             message_log: None,
             capture: None,

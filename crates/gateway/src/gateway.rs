@@ -1,5 +1,7 @@
 //! Putting the agents together and on their threads.
 
+mod feeds;
+
 use crate::audience::Audience;
 use crate::audit::Audit;
 use crate::bridge::publish::BusPublisher;
@@ -27,7 +29,7 @@ use crate::port_config::PortConfig;
 use crate::port_handle::PortHandle;
 use crate::records::Records;
 use crate::reloaded::Reloaded;
-use crate::replay::{OpenReplay, ReplaySource};
+use crate::replay::{DbnPlace, FileMarket, OpenReplay, ReplaySource};
 use crate::reports::Reports;
 use crate::rings::Rings;
 use crate::rules::{PortRules, RuleBook};
@@ -521,105 +523,6 @@ impl Builder<'_> {
             log: self.config.history.as_ref().map(|log| log.folder.clone()),
         })?;
         Ok(Some(agent))
-    }
-
-    /// The feeds; what publishes on topics of the feeds' own goes to `alone`.
-    fn feeds(
-        &self,
-        rings: &mut Rings,
-        alone: &mut Vec<Box<dyn Agent>>,
-        events: Option<Events>,
-        plan: Plan<'_>,
-    ) -> Result<Option<Feeds>, StartError> {
-        let feeds = &self.config.feeds;
-        if feeds.is_empty() && !self.config.has_market() {
-            return Ok(None);
-        }
-        let (ring, waker, known, replay) = match events {
-            Some(events) => (Some(events.ring), events.waker, events.known, events.replay),
-            None => (None, Waker::detached()?, KnownInstruments::default(), None),
-        };
-        let mut sources = Vec::new();
-        let mut places = Places::default();
-        for feed in feeds {
-            let program = Arc::new(feed::templates(feed, plan.notices)?);
-            let mut of_market = 0;
-            let market = match feed.mapping.is_some() {
-                true => {
-                    let place = places.next(&feed.book.clone().unwrap_or_default())?;
-                    of_market = place.0;
-                    let (relay, publisher) = self.relay(feed, &waker, plan)?;
-                    alone.extend(publisher.map(|agent| Box::new(agent) as Box<dyn Agent>));
-                    let held = Held {
-                        mappings: &self.mappings,
-                        known: &known,
-                    };
-                    let market = MarketFeed::open(feed, &program, place, &waker, held, relay, plan);
-                    Some(market.map_err(FeedError::from)?)
-                }
-                false => None,
-            };
-            let source_rings = self.source_rings(rings, self.config.dds.publish.is_some())?;
-            let (to_topics, publisher) = self.feed_topics(feed, &program, plan)?;
-            alone.extend(publisher.map(|agent| Box::new(agent) as Box<dyn Agent>));
-            let outlets = Outlets {
-                source_rings,
-                versions: rings.versions.clone(),
-                to_topics,
-                ring_bytes: self.config.ring_bytes,
-            };
-            let mut source = FeedSource::open(feed, program, outlets, market, plan)?;
-            if let Some(log) = rings.inlets() {
-                source.log_to(log, of_market);
-            }
-            sources.push(source);
-        }
-        let mut edges = Vec::new();
-        for edge in &self.config.edges {
-            let (source, base) = places.next(&edge.book)?;
-            let config = edge.follower(source).map_err(MarketError::from);
-            let config = config.map_err(FeedError::from)?;
-            edges.push(EdgeFeed::open(edge, config, base, &waker, plan)?);
-        }
-        let replay = match self.config.replay.as_ref().zip(replay) {
-            Some((settings, part)) => Some(ReplaySource::open(settings, part, &waker, plan)?),
-            None => None,
-        };
-        Ok(Some(Feeds::new(sources, edges, replay, ring, waker)))
-    }
-
-    /// The way of a feed's market events to edges, and the agent that publishes them.
-    fn relay(
-        &self,
-        feed: &Feed,
-        waker: &Waker,
-        plan: Plan<'_>,
-    ) -> Result<(Option<Relay>, Option<EdgesPublisher>), StartError> {
-        let Some(edges) = &feed.edges else {
-            return Ok((None, None));
-        };
-        let size = self.config.ring_bytes;
-        let (relay, publisher) = publish::open(feed, edges, size, waker, plan)?;
-        Ok((Some(relay), Some(publisher)))
-    }
-
-    /// The ring of a feed's samples, and the agent that publishes them on topics of their own.
-    fn feed_topics(
-        &self,
-        feed: &Feed,
-        program: &Arc<Program>,
-        plan: Plan<'_>,
-    ) -> Result<(Option<SampleRing>, Option<TopicsPublisher>), StartError> {
-        let Some(topics) = &feed.publish else {
-            return Ok((None, None));
-        };
-        let waker = Waker::detached()?;
-        let mapping = Arc::new(feed::mapping(topics, Arc::clone(program))?);
-        let size = self.config.ring_bytes;
-        let ends = SampleRing::new(topics, &mapping, size, waker.clone());
-        let (writer, reader) = ends.ok_or(StartError::Ring)?;
-        let publisher = TopicsPublisher::open(topics, mapping, reader, waker, plan)?;
-        Ok((Some(writer), Some(publisher)))
     }
 
     /// The workers, each with a reading end of every source's ring, and their hosts.

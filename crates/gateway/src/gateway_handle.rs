@@ -8,6 +8,7 @@ use crate::port_handle::PortHandle;
 use crate::reloaded::Reloaded;
 use crate::stages::Stages;
 use crate::start_error::StartError;
+use crate::users::dbn_seat::{DbnEnd, DbnSeat};
 use crate::users::roster::{Roster, Seat};
 use crate::users::{PortName, UserBook, UserSet};
 use fanfare_engine::counters::{Counters, Windowed};
@@ -131,7 +132,7 @@ impl GatewayHandle {
     fn revoke(&self) -> usize {
         let users = self.0.users.read();
         let seats = self.0.roster.seats(|seat| !users.admits(seat));
-        self.end(&seats, Some(REVOKED));
+        self.end(&seats, &[], Some(REVOKED));
         seats.len()
     }
 
@@ -140,15 +141,33 @@ impl GatewayHandle {
         self.0.roster.seats(wanted)
     }
 
-    /// Ends sessions: with a Logout that has this Text(58), or without. Waits until they have
-    /// ended.
+    /// The clients of DBN that `wanted` takes.
+    pub(crate) fn dbn_sessions(&self, wanted: impl Fn(&DbnSeat) -> bool) -> Vec<Arc<DbnSeat>> {
+        self.0.roster.dbn_seats(wanted)
+    }
+
+    /// Ends sessions: with a Logout that has this Text(58), or an error record, or without. Waits
+    /// until they have ended.
     /// Returns how many have not.
-    pub(crate) fn end(&self, seats: &[Arc<Seat>], text: Option<&str>) -> usize {
+    pub(crate) fn end(
+        &self,
+        seats: &[Arc<Seat>],
+        of_dbn: &[Arc<DbnSeat>],
+        text: Option<&str>,
+    ) -> usize {
+        for seat in of_dbn {
+            seat.end(match text {
+                Some(text) => DbnEnd::LogOut(text.to_owned()),
+                None => DbnEnd::Disconnect,
+            });
+        }
         let until = Instant::now() + PATIENCE;
         let mut left: Vec<(&Arc<Seat>, bool)> = seats.iter().map(|seat| (seat, false)).collect();
         loop {
             left.retain(|(seat, _)| self.0.roster.has(seat));
-            if left.is_empty() || Instant::now() >= until {
+            let is_there = |seat: &Arc<DbnSeat>| self.0.roster.has_dbn(seat);
+            let is_over = left.is_empty() && !of_dbn.iter().any(is_there);
+            if is_over || Instant::now() >= until {
                 break;
             }
             // One that is not hosted yet will be.
@@ -160,7 +179,9 @@ impl GatewayHandle {
         for (seat, _) in &left {
             self.ask_to_end(seat, None);
         }
-        left.len()
+        let of_dbn = of_dbn.iter().filter(|seat| self.0.roster.has_dbn(seat));
+        let of_dbn = of_dbn.inspect(|seat| seat.end(DbnEnd::Disconnect)).count();
+        left.len() + of_dbn
     }
 
     /// Asks the host of a session to end it. Returns whether there is one.

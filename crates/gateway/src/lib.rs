@@ -101,6 +101,7 @@ pub use port_handle::PortHandle;
 pub use reloaded::{Changes, Reloaded};
 pub use replay::ReplayError;
 pub use replay::config::{Replay, Speed, Turns};
+pub use replay::feed_config::{FileFeed, FileSource};
 pub use replay::file::{DbnFile, DbnFileError};
 pub use service::{Contract, EntryTypes, Pattern};
 pub use start_error::StartError;

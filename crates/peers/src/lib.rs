@@ -125,6 +125,21 @@ pub fn cpp(home: &Path, source: &Path, options: &[&str]) -> Result<PathBuf, Abse
     Ok(program)
 }
 
+/// The program of a Cargo package that is no part of this workspace, with the dependencies that its
+/// `Cargo.lock` names, built in `home`. Cargo knows what is to be built anew.
+///
+/// # Errors
+/// See [`Absent`].
+pub fn cargo(home: &Path, package: &Path, program: &str) -> Result<PathBuf, Absent> {
+    let _guard = FETCH.lock().unwrap_or_else(PoisonError::into_inner);
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut build = Command::new(cargo);
+    build.args(["build", "--quiet", "--locked", "--manifest-path"]);
+    build.arg(package.join("Cargo.toml"));
+    fetch(build.arg("--target-dir").arg(home))?;
+    Ok(home.join("debug").join(program))
+}
+
 /// The files of an archive (jar) whose names end so, unpacked into `home`.
 ///
 /// # Errors

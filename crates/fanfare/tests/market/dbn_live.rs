@@ -3,6 +3,7 @@
 use crate::common::gateway::port;
 use crate::common::{Folder, Running, fanfare, groups, run};
 use crate::feed;
+use crate::stock::KEY;
 use fanfare_peers::{or_skip, python};
 use serde_json::{Value, json};
 use std::fs;
@@ -11,8 +12,6 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
-
-const KEY: &str = "db-0123456789abcdefghijklmnopqrs";
 
 fn databento() -> Option<std::path::PathBuf> {
     let home = Path::new(env!("CARGO_TARGET_TMPDIR")).join("python-databento");

@@ -7,7 +7,10 @@ mod book;
 #[path = "../common/mod.rs"]
 mod common;
 mod dbn;
+mod dbn_bad_input;
 mod dbn_live;
+mod dbn_rights;
+mod dbn_stock;
 mod disk;
 mod edges;
 mod fix;
@@ -15,6 +18,7 @@ mod gateway;
 mod history;
 mod kills;
 mod replay;
+mod stock;
 
 use common::{Folder, fails, fanfare, run, told};
 use serde_json::Value;

@@ -3,8 +3,9 @@
 use super::interest::Interest;
 use super::task::Task;
 use super::wire::Wire;
+use crate::users::dbn_seat::DbnReading;
 use crate::users::grant::Grant;
-use crate::users::roster::Counted;
+use crate::users::roster::DbnSeated;
 use crate::users::{DbnKey, User};
 use fanfare_engine::tcp::Stream;
 use fanfare_market::dbn::live::{
@@ -14,6 +15,8 @@ use fanfare_wire::text::Escaped;
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
+/// How long a client that is to end may take to read why, in nanoseconds.
+pub(super) const FAREWELL: u64 = 2_000_000_000;
 /// `rtype` of what is never left out: errors, symbols, notices.
 const KEPT: std::ops::RangeInclusive<u8> = 0x15..=0x17;
 /// `rtype` of orders: behind one that was left out, a book is wrong.
@@ -23,6 +26,8 @@ const MBO: u8 = 0xa0;
 pub(super) enum Phase {
     /// The challenge was sent.
     Greeted { challenge: String, until: u64 },
+    /// Its key was wrong, which it is told then.
+    Denied { at: u64 },
     /// Authenticated, and not started.
     Ready { until: u64 },
     /// Records are sent.
@@ -50,7 +55,8 @@ pub(super) struct Client {
     /// `None`: nobody has to be a user.
     pub(super) user: Option<(DbnKey, Arc<User>)>,
     pub(super) grant: Arc<Grant>,
-    pub(super) counted: Option<Counted>,
+    /// Its place among the sessions, once it has authenticated.
+    pub(super) seat: Option<DbnSeated>,
     pub(super) ts_out: bool,
     pub(super) zstd: bool,
     pub(super) warns: bool,
@@ -69,6 +75,8 @@ pub(super) struct Client {
     /// Bytes that may wait.
     limit: usize,
     is_warned: bool,
+    /// It ends because it reads too slowly.
+    pub(super) is_cut: bool,
     is_skipping: bool,
     /// Records that were left out and that no error has told of.
     skipped: u64,
@@ -76,10 +84,14 @@ pub(super) struct Client {
     pub(super) missed: BTreeSet<u32>,
     /// Records that were left out since the last look.
     pub(super) uncounted: u64,
+    /// All that were left out.
+    left_out: u64,
     /// Whether its socket is looked at for room.
     pub(super) writes: bool,
     /// Why it is to end, at the next look.
     pub(super) ends: Option<(ErrorCode, String)>,
+    /// What an operator did to it.
+    pub(super) dismissed: Option<&'static str>,
 }
 
 impl Client {
@@ -91,7 +103,7 @@ impl Client {
             phase,
             user: None,
             grant: Arc::new(Grant::nothing()),
-            counted: None,
+            seat: None,
             ts_out: false,
             zstd: false,
             warns: false,
@@ -104,12 +116,15 @@ impl Client {
             last_sent: 0,
             limit,
             is_warned: false,
+            is_cut: false,
             is_skipping: false,
             skipped: 0,
             missed: BTreeSet::new(),
             uncounted: 0,
+            left_out: 0,
             writes: false,
             ends: None,
+            dismissed: None,
         }
     }
 
@@ -118,9 +133,42 @@ impl Client {
         self.user.as_ref().map_or("", |(_, user)| &user.name)
     }
 
+    /// Notes how it is for operators.
+    pub(super) fn note(&self) {
+        let Some(seated) = &self.seat else {
+            return;
+        };
+        seated.seat().set(DbnReading {
+            is_started: self.is_streaming(),
+            schemas: self.interest.any,
+            instruments: self.interest.some.len() as u64,
+            queued: (self.wire.len() + self.held.as_ref().map_or(0, Vec::len)) as u64,
+            skipped: self.left_out,
+        });
+    }
+
+    /// Tells it why it is not let in.
+    pub(super) fn refuse(&mut self, why: &str, now: Times) {
+        // It would end the field.
+        let why = why.replace(['|', '\n'], " ");
+        let line = format!("success=0|error={}\n", Escaped::text(&why));
+        self.wire.put(line.as_bytes());
+        let until = now.mono + FAREWELL;
+        self.phase = Phase::Ending { until };
+    }
+
+    /// Why its connection is over.
+    pub(super) fn gone(&self) -> &'static str {
+        let usual = match self.phase {
+            Phase::Ending { .. } => "closed",
+            _ => "closed by the client",
+        };
+        self.dismissed.unwrap_or(usual)
+    }
+
     /// Whether nothing is known of it.
     pub(super) const fn is_new(&self) -> bool {
-        matches!(self.phase, Phase::Greeted { .. })
+        matches!(self.phase, Phase::Greeted { .. } | Phase::Denied { .. })
     }
 
     pub(super) const fn is_streaming(&self) -> bool {
@@ -241,6 +289,7 @@ impl Client {
         if self.warns {
             let why = format!("{waits} bytes wait for a client that wants every record");
             self.ends.get_or_insert((ErrorCode::Unset, why));
+            self.is_cut = true;
         }
         self.is_skipping = true;
         false
@@ -249,6 +298,7 @@ impl Client {
     fn skip(&mut self, record: &[u8]) {
         self.skipped += 1;
         self.uncounted += 1;
+        self.left_out += 1;
         if record.get(1) == Some(&MBO) {
             self.missed.insert(instrument(record));
         }
@@ -289,6 +339,12 @@ impl Client {
     /// Tells of records that were left out once there is room, warns a client that asked for it,
     /// and sends a heartbeat if nothing else was sent. Returns whether there was anything to do.
     pub(super) fn look(&mut self, now: Times) -> bool {
+        if let Phase::Denied { at } = self.phase
+            && now.mono >= at
+        {
+            self.refuse("authentication failed", now);
+            return true;
+        }
         if !self.is_streaming() {
             return false;
         }
@@ -334,6 +390,7 @@ impl Client {
             Phase::Greeted { until, .. } | Phase::Ready { until } | Phase::Ending { until } => {
                 until
             }
+            Phase::Denied { at } => at,
             Phase::Streaming => self.next_heartbeat(),
         };
         phase.min(stalled.unwrap_or(u64::MAX))

@@ -8,6 +8,7 @@
 //! time ([`join`]).
 
 mod beginning;
+mod calls;
 mod client;
 pub(crate) mod config;
 mod deliver;
@@ -26,9 +27,11 @@ use crate::audit::{Audit, DbnPeer};
 use crate::counts::DbnCounts;
 use crate::market::ring::EventReader;
 use crate::notice::{Notice, Notices};
+use crate::users::dbn_seat::Bell;
 use crate::users::roster::Roster;
+use crate::users::throttle::Throttle;
 use crate::users::{UserBook, UserSet};
-use client::{Client, Phase, Times};
+use client::{Client, FAREWELL, Phase, Times};
 use config::DbnConfig;
 use fanfare_engine::agent::{Agent, AgentError};
 use fanfare_engine::poll::{Interest, Poller, Token};
@@ -53,8 +56,6 @@ use task::Task;
 const TURN: usize = 256;
 /// Sockets that are looked at in a turn.
 const SOCKETS: usize = 256;
-/// How long a client that is to end may take to read why, in nanoseconds.
-const FAREWELL: u64 = 2_000_000_000;
 /// The least time between two looks at the sockets while events come, in nanoseconds: a look is a
 /// system call.
 const PACE: u64 = 200_000;
@@ -112,6 +113,10 @@ pub(crate) struct DbnAgent {
     users: (u64, Arc<UserSet>),
     book: UserBook,
     roster: Roster,
+    /// Rung by operators.
+    bell: Bell,
+    /// Who has sent wrong keys.
+    wrong: Throttle,
     audit: Audit,
     notices: Notices,
     counts: DbnCounts,
@@ -151,6 +156,7 @@ impl DbnAgent {
             threads: Arc::default(),
         });
         let encoder = Encoder::new(parts.books, record)?;
+        let bell = Bell::new(parts.events.waker().clone());
         Ok(Self {
             events: parts.events,
             listener,
@@ -163,6 +169,8 @@ impl DbnAgent {
             users: (parts.users.version(), parts.users.read()),
             book: parts.users,
             roster: parts.roster,
+            bell,
+            wrong: Throttle::default(),
             audit: parts.audit,
             notices: parts.notices,
             counts: parts.counts,
@@ -245,6 +253,10 @@ impl DbnAgent {
                 .increment(std::mem::take(&mut client.uncounted));
             if let Some((code, why)) = client.ends.take() {
                 end(client, code, &why, now);
+                // One that reads slowly needs longer until it comes to why.
+                if let (true, Phase::Ending { until }) = (client.is_cut, &mut client.phase) {
+                    *until = now.mono + stall;
+                }
             }
             let (had_left, waits) = (client.writes, client.wire.flush(now.mono));
             if had_left != waits {
@@ -257,6 +269,10 @@ impl DbnAgent {
                 if self.poller.change(&client.wire, token, interest).is_err() {
                     client.wire.mark_broken();
                 }
+            }
+            client.note();
+            if let Phase::Ending { .. } = client.phase {
+                client.wire.finish();
             }
             self.counts
                 .bytes
@@ -341,11 +357,11 @@ fn end(client: &mut Client, code: ErrorCode, why: &str, now: Times) {
 fn over(client: &Client, now: u64, stall: u64) -> Option<&'static str> {
     let is_late = |since: u64| now >= since.saturating_add(stall);
     match client.phase {
-        _ if client.wire.is_broken() => Some("closed by the client"),
+        _ if client.wire.is_broken() => Some(client.gone()),
         _ if client.wire.stalled().is_some_and(is_late) => Some("it took no bytes for too long"),
         Phase::Greeted { until, .. } if now >= until => Some("it did not authenticate in time"),
         Phase::Ready { until } if now >= until => Some("it did not start its session in time"),
-        Phase::Ending { until } if now >= until || client.wire.len() == 0 => Some("closed"),
+        Phase::Ending { until } if now >= until => Some(client.gone()),
         _ => None,
     }
 }
@@ -364,6 +380,9 @@ impl Agent for DbnAgent {
         if self.book.version() != self.users.0 {
             self.review();
             work += 1;
+        }
+        if self.bell.was_rung() {
+            work += self.answer_calls();
         }
         if now.mono >= self.next_look {
             work += self.sockets()?;

@@ -2,14 +2,16 @@
 
 use super::client::{Client, Phase};
 use super::line::{self, Auth};
-use super::{DbnAgent, FAREWELL, LISTENER, SECOND};
+use super::{DbnAgent, LISTENER, SECOND};
 use crate::notice::Notice;
+use crate::users::dbn_seat::DbnSeat;
 use crate::users::grant::Grant;
 use fanfare_engine::agent::AgentError;
-use fanfare_engine::host::AllowList;
+use fanfare_engine::host::{AllowList, network_of};
 use fanfare_engine::poll::{Interest, Token};
 use fanfare_engine::tcp::{Accepted, Stream};
 use fanfare_market::dbn::live::ErrorCode;
+use fanfare_wire::UtcTimestamp;
 use fanfare_wire::text::Escaped;
 use ring::rand::{SecureRandom, SystemRandom};
 use std::fmt::Write;
@@ -126,7 +128,7 @@ impl DbnAgent {
             }
             Phase::Ready { .. } => self.before_start(token, line),
             Phase::Streaming => self.request(token, line),
-            Phase::Ending { .. } => {}
+            Phase::Denied { .. } | Phase::Ending { .. } => {}
         }
     }
 
@@ -137,7 +139,7 @@ impl DbnAgent {
             return;
         };
         match client.phase {
-            Phase::Ending { .. } => return,
+            Phase::Denied { .. } | Phase::Ending { .. } => return,
             Phase::Greeted { .. } => return self.refuse(token, why, why),
             Phase::Ready { .. } => client.begin(&self.config.dataset, now),
             Phase::Streaming => {}
@@ -148,15 +150,33 @@ impl DbnAgent {
 
     /// A client is not let in: `answer` is what it is told.
     fn refuse(&mut self, token: Token, answer: &str, why: &str) {
-        let until = self.times.mono + FAREWELL;
+        let now = self.times;
+        if let Some(client) = self.hub.clients.get_mut(token) {
+            client.refuse(answer, now);
+        }
+        self.note_refusal(token, why);
+    }
+
+    /// A client has a wrong key. The more of them its address has sent, the longer it takes until
+    /// it is told.
+    fn deny(&mut self, token: Token) {
+        let now = self.times.mono;
+        let longest = self.config.auth_timeout_s * SECOND;
         let Some(client) = self.hub.clients.get_mut(token) else {
             return;
         };
-        // It would end the field.
-        let answer = answer.replace(['|', '\n'], " ");
-        let line = format!("success=0|error={}\n", Escaped::text(&answer));
-        client.wire.put(line.as_bytes());
-        client.phase = Phase::Ending { until };
+        let (nobody, address) = (Arc::from(""), network_of(client.wire.peer()));
+        self.wrong.failed(&nobody, address, now);
+        let wait = self.wrong.wait(&nobody, address, now).unwrap_or(0);
+        let at = now + wait.min(longest);
+        client.phase = Phase::Denied { at };
+        self.note_refusal(token, "wrong key, or not from this address");
+    }
+
+    fn note_refusal(&mut self, token: Token, why: &str) {
+        let Some(client) = self.hub.clients.get(token) else {
+            return;
+        };
         let peer = client.wire.peer();
         self.counts.refused.increment(1);
         self.note(token, "refusal", "", why);
@@ -179,8 +199,7 @@ impl DbnAgent {
         let found = users.of_answer(challenge, auth.answer.as_bytes());
         let found = found.filter(|(key, _)| users.of_key(key, address).is_some());
         if found.is_none() && !self.config.takes_strangers(users.has_users()) {
-            let why = "wrong key, or not from this address";
-            return self.refuse(token, "authentication failed", why);
+            return self.deny(token);
         }
         if auth.dataset != self.config.dataset {
             let why = format!(
@@ -189,13 +208,19 @@ impl DbnAgent {
             );
             return self.refuse(token, &why, &why);
         }
-        if let Some((_, user)) = &found {
-            match self.roster.count(&user.name, user.sessions_at_a_time) {
-                Ok(counted) => client.counted = Some(counted),
-                Err(most) => {
-                    let why = format!("the user has {most} sessions already");
-                    return self.refuse(token, &why, &why);
-                }
+        let (name, most) = match &found {
+            Some((_, user)) => (Arc::clone(&user.name), user.sessions_at_a_time),
+            None => (Arc::from(""), usize::MAX),
+        };
+        let peer = client.wire.peer();
+        let since = UtcTimestamp::from_nanos(self.times.utc.cast_signed());
+        let what = (client.session, auth.client);
+        let seat = DbnSeat::new(what, name, peer, since, self.bell.clone());
+        match self.roster.take_dbn(seat, most) {
+            Ok(seat) => client.seat = Some(seat),
+            Err(most) => {
+                let why = format!("the user has {most} sessions already");
+                return self.refuse(token, &why, &why);
             }
         }
         client.grant = match &found {

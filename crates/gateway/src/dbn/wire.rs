@@ -20,6 +20,8 @@ pub(super) struct Wire {
     /// Since when bytes have waited of which the socket took none.
     stalled: Option<u64>,
     is_broken: bool,
+    /// Nothing more is sent.
+    is_finished: bool,
     /// Bytes that the socket took.
     pub(super) sent: u64,
 }
@@ -33,6 +35,7 @@ impl Wire {
             is_packing: false,
             stalled: None,
             is_broken: false,
+            is_finished: false,
             sent: 0,
         }
     }
@@ -127,6 +130,14 @@ impl Wire {
             _ => _ = self.stalled.get_or_insert(now),
         }
         left > 0
+    }
+
+    /// Says that nothing more is sent, once everything was. A connection that is closed while the
+    /// client still sends would take back what it has not read.
+    pub(super) fn finish(&mut self) {
+        if self.len() == 0 && !std::mem::replace(&mut self.is_finished, true) {
+            self.is_broken |= self.stream.finish().is_err();
+        }
     }
 
     /// Appends what has come to `inbox`, through `room`. Returns false at the end.

@@ -6,6 +6,7 @@ use crate::bridge::entry::MAX_CHANNEL;
 use crate::config_error::{ConfigError, range, within};
 use crate::edges::config::FeedEdges;
 use crate::market::config::{self as market, FeedBook, FeedReplay, SnapshotLines};
+use crate::replay::feed_config::{FileFeed, FileSource};
 use crate::versions::VERSIONS;
 use fanfare_dds::distribute::Distribution;
 use fanfare_dds::fast::TypeOptions;
@@ -14,6 +15,7 @@ use fanfare_feed::channel::Unnumbered;
 use fanfare_feed::{Header, Preamble, SequenceField, Start};
 use fanfare_fix::codec::tags;
 use fanfare_fix::dict::Version;
+use serde::de::value::{Error as ValueError, MapDeserializer};
 use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
@@ -27,7 +29,11 @@ pub(crate) const USER_TAGS: u32 = 5_000;
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Feed {
+    /// A file of DBN in place of lines with FAST, with `channel` alone beside it. Such a feed
+    /// is one of [`Config::files`](crate::Config::files).
+    pub dbn: Option<FileSource>,
     /// A template file, or `builtin:simple`, `builtin:complex` or `builtin:spectra`.
+    #[serde(default)]
     pub templates: String,
     /// Takes templates with attributes, elements and text that the schema of FAST does not have,
     /// and leaves those out; a notice has the first of them and the number of the others.
@@ -35,6 +41,7 @@ pub struct Feed {
     pub lenient_templates: bool,
     /// One line, or up to four with the same feed: multicast groups, `ADDRESS:PORT`, or tables with
     /// `group`, and `interface` and `source` of that line alone.
+    #[serde(default)]
     pub lines: Vec<FeedLine>,
     /// Address of the interface that receives lines that name none.
     #[serde(default = "loopback")]
@@ -137,18 +144,38 @@ where
     d.deserialize_any(OneOrMany(expected, PhantomData))
 }
 
+/// Takes out the feeds that are files.
+///
+/// # Errors
+/// One of them has something that is of lines.
+pub(crate) fn take_files(feeds: &mut Vec<Feed>) -> Result<Vec<FileFeed>, ConfigError> {
+    let all = feeds.extract_if(.., |feed| feed.dbn.is_some());
+    let files = all.map(|mut feed| {
+        let (dbn, channel) = (feed.dbn.take(), feed.channel.take());
+        let nothing = MapDeserializer::new(std::iter::empty::<(&str, &str)>());
+        let blank: Result<Feed, ValueError> = Feed::deserialize(nothing);
+        let is_alone = blank.is_ok_and(|blank| blank == feed);
+        let file = dbn.filter(|_| is_alone);
+        let rule = "a feed that is a file has `channel` beside it, and nothing else";
+        let file = file.ok_or_else(|| ConfigError::Range {
+            key: "feed.dbn".to_owned(),
+            value: "…".to_owned(),
+            rule: rule.to_owned(),
+        })?;
+        Ok(FileFeed::new(channel, file))
+    });
+    files.collect()
+}
+
 /// Checks the feeds of a configuration.
-pub(crate) fn check_all(feeds: &[Feed]) -> Result<(), ConfigError> {
-    for (i, feed) in feeds.iter().enumerate() {
-        feed.check()?;
-        let mut before = feeds.iter().take(i);
-        let channel = feed.channel();
-        range(
-            "feed.channel",
-            &channel,
-            before.all(|other| other.channel() != channel),
-            "is another feed's too",
-        )?;
+pub(crate) fn check_all(feeds: &[Feed], files: &[FileFeed]) -> Result<(), ConfigError> {
+    feeds.iter().try_for_each(Feed::check)?;
+    files.iter().try_for_each(FileFeed::check)?;
+    let mut channels: Vec<String> = feeds.iter().map(Feed::channel).collect();
+    channels.extend(files.iter().map(|file| file.channel.clone()));
+    for (i, channel) in channels.iter().enumerate() {
+        let is_first = !channels.iter().take(i).any(|other| other == channel);
+        range("feed.channel", channel, is_first, "is another feed's too")?;
     }
     Ok(())
 }
@@ -239,6 +266,8 @@ impl Feed {
     }
 
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
+        let rule = "is missing: a feed has `templates` and `lines`, or a file as `dbn`";
+        range("feed.templates", "", !self.templates.is_empty(), rule)?;
         check_lines("feed.lines", &self.lines)?;
         within("feed.gap_timeout_ms", self.gap_timeout_ms, 1..=60_000)?;
         within(

@@ -38,6 +38,8 @@ pub enum MarketNotice {
     Value(String),
     /// Entries that the mapping or a limit leaves out: how many, and why.
     LeftOut(String),
+    /// The file that the feed is was read to its end, or is damaged.
+    File(String),
     /// Gateways that publish the feed come and go: how many there are.
     Plants(usize),
     /// A gateway publishes the feed with books that are not those of the configuration.
@@ -105,7 +107,9 @@ impl fmt::Display for MarketNotice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let counts = match self {
             Self::Replay(why) => return write!(f, "replay: {why}"),
-            Self::Value(what) | Self::LeftOut(what) => return f.write_str(what),
+            Self::Value(what) | Self::LeftOut(what) | Self::File(what) => {
+                return f.write_str(what);
+            }
             Self::Plants(0) => return f.write_str("no gateway publishes it"),
             Self::Plants(1) => return f.write_str("1 gateway publishes it"),
             Self::Plants(count) => return write!(f, "{count} gateways publish it"),

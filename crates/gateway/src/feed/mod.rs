@@ -19,7 +19,7 @@ use crate::market::error::MarketError;
 use crate::market::ring::EventRing;
 use crate::market::{self, MarketFeed};
 use crate::notice::{self, Notice, Notices};
-use crate::replay::ReplaySource;
+use crate::replay::{FileMarket, ReplaySource};
 use crate::source_rings::SourceRings;
 use crate::stages::SourceStages;
 use crate::stamp::Stamp;
@@ -100,6 +100,8 @@ pub(crate) struct Feeds {
     feeds: Vec<FeedSource>,
     /// Feeds that other gateways receive.
     edges: Vec<EdgeFeed>,
+    /// Feeds that are files.
+    files: Vec<FileMarket>,
     /// A log in place of them.
     replay: Option<ReplaySource>,
     events: Option<EventRing>,
@@ -438,16 +440,16 @@ impl FeedSource {
 
 impl Feeds {
     /// These feeds; with `events` where one of them is a market, and what its replay wakes.
-    pub(crate) const fn new(
+    pub(crate) fn new(
         feeds: Vec<FeedSource>,
-        edges: Vec<EdgeFeed>,
-        replay: Option<ReplaySource>,
+        (edges, files, replay): (Vec<EdgeFeed>, Vec<FileMarket>, Option<ReplaySource>),
         events: Option<EventRing>,
         waker: Waker,
     ) -> Self {
         Self {
             feeds,
             edges,
+            files,
             replay,
             events,
             waker,
@@ -467,6 +469,7 @@ impl Feeds {
             .filter_map(|feed| feed.market.as_mut());
         let feeds = feeds.map(Market::Feed);
         let markets = feeds.chain(self.edges.iter_mut().map(Market::Edge));
+        let markets = markets.chain(self.files.iter_mut().map(Market::File));
         let markets = markets.chain(self.replay.iter_mut().map(Market::Replay));
         if ring.is_asked() {
             markets.for_each(|mut market| market.show_all());
@@ -494,6 +497,7 @@ impl Feeds {
 enum Market<'a> {
     Feed(&'a mut MarketFeed),
     Edge(&'a mut EdgeFeed),
+    File(&'a mut FileMarket),
     Replay(&'a mut ReplaySource),
 }
 
@@ -502,6 +506,7 @@ impl Market<'_> {
         match self {
             Self::Feed(feed) => feed.outlet().show_all(),
             Self::Edge(edge) => edge.outlet().show_all(),
+            Self::File(file) => file.show_all(),
             Self::Replay(replay) => replay.show_all(),
         }
     }
@@ -510,6 +515,7 @@ impl Market<'_> {
         match self {
             Self::Feed(feed) => feed.outlet().is_showing(),
             Self::Edge(edge) => edge.outlet().is_showing(),
+            Self::File(file) => file.is_showing(),
             Self::Replay(replay) => replay.is_showing(),
         }
     }
@@ -518,6 +524,7 @@ impl Market<'_> {
         match self {
             Self::Feed(feed) => feed.show(now, ring),
             Self::Edge(edge) => edge.show(now, ring),
+            Self::File(file) => file.show(now, ring),
             Self::Replay(replay) => replay.show(ring),
         }
     }
@@ -537,6 +544,9 @@ impl Agent for Feeds {
             for edge in &mut self.edges {
                 work += edge.turn(now, events)?;
             }
+            for file in &mut self.files {
+                work += file.turn(now, events);
+            }
             if let Some(replay) = &mut self.replay {
                 work += replay.turn(now, events);
             }
@@ -551,6 +561,7 @@ impl Agent for Feeds {
     fn on_close(&mut self, _now: Now) {
         self.feeds.iter_mut().for_each(FeedSource::close);
         self.edges.iter_mut().for_each(EdgeFeed::close);
+        self.files.iter_mut().for_each(FileMarket::close);
         self.replay.iter_mut().for_each(ReplaySource::close);
     }
 
@@ -575,6 +586,8 @@ impl Agent for Feeds {
         });
         let edges = self.edges.iter().filter_map(EdgeFeed::next_timer);
         let replay = self.replay.as_ref().and_then(ReplaySource::next_timer);
-        feeds.flatten().chain(edges).chain(replay).min()
+        let files = self.files.iter().filter_map(FileMarket::next_timer);
+        let all = feeds.flatten().chain(edges).chain(files);
+        all.chain(replay).min()
     }
 }

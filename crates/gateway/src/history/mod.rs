@@ -24,6 +24,7 @@ use crate::kafka::{self, LogEnd};
 use crate::market::error::MarketError;
 use crate::market::ring::{self, EventRing, Record};
 use crate::notice::{Notice, Notices};
+use crate::replay;
 use crate::stages::{End, StagePlan};
 use crate::start_error::StartError;
 use config::{History, WhenBehind};
@@ -199,6 +200,14 @@ pub(crate) fn feeds(config: &Config) -> Result<Vec<FeedInfo>, StartError> {
             name,
             base,
             book: book.map_err(crate::feed::FeedError::from)?,
+        });
+    }
+    for file in &config.files {
+        let (_, base) = places.next(&file.book())?;
+        all.push(FeedInfo {
+            name: file.channel.clone(),
+            base,
+            book: replay::book_of(&file.source.file)?,
         });
     }
     Ok(all)

@@ -5,7 +5,7 @@ use super::file::{DbnFile, DbnFileError};
 use super::piece::Piece;
 use fanfare_history::{FeedInfo, Run};
 use fanfare_market::book::ConfigError;
-use fanfare_market::{BookConfig, Event, Flags, Instruments, Kind};
+use fanfare_market::{BookConfig, Event, Flags, InstrumentId, Instruments, Kind};
 use std::path::Path;
 
 /// Instruments of a file at most.
@@ -18,8 +18,22 @@ const LOOKED: usize = 1_000_000;
 /// Events of a message at most, where the records do not say where it ends.
 const MOST: usize = 256;
 
-/// The run that a file is taken for: one feed, of books by order, or by price.
+/// The run that a file is taken for: one feed.
 pub(super) fn run(path: &Path) -> Result<Run, ReplayError> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    Ok(Run {
+        number: 1,
+        start: 0,
+        feeds: vec![FeedInfo {
+            name: name.into_owned(),
+            base: 0,
+            book: book_of(path)?,
+        }],
+    })
+}
+
+/// The books of a file: by order, or by price.
+pub(crate) fn book_of(path: &Path) -> Result<BookConfig, ReplayError> {
     let cannot = |error| ReplayError::Dbn(path.display().to_string(), error);
     let mut file = DbnFile::open(path, 1).map_err(cannot)?;
     let (mut table, mut has_orders) = (Instruments::new(INSTRUMENTS), None);
@@ -41,17 +55,7 @@ pub(super) fn run(path: &Path) -> Result<Run, ReplayError> {
             Err(_) => break,
         }
     }
-    let book = book(has_orders == Some(true)).map_err(|_| ReplayError::Books)?;
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    Ok(Run {
-        number: 1,
-        start: 0,
-        feeds: vec![FeedInfo {
-            name: name.into_owned(),
-            base: 0,
-            book,
-        }],
-    })
+    book(has_orders == Some(true)).map_err(|_| ReplayError::Books)
 }
 
 fn book(has_orders: bool) -> Result<BookConfig, ConfigError> {
@@ -72,19 +76,49 @@ pub(super) struct DbnPlay {
     /// The latest time of arrival so far.
     clock: u64,
     shift: u64,
+    /// The plant's number of the first instrument.
+    base: u32,
 }
 
+/// The place of a file among the feeds of a plant.
+#[derive(Clone, Copy)]
+pub(crate) struct DbnPlace {
+    /// The number of the feed, from 1.
+    pub(super) source: u16,
+    /// The plant's number of its first instrument, and how many there may be; more are refused.
+    base: u32,
+    instruments: usize,
+}
+
+impl DbnPlace {
+    pub(crate) const fn new(source: u16, base: u32, instruments: u32) -> Self {
+        Self {
+            source,
+            base,
+            instruments: instruments as usize,
+        }
+    }
+}
+
+/// Of the only feed.
+pub(super) const ALONE: DbnPlace = DbnPlace {
+    source: 1,
+    base: 0,
+    instruments: INSTRUMENTS,
+};
+
 impl DbnPlay {
-    /// `shift` is added to the numbers.
-    pub(super) fn open(path: &Path, shift: u64) -> Result<Self, DbnFileError> {
+    /// `shift` is added to the numbers of events.
+    pub(super) fn open(path: &Path, place: DbnPlace, shift: u64) -> Result<Self, DbnFileError> {
         Ok(Self {
-            file: DbnFile::open(path, 1)?,
-            table: Instruments::new(INSTRUMENTS),
+            file: DbnFile::open(path, place.source)?,
+            table: Instruments::new(place.instruments),
             known: 0,
             events: Vec::new(),
             room: Vec::new(),
             clock: 0,
             shift,
+            base: place.base,
         })
     }
 
@@ -117,8 +151,12 @@ impl DbnPlay {
         let times = [event.ts_recv, event.ts_event];
         let time = times.into_iter().find(|time| *time != Event::NO_TIME);
         self.clock = self.clock.max(time.unwrap_or(0));
-        let number = event.number + self.shift;
-        self.events.push(Event { number, ..event });
+        let mut event = event;
+        event.number += self.shift;
+        if event.instrument != InstrumentId::ALL {
+            event.instrument.0 += self.base;
+        }
+        self.events.push(event);
         if event.flags.has(Flags::LAST) {
             self.end_message(piece);
         }
@@ -130,7 +168,8 @@ impl DbnPlay {
     }
 
     fn put_instrument(&mut self, number: u32, piece: &mut Piece) {
-        if let Some(known) = self.table.get(fanfare_market::InstrumentId(number)) {
+        if let Some(mut known) = self.table.get(InstrumentId(number)) {
+            known.instrument.0 += self.base;
             known.write(&mut self.room);
             piece.instrument(&self.room);
         }

@@ -1,7 +1,7 @@
 //! A log as a source: read by a thread of its own, so that nobody else waits for the disk.
 
 use super::config::{Replay, Turns};
-use super::dbn::{self, DbnPlay};
+use super::dbn::{self, ALONE, DbnPlace, DbnPlay};
 use super::error::ReplayError;
 use super::file::DbnFileError;
 use super::piece::{Mark, Piece, Step};
@@ -29,7 +29,7 @@ pub(crate) struct OpenReplay {
 /// What is read.
 enum Source {
     Log(Log),
-    Dbn(PathBuf),
+    Dbn(PathBuf, DbnPlace),
 }
 
 /// Instruments, and the events that bring a reader to a moment: of one instrument each.
@@ -86,14 +86,22 @@ impl OpenReplay {
     fn of_dbn(replay: &Replay) -> Result<Self, ReplayError> {
         let path = replay.path();
         Ok(Self {
-            source: Source::Dbn(path.to_owned()),
+            run: dbn::run(path)?,
+            ..Self::of_file(path, ALONE, replay.turns)
+        })
+    }
+
+    /// A file of DBN at a place among feeds.
+    pub(super) fn of_file(path: &Path, place: DbnPlace, turns: Turns) -> Self {
+        Self {
+            source: Source::Dbn(path.to_owned(), place),
             first: 1,
             end: u64::MAX,
-            run: dbn::run(path)?,
+            run: Run::default(),
             known: Known::default(),
             shift: 0,
-            turns: replay.turns,
-        })
+            turns,
+        }
     }
 
     /// The run of the plant that wrote it.
@@ -258,8 +266,8 @@ impl Player {
                     let reader = log.reader(Start::Number(self.part.first))?;
                     self.turn(reader)?;
                 }
-                Source::Dbn(path) => {
-                    let play = DbnPlay::open(path, self.part.shift)?;
+                Source::Dbn(path, place) => {
+                    let play = DbnPlay::open(path, *place, self.part.shift)?;
                     self.dbn(play)?;
                 }
             }

@@ -6,14 +6,19 @@
 //! missing in the log; a new start of the plant that wrote it has a record of its own in the ring.
 
 pub(crate) mod config;
+mod cursor;
 mod dbn;
 mod error;
+pub(crate) mod feed_config;
 pub(crate) mod file;
+mod file_market;
 mod log;
 mod pace;
 mod piece;
 mod source;
 
+pub(crate) use dbn::{DbnPlace, book_of};
 pub use error::ReplayError;
+pub(crate) use file_market::FileMarket;
 pub(crate) use log::OpenReplay;
 pub(crate) use source::ReplaySource;

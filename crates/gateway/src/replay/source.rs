@@ -1,9 +1,9 @@
 //! A log as a source of the plant: the thread of the feeds writes to the ring what is due.
 
 use super::config::Replay;
+use super::cursor::{Cursor, Next};
 use super::log::OpenReplay;
-use super::pace::Pace;
-use super::piece::{self, Mark, Piece, Step};
+use super::piece;
 use crate::bridge::Plan;
 use crate::market::outlet::MarketOutlet;
 use crate::market::ring::EventRing;
@@ -11,33 +11,16 @@ use crate::notice::{Notice, Notices};
 use fanfare_engine::poll::Waker;
 use fanfare_fix::session::Now;
 use fanfare_market::instruments::Directory;
-use std::sync::mpsc::{Receiver, TryRecvError};
 
 /// Messages of one turn.
 const TURN: usize = 512;
-
-/// How long it waits for an outlet that does not read, in nanoseconds. Then it goes on, and the
-/// outlet loses events as it would lose those of a feed.
-const PATIENCE: u64 = 5_000_000_000;
-
-/// How long it sleeps while it waits for one.
-const LOOK: u64 = 200_000;
 
 /// Instruments that are shown once more in a turn, where an outlet has lost events.
 const SHOWN: usize = 16;
 
 /// A log that is replayed.
 pub(crate) struct ReplaySource {
-    pieces: Receiver<Step>,
-    piece: Piece,
-    /// How far the piece was written.
-    at: At,
-    pace: Pace,
-    /// When the next message is due; `None` at the end of what there is.
-    due: Option<u64>,
-    /// Since when the slowest outlet is waited for.
-    full_since: Option<u64>,
-    is_over: bool,
+    cursor: Cursor,
     outlet: MarketOutlet,
     /// Instruments so far.
     directory: Directory,
@@ -45,14 +28,6 @@ pub(crate) struct ReplaySource {
     shown: Vec<Box<[u8]>>,
     log: String,
     notices: Notices,
-}
-
-/// Places in a piece.
-#[derive(Default)]
-struct At {
-    mark: usize,
-    event: usize,
-    instrument: usize,
 }
 
 impl ReplaySource {
@@ -73,13 +48,7 @@ impl ReplaySource {
         let (sender, pieces) = piece::channel();
         part.start(sender, waker.clone())?;
         Ok(Self {
-            pieces,
-            piece: Piece::default(),
-            at: At::default(),
-            pace: Pace::new(settings.speed),
-            due: None,
-            full_since: None,
-            is_over: false,
+            cursor: Cursor::new(pieces, settings.speed),
             outlet: MarketOutlet::new(log.as_str().into(), 0, plan),
             directory: Directory::new(),
             shown: Vec::new(),
@@ -91,86 +60,39 @@ impl ReplaySource {
     /// Writes to the ring what is due. Returns how much it was.
     pub(crate) fn turn(&mut self, now: Now, ring: &mut EventRing) -> usize {
         let mut work = 0;
-        while work < TURN && self.has_room(now.mono, ring) {
-            let Some(mark) = self.piece.marks.get(self.at.mark).copied() else {
-                if !self.next_piece() {
-                    break;
+        while work < TURN && self.cursor.has_room(now.mono, ring) {
+            let what = match self.cursor.next(now.mono) {
+                None => break,
+                Some(Next::Message(events)) => {
+                    self.outlet.pass_numbered(events, ring);
+                    None
                 }
-                continue;
+                Some(Next::Instrument(bytes)) => {
+                    self.directory.take(bytes);
+                    ring.put_bytes(bytes);
+                    None
+                }
+                Some(Next::Restart(start)) => {
+                    ring.put_restart(match start {
+                        0 => now.utc.nanos().unsigned_abs(),
+                        start => start,
+                    });
+                    None
+                }
+                Some(Next::Over(None)) => {
+                    let events = self.outlet.counts.events.value();
+                    Some(format!("has ended, {events} events"))
+                }
+                Some(Next::Over(why)) => why,
             };
-            if let Mark::Message { time, .. } = mark {
-                let due = self.pace.due(time, now.mono);
-                if due > now.mono {
-                    self.due = Some(due);
-                    break;
-                }
+            if let Some(what) = what {
+                let log = self.log.clone();
+                self.notices.send(Notice::Replay { log, what });
             }
-            self.take(mark, now, ring);
-            self.at.mark += 1;
             work += 1;
         }
         self.outlet.count(now.mono);
         work
-    }
-
-    /// Whether all outlets have read enough, or were waited for long enough.
-    fn has_room(&mut self, now: u64, ring: &EventRing) -> bool {
-        if ring.has_room() {
-            self.full_since = None;
-            return true;
-        }
-        let since = *self.full_since.get_or_insert(now);
-        let is_late = now.saturating_sub(since) > PATIENCE;
-        if !is_late {
-            self.due = Some(now + LOOK);
-        }
-        is_late
-    }
-
-    /// Goes on with the next piece; false if there is none yet.
-    fn next_piece(&mut self) -> bool {
-        self.due = None;
-        if self.is_over {
-            return false;
-        }
-        let what = match self.pieces.try_recv() {
-            Ok(Step::Piece(piece)) => {
-                (self.piece, self.at) = (piece, At::default());
-                return true;
-            }
-            Err(TryRecvError::Empty) => return false,
-            Ok(Step::Done) => format!("has ended, {} events", self.outlet.counts.events.value()),
-            Ok(Step::Failed(why)) => why,
-            Err(TryRecvError::Disconnected) => "has ended: its thread is gone".to_owned(),
-        };
-        self.is_over = true;
-        let log = self.log.clone();
-        self.notices.send(Notice::Replay { log, what });
-        false
-    }
-
-    fn take(&mut self, mark: Mark, now: Now, ring: &mut EventRing) {
-        match mark {
-            Mark::Message { events, .. } => {
-                let end = self.at.event + events as usize;
-                let events = self.piece.events.get(self.at.event..end);
-                self.outlet.pass_numbered(events.unwrap_or(&[]), ring);
-                self.at.event = end;
-            }
-            Mark::Instrument(len) => {
-                let end = self.at.instrument + len as usize;
-                let bytes = self.piece.instruments.get(self.at.instrument..end);
-                let bytes = bytes.unwrap_or(&[]);
-                self.directory.take(bytes);
-                ring.put_bytes(bytes);
-                self.at.instrument = end;
-            }
-            Mark::Restart(start) => ring.put_restart(match start {
-                0 => now.utc.nanos().unsigned_abs(),
-                start => start,
-            }),
-            Mark::Again => self.pace.begin_again(),
-        }
     }
 
     /// All instruments are to be shown once more, to an outlet that has lost some. Books are shown
@@ -194,7 +116,7 @@ impl ReplaySource {
     }
 
     pub(crate) const fn next_timer(&self) -> Option<u64> {
-        self.due
+        self.cursor.due
     }
 
     /// The end: what was counted.

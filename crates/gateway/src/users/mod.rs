@@ -2,6 +2,7 @@
 
 mod checks;
 mod dbn_key;
+pub(crate) mod dbn_seat;
 mod denied;
 pub(crate) mod door;
 mod error;
@@ -11,7 +12,7 @@ mod password;
 pub(crate) mod roster;
 mod set;
 mod tables;
-mod throttle;
+pub(crate) mod throttle;
 
 #[cfg(test)]
 mod tests;

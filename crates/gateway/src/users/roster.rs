@@ -1,21 +1,24 @@
 //! Which sessions are there, and whose they are. Looked at when a session logs on or ends, by
 //! operators, and at a reload; never per message.
 
+use super::dbn_seat::DbnSeat;
 use super::tables::PortName;
 use fanfare_fix::session::SessionId;
 use fanfare_wire::UtcTimestamp;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The sessions of both ports, from any thread.
+/// The sessions of both ports and of DBN, from any thread.
 #[derive(Clone, Default)]
 pub(crate) struct Roster(Arc<Mutex<State>>);
 
 #[derive(Default)]
 struct State {
     live: [HashMap<Arc<SessionId>, Arc<Seat>>; 2],
+    /// Those of DBN by their number.
+    dbn: BTreeMap<u64, Arc<DbnSeat>>,
     by_user: HashMap<Arc<str>, usize>,
 }
 
@@ -86,13 +89,7 @@ impl Roster {
     pub(crate) fn take(&self, seat: Seat, most: usize) -> Result<Seated, usize> {
         let mut state = self.lock();
         let seat = Arc::new(seat);
-        if !seat.user.is_empty() {
-            let sessions = state.by_user.entry(Arc::clone(&seat.user)).or_default();
-            if *sessions >= most {
-                return Err(*sessions);
-            }
-            *sessions += 1;
-        }
+        state.join(&seat.user, most)?;
         let live = &mut state.live[seat.port as usize];
         live.insert(Arc::clone(&seat.id), Arc::clone(&seat));
         drop(state);
@@ -100,20 +97,30 @@ impl Roster {
         Ok(Seated { roster, seat })
     }
 
-    /// Counts a session of a user that has no place, until it is dropped.
+    /// Takes a place for a session of DBN.
     ///
     /// # Errors
     /// The user has as many sessions as allowed.
-    pub(crate) fn count(&self, user: &Arc<str>, most: usize) -> Result<Counted, usize> {
+    pub(crate) fn take_dbn(&self, seat: DbnSeat, most: usize) -> Result<DbnSeated, usize> {
         let mut state = self.lock();
-        let sessions = state.by_user.entry(Arc::clone(user)).or_default();
-        if *sessions >= most {
-            return Err(*sessions);
-        }
-        *sessions += 1;
+        state.join(&seat.user, most)?;
+        let seat = Arc::new(seat);
+        state.dbn.insert(seat.session, Arc::clone(&seat));
         drop(state);
-        let (roster, user) = (self.clone(), Arc::clone(user));
-        Ok(Counted { roster, user })
+        let roster = self.clone();
+        Ok(DbnSeated { roster, seat })
+    }
+
+    /// All places of DBN that `wanted` takes, by their number.
+    pub(crate) fn dbn_seats(&self, wanted: impl Fn(&DbnSeat) -> bool) -> Vec<Arc<DbnSeat>> {
+        let state = self.lock();
+        let all = state.dbn.values();
+        all.filter(|seat| wanted(seat)).cloned().collect()
+    }
+
+    /// Whether the session of a place of DBN is still there.
+    pub(crate) fn has_dbn(&self, seat: &DbnSeat) -> bool {
+        self.lock().dbn.contains_key(&seat.session)
     }
 
     /// The place of a session.
@@ -144,19 +151,40 @@ impl Roster {
     }
 }
 
-/// A session that is counted for its user until it is dropped.
-pub(crate) struct Counted {
+/// A place of DBN on the roster until it is dropped.
+pub(crate) struct DbnSeated {
     roster: Roster,
-    user: Arc<str>,
+    seat: Arc<DbnSeat>,
 }
 
-impl Drop for Counted {
+impl DbnSeated {
+    pub(crate) fn seat(&self) -> &DbnSeat {
+        &self.seat
+    }
+}
+
+impl Drop for DbnSeated {
     fn drop(&mut self) {
-        self.roster.lock().leave(&self.user);
+        let mut state = self.roster.lock();
+        state.dbn.remove(&self.seat.session);
+        state.leave(&self.seat.user);
     }
 }
 
 impl State {
+    /// Counts a session of a user; a stranger's are not counted.
+    fn join(&mut self, user: &Arc<str>, most: usize) -> Result<(), usize> {
+        if user.is_empty() {
+            return Ok(());
+        }
+        let sessions = self.by_user.entry(Arc::clone(user)).or_default();
+        if *sessions >= most {
+            return Err(*sessions);
+        }
+        *sessions += 1;
+        Ok(())
+    }
+
     /// A session of a user is over.
     fn leave(&mut self, user: &str) {
         if let Some(sessions) = self.by_user.get_mut(user) {

@@ -1,4 +1,4 @@
-//! Wrong passwords slow down who sends them.
+//! Wrong passwords and keys slow down who sends them.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -16,7 +16,7 @@ const MOST: usize = 16_384;
 
 /// Who has sent wrong passwords: by user and address.
 #[derive(Default)]
-pub(super) struct Throttle(HashMap<(Arc<str>, IpAddr), Wrong>);
+pub(crate) struct Throttle(HashMap<(Arc<str>, IpAddr), Wrong>);
 
 struct Wrong {
     count: u32,
@@ -37,7 +37,7 @@ impl Wrong {
 
 impl Throttle {
     /// For how long no password of this user from this address is looked at, in nanoseconds.
-    pub(super) fn wait(&self, user: &Arc<str>, address: IpAddr, now: u64) -> Option<u64> {
+    pub(crate) fn wait(&self, user: &Arc<str>, address: IpAddr, now: u64) -> Option<u64> {
         // Nobody has to be found where nobody was wrong.
         if self.0.is_empty() {
             return None;
@@ -47,7 +47,7 @@ impl Throttle {
     }
 
     /// A password was wrong.
-    pub(super) fn failed(&mut self, user: &Arc<str>, address: IpAddr, now: u64) {
+    pub(crate) fn failed(&mut self, user: &Arc<str>, address: IpAddr, now: u64) {
         let key = (Arc::clone(user), address);
         if self.0.len() >= MOST && !self.0.contains_key(&key) {
             self.make_room(now);

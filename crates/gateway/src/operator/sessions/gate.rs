@@ -52,7 +52,7 @@ fn stop(operator: &GatewayOperator, ask: &Ask) -> Outcome {
     // Behind the rules: whoever is let in from now on has seen them.
     let seats = operator.gateway.sessions(|seat| which.is(seat));
     let text = ask.text("text").unwrap_or(STOPPED_TEXT);
-    let forced = operator.gateway.end(&seats, Some(text));
+    let forced = operator.gateway.end(&seats, &[], Some(text));
     Ok(json!({ "sessions": seats.len(), "forced": forced }))
 }
 

@@ -1,6 +1,7 @@
 //! The sessions that are there: listed, ended.
 
 mod admitted;
+mod dbn;
 mod gate;
 mod numbers;
 mod which;
@@ -11,30 +12,34 @@ use fanfare_operator::{Ask, Field, Form, OperatorError, Outcome, Row, iso_of};
 use fanfare_wire::text::Escaped;
 use serde_json::{Value, json};
 use std::sync::Arc;
-use which::{PORT, SENDER, SESSION, TARGET, USER};
+use which::{ANY_PORT, SENDER, SESSION, TARGET, USER};
 
 /// Text(58) of the Logouts that operators ask for, unless they say another.
 const LOGGED_OUT: &str = "logged out by the operator";
 
-const TEXT: Field = Field::new("text", "Text(58) of the Logout.", Form::Text(256));
+const TEXT: Field = Field::new(
+    "text",
+    "Text(58) of the Logout; of DBN, the text of the error record.",
+    Form::Text(256),
+);
 
 pub(super) const COMMANDS: &[Row<GatewayOperator>] = &[
     Row::look(
         "sessions",
         "The sessions that are there, with numbers and queues as they were up to some seconds ago.",
-        &[SESSION, SENDER, TARGET, USER, PORT],
+        &[SESSION, SENDER, TARGET, USER, ANY_PORT],
         list,
     ),
     Row::act(
         "sessions logout",
         "Log sessions out; they may come back.",
-        &[SESSION, SENDER, TARGET, USER, PORT, TEXT],
+        &[SESSION, SENDER, TARGET, USER, ANY_PORT, TEXT],
         |operator, ask| end(operator, ask, Some(ask.text("text").unwrap_or(LOGGED_OUT))),
     ),
     Row::act(
         "sessions disconnect",
         "End sessions without a Logout; they may come back.",
-        &[SESSION, SENDER, TARGET, USER, PORT],
+        &[SESSION, SENDER, TARGET, USER, ANY_PORT],
         |operator, ask| end(operator, ask, None),
     ),
     numbers::REMEMBERED,
@@ -48,20 +53,23 @@ pub(super) const COMMANDS: &[Row<GatewayOperator>] = &[
 ];
 
 fn list(operator: &GatewayOperator, ask: &Ask) -> Outcome {
-    let which = which::any(ask);
-    let mut seats = operator.gateway.sessions(|seat| which.is(seat));
+    let mut seats = which::seats(operator, ask, &which::any(ask));
     seats.sort_by_cached_key(|seat| (seat.port, seat.id.to_string()));
-    Ok(Value::Array(seats.iter().map(described).collect()))
+    let of_dbn = dbn::seats(operator, ask);
+    let all = seats.iter().map(|seat| described(seat));
+    let all = all.chain(of_dbn.iter().map(|seat| dbn::described(seat)));
+    Ok(Value::Array(all.collect()))
 }
 
 fn end(operator: &GatewayOperator, ask: &Ask, text: Option<&str>) -> Outcome {
-    let which = which::some(ask)?;
-    let seats = operator.gateway.sessions(|seat| which.is(seat));
-    if seats.is_empty() {
+    let seats = which::seats(operator, ask, &which::some(ask)?);
+    let of_dbn = dbn::seats(operator, ask);
+    let count = seats.len() + of_dbn.len();
+    if count == 0 {
         return Err(nobody(operator));
     }
-    let forced = operator.gateway.end(&seats, text);
-    Ok(json!({ "sessions": seats.len(), "forced": forced }))
+    let forced = operator.gateway.end(&seats, &of_dbn, text);
+    Ok(json!({ "sessions": count, "forced": forced }))
 }
 
 /// Most sessions that an error names.
@@ -87,7 +95,7 @@ fn some_of(names: &[String]) -> String {
     }
 }
 
-fn described(seat: &Arc<Seat>) -> Value {
+fn described(seat: &Seat) -> Value {
     let reading = seat.reading();
     json!({
         "port": seat.port.name(),

@@ -1,8 +1,11 @@
 //! Which sessions a command is for.
 
+use super::GatewayOperator;
 use crate::users::PortName;
+use crate::users::roster::Seat;
 use crate::which::Which;
 use fanfare_operator::{Ask, Field, OperatorError};
+use std::sync::Arc;
 
 pub(super) const SESSION: Field = Field::text(
     "session",
@@ -20,6 +23,12 @@ pub(super) const TARGET: Field = Field::text(
 pub(super) const USER: Field = Field::text("user", "Those of this user.");
 pub(super) const PORT: Field =
     Field::one_of("port", "Those of one port.", &["producers", "consumers"]);
+/// Of commands that are for clients of DBN too.
+pub(super) const ANY_PORT: Field = Field::one_of(
+    "port",
+    "Those of one port.",
+    &["producers", "consumers", super::dbn::PORT],
+);
 
 /// Those that are asked for; all, if nothing is said.
 pub(super) fn any(ask: &Ask) -> Which {
@@ -55,4 +64,10 @@ pub(super) fn some(ask: &Ask) -> Result<Which, OperatorError> {
         )),
         _ => Ok(which),
     }
+}
+
+/// The FIX sessions that are there and asked for.
+pub(super) fn seats(operator: &GatewayOperator, ask: &Ask, which: &Which) -> Vec<Arc<Seat>> {
+    let is_dbn = ask.text("port") == Some(super::dbn::PORT);
+    operator.gateway.sessions(|seat| !is_dbn && which.is(seat))
 }

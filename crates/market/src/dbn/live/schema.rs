@@ -110,6 +110,18 @@ impl LiveSchemas {
     /// Every schema.
     pub const ALL: Self = Self((1 << LiveSchema::ALL.len()) - 1);
 
+    /// A bit for each schema, in the order of [`LiveSchema::ALL`].
+    #[must_use]
+    pub const fn bits(self) -> u16 {
+        self.0
+    }
+
+    /// The schemas of these bits; others are ignored.
+    #[must_use]
+    pub const fn of_bits(bits: u16) -> Self {
+        Self(bits & Self::ALL.0)
+    }
+
     /// These schemas and those.
     #[must_use]
     pub const fn with(self, others: Self) -> Self {

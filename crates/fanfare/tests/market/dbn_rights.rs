@@ -1,0 +1,353 @@
+//! Who may see what over DBN, from the first record to a reload, and what operators do; over a feed
+//! that is a file of DBN.
+
+use crate::common::gateway::port;
+use crate::common::log::{events, write};
+use crate::common::{Folder, Running, eventually, fanfare, groups, run};
+use crate::stock::{ERROR, KEY, MAPPING, Stock, data, of, program};
+use crate::{feed, lines, text};
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+/// A file of DBN with the levels and trades of a minute: of ALFA, BETA and GAMMA.
+fn minute(folder: &Folder) -> String {
+    let (log, file) = (folder.file("source"), folder.file("minute.dbn"));
+    write(Path::new(&log), &events(60));
+    run(&["history", "export", &log, "--format", "dbn", "-o", &file]).succeeded();
+    file
+}
+
+/// A gateway with users whose feed is the minute again and again, at sixty times its speed.
+struct Plant {
+    folder: Folder,
+    gateway: Running,
+    port: String,
+    socket: String,
+}
+
+impl Plant {
+    fn start(users: &str) -> Self {
+        let folder = Folder::new("dbn-rights");
+        for (name, key) in [("desk.key", KEY), ("other.key", OTHER)] {
+            let key = folder.with(name, format!("{key}\n"));
+            fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).unwrap();
+        }
+        let file = minute(&folder);
+        let (socket, audit) = (folder.file("s"), folder.file("audit.jsonl"));
+        let (log, users_file) = (folder.file("log"), folder.file("users.toml"));
+        let config = format!(
+            "control = \"{socket}\"\naudit = \"{audit}\"\nusers = \"{users_file}\"\n\
+             [producers]\nport = 0\n[consumers]\nport = 0\n[dbn]\nport = 0\nheartbeat_s = 1\n\
+             [history]\nfolder = \"{log}\"\n[[feed]]\nchannel = \"minute\"\n\
+             dbn = {{ file = \"{file}\", speed = 60, loop = true }}\n"
+        );
+        let config = folder.with("gateway.toml", config);
+        write_users(&folder, users);
+        let mut gateway = Running::start(&mut fanfare(&["gateway", &config]));
+        let port = port(&gateway.prints("Listening for DBN (FANFARE) on 127.0.0.1:"));
+        gateway.prints("Listening for operators");
+        Self {
+            folder,
+            gateway,
+            port,
+            socket,
+        }
+    }
+
+    fn ctl(&self, args: &[&str]) -> Value {
+        let all = [&["ctl", "--socket", &*self.socket, "--json"], args].concat();
+        run(&all).succeeded().json()
+    }
+
+    fn reload(&self, users: &str) {
+        write_users(&self.folder, users);
+        self.ctl(&["reload"]);
+    }
+
+    /// The lines of the audit file of clients of DBN, and of one event.
+    fn audit(&self, event: &str) -> Vec<Value> {
+        let text = String::from_utf8(self.folder.read("audit.jsonl")).unwrap();
+        let all = lines(&text[..text.rfind('\n').map_or(0, |end| end + 1)]).into_iter();
+        let of_dbn = all.filter(|line| line["port"] == "dbn" && line["event"] == event);
+        of_dbn.collect()
+    }
+}
+
+const OTHER: &str = "db-zyxwvutsrqponmlkjihgfedcba987";
+
+fn write_users(folder: &Folder, users: &str) {
+    let path = folder.path().display().to_string();
+    folder.with("users.toml", users.replace("DIR", &path));
+}
+
+/// A user with the first key who may see these.
+fn desk(instruments: &str) -> String {
+    format!(
+        "[[user]]\nname = \"desk\"\ndbn_key_file = \"DIR/desk.key\"\n\
+         instruments = [{instruments}]\nsessions_at_a_time = 4\n"
+    )
+}
+
+/// The names of the instruments of which there are records, among `client`.
+fn seen(client: &[Value]) -> BTreeSet<String> {
+    let numbers: BTreeSet<u64> = data(client)
+        .into_iter()
+        .map(|record| record["hd"]["instrument_id"].as_u64().unwrap())
+        .collect();
+    let named = of(client, MAPPING).into_iter();
+    let names: Vec<(u64, &str)> = named
+        .map(|record| {
+            let number = record["hd"]["instrument_id"].as_u64().unwrap();
+            (number, record["stype_out_symbol"].as_str().unwrap())
+        })
+        .collect();
+    let name = |number: &u64| {
+        let found = names.iter().find(|(own, _)| own == number);
+        found.map_or("?", |(_, name)| *name).to_owned()
+    };
+    numbers.iter().map(name).collect()
+}
+
+fn set(names: &[&str]) -> BTreeSet<String> {
+    names.iter().map(|name| (*name).to_owned()).collect()
+}
+
+#[test]
+fn rights_hold_in_present_and_past_and_end_with_a_reload() {
+    let Some(program) = program() else {
+        return;
+    };
+    let plant = Plant::start(&desk("\"ALFA\", \"GAMMA\""));
+    let place = (&*program, &plant.folder);
+    let both = ["mbp-10 ALL_SYMBOLS", "trades ALL_SYMBOLS start=0"];
+    let client = Stock::subscribed(place, "desk", &plant.port, &[], &both);
+    client.says("Replay of trades data completed");
+    let has = |count: usize, client: &Stock| {
+        eventually("records", || data(&client.so_far()).len() >= count);
+    };
+    has(60, &client);
+    assert_eq!(seen(&client.so_far()), set(&["ALFA", "GAMMA"]));
+    let denied = Stock::subscribed(place, "denied", &plant.port, &[], &["mbp-1 BETA start=0"]);
+    let told = denied.end();
+    assert_eq!(of(&told, ERROR)[0]["err"], "mbp-1: unknown symbols: BETA");
+    assert!(data(&told).is_empty());
+    let wrong = Stock::start(place, "wrong", &plant.port, &[&format!("key={OTHER}")]);
+    wrong.says("authentication failed");
+    // Fewer instruments: an error, and nothing of them behind it.
+    plant.reload(&desk("\"GAMMA\""));
+    client.says("1 instruments: no longer permitted");
+    has(data(&client.so_far()).len() + 40, &client);
+    let all = client.so_far();
+    let error = all.iter().position(|line| line["hd"]["rtype"] == ERROR);
+    let (before, after) = all.split_at(error.unwrap());
+    let names: Vec<Value> = of(before, MAPPING).into_iter().cloned().collect();
+    assert_eq!(seen(&[&names, after].concat()), set(&["GAMMA"]));
+    // Another user in place of this one.
+    let other = desk("\"*\"").replace("desk", "other");
+    plant.reload(&other);
+    client.says("closed");
+    let end = client.end();
+    let last = of(&end, ERROR).pop().unwrap().clone();
+    assert_eq!(
+        (&last["code"], &last["err"]),
+        (&2.into(), &"no longer permitted".into())
+    );
+    judge_audit(&plant);
+    plant.gateway.interrupt();
+    plant.gateway.end().succeeded();
+}
+
+fn judge_audit(plant: &Plant) {
+    eventually("the ends of both sessions", || {
+        plant.audit("end").len() >= 3
+    });
+    let logons = plant.audit("logon");
+    assert_eq!(logons.len(), 2);
+    assert!(
+        logons
+            .iter()
+            .all(|line| line["user"] == "desk" && line["peer"].is_string())
+    );
+    assert_eq!(
+        plant.audit("refusal")[0]["why"],
+        "wrong key, or not from this address"
+    );
+    let requests = plant.audit("request");
+    let has = |what: &str| {
+        let found = requests
+            .iter()
+            .filter(|line| line["what"].as_str().unwrap().contains(what));
+        found.count()
+    };
+    assert_eq!(
+        (
+            has("schema=mbp-10|"),
+            has("schema=trades|"),
+            has("symbols=BETA|")
+        ),
+        (1, 1, 1)
+    );
+}
+
+#[test]
+fn operators_see_and_end_clients_of_dbn() {
+    let Some(program) = program() else {
+        return;
+    };
+    let plant = Plant::start(&desk("\"*\""));
+    let place = (&*program, &plant.folder);
+    let start = |name: &str| {
+        let subscriptions = ["trades ALL_SYMBOLS", "mbp-1 BETA"];
+        Stock::subscribed(place, name, &plant.port, &[], &subscriptions)
+    };
+    let (first, second) = (start("first"), start("second"));
+    // One that has authenticated, and no more.
+    let third = Stock::start(place, "third", &plant.port, &[]);
+    third.says("session");
+    eventually("three sessions", || {
+        let sessions = plant.ctl(&["sessions", "--port", "dbn"]);
+        let sessions = sessions.as_array().unwrap();
+        sessions.len() == 3 && sessions[0]["schemas"] == Value::from(vec!["mbp-1", "trades"])
+    });
+    let sessions = plant.ctl(&["sessions", "--user", "desk"]);
+    let logged_on = ["1", "2", "3"].map(|number| {
+        let all = sessions.as_array().unwrap().iter();
+        let mut own = all.filter(|session| session["session"] == number);
+        own.next().unwrap()["logged_on"].clone()
+    });
+    assert_eq!(logged_on, [true, true, false]);
+    assert_eq!(plant.ctl(&["users"])[0]["sessions"], 3);
+    let none = plant.ctl(&["sessions", "desk"]);
+    assert_eq!(none.as_array().unwrap().len(), 0);
+    let ended = plant.ctl(&[
+        "sessions",
+        "logout",
+        "--session",
+        "1",
+        "--text",
+        "until tomorrow",
+    ]);
+    assert_eq!(
+        (&ended["sessions"], &ended["forced"]),
+        (&1.into(), &0.into())
+    );
+    first.says("closed");
+    let told = first.end();
+    assert_eq!(of(&told, ERROR).pop().unwrap()["err"], "until tomorrow");
+    let ended = plant.ctl(&["sessions", "disconnect", "--user", "desk", "--port", "dbn"]);
+    assert_eq!(ended["sessions"], 2);
+    second.says("closed");
+    assert!(of(&second.end(), ERROR).is_empty());
+    let ends = plant.audit("end");
+    let why = ends
+        .iter()
+        .map(|line| line["why"].as_str().unwrap())
+        .collect::<BTreeSet<_>>();
+    let expected = ["disconnected by an operator", "logged out by an operator"];
+    assert_eq!(why, BTreeSet::from(expected));
+    plant.gateway.interrupt();
+    plant.gateway.end().succeeded();
+}
+
+/// Without what the plant gives an event.
+fn plain(mut event: Value) -> Value {
+    let object = event.as_object_mut().unwrap();
+    for key in ["number", "instrument", "ts_recv"] {
+        object.remove(key);
+    }
+    event
+}
+
+/// Sends a feed and its pictures.
+fn send_feed(folder: &Folder, groups: [&str; 2]) {
+    let changes = folder.path().join("changes.dat");
+    fs::rename(feed(folder, "spectra", &[]), &changes).unwrap();
+    let shown = feed(folder, "spectra", &["--snapshots"]);
+    for (file, group) in [&changes, &shown].into_iter().zip(groups) {
+        let (address, port) = group.split_once(':').unwrap();
+        let sent = [
+            "fast",
+            "multicast",
+            "-f",
+            text(file),
+            "-a",
+            address,
+            "-p",
+            port,
+        ];
+        run(&[&sent[..], &["-s", "100"]].concat()).succeeded();
+    }
+}
+
+#[test]
+fn a_file_of_dbn_is_a_feed_beside_a_live_one() {
+    let folder = Folder::new("dbn-file-feed");
+    let file = minute(&folder);
+    let [line, pictures] = groups();
+    let (events, log) = (folder.file("events.jsonl"), folder.file("log"));
+    let config = folder.with(
+        "gateway.toml",
+        format!(
+            "events = \"{events}\"\n[producers]\nport = 0\n[consumers]\nport = 0\n\
+             [history]\nfolder = \"{log}\"\n[[feed]]\ntemplates = \"builtin:spectra\"\n\
+             lines = [\"{line}\"]\nmapping = \"builtin:spectra\"\n[feed.book]\n\
+             starts_empty = false\n[feed.snapshot]\nlines = [\"{pictures}\"]\n[[feed]]\n\
+             dbn = {{ file = \"{file}\", speed = \"max\" }}\n"
+        ),
+    );
+    let mut gateway = Running::start(&mut fanfare(&["gateway", &config]));
+    gateway.prints("Listening for consumers");
+    gateway.tells("feed minute.dbn: the file has ended, ");
+    send_feed(&folder, [&line, &pictures]);
+    let written = run(&["market", "events", "--dbn", &file]).succeeded();
+    let expected: Vec<Value> = lines(&written.out).into_iter().map(plain).collect();
+    assert!(expected.len() > 75);
+    let mut said = Vec::new();
+    eventually("events of both feeds", || {
+        let text = fs::read_to_string(&events).unwrap();
+        said = lines(&text[..text.rfind('\n').map_or(0, |end| end + 1)]);
+        said.len() > expected.len() + 100
+    });
+    gateway.interrupt();
+    gateway.end().succeeded();
+    for (event, number) in said.iter().zip(1..) {
+        assert_eq!(event["number"], number);
+    }
+    let of_file = said.iter().filter(|event| event["symbol"].is_string());
+    let of_file: Vec<Value> = of_file.cloned().map(plain).collect();
+    assert_eq!(of_file, expected);
+    // Instruments of the second feed stand behind the numbers of the first one.
+    let book = run(&["history", "book", &log, "--symbol", "BETA", "--json"])
+        .succeeded()
+        .json();
+    assert!(!book["bids"].as_array().unwrap().is_empty(), "{book}");
+}
+
+#[test]
+fn a_feed_that_is_no_file_of_dbn_is_refused() {
+    let folder = Folder::new("dbn-file-feed-wrong");
+    for (wrong, why) in [
+        ("dbn = \"none.dbn\"", "none.dbn"),
+        (
+            "dbn = \"a\"\nlines = [\"239.1.1.1:1\"]",
+            "has `channel` beside it, and nothing else",
+        ),
+        ("dbn = { file = \"a\", pace = 2 }", "unknown field `pace`"),
+        (
+            "channel = \"x\"",
+            "a feed has `templates` and `lines`, or a file as `dbn`",
+        ),
+    ] {
+        let front = "[producers]\nport = 0\n[consumers]\nport = 0\n[[feed]]\n";
+        let config = folder.with("wrong.toml", format!("{front}{wrong}\n"));
+        let said = run(&["gateway", &config]);
+        assert!(
+            said.code != 0 && said.err.contains(why),
+            "{wrong}: {}",
+            said.err
+        );
+    }
+}

@@ -1,0 +1,52 @@
+//! Clients of DBN among the sessions: a number instead of CompIDs.
+
+use super::GatewayOperator;
+use crate::users::dbn_seat::DbnSeat;
+use fanfare_market::dbn::live::LiveSchema;
+use fanfare_operator::{Ask, iso_of};
+use fanfare_wire::text::Escaped;
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// The name of the port for DBN.
+pub(super) const PORT: &str = "dbn";
+
+/// The clients of DBN that are there and asked for: none where a CompID is asked for.
+pub(super) fn seats(operator: &GatewayOperator, ask: &Ask) -> Vec<Arc<DbnSeat>> {
+    let has_comp_ids = ask.text("sender").or(ask.text("target")).is_some();
+    operator.gateway.dbn_sessions(|seat| {
+        let session = seat.session.to_string();
+        !has_comp_ids
+            && is(ask, "port", PORT)
+            && is(ask, "user", &seat.user)
+            && is(ask, "session", &session)
+    })
+}
+
+/// Whether the value of a field is this one, if there is one.
+fn is(ask: &Ask, name: &str, own: &str) -> bool {
+    ask.text(name).is_none_or(|wanted| wanted == own)
+}
+
+/// What it has not of the fields of others is empty.
+pub(super) fn described(seat: &DbnSeat) -> Value {
+    let reading = seat.reading();
+    let schemas = reading.schemas.iter().map(LiveSchema::name);
+    json!({
+        "port": PORT,
+        "session": seat.session.to_string(),
+        "version": "DBN.3",
+        "sender": Escaped::text(&seat.client).to_string(),
+        "target": null,
+        "user": &*seat.user,
+        "peer": seat.peer.to_string(),
+        "since": iso_of(seat.since),
+        "logged_on": reading.is_started,
+        "next_sender": null,
+        "next_target": null,
+        "queued_bytes": reading.queued,
+        "schemas": schemas.collect::<Vec<_>>(),
+        "instruments": reading.instruments,
+        "skipped": reading.skipped,
+    })
+}

@@ -1,0 +1,134 @@
+//! What a thread has read, one message or instrument at a time, when it is due.
+
+use super::config::Speed;
+use super::pace::Pace;
+use super::piece::{Mark, Piece, Step};
+use crate::market::ring::EventRing;
+use fanfare_market::Event;
+use std::sync::mpsc::{Receiver, TryRecvError};
+
+/// How long it waits for an outlet that does not read, in nanoseconds. Then it goes on, and the
+/// outlet loses events as it would lose those of a feed.
+const PATIENCE: u64 = 5_000_000_000;
+
+/// How long it sleeps while it waits for one.
+const LOOK: u64 = 200_000;
+
+/// A place in what the thread reads.
+pub(super) struct Cursor {
+    pieces: Receiver<Step>,
+    piece: Piece,
+    /// How far the piece was taken.
+    at: At,
+    pace: Pace,
+    /// When the next message is due; `None` at the end of what there is.
+    pub(super) due: Option<u64>,
+    /// Since when the slowest outlet is waited for.
+    full_since: Option<u64>,
+    is_over: bool,
+}
+
+/// Places in a piece.
+#[derive(Default)]
+struct At {
+    mark: usize,
+    event: usize,
+    instrument: usize,
+}
+
+/// What is due.
+pub(super) enum Next<'a> {
+    /// The events of a message.
+    Message(&'a [Event]),
+    /// An instrument, as `Instrument::write` has it.
+    Instrument(&'a [u8]),
+    /// The plant that wrote it was started again, at this time; 0: it begins once more.
+    Restart(u64),
+    /// It is over, and why, if that is before the end.
+    Over(Option<String>),
+}
+
+impl Cursor {
+    pub(super) fn new(pieces: Receiver<Step>, speed: Speed) -> Self {
+        Self {
+            pieces,
+            piece: Piece::default(),
+            at: At::default(),
+            pace: Pace::new(speed),
+            due: None,
+            full_since: None,
+            is_over: false,
+        }
+    }
+
+    /// Whether all outlets have read enough, or were waited for long enough.
+    pub(super) fn has_room(&mut self, now: u64, ring: &EventRing) -> bool {
+        if ring.has_room() {
+            self.full_since = None;
+            return true;
+        }
+        let since = *self.full_since.get_or_insert(now);
+        let is_late = now.saturating_sub(since) > PATIENCE;
+        if !is_late {
+            self.due = Some(now + LOOK);
+        }
+        is_late
+    }
+
+    /// The next of what is due, if anything is.
+    pub(super) fn next(&mut self, now: u64) -> Option<Next<'_>> {
+        let mark = loop {
+            match self.piece.marks.get(self.at.mark).copied() {
+                Some(Mark::Again) => {
+                    self.pace.begin_again();
+                    self.at.mark += 1;
+                }
+                Some(mark) => break mark,
+                None => match self.receive()? {
+                    Step::Piece(piece) => (self.piece, self.at) = (piece, At::default()),
+                    Step::Done => return Some(Next::Over(None)),
+                    Step::Failed(why) => return Some(Next::Over(Some(why))),
+                },
+            }
+        };
+        if let Mark::Message { time, .. } = mark {
+            let due = self.pace.due(time, now);
+            if due > now {
+                self.due = Some(due);
+                return None;
+            }
+        }
+        self.at.mark += 1;
+        Some(match mark {
+            Mark::Message { events, .. } => {
+                let start = self.at.event;
+                self.at.event += events as usize;
+                let events = self.piece.events.get(start..self.at.event);
+                Next::Message(events.unwrap_or(&[]))
+            }
+            Mark::Instrument(len) => {
+                let start = self.at.instrument;
+                self.at.instrument += len as usize;
+                let bytes = self.piece.instruments.get(start..self.at.instrument);
+                Next::Instrument(bytes.unwrap_or(&[]))
+            }
+            Mark::Restart(start) => Next::Restart(start),
+            Mark::Again => Next::Restart(0),
+        })
+    }
+
+    /// What the thread has sent; `None`: nothing yet, or nothing more.
+    fn receive(&mut self) -> Option<Step> {
+        self.due = None;
+        if self.is_over {
+            return None;
+        }
+        let step = match self.pieces.try_recv() {
+            Ok(step) => step,
+            Err(TryRecvError::Empty) => return None,
+            Err(TryRecvError::Disconnected) => Step::Failed("its thread is gone".to_owned()),
+        };
+        self.is_over = !matches!(step, Step::Piece(_));
+        Some(step)
+    }
+}

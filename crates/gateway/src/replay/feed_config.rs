@@ -1,0 +1,98 @@
+//! `[[feed]]` with `dbn`: a file of DBN as a feed.
+
+use super::config::{Speed, Turns};
+use crate::config_error::{ConfigError, range, within};
+use crate::market::config::FeedBook;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Error, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+use std::fmt;
+use std::path::PathBuf;
+
+/// Instruments of a file, unless it is told otherwise.
+const MOST_INSTRUMENTS: u32 = 100_000;
+
+/// A file of DBN, and how it is read: the file alone as a text, or a table.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(remote = "Self", deny_unknown_fields)]
+pub struct FileSource {
+    /// The file, compressed by zstd or not.
+    pub file: PathBuf,
+    /// How many times as fast as it was, from 0.001 to 1,000,000, or `max`: as fast as the outlets
+    /// read.
+    #[serde(default)]
+    pub speed: Speed,
+    /// How often: `true` until the gateway is stopped.
+    #[serde(rename = "loop", default)]
+    pub turns: Turns,
+    /// Most instruments; more are refused and counted.
+    #[serde(default = "most_instruments")]
+    pub most_instruments: u32,
+}
+
+const fn most_instruments() -> u32 {
+    MOST_INSTRUMENTS
+}
+
+impl<'de> Deserialize<'de> for FileSource {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(SourceVisitor)
+    }
+}
+
+struct SourceVisitor;
+
+impl<'de> Visitor<'de> for SourceVisitor {
+    type Value = FileSource;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a file of DBN, or a table with file, speed, loop, most_instruments")
+    }
+
+    fn visit_str<E: Error>(self, file: &str) -> Result<FileSource, E> {
+        Ok(FileSource {
+            file: file.into(),
+            speed: Speed::default(),
+            turns: Turns::default(),
+            most_instruments: MOST_INSTRUMENTS,
+        })
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<FileSource, A::Error> {
+        FileSource::deserialize(MapAccessDeserializer::new(map))
+    }
+}
+
+/// A file of DBN that is received as a feed is: its records become market events when they are
+/// due, beside those of other feeds, with the numbers and times of arrival of this plant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileFeed {
+    /// The name of the feed.
+    pub channel: String,
+    /// The file.
+    pub source: FileSource,
+}
+
+impl FileFeed {
+    /// The feed of a file, whose name is its own if it is given none.
+    pub(crate) fn new(channel: Option<String>, source: FileSource) -> Self {
+        let name = source.file.file_name().unwrap_or_default();
+        let channel = channel.unwrap_or_else(|| name.to_string_lossy().into_owned());
+        Self { channel, source }
+    }
+
+    /// As a feed with books, for its place in the plant.
+    pub(crate) fn book(&self) -> FeedBook {
+        FeedBook {
+            most_instruments: self.source.most_instruments,
+            ..FeedBook::default()
+        }
+    }
+
+    pub(crate) fn check(&self) -> Result<(), ConfigError> {
+        let (source, key) = (&self.source, "feed.dbn.most_instruments");
+        let has_name = source.file.file_name().is_some();
+        range("feed.dbn", source.file.display(), has_name, "is no file")?;
+        within(key, source.most_instruments, 1..=10_000_000)
+    }
+}

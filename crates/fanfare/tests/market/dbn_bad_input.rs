@@ -71,7 +71,12 @@ fn lines_without_an_end_and_garbage_are_answered_and_closed() {
     let taken = (0..1024).take_while(|_| endless.get_mut().write_all(&block).is_ok());
     let taken = taken.count();
     assert!(taken < 1024, "all was taken");
-    assert_eq!(answer(&mut endless), "success=0|error=a line is too long\n");
+    // What it was told may be lost: it did not read while it wrote.
+    let told = answer(&mut endless);
+    assert!(
+        ["", "success=0|error=a line is too long\n"].contains(&&*told),
+        "{told}"
+    );
     let after = peak_kb(gateway.id());
     assert!(after < before + 32 * 1024, "{before} kB, then {after} kB");
     let mut rng = fastrand::Rng::with_seed(1);
@@ -129,15 +134,15 @@ fn wrong_keys_are_slowed_and_told_of_and_hinder_nobody() {
             .count()
     };
     eventually("a line of each", || refusals() == WRONG);
-    // Who has the key gets in while they wait.
-    if let Some(program) = program() {
-        let right = Stock::start((&program, &folder), "right", &port, &[]);
-        right.says("session");
-    }
     let last = wrong.last_mut().unwrap();
     last.get_ref().set_nonblocking(true).unwrap();
     let nothing = last.read(&mut [0]).unwrap_err();
     assert_eq!(nothing.kind(), ErrorKind::WouldBlock);
+    // A client with the right key gets in while they wait.
+    if let Some(program) = program() {
+        let right = Stock::start((&program, &folder), "right", &port, &[]);
+        right.says("session");
+    }
     gateway.interrupt();
     gateway.end().succeeded();
 }

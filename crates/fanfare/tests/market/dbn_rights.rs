@@ -225,8 +225,9 @@ fn operators_see_and_end_clients_of_dbn() {
     let ended = plant.ctl(&[
         "sessions",
         "logout",
-        "--session",
         "1",
+        "--port",
+        "dbn",
         "--text",
         "until tomorrow",
     ]);

@@ -17,6 +17,8 @@ use std::sync::Arc;
 
 /// How long a client that is to end may take to read why, in nanoseconds.
 pub(super) const FAREWELL: u64 = 2_000_000_000;
+/// Bytes that a client that is to end may still send.
+const DISCARDED: usize = 16 << 20;
 /// `rtype` of what is never left out: errors, symbols, notices.
 const KEPT: std::ops::RangeInclusive<u8> = 0x15..=0x17;
 /// `rtype` of orders: behind one that was left out, a book is wrong.
@@ -51,6 +53,8 @@ pub(super) struct Client {
     pub(super) session: u64,
     pub(super) wire: Wire,
     pub(super) inbox: Vec<u8>,
+    /// Bytes that came since it is to end.
+    discarded: usize,
     pub(super) phase: Phase,
     /// `None`: nobody has to be a user.
     pub(super) user: Option<(DbnKey, Arc<User>)>,
@@ -100,6 +104,7 @@ impl Client {
             session,
             wire: Wire::new(stream),
             inbox: Vec::new(),
+            discarded: 0,
             phase,
             user: None,
             grant: Arc::new(Grant::nothing()),
@@ -155,6 +160,16 @@ impl Client {
         self.wire.put(line.as_bytes());
         let until = now.mono + FAREWELL;
         self.phase = Phase::Ending { until };
+    }
+
+    /// Drops what came from a client that is to end. Its connection is closed at a limit, although
+    /// the client may not have read why it ends.
+    pub(super) fn discard(&mut self) {
+        self.discarded += self.inbox.len();
+        self.inbox.clear();
+        if self.discarded > DISCARDED {
+            self.wire.mark_broken();
+        }
     }
 
     /// Why its connection is over.

@@ -90,6 +90,9 @@ impl DbnAgent {
             client.wire.mark_broken();
             return;
         }
+        if let Phase::Ending { .. } = client.phase {
+            return client.discard();
+        }
         let mut inbox = std::mem::take(&mut client.inbox);
         let mut start = 0;
         while let Some(rest) = inbox.get(start..)

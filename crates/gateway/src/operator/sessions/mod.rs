@@ -11,7 +11,6 @@ use crate::users::roster::Seat;
 use fanfare_operator::{Ask, Field, Form, OperatorError, Outcome, Row, iso_of};
 use fanfare_wire::text::Escaped;
 use serde_json::{Value, json};
-use std::sync::Arc;
 use which::{ANY_PORT, SENDER, SESSION, TARGET, USER};
 
 /// Text(58) of the Logouts that operators ask for, unless they say another.

@@ -1,7 +1,7 @@
 //! What can go wrong with a log.
 
 use crate::format::VERSION;
-use fanfare_wire::UtcTimestamp;
+use crate::moment::utc;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -87,8 +87,4 @@ impl LogError {
         matches!(self, Self::Io { error, .. }
             if matches!(error.kind(), StorageFull | QuotaExceeded | FileTooLarge))
     }
-}
-
-fn utc(nanos: u64) -> UtcTimestamp {
-    UtcTimestamp::from_nanos(nanos.cast_signed())
 }

@@ -172,6 +172,10 @@ impl Log {
     pub fn place(&self, moment: Moment) -> Result<Start, LogError> {
         let first = match moment {
             Moment::Number(number) => return Ok(Start::Number(number)),
+            Moment::Before(_) | Moment::Day => {
+                let time = moment.time_from_end(self.extent()?.to);
+                return Ok(Start::Time(time.unwrap_or_default()));
+            }
             Moment::Utc(_) => 0,
             _ => self.first_time()?.unwrap_or_default(),
         };

@@ -6,7 +6,8 @@ use std::str::FromStr;
 const SECOND: u64 = 1_000_000_000;
 const DAY: u64 = 86_400 * SECOND;
 
-/// A time, or a place in what is read: `2026-11-23T10:31:05.5Z`, `10:31:05.5`, `+5.5` or a number.
+/// A time, or a place in what is read: `2026-11-23T10:31:05.5Z`, `10:31:05.5`, `+5.5`, `-5.5`,
+/// `day` or a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Moment {
     /// Nanoseconds since 1970.
@@ -15,19 +16,33 @@ pub enum Moment {
     OfDay(u64),
     /// Nanoseconds behind its beginning.
     After(u64),
+    /// Nanoseconds in front of its end.
+    Before(u64),
+    /// Midnight (UTC) of the day on which it ends.
+    Day,
     /// A number in it.
     Number(u64),
 }
 
 impl Moment {
     /// Returns the time in nanoseconds since 1970, in something that begins at `first`; none of
-    /// a number.
+    /// a number, and of what depends on the end.
     pub fn time(self, first: u64) -> Option<u64> {
         match self {
             Self::Utc(time) => Some(time),
             Self::OfDay(time) => Some(first - first % DAY + time),
             Self::After(time) => Some(first.saturating_add(time)),
-            Self::Number(_) => None,
+            Self::Before(_) | Self::Day | Self::Number(_) => None,
+        }
+    }
+
+    /// Returns the time in nanoseconds since 1970, in something that ends at `last`; none of what
+    /// does not depend on the end.
+    pub fn time_from_end(self, last: u64) -> Option<u64> {
+        match self {
+            Self::Before(time) => Some(last.saturating_sub(time)),
+            Self::Day => Some(last - last % DAY),
+            _ => None,
         }
     }
 }
@@ -38,6 +53,12 @@ impl FromStr for Moment {
     fn from_str(text: &str) -> Result<Self, String> {
         if let Some(after) = text.strip_prefix('+') {
             return seconds(after).map(Self::After).ok_or_else(|| wrong(text));
+        }
+        if let Some(before) = text.strip_prefix('-') {
+            return seconds(before).map(Self::Before).ok_or_else(|| wrong(text));
+        }
+        if text == "day" {
+            return Ok(Self::Day);
         }
         if text.bytes().all(|byte| byte.is_ascii_digit())
             && let Ok(number) = text.parse()
@@ -91,7 +112,8 @@ fn seconds(text: &str) -> Option<u64> {
 fn wrong(text: &str) -> String {
     format!(
         "`{text}` is no time: 2026-11-23T10:31:05.5Z, 10:31:05.5 (UTC, of the day of the \
-         beginning) or +5.5 (seconds behind the beginning)"
+         beginning), +5.5 (seconds behind the beginning), or of a log -5.5 (seconds in front of \
+         the end) or day (midnight UTC in front of the end)"
     )
 }
 
@@ -118,7 +140,7 @@ mod tests {
     const NOON: u64 = 1_795_435_200 * SECOND;
 
     #[test]
-    fn times_are_of_a_date_of_the_day_or_behind_the_beginning() {
+    fn times_are_of_a_date_of_the_day_or_from_one_of_the_ends() {
         let first = NOON + 5;
         for (text, expected) in [
             ("2026-11-23T12:00:00Z", NOON),
@@ -133,6 +155,17 @@ mod tests {
             let moment = time(text).unwrap_or_else(|e| panic!("{e}"));
             assert_eq!(moment.time(first), Some(expected), "{text}");
         }
+        for (text, expected) in [
+            ("-0", first),
+            ("-1.5", first - 1_500_000_000),
+            ("-99999999999", 0),
+            ("day", NOON - DAY / 2),
+        ] {
+            let moment = time(text).unwrap_or_else(|e| panic!("{e}"));
+            assert_eq!(moment.time_from_end(first), Some(expected), "{text}");
+            assert_eq!(moment.time(first), None, "{text}");
+        }
+        assert_eq!(Moment::After(1).time_from_end(first), None);
         assert_eq!("17".parse(), Ok(Moment::Number(17)));
         assert_eq!(Moment::Number(17).time(first), None);
     }
@@ -159,7 +192,10 @@ mod tests {
             "2026-13-01T00:00:00Z",
             "1969-12-31T23:59:59Z",
             "12",
-            "-5",
+            "-",
+            "--5",
+            "-5s",
+            "days",
             "+99999999999999999999",
             "99999999999999999999999",
         ] {

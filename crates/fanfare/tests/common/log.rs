@@ -183,7 +183,7 @@ pub(crate) fn write_raw(folder: &Path) {
     writer.close().unwrap();
 }
 
-/// Writes a log of two segments, the first of them compacted.
+/// Writes a log of two segments.
 pub(crate) fn write(folder: &Path, messages: &[Vec<Event>]) {
     let feed = FeedInfo {
         name: "feed".to_owned(),

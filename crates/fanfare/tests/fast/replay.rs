@@ -248,7 +248,7 @@ fn what_cannot_be_replayed_is_told() {
     let empty = folder.with("empty", "");
     let packed = folder.with("packed", [0x1f, 0x8b, 8, 0, 0, 0, 0, 0]);
     let folder_itself = folder.path().to_str().unwrap();
-    let feed = folder.file("feed.dat");
+    let (feed, line) = (folder.file("feed.dat"), "1=224.1.1.1:7");
     for (args, why) in [
         (&[empty.as_str()][..], "empty"),
         (&[&packed], "compressed with gzip"),
@@ -263,17 +263,9 @@ fn what_cannot_be_replayed_is_told() {
             "nothing to send again",
         ),
         (&["-", "--loop"], "stdin can be read once"),
-        (
-            &[
-                &capture,
-                "--line",
-                "1=224.1.1.1:7",
-                "--line",
-                "1=224.1.1.1:7",
-            ],
-            "twice",
-        ),
+        (&[&capture, "--line", line, "--line", line], "twice"),
         (&[&capture, "--interface", "192.0.2.1"], "192.0.2.1"),
+        (&[&capture, "--to", "-5"], "the end of captures is not"),
     ] {
         let said = fails(&[&["replay"], args].concat());
         assert!(said.contains(why), "{why}: {said}");

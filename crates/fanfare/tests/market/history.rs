@@ -2,6 +2,7 @@
 
 use crate::common::log::{SYMBOLS, books, events, live, others, write, write_raw};
 use crate::common::{Folder, Running, Said, fails, fanfare, run, told};
+use fanfare_history::{Keeper, KeeperConfig};
 use fanfare_market::event::{InstrumentId, Kind};
 use fanfare_market::{Event, View};
 use serde_json::{Value, json};
@@ -102,6 +103,24 @@ fn a_part_of_a_log_is_from_a_moment_up_to_another() {
     let none = history(&["cat", &log, "--symbol", "NONE,AL*"]);
     assert!(none.err.contains("no event of `NONE`") && !none.err.contains("AL*"));
     assert!(cat(&["--from", "23:00", "--to", "+1"]).is_empty());
+    let late: Vec<u64> = (second(50)..=75).collect();
+    assert_eq!(numbers(&cat(&["--from", "-9.5"])), late);
+    assert_eq!(
+        numbers(&cat(&["--from", "-9", "--to", "-0"]))[0],
+        second(50)
+    );
+    assert_eq!(cat(&["--from", "day"]).len(), 75);
+    let args = ["book", &log, "--symbol", "BETA", "--json", "--at", "-9"];
+    let book = history(&args).json();
+    assert_eq!(book["number"], second(51) - 1);
+    // A log of two days: the second one alone.
+    let mut next = events(1);
+    for event in &mut next[0] {
+        event.number += 75;
+        event.ts_recv += 86_400_000_000_000;
+    }
+    write(Path::new(&log), &next);
+    assert_eq!(numbers(&cat(&["--from", "day"])), [76, 77]);
 }
 
 #[test]
@@ -266,6 +285,38 @@ fn a_log_is_followed_while_it_is_written() {
     cat.prints(&format!("{{\"number\":{last},"));
     cat.interrupt();
     cat.end().succeeded();
+}
+
+#[test]
+fn a_reader_of_what_was_removed_is_told_from_where_it_can_be_had() {
+    let folder = Folder::new("history-gone");
+    let log = folder.file("log");
+    write(Path::new(&log), &events(60));
+    let config = KeeperConfig {
+        keep_bytes: Some(1),
+        ..KeeperConfig::default()
+    };
+    let mut keeper = Keeper::open(log.as_ref(), config).unwrap();
+    while keeper.work().unwrap() > 0 {}
+    assert_eq!(keeper.stats().removed, 1);
+    let told = fails(&["history", "cat", &log, "--from", "7"]);
+    let why = "event 7 was removed: the log begins with event 39 of 2026-11-23T12:00:";
+    assert!(told.contains(why), "{told}");
+    let numbers = |from: &str| {
+        let lines = history(&["cat", &log, "--json", "--from", from]).json_lines();
+        let numbers = lines.iter().map(|line| line["number"].as_u64().unwrap());
+        numbers.collect::<Vec<_>>()
+    };
+    let rest: Vec<u64> = (39..=75).collect();
+    assert_eq!(numbers("39"), rest);
+    assert_eq!(numbers("+0"), rest);
+    // Books of what is left are known.
+    let args = ["book", &log, "--symbol", "BETA", "--json", "--at", "39"];
+    assert!(
+        history(&args).json()["bids"]
+            .as_array()
+            .is_some_and(|bids| !bids.is_empty())
+    );
 }
 
 /// Writes a log with everything in it.

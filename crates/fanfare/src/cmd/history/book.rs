@@ -19,9 +19,10 @@ pub(crate) struct Args {
     #[command(flatten)]
     place: Place,
     /// The moment: 2026-11-23T10:31:05.5Z, 10:31:05.5 (UTC, of the day on which the log begins),
-    /// +5.5 (seconds behind its beginning), or the number of an event; behind what arrived then.
-    /// Default: the end of the log.
-    #[arg(long, value_name = "TIME|NUMBER")]
+    /// +5.5 (seconds behind its beginning), -5.5 (in front of its end), day (midnight UTC in front
+    /// of its end), or the number of an event; behind what arrived then. Default: the end of the
+    /// log.
+    #[arg(long, value_name = "TIME|NUMBER", allow_negative_numbers = true)]
     at: Option<Moment>,
     /// Symbol(55) or SecurityID(48) of the instrument, or a prefix with *.
     #[arg(long, value_name = "SYMBOL")]

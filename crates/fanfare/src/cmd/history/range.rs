@@ -22,11 +22,12 @@ const LOOK: Duration = Duration::from_millis(20);
 #[derive(Debug, Clone, Copy, clap::Args)]
 pub(super) struct Range {
     /// From this moment on: 2026-11-23T10:31:05.5Z, 10:31:05.5 (UTC, of the day on which the log
-    /// begins), +5.5 (seconds behind its beginning), or the number of an event.
-    #[arg(long, value_name = "TIME|NUMBER")]
+    /// begins), +5.5 (seconds behind its beginning), -5.5 (in front of its end), day (midnight UTC
+    /// in front of its end), or the number of an event.
+    #[arg(long, value_name = "TIME|NUMBER", allow_negative_numbers = true)]
     from: Option<Moment>,
     /// Up to this moment, which is not part of it.
-    #[arg(long, value_name = "TIME|NUMBER")]
+    #[arg(long, value_name = "TIME|NUMBER", allow_negative_numbers = true)]
     to: Option<Moment>,
 }
 

@@ -42,11 +42,12 @@ pub(crate) struct Args {
     #[arg(long, value_name = "TIMES|max", default_value = "1")]
     speed: Speed,
     /// From which time of the files on: 2026-11-23T10:31:05.5Z, 10:31:05.5 (UTC, of the day of the
-    /// first datagram) or +5.5 (seconds behind the first datagram).
-    #[arg(long, value_name = "TIME", value_parser = time)]
+    /// first datagram) or +5.5 (seconds behind the first datagram). Of a log of market events also
+    /// -5.5 (seconds in front of its end) or day (midnight UTC in front of its end).
+    #[arg(long, value_name = "TIME", value_parser = time, allow_negative_numbers = true)]
     from: Option<Moment>,
     /// Before which time of the files it ends.
-    #[arg(long, value_name = "TIME", value_parser = time)]
+    #[arg(long, value_name = "TIME", value_parser = time, allow_negative_numbers = true)]
     to: Option<Moment>,
     /// Repeat from the start, until Ctrl-C or N times in total.
     #[arg(
@@ -84,6 +85,13 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     ensure!(
         args.header != Some(Header::None),
         "--header none has no packets to send"
+    );
+    let times = [args.from, args.to];
+    let of_end = |time: &Moment| matches!(time, Moment::Before(_) | Moment::Day);
+    ensure!(
+        !times.iter().flatten().any(of_end),
+        "the end of captures is not known before it comes: --from and --to can be a time or \
+         +SECONDS"
     );
     let passes = args.times.unwrap_or(1);
     let standard = args.files.iter().filter(|file| file.as_os_str() == "-");

@@ -10,11 +10,11 @@ use crate::known::Known;
 use crate::place::Border;
 use crate::raw::Raw;
 use crate::segment::{Found, Segment};
-
 use fanfare_market::Event;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// What a [`Keeper`] does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,7 +26,8 @@ pub struct KeeperConfig {
     pub compress: Option<i32>,
     /// Bytes of all segments; the oldest are removed beyond it. `None`: no limit.
     pub keep_bytes: Option<u64>,
-    /// How long events are kept, in nanoseconds of the log's time. `None`: for ever.
+    /// How long events are kept, in nanoseconds of the log's time, which is not behind the
+    /// system's: a clock that jumps ahead removes nothing. `None`: for ever.
     pub keep_nanos: Option<u64>,
 }
 
@@ -253,11 +254,13 @@ impl Keeper {
             all.push((segment.header, segment.len()?, segment.path));
         }
         let mut bytes: u64 = all.iter().map(|(_, bytes, _)| bytes).sum();
+        // A stamp of the future makes nothing old.
+        let now = self.books.time.min(system_time());
         for pair in all.windows(2) {
             let [(oldest, size, path), (next, ..)] = pair else {
                 break;
             };
-            let age = self.books.time.saturating_sub(next.time);
+            let age = now.saturating_sub(next.time);
             let is_old = self.config.keep_nanos.is_some_and(|keep| age > keep);
             let is_much = self.config.keep_bytes.is_some_and(|keep| bytes > keep);
             // What follows needs the instruments and books of a checkpoint.
@@ -275,6 +278,14 @@ impl Keeper {
         }
         Ok(())
     }
+}
+
+/// Nanoseconds since 1970-01-01 UTC.
+pub(crate) fn system_time() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| {
+        u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
+    })
 }
 
 /// What becomes of bytes that cannot be read.

@@ -608,6 +608,40 @@ fn a_reader_that_follows_from_the_first_moment_follows_over_restarts() {
 }
 
 #[test]
+fn a_clock_that_jumped_ahead_removes_nothing() {
+    let folder = Folder::new();
+    let (mut writer, _) = open(&folder.0);
+    let mut source = Source::new(19, 1);
+    let mut all = Vec::new();
+    let now = crate::keeper::system_time();
+    let (hour, day) = (3_600_000_000_000, 86_400_000_000_000);
+    let mut keeper = None;
+    // Two hours ago, 30 years ahead for a moment, and as it is.
+    for time in [now - 2 * hour, now + 30 * 365 * day, now - hour, now] {
+        source.time = time;
+        all.extend(append(&mut writer, &mut source, 2_000));
+        writer.roll().unwrap();
+        let config = KeeperConfig {
+            keep_nanos: Some(day),
+            ..OFTEN
+        };
+        keeper = Some(keep(&folder.0, config));
+    }
+    let stats = keeper.unwrap().stats();
+    assert_eq!(stats.removed, 0, "{stats:?}");
+    assert!(read_from(&folder.0, Start::First).events == all);
+    // What is old at the latest time that can be is removed.
+    let config = KeeperConfig {
+        keep_nanos: Some(hour),
+        ..OFTEN
+    };
+    append(&mut writer, &mut source, 10);
+    writer.roll().unwrap();
+    append(&mut writer, &mut source, 10);
+    assert_eq!(keep(&folder.0, config).stats().removed, 1);
+}
+
+#[test]
 fn there_is_one_writer() {
     let folder = Folder::new();
     let (writer, _) = open(&folder.0);

@@ -6,6 +6,8 @@ FANFARE = target/release/fanfare
 FUZZ_SECONDS ?= 60
 ORACLE_SECONDS ?= 300
 ORACLE_SEED ?= 1
+# A number of seeds, or FROM..TO.
+KILL_SEEDS ?= 1000
 # All unless named.
 FUZZ_TARGETS ?=
 # What the demo does not need, and a package has.
@@ -13,12 +15,13 @@ FEATURES = --features fanfare/parquet
 # Tests of sessions and processes wait more than they compute.
 export RUST_TEST_THREADS ?= $(shell expr 3 '*' `nproc`)
 
-.PHONY: help demo test test-kafka check conformance oracle bench bench-peers bench-books fuzz soak memcheck asan build setup clean
+.PHONY: help demo test test-kafka test-kills check conformance oracle bench bench-peers bench-books fuzz soak memcheck asan build setup clean
 
 help:
 	@echo "make demo   build, run the whole plant on this machine for about a minute, report"
 	@echo "make test   everything CI runs: format, lints, tests, documentation, tidy"
 	@echo "make test-kafka  topics of Apache Kafka over kills of plant and broker (feature kafka)"
+	@echo "make test-kills  a plant, its readers and replays killed with 1,000 seeds, about half an hour (KILL_SEEDS)"
 	@echo "make check  the quick part of it, for between two edits"
 	@echo "make conformance  the acceptance definitions of QuickFIX and QuickFIX/n, fetched, against fix acceptor"
 	@echo "make oracle  the FAST codec against a second one, on random templates for five minutes (ORACLE_SECONDS, ORACLE_SEED)"
@@ -58,6 +61,9 @@ test-kafka: setup
 	$(CARGO) clippy --package fanfare-gateway --all-targets --features kafka --locked -- -D warnings
 	$(CARGO) test --package fanfare-gateway --lib --features kafka --locked kafka
 	$(CARGO) test --package fanfare --test kafka --features kafka --locked
+
+test-kills: setup
+	FANFARE_KILL_SEEDS=$(KILL_SEEDS) $(CARGO) test --package fanfare --test market $(FEATURES) --locked kills -- --nocapture
 
 conformance: setup
 	@CARGO="$(CARGO)" scripts/conformance.sh

@@ -12,6 +12,8 @@ import databento
 import duckdb
 import pandas
 import polars
+import pyarrow.dataset
+import pyarrow.parquet
 
 folder = Path(sys.argv[1])
 lines = [json.loads(line) for line in open(folder / "cat")]
@@ -93,6 +95,38 @@ def parquet():
     assert found >= 5, found
 
 
+def row_groups():
+    """Row groups are of one time after the other, and readers skip those that they do not need."""
+    path = folder / "long.parquet"
+    file = pyarrow.parquet.ParquetFile(path)
+    metadata = file.metadata
+    assert metadata.num_rows == 300_000 and metadata.num_row_groups == 3, metadata
+    columns = {metadata.schema.column(at).path: at for at in range(metadata.num_columns)}
+    for name in ["number", "ts_recv"]:
+        chunks = [metadata.row_group(group).column(columns[name]) for group in range(3)]
+        assert all(chunk.has_column_index and chunk.has_offset_index for chunk in chunks), name
+        values = [chunk.statistics for chunk in chunks]
+        for one, other in zip(values, values[1:]):
+            assert one.min < one.max < other.min, f"{name}: {one.max} {other.min}"
+    for name in ["price", "size", "symbol", "kind"]:
+        statistics = metadata.row_group(2).column(columns[name]).statistics
+        assert statistics.has_min_max and statistics.null_count == 0, f"{name}: {statistics}"
+    assert metadata.row_group(0).sorting_columns[0].column_index == columns["number"]
+    # An hour in the midst is in one row group, and a level that is not there in none.
+    noon = pandas.Timestamp("2026-11-23T12:00:00Z")
+    begin = noon + pandas.Timedelta(hours=40)
+    end = begin + pandas.Timedelta(hours=1)
+    [fragment] = pyarrow.dataset.dataset(path).get_fragments()
+    time, size = pyarrow.dataset.field("ts_recv"), pyarrow.dataset.field("size")
+    is_wanted = (time >= begin) & (time < end)
+    assert len(fragment.split_by_row_group(filter=is_wanted)) == 1
+    assert len(fragment.split_by_row_group(filter=size > 240_000)) == 0
+    frame = pandas.read_parquet(path, filters=is_wanted)
+    found = duckdb.sql(f"SELECT count(*), sum(size) FROM '{path}' WHERE ts_recv >= '{begin}' "
+                       f"AND ts_recv < '{end}'").fetchall()[0]
+    assert (len(frame), frame["size"].sum()) == found and len(frame) == 3_600 + 900, found
+
+
 def dbn():
     store = databento.DBNStore.from_file(folder / "day.dbn")
     trades = store.to_df(schema="trades", price_type="decimal")
@@ -137,5 +171,6 @@ def recipes():
 csv()
 if (folder / "day.parquet").exists():
     parquet()
+    row_groups()
 dbn()
 recipes()

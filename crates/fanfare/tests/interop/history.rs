@@ -28,6 +28,14 @@ fn frames_read_what_cat_prints() {
             "history", "export", &log, "--format", format, "-o", &to,
         ]));
     }
+    if cfg!(feature = "parquet") {
+        // Several row groups.
+        let log = folder.path().join("long");
+        write(&log, &events(240_000));
+        let to = folder.file("long.parquet");
+        let args = ["--format", "parquet", "-o", &to];
+        done(fanfare(&["history", "export"]).arg(log).args(args));
+    }
     let mut judge = Command::new(python);
     let out = judge
         .arg(source("frames.py"))

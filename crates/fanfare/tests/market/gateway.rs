@@ -166,44 +166,76 @@ fn capture(folder: &Folder) -> String {
     folder.with("lines.pcap", writer.into_inner())
 }
 
-#[test]
-fn what_is_replayed_gives_the_same_events_with_the_same_numbers() {
-    let folder = Folder::new("market-again");
-    let capture = capture(&folder);
-    let replayed = |speed: &str| {
-        let [a, b] = groups();
+/// A gateway with two lines and a log of its own.
+struct Plant<'a> {
+    folder: &'a Folder,
+    name: &'a str,
+    lines: [String; 2],
+}
+
+impl<'a> Plant<'a> {
+    fn new(folder: &'a Folder, name: &'a str) -> Self {
+        let lines = groups();
+        Self {
+            folder,
+            name,
+            lines,
+        }
+    }
+
+    /// What arrives at it.
+    fn raw(&self) -> String {
+        self.folder.file(&format!("{}/raw", self.name))
+    }
+
+    /// Its events when datagrams are replayed into it that were sent to these lines, but for the
+    /// times of their arrival.
+    fn replayed(&self, what: &str, sent_to: [&str; 2], speed: &str) -> Vec<Value> {
+        let log = self.folder.file(self.name);
+        let [a, b] = &self.lines;
         // A sender that is held up between two datagrams costs no message.
-        let log = folder.file(&format!("log-{speed}"));
-        let more = format!("gap_timeout_ms = 1000\n[history]\nfolder = \"{log}\"\n");
-        let config = config(&folder, &format!("{a}\", \"{b}"), &more);
+        let more = format!("gap_timeout_ms = 1000\n[history]\nfolder = \"{log}\"\n[history.raw]\n");
+        let config = config(self.folder, &format!("{a}\", \"{b}"), &more);
         let mut gateway = Gateway::start(&mut fanfare(&["gateway", &config]));
-        let lines = [
-            format!("224.1.2.133:13014={a}"),
-            format!("224.1.2.134:13014={b}"),
-        ];
-        let [first, second] = &lines;
+        let [first, second] = [0, 1].map(|at| format!("{}={}", sent_to[at], self.lines[at]));
         let args = [
-            "replay", &capture, "--speed", speed, "--line", first, "--line", second,
+            "replay", what, "--speed", speed, "--line", &first, "--line", &second,
         ];
         run(&args).succeeded();
         gateway.tells("of 1 instrument, 1 live");
         let said = gateway.stop();
         has(&said, "1 live, 0 recovering");
-        let mut all = events(&folder);
+        let mut all = events(self.folder);
         let cat = run(&["history", "cat", &log, "--json"]).succeeded();
         assert_eq!(cat.json_lines(), all);
-        fs::remove_file(folder.file("events.jsonl")).unwrap();
+        fs::remove_file(self.folder.file("events.jsonl")).unwrap();
         for event in &mut all {
             event.as_object_mut().unwrap().remove("ts_recv");
         }
         all
-    };
-    let at_speed = replayed("1");
+    }
+}
+
+#[test]
+fn what_is_replayed_gives_the_same_events_with_the_same_numbers() {
+    let folder = Folder::new("market-again");
+    let capture = capture(&folder);
+    let captured = ["224.1.2.133:13014", "224.1.2.134:13014"];
+    let plant = Plant::new(&folder, "plant");
+    let at_speed = plant.replayed(&capture, captured, "1");
     assert!(
         kinds(&at_speed).ends_with("level1 state1 level2 level3 level4 level5"),
         "{at_speed:?}"
     );
-    assert_eq!(replayed("max"), at_speed);
+    let again = Plant::new(&folder, "again");
+    assert_eq!(again.replayed(&capture, captured, "max"), at_speed);
+    // What the first plant received, from its raw log: at its speed, and that copy at full speed.
+    let lines = plant.lines.each_ref().map(String::as_str);
+    let copy = Plant::new(&folder, "copy");
+    assert_eq!(copy.replayed(&plant.raw(), lines, "1"), at_speed);
+    let lines = copy.lines.each_ref().map(String::as_str);
+    let last = Plant::new(&folder, "last");
+    assert_eq!(last.replayed(&copy.raw(), lines, "max"), at_speed);
 }
 
 /// Reads a FIX message, with `|` for SOH.

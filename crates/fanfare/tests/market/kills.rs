@@ -9,10 +9,11 @@ use fanfare_fast::generate::{ComplexOptions, Generator};
 use fanfare_history::{Log, Reader, Start};
 use fanfare_market::{Delivery, Event};
 use std::fs::{self, File};
+use std::ops::{AddAssign, Range};
 use std::path::Path;
 
-/// Seeds of `make test`; `FANFARE_KILL_SEEDS` has more.
-const SEEDS: u64 = 20;
+/// Seeds of `make test`. `FANFARE_KILL_SEEDS` has another number of them, or `FROM..TO`.
+const SEEDS: Range<u64> = 0..20;
 
 /// Starts of the gateway with one log.
 const RUNS: usize = 3;
@@ -132,6 +133,30 @@ struct Readers {
     replays: usize,
 }
 
+/// What seeds have had.
+#[derive(Debug, Default)]
+struct Had {
+    seeds: usize,
+    events: usize,
+    segments: usize,
+    compacted: usize,
+    plants_killed: usize,
+    readers_killed: usize,
+    replays_killed: usize,
+}
+
+impl AddAssign for Had {
+    fn add_assign(&mut self, other: Self) {
+        self.seeds += other.seeds;
+        self.events += other.events;
+        self.segments += other.segments;
+        self.compacted += other.compacted;
+        self.plants_killed += other.plants_killed;
+        self.readers_killed += other.readers_killed;
+        self.replays_killed += other.replays_killed;
+    }
+}
+
 impl Readers {
     /// The library's reader reads on; the processes are started, and killed.
     fn turn(&mut self, folder: &Folder, rng: &mut fastrand::Rng) {
@@ -197,7 +222,7 @@ fn config(folder: &Folder, group: &str, run: usize) -> String {
     folder.with("gateway.toml", text)
 }
 
-fn kills(seed: u64, group: &str) -> usize {
+fn kills(seed: u64, group: &str) -> Had {
     let mut rng = fastrand::Rng::with_seed(seed);
     let folder = Folder::new(&format!("market-kills-{seed}"));
     let sender = Sender::open(&SenderConfig::new(group.parse().unwrap())).unwrap();
@@ -229,7 +254,7 @@ fn kills(seed: u64, group: &str) -> usize {
         readers.follower.follow(&readers.log, false);
     }
     let logged = judge(&folder, &readers.follower, seed);
-    let is_rolled = Log::open(readers.log.as_ref()).unwrap().segments().unwrap();
+    let segments = Log::open(readers.log.as_ref()).unwrap().segments().unwrap();
     for cat in &mut readers.cats {
         cat.finish(&readers.log, logged.len() as u64);
         let mut lines = cat.lines();
@@ -242,7 +267,15 @@ fn kills(seed: u64, group: &str) -> usize {
         );
     }
     replays(&folder, &logged, seed);
-    is_rolled.len()
+    Had {
+        seeds: 1,
+        events: logged.len(),
+        segments: segments.len(),
+        compacted: segments.iter().filter(|one| one.is_compacted).count(),
+        plants_killed: RUNS - 1,
+        readers_killed: readers.cats.iter().map(|cat| cat.kills).sum(),
+        replays_killed: readers.replays,
+    }
 }
 
 /// A replay that was killed has a part of the log, and one that was not has all of it.
@@ -302,19 +335,28 @@ fn judge(folder: &Folder, follower: &Follower, seed: u64) -> Vec<String> {
     logged.into_iter().map(str::to_owned).collect()
 }
 
+/// The seeds that the environment names.
+fn seeds() -> Range<u64> {
+    let Ok(text) = std::env::var("FANFARE_KILL_SEEDS") else {
+        return SEEDS;
+    };
+    let (from, to) = text.split_once("..").unwrap_or(("0", &text));
+    from.parse().unwrap()..to.parse().unwrap()
+}
+
 #[test]
 fn each_event_is_read_once_whenever_the_gateway_and_its_readers_are_killed() {
-    let seeds = std::env::var("FANFARE_KILL_SEEDS");
-    let seeds = seeds.map_or(SEEDS, |seeds| seeds.parse().unwrap());
     let [group, _] = groups();
-    let mut segments = 0;
-    for seed in 0..seeds {
-        segments += kills(seed, &group);
+    let mut had = Had::default();
+    for seed in seeds() {
+        had += kills(seed, &group);
     }
+    println!("{had:?}");
     // More than those that the starts begin.
-    let starts = seeds as usize * RUNS;
+    assert!(had.segments > had.seeds * RUNS * 3 / 2, "{had:?}");
+    assert!(had.compacted > had.seeds, "{had:?}");
     assert!(
-        segments > starts * 3 / 2,
-        "{segments} segments of {starts} starts"
+        had.readers_killed > had.seeds && had.replays_killed > had.seeds / 4,
+        "{had:?}"
     );
 }

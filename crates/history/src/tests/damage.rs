@@ -101,6 +101,68 @@ fn check(received: &Received, from: u64, all: &[Event], what: &str) {
     }
 }
 
+/// Makes a small log of a full segment and the one behind it.
+fn small(folder: &Path) -> Vec<Event> {
+    let (mut writer, _) = open(folder);
+    writer.instrument(&instrument(3)).unwrap();
+    let mut source = Source::new(23, 1);
+    let mut all = append(&mut writer, &mut source, 5);
+    writer.roll().unwrap();
+    all.extend(append(&mut writer, &mut source, 5));
+    all
+}
+
+#[test]
+fn each_cut_and_each_damaged_byte_is_told() {
+    for is_compacted in [false, true] {
+        let folder = Folder::new();
+        let all = small(&folder.0);
+        if is_compacted {
+            keep(&folder.0, OFTEN);
+        }
+        let log = Log::open(&folder.0).unwrap();
+        let segments = log.segments().unwrap();
+        assert_eq!(
+            (segments.len(), segments[0].is_compacted),
+            (2, is_compacted)
+        );
+        let read_all = |what: &str| {
+            let (received, is_refused) = read(&log, Start::First, what);
+            check(&received, 1, &all, what);
+            (received, is_refused)
+        };
+        for segment in &segments {
+            let whole = std::fs::read(&segment.path).unwrap();
+            let harm = |bytes: &[u8], what: &str| {
+                std::fs::write(&segment.path, bytes).unwrap();
+                let (received, is_refused) = read_all(what);
+                let lost = received.lost.iter().map(|(first, last)| last - first + 1);
+                let is_all = received.events.len() as u64 + lost.sum::<u64>() == all.len() as u64;
+                let is_last = segment.path == segments[1].path;
+                // What was cut from the end of a log nobody knows to have been there.
+                assert!(is_all || is_refused || is_last, "{what}: {received:?}");
+                let verified = log.verify(|_, _| true).unwrap();
+                let is_told = !verified.is_whole() || received.events.len() < all.len();
+                assert!(is_told || bytes == whole, "{what}");
+            };
+            for at in 0..whole.len() {
+                harm(
+                    &whole[..at],
+                    &format!("cut at {at} of {}", segment.path.display()),
+                );
+            }
+            for at in 0..whole.len() {
+                let mut bytes = whole.clone();
+                bytes[at] ^= 1 << (at % 8);
+                let what = format!("bit {} of byte {at} of {}", at % 8, segment.path.display());
+                harm(&bytes, &what);
+            }
+            std::fs::write(&segment.path, &whole).unwrap();
+        }
+        assert_eq!(read_all("whole").0.events, all);
+    }
+}
+
 /// The bytes of a file, cut, flipped or overwritten.
 fn harmed(whole: &[u8], rng: &mut fastrand::Rng) -> Vec<u8> {
     let mut bytes = whole.to_vec();

@@ -2,9 +2,11 @@
 //!
 //! `0000000001.log` is a segment, `0000000001.logz` the same one compacted;
 //! `00000000000000500000.view` is what is known behind event 500,000; `lock` is locked by the
-//! writer. Files that end in `.new` are being made.
+//! writer; `next` becomes the next segment; `numbers` are those that are set aside. Files that end
+//! in `.new` are being made.
 
 use crate::error::LogError;
+use crate::format::SEGMENT_HEADER;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
@@ -82,6 +84,36 @@ pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), LogError> {
         let _ = fs::remove_file(&new);
         LogError::io(path)(source)
     })
+}
+
+/// The file that becomes the next segment.
+pub(crate) fn next(folder: &Path) -> PathBuf {
+    folder.join("next")
+}
+
+/// Makes the file that becomes the next segment, if it is not there.
+pub(crate) fn make_next(folder: &Path) -> Result<(), LogError> {
+    let path = next(folder);
+    match path.exists() {
+        true => Ok(()),
+        false => write_whole(&path, &[]),
+    }
+}
+
+/// Removes the last segment if it has no header. After a crash of the machine its name may be on
+/// the disk without what was in it. Returns its bytes.
+pub(crate) fn remove_unbegun(folder: &Path) -> Result<u64, LogError> {
+    let segments = list(folder)?.segments;
+    let Some((&ordinal, false)) = segments.last_key_value() else {
+        return Ok(0);
+    };
+    let path = segment(folder, ordinal, false);
+    let len = fs::metadata(&path).map_err(LogError::io(&path))?.len();
+    if segments.len() == 1 || len >= SEGMENT_HEADER as u64 {
+        return Ok(0);
+    }
+    remove(&path)?;
+    Ok(len)
 }
 
 /// Removes a file; one that is not there is no error.

@@ -12,7 +12,7 @@ use crate::raw::Raw;
 use crate::segment::{Found, Segment};
 use fanfare_market::Event;
 use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::{BufWriter, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -84,6 +84,8 @@ pub struct Keeper {
     segment: u64,
     /// The first segment that is yet to be compacted.
     due: u64,
+    /// The segment behind which the next one was made.
+    prepared: Option<u64>,
     stats: KeeperStats,
 }
 
@@ -130,6 +132,7 @@ impl Keeper {
             size: 0,
             segment: books.segment(),
             due: 0,
+            prepared: None,
             books,
             stats: KeeperStats::default(),
         })
@@ -166,6 +169,7 @@ impl Keeper {
     /// # Errors
     /// A file cannot be read or written: the next call tries again.
     pub fn work(&mut self) -> Result<usize, LogError> {
+        let prepared = self.prepare();
         let spacing = self.config.checkpoint_events.max(self.size * SPACING);
         self.books.stop_before(self.last + spacing + 1);
         // A call ends where another segment begins.
@@ -178,7 +182,20 @@ impl Keeper {
             // On a full disk this is what makes room.
             self.retain()?;
         }
-        outcome.map(|()| read + usize::from(is_due))
+        outcome.and(prepared)?;
+        Ok(read + usize::from(is_due))
+    }
+
+    /// Makes the file of the next segment, so that the writer does not wait for the disk, and
+    /// forces to it what the writer has left there of the one that has begun.
+    fn prepare(&mut self) -> Result<(), LogError> {
+        if self.prepared == Some(self.segment) {
+            return Ok(());
+        }
+        folder::make_next(&self.folder)?;
+        self.sync()?;
+        self.prepared = Some(self.segment);
+        Ok(())
     }
 
     /// Writes what is due.
@@ -199,8 +216,11 @@ impl Keeper {
     /// The disk refuses.
     pub fn sync(&self) -> Result<(), LogError> {
         let path = folder::segment(&self.folder, self.segment, false);
-        let synced = File::open(&path).and_then(|file| file.sync_data());
-        synced.map_err(LogError::io(&path))
+        match File::open(&path).and_then(|file| file.sync_data()) {
+            // What is compacted was forced there.
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+            synced => synced.map_err(LogError::io(&path)),
+        }
     }
 
     /// Writes a checkpoint of what is known.

@@ -125,8 +125,9 @@ impl Writer {
         for unfinished in folder::list(folder)?.unfinished {
             folder::remove(&unfinished)?;
         }
+        let unbegun = folder::remove_unbegun(folder)?;
         let mut tail = tail(folder)?;
-        let torn = tail.cut()?;
+        let torn = tail.cut()? + unbegun;
         if tail.ordinal == 0 {
             tail.next = config.first.max(1);
         }
@@ -394,6 +395,7 @@ impl Writer {
     pub fn close(mut self) -> Result<(), LogError> {
         self.block.record(Kind::End, &[], 0);
         self.write_block()?;
+        folder::remove(&folder::next(&self.folder))?;
         self.sync()
     }
 }
@@ -405,7 +407,10 @@ fn create(
     block: &Block,
     run: u64,
 ) -> Result<(File, PathBuf), LogError> {
-    let path = folder::segment(folder, ordinal, false);
+    let (path, next) = (
+        folder::segment(folder, ordinal, false),
+        folder::next(folder),
+    );
     let header = SegmentHeader {
         ordinal,
         first: block.next(),
@@ -414,9 +419,20 @@ fn create(
         is_compacted: false,
     };
     // Readers see a segment with its header, or none.
-    folder::write_whole(&path, &header.write())?;
-    let file = File::options().write(true).open(&path);
-    Ok((file.map_err(LogError::io(&path))?, path))
+    match File::options().write(true).open(&next) {
+        Ok(file) => {
+            let written = file.write_all_at(&header.write(), 0);
+            let named = written.and_then(|()| fs::rename(&next, &path));
+            named.map_err(LogError::io(&path))?;
+            Ok((file, path))
+        }
+        // Nobody has made it: this takes as long as the disk takes.
+        Err(_) => {
+            folder::write_whole(&path, &header.write())?;
+            let file = File::options().write(true).open(&path);
+            Ok((file.map_err(LogError::io(&path))?, path))
+        }
+    }
 }
 
 #[cfg(test)]

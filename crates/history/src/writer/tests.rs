@@ -1,9 +1,10 @@
-//! A disk that takes nothing for a while.
+//! A disk that takes nothing for a while, and segments that begin.
 
 use super::*;
 use crate::tests::Folder;
-use crate::{Log, Start};
+use crate::{Keeper, KeeperConfig, Log, Start};
 use fanfare_market::Delivery;
+use std::os::unix::fs::MetadataExt;
 
 fn event(number: u64) -> [u8; Event::SIZE] {
     Event {
@@ -90,4 +91,60 @@ fn a_run_that_cannot_begin_yet_begins_later_and_nothing_comes_in_front_of_it() {
     drop(writer);
     let (_, opened) = Writer::open(&folder.0, WriterConfig::default(), Vec::new(), 1).unwrap();
     assert_eq!((opened.run, opened.next), (3, 4));
+}
+
+#[test]
+fn the_next_segment_is_made_in_advance() {
+    let folder = Folder::new();
+    let (mut writer, _) = Writer::open(&folder.0, WriterConfig::default(), Vec::new(), 1).unwrap();
+    let mut keeper = Keeper::open(&folder.0, KeeperConfig::default()).unwrap();
+    let next = folder::next(&folder.0);
+    let inode = |path: &Path| fs::metadata(path).unwrap().ino();
+    let mut append = |number| {
+        writer.events(&[event(number)]).unwrap();
+        writer.roll().unwrap();
+        inode(&writer.path)
+    };
+    while keeper.work().unwrap() > 0 {}
+    let made = inode(&next);
+    assert_eq!(append(1), made);
+    assert!(!next.exists());
+    // Nobody has made it.
+    append(2);
+    while keeper.work().unwrap() > 0 {}
+    let made = inode(&next);
+    // A kill came between the header and the name.
+    fs::write(&next, [7; SEGMENT_HEADER]).unwrap();
+    assert_eq!(append(3), made);
+    while keeper.work().unwrap() > 0 {}
+    assert_eq!(read(&folder.0).0, [1, 2, 3]);
+    writer.close().unwrap();
+    assert!(!next.exists());
+    let log = Log::open(&folder.0).unwrap();
+    assert!(log.verify(|_, _| true).unwrap().is_whole());
+}
+
+#[test]
+fn a_segment_that_a_crash_left_without_its_header_has_never_begun() {
+    for len in [0, 1, SEGMENT_HEADER as u64 - 1] {
+        let folder = Folder::new();
+        let open = || Writer::open(&folder.0, WriterConfig::default(), Vec::new(), 1);
+        let (mut writer, _) = open().unwrap();
+        writer.events(&[event(1)]).unwrap();
+        writer.roll().unwrap();
+        writer.events(&[event(2)]).unwrap();
+        writer.commit().unwrap();
+        writer.file.set_len(len).unwrap();
+        drop(writer);
+        let (mut writer, opened) = open().unwrap();
+        assert_eq!((opened.next, opened.torn, opened.run), (2, len, 2));
+        writer.events(&[event(2)]).unwrap();
+        writer.close().unwrap();
+        assert_eq!(read(&folder.0), (vec![1, 2], Vec::new(), 1));
+    }
+    // The only one is a file of something else.
+    let folder = Folder::new();
+    fs::write(folder.0.join("0000000001.log"), "no log").unwrap();
+    let error = Writer::open(&folder.0, WriterConfig::default(), Vec::new(), 1).unwrap_err();
+    assert!(error.to_string().contains("0000000001.log"), "{error}");
 }

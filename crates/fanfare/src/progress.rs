@@ -1,7 +1,8 @@
 //! How far a command is that takes more than a second: a bar on stderr if that is a terminal,
 //! nothing otherwise.
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{HumanCount, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
+use std::fmt;
 use std::fs::File;
 use std::io::{self, IsTerminal, Read};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,7 +12,7 @@ use std::time::{Duration, Instant};
 /// What takes less is not shown.
 const AFTER: Duration = Duration::from_secs(1);
 const BYTES: &str = "{bar:30} {bytes} of {total_bytes}, {bytes_per_sec}, {eta} left";
-const EVENTS: &str = "{bar:30} {pos} of {len} events, {per_sec}, {eta} left";
+const EVENTS: &str = "{bar:30} {pos} of {len}, {rate}, {eta} left";
 const FILES: &str = "{bar:30} {pos} of {len} files, {eta} left";
 
 /// Whether there is a bar on the terminal.
@@ -130,7 +131,7 @@ impl Work {
             let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr());
             let style = ProgressStyle::with_template(template);
             let style = style.unwrap_or_else(|_| ProgressStyle::default_bar());
-            bar.with_style(style)
+            bar.with_style(style.with_key("rate", rate))
                 .with_elapsed(now.duration_since(begun))
         });
         bar.set_length(total);
@@ -142,6 +143,12 @@ impl Work {
             bar.finish_and_clear();
         }
     }
+}
+
+/// Without a part of one.
+fn rate(state: &ProgressState, out: &mut dyn fmt::Write) {
+    // What cannot be printed is not shown.
+    let _ = write!(out, "{}/s", HumanCount(state.per_sec() as u64));
 }
 
 impl Read for Watched {

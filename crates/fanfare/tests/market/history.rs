@@ -266,6 +266,20 @@ fn what_arrived_is_printed_and_captured() {
             .out
             .contains("3 datagrams and messages")
     );
+    // A log of the other kind is told.
+    let to = folder.file("none");
+    for args in [
+        &["cat", &log][..],
+        &["book", &log, "--symbol", "BETA"],
+        &["export", &log, "--format", "csv", "-o", &to],
+    ] {
+        let told = fails(&[&["history"], args].concat());
+        assert!(told.contains("`fanfare history raw` prints it"), "{told}");
+    }
+    assert!(!fs::exists(to).unwrap());
+    let events = whole(&folder);
+    let told = fails(&["history", "raw", &events]);
+    assert!(told.contains("`fanfare history cat` prints it"), "{told}");
 }
 
 #[test]

@@ -36,7 +36,7 @@ pub(crate) struct Args {
 }
 
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
-    let log = args.place.open()?;
+    let log = args.place.open_events()?;
     let at = moment(&log, args.at)?;
     let books = log.as_of(at)?;
     for instrument in find(books.directory(), &args.symbol)? {

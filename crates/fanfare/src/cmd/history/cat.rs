@@ -36,7 +36,7 @@ pub(crate) struct Args {
 }
 
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
-    let log = args.place.open()?;
+    let log = args.place.open_events()?;
     let stop = Stop::on_interrupt()?;
     let mut printer = Printer {
         is_json: args.json,

@@ -10,7 +10,9 @@ mod raw;
 mod repair;
 mod verify;
 
+use anyhow::ensure;
 use clap::Subcommand;
+use fanfare_history::Log;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -49,7 +51,19 @@ struct Place {
 }
 
 impl Place {
-    fn open(&self) -> anyhow::Result<fanfare_history::Log> {
-        Ok(fanfare_history::Log::open(&self.folder)?)
+    fn open(&self) -> anyhow::Result<Log> {
+        Ok(Log::open(&self.folder)?)
+    }
+
+    /// Opens a log of market events.
+    fn open_events(&self) -> anyhow::Result<Log> {
+        let log = self.open()?;
+        // What cannot be read is told by who reads it.
+        ensure!(
+            !log.is_raw().unwrap_or(false),
+            "`{}` is a raw log, of datagrams and messages: `fanfare history raw` prints it",
+            self.folder.display()
+        );
+        Ok(log)
     }
 }

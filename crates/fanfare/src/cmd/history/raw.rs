@@ -4,7 +4,8 @@ use super::export::output::Output;
 use super::range::{AT_ONCE, Range};
 use crate::plural::counted;
 use crate::print::{Out, note};
-use anyhow::{Context, Result};
+use crate::progress;
+use anyhow::{Context, Result, ensure};
 use fanfare_engine::stop::Stop;
 use fanfare_history::moment::utc;
 use fanfare_history::{Log, Raw, RawDelivery, Source};
@@ -46,6 +47,12 @@ const LONGEST: u32 = 65_535;
 
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let log = Log::open(&args.folder)?;
+    let extent = log.extent()?;
+    ensure!(
+        extent.next == extent.first || log.is_raw()?,
+        "`{}` is a log of market events, and has no datagrams: `fanfare history cat` prints it",
+        args.folder.display()
+    );
     let stop = Stop::on_interrupt()?;
     match &args.output {
         Some(path) => capture(args.range, &log, path, &stop)?,
@@ -54,17 +61,20 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Calls `each` with everything of the range, until it fails or Ctrl-C comes.
+/// Calls `each` with everything of the range, until it fails or Ctrl-C comes. Returns false if it
+/// came.
 fn read(
     range: Range,
     log: &Log,
     stop: &Stop,
     mut each: impl FnMut(&RawDelivery<'_>) -> Result<()>,
-) -> Result<()> {
+) -> Result<bool> {
     let (mut reader, end) = range.open(log)?;
-    reader.stop_before(end.unwrap_or(u64::MAX).min(log.extent()?.next));
+    let end = end.unwrap_or(u64::MAX).min(log.extent()?.next);
+    reader.stop_before(end);
+    progress::begin_events(end.saturating_sub(reader.next_number()));
     while !stop.is_raised() {
-        let mut failed = Ok(());
+        let (before, mut failed) = (reader.next_number(), Ok(()));
         let count = reader.read_raw(AT_ONCE, |delivery| {
             if failed.is_ok() {
                 failed = each(&delivery);
@@ -72,10 +82,11 @@ fn read(
         })?;
         failed?;
         if count == 0 {
-            break;
+            return Ok(true);
         }
+        progress::advance(reader.next_number() - before);
     }
-    Ok(())
+    Ok(false)
 }
 
 fn print(args: &Args, log: &Log, stop: &Stop) -> Result<()> {
@@ -97,7 +108,7 @@ fn capture(range: Range, log: &Log, path: &Path, stop: &Stop) -> Result<()> {
     let mut file = Writer::new(output, LinkType::RAW, LONGEST).with_context(cannot)?;
     let (mut datagrams, mut messages, mut lost) = (0, 0, 0);
     let mut packet = Vec::new();
-    read(range, log, stop, |delivery| {
+    let is_whole = read(range, log, stop, |delivery| {
         match delivery {
             RawDelivery::Raw(raw) if raw.line.source == Source::Fix => messages += 1,
             RawDelivery::Raw(raw) => {
@@ -113,7 +124,9 @@ fn capture(range: Range, log: &Log, path: &Path, stop: &Stop) -> Result<()> {
     let output = file.into_inner().into_inner();
     let output = output.map_err(std::io::IntoInnerError::into_error);
     output.and_then(Output::commit).with_context(cannot)?;
-    note!("fanfare: {} written", counted(datagrams, "datagram"));
+    progress::clear();
+    let end = if is_whole { "" } else { "; ended by Ctrl-C" };
+    note!("fanfare: {} written{end}", counted(datagrams, "datagram"));
     if messages > 0 {
         note!("fanfare: {} of FIX left out", counted(messages, "message"));
     }

@@ -100,7 +100,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     if is_binary && is_terminal {
         bail!("the format is binary, and stdout is a terminal: give a file (--output), or a pipe");
     }
-    let log = args.place.open()?;
+    let log = args.place.open_events()?;
     let stop = Stop::on_interrupt()?;
     let name = args.output.display();
     let cannot = || format!("cannot write `{name}`");

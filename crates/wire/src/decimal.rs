@@ -175,6 +175,12 @@ impl Decimal {
     }
 }
 
+impl From<i64> for Decimal {
+    fn from(value: i64) -> Self {
+        Self::new(value, 0)
+    }
+}
+
 impl fmt::Display for Decimal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut text = [0; Self::MAX_LEN];

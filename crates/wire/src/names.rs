@@ -29,7 +29,7 @@ const PRELUDE: [&str; 15] = [
     "Vec",
 ];
 
-/// `MDEntryPx` as `md_entry_px`.
+/// `MDEntryPx` as `md_entry_px`, `PartyIDs` as `party_ids`.
 pub fn snake(name: &str) -> String {
     let chars: Vec<char> = name.chars().collect();
     let mut out = String::new();
@@ -42,10 +42,13 @@ pub fn snake(name: &str) -> String {
         }
         let before = i.checked_sub(1).and_then(|i| chars.get(i));
         let after = chars.get(i + 1);
+        let is_plural =
+            after == Some(&'s') && chars.get(i + 2).is_none_or(|c| !c.is_ascii_lowercase());
         let starts = c.is_ascii_uppercase()
             && (before.is_some_and(|b| b.is_ascii_lowercase() || b.is_ascii_digit())
                 || before.is_some_and(char::is_ascii_uppercase)
-                    && after.is_some_and(char::is_ascii_lowercase));
+                    && after.is_some_and(char::is_ascii_lowercase)
+                    && !is_plural);
         if starts && !out.ends_with('_') && !out.is_empty() {
             out.push('_');
         }
@@ -118,6 +121,8 @@ mod tests {
         for (name, expected) in [
             ("MDEntryPx", "md_entry_px"),
             ("NoMDEntries", "no_md_entries"),
+            ("NoPartyIDs", "no_party_ids"),
+            ("IDsOfAs", "ids_of_as"),
             ("ApplVerID", "appl_ver_id"),
             ("SequenceNumber", "sequence_number"),
             ("Px2Last", "px2_last"),

@@ -15,7 +15,7 @@ FEATURES = --features fanfare/parquet
 # Tests of sessions and processes wait more than they compute.
 export RUST_TEST_THREADS ?= $(shell expr 3 '*' `nproc`)
 
-.PHONY: help demo test test-kafka test-kills check conformance oracle bench bench-peers bench-books fuzz soak memcheck asan build setup clean
+.PHONY: help demo test test-kafka test-kills check codegen conformance oracle bench bench-peers bench-books fuzz soak memcheck asan build setup clean
 
 help:
 	@echo "make demo   build, run the whole plant on this machine for about a minute, report"
@@ -23,6 +23,7 @@ help:
 	@echo "make test-kafka  topics of Apache Kafka over kills of plant and broker (feature kafka)"
 	@echo "make test-kills  a plant, its readers and replays killed with 1,000 seeds, about half an hour (KILL_SEEDS)"
 	@echo "make check  the quick part of it, for between two edits"
+	@echo "make codegen  typed messages of whole dictionaries: clippy and rustdoc find nothing in them"
 	@echo "make conformance  the acceptance definitions of QuickFIX and QuickFIX/n, fetched, against fix acceptor"
 	@echo "make oracle  the FAST codec against a second one, on random templates for five minutes (ORACLE_SECONDS, ORACLE_SEED)"
 	@echo "make bench  the figures of docs/benchmarks.md, as JSON under out/"
@@ -64,6 +65,9 @@ test-kafka: setup
 
 test-kills: setup
 	FANFARE_KILL_SEEDS=$(KILL_SEEDS) $(CARGO) test --package fanfare --test market $(FEATURES) --locked kills -- --nocapture
+
+codegen: setup
+	$(CARGO) test --package fanfare-fix --test codegen-whole --locked
 
 conformance: setup
 	@CARGO="$(CARGO)" scripts/conformance.sh

@@ -5,6 +5,7 @@
 //! | [`codec`] | frames out of bytes, messages by tag without a copy, an encoder |
 //! | [`session`] | the session: bytes and time in, bytes and events out |
 //! | [`dict`] | dictionaries, built in or from XML, and the checks that they make |
+//! | [`codegen`], [`typed`] | typed messages in Rust from a dictionary, and what they stand on |
 //! | [`text`] | messages out of logs and pasted text, with what is wrong with them |
 //! | [`tag`], [`msg_type`], [`values`] | the words of the standard as constants |
 //!
@@ -33,9 +34,11 @@
 #![forbid(unsafe_code)]
 
 pub mod codec;
+pub mod codegen;
 pub mod dict;
 pub mod session;
 pub mod text;
+pub mod typed;
 mod vocabulary;
 
 pub use vocabulary::{msg_type, tag, values};

@@ -10,6 +10,8 @@ use fanfare_fix::codec::{
 use fanfare_fix::dict::{Dictionary, Switches, Version};
 use fanfare_wire::{DataFields, Decimal, FieldIndex, Kernel, Precision, UtcTimestamp};
 
+include!("../messages/fix44.generated");
+
 fn order(buf: &mut [u8], seq: u64) -> &[u8] {
     let time = UtcTimestamp::from_nanos(1_795_178_096_123_456_789 + seq as i64);
     let mut encoder = Encoder::new(buf, b"FIX.4.4", b"D");
@@ -54,6 +56,64 @@ fn encoding_and_decoding_do_not_allocate() {
         };
         assert_eq!(allocations(work), 0, "{kernel:?}");
     }
+}
+
+/// An order that a generated builder writes, of an account with two parties.
+fn typed_order(buf: &mut [u8], seq: i64) -> &[u8] {
+    use fix44::{NewOrderSingle, NewOrderSingleFields, OrdType, PartyRole, Side};
+
+    let fields = NewOrderSingleFields {
+        cl_ord_id: "ORDER1",
+        symbol: "EUR/USD",
+        side: Side::Sell,
+        transact_time: UtcTimestamp::from_nanos(1_795_178_096_123_456_789 + seq),
+        ord_type: OrdType::Limit,
+    };
+    let parties = [
+        ("A", PartyRole::ExecutingFirm),
+        ("B", PartyRole::ClearingFirm),
+    ];
+    let mut encoder = Encoder::new(buf, b"FIX.4.4", NewOrderSingle::MSG_TYPE);
+    encoder.str(49, "BUYSIDE").str(56, "SELLSIDE").i64(34, seq);
+    NewOrderSingle::build(&mut encoder, fields)
+        .price(Decimal::new(123_456, -5))
+        .encoded_text(b"a\x01b=c")
+        .party_ids(parties, |entry, (id, role)| {
+            entry
+                .party_id(id)
+                .party_role(role)
+                .party_sub_ids(["X"], |sub, id| sub.party_sub_id(id))
+        });
+    let range = encoder.finish().unwrap();
+    &buf[range]
+}
+
+#[test]
+fn typed_messages_do_not_allocate() {
+    let mut buf = [0; 512];
+    let mut decoder = Decoder::new();
+    let mut work = || {
+        for seq in 0..1000 {
+            let bytes = typed_order(&mut buf, seq);
+            let Next::Message { message, .. } = decoder.next(bytes) else {
+                panic!("not decoded");
+            };
+            let Some(fix44::Messages::NewOrderSingle(order)) = fix44::crack(&message) else {
+                panic!("not cracked");
+            };
+            assert_eq!(order.header().msg_seq_num(), Ok(seq as u64));
+            assert_eq!(order.side(), Ok(fix44::Side::Sell));
+            assert_eq!(order.encoded_text(), Ok(Some(&b"a\x01b=c"[..])));
+            assert!(order.price().is_ok() && order.allocs().unwrap().len() == 0);
+            for party in order.party_ids().unwrap() {
+                assert!(party.party_role().unwrap().is_some());
+                let sub = party.party_sub_ids().unwrap().next().unwrap();
+                assert_eq!(sub.party_sub_id(), Ok(Some("X")));
+            }
+        }
+    };
+    work();
+    assert_eq!(allocations(work), 0);
 }
 
 #[test]

@@ -69,6 +69,9 @@ pub enum FieldErrorKind {
     /// The value is a number, but too large.
     #[error("has a value out of range")]
     Range,
+    /// The value is not in the list of the field's values.
+    #[error("has a value that is not in its list")]
+    Unlisted,
     /// A repeating group has more or fewer entries than its count says.
     #[error("does not count the entries of its group")]
     GroupCount,
@@ -293,7 +296,8 @@ impl<'a> FieldSet<'a> {
     }
 
     /// These fields with the groups of a level.
-    pub(super) fn at_level(mut self, groups: &'a dyn Groups, level: u32) -> Self {
+    #[inline]
+    pub(crate) fn at_level(mut self, groups: &'a dyn Groups, level: u32) -> Self {
         self.known = Some(Known::new(groups, level, self.tags()));
         self
     }
@@ -342,8 +346,9 @@ impl<'a> FieldSet<'a> {
         self.bytes.get(begin as usize..end as usize)
     }
 
+    /// The value of the first field with this tag, as `parse` reads it.
     #[inline]
-    fn typed<T>(
+    pub(crate) fn typed<T>(
         &self,
         tag: u32,
         parse: impl FnOnce(&'a [u8]) -> Result<T, FieldErrorKind>,
@@ -366,8 +371,9 @@ impl<'a> FieldSet<'a> {
         }
     }
 
+    /// A value that has to be there.
     #[inline]
-    fn required<T>(&self, tag: u32, value: Option<T>) -> Result<T, FieldError> {
+    pub(crate) fn required<T>(&self, tag: u32, value: Option<T>) -> Result<T, FieldError> {
         value.ok_or_else(|| FieldError {
             tag,
             offset: self.end_offset(),

@@ -34,6 +34,37 @@ pub enum EncodeError {
     /// A body of 10 million bytes or more.
     #[error("the body has 10 million bytes or more")]
     BodyTooLong,
+    /// A builder of typed messages writes a field twice.
+    #[error("tag {tag} is written twice")]
+    Twice {
+        /// The field.
+        tag: u32,
+    },
+    /// A builder of typed messages writes a field of a group's entry twice, or behind one that
+    /// follows it in the definition.
+    #[error("tag {tag} is written behind a field that follows it in the definition of the group")]
+    Order {
+        /// The field.
+        tag: u32,
+    },
+    /// A builder of typed messages ends without a required group.
+    #[error("the message has to have group {tag}, which is not written")]
+    GroupMissing {
+        /// Its count field.
+        tag: u32,
+    },
+    /// A builder of typed messages writes a field behind a group whose entries may have it.
+    #[error("tag {tag} behind a group is read as a field of the group's last entry")]
+    InGroup {
+        /// The field.
+        tag: u32,
+    },
+    /// The iterator over the items of a group ends too early or too late.
+    #[error("group {tag} has another number of entries than its count says")]
+    Count {
+        /// Its count field.
+        tag: u32,
+    },
 }
 
 /// The most digits of BodyLength(9).
@@ -156,6 +187,29 @@ impl<'b> FieldWriter<'b> {
     #[inline]
     pub fn raw(&mut self, fields: &[u8]) -> &mut Self {
         self.put(fields)
+    }
+
+    /// A field with several words, separated by spaces; none of them is empty or has a space.
+    pub(crate) fn words<'v>(
+        &mut self,
+        tag: u32,
+        words: impl Iterator<Item = &'v [u8]>,
+    ) -> &mut Self {
+        let begin = self.at;
+        for word in words {
+            if word.is_empty() || word.contains(&SOH) || word.contains(&b' ') {
+                return self.fail(EncodeError::Separator { tag });
+            }
+            match self.at == begin {
+                true => self.tag(tag),
+                false => self.put_array([b' ']),
+            };
+            self.put(word);
+        }
+        match self.at == begin {
+            true => self.fail(EncodeError::Empty { tag }),
+            false => self.put_array([SOH]),
+        }
     }
 
     /// BodyLength(9) with other than three digits; gives where the message begins.
@@ -349,9 +403,15 @@ impl<'b> FieldWriter<'b> {
 
     /// Remembers the first fault. Inlined, so that the writer can live in registers.
     #[inline(always)]
-    pub(super) fn fail(&mut self, fault: EncodeError) -> &mut Self {
+    pub(crate) fn fail(&mut self, fault: EncodeError) -> &mut Self {
         self.fault.get_or_insert(fault);
         self
+    }
+
+    /// Forgets the fault, if it is this one.
+    #[inline]
+    pub(crate) fn forgive(&mut self, mended: EncodeError) {
+        self.fault = self.fault.filter(|fault| *fault != mended);
     }
 }
 

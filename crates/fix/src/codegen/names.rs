@@ -1,0 +1,132 @@
+//! Names of a dictionary as names of types, variants and methods, and as words in comments.
+
+use std::collections::HashSet;
+
+use fanfare_wire::names::{Taken, pascal};
+
+/// Types that the generated module uses or defines itself.
+const TYPES: [&str; 8] = [
+    "Decimal",
+    "FieldError",
+    "FieldSet",
+    "FieldWriter",
+    "Header",
+    "Message",
+    "Messages",
+    "UtcTimestamp",
+];
+
+/// What follows the name of a message or entry in the names of the types that are made for it.
+const SUFFIXES: [&str; 4] = ["", "Fields", "Builder", "Start"];
+
+/// Methods that every reader has.
+const METHODS: [&str; 5] = ["build", "fields", "header", "of", "read"];
+
+/// Names of types that are taken.
+pub(super) struct Types(HashSet<String>);
+
+impl Types {
+    pub(super) fn new() -> Self {
+        Self(TYPES.map(str::to_owned).into())
+    }
+
+    /// A name for a type and those that are made for it: `name`, or `name` with the first number
+    /// behind it that makes all of them new.
+    pub(super) fn unique(&mut self, name: &str) -> String {
+        let name = pascal(name);
+        let mut number = 1;
+        loop {
+            let found = match number {
+                1 => name.clone(),
+                _ => format!("{name}{number}"),
+            };
+            number += 1;
+            let family = SUFFIXES.map(|suffix| format!("{found}{suffix}"));
+            let is_taken = |name: &String| self.0.contains(name);
+            // `XStep1` is a step of the builder of X.
+            let is_step = |known: &String| is_step(known, &found) || is_step(&found, known);
+            if !family.iter().any(is_taken) && !self.0.iter().any(is_step) {
+                self.0.extend(family);
+                return found;
+            }
+        }
+    }
+}
+
+fn is_step(name: &str, of: &str) -> bool {
+    let number = name
+        .strip_prefix(of)
+        .and_then(|rest| rest.strip_prefix("Step"));
+    number.is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+/// Names of methods, of which those of every reader are taken.
+pub(super) fn methods() -> Taken {
+    METHODS.into()
+}
+
+/// `NoPartyIDs` as `PartyIDs`.
+pub(super) fn without_no(title: &str) -> &str {
+    let bare = title.strip_prefix("No");
+    bare.filter(|bare| bare.starts_with(|c: char| c.is_ascii_uppercase()))
+        .unwrap_or(title)
+}
+
+/// A value's name as that of a variant: `BUY_MINUS` and `BuyMinus` as `BuyMinus`.
+pub(super) fn variant(name: &str) -> String {
+    let words = name.split(|c: char| !c.is_ascii_alphanumeric());
+    let words = words.map(|word| {
+        let is_shouted = word.len() > 1 && !word.contains(|c: char| c.is_ascii_lowercase());
+        match word.split_at_checked(1) {
+            Some((first, rest)) if is_shouted => format!("{first}{}", rest.to_ascii_lowercase()),
+            _ => word.to_owned(),
+        }
+    });
+    pascal(&words.collect::<Vec<_>>().join(" "))
+}
+
+/// A dictionary's text for the prose of a comment: without line breaks, and without what rustdoc
+/// takes for a link or an element.
+pub(super) fn words(text: &str) -> String {
+    let is_plain = |c: &char| c.is_alphanumeric() || " _-./+".contains(*c);
+    text.chars().filter(is_plain).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_named_as_variants() {
+        for (name, expected) in [
+            ("BUY_MINUS", "BuyMinus"),
+            ("BuyMinus", "BuyMinus"),
+            ("NEW", "New"),
+            ("1ST_DAY", "T1stDay"),
+            ("None", "TNone"),
+            ("self", "TSelf"),
+            ("A/B (c)", "ABC"),
+            ("", "T"),
+        ] {
+            assert_eq!(variant(name), expected);
+        }
+        assert_eq!(without_no("NoPartyIDs"), "PartyIDs");
+        assert_eq!(without_no("Notes"), "Notes");
+    }
+
+    #[test]
+    fn types_do_not_meet_those_of_others() {
+        let mut types = Types::new();
+        let names = ["Order", "OrderFields", "OrderStep1", "Order", "header"];
+        let names = names.map(|name| types.unique(name));
+        assert_eq!(
+            names,
+            ["Order", "OrderFields2", "OrderStep12", "Order3", "Header2"]
+        );
+    }
+
+    #[test]
+    fn comments_stay_in_their_line() {
+        assert_eq!(words("Px\n}<b>[a] `x`"), "Pxba x");
+    }
+}

@@ -41,4 +41,10 @@ pub mod text;
 pub mod typed;
 mod vocabulary;
 
+/// The snippets of the guide's chapter.
+#[cfg(doctest)]
+#[allow(rustdoc::invalid_codeblock_attributes)]
+#[doc = include_str!("../../../docs/guide/typed-messages.md")]
+struct Guide;
+
 pub use vocabulary::{msg_type, tag, values};

@@ -3,6 +3,7 @@
 
 mod acceptor;
 mod cat;
+mod codegen;
 #[path = "../common/mod.rs"]
 mod common;
 mod initiator;

@@ -44,6 +44,7 @@ chapters! {
     install: "install",
     first_plant: "first-plant",
     fix_sessions: "fix-sessions",
+    typed_messages: "typed-messages",
     subscribing: "subscribing",
     fast_feeds: "fast-feeds",
     dds: "dds",

@@ -185,7 +185,7 @@ fn report(args: &Args, complete: bool, messages: u64, packets: u32, bytes: usize
 }
 
 /// A file to write, or stdout for `-`; none of those that are read.
-pub(super) fn create(path: &Path, read: &[&Path]) -> Result<Box<dyn Write>> {
+pub(in crate::cmd) fn create(path: &Path, read: &[&Path]) -> Result<Box<dyn Write>> {
     if is_standard(path) {
         return Ok(Box::new(BufWriter::new(io::stdout().lock())));
     }
@@ -196,6 +196,6 @@ pub(super) fn create(path: &Path, read: &[&Path]) -> Result<Box<dyn Write>> {
     Ok(Box::new(BufWriter::new(file)))
 }
 
-pub(super) fn cannot_write(path: &Path) -> String {
+pub(in crate::cmd) fn cannot_write(path: &Path) -> String {
     format!("cannot write `{}`", path.display())
 }

@@ -15,6 +15,8 @@ pub(crate) mod stopwatch;
 mod structs;
 mod templates;
 
+pub(in crate::cmd) use generate::{cannot_write, create};
+
 use clap::Subcommand;
 use std::process::ExitCode;
 

@@ -2,6 +2,7 @@
 
 mod acceptor;
 mod cat;
+mod codegen;
 mod echo;
 mod initiator;
 mod operators;
@@ -28,6 +29,7 @@ pub(crate) enum Command {
     Initiator(initiator::Args),
     /// Print FIX from a log, a stream or a capture with the names of fields and values.
     Cat(cat::Args),
+    Codegen(codegen::Args),
 }
 
 pub(crate) fn run(command: &Command) -> anyhow::Result<ExitCode> {
@@ -35,5 +37,6 @@ pub(crate) fn run(command: &Command) -> anyhow::Result<ExitCode> {
         Command::Acceptor(args) => acceptor::run(args),
         Command::Initiator(args) => initiator::run(args),
         Command::Cat(args) => cat::run(args),
+        Command::Codegen(args) => codegen::run(args),
     }
 }

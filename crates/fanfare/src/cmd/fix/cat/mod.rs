@@ -7,7 +7,7 @@ mod names;
 mod pieces;
 mod printer;
 
-pub(super) use names::Names;
+pub(super) use names::{Names, read_dictionary};
 pub(in crate::cmd) use pieces::{Kind, Pieces};
 pub(super) use printer::Printer;
 

@@ -1,8 +1,9 @@
 //! The names of each message's version, with those of the user's dictionaries over them.
 
 use anyhow::{Context, Result};
-use fanfare_fix::codec::{Message, msg_types, tags};
+use fanfare_fix::codec::Message;
 use fanfare_fix::dict::{Dictionary, MAX_TEXT, Schema, Version, names_for, schema_from_xml};
+use fanfare_fix::{msg_type, tag};
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::Read;
@@ -24,7 +25,7 @@ impl Names {
     pub(in crate::cmd::fix) fn with(files: &[PathBuf]) -> Result<Self> {
         let mut user = Vec::new();
         for path in files {
-            let schema = schema_from_xml(&read(path)?);
+            let schema = schema_from_xml(&read_dictionary(path)?);
             let schema = schema.with_context(|| path.display().to_string())?;
             user.push((path.clone(), schema));
         }
@@ -78,7 +79,7 @@ impl Names {
                 let named = field.values.iter().filter(|value| same(&value.name));
                 values.extend(named.map(|value| value.value.as_bytes().into()));
             }
-            if of.contains(&tags::MSG_TYPE) {
+            if of.contains(&tag::MSG_TYPE) {
                 let named = schema.messages.iter().filter(|(_, m)| same(&m.name));
                 values.extend(named.map(|(msg_type, _)| msg_type.as_bytes().into()));
             }
@@ -100,10 +101,10 @@ impl Names {
             return None;
         }
         let comp_id = |tag| message.get(tag).unwrap_or_default();
-        let (sender, target) = (comp_id(tags::SENDER_COMP_ID), comp_id(tags::TARGET_COMP_ID));
+        let (sender, target) = (comp_id(tag::SENDER_COMP_ID), comp_id(tag::TARGET_COMP_ID));
         let session = [sender, b"\x01", target].concat();
-        let named = message.get(tags::DEFAULT_APPL_VER_ID);
-        if message.get(tags::MSG_TYPE) == Some(msg_types::LOGON)
+        let named = message.get(tag::DEFAULT_APPL_VER_ID);
+        if message.get(tag::MSG_TYPE) == Some(msg_type::LOGON)
             && let Some(version) = named.and_then(Version::from_appl_ver_id)
             && (self.defaults.len() < MOST_SESSIONS || self.defaults.contains_key(&session))
         {
@@ -114,7 +115,8 @@ impl Names {
     }
 }
 
-fn read(path: &Path) -> Result<String> {
+/// The text of a dictionary, as far as the loader takes it.
+pub(in crate::cmd::fix) fn read_dictionary(path: &Path) -> Result<String> {
     let cannot = || format!("cannot read {}", path.display());
     let file = File::open(path).with_context(cannot)?;
     let mut text = String::new();

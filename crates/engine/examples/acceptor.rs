@@ -4,81 +4,55 @@
 
 use fanfare_engine::host::{Acceptor, Handler, Peer, StoreKind};
 use fanfare_engine::{idle::Idle, stop::Stop};
-use fanfare_fix::codec::{msg_types, tags};
-use fanfare_fix::session::{AppMessage, Config, DisconnectReason, SessionId, Version};
+use fanfare_fix::session::{AppMessage, Config, SessionId, Version};
+use fanfare_fix::typed::Decimal;
+use fix44::{ExecType, ExecutionReport, ExecutionReportFields, NewOrderSingle, OrdStatus};
 use std::error::Error;
-use std::net::SocketAddr;
-use std::process::ExitCode;
 
-struct Exchange {
-    orders: u64,
+include!("../../fix/messages/fix44.generated");
+
+type Outcome = Result<(), Box<dyn Error + Send + Sync>>;
+
+/// How many orders have come.
+pub(crate) struct Exchange(pub(crate) u64);
+
+impl Exchange {
+    fn report(&self, peer: &mut Peer<'_>, order: &NewOrderSingle<'_>) -> Outcome {
+        let fields = ExecutionReportFields {
+            order_id: &self.0.to_string(),
+            exec_id: &self.0.to_string(),
+            exec_type: ExecType::New,
+            ord_status: OrdStatus::New,
+            symbol: order.symbol()?,
+            side: order.side()?,
+            leaves_qty: order.order_qty()?.unwrap_or(Decimal::from(0)),
+            cum_qty: Decimal::from(0),
+            avg_px: Decimal::from(0),
+        };
+        let cl_ord_id = order.cl_ord_id()?;
+        peer.send(ExecutionReport::MSG_TYPE, |report| {
+            ExecutionReport::build(report, fields).cl_ord_id(cl_ord_id);
+        })?;
+        Ok(())
+    }
 }
 
 impl Handler for Exchange {
-    fn on_logon(&mut self, peer: &mut Peer<'_>) {
-        println!("{} is here", peer.id().target);
-    }
-
     fn on_message(&mut self, peer: &mut Peer<'_>, message: &AppMessage<'_>) {
-        let order = &message.message;
-        if order.msg_type() != msg_types::NEW_ORDER_SINGLE {
-            return;
-        }
-        self.orders += 1;
-        let number = self.orders;
-        let sent = peer.send(msg_types::EXECUTION_REPORT, |report| {
-            report
-                .u64(tags::ORDER_ID, number)
-                .u64(tags::EXEC_ID, number);
-            for tag in [tags::CL_ORD_ID, tags::SYMBOL, tags::SIDE, tags::ORDER_QTY] {
-                if let Some(value) = order.get(tag) {
-                    report.field(tag, value);
-                }
-            }
-            report
-                .char(tags::EXEC_TYPE, b'0')
-                .char(tags::ORD_STATUS, b'0');
-        });
-        if let Err(error) = sent {
-            eprintln!("no report for order {number}: {error}");
-        }
-    }
-
-    fn on_disconnect(&mut self, peer: &mut Peer<'_>, reason: DisconnectReason) {
-        println!(
-            "{} is gone: {reason}; {} orders so far",
-            peer.id().target,
-            self.orders
-        );
-    }
-}
-
-fn main() -> ExitCode {
-    match run() {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            let cause = error.source().map(|cause| format!(": {cause}"));
-            eprintln!("acceptor: {error}{}", cause.unwrap_or_default());
-            ExitCode::FAILURE
+        let order = NewOrderSingle::read(&message.message);
+        self.0 += u64::from(order.is_some());
+        if let Some(Err(error)) = order.map(|order| self.report(peer, &order)) {
+            peer.logout(&error.to_string());
         }
     }
 }
 
-fn run() -> Result<(), Box<dyn Error + Send + Sync>> {
-    let address = std::env::args()
-        .nth(1)
-        .unwrap_or_else(|| "127.0.0.1:9880".to_owned());
-    let address: SocketAddr = address
-        .parse()
-        .map_err(|_| format!("{address} is no IP address with a port"))?;
+fn main() -> Outcome {
+    let address = std::env::args().nth(1).unwrap_or("127.0.0.1:9880".into());
     // Anybody may come, under any CompIDs; messages are not kept.
     let template = Config::new(SessionId::new(Version::Fix44, "", ""));
     let store = StoreKind::NoResend(16 << 20);
-    let acceptor = Acceptor::new(address).anybody(template, store, 100);
+    let acceptor = Acceptor::new(address.parse()?).anybody(template, store, 100);
     println!("listening on {address}; Ctrl-C logs everybody out");
-    acceptor.run(
-        Exchange { orders: 0 },
-        Idle::BackOff,
-        &Stop::on_interrupt()?,
-    )
+    acceptor.run(Exchange(0), Idle::BackOff, &Stop::on_interrupt()?)
 }

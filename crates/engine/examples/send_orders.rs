@@ -1,119 +1,57 @@
-//! Connects, sends 100,000 NewOrderSingle(D), waits for their reports, logs out. With a folder
-//! as second argument every message is kept there before it is sent.
+//! Connects, sends 10,000 NewOrderSingle(D), each when the one before is reported, and logs out.
 //!
-//!     cargo run --release -p fanfare-engine --example send_orders -- 127.0.0.1:9880 [FOLDER]
+//!     cargo run --release -p fanfare-engine --example send_orders -- 127.0.0.1:9880
 
-use fanfare_engine::host::{Handler, Initiator, Peer, Peers, Refusal, StoreKind};
-use fanfare_engine::{idle::Idle, journal, stop::Stop};
-use fanfare_fix::codec::{msg_types, tags};
-use fanfare_fix::session::{AppMessage, Config, DisconnectReason, SessionId, StoreError};
-use fanfare_fix::session::{SendError, Version};
-use fanfare_wire::Precision;
+use fanfare_engine::host::{Handler, Initiator, Peer};
+use fanfare_engine::{idle::Idle, stop::Stop};
+use fanfare_fix::session::{AppMessage, Config, DisconnectReason, SessionId, Version};
+use fanfare_fix::typed::Decimal;
+use fix44::{ExecutionReport, NewOrderSingle, NewOrderSingleFields, OrdType, Side};
 use std::error::Error;
-use std::net::SocketAddr;
-use std::process::ExitCode;
-use std::time::Instant;
 
-const ORDERS: u64 = 100_000;
-/// Orders written in one turn; the next turn goes on.
-const TURN: u64 = 256;
+include!("../../fix/messages/fix44.generated");
 
-struct Trader {
-    stop: Stop,
-    began: Option<Instant>,
-    sent: u64,
-    reports: u64,
-}
-
-impl Trader {
-    /// Sends one order; `false` if it has to wait until the counterparty has read some.
-    fn order(&mut self, peer: &mut Peer<'_>) -> bool {
-        let (number, now) = (self.sent + 1, peer.now().utc);
-        let sent = peer.send(msg_types::NEW_ORDER_SINGLE, |order| {
-            order
-                .u64(tags::CL_ORD_ID, number)
-                .char(tags::HANDL_INST, b'1');
-            order.str(tags::SYMBOL, "EUR/USD").char(tags::SIDE, b'1');
-            order.timestamp(tags::TRANSACT_TIME, now, Precision::Millis);
-            order
-                .u64(tags::ORDER_QTY, 1_000_000)
-                .char(tags::ORD_TYPE, b'2');
-            order.str(tags::PRICE, "1.0842");
-        });
-        match sent {
-            Ok(_) => self.sent = number,
-            Err(SendError::Store(StoreError::Full)) => {}
-            Err(error) => {
-                eprintln!("order {number}: {error}");
-                self.stop.raise();
-            }
-        }
-        sent.is_ok()
-    }
-}
+/// How many orders are sent, and what ends the program.
+pub(crate) struct Trader(pub(crate) u64, pub(crate) Stop);
 
 impl Handler for Trader {
-    fn on_turn(&mut self, peers: &mut Peers<'_>) -> usize {
-        let Some(mut peer) = peers.logged_on().next() else {
-            return 0;
+    fn on_logon(&mut self, peer: &mut Peer<'_>) {
+        self.0 += 1;
+        let fields = NewOrderSingleFields {
+            cl_ord_id: &self.0.to_string(),
+            symbol: "EUR/USD",
+            side: Side::Buy,
+            transact_time: peer.now().utc,
+            ord_type: OrdType::Limit,
         };
-        self.began.get_or_insert_with(Instant::now);
-        let before = self.sent;
-        while self.sent < ORDERS.min(before + TURN) && self.order(&mut peer) {}
-        (self.sent - before) as usize
-    }
-
-    fn on_message(&mut self, peer: &mut Peer<'_>, _report: &AppMessage<'_>) {
-        self.reports += 1;
-        if self.reports == ORDERS {
-            let seconds = self
-                .began
-                .map_or(0.0, |began| began.elapsed().as_secs_f64());
-            println!("{ORDERS} orders and reports in {seconds:.3} s");
-            peer.logout("");
+        let sent = peer.send(NewOrderSingle::MSG_TYPE, |order| {
+            NewOrderSingle::build(order, fields)
+                .order_qty(Decimal::from(1_000_000))
+                .price(Decimal::new(10_842, -4));
+        });
+        if let Err(error) = sent {
+            peer.logout(&error.to_string());
         }
     }
 
-    fn on_disconnect(&mut self, _peer: &mut Peer<'_>, reason: DisconnectReason) {
-        println!("{reason}");
-        if reason == DisconnectReason::LogoutComplete {
-            self.stop.raise();
+    fn on_message(&mut self, peer: &mut Peer<'_>, message: &AppMessage<'_>) {
+        match ExecutionReport::read(&message.message) {
+            Some(_) if self.0 < 10_000 => self.on_logon(peer),
+            _ => peer.logout(""),
         }
     }
 
-    fn on_refused(&mut self, address: SocketAddr, why: &Refusal) {
-        eprintln!("{address}: {why}");
+    fn on_disconnect(&mut self, _: &mut Peer<'_>, reason: DisconnectReason) {
+        println!("{} orders: {reason}", self.0);
+        self.1.raise();
     }
 }
 
-fn main() -> ExitCode {
-    match run() {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("send_orders: {error}");
-            ExitCode::FAILURE
-        }
-    }
-}
-
-fn run() -> Result<(), Box<dyn Error + Send + Sync>> {
-    let mut args = std::env::args().skip(1);
-    let address = args.next().unwrap_or_else(|| "127.0.0.1:9880".to_owned());
-    let address: SocketAddr = address
-        .parse()
-        .map_err(|_| format!("{address} is no IP address with a port"))?;
-    let mut session = Config::new(SessionId::new(Version::Fix44, "TRADER", "EXCHANGE"));
-    session.reset_on_logon = true; // each run starts at 1
-    let mut initiator = Initiator::new(session, vec![address]);
-    if let Some(folder) = args.next() {
-        initiator.store = StoreKind::Journal(folder.into(), journal::Options::default());
-    }
+fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
+    let address = std::env::args().nth(1).unwrap_or("127.0.0.1:9880".into());
+    let mut config = Config::new(SessionId::new(Version::Fix44, "TRADER", "EXCHANGE"));
+    config.reset_on_logon = true; // each run starts at 1
     let stop = Stop::on_interrupt()?;
-    let trader = Trader {
-        stop: stop.clone(),
-        began: None,
-        sent: 0,
-        reports: 0,
-    };
-    initiator.run(trader, Idle::BackOff, &stop)
+    let initiator = Initiator::new(config, vec![address.parse()?]);
+    initiator.run(Trader(0, stop.clone()), Idle::BackOff, &stop)
 }

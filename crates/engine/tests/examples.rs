@@ -1,0 +1,109 @@
+//! The examples with typed messages, against each other over loopback.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail")]
+
+#[path = "../examples/acceptor.rs"]
+#[expect(dead_code, reason = "its main is not this program's")]
+mod acceptor;
+#[path = "../examples/market_data.rs"]
+#[expect(dead_code, reason = "its main is not this program's")]
+mod market_data;
+#[path = "../examples/send_orders.rs"]
+#[expect(dead_code, reason = "its main is not this program's")]
+mod send_orders;
+
+use fanfare_engine::agent::Agent;
+use fanfare_engine::clock::Clock;
+use fanfare_engine::host::{Acceptor, Handler, Host, Initiator, Peer};
+use fanfare_engine::stop::Stop;
+use fanfare_fix::session::{AppMessage, Config, SessionId, Version};
+use fanfare_fix::typed::Decimal;
+use market_data::fix44::{
+    MDEntryType, MarketDataRequest, MarketDataSnapshotFullRefresh,
+    MarketDataSnapshotFullRefreshFields,
+};
+use std::net::Ipv4Addr;
+use std::time::{Duration, Instant};
+
+/// Runs an acceptor and an initiator in turns until `is_done`.
+fn run<A: Handler, B: Handler>(
+    sell: A,
+    buy: B,
+    mut is_done: impl FnMut(&mut Host<A>, &mut Host<B>) -> bool,
+) {
+    let config = |us, them| Config::new(SessionId::new(Version::Fix44, us, them));
+    let port = Acceptor::new((Ipv4Addr::LOCALHOST, 0).into());
+    let mut sell = Host::new(sell).unwrap();
+    let address = sell.listen(port.session(config("SELL", "BUY"))).unwrap();
+    let mut buy = Host::new(buy).unwrap();
+    buy.initiate(Initiator::new(config("BUY", "SELL"), vec![address]))
+        .unwrap();
+    let (begun, mut clock) = (Instant::now(), Clock::new());
+    while !is_done(&mut sell, &mut buy) {
+        assert!(begun.elapsed() < Duration::from_secs(60), "it does not end");
+        let now = clock.read();
+        buy.do_work(now).unwrap();
+        sell.do_work(now).unwrap();
+    }
+}
+
+#[test]
+fn orders_are_reported_until_the_last() {
+    let stop = Stop::new();
+    let trader = send_orders::Trader(9_900, stop.clone());
+    run(acceptor::Exchange(0), trader, |sell, buy| {
+        let is_over = stop.is_raised();
+        if is_over {
+            assert_eq!((sell.handler().0, buy.handler().0), (100, 10_000));
+        }
+        is_over
+    });
+}
+
+/// Answers a request with a snapshot, and notes what was asked for.
+#[derive(Default)]
+struct Exchange {
+    symbols: Vec<String>,
+    kinds: Vec<MDEntryType>,
+    logged_out: bool,
+}
+
+impl Handler for Exchange {
+    fn on_message(&mut self, peer: &mut Peer<'_>, message: &AppMessage<'_>) {
+        let request = MarketDataRequest::read(&message.message).unwrap();
+        let kinds = request.md_entry_types().unwrap();
+        self.kinds
+            .extend(kinds.map(|entry| entry.md_entry_type().unwrap()));
+        let symbols = request.related_sym().unwrap();
+        self.symbols
+            .extend(symbols.map(|entry| entry.symbol().unwrap().to_owned()));
+        let fields = MarketDataSnapshotFullRefreshFields {
+            symbol: &self.symbols[0],
+        };
+        let sent = peer.send(MarketDataSnapshotFullRefresh::MSG_TYPE, |snapshot| {
+            MarketDataSnapshotFullRefresh::build(snapshot, fields)
+                .md_entries(&self.kinds, |entry, kind| {
+                    entry.md_entry_type(*kind).md_entry_px(Decimal::from(1))
+                })
+                .md_req_id(request.md_req_id().unwrap());
+        });
+        sent.unwrap();
+        peer.logout("");
+    }
+
+    fn on_disconnect(&mut self, _: &mut Peer<'_>, _: fanfare_fix::session::DisconnectReason) {
+        self.logged_out = true;
+    }
+}
+
+#[test]
+fn market_data_is_asked_for_and_printed() {
+    let watcher = market_data::Watcher("EUR/USD".to_owned());
+    run(Exchange::default(), watcher, |sell, _| {
+        let exchange = sell.handler();
+        if exchange.logged_out {
+            assert_eq!(exchange.symbols, ["EUR/USD"]);
+            assert_eq!(exchange.kinds, [MDEntryType::Bid, MDEntryType::Offer]);
+        }
+        exchange.logged_out
+    });
+}

@@ -1,4 +1,5 @@
-//! The FIX codec alone: what decoding and encoding one message cost.
+//! The FIX codec alone: what decoding and encoding one message cost, by tag and through typed
+//! messages.
 //!
 //! Each figure is the median over batches; the batches of all figures are interleaved, so that a
 //! slow minute of the machine meets all of them.
@@ -8,8 +9,8 @@ use std::ops::Range;
 use std::time::Instant;
 
 use fanfare_fix::codec::{
-    DecodeError, Decoder, EncodeError, Encoder, FrameFinder, SendingTime, SessionHeader,
-    SharedBody, SharedFrame,
+    DecodeError, Decoder, EncodeError, Encoder, FieldError, FrameFinder, SendingTime,
+    SessionHeader, SharedBody, SharedFrame,
 };
 use fanfare_fix::dict::{Dictionary, Switches, Version};
 use fanfare_fix::session::Fault;
@@ -17,8 +18,12 @@ use fanfare_wire::{DataFields, Decimal, FieldIndex, Kernel, Precision, UtcTimest
 
 use crate::figures::{Figures, median};
 
+mod fields;
+
+use fields::{build, get_entries, get_order, read_entries, read_order};
+
 /// The figures in their order: what one message costs, in nanoseconds.
-const NAMES: [&str; 6] = [
+const NAMES: [&str; 11] = [
     // Frame, checksum and index of all fields of a NewOrderSingle(D) of 179 bytes, 17 fields.
     "order_index_ns",
     // The same of a MarketDataSnapshotFullRefresh(W) with 10 entries: 495 bytes, 52 fields.
@@ -31,6 +36,14 @@ const NAMES: [&str; 6] = [
     "order_encode_singly_ns",
     // A session's header and trailer put around the snapshot's shared body.
     "snapshot10_patch_ns",
+    // Eight values of the order, indexed before: by tag, and through a generated reader.
+    "order_get_ns",
+    "order_read_ns",
+    // Four values of each entry of the snapshot, in the same two ways.
+    "snapshot10_get_ns",
+    "snapshot10_read_ns",
+    // The order of order_encode_ns, by a generated builder.
+    "order_build_ns",
 ];
 
 /// Why the benchmark could not run.
@@ -48,6 +61,9 @@ pub enum CodecBenchError {
     /// A message of the benchmark itself is not valid.
     #[error("the benchmark's order is not valid: {0}")]
     Invalid(Fault),
+    /// A message of the benchmark itself has not the fields that are read.
+    #[error(transparent)]
+    Field(#[from] FieldError),
 }
 
 /// Batches of each figure; an odd number, for the median.
@@ -69,7 +85,8 @@ pub fn add_figures(figures: &mut Figures, kernel: Option<Kernel>) -> Result<(), 
         return Err(CodecBenchError::NoKernel(kernel.name()));
     }
     let index = FieldIndex::with(DataFields::standard(), kernel);
-    let mut decoder = Decoder::with(FrameFinder::default(), index);
+    let decoder = || Decoder::with(FrameFinder::default(), index.clone());
+    let (mut decoder, mut of_order, mut of_snapshot) = (decoder(), decoder(), decoder());
     let (order, snapshot) = (Paged::new(&order()), Paged::new(&snapshot()));
     let (order, snapshot) = (order.bytes(), snapshot.bytes());
     // Before they are timed, both must be right.
@@ -85,6 +102,12 @@ pub fn add_figures(figures: &mut Figures, kernel: Option<Kernel>) -> Result<(), 
     let header = SessionHeader::new(b"FIX.4.4", b"BUYSIDE", b"SELLSIDE")?;
     encode(&header, 1, &mut [0; 512])?;
     encode_singly(1, &mut [0; 512])?;
+    build(&header, 1, &mut [0; 512])?;
+    let (fields, entries) = (&of_order.decode(order)?, &of_snapshot.decode(snapshot)?);
+    get_order(fields)?;
+    read_order(fields)?;
+    get_entries(entries)?;
+    read_entries(entries)?;
 
     let mut buf = [0; 512];
     let time = SendingTime::new(TIME, Precision::Millis);
@@ -101,6 +124,11 @@ pub fn add_figures(figures: &mut Figures, kernel: Option<Kernel>) -> Result<(), 
             }),
             time_batch(|round| encode_singly(first + round, &mut buf).is_ok()),
             time_batch(|round| !frame.patch(&header, first + round, &time).is_empty()),
+            time_batch(|_| get_order(black_box(fields)).is_ok()),
+            time_batch(|_| read_order(black_box(fields)).is_ok()),
+            time_batch(|_| get_entries(black_box(entries)).is_ok()),
+            time_batch(|_| read_entries(black_box(entries)).is_ok()),
+            time_batch(|round| build(&header, first + round, &mut buf).is_ok()),
         ];
         for (batches, ns) in batches.iter_mut().zip(timed) {
             batches.push(ns);
@@ -258,14 +286,36 @@ mod tests {
         );
     }
 
+    /// The order, with the required fields in front of the others.
+    fn built() -> Vec<u8> {
+        message(
+            "35=D|49=BUYSIDE|56=SELLSIDE|34=1234567|52=20261120-12:34:56.123|11=ORDER0001234|\
+             55=EURUSD|54=1|60=20261120-12:34:56.123|40=2|21=1|38=100000|44=1.23456|59=0|",
+        )
+    }
+
     #[test]
-    fn both_ways_encode_the_same_order() {
+    fn both_ways_read_the_same() {
+        let (mut of_order, mut of_snapshot) = (Decoder::new(), Decoder::new());
+        let (order, snapshot) = (order(), snapshot());
+        let order = of_order.decode(&order).unwrap();
+        assert_eq!(get_order(&order), read_order(&order));
+        let snapshot = of_snapshot.decode(&snapshot).unwrap();
+        assert_eq!(get_entries(&snapshot), read_entries(&snapshot));
+        assert!(get_entries(&snapshot).is_ok_and(|sum| sum > 0));
+    }
+
+    #[test]
+    fn every_way_encodes_the_same_order() {
         let header = SessionHeader::new(b"FIX.4.4", b"BUYSIDE", b"SELLSIDE").unwrap();
         let (mut one, mut other) = ([0; 512], [0; 512]);
         let end = encode(&header, 1_234_567, &mut one).unwrap();
         assert_eq!(encode_singly(1_234_567, &mut other), Ok(end));
         assert_eq!(one[..end], other[..end]);
         assert!(one[..end].ends_with(&order()));
+        let end = build(&header, 1_234_567, &mut one).unwrap();
+        assert_eq!(one[..end].len(), other[..end].len());
+        assert!(one[..end].ends_with(&built()));
     }
 
     #[test]
@@ -282,6 +332,8 @@ mod tests {
                 "snapshot10_index_ns",
                 "order_encode_ns",
                 "order_validate_ns",
+                "order_read_ns",
+                "order_build_ns",
             ] {
                 assert!(
                     json["figures"][name].as_f64().is_some_and(|ns| ns > 0.0),

@@ -1,9 +1,11 @@
 //! The paths: `/metrics`, and the commands of the control socket as `/api/v1/…`.
 
+use crate::changes::ChangeStream;
 use crate::metrics::{self, Format};
+use crate::openapi;
 use crate::token::Token;
 use axum::Router;
-use axum::body::Bytes;
+use axum::body::{Body, Bytes};
 use axum::extract::rejection::{BytesRejection, QueryRejection};
 use axum::extract::{DefaultBodyLimit, Query, Request, State};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
@@ -16,6 +18,7 @@ use serde_json::{Map, Value, json};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use tokio::sync::Semaphore;
 
 /// The longest body of a request, in bytes.
 const BODY: usize = 64 << 10;
@@ -29,10 +32,17 @@ pub(crate) struct Shared {
     operator: Arc<dyn Operator>,
     token: Option<Token>,
     refused: Mutex<Counter>,
+    /// Room for those that follow the changes: some connections are left for others.
+    streams: Arc<Semaphore>,
 }
 
 impl Shared {
-    pub(crate) fn new(operator: Arc<dyn Operator>, token: Option<Token>) -> Self {
+    /// For up to so many connections at a time.
+    pub(crate) fn new(
+        operator: Arc<dyn Operator>,
+        token: Option<Token>,
+        connections: usize,
+    ) -> Self {
         let what = "requests without the token, or with a wrong one";
         let counters = operator.counters();
         let refused = counters.add_of("", "console_refused", Kind::Count, what);
@@ -40,6 +50,7 @@ impl Shared {
             operator,
             token,
             refused: Mutex::new(refused),
+            streams: Arc::new(Semaphore::new(connections.div_ceil(2))),
         }
     }
 }
@@ -48,23 +59,34 @@ impl Shared {
 #[derive(Clone)]
 struct Caller {
     shared: Arc<Shared>,
-    peer: SocketAddr,
+    peer: Peer,
+}
+
+/// The other end of a connection.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Peer {
+    /// Whoever reaches the port.
+    Tcp(SocketAddr),
+    /// The user of this process, at the Unix socket: its file lets in nobody else.
+    Owner,
 }
 
 /// The paths, for the connection of a peer.
-pub(crate) fn router(shared: &Arc<Shared>, peer: SocketAddr) -> Router {
+pub(crate) fn router(shared: &Arc<Shared>, peer: Peer) -> Router {
     let caller = Caller {
         shared: Arc::clone(shared),
         peer,
     };
-    let mut router = Router::new().route("/metrics", get(scrape));
+    let mut router = Router::new()
+        .route("/metrics", get(scrape))
+        .route("/api/v1/openapi.json", get(describe))
+        .route("/api/v1/changes", get(follow));
     for command in shared.operator.commands() {
-        let path = format!("/api/v1/{}", command.name.replace(' ', "/"));
         let method = match command.effect {
             Effect::Look => get(move |caller, query| look(command, caller, query)),
             Effect::Act => post(move |caller, headers, body| act(command, caller, headers, body)),
         };
-        router = router.route(&path, method);
+        router = router.route(&openapi::path(command), method);
     }
     router
         .fallback(nothing_here)
@@ -77,17 +99,18 @@ pub(crate) fn router(shared: &Arc<Shared>, peer: SocketAddr) -> Router {
 /// Refuses requests that may not be answered.
 async fn guard(State(caller): State<Caller>, request: Request, next: Next) -> Response {
     let shared = &caller.shared;
-    let refused = match &shared.token {
-        Some(token) => {
+    let refused = match (&shared.token, caller.peer) {
+        (_, Peer::Owner) => None,
+        (Some(token), Peer::Tcp(_)) => {
             let given = request.headers().get(header::AUTHORIZATION);
             let is_it = given.is_some_and(|given| token.is_in(given.as_bytes()));
             (!is_it).then_some((StatusCode::UNAUTHORIZED, "a token is needed"))
         }
-        None if request.method() != Method::GET => Some((
+        (None, Peer::Tcp(_)) if request.method() != Method::GET => Some((
             StatusCode::FORBIDDEN,
             "without `token_file` in [console] nobody can steer here",
         )),
-        None => (!is_local(request.headers())).then_some((
+        (None, Peer::Tcp(_)) => (!is_local(request.headers())).then_some((
             StatusCode::FORBIDDEN,
             "without a token only names of this machine are answered",
         )),
@@ -169,7 +192,10 @@ impl Caller {
 
     /// As the audit file has it.
     fn name(&self) -> String {
-        format!("console {}", self.peer)
+        match self.peer {
+            Peer::Tcp(peer) => format!("console {peer}"),
+            Peer::Owner => "console socket".to_owned(),
+        }
     }
 
     /// Asks the program, on a thread that may wait.
@@ -191,6 +217,54 @@ async fn scrape(State(caller): State<Caller>, headers: HeaderMap) -> Response {
         Ok(text) => ([(header::CONTENT_TYPE, format.content_type())], text).into_response(),
         Err(_) => error(StatusCode::INTERNAL_SERVER_ERROR, "a defect of the console"),
     }
+}
+
+/// The commands as an OpenAPI document.
+async fn describe(State(caller): State<Caller>) -> Response {
+    let shared = &caller.shared;
+    let needs_token = shared.token.is_some() && matches!(caller.peer, Peer::Tcp(_));
+    let document = openapi::document(&shared.operator.commands(), needs_token);
+    answer(StatusCode::OK, &document)
+}
+
+/// What changes from now on, or from where the reader was.
+async fn follow(
+    State(caller): State<Caller>,
+    headers: HeaderMap,
+    query: Result<Query<Vec<(String, String)>>, QueryRejection>,
+) -> Response {
+    let query = match query {
+        Ok(Query(query)) => query,
+        Err(why) => return error(why.status(), &why.body_text()),
+    };
+    let last = headers.get("last-event-id").map(HeaderValue::to_str);
+    let mut after = last.map(|id| id.ok().and_then(|id| id.parse().ok()));
+    let mut kinds = Vec::new();
+    for (name, value) in query {
+        match &*name {
+            "after" => after = after.or_else(|| Some(value.parse().ok())),
+            "kinds" => kinds.extend(value.split(',').map(str::to_owned)),
+            _ => {
+                let why = "`changes` takes `after` and `kinds`";
+                return error(StatusCode::BAD_REQUEST, why);
+            }
+        }
+    }
+    if after == Some(None) {
+        let why = "`after` is the id of an event: a number";
+        return error(StatusCode::BAD_REQUEST, why);
+    }
+    let shared = &caller.shared;
+    let Ok(permit) = Arc::clone(&shared.streams).try_acquire_owned() else {
+        let why = "too many follow the changes: half of the connections are for others";
+        return error(StatusCode::SERVICE_UNAVAILABLE, why);
+    };
+    let Some(changes) = shared.operator.changes() else {
+        return error(StatusCode::NOT_FOUND, "this program tells of no changes");
+    };
+    let kind = [(header::CONTENT_TYPE, "text/event-stream")];
+    let stream = ChangeStream::new(changes.clone(), after.flatten(), kinds, permit);
+    (kind, Body::new(stream)).into_response()
 }
 
 /// A command that changes nothing; its fields are the query's.

@@ -6,10 +6,15 @@
 #![forbid(unsafe_code)]
 
 mod api;
+mod changes;
+mod error;
+mod listen;
 mod metrics;
+mod openapi;
 mod patient;
 mod server;
 mod token;
 
+pub use error::ConsoleError;
 pub use fanfare_gateway::ConsoleConfig;
-pub use server::{Console, ConsoleError};
+pub use server::Console;

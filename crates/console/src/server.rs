@@ -1,27 +1,30 @@
 //! The thread, its listener, and the bounds of what connections may do.
 
-use crate::api::{self, Shared};
+use crate::api::{self, Peer, Shared};
+use crate::error::ConsoleError;
+use crate::listen::{Doors, Listeners, Visitor};
 use crate::patient::Patient;
 use crate::token::Token;
 use fanfare_engine::counters::{Counter, Kind};
-use fanfare_gateway::ConsoleConfig;
+use fanfare_engine::tls::{Identity, TlsError, TlsServer};
+use fanfare_gateway::{ConsoleConfig, ConsoleTls};
 use fanfare_operator::Operator;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
-use std::io;
-use std::net::{SocketAddr, TcpListener as StdListener};
-use std::path::PathBuf;
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
-use tokio::net::TcpListener;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::oneshot;
 
 /// How long a connection may take until it has sent the head of a request: also how long it may
 /// say nothing between two.
 const HEAD: Duration = Duration::from_secs(30);
+/// How long a handshake of TLS may take.
+const HANDSHAKE: Duration = Duration::from_secs(10);
 /// How long a peer may read nothing of an answer.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// The longest head of a request, in bytes.
@@ -34,22 +37,9 @@ const REST: Duration = Duration::from_millis(100);
 /// A console that is listening. Dropped, it closes all its connections.
 pub struct Console {
     address: SocketAddr,
+    tls: Option<TlsServer>,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
-}
-
-/// Why a console did not start.
-#[derive(Debug, thiserror::Error)]
-pub enum ConsoleError {
-    /// The token cannot be read.
-    #[error("`console.token_file` = {0}")]
-    Token(PathBuf, #[source] io::Error),
-    /// Nobody can listen there.
-    #[error("the console cannot listen at {0}")]
-    Listen(SocketAddr, #[source] io::Error),
-    /// The system refuses a thread or what it waits with.
-    #[error("the console has no thread")]
-    Thread(#[source] io::Error),
 }
 
 impl Console {
@@ -66,10 +56,9 @@ impl Console {
             token.map_err(|error| ConsoleError::Token(path.clone(), error))
         });
         let token = token.transpose()?;
-        let failed = |error| ConsoleError::Listen(config.address(), error);
-        let listener = StdListener::bind(config.address()).map_err(failed)?;
-        listener.set_nonblocking(true).map_err(failed)?;
-        let address = listener.local_addr().map_err(failed)?;
+        let tls = config.tls.as_ref().map(read_tls).transpose()?;
+        let doors = Doors::open(config, tls.clone())?;
+        let address = doors.address;
         let server = Server::new(config, operator, token);
         let (stop, stopped) = oneshot::channel();
         let runtime = Builder::new_current_thread()
@@ -80,10 +69,11 @@ impl Console {
             .map_err(ConsoleError::Thread)?;
         let thread = std::thread::Builder::new()
             .name("console".to_owned())
-            .spawn(move || serve(runtime, listener, server, stopped))
+            .spawn(move || serve(runtime, doors, server, stopped))
             .map_err(ConsoleError::Thread)?;
         Ok(Self {
             address,
+            tls,
             stop: Some(stop),
             thread: Some(thread),
         })
@@ -94,6 +84,28 @@ impl Console {
     pub const fn address(&self) -> SocketAddr {
         self.address
     }
+
+    /// Whether its connections are encrypted.
+    #[must_use]
+    pub const fn has_tls(&self) -> bool {
+        self.tls.is_some()
+    }
+
+    /// Reads the certificate and its key again, for the connections that begin from now on.
+    ///
+    /// # Errors
+    /// They cannot be used; what was read before stays in force.
+    pub fn reload(&self) -> Result<(), TlsError> {
+        self.tls.as_ref().map_or(Ok(()), TlsServer::reload)
+    }
+}
+
+fn read_tls(config: &ConsoleTls) -> Result<TlsServer, TlsError> {
+    let identity = Identity {
+        certificates: config.certificate.clone(),
+        key: config.key.clone(),
+    };
+    TlsServer::new(&identity, None)
 }
 
 impl Drop for Console {
@@ -162,14 +174,14 @@ impl Server {
                 most: config.connections as u64,
                 taken: Mutex::new(add("console_connections", Kind::Gauge, "connections now")),
             }),
-            shared: Arc::new(Shared::new(operator, token)),
+            shared: Arc::new(Shared::new(operator, token, config.connections)),
         }
     }
 
-    /// Takes connections until an error that has no end.
-    async fn run(self, listener: TcpListener) {
+    /// Takes connections for ever.
+    async fn run(self, doors: Listeners) {
         loop {
-            let Ok((stream, peer)) = listener.accept().await else {
+            let Ok(visitor) = doors.accept().await else {
                 tokio::time::sleep(REST).await;
                 continue;
             };
@@ -177,33 +189,49 @@ impl Server {
                 self.turned_away.increment(1);
                 continue;
             };
-            // Small answers go out at once; without, they are only later.
-            let _ = stream.set_nodelay(true);
-            let service = TowerToHyperService::new(api::router(&self.shared, peer));
-            let stream = TokioIo::new(Patient::new(stream, PATIENCE));
-            let connection = http1::Builder::new()
-                .timer(TokioTimer::new())
-                .header_read_timeout(HEAD)
-                .max_buf_size(HEAD_BYTES)
-                .serve_connection(stream, service);
+            let shared = Arc::clone(&self.shared);
             tokio::spawn(async move {
-                // What ends a connection is its peer's affair.
-                let _ = connection.await;
+                match visitor {
+                    Visitor::Tcp(stream, peer, None) => talk(&shared, stream, peer).await,
+                    Visitor::Unix(stream) => talk(&shared, stream, Peer::Owner).await,
+                    Visitor::Tcp(stream, peer, Some(tls)) => {
+                        let hands = tls.accept(stream);
+                        if let Ok(Ok(stream)) = tokio::time::timeout(HANDSHAKE, hands).await {
+                            talk(&shared, stream, peer).await;
+                        }
+                    }
+                }
                 drop(seat);
             });
         }
     }
 }
 
-fn serve(runtime: Runtime, listener: StdListener, server: Server, stopped: oneshot::Receiver<()>) {
+/// Serves one connection until it ends.
+async fn talk<S>(shared: &Arc<Shared>, stream: S, peer: Peer)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let service = TowerToHyperService::new(api::router(shared, peer));
+    let stream = TokioIo::new(Patient::new(stream, PATIENCE));
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD)
+        .max_buf_size(HEAD_BYTES)
+        .serve_connection(stream, service);
+    // What ends a connection is its peer's affair.
+    let _ = connection.await;
+}
+
+fn serve(runtime: Runtime, doors: Doors, server: Server, stopped: oneshot::Receiver<()>) {
     runtime.block_on(async move {
-        let Ok(listener) = TcpListener::from_std(listener) else {
+        let Ok(listeners) = doors.listen() else {
             return;
         };
         tokio::select! {
             biased;
             _ = stopped => {}
-            () = server.run(listener) => {}
+            () = server.run(listeners) => {}
         }
     });
     // A command that still waits must not hold up the end of the gateway.

@@ -105,6 +105,17 @@ pub struct Turn {
     pub flow: ControlFlow<()>,
 }
 
+/// What one line brought, without datagrams of strangers.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct LineCounts {
+    /// Datagrams.
+    pub datagrams: u64,
+    /// Bytes of them.
+    pub bytes: u64,
+    /// When the last one was taken, monotonic, in nanoseconds; 0 before the first.
+    pub last: u64,
+}
+
 /// Sees each datagram that is taken, with its line, before it is decoded.
 pub type Tap = Box<dyn FnMut(&LineConfig, &Datagram<'_>) + Send>;
 
@@ -116,6 +127,7 @@ pub type Tap = Box<dyn FnMut(&LineConfig, &Datagram<'_>) + Send>;
 pub struct Receiver {
     sockets: Vec<udp::Receiver>,
     lines: Vec<LineConfig>,
+    counts: Vec<LineCounts>,
     poller: Poller,
     channel: Channel,
     pace: Pace,
@@ -158,6 +170,7 @@ impl Receiver {
         }
         Ok(Self {
             sockets,
+            counts: vec![LineCounts::default(); lines.len()],
             lines,
             poller,
             channel,
@@ -187,7 +200,8 @@ impl Receiver {
     ) -> Result<Turn, E> {
         let time = self.pace.time(now);
         let (mut datagrams, mut is_behind) = (0, false);
-        for (index, (socket, line)) in self.sockets.iter_mut().zip(&self.lines).enumerate() {
+        let lines = self.lines.iter().zip(&mut self.counts);
+        for (index, (socket, (line, counts))) in self.sockets.iter_mut().zip(lines).enumerate() {
             let count = socket.receive()?;
             datagrams += count;
             is_behind |= count >= BATCH;
@@ -198,6 +212,9 @@ impl Receiver {
                     self.strangers += 1;
                     continue;
                 }
+                counts.datagrams += 1;
+                counts.bytes += datagram.bytes.len() as u64;
+                counts.last = now;
                 let received = datagram.received.map_or(now, |t| t.nanos().unsigned_abs());
                 let datagram = Datagram {
                     line: Line::new(index).unwrap_or(Line::A),
@@ -277,6 +294,12 @@ impl Receiver {
         self.strangers
     }
 
+    /// What each line brought so far, in the order of [`ReceiverConfig::lines`].
+    #[must_use]
+    pub fn line_counts(&self) -> &[LineCounts] {
+        &self.counts
+    }
+
     /// The arbitration and decoding.
     #[must_use]
     pub const fn channel(&self) -> &Channel {
@@ -314,6 +337,15 @@ impl Receiver {
             unread += of_line;
         }
         Ok(unread)
+    }
+
+    /// Datagrams of one line that the kernel dropped because they were not taken in time; 0 where
+    /// it does not say. A system call.
+    #[must_use]
+    pub fn kernel_drops_of(&self, line: usize) -> u64 {
+        let socket = self.sockets.get(line);
+        let drops = socket.map(|socket| socket.kernel_drops().unwrap_or(0));
+        drops.unwrap_or(0)
     }
 
     /// Datagrams that the kernel dropped because they were not taken in time.
@@ -460,6 +492,10 @@ mod tests {
             nothing.turn(&mut deaf, now * MS);
         }
         assert_eq!((taken.numbers, nothing.numbers), (vec![1], vec![]));
+        let [heard, deaf] = [heard, deaf].map(|own| own.line_counts()[0]);
+        assert_eq!((heard.datagrams, heard.bytes), (1, 3));
+        assert!(heard.last >= 1_000 * MS);
+        assert_eq!(deaf, LineCounts::default());
     }
 
     #[test]

@@ -12,6 +12,8 @@ use thiserror::Error;
 pub struct Outbound {
     bytes: VecDeque<u8>,
     limit: usize,
+    /// Bytes that were queued so far.
+    passed: u64,
 }
 
 /// The queue's limit would have been passed; nothing was queued.
@@ -44,6 +46,7 @@ impl Outbound {
         Self {
             bytes: VecDeque::new(),
             limit,
+            passed: 0,
         }
     }
 
@@ -69,7 +72,9 @@ impl Outbound {
     /// completed, so the limit does not stop it: call this only on an empty queue.
     pub fn push_rest(&mut self, parts: &[IoSlice<'_>], mut taken: usize) {
         for part in parts {
-            self.bytes.extend(part.get(taken..).unwrap_or(&[]));
+            let rest = part.get(taken..).unwrap_or(&[]);
+            self.bytes.extend(rest);
+            self.passed += rest.len() as u64;
             taken = taken.saturating_sub(part.len());
         }
     }
@@ -84,6 +89,12 @@ impl Outbound {
     /// Forgets the first `count` bytes: the kernel has taken them.
     pub fn consume(&mut self, count: usize) {
         self.bytes.drain(..count.min(self.bytes.len()));
+    }
+
+    /// Bytes that were queued so far, those that wait among them.
+    #[must_use]
+    pub const fn passed(&self) -> u64 {
+        self.passed
     }
 
     /// Bytes that wait.

@@ -178,6 +178,12 @@ impl TlsServer {
         self.certificates.reload()
     }
 
+    /// What was read last, for streams of another kind.
+    #[must_use]
+    pub fn config(&self) -> Arc<ServerConfig> {
+        self.certificates.current()
+    }
+
     /// Begins TLS on a stream that has just been accepted.
     ///
     /// # Errors

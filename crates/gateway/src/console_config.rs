@@ -20,8 +20,22 @@ pub struct ConsoleConfig {
     /// A file of one line: the secret that requests bring. Without it nobody can steer, and only
     /// loopback can look.
     pub token_file: Option<PathBuf>,
+    /// A Unix socket that is another way in, for this user alone: without the token.
+    pub socket: Option<PathBuf>,
+    /// Encrypts all connections but those of the Unix socket.
+    pub tls: Option<ConsoleTls>,
     /// Connections at a time.
     pub connections: usize,
+}
+
+/// The TLS of a console: PEM files, which are read again at a reload.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ConsoleTls {
+    /// Our certificate, and behind it those that lead to the root.
+    pub certificate: PathBuf,
+    /// Its private key.
+    pub key: PathBuf,
 }
 
 impl Default for ConsoleConfig {
@@ -30,6 +44,8 @@ impl Default for ConsoleConfig {
             bind: Ipv4Addr::LOCALHOST.into(),
             port: PORT,
             token_file: None,
+            socket: None,
+            tls: None,
             connections: 64,
         }
     }

@@ -84,6 +84,7 @@ counts! {
     events = "log_written", "market events written to the log";
     lost = "log_missed", "market events that the log lacks: it was behind, or the disk full";
     commits = "log_commits", "writes to the log";
+    bytes = "log_bytes", "bytes written to the log";
     failures = "log_failures", "writes to the log that the system refused";
 }
 
@@ -145,7 +146,7 @@ counts! {
 }
 
 counts! {
-    /// What a feed's market counts. What is not said to be of now is set at the end.
+    /// What a feed's market counts.
     MarketCounts:
     events = "market_events", "market events";
     pictures = "picture_packets", "datagrams of the lines with pictures";
@@ -207,6 +208,29 @@ counts! {
     gaps = "edge_unbrought", "messages of the feed that no gateway brought";
     ignored = "edge_passed_over", "packets of gateways that do not know all instruments";
     closed = "edge_topics_left", "topics left because writers had too many keys for them";
+}
+
+counts! {
+    /// What a line of a feed counts. All are set ten times a second.
+    LineCounts:
+    packets = "line_packets", "datagrams of the line";
+    bytes = "line_bytes", "bytes of them";
+    first = "line_first", "packets that brought something new";
+    duplicate = "line_duplicate", "packets that another line had brought before";
+    late = "line_late", "packets that came when what they brought was given up";
+    refused = "line_refused", "packets whose numbers could not be used";
+    lost = "line_lost", "sequence numbers that the line left out";
+    behind = "line_behind", "packets that came behind those of another line";
+    behind_ns = "line_behind_ns", "nanoseconds that they came behind, all together";
+    behind_max = "line_behind_max_ns", now: "nanoseconds that one of them came behind at most";
+    heard = "line_heard_ms", now: "time of its last datagram, in milliseconds since 1970; 0: none";
+    drops = "line_drops", "datagrams that the kernel dropped";
+}
+
+counts! {
+    /// What the thread counts that operators look through.
+    WatchCounts:
+    lapped = "watch_lapped", "market events that were overwritten before operators could see them";
 }
 
 counts! {

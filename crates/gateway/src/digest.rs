@@ -127,7 +127,7 @@ impl Digest {
 }
 
 /// At most [`LONGEST`] bytes of a line.
-fn cut(mut line: String) -> String {
+pub(crate) fn cut(mut line: String) -> String {
     if line.len() > LONGEST {
         let len = line.len();
         let mut end = LONGEST;

@@ -1,5 +1,6 @@
 //! Putting the agents together and on their threads.
 
+mod events;
 mod feeds;
 
 use crate::audience::Audience;
@@ -8,32 +9,33 @@ use crate::bridge::publish::BusPublisher;
 use crate::bridge::subscribe::BusSubscriber;
 use crate::bridge::{self, Plan};
 use crate::config::{Config, FanOut, Idle, Threads};
-use crate::counts::{DbnCounts, IngressCounts, PortCounts, SessionCounts, WorkerCounts, total};
-use crate::dbn::{self, DbnAgent};
+use crate::counts::{IngressCounts, PortCounts, SessionCounts, WorkerCounts, total};
+use crate::dbn::DbnAgent;
 use crate::feed::config::Feed;
 use crate::gateway_handle::{GatewayHandle, Shared};
-use crate::history::{self, KnownInstruments, LogThreads, RawInlets};
+use crate::history::{LogThreads, RawInlets};
 use crate::ingress::Ingress;
 use crate::market::mappings::Mappings;
-use crate::market::ring::{EventReader, EventRing};
+use crate::market::ring::EventReader;
 use crate::notice::{self, Notice, NoticeReceiver, Notices};
 use crate::port_agent::{HostEnd, PortAgent};
 use crate::port_config::PortConfig;
 use crate::port_handle::PortHandle;
 use crate::records::Records;
 use crate::reloaded::Reloaded;
-use crate::replay::OpenReplay;
 use crate::reports::Reports;
 use crate::rings::Rings;
 use crate::rules::{PortRules, RuleBook};
-use crate::service::{Service, ServiceConfig};
+use crate::service::Service;
 use crate::source_rings::SourceRings;
 use crate::stages::{End, StagePlan, Stages};
 use crate::start_error::StartError;
 use crate::users::door::Door;
 use crate::users::roster::Roster;
 use crate::users::{PortName, UserBook, UserSet};
+use crate::watch::{Watch, Watched};
 use crate::worker::{Worker, WorkerMeasures};
+use events::Events;
 use fanfare_engine::agent::{Agent, Composite, Crew, CrewError};
 use fanfare_engine::counters::Counters;
 use fanfare_engine::host::{Handler, Host, HostHandle, LogOptions, MessageLog, Permits, Port};
@@ -42,7 +44,6 @@ use fanfare_engine::poll::Waker;
 use fanfare_engine::ring::{Broadcast, Policy};
 use fanfare_engine::stop::{Reload, Stop};
 use fanfare_engine::tcp::BindError;
-use fanfare_market::book::BookConfig;
 use fanfare_operator::AuditWriter;
 use std::io;
 use std::net::SocketAddr;
@@ -92,7 +93,7 @@ impl Gateway {
         config.check()?;
         let users = UserBook::new(UserSet::load(&config.user_source(), None)?);
         let counters = Counters::new();
-        let (notices, received) = notice::channel();
+        let (notices, mut received) = notice::channel();
         let rules = |name, port| {
             let rules = PortRules::new(config, port).map_err(|error| StartError::Tls(name, error));
             Ok::<_, StartError>(RuleBook::new(rules?))
@@ -123,6 +124,9 @@ impl Gateway {
         let logs = agents.logs(audit_writer)?;
         let stages = Stages::new(counters.clone(), config.stages, stop.clone());
         let (events, dbn) = (agents.events.take(), agents.dbn);
+        let watched = std::mem::take(&mut agents.watched);
+        let watch = Watch::new(config, &counters, &stop, watched);
+        watch.attach(&mut received)?;
         let crew = builder.crew(agents, stop.clone())?;
         Ok(Self {
             crew,
@@ -141,6 +145,7 @@ impl Gateway {
                 audit,
                 counters,
                 stages,
+                watch,
                 reload_logs,
                 begun: Instant::now(),
             }),
@@ -280,6 +285,8 @@ struct Agents {
     events: Option<EventReader>,
     /// Where the port for DBN listens.
     dbn: Option<SocketAddr>,
+    /// What operators look at.
+    watched: Watched,
 }
 
 impl Agents {
@@ -302,19 +309,6 @@ impl Agents {
 }
 
 type AgentList = Vec<Box<dyn Agent>>;
-
-/// The ring of market events while it is given its readers.
-struct Events {
-    ring: EventRing,
-    /// Of the thread of the feeds.
-    waker: Waker,
-    /// The books of the feeds that are markets.
-    books: Vec<BookConfig>,
-    /// Instruments that a log knows.
-    known: KnownInstruments,
-    /// A log in place of feeds.
-    replay: Option<OpenReplay>,
-}
 
 impl Builder<'_> {
     /// Both ports, with the permits of their connections.
@@ -375,6 +369,7 @@ impl Builder<'_> {
         let reader = events.as_mut().and_then(|all| all.ring.reader(waker));
         let reader = reader.map(EventReader::may_be_late);
         let dbn = self.dbn(&mut events)?;
+        let watched = events.as_mut().map(|all| std::mem::take(&mut all.watched));
         let dbn_address = dbn.as_ref().map(DbnAgent::address).transpose()?;
         alone.extend(dbn.map(|agent| Box::new(agent) as Box<dyn Agent>));
         let feeds = self.feeds(&mut rings, &mut alone, events, plan)?;
@@ -394,6 +389,7 @@ impl Builder<'_> {
             history,
             events: reader,
             dbn: dbn_address,
+            watched: watched.unwrap_or_default(),
         };
         Ok((agents, ports))
     }
@@ -418,103 +414,8 @@ impl Builder<'_> {
         self.host("ingress", "producers", ingress, logs)
     }
 
-    /// The ring of market events, if a feed is a market, and what writes their log.
-    fn events(&self) -> Result<(Option<Events>, LogThreads), StartError> {
-        let config = self.config;
-        if !config.has_market() {
-            return Ok((None, Vec::new()));
-        }
-        let waker = Waker::detached()?;
-        let own = config.history.as_ref().map(|own| own.folder.as_path());
-        let replay = config.replay.as_ref();
-        let mut replay = replay.map(|log| OpenReplay::open(log, own)).transpose()?;
-        let feeds = match &replay {
-            Some(replay) => replay.run().feeds.clone(),
-            None => history::feeds(config)?,
-        };
-        let books = feeds.iter().map(|feed| feed.book).collect();
-        let first = replay.as_ref().map_or(1, OpenReplay::number);
-        // Each worker reads it, who takes the events, the outlet for DBN, and the log.
-        let readers = self.config.workers + 2 + usize::from(config.dbn.is_some());
-        let log = history::open(config, feeds, first)?;
-        let mut next = log.as_ref().map_or(1, |log| log.opened.next);
-        if let Some(replay) = &mut replay {
-            replay.number_from(next);
-            next = replay.number();
-        }
-        let mut events = Events {
-            ring: self.event_ring(readers, &waker, next)?,
-            waker,
-            books,
-            known: KnownInstruments::default(),
-            replay,
-        };
-        let mut history = Vec::new();
-        if let (Some(log), Some(settings)) = (log, &config.history) {
-            let Events { ring, books, .. } = &mut events;
-            let plan = (config, settings, &**books);
-            let threads = log.start(plan, ring, self.counters, &self.notices);
-            (history, events.known) = threads?;
-        }
-        Ok((Some(events), history))
-    }
-
-    /// The ring, with the number of its first event; in a file, where there is a log.
-    fn event_ring(
-        &self,
-        readers: usize,
-        feeds: &Waker,
-        next: u64,
-    ) -> Result<EventRing, StartError> {
-        let (bytes, feeds) = (self.config.ring_bytes, feeds.clone());
-        let Some(history) = &self.config.history else {
-            return Ok(EventRing::new(bytes, readers, feeds, next));
-        };
-        let file = history.ring_file();
-        EventRing::in_file(&file, bytes, readers, feeds, next)
-            .map_err(|error| StartError::RingFile(file, error))
-    }
-
     const fn stages(&self) -> StagePlan<'_> {
         StagePlan::new(self.counters, self.config.stages)
-    }
-
-    /// The market data service of a worker.
-    fn service(&self, worker: &str, events: &mut Events) -> Result<Service, StartError> {
-        let reader = events.ring.reader(Waker::detached()?);
-        let mut reader = reader.ok_or(StartError::Ring)?;
-        let of = format!("{worker} market");
-        reader.measure(self.stages().outlet(&of, End::Socket));
-        let config = ServiceConfig {
-            books: events.books.clone(),
-            users: self.users.clone(),
-            audit: self.audit.clone(),
-            queue_bytes: self.config.slow_consumer.queue_bytes,
-        };
-        Ok(Service::new(config, reader))
-    }
-
-    /// The port for DBN, if there is one.
-    fn dbn(&self, events: &mut Option<Events>) -> Result<Option<DbnAgent>, StartError> {
-        let (Some(config), Some(events)) = (&self.config.dbn, events) else {
-            return Ok(None);
-        };
-        let reader = events.ring.reader(Waker::detached()?);
-        let mut reader = reader.ok_or(StartError::Ring)?;
-        reader.measure(self.stages().outlet("dbn", End::Socket));
-        let agent = DbnAgent::open(dbn::Parts {
-            config: config.clone(),
-            events: reader,
-            books: events.books.clone(),
-            users: self.users.clone(),
-            roster: self.roster.clone(),
-            audit: self.audit.clone(),
-            notices: self.notices.clone(),
-            counts: DbnCounts::new(self.counters, ""),
-            is_live: self.config.replay.is_none(),
-            log: self.config.history.as_ref().map(|log| log.folder.clone()),
-        })?;
-        Ok(Some(agent))
     }
 
     /// The workers, each with a reading end of every source's ring, and their hosts.
@@ -542,6 +443,8 @@ impl Builder<'_> {
                 Some(events) => Some(self.service(&name, events)?),
                 None => None,
             };
+            // It has a waker once it has a host.
+            let inspector = service.as_ref().map(Service::inspector);
             let versions = rings.versions.clone();
             let audience = Audience::new(self.users.clone());
             let worker = Worker::new(
@@ -551,6 +454,8 @@ impl Builder<'_> {
             rings.wakers.push(host.handle().waker());
             if let Some(events) = events {
                 events.ring.add_waker(host.handle().waker());
+                let inspector = inspector.map(|own| own.woken_by(host.handle().waker()));
+                events.watched.inspectors.extend(inspector);
             }
             hosts.push(host.handle());
             workers.push(Box::new(host));

@@ -11,6 +11,7 @@ use crate::start_error::StartError;
 use crate::users::dbn_seat::{DbnEnd, DbnSeat};
 use crate::users::roster::{Roster, Seat};
 use crate::users::{PortName, UserBook, UserSet};
+use crate::watch::Watch;
 use fanfare_engine::counters::{Counters, Windowed};
 use fanfare_engine::stop::Reload;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -33,6 +34,7 @@ pub(crate) struct Shared {
     pub(crate) audit: Audit,
     pub(crate) counters: Counters,
     pub(crate) stages: Stages,
+    pub(crate) watch: Watch,
     pub(crate) reload_logs: Reload,
     pub(crate) begun: Instant,
 }

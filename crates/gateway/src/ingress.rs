@@ -8,6 +8,7 @@ use crate::reports::Reports;
 use crate::source_rings::{Put, SourceRings};
 use crate::stages::SourceStages;
 use crate::stamp::Stamp;
+use crate::users::roster::Served;
 use crate::worker::SHUTTING_DOWN;
 use fanfare_engine::host::{Handler, LogTrouble, Peer, Peers, SessionKey};
 use fanfare_fix::codec::{Message, tags};
@@ -133,7 +134,7 @@ impl Handler for Ingress {
     }
 
     fn on_turn(&mut self, peers: &mut Peers<'_>) -> usize {
-        self.reports.look(peers);
+        self.reports.look(peers, |_| Served::default());
         self.source_rings.wake();
         0
     }

@@ -40,6 +40,7 @@ mod history;
 mod hole;
 mod ingress;
 mod kafka;
+mod lag;
 mod market;
 mod notice;
 mod operator;
@@ -61,6 +62,7 @@ mod stamp;
 mod start_error;
 mod users;
 mod versions;
+mod watch;
 mod which;
 mod worker;
 
@@ -71,7 +73,7 @@ pub use config::{
     Config, FanOut, Idle, Limits, LogConfig, Mode, SlowConsumer, SlowPolicy, Threads,
 };
 pub use config_error::ConfigError;
-pub use console_config::ConsoleConfig;
+pub use console_config::{ConsoleConfig, ConsoleTls};
 pub use counts::total;
 pub use dbn::DbnError;
 pub use dbn::config::DbnConfig;
@@ -106,6 +108,7 @@ pub use replay::file::{DbnFile, DbnFileError};
 pub use service::{Contract, EntryTypes, Pattern};
 pub use start_error::StartError;
 pub use users::{Denied, LONGEST_PASSWORD, Lists, PortName, UserTables, UsersError, hash_password};
+pub use watch::{lacks, state_name};
 
 /// The mark of a message for all consumers. Its value is unique in a run, so that a capture can
 /// pair what came in with what went out.

@@ -313,10 +313,24 @@ pub(crate) struct Notices {
     left_out: Arc<AtomicU64>,
 }
 
+/// What was taken of the notices.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Taken<'a> {
+    /// One of them.
+    Notice(&'a Notice),
+    /// So many were left out.
+    LeftOut(u64),
+}
+
+/// Takes what is received, beside whoever receives it.
+type Also = Box<dyn Fn(Taken<'_>) + Send>;
+
 /// The receiving end of a gateway's notices: for one thread, which may be slow.
 pub struct NoticeReceiver {
     receiver: Receiver<Notice>,
     left_out: Arc<AtomicU64>,
+    /// For those who look later.
+    also: Option<Also>,
 }
 
 /// A bounded channel of notices.
@@ -326,6 +340,7 @@ pub(crate) fn channel() -> (Notices, NoticeReceiver) {
     let received = NoticeReceiver {
         receiver,
         left_out: Arc::clone(&left_out),
+        also: None,
     };
     (Notices { sender, left_out }, received)
 }
@@ -341,26 +356,66 @@ impl Notices {
 }
 
 impl NoticeReceiver {
+    /// Calls `also` from now on with what is taken.
+    pub(crate) fn tell_also(&mut self, also: impl Fn(Taken<'_>) + Send + 'static) {
+        self.also = Some(Box::new(also));
+    }
+
+    fn tell(&self, taken: Taken<'_>) {
+        if let Some(also) = &self.also {
+            also(taken);
+        }
+    }
+
     /// The next notice; waits for it at most for `wait`. `None` if none came, and at once when the
     /// gateway has ended and all have been taken.
     #[must_use]
     pub fn next(&self, wait: Duration) -> Option<Notice> {
-        self.receiver.recv_timeout(wait).ok()
+        let notice = self.receiver.recv_timeout(wait).ok();
+        notice.inspect(|notice| self.tell(Taken::Notice(notice)))
     }
 
     /// All that have come.
     pub fn iter(&self) -> impl Iterator<Item = Notice> + '_ {
-        self.receiver.try_iter()
+        self.receiver
+            .try_iter()
+            .inspect(|notice| self.tell(Taken::Notice(notice)))
     }
 
     /// How many notices were left out since the last call, because 4,096 waited.
     #[must_use]
     pub fn left_out(&self) -> u64 {
-        self.left_out.swap(0, Ordering::Relaxed)
+        let count = self.left_out.swap(0, Ordering::Relaxed);
+        self.tell(Taken::LeftOut(count));
+        count
     }
 }
 
 impl Notice {
+    /// What it is about, in a word or two of `snake_case`.
+    #[must_use]
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::LoggedOn { .. } => "logged_on",
+            Self::Ended { .. } => "ended",
+            Self::LeftOut { .. } => "left_out",
+            Self::Dbn { .. } => "dbn",
+            Self::CannotAccept { .. } => "cannot_accept",
+            Self::Log(_) => "message_log",
+            Self::Audit { .. } => "audit",
+            Self::History { .. } => "log",
+            Self::Replay { .. } => "replay",
+            Self::Kafka { .. } => "kafka",
+            Self::Panicked { .. } => "panicked",
+            Self::Dds { .. } | Self::BusClosed { .. } | Self::Unpublished { .. } => "dds",
+            Self::FeedTopics { .. } => "feed_topics",
+            Self::SmallBuffer(_) => "small_buffer",
+            Self::LeftOutOfTemplates { .. } => "templates",
+            Self::Feed(_) => "feed",
+            Self::Rejected { .. } => "rejected",
+        }
+    }
+
     /// Whether it is anything but a Logon, an orderly Logout, or a reader or writer on DDS that
     /// came or went.
     #[must_use]

@@ -1,8 +1,9 @@
 //! What is kept of the sessions of one port besides counters: the roster, and the audit file.
 
 use crate::audit::Audit;
+use crate::lag::Lag;
 use crate::users::PortName;
-use crate::users::roster::{Reading, Roster, Seat};
+use crate::users::roster::{Reading, Roster, Seat, Served};
 use fanfare_engine::host::{Peer, Peers, SessionKey};
 use fanfare_fix::session::SessionId;
 use std::fmt::Display;
@@ -40,10 +41,17 @@ const OF_TURN: usize = 256;
 pub(crate) struct Seats {
     records: Records,
     /// By session.
-    seats: Vec<Option<(SessionKey, Arc<Seat>)>>,
+    seats: Vec<Option<Taken>>,
     /// The next one that is looked at, and when.
     cursor: usize,
     due: u64,
+}
+
+/// The place of a session that is logged on.
+struct Taken {
+    key: SessionKey,
+    seat: Arc<Seat>,
+    lag: Lag,
 }
 
 impl Seats {
@@ -66,39 +74,41 @@ impl Seats {
         let Some(seat) = roster.seat(*port, peer.id()) else {
             return;
         };
-        seat.set(reading(peer));
+        let mut lag = Lag::default();
+        seat.set(reading(peer, &mut lag, Served::default()));
         audit.logon(port.name(), &seat.id, &seat.user, seat.peer);
         let (key, index) = (peer.key(), peer.key().index());
         if self.seats.len() <= index {
             self.seats.resize_with(index + 1, || None);
         }
         if let Some(place) = self.seats.get_mut(index) {
-            *place = Some((key, seat));
+            *place = Some(Taken { key, seat, lag });
         }
     }
 
     /// A session has ended.
     pub(crate) fn ended(&mut self, peer: &Peer<'_>, why: &dyn Display) {
         let place = self.seats.get_mut(peer.key().index());
-        if let Some((_, seat)) = place.and_then(Option::take) {
+        if let Some(Taken { seat, .. }) = place.and_then(Option::take) {
             let Records { port, audit, .. } = &self.records;
             audit.ended(port.name(), &seat.id, &seat.user, seat.peer, why);
         }
     }
 
-    /// Notes how some of the sessions are, if it is time to.
+    /// Notes how some of the sessions are, if it is time to. `served` is asked what the agent knows
+    /// of each.
     #[inline]
-    pub(crate) fn look(&mut self, peers: &mut Peers<'_>) {
+    pub(crate) fn look(&mut self, peers: &mut Peers<'_>, served: impl Fn(SessionKey) -> Served) {
         if peers.now().mono >= self.due {
-            self.note(peers);
+            self.note(peers, served);
         }
     }
 
-    fn note(&mut self, peers: &mut Peers<'_>) {
-        let places = self.seats.iter().skip(self.cursor).take(OF_TURN);
-        for (key, seat) in places.flatten() {
+    fn note(&mut self, peers: &mut Peers<'_>, served: impl Fn(SessionKey) -> Served) {
+        let places = self.seats.iter_mut().skip(self.cursor).take(OF_TURN);
+        for Taken { key, seat, lag } in places.flatten() {
             if let Some(peer) = peers.get(*key) {
-                seat.set(reading(&peer));
+                seat.set(reading(&peer, lag, served(*key)));
             }
         }
         self.cursor += OF_TURN;
@@ -109,9 +119,14 @@ impl Seats {
     }
 }
 
-fn reading(peer: &Peer<'_>) -> Reading {
+fn reading(peer: &Peer<'_>, lag: &mut Lag, served: Served) -> Reading {
     let (next_sender, next_target) = peer.next_numbers();
+    let (now, (passed, waits)) = (peer.now(), peer.waited());
+    let silence = now.mono.saturating_sub(peer.last_received());
     Reading {
+        last_heard: now.utc.nanos().unsigned_abs().saturating_sub(silence),
+        lag: lag.look(now.mono, passed, waits as u64),
+        served,
         next_sender,
         next_target,
         queued: peer.queued() as u64,

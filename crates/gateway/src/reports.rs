@@ -4,6 +4,7 @@ use crate::counts::SessionCounts;
 use crate::notice::{Limit, Notice, Notices, PeerEnd, Rejection};
 use crate::records::{Records, Seats};
 use crate::registry::{Numbers, Registry};
+use crate::users::roster::Served;
 use fanfare_engine::host::{LogTrouble, Peer, Peers, SessionKey};
 use fanfare_fix::codec::{Message, msg_types};
 use fanfare_fix::session::{AppMessage, DisconnectReason, Event, MessageStore, SessionId};
@@ -96,9 +97,10 @@ impl Reports {
         });
     }
 
-    /// Once a turn: notes how the sessions are, for operators.
-    pub(crate) fn look(&mut self, peers: &mut Peers<'_>) {
-        self.seats.look(peers);
+    /// Once a turn: notes how the sessions are, for operators. `served` is asked what the agent
+    /// knows of each.
+    pub(crate) fn look(&mut self, peers: &mut Peers<'_>, served: impl Fn(SessionKey) -> Served) {
+        self.seats.look(peers, served);
     }
 
     /// Tells of a message of ours that a BusinessMessageReject(j) rejects.

@@ -317,7 +317,14 @@ impl Handler for Worker {
         if !self.with_holes.is_empty() {
             told = self.send_holes(peers, self.queue_bytes);
         }
-        self.reports.look(peers);
+        let (consumers, service) = (&self.consumers, &self.service);
+        self.reports.look(peers, |key| {
+            let served = service.as_ref().map(|own| own.served(key));
+            let mut served = served.unwrap_or_default();
+            let consumer = consumers.get(key.index()).and_then(Option::as_ref);
+            served.skipped += consumer.map_or(0, |own| own.left_out);
+            served
+        });
         let now = peers.now();
         if now.mono >= self.next_tick {
             self.next_tick = now.mono + TICK;

@@ -85,6 +85,8 @@ pub struct Writer {
     room: Vec<u8>,
     /// The number behind what was committed.
     committed: Arc<AtomicU64>,
+    /// Bytes of blocks that were written.
+    written: u64,
 }
 
 impl Writer {
@@ -198,6 +200,7 @@ impl Writer {
             restart: None,
             room: Vec::new(),
             committed: Arc::new(AtomicU64::new(tail.next)),
+            written: 0,
         })
     }
 
@@ -214,6 +217,11 @@ impl Writer {
     /// The number behind the last committed event, which other threads may look at.
     pub fn committed(&self) -> Arc<AtomicU64> {
         Arc::clone(&self.committed)
+    }
+
+    /// Bytes of events and instruments that it has written so far.
+    pub const fn written(&self) -> u64 {
+        self.written
     }
 
     /// A start for a reader that has everything so far.
@@ -374,6 +382,7 @@ impl Writer {
         let written = self.file.write_all_at(bytes, self.end);
         written.map_err(LogError::io(&self.path))?;
         self.end += bytes.len() as u64;
+        self.written += bytes.len() as u64;
         self.block.clear();
         // After the write: a reader that sees the number finds the event.
         self.committed.store(self.block.next(), Ordering::Release);

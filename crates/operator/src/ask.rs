@@ -119,6 +119,7 @@ mod tests {
             Field::one_of("port", "", &["producers", "consumers"]),
             Field::flag("all", ""),
         ],
+        returns: crate::Shape::Any,
     };
 
     fn ask(fields: Value) -> Result<Ask, OperatorError> {

@@ -1,6 +1,7 @@
 //! Commands as data.
 
 use crate::error::OperatorError;
+use crate::shape::Shape;
 use serde_json::Value;
 
 /// What is known of a command without the program that does it.
@@ -15,6 +16,8 @@ pub struct Command {
     pub effect: Effect,
     /// The fields that it takes.
     pub takes: &'static [Field],
+    /// What its result looks like.
+    pub returns: Shape,
 }
 
 /// Whether a command changes anything.

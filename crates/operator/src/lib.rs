@@ -23,18 +23,22 @@
 
 mod ask;
 mod audit;
+mod changes;
 mod command;
 mod control;
 mod error;
 mod host;
 mod operator;
 mod row;
+mod shape;
 
 pub use ask::Ask;
 pub use audit::{AuditFile, AuditLine, AuditWriter, iso_of};
+pub use changes::{Change, Changes, Since};
 pub use command::{Command, Effect, Field, Form};
-pub use control::Control;
+pub use control::{Control, Socket};
 pub use error::{Fault, OperatorError, Outcome};
 pub use host::HostOperator;
 pub use operator::Operator;
 pub use row::{Row, Rows, commands, run};
+pub use shape::{Member, Shape};

@@ -1,6 +1,7 @@
 //! A program with commands.
 
 use crate::ask::Ask;
+use crate::changes::Changes;
 use crate::command::{Command, Effect};
 use crate::error::{OperatorError, Outcome};
 use fanfare_engine::counters::Counters;
@@ -23,6 +24,11 @@ pub trait Operator: Send + Sync {
 
     /// Notes in the audit file who asked for what, and what came of it.
     fn note(&self, by: &str, asked: &str, outcome: &str);
+
+    /// What has changed lately; none if the program tells of no changes.
+    fn changes(&self) -> Option<&Changes> {
+        None
+    }
 
     /// Does what `by` asks for by its name and fields. What changes something is noted.
     ///

@@ -3,6 +3,7 @@
 use crate::ask::Ask;
 use crate::command::{Command, Effect, Field};
 use crate::error::{OperatorError, Outcome};
+use crate::shape::Shape;
 
 /// A command, and the function of a program that does it.
 pub struct Row<T: 'static> {
@@ -49,8 +50,16 @@ impl<T> Row<T> {
             about,
             effect,
             takes,
+            returns: Shape::Any,
         };
         Self { command, run }
+    }
+
+    /// The same, whose result looks like this.
+    #[must_use]
+    pub const fn returns(mut self, shape: Shape) -> Self {
+        self.command.returns = shape;
+        self
     }
 }
 

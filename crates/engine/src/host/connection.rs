@@ -32,6 +32,11 @@ impl Connection {
         self.outbound.len()
     }
 
+    /// Bytes that went through the outbound queue so far, those in it among them.
+    pub(super) const fn passed(&self) -> u64 {
+        self.outbound.passed()
+    }
+
     /// Whether it holds something that waits for room in the kernel.
     pub(super) fn wants_write(&self) -> bool {
         !self.outbound.is_empty() || self.transport.wants_write()

@@ -86,6 +86,22 @@ impl Peer<'_> {
         queue + self.session.store().unsent_len()
     }
 
+    /// Bytes of this connection that had to wait for the counterparty so far, in the queue of
+    /// messages that sessions share, and how many of them wait now. The oldest of these is the one
+    /// behind the difference.
+    #[must_use]
+    pub fn waited(&self) -> (u64, usize) {
+        let connection = self.connection.as_ref();
+        connection.map_or((0, 0), |own| (own.passed(), own.queued()))
+    }
+
+    /// When the last whole message came, monotonic, in nanoseconds: see
+    /// [`Session::last_received`].
+    #[must_use]
+    pub fn last_received(&self) -> u64 {
+        self.session.last_received()
+    }
+
     /// Sends an application message; `body` writes the fields behind the standard header. It
     /// goes to the socket at the end of this turn. Gives its MsgSeqNum(34).
     ///

@@ -71,7 +71,11 @@ pub(crate) fn run(config: &Config, quiet: bool, reread: Reread<'_>) -> Result<Ex
         let asked = reloads.next();
         if hangup.is_due() || asked.is_some() {
             events.iter().for_each(EventLog::reopen);
-            let outcome = reload(&gateway, capture.as_ref(), reread);
+            let mut outcome = reload(&gateway, capture.as_ref(), reread);
+            if let Some(Err(error)) = console.as_ref().map(Console::reload) {
+                let line = format!("the console keeps its certificate: {error}");
+                outcome = outcome.map(|done| format!("{done}; {line}"));
+            }
             note!("{}", outcome.as_ref().unwrap_or_else(|error| error));
             asked
                 .into_iter()
@@ -258,7 +262,14 @@ fn start_console(config: &Config, operator: Arc<dyn Operator>) -> Result<Option<
         return Ok(None);
     };
     let console = Console::start(settings, operator)?;
-    say!("Console at http://{}", console.address());
+    let scheme = if console.has_tls() { "https" } else { "http" };
+    say!("Console at {scheme}://{}", console.address());
+    if let Some(socket) = &settings.socket {
+        say!("Console at {}", socket.display());
+    }
+    if !settings.bind.is_loopback() && !console.has_tls() {
+        note!("warning: console: tokens come in plain text: it has no tls");
+    }
     Ok(Some(console))
 }
 

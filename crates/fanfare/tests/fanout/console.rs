@@ -88,7 +88,7 @@ impl Plant {
         let (status, body) = self.get("/api/v1/sessions?port=consumers");
         assert_eq!(status, 200, "{body}");
         let all: Value = serde_json::from_str(&body).unwrap();
-        let names = all.as_array().unwrap().iter();
+        let names = all["sessions"].as_array().unwrap().iter();
         names
             .map(|one| one["sender"].as_str().unwrap().to_owned())
             .collect()

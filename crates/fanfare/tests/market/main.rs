@@ -18,6 +18,7 @@ mod gateway;
 mod history;
 mod kills;
 mod replay;
+mod seen;
 mod stock;
 
 use common::{Folder, fails, fanfare, run, told};

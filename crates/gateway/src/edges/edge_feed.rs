@@ -106,7 +106,7 @@ impl EdgeFeed {
                 book: book_kind(&settings.book),
                 origins: HashMap::new(),
                 room: (Vec::with_capacity(ROOM), Vec::with_capacity(ROOM)),
-                counts: EdgeCounts::new(plan.counters, ""),
+                counts: EdgeCounts::new(plan.counters, &settings.channel),
                 gaps: 0,
                 has_other_books: false,
                 ended: Vec::new(),
@@ -173,6 +173,9 @@ impl EdgeFeed {
             follower.describe(&self.notices);
         }
         outlet.count(now.mono);
+        if outlet.is_due(now.mono) {
+            self.count();
+        }
         Ok(work)
     }
 
@@ -196,8 +199,8 @@ impl EdgeFeed {
         self.follower.edge.poll_timeout()
     }
 
-    /// The end: what was counted.
-    pub(crate) fn close(&mut self) {
+    /// Counts what is not counted as it comes.
+    pub(crate) fn count(&mut self) {
         self.outlet.set_counts();
         self.follower.count();
         let (market, counts) = (self.follower.edge.market(), &self.outlet.counts);

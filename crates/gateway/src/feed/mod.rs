@@ -6,6 +6,7 @@ mod fan;
 pub(crate) mod feed_notice;
 pub(crate) mod fix;
 pub(crate) mod lines;
+pub(crate) mod meters;
 pub(crate) mod publish;
 
 use crate::bridge::Plan;
@@ -39,6 +40,7 @@ use fanfare_fix::dict::{Dictionary, LoadError};
 use fanfare_fix::session::Now;
 use fanfare_history::Source;
 pub(crate) use fix::Tally;
+use meters::{LineMeters, Use};
 use publish::SampleRing;
 use std::collections::HashMap;
 use std::fs::File;
@@ -115,6 +117,7 @@ pub(crate) struct FeedSource {
     handler: FeedHandler,
     market: Option<MarketFeed>,
     stages: Option<SourceStages>,
+    meters: LineMeters,
     /// A part of the ring, in bytes.
     part: usize,
 }
@@ -179,15 +182,18 @@ impl FeedSource {
         if let Some(small) = receiver.small_buffer() {
             plan.notices.send(Notice::SmallBuffer(small));
         }
+        let channel = feed.channel();
+        let counters = plan.counters;
         Ok(Self {
+            meters: LineMeters::new(counters, &channel, Use::Changes, feed.lines.len()),
             receiver,
             handler: FeedHandler {
-                channel: feed.channel().into_bytes(),
+                counts: FeedCounts::new(counters, &channel),
+                channel: channel.into_bytes(),
                 fan,
                 source_rings: outlets.source_rings,
                 to_topics: outlets.to_topics,
                 utc_nanos: 0,
-                counts: FeedCounts::new(plan.counters, ""),
             },
             stages: plan.stages.feed(&feed.channel(), market.is_some()),
             market,
@@ -347,7 +353,7 @@ impl FeedHandler {
     }
 }
 
-/// The first message of a turn, which is measured: to FIX, then by `to_market` to the market
+/// A message of a turn that is measured: to FIX, then by `to_market` to the market
 /// events, which returns when they were written.
 fn measured(
     arrived: u64,
@@ -371,6 +377,9 @@ fn measured(
 impl FeedSource {
     /// Takes what has come.
     fn turn(&mut self, now: Now, events: Option<&mut EventRing>) -> Result<usize, AgentError> {
+        if self.meters.look(now, &self.receiver) {
+            self.count();
+        }
         // While the workers are behind, the kernel holds the datagrams, and counts what it drops.
         // A body for each version takes its own room. More than half is never sure to be there.
         let parts = if self.handler.fan.look() > 1 { 3 } else { 2 };
@@ -424,16 +433,23 @@ impl FeedSource {
         Ok(work)
     }
 
-    fn close(&mut self) {
+    /// Sets the counters of what is not counted as it comes.
+    fn count(&self) {
         let counts = &self.handler.counts;
         counts.strangers.set(self.receiver.strangers());
+        counts.kernel_drops.set(self.meters.drops());
+    }
+
+    fn close(&mut self, now: Now) {
+        self.meters.set(now, &self.receiver, true);
+        self.count();
+        let counts = &self.handler.counts;
         let stats = self.receiver.channel().stats();
         counts.unusable.increment(stats.unnumbered_dropped);
-        counts.kernel_drops.set(self.receiver.kernel_drops());
         // An error here says that a socket is gone, and what it held with it.
         counts.unread.set(self.receiver.unread().unwrap_or(0));
         if let Some(market) = &mut self.market {
-            market.close();
+            market.close(now);
         }
     }
 }
@@ -558,11 +574,11 @@ impl Agent for Feeds {
         Ok(work)
     }
 
-    fn on_close(&mut self, _now: Now) {
-        self.feeds.iter_mut().for_each(FeedSource::close);
-        self.edges.iter_mut().for_each(EdgeFeed::close);
-        self.files.iter_mut().for_each(FileMarket::close);
-        self.replay.iter_mut().for_each(ReplaySource::close);
+    fn on_close(&mut self, now: Now) {
+        self.feeds.iter_mut().for_each(|feed| feed.close(now));
+        self.edges.iter_mut().for_each(EdgeFeed::count);
+        self.files.iter().for_each(FileMarket::count);
+        self.replay.iter().for_each(ReplaySource::count);
     }
 
     fn wait_for<'a>(&'a self, descriptors: &mut Vec<BorrowedFd<'a>>) {

@@ -38,8 +38,9 @@ pub(crate) use inlet::{RawInlet, RawInlets};
 use keeper::KeeperAgent;
 pub(crate) use known::KnownInstruments;
 pub(crate) use raw::RawLog;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::{Duration, SystemTime};
 use writer::LogAgent;
 
@@ -62,6 +63,11 @@ pub(crate) struct OpenLog {
 }
 
 impl OpenLog {
+    /// Its folder, and the number behind the last event that it has.
+    pub(crate) fn place(&self) -> (PathBuf, Arc<AtomicU64>) {
+        (self.writer.folder().to_owned(), self.writer.committed())
+    }
+
     /// Subscribes to the ring. Returns what writes the log, what keeps it and what reads
     /// it, and the instruments that the log knows.
     pub(crate) fn start(
@@ -146,7 +152,7 @@ pub(crate) fn open(
 }
 
 /// Nanoseconds since 1970-01-01 UTC.
-fn now() -> u64 {
+pub(crate) fn now() -> u64 {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     u64::try_from(now.unwrap_or_default().as_nanos()).unwrap_or(u64::MAX)
 }

@@ -114,6 +114,7 @@ impl LogAgent {
         let numbers = writer.next().saturating_sub(self.first);
         self.counts.events.set(self.seen.min(numbers));
         self.counts.lost.set(numbers.saturating_sub(self.seen));
+        self.counts.bytes.set(writer.written());
     }
 }
 

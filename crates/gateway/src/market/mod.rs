@@ -13,6 +13,7 @@ use crate::bridge::Plan;
 use crate::edges::relay::Relay;
 use crate::feed::config::Feed;
 use crate::feed::feed_notice::{FeedNotice, MarketNotice};
+use crate::feed::meters::{LineMeters, Use};
 use crate::history::{KnownInstruments, RawInlets};
 use crate::notice::{Limit, Notice, Notices};
 use error::MarketError;
@@ -46,6 +47,9 @@ pub(crate) struct MarketFeed {
     /// Another mapping, if a reload brings one.
     slot: Slot,
     snapshots: Vec<Receiver>,
+    meters: Vec<LineMeters>,
+    /// What was found wrong with pictures, as far as it was counted.
+    bad_pictures: u64,
     /// When they were looked at last.
     looked: u64,
     replay: Option<(Replayer, FixDecoder)>,
@@ -119,6 +123,16 @@ impl MarketFeed {
         Ok(Self {
             follower,
             slot,
+            meters: feed
+                .snapshot
+                .iter()
+                .enumerate()
+                .map(|(place, own)| {
+                    let (what, lines) = (Use::Pictures(place), own.lines.len());
+                    LineMeters::new(plan.counters, &channel, what, lines)
+                })
+                .collect(),
+            bad_pictures: 0,
             snapshots,
             looked: 0,
             replay: replay.map(|replayer| (replayer, FixDecoder::new())),
@@ -183,6 +197,9 @@ impl MarketFeed {
             self.follower.replay_refused(now.mono);
         }
         self.outlet.count(now.mono);
+        if self.outlet.is_due(now.mono) {
+            self.count(now);
+        }
         self.describe_left_out();
         if let Some(relay) = &mut self.relay {
             relay.turn(now, &mut self.follower);
@@ -333,7 +350,18 @@ impl MarketFeed {
     }
 
     /// The end: what was counted.
-    pub(crate) fn close(&mut self) {
+    pub(crate) fn close(&mut self, now: Now) {
+        for (meters, lines) in self.meters.iter().zip(&self.snapshots) {
+            meters.set(now, lines, true);
+        }
+        self.count(now);
+    }
+
+    /// Counts what is not counted as it comes. Allocates nothing.
+    fn count(&mut self, now: Now) {
+        for (meters, lines) in self.meters.iter_mut().zip(&self.snapshots) {
+            meters.look(now, lines);
+        }
         self.outlet.set_counts();
         let market = self.follower.market();
         let (counts, recovery) = (&self.outlet.counts, market.recovery_stats());
@@ -342,10 +370,11 @@ impl MarketFeed {
         let fragments = self.follower.fragment_stats();
         let in_parts = fragments.discarded + fragments.no_room + fragments.without_beginning;
         let bad = self.follower.stats().bad_pictures + in_parts;
-        counts.bad_pictures.increment(bad);
+        counts.bad_pictures.increment(bad - self.bad_pictures);
+        self.bad_pictures = bad;
         let left_out = mapper.no_rule + mapper.without_instrument + mapper.unknown_instrument;
         counts.left_out.set(left_out);
-        let drops = self.snapshots.iter().map(Receiver::kernel_drops);
+        let drops = self.meters.iter().map(LineMeters::drops);
         counts.picture_drops.set(drops.sum());
         counts
             .refused

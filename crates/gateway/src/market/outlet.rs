@@ -17,6 +17,9 @@ const ROOM: usize = 1_024;
 /// Instruments that are shown once more in a turn, where a reader has lost events.
 const SHOWN: u32 = 16;
 
+/// How often what is not counted as it comes is counted, in nanoseconds.
+const LOOK: u64 = 100_000_000;
+
 /// The shortest time between two notices of the states of a feed's instruments, in nanoseconds;
 /// while some recover, the longer one.
 const BETWEEN: u64 = 1_000_000_000;
@@ -36,6 +39,8 @@ pub(crate) struct MarketOutlet {
     states: States,
     /// The states of the last notice, and when it was sent.
     notice: (StateCounts, u64),
+    /// When what is not counted as it comes is counted next.
+    due: u64,
     channel: Arc<str>,
     pub(crate) counts: MarketCounts,
     notices: Notices,
@@ -55,8 +60,9 @@ impl MarketOutlet {
             is_asked_again: false,
             states: States::default(),
             notice: Default::default(),
+            due: 0,
+            counts: MarketCounts::new(plan.counters, &channel),
             channel,
-            counts: MarketCounts::new(plan.counters, ""),
             notices: plan.notices.clone(),
         }
     }
@@ -170,6 +176,16 @@ impl MarketOutlet {
         let (channel, what) = (Arc::clone(&self.channel), MarketNotice::States(counts));
         let notice = FeedNotice::Market { channel, what };
         self.notices.send(Notice::Feed(notice));
+    }
+
+    /// Whether it is time to count what is not counted as it comes.
+    #[inline]
+    pub(crate) const fn is_due(&mut self, now: u64) -> bool {
+        let is_due = now >= self.due;
+        if is_due {
+            self.due = now + LOOK;
+        }
+        is_due
     }
 
     pub(crate) fn set_counts(&self) {

@@ -75,6 +75,8 @@ pub(crate) struct EventRing {
     read: Vec<Arc<AtomicU64>>,
     /// The mark of the next events, if they are measured.
     mark: Pending,
+    /// `next`, as of the end of the last turn.
+    shown: Arc<AtomicU64>,
 }
 
 /// A reader that holds up nobody: it has not begun, or is gone.
@@ -147,6 +149,10 @@ pub(crate) struct RecordReader {
     asks: Arc<Asks>,
     /// How far it has read, for a writer that waits.
     read: Arc<AtomicU64>,
+    /// Whether it asks for all instruments when it was overtaken, or somebody else does.
+    asks_itself: bool,
+    /// It was overtaken, and has not asked since.
+    lacks_some: bool,
 }
 
 impl Drop for RecordReader {
@@ -204,6 +210,7 @@ impl EventRing {
             log: None,
             read: Vec::new(),
             mark: Pending::default(),
+            shown: Arc::new(AtomicU64::new(next)),
         }
     }
 
@@ -227,6 +234,8 @@ impl EventRing {
         self.read.push(Arc::clone(&read));
         Some(RecordReader {
             read,
+            asks_itself: true,
+            lacks_some: false,
             ring: self.ring.subscribe()?,
             is_waiting: false,
             most: self.most,
@@ -234,6 +243,11 @@ impl EventRing {
             feeds: self.feeds.clone(),
             asks: Arc::clone(&self.asks),
         })
+    }
+
+    /// The plant's number of the next event, as of the end of the last turn, for any thread.
+    pub(crate) fn number(&self) -> Arc<AtomicU64> {
+        Arc::clone(&self.shown)
     }
 
     /// Waits from now on for a log, by the number behind the last event that it has, when it is
@@ -352,6 +366,7 @@ impl EventRing {
     /// Wakes the readers, once for all events of a turn.
     pub(crate) fn wake(&mut self) {
         if std::mem::take(&mut self.wrote) {
+            self.shown.store(self.next, Ordering::Relaxed);
             self.wakers.iter().for_each(Waker::wake);
         }
     }
@@ -377,7 +392,10 @@ impl RecordReader {
             self.read.store(self.ring.position(), Ordering::Relaxed);
         }
         if batch.lost > 0 {
-            self.ask();
+            self.lacks_some = true;
+            if self.asks_itself {
+                self.ask();
+            }
         }
         if self.is_waiting && self.ring.backlog() < self.most {
             self.asks.more.store(true, Ordering::Relaxed);
@@ -394,6 +412,7 @@ impl RecordReader {
     /// Asks for all instruments, pictures and states once more.
     pub(crate) fn ask(&mut self) {
         self.is_waiting = true;
+        self.lacks_some = false;
         self.asks.all.store(true, Ordering::Relaxed);
     }
 
@@ -470,6 +489,21 @@ impl EventReader {
     pub(crate) fn may_be_late(self) -> Self {
         self.records.read.store(ABSENT, Ordering::Relaxed);
         self
+    }
+
+    /// Where it is overtaken, it does not ask for all instruments by itself.
+    pub(crate) const fn ask_by_hand(&mut self) {
+        self.records.asks_itself = false;
+    }
+
+    /// Whether it was overtaken and has not asked since.
+    pub(crate) const fn lacks_some(&self) -> bool {
+        self.records.lacks_some
+    }
+
+    /// Asks for all instruments, pictures and states once more.
+    pub(crate) fn ask(&mut self) {
+        self.records.ask();
     }
 
     /// What the writer wakes the reader's thread with.

@@ -3,15 +3,20 @@
 //! A family of commands is a file with its rows; [`COMMANDS`] lists the families. A row is all that
 //! a command takes to be at the control socket, in `fanfare ctl` and under `/api/v1/`.
 
+mod market;
+mod notices;
+mod pages;
 mod reload;
 mod sessions;
 mod stages;
 mod status;
+mod subscriptions;
 mod users;
 
 use crate::gateway_handle::GatewayHandle;
+use crate::watch::Watch;
 use fanfare_engine::counters::Counters;
-use fanfare_operator::{Ask, Command, Operator, Outcome, Rows};
+use fanfare_operator::{Ask, Changes, Command, Operator, OperatorError, Outcome, Rows};
 use std::sync::mpsc::{SyncSender, sync_channel};
 
 pub use reload::{ReloadAsked, Reloads};
@@ -20,7 +25,10 @@ pub use reload::{ReloadAsked, Reloads};
 const COMMANDS: Rows<GatewayOperator> = &[
     status::COMMANDS,
     stages::COMMANDS,
+    market::COMMANDS,
     sessions::COMMANDS,
+    subscriptions::COMMANDS,
+    notices::COMMANDS,
     users::COMMANDS,
     reload::COMMANDS,
 ];
@@ -42,6 +50,15 @@ impl GatewayOperator {
         (Self { gateway, reload }, Reloads::new(reloads))
     }
 
+    /// What there is to look at besides counters. It is looked at from now on, if it was not.
+    fn watch(&self) -> Result<&Watch, OperatorError> {
+        let watch = &self.gateway.shared().watch;
+        let begun = watch.begin();
+        begun
+            .map_err(|error| OperatorError::failed(format!("the system has no thread: {error}")))?;
+        Ok(watch)
+    }
+
     /// What gateways can do.
     #[must_use]
     pub fn commands() -> Vec<&'static Command> {
@@ -61,6 +78,10 @@ impl Operator for GatewayOperator {
 
     fn counters(&self) -> &Counters {
         &self.gateway.shared().counters
+    }
+
+    fn changes(&self) -> Option<&Changes> {
+        self.watch().ok().map(Watch::changes)
     }
 
     fn note(&self, by: &str, asked: &str, outcome: &str) {

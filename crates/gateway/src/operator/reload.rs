@@ -1,7 +1,7 @@
 //! The configuration, read again by whoever runs the gateway.
 
 use super::GatewayOperator;
-use fanfare_operator::{Ask, OperatorError, Outcome, Row};
+use fanfare_operator::{Ask, OperatorError, Outcome, Row, Shape};
 use serde_json::Value;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
@@ -16,7 +16,8 @@ pub(super) const COMMANDS: &[Row<GatewayOperator>] = &[Row::act(
     "Read the configuration again, as SIGHUP does.",
     &[],
     reload,
-)];
+)
+.returns(Shape::Text)];
 
 /// The operators' wishes that the configuration is read again, for whoever runs the gateway.
 #[derive(Debug)]

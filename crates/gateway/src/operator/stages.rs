@@ -2,7 +2,8 @@
 
 use super::GatewayOperator;
 use fanfare_engine::counters::{Distribution, Windowed};
-use fanfare_operator::{Ask, Outcome, Row};
+use fanfare_operator::Shape::{Count, Object, Text};
+use fanfare_operator::{Ask, Member, Outcome, Row, Shape};
 use serde_json::{Value, json};
 
 pub(super) const COMMANDS: &[Row<GatewayOperator>] = &[Row::look(
@@ -10,7 +11,8 @@ pub(super) const COMMANDS: &[Row<GatewayOperator>] = &[Row::look(
     "How long messages took from stage to stage: the last 10 s, the last minute, all the time.",
     &[],
     stages,
-)];
+)
+.returns(Shape::List(&STAGE))];
 
 fn stages(operator: &GatewayOperator, _ask: &Ask) -> Outcome {
     let stages = operator.gateway.stages();
@@ -41,3 +43,36 @@ fn window(values: &Distribution) -> Value {
         "max_ns": values.max(),
     })
 }
+
+const fn of(name: &'static str, shape: Shape, about: &'static str) -> Member {
+    Member::new(name, shape, about)
+}
+
+const STAGE: Shape = Object(&[
+    of("stage", Text, "From where to where."),
+    of("of", Text, "What counts it: a feed, a worker, an outlet."),
+    of("help", Text, "What it is, in a sentence."),
+    of("windows", WINDOWS, "The times of which the values are."),
+]);
+
+const WINDOWS: Shape = Object(&[
+    of("10s", WINDOW, "The last 10 s."),
+    of("1m", WINDOW, "The last minute."),
+    of("all", WINDOW, "Since the start."),
+]);
+
+const WINDOW: Shape = Object(&[
+    of("count", Count, "Messages, or messages that were measured."),
+    of("p50_ns", Count, "The median, in nanoseconds."),
+    of(
+        "p99_ns",
+        Count,
+        "What 99 of 100 took at most, in nanoseconds.",
+    ),
+    of(
+        "p99_9_ns",
+        Count,
+        "What 999 of 1,000 took at most, in nanoseconds.",
+    ),
+    of("max_ns", Count, "The longest, in nanoseconds."),
+]);

@@ -1,18 +1,21 @@
 //! How the gateway is.
 
 use super::GatewayOperator;
-use fanfare_operator::{Ask, Outcome, Row};
+use crate::history::now;
+use fanfare_history::moment::utc;
+use fanfare_operator::Shape::{Count, Flag, List, Map, Maybe, Number, Object, OneOf, Text, Time};
+use fanfare_operator::{Ask, Member, Outcome, Row, Shape};
 use serde_json::{Value, json};
 
 pub(super) const COMMANDS: &[Row<GatewayOperator>] = &[
-    Row::look("status", "Version, uptime, ports.", &[], status),
-    Row::look("counters", "All counters.", &[], counters),
-    Row::look("limits", "The limits in force.", &[], limits),
+    Row::look("status", "Version, uptime, ports.", &[], status).returns(STATUS),
+    Row::look("counters", "All counters.", &[], counters).returns(Map(&Count)),
+    Row::look("limits", "The limits in force.", &[], limits).returns(Map(&Count)),
 ];
 
 fn status(operator: &GatewayOperator, _ask: &Ask) -> Outcome {
     let gateway = &operator.gateway;
-    let shared = gateway.shared();
+    let (shared, watch) = (gateway.shared(), operator.watch()?);
     let ports = gateway.ports().map(|(name, port)| {
         let sessions = gateway.sessions(|seat| seat.port == name).len();
         let config = &port.rules.read().config;
@@ -31,6 +34,10 @@ fn status(operator: &GatewayOperator, _ask: &Ask) -> Outcome {
         "uptime_s": shared.begun.elapsed().as_secs(),
         "ports": ports.collect::<Vec<_>>(),
         "users": shared.users.read().users().count(),
+        "time": utc(now()),
+        "feeds": watch.states(),
+        "events": watch.events().map(|(next, rate)| json!({ "next": next, "per_s": rate })),
+        "history": operator.gateway.config().history.is_some(),
     }))
 }
 
@@ -58,3 +65,49 @@ fn limits(operator: &GatewayOperator, _ask: &Ask) -> Outcome {
         "consumers_max_sessions": config.consumers.max_sessions,
     }))
 }
+
+const fn of(name: &'static str, shape: Shape, about: &'static str) -> Member {
+    Member::new(name, shape, about)
+}
+
+const STATUS: Shape = Object(&[
+    of("version", Text, "Of the program."),
+    of("pid", Count, "The number of its process."),
+    of("uptime_s", Count, "Seconds since its start."),
+    of("ports", List(&PORT), "Where sessions come in."),
+    of("users", Count, "Users that are configured."),
+    of("time", Time, "The time of the answer."),
+    of("feeds", List(&FEED), "The feeds that are markets."),
+    of(
+        "events",
+        Maybe(&EVENTS),
+        "Market events; null without a market.",
+    ),
+    of("history", Flag, "Whether there is a log of market events."),
+]);
+
+const PORT: Shape = Object(&[
+    of(
+        "name",
+        OneOf(&["producers", "consumers"]),
+        "Who connects there.",
+    ),
+    of("address", Text, "Where it listens."),
+    of("tls", Flag, "Whether connections are encrypted."),
+    of("sessions", Count, "Sessions that are there."),
+    of("most", Count, "Connections at a time."),
+    of("open", Flag, "Whether sessions of no user may log on."),
+]);
+
+const FEED: Shape = Object(&[
+    of("channel", Text, "Its name."),
+    of("live", Count, "Instruments whose books are whole."),
+    of("recovering", Count, "Instruments that lack something."),
+    of("stale", Count, "Instruments whose lines are silent."),
+    of("closed", Count, "Instruments that are not traded any more."),
+]);
+
+const EVENTS: Shape = Object(&[
+    of("next", Count, "The plant's number of the next event."),
+    of("per_s", Maybe(&Number), "Events in a second, lately."),
+]);

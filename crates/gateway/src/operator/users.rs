@@ -2,19 +2,22 @@
 
 use super::GatewayOperator;
 use crate::users::PortName;
-use fanfare_operator::{Ask, Field, Outcome, Row};
+use fanfare_operator::Shape::{Count, Flag, List, Object, Text};
+use fanfare_operator::{Ask, Field, Member, Outcome, Row, Shape};
 use serde_json::{Value, json};
 
 const USER: Field = Field::text("user", "The user alone.").first();
 
 pub(super) const COMMANDS: &[Row<GatewayOperator>] = &[
-    Row::look("users", "The users, without their secrets.", &[USER], users),
+    Row::look("users", "The users, without their secrets.", &[USER], users)
+        .returns(List(&USER_SHAPE)),
     Row::look(
         "lists",
         "The named lists of instruments, and their sizes.",
         &[],
         lists,
-    ),
+    )
+    .returns(List(&LIST_SHAPE)),
 ];
 
 fn users(operator: &GatewayOperator, ask: &Ask) -> Outcome {
@@ -45,3 +48,26 @@ fn lists(operator: &GatewayOperator, _ask: &Ask) -> Outcome {
     let all = lists.map(|(name, names)| json!({ "name": name, "names": names.len() }));
     Ok(Value::Array(all.collect()))
 }
+
+const fn of(name: &'static str, shape: Shape, about: &'static str) -> Member {
+    Member::new(name, shape, about)
+}
+
+const USER_SHAPE: Shape = Object(&[
+    of("name", Text, "Of the user."),
+    of("ports", List(&Text), "Where it may log on."),
+    of(
+        "comp_ids",
+        List(&Text),
+        "SenderCompIDs(49) that it may have.",
+    ),
+    of("password", Flag, "Whether it has one."),
+    of("certificates", Flag, "Whether it is known by certificates."),
+    of("all_instruments", Flag, "Whether it may see all of them."),
+    of("sessions", Count, "Sessions that are there."),
+]);
+
+const LIST_SHAPE: Shape = Object(&[
+    of("name", Text, "Of the list."),
+    of("names", Count, "Names in it."),
+]);

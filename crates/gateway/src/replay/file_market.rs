@@ -99,6 +99,9 @@ impl FileMarket {
             work += 1;
         }
         self.outlet.count(now.mono);
+        if self.outlet.is_due(now.mono) {
+            self.count();
+        }
         work
     }
 
@@ -182,8 +185,8 @@ impl FileMarket {
         self.cursor.due
     }
 
-    /// The end: what was counted.
-    pub(crate) fn close(&mut self) {
+    /// Counts what is not counted as it comes.
+    pub(crate) fn count(&self) {
         self.outlet.set_counts();
         let counts = &self.outlet.counts;
         counts.instruments.set(self.directory.len() as u64);

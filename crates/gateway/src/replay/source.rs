@@ -92,6 +92,9 @@ impl ReplaySource {
             work += 1;
         }
         self.outlet.count(now.mono);
+        if self.outlet.is_due(now.mono) {
+            self.count();
+        }
         work
     }
 
@@ -119,8 +122,8 @@ impl ReplaySource {
         self.cursor.due
     }
 
-    /// The end: what was counted.
-    pub(crate) fn close(&mut self) {
+    /// Counts what is not counted as it comes.
+    pub(crate) fn count(&self) {
         self.outlet.set_counts();
         let counts = &self.outlet.counts;
         counts.instruments.set(self.directory.len() as u64);

@@ -7,6 +7,7 @@ use super::contract::Contract;
 use super::list::List;
 use super::patterns::Pattern;
 use crate::users::grant::Grant;
+use crate::users::roster::Served;
 use fanfare_engine::host::SessionKey;
 use fanfare_fix::session::SECOND;
 use fanfare_market::{Event, InstrumentId, Kind};
@@ -81,6 +82,17 @@ pub(crate) struct Client {
     pub(crate) is_waiting: bool,
     /// Requests in the second that began at this time.
     requests: (u64, u32),
+    /// Of all its subscriptions, those that have ended among them.
+    losses: Losses,
+}
+
+/// What did not go out one by one, because the client was behind.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Losses {
+    /// Updates that were merged into later ones.
+    pub(crate) conflated: u64,
+    /// Updates that were left out, and announced.
+    pub(crate) skipped: u64,
 }
 
 /// A MarketDataRequest(V) that is being served.
@@ -104,6 +116,7 @@ pub(crate) struct Subscription {
     /// Trades that wait while the client is behind, and how many found no room here.
     pub(crate) trades: Vec<Event>,
     pub(crate) trades_left_out: u64,
+    pub(crate) losses: Losses,
 }
 
 /// Trades that wait for one subscription at most.
@@ -138,6 +151,7 @@ impl Subscription {
             unserved: 0,
             trades: Vec::new(),
             trades_left_out: 0,
+            losses: Losses::default(),
         }
     }
 
@@ -185,6 +199,32 @@ impl Client {
             told: 0,
             is_waiting: false,
             requests: (0, 0),
+            losses: Losses::default(),
+        }
+    }
+
+    /// What it has been served so far.
+    pub(crate) fn served(&self) -> Served {
+        Served {
+            conflated: self.losses.conflated,
+            skipped: self.losses.skipped,
+            subscriptions: (self.subscriptions.len() - self.vacant.len()) as u64,
+        }
+    }
+
+    /// Notes that an update of a subscription was merged into a later one.
+    pub(crate) fn count_conflated(&mut self, subscription: u32) {
+        self.losses.conflated += 1;
+        if let Some(own) = self.get_mut(subscription) {
+            own.losses.conflated += 1;
+        }
+    }
+
+    /// Notes that an update of a subscription was left out.
+    pub(crate) fn count_skipped(&mut self, subscription: u32) {
+        self.losses.skipped += 1;
+        if let Some(own) = self.get_mut(subscription) {
+            own.losses.skipped += 1;
         }
     }
 

@@ -355,6 +355,7 @@ impl Core {
                 && let Some(own) = client.get_mut(part.subscription)
             {
                 own.hold_trades(self.bodies.trades(out.body));
+                client.count_conflated(part.subscription);
                 self.fall_behind(place.class, place.link as usize);
             }
         }
@@ -406,6 +407,7 @@ impl Core {
                 Contract::Skip => {}
             }
             if let Some(place) = client.place(part) {
+                client.count_skipped(part.subscription);
                 self.skip(place, out.body);
             }
         }

@@ -14,6 +14,7 @@ mod contract;
 mod delivery;
 mod entry_types;
 mod flow;
+mod inspect;
 mod ladder;
 mod list;
 mod messages;
@@ -26,6 +27,7 @@ mod view;
 
 pub use contract::Contract;
 pub use entry_types::EntryTypes;
+pub(crate) use inspect::{At, Inspector, NoAnswer, WantedSubscriptions};
 pub use patterns::Pattern;
 
 use crate::audit::Audit;
@@ -34,15 +36,17 @@ use crate::hole::{Hole, Missing};
 use crate::market::ring::EventReader;
 use crate::notice::PeerEnd;
 use crate::users::grant::Grant;
+use crate::users::roster::Served;
 use crate::users::{UserBook, UserSet};
 use bodies::{Bodies, BodyId, Writers};
-use classes::Classes;
+use classes::{Classes, NOWHERE};
 use client::Client;
 use delivery::Sender;
 use fanfare_engine::host::{Peer, Peers, SessionKey};
 use fanfare_fix::session::AppMessage;
 use fanfare_market::book::{BookConfig, Level};
 use fanfare_market::{Delivery, Event, InstrumentId};
+use inspect::Inspection;
 use std::collections::HashMap;
 use std::sync::Arc;
 use view::View;
@@ -55,6 +59,7 @@ pub(crate) struct Service {
     events: EventReader,
     core: Core,
     sender: Sender,
+    inspection: Inspection,
 }
 
 /// What the service is told when it is made.
@@ -157,7 +162,13 @@ impl Service {
                 scratch: Scratch::default(),
             },
             sender: Sender::new(config.queue_bytes),
+            inspection: Inspection::new(),
         }
+    }
+
+    /// Asks about its subscriptions, from any thread.
+    pub(crate) fn inspector(&self) -> Inspector {
+        self.inspection.inspector()
     }
 
     /// A session has logged on, in the version of this place.
@@ -214,12 +225,19 @@ impl Service {
         self.events.backlog() > 0
     }
 
+    /// What a session has been served so far.
+    pub(crate) fn served(&self, key: SessionKey) -> Served {
+        let client = self.core.clients.get(key.index()).and_then(Option::as_ref);
+        client.map_or_else(Served::default, |client| client.served())
+    }
+
     /// Takes what the feeds brought, and sends what sessions have asked for.
     pub(crate) fn turn(&mut self, peers: &mut Peers<'_>) -> Turn {
         let Self {
             events,
             core,
             sender,
+            inspection,
         } = self;
         let mut turn = Turn::default();
         core.begin(peers.now());
@@ -251,6 +269,7 @@ impl Service {
         core.flush_due(directory);
         turn.work += sender.deliver(core, peers, &mut turn);
         turn.work += sender.catch_up(core, peers, directory, &mut turn);
+        turn.work += inspection.turn(core, peers, directory);
         turn.work += turn.ends.len();
         events.end_turn(turn.sent > 0);
         turn
@@ -259,7 +278,7 @@ impl Service {
     /// The time at which there is something to do.
     pub(crate) fn next_turn(&self) -> Option<u64> {
         let core = &self.core;
-        if !core.growing.is_empty() {
+        if !core.growing.is_empty() || self.inspection.is_running() {
             return Some(0);
         }
         core.due.iter().map(|(at, _)| *at).min()

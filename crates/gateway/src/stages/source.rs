@@ -9,8 +9,11 @@ use fanfare_wire::UtcTimestamp;
 /// A time of arrival is believed up to here before the turn: a packet that waited for the one in
 /// front of it, or for a thread that was held up.
 const OLDEST: u64 = 60_000_000_000;
+/// Messages of a turn that are tried: of a reset or a heartbeat nothing comes to any ring.
+pub(super) const TRIED: u8 = 4;
 
-/// Measures the first message of each turn of a source. Allocates nothing.
+/// Measures one message of each turn of a source: the first of its first four that comes to a
+/// ring. Allocates nothing.
 pub(crate) struct SourceStages {
     /// From the kernel's stamp to the turn, where there is one.
     arrival: Option<Histogram>,
@@ -20,7 +23,8 @@ pub(crate) struct SourceStages {
     /// To the ring of market events.
     event: Option<Histogram>,
     now: Now,
-    is_measured: bool,
+    /// Messages of this turn that may still be measured.
+    left: u8,
     /// When the last stage of the message ended.
     last: u64,
 }
@@ -56,7 +60,7 @@ impl SourceStages {
                 mono: 0,
                 utc: UtcTimestamp::from_nanos(0),
             },
-            is_measured: false,
+            left: TRIED,
             last: 0,
         }
     }
@@ -66,18 +70,19 @@ impl SourceStages {
     pub(crate) const fn turn(&mut self, now: Now) {
         if now.mono != self.now.mono {
             self.now = now;
-            self.is_measured = false;
+            self.left = TRIED;
         }
     }
 
     /// A message was decoded, which the kernel received at this time of UTC. Returns when it
-    /// arrived if it is the first of the turn, which is measured: its mark has to go with it.
+    /// arrived if it is measured: its mark has to go with it.
     #[inline]
     pub(crate) fn decoded(&mut self, received: u64) -> Option<u64> {
-        if self.is_measured {
+        if self.left == 0 {
             return None;
         }
-        self.is_measured = true;
+        let is_first = self.left == TRIED;
+        self.left -= 1;
         let now = self.now;
         self.last = monotonic();
         let age = now.utc.nanos().unsigned_abs().wrapping_sub(received) as i64;
@@ -85,6 +90,9 @@ impl SourceStages {
         let arrived = now.mono.saturating_add_signed(age.wrapping_neg());
         let is_known = arrived <= self.last && age < OLDEST as i64;
         let arrived = if is_known { arrived } else { now.mono };
+        if !is_first {
+            return Some(arrived);
+        }
         if let (Some(arrival), true) = (&self.arrival, is_known) {
             arrival.record(now.mono.saturating_sub(arrived));
         }
@@ -98,10 +106,10 @@ impl SourceStages {
     #[inline]
     pub(crate) const fn unstamped_message(&mut self, now: Now) -> Option<u64> {
         self.turn(now);
-        if self.is_measured {
+        if self.left == 0 {
             return None;
         }
-        self.is_measured = true;
+        self.left = 0;
         self.last = self.now.mono;
         Some(self.now.mono)
     }
@@ -121,6 +129,7 @@ impl SourceStages {
         if let (Some(written), Some(stage)) = (written, &self.fix) {
             stage.record(written.saturating_sub(self.last));
             self.last = written;
+            self.left = 0;
         }
     }
 
@@ -130,6 +139,7 @@ impl SourceStages {
         if let (Some(written), Some(stage)) = (written, &self.event) {
             stage.record(written.saturating_sub(self.last));
             self.last = written;
+            self.left = 0;
         }
     }
 }

@@ -34,6 +34,11 @@ pub(crate) struct Seat {
     next_target: AtomicU64,
     queued: AtomicU64,
     is_logged_on: AtomicBool,
+    last_heard: AtomicU64,
+    lag: AtomicU64,
+    conflated: AtomicU64,
+    skipped: AtomicU64,
+    subscriptions: AtomicU64,
 }
 
 /// What the thread of a session knows of it.
@@ -45,6 +50,22 @@ pub(crate) struct Reading {
     /// Bytes that wait for the peer.
     pub(crate) queued: u64,
     pub(crate) is_logged_on: bool,
+    /// When it was heard last, in nanoseconds since 1970.
+    pub(crate) last_heard: u64,
+    /// How old the oldest byte that waits is at least, in nanoseconds.
+    pub(crate) lag: u64,
+    pub(crate) served: Served,
+}
+
+/// What an agent knows of a session beside its connection.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Served {
+    /// Updates that were merged into later ones, because the peer was behind.
+    pub(crate) conflated: u64,
+    /// Messages left out, because the peer was behind: it is told of them.
+    pub(crate) skipped: u64,
+    /// Requests for market data that are being served.
+    pub(crate) subscriptions: u64,
 }
 
 impl Seat {
@@ -57,6 +78,15 @@ impl Seat {
         self.queued.store(reading.queued, Ordering::Relaxed);
         self.is_logged_on
             .store(reading.is_logged_on, Ordering::Relaxed);
+        for (place, value) in [
+            (&self.last_heard, reading.last_heard),
+            (&self.lag, reading.lag),
+            (&self.conflated, reading.served.conflated),
+            (&self.skipped, reading.served.skipped),
+            (&self.subscriptions, reading.served.subscriptions),
+        ] {
+            place.store(value, Ordering::Relaxed);
+        }
     }
 
     pub(crate) fn reading(&self) -> Reading {
@@ -65,6 +95,13 @@ impl Seat {
             next_target: self.next_target.load(Ordering::Relaxed),
             queued: self.queued.load(Ordering::Relaxed),
             is_logged_on: self.is_logged_on.load(Ordering::Relaxed),
+            last_heard: self.last_heard.load(Ordering::Relaxed),
+            lag: self.lag.load(Ordering::Relaxed),
+            served: Served {
+                conflated: self.conflated.load(Ordering::Relaxed),
+                skipped: self.skipped.load(Ordering::Relaxed),
+                subscriptions: self.subscriptions.load(Ordering::Relaxed),
+            },
         }
     }
 }
@@ -214,6 +251,11 @@ impl Seat {
             next_target: AtomicU64::new(0),
             queued: AtomicU64::new(0),
             is_logged_on: AtomicBool::new(false),
+            last_heard: AtomicU64::new(0),
+            lag: AtomicU64::new(0),
+            conflated: AtomicU64::new(0),
+            skipped: AtomicU64::new(0),
+            subscriptions: AtomicU64::new(0),
         }
     }
 }

@@ -94,6 +94,44 @@ impl Plant {
     }
 }
 
+/// The list part by part is the list, in the same order.
+fn pages(operator: &mut Operator, all: &Value) {
+    let (mut rows, mut after) = (Vec::new(), Value::Null);
+    loop {
+        let ask = json!({ "command": "sessions", "limit": 1, "after": after });
+        let mut part = operator.result(&ask);
+        assert_eq!(part["total"], 3);
+        let own = part["sessions"].as_array_mut().unwrap();
+        assert_eq!(own.len(), 1);
+        rows.append(own);
+        after = part["next"].take();
+        if after.is_null() {
+            break;
+        }
+    }
+    let names =
+        |rows: &[Value]| -> Vec<Value> { rows.iter().map(|row| row["session"].clone()).collect() };
+    assert_eq!(names(&rows), names(all.as_array().unwrap()));
+    let worst = operator.result(&json!({ "command": "sessions", "sort": "lag", "limit": 2 }));
+    assert_eq!(
+        (worst["sessions"].as_array().unwrap().len(), &worst["next"]),
+        (2, &Value::Null)
+    );
+    for (fields, why) in [
+        (r#""limit":0"#, "1 to 1000"),
+        (r#""limit":1000000000"#, "1 to 1000"),
+        (r#""after":"nowhere""#, "the `next` of an answer"),
+        (
+            r#""sort":"lag","after":"consumers x""#,
+            "goes with the order by name",
+        ),
+    ] {
+        let line = format!("{{\"command\":\"sessions\",{fields}}}\n");
+        let error = operator.error(line.as_bytes());
+        assert!(error.contains(why), "{why} in {error}");
+    }
+}
+
 #[test]
 fn an_operator_sees_the_gateway_and_ends_sessions() {
     let users = user("desk", "DESK", "p", "");
@@ -122,14 +160,15 @@ fn an_operator_sees_the_gateway_and_ends_sessions() {
     producer.send("W", "20001=P-1|55=A|");
     let sessions = json!({ "command": "sessions", "user": "desk" });
     eventually("the numbers", || {
-        operator.result(&sessions)[0]["next_sender"] == 3
+        operator.result(&sessions)["sessions"][0]["next_sender"] == 3
     });
-    let desk_session = operator.result(&sessions);
+    let desk_session = &operator.result(&sessions)["sessions"];
     assert_eq!(desk_session.as_array().unwrap().len(), 1);
     assert_eq!(desk_session[0]["session"], "FIX.4.4:PLANT->DESK");
     assert_eq!(desk_session[0]["logged_on"], true);
     let all = operator.result(&json!({ "command": "sessions" }));
-    assert_eq!(all.as_array().unwrap().len(), 3);
+    assert_eq!(all["sessions"].as_array().unwrap().len(), 3);
+    pages(&mut operator, &all["sessions"]);
     let lists = operator.result(&json!({ "command": "lists" }));
     assert_eq!(lists, json!([{ "name": "INDEX", "names": 2 }]));
     let users = operator.result(&json!({ "command": "users" }));

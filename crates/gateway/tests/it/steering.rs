@@ -111,7 +111,7 @@ fn one_session_is_steered_under_load_and_no_other_is_touched() {
         assert!(sent > 100, "{sent}");
         crate::eventually("everything is delivered", || {
             let sessions = plant.done("sessions", json!({ "port": "consumers" }));
-            let all = sessions.as_array().unwrap().iter();
+            let all = sessions["sessions"].as_array().unwrap().iter();
             let done = all.filter(|one| one["next_sender"] == sent + 2);
             done.count() == 3
         });

@@ -12,7 +12,7 @@ use fanfare_engine::poll::{Interest, Poller, Token, Waker};
 use fanfare_wire::text::Escaped;
 use line::{Line, Lines};
 use serde_json::{Map, Value, json};
-use socket::Socket;
+pub use socket::Socket;
 use std::io::{self, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;

@@ -6,8 +6,9 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
-/// A listening Unix socket. Dropped, it removes its file.
-pub(super) struct Socket {
+/// A listening Unix socket that is its owner's alone. Dropped, it removes its file.
+#[derive(Debug)]
+pub struct Socket {
     listener: UnixListener,
     path: PathBuf,
     /// Which file it is: another one at the path is left alone.
@@ -15,8 +16,12 @@ pub(super) struct Socket {
 }
 
 impl Socket {
-    /// Listens at `path`; the file is the owner's alone from the beginning.
-    pub(super) fn listen(path: &Path) -> io::Result<Self> {
+    /// Listens at `path`, without waiting; the file is the owner's alone from the beginning. A
+    /// socket that nobody listens at any more is replaced.
+    ///
+    /// # Errors
+    /// The path is another file, or somebody listens there; or the system refuses.
+    pub fn listen(path: &Path) -> io::Result<Self> {
         check_vacant(path)?;
         let mut beside = path.as_os_str().to_owned();
         beside.push(format!(".{}", std::process::id()));
@@ -41,7 +46,9 @@ impl Socket {
         }
     }
 
-    pub(super) const fn listener(&self) -> &UnixListener {
+    /// What connections come from.
+    #[must_use]
+    pub const fn listener(&self) -> &UnixListener {
         &self.listener
     }
 }

@@ -3,7 +3,7 @@
 use fanfare_wire::text::Escaped;
 use serde_json::{Map, Value, json};
 
-use crate::print::say;
+use crate::print::{note, say};
 
 /// Prints a result: rows as a table, fields one a line.
 pub(super) fn show(result: &Value) {
@@ -12,7 +12,10 @@ pub(super) fn show(result: &Value) {
             table(&windows(rows));
         }
         Value::Array(rows) => table(rows),
-        Value::Object(fields) => list(fields, ""),
+        Value::Object(fields) => match part(fields) {
+            Some(rows) => paged(fields, rows),
+            None => list(fields, ""),
+        },
         other => say!("{}", text(other)),
     }
 }
@@ -41,12 +44,34 @@ fn windows(stages: &[Value]) -> Vec<Value> {
     rows.collect()
 }
 
-/// Objects with the same fields, one a line.
+/// The rows of a part of a long list, if it is one.
+fn part(fields: &Map<String, Value>) -> Option<&[Value]> {
+    let is_part = fields.contains_key("total") && fields.contains_key("next");
+    let mut values = fields.values().filter(|_| is_part);
+    values.find_map(|value| value.as_array().map(Vec::as_slice))
+}
+
+fn paged(fields: &Map<String, Value>, rows: &[Value]) {
+    table(rows);
+    let total = fields["total"].as_u64().unwrap_or_default();
+    if total > rows.len() as u64 {
+        let next = fields["next"].as_str();
+        let next = next.map(|next| format!("; for more: --after '{}'", escaped(next)));
+        note!("{} of {total}{}", rows.len(), next.unwrap_or_default());
+    }
+}
+
+/// Objects, one a line; fields that only some have are columns too.
 fn table(rows: &[Value]) {
-    let Some(Value::Object(first)) = rows.first() else {
+    let mut names: Vec<&String> = Vec::new();
+    for name in rows.iter().filter_map(Value::as_object).flat_map(Map::keys) {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    if names.is_empty() {
         return;
-    };
-    let names: Vec<&String> = first.keys().collect();
+    }
     let mut lines = vec![
         names
             .iter()
@@ -77,7 +102,9 @@ fn list(fields: &Map<String, Value>, before: &str) {
         match value {
             Value::Array(rows) if rows.first().is_some_and(Value::is_object) => {
                 for row in rows.iter().filter_map(Value::as_object) {
-                    let own = row.get("name").map(text).unwrap_or_default();
+                    let names = ["name", "channel", "line"];
+                    let own = names.into_iter().find_map(|name| row.get(name));
+                    let own = own.map(text).unwrap_or_default();
                     list(row, &format!("{before}{own} "));
                 }
             }

@@ -1,6 +1,7 @@
 //! A book as text and as JSON.
 
-use fanfare_feed::recovery::{Lack, State};
+use fanfare_feed::recovery::State;
+use fanfare_gateway::{lacks, state_name};
 use fanfare_market::book::Level;
 use fanfare_market::instruments::{Instrument, Name, SecurityId};
 use fanfare_market::{Book, Side};
@@ -116,26 +117,4 @@ pub(crate) fn some_names<'a>(all: impl Iterator<Item = Instrument<'a>>, count: u
         count if count > MOST => format!("{names} and {} more", count - MOST),
         _ => names,
     }
-}
-
-const fn state_name(state: State) -> &'static str {
-    match state {
-        State::Live => "live",
-        State::Recovering(_) => "recovering",
-        State::Stale => "stale",
-        State::Closed => "closed",
-    }
-}
-
-fn lacks(state: State) -> Option<Value> {
-    let State::Recovering(lack) = state else {
-        return None;
-    };
-    Some(match lack {
-        Lack::Picture => json!({"what": "picture"}),
-        Lack::PictureAfterFault => json!({"what": "picture", "after_fault": true}),
-        Lack::Changes(from, to) => json!({"what": "changes", "from": from, "to": to}),
-        Lack::Certainty(u64::MAX) => json!({"what": "channel"}),
-        Lack::Certainty(end) => json!({"what": "certainty", "below": end as u32}),
-    })
 }

@@ -1,9 +1,9 @@
 //! The lists of sessions that may log on, changed while the gateway runs.
 
-use super::{GatewayOperator, some_of};
+use super::{GatewayOperator, of, some_of};
 use crate::port_config::Pair;
 use crate::port_handle::PortHandle;
-use fanfare_operator::{Ask, Field, OperatorError, Outcome, Row};
+use fanfare_operator::{Ask, Field, OperatorError, Outcome, Row, Shape};
 use fanfare_wire::text::Escaped;
 use serde_json::json;
 
@@ -16,14 +16,16 @@ pub(super) const ADD: Row<GatewayOperator> = Row::act(
     "Add a session to the list `sessions` of a port, until the next start or reload.",
     &[PORT, SENDER, TARGET],
     add,
-);
+)
+.returns(LISTED);
 
 pub(super) const REMOVE: Row<GatewayOperator> = Row::act(
     "sessions remove",
     "Remove a session from the list `sessions` of a port, and log it out.",
     &[PORT, SENDER, TARGET],
     remove,
-);
+)
+.returns(LISTED);
 
 /// Most sessions of a list that an operator makes longer.
 const MOST: usize = 100_000;
@@ -88,3 +90,9 @@ fn name(pair: &Pair) -> String {
     let [sender, target] = [&pair.sender, &pair.target].map(|id| Escaped::text(id));
     format!("{sender}->{target}")
 }
+
+const LISTED: Shape = Shape::Object(&[of(
+    "listed",
+    Shape::Count,
+    "Sessions that the list of the port has.",
+)]);

@@ -28,7 +28,7 @@ fn is(ask: &Ask, name: &str, own: &str) -> bool {
     ask.text(name).is_none_or(|wanted| wanted == own)
 }
 
-/// What it has not of the fields of others is empty.
+/// What it has not of the fields of others is null.
 pub(super) fn described(seat: &DbnSeat) -> Value {
     let reading = seat.reading();
     let schemas = reading.schemas.iter().map(LiveSchema::name);
@@ -45,8 +45,12 @@ pub(super) fn described(seat: &DbnSeat) -> Value {
         "next_sender": null,
         "next_target": null,
         "queued_bytes": reading.queued,
+        "last_heard_ms": null,
+        "lag_ms": null,
+        "conflated": 0,
+        "skipped": reading.skipped,
+        "subscriptions": null,
         "schemas": schemas.collect::<Vec<_>>(),
         "instruments": reading.instruments,
-        "skipped": reading.skipped,
     })
 }

@@ -1,9 +1,9 @@
 //! Sessions kept out until they are let in again.
 
 use super::which::{self, PORT, SENDER, SESSION, TARGET, USER};
-use super::{GatewayOperator, TEXT, some_of};
+use super::{ENDED, GatewayOperator, TEXT, of, some_of};
 use crate::which::{Stopped, Which};
-use fanfare_operator::{Ask, OperatorError, Outcome, Row};
+use fanfare_operator::{Ask, OperatorError, Outcome, Row, Shape};
 use serde_json::{Value, json};
 
 pub(super) const STOP: Row<GatewayOperator> = Row::act(
@@ -11,14 +11,16 @@ pub(super) const STOP: Row<GatewayOperator> = Row::act(
     "Log sessions out, and let them in no more until `start` or a new start of the gateway.",
     &[SESSION, SENDER, TARGET, USER, PORT, TEXT],
     stop,
-);
+)
+.returns(ENDED);
 
 pub(super) const START: Row<GatewayOperator> = Row::act(
     "sessions start",
     "Let stopped sessions in again: those of a `stop` with the same words.",
     &[SESSION, SENDER, TARGET, USER, PORT],
     start,
-);
+)
+.returns(STARTED);
 
 pub(super) const STOPPED: Row<GatewayOperator> = Row::look(
     "sessions stopped",
@@ -31,7 +33,8 @@ pub(super) const STOPPED: Row<GatewayOperator> = Row::look(
             .map(|which| json!({ "stopped": which.to_string() }));
         Ok(Value::Array(rows.collect()))
     },
-);
+)
+.returns(Shape::List(&STOP_SHAPE));
 
 /// Most stops in force.
 const MOST: usize = 1024;
@@ -97,3 +100,15 @@ fn change(operator: &GatewayOperator, which: &Which, change: impl Fn(&mut Vec<Wh
         }
     }
 }
+
+const STARTED: Shape = Shape::Object(&[of(
+    "started",
+    Shape::Text,
+    "Which sessions are let in again.",
+)]);
+
+const STOP_SHAPE: Shape = Shape::Object(&[of(
+    "stopped",
+    Shape::Text,
+    "Which sessions are let in no more.",
+)]);

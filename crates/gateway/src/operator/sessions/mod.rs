@@ -1,16 +1,15 @@
-//! The sessions that are there: listed, ended.
+//! The sessions that are there: ended, and their numbers set.
 
 mod admitted;
 mod dbn;
 mod gate;
+mod list;
 mod numbers;
 mod which;
 
 use super::GatewayOperator;
-use crate::users::roster::Seat;
-use fanfare_operator::{Ask, Field, Form, OperatorError, Outcome, Row, iso_of};
-use fanfare_wire::text::Escaped;
-use serde_json::{Value, json};
+use fanfare_operator::{Ask, Field, Form, Member, OperatorError, Outcome, Row, Shape};
+use serde_json::json;
 use which::{ANY_PORT, SENDER, SESSION, TARGET, USER};
 
 /// Text(58) of the Logouts that operators ask for, unless they say another.
@@ -23,24 +22,21 @@ const TEXT: Field = Field::new(
 );
 
 pub(super) const COMMANDS: &[Row<GatewayOperator>] = &[
-    Row::look(
-        "sessions",
-        "The sessions that are there, with numbers and queues as they were up to some seconds ago.",
-        &[SESSION, SENDER, TARGET, USER, ANY_PORT],
-        list,
-    ),
+    list::LIST,
     Row::act(
         "sessions logout",
         "Log sessions out; they may come back.",
         &[SESSION, SENDER, TARGET, USER, ANY_PORT, TEXT],
         |operator, ask| end(operator, ask, Some(ask.text("text").unwrap_or(LOGGED_OUT))),
-    ),
+    )
+    .returns(ENDED),
     Row::act(
         "sessions disconnect",
         "End sessions without a Logout; they may come back.",
         &[SESSION, SENDER, TARGET, USER, ANY_PORT],
         |operator, ask| end(operator, ask, None),
-    ),
+    )
+    .returns(ENDED),
     numbers::REMEMBERED,
     numbers::RESET,
     numbers::SET_SEQ,
@@ -50,15 +46,6 @@ pub(super) const COMMANDS: &[Row<GatewayOperator>] = &[
     admitted::ADD,
     admitted::REMOVE,
 ];
-
-fn list(operator: &GatewayOperator, ask: &Ask) -> Outcome {
-    let mut seats = which::seats(operator, ask, &which::any(ask));
-    seats.sort_by_cached_key(|seat| (seat.port, seat.id.to_string()));
-    let of_dbn = dbn::seats(operator, ask);
-    let all = seats.iter().map(|seat| described(seat));
-    let all = all.chain(of_dbn.iter().map(|seat| dbn::described(seat)));
-    Ok(Value::Array(all.collect()))
-}
 
 fn end(operator: &GatewayOperator, ask: &Ask, text: Option<&str>) -> Outcome {
     let seats = which::seats(operator, ask, &which::some(ask)?);
@@ -94,20 +81,15 @@ fn some_of(names: &[String]) -> String {
     }
 }
 
-fn described(seat: &Seat) -> Value {
-    let reading = seat.reading();
-    json!({
-        "port": seat.port.name(),
-        "session": seat.id.to_string(),
-        "version": seat.id.version.begin_string(),
-        "sender": Escaped::text(&seat.id.target).to_string(),
-        "target": Escaped::text(&seat.id.sender).to_string(),
-        "user": &*seat.user,
-        "peer": seat.peer.to_string(),
-        "since": iso_of(seat.since),
-        "logged_on": reading.is_logged_on,
-        "next_sender": reading.next_sender,
-        "next_target": reading.next_target,
-        "queued_bytes": reading.queued,
-    })
+const fn of(name: &'static str, shape: Shape, about: &'static str) -> Member {
+    Member::new(name, shape, about)
 }
+
+const ENDED: Shape = Shape::Object(&[
+    of("sessions", Shape::Count, "Sessions that have ended."),
+    of(
+        "forced",
+        Shape::Count,
+        "Those of them that had not ended after 3 s, and were disconnected.",
+    ),
+]);

@@ -1,13 +1,13 @@
 //! Numbers of sessions, of connected and of remembered ones.
 
 use super::which::{self, PORT, SENDER, SESSION, TARGET, USER};
-use super::{GatewayOperator, nobody, some_of};
+use super::{GatewayOperator, nobody, of, some_of};
 use crate::registry::Numbers;
 use crate::users::PortName;
 use crate::which::Which;
 use fanfare_engine::host::{HostError, Steer};
 use fanfare_fix::session::{MAX_SEQ_NUM, SessionId};
-use fanfare_operator::{Ask, Field, OperatorError, Outcome, Row};
+use fanfare_operator::{Ask, Field, Member, OperatorError, Outcome, Row, Shape};
 use fanfare_wire::text::Escaped;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -18,7 +18,8 @@ pub(super) const REMEMBERED: Row<GatewayOperator> = Row::look(
     "The sessions that are not there and whose numbers are remembered.",
     &[SESSION, SENDER, TARGET, PORT],
     remembered,
-);
+)
+.returns(Shape::List(&REMEMBERED_SHAPE));
 
 pub(super) const RESET: Row<GatewayOperator> = Row::act(
     "sessions reset",
@@ -26,7 +27,8 @@ pub(super) const RESET: Row<GatewayOperator> = Row::act(
      are logged on.",
     &[SESSION, SENDER, TARGET, USER, PORT],
     reset,
-);
+)
+.returns(DONE);
 
 pub(super) const SET_SEQ: Row<GatewayOperator> = Row::act(
     "sessions set-seq",
@@ -42,7 +44,8 @@ pub(super) const SET_SEQ: Row<GatewayOperator> = Row::act(
         Field::FORCE,
     ],
     set_seq,
-);
+)
+.returns(SET);
 
 /// How long a host may take.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -195,3 +198,28 @@ fn steer(
     let why = format!("session {} is logging on, or has ended meanwhile", found.id);
     Err(OperatorError::failed(why))
 }
+
+const NAME: Member = of("session", Shape::Text, "Its name, seen from this side.");
+const NEXT_SENDER: Member = of(
+    "next_sender",
+    Shape::Maybe(&Shape::Count),
+    "The next MsgSeqNum(34) to it.",
+);
+const NEXT_TARGET: Member = of(
+    "next_target",
+    Shape::Maybe(&Shape::Count),
+    "The next MsgSeqNum(34) from it.",
+);
+
+const DONE: Shape = Shape::Object(&[of("sessions", Shape::Count, "Sessions that were reset.")]);
+
+const SET: Shape = Shape::Object(&[NAME, NEXT_SENDER, NEXT_TARGET]);
+
+const REMEMBERED_SHAPE: Shape = Shape::Object(&[
+    of("port", Shape::Text, "Where it came in."),
+    NAME,
+    of("sender", Shape::Text, "SenderCompID(49) of its Logon."),
+    of("target", Shape::Text, "TargetCompID(56) of its Logon."),
+    NEXT_SENDER,
+    NEXT_TARGET,
+]);

@@ -1,0 +1,165 @@
+//! `/api/v1/changes`: what changes, as server-sent events.
+//!
+//! A reader who is too slow, or comes back too late, is told how many changes it has missed. What
+//! waits for it is one piece of up to 64 KiB; the changes themselves are kept once, for all.
+
+use axum::body::{Bytes, HttpBody};
+use fanfare_operator::{Change, Changes};
+use hyper::body::Frame;
+use std::convert::Infallible;
+use std::fmt::Write;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::{Instant, Sleep, sleep};
+
+/// How often it is looked whether something has changed.
+const LOOK: Duration = Duration::from_millis(100);
+/// How long nothing is said at most.
+const SILENCE: Duration = Duration::from_secs(15);
+/// Changes of one piece, and the length at which it is long enough, in bytes.
+const PIECE: usize = 256;
+const PIECE_BYTES: usize = 64 << 10;
+
+/// The body of the answer: it goes on until the reader leaves.
+pub(crate) struct ChangeStream {
+    changes: Changes,
+    /// The last change that was sent.
+    after: u64,
+    /// Kinds that are wanted; all, if it is empty.
+    kinds: Vec<String>,
+    /// The first event, which says where the stream begins.
+    hello: Option<String>,
+    timer: Pin<Box<Sleep>>,
+    spoke: Instant,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl ChangeStream {
+    /// Behind the change with this number; behind the last one without.
+    pub(crate) fn new(
+        changes: Changes,
+        after: Option<u64>,
+        kinds: Vec<String>,
+        permit: OwnedSemaphorePermit,
+    ) -> Self {
+        let (first, next) = changes.range();
+        let after = after.unwrap_or(next - 1);
+        let hello = format!("event: hello\ndata: {{\"first\":{first},\"next\":{next}}}\n\n");
+        Self {
+            changes,
+            after,
+            kinds,
+            hello: Some(hello),
+            timer: Box::pin(sleep(LOOK)),
+            spoke: Instant::now(),
+            _permit: permit,
+        }
+    }
+
+    /// What there is to send now.
+    fn piece(&mut self) -> Option<String> {
+        if let Some(hello) = self.hello.take() {
+            return Some(hello);
+        }
+        let mut text = String::new();
+        let since = self.changes.since(self.after, PIECE);
+        if since.missed > 0 {
+            // Writing to a string cannot fail.
+            let _ = write!(
+                text,
+                "event: missed\ndata: {{\"count\":{}}}\n\n",
+                since.missed
+            );
+        }
+        for Change { id, kind, data } in since.changes {
+            self.after = id;
+            if self.kinds.is_empty() || self.kinds.iter().any(|own| own == kind) {
+                let _ = write!(text, "id: {id}\nevent: {kind}\ndata: {data}\n\n");
+            }
+            if text.len() >= PIECE_BYTES {
+                break;
+            }
+        }
+        (!text.is_empty()).then_some(text)
+    }
+}
+
+impl HttpBody for ChangeStream {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        loop {
+            let now = Instant::now();
+            let mut piece = self.piece();
+            if piece.is_none() && now - self.spoke >= SILENCE {
+                piece = Some(":\n\n".to_owned());
+            }
+            if let Some(piece) = piece {
+                self.spoke = now;
+                return Poll::Ready(Some(Ok(Frame::data(piece.into()))));
+            }
+            if self.timer.is_elapsed() {
+                self.timer.as_mut().reset(now + LOOK);
+            }
+            ready!(self.timer.as_mut().poll(context));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Map, json};
+    use std::sync::Arc;
+    use tokio::sync::Semaphore;
+
+    fn stream(changes: &Changes, after: Option<u64>, kinds: &[&str]) -> ChangeStream {
+        let permit = Arc::new(Semaphore::new(1)).try_acquire_owned().unwrap();
+        let kinds = kinds.iter().map(|&kind| kind.to_owned()).collect();
+        ChangeStream::new(changes.clone(), after, kinds, permit)
+    }
+
+    fn push(changes: &Changes, kind: &'static str, text: &str) {
+        changes.push(kind, Map::from_iter([("a".to_owned(), json!(text))]));
+    }
+
+    #[tokio::test]
+    async fn a_reader_gets_what_it_has_not_seen() {
+        let changes = Changes::default();
+        push(&changes, "line", "b\nc");
+        push(&changes, "session", "d");
+        let mut new = stream(&changes, None, &[]);
+        assert_eq!(
+            new.piece().unwrap(),
+            "event: hello\ndata: {\"first\":1,\"next\":3}\n\n"
+        );
+        assert_eq!(new.piece(), None);
+        let mut old = stream(&changes, Some(0), &[]);
+        old.piece();
+        let expected = "id: 1\nevent: line\ndata: {\"a\":\"b\\nc\"}\n\n\
+                        id: 2\nevent: session\ndata: {\"a\":\"d\"}\n\n";
+        assert_eq!(old.piece().unwrap(), expected);
+        let mut some = stream(&changes, Some(0), &["session"]);
+        some.piece();
+        assert_eq!(some.piece().unwrap().matches("id: ").count(), 1);
+    }
+
+    #[tokio::test]
+    async fn a_reader_who_was_too_slow_is_told_how_many_it_has_missed() {
+        let changes = Changes::default();
+        (0..20_000).for_each(|_| push(&changes, "line", "x"));
+        let mut late = stream(&changes, Some(1), &[]);
+        late.piece();
+        let piece = late.piece().unwrap();
+        let missed = 20_000 - 16_384 - 1;
+        assert!(piece.starts_with(&format!("event: missed\ndata: {{\"count\":{missed}}}\n\n")));
+        assert_eq!(piece.matches("id: ").count(), PIECE);
+        assert_eq!(late.piece().unwrap().matches("event: missed").count(), 0);
+    }
+}

@@ -1,0 +1,141 @@
+//! The ring of market events, with what reads it and what writes its log.
+
+use super::Builder;
+use crate::counts::DbnCounts;
+use crate::dbn::{self, DbnAgent};
+use crate::history::{self, KnownInstruments, LogThreads, OpenLog};
+use crate::market::ring::EventRing;
+use crate::replay::OpenReplay;
+use crate::service::{Service, ServiceConfig};
+use crate::stages::End;
+use crate::start_error::StartError;
+use crate::watch::{Watched, WatchedLog, WatchedMarket};
+use fanfare_engine::poll::Waker;
+use fanfare_market::book::BookConfig;
+
+/// The ring of market events while it is given its readers.
+pub(super) struct Events {
+    pub(super) ring: EventRing,
+    /// Of the thread of the feeds.
+    pub(super) waker: Waker,
+    /// The books of the feeds that are markets.
+    pub(super) books: Vec<BookConfig>,
+    /// Instruments that a log knows.
+    pub(super) known: KnownInstruments,
+    /// A log in place of feeds.
+    pub(super) replay: Option<OpenReplay>,
+    /// What operators look at.
+    pub(super) watched: Watched,
+}
+
+impl Builder<'_> {
+    /// The ring of market events, if a feed is a market, and what writes their log.
+    pub(super) fn events(&self) -> Result<(Option<Events>, LogThreads), StartError> {
+        let config = self.config;
+        if !config.has_market() {
+            return Ok((None, Vec::new()));
+        }
+        let waker = Waker::detached()?;
+        let own = config.history.as_ref().map(|own| own.folder.as_path());
+        let replay = config.replay.as_ref();
+        let mut replay = replay.map(|log| OpenReplay::open(log, own)).transpose()?;
+        let feeds = match &replay {
+            Some(replay) => replay.run().feeds.clone(),
+            None => history::feeds(config)?,
+        };
+        let books = feeds.iter().map(|feed| feed.book).collect();
+        let first = replay.as_ref().map_or(1, OpenReplay::number);
+        // Each worker reads it, who takes the events, operators, the outlet for DBN, and the log.
+        let is_watched = config.console.is_some() || config.control.is_some();
+        let optional = [config.dbn.is_some(), is_watched];
+        let optional = optional.into_iter().filter(|is_there| *is_there).count();
+        let readers = self.config.workers + 2 + optional;
+        let infos = feeds.clone();
+        let log = history::open(config, feeds, first)?;
+        let mut next = log.as_ref().map_or(1, |log| log.opened.next);
+        if let Some(replay) = &mut replay {
+            replay.number_from(next);
+            next = replay.number();
+        }
+        let mut events = Events {
+            ring: self.event_ring(readers, &waker, next)?,
+            waker,
+            books,
+            known: KnownInstruments::default(),
+            replay,
+            watched: Watched::default(),
+        };
+        if is_watched {
+            let reader = events.ring.reader(Waker::detached()?);
+            events.watched.market = Some(WatchedMarket {
+                events: reader.ok_or(StartError::Ring)?,
+                next: events.ring.number(),
+                feeds: infos,
+            });
+            let place = log.as_ref().map(OpenLog::place);
+            events.watched.log = place.map(|(folder, committed)| WatchedLog { folder, committed });
+        }
+        let mut history = Vec::new();
+        if let (Some(log), Some(settings)) = (log, &config.history) {
+            let Events { ring, books, .. } = &mut events;
+            let plan = (config, settings, &**books);
+            let threads = log.start(plan, ring, self.counters, &self.notices);
+            (history, events.known) = threads?;
+        }
+        Ok((Some(events), history))
+    }
+
+    /// The ring, with the number of its first event; in a file, where there is a log.
+    fn event_ring(
+        &self,
+        readers: usize,
+        feeds: &Waker,
+        next: u64,
+    ) -> Result<EventRing, StartError> {
+        let (bytes, feeds) = (self.config.ring_bytes, feeds.clone());
+        let Some(history) = &self.config.history else {
+            return Ok(EventRing::new(bytes, readers, feeds, next));
+        };
+        let file = history.ring_file();
+        EventRing::in_file(&file, bytes, readers, feeds, next)
+            .map_err(|error| StartError::RingFile(file, error))
+    }
+
+    /// The market data service of a worker.
+    pub(super) fn service(&self, worker: &str, events: &mut Events) -> Result<Service, StartError> {
+        let reader = events.ring.reader(Waker::detached()?);
+        let mut reader = reader.ok_or(StartError::Ring)?;
+        let of = format!("{worker} market");
+        reader.measure(self.stages().outlet(&of, End::Socket));
+        let config = ServiceConfig {
+            books: events.books.clone(),
+            users: self.users.clone(),
+            audit: self.audit.clone(),
+            queue_bytes: self.config.slow_consumer.queue_bytes,
+        };
+        Ok(Service::new(config, reader))
+    }
+
+    /// The port for DBN, if there is one.
+    pub(super) fn dbn(&self, events: &mut Option<Events>) -> Result<Option<DbnAgent>, StartError> {
+        let (Some(config), Some(events)) = (&self.config.dbn, events) else {
+            return Ok(None);
+        };
+        let reader = events.ring.reader(Waker::detached()?);
+        let mut reader = reader.ok_or(StartError::Ring)?;
+        reader.measure(self.stages().outlet("dbn", End::Socket));
+        let agent = DbnAgent::open(dbn::Parts {
+            config: config.clone(),
+            events: reader,
+            books: events.books.clone(),
+            users: self.users.clone(),
+            roster: self.roster.clone(),
+            audit: self.audit.clone(),
+            notices: self.notices.clone(),
+            counts: DbnCounts::new(self.counters, ""),
+            is_live: self.config.replay.is_none(),
+            log: self.config.history.as_ref().map(|log| log.folder.clone()),
+        })?;
+        Ok(Some(agent))
+    }
+}

@@ -1,0 +1,390 @@
+//! The market: lines, instruments, books, the log.
+
+use super::GatewayOperator;
+use super::pages::{AFTER, LIMIT, NEXT, TOTAL, page};
+use crate::watch::{NoBook, WantedBook, WantedInstruments};
+use fanfare_operator::Shape::{Count, Flag, List, Maybe, Number, Object, OneOf, Text, Time, Whole};
+use fanfare_operator::{Ask, Field, Member, OperatorError, Outcome, Row, Shape};
+
+const FEED: Field = Field::text("feed", "Those of the feed of this name.");
+const STATES: &[&str] = &["live", "recovering", "stale", "closed"];
+
+pub(super) const COMMANDS: &[Row<GatewayOperator>] = &[
+    Row::look(
+        "lines",
+        "What each line of each feed brought, and since when it has been silent.",
+        &[],
+        |operator: &GatewayOperator, _| Ok(operator.watch()?.lines()),
+    )
+    .returns(LINES),
+    Row::look(
+        "instruments",
+        "The instruments of all feeds, with their states.",
+        &[
+            Field::text("prefix", "Those whose Symbol(55) begins so.").first(),
+            Field::one_of("state", "Those in this state.", STATES),
+            FEED,
+            AFTER,
+            LIMIT,
+        ],
+        instruments,
+    )
+    .returns(INSTRUMENTS),
+    Row::look(
+        "books",
+        "The book of an instrument, as it is or as it was.",
+        &[
+            Field::text("symbol", "Symbol(55), or SecurityID(48).")
+                .first()
+                .needed(),
+            FEED,
+            Field::number("depth", "Levels of a side: 1 to 1000, 10 without."),
+            Field::text(
+                "at",
+                "The moment, from the log: 2026-11-23T10:31:05.5Z, 10:31:05.5 (UTC, of the day on \
+                 which the log begins), +5.5 (seconds behind its beginning), -5.5 (in front of its \
+                 end), day (midnight UTC in front of it), or the number of an event; behind what \
+                 arrived then.",
+            ),
+        ],
+        books,
+    )
+    .returns(BOOKS),
+    Row::look(
+        "log",
+        "What the log of market events has, and how far it is behind.",
+        &[],
+        |operator: &GatewayOperator, _| operator.watch()?.log().map_err(no_book),
+    )
+    .returns(LOG),
+];
+
+fn instruments(operator: &GatewayOperator, ask: &Ask) -> Outcome {
+    let text = |name| ask.text(name).map(str::to_owned);
+    let wanted = WantedInstruments {
+        prefix: text("prefix"),
+        state: text("state"),
+        feed: text("feed"),
+    };
+    let found = operator.watch()?.instruments(&wanted, &page(ask)?);
+    found.map_err(no_book)
+}
+
+fn books(operator: &GatewayOperator, ask: &Ask) -> Outcome {
+    let text = |name| ask.text(name).map(str::to_owned);
+    let wanted = WantedBook {
+        symbol: text("symbol").unwrap_or_default(),
+        feed: text("feed"),
+        depth: ask.number("depth"),
+        at: text("at"),
+    };
+    operator.watch()?.books(&wanted).map_err(no_book)
+}
+
+fn no_book(why: NoBook) -> OperatorError {
+    let text = why.to_string();
+    match why {
+        NoBook::Asked(_) => OperatorError::usage(text),
+        NoBook::Unknown(_) => OperatorError::absent(text),
+        NoBook::Missing(_) | NoBook::Log(_) => OperatorError::failed(text),
+    }
+}
+
+const fn of(name: &'static str, shape: Shape, about: &'static str) -> Member {
+    Member::new(name, shape, about)
+}
+
+const MAYBE_TEXT: Shape = Maybe(&Text);
+const MAYBE_COUNT: Shape = Maybe(&Count);
+const MAYBE_TIME: Shape = Maybe(&Time);
+const MAYBE_NUMBER: Shape = Maybe(&Number);
+
+const LIVE: Member = of("live", Count, "Instruments whose books are whole.");
+const RECOVERING: Member = of("recovering", Count, "Instruments that lack something.");
+const STALE: Member = of("stale", Count, "Instruments whose lines are silent.");
+const CLOSED: Member = of("closed", Count, "Instruments that are not traded any more.");
+
+const LINES: Shape = Object(&[of("feeds", List(&FEED_SHAPE), "All feeds.")]);
+
+const FEED_SHAPE: Shape = Object(&[
+    of("channel", Text, "The name of the feed."),
+    of(
+        "kind",
+        OneOf(&["lines", "edge", "file", "replay"]),
+        "Where it comes from: lines, another gateway, a file of DBN, or a log.",
+    ),
+    of("messages", Count, "Messages decoded, each once."),
+    of("gaps", Count, "Sequence numbers that came on no line."),
+    of("restarts", Count, "Times that the numbers began again."),
+    of(
+        "undecodable",
+        Count,
+        "Packets whose rest could not be decoded.",
+    ),
+    of("kernel_drops", Count, "Datagrams that the kernel dropped."),
+    of(
+        "recoveries",
+        Count,
+        "Times that an instrument began to recover.",
+    ),
+    of("recovered", Count, "Times that one became live again."),
+    of(
+        "replay_requests",
+        Count,
+        "Requests to the exchange's replay.",
+    ),
+    of("instruments", Count, "Instruments of the feed."),
+    LIVE,
+    RECOVERING,
+    STALE,
+    CLOSED,
+    of(
+        "silence_ms",
+        MAYBE_COUNT,
+        "Milliseconds since the last datagram of any line.",
+    ),
+    of("lines", List(&LINE), "Its lines."),
+]);
+
+const LINE: Shape = Object(&[
+    of("line", Text, "Its letter: A, B, C or D."),
+    of(
+        "use",
+        OneOf(&["changes", "pictures"]),
+        "What it brings: changes, or pictures for recovery.",
+    ),
+    of("group", Text, "Multicast group and port."),
+    of(
+        "interface",
+        Text,
+        "The address of the interface that receives it.",
+    ),
+    of("source", MAYBE_TEXT, "The only sender that is heard."),
+    of("packets", Count, "Datagrams."),
+    of("bytes", Count, "Bytes of them."),
+    of("first", Count, "Packets that brought something new."),
+    of(
+        "duplicate",
+        Count,
+        "Packets that another line had brought before.",
+    ),
+    of(
+        "late",
+        Count,
+        "Packets that came when what they brought was given up.",
+    ),
+    of("refused", Count, "Packets whose numbers could not be used."),
+    of("lost", Count, "Sequence numbers that the line left out."),
+    of("kernel_drops", Count, "Datagrams that the kernel dropped."),
+    of(
+        "behind",
+        BEHIND,
+        "How far it came behind the other line, where it was second.",
+    ),
+    of(
+        "silence_ms",
+        MAYBE_COUNT,
+        "Milliseconds since its last datagram.",
+    ),
+    of(
+        "packets_per_s",
+        MAYBE_NUMBER,
+        "Datagrams in a second, lately.",
+    ),
+    of("bytes_per_s", MAYBE_NUMBER, "Bytes in a second, lately."),
+]);
+
+const BEHIND: Shape = Object(&[
+    of("count", Count, "Packets that came second."),
+    of("mean_ns", MAYBE_COUNT, "The mean, in nanoseconds."),
+    of("max_ns", Count, "The longest, in nanoseconds."),
+]);
+
+const LACKS: Shape = Maybe(&Object(&[
+    of(
+        "what",
+        OneOf(&["picture", "changes", "certainty", "channel"]),
+        "A picture, changes, the certainty that none is missing, or any sign of the channel.",
+    ),
+    of("after_fault", Flag, "Whether the book was found wrong.").optional(),
+    of(
+        "from",
+        Count,
+        "The first change that is missing, by RptSeq(83).",
+    )
+    .optional(),
+    of("to", Count, "The last one.").optional(),
+    of(
+        "below",
+        Count,
+        "Messages in front of this MsgSeqNum(34) may be missing.",
+    )
+    .optional(),
+]));
+
+const NUMBER: Member = of("number", Count, "The plant's number of the instrument.");
+const SYMBOL: Member = of("symbol", Text, "Symbol(55).");
+const SECURITY_ID: Member = of("security_id", Text, "SecurityID(48); empty without one.");
+const OF_FEED: Member = of("feed", MAYBE_TEXT, "The name of its feed.");
+const STATE: Member = of("state", OneOf(STATES), "Whether its book can be trusted.");
+const LACK: Member = of("lacks", LACKS, "What it lacks while it is recovering.");
+const RPT_SEQ: Member = of("rpt_seq", MAYBE_COUNT, "RptSeq(83) of its last change.");
+const UPDATED: Member = of("updated", MAYBE_TIME, "When its last event arrived.");
+const TRADING: Member = of("trading", MAYBE_COUNT, "SecurityTradingStatus(326).");
+
+const INSTRUMENTS: Shape = Object(&[
+    TOTAL,
+    NEXT,
+    of(
+        "instruments",
+        List(&INSTRUMENT),
+        "In the order of their numbers.",
+    ),
+]);
+
+const INSTRUMENT: Shape = Object(&[
+    NUMBER,
+    SYMBOL,
+    SECURITY_ID,
+    OF_FEED,
+    STATE,
+    LACK,
+    RPT_SEQ,
+    of(
+        "event",
+        MAYBE_COUNT,
+        "The plant's number of its last event.",
+    ),
+    UPDATED,
+    TRADING,
+]);
+
+const BOOKS: Shape = Object(&[
+    of(
+        "number",
+        Count,
+        "The number of the event behind which the books are shown.",
+    ),
+    of("time", MAYBE_TIME, "The latest time of arrival up to it."),
+    of("live", Flag, "Whether they are those of now."),
+    of(
+        "books",
+        List(&BOOK),
+        "One for each instrument of that name.",
+    ),
+]);
+
+const BOOK: Shape = Object(&[
+    NUMBER,
+    SYMBOL,
+    SECURITY_ID,
+    OF_FEED,
+    STATE,
+    LACK,
+    RPT_SEQ,
+    UPDATED,
+    TRADING,
+    of(
+        "kind",
+        Maybe(&OneOf(&["levels", "prices", "orders"])),
+        "What the feed says of the book: numbered levels, prices, or orders.",
+    ),
+    of("bids", List(&LEVEL), "The best first."),
+    of("offers", List(&LEVEL), "The best first."),
+    of("levels", LEVELS, "All levels that there are."),
+    of(
+        "trades",
+        List(&TRADE),
+        "The newest first: the last 20 since the console began to look, or the last one in front \
+         of the moment.",
+    ),
+    of("values", List(&VALUE), "The last value of each statistic."),
+]);
+
+const LEVELS: Shape = Object(&[
+    of("bids", Count, "Levels of bids."),
+    of("offers", Count, "Levels of offers."),
+]);
+
+const LEVEL: Shape = Object(&[
+    of("price", Text, "The price, exactly."),
+    of("size", Whole, "The size of the level."),
+    of(
+        "orders",
+        Count,
+        "Orders of the level, where the feed says it.",
+    )
+    .optional(),
+    of(
+        "ids",
+        List(&ORDER),
+        "Up to 100 of its orders, the first to trade first.",
+    )
+    .optional(),
+]);
+
+const ORDER: Shape = Object(&[
+    of("id", Text, "OrderID(37)."),
+    of("size", Whole, "What is left of it."),
+]);
+
+const TRADE: Shape = Object(&[
+    of("number", Count, "The plant's number of the event."),
+    of(
+        "time",
+        MAYBE_TIME,
+        "The exchange's time, or that of the arrival.",
+    ),
+    of("price", MAYBE_TEXT, "The price, exactly."),
+    of("size", Maybe(&Whole), "The size."),
+    of("id", MAYBE_TEXT, "TradeID(1003)."),
+]);
+
+const VALUE: Shape = Object(&[
+    of("type", Text, "MDEntryType(269)."),
+    of("name", MAYBE_TEXT, "What it is called."),
+    of("price", MAYBE_TEXT, "Its value, where it is a price."),
+    of("size", Maybe(&Whole), "Its value, where it is a size."),
+    of(
+        "time",
+        MAYBE_TIME,
+        "The exchange's time, or that of the arrival.",
+    ),
+]);
+
+const LOG: Shape = Object(&[
+    of("folder", Text, "Where it is."),
+    of("run", Count, "Runs of the plant so far."),
+    of("first", Count, "The number of its first event."),
+    of("next", Count, "The number behind its last event."),
+    of("from", MAYBE_TIME, "When the first event arrived."),
+    of("to", MAYBE_TIME, "When the last event arrived."),
+    of("events", Count, "Numbers from the first to the last."),
+    of("bytes", Count, "Bytes of all segments."),
+    of("segments", Count, "Files."),
+    of("compacted", Count, "Those of them that are compacted."),
+    of("events_per_s", MAYBE_NUMBER, "Events in a second, lately."),
+    of("bytes_per_s", MAYBE_NUMBER, "Bytes in a second, lately."),
+    of(
+        "lag_events",
+        Count,
+        "Events in the ring that are not in the log yet.",
+    ),
+    of("missed", Count, "Events that it lacks since the start."),
+    of(
+        "failures",
+        Count,
+        "Writes that the system refused since the start.",
+    ),
+    of("checkpoints", Count, "Checkpoints of all books."),
+    of(
+        "last_checkpoint",
+        MAYBE_COUNT,
+        "The number of the event of the last one.",
+    ),
+    of(
+        "followed",
+        Count,
+        "The event up to which checkpoints have followed it.",
+    ),
+]);

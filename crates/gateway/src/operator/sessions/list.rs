@@ -1,0 +1,231 @@
+//! The list of sessions.
+
+use super::which::{self, ANY_PORT, SENDER, SESSION, TARGET, USER};
+use super::{GatewayOperator, dbn, of};
+use crate::history::now;
+use crate::operator::pages::{AFTER, LIMIT, NEXT, TOTAL, page};
+use crate::users::PortName;
+use crate::users::dbn_seat::DbnSeat;
+use crate::users::roster::Seat;
+use fanfare_operator::Shape::{Count, Flag, List, Maybe, Object, OneOf, Text, Time};
+use fanfare_operator::{Ask, Field, OperatorError, Outcome, Row, Shape, iso_of};
+use fanfare_wire::text::Escaped;
+use serde_json::{Value, json};
+use std::cmp::Reverse;
+use std::sync::Arc;
+
+const SORT: Field = Field::one_of(
+    "sort",
+    "By name, or the worst first: those with the longest lag, or the longest queue.",
+    &["name", "lag", "queue"],
+);
+
+pub(super) const LIST: Row<GatewayOperator> = Row::look(
+    "sessions",
+    "The sessions that are there, with numbers and queues as they were up to some seconds ago.",
+    &[SESSION, SENDER, TARGET, USER, ANY_PORT, SORT, AFTER, LIMIT],
+    list,
+)
+.returns(SESSIONS);
+
+/// A session of either kind.
+enum Listed {
+    Fix(Arc<Seat>),
+    Dbn(Arc<DbnSeat>),
+}
+
+/// What sessions are in the order of: their ports, the number of one of DBN, the name of another.
+type Key = (&'static str, u64, String);
+
+/// What the worst sessions are in the order of.
+#[derive(Clone, Copy)]
+enum Measure {
+    Lag,
+    Queue,
+}
+
+impl Listed {
+    fn key(&self) -> Key {
+        match self {
+            Self::Fix(seat) => (seat.port.name(), 0, seat.id.to_string()),
+            Self::Dbn(seat) => (dbn::PORT, seat.session, String::new()),
+        }
+    }
+
+    fn measure(&self, what: Measure) -> u64 {
+        match (self, what) {
+            (Self::Fix(seat), Measure::Lag) => seat.reading().lag,
+            (Self::Fix(seat), Measure::Queue) => seat.reading().queued,
+            // How old what waits for it is, is not known.
+            (Self::Dbn(_), Measure::Lag) => 0,
+            (Self::Dbn(seat), Measure::Queue) => seat.reading().queued,
+        }
+    }
+
+    /// What is known of it, at a time in nanoseconds since 1970.
+    fn described(&self, now: u64) -> Value {
+        match self {
+            Self::Fix(seat) => described(seat, now),
+            Self::Dbn(seat) => dbn::described(seat),
+        }
+    }
+}
+
+fn list(operator: &GatewayOperator, ask: &Ask) -> Outcome {
+    let page = page(ask)?;
+    let seats = which::seats(operator, ask, &which::any(ask));
+    let of_dbn = dbn::seats(operator, ask).into_iter().map(Listed::Dbn);
+    let mut all: Vec<_> = seats.into_iter().map(Listed::Fix).chain(of_dbn).collect();
+    let total = all.len();
+    let measure = match ask.text("sort") {
+        Some("lag") => Some(Measure::Lag),
+        Some("queue") => Some(Measure::Queue),
+        _ => None,
+    };
+    let mut next = None;
+    match (measure, &page.after) {
+        (Some(_), Some(_)) => {
+            return Err(OperatorError::usage("`after` goes with the order by name"));
+        }
+        (Some(measure), None) => {
+            all.sort_by_cached_key(|own| (Reverse(own.measure(measure)), own.key()));
+            all.truncate(page.limit);
+        }
+        (None, after) => {
+            let after = after.as_deref().map(read_key).transpose()?;
+            all.retain(|own| after.as_ref().is_none_or(|after| own.key() > *after));
+            all.sort_by_cached_key(Listed::key);
+            let has_more = all.len() > page.limit;
+            all.truncate(page.limit);
+            next = all.last().filter(|_| has_more).map(|own| text(own.key()));
+        }
+    }
+    let now = now();
+    let rows: Vec<_> = all.iter().map(|own| own.described(now)).collect();
+    Ok(json!({ "total": total, "next": next, "sessions": rows }))
+}
+
+/// A key as an answer names it.
+fn text((port, number, name): Key) -> String {
+    match port {
+        dbn::PORT => format!("{port} {number}"),
+        port => format!("{port} {name}"),
+    }
+}
+
+/// Reads what an answer has named.
+fn read_key(text: &str) -> Result<Key, OperatorError> {
+    let read = || {
+        let (port, name) = text.split_once(' ')?;
+        if port == dbn::PORT {
+            return Some((dbn::PORT, name.parse().ok()?, String::new()));
+        }
+        let mut all = PortName::ALL.into_iter();
+        let port = all.find(|own| own.name() == port)?;
+        Some((port.name(), 0, name.to_owned()))
+    };
+    read().ok_or_else(|| OperatorError::usage("`after` is the `next` of an answer"))
+}
+
+fn described(seat: &Seat, now: u64) -> Value {
+    let reading = seat.reading();
+    let heard = (reading.last_heard != 0).then(|| now.saturating_sub(reading.last_heard));
+    json!({
+        "port": seat.port.name(),
+        "session": Escaped::text(&seat.id.to_string()).to_string(),
+        "version": seat.id.version.begin_string(),
+        "sender": Escaped::text(&seat.id.target).to_string(),
+        "target": Escaped::text(&seat.id.sender).to_string(),
+        "user": &*seat.user,
+        "peer": seat.peer.to_string(),
+        "since": iso_of(seat.since),
+        "logged_on": reading.is_logged_on,
+        "next_sender": reading.next_sender,
+        "next_target": reading.next_target,
+        "queued_bytes": reading.queued,
+        "last_heard_ms": heard.map(|nanos| nanos / 1_000_000),
+        "lag_ms": reading.lag / 1_000_000,
+        "conflated": reading.served.conflated,
+        "skipped": reading.served.skipped,
+        "subscriptions": reading.served.subscriptions,
+    })
+}
+
+const PORTS: &[&str] = &["producers", "consumers", dbn::PORT];
+
+const SESSIONS: Shape = Object(&[
+    TOTAL,
+    NEXT,
+    of(
+        "sessions",
+        List(&SESSION_SHAPE),
+        "In the order that is asked for.",
+    ),
+]);
+
+const SESSION_SHAPE: Shape = Object(&[
+    of("port", OneOf(PORTS), "Where it came in."),
+    of("session", Text, "Its name, seen from this side."),
+    of("version", Text, "BeginString(8), or `DBN.3`."),
+    of(
+        "sender",
+        Text,
+        "SenderCompID(49) of its Logon; of DBN, what the client calls itself.",
+    ),
+    of(
+        "target",
+        Maybe(&Text),
+        "TargetCompID(56) of its Logon; null: of DBN.",
+    ),
+    of("user", Text, "Whose it is; empty: a stranger's."),
+    of("peer", Text, "Where the other side is."),
+    of("since", Time, "When its Logon came."),
+    of(
+        "logged_on",
+        Flag,
+        "Whether messages may be sent; of DBN, whether it has started its session.",
+    ),
+    of(
+        "next_sender",
+        Maybe(&Count),
+        "The next MsgSeqNum(34) to it; null: of DBN.",
+    ),
+    of(
+        "next_target",
+        Maybe(&Count),
+        "The next MsgSeqNum(34) from it; null: of DBN.",
+    ),
+    of("queued_bytes", Count, "Bytes that wait for it."),
+    of(
+        "last_heard_ms",
+        Maybe(&Count),
+        "Milliseconds since its last message.",
+    ),
+    of(
+        "lag_ms",
+        Maybe(&Count),
+        "The oldest byte that waits for it is at least so many milliseconds old; null: of DBN.",
+    ),
+    of(
+        "conflated",
+        Count,
+        "Updates that were merged into later ones, because it was behind.",
+    ),
+    of(
+        "skipped",
+        Count,
+        "Messages, or records of DBN, left out and announced, because it was behind.",
+    ),
+    of(
+        "subscriptions",
+        Maybe(&Count),
+        "Requests for market data that are being served; null: of DBN.",
+    ),
+    of("schemas", List(&Text), "Schemas that a client of DBN has.").optional(),
+    of(
+        "instruments",
+        Count,
+        "Instruments that a client of DBN has subscribed to one by one.",
+    )
+    .optional(),
+]);

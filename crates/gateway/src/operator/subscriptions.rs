@@ -1,0 +1,133 @@
+//! What sessions have asked for of the market.
+
+use super::GatewayOperator;
+use super::pages::{AFTER, LIMIT, NEXT, TOTAL, page};
+use crate::service::{Contract, WantedSubscriptions};
+use crate::watch::NoList;
+use fanfare_fix::session::SessionId;
+use fanfare_operator::Shape::{Count, Flag, List, Object, OneOf, Text};
+use fanfare_operator::{Ask, Field, Member, OperatorError, Outcome, Row, Shape};
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+pub(super) const COMMANDS: &[Row<GatewayOperator>] = &[Row::look(
+    "subscriptions",
+    "The requests for market data that are being served.",
+    &[
+        Field::text(
+            "sender",
+            "Those with this SenderCompID(49) of their Logons.",
+        )
+        .first(),
+        Field::text("user", "Those of this user."),
+        Field::text("symbol", "Those that have this Symbol(55)."),
+        AFTER,
+        LIMIT,
+    ],
+    subscriptions,
+)
+.returns(SUBSCRIPTIONS)];
+
+fn subscriptions(operator: &GatewayOperator, ask: &Ask) -> Outcome {
+    let page = page(ask)?;
+    let seats = operator.gateway.sessions(|seat| {
+        let is = |name, own: &str| ask.text(name).is_none_or(|wanted| wanted == own);
+        is("user", &seat.user) && is("sender", &seat.id.target)
+    });
+    let is_limited = ask.text("user").is_some() || ask.text("sender").is_some();
+    let ids = seats.iter().map(|seat| SessionId::clone(&seat.id));
+    let wanted = WantedSubscriptions {
+        sessions: is_limited.then(|| Arc::new(ids.collect::<HashSet<_>>())),
+        symbol: ask.text("symbol").map(str::to_owned),
+    };
+    let users = seats
+        .iter()
+        .map(|seat| (shown(&seat.id), seat.user.to_string()));
+    let users: HashMap<_, _> = users.collect();
+    let mut list = operator
+        .watch()?
+        .subscriptions(&wanted, &page)
+        .map_err(|why| {
+            let text = why.to_string();
+            match why {
+                NoList::Asked(_) => OperatorError::usage(text),
+                NoList::Worker(_) => OperatorError::failed(text),
+            }
+        })?;
+    for row in list["subscriptions"].as_array_mut().into_iter().flatten() {
+        let user = row["session"].as_str().and_then(|name| users.get(name));
+        row["user"] = user.map_or("", String::as_str).into();
+    }
+    Ok(list)
+}
+
+/// The name of a session as rows have it.
+fn shown(id: &SessionId) -> String {
+    fanfare_wire::text::Escaped::text(&id.to_string()).to_string()
+}
+
+const fn of(name: &'static str, shape: Shape, about: &'static str) -> Member {
+    Member::new(name, shape, about)
+}
+
+const CONTRACTS: &[&str] = &[
+    Contract::Cut.name(),
+    Contract::Skip.name(),
+    Contract::Conflated.name(),
+];
+
+const SUBSCRIPTIONS: Shape = Object(&[
+    TOTAL,
+    NEXT,
+    of("subscriptions", List(&SUBSCRIPTION), "Session by session."),
+]);
+
+const SUBSCRIPTION: Shape = Object(&[
+    of("session", Text, "The session, seen from this side."),
+    of("request", Text, "MDReqID(262) or SecurityStatusReqID(324)."),
+    of(
+        "patterns",
+        List(&Text),
+        "Prefixes of symbols, with a * behind them.",
+    ),
+    of(
+        "symbols",
+        List(&Text),
+        "The first eight symbols that were named one by one.",
+    ),
+    of("instruments", Count, "Instruments of it."),
+    of(
+        "depth",
+        Count,
+        "MarketDepth(264): levels of a side, 0 for all.",
+    ),
+    of("entries", Text, "MDEntryTypes(269), a character each."),
+    of("by_order", Flag, "Whether it has orders instead of levels."),
+    of(
+        "contract",
+        OneOf(CONTRACTS),
+        "What happens when the session is behind.",
+    ),
+    of(
+        "interval_ms",
+        Count,
+        "Milliseconds between two updates; 0: each change.",
+    ),
+    of("goes_on", Flag, "Whether updates follow the picture."),
+    of(
+        "behind",
+        Count,
+        "Instruments whose picture has to come first.",
+    ),
+    of(
+        "conflated",
+        Count,
+        "Updates that were merged into later ones.",
+    ),
+    of(
+        "skipped",
+        Count,
+        "Updates that were left out, and announced.",
+    ),
+    of("user", Text, "The user of the session; empty: a stranger."),
+]);

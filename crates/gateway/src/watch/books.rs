@@ -1,0 +1,215 @@
+//! Books of instruments: as they are, and as they were.
+
+use super::error::{NO_MARKET, NoBook};
+use super::{Watch, instruments, render};
+use fanfare_history::moment::{Moment, utc};
+use fanfare_history::{At, FeedInfo, Log, Start};
+use fanfare_market::Side;
+use fanfare_market::book::BookKind;
+use fanfare_market::event::{Event, InstrumentId, entry};
+use fanfare_market::instruments::{Directory, IdSource, Lookup, SecurityId};
+use fanfare_market::view::Seen;
+use serde_json::{Map, Value, json};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Levels of a side unless an operator asks for another number, and at most.
+const DEPTH: u64 = 10;
+const DEEPEST: u64 = 1_000;
+/// Instruments of one symbol that are shown.
+const MOST: usize = 64;
+
+/// Which books are wanted.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct WantedBook {
+    /// Symbol(55), or SecurityID(48).
+    pub(crate) symbol: String,
+    pub(crate) feed: Option<String>,
+    pub(crate) depth: Option<u64>,
+    /// The moment as of which they are wanted; now without.
+    pub(crate) at: Option<String>,
+}
+
+/// Those that look into the past, one at a time.
+#[derive(Default)]
+pub(super) struct Past {
+    one: Mutex<()>,
+    there: AtomicUsize,
+}
+
+/// Those that may look or wait.
+const LOOKING: usize = 4;
+
+/// A place among them until it is dropped.
+struct Queue<'a>(&'a Past);
+
+impl<'a> Queue<'a> {
+    fn join(past: &'a Past) -> Result<Self, NoBook> {
+        let place = Self(past);
+        match past.there.fetch_add(1, Ordering::Relaxed) < LOOKING {
+            true => Ok(place),
+            false => Err(NoBook::Missing("too many look into the past: ask again")),
+        }
+    }
+}
+
+impl Drop for Queue<'_> {
+    fn drop(&mut self) {
+        self.0.there.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Watch {
+    /// The books of all instruments of a symbol.
+    ///
+    /// # Errors
+    /// See [`NoBook`].
+    pub(crate) fn books(&self, wanted: &WantedBook) -> Result<Value, NoBook> {
+        let depth = wanted.depth.unwrap_or(DEPTH);
+        if !(1..=DEEPEST).contains(&depth) {
+            let why = format!("`depth` is {depth}: it can be 1 to {DEEPEST}");
+            return Err(NoBook::Asked(why));
+        }
+        match &wanted.at {
+            None => self.books_now(wanted, depth as usize),
+            Some(at) => self.books_at(wanted, at, depth as usize),
+        }
+    }
+
+    fn books_now(&self, wanted: &WantedBook, depth: usize) -> Result<Value, NoBook> {
+        let market = self.0.market();
+        let market = market.ok_or(NO_MARKET)?;
+        let found = find(market.directory(), &market.feeds, wanted)?;
+        let books = found.into_iter().map(|instrument| {
+            let mut object = instruments::row(&market, instrument);
+            object.remove("event");
+            let seen = market.view.get(instrument);
+            let trades = seen.into_iter().flat_map(|seen| &seen.own.trades);
+            let trades = trades.map(render::trade).collect();
+            object.extend(book(seen, depth, trades));
+            Value::Object(object)
+        });
+        Ok(json!({
+            "number": market.number(),
+            "time": render::time(market.time),
+            "live": true,
+            "books": books.collect::<Vec<_>>(),
+        }))
+    }
+
+    fn books_at(&self, wanted: &WantedBook, at: &str, depth: usize) -> Result<Value, NoBook> {
+        let log = self.0.log.as_ref();
+        let log = log.ok_or(NoBook::Missing(
+            "without [history] there is only the book of now",
+        ))?;
+        let moment: Moment = at.parse().map_err(NoBook::Asked)?;
+        // Each holds all books of that moment: one at a time, and some may wait.
+        let _place = Queue::join(&self.0.past)?;
+        let _one = self.0.past.one.lock();
+        let log = Log::open(&log.folder)?;
+        let at = match log.place(moment)? {
+            Start::Number(number) => At::Number(number),
+            Start::Time(time) => At::Time(time),
+            _ => At::End,
+        };
+        let books = log.as_of(at)?;
+        let (directory, feeds) = (books.directory(), &books.run.feeds);
+        let found = find(directory, feeds, wanted)?;
+        let shown = found.into_iter().map(|instrument| {
+            let seen = books.view.get(instrument);
+            let known = directory.instrument(instrument);
+            let status = seen.and_then(|seen| seen.status).map(|event| event.id);
+            let status = status.or(known.map(|known| known.status.into()));
+            let rpt_seq = seen.and_then(|seen| seen.book.as_ref());
+            let rpt_seq = rpt_seq.map(|book| book.rpt_seq());
+            let [state, lacks] = render::state(seen.map_or_else(render::unknown, |own| own.state));
+            let mut object = render::names(instrument, directory, feeds);
+            object.extend(render::object([
+                state,
+                lacks,
+                ("rpt_seq", json!(rpt_seq.filter(|number| *number != 0))),
+                ("updated", Value::Null),
+                ("trading", json!(status.filter(|status| *status != 0))),
+            ]));
+            let trades = seen.into_iter().flat_map(|seen| seen.last.iter());
+            let trades = trades.filter(|event| event.entry == entry::TRADE);
+            let trades = trades.map(render::trade).collect();
+            object.extend(book(seen, depth, trades));
+            Value::Object(object)
+        });
+        Ok(json!({
+            "number": books.number,
+            "time": (books.time != 0).then(|| utc(books.time)),
+            "live": false,
+            "books": shown.collect::<Vec<_>>(),
+        }))
+    }
+}
+
+/// Both sides, trades and values.
+fn book<T>(seen: Option<&Seen<T>>, depth: usize, trades: Vec<Value>) -> Map<String, Value> {
+    let book = seen.and_then(|seen| seen.book.as_ref());
+    let kind = book.map(|book| match book.kind() {
+        BookKind::Levels => "levels",
+        BookKind::Prices => "prices",
+        BookKind::Orders => "orders",
+    });
+    let count = |side| book.map_or(0, |book| book.depth(side).len());
+    let values = seen.into_iter().flat_map(|seen| seen.last.iter());
+    let values = values.filter(|event: &&Event| event.entry != entry::TRADE);
+    render::object([
+        ("kind", json!(kind)),
+        ("bids", render::levels(book, Side::Bid, depth)),
+        ("offers", render::levels(book, Side::Offer, depth)),
+        (
+            "levels",
+            json!({"bids": count(Side::Bid), "offers": count(Side::Offer)}),
+        ),
+        ("trades", trades.into()),
+        ("values", values.map(render::statistic).collect()),
+    ])
+}
+
+/// The instruments of a symbol, or of an ID.
+fn find(
+    directory: &Directory,
+    feeds: &[FeedInfo],
+    wanted: &WantedBook,
+) -> Result<Vec<InstrumentId>, NoBook> {
+    let name = wanted.symbol.as_bytes();
+    let mut found: Vec<_> = match name.is_empty() {
+        true => return Err(NoBook::Asked("which `symbol`?".to_owned())),
+        false => directory.of_symbol(name).collect(),
+    };
+    if found.is_empty() {
+        let number = wanted.symbol.parse().map(SecurityId::Number);
+        let ids = [Some(SecurityId::Text(name)), number.ok()];
+        let bound = directory.bound();
+        let has = |instrument: &InstrumentId| {
+            let known = directory.instrument(*instrument);
+            known.is_some_and(|known| ids.contains(&Some(known.definition.name.id)))
+        };
+        let of_id = ids.into_iter().flatten();
+        found = of_id
+            .flat_map(|id| directory.of_id(id, IdSource::NONE))
+            .collect();
+        if found.is_empty() {
+            found = (0..bound)
+                .map(InstrumentId)
+                .filter(has)
+                .take(MOST)
+                .collect();
+        }
+    }
+    let is_of_feed = |instrument: &InstrumentId| {
+        let feed = render::feed_of(feeds, *instrument);
+        let wanted = wanted.feed.as_ref();
+        wanted.is_none_or(|wanted| feed.is_some_and(|feed| feed.name == *wanted))
+    };
+    found.retain(is_of_feed);
+    found.truncate(MOST);
+    match found.is_empty() {
+        true => Err(NoBook::Unknown(render::text(name))),
+        false => Ok(found),
+    }
+}

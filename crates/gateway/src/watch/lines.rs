@@ -1,0 +1,353 @@
+//! The lines of the feeds: what each brought, and since when it has been silent.
+
+use super::samples::{Sample, Samples, sample, value};
+use super::{Watch, render, tell};
+use crate::config::Config;
+use crate::feed::config::Feed;
+use crate::feed::lines::FeedLine;
+use crate::feed::meters::{Use, owner};
+use crate::history::now;
+use fanfare_feed::Line;
+use fanfare_operator::Changes;
+use serde_json::{Value, json};
+use std::net::Ipv4Addr;
+
+/// How long a line brings nothing, in milliseconds, until that is told: this long while another
+/// line of the same feed is heard, and as long as books are not stale where none is.
+const SILENT: u64 = 5_000;
+const SILENT_ALL: u64 = 30_000;
+
+/// A line as the configuration has it.
+struct Known<'a> {
+    channel: String,
+    what: Use,
+    index: usize,
+    line: &'a FeedLine,
+    interface: Ipv4Addr,
+}
+
+impl Known<'_> {
+    fn owner(&self) -> String {
+        owner(&self.channel, self.what, self.index)
+    }
+}
+
+/// All lines of a feed.
+fn lines(feed: &Feed) -> Vec<Known<'_>> {
+    let of_changes = (Use::Changes, &feed.lines, feed.interface);
+    let of_pictures = feed.snapshot.iter().enumerate().map(|(place, own)| {
+        let interface = own.interface.unwrap_or(feed.interface);
+        (Use::Pictures(place), &own.lines, interface)
+    });
+    let all = std::iter::once(of_changes).chain(of_pictures);
+    let all = all.flat_map(|(what, lines, interface)| {
+        lines.iter().enumerate().map(move |(index, line)| Known {
+            channel: feed.channel(),
+            what,
+            index,
+            line,
+            interface: line.interface.unwrap_or(interface),
+        })
+    });
+    all.collect()
+}
+
+const fn use_name(of: Use) -> &'static str {
+    match of {
+        Use::Changes => "changes",
+        Use::Pictures(_) => "pictures",
+    }
+}
+
+impl Watch {
+    /// All feeds, with their lines.
+    pub(crate) fn lines(&self) -> Value {
+        let now_ms = now() / 1_000_000;
+        let sample = sample(&self.0.counters);
+        let rates = self.0.samples();
+        let config = &self.0.config;
+        let of_lines = config.feeds.iter().map(|feed| {
+            let (channel, lines) = (feed.channel(), lines(feed));
+            let heard = lines
+                .iter()
+                .map(|line| value(&sample, &line.owner(), "line_heard_ms"));
+            let heard = heard.max().filter(|heard| *heard != 0);
+            let mut object = feed_object(&sample, &channel, "lines");
+            let silence = heard.map(|heard| now_ms.saturating_sub(heard));
+            object.insert("silence_ms".to_owned(), json!(silence));
+            let lines = lines
+                .iter()
+                .map(|line| line_object(&sample, &rates, line, now_ms));
+            object.insert("lines".to_owned(), lines.collect());
+            Value::Object(object)
+        });
+        let edges = config
+            .edges
+            .iter()
+            .map(|edge| (edge.channel.clone(), "edge"));
+        let files = config.files.iter();
+        let files = files.map(|file| (file.channel.clone(), "file"));
+        let replay = config.replay.as_ref();
+        let replay = replay.map(|own| (own.path().display().to_string(), "replay"));
+        let others = edges.chain(files).chain(replay).map(|(channel, kind)| {
+            let mut object = feed_object(&sample, &channel, kind);
+            object.insert("silence_ms".to_owned(), Value::Null);
+            object.insert("lines".to_owned(), json!([]));
+            Value::Object(object)
+        });
+        json!({ "feeds": of_lines.chain(others).collect::<Vec<_>>() })
+    }
+
+    /// Instruments of each feed by state.
+    pub(crate) fn states(&self) -> Value {
+        let sample = sample(&self.0.counters);
+        let config = &self.0.config;
+        let feeds = config.feeds.iter().filter(|feed| feed.mapping.is_some());
+        let feeds = feeds.map(Feed::channel);
+        let edges = config.edges.iter().map(|edge| edge.channel.clone());
+        let replay = config.replay.as_ref();
+        let replay = replay.map(|own| own.path().display().to_string());
+        let files = config.files.iter().map(|file| file.channel.clone());
+        let all = feeds
+            .chain(edges)
+            .chain(files)
+            .chain(replay)
+            .map(|channel| {
+                let mut object = render::object([("channel", json!(channel))]);
+                object.extend(state_counts(&sample, &channel));
+                Value::Object(object)
+            });
+        all.collect()
+    }
+}
+
+type Fields = serde_json::Map<String, Value>;
+
+fn state_counts(sample: &Sample, channel: &str) -> Fields {
+    let count = |name: &str| json!(value(sample, channel, name));
+    render::object([
+        ("live", count("instruments_live")),
+        ("recovering", count("instruments_recovering")),
+        ("stale", count("instruments_stale")),
+        ("closed", count("instruments_closed")),
+    ])
+}
+
+fn feed_object(sample: &Sample, channel: &str, kind: &str) -> Fields {
+    let count = |name: &str| json!(value(sample, channel, name));
+    let gaps = if kind == "edge" {
+        "edge_unbrought"
+    } else {
+        "gaps"
+    };
+    let mut object = render::object([
+        ("channel", json!(channel)),
+        ("kind", json!(kind)),
+        ("messages", count("decoded")),
+        ("gaps", count(gaps)),
+        ("restarts", count("restarts")),
+        ("undecodable", count("undecodable")),
+        ("kernel_drops", count("kernel_drops")),
+        ("recoveries", count("recoveries")),
+        ("recovered", count("recovered")),
+        ("replay_requests", count("replay_requests")),
+        ("instruments", count("instruments")),
+    ]);
+    object.extend(state_counts(sample, channel));
+    object
+}
+
+fn line_object(sample: &Sample, rates: &Samples, line: &Known<'_>, now_ms: u64) -> Value {
+    let owner = line.owner();
+    let count = |name: &str| value(sample, &owner, name);
+    let (heard, behind) = (count("line_heard_ms"), count("line_behind"));
+    let mean = count("line_behind_ns").checked_div(behind);
+    json!({
+        "line": Line::new(line.index).map(|line| line.to_string()),
+        "use": use_name(line.what),
+        "group": line.line.group.to_string(),
+        "interface": line.interface.to_string(),
+        "source": line.line.source.map(|source| source.to_string()),
+        "packets": count("line_packets"),
+        "bytes": count("line_bytes"),
+        "first": count("line_first"),
+        "duplicate": count("line_duplicate"),
+        "late": count("line_late"),
+        "refused": count("line_refused"),
+        "lost": count("line_lost"),
+        "kernel_drops": count("line_drops"),
+        "behind": {
+            "count": behind,
+            "mean_ns": mean,
+            "max_ns": count("line_behind_max_ns"),
+        },
+        "silence_ms": (heard != 0).then(|| now_ms.saturating_sub(heard)),
+        "packets_per_s": rates.rate(&owner, "line_packets"),
+        "bytes_per_s": rates.rate(&owner, "line_bytes"),
+    })
+}
+
+/// Looks for lines that fall silent or are heard again, and for gaps.
+pub(super) struct LineWatch {
+    lines: Vec<Watched>,
+}
+
+struct Watched {
+    channel: String,
+    what: Use,
+    index: usize,
+    owner: String,
+    /// How long all lines may be silent, in milliseconds.
+    silence: u64,
+    is_silent: bool,
+}
+
+impl LineWatch {
+    pub(super) fn new(config: &Config) -> Self {
+        let watched = config.feeds.iter().flat_map(|feed| {
+            let silence = feed
+                .book
+                .as_ref()
+                .map_or(SILENT_ALL, |book| book.silence_ms);
+            lines(feed).into_iter().map(move |line| Watched {
+                owner: line.owner(),
+                channel: line.channel,
+                what: line.what,
+                index: line.index,
+                silence: if silence == 0 { u64::MAX } else { silence },
+                is_silent: false,
+            })
+        });
+        Self {
+            lines: watched.collect(),
+        }
+    }
+
+    /// Compares two samples, at a time in nanoseconds since 1970, and tells what has changed.
+    pub(super) fn look(&mut self, now: u64, samples: [&Sample; 2], changes: &Changes) {
+        let [before, latest] = samples;
+        let now = now / 1_000_000;
+        let heard = |line: &Watched| value(latest, &line.owner, "line_heard_ms");
+        let all: Vec<u64> = self.lines.iter().map(heard).collect();
+        let others: Vec<u64> = self
+            .lines
+            .iter()
+            .map(|line| {
+                let same = self.lines.iter().zip(&all);
+                let same = same.filter(|(own, _)| {
+                    own.channel == line.channel && own.what == line.what && own.index != line.index
+                });
+                same.map(|(_, heard)| *heard).max().unwrap_or(0)
+            })
+            .collect();
+        for (line, (heard, other)) in self.lines.iter_mut().zip(all.into_iter().zip(others)) {
+            let silence = now.saturating_sub(heard);
+            let other_speaks = other > heard && other - heard >= SILENT;
+            let is_silent = heard != 0 && (other_speaks || silence >= line.silence);
+            if is_silent != line.is_silent {
+                line.is_silent = is_silent;
+                let what = if is_silent { "silent" } else { "heard" };
+                line.tell(what, Some(silence), None, changes);
+            }
+            let grown = |name: &str| {
+                value(latest, &line.channel, name).saturating_sub(value(
+                    before,
+                    &line.channel,
+                    name,
+                ))
+            };
+            if line.index > 0 || line.what != Use::Changes {
+                continue;
+            }
+            for (what, name) in [("gap", "gaps"), ("restart", "restarts")] {
+                let count = grown(name);
+                if count > 0 {
+                    line.tell(what, None, Some(count), changes);
+                }
+            }
+        }
+    }
+}
+
+impl Watched {
+    fn tell(&self, what: &str, silence: Option<u64>, count: Option<u64>, changes: &Changes) {
+        // A gap is on all lines of the feed.
+        let line = Line::new(self.index).filter(|_| count.is_none());
+        tell(
+            changes,
+            "line",
+            render::object([
+                ("channel", json!(self.channel)),
+                ("line", json!(line.map(|line| line.to_string()))),
+                ("use", json!(use_name(self.what))),
+                ("what", json!(what)),
+                ("silence_ms", json!(silence)),
+                ("count", json!(count)),
+            ]),
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A sample in which lines A and B were heard at these times.
+    fn heard(a: u64, b: u64, gaps: u64) -> Sample {
+        let key = |of: &str, name: &str| (of.to_owned(), name.to_owned());
+        Sample::from([
+            (key("F A", "line_heard_ms"), a),
+            (key("F B", "line_heard_ms"), b),
+            (key("F", "gaps"), gaps),
+        ])
+    }
+
+    #[test]
+    fn a_line_is_silent_behind_the_other_or_when_all_are() {
+        let watched = |index| Watched {
+            channel: "F".to_owned(),
+            what: Use::Changes,
+            index,
+            owner: owner("F", Use::Changes, index),
+            silence: 30_000,
+            is_silent: false,
+        };
+        let mut lines = LineWatch {
+            lines: vec![watched(0), watched(1)],
+        };
+        let changes = Changes::default();
+        let mut last = heard(0, 0, 0);
+        // What is told of two samples, a line each.
+        let mut look = |now: u64, latest: Sample| {
+            let (_, next) = changes.range();
+            lines.look(now * 1_000_000, [&last, &latest], &changes);
+            last = latest;
+            let told = changes.since(next - 1, 100).changes;
+            let told: Vec<_> = told.iter().map(|own| own.data.to_string()).collect();
+            told.join("\n")
+        };
+        let line = |line: &str, what: &str| {
+            format!(r#""channel":"F","line":{line},"use":"changes","what":"{what}""#)
+        };
+        assert_eq!(
+            look(100_000, heard(0, 0, 0)),
+            "",
+            "never heard is not silent"
+        );
+        assert_eq!(look(101_000, heard(101_000, 101_000, 0)), "");
+        assert_eq!(look(104_000, heard(101_000, 104_000, 0)), "");
+        let told = look(106_000, heard(101_000, 106_000, 0));
+        assert!(told.contains(&line(r#""A""#, "silent")), "{told}");
+        assert!(told.contains(r#""silence_ms":5000"#), "{told}");
+        assert_eq!(look(106_500, heard(101_000, 106_500, 0)), "", "told once");
+        let told = look(107_000, heard(107_000, 107_000, 0));
+        assert!(told.contains(&line(r#""A""#, "heard")), "{told}");
+        let told = look(137_000, heard(107_000, 107_000, 0));
+        assert!(told.contains(&line(r#""A""#, "silent")), "{told}");
+        assert!(told.contains(&line(r#""B""#, "silent")), "{told}");
+        let told = look(138_000, heard(138_000, 138_000, 3));
+        assert!(told.contains(&line("null", "gap")), "{told}");
+        assert!(told.contains(r#""count":3"#), "{told}");
+        assert_eq!(told.lines().count(), 3, "{told}");
+    }
+}

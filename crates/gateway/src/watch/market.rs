@@ -1,0 +1,277 @@
+//! The market as one more outlet sees it.
+
+use super::{render, tell};
+use crate::counts::WatchCounts;
+use crate::market::ring::EventReader;
+use fanfare_engine::counters::Counters;
+use fanfare_feed::recovery::State;
+use fanfare_history::FeedInfo;
+use fanfare_market::event::{Event, InstrumentId, Kind};
+use fanfare_market::instruments::Directory;
+use fanfare_market::view::{Seen, View};
+use fanfare_market::{Delivery, Flags};
+use fanfare_operator::Changes;
+use serde_json::{Map, Value, json};
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+/// Messages that are taken while somebody who asks may wait.
+const TURN: usize = 512;
+/// Trades of an instrument that are kept.
+const TRADES: usize = 20;
+/// Changes of states that are told one by one, in each of these times.
+const TOLD: u32 = 200;
+const TELL: Duration = Duration::from_millis(100);
+/// How often everything may be asked for once more, where the thread was overtaken.
+const ASK: Duration = Duration::from_secs(10);
+
+/// What is kept of an instrument beside its book.
+#[derive(Debug, Default)]
+pub(super) struct Own {
+    /// Its last event: the plant's number, when it came, and RptSeq(83).
+    pub(super) number: u64,
+    pub(super) received: u64,
+    pub(super) rpt_seq: u32,
+    /// The newest in front.
+    pub(super) trades: VecDeque<Event>,
+    /// Whether its state was told.
+    is_told: bool,
+}
+
+/// The reading end of the ring, and what was read.
+pub(crate) struct Market {
+    events: EventReader,
+    pub(super) view: View<Own>,
+    pub(super) feeds: Vec<FeedInfo>,
+    /// The latest time of arrival.
+    pub(super) time: u64,
+    changes: Told,
+    /// When everything was asked for.
+    asked: Option<Instant>,
+    counts: WatchCounts,
+}
+
+/// What is told of changes: not more than somebody can read.
+struct Told {
+    changes: Changes,
+    /// When this time began, and what may still be told in it.
+    since: Option<Instant>,
+    left: u32,
+    untold: u64,
+}
+
+impl Market {
+    pub(super) fn new(
+        events: EventReader,
+        feeds: Vec<FeedInfo>,
+        changes: Changes,
+        counters: &Counters,
+    ) -> Self {
+        let mut events = events.may_be_late();
+        events.ask_by_hand();
+        Self {
+            events,
+            view: View::new(feeds.iter().map(|feed| feed.book).collect()),
+            feeds,
+            time: 0,
+            changes: Told {
+                changes,
+                since: None,
+                left: TOLD,
+                untold: 0,
+            },
+            asked: None,
+            counts: WatchCounts::new(counters, ""),
+        }
+    }
+
+    /// Takes what has come, for a short time. Returns whether there may be more.
+    pub(super) fn read(&mut self, now: Instant) -> bool {
+        self.changes.turn(now);
+        let Self {
+            events,
+            view,
+            feeds,
+            time,
+            changes,
+            counts,
+            ..
+        } = self;
+        let read = events.read(TURN, |delivery| match delivery {
+            Delivery::Event(event, directory) => {
+                if event.instrument != InstrumentId::ALL {
+                    let before = take(view, event);
+                    if let Some(before) = before {
+                        let seen = view.get(event.instrument);
+                        changes.state(event.instrument, before, seen, directory, feeds);
+                    }
+                }
+                if !matches!(event.ts_recv, 0 | Event::NO_TIME) {
+                    *time = (*time).max(event.ts_recv);
+                }
+            }
+            Delivery::End(_) => {}
+            Delivery::Lost { first, last } => {
+                view.lose_all();
+                counts.lapped.increment(last - first + 1);
+                let fields = [("first", json!(first)), ("last", json!(last))];
+                tell(&changes.changes, "lapped", render::object(fields));
+            }
+            Delivery::Restart => {
+                view.restart();
+                tell(&changes.changes, "restart", Map::new());
+            }
+        });
+        if self.events.lacks_some() && self.asked.is_none_or(|at| now - at >= ASK) {
+            self.asked = Some(now);
+            self.events.ask();
+        }
+        read >= TURN
+    }
+
+    /// The number of the last event that was read.
+    pub(super) const fn number(&self) -> u64 {
+        self.events.next_number().saturating_sub(1)
+    }
+
+    pub(super) const fn directory(&self) -> &Directory {
+        self.events.directory()
+    }
+}
+
+/// Applies an event of one instrument. Returns the state before it, if it is another one now.
+fn take(view: &mut View<Own>, event: &Event) -> Option<Option<State>> {
+    let before = view.get(event.instrument).map(|seen| seen.state);
+    view.apply(event);
+    let seen = view.get_mut(event.instrument)?;
+    let own = &mut seen.own;
+    own.number = event.number;
+    if !matches!(event.ts_recv, 0 | Event::NO_TIME) {
+        own.received = own.received.max(event.ts_recv);
+    }
+    if event.rpt_seq != 0 && event.kind != Kind::State {
+        own.rpt_seq = event.rpt_seq;
+    }
+    if event.kind == Kind::Trade && !event.flags.has(Flags::SNAPSHOT) {
+        own.trades.push_front(*event);
+        own.trades.truncate(TRADES);
+    }
+    if event.kind != Kind::State {
+        return None;
+    }
+    let before = before.filter(|_| own.is_told);
+    own.is_told = true;
+    let name = render::state_name;
+    (before.map(name) != Some(name(seen.state))).then_some(before)
+}
+
+impl Told {
+    /// What was not told one by one is told as a number.
+    fn turn(&mut self, now: Instant) {
+        if self.since.is_some_and(|since| now - since < TELL) {
+            return;
+        }
+        self.since = Some(now);
+        self.left = TOLD;
+        let untold = std::mem::take(&mut self.untold);
+        if untold > 0 {
+            let fields = render::object([("count", json!(untold))]);
+            tell(&self.changes, "instruments", fields);
+        }
+    }
+
+    fn state(
+        &mut self,
+        instrument: InstrumentId,
+        before: Option<State>,
+        seen: Option<&Seen<Own>>,
+        directory: &Directory,
+        feeds: &[FeedInfo],
+    ) {
+        if self.left == 0 {
+            self.untold += 1;
+            return;
+        }
+        self.left -= 1;
+        let mut fields = render::names(instrument, directory, feeds);
+        let state = seen.map(|seen| render::state(seen.state));
+        let state = state.into_iter().flatten();
+        fields.extend(state.map(|(name, value)| (name.to_owned(), value)));
+        let before: Value = before.map(render::state_name).into();
+        fields.insert("before".to_owned(), before);
+        tell(&self.changes, "instrument", fields);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::market::ring::EventRing;
+    use fanfare_engine::poll::Waker;
+    use fanfare_market::book::BookConfig;
+    use fanfare_market::state;
+
+    fn state_of(instrument: u32, state: State) -> Event {
+        Event {
+            instrument: InstrumentId(instrument),
+            source: 1,
+            ts_recv: 1,
+            flags: Flags::LAST,
+            ..state::to_event(state)
+        }
+    }
+
+    fn market(ring: &mut EventRing, changes: &Changes) -> Market {
+        let feed = FeedInfo {
+            name: "feed".to_owned(),
+            base: 0,
+            book: BookConfig::by_price(4).unwrap(),
+        };
+        let events = ring.reader(Waker::detached().unwrap()).unwrap();
+        Market::new(events, vec![feed], changes.clone(), &Counters::new())
+    }
+
+    #[test]
+    fn many_changes_of_states_are_told_as_a_number() {
+        let mut ring = EventRing::new(1 << 20, 1, Waker::detached().unwrap(), 1);
+        let changes = Changes::default();
+        let (mut market, begun) = (market(&mut ring, &changes), Instant::now());
+        for instrument in 0..250 {
+            ring.put(&mut [state_of(instrument, State::Live)]);
+            // Said once more, it is no change.
+            ring.put(&mut [state_of(instrument, State::Live)]);
+        }
+        while market.read(begun) {}
+        assert_eq!(changes.range().1 - 1, u64::from(TOLD));
+        market.read(begun + TELL);
+        let seen = changes.since(u64::from(TOLD), 9).changes;
+        assert_eq!((seen.len(), seen[0].kind), (1, "instruments"));
+        assert!(seen[0].data.contains("\"count\":50"), "{}", seen[0].data);
+        assert_eq!(market.number(), 500);
+    }
+
+    #[test]
+    fn one_that_is_overtaken_says_so_and_asks_now_and_then() {
+        let mut ring = EventRing::new(1, 1, Waker::detached().unwrap(), 1);
+        let changes = Changes::default();
+        let (mut market, begun) = (market(&mut ring, &changes), Instant::now());
+        ring.put(&mut [state_of(0, State::Live)]);
+        market.read(begun);
+        assert_eq!(market.view.get(InstrumentId(0)).unwrap().state, State::Live);
+        let overtake = |ring: &mut EventRing, market: &mut Market, at| {
+            (0..20_000).for_each(|_| ring.put(&mut [state_of(1, State::Live)]));
+            while market.read(at) {}
+        };
+        overtake(&mut ring, &mut market, begun);
+        let seen = market.view.get(InstrumentId(0)).unwrap();
+        assert!(seen.is_lost() && !seen.has_picture());
+        assert!(market.counts.lapped.value() > 0);
+        let lapped = changes.since(0, 9).changes;
+        assert!(lapped.iter().any(|own| own.kind == "lapped"), "{lapped:?}");
+        assert!(ring.is_asked());
+        overtake(&mut ring, &mut market, begun + Duration::from_secs(1));
+        assert!(!ring.is_asked(), "it has asked a second ago");
+        market.read(begun + ASK);
+        assert!(ring.is_asked());
+    }
+}

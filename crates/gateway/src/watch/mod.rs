@@ -1,0 +1,224 @@
+//! What operators look at besides counters: the market as an outlet sees it, what has changed, and
+//! how fast things grow.
+//!
+//! A thread of its own reads the ring of market events as every other outlet does, and looks at the
+//! counters once a second. It starts when somebody first looks, or with the console. Nothing waits
+//! for it: where it is overtaken it says so, and asks for the pictures of all instruments once
+//! more, every ten seconds at most.
+
+mod books;
+mod error;
+mod instruments;
+mod lines;
+mod log;
+mod market;
+mod notices;
+mod page;
+mod render;
+mod samples;
+mod subscriptions;
+
+pub(crate) use books::WantedBook;
+pub(crate) use error::NoBook;
+pub(crate) use instruments::WantedInstruments;
+pub(crate) use notices::NoticeBoard;
+pub(crate) use page::Page;
+pub use render::{lacks, state_name};
+pub(crate) use subscriptions::NoList;
+
+use crate::config::Config;
+use crate::history::now as now_utc;
+use crate::market::ring::EventReader;
+use crate::notice::NoticeReceiver;
+use crate::service::Inspector;
+use books::Past;
+use fanfare_engine::counters::Counters;
+use fanfare_engine::stop::Stop;
+use fanfare_history::FeedInfo;
+use fanfare_history::moment::utc;
+use fanfare_operator::Changes;
+use lines::LineWatch;
+use market::Market;
+use samples::Samples;
+use serde_json::{Map, Value};
+use std::io;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How long the thread sleeps when the ring is empty. What comes meanwhile has room in it.
+const SLEEP: Duration = Duration::from_millis(5);
+/// How often the counters are looked at.
+const SAMPLE: Duration = Duration::from_secs(1);
+
+/// What is watched of the market.
+pub(crate) struct WatchedMarket {
+    pub(crate) events: EventReader,
+    /// The feeds that are markets, in the order of their places.
+    pub(crate) feeds: Vec<FeedInfo>,
+    /// The number of the next event.
+    pub(crate) next: Arc<AtomicU64>,
+}
+
+/// The log of market events.
+pub(crate) struct WatchedLog {
+    pub(crate) folder: PathBuf,
+    /// The number behind the last event that it has.
+    pub(crate) committed: Arc<AtomicU64>,
+}
+
+/// What a gateway has to be looked at.
+#[derive(Default)]
+pub(crate) struct Watched {
+    pub(crate) market: Option<WatchedMarket>,
+    pub(crate) log: Option<WatchedLog>,
+    /// Of the workers, in their order.
+    pub(crate) inspectors: Vec<Inspector>,
+}
+
+/// What operators look at, from any thread. Clones are the same.
+#[derive(Clone)]
+pub(crate) struct Watch(Arc<Inner>);
+
+struct Inner {
+    config: Config,
+    counters: Counters,
+    stop: Stop,
+    begun: AtomicBool,
+    market: Option<Mutex<Market>>,
+    /// The number of the next event.
+    next: Option<Arc<AtomicU64>>,
+    log: Option<WatchedLog>,
+    inspectors: Vec<Inspector>,
+    past: Past,
+    changes: Changes,
+    notices: NoticeBoard,
+    samples: Mutex<Samples>,
+}
+
+impl Watch {
+    /// Of a gateway with this configuration, until `stop`. The thread has not begun.
+    pub(crate) fn new(config: &Config, counters: &Counters, stop: &Stop, watched: Watched) -> Self {
+        let changes = Changes::default();
+        let next = watched.market.as_ref().map(|own| Arc::clone(&own.next));
+        let market = watched.market.map(|own| {
+            let market = Market::new(own.events, own.feeds, changes.clone(), counters);
+            Mutex::new(market)
+        });
+        Self(Arc::new(Inner {
+            config: config.clone(),
+            counters: counters.clone(),
+            stop: stop.clone(),
+            begun: AtomicBool::new(false),
+            market,
+            next,
+            log: watched.log,
+            inspectors: watched.inspectors,
+            past: Past::default(),
+            notices: NoticeBoard::new(changes.clone()),
+            changes,
+            samples: Mutex::default(),
+        }))
+    }
+
+    /// Keeps what is received of notices, where somebody can ask for it, and begins with the
+    /// console.
+    ///
+    /// # Errors
+    /// The system refuses a thread.
+    pub(crate) fn attach(&self, received: &mut NoticeReceiver) -> io::Result<()> {
+        let config = &self.0.config;
+        if config.console.is_some() || config.control.is_some() {
+            let board = self.0.notices.clone();
+            received.tell_also(move |taken| board.take(taken));
+        }
+        match config.console {
+            Some(_) => self.begin(),
+            None => Ok(()),
+        }
+    }
+
+    /// Starts the thread, if it has not begun.
+    ///
+    /// # Errors
+    /// The system refuses one.
+    pub(crate) fn begin(&self) -> io::Result<()> {
+        if self.0.begun.swap(true, Ordering::Relaxed) {
+            return Ok(());
+        }
+        let own = self.clone();
+        let thread = std::thread::Builder::new().name("watch".to_owned());
+        let started = thread.spawn(move || own.0.run());
+        if started.is_err() {
+            self.0.begun.store(false, Ordering::Relaxed);
+        }
+        started.map(drop)
+    }
+
+    /// What has changed.
+    pub(crate) fn changes(&self) -> &Changes {
+        &self.0.changes
+    }
+
+    /// What has been told.
+    pub(crate) fn notices(&self) -> &NoticeBoard {
+        &self.0.notices
+    }
+
+    /// The number of the next event, and how many came in a second lately; none without a market.
+    pub(crate) fn events(&self) -> Option<(u64, Option<f64>)> {
+        let next = self.0.next.as_ref()?.load(Ordering::Relaxed);
+        let rate = self.0.samples().rate_of("market_events");
+        Some((next, rate))
+    }
+}
+
+impl Inner {
+    fn run(&self) {
+        let mut lines = LineWatch::new(&self.config);
+        let mut due = Instant::now();
+        while !self.stop.is_raised() {
+            let now = Instant::now();
+            let mut is_behind = false;
+            if let Some(mut market) = self.market() {
+                is_behind = market.read(now);
+            }
+            if now >= due {
+                due = now + SAMPLE;
+                let mut samples = self.samples();
+                samples.take(now, &self.counters);
+                if let [.., (_, before), (_, latest)] = samples.all() {
+                    lines.look(now_utc(), [before, latest], &self.changes);
+                }
+            }
+            match is_behind {
+                // Whoever asks takes the market in between.
+                true => std::thread::yield_now(),
+                false => std::thread::sleep(SLEEP),
+            }
+        }
+    }
+
+    fn market(&self) -> Option<MutexGuard<'_, Market>> {
+        let market = self.market.as_ref()?;
+        Some(market.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn samples(&self) -> MutexGuard<'_, Samples> {
+        self.samples.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl std::fmt::Debug for Watch {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Watch").finish_non_exhaustive()
+    }
+}
+
+/// Tells of a change, with the time in front of its fields.
+fn tell(changes: &Changes, kind: &'static str, fields: Map<String, Value>) {
+    let mut object = render::object([("time", utc(now_utc()).into())]);
+    object.extend(fields);
+    changes.push(kind, object);
+}

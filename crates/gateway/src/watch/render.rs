@@ -1,0 +1,179 @@
+//! What is known of an instrument, as JSON.
+
+use fanfare_feed::recovery::{Lack, State};
+use fanfare_history::FeedInfo;
+use fanfare_history::moment::utc;
+use fanfare_market::event::{Event, InstrumentId, entry};
+use fanfare_market::instruments::{Directory, Lookup, SecurityId};
+use fanfare_market::{Book, Price, Side};
+use fanfare_wire::text::Escaped;
+use serde_json::{Map, Value, json};
+
+/// Orders of a level that are shown.
+const ORDERS: usize = 100;
+
+/// The name of a state.
+#[must_use]
+pub const fn state_name(state: State) -> &'static str {
+    match state {
+        State::Live => "live",
+        State::Recovering(_) => "recovering",
+        State::Stale => "stale",
+        State::Closed => "closed",
+    }
+}
+
+/// What an instrument that is recovering lacks; none of another.
+#[must_use]
+pub fn lacks(state: State) -> Option<Value> {
+    let State::Recovering(lack) = state else {
+        return None;
+    };
+    Some(match lack {
+        Lack::Picture => json!({"what": "picture"}),
+        Lack::PictureAfterFault => json!({"what": "picture", "after_fault": true}),
+        Lack::Changes(from, to) => json!({"what": "changes", "from": from, "to": to}),
+        Lack::Certainty(u64::MAX) => json!({"what": "channel"}),
+        Lack::Certainty(end) => json!({"what": "certainty", "below": end as u32}),
+    })
+}
+
+/// A text of a feed.
+pub(super) fn text(bytes: &[u8]) -> String {
+    Escaped::text(&String::from_utf8_lossy(bytes)).to_string()
+}
+
+/// A time, if it is known.
+pub(super) fn time(nanos: u64) -> Option<String> {
+    (!matches!(nanos, 0 | Event::NO_TIME)).then(|| utc(nanos))
+}
+
+fn price(price: Price) -> Option<String> {
+    price.is_defined().then(|| price.to_string())
+}
+
+fn size(size: i64) -> Option<i64> {
+    (size != Event::NO_SIZE).then_some(size)
+}
+
+/// The place of the feed that an instrument is of, among those of `feeds`.
+pub(super) fn feed_of(feeds: &[FeedInfo], instrument: InstrumentId) -> Option<&FeedInfo> {
+    feeds.iter().rev().find(|own| own.base <= instrument.0)
+}
+
+/// The fields that every answer about an instrument begins with.
+pub(super) fn names(
+    instrument: InstrumentId,
+    directory: &Directory,
+    feeds: &[FeedInfo],
+) -> Map<String, Value> {
+    let known = directory.instrument(instrument);
+    let name = known.as_ref().map(|known| known.definition.name);
+    let id = name.map(|name| match name.id {
+        SecurityId::None => String::new(),
+        SecurityId::Text(id) => text(id),
+        id => id.to_string(),
+    });
+    object([
+        ("number", json!(instrument.0)),
+        (
+            "symbol",
+            json!(name.map(|name| text(name.symbol)).unwrap_or_default()),
+        ),
+        ("security_id", json!(id.unwrap_or_default())),
+        (
+            "feed",
+            json!(feed_of(feeds, instrument).map(|feed| &feed.name)),
+        ),
+    ])
+}
+
+/// The fields of a state.
+pub(super) fn state(state: State) -> [(&'static str, Value); 2] {
+    [
+        ("state", json!(state_name(state))),
+        ("lacks", json!(lacks(state))),
+    ]
+}
+
+pub(super) fn object<const N: usize>(fields: [(&str, Value); N]) -> Map<String, Value> {
+    Map::from_iter(fields.map(|(name, value)| (name.to_owned(), value)))
+}
+
+/// Up to `depth` levels of a side, the best first.
+pub(super) fn levels(book: Option<&Book>, side: Side, depth: usize) -> Value {
+    let Some(book) = book else {
+        return json!([]);
+    };
+    let level = |level: fanfare_market::book::Level| {
+        let mut object = object([
+            ("price", json!(level.price.to_string())),
+            ("size", json!(level.size)),
+        ]);
+        if level.orders != 0 {
+            object.insert("orders".to_owned(), level.orders.into());
+        }
+        let queue = book.queue(side, level.price).take(ORDERS);
+        let orders: Vec<_> = queue
+            .map(|order| json!({"id": order.id.to_string(), "size": order.size}))
+            .collect();
+        if !orders.is_empty() {
+            object.insert("ids".to_owned(), orders.into());
+        }
+        Value::Object(object)
+    };
+    book.depth(side).take(depth).map(level).collect()
+}
+
+/// A trade.
+pub(super) fn trade(event: &Event) -> Value {
+    let id = (event.id != 0).then(|| event.id.to_string());
+    json!({
+        "number": event.number,
+        "time": time_of(event),
+        "price": price(event.price),
+        "size": size(event.size),
+        "id": id,
+    })
+}
+
+/// The last value of a statistic.
+pub(super) fn statistic(event: &Event) -> Value {
+    json!({
+        "type": char::from(event.entry).to_string(),
+        "name": entry_name(event.entry),
+        "price": price(event.price),
+        "size": size(event.size),
+        "time": time_of(event),
+    })
+}
+
+/// The exchange's time, or that of the arrival.
+fn time_of(event: &Event) -> Option<String> {
+    time(event.ts_event).or_else(|| time(event.ts_recv))
+}
+
+/// What a value of MDEntryType(269) is called.
+const fn entry_name(of: u8) -> Option<&'static str> {
+    Some(match of {
+        entry::BID => "bid",
+        entry::OFFER => "offer",
+        entry::TRADE => "trade",
+        b'3' => "index value",
+        b'4' => "opening price",
+        b'5' => "closing price",
+        b'6' => "settlement price",
+        b'7' => "session high",
+        b'8' => "session low",
+        b'9' => "VWAP",
+        b'A' => "imbalance",
+        b'B' => "trade volume",
+        b'C' => "open interest",
+        _ => return None,
+    })
+}
+
+/// The state of an instrument of which nothing was heard.
+pub(super) const fn unknown() -> State {
+    State::Recovering(Lack::Picture)
+}

@@ -1,0 +1,99 @@
+//! What all counters said lately, second by second: from two of them comes how fast a count grows.
+
+use fanfare_engine::counters::{Counters, Reading};
+use std::collections::{HashMap, VecDeque};
+use std::time::Instant;
+
+/// Samples that are kept: rates are of the time between the first and the last.
+const KEPT: usize = 4;
+
+/// Values by who counts and what: those of the same name and owner are one.
+pub(super) type Sample = HashMap<(String, String), u64>;
+
+/// Reads all counters.
+pub(super) fn sample(counters: &Counters) -> Sample {
+    let mut all = Sample::new();
+    for Reading {
+        of, name, value, ..
+    } in counters.snapshot()
+    {
+        let sum = all.entry((of, name)).or_default();
+        *sum = sum.wrapping_add(value);
+    }
+    all
+}
+
+/// A value of a sample, 0 if there is none.
+pub(super) fn value(of: &Sample, owner: &str, name: &str) -> u64 {
+    let key = (owner.to_owned(), name.to_owned());
+    of.get(&key).copied().unwrap_or(0)
+}
+
+/// The sum of all values of a name.
+fn total(of: &Sample, name: &str) -> u64 {
+    let named = of.iter().filter(|((_, own), _)| own == name);
+    named.map(|(_, value)| *value).sum()
+}
+
+/// The samples of the last seconds, the oldest first.
+#[derive(Default)]
+pub(super) struct Samples(VecDeque<(Instant, Sample)>);
+
+impl Samples {
+    /// Takes a sample now.
+    pub(super) fn take(&mut self, now: Instant, counters: &Counters) {
+        if self.0.len() >= KEPT {
+            self.0.pop_front();
+        }
+        self.0.push_back((now, sample(counters)));
+        self.0.make_contiguous();
+    }
+
+    pub(super) fn all(&self) -> &[(Instant, Sample)] {
+        self.0.as_slices().0
+    }
+
+    /// How much a count grew in a second; none before the second sample.
+    pub(super) fn rate(&self, owner: &str, name: &str) -> Option<f64> {
+        self.per_second(|sample| value(sample, owner, name))
+    }
+
+    /// How much the sum of all counts of a name grew in a second.
+    pub(super) fn rate_of(&self, name: &str) -> Option<f64> {
+        self.per_second(|sample| total(sample, name))
+    }
+
+    fn per_second(&self, value: impl Fn(&Sample) -> u64) -> Option<f64> {
+        let (first, last) = (self.0.front()?, self.0.back()?);
+        let seconds = last.0.duration_since(first.0).as_secs_f64();
+        let grown = value(&last.1).saturating_sub(value(&first.1));
+        // Tenths are enough to look at.
+        (seconds > 0.0).then(|| (grown as f64 / seconds * 10.0).round() / 10.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fanfare_engine::counters::Kind;
+    use std::time::Duration;
+
+    #[test]
+    fn rates_are_of_the_last_seconds() {
+        let counters = Counters::new();
+        let add = |of| counters.add_of(of, "packets", Kind::Count, "");
+        let (a, b) = (add("A"), add("B"));
+        let (mut samples, start) = (Samples::default(), Instant::now());
+        samples.take(start, &counters);
+        assert_eq!(samples.rate("A", "packets"), None);
+        for second in 1..=9 {
+            a.increment(if second < 6 { 1_000 } else { 10 });
+            b.increment(5);
+            samples.take(start + Duration::from_secs(second), &counters);
+        }
+        assert_eq!(samples.all().len(), KEPT);
+        assert_eq!(samples.rate("A", "packets"), Some(10.0));
+        assert_eq!(samples.rate_of("packets"), Some(15.0));
+        assert_eq!(samples.rate("C", "packets"), Some(0.0));
+    }
+}

@@ -1,0 +1,135 @@
+//! What has changed, each with a number, so that a reader who comes back knows what it missed.
+
+use serde_json::{Map, Value};
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Changes that are kept, and bytes of them.
+const MOST: usize = 16_384;
+const MOST_BYTES: usize = 8 << 20;
+
+/// Something that has changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Change {
+    /// Counts up, from 1.
+    pub id: u64,
+    /// What it is about, in a word: `session`.
+    pub kind: &'static str,
+    /// A JSON object.
+    pub data: Arc<str>,
+}
+
+/// What has changed behind some change.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Since {
+    /// How many changes are not kept any more.
+    pub missed: u64,
+    /// The others, in their order.
+    pub changes: Vec<Change>,
+}
+
+/// The last changes of a program, from any thread: up to 16,384, and 8 MiB of them. Clones are the
+/// same.
+///
+/// ```
+/// use fanfare_operator::Changes;
+/// let changes = Changes::default();
+/// changes.push("session", Default::default());
+/// let seen = changes.since(0, 10);
+/// assert_eq!((seen.missed, seen.changes[0].id, seen.changes[0].kind), (0, 1, "session"));
+/// ```
+#[derive(Debug, Clone, Default)]
+pub struct Changes(Arc<Mutex<Kept>>);
+
+#[derive(Debug, Default)]
+struct Kept {
+    /// The last number.
+    last: u64,
+    bytes: usize,
+    changes: VecDeque<Change>,
+}
+
+impl Changes {
+    /// Adds a change. The oldest goes where there are too many. Allocates.
+    pub fn push(&self, kind: &'static str, fields: Map<String, Value>) {
+        let data: Arc<str> = Value::Object(fields).to_string().into();
+        let mut kept = self.lock();
+        kept.last += 1;
+        kept.bytes += data.len();
+        let id = kept.last;
+        kept.changes.push_back(Change { id, kind, data });
+        while kept.changes.len() > MOST || kept.bytes > MOST_BYTES {
+            let Some(oldest) = kept.changes.pop_front() else {
+                break;
+            };
+            kept.bytes -= oldest.data.len();
+        }
+    }
+
+    /// The numbers of the oldest change that is kept, and of the next one.
+    #[must_use]
+    pub fn range(&self) -> (u64, u64) {
+        let kept = self.lock();
+        let next = kept.last + 1;
+        (kept.changes.front().map_or(next, |own| own.id), next)
+    }
+
+    /// Up to `limit` changes with numbers above `after`. A number that no change has had yet, as of
+    /// a program that was started again, is as none.
+    #[must_use]
+    pub fn since(&self, after: u64, limit: usize) -> Since {
+        let kept = self.lock();
+        let after = if after > kept.last { 0 } else { after };
+        let first = kept.changes.front().map_or(kept.last + 1, |own| own.id);
+        // Numbers have no holes.
+        let skipped = (after + 1).saturating_sub(first) as usize;
+        let rest = kept.changes.iter().skip(skipped);
+        Since {
+            missed: first.saturating_sub(after + 1),
+            changes: rest.take(limit).cloned().collect(),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Kept> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ids(since: &Since) -> Vec<u64> {
+        since.changes.iter().map(|own| own.id).collect()
+    }
+
+    #[test]
+    fn a_reader_goes_on_where_it_was_and_knows_what_it_missed() {
+        let changes = Changes::default();
+        assert_eq!(changes.since(0, 9), Since::default());
+        assert_eq!(changes.range(), (1, 1));
+        (0..5).for_each(|_| changes.push("line", Map::new()));
+        assert_eq!(ids(&changes.since(0, 2)), [1, 2]);
+        let rest = changes.since(2, 9);
+        assert_eq!((ids(&rest), rest.missed), (vec![3, 4, 5], 0));
+        assert_eq!(changes.since(5, 9), Since::default());
+        assert_eq!(
+            ids(&changes.since(99, 9)),
+            [1, 2, 3, 4, 5],
+            "of another run"
+        );
+        (0..MOST).for_each(|_| changes.push("line", Map::new()));
+        let late = changes.since(2, 1);
+        assert_eq!((late.missed, ids(&late)), (3, vec![6]));
+        assert_eq!(changes.range(), (6, MOST as u64 + 6));
+    }
+
+    #[test]
+    fn bytes_are_bounded() {
+        let changes = Changes::default();
+        let long = Map::from_iter([("text".to_owned(), Value::from("x".repeat(1 << 20)))]);
+        (0..20).for_each(|_| changes.push("notice", long.clone()));
+        let (first, next) = changes.range();
+        assert_eq!((next, next - first), (21, 7));
+    }
+}

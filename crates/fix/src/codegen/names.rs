@@ -30,27 +30,29 @@ impl Types {
         Self(TYPES.map(str::to_owned).into())
     }
 
-    /// A name for a type and those that are made for it: `name`, or `name` with the first number
-    /// behind it that makes all of them new.
+    /// Returns a name for a type and those that are made for it: `name`, or `name` with the first
+    /// number behind it that makes all of them new.
     pub(super) fn unique(&mut self, name: &str) -> String {
         let name = pascal(name);
-        let mut number = 1;
-        loop {
-            let found = match number {
-                1 => name.clone(),
-                _ => format!("{name}{number}"),
-            };
-            number += 1;
-            let family = SUFFIXES.map(|suffix| format!("{found}{suffix}"));
-            let is_taken = |name: &String| self.0.contains(name);
-            // `XStep1` is a step of the builder of X.
-            let is_step = |known: &String| is_step(known, &found) || is_step(&found, known);
-            if !family.iter().any(is_taken) && !self.0.iter().any(is_step) {
-                self.0.extend(family);
-                return found;
-            }
-        }
+        // A number alone may make a step of another's builder: `XStep` becomes `XStepN2`.
+        let numbered = (2..).flat_map(|n| [format!("{name}{n}"), format!("{name}N{n}")]);
+        let mut names = std::iter::once(name.clone()).chain(numbered);
+        let found = names.find(|found| self.is_free(found)).unwrap_or(name);
+        self.0.extend(family(&found));
+        found
     }
+
+    fn is_free(&self, name: &str) -> bool {
+        let is_taken = family(name).iter().any(|name| self.0.contains(name));
+        // `XStep1` is a step of the builder of X.
+        let is_step = |known: &String| is_step(known, name) || is_step(name, known);
+        !is_taken && !self.0.iter().any(is_step)
+    }
+}
+
+/// A type, and those that are made for it.
+fn family(name: &str) -> [String; 4] {
+    SUFFIXES.map(|suffix| format!("{name}{suffix}"))
 }
 
 fn is_step(name: &str, of: &str) -> bool {
@@ -117,12 +119,17 @@ mod tests {
     #[test]
     fn types_do_not_meet_those_of_others() {
         let mut types = Types::new();
-        let names = ["Order", "OrderFields", "OrderStep1", "Order", "header"];
-        let names = names.map(|name| types.unique(name));
-        assert_eq!(
-            names,
-            ["Order", "OrderFields2", "OrderStep12", "Order3", "Header2"]
-        );
+        for (name, expected) in [
+            ("Order", "Order"),
+            ("OrderFields", "OrderFields2"),
+            ("OrderStep1", "OrderStep1N2"),
+            ("Order", "Order2"),
+            ("header", "Header2"),
+            ("OrderStep", "OrderStepN2"),
+            ("OrderStep", "OrderStepN3"),
+        ] {
+            assert_eq!(types.unique(name), expected, "{name}");
+        }
     }
 
     #[test]

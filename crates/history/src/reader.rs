@@ -230,7 +230,10 @@ impl Reader {
                         return Ok(count + 1);
                     }
                     true => continue,
-                    false => break,
+                    false => {
+                        count += usize::from(self.take_hole(&mut each)?);
+                        break;
+                    }
                 }
             };
             let len = rest.len() - records.0.len();
@@ -283,12 +286,23 @@ impl Reader {
         each: &mut impl FnMut(Delivery<'_>),
     ) -> bool {
         let first = first.max(self.next);
-        let own = last.min(self.end - 1);
+        let own = last.min(self.end.saturating_sub(1));
         if first <= own {
             each(Delivery::Lost { first, last: own });
             self.next = own.saturating_add(1);
         }
         own == last
+    }
+
+    /// Takes what is missing in front of the end of what is read, if events behind it are there.
+    fn take_hole(&mut self, each: &mut impl FnMut(Delivery<'_>)) -> Result<bool, LogError> {
+        let is_hole = self.next < self.end
+            && matches!(self.segment.look()?, Found::Block(header)
+                if header.first >= self.end && header.events > 0);
+        if is_hole {
+            lose_up_to(self.end, &mut self.next, each);
+        }
+        Ok(is_hole)
     }
 
     /// Takes over the run of what follows; false if it is that of what came before.
@@ -392,6 +406,18 @@ impl Reader {
     }
 }
 
+/// Tells that all numbers from the next one on are missing that are below this one.
+#[inline]
+fn lose_up_to(number: u64, next: &mut u64, each: &mut impl FnMut(Delivery<'_>)) {
+    if number > *next {
+        each(Delivery::Lost {
+            first: *next,
+            last: number - 1,
+        });
+        *next = number;
+    }
+}
+
 /// Takes the events of a record; false if the first of them is at `end` or behind it.
 #[inline]
 fn take_events(
@@ -407,14 +433,9 @@ fn take_events(
         if number < *next {
             continue;
         }
+        lose_up_to(number.min(end), next, each);
         if number >= end {
             return false;
-        }
-        if number > *next {
-            each(Delivery::Lost {
-                first: *next,
-                last: number - 1,
-            });
         }
         *next = number.saturating_add(1);
         // Of a later version, or damaged before it was written.
@@ -442,12 +463,9 @@ fn take_raw(
     let Some(raw) = Raw::read(bytes).filter(|raw| raw.number >= *next) else {
         return true;
     };
+    lose_up_to(raw.number.min(end), next, each);
     if raw.number >= end {
         return false;
-    }
-    if raw.number > *next {
-        let (first, last) = (*next, raw.number - 1);
-        each(Delivery::Lost { first, last });
     }
     *next = raw.number.saturating_add(1);
     *time = raw.received.max(*time);

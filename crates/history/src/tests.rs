@@ -1,6 +1,7 @@
 //! Whole logs in folders of their own.
 
 mod damage;
+mod iter;
 mod raw;
 
 use crate::folder;

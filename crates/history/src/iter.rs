@@ -1,0 +1,123 @@
+//! Readers as iterators.
+
+use crate::error::LogError;
+use crate::reader::Reader;
+use fanfare_market::instruments::Directory;
+use fanfare_market::{Delivery, Event};
+
+/// What [`Events`] yields.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Logged {
+    /// An event. The last one of its message has `Flags::LAST`.
+    Event(Event),
+    /// Events that are missing.
+    Lost {
+        /// The number of the first one.
+        first: u64,
+        /// That of the last one.
+        last: u64,
+    },
+    /// The plant was started again: books and states are known once they are shown.
+    Restart,
+}
+
+/// The events of a log from a reader's place on, in order, each once.
+///
+/// `next` does not wait: it returns `None` at the end of what was written so far, and goes on if it
+/// is called later. It allocates as its reader does.
+#[derive(Debug)]
+pub struct Events {
+    reader: Reader,
+    /// A message, and how far it was told.
+    read: Vec<Logged>,
+    at: usize,
+}
+
+impl Events {
+    /// The number of the event that comes next: a reader that begins there goes on without a hole
+    /// and without a repeat.
+    #[must_use]
+    pub fn next_number(&self) -> u64 {
+        let next = self.read.iter().skip(self.at).find_map(|one| match one {
+            Logged::Event(event) => Some(event.number),
+            Logged::Lost { first, .. } => Some(*first),
+            Logged::Restart => None,
+        });
+        next.unwrap_or(self.reader.next_number())
+    }
+
+    /// The instruments known so far, among them that of the last event.
+    #[must_use]
+    pub const fn directory(&self) -> &Directory {
+        self.reader.directory()
+    }
+}
+
+impl Iterator for Events {
+    type Item = Result<Logged, LogError>;
+
+    /// # Errors
+    /// As [`Reader::read`]: the next call tries again.
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            if let Some(one) = self.read.get(self.at) {
+                self.at += 1;
+                return Some(Ok(*one));
+            }
+            self.read.clear();
+            self.at = 0;
+            let read = &mut self.read;
+            // Instruments are records of their own: the table is never ahead of the events.
+            let count = self.reader.read(1, |delivery| match delivery {
+                Delivery::Event(event, _) => read.push(Logged::Event(*event)),
+                Delivery::Lost { first, last } => read.push(Logged::Lost { first, last }),
+                Delivery::Restart => read.push(Logged::Restart),
+                Delivery::End(_) => {}
+            });
+            match count {
+                Ok(0) => return None,
+                Ok(_) => {}
+                Err(error) => return Some(Err(error)),
+            }
+        }
+    }
+}
+
+impl IntoIterator for Reader {
+    type Item = Result<Logged, LogError>;
+    type IntoIter = Events;
+
+    /// # Examples
+    ///
+    /// ```
+    /// use fanfare_history::{Log, Logged, Start, Writer, WriterConfig};
+    /// use fanfare_market::Event;
+    ///
+    /// # fn main() -> Result<(), fanfare_history::LogError> {
+    /// # let folder = std::env::temp_dir().join(format!("fanfare-iter-{}", std::process::id()));
+    /// let (mut writer, _) = Writer::open(&folder, WriterConfig::default(), Vec::new(), 1)?;
+    /// let event = |number| Event { number, ..Event::EMPTY }.to_bytes();
+    /// writer.events(&[event(1), event(2)])?;
+    /// writer.commit()?;
+    ///
+    /// let mut events = Log::open(&folder)?.reader(Start::First)?.into_iter();
+    /// let mut numbers = Vec::new();
+    /// for logged in &mut events {
+    ///     match logged? {
+    ///         Logged::Event(event) => numbers.push(event.number),
+    ///         Logged::Lost { first, last } => panic!("{first} to {last} are missing"),
+    ///         Logged::Restart => {}
+    ///     }
+    /// }
+    /// assert_eq!((numbers, events.next_number()), (vec![1, 2], 3));
+    /// # std::fs::remove_dir_all(&folder).map_err(|_| fanfare_history::LogError::Ended)
+    /// # }
+    /// ```
+    fn into_iter(self) -> Events {
+        Events {
+            reader: self,
+            read: Vec::new(),
+            at: 0,
+        }
+    }
+}

@@ -242,6 +242,13 @@ fn what_arrived_is_printed_and_captured() {
         said.contains("2 datagrams written") && said.contains("1 message of FIX"),
         "{said}"
     );
+    let messages = folder.file("raw.fix");
+    let said = history(&["raw", &log, "--fix", "-o", &messages]).err;
+    assert!(
+        said.contains("1 message of FIX written") && said.contains("2 datagrams left out"),
+        "{said}"
+    );
+    assert_eq!(folder.read("raw.fix"), b"8=FIX.4.4\x0135=W\x01");
     // The capture, and the log itself: to a socket of the test's.
     let receiver = UdpSocket::bind("127.0.0.1:0").unwrap();
     let line = format!("239.255.0.1:9000={}", receiver.local_addr().unwrap());

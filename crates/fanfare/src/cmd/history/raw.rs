@@ -37,6 +37,10 @@ pub(crate) struct Args {
     /// are left out, and counted.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// Write the messages of FIX to --output in place of the datagrams, as they came: `fanfare fix
+    /// initiator` sends them again, `fanfare fix cat` prints them.
+    #[arg(long, requires = "output")]
+    fix: bool,
 }
 
 /// The address that datagrams come from, which the log does not have.
@@ -55,6 +59,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     );
     let stop = Stop::on_interrupt()?;
     match &args.output {
+        Some(path) if args.fix => messages(args.range, &log, path, &stop)?,
         Some(path) => capture(args.range, &log, path, &stop)?,
         None => print(args, &log, &stop)?,
     }
@@ -121,19 +126,56 @@ fn capture(range: Range, log: &Log, path: &Path, stop: &Stop) -> Result<()> {
         }
         Ok(())
     })?;
-    let output = file.into_inner().into_inner();
+    finish(file.into_inner()).with_context(cannot)?;
+    let left_out = (messages > 0).then(|| of_fix(messages));
+    tell(&counted(datagrams, "datagram"), left_out, lost, is_whole);
+    Ok(())
+}
+
+/// Writes the messages of FIX, one behind the other. Ctrl-C ends it with what was written so far.
+fn messages(range: Range, log: &Log, path: &Path, stop: &Stop) -> Result<()> {
+    let cannot = || format!("cannot write {}", path.display());
+    let mut file = BufWriter::new(Output::open(path).with_context(cannot)?);
+    let (mut datagrams, mut messages, mut lost) = (0, 0, 0);
+    let is_whole = read(range, log, stop, |delivery| {
+        match delivery {
+            RawDelivery::Raw(raw) if raw.line.source == Source::Fix => {
+                file.write_all(raw.bytes).with_context(cannot)?;
+                messages += 1;
+            }
+            RawDelivery::Raw(_) => datagrams += 1,
+            RawDelivery::Lost { first, last } => lost += last - first + 1,
+            RawDelivery::Restart => {}
+        }
+        Ok(())
+    })?;
+    finish(file).with_context(cannot)?;
+    let left_out = (datagrams > 0).then(|| counted(datagrams, "datagram"));
+    tell(&of_fix(messages), left_out, lost, is_whole);
+    Ok(())
+}
+
+fn finish(file: BufWriter<Output>) -> std::io::Result<()> {
+    let output = file.into_inner();
     let output = output.map_err(std::io::IntoInnerError::into_error);
-    output.and_then(Output::commit).with_context(cannot)?;
+    output.and_then(Output::commit)
+}
+
+fn tell(written: &str, left_out: Option<String>, lost: u64, is_whole: bool) {
     progress::clear();
     let end = if is_whole { "" } else { "; ended by Ctrl-C" };
-    note!("fanfare: {} written{end}", counted(datagrams, "datagram"));
-    if messages > 0 {
-        note!("fanfare: {} of FIX left out", counted(messages, "message"));
+    note!("fanfare: {written} written{end}");
+    if let Some(left_out) = left_out {
+        note!("fanfare: {left_out} left out");
     }
     if lost > 0 {
         note!("fanfare: {lost} are missing: they did not come to the log, or cannot be read");
     }
-    Ok(())
+}
+
+/// Returns a number of messages as words.
+fn of_fix(messages: u64) -> String {
+    counted(messages, "message") + " of FIX"
 }
 
 /// Returns the name of a kind of line.

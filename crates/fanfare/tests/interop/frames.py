@@ -127,6 +127,23 @@ def row_groups():
     assert (len(frame), frame["size"].sum()) == found and len(frame) == 3_600 + 900, found
 
 
+def interrupted():
+    """What Ctrl-C has ended is whole up to there."""
+    def is_begin(what, numbers):
+        numbers = list(numbers)
+        assert 1_000 < len(numbers) < 300_000, f"{what}: {len(numbers)}"
+        assert numbers == list(range(1, len(numbers) + 1)), what
+
+    is_begin("csv", pandas.read_csv(folder / "cut.csv")["number"])
+    assert (folder / "cut.csv").read_bytes().endswith(b"\n")
+    trades = databento.DBNStore.from_file(folder / "cut.dbn").to_df(schema="trades")
+    assert 100 < len(trades) < 60_000, len(trades)
+    assert list(trades["size"]) == [4 * at + 1 for at in range(len(trades))]
+    if (folder / "cut.parquet").exists():
+        rows = duckdb.sql(f"SELECT number FROM '{folder / 'cut.parquet'}'").fetchall()
+        is_begin("parquet", (number for number, in rows))
+
+
 def dbn():
     store = databento.DBNStore.from_file(folder / "day.dbn")
     trades = store.to_df(schema="trades", price_type="decimal")
@@ -173,4 +190,5 @@ if (folder / "day.parquet").exists():
     parquet()
     row_groups()
 dbn()
+interrupted()
 recipes()

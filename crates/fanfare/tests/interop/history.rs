@@ -1,9 +1,25 @@
 //! Exports of a log, read by PyPI's duckdb, polars, pandas and databento.
 
 use crate::common::log::{events, others, write};
-use crate::common::{Folder, done, fanfare};
+use crate::common::{Folder, Running, done, fanfare};
 use crate::engines::{frames, source};
+use std::io::Read;
+use std::path::Path;
 use std::process::Command;
+
+/// Makes a file of what an export has written that Ctrl-C ended in its midst.
+fn interrupted(folder: &Folder, log: &Path, format: &str) {
+    let mut command = fanfare(&["history", "export", "--format", format, "-o", "-"]);
+    let (export, mut out) = Running::start_unread(command.arg(log));
+    let mut bytes = vec![0; 100_000];
+    out.read_exact(&mut bytes).unwrap();
+    // It waits for the pipe.
+    export.interrupt();
+    out.read_to_end(&mut bytes).unwrap();
+    let said = export.end().succeeded();
+    assert!(said.err.contains("ended by Ctrl-C"), "{}", said.err);
+    folder.with(&format!("cut.{format}"), bytes);
+}
 
 #[test]
 fn frames_read_what_cat_prints() {
@@ -22,16 +38,19 @@ fn frames_read_what_cat_prints() {
     if cfg!(feature = "parquet") {
         formats.push("parquet");
     }
-    for format in formats {
+    for format in &formats {
         let to = folder.file(&format!("day.{format}"));
         done(&mut fanfare(&[
             "history", "export", &log, "--format", format, "-o", &to,
         ]));
     }
+    // Several row groups.
+    let log = folder.path().join("long");
+    write(&log, &events(240_000));
+    for format in &formats {
+        interrupted(&folder, &log, format);
+    }
     if cfg!(feature = "parquet") {
-        // Several row groups.
-        let log = folder.path().join("long");
-        write(&log, &events(240_000));
         let to = folder.file("long.parquet");
         let args = ["--format", "parquet", "-o", &to];
         done(fanfare(&["history", "export"]).arg(log).args(args));

@@ -1,7 +1,7 @@
 //! A log whose disk is full for a while, and one whose machine has crashed.
 
 use crate::common::gateway::Gateway;
-use crate::common::{Folder, eventually, fanfare, groups, run, with_program};
+use crate::common::{Folder, eventually, fails, fanfare, groups, run, with_program};
 use fanfare_engine::udp::{Sender, SenderConfig};
 use fanfare_fast::Program;
 use fanfare_fast::generate::{ComplexOptions, Generator};
@@ -179,6 +179,37 @@ fn a_full_disk_that_is_waited_for_costs_nothing() {
     let verified = verified(&folder);
     assert_eq!(verified.missing, []);
     assert!(verified.bytes > 400 << 10, "{verified:?}");
+}
+
+#[test]
+fn what_a_full_disk_did_not_take_at_the_stop_is_taken_at_the_next_start() {
+    let folder = Folder::new("market-disk-stop");
+    let [group, _] = groups();
+    let mut feed = Feed::new(&group);
+    let config = config(&folder, &group, SMALL);
+    let mut gateway = Gateway::start(&mut limited(&config, 400));
+    let log = folder.path().join("log/0000000001.log");
+    eventually("a full disk", || {
+        feed.send(5);
+        fs::metadata(&log).is_ok_and(|log| log.len() == 400 << 10)
+    });
+    gateway.tells("cannot be written, and tries again: ");
+    feed.send(20);
+    let said = gateway.stop();
+    let made = said.out.lines().find_map(|line| {
+        let count = line.strip_prefix("market: ")?.split_once(" events of")?.0;
+        count.parse::<u64>().ok()
+    });
+    let before = Log::open(folder.file("log").as_ref()).unwrap();
+    let before = before.extent().unwrap().next - 1;
+    assert!(made.unwrap() > before, "{made:?}, {before}");
+    // Another gateway with the folder is refused while this one has it.
+    let gateway = Gateway::start(&mut fanfare(&["gateway", &config]));
+    let told = fails(&["gateway", &config]);
+    assert!(told.contains("is written by another process"), "{told}");
+    gateway.stop();
+    let verified = verified(&folder);
+    assert_eq!((verified.missing.len(), Some(verified.events)), (0, made));
 }
 
 #[test]

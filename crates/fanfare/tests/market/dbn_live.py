@@ -1,8 +1,12 @@
-"""Subscribes with PyPI's databento, and writes what comes as JSON lines: dbn_live.py PORT KEY."""
+"""Subscribes with PyPI's databento, and writes what comes as JSON lines: dbn_live.py PORT KEY CHAPTER.
+
+Runs the recipe of the chapter, too."""
 
 import json
+import re
 import sys
 import threading
+from pathlib import Path
 
 import databento as db
 
@@ -99,3 +103,26 @@ again.wait(accepted(1))
 say(again=True)
 for session in (one, again):
     session.client.terminate()
+
+# The recipe of the chapter, as it is written but for where and what.
+code = re.search(r"## From Python\n\n```python\n(.*?)```", Path(sys.argv[3]).read_text(), re.S)[1]
+names = list(one.client.symbology_map.values())[:2]
+for text, own in [("db-…", key), ("13000", str(port)), ('"RIU3", "SIU3"', json.dumps(names)[1:-1]),
+                  ('"2026-11-23T10:31"', "0")]:
+    assert text in code, text
+    code = code.replace(text, own)
+received = []
+
+
+def take(symbol, record):
+    """In place of print: ends the recipe when it has all trades."""
+    if isinstance(record, db.TradeMsg):
+        assert symbol, record
+        received.append(trade(record))
+        if len(received) == count:
+            recipe["client"].terminate()
+
+
+recipe = {"print": take}
+exec(code, recipe)
+say(recipe=received)

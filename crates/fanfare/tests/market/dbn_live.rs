@@ -71,17 +71,15 @@ fn stock_clients_receive_what_the_plant_says() {
     };
     let [line, pictures] = groups();
     let folder = Folder::new("market-dbn-live");
-    let (key, events) = (
-        folder.with("user.key", format!("{KEY}\n")),
-        folder.file("events.jsonl"),
-    );
+    let key = folder.with("user.key", format!("{KEY}\n"));
+    let (events, log) = (folder.file("events.jsonl"), folder.file("log"));
     fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).unwrap();
     let config = folder.with(
         "gateway.toml",
         format!(
             "events = \"{events}\"\n[producers]\nport = 0\nopen = true\n[consumers]\nport = 0\n\
-             [dbn]\nport = 0\n[[user]]\nname = \"u\"\ndbn_key_file = \"{key}\"\n\
-             instruments = [\"*\"]\nsessions_at_a_time = 3\n[[feed]]\n\
+             [history]\nfolder = \"{log}\"\n[dbn]\nport = 0\n[[user]]\nname = \"u\"\n\
+             dbn_key_file = \"{key}\"\ninstruments = [\"*\"]\nsessions_at_a_time = 3\n[[feed]]\n\
              templates = \"builtin:spectra\"\nlines = [\"{line}\"]\n\
              mapping = \"builtin:spectra\"\n[feed.book]\nstarts_empty = false\n[feed.snapshot]\n\
              lines = [\"{pictures}\"]\n"
@@ -91,7 +89,8 @@ fn stock_clients_receive_what_the_plant_says() {
     let port = port(&gateway.prints("Listening for DBN (FANFARE) on 127.0.0.1:"));
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/market/dbn_live.py");
     let mut command = Command::new(python);
-    command.arg("-B").arg(script).args([&port, KEY]);
+    let chapter = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/dbn.md");
+    command.arg("-B").arg(script).args([&port, KEY, chapter]);
     command.stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut client = Running::start(command.stderr(Stdio::piped()));
     let wrong = says(&mut client, "wrong_key");
@@ -129,6 +128,7 @@ fn stock_clients_receive_what_the_plant_says() {
     let (trades, volume) = settled(&events);
     judge(&mut client, &trades, volume);
     says(&mut client, "again");
+    assert_eq!(says(&mut client, "recipe")["recipe"], json!(trades));
     client.end().succeeded();
     gateway.interrupt();
     gateway.end().succeeded();

@@ -1,6 +1,6 @@
 //! FIX tag=value, FIX.4.0 to FIX.4.4 and FIXT.1.1 with 5.0 to 5.0SP2, without I/O, clock or thread.
 //!
-//! | module | what it gives |
+//! | module | content |
 //! |---|---|
 //! | [`codec`] | frames out of bytes, messages by tag without a copy, an encoder |
 //! | [`session`] | the session: bytes and time in, bytes and events out |
@@ -9,9 +9,9 @@
 //! | [`text`] | messages out of logs and pasted text, with what is wrong with them |
 //! | [`tag`], [`msg_type`], [`values`] | the words of the standard as constants |
 //!
-//! Who wants a session with its sockets, timers and files begins with `fanfare_engine::host`: an
-//! initiator or an acceptor in ten lines. This crate is for those with a loop of their own, and for
-//! those who only read and write messages:
+//! A session with its sockets, timers and files is in `fanfare_engine::host`: an initiator or an
+//! acceptor in ten lines. This crate is for programs with a loop of their own, and for programs
+//! that only read and write messages:
 //!
 //! ```
 //! use fanfare_fix::codec::{Decoder, Encoder};

@@ -66,26 +66,26 @@ pub enum DecodeError {
 }
 
 impl Decoder {
-    /// A decoder with the default maximum length, the standard's data fields and the fastest
-    /// kernel.
+    /// Returns a decoder with the default maximum length, the standard's data fields and the
+    /// fastest kernel.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// A decoder with its own limits and data fields.
+    /// Returns a decoder with its own limits and data fields.
     pub fn with(finder: FrameFinder, index: FieldIndex) -> Self {
         Self { finder, index }
     }
 
-    /// The frame finder in use, for a look at a buffer without decoding.
+    /// Returns the frame finder in use, for a look at a buffer without decoding.
     pub fn finder(&self) -> FrameFinder {
         self.finder
     }
 
     /// Finds, checks and indexes the next message in `bytes`.
     ///
-    /// Call it again with the bytes from `end` on until it says [`Next::Partial`]; keep what is
-    /// left behind `skipped`, read more, and go on.
+    /// Call it again with the bytes from `end` on until it returns [`Next::Partial`]; keep the
+    /// bytes behind `skipped`, read more, and go on.
     #[inline]
     pub fn next<'a>(&'a mut self, bytes: &'a [u8]) -> Next<'a> {
         if let Some(end) = self.finder.plain_end(bytes)
@@ -110,7 +110,7 @@ impl Decoder {
             && (!indexed.may_hold_data || self.swallowed_trailer().is_none())
     }
 
-    /// Decodes any bytes: the oracle of the short way, and what tells the faults.
+    /// Decodes any bytes: the oracle of the short way, which also finds what is wrong.
     #[cold]
     #[inline(never)]
     fn next_slow<'a>(&'a mut self, bytes: &'a [u8]) -> Next<'a> {
@@ -157,7 +157,8 @@ impl Decoder {
         }
     }
 
-    /// A data field whose length reaches over CheckSum(10) to the last separator.
+    /// Decodes a message with a data field whose length reaches over CheckSum(10) to the last
+    /// separator.
     #[inline]
     fn swallowed_trailer(&self) -> Option<Fault> {
         let tags = self.index.tags();

@@ -22,7 +22,7 @@ pub struct Encoder<'b> {
     prefix: usize,
 }
 
-/// The front of a message, up to where its body begins: [`Encoder::front`] gives it, and
+/// The front of a message, up to where its body begins: [`Encoder::front`] returns it, and
 /// [`Encoder::with_front`] begins the next message with it.
 #[derive(Clone, Debug)]
 pub(crate) struct Front {
@@ -87,7 +87,7 @@ impl<'b> Encoder<'b> {
         }
     }
 
-    /// What is written so far, unless it is too long for a [`Front`] or has a fault.
+    /// Returns what is written so far; `None` if it is too long for a [`Front`] or has a fault.
     pub(crate) fn front(&self) -> Option<Front> {
         let mut text = [0; FRONT_ROOM];
         let written = self.writer.written().ok()?;
@@ -184,7 +184,7 @@ impl<'b> Encoder<'b> {
 }
 
 impl Front {
-    /// Its bytes, to be changed in place; BodyLength(9) has no value yet.
+    /// Returns its bytes, to be changed in place; BodyLength(9) has no value yet.
     #[inline]
     pub(crate) fn text_mut(&mut self) -> &mut [u8] {
         self.text.get_mut(..self.len).unwrap_or_default()

@@ -14,7 +14,7 @@ pub(crate) const TRAILER: usize = 7;
 /// Finds the next message in a caller's buffer. Holds no bytes: the caller keeps what is partial.
 ///
 /// - Bytes in front of `8=` are noise and skipped.
-/// - From there BodyLength is gone forward; the next `|10=…|` is the end. If it does not stand
+/// - The end is the next `|10=…|` behind as many bytes as BodyLength says. If it does not stand
 ///   exactly there, or the sum differs, the whole stretch is garbled and to be dropped, also where
 ///   a message begins inside of it.
 /// - With an unusable BodyLength the stretch ends with the next `|10=…|`.
@@ -62,8 +62,8 @@ pub enum Garbled {
     /// BeginString(8) is empty or longer than 15 bytes.
     #[error("BeginString(8) is empty or too long")]
     BadBeginString,
-    /// The second field is not BodyLength(9), or it is no number, or the end of the message is not
-    /// where it says.
+    /// The second field is not BodyLength(9), or its value is no number, or the message ends
+    /// elsewhere.
     #[error("BodyLength(9) is missing or wrong")]
     BadBodyLength,
     /// BodyLength(9) makes the message longer than the maximum.
@@ -94,9 +94,9 @@ impl FrameFinder {
     /// The least maximum length: 64 bytes.
     pub const MIN_MAX_LEN: usize = 64;
 
-    /// A finder that takes messages of at most `max_len` bytes, all fields included. A buffer of
-    /// `max_len` bytes always makes progress: with so many bytes from a message's `8=` on the
-    /// outcome is never [`Frame::Partial`]. Less than [`FrameFinder::MIN_MAX_LEN`] counts as that.
+    /// Returns a finder that takes messages of at most `max_len` bytes, all fields included. With
+    /// `max_len` bytes from a message's `8=` on, the outcome is never [`Frame::Partial`]. A smaller
+    /// value counts as [`FrameFinder::MIN_MAX_LEN`].
     pub const fn new(max_len: usize) -> Self {
         Self {
             max_len: if max_len < Self::MIN_MAX_LEN {
@@ -107,7 +107,7 @@ impl FrameFinder {
         }
     }
 
-    /// The maximum length of a message in bytes.
+    /// Returns the maximum length of a message in bytes.
     pub const fn max_len(&self) -> usize {
         self.max_len
     }
@@ -134,7 +134,7 @@ impl FrameFinder {
         self.locate_slow(bytes)
     }
 
-    /// The end of a whole message in the expected shape at the front of `bytes`.
+    /// Returns the end of a whole message in the expected shape at the front of `bytes`.
     ///
     /// Anything unusual is left to [`FrameFinder::locate_slow`], the oracle of this.
     #[inline]
@@ -143,8 +143,8 @@ impl FrameFinder {
         Trailer::of(bytes.get(..end)?)?.is_plain().then_some(end)
     }
 
-    /// Where a message with the expected head ends by its BodyLength(9), if all of it is there;
-    /// the end itself is not looked at. See [`ends_in_its_sum`].
+    /// Returns where a message with the expected head ends by its BodyLength(9), or `None` if it is
+    /// not all there. The end itself is not looked at: see [`ends_in_its_sum`].
     #[inline]
     pub(crate) fn plain_end(&self, bytes: &[u8]) -> Option<usize> {
         let (body, body_length) = plain_head(bytes)?;
@@ -189,7 +189,7 @@ impl FrameFinder {
         }
     }
 
-    /// A message whose first two fields are right.
+    /// Finds the end of a message whose first two fields are right.
     fn stretch(&self, message: &[u8], head: &Head) -> Stretch {
         let Some(exact_end) = head.exact_end().filter(|&end| end <= self.max_len) else {
             return self.until_check_sum(message, head.body, Garbled::BodyLengthTooLarge);
@@ -215,7 +215,8 @@ impl FrameFinder {
         Stretch::Message(end)
     }
 
-    /// The stretch up to the next `|10=…|` at or behind `from`, garbled because of `why`.
+    /// Returns the stretch up to the next `|10=…|` at or behind `from`, which is garbled because of
+    /// `why`.
     fn until_check_sum(&self, message: &[u8], from: usize, why: Garbled) -> Stretch {
         let end = message.get(from..).and_then(|rest| {
             let value = find(rest, b"\x0110=")? + 4;
@@ -247,8 +248,8 @@ pub(crate) fn check_sum(sum: u8, message: &[u8]) -> Result<(), Garbled> {
     }
 }
 
-/// Whether `message` ends in `|10=ddd|` with the sum of what stands in front; `sum` is that of all
-/// its bytes. [`check_sum`] tells what is wrong.
+/// Returns whether `message` ends in `|10=ddd|` with the sum of what stands in front; `sum` is that
+/// of all its bytes. [`check_sum`] finds what is wrong.
 #[inline]
 pub(crate) fn ends_in_its_sum(sum: u8, message: &[u8]) -> bool {
     /// All that may stand at the end, by the sum.
@@ -288,21 +289,21 @@ impl Trailer {
         Some(Self(u64::from_le_bytes(*last)))
     }
 
-    /// Whether all of it is as it must be.
+    /// Returns whether the separators, tag and digits are in their places.
     #[inline]
     fn is_plain(self) -> bool {
         const FRAME: u64 = u64::from_le_bytes(*b"\x0110=\0\0\0\x01");
         self.0 & 0xff00_0000_ffff_ffff == FRAME && self.digits().is_some()
     }
 
-    /// The three digits of CheckSum(10), if they are some.
+    /// Returns the three digits of CheckSum(10), or `None` if they are not digits.
     #[inline]
     fn digits(self) -> Option<[u32; 3]> {
         three_digits((self.0 >> 32) as u32)
     }
 }
 
-/// The lowest three bytes of a word as digits, if they are some.
+/// Returns the lowest three bytes of a word as digits, if they are some.
 #[inline]
 fn three_digits(word: u32) -> Option<[u32; 3]> {
     let digits = (word & 0x00ff_ffff) ^ 0x0030_3030;
@@ -311,8 +312,8 @@ fn three_digits(word: u32) -> Option<[u32; 3]> {
     (above_nine & 0x0080_8080 == 0).then(|| [digit(0), digit(1), digit(2)])
 }
 
-/// Where the body begins and how long it is, for a message that begins with `8=FIX.4.` and a digit
-/// or `8=FIXT.1.1`, a BodyLength(9) of one to seven digits, and MsgType(35).
+/// Returns where the body begins and how long it is, for a message that begins with `8=FIX.4.` and
+/// a digit or `8=FIXT.1.1`, a BodyLength(9) of one to seven digits, and MsgType(35).
 #[inline]
 fn plain_head(bytes: &[u8]) -> Option<(usize, usize)> {
     let head = bytes.first_chunk::<21>()?;
@@ -373,7 +374,8 @@ const MAX_LENGTH_DIGITS: usize = 19;
 impl Head {
     /// Parses `8=…|9=…|` at the front of `message`, which begins with `8=` or is too short.
     ///
-    /// `None` if it ends too soon; an error says from where to look for the end of the message.
+    /// `None` if it ends too soon; the error is the offset from which to look for the end of the
+    /// message.
     #[inline]
     fn parse(message: &[u8]) -> Result<Option<Self>, (usize, Garbled)> {
         let Some(rest) = message.strip_prefix(b"8=") else {
@@ -412,14 +414,14 @@ impl Head {
         }
     }
 
-    /// The end of the message by BodyLength; `None` if it exceeds the address space.
+    /// Returns the end of the message by BodyLength, or `None` if it exceeds the address space.
     #[inline]
     fn exact_end(&self) -> Option<usize> {
         let length = usize::try_from(self.body_length).ok()?;
         self.body.checked_add(length)?.checked_add(TRAILER)
     }
 
-    /// Whether the third field is MsgType(35); `None` if `message` ends too soon.
+    /// Returns whether the third field is MsgType(35), or `None` if `message` ends too soon.
     #[inline]
     fn has_msg_type(&self, message: &[u8]) -> Option<bool> {
         let third = message.get(self.body..self.body + 3)?;
@@ -427,7 +429,7 @@ impl Head {
     }
 }
 
-/// The offset of the first separator, if it is at most `max`.
+/// Returns the offset of the first separator, if it is at most `max`.
 #[inline]
 fn separator(bytes: &[u8], max: usize) -> Option<usize> {
     bytes.iter().take(max + 1).position(|&byte| byte == SOH)

@@ -8,11 +8,11 @@ use core::fmt;
 /// What a repeating group consists of; a dictionary implements it, and so does
 /// `(delimiter, &[member tags])`.
 pub trait GroupSpec {
-    /// The tag of the first field of each entry.
+    /// Returns the tag of the first field of each entry.
     fn delimiter(&self) -> u32;
 
-    /// Whether a field with this tag may stand in an entry: direct members (the delimiter too) and
-    /// those of groups nested in it, with their count fields.
+    /// Returns whether a field with this tag may stand in an entry: direct members (the delimiter
+    /// too) and those of groups nested in it, with their count fields.
     fn contains(&self, tag: u32) -> bool;
 }
 
@@ -50,7 +50,7 @@ impl fmt::Debug for Level<'_> {
     }
 }
 
-/// What says which fields belong to a group.
+/// The definition by which fields belong to a group.
 enum Members<'a, 's> {
     /// Known groups.
     Known(Level<'a>),
@@ -81,7 +81,7 @@ impl Members<'_, '_> {
 }
 
 impl<'a> FieldSet<'a> {
-    /// The repeating group with this count field.
+    /// Returns the repeating group with this count field.
     ///
     /// Where the groups are known ([`Message::with_groups`](super::Message::with_groups)), the
     /// entries are those of the definition. Elsewhere, and for a field that counts no known group,
@@ -103,8 +103,8 @@ impl<'a> FieldSet<'a> {
         Group::new(*self, count_tag, &members)
     }
 
-    /// The repeating group with this count field, defined by `spec`: a dictionary's definition, or
-    /// `(delimiter, &[member tags])`. Of its entries no groups are known.
+    /// Returns the repeating group with this count field, defined by `spec`: a dictionary's
+    /// definition, or `(delimiter, &[member tags])`. Of its entries no groups are known.
     ///
     /// # Errors
     /// The count is no number, or more or fewer entries follow. A group that is absent or has
@@ -164,7 +164,7 @@ impl<'a> Group<'a> {
         })
     }
 
-    /// The tag that begins each entry; 0 if there is no entry.
+    /// Returns the tag that begins each entry, or 0 if there is no entry.
     pub fn delimiter(&self) -> u32 {
         self.delimiter
     }

@@ -6,22 +6,23 @@
 /// A level is a message's own fields, or those of an entry of a group; its number is the
 /// implementation's. None of the functions allocates.
 pub trait Groups: Sync {
-    /// The level of a message's own fields, with those of header and trailer; `None` if the
-    /// MsgType(35) is not known.
+    /// Returns the level of a message's own fields, with those of header and trailer, or `None` if
+    /// the MsgType(35) is not known.
     fn level(&self, msg_type: &[u8]) -> Option<u32>;
 
-    /// The position of the first of `tags` that counts a group of the level; their number if none
-    /// does.
+    /// Returns the position of the first of `tags` that counts a group of the level, or the number
+    /// of tags if none does.
     fn first(&self, level: u32, tags: &[u32]) -> usize;
 
-    /// The level of the entries that a field of a level counts.
+    /// Returns the level of the entries that a field counts, or `None` if it counts no group of the
+    /// level.
     fn entries(&self, level: u32, count_tag: u32) -> Option<u32>;
 
-    /// The tag of the first field of each entry.
+    /// Returns the tag of the first field of each entry.
     fn delimiter(&self, entries: u32) -> u32;
 
-    /// How many of `tags`, from the first on, belong to entries of this level, or to groups in
-    /// them.
+    /// Returns how many of `tags`, from the first on, belong to entries of this level, or to groups
+    /// in them.
     fn extent(&self, entries: u32, tags: &[u32]) -> usize;
 }
 
@@ -48,12 +49,12 @@ impl<'a> Known<'a> {
         self.groups
     }
 
-    /// The level of the entries that a field counts.
+    /// Returns the level of the entries that a field counts.
     pub(super) fn entries(&self, count_tag: u32) -> Option<u32> {
         self.groups.entries(self.level, count_tag)
     }
 
-    /// The position of the first field with this tag that is in no group.
+    /// Returns the position of the first field with this tag that is in no group.
     #[inline]
     pub(super) fn position(&self, tags: &[u32], tag: u32) -> Option<usize> {
         let flat = tags.get(..self.flat as usize).unwrap_or(tags);
@@ -64,7 +65,7 @@ impl<'a> Known<'a> {
         }
     }
 
-    /// The same from a position on, at which a field counts a group.
+    /// Searches from a position on, at which a field counts a group.
     fn behind(&self, tags: &[u32], tag: u32, mut at: usize) -> Option<usize> {
         while let Some((&count_tag, rest)) = tags.get(at..)?.split_first() {
             if count_tag == tag {

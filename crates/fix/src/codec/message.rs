@@ -42,7 +42,7 @@ pub struct Field<'a> {
     tag_bytes: &'a [u8],
 }
 
-/// Why a field has no value of the type asked for.
+/// Why a field has no value of the type that the caller wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("tag {tag} {kind} (at offset {offset})")]
 pub struct FieldError {
@@ -92,10 +92,10 @@ impl<'a> Message<'a> {
         }
     }
 
-    /// The message with its repeating groups as `groups` defines them: every lookup by tag finds
-    /// fields outside groups, and [`FieldSet::group`] ends where its last entry ends. Unchanged if
-    /// `groups` does not know the MsgType(35). Walks once over the tags up to the first group; does
-    /// not allocate.
+    /// Returns the message with its repeating groups as `groups` defines them: every lookup by tag
+    /// finds fields outside groups, and [`FieldSet::group`] ends where its last entry ends. The
+    /// message is unchanged if `groups` does not know the MsgType(35). Walks once over the tags up
+    /// to the first group; does not allocate.
     ///
     /// ```
     /// use fanfare_fix::codec::{Decoder, Encoder};
@@ -126,20 +126,22 @@ impl<'a> Message<'a> {
         self
     }
 
-    /// The whole message, from `8=` to the last separator.
+    /// Returns the whole message, from `8=` to the last separator.
     #[inline]
     pub fn bytes(&self) -> &'a [u8] {
         self.fields.bytes
     }
 
-    /// Tags of the first `N` fields, and where their values begin and end; if there are so many.
+    /// Returns the tags of the first `N` fields, and where their values begin and end, or `None` if
+    /// there are fewer.
     #[inline]
     pub(crate) fn front<const N: usize>(&self) -> Option<[&'a [u32; N]; 3]> {
         self.fields.index.front()
     }
 
-    /// The message with `*` for its secrets, as [`mask_secrets`] puts them: itself if it has none,
-    /// else a copy in `room`. Allocates if `room` is too small for that.
+    /// Returns the message with `*` for its secrets, as [`mask_secrets`] writes them. A message
+    /// without secrets is returned unchanged; another one is copied to `room`, which allocates if
+    /// it is too small.
     pub fn masked<'r>(&self, room: &'r mut Vec<u8>) -> Message<'r>
     where
         'a: 'r,
@@ -158,21 +160,21 @@ impl<'a> Message<'a> {
         }
     }
 
-    /// BeginString(8).
+    /// Returns BeginString(8).
     #[inline]
     pub fn begin_string(&self) -> &'a [u8] {
         self.fields.value(0).unwrap_or_default()
     }
 
-    /// MsgType(35).
+    /// Returns MsgType(35).
     #[inline]
     pub fn msg_type(&self) -> &'a [u8] {
         self.fields.value(2).unwrap_or_default()
     }
 
-    /// The fields behind the standard header and in front of the trailer, as they stand: from the
-    /// first field that is no header field up to SignatureLength(93), Signature(89) or
-    /// CheckSum(10) at the end.
+    /// Returns the fields behind the standard header and in front of the trailer, as they were
+    /// received: from the first field that is no header field up to SignatureLength(93),
+    /// Signature(89) or CheckSum(10) at the end.
     pub fn body(&self) -> &'a [u8] {
         let set = &self.fields;
         let tags = set.index.tags();
@@ -211,18 +213,18 @@ impl fmt::Debug for Message<'_> {
 }
 
 impl<'a> FieldSet<'a> {
-    /// The number of fields.
+    /// Returns the number of fields.
     #[inline]
     pub fn len(&self) -> usize {
         self.to - self.from
     }
 
-    /// Whether there is no field.
+    /// Returns whether there is no field.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The tag numbers in order, 0 where a tag is no number.
+    /// Returns the tag numbers in order; a tag that is no number is 0.
     #[inline]
     pub fn tags(&self) -> &'a [u32] {
         self.index
@@ -231,7 +233,7 @@ impl<'a> FieldSet<'a> {
             .unwrap_or_default()
     }
 
-    /// The field at a position, from 0.
+    /// Returns the field at a position, from 0, or `None` behind the last one.
     #[inline]
     pub fn field(&self, position: usize) -> Option<Field<'a>> {
         let at = self.from + position;
@@ -248,8 +250,8 @@ impl<'a> FieldSet<'a> {
         })
     }
 
-    /// The field at a position, from 0, as it came: tag, `=`, value and separator. For
-    /// [`FieldWriter::raw`](super::FieldWriter::raw), which so passes fields on.
+    /// Returns the field at a position, from 0, with tag, `=`, value and separator as they were
+    /// received. [`FieldWriter::raw`](super::FieldWriter::raw) passes such fields on.
     #[inline]
     pub fn encoded(&self, position: usize) -> Option<&'a [u8]> {
         let at = self.from + position;
@@ -260,13 +262,13 @@ impl<'a> FieldSet<'a> {
         self.bytes.get(self.offset(at)..end)
     }
 
-    /// All fields in order.
+    /// Returns all fields in order.
     pub fn fields(&self) -> impl ExactSizeIterator<Item = Field<'a>> + use<'a> {
         let set = *self;
         (0..set.len()).map(move |position| set.field(position).unwrap_or(NO_FIELD))
     }
 
-    /// The position of the first field with this tag. Without known groups
+    /// Returns the position of the first field with this tag. Without known groups
     /// ([`Message::with_groups`]) it may be one of a group's entry.
     #[inline]
     pub fn position(&self, tag: u32) -> Option<usize> {
@@ -276,33 +278,33 @@ impl<'a> FieldSet<'a> {
         }
     }
 
-    /// The value of the first field with this tag. Without known groups
+    /// Returns the value of the first field with this tag. Without known groups
     /// ([`Message::with_groups`]) this may be a field of a group's entry.
     #[inline]
     pub fn get(&self, tag: u32) -> Option<&'a [u8]> {
         self.value(self.position(tag)?)
     }
 
-    /// The first field with this tag. Without known groups ([`Message::with_groups`]) it may be
-    /// one of a group's entry.
+    /// Returns the first field with this tag. Without known groups ([`Message::with_groups`]) it
+    /// may be one of a group's entry.
     #[inline]
     pub fn find(&self, tag: u32) -> Option<Field<'a>> {
         self.field(self.position(tag)?)
     }
 
-    /// The groups of these fields, where they are known.
+    /// Returns the groups of these fields, where they are known.
     pub(super) fn known(&self) -> Option<&Known<'a>> {
         self.known.as_ref()
     }
 
-    /// These fields with the groups of a level.
+    /// Returns these fields with the groups of a level.
     #[inline]
     pub(crate) fn at_level(mut self, groups: &'a dyn Groups, level: u32) -> Self {
         self.known = Some(Known::new(groups, level, self.tags()));
         self
     }
 
-    /// The fields from one position to another, without known groups.
+    /// Returns the fields from one position to another, without known groups.
     pub(crate) fn slice(&self, from: usize, to: usize) -> Self {
         let to = (self.from + to).min(self.to);
         Self {
@@ -313,12 +315,13 @@ impl<'a> FieldSet<'a> {
         }
     }
 
-    /// Offset of the first byte behind these fields.
+    /// Returns the offset of the first byte behind these fields.
     pub(crate) fn end_offset(&self) -> u32 {
         self.offset(self.to) as u32
     }
 
-    /// Offset of the tag of field `at` of the whole message, or of the end of the message.
+    /// Returns the offset of the tag of field `at` of the whole message, or of the end of the
+    /// message.
     #[inline]
     fn offset(&self, at: usize) -> usize {
         match at
@@ -330,7 +333,8 @@ impl<'a> FieldSet<'a> {
         }
     }
 
-    /// Where the values begin and end in [`Message::bytes`], in the order of [`FieldSet::tags`].
+    /// Returns where the values begin and end in [`Message::bytes`], in the order of
+    /// [`FieldSet::tags`].
     #[inline]
     pub(crate) fn spans(&self) -> (&'a [u32], &'a [u32]) {
         let range = self.from..self.to;
@@ -339,14 +343,14 @@ impl<'a> FieldSet<'a> {
         (begins.unwrap_or_default(), ends.unwrap_or_default())
     }
 
-    /// The value of the field at a position, from 0.
+    /// Returns the value of the field at a position, from 0.
     #[inline]
     pub(crate) fn value(&self, position: usize) -> Option<&'a [u8]> {
         let (begin, end) = self.index.span(self.from + position)?;
         self.bytes.get(begin as usize..end as usize)
     }
 
-    /// The value of the first field with this tag, as `parse` reads it.
+    /// Returns the value of the first field with this tag, as `parse` reads it.
     #[inline]
     pub(crate) fn typed<T>(
         &self,
@@ -371,7 +375,7 @@ impl<'a> FieldSet<'a> {
         }
     }
 
-    /// A value that has to be there.
+    /// Returns the value of a required field, or the error that it is missing.
     #[inline]
     pub(crate) fn required<T>(&self, tag: u32, value: Option<T>) -> Result<T, FieldError> {
         value.ok_or_else(|| FieldError {
@@ -437,7 +441,7 @@ fn parse_decimal(value: &[u8]) -> Result<Decimal, FieldErrorKind> {
     Decimal::parse(value).ok_or_else(|| number_fault(value, b"."))
 }
 
-/// A number that cannot be represented, or no number.
+/// Returns a number that cannot be represented, or no number.
 #[cold]
 fn number_fault(value: &[u8], point: &[u8]) -> FieldErrorKind {
     let digits = value.strip_prefix(b"-").unwrap_or(value);
@@ -474,7 +478,7 @@ fn parse_str(value: &[u8]) -> Result<&str, FieldErrorKind> {
 }
 
 impl fmt::Debug for FieldSet<'_> {
-    /// All fields, `|` for the separator.
+    /// Writes all fields, with `|` for the separator.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.fields().try_for_each(|field| write!(f, "{field:?}|"))
     }
@@ -488,7 +492,7 @@ const NO_FIELD: Field<'static> = Field {
 };
 
 impl<'a> Field<'a> {
-    /// The tag as it was written.
+    /// Returns the tag as it was written.
     pub fn tag_bytes(&self) -> &'a [u8] {
         self.tag_bytes
     }

@@ -9,8 +9,8 @@
 use crate::tag;
 use std::ops::Range;
 
-/// The ranges of the values of a message's secrets, in order. Takes time linear in the length of
-/// the message; does not allocate.
+/// Returns the ranges of the values of a message's secrets, in order. Takes time linear in the
+/// length of the message; does not allocate.
 ///
 /// ```
 /// let logon = b"8=FIX.4.4\x0135=A\x0149=ME\x01553=me\x01554=open sesame\x0110=000\x01";
@@ -39,7 +39,7 @@ pub fn mask_secrets(message: &mut [u8]) {
     }
 }
 
-/// Whether the value of this field is a secret.
+/// Returns whether the value of this field is a secret.
 pub const fn is_secret(tag: u32, is_logon: bool) -> bool {
     match tag {
         554 | 925 | 1402 | 1404 => true,
@@ -47,7 +47,7 @@ pub const fn is_secret(tag: u32, is_logon: bool) -> bool {
     }
 }
 
-/// The fields that the standard defines for a Logon, without secrets and data fields.
+/// Returns the fields that the standard defines for a Logon, without secrets and data fields.
 const fn is_harmless_in_logon(tag: u32) -> bool {
     match tag {
         90 | 91 | 212 | 213 => false,
@@ -63,8 +63,8 @@ const fn is_harmless_in_logon(tag: u32) -> bool {
     }
 }
 
-/// The data field whose length the field with this tag has, if that can be a secret. Data may
-/// contain separators.
+/// Returns the data field whose length the field with this tag has, if that can be a secret. Data
+/// may contain separators.
 const fn announces(tag: u32) -> Option<u32> {
     match tag {
         90 => Some(91),
@@ -92,7 +92,7 @@ impl Scan {
         }
     }
 
-    /// The value of the next secret.
+    /// Returns the value of the next secret.
     fn next(&mut self, message: &[u8]) -> Option<Range<usize>> {
         loop {
             let rest = message.get(self.at..).filter(|rest| !rest.is_empty())?;

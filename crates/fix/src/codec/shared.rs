@@ -1,6 +1,6 @@
 //! Encode once, send to many: one body, and per session only a header and a trailer.
 //!
-//! The sum of the body, of the constant header fields and of the time are known before; per
+//! The sums of the body, of the constant header fields and of the time are computed once; per
 //! session only the digits of BodyLength(9) and MsgSeqNum(34) are added up.
 
 use super::frame::TRAILER;
@@ -94,7 +94,7 @@ const MSG_TYPE_ROOM: usize = 8;
 
 impl<'a> SharedBody<'a> {
     /// `fields` are whole fields (`tag=value` and separator), none of them of the standard header
-    /// or trailer; [`Message::body`](super::Message::body) gives those of a received message,
+    /// or trailer; [`Message::body`](super::Message::body) returns those of a received message,
     /// [`FieldWriter`] writes new ones.
     ///
     /// # Errors
@@ -104,7 +104,7 @@ impl<'a> SharedBody<'a> {
     }
 
     /// As `new`, for a body whose byte sum has been computed before: `sum` is that of `fields`
-    /// alone. A wrong one gives messages with a wrong CheckSum(10).
+    /// alone. With a wrong sum, messages have a wrong CheckSum(10).
     ///
     /// # Errors
     /// As `new`.
@@ -120,8 +120,8 @@ impl<'a> SharedBody<'a> {
         })
     }
 
-    /// The same body with whole fields of one recipient in front of those that are shared, such as
-    /// MDReqID(262).
+    /// Returns the same body with whole fields of one recipient in front of those that are shared,
+    /// such as MDReqID(262).
     ///
     /// # Errors
     /// `lead` is longer than 96 bytes ([`EncodeError::BufferFull`]).
@@ -135,24 +135,24 @@ impl<'a> SharedBody<'a> {
         })
     }
 
-    /// MsgType(35).
+    /// Returns MsgType(35).
     pub fn msg_type(&self) -> &'a [u8] {
         self.msg_type
     }
 
-    /// The fields.
+    /// Returns the fields.
     pub fn fields(&self) -> &'a [u8] {
         self.fields
     }
 
-    /// The byte sum of the fields.
+    /// Returns the byte sum of the fields.
     pub fn sum(&self) -> u8 {
         self.sum
     }
 }
 
 impl SendingTime {
-    /// The text of a moment.
+    /// Returns the field with the text of a moment.
     #[inline]
     pub fn new(time: UtcTimestamp, precision: Precision) -> Self {
         let mut text = [0; SENDING_TIME_ROOM];
@@ -168,7 +168,7 @@ impl SendingTime {
         }
     }
 
-    /// The field in a fixed room, and its length.
+    /// Returns the field in a fixed room, and its length.
     #[inline]
     pub(crate) fn text(&self) -> ([u8; SENDING_TIME_ROOM], usize) {
         (self.text, self.len)
@@ -182,7 +182,7 @@ impl SendingTime {
 }
 
 impl SessionHeader {
-    /// A header with both CompIDs.
+    /// Returns a header with both CompIDs.
     ///
     /// # Errors
     /// A value is empty, too long, or holds a separator.
@@ -191,8 +191,8 @@ impl SessionHeader {
         Self::with_fields(begin_string, &fields)
     }
 
-    /// A header with these constant fields, which stand in their order between MsgType(35) and
-    /// MsgSeqNum(34): CompIDs, SubIDs, LocationIDs.
+    /// Returns a header with these constant fields, which stand in their order between MsgType(35)
+    /// and MsgSeqNum(34): CompIDs, SubIDs, LocationIDs.
     ///
     /// # Errors
     /// A value is empty or holds a separator; BeginString(8) is longer than 15 bytes; all fields
@@ -269,7 +269,7 @@ impl SessionHeader {
         &self.prefix
     }
 
-    /// The constant fields and `34=`.
+    /// Returns the constant fields and `34=`.
     #[inline]
     pub(crate) fn middle(&self) -> &[u8] {
         &self.middle
@@ -354,7 +354,8 @@ impl Cursor<'_> {
 }
 
 impl SharedFrame {
-    /// A frame for bodies of at most `max_body` bytes; allocates now, never later.
+    /// Returns a frame for bodies of at most `max_body` bytes. Allocates here, and in no other
+    /// function.
     pub fn new(max_body: usize) -> Self {
         Self {
             buf: vec![0; HEADER_ROOM + max_body + TRAILER],
@@ -418,7 +419,7 @@ impl SharedFrame {
 }
 
 impl SharedParts {
-    /// Room for one header and trailer.
+    /// Returns empty parts, with room for one header and trailer.
     pub fn new() -> Self {
         Self {
             header: [0; HEADER_ROOM],
@@ -427,12 +428,12 @@ impl SharedParts {
         }
     }
 
-    /// What stands in front of the body.
+    /// Returns the bytes in front of the body.
     pub fn header(&self) -> &[u8] {
         self.header.get(self.start..).unwrap_or_default()
     }
 
-    /// What stands behind the body.
+    /// Returns the bytes behind the body.
     pub fn trailer(&self) -> &[u8] {
         &self.trailer
     }

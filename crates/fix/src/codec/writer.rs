@@ -60,7 +60,7 @@ pub enum EncodeError {
         tag: u32,
     },
     /// The iterator over the items of a group ends too early or too late.
-    #[error("group {tag} has another number of entries than its count says")]
+    #[error("group {tag} does not have as many entries as its count says")]
     Count {
         /// Its count field.
         tag: u32,
@@ -82,7 +82,7 @@ pub struct FieldWriter<'b> {
 }
 
 impl<'b> FieldWriter<'b> {
-    /// A writer of bare fields at the front of `buf`: a body for
+    /// Returns a writer of bare fields at the front of `buf`: a body for
     /// [`SharedBody`](super::SharedBody).
     pub fn new(buf: &'b mut [u8]) -> Self {
         Self {
@@ -92,7 +92,7 @@ impl<'b> FieldWriter<'b> {
         }
     }
 
-    /// The bytes written so far.
+    /// Returns the bytes written so far.
     ///
     /// # Errors
     /// The first fault of any field, or the buffer was too short.
@@ -103,7 +103,7 @@ impl<'b> FieldWriter<'b> {
         }
     }
 
-    /// A field with a value of bytes, which must not be empty or hold a separator (0x01).
+    /// Appends a field with a value of bytes, which must not be empty or hold a separator (0x01).
     #[inline(always)]
     pub fn field(&mut self, tag: u32, value: &[u8]) -> &mut Self {
         if value.is_empty() {
@@ -116,13 +116,13 @@ impl<'b> FieldWriter<'b> {
         }
     }
 
-    /// A field with a text value.
+    /// Appends a field with a text value.
     #[inline(always)]
     pub fn str(&mut self, tag: u32, value: &str) -> &mut Self {
         self.field(tag, value.as_bytes())
     }
 
-    /// A field with an unsigned integer.
+    /// Appends a field with an unsigned integer.
     #[inline(always)]
     pub fn u64(&mut self, tag: u32, value: u64) -> &mut Self {
         self.tag(tag).put_u64(value)
@@ -135,13 +135,13 @@ impl<'b> FieldWriter<'b> {
         }
     }
 
-    /// A field with a signed integer.
+    /// Appends a field with a signed integer.
     #[inline]
     pub fn i64(&mut self, tag: u32, value: i64) -> &mut Self {
         self.tag(tag).number(|out| int::write_i64(value, out))
     }
 
-    /// A field with a decimal number.
+    /// Appends a field with a decimal number.
     #[inline]
     pub fn decimal(&mut self, tag: u32, value: Decimal) -> &mut Self {
         self.tag(tag);
@@ -151,13 +151,13 @@ impl<'b> FieldWriter<'b> {
         }
     }
 
-    /// A field with a UTCTimestamp.
+    /// Appends a field with a UTCTimestamp.
     #[inline]
     pub fn timestamp(&mut self, tag: u32, time: UtcTimestamp, precision: Precision) -> &mut Self {
         self.tag(tag).number(|out| time.write(precision, out))
     }
 
-    /// A field with a single character, which must not be the separator.
+    /// Appends a field with a single character, which must not be the separator.
     #[inline(always)]
     pub fn char(&mut self, tag: u32, value: u8) -> &mut Self {
         let Some((text, len)) = short_tag(tag).filter(|_| value != SOH) else {
@@ -167,13 +167,13 @@ impl<'b> FieldWriter<'b> {
         self.put_padded((text | behind << (8 * len)).to_le_bytes(), len + 2)
     }
 
-    /// A field with `Y` or `N`.
+    /// Appends a field with `Y` or `N`.
     #[inline]
     pub fn bool(&mut self, tag: u32, value: bool) -> &mut Self {
         self.char(tag, if value { b'Y' } else { b'N' })
     }
 
-    /// A length field and its data field, whose value may hold any bytes.
+    /// Appends a length field and its data field, whose value may hold any bytes.
     #[inline]
     pub fn data(&mut self, length_tag: u32, data_tag: u32, value: &[u8]) -> &mut Self {
         self.u64(length_tag, value.len() as u64)
@@ -189,7 +189,8 @@ impl<'b> FieldWriter<'b> {
         self.put(fields)
     }
 
-    /// A field with several words, separated by spaces; none of them is empty or has a space.
+    /// Appends a field with several words, separated by spaces; none of them is empty or has a
+    /// space.
     pub(crate) fn words<'v>(
         &mut self,
         tag: u32,
@@ -212,7 +213,7 @@ impl<'b> FieldWriter<'b> {
         }
     }
 
-    /// BodyLength(9) with other than three digits; gives where the message begins.
+    /// Fills in a BodyLength(9) of other than three digits, and returns where the message begins.
     #[cold]
     pub(super) fn put_length(
         &mut self,
@@ -239,7 +240,7 @@ impl<'b> FieldWriter<'b> {
         Ok(start)
     }
 
-    /// The tag and `=`; a constant tag becomes one store.
+    /// Appends the tag and `=`; a constant tag becomes one store.
     #[inline(always)]
     fn tag(&mut self, tag: u32) -> &mut Self {
         match short_tag(tag) {
@@ -258,7 +259,7 @@ impl<'b> FieldWriter<'b> {
         self.put(&text[..=digits])
     }
 
-    /// What `write` makes, of which 0 bytes mean that there is no room, and a separator.
+    /// Appends what `write` writes, and a separator; 0 bytes mean that there is no room.
     #[inline]
     pub(super) fn number(&mut self, write: impl FnOnce(&mut [u8]) -> usize) -> &mut Self {
         match write(self.buf.get_mut(self.at..).unwrap_or_default()) {
@@ -339,13 +340,13 @@ impl<'b> FieldWriter<'b> {
         }
     }
 
-    /// The first `len` bytes of `text`, near the end of the buffer.
+    /// Appends the first `len` bytes of `text`, near the end of the buffer.
     #[cold]
     fn put_exactly(&mut self, text: &[u8], len: usize) -> &mut Self {
         self.put(text.get(..len).unwrap_or_default())
     }
 
-    /// Puts the bytes and a separator; says whether there is a separator among the bytes.
+    /// Appends the bytes and a separator, and returns whether there is a separator among the bytes.
     ///
     /// Short values, of which most messages consist, go by two words that may overlap.
     #[inline(always)]
@@ -376,7 +377,7 @@ impl<'b> FieldWriter<'b> {
         value.contains(&SOH)
     }
 
-    /// The sum of all bytes written from `start` on. What stands behind them may be overwritten.
+    /// Returns the sum of all bytes written from `start` on. Bytes behind them may be overwritten.
     #[inline]
     pub(super) fn sum_from(&mut self, start: usize) -> u8 {
         const STEP: usize = 32;
@@ -415,7 +416,7 @@ impl<'b> FieldWriter<'b> {
     }
 }
 
-/// The first and the last `N` bytes, which may overlap.
+/// Returns the first and the last `N` bytes, which may overlap.
 #[inline]
 fn ends<const N: usize>(bytes: &[u8]) -> Option<([u8; N], [u8; N])> {
     Some((*bytes.first_chunk()?, *bytes.last_chunk()?))
@@ -431,7 +432,7 @@ fn copy_ends<const N: usize>(room: &mut [u8], first: [u8; N], last: [u8; N]) {
     }
 }
 
-/// A tag of at most four digits and `=`, the first byte lowest, and the length of that.
+/// Returns a tag of at most four digits and `=`, the first byte lowest, and the length of that.
 #[inline]
 fn short_tag(tag: u32) -> Option<(u64, usize)> {
     let text = |digits: &[u32]| {
@@ -449,7 +450,7 @@ fn short_tag(tag: u32) -> Option<(u64, usize)> {
     }
 }
 
-/// The digits of a number below 1000.
+/// Returns the digits of a number below 1000.
 #[inline]
 pub(super) fn three_digits(value: u32) -> [u8; 3] {
     let (hundreds, rest) = (value / 100, value % 100);

@@ -79,7 +79,7 @@ pub(super) fn entry(model: &Model, entry: &Block, out: &mut Lines) {
     chain.write(stage, &setters, None, out);
 }
 
-/// The fields that a builder writes, in order: a data field in the place of its length.
+/// Returns the fields that a builder writes, in order: a data field in the place of its length.
 fn writable(block: &Block) -> impl Iterator<Item = &Member> {
     let members = &block.members;
     members.iter().filter_map(move |member| match member.kind {
@@ -110,7 +110,7 @@ fn structure(model: &Model, message: &Block, required: &[&Member], out: &mut Lin
     out.close("}");
 }
 
-/// The generics of the struct of required fields.
+/// Returns the generics of the struct of required fields.
 fn lifetime(model: &Model, required: &[&Member]) -> &'static str {
     let mut values = required.iter().map(|member| value_type(model, member.kind));
     match values.any(|value| value.contains("'v")) {
@@ -333,7 +333,7 @@ fn write_group(model: &Model, member: &Member, number: usize, writer: &str, out:
     out.close("}");
 }
 
-/// The type of a value that is written, with the lifetime `'v` where it borrows.
+/// Returns the type of a value that is written, with the lifetime `'v` where it borrows.
 fn value_type(model: &Model, kind: Kind) -> String {
     let listed = |number: usize| {
         let item = &model.enums[number];
@@ -354,12 +354,12 @@ fn value_type(model: &Model, kind: Kind) -> String {
     }
 }
 
-/// A type without names of lifetimes.
+/// Returns a type without names of lifetimes.
 fn elided(value: &str) -> String {
     value.replace("&'v ", "&").replace("'v", "'_")
 }
 
-/// The statement that writes a value.
+/// Returns the statement that writes a value.
 fn put(member: &Member, writer: &str, value: &str) -> String {
     let tag = member.tag;
     let plain = |method: &str| format!("{writer}.{method}({tag}, {value});");

@@ -31,7 +31,7 @@ pub(super) fn write(item: &Enum, out: &mut Lines) {
     out.close("}");
 }
 
-/// The generics of an enum's type.
+/// Returns the generics of an enum's type.
 pub(super) fn lifetime(item: &Enum) -> &'static str {
     match item.open {
         true => "<'a>",

@@ -85,7 +85,7 @@ impl Lines {
     }
 }
 
-/// A literal of the bytes of a text.
+/// Returns a literal of the bytes of a text.
 pub(super) fn literal(text: &str) -> String {
     format!("b\"{}\"", text.as_bytes().escape_ascii())
 }

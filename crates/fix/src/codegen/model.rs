@@ -75,7 +75,8 @@ pub(super) struct Variant {
 }
 
 impl Model {
-    /// The messages with these MsgTypes or names; all of the dictionary if there are none.
+    /// Returns the model of the messages with these MsgTypes or names; without names, of all
+    /// messages.
     pub(super) fn new(dictionary: &Dictionary, wanted: &[&str]) -> Result<Self, CodegenError> {
         let schema = dictionary.schema();
         let chosen = choose(schema, wanted)?;
@@ -114,7 +115,7 @@ impl Model {
     }
 }
 
-/// The MsgTypes of the messages, ascending.
+/// Returns the MsgTypes of the messages, ascending.
 fn choose<'a>(schema: &'a Schema, wanted: &[&str]) -> Result<Vec<&'a str>, CodegenError> {
     let version = || schema.version.clone();
     if schema.messages.is_empty() {
@@ -147,8 +148,9 @@ struct Line {
     group: Option<Vec<Self>>,
 }
 
-/// The fields of a block, with components unfolded. Of two with one tag the first counts, and is
-/// required if one of them is. Compiling the dictionary has shown that no component is in itself.
+/// Returns the fields of a block, with components unfolded. Of two with one tag the first counts,
+/// and is required if one of them is. Compiling the dictionary has shown that no component is in
+/// itself.
 fn unfold(schema: &Schema, items: &[Item], required: bool) -> Vec<Line> {
     let mut lines: Vec<Line> = Vec::new();
     for item in items {
@@ -257,8 +259,8 @@ impl Maker<'_> {
         format!("{}({tag})", names::words(&self.field_name(tag)))
     }
 
-    /// The length fields of the data fields of a block, by data field: those that are called
-    /// after them (`RawDataLength`, `EncodedTextLen`), or else stand in front of them.
+    /// Returns the length fields of the data fields of a block, by data field: those that are
+    /// called after them (`RawDataLength`, `EncodedTextLen`), or else stand in front of them.
     fn lengths(&self, lines: &[Line]) -> BTreeMap<u32, u32> {
         let kind = |tag: u32| self.schema.fields.get(&tag).map(|field| field.kind);
         let is_data = |tag: u32| matches!(kind(tag), Some(DataType::Data | DataType::XmlData));
@@ -304,7 +306,7 @@ impl Maker<'_> {
         }
     }
 
-    /// The number of a field's enum, if the field has a list of values.
+    /// Returns the number of a field's enum, or `None` if the field has no list of values.
     fn listed(&mut self, tag: u32, field: &FieldDef) -> Option<usize> {
         if let Some(number) = self.enum_numbers.get(&tag) {
             return Some(*number);
@@ -336,8 +338,8 @@ impl Maker<'_> {
         Some(number)
     }
 
-    /// The number of a group's entry. Where entries of one count field differ from message to
-    /// message, their names begin with that of the first message that has them.
+    /// Returns the number of a group's entry. Where entries of one count field differ from message
+    /// to message, their names begin with that of the first message that has them.
     fn entry(&mut self, count_tag: u32, lines: &[Line]) -> usize {
         let key = (count_tag, lines.to_vec());
         if let Some(number) = self.entry_numbers.get(&key) {
@@ -364,7 +366,7 @@ impl Maker<'_> {
     }
 }
 
-/// The kind of a field without a list of values.
+/// Returns the kind of a field without a list of values.
 fn plain(kind: DataType) -> Kind {
     match kind {
         DataType::Char => Kind::Char,

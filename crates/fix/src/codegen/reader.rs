@@ -146,7 +146,7 @@ fn members(model: &Model, members: &[Member], out: &mut Lines) {
     }
 }
 
-/// The type of a value that is read.
+/// Returns the type of a value that is read.
 fn value_type(model: &Model, kind: Kind) -> String {
     let listed = |number: usize| {
         let item = &model.enums[number];
@@ -170,7 +170,7 @@ fn value_type(model: &Model, kind: Kind) -> String {
     }
 }
 
-/// The expression that reads a value.
+/// Returns the expression that reads a value.
 fn access(member: &Member) -> String {
     let Member { tag, required, .. } = member;
     let opt = if *required { "" } else { "opt_" };

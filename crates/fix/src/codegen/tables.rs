@@ -29,7 +29,7 @@ pub(super) fn write(model: &Model, out: &mut Lines) {
     out.close("};");
 }
 
-/// The number of the level of an entry: those of messages come first.
+/// Returns the number of the level of an entry: those of messages come first.
 pub(super) fn entry_level(model: &Model, entry: usize) -> usize {
     model.messages.len() + entry
 }

@@ -135,7 +135,7 @@ impl Messages {
         self.at(self.position(msg_type)?)
     }
 
-    /// The place of a message in their order.
+    /// Returns the place of a message in their order.
     #[inline]
     pub(super) fn position(&self, msg_type: &[u8]) -> Option<usize> {
         match msg_type {
@@ -154,7 +154,7 @@ impl Messages {
 }
 
 impl Rules {
-    /// The rule of a tag; its id is 0 if the tag is not known.
+    /// Returns the rule of a tag; its id is 0 if the tag is not known.
     #[inline(always)]
     pub(super) fn get(&self, tag: u32) -> &Rule {
         match self.dense.get(tag as usize) {
@@ -170,7 +170,7 @@ impl Rules {
     }
 }
 
-/// The rule of a tag that no field declares: some count as header in every version.
+/// Returns the rule of a tag that no field declares: some count as header in every version.
 fn unknown(tag: u32) -> &'static Rule {
     const fn rule(section: Section) -> Rule {
         Rule {
@@ -200,14 +200,14 @@ fn standard_section(tag: u32) -> Section {
 }
 
 impl Block {
-    /// Whether the block itself has the field.
+    /// Returns whether the block itself has the field.
     #[inline(always)]
     pub(super) fn membership(&self, id: u16) -> Membership {
         let known = self.members.get(usize::from(id));
         known.copied().unwrap_or(Membership::None)
     }
 
-    /// The number of the group that a field counts here.
+    /// Returns the number of the group that a field counts here.
     #[inline]
     pub(super) fn group(&self, tag: u32) -> Option<u32> {
         if self.groups.is_empty() {
@@ -302,7 +302,7 @@ fn rules(
     (rules, values.into())
 }
 
-/// The number of the field's list of values, shared between equal lists.
+/// Returns the number of the field's list of values, shared between equal lists.
 fn value_set(
     tag: u32,
     field: &FieldDef,
@@ -332,7 +332,7 @@ struct Compiler<'a> {
     budget: usize,
 }
 
-/// A tag that stands twice is required if one of its places requires it.
+/// Returns a tag that stands twice is required if one of its places requires it.
 fn required_tags(slots: &[Slot]) -> HashSet<u32> {
     let required = slots.iter().filter(|slot| slot.required);
     required.map(|slot| slot.tag).collect()

@@ -48,7 +48,8 @@ impl Version {
         Self::Fixt11,
     ];
 
-    /// The version's name, such as `FIX.4.4` or `FIX.5.0SP2`; up to FIX.4.4 the BeginString(8).
+    /// Returns the version's name, such as `FIX.4.4` or `FIX.5.0SP2`; up to FIX.4.4 the
+    /// BeginString(8).
     pub fn name(self) -> &'static str {
         match self {
             Self::Fix40 => "FIX.4.0",
@@ -63,12 +64,12 @@ impl Version {
         }
     }
 
-    /// The version with this name.
+    /// Returns the version with this name, or `None` if it is not built in.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|version| version.name() == name)
     }
 
-    /// The version of an ApplVerID(1128) or DefaultApplVerID(1137).
+    /// Returns the version of an ApplVerID(1128) or DefaultApplVerID(1137).
     pub fn from_appl_ver_id(value: &[u8]) -> Option<Self> {
         // From `2`, FIX.4.0, to `9`, FIX.5.0SP2.
         let &[digit @ b'2'..=b'9'] = value else {
@@ -101,8 +102,8 @@ pub struct Dictionary {
 }
 
 impl Dictionary {
-    /// The built-in dictionary of `version`. The first call for a version reads its table (about
-    /// a millisecond), later ones share it.
+    /// Returns the built-in dictionary of `version`. The first call for a version reads its table,
+    /// which takes about a millisecond; later calls share it.
     pub fn built_in(version: Version) -> Arc<Self> {
         static LOADED: [OnceLock<Arc<Dictionary>>; 9] = [const { OnceLock::new() }; 9];
         let load = || Arc::new(Self::from_table(version.text()).unwrap_or_else(|_| Self::empty()));
@@ -133,7 +134,7 @@ impl Dictionary {
         Ok(Self { schema, tables })
     }
 
-    /// This dictionary with `user` on top: see [`Schema::merge`].
+    /// Returns this dictionary with `user` on top: see [`Schema::merge`].
     ///
     /// # Errors
     /// Declarations that do not fit together.
@@ -143,7 +144,7 @@ impl Dictionary {
         Self::new(schema)
     }
 
-    /// The application messages of this dictionary under header and trailer of `transport`
+    /// Returns the application messages of this dictionary under header and trailer of `transport`
     /// (FIXT.1.1), with the fields that these need.
     ///
     /// # Errors
@@ -170,27 +171,27 @@ impl Dictionary {
         Self::new(schema)
     }
 
-    /// What the dictionary declares.
+    /// Returns what the dictionary declares.
     pub fn schema(&self) -> &Schema {
         &self.schema
     }
 
-    /// The version: `FIX.4.4`, `FIX.5.0SP2`, `FIXT.1.1`.
+    /// Returns the version: `FIX.4.4`, `FIX.5.0SP2`, `FIXT.1.1`.
     pub fn version(&self) -> &str {
         &self.schema.version
     }
 
-    /// A field's declaration.
+    /// Returns a field's declaration.
     pub fn field(&self, tag: u32) -> Option<&FieldDef> {
         self.schema.fields.get(&tag)
     }
 
-    /// A field's name, such as `ClOrdID`.
+    /// Returns a field's name, such as `ClOrdID`.
     pub fn field_name(&self, tag: u32) -> Option<&str> {
         self.field(tag).map(|field| field.name.as_str())
     }
 
-    /// The tag of a field's name.
+    /// Returns the tag of the field with this name.
     pub fn tag(&self, name: &str) -> Option<u32> {
         let mut fields = self.schema.fields.iter();
         fields
@@ -198,31 +199,31 @@ impl Dictionary {
             .map(|(tag, _)| *tag)
     }
 
-    /// A field's data type.
+    /// Returns a field's data type.
     pub fn data_type(&self, tag: u32) -> Option<DataType> {
         self.field(tag).map(|field| field.kind)
     }
 
-    /// What a value of a field means, such as `Buy` for Side(54) = 1.
+    /// Returns what a value of a field means, such as `Buy` for Side(54) = 1.
     pub fn value_name(&self, tag: u32, value: &[u8]) -> Option<&str> {
         let mut values = self.field(tag)?.values.iter();
         let known = values.find(|known| known.value.as_bytes() == value)?;
         Some(&known.name)
     }
 
-    /// A message's declaration.
+    /// Returns a message's declaration.
     pub fn message(&self, msg_type: &[u8]) -> Option<&MessageDef> {
         self.schema
             .messages
             .get(std::str::from_utf8(msg_type).ok()?)
     }
 
-    /// A message's name, such as `NewOrderSingle`.
+    /// Returns a message's name, such as `NewOrderSingle`.
     pub fn message_name(&self, msg_type: &[u8]) -> Option<&str> {
         self.message(msg_type).map(|message| message.name.as_str())
     }
 
-    /// The repeating group that `count_tag` counts in a message (or in the header), for
+    /// Returns the repeating group that `count_tag` counts in a message (or in the header), for
     /// [`FieldSet::group_with`](crate::codec::FieldSet::group_with).
     pub fn group(&self, msg_type: &[u8], count_tag: u32) -> Option<DictGroup<'_>> {
         let in_message = self
@@ -281,7 +282,7 @@ fn read(document: &Document) -> Result<Schema, LoadError> {
     }
 }
 
-/// The error at the element that declares what it is about, as far as there is one.
+/// Returns the error at the element that declares what it is about, as far as there is one.
 fn placed(document: &Document, error: SchemaError) -> LoadError {
     let Some(name) = error.place() else {
         return error.into();
@@ -311,13 +312,13 @@ impl<'a> DictGroup<'a> {
         Some(Self { dictionary, rules })
     }
 
-    /// The group that a member counts.
+    /// Returns the group that a member counts.
     pub fn nested(&self, count_tag: u32) -> Option<Self> {
         let at = self.rules.tags.iter().position(|tag| *tag == count_tag)?;
         Self::new(self.dictionary, self.rules.members.get(at)?.group?)
     }
 
-    /// Whether the tag is a direct member.
+    /// Returns whether the tag is a direct member.
     pub fn has_member(&self, tag: u32) -> bool {
         self.rules.tags.contains(&tag)
     }

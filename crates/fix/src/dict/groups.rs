@@ -13,7 +13,7 @@ impl Dictionary {
         self.tables().groups.get((entries & !ENTRIES) as usize)
     }
 
-    /// The number of the group that a field counts in a message, or in its header.
+    /// Returns the number of the group that a field counts in a message, or in its header.
     fn counted(&self, block: &Block, tag: u32) -> Option<u32> {
         match self.rule(tag).section {
             Section::Body => block.group(tag),

@@ -19,7 +19,7 @@ pub struct DictionaryValidator {
     session: Arc<Dictionary>,
     /// By version; empty up to FIX.4.4.
     applications: Vec<(Version, Arc<Dictionary>)>,
-    /// The version of application messages that nothing else tells.
+    /// The version of application messages that name none.
     default_version: Option<Version>,
     switches: Switches,
 }
@@ -70,8 +70,9 @@ impl DictionaryValidator {
         Ok(())
     }
 
-    /// The dictionary that judges a message; `default_version` is that of the counterparty's
-    /// Logon. Where it names a version that is not loaded, the transport's.
+    /// Returns the dictionary that judges a message. `default_version` is the
+    /// DefaultApplVerID(1137) of the counterparty's Logon; for a version that is not loaded the
+    /// transport's dictionary judges.
     pub fn dictionary(
         &self,
         message: &Message<'_>,

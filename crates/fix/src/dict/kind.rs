@@ -70,8 +70,8 @@ pub enum DataType {
 }
 
 impl DataType {
-    /// The type of a dictionary's type name, in any case; names of earlier versions and
-    /// of FIX Orchestra included. An unknown name is [`DataType::Other`].
+    /// Returns the type with this name, in any case; the names of earlier versions and of FIX
+    /// Orchestra are known too. An unknown name is [`DataType::Other`].
     pub fn from_name(name: &str) -> Self {
         let upper = name.to_ascii_uppercase();
         NAMES
@@ -80,7 +80,7 @@ impl DataType {
             .map_or(Self::Other, |(_, kind)| *kind)
     }
 
-    /// The standard's name in capitals, as QuickFIX dictionaries write it.
+    /// Returns the standard's name in capitals, as QuickFIX dictionaries write it.
     pub fn name(self) -> &'static str {
         NAMES
             .iter()
@@ -88,7 +88,7 @@ impl DataType {
             .map_or("OTHER", |(name, _)| name)
     }
 
-    /// Whether `value` has the format of this type. Does not allocate.
+    /// Returns whether `value` has the format of this type. Does not allocate.
     #[inline(always)]
     pub fn accepts(self, value: &[u8]) -> bool {
         match self {
@@ -131,7 +131,7 @@ impl DataType {
         }
     }
 
-    /// Whether a value may hold several values of the field's list, separated by spaces.
+    /// Returns whether a value may hold several values of the field's list, separated by spaces.
     #[inline]
     pub fn is_multiple(self) -> bool {
         matches!(self, Self::MultipleCharValue | Self::MultipleStringValue)
@@ -181,7 +181,7 @@ const NAMES: &[(&str, DataType)] = &[
     ("RESERVED4000PLUS", DataType::Int),
 ];
 
-/// At most 18 digits are in range for sure; longer ones are parsed.
+/// Returns at most 18 digits are in range for sure; longer ones are parsed.
 #[inline]
 fn is_int(value: &[u8]) -> bool {
     let digits = value.strip_prefix(b"-").unwrap_or(value);
@@ -198,7 +198,7 @@ fn is_i64(value: &[u8]) -> bool {
     std::str::from_utf8(value).is_ok_and(|text| text.parse::<i64>().is_ok())
 }
 
-/// An optional minus, digits, and at most one point that has a digit on one side at least.
+/// Returns an optional minus, digits, and at most one point that has a digit on one side at least.
 #[inline]
 fn is_float(value: &[u8]) -> bool {
     let number = value.strip_prefix(b"-").unwrap_or(value);
@@ -230,7 +230,7 @@ fn all_digits(value: &[u8]) -> bool {
     }
 }
 
-/// The bytes of a value of 1 to 8 as one word, the first lowest, filled up with `0`.
+/// Returns the bytes of a value of 1 to 8 as one word, the first lowest, filled up with `0`.
 #[inline]
 fn short(value: &[u8]) -> Option<u64> {
     let word = match (value.first_chunk::<4>(), value.last_chunk::<4>()) {
@@ -249,7 +249,7 @@ fn short(value: &[u8]) -> Option<u64> {
     Some(word | DIGITS.checked_shl(64 - unused as u32).unwrap_or(0))
 }
 
-/// The highest bit of each byte that is no digit.
+/// Returns the highest bit of each byte that is no digit.
 #[inline]
 fn other_than_digits(bytes: u64) -> u64 {
     const LOW_BITS: u64 = 0x7f7f_7f7f_7f7f_7f7f;
@@ -291,7 +291,7 @@ const DIGITS: u64 = 0x3030_3030_3030_3030;
 const HIGH_NIBBLES: u64 = 0xf0f0_f0f0_f0f0_f0f0;
 const SIXES: u64 = 0x0606_0606_0606_0606;
 
-/// Whether each byte is 0 to 9 (the digit's value, not its character).
+/// Returns whether each byte is 0 to 9 (the digit's value, not its character).
 #[inline]
 fn are_decimals(values: u64) -> bool {
     (values | values.wrapping_add(SIXES)) & HIGH_NIBBLES == 0

@@ -30,8 +30,8 @@ enum Level<'a> {
 }
 
 impl Dictionary {
-    /// The level of the fields between header and trailer of a message; `None` if the dictionary
-    /// does not know the MsgType(35).
+    /// Returns the level of the fields between header and trailer of a message, or `None` if the
+    /// dictionary does not know the MsgType(35).
     pub fn body(&self, msg_type: &[u8]) -> Option<Layout<'_>> {
         Some(Layout {
             dictionary: self,
@@ -39,9 +39,10 @@ impl Dictionary {
         })
     }
 
-    /// Whether validation accepts `value` in a field that belongs to its message: it has the format
-    /// of the field's type and, if the field has a list of values, is in it. A field that the
-    /// dictionary does not know takes any value. An empty value never fits. Does not allocate.
+    /// Returns whether validation accepts `value` in a field that belongs to its message: it has
+    /// the format of the field's type and, if the field has a list of values, is in it. A field
+    /// that the dictionary does not know takes any value. An empty value never fits. Does not
+    /// allocate.
     pub fn fits(&self, tag: u32, value: &[u8]) -> bool {
         let rule = self.rule(tag);
         if value.is_empty() || rule.id != 0 && !rule.kind.accepts(value) {
@@ -56,15 +57,16 @@ impl Dictionary {
         }
     }
 
-    /// Whether the dictionary has a list of values for the field.
+    /// Returns whether the dictionary has a list of values for the field.
     pub fn has_listed_values(&self, tag: u32) -> bool {
         self.rule(tag).values != 0
     }
 }
 
 impl<'a> Layout<'a> {
-    /// The place of a field in the order of its level. The delimiter of an entry has 0. The fields
-    /// of a body have no order, and all have 0. `None` if the field does not belong to the level.
+    /// Returns the place of a field in the order of its level. The delimiter of an entry has 0. The
+    /// fields of a body have no order, and all have 0. `None` if the field does not belong to the
+    /// level.
     pub fn position(&self, tag: u32) -> Option<usize> {
         match self.level {
             Level::Body(block) => {
@@ -78,13 +80,13 @@ impl<'a> Layout<'a> {
         }
     }
 
-    /// Whether the field belongs to the level.
+    /// Returns whether the field belongs to the level.
     pub fn has(&self, tag: u32) -> bool {
         self.position(tag).is_some()
     }
 
-    /// The required fields, in the order of the level. The delimiter of an entry is always one of
-    /// them.
+    /// Returns the required fields, in the order of the level. The delimiter of an entry is always
+    /// one of them.
     pub fn required(&self) -> impl Iterator<Item = u32> + use<'a> {
         let (body, entry) = match self.level {
             Level::Body(block) => (&block.required_tags[..], None),
@@ -98,7 +100,7 @@ impl<'a> Layout<'a> {
         body.chain(members.map(|(_, (_, tag))| *tag))
     }
 
-    /// The level of the entries that a field of this level counts.
+    /// Returns the level of the entries that a field of this level counts.
     pub fn group(&self, count_tag: u32) -> Option<Self> {
         let number = match self.level {
             Level::Body(block) => block.group(count_tag)?,

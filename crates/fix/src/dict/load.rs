@@ -33,7 +33,7 @@ pub enum Cause {
     /// The text is larger than [`MAX_TEXT`].
     #[error("the text has more than {MAX_TEXT} bytes")]
     TextTooLarge,
-    /// The text is not well-formed; what the parser says.
+    /// The text is not well-formed, with the words of the parser.
     #[error("{0}")]
     Syntax(String),
     /// The root element is not that of a dictionary.
@@ -109,7 +109,7 @@ impl LoadError {
         Self::at(node, Cause::DuplicateName { what, name })
     }
 
-    /// An error at the start of an element.
+    /// Returns an error at the start of an element.
     pub(super) fn at(node: Node, cause: Cause) -> Self {
         let at = node.document().text_pos_at(node.range().start);
         Self::new(at.row as usize, at.col as usize, cause)
@@ -153,7 +153,7 @@ pub(super) fn parse_xml(text: &str) -> Result<Document<'_>, LoadError> {
     })
 }
 
-/// An attribute that has to be there.
+/// Returns an attribute that has to be there.
 pub(super) fn attribute<'a>(node: Node<'a, '_>, name: &'static str) -> Result<&'a str, LoadError> {
     node.attribute(name).ok_or_else(|| {
         let cause = Cause::MissingAttribute {
@@ -164,7 +164,7 @@ pub(super) fn attribute<'a>(node: Node<'a, '_>, name: &'static str) -> Result<&'
     })
 }
 
-/// A tag number from 1 on in an attribute.
+/// Returns a tag number from 1 on in an attribute.
 pub(super) fn tag_attribute(node: Node, name: &'static str) -> Result<u32, LoadError> {
     let text = attribute(node, name)?;
     match text.parse() {

@@ -157,7 +157,7 @@ struct Context<'a> {
 }
 
 impl Context<'_> {
-    /// The items of a component, or the group that a group element declares.
+    /// Returns the items of a component, or the group that a group element declares.
     fn block(&self, schema: &Schema, node: Node, element: &str) -> Result<Vec<Item>, LoadError> {
         let items = self.items(schema, node)?;
         if element == "component" {

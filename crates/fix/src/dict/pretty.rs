@@ -23,8 +23,8 @@ pub struct Line<'a> {
     pub meaning: Option<&'a str>,
 }
 
-/// A message's fields in order, as the dictionary sees them. Takes any message: unknown fields
-/// have no name, and a group ends with the first field that is not in it. Allocates.
+/// Returns a message's fields in order, as the dictionary sees them. Takes any message: unknown
+/// fields have no name, and a group ends with the first field that is not in it. Allocates.
 pub fn lines<'a>(dictionary: &'a Dictionary, message: &Message<'a>) -> Vec<Line<'a>> {
     let fields: Vec<Field<'a>> = message.fields().collect();
     let mut walk = Walk {
@@ -44,7 +44,7 @@ pub fn lines<'a>(dictionary: &'a Dictionary, message: &Message<'a>) -> Vec<Line<
     walk.lines
 }
 
-/// MsgType(35), also where it does not stand third.
+/// Returns MsgType(35), also where it does not stand third.
 fn msg_type<'a>(message: &Message<'a>) -> &'a [u8] {
     message.get(tag::MSG_TYPE).unwrap_or_default()
 }
@@ -69,7 +69,7 @@ impl<'a> Walk<'a, '_> {
         });
     }
 
-    /// The entries of a group from `at` on; gives the position behind them.
+    /// Prints the entries of a group from `at` on, and returns the position behind them.
     fn group(&mut self, group: DictGroup<'a>, mut at: usize, depth: usize) -> usize {
         let mut entry = 0;
         let mut seen: Vec<u32> = Vec::new();
@@ -99,7 +99,7 @@ pub struct Pretty<'a> {
 }
 
 impl<'a> Pretty<'a> {
-    /// A message in plain text.
+    /// Returns a printer of a message in plain text.
     pub fn new(dictionary: &'a Dictionary, message: Message<'a>) -> Self {
         Self {
             dictionary,
@@ -172,9 +172,9 @@ impl fmt::Display for Printable<'_> {
     }
 }
 
-/// The built-in dictionary that has the names of a message: by its BeginString(8), over FIXT.1.1
-/// by its ApplVerID(1128) or DefaultApplVerID(1137), else the newest. Its header and session
-/// messages are those of the transport.
+/// Returns the built-in dictionary that has the names of a message: by its BeginString(8), over
+/// FIXT.1.1 by its ApplVerID(1128) or DefaultApplVerID(1137), else the newest. Its header and
+/// session messages are those of the transport.
 pub fn names_of(message: &Message<'_>) -> Arc<Dictionary> {
     names_for(message, None)
 }

@@ -85,7 +85,7 @@ fn elements<'a, 'b>(parent: Option<Node<'a, 'b>>) -> impl Iterator<Item = Node<'
         .filter(Node::is_element)
 }
 
-/// Tags by field name.
+/// Returns tags by field name.
 fn read_fields<'a>(
     fields: Node<'a, '_>,
     schema: &mut Schema,

@@ -127,8 +127,8 @@ pub enum SchemaError {
 }
 
 impl SchemaError {
-    /// The name of the message or component at fault. Blocks of Orchestra are named by their
-    /// element and scenario too (`group Parties#base`).
+    /// Returns the name of the message or component at fault. Blocks of Orchestra are named by
+    /// their element and scenario too (`group Parties#base`).
     pub(super) fn place(&self) -> Option<&str> {
         let place = match self {
             Self::UnknownTag { place, .. }

@@ -96,8 +96,8 @@ impl Dictionary {
         Pass::<1024>::new(self, &block, message, switches).run()
     }
 
-    /// A message that the dictionary does not know: only the order of header, body and trailer
-    /// is looked at before that.
+    /// Checks a message that the dictionary does not know: only the order of header, body and
+    /// trailer comes before that fault.
     fn validate_unknown(&self, message: &Message<'_>, switches: Switches) -> Result<(), Fault> {
         let mut section = Section::Header;
         for field in message.fields().filter(|_| switches.fields_out_of_order) {
@@ -188,7 +188,7 @@ impl<'a, const WORDS: usize> Pass<'a, WORDS> {
         self.first.map_or(Ok(()), |(_, fault)| Err(fault))
     }
 
-    /// Checks the field at a position and, if it counts a group, the group; gives the position
+    /// Checks the field at a position and, if it counts a group, the group; returns the position
     /// behind.
     #[inline(always)]
     fn field(&mut self, at: usize, tag: u32, rule: &Rule) -> usize {
@@ -202,7 +202,7 @@ impl<'a, const WORDS: usize> Pass<'a, WORDS> {
         }
     }
 
-    /// The entries behind a field that counts a group in some message.
+    /// Checks the entries behind a field that counts a group in some message.
     fn counted(&mut self, at: usize, tag: u32, rule: &Rule) -> usize {
         let block = match rule.section {
             Section::Body => self.block,
@@ -214,7 +214,7 @@ impl<'a, const WORDS: usize> Pass<'a, WORDS> {
         }
     }
 
-    /// The first fault of a field outside groups; marks it as seen.
+    /// Returns the first fault of a field outside groups, and marks the field as seen.
     #[inline(always)]
     fn fault(&mut self, at: usize, tag: u32, rule: &Rule) -> Option<RejectReason> {
         if rule.id == 0 {
@@ -251,17 +251,17 @@ impl<'a, const WORDS: usize> Pass<'a, WORDS> {
         was_seen
     }
 
-    /// The word and bit of a field. Fields that stand near each other, as those of the header do,
-    /// have different words: to set a bit need not wait for the one before.
+    /// Returns the word and bit of a field. Fields that stand near each other, as those of the
+    /// header do, have different words: to set a bit need not wait for the one before.
     #[inline(always)]
     fn place(id: u16) -> (usize, u64) {
         let id = usize::from(id);
         (id % WORDS, 1 << (id / WORDS % 64))
     }
 
-    /// The first fault of a field that the dictionary does not know. Such fields have no bit:
-    /// earlier ones are looked for only where they are allowed; elsewhere the first of them is a
-    /// fault already.
+    /// Returns the first fault of a field that the dictionary does not know. Such fields have no
+    /// bit: earlier ones are looked for only where they are allowed; elsewhere the first of them is
+    /// a fault already.
     fn unknown_fault(&self, at: usize, tag: u32) -> Option<RejectReason> {
         let is_strict = self.is_strict(tag);
         let before = self.tags.get(..at).unwrap_or_default();
@@ -309,7 +309,7 @@ impl<'a, const WORDS: usize> Pass<'a, WORDS> {
         (!is_known).then_some(RejectReason::ValueIncorrect)
     }
 
-    /// Whether a tag has to be known and to belong to the message.
+    /// Returns whether a tag has to be known and to belong to the message.
     #[inline]
     fn is_strict(&self, tag: u32) -> bool {
         if tag >= USER_TAGS {
@@ -362,7 +362,7 @@ impl<'a, const WORDS: usize> Pass<'a, WORDS> {
     }
 }
 
-/// The order of the parts in reports.
+/// Returns the order of the parts in reports.
 fn part(section: Section) -> u8 {
     match section {
         Section::Header => 0,
@@ -383,7 +383,7 @@ fn spot(field: &Field<'_>, rule: &Rule) -> Spot {
     (part(rule.section), order)
 }
 
-/// The tag as it was received: 0 and negative numbers too; none if it is no number.
+/// Returns the tag as it was received: 0 and negative numbers too; none if it is no number.
 fn tag_number(field: &Field<'_>) -> Option<i64> {
     match field.tag {
         0 => std::str::from_utf8(field.tag_bytes()).ok()?.parse().ok(),

@@ -26,13 +26,13 @@ impl ValueSet {
         }
     }
 
-    /// Whether a value of one byte is in the set.
+    /// Returns whether a value of one byte is in the set.
     #[inline]
     pub(super) fn has_byte(&self, byte: u8) -> bool {
         self.single[usize::from(byte / 64)] >> (byte % 64) & 1 == 1
     }
 
-    /// Whether the whole of `value` is in the set.
+    /// Returns whether the whole of `value` is in the set.
     pub(super) fn has(&self, value: &[u8]) -> bool {
         match value {
             [byte] => self.has_byte(*byte),
@@ -43,7 +43,7 @@ impl ValueSet {
         }
     }
 
-    /// Whether each of the values that spaces separate is in the set.
+    /// Returns whether each of the values that spaces separate is in the set.
     pub(super) fn has_each(&self, values: &[u8]) -> bool {
         values.split(|b| *b == b' ').all(|value| self.has(value))
     }

@@ -55,7 +55,7 @@ impl<S: MessageStore> Session<S> {
         self.end(now, reason);
     }
 
-    /// One of the session's own messages that passed the checks of the message alone.
+    /// Handles a message of the session layer that passed the checks of the message alone.
     pub(super) fn session_message<'a>(
         &mut self,
         now: Now,
@@ -110,7 +110,7 @@ impl<S: MessageStore> Session<S> {
         }
     }
 
-    /// The counterparty logs out, whatever the number: it gets its answer, and that is the end.
+    /// Answers a Logout(5) of any number, and ends the session.
     pub(super) fn peer_logout<'a>(
         &mut self,
         now: Now,
@@ -212,7 +212,7 @@ impl Repeated {
 /// safe.
 pub const MAX_SEQ_NUM: u64 = 1 << 60;
 
-/// GapFillFlag(123)=Y.
+/// Returns GapFillFlag(123)=Y.
 pub(super) fn is_gap_fill(message: &Message<'_>) -> bool {
     message.get(tag::GAP_FILL_FLAG) == Some(b"Y")
 }

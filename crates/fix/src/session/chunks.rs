@@ -36,7 +36,7 @@ struct Chunk {
 
 impl Chunks {
     const SMALLEST: usize = 256;
-    /// Of the room of a chunk as much stays free at its end as the longest message wants.
+    /// Up to the length of the longest message stays free at the end of a chunk.
     const LARGEST: usize = 256 << 10;
 
     /// With `ready` bytes of the limit in memory from the start.
@@ -53,7 +53,7 @@ impl Chunks {
         }
     }
 
-    /// Bytes allocated.
+    /// Returns the number of bytes allocated.
     pub(super) fn capacity(&self) -> usize {
         let spare: usize = self.spare.iter().map(|chunk| chunk.len()).sum();
         self.allocated + spare + self.side.capacity()
@@ -64,24 +64,24 @@ impl Chunks {
         self.end
     }
 
-    /// The position behind the oldest chunk.
+    /// Returns the position behind the oldest chunk.
     pub(super) fn oldest_end(&self) -> u64 {
         self.chunks.get(1).map_or(self.end, |second| second.base)
     }
 
-    /// Whether anything below `end` waits for transmission.
+    /// Returns whether anything below `end` waits for transmission.
     pub(super) fn waits_below(&self, end: u64) -> bool {
         self.waits_from() < end
     }
 
-    /// The lowest position that waits for transmission. A resend adds stretches with lower
+    /// Returns the lowest position that waits for transmission. A resend adds stretches with lower
     /// positions than those in front of them.
     fn waits_from(&self) -> u64 {
         let starts = self.pending.iter().map(|stretch| stretch.0);
         starts.fold(self.end, u64::min)
     }
 
-    /// Whether `len` bytes have room behind `end`.
+    /// Returns whether `len` bytes have room behind `end`.
     #[inline]
     pub(super) fn has_room(&self, len: usize) -> bool {
         let last = self.chunks.back();
@@ -144,7 +144,7 @@ impl Chunks {
         self.chunks.push_back(Chunk { bytes, base });
     }
 
-    /// All room behind `end`.
+    /// Returns all room behind `end`.
     #[inline]
     pub(super) fn room(&mut self) -> &mut [u8] {
         let end = self.end;
@@ -235,7 +235,7 @@ impl Chunks {
         }
     }
 
-    /// Bytes of all stretches that wait.
+    /// Returns the number of bytes of all stretches that wait.
     pub(super) fn unsent_len(&self) -> usize {
         let lens = self.pending.iter().map(|stretch| stretch.1 - stretch.0);
         lens.sum::<u64>() as usize
@@ -265,7 +265,7 @@ impl Chunk {
     }
 }
 
-/// The chunk that holds position `start`.
+/// Returns the chunk that holds position `start`.
 fn find(chunks: &VecDeque<Chunk>, start: u64) -> Option<&Chunk> {
     let behind = chunks.partition_point(|chunk| chunk.base <= start);
     chunks.get(behind.checked_sub(1)?)

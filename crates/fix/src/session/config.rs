@@ -38,7 +38,7 @@ pub struct Config {
     pub heart_bt_int_range: (u32, u32),
     /// How long a connection may last without a complete logon.
     pub logon_timeout: u64,
-    /// How long we wait for the answer to our Logout(5).
+    /// How long the session waits for the answer to its Logout(5).
     pub logout_timeout: u64,
     /// Whether a counterparty that has fallen silent gets a Logout(5) before the connection is
     /// closed (SendLogoutBeforeDisconnectFromTimeout).
@@ -91,7 +91,7 @@ pub struct Config {
     /// Whether the last of those requests, or the only one, names the last missing number, too;
     /// otherwise it asks for all from there on (ClosedResendInterval).
     pub closed_resend_interval: bool,
-    /// A gap that makes no progress for so long is asked for again, at most
+    /// A gap that makes no progress for this time is asked for again, at most
     /// `resend_request_retries` times, then the session ends; 0 waits for ever.
     pub resend_request_timeout: u64,
     /// See `resend_request_timeout`.
@@ -138,9 +138,9 @@ pub struct Config {
 }
 
 impl Config {
-    /// A configuration with the defaults of the field: HeartBtInt 30 s, logon timeout 10 s,
-    /// logout timeout 2 s, CompIDs and latency (120 s) checked, messages of
-    /// up to 64 KiB with CompIDs of up to 64 bytes.
+    /// Returns a configuration with the defaults of the field: HeartBtInt 30 s, logon timeout 10 s,
+    /// logout timeout 2 s, CompIDs and latency (120 s) checked, messages of up to 64 KiB with
+    /// CompIDs of up to 64 bytes.
     pub fn new(id: SessionId) -> Self {
         Self {
             precision: id.version.precision(),
@@ -195,13 +195,13 @@ impl Config {
         }
     }
 
-    /// Whether a Logon has the credentials that are wanted, if any are.
+    /// Returns whether a Logon has the credentials that are required, if any are.
     pub fn admits(&self, logon: &Message<'_>) -> bool {
         let wanted = self.credentials.as_ref();
         wanted.is_none_or(|wanted| wanted.admit(logon))
     }
 
-    /// The limit for [`peek_logon`](super::peek_logon) with a Logon of this session:
+    /// Returns the limit for [`peek_logon`](super::peek_logon) with a Logon of this session:
     /// `max_header_field`, or the length of the session's own longest ID if that is more.
     pub fn header_field_limit(&self) -> usize {
         let sub_ids = self.id.sub.iter().flat_map(|sub| sub.ids());
@@ -222,7 +222,7 @@ pub struct Credentials {
 }
 
 impl Credentials {
-    /// Whether a Logon has them.
+    /// Returns whether a Logon has these credentials.
     pub fn admit(&self, logon: &Message<'_>) -> bool {
         let has = |tag, value: &str| logon.get(tag) == Some(value.as_bytes());
         has(tag::USERNAME, &self.username) && has(tag::PASSWORD, &self.password)
@@ -250,7 +250,7 @@ pub struct Limits {
     pub bytes: usize,
 }
 
-/// So many messages in any stretch of time of this length, wherever it begins.
+/// A rate: at most a number of messages in any stretch of time of one length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rate {
     /// Most messages; 0 counts as 1. The session remembers as many times, 8 bytes each.
@@ -326,7 +326,7 @@ impl fmt::Display for AnswerLimit {
 /// See [`ReceiveLimit`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OverRate {
-    /// The session ends, with a Logout(5) that says why. The message was not received.
+    /// The session ends, with the reason in a Logout(5). The message was not received.
     Disconnect,
     /// An application message is answered with BusinessMessageReject(j), before FIX.4.2 with
     /// Reject(3), and counts as received; it does not come to the application. The session's own

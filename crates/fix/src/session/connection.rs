@@ -17,9 +17,9 @@ const MAX_NOTICES: usize = 32;
 const SCHEDULE_CHECK: u64 = 30 * SECOND;
 
 impl<S: MessageStore> Session<S> {
-    /// A connection has begun. An initiator writes its Logon; an acceptor waits for one, for as
-    /// long as `Config::logon_timeout`. A session that has ended may be connected again at once,
-    /// before its old connection is closed.
+    /// Begins a connection. An initiator writes its Logon; an acceptor waits for one, for as long
+    /// as `Config::logon_timeout`. A session that has ended may be connected again at once, before
+    /// its old connection is closed.
     ///
     /// Outside the schedule, and when the store fails, the session ends at once.
     pub fn connected(&mut self, now: Now) {
@@ -46,8 +46,8 @@ impl<S: MessageStore> Session<S> {
         }
     }
 
-    /// The connection is gone, whoever closed it. What was not transmitted is dropped (the
-    /// counterparty asks for it after the next logon); `Event::Disconnect` is there for
+    /// Ends the connection, whichever side closed it. Bytes that were not transmitted are dropped
+    /// (the counterparty asks for it after the next logon); `Event::Disconnect` is there for
     /// `poll_event`, unless the session had ended by itself.
     pub fn disconnected(&mut self, now: Now) {
         self.confirm(now);
@@ -117,8 +117,8 @@ impl<S: MessageStore> Session<S> {
         Ok(())
     }
 
-    /// The next event that came without bytes. After each call of `handle_timeout`, `connected`,
-    /// `disconnected` or `logout` take events until there are none.
+    /// Returns the next event that came without bytes. After each call of `handle_timeout`,
+    /// `connected`, `disconnected` or `logout` it is called until it returns `None`.
     pub fn poll_event(&mut self) -> Option<Event<'static>> {
         self.notices.pop_front()
     }
@@ -133,21 +133,21 @@ impl<S: MessageStore> Session<S> {
         }
     }
 
-    /// The bytes to write next, in order; empty when there are none. What waits may come in
-    /// several pieces: ask again when one is written.
+    /// Returns the bytes to write next, in order, or an empty slice. What waits may come in several
+    /// pieces: ask again when one is written.
     #[inline]
     pub fn poll_transmit(&self) -> &[u8] {
         self.store.unsent()
     }
 
-    /// The first `n` bytes of `poll_transmit` were written.
+    /// Removes the first `n` bytes of `poll_transmit`, which the caller has written.
     #[inline]
     pub fn transmitted(&mut self, n: usize) {
         self.store.sent(n);
     }
 
-    /// When `handle_timeout` has to be called, in nanoseconds of the monotonic clock; `None`
-    /// while nothing is waited for. 0 means at once.
+    /// Returns when `handle_timeout` has to be called, in nanoseconds of the monotonic clock;
+    /// `None` while nothing is waited for. 0 means at once.
     pub fn poll_timeout(&self) -> Option<u64> {
         let next = match self.state {
             State::Idle | State::Ended => NEVER,
@@ -160,13 +160,13 @@ impl<S: MessageStore> Session<S> {
         (next != NEVER).then_some(next)
     }
 
-    /// Whether `handle_timeout` has to be called at once: `poll_timeout` says 0.
+    /// Returns whether `handle_timeout` is due now: `poll_timeout` returns 0.
     #[inline]
     pub fn is_due_at_once(&self) -> bool {
         self.replay_due_at() == 0
     }
 
-    /// Time has passed: does what is due at `now`, and nothing if nothing is.
+    /// Does what is due at `now`, which may be nothing.
     pub fn handle_timeout(&mut self, now: Now) {
         self.confirm(now);
         if !self.is_connected() {
@@ -238,7 +238,7 @@ impl<S: MessageStore> Session<S> {
         };
     }
 
-    /// Whether the numbers in the store belong to a session of the schedule that is over.
+    /// Returns whether the numbers in the store belong to a session of the schedule that is over.
     fn is_new_session(&self, utc: UtcTimestamp) -> bool {
         let schedule = self.config.schedule.as_ref();
         schedule.is_some_and(|schedule| schedule.is_new_session(self.store.created(), utc))
@@ -260,7 +260,7 @@ impl<S: MessageStore> Session<S> {
         self.set_next_target(now, next);
     }
 
-    /// Moves the number expected, and looks what that means for a gap.
+    /// Moves the number expected, and closes a gap that ends there.
     pub(super) fn set_next_target(&mut self, now: Now, next: u64) {
         if let Err(error) = self.store.set_next_target(next) {
             return self.end(now, DisconnectReason::Store(error));
@@ -270,7 +270,7 @@ impl<S: MessageStore> Session<S> {
         }
     }
 
-    /// Both numbers at 1; nothing of before is missing or sent again.
+    /// Sets both numbers to 1: nothing is missing or sent again.
     pub(super) fn store_reset(&mut self, now: Now) -> Result<(), StoreError> {
         self.gap = None;
         self.timers.gap = NEVER;
@@ -324,7 +324,7 @@ impl<S: MessageStore> Session<S> {
         self.store.set_next_target(next)
     }
 
-    /// Tells the application something; the queue is bounded for a caller that never asks.
+    /// Queues an event for `poll_event`. The queue is bounded, as a caller may never take one.
     pub(super) fn notice(&mut self, event: Event<'static>) {
         if self.notices.len() < MAX_NOTICES {
             self.notices.push_back(event);

@@ -1,4 +1,4 @@
-//! What a session tells its application, and why it ends.
+//! Events of a session, and the reasons for its end.
 
 use super::config::{AnswerLimit, Rate};
 use super::ids::FieldTooLong;

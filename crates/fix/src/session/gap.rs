@@ -91,7 +91,7 @@ impl<S: MessageStore> Session<S> {
             .insert(seq, message.map(|message| message.bytes().to_vec()));
     }
 
-    /// The held message whose turn it is.
+    /// Returns the held message that is next in order.
     #[cold]
     pub(super) fn take_held(&mut self) -> Option<Vec<u8>> {
         let expected = self.store.next_target();
@@ -126,7 +126,7 @@ impl<S: MessageStore> Session<S> {
         self.continue_gap(now, expected);
     }
 
-    /// Looks what is still missing, and asks for it if nobody has.
+    /// Asks for what is still missing, if it has not been asked for.
     pub(super) fn continue_gap(&mut self, now: Now, expected: u64) {
         let Some(gap) = &mut self.gap else { return };
         gap.retries = 0;

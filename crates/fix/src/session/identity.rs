@@ -1,4 +1,4 @@
-//! Who a session is: versions, CompIDs and what tells sessions apart.
+//! The identity of a session: version, CompIDs and what else tells sessions apart.
 
 use std::fmt;
 
@@ -33,7 +33,7 @@ impl Version {
         Self::Fixt11,
     ];
 
-    /// The value of BeginString(8).
+    /// Returns the value of BeginString(8).
     pub const fn begin_string(self) -> &'static str {
         match self {
             Self::Fix40 => "FIX.4.0",
@@ -45,14 +45,15 @@ impl Version {
         }
     }
 
-    /// The version with this BeginString(8).
+    /// Returns the version with this BeginString(8), or `None` if there is none.
     pub fn parse(begin_string: &[u8]) -> Option<Self> {
         Self::ALL
             .into_iter()
             .find(|v| v.begin_string().as_bytes() == begin_string)
     }
 
-    /// SendingTime(52) has seconds up to FIX.4.1 and milliseconds from FIX.4.2 on.
+    /// Returns the precision of SendingTime(52): seconds up to FIX.4.1 and milliseconds from
+    /// FIX.4.2 on.
     pub const fn precision(self) -> Precision {
         match self {
             Self::Fix40 | Self::Fix41 => Precision::Seconds,
@@ -60,7 +61,7 @@ impl Version {
         }
     }
 
-    /// EndSeqNo(16) that means "all there is": 999999 up to FIX.4.1, then 0.
+    /// Returns the EndSeqNo(16) that means "all there is": 999999 up to FIX.4.1, then 0.
     pub(crate) const fn open_end(self) -> u64 {
         match self {
             Self::Fix40 | Self::Fix41 => 999_999,
@@ -68,8 +69,8 @@ impl Version {
         }
     }
 
-    /// Whether Reject(3) has RefTagID(371), RefMsgType(372) and SessionRejectReason(373), and
-    /// BusinessMessageReject(j) exists.
+    /// Returns whether the version has RefTagID(371), RefMsgType(372) and SessionRejectReason(373)
+    /// in Reject(3), and BusinessMessageReject(j).
     pub(crate) fn has_reject_codes(self) -> bool {
         self >= Self::Fix42
     }
@@ -115,19 +116,19 @@ impl ApplVerId {
         Self::Fix50Sp2,
     ];
 
-    /// The value on the wire, a digit.
+    /// Returns the value on the wire, a digit.
     pub const fn wire(self) -> u8 {
         b'0' + self as u8
     }
 
-    /// The version with this value on the wire.
+    /// Returns the version with this value on the wire.
     pub fn parse(value: &[u8]) -> Option<Self> {
         let &[digit] = value else { return None };
         Self::ALL.into_iter().find(|v| v.wire() == digit)
     }
 }
 
-/// Who talks to whom, seen from our side: what we send as SenderCompID(49) is `sender`.
+/// The identity of a session, seen from its own side: it sends `sender` as SenderCompID(49).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct SessionId {
     /// BeginString(8).
@@ -161,12 +162,12 @@ pub struct SubIds {
 }
 
 impl SubIds {
-    /// Whether nothing is named.
+    /// Returns whether nothing is named.
     pub fn is_empty(&self) -> bool {
         self.ids().all(str::is_empty) && self.qualifier.is_empty()
     }
 
-    /// How many IDs are named, if all of them are the same in `logon`; `None` if one is not.
+    /// Returns how many IDs are named, or `None` if one of them is not the same in `logon`.
     pub fn found_in(&self, logon: &Self) -> Option<usize> {
         let named = self
             .ids()
@@ -182,7 +183,7 @@ impl SubIds {
         Some(count)
     }
 
-    /// Those that messages name.
+    /// Returns the IDs that messages name.
     pub(super) fn ids(&self) -> impl Iterator<Item = &str> {
         let ids = [
             &self.sender,
@@ -195,7 +196,7 @@ impl SubIds {
 }
 
 impl SessionId {
-    /// An identity from the version, our CompID and theirs.
+    /// Returns an identity from the version, our CompID and theirs.
     pub fn new(version: Version, sender: &str, target: &str) -> Self {
         Self {
             version,
@@ -205,14 +206,14 @@ impl SessionId {
         }
     }
 
-    /// The same, told apart by these.
+    /// Returns the same identity with these IDs.
     #[must_use]
     pub fn with_sub_ids(self, sub: SubIds) -> Self {
         let sub = (!sub.is_empty()).then(|| Box::new(sub));
         Self { sub, ..self }
     }
 
-    /// The name of the session's store: the displayed form, with nothing escaped.
+    /// Returns the name of the session's store: the displayed form, with nothing escaped.
     pub fn store_name(&self) -> String {
         let mut name = String::new();
         // Writing to a String cannot fail.

@@ -46,7 +46,7 @@ pub(super) fn check(message: &Message<'_>, limit: usize) -> Result<(), FieldTooL
     Ok(())
 }
 
-/// Whether a field of the header is a CompID, SubID or LocationID.
+/// Returns whether a field of the header is a CompID, SubID or LocationID.
 pub(super) const fn is_id(tag: u32) -> bool {
     matches!(
         tag,

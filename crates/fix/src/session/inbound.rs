@@ -21,7 +21,7 @@ pub struct Scratch {
 }
 
 impl Scratch {
-    /// A scratch for messages of up to `max_message` bytes; larger ones count as garbled.
+    /// Returns a scratch for messages of up to `max_message` bytes; larger ones count as garbled.
     pub fn new(max_message: usize) -> Self {
         let finder = FrameFinder::new(max_message);
         Self {
@@ -44,7 +44,8 @@ impl Scratch {
         }
     }
 
-    /// Whether the application is told of the message that had waited, with its fields.
+    /// Returns whether the event is that of a message that had waited, which has its fields in
+    /// `held`.
     fn holds_event(&mut self) -> bool {
         let Ok(message) = self.decoder.decode(&self.held) else {
             return false;
@@ -54,7 +55,7 @@ impl Scratch {
         is_told || !msg_type::is_session(msg_type)
     }
 
-    /// The decoder, for `peek_logon` and the caller's own use.
+    /// Returns the decoder, for `peek_logon` and the caller's own use.
     pub fn decoder(&mut self) -> &mut Decoder {
         &mut self.decoder
     }
@@ -76,7 +77,7 @@ impl Step<'_> {
         Self { consumed, event }
     }
 
-    /// Nothing consumed and nothing happened: more bytes are needed.
+    /// Returns whether nothing was consumed and nothing happened: more bytes are needed.
     pub fn is_idle(&self) -> bool {
         self.consumed == 0 && self.event.is_none()
     }
@@ -98,9 +99,9 @@ pub(super) fn decode<'a>(decoder: &'a mut Decoder, bytes: &'a [u8]) -> Next<'a> 
 }
 
 impl<S: MessageStore> Session<S> {
-    /// Takes received bytes, at most one message of them, and says how many are done with and
-    /// what happened. Call it again, with the bytes behind those, until the step is idle; then
-    /// keep the rest and read more.
+    /// Takes received bytes, at most one message of them, and returns how many are consumed and
+    /// what happened. Call it again with the bytes behind those until the step is idle; then keep
+    /// the rest and read more.
     ///
     /// An event's message borrows `scratch` and `bytes`, not the session, which may be called
     /// while the event is looked at. The message counts as received with the next call.
@@ -176,7 +177,7 @@ impl<S: MessageStore> Session<S> {
         event
     }
 
-    /// Bytes that are no message are skipped; before the logon that ends the connection.
+    /// Skips bytes that are no message; before the logon they end the connection.
     #[cold]
     fn garbled(&mut self, now: Now, why: DecodeError, end: usize) -> Step<'static> {
         if self.state == State::AwaitingLogon {
@@ -192,8 +193,8 @@ impl<S: MessageStore> Session<S> {
         }
     }
 
-    /// One message: `held` if it had waited behind a gap, and passed its checks then. `validator`
-    /// is the session's, borrowed for as long as the event.
+    /// Handles one message: `held` if it had waited behind a gap, and passed its checks then.
+    /// `validator` is the session's, borrowed for as long as the event.
     #[inline]
     fn process<'a>(
         &mut self,
@@ -238,14 +239,14 @@ impl<S: MessageStore> Session<S> {
         }))
     }
 
-    /// What dictionary checks of received messages have to know.
+    /// Returns what dictionary checks of received messages need to know.
     fn context(&self) -> Context {
         Context {
             default_appl_ver_id: self.peer_appl_ver,
         }
     }
 
-    /// The checks of the message alone: dictionary first, then what the session needs.
+    /// Checks the message alone: dictionary first, then what the session needs.
     #[inline(never)]
     pub(super) fn check<'a>(&mut self, message: &Message<'a>) -> Result<Header<'a>, Fault> {
         if let Some(validator) = &self.config.validator {
@@ -257,7 +258,7 @@ impl<S: MessageStore> Session<S> {
         Ok(header)
     }
 
-    /// A message with a fault is answered; one whose fields cannot be told apart is garbled.
+    /// Answers a message with a fault; one whose fields cannot be told apart is garbled.
     #[cold]
     fn faulty<'a>(&mut self, now: Now, message: &Message<'_>, fault: Fault) -> Option<Event<'a>> {
         if fault.breaks_the_frame() {
@@ -289,8 +290,8 @@ impl<S: MessageStore> Session<S> {
         None
     }
 
-    /// The checks of the message against the session, in the order in which counterparties know
-    /// them: SendingTime(52), CompIDs, MsgSeqNum(34). False if the message has been dealt with.
+    /// Checks the message against the session, in the order in which counterparties know it:
+    /// SendingTime(52), CompIDs, MsgSeqNum(34). Returns false if the message has been dealt with.
     #[inline]
     pub(super) fn verify(
         &mut self,

@@ -57,8 +57,8 @@ impl<'a> Header<'a> {
         Self::read_anew(message, id, limit, last)
     }
 
-    /// The short way, for a header that differs from the last one in MsgSeqNum(34) and in the
-    /// milliseconds of SendingTime(52) alone; with [`Header::read_anew`] as its oracle.
+    /// Reads a header that differs from the last one in MsgSeqNum(34) and in the milliseconds of
+    /// SendingTime(52) alone; [`Header::read_anew`] is its oracle.
     #[inline]
     fn read_again(message: &Message<'a>, last: &LastHeader) -> Option<Self> {
         let [tags, begins, ends] = message.front::<8>()?;
@@ -124,7 +124,7 @@ impl<'a> Header<'a> {
 }
 
 impl<'a> Found<'a> {
-    /// The fields in front of the body.
+    /// Reads the fields in front of the body.
     #[inline]
     fn read(message: &Message<'a>, limit: usize) -> Self {
         let (seq, sender, sending_time, target) = match *message.tags() {
@@ -142,7 +142,7 @@ impl<'a> Found<'a> {
         }
     }
 
-    /// The same in any order.
+    /// Reads the fields in any order.
     fn scan(message: &Message<'a>, limit: usize) -> Self {
         let mut found = Self::default();
         for (position, &tag) in message.tags().iter().enumerate().skip(3) {
@@ -201,7 +201,7 @@ impl LastHeader {
         is_ours: false,
     };
 
-    /// SendingTime(52) in a text that is otherwise the one remembered.
+    /// Reads a SendingTime(52) whose text is that remembered but for the milliseconds.
     #[inline(always)]
     fn time_of(&self, text: &[u8]) -> Option<UtcTimestamp> {
         let known = self.text.get(..self.len)?;
@@ -295,7 +295,7 @@ fn with_millis(second: UtcTimestamp, digits: [u8; 3]) -> Option<UtcTimestamp> {
     Some(UtcTimestamp::from_nanos(nanos))
 }
 
-/// Whether two short texts are the same, mostly without a call.
+/// Returns whether two short texts are the same, mostly without a call.
 #[inline]
 pub(super) fn same(a: &[u8], b: &[u8]) -> bool {
     // Two overlapping halves cover everything from the width to twice that.
@@ -308,13 +308,13 @@ pub(super) fn same(a: &[u8], b: &[u8]) -> bool {
     }
 }
 
-/// The first and the last `N` bytes.
+/// Returns the first and the last `N` bytes.
 #[inline]
 fn halves<const N: usize>(text: &[u8]) -> Option<([u8; N], [u8; N])> {
     Some((*text.first_chunk()?, *text.last_chunk()?))
 }
 
-/// A required field: from the scan, or, for the lenient, from anywhere in the message.
+/// Returns a required field: from the scan, or, for the lenient, from anywhere in the message.
 #[inline]
 fn present<'a>(
     found: Option<&'a [u8]>,
@@ -328,15 +328,15 @@ fn present<'a>(
     }
 }
 
-/// SenderCompID(49) or TargetCompID(56), where the message has no such field.
+/// Returns SenderCompID(49) or TargetCompID(56), where the message has no such field.
 pub(super) fn missing_comp_id(message: &Message<'_>) -> Option<u32> {
     [tag::SENDER_COMP_ID, tag::TARGET_COMP_ID]
         .into_iter()
         .find(|tag| message.get(*tag).is_none())
 }
 
-/// A missing CompID comes before every other fault; in an application message it is one of the
-/// application's level.
+/// Returns a missing CompID comes before every other fault; in an application message it is one of
+/// the application's level.
 pub(super) fn comp_id_fault(message: &Message<'_>, tag: u32) -> Fault {
     let fault = Fault::new(RejectReason::RequiredTagMissing, Some(tag));
     let is_session = msg_type::is_session(message.msg_type());
@@ -346,8 +346,8 @@ pub(super) fn comp_id_fault(message: &Message<'_>, tag: u32) -> Fault {
     }
 }
 
-/// The fields that the session needs of its own messages, checked here so that a session without
-/// a dictionary is safe too.
+/// Returns the fields that the session needs of its own messages, checked here so that a session
+/// without a dictionary is safe too.
 ///
 /// # Errors
 /// One of them is missing or malformed.
@@ -362,7 +362,8 @@ pub(super) fn check_session_fields(message: &Message<'_>, msg_type: &[u8]) -> Re
 #[inline(never)]
 fn check_fields_of(message: &Message<'_>, msg_type: &[u8]) -> Result<(), Fault> {
     match msg_type {
-        // An empty one is the dictionary's business: who does not mind gets it back.
+        // An empty TestReqID(112) is refused by the dictionary; without one it is returned
+        // unchanged.
         msg_type::TEST_REQUEST if message.get(tag::TEST_REQ_ID).is_none() => {
             let tag = Some(tag::TEST_REQ_ID);
             Err(Fault::new(RejectReason::RequiredTagMissing, tag))
@@ -380,7 +381,7 @@ fn check_fields_of(message: &Message<'_>, msg_type: &[u8]) -> Result<(), Fault> 
     }
 }
 
-/// A required number.
+/// Returns a required number.
 pub(super) fn seq_num(message: &Message<'_>, tag: u32) -> Result<u64, Fault> {
     message.u64(tag).map_err(|error| {
         let reason = match error.kind {
@@ -392,7 +393,7 @@ pub(super) fn seq_num(message: &Message<'_>, tag: u32) -> Result<u64, Fault> {
     })
 }
 
-/// An optional flag: `Y` or `N`, absent is `N`.
+/// Returns an optional flag: `Y` or `N`, absent is `N`.
 pub(super) fn flag(message: &Message<'_>, tag: u32) -> Result<bool, Fault> {
     match message.opt_bool(tag) {
         Ok(value) => Ok(value.unwrap_or(false)),

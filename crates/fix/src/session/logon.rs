@@ -31,8 +31,7 @@ pub(super) struct PendingLogon {
 }
 
 impl<S: MessageStore> Session<S> {
-    /// The application accepts the Logon of `Event::LogonRequested`. Nothing happens if none
-    /// waits.
+    /// Accepts the Logon of `Event::LogonRequested`. Does nothing if no Logon waits.
     pub fn accept_logon(&mut self, now: Now) {
         if self.state == State::AwaitingDecision
             && let Some(logon) = self.pending_logon.take()
@@ -41,9 +40,9 @@ impl<S: MessageStore> Session<S> {
         }
     }
 
-    /// The application refuses it: the counterparty gets a Logout with `text`. Beyond one a second,
-    /// and ten at once, the connection is closed without a Logout, which would use up a number and
-    /// fill the store. Nothing happens if no Logon waits.
+    /// Refuses the Logon of `Event::LogonRequested`: the counterparty receives a Logout with
+    /// `text`. Beyond one a second, and ten at once, the connection is closed without a Logout,
+    /// which would use up a number and fill the store. Does nothing if no Logon waits.
     pub fn refuse_logon(&mut self, now: Now, text: &str) {
         if self.state == State::AwaitingDecision {
             self.final_logout(now, text.as_bytes(), DisconnectReason::LogonRefused);
@@ -69,9 +68,8 @@ impl<S: MessageStore> Session<S> {
         self.send_logon(now, heart_bt_int, true, 1);
     }
 
-    /// Starts both directions at 1 again without a connection: the next Logon has
-    /// MsgSeqNum(34) 1, and nothing of before is sent again. Nothing happens while there is a
-    /// connection.
+    /// Starts both directions at 1 again without a connection: the next Logon has MsgSeqNum(34) 1,
+    /// and no earlier message is sent again. Does nothing while there is a connection.
     ///
     /// # Errors
     /// The store's.
@@ -139,7 +137,7 @@ impl<S: MessageStore> Session<S> {
         self.config.logon_fields = fields;
     }
 
-    /// The first message of a connection. Whatever is wrong with it gets no answer.
+    /// Handles the first message of a connection. A message with a fault gets no answer.
     pub(super) fn first_message<'a>(
         &mut self,
         now: Now,
@@ -179,7 +177,7 @@ impl<S: MessageStore> Session<S> {
         None
     }
 
-    /// The counterparty answers our Logon with a Logout or a Reject.
+    /// Handles a Logout or a Reject in answer to our Logon.
     fn refused<'a>(&mut self, now: Now, message: Message<'a>) -> Option<Event<'a>> {
         let header = match self.check(&message) {
             Ok(header) if self.is_our_comp_id(&header) => header,
@@ -235,7 +233,7 @@ impl<S: MessageStore> Session<S> {
         })
     }
 
-    /// Whether a required field of a Logon is absent and the configuration permits that.
+    /// Returns whether a required field of a Logon is absent and the configuration permits that.
     fn is_bare(&self, message: &Message<'_>, tag: u32) -> bool {
         self.config.bare_logon && message.get(tag).is_none()
     }
@@ -255,7 +253,7 @@ impl<S: MessageStore> Session<S> {
         Ok(value)
     }
 
-    /// Whether the numbers of a Logon let the session begin; if not, it has ended.
+    /// Returns whether the numbers of a Logon let the session begin; if not, the session has ended.
     fn check_logon_numbers(&mut self, now: Now, logon: &PendingLogon) -> bool {
         let resets = self.resets_with(logon);
         let expected = if resets { 1 } else { self.store.next_target() };
@@ -280,7 +278,7 @@ impl<S: MessageStore> Session<S> {
         }
     }
 
-    /// Whether this Logon starts the numbers at 1, so far as they do not stand there already.
+    /// Returns whether this Logon sets the numbers to 1, where they are not there already.
     fn resets_with(&self, logon: &PendingLogon) -> bool {
         match self.role {
             Role::Acceptor => logon.reset || self.config.reset_on_logon,
@@ -326,8 +324,8 @@ impl<S: MessageStore> Session<S> {
         self.resend_what_is_not_expected(now, &logon, last);
     }
 
-    /// NextExpectedMsgSeqNum(789) of the counterparty says what it has not received, without a
-    /// ResendRequest.
+    /// Sends again what the counterparty has not received by its NextExpectedMsgSeqNum(789),
+    /// without a ResendRequest.
     fn resend_what_is_not_expected(&mut self, now: Now, logon: &PendingLogon, last: u64) {
         if let Some(begin) = logon.next_expected
             && self.config.next_expected
@@ -339,7 +337,7 @@ impl<S: MessageStore> Session<S> {
         }
     }
 
-    /// Whether a Logon is welcome on a live session: only one that resets the numbers.
+    /// Returns whether a Logon is welcome on a live session: only one that resets the numbers.
     pub(super) fn may_log_on_again(&self, message: &Message<'_>) -> bool {
         self.state == State::LoggedOn && message.get(tag::RESET_SEQ_NUM_FLAG) == Some(b"Y")
     }

@@ -10,9 +10,9 @@ use super::chunks::Chunks;
 use super::config::Limits;
 use super::store::{Again, Entry, Kind, MessageStore, Search, StoreError, Stored};
 
-/// Keeps the newest messages in memory, within limits. When there is no room the oldest go: a
-/// resend of those is answered with a gap fill. Allocates only while it grows to its limits, a
-/// piece of at most 256 KiB (or the longest message) at a time, and never moves what it keeps.
+/// Keeps the newest messages in memory, within limits. The oldest make room for new ones: a resend
+/// of those is answered with a gap fill. Allocates only while it grows to its limits, a piece of at
+/// most 256 KiB (or the longest message) at a time, and never moves what it keeps.
 #[derive(Debug)]
 pub struct MemoryStore {
     numbers: Numbers,
@@ -68,8 +68,8 @@ struct Slot {
 }
 
 impl MemoryStore {
-    /// A store with these limits. Allocates and touches the memory that is to be ready. A resend
-    /// needs a [`SideBuffer`](super::SideBuffer) beyond them.
+    /// Returns a store with these limits. Allocates and touches the memory that is to be ready. A
+    /// resend needs a [`SideBuffer`](super::SideBuffer) beyond them.
     pub fn new(limits: impl Into<MemoryLimits>) -> Self {
         let limits = limits.into();
         let ready = limits.ready.min(limits.bytes);
@@ -86,9 +86,9 @@ impl MemoryStore {
         store
     }
 
-    /// A store that keeps the numbers only: a resend is answered with one gap fill. Up to `limit`
-    /// bytes may wait for transmission, and it holds no more than these, so that a thousand idle
-    /// sessions cost little.
+    /// Returns a store that keeps the numbers only: a resend is answered with one gap fill. Up to
+    /// `limit` bytes may wait for transmission; the store allocates no more than wait, so that a
+    /// thousand idle sessions cost little.
     pub fn without_resends(limit: usize) -> Self {
         Self::new(MemoryLimits {
             messages: 0,
@@ -114,17 +114,17 @@ impl MemoryStore {
         self.touched = len + count;
     }
 
-    /// How many messages are kept.
+    /// Returns the number of messages that are kept.
     pub fn len(&self) -> usize {
         self.index.len()
     }
 
-    /// Whether no message is kept.
+    /// Returns whether no message is kept.
     pub fn is_empty(&self) -> bool {
         self.index.is_empty()
     }
 
-    /// Bytes of memory allocated.
+    /// Returns the number of bytes allocated.
     pub fn capacity(&self) -> usize {
         self.outbox.capacity() + self.index.capacity() * size_of::<Slot>()
     }
@@ -190,7 +190,7 @@ impl MemoryStore {
 }
 
 impl Default for MemoryStore {
-    /// Up to 16 MiB and 65,536 messages.
+    /// Returns limits of 16 MiB and 65,536 messages.
     fn default() -> Self {
         Self::new(MemoryLimits::default())
     }
@@ -430,7 +430,7 @@ mod tests {
         let oldest = store.first_from(1).unwrap();
         assert!(oldest.seq > 150, "{}", oldest.seq);
         assert_eq!(oldest.bytes[0], b'a' + ((oldest.seq - 1) % 26) as u8);
-        // Nothing is taken away any more: the store fills up and says so.
+        // Nothing is taken away any more: the store fills up and returns `Full`.
         let full = (0..200).find_map(|_| put(&mut store, &[b'x'; 30], APP).err());
         assert_eq!(full, Some(StoreError::Full));
         assert!(store.unsent().iter().all(|byte| *byte == b'x'));

@@ -1,6 +1,6 @@
 //! The FIX session as a state machine without I/O and without a clock.
 //!
-//! A [`Session`] is fed with bytes and time and asked for bytes, events and the next time it wants
+//! A [`Session`] takes bytes and time, and returns bytes, events and the next time at which it has
 //! to be called. It works on any transport, in any loop, and in a test under virtual time.
 //!
 //! | method | what it does |
@@ -12,7 +12,7 @@
 //! | `poll_event` | events that came without bytes |
 //! | `send`, `send_shared`, `logout`, … | what the application wants |
 //!
-//! After any call, write what `poll_transmit` gives, take events until there are none, and call
+//! After any call, write what `poll_transmit` returns, take events until there are none, and call
 //! `handle_timeout` when the monotonic clock reaches `poll_timeout`.
 //!
 //! The bytes that wait for transmission live in the [`MessageStore`], so that a message is encoded
@@ -184,12 +184,12 @@ pub struct Session<S> {
 }
 
 impl<S: MessageStore> Session<S> {
-    /// A session that connects and logs on.
+    /// Returns a session that sends the Logon(A) when it is connected.
     pub fn initiator(config: Config, store: S) -> Self {
         Self::new(Role::Initiator, config, store)
     }
 
-    /// A session that is connected to and waits for a Logon.
+    /// Returns a session that waits for a connection and a Logon(A).
     pub fn acceptor(config: Config, store: S) -> Self {
         Self::new(Role::Acceptor, config, store)
     }
@@ -236,22 +236,22 @@ impl<S: MessageStore> Session<S> {
         }
     }
 
-    /// The configuration.
+    /// Returns the configuration.
     pub fn config(&self) -> &Config {
         &self.config
     }
 
-    /// The store, with the numbers of both directions.
+    /// Returns the store, with the numbers of both directions.
     pub fn store(&self) -> &S {
         &self.store
     }
 
-    /// The store, for maintenance while there is no connection.
+    /// Returns the store, for maintenance while there is no connection.
     pub fn store_mut(&mut self) -> &mut S {
         &mut self.store
     }
 
-    /// Gives the store back.
+    /// Ends the session and returns its store.
     pub fn into_store(self) -> S {
         self.store
     }
@@ -261,40 +261,40 @@ impl<S: MessageStore> Session<S> {
         self.role
     }
 
-    /// Where the session stands.
+    /// Returns the state of the session.
     pub fn state(&self) -> State {
         self.state
     }
 
-    /// Whether application messages may be sent.
+    /// Returns whether application messages may be sent.
     pub fn is_logged_on(&self) -> bool {
         self.state == State::LoggedOn
     }
 
-    /// Whether a connection belongs to the session, so that a second one has to be refused.
+    /// Returns whether the session has a connection, so that a second one has to be refused.
     pub fn is_connected(&self) -> bool {
         !matches!(self.state, State::Idle | State::Ended)
     }
 
-    /// When the last whole message of the counterparty came, or its connection began, in
+    /// Returns when the last whole message of the counterparty came, or its connection began, in
     /// nanoseconds of the monotonic clock; 0 before the first connection.
     pub fn last_received(&self) -> u64 {
         self.timers.last_received
     }
 
-    /// Whether the schedule lets the session be connected at this time.
+    /// Returns whether the schedule lets the session be connected at this time.
     pub fn is_open(&self, utc: UtcTimestamp) -> bool {
         let open =
             |schedule: &Option<Arc<Schedule>>| schedule.as_ref().is_none_or(|s| s.is_open(utc));
         open(&self.config.schedule) && open(&self.config.logon_schedule)
     }
 
-    /// DefaultApplVerID(1137) of the counterparty's Logon.
+    /// Returns the DefaultApplVerID(1137) of the counterparty's Logon.
     pub fn peer_appl_ver_id(&self) -> Option<ApplVerId> {
         self.peer_appl_ver
     }
 
-    /// DefaultApplVerID(1137) of what we send.
+    /// Returns the DefaultApplVerID(1137) of the messages that the session sends.
     fn appl_ver(&self) -> ApplVerId {
         let mirrored = self.config.mirror_appl_ver_id && self.role == Role::Acceptor;
         let theirs = self.peer_appl_ver.filter(|_| mirrored);

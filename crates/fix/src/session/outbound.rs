@@ -172,8 +172,8 @@ impl<S: MessageStore> Session<S> {
             .inspect_err(|error| self.store_failed(now, error))
     }
 
-    /// Whether a message may be kept for the next logon: not if that starts at 1 again, and not
-    /// in the middle of a logon or logout.
+    /// Returns whether a message may be kept for the next logon: not if that starts at 1 again, and
+    /// not in the middle of a logon or logout.
     fn may_queue(&self) -> bool {
         let config = &self.config;
         let resets = config.reset_on_logon || config.reset_on_logout || config.reset_on_disconnect;
@@ -298,7 +298,7 @@ impl<S: MessageStore> Session<S> {
         self.check_admin(now, result);
     }
 
-    /// Room for a message of the session whose body has up to `variable` bytes.
+    /// Returns the room that a message of the session needs whose body has up to `variable` bytes.
     pub(super) fn admin_room(&self, variable: usize) -> usize {
         ADMIN_ROOM + self.header_room() + variable
     }
@@ -341,7 +341,7 @@ impl<S: MessageStore> Session<S> {
         }
     }
 
-    /// Room for the fields of the header that the configuration decides.
+    /// Returns the room that the fields of the header need which the configuration sets.
     pub(super) fn header_room(&self) -> usize {
         let id = &self.config.id;
         let fields: usize = self
@@ -357,7 +357,7 @@ impl<S: MessageStore> Session<S> {
         let variable = test_req_id.map_or(0, <[u8]>::len);
         self.send_admin(now, msg_type::HEARTBEAT, variable, |body| {
             match test_req_id {
-                // Who asks with an empty one gets it back.
+                // An empty TestReqID(112) is returned unchanged.
                 Some(b"") => body.raw(b"112=\x01"),
                 Some(id) => body.field(tag::TEST_REQ_ID, id),
                 None => body,
@@ -408,7 +408,7 @@ fn begin_anew<'s, S: MessageStore>(
     Ok(begin_in(place, fixed, config, msg_type, &head))
 }
 
-/// The header of a message with the next number.
+/// Returns the header of a message with the next number.
 fn head_of<'a, S: MessageStore>(store: &S, config: &Config, extra: &'a [OutField<'a>]) -> Head<'a> {
     Head {
         seq: store.next_sender(),
@@ -466,7 +466,7 @@ const USUAL_BODY: [u8; 128] = [b'0'; 128];
 
 const HEADER_TOO_LONG: SendError = SendError::Encode(EncodeError::BufferFull);
 
-/// The constant header of messages with a shared body, if it is short enough for one.
+/// Returns the constant header of messages with a shared body, if it is short enough for one.
 pub(super) fn shared_header(config: &Config) -> Option<SessionHeader> {
     let id = &config.id;
     let mut fields: Vec<OutField<'_>> = vec![

@@ -91,9 +91,9 @@ impl Fixed {
         }
     }
 
-    /// The front of a message with MsgSeqNum(34) `seq` and the time set, and nothing beyond what
-    /// every message has. `None` if the last one tells too little of it: [`Head::write`] it then,
-    /// and [`remember`](Self::remember) it.
+    /// Returns the front of a message with MsgSeqNum(34) `seq` and the time, and with nothing
+    /// beyond what every message has. `None` if the last message tells too little of it:
+    /// [`Head::write`] writes it then, and [`remember`](Self::remember) keeps it.
     #[inline]
     pub(super) fn front(&mut self, msg_type: &[u8], seq: u64) -> Option<&Front> {
         let last = self.last.as_mut()?;
@@ -108,7 +108,7 @@ impl Fixed {
             .and_then(|front| Last::new(front, msg_type, seq, &self.time));
     }
 
-    /// SendingTime(52) without its tag, for OrigSendingTime(122).
+    /// Returns SendingTime(52) without its tag, for OrigSendingTime(122).
     pub(super) fn time_text(&self) -> &[u8] {
         self.time.value()
     }
@@ -255,7 +255,7 @@ impl TimeField {
         }
     }
 
-    /// Whether this is the text of `utc`.
+    /// Returns whether this is the text of `utc`.
     #[inline]
     fn tells(&self, utc: UtcTimestamp) -> bool {
         (utc.nanos().wrapping_sub(self.from) as u64) < self.lasts

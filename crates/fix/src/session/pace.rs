@@ -80,22 +80,22 @@ impl Answers {
     }
 }
 
-/// Logouts to counterparties that have not logged on: one a second, and ten at once. Each uses up
-/// a number of the session and has a place in its store, and nobody has shown a password yet.
+/// Logouts to counterparties that have not logged on: one a second, and ten at once. Each uses up a
+/// number of the session and has a place in its store, and no password has been checked yet.
 const TURNED_AWAY: AnswerLimit = AnswerLimit {
     messages: 1,
     bytes: u32::MAX,
 };
 
 impl<S: MessageStore> Session<S> {
-    /// Whether the counterparty is connected and has not logged on.
+    /// Returns whether the counterparty is connected and has not logged on.
     pub(super) fn is_stranger(&self) -> bool {
         let is_early = matches!(self.state, State::AwaitingLogon | State::AwaitingDecision);
         is_early && self.role == Role::Acceptor
     }
 
-    /// Whether a counterparty that has not logged on gets a Logout, and counts it if so. Otherwise
-    /// the connection is closed without one.
+    /// Returns whether a counterparty that has not logged on gets a Logout, and counts it if so.
+    /// Otherwise the connection is closed without one.
     pub(super) fn may_turn_away(&mut self, now: Now) -> bool {
         let mut turned_away = self.turned_away;
         if turned_away.is_too_much(now.mono, 0, TURNED_AWAY) {
@@ -120,8 +120,8 @@ impl<S: MessageStore> Session<S> {
         }
     }
 
-    /// Whether one more application message may be sent: at once, or behind those that wait. With
-    /// the first that has to wait, everything that follows waits behind it.
+    /// Returns whether one more application message may be sent: at once, or behind those that
+    /// wait. Behind the first that has to wait, everything waits.
     #[inline]
     pub(super) fn pace_send(&mut self, now: Now) -> Result<(), SendError> {
         if self.send_window.is_none() || !self.is_logged_on() {
@@ -157,7 +157,7 @@ impl<S: MessageStore> Session<S> {
         }
     }
 
-    /// Whether a message that a caller writes itself may go: it cannot wait.
+    /// Returns whether a message that the caller writes itself may be sent now: it cannot wait.
     #[inline]
     pub(super) fn pace_shared(&mut self, now: Now) -> Result<(), SendError> {
         let Some(window) = &mut self.send_window else {
@@ -170,7 +170,7 @@ impl<S: MessageStore> Session<S> {
         Err(SendError::Throttled { until })
     }
 
-    /// When the next message that waits may go.
+    /// Returns when the next message that waits may go.
     pub(super) fn paced_until(&self) -> u64 {
         self.send_window.as_ref().map_or(0, RateWindow::free_at)
     }

@@ -8,7 +8,7 @@ use crate::{msg_type, tag};
 /// What stands at the front of a new connection.
 #[derive(Clone, Copy, Debug)]
 pub enum Peek<'a> {
-    /// A Logon. Give the same bytes to the session that is found for it.
+    /// A Logon. The session that is found for it takes the same bytes.
     Logon(LogonPeek<'a>),
     /// Not a whole message yet.
     Partial,
@@ -20,7 +20,7 @@ pub enum Peek<'a> {
     Garbled(DecodeError),
 }
 
-/// A Logon of somebody we do not know yet.
+/// A Logon whose session is not known yet.
 #[derive(Clone, Copy, Debug)]
 pub struct LogonPeek<'a> {
     /// From BeginString(8).
@@ -34,12 +34,12 @@ pub struct LogonPeek<'a> {
 }
 
 impl LogonPeek<'_> {
-    /// The identity of the session seen from our side, by its CompIDs alone.
+    /// Returns the identity of the session seen from our side, by its CompIDs alone.
     pub fn session_id(&self) -> SessionId {
         SessionId::new(self.version, self.target, self.sender)
     }
 
-    /// The SubIDs and LocationIDs that it names, seen from our side.
+    /// Returns the SubIDs and LocationIDs that it names, seen from our side.
     pub fn sub_ids(&self) -> SubIds {
         let id = |tag| self.message.str(tag).unwrap_or_default().into();
         SubIds {

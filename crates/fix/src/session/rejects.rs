@@ -100,8 +100,7 @@ impl<S: MessageStore> Session<S> {
         }
     }
 
-    /// What a reject repeats of a message, as far as it is not too long: MsgType(35), and the way
-    /// back.
+    /// Returns what a reject repeats of a message, up to a length: MsgType(35), and the way back.
     fn rejected<'m>(&self, message: &Message<'m>) -> (&'m [u8], ReverseRoute<'m>) {
         let limit = self.header_field_limit;
         let msg_type = message.msg_type();
@@ -172,7 +171,7 @@ impl<S: MessageStore> Session<S> {
     }
 }
 
-/// MsgSeqNum(34) of a message, 0 where it has none that is a number.
+/// Returns MsgSeqNum(34) of a message, 0 where it has none that is a number.
 fn ref_seq_num(message: &Message<'_>) -> u64 {
     message.u64(tag::MSG_SEQ_NUM).unwrap_or(0)
 }

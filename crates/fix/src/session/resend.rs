@@ -38,7 +38,7 @@ pub(super) struct Replay {
 }
 
 impl Replay {
-    /// Nothing to be sent again; what is new from number `next` on waits.
+    /// Returns a state without a resend; new messages begin with number `next`.
     pub(super) fn of_new(next: u64) -> Self {
         Self {
             cursor: next,
@@ -53,7 +53,7 @@ impl Replay {
         }
     }
 
-    /// Whether nothing was asked for and nothing waits.
+    /// Returns whether nothing was asked for and nothing waits.
     pub(super) fn is_empty(&self) -> bool {
         !self.asked && self.waiting == 0
     }
@@ -64,7 +64,7 @@ impl Replay {
         self.cursor = next;
     }
 
-    /// Whether all that was asked for has been sent.
+    /// Returns whether all that was asked for has been sent.
     fn is_live(&self) -> bool {
         self.cursor > self.end && self.fill_from.is_none()
     }
@@ -122,7 +122,7 @@ impl<S: MessageStore> Session<S> {
         }
     }
 
-    /// When the next part may be written: when the one before has been transmitted, and new
+    /// Returns when the next part may be written: when the one before has been transmitted, and new
     /// messages when their rate allows it.
     #[inline]
     pub(super) fn replay_due_at(&self) -> u64 {
@@ -223,7 +223,7 @@ impl<S: MessageStore> Session<S> {
         Ok(Progress::More)
     }
 
-    /// What is new since the resend began, as it is.
+    /// Returns the messages that are new since the resend began, as they are.
     fn replay_live(&mut self, now: Now, replay: &mut Replay) -> Result<Progress, SendError> {
         let from = replay.cursor.max(replay.live_from);
         self.store.retain_from(Some(from));

@@ -24,7 +24,7 @@ const PAIRS: [(u32, u32); 6] = [
 ];
 
 impl<'a> ReverseRoute<'a> {
-    /// The route of an answer to `message`.
+    /// Returns the route of an answer to `message`.
     pub fn of(message: &Message<'a>, version: Version) -> Self {
         let mut route = Self {
             fields: [(0, &[]); 6],
@@ -46,7 +46,7 @@ impl<'a> ReverseRoute<'a> {
         route
     }
 
-    /// The same without the fields that have more than `limit` bytes.
+    /// Returns the route without the fields that have more than `limit` bytes.
     pub(super) fn up_to(mut self, limit: usize) -> Self {
         let all = self;
         self.len = 0;
@@ -59,12 +59,12 @@ impl<'a> ReverseRoute<'a> {
         self
     }
 
-    /// The fields in ascending order of tags, for `Session::send_with`.
+    /// Returns the fields in ascending order of tags, for `Session::send_with`.
     pub fn fields(&self) -> &[(u32, &'a [u8])] {
         self.fields.get(..self.len).unwrap_or_default()
     }
 
-    /// Bytes that the fields take at most.
+    /// Returns the most bytes that the fields take.
     pub(super) fn room(&self) -> usize {
         self.fields().iter().map(|field| field.1.len() + 5).sum()
     }

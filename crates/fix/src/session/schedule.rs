@@ -8,10 +8,10 @@ use fanfare_wire::UtcTimestamp;
 const DAY: i64 = 86_400;
 const NANOS: i64 = 1_000_000_000;
 
-/// The offset of local time from UTC. The session core has no time zone data: whoever hosts it
-/// brings a zone, or uses [`FixedOffset`].
+/// The offset of local time from UTC. The session core has no time zone data: its host brings a
+/// zone, or uses [`FixedOffset`].
 pub trait Zone: fmt::Debug + Send + Sync {
-    /// Seconds to add to UTC (seconds since 1970-01-01) for local time.
+    /// Returns the seconds to add to UTC (seconds since 1970-01-01) for local time.
     fn offset_at(&self, utc_seconds: i64) -> i32;
 }
 
@@ -54,7 +54,7 @@ impl TimeOfDay {
         }
     }
 
-    /// Seconds since midnight.
+    /// Returns the seconds since midnight.
     pub fn seconds(self) -> u32 {
         self.0
     }
@@ -166,7 +166,7 @@ pub struct Schedule {
 }
 
 impl Schedule {
-    /// A schedule of one or more windows in one time zone.
+    /// Returns a schedule of one or more windows in one time zone.
     ///
     /// # Errors
     /// There is no window.
@@ -177,12 +177,12 @@ impl Schedule {
         Ok(Self { windows, zone })
     }
 
-    /// Whether some window is open.
+    /// Returns whether some window is open.
     pub fn is_open(&self, utc: UtcTimestamp) -> bool {
         self.opened(utc).is_some()
     }
 
-    /// When the window opened that is open now.
+    /// Returns when the window opened that is open now.
     pub fn opened(&self, utc: UtcTimestamp) -> Option<UtcTimestamp> {
         self.openings(utc)
             .filter(|(start, end)| *start <= utc && utc < *end)
@@ -190,7 +190,7 @@ impl Schedule {
             .min()
     }
 
-    /// The next time at which a window opens or closes.
+    /// Returns the next time at which a window opens or closes.
     pub fn next_change(&self, utc: UtcTimestamp) -> UtcTimestamp {
         let far = UtcTimestamp::from_nanos(utc.nanos().saturating_add(DAY * NANOS));
         self.openings(utc)
@@ -200,13 +200,13 @@ impl Schedule {
             .unwrap_or(far)
     }
 
-    /// Whether numbers that started at `created` belong to an opening before the present one. A
-    /// wall clock that jumps back never makes a session new.
+    /// Returns whether numbers that started at `created` belong to an opening before the present
+    /// one. A wall clock that jumps back never makes a session new.
     pub fn is_new_session(&self, created: UtcTimestamp, now: UtcTimestamp) -> bool {
         self.opened(now).is_some_and(|start| created < start)
     }
 
-    /// The openings around a moment, as UTC.
+    /// Returns the openings around a moment, as UTC.
     fn openings(&self, utc: UtcTimestamp) -> impl Iterator<Item = (UtcTimestamp, UtcTimestamp)> {
         let seconds = utc.nanos().div_euclid(NANOS);
         let today = (seconds + i64::from(self.zone.offset_at(seconds))).div_euclid(DAY);
@@ -220,8 +220,8 @@ impl Schedule {
             })
     }
 
-    /// The first moment at which local clocks show `local` or later: where daylight saving skips
-    /// an hour, its end; where it repeats one, the first time.
+    /// Returns the first moment at which local clocks show `local` or later: where daylight saving
+    /// skips an hour, its end; where it repeats one, the first time.
     fn to_utc(&self, local: i64) -> UtcTimestamp {
         let at = |utc: i64| utc + i64::from(self.zone.offset_at(utc));
         // No offset is a day or more: the moment lies between these two, and local time first
@@ -306,7 +306,7 @@ mod tests {
         schedule(vec![Window::daily(time(start), time(end))], zone)
     }
 
-    /// When the schedule changes from a moment on, for a while.
+    /// Returns when the schedule changes from a moment on, for a while.
     fn changes(schedule: &Schedule, from: &str, count: usize) -> Vec<String> {
         let mut moment = at(from);
         let mut all = Vec::new();

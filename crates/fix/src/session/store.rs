@@ -6,9 +6,9 @@ use fanfare_wire::UtcTimestamp;
 
 /// The sequence numbers of both directions, the messages sent, and the bytes on their way out.
 ///
-/// The store is also the transmit buffer: a message is encoded into the place that `reserve` gives,
-/// and its bytes are transmitted from there, so that keeping a message costs no copy. Everything
-/// that leaves a session passes through one store in one order.
+/// The store is also the transmit buffer: a message is encoded into the place that `reserve`
+/// returns, and its bytes are transmitted from there, so that keeping a message costs no copy.
+/// Everything that leaves a session passes through one store in one order.
 ///
 /// A resend changes nothing in the store: see [`transmit_again`](Self::transmit_again).
 ///
@@ -29,7 +29,7 @@ pub trait MessageStore {
     /// The store's own, when it cannot keep it.
     fn set_next_target(&mut self, seq: u64) -> Result<(), StoreError>;
 
-    /// When the numbers last started at 1.
+    /// Returns when the numbers last started at 1.
     fn created(&self) -> UtcTimestamp;
     /// Forgets all messages and starts both numbers at 1. Bytes not yet transmitted stay.
     ///
@@ -37,14 +37,14 @@ pub trait MessageStore {
     /// The store's own, when it cannot keep it.
     fn reset(&mut self, created: UtcTimestamp) -> Result<(), StoreError>;
 
-    /// A place for one message of up to `len` bytes, at least that long. Nothing counts until
-    /// `commit`; a second `reserve` gives the same place.
+    /// Returns a place for one message of up to `len` bytes, which is at least that long. Nothing
+    /// is kept until `commit`; a second `reserve` returns the same place.
     ///
     /// # Errors
-    /// `Full` if so many bytes wait for transmission (or are held by `retain_from`) that there is
-    /// no room; the store's own otherwise.
+    /// `Full` if bytes that wait for transmission, or are held by `retain_from`, leave no room; the
+    /// store's own otherwise.
     fn reserve(&mut self, len: usize) -> Result<&mut [u8], StoreError>;
-    /// The message that now stands at `range` of the reserved place is complete.
+    /// Keeps the message at `range` of the reserved place, and has it transmitted.
     ///
     /// # Errors
     /// The store's own; then the message is neither kept nor transmitted, and no number is used.
@@ -75,7 +75,7 @@ pub trait MessageStore {
     /// As for `reserve` and `commit`.
     fn record(&mut self, parts: &[&[u8]]) -> Result<(), StoreError>;
 
-    /// Whether messages are kept at all.
+    /// Returns whether messages are kept at all.
     fn keeps(&self) -> bool {
         true
     }
@@ -86,8 +86,8 @@ pub trait MessageStore {
     /// message the search stops early, and returns how far it came.
     fn search_from(&self, seq: u64) -> Search<'_>;
 
-    /// The kept message with the lowest number that is not below `seq`. Takes time linear in the
-    /// count of numbers before it without a kept message.
+    /// Returns the kept message with the lowest number that is not below `seq`. Takes time linear
+    /// in the count of numbers before it without a kept message.
     fn first_from(&self, seq: u64) -> Option<Stored<'_>> {
         let mut from = seq;
         loop {
@@ -125,7 +125,7 @@ pub trait MessageStore {
     /// nothing that shows.
     fn prepare(&mut self) {}
 
-    /// The next bytes to transmit, in order; empty when there are none.
+    /// Returns the next bytes to transmit, in order, or an empty slice.
     fn unsent(&self) -> &[u8];
     /// Number of bytes that wait for transmission, including those that wait for `sync`.
     fn unsent_len(&self) -> usize;
@@ -156,24 +156,24 @@ pub struct Again<'a> {
 }
 
 impl Again<'_> {
-    /// Bytes of all parts.
+    /// Returns the number of bytes of all parts.
     pub fn len(&self) -> usize {
         self.head.len() + self.kept_len() + self.tail.len()
     }
 
-    /// Whether there is nothing to transmit.
+    /// Returns whether there is nothing to transmit.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Whether the bytes of the kept message are to be copied between header and trailer: as a
-    /// piece of their own they would cost one more system call. A message that is transmitted
+    /// Returns whether the bytes of the kept message are to be copied between header and trailer:
+    /// as a piece of their own they would cost one more system call. A message that is transmitted
     /// unchanged is in one piece with its neighbours.
     pub fn is_copied(&self) -> bool {
         self.kept_len() <= COPIED && !(self.head.is_empty() && self.tail.is_empty())
     }
 
-    /// Bytes that go into a [`SideBuffer`].
+    /// Returns the number of bytes that go into a [`SideBuffer`].
     pub fn side_len(&self) -> usize {
         match self.is_copied() {
             true => self.len(),
@@ -201,7 +201,7 @@ impl SideBuffer {
     /// Capacity in bytes.
     pub const LIMIT: usize = 64 << 10;
 
-    /// An empty buffer.
+    /// Returns an empty buffer.
     pub const fn new() -> Self {
         Self { bytes: Vec::new() }
     }
@@ -212,7 +212,7 @@ impl SideBuffer {
         self.bytes.shrink_to(Self::LIMIT);
     }
 
-    /// Whether `len` more bytes fit.
+    /// Returns whether `len` more bytes fit.
     pub fn has_room(&self, len: usize) -> bool {
         self.bytes.is_empty() || self.bytes.len() + len <= Self::LIMIT
     }
@@ -224,12 +224,12 @@ impl SideBuffer {
         start..self.bytes.len()
     }
 
-    /// What stands at `range`; empty if nothing does.
+    /// Returns the bytes at `range`, or an empty slice if there are none.
     pub fn get(&self, range: Range<usize>) -> &[u8] {
         self.bytes.get(range).unwrap_or_default()
     }
 
-    /// Bytes of memory allocated.
+    /// Returns the number of bytes allocated.
     pub fn capacity(&self) -> usize {
         self.bytes.capacity()
     }

@@ -34,7 +34,7 @@ impl Timers {
         schedule: NEVER,
     };
 
-    /// When a Heartbeat is due. None is sent while a TestRequest is open.
+    /// Returns when a Heartbeat is due. None is sent while a TestRequest is open.
     pub(super) fn heartbeat(&self) -> u64 {
         if self.interval == 0 || self.test_open {
             return NEVER;
@@ -42,7 +42,7 @@ impl Timers {
         self.last_sent.saturating_add(self.interval)
     }
 
-    /// When a TestRequest is due: 1.2 intervals of silence.
+    /// Returns when a TestRequest is due: 1.2 intervals of silence.
     pub(super) fn test_request(&self) -> u64 {
         if self.interval == 0 || self.test_open {
             return NEVER;
@@ -51,7 +51,7 @@ impl Timers {
             .saturating_add(self.interval.saturating_mul(6) / 5)
     }
 
-    /// When the counterparty counts as gone: 2.4 intervals of silence.
+    /// Returns when the counterparty counts as gone: 2.4 intervals of silence.
     pub(super) fn silence(&self) -> u64 {
         if self.interval == 0 {
             return NEVER;
@@ -60,12 +60,12 @@ impl Timers {
             .saturating_add(self.interval.saturating_mul(12) / 5)
     }
 
-    /// The earliest of the deadlines that hold in any state.
+    /// Returns the earliest of the deadlines that hold in any state.
     pub(super) fn next(&self) -> u64 {
         self.logon.min(self.logout).min(self.gap).min(self.schedule)
     }
 
-    /// The earliest of the deadlines while logged on.
+    /// Returns the earliest of the deadlines while logged on.
     pub(super) fn next_logged_on(&self) -> u64 {
         self.next()
             .min(self.heartbeat())

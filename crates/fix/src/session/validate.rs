@@ -16,7 +16,7 @@ pub trait Validator: Any + fmt::Debug + Send + Sync {
     /// The first fault, in the order in which counterparties expect it to be found.
     fn check(&self, message: &Message<'_>, context: &Context) -> Result<(), Fault>;
 
-    /// The repeating groups of a message that passed the check, for lookups by tag in the
+    /// Returns the repeating groups of a message that passed the check, for lookups by tag in the
     /// application's messages (see [`Message::with_groups`]). By default none are known.
     fn groups(&self, _message: &Message<'_>, _context: &Context) -> Option<&dyn Groups> {
         None
@@ -53,9 +53,9 @@ impl Fault {
         }
     }
 
-    /// Whether it cannot be told which message this is: a tag is no number, BeginString(8),
-    /// BodyLength(9) or CheckSum(10) come again, or MsgSeqNum(34) is no number. Such a message
-    /// is garbled: it gets no answer and uses up no number.
+    /// Returns whether the message is garbled, because it cannot be told which one it is: a tag is
+    /// no number, BeginString(8), BodyLength(9) or CheckSum(10) come again, or MsgSeqNum(34) is no
+    /// number. Such a message gets no answer and uses up no number.
     pub(super) fn breaks_the_frame(&self) -> bool {
         match self.reason {
             RejectReason::DataFormat | RejectReason::TagWithoutValue => self.tag == Some(34),
@@ -117,17 +117,17 @@ pub enum RejectReason {
     NonDataDelimiter = 17,
     /// Invalid or unsupported application version.
     ApplVersion = 18,
-    /// Anything else; the text says what.
+    /// Another fault, with its text.
     Other = 99,
 }
 
 impl RejectReason {
-    /// The value of SessionRejectReason(373).
+    /// Returns the value of SessionRejectReason(373).
     pub const fn code(self) -> u8 {
         self as u8
     }
 
-    /// The text that counterparties know for it.
+    /// Returns the text that counterparties know for it.
     pub const fn text(self) -> &'static str {
         match self {
             Self::InvalidTagNumber => "Invalid tag number",
@@ -177,12 +177,12 @@ pub enum BusinessReason {
 }
 
 impl BusinessReason {
-    /// The value of BusinessRejectReason(380).
+    /// Returns the value of BusinessRejectReason(380).
     pub const fn code(self) -> u8 {
         self as u8
     }
 
-    /// The text that counterparties know for it.
+    /// Returns the text that counterparties know for it.
     pub const fn text(self) -> &'static str {
         match self {
             Self::Other => "Other",

@@ -40,7 +40,7 @@ pub enum Flaw {
     Fields(Fault),
 }
 
-/// Indexes a message as far as that goes, and finds what is wrong. Gives the index that has more
+/// Indexes a message as far as possible, and finds what is wrong. Returns the index that has more
 /// of it: `plain` where the length of a data field is wrong.
 pub(super) fn examine<'a>(
     wire: &[u8],
@@ -112,7 +112,7 @@ fn frame(wire: &[u8], index: &FieldIndex, flaws: &mut Vec<Flaw>) {
     }
 }
 
-/// At most 20 characters of a value that should be a number.
+/// Returns at most 20 characters of a value that should be a number.
 fn text(value: &[u8]) -> Box<str> {
     let printable = crate::dict::Printable(value.get(..20).unwrap_or(value));
     printable.to_string().into()

@@ -93,7 +93,7 @@ impl Default for Scanner {
 }
 
 impl Scanner {
-    /// What looks like a message of more than `max_len` bytes is passed over.
+    /// Passes over what looks like a message of more than `max_len` bytes.
     #[must_use]
     pub fn new(max_len: usize) -> Self {
         Self {
@@ -126,7 +126,7 @@ impl Scanner {
         self.ended = true;
     }
 
-    /// What belonged to no message so far.
+    /// Returns the text that belongs to no message so far.
     #[must_use]
     pub fn skipped(&self) -> Skipped {
         self.skipped
@@ -161,7 +161,8 @@ impl Scanner {
         })
     }
 
-    /// Where the next message stands in the buffer: where its prefix starts, its start, its end.
+    /// Returns where the next message is in the buffer: the start of its prefix, its start, its
+    /// end.
     fn locate(&mut self) -> Option<(usize, usize, usize, Separator)> {
         loop {
             let text = self.buffer.get(self.from..).unwrap_or_default();
@@ -188,7 +189,7 @@ impl Scanner {
         }
     }
 
-    /// Where the line of the byte at `at` starts, or its last part of `most` bytes.
+    /// Returns where the line of the byte at `at` starts, or where its last `most` bytes do.
     fn line_of(&self, at: usize, most: usize) -> usize {
         let earliest = self.from.max(at.saturating_sub(most));
         let before = self.buffer.get(earliest..at).unwrap_or_default();

@@ -31,7 +31,7 @@ impl Separator {
         self.0.len()
     }
 
-    /// Where it stands first.
+    /// Returns where the pattern is first.
     pub(super) fn find(self, text: &[u8]) -> Option<usize> {
         let mut from = 0;
         let first = *self.0.first()?;
@@ -71,13 +71,13 @@ const MAX_VERSION: usize = 12;
 enum Answer<T> {
     Yes(T),
     No,
-    /// The text ends too soon to tell.
+    /// The text ends too soon for an answer.
     Perhaps,
 }
 
-/// The first `8=FIX…`, a separator, and the tag of a field. What may be one but is cut off by the
-/// end of the text is none yet; it is found again when there is more. `before` is the byte in front
-/// of the text.
+/// Returns the first `8=FIX…`, a separator, and the tag of a field. What may be one but is cut off
+/// by the end of the text is none yet; it is found again when there is more. `before` is the byte
+/// in front of the text.
 pub(super) fn start(text: &[u8], before: Option<u8>, ended: bool) -> Start {
     let mut from = 0;
     while let Some(at) = text
@@ -94,7 +94,7 @@ pub(super) fn start(text: &[u8], before: Option<u8>, ended: bool) -> Start {
     Start::Nowhere
 }
 
-/// The separator of the message that starts at `at`, if one does.
+/// Returns the separator of the message that starts at `at`, if one does.
 fn separator_at(text: &[u8], at: usize, before: Option<u8>) -> Answer<Separator> {
     // A digit in front makes it another field.
     let before = match at.checked_sub(1) {
@@ -131,7 +131,7 @@ fn separator_at(text: &[u8], at: usize, before: Option<u8>) -> Answer<Separator>
     Answer::No
 }
 
-/// Whether text starts with a tag and `=`.
+/// Returns whether text starts with a tag and `=`.
 pub(super) fn is_field(text: &[u8]) -> bool {
     matches!(is_field_at_all(text), Answer::Yes(()))
 }
@@ -145,7 +145,7 @@ fn is_field_at_all(text: &[u8]) -> Answer<()> {
     }
 }
 
-/// The end of the message at the front of `text`: where BodyLength(9) says, if CheckSum(10)
+/// Returns the end of the message at the front of `text`: where BodyLength(9) says, if CheckSum(10)
 /// stands there; else behind the first CheckSum(10), or where its line or the text ends or another
 /// message begins.
 pub(super) fn end(text: &[u8], separator: Separator, max_len: usize, ended: bool) -> End {
@@ -165,7 +165,7 @@ pub(super) fn end(text: &[u8], separator: Separator, max_len: usize, ended: bool
     }
 }
 
-/// The end by BodyLength(9).
+/// Returns the end by BodyLength(9).
 fn by_length(text: &[u8], separator: Separator, ended: bool) -> Answer<usize> {
     let missing = if ended { Answer::No } else { Answer::Perhaps };
     let Some(first) = separator.find(text) else {
@@ -229,7 +229,7 @@ fn walk(body: &[u8], separator: Separator, length: usize) -> Answer<usize> {
     Answer::Yes(at)
 }
 
-/// The length of `10=…` and the separator behind it, which may be missing.
+/// Returns the length of `10=…` and the separator behind it, which may be missing.
 fn trailer(text: &[u8], separator: Separator, ended: bool) -> Answer<usize> {
     const TAG: &[u8] = b"10=";
     let Some(rest) = text.strip_prefix(TAG) else {
@@ -251,7 +251,8 @@ fn trailer(text: &[u8], separator: Separator, ended: bool) -> Answer<usize> {
 /// The most bytes that are taken for the value of CheckSum(10).
 const MAX_CHECK_SUM: usize = 8;
 
-/// The end by the first CheckSum(10), or by whatever comes before it. `None` if neither comes.
+/// Returns the end by the first CheckSum(10), or by whatever comes before it. `None` if neither
+/// comes.
 fn by_trailer(text: &[u8], separator: Separator, ended: bool) -> Option<usize> {
     let mut at = 1;
     while let Some(rest) = text.get(at..).filter(|rest| !rest.is_empty()) {

@@ -7,7 +7,8 @@ const ORDER: &str = "8=FIX.4.4|9=48|35=D|49=A|56=B|34=2|52=20261120-10:00:00|55=
 
 const ALPHABET: &[u8] = b"8=FIX.4|9=10\x01^A\n3\xff";
 
-/// All that is found, one line a message: prefix, message with `|`, flaws; then what was skipped.
+/// Returns all that is found, one line a message: prefix, message with `|`, flaws; then what was
+/// skipped.
 fn scan(text: &[u8], piece: usize) -> (Vec<String>, Skipped) {
     let mut scanner = Scanner::new(300);
     let mut found = Vec::new();

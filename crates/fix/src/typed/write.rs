@@ -246,7 +246,7 @@ mod tests {
         });
         assert_eq!(
             count,
-            "group 453 has another number of entries than its count says"
+            "group 453 does not have as many entries as its count says"
         );
     }
 

@@ -18,8 +18,8 @@ pub mod tag {
     /// FanoutID(20001), Fanfare's own mark: to all consumers.
     pub const FANOUT_ID: u32 = 20001;
 
-    /// Whether the tag belongs to the standard header, in any version of FIX (StandardHeader of
-    /// FIX.4.0 to FIXT.1.1).
+    /// Returns whether the tag belongs to the standard header, in any version of FIX
+    /// (StandardHeader of FIX.4.0 to FIXT.1.1).
     #[inline]
     pub const fn is_header(tag: u32) -> bool {
         matches!(
@@ -29,7 +29,7 @@ pub mod tag {
         )
     }
 
-    /// Whether the tag belongs to the standard trailer: SignatureLength(93), Signature(89),
+    /// Returns whether the tag belongs to the standard trailer: SignatureLength(93), Signature(89),
     /// CheckSum(10).
     #[inline]
     pub const fn is_trailer(tag: u32) -> bool {
@@ -49,7 +49,7 @@ pub mod msg_type {
 
     include!("msg_type.generated");
 
-    /// Whether the message belongs to the session layer (in 4.0 to FIXT.1.1): Heartbeat,
+    /// Returns whether the message belongs to the session layer (in 4.0 to FIXT.1.1): Heartbeat,
     /// TestRequest, ResendRequest, Reject, SequenceReset, Logout, Logon.
     #[inline]
     pub const fn is_session(msg_type: &[u8]) -> bool {

@@ -134,7 +134,7 @@ fn other_faults() {
     );
 }
 
-/// A message, right or nearly so, with more behind it or less.
+/// Returns a message, right or nearly so, with more behind it or less.
 fn near_message() -> impl Strategy<Value = String> {
     let begin = prop_oneof![
         4 => Just("8=FIX.4.4|"),

@@ -16,7 +16,7 @@ struct Entry {
 }
 
 impl<const WORDS: usize> Pass<'_, WORDS> {
-    /// Checks the entries of a group behind its count field; gives the position behind them.
+    /// Checks the entries of a group behind its count field; returns the position behind them.
     pub(super) fn group(&mut self, count: &Field<'_>, at: usize, number: u32, spot: Spot) -> usize {
         let dictionary = self.dictionary;
         let Some(rules) = dictionary.tables().groups.get(number as usize) else {
@@ -52,7 +52,7 @@ impl<const WORDS: usize> Pass<'_, WORDS> {
         next
     }
 
-    /// Checks a member of a group and, if it counts a nested group, that; gives the position
+    /// Checks a member of a group and, if it counts a nested group, that; returns the position
     /// behind.
     fn member(
         &mut self,
@@ -98,7 +98,7 @@ impl<const WORDS: usize> Pass<'_, WORDS> {
 }
 
 impl Entry {
-    /// An entry that begins with the field at `start`.
+    /// Checks an entry that begins with the field at `start`.
     fn at(start: usize) -> Self {
         Self {
             start,
@@ -108,7 +108,7 @@ impl Entry {
         }
     }
 
-    /// The position of a tag among the members, looked for from the last member seen on.
+    /// Returns the position of a tag among the members; the search begins at the last member seen.
     #[inline]
     fn position(&self, rules: &GroupRules, tag: u32) -> Option<usize> {
         let (before, behind) = rules.tags.split_at_checked(self.next)?;

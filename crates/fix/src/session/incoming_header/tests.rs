@@ -46,7 +46,7 @@ fn header() -> impl Strategy<Value = String> {
     )
 }
 
-/// A message with these fields behind MsgType(35).
+/// Returns a message with these fields behind MsgType(35).
 fn encoded(room: &mut [u8], fields: &str) -> std::ops::Range<usize> {
     let mut encoder = crate::codec::Encoder::new(room, b"FIX.4.4", b"D");
     encoder.raw(fields.replace('|', "\x01").as_bytes());

@@ -18,7 +18,7 @@ fn now(millis: u64) -> Now {
     }
 }
 
-/// A message of the counterparty.
+/// Returns a message of the counterparty.
 fn incoming(version: Version, now: Now, fields: &str) -> Vec<u8> {
     let mut time = [0; 32];
     let len = now.utc.write(version.precision(), &mut time);
@@ -39,7 +39,7 @@ fn framed(begin_string: &[u8], fields: &[u8]) -> Vec<u8> {
     message
 }
 
-/// A logged-on acceptor.
+/// Returns a logged-on acceptor.
 fn session(version: Version, change: impl Fn(&mut Config)) -> Session<MemoryStore> {
     let mut config = Config::new(SessionId::new(version, "US", "PEER"));
     config.heart_bt_int_range = (0, 86_400);
@@ -93,7 +93,8 @@ fn messages(mut bytes: &[u8]) -> Vec<Vec<u8>> {
     all
 }
 
-/// The slow, obvious way: take it apart, put the header together in ascending order, and frame it.
+/// Returns the slow, obvious way: take it apart, put the header together in ascending order, and
+/// frame it.
 fn sent_again(original: &[u8], sending_time: &[u8], processed: Option<u64>) -> Vec<u8> {
     let mut decoder = Decoder::new();
     let original: Message<'_> = decoder.decode(original).unwrap();

@@ -33,7 +33,7 @@ const LONG_TAG: u32 = 10_000;
 const FILTER_WORDS: usize = 32;
 
 impl DataFields {
-    /// The pairs of the standard.
+    /// Returns the pairs of the standard.
     pub fn standard() -> Self {
         STANDARD
             .iter()
@@ -42,7 +42,7 @@ impl DataFields {
             })
     }
 
-    /// No pair at all: every value ends at the next separator.
+    /// Returns no pairs: every value ends at the next separator.
     pub fn none() -> Self {
         Self {
             pairs: Vec::new(),
@@ -72,7 +72,8 @@ impl DataFields {
         self
     }
 
-    /// The data tag that belongs behind this length tag, if it is one.
+    /// Returns the data tag that belongs behind this length tag, or `None` if it is the tag of no
+    /// length.
     #[inline]
     pub fn data_tag(&self, length_tag: u32) -> Option<u32> {
         if !self.may_be_length(length_tag) {
@@ -95,21 +96,21 @@ impl DataFields {
         self.filter[bit / 32] >> (bit % 32) & 1 == 1
     }
 
-    /// The filter for tags below 1000.
+    /// Returns the filter for tags below 1000.
     #[inline]
     #[cfg(target_arch = "x86_64")]
     pub(crate) fn length_digits(&self) -> LengthDigits {
         self.length_digits
     }
 
-    /// Where all length tags of five digits or more are, and perhaps others.
+    /// Returns a filter that has all length tags of five digits or more, and perhaps others.
     #[inline]
     #[cfg(target_arch = "x86_64")]
     pub(crate) fn long(&self) -> &Range<u32> {
         &self.long
     }
 
-    /// The two halves of the filter for tags below 10,000: bit `tag % 1024`.
+    /// Returns the two halves of the filter for tags below 10,000: bit `tag % 1024`.
     #[inline]
     #[cfg(target_arch = "x86_64")]
     pub(crate) fn filter(&self) -> (&[u32; 16], &[u32; 16]) {

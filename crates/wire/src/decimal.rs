@@ -68,8 +68,9 @@ impl Decimal {
         self.try_write(out).unwrap_or(0)
     }
 
-    /// The text of a number with at most 8 digits and fewer places than digits, left-aligned in 16
-    /// bytes, and its length; `None` for others. As [`Decimal::write`], but all digits at once.
+    /// Returns the text of a number with at most 8 digits and fewer places than digits,
+    /// left-aligned in 16 bytes, and its length; `None` for other numbers. The text is that of
+    /// [`Decimal::write`], with all digits at once.
     #[inline]
     pub fn short_text(self) -> Option<([u8; 16], usize)> {
         let (digits, count) = int::short_text(self.mantissa.unsigned_abs())?;
@@ -133,7 +134,7 @@ impl Decimal {
         }
     }
 
-    /// Both mantissas are not zero.
+    /// Compares two values whose mantissas are not zero.
     fn magnitude_cmp(self, other: Self) -> Ordering {
         let (a, b) = (self.mantissa.unsigned_abs(), other.mantissa.unsigned_abs());
         let (ea, eb) = (i32::from(self.exponent), i32::from(other.exponent));
@@ -146,7 +147,7 @@ impl Decimal {
         })
     }
 
-    /// The same value with no trailing zeros in the mantissa; zero becomes 0 × 10^0.
+    /// Returns the same value with no trailing zeros in the mantissa; zero becomes 0 × 10^0.
     #[must_use]
     pub fn normalise(self) -> Self {
         if self.mantissa == 0 {
@@ -163,7 +164,8 @@ impl Decimal {
         Self { mantissa, exponent }
     }
 
-    /// The nearest binary floating-point number, or one beside it. For charts and statistics only.
+    /// Returns the nearest binary floating-point number, or one beside it, for charts and
+    /// statistics.
     pub fn to_f64(self) -> f64 {
         let power = 10_f64.powi(i32::from(self.exponent).abs());
         let mantissa = self.mantissa as f64;

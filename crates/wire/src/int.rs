@@ -44,8 +44,8 @@ pub fn parse_i64(text: &[u8]) -> Option<i64> {
     }
 }
 
-/// The number that the last `count` of eight bytes stand for, all at once; `eight` is their
-/// little-endian word. `None` if `count` is not from 1 to 8, or one of them is no digit.
+/// Returns the number with the digits in the last `count` of eight bytes, all at once; `eight` is
+/// their little-endian word. `None` if `count` is not from 1 to 8, or one of them is no digit.
 #[inline(always)]
 pub fn parse_last_of_eight(eight: u64, count: usize) -> Option<u32> {
     if count == 0 || count > 8 {
@@ -64,7 +64,7 @@ pub fn parse_last_of_eight(eight: u64, count: usize) -> Option<u32> {
     Some(fours.wrapping_mul(10_000).wrapping_add(fours >> 32) as u32)
 }
 
-/// The number of decimal digits of `value`: 1 to 20.
+/// Returns the number of decimal digits of `value`: 1 to 20.
 #[inline]
 pub const fn digits(value: u64) -> usize {
     match value.checked_ilog10() {
@@ -80,8 +80,8 @@ pub fn write_u64(value: u64, out: &mut [u8]) -> usize {
     write_padded(value, digits(value), out)
 }
 
-/// The text of a value below 10^8, left-aligned in eight bytes, and its length; all digits at once.
-/// What lies behind the text is no digit. `None` for larger values.
+/// Returns the text of a value below 10^8, left-aligned in eight bytes, and its length; all digits
+/// at once. What lies behind the text is no digit. `None` for larger values.
 #[inline]
 pub fn short_text(value: u64) -> Option<([u8; 8], usize)> {
     if value >= 100_000_000 {
@@ -98,7 +98,8 @@ pub fn short_text(value: u64) -> Option<([u8; 8], usize)> {
     Some((text.to_le_bytes(), 8 - zeros as usize))
 }
 
-/// The eight digits (0 to 9, the first one lowest) of four numbers below 100 in lanes of 16 bits.
+/// Returns the eight digits (0 to 9, the first one lowest) of four numbers below 100 in lanes of 16
+/// bits.
 #[inline]
 pub(crate) fn digits_of_pairs(pairs: u64) -> u64 {
     // Division by 10 as multiplication and shift, exact below 100.
@@ -144,7 +145,7 @@ pub fn write_padded(mut value: u64, width: usize, out: &mut [u8]) -> usize {
     width
 }
 
-/// The two digits of a value below 100.
+/// Returns the two digits of a value below 100.
 #[inline]
 pub(crate) fn pair_of(value: u32) -> [u8; 2] {
     PAIRS[(value & 127) as usize]

@@ -64,7 +64,7 @@ pub fn snake(name: &str) -> String {
     out
 }
 
-/// A name of a type: `market-data` as `MarketData`; capitals stay.
+/// Returns the name as that of a type: `market-data` as `MarketData`; capitals stay.
 pub fn pascal(name: &str) -> String {
     let mut out = String::new();
     for word in name.split(|c: char| !c.is_ascii_alphanumeric()) {

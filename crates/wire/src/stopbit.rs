@@ -23,7 +23,7 @@ pub struct Entity<T> {
     pub value: T,
     /// Index of the first byte behind the entity.
     pub next: usize,
-    /// Seven or more leading bits say nothing (section 10.6.1, R6).
+    /// Seven or more leading bits are redundant (section 10.6.1, R6).
     pub overlong: bool,
 }
 
@@ -128,21 +128,21 @@ pub struct Several {
 }
 
 impl Several {
-    /// The number of its bytes.
+    /// Returns the number of bytes of the entity.
     #[inline(always)]
     #[must_use]
     pub const fn size(self) -> usize {
         (self.last as usize + 1) / 8
     }
 
-    /// Its data bits, zeros above them.
+    /// Returns the data bits of the entity, with zeros above them.
     #[inline(always)]
     #[must_use]
     pub fn unsigned(self, how: Squeeze) -> u64 {
         how.squeeze(self.word.swap_bytes() >> (!self.last & 63))
     }
 
-    /// The signed integer.
+    /// Returns the entity as a signed integer.
     #[inline(always)]
     #[must_use]
     pub fn signed(self, how: Squeeze) -> i64 {
@@ -152,14 +152,14 @@ impl Several {
         (how.squeeze(word as u64) << 8) as i64 >> 8
     }
 
-    /// Whether the first seven bits say nothing, if it is an unsigned integer.
+    /// Returns whether the first seven bits of an unsigned integer are redundant.
     #[inline(always)]
     #[must_use]
     pub const fn is_overlong(self) -> bool {
         self.word as u8 == 0
     }
 
-    /// Whether the first seven bits say nothing, if it is a signed integer.
+    /// Returns whether the first seven bits of a signed integer are redundant.
     #[inline(always)]
     #[must_use]
     pub const fn is_overlong_signed(self) -> bool {
@@ -168,8 +168,8 @@ impl Several {
         first.wrapping_add(1) & 0x7e == 0 && (first ^ second) & 0x40 == 0
     }
 
-    /// The characters as a word, the first one lowest and zeros behind the last one, whose stop
-    /// bit is taken off; and how many they are.
+    /// Returns the characters as a word, the first one lowest, with zeros behind the last one,
+    /// whose stop bit is cleared; and how many they are.
     #[inline(always)]
     #[must_use]
     pub const fn chars(self) -> (u64, usize) {
@@ -213,7 +213,7 @@ const fn squeeze(word: u64) -> u64 {
     (fours & 0x0fff_ffff) | (fours & 0x0fff_ffff_0000_0000) >> 4
 }
 
-/// Says whether `second` still has the sign when `first`, the leading byte, is taken away.
+/// Returns whether `second` still has the sign when `first`, the leading byte, is taken away.
 #[inline]
 fn sign_repeats(first: u8, second: u8) -> bool {
     (first == 0x00 && second & 0x40 == 0) || (first == 0x7f && second & 0x40 != 0)
@@ -266,7 +266,7 @@ pub const fn spread_signed(value: i64) -> Option<Spread> {
     }
 }
 
-/// How many groups of seven so many bits take, from 1 to 65.
+/// Returns how many groups of seven bits hold a number of bits; from 1 to 65.
 #[inline(always)]
 const fn groups(bits: u32) -> usize {
     // Divided by seven and rounded up, without a division.

@@ -1,6 +1,6 @@
 //! The sum of bytes modulo 256, the heart of CheckSum(10).
 
-/// The sum of all bytes modulo 256.
+/// Returns the sum of all bytes modulo 256.
 ///
 /// Wide enough vectors are chosen by the compiler for the baseline; the widest of the processor
 /// only pay inside [`crate::FieldIndex`], where the bytes are in registers anyway.

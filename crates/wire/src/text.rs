@@ -7,8 +7,9 @@
 
 use core::fmt::{self, Display, Write};
 
-/// Whether a character can do more in a line of text than be seen: C0, DEL and C1 controls, ends
-/// of lines and paragraphs, marks that turn the direction of writing, characters without a shape.
+/// Returns whether a character can do more in a line of text than be visible: C0, DEL and C1
+/// controls, ends of lines and paragraphs, marks that change the direction of writing, characters
+/// without a shape.
 #[must_use]
 pub const fn is_unsafe(char: char) -> bool {
     char.is_ascii_control()
@@ -143,7 +144,7 @@ fn in_runs<W: Write>(
     to.write_str(rest)
 }
 
-/// The escape of JSON: one code unit of UTF-16, or two.
+/// Returns the escape of JSON: one code unit of UTF-16, or two.
 fn utf16(to: &mut impl Write, char: char) -> fmt::Result {
     let mut room = [0; 2];
     let mut units = char.encode_utf16(&mut room).iter();

@@ -24,7 +24,7 @@ pub enum Precision {
 }
 
 impl Precision {
-    /// The length of a UTCTimestamp of this precision: 17, 21, 24 or 27 bytes.
+    /// Returns the length of a UTCTimestamp of this precision: 17, 21, 24 or 27 bytes.
     pub const fn text_len(self) -> usize {
         match self {
             Self::Seconds => 17,
@@ -44,13 +44,13 @@ impl UtcTimestamp {
         Self(nanos)
     }
 
-    /// Nanoseconds since the epoch.
+    /// Returns the nanoseconds since the epoch.
     pub const fn nanos(self) -> i64 {
         self.0
     }
 
-    /// The beginning of a day, months and days counted from 1; `None` for an impossible date and
-    /// for a year out of range.
+    /// Returns the beginning of a day, months and days counted from 1; `None` for an impossible
+    /// date and for a year out of range.
     #[inline]
     pub fn midnight(year: u32, month: u32, day: u32) -> Option<Self> {
         let is_date = (1600..2400).contains(&year)
@@ -144,7 +144,7 @@ fn two_digits(tens: u8, ones: u8) -> Option<u32> {
     (tens <= 9 && ones <= 9).then(|| u32::from(tens) * 10 + u32::from(ones))
 }
 
-/// Nanoseconds of `""`, `.123`, `.123456` or `.123456789`.
+/// Returns the nanoseconds of `""`, `.123`, `.123456` or `.123456789`.
 #[inline]
 fn parse_fraction(text: &[u8]) -> Option<i64> {
     let scale = match text.len() {
@@ -338,7 +338,7 @@ mod tests {
         assert!(UtcTimestamp::parse(b"20000229-00:00:00").is_some());
     }
 
-    /// The slow way: count the days year by year and month by month.
+    /// Counts the days year by year and month by month: the oracle.
     fn day_by_counting(mut days: i64) -> (u32, u32, u32) {
         let mut year = 1970;
         let length = |year| if is_leap(year) { 366 } else { 365 };

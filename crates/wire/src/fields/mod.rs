@@ -17,7 +17,7 @@ pub const fn separators_in(word: u64) -> u64 {
     zeros_in(word ^ 0x0101_0101_0101_0101)
 }
 
-/// The same of the bytes that are zero.
+/// Returns the mask of the bytes that are zero.
 #[inline]
 pub(crate) const fn zeros_in(word: u64) -> u64 {
     word.wrapping_sub(0x0101_0101_0101_0101) & !word & 0x8080_8080_8080_8080
@@ -27,8 +27,8 @@ pub(crate) const fn zeros_in(word: u64) -> u64 {
 ///
 /// A field is `tag=value` and the separator (0x01). The tag is what stands in front of the first
 /// `=`; a later `=` belongs to the value. A field whose tag is the length of a data field (see
-/// [`DataFields`]) and that is followed by that data field gives the number of bytes of the
-/// latter's value, which may hold separators.
+/// [`DataFields`]) and that is followed by that data field has the number of bytes of the latter's
+/// value, which may hold separators.
 ///
 /// Indexing does not allocate once the arrays are large enough for the messages at hand.
 #[derive(Clone, Debug)]
@@ -98,12 +98,14 @@ impl FieldIndex {
     /// The default of [`FieldIndex::set_max_fields`].
     pub const DEFAULT_MAX_FIELDS: usize = 65_536;
 
-    /// An empty index with the standard's data fields and the fastest kernel of this processor.
+    /// Returns an empty index with the standard's data fields and the fastest kernel of this
+    /// processor.
     pub fn new() -> Self {
         Self::with(DataFields::standard(), Kernel::best())
     }
 
-    /// An empty index. A kernel that this processor lacks is replaced by the best that it has.
+    /// Returns an empty index. A kernel that this processor lacks is replaced by the best that it
+    /// has.
     pub fn with(data: DataFields, kernel: Kernel) -> Self {
         let kernel = if kernel.is_available() {
             kernel
@@ -128,7 +130,7 @@ impl FieldIndex {
         self.max_fields = max_fields;
     }
 
-    /// The kernel in use.
+    /// Returns the kernel in use.
     pub fn kernel(&self) -> Kernel {
         self.kernel
     }
@@ -139,37 +141,38 @@ impl FieldIndex {
         kernel::index(bytes, self)
     }
 
-    /// The number of fields.
+    /// Returns the number of fields.
     #[inline]
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there is no field.
+    /// Returns whether there is no field.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// The tag numbers; 0 where the tag is not a number from 1 to 999,999,999 in at most 9 digits.
+    /// Returns the tag numbers; 0 where the tag is not a number from 1 to 999,999,999 in at most 9
+    /// digits.
     #[inline]
     pub fn tags(&self) -> &[u32] {
         self.column(0).get(..self.len).unwrap_or_default()
     }
 
-    /// The offsets of the values' first bytes.
+    /// Returns the offsets of the values' first bytes.
     #[inline]
     pub fn begins(&self) -> &[u32] {
         self.column(1).get(..self.len).unwrap_or_default()
     }
 
-    /// The offsets of the separators behind the values. A field's own text begins one behind the
-    /// previous one's end, the first field's at 0.
+    /// Returns the offsets of the separators behind the values. A field's own text begins one
+    /// behind the previous one's end, the first field's at 0.
     #[inline]
     pub fn ends(&self) -> &[u32] {
         self.column(2).get(1..=self.len).unwrap_or_default()
     }
 
-    /// Tags, begins and ends of the first `N` fields, if there are so many.
+    /// Returns tags, begins and ends of the first `N` fields, or `None` if there are fewer.
     #[inline]
     pub fn front<const N: usize>(&self) -> Option<[&[u32; N]; 3]> {
         if self.len < N {
@@ -180,7 +183,7 @@ impl FieldIndex {
         Some([column(0)?, column(self.height)?, column(ends)?])
     }
 
-    /// Where the value of field `at` begins, and its end.
+    /// Returns where the value of field `at` begins, and its end.
     #[inline]
     pub fn span(&self, at: usize) -> Option<(u32, u32)> {
         if at >= self.len {
@@ -199,7 +202,8 @@ impl FieldIndex {
             .unwrap_or_default()
     }
 
-    /// What a kernel must know and what it writes to; never `None`, the columns being in the room.
+    /// Returns what a kernel needs to know and the columns that it writes to; never `None`, as the
+    /// columns are in the room.
     #[inline]
     pub(crate) fn parts(&mut self) -> Option<(&DataFields, Columns<'_>)> {
         let room = self.room.get_mut(self.first..)?;
@@ -247,7 +251,7 @@ impl FieldIndex {
         self.max_fields
     }
 
-    /// Doubles the room; the limit on fields is held by whoever adds them.
+    /// Doubles the room; the caller that adds fields keeps to their limit.
     #[cold]
     fn grow(&mut self) {
         let height = (self.height * 2).max(256);
@@ -267,7 +271,7 @@ impl Default for FieldIndex {
     }
 }
 
-/// The number that a tag's text stands for: 1 to 9 digits, not zero; 0 for any other text.
+/// Returns the number that a tag's text stands for: 1 to 9 digits, not zero; 0 for any other text.
 #[inline]
 pub fn parse_tag(text: &[u8]) -> u32 {
     if text.len() > 9 {

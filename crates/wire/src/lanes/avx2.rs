@@ -58,7 +58,7 @@ const fn expanded() -> [[u8; EIGHT]; 256] {
     all
 }
 
-/// Whether this processor has all instructions of this kernel.
+/// Returns whether this processor has all instructions of this kernel.
 pub(super) fn is_available() -> bool {
     is_x86_feature_detected!("avx2")
         && is_x86_feature_detected!("bmi1")
@@ -199,8 +199,8 @@ fn note(plan: &Plan, flags: &mut Flags, masks: &Masks, nulls: u64, ready: u64) -
     (flags.assigned & !flags.outside) >> plan.shift
 }
 
-/// The entry that begins at an index: its presence bits by lane, and its stop bits; `None` if it
-/// goes beyond the window, has an unusual map, or bits too many.
+/// Returns the entry that begins at an index: its presence bits by lane, and its stop bits; `None`
+/// if it goes beyond the window, has an unusual map, or bits too many.
 #[inline(always)]
 unsafe fn entry(plan: &Plan, window: &Window, bytes: &[u8], at: usize) -> Option<(u64, Stops)> {
     // SAFETY: the caller has the instructions.
@@ -225,7 +225,7 @@ struct Window {
 }
 
 impl Window {
-    /// Those that are equal to a byte.
+    /// Returns the mask of the bytes that are equal to a byte.
     #[inline(always)]
     unsafe fn equal(&self, byte: u8) -> u64 {
         // SAFETY: the caller has the instructions.
@@ -235,8 +235,8 @@ impl Window {
         }
     }
 
-    /// Those from an index on, or the last ones if there are fewer; `None` if nothing is behind the
-    /// index.
+    /// Returns the bytes from an index on, or the last ones if there are fewer; `None` if nothing
+    /// is behind the index.
     #[inline(always)]
     unsafe fn at(bytes: &[u8], at: usize) -> Option<Self> {
         let Some(last) = bytes.len().checked_sub(WINDOW) else {
@@ -283,8 +283,8 @@ struct Stops {
     last: u64,
 }
 
-/// Where so many entities end, the first one beginning at `first`, from 1 to 63; `None` if the
-/// window does not have them all.
+/// Returns where a number of entities end, the first one beginning at `first`, from 1 to 63; `None`
+/// if the window does not have them all.
 #[inline(always)]
 unsafe fn stops(stops: u64, first: u32, count: u32) -> Option<Stops> {
     // SAFETY: the caller has the instructions.
@@ -331,8 +331,8 @@ unsafe fn read<const E: usize>(
     }
 }
 
-/// The lanes that are NULL; `None` if an integer is overlong, a string has a zero
-/// preamble, or the exponent of a decimal is NULL.
+/// Returns the lanes that are NULL; `None` if an integer is overlong, a string has a zero preamble,
+/// or the exponent of a decimal is NULL.
 #[inline(always)]
 unsafe fn irregular(plan: &Plan, stream: u64, stops: &Stops, window: &Window) -> Option<u64> {
     // SAFETY: the caller has the instructions.
@@ -404,7 +404,7 @@ impl Entities {
         }
     }
 
-    /// Those of eight lanes that are in the stream, in their lanes.
+    /// Returns the values of eight lanes that are in the stream, in their lanes.
     #[inline(always)]
     unsafe fn expanded(&self, stream: u64, eight: usize) -> __m256i {
         let lanes = (stream >> (EIGHT * eight)) as u8;
@@ -431,7 +431,7 @@ impl Entities {
     }
 }
 
-/// The lanes of `second` where the topmost bit of `which` is set, else those of `first`.
+/// Returns the lanes of `second` where the topmost bit of `which` is set, else those of `first`.
 #[inline(always)]
 unsafe fn chosen(first: __m256i, second: __m256i, which: __m256i) -> __m256i {
     // SAFETY: the caller has the instructions.
@@ -441,8 +441,8 @@ unsafe fn chosen(first: __m256i, second: __m256i, which: __m256i) -> __m256i {
     }
 }
 
-/// The numbers of marked bytes of 32: sixteen of them and the next sixteen, and anything behind
-/// them.
+/// Returns the numbers of marked bytes of 32: sixteen of them and the next sixteen, and anything
+/// behind them.
 #[inline(always)]
 unsafe fn numbers(marks: u64) -> [__m128i; 2] {
     // SAFETY: the caller has the instructions.
@@ -557,7 +557,7 @@ unsafe fn pattern(pattern: &Pattern) -> __m256i {
     unsafe { _mm256_load_si256(pattern.0.as_ptr().cast()) }
 }
 
-/// The columns of a segment.
+/// Returns the columns of a segment.
 #[inline(always)]
 pub(super) unsafe fn load<const E: usize>(values: &[Vector]) -> Option<[__m256i; E]> {
     // SAFETY: the caller has the instructions.
@@ -598,7 +598,7 @@ unsafe fn fill<const E: usize>(
     row.present = plan.all & !(masks.absent | nulls);
 }
 
-/// How many entities the segment has, by its presence map.
+/// Returns how many entities the segment has, by its presence map.
 #[inline]
 #[target_feature(enable = "popcnt")]
 fn count(plan: &Plan, map: u64) -> u32 {
@@ -610,7 +610,7 @@ fn count(plan: &Plan, map: u64) -> u32 {
     }
 }
 
-/// The bits of a presence map, the first one lowest.
+/// Returns the bits of a presence map, the first one lowest.
 #[inline]
 #[target_feature(enable = "bmi2")]
 fn map_bits(map: u64) -> u64 {
@@ -619,7 +619,7 @@ fn map_bits(map: u64) -> u64 {
     _pext_u64(turned, 0xfefe_fefe_fefe_fefe)
 }
 
-/// Whether any entity has more than four bytes.
+/// Returns whether any entity has more than four bytes.
 #[inline(always)]
 const fn any_long(stops: &Stops) -> bool {
     let inner = (stops.last - stops.before) & !stops.stops;
@@ -627,7 +627,7 @@ const fn any_long(stops: &Stops) -> bool {
     two & two >> 2 != 0
 }
 
-/// The lanes whose value is one of their type.
+/// Returns the lanes whose value is one of their type.
 #[inline]
 #[target_feature(enable = "avx2")]
 pub(super) fn in_range(plan: &Plan, eight: usize, value: __m256i) -> __m256i {

@@ -187,7 +187,7 @@ unsafe fn bytes(entity: __m256i) -> __m256i {
     }
 }
 
-/// The bytes that say something, of entities that have these sizes: the last one always.
+/// Returns the significant bytes of entities that have these sizes: the last one always is.
 #[inline(always)]
 unsafe fn wanted(size: __m256i) -> __m256i {
     // SAFETY: the caller has the instructions.

@@ -56,8 +56,8 @@ const fn bytes(pattern: Pattern) -> Bytes {
     Bytes(all)
 }
 
-/// Whether this processor has the instructions of the lanes that [`crate::Kernel::Avx512`] does
-/// not ask for.
+/// Returns whether this processor has the instructions of the lanes that [`crate::Kernel::Avx512`]
+/// does not ask for.
 pub(super) fn is_available() -> bool {
     is_x86_feature_detected!("gfni") && is_x86_feature_detected!("lzcnt")
 }
@@ -150,7 +150,7 @@ unsafe fn read<const G: usize>(
     }
 }
 
-/// The first 64 bytes, zeros behind the end.
+/// Returns the first 64 bytes, with zeros behind the end.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,bmi2")]
 pub(super) fn block(rest: &[u8]) -> __m512i {
@@ -165,14 +165,15 @@ pub(super) fn block(rest: &[u8]) -> __m512i {
     }
 }
 
-/// Bytes that stand before three others without a stop bit, and have none.
+/// Returns the mask of the bytes in front of three others without a stop bit that have none
+/// themselves.
 #[inline(always)]
 pub(super) const fn long(stops: u64) -> u64 {
     let pairs = !stops & !stops >> 1;
     pairs & pairs >> 2
 }
 
-/// The bits of a presence map, the first one lowest.
+/// Returns the bits of a presence map, the first one lowest.
 #[inline]
 #[target_feature(enable = "avx512f,bmi2,gfni")]
 pub(super) fn map_bits(map: u64) -> u64 {
@@ -180,7 +181,7 @@ pub(super) fn map_bits(map: u64) -> u64 {
     _pext_u64(turned(map), 0xfefe_fefe_fefe_fefe)
 }
 
-/// Each byte with its bits turned round.
+/// Returns the bytes, each with its bits in reverse order.
 #[inline]
 #[target_feature(enable = "avx512f,gfni")]
 fn turned(map: u64) -> u64 {
@@ -198,7 +199,7 @@ pub(super) fn sum(sevens: __m512i) -> __m512i {
     _mm512_madd_epi16(fourteens, _mm512_set1_epi32(1 << 30 | 1))
 }
 
-/// The lanes whose value is not one of their type.
+/// Returns the lanes whose value is not one of their type.
 #[inline]
 #[target_feature(enable = "avx512f")]
 pub(super) fn out_of_range(plan: &Plan, group: usize, value: __m512i) -> __mmask16 {
@@ -206,9 +207,9 @@ pub(super) fn out_of_range(plan: &Plan, group: usize, value: __m512i) -> __mmask
     _mm512_cmpgt_epu32_mask(above, vector(&plan.range[group]))
 }
 
-/// The bytes of a mask, moved together, and zeros behind them. Zen 5 waits for what was in the
-/// register before, even if zeros shall be there: so they come from a place that the compiler does
-/// not know to be zero.
+/// Returns the bytes of a mask, moved together, and zeros behind them. Zen 5 waits for the last
+/// content of the register even where zeros replace it, so they come from a place that the compiler
+/// does not know to be zero.
 #[inline]
 #[target_feature(enable = "avx512f,avx512vbmi2")]
 pub(super) fn compressed(mask: u64, bytes: __m512i) -> __m512i {

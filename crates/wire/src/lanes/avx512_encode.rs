@@ -169,8 +169,8 @@ fn map(plan: &Plan, given: u64, front: u32, room: &mut Room) -> usize {
     len + (front >> 24) as usize
 }
 
-/// Sixteen entities in four bytes each, first byte first; the bytes that say something; and the
-/// lanes that have more.
+/// Sixteen entities in four bytes each, first byte first; the significant bytes; and the lanes that
+/// have more.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
 fn bytes(entity: __m512i, signed: u16) -> (__m512i, u64, u16) {
@@ -201,7 +201,7 @@ const fn from_first(marks: u64) -> u64 {
     keep | keep << 2 & 0xcccc_cccc_cccc_cccc | 0x8888_8888_8888_8888
 }
 
-/// The lanes whose expected value is beyond their type, where it begins again.
+/// Returns the lanes whose expected value is beyond their type, where it begins again.
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn beyond(plan: &Plan, group: usize, lanes: u16, expected: __m512i) -> u16 {

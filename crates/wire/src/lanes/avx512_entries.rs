@@ -107,7 +107,7 @@ struct View {
     /// By number of the stop bit, the place behind it.
     ends: __m512i,
     /// First bytes that are worth a second look: of integers of more than four bytes, and those
-    /// that may say nothing.
+    /// that may be redundant.
     odd: u64,
     /// Those that are 0x80.
     nulls: u64,
@@ -133,7 +133,7 @@ impl View {
     }
 }
 
-/// The last offset behind which there are eight bytes; below 0 if there is none.
+/// Returns the last offset behind which there are eight bytes; below 0 if there is none.
 #[inline(always)]
 const fn last_word(rest: &[u8]) -> isize {
     rest.len() as isize - 8
@@ -211,7 +211,7 @@ impl<'s> Entry<'s> {
         }
     }
 
-    /// What is there; `None` if something is not regular.
+    /// Returns the entry at hand, or `None` if it is not regular.
     #[inline(always)]
     unsafe fn told(&self, plan: &Plan, view: &View, rest: &[u8], now: u64) -> Option<Told> {
         let shape = self.shape;
@@ -265,7 +265,8 @@ impl<'s> Entry<'s> {
     }
 }
 
-/// Whether an integer has more than four bytes, or an entity says the same without its first one.
+/// Returns whether an integer has more than four bytes, or an entity has a first byte that does not
+/// change its value.
 #[cold]
 #[inline(never)]
 #[target_feature(enable = "avx512f,avx512bw,bmi2")]
@@ -280,8 +281,8 @@ fn is_irregular(plan: &Plan, shape: &Shape, firsts: u64, rest: &[u8]) -> bool {
         || lanes(zeros) & !plan.signed | lanes(repeated) & plan.signed != 0
 }
 
-/// What an entry is of which these lanes are NULL; `None` if one is an exponent: then its
-/// mantissa is not there.
+/// Returns the shape of an entry of which these lanes are NULL; `None` if one is an exponent: then
+/// its mantissa is not there.
 #[cold]
 #[inline(never)]
 fn with_nulls(plan: &Plan, shape: &Shape, nulls: u64, now: u64) -> Option<Told> {
@@ -295,7 +296,7 @@ fn with_nulls(plan: &Plan, shape: &Shape, nulls: u64, now: u64) -> Option<Told> 
     })
 }
 
-/// An entry in which these lanes have a value, for the result of [`decode`].
+/// Returns an entry in which these lanes have a value, for the result of [`decode`].
 const fn done(plan: &Plan, present: u64) -> u64 {
     1 | ((present & plan.text).count_ones() as u64) << 32
 }
@@ -358,7 +359,7 @@ pub(super) fn learn(
 }
 
 impl Shape {
-    /// The shape of an entry of these masks.
+    /// Returns the shape of an entry of these masks.
     fn new(plan: &Plan, key: Key, masks: &Masks) -> Self {
         let Masks { stream, absent, .. } = *masks;
         let set = plan.implied & !absent | plan.delta & stream;

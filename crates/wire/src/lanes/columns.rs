@@ -34,8 +34,8 @@ pub struct Columns {
     outside: Vec<u64>,
 }
 
-/// Whether a column holds a 64-bit pattern, signed or not: leaving room for a difference to be
-/// added without overflow.
+/// Returns whether a column holds a 64-bit pattern, signed or not, and a difference can be added
+/// without overflow.
 #[inline(always)]
 pub const fn fits(bits: u64) -> bool {
     bits < 1 << 31 || (bits as i64) < 0 && (bits as i64) >= -(1 << 30)
@@ -77,7 +77,7 @@ impl Columns {
         }
     }
 
-    /// The 64-bit pattern of an assigned column: an integer, or a packed string.
+    /// Returns the 64-bit pattern of an assigned column: an integer, or a packed string.
     #[inline(always)]
     pub fn value(&self, column: usize) -> u64 {
         if self.is_outside(column) {
@@ -87,19 +87,19 @@ impl Columns {
         i64::from(values[column / 16 % 4].0[column % 16]) as u64
     }
 
-    /// Whether the column has a value.
+    /// Returns whether the column has a value.
     #[inline(always)]
     pub fn is_assigned(&self, column: usize) -> bool {
         self.blocks[column / 64].flags.assigned >> (column % 64) & 1 != 0
     }
 
-    /// Whether the column is known to have no value.
+    /// Returns whether the column is known to have no value.
     #[inline(always)]
     pub fn is_empty(&self, column: usize) -> bool {
         self.blocks[column / 64].flags.empty >> (column % 64) & 1 != 0
     }
 
-    /// Whether the value is kept elsewhere.
+    /// Returns whether the value is kept elsewhere.
     #[inline(always)]
     pub fn is_outside(&self, column: usize) -> bool {
         self.blocks[column / 64].flags.outside >> (column % 64) & 1 != 0

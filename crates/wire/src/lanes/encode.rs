@@ -17,8 +17,8 @@ pub(super) struct Masks {
     pub(super) add: u64,
 }
 
-/// What the states say; `None` if a previous value is not in its column, or a difference has no
-/// base.
+/// Returns the lanes by the states; `None` if a previous value is not in its column, or a
+/// difference has no base.
 #[inline(always)]
 pub(super) fn masks(plan: &Plan, flags: &Flags, present: u64) -> Option<Masks> {
     let assigned = flags.assigned >> plan.shift;
@@ -37,7 +37,7 @@ pub(super) fn masks(plan: &Plan, flags: &Flags, present: u64) -> Option<Masks> {
     })
 }
 
-/// The same for a plain plan; `None` if not all previous values and all values are there.
+/// Returns the lanes of a plain plan; `None` if not all previous values and all values are there.
 #[inline(always)]
 pub(super) fn plain_masks(plan: &Plan, flags: &Flags, present: u64) -> Option<Masks> {
     let ready = (flags.assigned & !flags.outside) >> plan.shift;
@@ -50,8 +50,8 @@ pub(super) fn plain_masks(plan: &Plan, flags: &Flags, present: u64) -> Option<Ma
     (plan.kept & !ready | plan.all & !present == 0).then_some(all)
 }
 
-/// The lanes whose presence bits are set, and those that are in the stream, where `equal` ones
-/// have the value that a decoder would take: a field is left out where it would take the same
+/// Returns the lanes whose presence bits are set, and those that are in the stream, where `equal`
+/// ones have the value that a decoder would take: a field is left out where it would take the same
 /// without it.
 #[inline(always)]
 pub(super) fn written(plan: &Plan, masks: &Masks, equal: u64) -> (u64, u64) {
@@ -72,7 +72,7 @@ pub(super) fn commit(plan: &Plan, flags: &mut Flags, present: u64) {
     flags.outside &= !(set | clear);
 }
 
-/// The room behind the end of `out`.
+/// Returns the room behind the end of `out`.
 #[inline(always)]
 pub(super) fn room(out: &mut Vec<u8>) -> Option<&mut Room> {
     if out.capacity() - out.len() < MAX_ENCODED {

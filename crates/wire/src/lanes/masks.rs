@@ -6,8 +6,9 @@ use super::columns::Flags;
 /// The stop bits of eight bytes.
 pub(super) const STOPS: u64 = 0x8080_8080_8080_8080;
 
-/// The presence map with which these bytes begin, as it stands there, and how many bits it has with
-/// its stop bits; `None` if it has no end here, or its last byte of several says nothing.
+/// Returns the presence map with which these bytes begin, as it is in the stream, and how many bits
+/// it has with its stop bits; `None` if it has no end here, or its last byte of several is
+/// redundant.
 #[inline(always)]
 pub(super) const fn map_of(word: u64) -> Option<(u64, u32)> {
     let ends = word & STOPS;
@@ -24,7 +25,7 @@ pub(super) const fn map_of(word: u64) -> Option<(u64, u32)> {
 pub(super) struct Masks {
     /// In the stream.
     pub(super) stream: u64,
-    /// Not there, as the presence map and the previous values say.
+    /// Absent by the presence map and the previous values.
     pub(super) absent: u64,
     /// The previous value, not the initial one, is the base.
     pub(super) previous: u64,
@@ -34,8 +35,8 @@ pub(super) struct Masks {
     pub(super) is_steady: bool,
 }
 
-/// What the presence bits, in their lanes, and the previous values say; `None` if a value must
-/// not be absent.
+/// Returns the lanes by the presence bits, in their lanes, and the previous values; `None` if a
+/// value must not be absent.
 #[inline(always)]
 pub(super) fn masks(plan: &Plan, flags: &Flags, given: u64) -> Option<Masks> {
     let assigned = flags.assigned >> plan.shift;
@@ -64,7 +65,7 @@ pub(super) fn masks(plan: &Plan, flags: &Flags, given: u64) -> Option<Masks> {
     })
 }
 
-/// What a presence map says, where all previous values are there.
+/// Returns the lanes by a presence map, where all previous values are there.
 #[inline(always)]
 pub(super) fn steady(plan: &Plan, given: u64) -> Masks {
     let absent = plan.without & !given;
@@ -93,7 +94,7 @@ pub(super) fn keep(plan: &Plan, flags: &mut Flags, masks: &Masks, nulls: u64) {
     flags.outside &= !set;
 }
 
-/// The next eight bytes, first one lowest, zeros behind the end.
+/// Returns the next eight bytes, the first one lowest, with zeros behind the end.
 #[inline(always)]
 pub(super) fn word_at(bytes: &[u8], at: usize) -> u64 {
     let rest = bytes.get(at..).unwrap_or_default();

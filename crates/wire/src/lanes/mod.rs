@@ -1,15 +1,15 @@
 //! Segments of FAST messages in lanes: all integers, short strings and decimals of a run of fields
 //! decoded or encoded at once, their operators as masked vector operations.
 //!
-//! A [`Plan`] says what the lanes of a segment are; it is computed once, from the template. Lane
-//! `i` of a segment is column `i` of a window of [`Columns`], which hold the previous values; a
-//! field without a dictionary has a column all the same, so that fields and columns run in
-//! parallel. Masks have bit `i` for lane `i`.
+//! A [`Plan`] describes the lanes of a segment; it is computed once, from the template. Lane `i` of
+//! a segment is column `i` of a window of [`Columns`], which hold the previous values; a field
+//! without a dictionary has a column all the same, so that fields and columns run in parallel.
+//! Masks have bit `i` for lane `i`.
 //!
 //! The vector kernels do what is regular. Where they meet anything else (an overlong integer, one
-//! of more than 31 bits or out of its range, a value that must not be absent, the end of the
-//! bytes) they give up with everything unchanged, and the caller's scalar code does the segment
-//! and says what is wrong.
+//! of more than 31 bits or out of its range, a value that must not be absent, the end of the bytes)
+//! they give up with everything unchanged, and the caller's scalar code does the segment and finds
+//! what is wrong.
 
 #[cfg(target_arch = "x86_64")]
 #[allow(unsafe_code)]
@@ -100,7 +100,7 @@ pub struct Decoded {
 }
 
 impl LaneKernel {
-    /// The kernel, if it works in lanes and this processor has it.
+    /// Returns the kernel, or `None` if it does not work in lanes or this processor lacks it.
     pub fn new(kernel: Kernel) -> Option<Self> {
         let is_available = match kernel {
             #[cfg(target_arch = "x86_64")]
@@ -114,12 +114,12 @@ impl LaneKernel {
         is_available.then_some(Self { kernel })
     }
 
-    /// Those that this processor has, the fastest first.
+    /// Returns the kernels that this processor has, the fastest first.
     pub fn all() -> impl Iterator<Item = Self> {
         Kernel::ALL.into_iter().rev().filter_map(Self::new)
     }
 
-    /// The fastest that this processor has.
+    /// Returns the fastest kernel that this processor has.
     pub fn best() -> Option<Self> {
         Self::all().next()
     }
@@ -160,7 +160,7 @@ impl LaneKernel {
         0
     }
 
-    /// The room that [`Self::entries`] needs to know presence maps again, which is worth having
+    /// Returns the room that [`Self::entries`] needs to recognise presence maps, which pays off
     /// where there are entries.
     pub fn shapes(self) -> Shapes {
         match self.kernel {
@@ -251,8 +251,8 @@ impl LaneKernel {
     /// one lowest, and their number in the topmost byte. False, with `columns` and `out` unchanged,
     /// where the scalar code must do it.
     ///
-    /// The row must come from decoding with the same plan. `out` is given more memory where it
-    /// has less than [`MAX_ENCODED`] left.
+    /// The row must come from decoding with the same plan. `out` grows where it has less than
+    /// [`MAX_ENCODED`] left.
     #[inline(always)]
     pub fn encode(
         self,
@@ -310,9 +310,9 @@ impl LaneKernel {
     }
 }
 
-/// An ASCII string of up to [`MAX_CHARS`] characters as an integer, seven bits each, the last one
-/// lowest, as it stands in a stream; `None` for a longer one, one that begins with NUL, or one
-/// that is not ASCII.
+/// Returns an ASCII string of up to [`MAX_CHARS`] characters as an integer, seven bits each, the
+/// last one lowest, as it stands in a stream; `None` for a longer one, one that begins with NUL, or
+/// one that is not ASCII.
 #[inline]
 pub fn pack(text: &[u8]) -> Option<u64> {
     if text.len() > MAX_CHARS || text.first() == Some(&0) || !text.is_ascii() {
@@ -324,7 +324,7 @@ pub fn pack(text: &[u8]) -> Option<u64> {
     )
 }
 
-/// The characters of a packed string and how many they are; the others are 0.
+/// Returns the characters of a packed string and how many they are; the others are 0.
 #[inline(always)]
 pub fn unpack(packed: u64) -> ([u8; MAX_CHARS], usize) {
     if packed < 0x80 {

@@ -70,7 +70,7 @@ pub struct Plan {
     /// How many vectors there are, if all lanes are mandatory unsigned integers and strings that
     /// are copied, incremented, or have no operator; else 0.
     pub(super) plain: u32,
-    /// Bits at the front of the presence map that are somebody else's.
+    /// Bits at the front of the presence map that belong to another segment.
     pub(super) skipped_bits: u32,
     /// How many presence bits the lanes take.
     pub(super) bit_count: u32,
@@ -104,7 +104,7 @@ pub struct Plan {
     pub(super) always_count: u32,
     /// The bit of that number.
     pub(super) always_bit: u64,
-    /// The bits of a map that are nobody's, likewise.
+    /// The bits of a map that belong to no lane, in the same order.
     pub(super) excess: u64,
     /// The presence bits behind those that are skipped, of a map whose bytes are turned round.
     pub(super) turned_bits: u64,
@@ -131,7 +131,7 @@ pub(super) struct Wide {
     pub(super) previous: [Vector; MAX_GROUPS],
 }
 
-/// A mask as lanes.
+/// Returns a mask as lanes.
 fn wide(mask: u64) -> [Vector; MAX_GROUPS] {
     let lane = |lane: usize| -((mask >> lane & 1) as i32);
     std::array::from_fn(|group| Vector(std::array::from_fn(|i| lane(16 * group + i))))
@@ -143,9 +143,9 @@ const HIGH_SIGNED: i64 = (1 << 30) - 1;
 const HIGH: u64 = (1 << 31) - 1;
 
 impl Plan {
-    /// The plan of these lanes; `None` if their columns do not ascend, or lie too far apart, or an
-    /// initial value does not fit, or previous values decide on whether a mantissa is there.
-    /// Where the segment begins with its presence map, `skipped_bits` (0 or 1) of it are
+    /// Returns the plan of these lanes; `None` if their columns do not ascend, or lie too far
+    /// apart, or an initial value does not fit, or previous values decide on whether a mantissa is
+    /// there. Where the segment begins with its presence map, `skipped_bits` (0 or 1) of it are
     /// somebody else's.
     pub fn new(lanes: &[Lane], skipped_bits: u32) -> Option<Self> {
         let (first, last) = (lanes.first()?.column, lanes.last()?.column);
@@ -323,13 +323,13 @@ impl Plan {
         (self.shift / 16) as usize
     }
 
-    /// The lane of a column of the segment.
+    /// Returns the lane of a column of the segment.
     pub const fn lane_of(&self, column: u32) -> u8 {
         (column - self.column()) as u8
     }
 
-    /// The least and the greatest value that a decoder could have left in this lane; `None` if it
-    /// is not the segment's.
+    /// Returns the least and the greatest value that a decoder could have left in this lane; `None`
+    /// if it is not the segment's.
     #[inline]
     pub fn limits(&self, lane: usize) -> Option<(i64, i64)> {
         let of = |vectors: &[Vector]| vectors.get(lane / 16).map(|vector| vector.0[lane % 16]);
@@ -343,24 +343,24 @@ impl Plan {
         })
     }
 
-    /// Whether a decoder could have left a row in which these lanes have a value.
+    /// Returns whether a decoder could have left a row in which these lanes have a value.
     pub const fn may_hold(&self, present: u64) -> bool {
         let absent = self.all & !present;
         absent & !(self.optional | self.leads << 1) == 0
     }
 
-    /// How many values of a row are written: its lanes, rounded up to whole vectors.
+    /// Returns how many values of a row are written: its lanes, rounded up to whole vectors.
     pub const fn row_len(&self) -> usize {
         16 * self.groups as usize
     }
 
-    /// The lanes that hold strings.
+    /// Returns the lanes that hold strings.
     #[inline]
     pub const fn text(&self) -> u64 {
         self.text
     }
 
-    /// How many presence bits the segment takes.
+    /// Returns how many presence bits the segment takes.
     #[inline]
     pub const fn bits(&self) -> u32 {
         self.bit_count

@@ -6,7 +6,7 @@ use super::plan::{MAX_GROUPS, MAX_LANES, Plan};
 /// How many shapes are kept: a power of two.
 pub(super) const SLOTS: usize = 128;
 
-/// What a presence map says of a segment whose previous values are in certain states.
+/// The meaning of a presence map for a segment whose previous values are in certain states.
 #[derive(Clone, Debug, Default)]
 #[repr(C, align(64))]
 pub(super) struct Shape {
@@ -52,15 +52,16 @@ pub(super) struct Key {
 pub(super) const MAX_MAP: usize = MAX_LANES.div_ceil(7);
 
 impl Key {
-    /// Of this map, or of one that is longer: then it is nobody's, because it has no stop bit where
-    /// the others have one. Where there are 2^24 plans, some are taken for each other.
+    /// Of this map, or of one that is longer: then it belongs to no message, because it has no stop
+    /// bit where the others have one. Where there are 2^24 plans, some are taken for each other.
     #[inline(always)]
     pub(super) const fn new(plan: &Plan, map: u64, states: u64) -> Self {
         let map = map ^ plan.identity << (8 * MAX_MAP);
         Self { map, states }
     }
 
-    /// Where a shape for it is, or else in the other place of the pair.
+    /// Returns the place of the shape for this key; if it is not there, it is in the other place of
+    /// the pair.
     #[inline(always)]
     pub(super) const fn slot(self) -> usize {
         const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -69,8 +70,8 @@ impl Key {
     }
 }
 
-/// The states of the previous values that a plan uses: assigned in the lower half, empty in the
-/// upper one; `None` if one is outside.
+/// Returns the states of the previous values that a plan uses: assigned in the lower half, empty in
+/// the upper one; `None` if one is outside.
 #[inline(always)]
 pub(super) fn states(plan: &Plan, flags: &Flags) -> Option<u64> {
     let of = |mask: u64| mask >> plan.shift & plan.kept;
@@ -100,7 +101,7 @@ pub struct Shapes {
 }
 
 impl Shapes {
-    /// Room for them.
+    /// Returns empty room for shapes.
     pub(super) fn with_room() -> Self {
         Self {
             slots: vec![Shape::default(); SLOTS].try_into().ok(),
@@ -108,14 +109,14 @@ impl Shapes {
         }
     }
 
-    /// All of them, if there is room for any.
+    /// Returns all shapes, or `None` if there is no room for any.
     #[inline(always)]
     pub(super) fn slots(&self) -> Option<&[Shape; SLOTS]> {
         self.slots.as_deref()
     }
 
-    /// The place of a shape that is worth making: one of its places is empty, or those that are
-    /// there were in the way of this one before. So maps that do not recur cost little.
+    /// Returns the place of a shape that is worth making: one of its places is empty, or those that
+    /// are there were in the way of this one before. Maps that do not recur cost little by that.
     pub(super) fn place(&mut self, key: Key) -> Option<&mut Shape> {
         let slot = key.slot();
         let wanted = std::mem::replace(self.wanted.get_mut(slot)?, key);

@@ -15,7 +15,7 @@ pub struct Squeeze {
 const DATA: u64 = 0x7f7f_7f7f_7f7f_7f7f;
 
 impl Squeeze {
-    /// The fastest way on this processor.
+    /// Returns the fastest way on this processor.
     #[must_use]
     pub fn best() -> Self {
         Self {
@@ -39,7 +39,7 @@ impl Squeeze {
         }
     }
 
-    /// The same by `pext`, where [`Self::has_pext`] is true.
+    /// Returns the bits by `pext`, where [`Self::has_pext`] is true.
     #[cfg(target_arch = "x86_64")]
     #[inline(always)]
     fn by_pext(self, word: u64) -> u64 {

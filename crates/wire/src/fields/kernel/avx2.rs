@@ -17,7 +17,7 @@ use core::arch::x86_64::*;
 /// more that are written but count for nothing.
 const BLOCK_ROOM: usize = 64 + 8;
 
-/// Whether this processor has the instructions of [`index`].
+/// Returns whether this processor has the instructions of [`index`].
 pub(super) fn is_available() -> bool {
     is_x86_feature_detected!("avx2")
         && is_x86_feature_detected!("bmi1")
@@ -303,8 +303,8 @@ unsafe fn four_behind(bytes: &[u8], ends: &[u32; 8]) -> (__m256i, __m256i) {
     (eight(ends.map(four)), eight(ends.map(|end| end as i32)))
 }
 
-/// The tag of four to seven digits behind `end`, and where its value begins; `None` if it is no
-/// such tag, or less than eight bytes are left.
+/// Returns the tag of four to seven digits behind `end`, and where its value begins; `None` if it
+/// is no such tag, or less than eight bytes are left.
 #[inline]
 fn long_tag(bytes: &[u8], end: u32) -> Option<(u32, u32)> {
     let start = end.wrapping_add(1);
@@ -316,7 +316,7 @@ fn long_tag(bytes: &[u8], end: u32) -> Option<(u32, u32)> {
     Some((tag, start + count + 1))
 }
 
-/// The sum of all bytes modulo 256.
+/// Returns the sum of all bytes modulo 256.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn sum_of(sums: __m256i) -> u8 {

@@ -26,7 +26,7 @@ const STEP_FIELDS: usize = 32;
 /// Those bytes of a step's upper vector in front of which a field of this step may begin.
 const UPPER: u64 = u64::MAX >> (128 - STEP);
 
-/// Whether this processor has the instructions of [`index`].
+/// Returns whether this processor has the instructions of [`index`].
 pub(super) fn is_available() -> bool {
     is_x86_feature_detected!("avx512f")
         && is_x86_feature_detected!("avx512bw")
@@ -107,8 +107,8 @@ struct Window {
 }
 
 impl Window {
-    /// The bytes from the one in front of `at` on; a separator in front of the message, zeros
-    /// behind it.
+    /// Returns the bytes from the one in front of `at` on; a separator in front of the message,
+    /// zeros behind it.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vbmi,bmi2")]
     fn load(bytes: &[u8], at: usize) -> Self {
@@ -146,8 +146,8 @@ impl Window {
         _mm512_add_epi8(self.lower, _mm512_and_si512(self.upper, own))
     }
 
-    /// The positions of the separators in front of fields, and how many these are. `has_upper` is
-    /// false if the message ends in front of the upper vector.
+    /// Returns the positions of the separators in front of fields, and how many these are.
+    /// `has_upper` is false if the message ends in front of the upper vector.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2,bmi2,popcnt")]
     fn starts(&self, has_upper: bool) -> (__m512i, u32) {
@@ -166,7 +166,7 @@ impl Window {
         (starts, count + upper.count_ones())
     }
 
-    /// The four bytes behind each of the first 16 positions, the first one lowest.
+    /// Returns the four bytes behind each of the first 16 positions, the first one lowest.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
     fn four_behind(&self, positions: __m512i) -> __m512i {
@@ -208,7 +208,7 @@ struct Read {
 }
 
 impl Read {
-    /// Where the values begin, from where the fields in front of them end.
+    /// Returns where the values begin, from where the fields in front of them end.
     #[inline]
     #[target_feature(enable = "avx512f")]
     fn begins(&self, ends: __m512i) -> __m512i {
@@ -237,7 +237,7 @@ impl Tags {
         }
     }
 
-    /// The tags of up to three digits of the first 16 fields, of which there are `count`.
+    /// Returns the tags of up to three digits of the first 16 fields, of which there are `count`.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vbmi,avx512vpopcntdq,bmi2")]
     fn read(&mut self, window: &Window, starts: __m512i, count: u32) -> Read {
@@ -322,7 +322,7 @@ impl Digits {
         }
     }
 
-    /// The numbers from 0 to 9999 that the digits stand for.
+    /// Returns the numbers from 0 to 9999 with these digits.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw")]
     fn number(&self) -> __m512i {
@@ -333,7 +333,7 @@ impl Digits {
     }
 }
 
-/// The numbers from 0 to 63.
+/// Returns the numbers from 0 to 63.
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn positions() -> __m512i {
@@ -350,7 +350,7 @@ fn positions() -> __m512i {
     unsafe { _mm512_loadu_si512(ALL.as_ptr().cast()) }
 }
 
-/// The 64 bytes from `at` on; zeros behind the end.
+/// Returns the 64 bytes from `at` on; zeros behind the end.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,bmi2")]
 fn load(bytes: &[u8], at: usize) -> __m512i {

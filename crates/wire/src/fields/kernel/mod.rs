@@ -38,7 +38,7 @@ impl Kernel {
     /// All kernels, slowest first.
     pub const ALL: [Self; 4] = [Self::Scalar, Self::Sse2, Self::Avx2, Self::Avx512];
 
-    /// The fastest that this processor has.
+    /// Returns the fastest kernel that this processor has.
     pub fn best() -> Self {
         let fastest = Self::ALL
             .into_iter()
@@ -47,7 +47,7 @@ impl Kernel {
         fastest.unwrap_or(Self::Scalar)
     }
 
-    /// The name by which a command line picks it: `scalar`, `sse2`, `avx2` or `avx512`.
+    /// Returns the name for command lines: `scalar`, `sse2`, `avx2` or `avx512`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Scalar => "scalar",
@@ -57,12 +57,12 @@ impl Kernel {
         }
     }
 
-    /// The kernel with this name.
+    /// Returns the kernel with this name, or `None` if there is none.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kernel| kernel.name() == name)
     }
 
-    /// Whether this processor has it.
+    /// Returns whether this processor has the instructions of the kernel.
     pub fn is_available(self) -> bool {
         match self {
             Self::Scalar => true,
@@ -107,7 +107,7 @@ pub(crate) fn index(bytes: &[u8], index: &mut FieldIndex) -> Indexed {
     }
 }
 
-/// Gives the arrays as much room as the message takes, within the limit.
+/// Grows the arrays to the room that the message needs, within the limit.
 #[cold]
 #[inline(never)]
 fn index_with_room(bytes: &[u8], index: &mut FieldIndex) -> Indexed {
@@ -156,7 +156,8 @@ fn scan(bytes: &[u8], index: &mut FieldIndex) -> Result<Scan, Unfit> {
     }
 }
 
-/// Whether each data field ends at its first separator, so that the index is right as it stands.
+/// Returns whether each data field ends at its first separator, so that the index is right as it
+/// is.
 #[cold]
 fn data_is_plain(bytes: &[u8], index: &FieldIndex) -> bool {
     let (tags, begins, ends) = (index.tags(), index.begins(), index.ends());

@@ -58,7 +58,8 @@ fn index_fields(bytes: &[u8], index: &mut FieldIndex) -> Result<(), Fault> {
     Ok(())
 }
 
-/// The length that `text` gives, if a separator stands behind so many bytes of `value`.
+/// Returns the length that `text` is, or `None` if no separator stands behind as many bytes of
+/// `value`.
 fn data_length(value: &[u8], text: &[u8]) -> Option<usize> {
     let length = usize::try_from(parse_u64(text)?).ok()?;
     (*value.get(length)? == SOH).then_some(length)

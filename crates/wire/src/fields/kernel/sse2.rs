@@ -97,7 +97,7 @@ impl Fields {
         Self { in_tag: 1 }
     }
 
-    /// The mask of those `=` that end a tag, the first one of each field.
+    /// Returns the mask of the `=` that end a tag, the first one of each field.
     ///
     /// A carry is sent up from each field's first byte through all bytes that are neither `=` nor
     /// separator, and comes to rest at the first that is.
@@ -152,7 +152,7 @@ fn parse_tags(bytes: &[u8], count: usize, data: &DataFields, columns: &mut Colum
     may_hold_data
 }
 
-/// The tag at `start..equals`, from the eight bytes in front of the `=`.
+/// Returns the tag at `start..equals`, from the eight bytes in front of the `=`.
 #[inline(always)]
 fn tag_in_front(bytes: &[u8], start: usize, equals: usize) -> u32 {
     let eight = bytes

@@ -39,7 +39,7 @@ impl Header {
         Self::Fast,
     ];
 
-    /// The name on the command line.
+    /// Returns the name on the command line.
     pub const fn name(self) -> &'static str {
         match self {
             Self::None => "none",
@@ -52,7 +52,7 @@ impl Header {
         }
     }
 
-    /// The longest body that the header can announce, bytes.
+    /// Returns the longest body that the header can announce, bytes.
     pub const fn max_body(self) -> usize {
         match self {
             Self::U8 => u8::MAX as usize,
@@ -109,7 +109,7 @@ impl Header {
         Ok(())
     }
 
-    /// Bytes of the shortest header.
+    /// Returns the length of the shortest header in bytes.
     const fn shortest(self) -> usize {
         match self {
             Self::None => 0,
@@ -156,7 +156,7 @@ impl fmt::Display for Header {
 /// The longest FAST block size read, bytes: overlong ones have zeros in front.
 const MAX_BLOCK_SIZE: usize = 10;
 
-/// A FAST uInt32 in front of `bytes`: its length and value.
+/// Returns a FAST uInt32 in front of `bytes`: its length and value.
 fn read_stop_bit(bytes: &[u8]) -> Result<Option<(usize, usize)>, FrameErrorKind> {
     let mut value = 0u64;
     for (i, byte) in bytes.iter().enumerate().take(MAX_BLOCK_SIZE) {
@@ -204,9 +204,9 @@ pub struct Packet<'a> {
 
 /// Cuts packets out of a stream that arrives in pieces, in a buffer that is allocated once.
 ///
-/// Fill [`space`](Self::space), say how much with [`filled`](Self::filled), take packets with
+/// Fill [`space`](Self::space), announce the length by [`filled`](Self::filled), take packets with
 /// [`next_packet`](Self::next_packet) until there is none, and so on; at the end of the stream
-/// [`finish`](Self::finish) says whether the last packet was cut.
+/// [`finish`](Self::finish) returns whether the last packet was cut.
 ///
 /// ```
 /// use fanfare_feed::{Deframer, Header};
@@ -232,7 +232,7 @@ pub struct Deframer {
 }
 
 impl Deframer {
-    /// A deframer for packets of `limit` bytes at most.
+    /// Returns a deframer for packets of `limit` bytes at most.
     pub fn new(header: Header, limit: usize) -> Self {
         let limit = limit.clamp(1, header.max_body());
         Self {
@@ -257,13 +257,13 @@ impl Deframer {
         self.buffer.get_mut(self.end..).unwrap_or_default()
     }
 
-    /// Says that the first `n` bytes of [`space`](Self::space) hold data now.
+    /// Takes the first `n` bytes of [`space`](Self::space) as data.
     pub fn filled(&mut self, n: usize) {
         self.end = (self.end + n).min(self.buffer.len());
     }
 
-    /// The next whole packet; `None` if more bytes are needed. Without a header it is all bytes
-    /// that are there, wherever they end.
+    /// Returns the next whole packet, or `None` if more bytes are needed. Without a header it is
+    /// all bytes that have been pushed, wherever they end.
     ///
     /// # Errors
     /// A header that is malformed or announces more than the limit; the stream is of no use from
@@ -290,7 +290,7 @@ impl Deframer {
         }))
     }
 
-    /// Whether [`next_packet`](Self::next_packet) would give one.
+    /// Returns whether [`next_packet`](Self::next_packet) would return a packet.
     ///
     /// # Errors
     /// As [`next_packet`](Self::next_packet).
@@ -298,8 +298,8 @@ impl Deframer {
         Ok(matches!(self.split()?, Some(Split::Packet(_))))
     }
 
-    /// What is there of the next packet's body, if its header is; for the end of the stream, where
-    /// the last packet is cut.
+    /// Returns the bytes that are there of the next packet's body, if its header is complete; for
+    /// the end of the stream, where the last packet is cut.
     pub fn cut_packet(&self) -> Option<Packet<'_>> {
         let bytes = self.rest();
         let (header, _) = self.header.read(bytes).ok().flatten()?;
@@ -309,7 +309,7 @@ impl Deframer {
         })
     }
 
-    /// The end of the stream.
+    /// Ends the stream.
     ///
     /// # Errors
     /// The last packet is cut.
@@ -324,12 +324,12 @@ impl Deframer {
         }
     }
 
-    /// The bytes that are there and were not taken.
+    /// Returns the bytes that have not been taken.
     fn rest(&self) -> &[u8] {
         self.buffer.get(self.start..self.end).unwrap_or_default()
     }
 
-    /// Where they stand in the stream.
+    /// Returns the offset of these bytes in the stream.
     const fn offset(&self) -> u64 {
         self.base + self.start as u64
     }
@@ -386,7 +386,7 @@ pub enum FrameErrorKind {
 }
 
 impl FrameErrorKind {
-    /// The specification's code, where it has one.
+    /// Returns the code of the specification, where it has one.
     pub const fn code(self) -> Option<&'static str> {
         match self {
             Self::ZeroBlock => Some("D12"),

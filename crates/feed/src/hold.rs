@@ -11,8 +11,8 @@ pub struct Ticket {
 }
 
 impl Ticket {
-    /// The place in which the unit waits, below the number of units that may wait at once, and
-    /// three more. Units that wait at the same time have different ones.
+    /// Returns the place in which the unit waits, below the number of units that may wait at once,
+    /// and three more. Units that wait at the same time have different ones.
     pub const fn slot(self) -> usize {
         self.slot
     }
@@ -57,23 +57,24 @@ impl HoldBack {
         self.queue.len()
     }
 
-    /// The unit with the lowest sequence number.
+    /// Returns the unit with the lowest sequence number.
     pub(crate) fn front(&self) -> Option<&Held> {
         self.queue.front()
     }
 
-    /// The end of the unit with the highest sequence number.
+    /// Returns the end of the unit with the highest sequence number.
     pub(crate) fn end(&self) -> Option<u64> {
         self.queue.back().map(|held| held.end)
     }
 
-    /// When the unit that waits longest was read.
+    /// Returns when the unit that has waited longest was read.
     pub(crate) fn oldest(&self) -> Option<u64> {
         self.queue.iter().map(|held| held.since).min()
     }
 
-    /// Whether the waiting units have all of `start..end` already. It may say no where two units
-    /// overlap in an unusual way; the unit then waits for nothing and is dropped at its turn.
+    /// Returns whether the waiting units have all of `start..end` already. The answer may be no
+    /// where two units overlap in an unusual way; the unit then waits for nothing and is dropped at
+    /// its turn.
     pub(crate) fn covers(&self, start: u64, end: u64) -> bool {
         let after = self.queue.partition_point(|held| held.start <= start);
         let mut at = start;
@@ -125,12 +126,12 @@ impl HoldBack {
         self.queue.pop_front()
     }
 
-    /// The bytes of a unit that was popped and not released.
+    /// Returns the bytes of a unit that was popped and not released.
     pub(crate) fn bytes(&self, held: &Held) -> &[u8] {
         &self.slots[held.ticket.slot][..held.len]
     }
 
-    /// Gives the slot of a popped unit back.
+    /// Frees the slot of a popped unit.
     pub(crate) fn release(&mut self, held: &Held) {
         self.free.push(held.ticket.slot);
     }

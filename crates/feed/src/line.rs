@@ -16,7 +16,7 @@ impl Line {
     /// How many lines an arbiter takes.
     pub const MAX: usize = 4;
 
-    /// The line with this index from 0; `None` from [`Line::MAX`] on.
+    /// Returns the line with this index from 0, or `None` from [`Line::MAX`] on.
     pub const fn new(index: usize) -> Option<Self> {
         if index < Self::MAX {
             Some(Self(index as u8))
@@ -25,7 +25,7 @@ impl Line {
         }
     }
 
-    /// The index from 0, below [`Line::MAX`].
+    /// Returns the index from 0, below [`Line::MAX`].
     pub const fn index(self) -> usize {
         self.0 as usize
     }
@@ -71,7 +71,7 @@ pub struct Lateness {
 }
 
 impl Lateness {
-    /// The mean, ns; 0 if nothing was counted.
+    /// Returns the mean in nanoseconds, or 0 if nothing was counted.
     pub const fn mean(&self) -> u64 {
         match self.sum.checked_div(self.count) {
             Some(mean) => mean,
@@ -105,7 +105,8 @@ impl Track {
         self.range.map(|(_, highest)| highest)
     }
 
-    /// Whether the line has brought `sequence`, if that is within the last [`REORDER`] numbers.
+    /// Returns whether the line has brought `sequence`, if that is within the last [`REORDER`]
+    /// numbers.
     pub(crate) fn has(&self, sequence: u64) -> bool {
         let is_near = |(first, highest)| {
             (first..=highest).contains(&sequence) && highest - sequence < REORDER

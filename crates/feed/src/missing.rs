@@ -23,18 +23,18 @@ impl Missing {
         }
     }
 
-    /// The missing ranges, oldest first, in extended numbers: the low 32 bits are the sequence
-    /// number, the bits above rise with each wrap and each reset.
+    /// Returns the missing ranges, oldest first, in extended numbers: the low 32 bits are the
+    /// sequence number, the bits above rise with each wrap and each reset.
     pub fn ranges(&self) -> impl Iterator<Item = Range<u64>> + '_ {
         self.ranges.iter().cloned()
     }
 
-    /// Whether nothing is missing.
+    /// Returns whether nothing is missing.
     pub fn is_empty(&self) -> bool {
         self.ranges.is_empty()
     }
 
-    /// Whether this number is missing.
+    /// Returns whether this number is missing.
     pub fn contains(&self, number: u64) -> bool {
         let at = self.ranges.partition_point(|range| range.end <= number);
         self.ranges
@@ -42,18 +42,18 @@ impl Missing {
             .is_some_and(|range| range.start <= number)
     }
 
-    /// The number behind the last missing one.
+    /// Returns the number behind the last missing one.
     pub(crate) fn last_end(&self) -> Option<u64> {
         self.ranges.back().map(|range| range.end)
     }
 
-    /// Whether any of these is missing.
+    /// Returns whether any of these numbers is missing.
     pub(crate) fn has(&self, span: Range<u64>) -> bool {
         let mut ranges = self.ranges.iter();
         ranges.any(|range| range.start < span.end && span.start < range.end)
     }
 
-    /// How many sequence numbers are missing.
+    /// Returns the number of sequence numbers that are missing.
     pub fn count(&self) -> u64 {
         self.ranges.iter().map(|r| r.end - r.start).sum()
     }

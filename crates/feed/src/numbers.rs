@@ -19,7 +19,7 @@ pub enum SequenceField {
 }
 
 impl SequenceField {
-    /// The fields of `program` that are meant: at most one a template.
+    /// Returns the fields of `program` with this name: at most one a template.
     pub fn find(&self, program: &Program) -> Vec<FieldId> {
         match self {
             Self::Tag(tag) => matching(program, |f| f.tag() == Some(*tag)),
@@ -61,8 +61,7 @@ impl fmt::Display for SequenceField {
     }
 }
 
-/// NewSeqNo(36) of SequenceReset messages: what comes next, for
-/// [`Arbiter::announce`](crate::Arbiter::announce).
+/// Returns the fields NewSeqNo(36) of SequenceReset messages, the number that comes next, for
 pub fn new_numbers(program: &Program) -> Vec<FieldId> {
     matching(program, |f| f.tag() == Some(36) || f.name() == "NewSeqNo")
 }
@@ -84,8 +83,9 @@ pub struct PacketNumbers {
     pub first: Option<u32>,
     /// The count of numbers from the first to the last, both included; 0 if there is none.
     pub count: u32,
-    /// The number that comes next, if the packet says so: NewSeqNo(36) of a SequenceReset, which
-    /// is the last message of its packet: for [`Arbiter::announce`](crate::Arbiter::announce).
+    /// The number that comes next, if the packet announces it: NewSeqNo(36) of a SequenceReset,
+    /// which is the last message of its packet: for
+    /// [`Arbiter::announce`](crate::Arbiter::announce).
     pub next: Option<u32>,
 }
 

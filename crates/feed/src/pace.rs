@@ -25,7 +25,7 @@ impl Pace {
         }
     }
 
-    /// A turn begins at `now`: the arbiter's time, from 0 at the first turn on.
+    /// Begins a turn at `now`, and returns the arbiter's time, which is 0 at the first turn.
     pub fn time(&mut self, now: u64) -> u64 {
         let elapsed = now.saturating_sub(self.previous.unwrap_or(now));
         self.time += match (self.is_behind, self.was_busy) {
@@ -43,7 +43,7 @@ impl Pace {
         self.is_behind = is_behind;
     }
 
-    /// When the arbiter's time will be `time`, if nothing comes.
+    /// Returns when the arbiter's time is `time`, if nothing is received.
     #[must_use]
     pub fn real(&self, time: u64) -> u64 {
         let left = time.saturating_sub(self.time);

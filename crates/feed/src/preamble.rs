@@ -18,7 +18,7 @@ pub enum Preamble {
 }
 
 impl Preamble {
-    /// Bytes the preamble takes.
+    /// Returns the length of the preamble in bytes.
     pub const fn len(self) -> usize {
         match self {
             Self::None => 0,
@@ -27,7 +27,7 @@ impl Preamble {
         }
     }
 
-    /// Whether there is no preamble at all.
+    /// Returns whether there is no preamble at all.
     pub const fn is_empty(self) -> bool {
         self.len() == 0
     }

@@ -35,7 +35,7 @@ impl<T: Copy + Default> Recent<T> {
         (mixed >> 32) as usize % DIGESTS
     }
 
-    /// What was learned from a packet of the same bytes.
+    /// Returns what is known of a packet with the same bytes.
     pub(crate) fn find(&self, packet: &[u8]) -> Option<T> {
         let place = *self.index.get(Self::digest(packet))?;
         let (bytes, learned) = self.packets.get(usize::from(place))?;

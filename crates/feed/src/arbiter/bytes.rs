@@ -1,6 +1,6 @@
-//! What the bytes of units tell about the runs of numbers that begin again: where each run has
-//! other bytes for a number (a SendingTime is enough) and each line the same, a unit is of the run
-//! in which its bytes came.
+//! Runs of numbers that begin again, told apart by the bytes of units: where each run has other
+//! bytes for a number (a SendingTime is enough) and each line the same, a unit is of the run in
+//! which its bytes came.
 
 use super::Arbiter;
 use super::jump::extend;
@@ -23,7 +23,7 @@ pub(super) struct Evidence {
 }
 
 impl Evidence {
-    /// Whether bytes tell runs apart.
+    /// Returns whether the bytes of units tell runs apart.
     fn are_runs_apart(&self) -> bool {
         self.runs_differ > self.runs_agree.saturating_mul(APART)
     }
@@ -54,8 +54,8 @@ impl Arbiter {
         }
     }
 
-    /// The number, in the newest run or one that is over, for which the bytes of the unit in hand
-    /// came.
+    /// Returns the number, in the newest run or one that is over, for which the bytes of the unit
+    /// in hand came.
     pub(super) fn known_as(&self, sequence: u32) -> Option<u64> {
         if !self.evidence.are_runs_apart() {
             return None;
@@ -68,25 +68,25 @@ impl Arbiter {
         })
     }
 
-    /// Whether bytes tell runs apart and are the same on all lines.
+    /// Returns whether bytes tell runs apart and are the same on all lines.
     pub(super) fn do_bytes_tell(&self) -> bool {
         self.evidence.lines_agree && self.evidence.are_runs_apart()
     }
 
-    /// Whether the unit in hand is not the one that came as this number.
+    /// Returns whether the unit in hand is not the one that came as this number.
     pub(super) fn differs(&self, start: u64) -> bool {
         let is_other = |digest| digest != self.evidence.digest;
         self.do_bytes_tell() && self.digest_of(start).is_some_and(is_other)
     }
 
-    /// The digest of the unit that came as this number, while it is remembered.
+    /// Returns the digest of the unit that came as this number, while it is remembered.
     fn digest_of(&self, start: u64) -> Option<u64> {
         let arrival = self.arrival(start)?;
         (arrival.digest != 0).then_some(arrival.digest)
     }
 }
 
-/// A number that other bytes hardly have; never 0.
+/// Returns a number that other bytes hardly have; never 0.
 pub(super) fn digest(bytes: &[u8]) -> u64 {
     const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
     let mix = |sum: u64, word: u64| (sum ^ word).wrapping_mul(ODD).rotate_left(29);

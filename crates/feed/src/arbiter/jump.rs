@@ -25,7 +25,8 @@ pub(super) enum Doubt {
 }
 
 impl Arbiter {
-    /// The extended number of `sequence` from `line`; `None` if it is far from all that is known.
+    /// Returns the extended number of `sequence` from `line`; `None` if it is far from all that is
+    /// known.
     pub(super) fn place(&self, line: Line, sequence: u32) -> Option<u64> {
         let ahead = self.config.max_jump;
         let own = self.tracks[line.index()].highest();
@@ -54,7 +55,7 @@ impl Arbiter {
         self.old_end != 0 && self.pending.is_empty() && dead.contains(&start)
     }
 
-    /// A doubtful unit: believed if the last such unit agrees with it.
+    /// Judges a doubtful unit: it is believed if the last such unit agrees with it.
     pub(super) fn suspect(&mut self, line: Line, unit: Unit<'_>, doubt: Doubt) -> Verdict {
         if let Some(other) = self.suspect
             && let distance = unit.sequence.wrapping_sub(other.sequence) as i32
@@ -132,7 +133,7 @@ impl Arbiter {
     }
 }
 
-/// The number nearest to `reference` whose low half is `sequence`.
+/// Returns the number nearest to `reference` whose low half is `sequence`.
 pub(super) fn extend(reference: u64, sequence: u32) -> u64 {
     let distance = sequence.wrapping_sub(reference as u32) as i32;
     reference.saturating_add_signed(i64::from(distance))

@@ -1,8 +1,8 @@
 //! Arbitration: two lines that carry the same feed, each with losses, become one stream in order.
 //!
-//! [`Arbiter::receive`] says at once what becomes of a unit; one that is in turn is not copied.
-//! After each `receive` and each `handle_timeout` the caller takes [`Arbiter::poll_event`] until
-//! it gives `None`: units whose turn came with it, gaps, resets. [`Arbiter::poll_timeout`] says
+//! [`Arbiter::receive`] returns at once what becomes of a unit; one that is in turn is not copied.
+//! After each `receive` and each `handle_timeout` the caller takes [`Arbiter::poll_event`] until it
+//! returns `None`: units whose turn came with it, gaps, resets. [`Arbiter::poll_timeout`] returns
 //! when to call [`Arbiter::handle_timeout`].
 //!
 //! Sequence numbers are 32 bits wide and wrap. Inside, they are extended to 64 bits: the upper
@@ -90,7 +90,7 @@ pub struct Arbiter {
     paused: bool,
     /// Holes that end at or below this are declared at once.
     flush_below: u64,
-    /// Holes that end at or below this have been given as [`Event::Recover`].
+    /// Holes that end at or below this have been returned as [`Event::Recover`].
     asked_below: u64,
     hole: Option<Hole>,
     /// When the newest run last brought something new.
@@ -123,8 +123,8 @@ impl Arrival {
     };
 }
 
-/// Where an arrival is remembered: numbers that follow each other beside each other, and runs of
-/// the same numbers apart.
+/// Returns where an arrival is remembered: numbers that follow each other beside each other, and
+/// runs of the same numbers apart.
 const fn place_of(start: u64) -> usize {
     start.wrapping_add((start >> 33).wrapping_mul(1021)) as usize % ARRIVALS
 }
@@ -136,7 +136,7 @@ struct Hole {
 }
 
 impl Arbiter {
-    /// An arbiter that has seen nothing.
+    /// Returns an arbiter that has seen nothing.
     pub fn new(config: ArbiterConfig) -> Self {
         let hold_back = config.hold_back.max(1);
         let first = match config.start {
@@ -182,7 +182,8 @@ impl Arbiter {
         }
     }
 
-    /// Takes a unit from `line` at `now` (ns, not going back) and says what becomes of it.
+    /// Takes a unit from `line` at `now` (in nanoseconds, never going back) and returns what
+    /// becomes of it.
     pub fn receive(&mut self, now: u64, line: Line, unit: Unit<'_>) -> Verdict {
         self.receive_stamped(now, now, line, unit)
     }
@@ -240,14 +241,14 @@ impl Arbiter {
         verdict
     }
 
-    /// Says that it is `now`: holes that are too old will be declared by the next
+    /// Sets the time to `now`: holes that are too old are declared by the next
     /// [`poll_event`](Self::poll_event).
     pub fn handle_timeout(&mut self, now: u64) {
         self.now = self.now.max(now);
     }
 
-    /// When to call [`handle_timeout`](Self::handle_timeout), ns; valid once
-    /// [`poll_event`](Self::poll_event) has given `None`.
+    /// Returns when to call [`handle_timeout`](Self::handle_timeout), in nanoseconds; valid once
+    /// [`poll_event`](Self::poll_event) has returned `None`.
     pub fn poll_timeout(&self) -> Option<u64> {
         let front = self.hold.front()?;
         if !self.started || self.pending.front().is_some_and(|b| *b <= front.start) {
@@ -260,8 +261,8 @@ impl Arbiter {
         Some(declared)
     }
 
-    /// The next event; `None` if nothing more can be said before something is received or the
-    /// time-out passes.
+    /// Returns the next event; `None` if there is none before something is received or the time-out
+    /// passes.
     pub fn poll_event(&mut self) -> Option<Event<'_>> {
         if let Some(held) = self.lent.take() {
             self.hold.release(&held);
@@ -292,16 +293,16 @@ impl Arbiter {
         }
     }
 
-    /// The end of the stream: whatever waits comes out with the next
+    /// Ends the stream: everything that waits is delivered by the next
     /// [`poll_event`](Self::poll_event) calls, holes as gaps.
     pub fn flush(&mut self) {
         self.flush_below = u64::MAX;
         self.drop_suspect();
     }
 
-    /// The feed itself said that the next sequence number is `next` (a SequenceReset message, a
-    /// new trading day). What waits comes out first. Units of the old numbering that still come
-    /// are taken for new ones: call it when both lines have passed the reset.
+    /// Sets the next sequence number to `next`, as the feed itself has said (a SequenceReset
+    /// message, a new trading day). What waits is delivered first. Units of the old numbering that
+    /// still come are taken for new ones: call it when both lines have passed the reset.
     pub fn reset(&mut self, next: u32) {
         let begin = self.new_epoch(next);
         self.flush_below = begin;
@@ -331,8 +332,8 @@ impl Arbiter {
         self.next = self.next.max(at);
     }
 
-    /// Whether a unit of this line that begins with this number is in turn, beyond all doubt:
-    /// nothing waits, and no run has ended lately.
+    /// Returns whether a unit of this line that begins with this number is in turn, beyond all
+    /// doubt: nothing waits, and no run has ended lately.
     pub fn is_next(&self, line: Line, sequence: u32) -> bool {
         let is_quiet = self.started
             && self.hold.len() == 0
@@ -341,17 +342,17 @@ impl Arbiter {
         is_quiet && self.next as u32 == sequence && self.place(line, sequence) == Some(self.next)
     }
 
-    /// The sequence number that is next in turn; `None` before the first unit.
+    /// Returns the sequence number that is next in turn; `None` before the first unit.
     pub fn expected(&self) -> Option<u32> {
         (self.next != 0).then_some(self.next as u32)
     }
 
-    /// What was declared missing and has not come since.
+    /// Returns the numbers that were declared missing and have not arrived since.
     pub fn missing(&self) -> &Missing {
         &self.missing
     }
 
-    /// What a line did so far.
+    /// Returns the counters of a line.
     pub fn line(&self, line: Line) -> &LineStats {
         &self.lines[line.index()]
     }
@@ -361,12 +362,13 @@ impl Arbiter {
         self.stats
     }
 
-    /// The ticket of the unit received last, if it is [`Verdict::Held`].
+    /// Returns the ticket of the unit received last, if it is [`Verdict::Held`].
     pub const fn ticket(&self) -> Option<Ticket> {
         self.ticket
     }
 
-    /// The ticket of the [`Verdict::Suspect`] unit that the unit received last has confirmed.
+    /// Returns the ticket of the [`Verdict::Suspect`] unit that the unit received last has
+    /// confirmed.
     pub const fn confirmed(&self) -> Option<Ticket> {
         self.confirmed
     }
@@ -390,7 +392,7 @@ impl Arbiter {
         }
     }
 
-    /// Whether a run's first units have waited long enough for lower ones.
+    /// Returns whether a run's first units have waited long enough for lower ones.
     fn may_begin(&self) -> bool {
         let full = self.hold.len() > self.config.hold_back;
         let superseded = self.pending.len() > 1;
@@ -436,7 +438,7 @@ impl Arbiter {
         Verdict::Held
     }
 
-    /// A unit of which nothing is new to the stream.
+    /// Counts a unit of which nothing is new to the stream.
     fn behind(&mut self, line: Line, start: u64, end: u64) -> Verdict {
         let filled = self.missing.take(start..end);
         if filled == 0 {
@@ -480,7 +482,7 @@ impl Arbiter {
         };
     }
 
-    /// The arrival of this number, while it is remembered.
+    /// Returns the arrival of this number, while it is remembered.
     fn arrival(&self, start: u64) -> Option<&Arrival> {
         let arrival = &self.arrivals[place_of(start)];
         (arrival.start == start).then_some(arrival)
@@ -491,7 +493,7 @@ impl Arbiter {
         Verdict::Refused(why)
     }
 
-    /// The extended number above all that is known.
+    /// Returns the extended number above all that is known.
     fn head(&self) -> u64 {
         let held = self.hold.end().unwrap_or(0);
         let begun = self.pending.back().copied().unwrap_or(0);
@@ -509,7 +511,7 @@ impl Arbiter {
         }
     }
 
-    /// Nothing waits any more.
+    /// Ends the wait: no unit waits any more.
     fn drained(&mut self) -> Option<Event<'_>> {
         if let Some(&begin) = self.pending.front() {
             return Some(self.turn_epoch(begin));
@@ -519,7 +521,8 @@ impl Arbiter {
         None
     }
 
-    /// The first unit that waits starts at `to`, after what is next: is it time to give up?
+    /// Returns whether it is time to give up what is missing in front of `to`, where the first unit
+    /// that waits starts.
     fn hole_before(&mut self, to: u64) -> Option<Event<'_>> {
         let since = match self.hole {
             Some(hole) if hole.at == self.next => hole.since,
@@ -555,7 +558,7 @@ impl Arbiter {
         Some(Event::Gap(gap))
     }
 
-    /// Gives out a unit that was popped.
+    /// Delivers a unit that was popped.
     fn lend(&mut self, held: Held) -> Event<'_> {
         let skip = (self.next - held.start) as u32;
         self.next = held.end;

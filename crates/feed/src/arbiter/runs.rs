@@ -5,7 +5,7 @@ use super::jump::{extend, near};
 use super::{Arbiter, MAX_PENDING};
 use crate::line::{Line, REORDER, Track};
 
-/// Runs remembered: a line that is further behind gives duplicates only.
+/// Runs remembered: a line that is further behind has duplicates only.
 pub(super) const MAX_ENDED: usize = 8;
 /// How far behind what its line has brought a number must be to begin a run whose announcement
 /// was lost: reordering seldom goes so far.
@@ -20,18 +20,18 @@ pub(super) struct Ended {
     end: u64,
     pub(super) next: u64,
     at: u64,
-    /// Nothing said where it ends: it was over when the next one was heard.
+    /// The end is not known: it was over when the next one was heard.
     pub(super) is_inferred: bool,
 }
 
 impl Ended {
-    /// Whether a line whose highest number is `own` is within this run.
+    /// Returns whether a line whose highest number is `own` is within this run.
     fn holds(&self, own: u64) -> bool {
         self.begin <= own + 1 && own + 1 < self.end
     }
 
-    /// Where a line that is within this run stands with `sequence`: it may not have heard that
-    /// the run is over. What is nearer to the begin of the next run than to the line's highest
+    /// Returns where a line that is within this run stands with `sequence`: it may not have heard
+    /// that the run is over. What is nearer to the begin of the next run than to the line's highest
     /// number belongs to that one, and so does what `differs` from what came as this number.
     fn place(
         &self,
@@ -52,7 +52,7 @@ impl Ended {
         }
     }
 
-    /// The number in the run behind, if that begins near it.
+    /// Returns the number in the next run, if that begins near it.
     fn beyond(&self, sequence: u32, ahead: u32) -> Option<u64> {
         let beyond = sequence.wrapping_sub(self.next as u32);
         (beyond <= ahead).then(|| self.next + u64::from(beyond))
@@ -60,10 +60,10 @@ impl Ended {
 }
 
 impl Arbiter {
-    /// The unit that was received last says that `next` comes behind it (NewSeqNo(36) of a
-    /// SequenceReset): call it at once after [`receive`](Self::receive), for each line. Whether
-    /// it is news. What waits comes out first; each line is in the new run when it has brought
-    /// that unit, or when its numbers say so.
+    /// Announces a new run: the unit that was received last has said that `next` comes behind it
+    /// (NewSeqNo(36) of a SequenceReset). Called at once after [`receive`](Self::receive), for each
+    /// line. Returns whether that is news. What waits is delivered first; each line is in the new
+    /// run when it has brought that unit, or when its numbers say so.
     pub fn announce(&mut self, next: u32) -> bool {
         let Some(end) = self.placed.take() else {
             return false;
@@ -81,7 +81,7 @@ impl Arbiter {
         true
     }
 
-    /// Whether what ends at `end` is the end of the run that was taken to be over.
+    /// Returns whether `end` is that of the run that was believed to be over.
     fn confirm(&mut self, end: u64) -> bool {
         let inferred = self.ended.back_mut().filter(|ended| ended.is_inferred);
         let Some(ended) = inferred.filter(|e| e.begin < end && end < e.end) else {
@@ -115,7 +115,7 @@ impl Arbiter {
         }
     }
 
-    /// The newest run is over at `end`; the next begins with `next`.
+    /// Ends the newest run at `end`; the next one begins with `next`.
     pub(super) fn end_run(&mut self, end: u64, next: u32, is_inferred: bool) -> u64 {
         let run = self.epoch_start;
         let begin = self.new_epoch(next);
@@ -134,7 +134,7 @@ impl Arbiter {
         begin
     }
 
-    /// The run that was announced as the newest, and the one before it.
+    /// Returns the run that was announced as the newest, and the one before it.
     pub(super) fn newest(&self) -> Option<&Ended> {
         self.ended
             .back()
@@ -159,9 +159,9 @@ impl Arbiter {
         self.begin_deadline = self.begin_deadline.max(until);
     }
 
-    /// Whether the newest run is over for a line with this highest number that brings `sequence`:
-    /// the bytes are not those that came as this number; or it goes back, to a number that it has
-    /// brought before, or that is nearer by way of the end that runs of this feed have.
+    /// Returns whether the newest run is over for a line with this highest number that brings
+    /// `sequence`: the bytes are not those that came as this number; or it goes back, to a number
+    /// that it has brought before, or that is nearer by way of the end that runs of this feed have.
     fn has_ended(&self, line: Line, own: u64, sequence: u32) -> bool {
         let start = extend(own, sequence);
         if own + 1 < self.epoch_start || start < self.epoch_start {
@@ -182,8 +182,9 @@ impl Arbiter {
         back > LOST_END && (by_length || repeats && beyond < back / 2)
     }
 
-    /// Where a line stands that is in the newest run, or brings its first unit, if that is of the
-    /// run before: where it is nearer to what is known. Reordered units are late for their run.
+    /// Returns where a line stands that is in the newest run, or brings its first unit, if that is
+    /// of the run before: where it is nearer to what is known. Reordered units are late for their
+    /// run.
     fn place_before_newest(&self, own: Option<u64>, sequence: u32) -> Option<u64> {
         let newest = self.newest()?;
         let heads = self.tracks.iter().filter_map(Track::highest);
@@ -197,12 +198,13 @@ impl Arbiter {
         (is_nearer && !self.differs(before)).then_some(before)
     }
 
-    /// The run that is over in which the line is, by its highest number.
+    /// Returns the run that is over in which the line is, by its highest number.
     fn ended_run(&self, own: u64) -> Option<&Ended> {
         self.ended.iter().find(|ended| ended.holds(own))
     }
 
-    /// Where a line with this highest number stands with `sequence`, if runs that are over say so.
+    /// Returns where a line with this highest number stands with `sequence` by the runs that are
+    /// over.
     pub(super) fn place_by_runs(&self, own: Option<u64>, sequence: u32) -> Option<u64> {
         if let Some(known) = self.known_as(sequence) {
             return Some(known);
@@ -211,8 +213,8 @@ impl Arbiter {
         ended.or_else(|| self.place_before_newest(own, sequence))
     }
 
-    /// Where a line stands whose highest number is in a run that is over: in that one, or in the
-    /// first behind it in which nothing else came as this number.
+    /// Returns where a line stands whose highest number is in a run that is over: in that one, or
+    /// in the first behind it in which nothing else came as this number.
     fn place_from(&self, own: u64, sequence: u32) -> Option<u64> {
         let ahead = self.config.max_jump;
         let mut runs = self.ended.iter().skip_while(|ended| !ended.holds(own));
@@ -281,8 +283,8 @@ impl Arbiter {
         }
     }
 
-    /// Whether a unit, the first after a silence, says that the sequence begins again: below what
-    /// its own line has brought, and of no use.
+    /// Returns whether a unit, the first after a silence, means that the sequence begins again: it
+    /// is below what its own line has brought, and of no use.
     pub(super) fn restarts(&self, line: Line, (start, end): (u64, u64)) -> bool {
         let own = self.tracks[line.index()].highest();
         self.paused

@@ -1,4 +1,4 @@
-//! What goes into an [`Arbiter`](super::Arbiter) and what comes out of it.
+//! The input and the output of an [`Arbiter`](super::Arbiter).
 
 use crate::hold::Ticket;
 use crate::line::Line;
@@ -122,7 +122,7 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// What [`Arbiter::poll_event`](super::Arbiter::poll_event) gives.
+/// The result of [`Arbiter::poll_event`](super::Arbiter::poll_event).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event<'a> {
     /// A unit that waited is in turn.
@@ -171,7 +171,7 @@ pub struct Gap {
 }
 
 impl Gap {
-    /// The last that is missing.
+    /// Returns the last number that is missing.
     pub const fn last(&self) -> u32 {
         self.first.wrapping_add(self.count).wrapping_sub(1)
     }

@@ -1,4 +1,4 @@
-//! What a channel is told, and what it says.
+//! The configuration of a channel, and its events.
 
 use crate::arbiter::{ArbiterConfig, Gap, Refusal};
 use crate::framing::{FrameErrorKind, Header};
@@ -25,9 +25,9 @@ pub struct ChannelConfig {
     /// Previous values of operators outlive the packet, each line's its own. Every packet of a line
     /// must come then, once and in order.
     pub keep_dictionary: bool,
-    /// With one line: every packet is delivered when it comes, be its number new or not. What is
-    /// missing is told at once, as no other line can bring it, and what lies far from all before is
-    /// a restart.
+    /// With one line: every packet is delivered when it comes, whether its number is new or not.
+    /// What is missing is told at once, as no other line can bring it, and what lies far from all
+    /// before is a restart.
     pub as_it_comes: bool,
     /// When a packet without a number has its turn.
     pub unnumbered: Unnumbered,
@@ -145,7 +145,7 @@ pub struct Datagram<'a> {
     pub bytes: &'a [u8],
 }
 
-/// What comes out of a [`Channel`](super::Channel).
+/// An event of a [`Channel`](super::Channel).
 #[derive(Debug)]
 pub enum Event<'a> {
     /// A message, in turn.
@@ -162,7 +162,7 @@ pub enum Event<'a> {
         expected: u32,
         /// The number that comes next.
         next: u32,
-        /// The feed has said so, in a SequenceReset.
+        /// The feed has announced it, in a SequenceReset.
         announced: bool,
     },
 }

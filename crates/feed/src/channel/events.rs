@@ -86,13 +86,13 @@ impl Delivery {
         self.is_delivering = false;
     }
 
-    /// Whether a packet is delivered as it is decoded.
+    /// Returns whether a packet is delivered as it is decoded.
     #[inline]
     const fn is_streaming(&self) -> bool {
         self.is_delivering && self.streams
     }
 
-    /// The index of the next message that was not delivered before.
+    /// Returns the index of the next message that was not delivered before.
     #[inline(always)]
     fn next(&mut self) -> Option<usize> {
         while self.at < self.packet.len() {
@@ -124,7 +124,7 @@ impl Delivery {
         }
     }
 
-    /// A message of the packet.
+    /// Delivers a message of the packet.
     #[inline(always)]
     fn lend<'d>(&'d mut self, program: &'d Program, index: usize) -> Option<Delivered<'d>> {
         let message = self.packet.message(index)?;
@@ -142,7 +142,8 @@ impl Delivery {
         })
     }
 
-    /// Whether a message was delivered before. One without a number goes with those around it.
+    /// Returns whether a message was delivered before. One without a number goes with those around
+    /// it.
     #[inline]
     fn is_before(&mut self, index: usize) -> bool {
         if self.skip == 0 {
@@ -168,7 +169,7 @@ pub struct Events<'c, 'b> {
     streamed: Option<Datagram<'b>>,
 }
 
-/// One thing to say.
+/// An event that waits to be taken.
 enum Step {
     Message(usize),
     Bad(BadPacket),
@@ -196,7 +197,7 @@ impl<'c, 'b> Events<'c, 'b> {
         }
     }
 
-    /// The next event; `None` if all are taken.
+    /// Returns the next event, or `None` if all are taken.
     #[allow(clippy::should_implement_trait, reason = "it lends the message")]
     #[inline]
     pub fn next(&mut self) -> Option<Event<'_>> {
@@ -233,7 +234,7 @@ impl<'c, 'b> Events<'c, 'b> {
         }
     }
 
-    /// The messages of the packet in hand.
+    /// Returns the messages of the packet in hand.
     #[inline(always)]
     fn deliver<E>(
         &mut self,
@@ -264,8 +265,8 @@ impl<'c, 'b> Events<'c, 'b> {
         self.channel.hand.drop_rest();
     }
 
-    /// The index of the next message of the packet in hand, which is delivered as it is decoded;
-    /// `None` at its end.
+    /// Returns the index of the next message of the packet in hand, which is delivered as it is
+    /// decoded; `None` at its end.
     #[inline(always)]
     fn stream(&mut self) -> Option<usize> {
         let channel = &mut *self.channel;
@@ -279,7 +280,7 @@ impl<'c, 'b> Events<'c, 'b> {
         goes_on
     }
 
-    /// The next event that is not a message of the packet being decoded.
+    /// Returns the next event that is not a message of the packet being decoded.
     fn next_step(&mut self) -> Option<Event<'_>> {
         let step = self.step()?;
         let channel = &mut *self.channel;
@@ -394,8 +395,8 @@ const fn bad(datagram: &Datagram<'_>, kind: FrameErrorKind) -> BadPacket {
 }
 
 impl Channel {
-    /// The index of the next message of the packet in hand, of which these are the bytes, and
-    /// which is delivered as it is decoded; `None` at its end.
+    /// Returns the index of the next message of the packet in hand, of which these are the bytes,
+    /// and which is delivered as it is decoded; `None` at its end.
     #[inline(always)]
     fn stream(&mut self, bytes: &[u8]) -> Option<usize> {
         let body = bytes.get(self.config.preamble.len()..).unwrap_or_default();
@@ -403,8 +404,8 @@ impl Channel {
         self.hand.stream(self.readers.get_mut(index)?, body)
     }
 
-    /// All messages of the packet in hand, of which these are the bytes. They never stand in
-    /// memory as events: loads over the stores just made hold up the processor.
+    /// Returns all messages of the packet in hand, of which these are the bytes. They are never in
+    /// memory as events: loads behind the stores just made hold up the processor.
     #[inline(always)]
     fn deliver_all<E>(
         &mut self,
@@ -427,7 +428,7 @@ impl Channel {
         Ok(ControlFlow::Continue(()))
     }
 
-    /// A message of the packet in hand.
+    /// Returns a message of the packet in hand.
     #[inline(always)]
     fn lend(&mut self, index: usize) -> Option<Delivered<'_>> {
         self.hand.lend(self.readers.first()?.program(), index)
@@ -456,7 +457,7 @@ impl Channel {
         }
     }
 
-    /// Why the packet in hand ended early.
+    /// Returns why the packet in hand ended early.
     fn fault(&mut self) -> Option<BadPacket> {
         let error = self.hand.packet.take_error()?;
         self.stats.bad += 1;
@@ -469,7 +470,7 @@ impl Channel {
         })
     }
 
-    /// What the arbiter says; a packet whose turn it is becomes that in hand.
+    /// Takes the events of the arbiter; a packet whose turn it is becomes that in hand.
     fn arbitrated(&mut self) -> Option<Step> {
         let start = self.config.preamble.len();
         let Self {

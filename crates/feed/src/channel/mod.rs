@@ -7,7 +7,7 @@
 //! and is not decoded.
 //!
 //! The caller takes everything that a call brings with [`Events::next`], until there is no more;
-//! what is not taken is lost. [`Channel::poll_timeout`] says when to call
+//! what is not taken is lost. [`Channel::poll_timeout`] returns when to call
 //! [`Channel::handle_timeout`].
 //!
 //! ```
@@ -91,7 +91,7 @@ pub struct Channel {
 }
 
 impl Channel {
-    /// A channel that has received nothing, for the templates of `decoder`.
+    /// Returns a channel that has received nothing, for the templates of `decoder`.
     ///
     /// # Errors
     /// The templates have no such sequence number, or the lines cannot be told apart without one.
@@ -160,7 +160,7 @@ impl Channel {
         (len, packet.numbers())
     }
 
-    /// Says that it is `now`, on the clock of the arbitration: what has been missing for too long
+    /// Sets the time to `now`, on the clock of the arbitration: what has been missing for too long
     /// is given up.
     pub fn handle_timeout(&mut self, now: u64) -> Events<'_, 'static> {
         self.hand.drop_rest();
@@ -171,15 +171,15 @@ impl Channel {
         Events::behind(self)
     }
 
-    /// The end of all lines: everything that waits comes out.
+    /// Ends all lines: everything that waits is delivered.
     pub fn finish(&mut self) -> Events<'_, 'static> {
         self.hand.drop_rest();
         self.end();
         Events::behind(self)
     }
 
-    /// When to call [`handle_timeout`](Self::handle_timeout), ns; valid once [`Events::next`] has
-    /// returned `None`.
+    /// Returns when to call [`handle_timeout`](Self::handle_timeout), in nanoseconds; valid once
+    /// [`Events::next`] has returned `None`.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<u64> {
         let silence = (!self.unnumbered.is_empty()).then(|| self.end_of_silence());
@@ -187,25 +187,25 @@ impl Channel {
         [silence, gap].into_iter().flatten().min()
     }
 
-    /// The arbitration: what each line did, and what is missing.
+    /// Returns the arbiter, with the counters of each line and what is missing.
     #[must_use]
     pub const fn arbiter(&self) -> &Arbiter {
         &self.arbiter
     }
 
-    /// The arbitration, when the channel is not needed any more.
+    /// Ends the channel and returns its arbiter.
     #[must_use]
     pub fn into_arbiter(self) -> Arbiter {
         self.arbiter
     }
 
-    /// What was done so far.
+    /// Returns the counters of the channel.
     #[must_use]
     pub const fn stats(&self) -> ChannelStats {
         self.stats
     }
 
-    /// The program that messages are decoded with.
+    /// Returns the program that decodes messages.
     ///
     /// # Panics
     /// Never: there is at least one line.
@@ -374,7 +374,7 @@ impl Channel {
         self.announce(numbers);
     }
 
-    /// Whether packets pass, be their numbers new or not.
+    /// Returns whether all packets are delivered, whether their numbers are new or not.
     const fn passes(&self) -> bool {
         self.config.as_it_comes && self.config.lines == 1
     }

@@ -57,17 +57,18 @@ impl Decoded {
 }
 
 impl Packet {
-    /// Its sequence numbers.
+    /// Returns the sequence numbers of the packet.
     pub(super) const fn numbers(&self) -> PacketNumbers {
         self.numbers
     }
 
-    /// The count of its messages, as far as it could be decoded and they are kept.
+    /// Returns the number of its messages, as far as it could be decoded and they are kept.
     pub(super) const fn len(&self) -> usize {
         self.used
     }
 
-    /// Why it could not be decoded to its end; the offset counts from its first message.
+    /// Returns why the packet could not be decoded to its end; the offset counts from its first
+    /// message.
     pub(super) const fn error(&self) -> Option<&CodecError> {
         self.error.as_ref()
     }
@@ -130,7 +131,7 @@ impl Packet {
         }
     }
 
-    /// The place of the next message.
+    /// Returns the place of the next message.
     #[inline]
     fn place(&mut self) -> &mut Decoded {
         if self.used >= self.messages.len() {
@@ -395,7 +396,7 @@ impl Packet {
     }
 }
 
-/// The integer in a field.
+/// Returns the integer in a field.
 fn integer(value: Cell<'_>) -> Option<u64> {
     match value {
         Cell::Unsigned(number) => Some(number),
@@ -404,7 +405,7 @@ fn integer(value: Cell<'_>) -> Option<u64> {
     }
 }
 
-/// The number of a message in a dynamic reference.
+/// Returns the number of a message in a dynamic reference.
 fn nested(fields: Fields<'_>, wanted: &[FieldId]) -> Option<u64> {
     let mut fields = fields;
     fields.find_map(|(field, value)| match value {

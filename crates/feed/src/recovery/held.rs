@@ -69,12 +69,12 @@ impl<T: Copy> Held<T> {
         self.len
     }
 
-    /// The key of the first of a list.
+    /// Returns the key of the first of a list.
     pub(super) fn first_key(&self, list: List) -> Option<u64> {
         self.entries.get(list.first as usize).map(|entry| entry.key)
     }
 
-    /// The key of the last of a list.
+    /// Returns the key of the last of a list.
     pub(super) fn last_key(&self, list: List) -> Option<u64> {
         self.entries.get(list.last as usize).map(|entry| entry.key)
     }

@@ -98,7 +98,8 @@ impl Instrument {
         is_repeated || is_in_book && sequence >= self.known_end
     }
 
-    /// The state, given the key of the first change that waits and the end of what did not come.
+    /// Returns the state, given the key of the first change that waits and the end of what did not
+    /// come.
     pub(super) fn judge(&self, first: Option<u64>, unseen: u64, is_silent: bool) -> State {
         let lack = match first {
             _ if self.is_closed => return State::Closed,

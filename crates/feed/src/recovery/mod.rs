@@ -1,12 +1,12 @@
 //! Recovery: from the changes and pictures of a channel's instruments to books that are whole.
 //!
-//! What comes over the lines, the snapshot lines and a replay is given to a [`Recovery`] with the
-//! numbers of the feed; it says through a [`Sink`] what a book is to do, in order: apply a change,
-//! or begin anew with a picture. A change behind a hole waits (bounded) for a picture or for what
-//! is missing. It knows for each instrument whether its book is whole ([`State::Live`]) or what is
+//! A [`Recovery`] takes what comes over the lines, the snapshot lines and a replay with the numbers
+//! of the feed; a [`Sink`] receives from it what a book is to do, in order: apply a change, or
+//! begin anew with a picture. A change behind a hole waits (bounded) for a picture or for what is
+//! missing. It knows for each instrument whether its book is whole ([`State::Live`]) or what is
 //! missing ([`State::Recovering`]).
 //!
-//! Two kinds of numbers say whether a book is whole, and a feed has one of them or both:
+//! Two kinds of numbers show whether a book is whole, and a feed has one of them or both:
 //!
 //! - RptSeq(83), of the changes of one instrument: a change is in turn if its number is the next.
 //! - MsgSeqNum(34) of the channel with LastMsgSeqNumProcessed(369) of a snapshot: a book is whole
@@ -156,7 +156,7 @@ pub struct Recovery<T> {
 }
 
 impl<T: Copy> Recovery<T> {
-    /// A recovery that has seen nothing.
+    /// Returns a recovery that has seen nothing.
     pub fn new(config: RecoveryConfig) -> Self {
         Self {
             instruments: Vec::new(),
@@ -173,7 +173,7 @@ impl<T: Copy> Recovery<T> {
         }
     }
 
-    /// What it has done so far.
+    /// Returns the counters of the recovery.
     pub fn stats(&self) -> RecoveryStats {
         RecoveryStats {
             held: self.held.len() as u64,
@@ -181,26 +181,26 @@ impl<T: Copy> Recovery<T> {
         }
     }
 
-    /// The state of an instrument; `None` if nothing of it was seen.
+    /// Returns the state of an instrument, or `None` if nothing of it was seen.
     pub fn state(&self, instrument: u32) -> Option<State> {
         let known = self.instruments.get(instrument as usize)?;
         known.state
     }
 
-    /// RptSeq(83) of the last change in the book of an instrument, or the number of its message
-    /// where instruments have no numbers.
+    /// Returns RptSeq(83) of the last change in the book of an instrument, or the number of its
+    /// message where instruments have no numbers.
     pub fn position(&self, instrument: u32) -> Option<u64> {
         let known = self.instruments.get(instrument as usize)?;
         Some(known.applied)
     }
 
-    /// The messages of the channel that are missing: what to ask a replay for.
+    /// Returns the messages of the channel that are missing: those to ask a replay for.
     pub fn missing(&self) -> &Missing {
         &self.unseen
     }
 
-    /// A change came, over a line or by replay. Messages of the lines come in order (a gap is told
-    /// by [`Self::gap`] first); those of a replay at any time.
+    /// Takes a change, from a line or by replay. Messages of the lines are taken in order (a gap is
+    /// announced by [`Self::gap`] first); those of a replay at any time.
     ///
     /// # Errors
     ///
@@ -234,7 +234,7 @@ impl<T: Copy> Recovery<T> {
         self.out_of_turn(key, increment, sink)
     }
 
-    /// A change of an instrument that is not live, or that is not the next one.
+    /// Takes a change of an instrument that is not live, or that is not the next one.
     #[inline(never)]
     fn out_of_turn(
         &mut self,
@@ -349,7 +349,7 @@ impl<T: Copy> Recovery<T> {
         }
     }
 
-    /// A picture came, over a snapshot line or by replay.
+    /// Takes a picture, from a snapshot line or by replay.
     ///
     /// `now` is the caller's time in nanoseconds.
     ///
@@ -396,8 +396,8 @@ impl<T: Copy> Recovery<T> {
         Ok(())
     }
 
-    /// A picture that the caller put together of changes of the channel (natural refresh): it is as
-    /// of the message with this number. Only where instruments have numbers of their own.
+    /// Takes a picture that the caller put together of changes of the channel (natural refresh): it
+    /// is as of the message with this number. Only where instruments have numbers of their own.
     ///
     /// # Errors
     ///
@@ -613,7 +613,8 @@ impl<T: Copy> Recovery<T> {
         Ok(&mut self.instruments[at])
     }
 
-    /// The number of the channel that a snapshot means: the nearest one to the highest seen.
+    /// Returns the number of the channel that a snapshot means: the nearest one to the highest
+    /// seen.
     fn extend(&self, low: u32) -> u64 {
         let Some(next) = self.next else {
             return u64::from(low);
@@ -633,7 +634,7 @@ impl<T: Copy> Recovery<T> {
         last.max(self.unknown_below)
     }
 
-    /// Tells the state of an instrument, if it changed.
+    /// Passes the state of an instrument to the sink, if it changed.
     fn settle(&mut self, id: u32, sink: &mut impl Sink<T>) {
         let unseen = self.unseen_end();
         let is_numbered = self.config.numbering == Numbering::Instrument;

@@ -52,7 +52,7 @@ pub struct ReplayStats {
 #[derive(Debug, Clone)]
 struct Request {
     range: Range<u64>,
-    /// When it is given up, unless something comes.
+    /// When the request is given up, unless something comes.
     deadline: u64,
 }
 
@@ -73,7 +73,7 @@ pub struct Replay {
 }
 
 impl Replay {
-    /// A replay that has asked for nothing.
+    /// Returns a replay that has asked for nothing.
     pub fn new(config: ReplayConfig) -> Self {
         Self {
             config: ReplayConfig {
@@ -90,13 +90,13 @@ impl Replay {
         }
     }
 
-    /// What it did so far.
+    /// Returns the counters of the replay.
     pub const fn stats(&self) -> ReplayStats {
         self.stats
     }
 
-    /// The next request: the messages to ask for, in extended numbers. `None` while one is under
-    /// way, nothing is missing, or a pause is not over.
+    /// Returns the next request: the messages to ask for, in extended numbers. `None` while a
+    /// request is under way, nothing is missing, or a pause is not over.
     pub fn poll_request(&mut self, now: u64, missing: &Missing) -> Option<Range<u64>> {
         while self.under_way.is_none() && now >= self.not_before {
             let range = self.next_range(missing)?;
@@ -125,8 +125,8 @@ impl Replay {
         Some(start..range.end.min(start + self.config.most))
     }
 
-    /// Whether a message is one that was asked for and that is still missing: others are not to be
-    /// delivered. Tells that the answer goes on.
+    /// Returns whether a message was asked for and is still missing: others are not to be
+    /// delivered. Notes that the answer goes on.
     pub fn expects(&mut self, now: u64, sequence: u64, missing: &Missing) -> bool {
         let Some(request) = &mut self.under_way else {
             return false;
@@ -161,7 +161,7 @@ impl Replay {
         self.not_before = now.saturating_add(pause);
     }
 
-    /// When to call [`Self::handle_timeout`], in nanoseconds.
+    /// Returns when to call [`Self::handle_timeout`], in nanoseconds.
     pub fn poll_timeout(&self) -> Option<u64> {
         self.under_way.as_ref().map(|request| request.deadline)
     }

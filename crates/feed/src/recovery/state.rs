@@ -83,7 +83,7 @@ pub struct RecoveryConfig {
     /// only a picture behind them brings the instrument back.
     pub most_held_each: u32,
     /// Most ranges of missing messages that are remembered; beyond, the oldest is forgotten, which
-    /// means that nobody can replay it.
+    /// means that it cannot be replayed.
     pub most_gaps: usize,
     /// Most messages that a snapshot may be ahead of the channel; beyond, it is of another time (in
     /// front of a reset) and not taken.

@@ -27,7 +27,7 @@ pub mod spectra {
     include!("../templates/spectra.generated");
 }
 
-/// The document that `builtin:simple`, `builtin:complex` or `builtin:spectra` stands for.
+/// Returns the document that `builtin:simple`, `builtin:complex` or `builtin:spectra` stands for.
 #[must_use]
 pub fn find(name: &str) -> Option<&'static str> {
     match name {
@@ -39,19 +39,19 @@ pub fn find(name: &str) -> Option<&'static str> {
 }
 
 impl Program {
-    /// The program of [`SIMPLE`].
+    /// Returns the program of [`SIMPLE`].
     #[must_use]
     pub fn simple() -> Self {
         Self::parse(SIMPLE).unwrap_or_default()
     }
 
-    /// The program of [`COMPLEX`].
+    /// Returns the program of [`COMPLEX`].
     #[must_use]
     pub fn complex() -> Self {
         Self::parse(COMPLEX).unwrap_or_default()
     }
 
-    /// The program of [`SPECTRA`].
+    /// Returns the program of [`SPECTRA`].
     #[must_use]
     pub fn spectra() -> Self {
         Self::parse(SPECTRA).unwrap_or_default()

@@ -71,13 +71,14 @@ pub enum ErrorCode {
 }
 
 impl ErrorCode {
-    /// The code as the specification writes it; `EOF`, `LIMIT` and `INPUT` are ours.
+    /// Returns the code as the specification writes it; `EOF`, `LIMIT` and `INPUT` are codes of
+    /// this crate.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         self.entry().0
     }
 
-    /// What went wrong, in a few words.
+    /// Returns what is wrong, in a few words.
     #[must_use]
     pub const fn text(self) -> &'static str {
         self.entry().1
@@ -174,12 +175,12 @@ impl std::error::Error for TemplateError {}
 pub(crate) const PATH_DEPTH: usize = 8;
 
 /// An error of the decoder or the encoder. Small and without heap memory: [`Self::path`] and
-/// [`Self::template_name`] give the names when somebody wants to read them.
+/// [`Self::template_name`] return the names when they are to be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CodecError {
     /// The specification's code.
     pub code: ErrorCode,
-    /// Decoder: offset of the offending byte in the bytes given. Encoder: offset in its output.
+    /// Decoder: offset of the offending byte in the input. Encoder: offset in its output.
     pub offset: usize,
     /// Index of the innermost template in the program, where one was known.
     pub template: Option<u32>,
@@ -193,7 +194,7 @@ pub struct CodecError {
 }
 
 impl CodecError {
-    /// An error of no particular field.
+    /// Returns an error of no particular field.
     #[must_use]
     pub const fn new(code: ErrorCode, offset: usize) -> Self {
         Self {
@@ -208,7 +209,7 @@ impl CodecError {
         }
     }
 
-    /// The same error, ascribed to `field` unless a field inside it was blamed before.
+    /// Returns the error, ascribed to `field` unless a field inside it was blamed before.
     #[must_use]
     pub const fn in_field(mut self, field: FieldId) -> Self {
         if self.field.is_none() {
@@ -217,7 +218,7 @@ impl CodecError {
         self
     }
 
-    /// The decoder's error for a template identifier that no template has.
+    /// Returns the decoder's error for a template identifier that no template has.
     #[must_use]
     pub(crate) const fn unknown_template(id: u32, offset: usize) -> Self {
         let mut error = Self::new(ErrorCode::D9, offset);
@@ -225,7 +226,7 @@ impl CodecError {
         error
     }
 
-    /// The same error where a limit cut the bytes: they are not truncated.
+    /// Returns the error where a limit cut the bytes: they are not truncated.
     #[must_use]
     pub(crate) fn cut_by_limit(mut self) -> Self {
         if self.code == ErrorCode::Truncated {
@@ -234,14 +235,14 @@ impl CodecError {
         self
     }
 
-    /// The same error with so many bytes more before it.
+    /// Returns the error at an offset that is greater by a number of bytes.
     #[must_use]
     pub(crate) const fn behind(mut self, bytes: usize) -> Self {
         self.offset += bytes;
         self
     }
 
-    /// The same error, ascribed to a template unless an inner one was blamed before.
+    /// Returns the error, ascribed to a template unless an inner one was blamed before.
     #[must_use]
     pub(crate) const fn in_template(mut self, template: u32) -> Self {
         if self.template.is_none() {
@@ -264,14 +265,14 @@ impl CodecError {
         self
     }
 
-    /// The entries in which it happened, those of inner sequences first.
+    /// Returns the entries in which the error is, those of inner sequences first.
     pub(crate) fn entries(&self) -> &[u32] {
         self.entries
             .get(..usize::from(self.depth))
             .unwrap_or_default()
     }
 
-    /// Whether it is ascribed to an entry as a whole.
+    /// Returns whether the error is ascribed to an entry as a whole.
     pub(crate) const fn is_of_entry(&self) -> bool {
         self.of_entry
     }

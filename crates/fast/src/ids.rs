@@ -5,7 +5,7 @@
 pub struct FieldId(pub(crate) u32);
 
 impl FieldId {
-    /// The number as an index, from 0, dense in the program.
+    /// Returns the number as an index, from 0, dense in the program.
     #[must_use]
     pub const fn index(self) -> usize {
         self.0 as usize
@@ -17,7 +17,7 @@ impl FieldId {
 pub struct Slot(pub(crate) u32);
 
 impl Slot {
-    /// The number as an index into the flat arrays of previous values.
+    /// Returns the number as an index into the flat arrays of previous values.
     #[must_use]
     pub const fn index(self) -> usize {
         self.0 as usize

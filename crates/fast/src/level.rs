@@ -1,4 +1,5 @@
-//! The values of a record that is held as a message, for those who know where theirs are.
+//! The values of a record that is held as a message, for programs that know the places of their
+//! fields.
 
 use crate::node::Node;
 use crate::program::{FieldId, FieldKind, Program};
@@ -22,9 +23,9 @@ impl Seat {
 }
 
 impl Program {
-    /// The seat of a field of a template, or of an entry of a sequence. `None` for one behind a
-    /// sequence, a dynamic reference or an optional group: what is in front of it has more or
-    /// fewer values from message to message.
+    /// Returns the seat of a field of a template, or of an entry of a sequence. `None` for one
+    /// behind a sequence, a dynamic reference or an optional group: what is in front of it has more
+    /// or fewer values from message to message.
     #[must_use]
     pub fn seat(&self, field: FieldId) -> Option<Seat> {
         let (siblings, first) = match self.field(field).parent() {
@@ -46,7 +47,7 @@ impl Program {
         })
     }
 
-    /// How many nodes a field has in each message; `None` if it depends.
+    /// Returns how many nodes a field has in each message, or `None` if that differs.
     fn nodes(&self, field: FieldId) -> Option<u32> {
         let known = self.field(field);
         match known.kind() {
@@ -98,7 +99,7 @@ impl<'r> Level<'r> {
         self.nodes.get(seat.index as usize)
     }
 
-    /// Whether a field has a value.
+    /// Returns whether a field has a value.
     #[must_use]
     #[inline(always)]
     pub fn has(&self, seat: Seat) -> bool {
@@ -106,28 +107,28 @@ impl<'r> Level<'r> {
         node.is_some_and(|node| node.field() == seat.field && !node.is_absent())
     }
 
-    /// The integer of a field, a negative one as the pattern of its 64 bits.
+    /// Returns the integer of a field, a negative one as the pattern of its 64 bits.
     #[must_use]
     #[inline(always)]
     pub fn int(&self, seat: Seat) -> Option<u64> {
         self.node(seat)?.int_of(seat.field)
     }
 
-    /// The decimal of a field.
+    /// Returns the decimal of a field.
     #[must_use]
     #[inline(always)]
     pub fn decimal(&self, seat: Seat) -> Option<Decimal> {
         self.node(seat)?.decimal_of(seat.field)
     }
 
-    /// The string or byte vector of a field.
+    /// Returns the string or byte vector of a field.
     #[must_use]
     #[inline(always)]
     pub fn text(&self, seat: Seat) -> Option<&'r [u8]> {
         self.node(seat)?.text_of(seat.field, self.bytes)
     }
 
-    /// The entries of a sequence.
+    /// Returns the entries of a sequence.
     #[must_use]
     #[inline]
     pub fn entries(&self, seat: Seat) -> Option<LevelEntries<'r>> {
@@ -175,7 +176,7 @@ impl<'r> Iterator for LevelEntries<'r> {
 }
 
 impl Record {
-    /// The values of the message's own fields, if the record is not held in rows.
+    /// Returns the values of the message's own fields, if the record is not held in rows.
     #[must_use]
     #[inline]
     pub fn level(&self) -> Option<Level<'_>> {

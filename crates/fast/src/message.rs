@@ -18,14 +18,14 @@ pub struct Message {
 }
 
 impl Message {
-    /// An empty message.
+    /// Returns an empty message.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The message with its names, which are those of `program`: the one of the decoder that
-    /// filled it. `None` if it is empty.
+    /// Returns the message with its names, which are those of `program`: the one of the decoder
+    /// that filled it. `None` if it is empty.
     #[must_use]
     pub fn view<'m>(&'m self, program: &'m Program) -> Option<MessageView<'m>> {
         let template = program.templates().get(self.template? as usize)?;
@@ -47,13 +47,13 @@ impl Message {
         &self.nodes
     }
 
-    /// The bytes of the long texts.
+    /// Returns the bytes of the long texts.
     #[inline(always)]
     pub(crate) fn long_texts(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// What is in one of its nodes.
+    /// Returns the contents of a node of the message.
     #[inline(always)]
     pub(crate) fn content<'m>(&'m self, node: &'m Node) -> Content<'m> {
         node.content(&self.bytes)
@@ -181,13 +181,13 @@ pub struct MessageView<'m> {
 }
 
 impl<'m> MessageView<'m> {
-    /// The template.
+    /// Returns the template.
     #[must_use]
     pub const fn template(&self) -> &'m TemplateProgram {
         self.template
     }
 
-    /// The fields.
+    /// Returns the fields.
     #[must_use]
     pub fn fields(&self) -> Fields<'m> {
         let (message, program) = (self.message, self.program);
@@ -199,19 +199,19 @@ impl<'m> MessageView<'m> {
         }
     }
 
-    /// The first field of this name at the top level; `None` if the template has none.
+    /// Returns the first field of this name at the top level; `None` if the template has none.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<Value<'m>> {
         self.fields().get(name)
     }
 
-    /// The first field of this tag at the top level; `None` if the template has none.
+    /// Returns the first field of this tag at the top level; `None` if the template has none.
     #[must_use]
     pub fn tag(&self, tag: u32) -> Option<Value<'m>> {
         self.fields().tag(tag)
     }
 
-    /// The field at a path like `MDEntries[2].MDEntryPx`, entries counted from 0; `None` if
+    /// Returns the field at a path like `MDEntries[2].MDEntryPx`, entries counted from 0; `None` if
     /// there is none.
     #[must_use]
     pub fn path(&self, path: &str) -> Option<Value<'m>> {
@@ -272,7 +272,7 @@ pub struct Fields<'m> {
 }
 
 impl<'m> Fields<'m> {
-    /// The first field of this name.
+    /// Returns the first field of this name.
     #[must_use]
     pub fn get(self, name: &str) -> Option<Value<'m>> {
         self.into_iter()
@@ -280,7 +280,7 @@ impl<'m> Fields<'m> {
             .map(|(_, value)| value)
     }
 
-    /// The first field of this tag.
+    /// Returns the first field of this tag.
     #[must_use]
     pub fn tag(self, tag: u32) -> Option<Value<'m>> {
         self.into_iter()
@@ -288,7 +288,7 @@ impl<'m> Fields<'m> {
             .map(|(_, value)| value)
     }
 
-    /// The field at a path.
+    /// Returns the field at a path.
     #[must_use]
     pub fn path(self, path: &str) -> Option<Value<'m>> {
         let (head, rest) = match path.split_once('.') {
@@ -386,7 +386,7 @@ pub enum Value<'m> {
 }
 
 impl<'m> Value<'m> {
-    /// The integer, if it is one that is not negative.
+    /// Returns the integer, or `None` if it is negative or the value is none.
     #[must_use]
     pub fn as_u64(&self) -> Option<u64> {
         match *self {
@@ -396,7 +396,7 @@ impl<'m> Value<'m> {
         }
     }
 
-    /// The integer, if it is one within the range.
+    /// Returns the integer, or `None` if it is out of the range or the value is none.
     #[must_use]
     pub fn as_i64(&self) -> Option<i64> {
         match *self {
@@ -406,7 +406,7 @@ impl<'m> Value<'m> {
         }
     }
 
-    /// The decimal, if it is one.
+    /// Returns the decimal, or `None` if the value is none.
     #[must_use]
     pub const fn as_decimal(&self) -> Option<Decimal> {
         match *self {
@@ -415,7 +415,7 @@ impl<'m> Value<'m> {
         }
     }
 
-    /// The text of a string, if it is one and valid UTF-8.
+    /// Returns the text of a string, or `None` if it is no valid UTF-8 or the value is no string.
     #[must_use]
     pub fn as_str(&self) -> Option<&'m str> {
         match *self {
@@ -424,7 +424,7 @@ impl<'m> Value<'m> {
         }
     }
 
-    /// The bytes of a string or byte vector.
+    /// Returns the bytes of a string or byte vector.
     #[must_use]
     pub const fn as_bytes(&self) -> Option<&'m [u8]> {
         match *self {
@@ -433,7 +433,7 @@ impl<'m> Value<'m> {
         }
     }
 
-    /// The entries of a sequence, if it is one.
+    /// Returns the entries, or `None` if the value is no sequence.
     #[must_use]
     pub const fn as_sequence(&self) -> Option<Entries<'m>> {
         match *self {
@@ -457,7 +457,7 @@ pub struct Entries<'m> {
 }
 
 impl<'m> Entries<'m> {
-    /// The entry of this index, from 0.
+    /// Returns the entry of this index, from 0.
     #[must_use]
     pub fn get(mut self, index: usize) -> Option<Fields<'m>> {
         self.nth(index)

@@ -74,7 +74,7 @@ impl Node {
         Self::new(field, Tag::Absent, 0, 0)
     }
 
-    /// An integer, by its 64-bit pattern.
+    /// Returns an integer, by its 64-bit pattern.
     #[inline(always)]
     pub(crate) const fn int(field: FieldId, bits: u64) -> Self {
         Self::new(field, Tag::Int, 0, bits)
@@ -86,7 +86,7 @@ impl Node {
         Self::new(field, Tag::Decimal, exponent, mantissa)
     }
 
-    /// A byte string of at most [`MAX_SHORT`] bytes; `None` for a longer one.
+    /// Returns a byte string of at most [`MAX_SHORT`] bytes; `None` for a longer one.
     #[inline(always)]
     pub(crate) fn short(field: FieldId, text: &[u8]) -> Option<Self> {
         let value = match text {
@@ -97,14 +97,14 @@ impl Node {
         Some(Self::new(field, Tag::Short, text.len() as u8, value))
     }
 
-    /// An empty one.
+    /// Returns an empty node.
     #[inline(always)]
     pub(crate) const fn empty(field: FieldId) -> Self {
         Self::new(field, Tag::Short, 0, 0)
     }
 
-    /// How many bytes a text has of which the head differs so from that of an empty one; more than
-    /// 255 if it is none.
+    /// Returns how many bytes a text has, by the difference of its head from that of an empty one;
+    /// more than 255 if it is none.
     #[inline(always)]
     pub(crate) const fn short_len(differ: u64) -> u64 {
         differ.rotate_right(EXTRA)
@@ -116,7 +116,7 @@ impl Node {
         fields << FIELD
     }
 
-    /// What no message has for this field.
+    /// Returns a node that no message has for this field.
     pub(crate) const fn none(field: FieldId) -> Self {
         Self {
             head: (field.0 as u64) << FIELD | 0xff,
@@ -130,13 +130,13 @@ impl Node {
         (self.head ^ other.head) | (self.word() ^ other.word())
     }
 
-    /// A longer one, by its place among the bytes of the message.
+    /// Returns a longer byte string, by its place among the bytes of the message.
     #[inline]
     pub(crate) const fn long(field: FieldId, start: u32, len: u32) -> Self {
         Self::new(field, Tag::Long, 0, pair(start, len))
     }
 
-    /// A node of this index with contents: where they end is told by [`Self::close`].
+    /// Returns a node of this index with contents, whose end is set by [`Self::close`].
     #[inline]
     pub(crate) const fn open(field: FieldId, content: Content<'_>, index: u32) -> Self {
         let (tag, number) = match content {
@@ -149,7 +149,7 @@ impl Node {
         Self::new(field, tag, 0, pair(index + 1, number))
     }
 
-    /// An entry of a sequence whose contents end before the node of this index.
+    /// Returns an entry of a sequence whose contents end before the node of this index.
     #[inline(always)]
     pub(crate) const fn entry(sequence: FieldId, end: u32) -> Self {
         Self::new(sequence, Tag::Entry, 0, pair(end, 0))
@@ -171,19 +171,19 @@ impl Node {
         self.head as u8
     }
 
-    /// All but the value, as a number.
+    /// Returns everything but the value, as a number.
     #[inline(always)]
     pub(crate) const fn head(&self) -> u64 {
         self.head
     }
 
-    /// The value as a number.
+    /// Returns the value as a number.
     #[inline(always)]
     pub(crate) const fn word(&self) -> u64 {
         u64::from_le_bytes(self.value)
     }
 
-    /// The exponent of a decimal, or how many bytes a short text has.
+    /// Returns the exponent of a decimal, or how many bytes a short text has.
     #[inline(always)]
     pub(crate) const fn extra(&self) -> u8 {
         (self.head >> EXTRA) as u8
@@ -194,7 +194,7 @@ impl Node {
         (self.word() as u32, (self.word() >> 32) as u32)
     }
 
-    /// Index of the node behind the contents of this one, whose index is given.
+    /// Index of the node behind the contents of the node with this index.
     #[inline(always)]
     pub(crate) const fn end(&self, index: u32) -> u32 {
         match self.tag() >= Tag::Group as u8 {
@@ -213,7 +213,8 @@ impl Node {
         self.tag() == Tag::Absent as u8
     }
 
-    /// The integer of this field, as a 64-bit pattern, if that is what it is.
+    /// Returns the integer of this field, as a 64-bit pattern, or `None` if the node is of another
+    /// kind.
     #[inline(always)]
     pub(crate) const fn int_of(&self, field: FieldId) -> Option<u64> {
         match self.head == Self::int(field, 0).head {
@@ -222,7 +223,7 @@ impl Node {
         }
     }
 
-    /// The decimal of this field, if that is what it is.
+    /// Returns the decimal of this field, or `None` if the node is of another kind.
     #[inline(always)]
     pub(crate) const fn decimal_of(&self, field: FieldId) -> Option<Decimal> {
         const KIND: u64 = (1 << EXTRA) - 1;
@@ -235,7 +236,8 @@ impl Node {
         }
     }
 
-    /// The byte string of this field, if that is what it is; long ones are among `bytes`.
+    /// Returns the byte string of this field, or `None` if the node is of another kind; long ones
+    /// are among `bytes`.
     #[inline(always)]
     pub(crate) fn text_of<'m>(&'m self, field: FieldId, bytes: &'m [u8]) -> Option<&'m [u8]> {
         if self.field() != field {
@@ -247,7 +249,7 @@ impl Node {
         }
     }
 
-    /// The index of the node behind this field, if it is a sequence.
+    /// Returns the index of the node behind this field, if it is a sequence.
     #[inline(always)]
     pub(crate) const fn end_of_sequence(&self, field: FieldId) -> Option<u32> {
         match self.head == Self::new(field, Tag::Sequence, 0, 0).head {
@@ -256,7 +258,7 @@ impl Node {
         }
     }
 
-    /// What is in it; long texts are among `bytes`.
+    /// Returns the contents of the node; long texts are among `bytes`.
     #[inline(always)]
     pub(crate) fn content<'m>(&'m self, bytes: &'m [u8]) -> Content<'m> {
         const ABSENT: u8 = Tag::Absent as u8;

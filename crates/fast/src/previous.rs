@@ -45,7 +45,7 @@ pub(crate) trait PreviousValues {
 
     fn decimal(&self, slot: Slot) -> Decimal;
 
-    /// A previous byte string.
+    /// Returns a previous byte string.
     fn text(&self, slot: Slot, text_slot: u32) -> TextRef<'_>;
 
     fn set_empty(&mut self, slot: Slot);
@@ -57,7 +57,7 @@ pub(crate) trait PreviousValues {
     /// Replaces a previous byte string.
     fn set_text(&mut self, slot: Slot, text_slot: u32, ty: TextType, value: &[u8]);
 
-    /// The previous value in words.
+    /// Returns the previous value in words.
     fn previous(&self, slot: Slot, text_slot: u32, ty: Option<IntType>) -> Previous {
         match self.state(slot) {
             State::UNDEFINED => Previous::Undefined,

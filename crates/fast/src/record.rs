@@ -15,11 +15,11 @@ use crate::visitor::Visitor;
 /// One message, in the form in which a decoder has it at hand: the cheapest way to get all its
 /// values. Filled again, it allocates only where it outgrows all messages before.
 ///
-/// A message of one segment, or of one and a sequence of such entries, is held as rows of
-/// numbers, one for the fields of the message and one for each entry. Others, and those in which
-/// something does not fit into a row, are held as a [`Message`]. Either way [`Self::get`] reads
-/// fields, by numbers that [`Program::find`] looks up once; [`Self::view`] gives access by name,
-/// tag and path; and [`Self::rows`] gives the rows as they are.
+/// A message of one segment, or of one and a sequence of such entries, is held as rows of numbers,
+/// one for the fields of the message and one for each entry. Others, and those in which something
+/// does not fit into a row, are held as a [`Message`]. Either way [`Self::get`] reads fields, by
+/// numbers that [`Program::find`] looks up once; [`Self::view`] gives access by name, tag and path;
+/// and [`Self::rows`] returns the rows as they are.
 ///
 /// ```
 /// use fanfare_fast::{Cell, Decoder, Program, Record};
@@ -44,7 +44,7 @@ pub struct Record {
     rows: Vec<Row>,
     /// How many rows there are.
     used: usize,
-    /// The sequence is there, with so many entries once it is complete.
+    /// The sequence is present, with this number of entries once it is complete.
     has_sequence: bool,
     count: u32,
     is_complete: bool,
@@ -66,7 +66,7 @@ enum Form {
 }
 
 impl Record {
-    /// An empty record.
+    /// Returns an empty record.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -87,9 +87,9 @@ impl Record {
         self.form = Form::Empty;
     }
 
-    /// The value of a field of the message; of one in its sequence, that in the entry of this
-    /// index. What is nested deeper is read through [`Self::view`]. The program must be that of
-    /// the decoder.
+    /// Returns the value of a field of the message; of one in its sequence, that in the entry of
+    /// this index. What is nested deeper is read through [`Self::view`]. The program must be that
+    /// of the decoder.
     #[must_use]
     #[inline]
     pub fn get<'r>(&'r self, program: &'r Program, field: FieldId, entry: usize) -> Cell<'r> {
@@ -149,8 +149,8 @@ impl Record {
         }
     }
 
-    /// The message with its names, tags and paths; `None` if it is empty. What is in rows is made
-    /// a [`Message`] as well, which takes longer than decoding it did, and only once.
+    /// Returns the message with its names, tags and paths; `None` if it is empty. What is in rows
+    /// is made a [`Message`] as well, which takes longer than decoding it did, and only once.
     pub fn view<'r>(&'r mut self, program: &'r Program) -> Option<MessageView<'r>> {
         if self.form == Form::Rows && !self.is_viewed {
             self.fill_message(program);
@@ -182,16 +182,15 @@ impl Record {
         self.message = message;
     }
 
-    /// The rows, if the record is held so and nothing of the message is missing: for those who
-    /// want to do better than a call of [`Self::get`] for each field. A record that is not is
-    /// read through [`Self::level`], [`Self::get`] or [`Self::view`].
+    /// Returns the rows, if the record is held so and nothing of the message is missing: for
+    /// programs that do better than a call
     #[inline]
     #[must_use]
     pub fn rows(&self) -> Option<Rows<'_>> {
         self.all_rows().filter(|rows| rows.is_whole)
     }
 
-    /// The rows, if it is held so, be it whole or not.
+    /// Returns the rows, if the record is held so, whether it is complete or not.
     #[inline(always)]
     pub(crate) fn all_rows(&self) -> Option<Rows<'_>> {
         let rows = self.rows.get(..self.used)?;
@@ -204,25 +203,26 @@ impl Record {
         })
     }
 
-    /// The nodes and the bytes of its long texts, if it is held as a message.
+    /// Returns the nodes and the bytes of the long texts, if the record is held as a message.
     #[inline(always)]
     pub(crate) fn as_nodes(&self) -> Option<(&[Node], &[u8])> {
         let is_message = self.form == Form::Message;
         is_message.then(|| (self.message.nodes(), self.message.long_texts()))
     }
 
-    /// Whether it was decoded with the templates of this program, as far as it is known.
+    /// Returns whether the record was decoded with the templates of this program, as far as that is
+    /// known.
     #[inline(always)]
     pub(crate) const fn is_of(&self, program: &Program) -> bool {
         self.program == 0 || self.program == program.fingerprint()
     }
 
-    /// The message, if it is not held in rows.
+    /// Returns the message, if it is not held in rows.
     pub(crate) const fn message(&self) -> &Message {
         &self.message
     }
 
-    /// The message is to be filled field by field.
+    /// Returns the message, to be filled field by field.
     pub(crate) fn as_message(&mut self, program: &Program) -> &mut Message {
         self.form = Form::Message;
         self.program = program.fingerprint();
@@ -230,7 +230,7 @@ impl Record {
     }
 }
 
-/// The node of a field among siblings.
+/// Returns the node of a field among siblings.
 fn find(nodes: &[Node], within: std::ops::Range<usize>, field: FieldId) -> Option<usize> {
     let mut at = within.start;
     while at < within.end {
@@ -330,7 +330,7 @@ impl Record {
     }
 
     /// A message of this template begins that is filled from outside: it is of no decoder, but
-    /// encoded by who filled it.
+    /// encoded by the program that filled it.
     #[inline(always)]
     pub(crate) fn fill_rows(&mut self, template: u32) {
         if self.rows.is_empty() {
@@ -345,7 +345,7 @@ impl Record {
         self.count = count;
     }
 
-    /// Makes it so many rows behind the first one, and gives them all.
+    /// Sets the number of rows behind the first one, and returns all of them.
     #[inline(always)]
     pub(crate) fn rows_mut(&mut self, entries: usize) -> Option<(&mut Row, &mut [Row])> {
         let end = entries.checked_add(1)?;
@@ -356,7 +356,7 @@ impl Record {
         self.rows.get_mut(..end)?.split_first_mut()
     }
 
-    /// One of the rows in use.
+    /// Returns one of the rows in use.
     #[inline(always)]
     pub(crate) fn row_mut(&mut self, number: usize) -> Option<&mut Row> {
         self.rows.get_mut(number)

@@ -1,4 +1,4 @@
-//! The rows of a record, for those who read them without a call for each field.
+//! The rows of a record, for programs that read them without a call for each field.
 
 use fanfare_wire::lanes::{self, MAX_LANES, Row};
 
@@ -10,7 +10,7 @@ use crate::value::Decimal;
 use crate::visitor::Visitor;
 
 /// A record that is held in rows: one for the fields of the message, one for each entry of its
-/// sequence. [`Program::place`] says where in them a field is.
+/// sequence. [`Program::place`] returns the place of a field in them.
 ///
 /// ```
 /// use fanfare_fast::{Cell, Decoder, Program, Record};
@@ -56,15 +56,15 @@ impl<'r> Rows<'r> {
         self.template
     }
 
-    /// The row of the message's own fields.
+    /// Returns the row of the message's own fields.
     #[must_use]
     #[inline]
     pub fn head(&self) -> RowRef<'r> {
         RowRef(&self.rows[0])
     }
 
-    /// The rows of the entries, in their order; `None` if the sequence is absent, or the template
-    /// has none.
+    /// Returns the rows of the entries, in their order; `None` if the sequence is absent, or the
+    /// template has none.
     #[inline]
     #[must_use]
     pub fn entries(&self) -> Option<impl ExactSizeIterator<Item = RowRef<'r>> + use<'r>> {
@@ -72,8 +72,8 @@ impl<'r> Rows<'r> {
         self.entries.map(|_| rows.iter().map(RowRef))
     }
 
-    /// The row in which a field is; `None` if the place is of another template, or if there are
-    /// not so many entries.
+    /// Returns the row in which a field is; `None` if the place is of another template, or if there
+    /// are fewer entries.
     #[inline]
     #[must_use]
     pub fn row(&self, place: &Place, entry: usize) -> Option<RowRef<'r>> {
@@ -129,36 +129,37 @@ impl<'r> RowRef<'r> {
         self.0.present | 1 << Place::NO_LANE
     }
 
-    /// Whether a field has a value.
+    /// Returns whether a field has a value.
     #[must_use]
     #[inline(always)]
     pub const fn has(&self, place: &Place) -> bool {
         self.is_present(place.lane)
     }
 
-    /// Whether a lane has a value.
+    /// Returns whether a lane has a value.
     #[must_use]
     #[inline(always)]
     pub const fn is_present(&self, lane: u8) -> bool {
         self.present() >> (lane & 63) & 1 != 0
     }
 
-    /// What is in a lane; anything where it has no value. Unsigned integers are below 2^31 and
-    /// signed ones from -2^30 to 2^30 - 1: a record with others is not held in rows.
+    /// Returns the content of a lane, which is arbitrary where it has no value. Unsigned integers
+    /// are below 2^31 and signed ones from -2^30 to 2^30 - 1: a record with others is not held in
+    /// rows.
     #[must_use]
     #[inline(always)]
     pub fn value(&self, lane: u8) -> i32 {
         self.0.values[usize::from(lane) % MAX_LANES]
     }
 
-    /// The decimal whose exponent is in a lane, and its mantissa in the next one.
+    /// Returns the decimal whose exponent is in a lane, and its mantissa in the next one.
     #[must_use]
     #[inline(always)]
     pub fn decimal(&self, exponent: u8) -> Decimal {
         self.decimal_of(exponent.wrapping_add(1), self.value(exponent) as i8)
     }
 
-    /// The decimal whose mantissa is in a lane, with this exponent.
+    /// Returns the decimal whose mantissa is in a lane, with this exponent.
     #[must_use]
     #[inline(always)]
     pub fn decimal_of(&self, mantissa: u8, exponent: i8) -> Decimal {
@@ -168,7 +169,7 @@ impl<'r> RowRef<'r> {
         }
     }
 
-    /// The value of a field of this row by its place.
+    /// Returns the value of a field of this row by its place.
     #[must_use]
     #[inline(always)]
     pub fn cell(&self, program: &'r Program, place: &Place) -> Cell<'r> {
@@ -201,8 +202,8 @@ impl<'r> RowRef<'r> {
         (0..0x80).contains(&all)
     }
 
-    /// The characters of a string by its lane's value: up to four, the others 0, and how many
-    /// they are.
+    /// Returns the characters of a string by its lane's value: up to four, the others 0, and how
+    /// many they are.
     #[must_use]
     #[inline(always)]
     pub fn chars(value: i32) -> ([u8; lanes::MAX_CHARS], usize) {
@@ -211,14 +212,14 @@ impl<'r> RowRef<'r> {
 }
 
 impl Program {
-    /// Whether messages of the template of this index are held in rows by a [`crate::Record`], as
-    /// far as their values fit.
+    /// Returns whether messages of the template of this index are held in rows by a
+    /// [`crate::Record`], as far as their values fit.
     #[must_use]
     pub fn has_rows(&self, template: u32) -> bool {
         self.flat_of(template).is_some()
     }
 
-    /// The sequence of a template of rows, whose entries are rows too.
+    /// Returns the sequence of a template of rows, whose entries are rows too.
     #[must_use]
     pub fn rows_sequence(&self, template: u32) -> Option<FieldId> {
         Some(self.flat_of(template)?.entry.as_ref()?.field)

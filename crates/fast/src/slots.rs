@@ -26,7 +26,7 @@ pub struct Value {
 }
 
 impl Value {
-    /// The length of a string that is kept here.
+    /// Returns the length of a string that is kept here.
     #[inline(always)]
     pub(crate) const fn short_len(&self) -> Option<usize> {
         match self.extra {
@@ -65,7 +65,7 @@ impl Value {
         self.bits == bits && self.extra == len as u8
     }
 
-    /// The length of a string that is kept here and does not begin with NUL.
+    /// Returns the length of a string that is kept here and does not begin with NUL.
     #[inline(always)]
     pub(crate) const fn plain_len(&self) -> Option<usize> {
         match self.extra {
@@ -85,7 +85,7 @@ impl Value {
     }
 }
 
-/// The stamp of an empty value of the same generation.
+/// Returns the stamp of an empty value of the same generation.
 const fn empty(stamp: u32) -> u32 {
     stamp & !(FIRST - 1) | State::EMPTY.number() as u32
 }
@@ -133,7 +133,7 @@ impl Slots {
         }
     }
 
-    /// The stamp of a value of this state.
+    /// Returns the stamp of a value of this state.
     #[inline(always)]
     pub(crate) const fn stamp(&self, state: State) -> u32 {
         self.rest.stamp(state)
@@ -162,7 +162,7 @@ impl Slots {
 }
 
 impl Rest {
-    /// The stamp of a value of this state.
+    /// Returns the stamp of a value of this state.
     #[inline(always)]
     pub(crate) const fn stamp(&self, state: State) -> u32 {
         self.generation | state.number() as u32

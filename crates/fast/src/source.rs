@@ -25,15 +25,15 @@ pub enum Scalar<'a> {
 /// Knows the values of a message's fields. It is asked in the order of the template.
 #[expect(unused_variables, reason = "the defaults know nothing")]
 pub trait Source {
-    /// The value of a field that is no group, sequence or reference.
+    /// Returns the value of a field that is no group, sequence or reference.
     fn scalar(&mut self, field: &Field) -> Scalar<'_>;
 
-    /// Whether an optional group is there.
+    /// Returns whether an optional group is there.
     fn group(&mut self, field: &Field) -> bool {
         false
     }
 
-    /// How many entries a sequence has; `None` if it is absent.
+    /// Returns how many entries a sequence has; `None` if it is absent.
     fn length(&mut self, field: &Field) -> Option<u32> {
         None
     }
@@ -44,7 +44,7 @@ pub trait Source {
     /// The group or the entry is over.
     fn leave(&mut self, field: &Field) {}
 
-    /// The template of a dynamic reference, by index.
+    /// Returns the template of a dynamic reference, by index.
     fn template(&mut self, field: &Field) -> Option<u32> {
         None
     }

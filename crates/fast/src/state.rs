@@ -13,17 +13,17 @@ impl State {
     /// The value is known to be absent.
     pub const EMPTY: Self = Self(1);
 
-    /// The state as a number.
+    /// Returns the state as a number.
     pub(crate) const fn number(self) -> u8 {
         self.0
     }
 
-    /// The state of this number.
+    /// Returns the state of this number.
     pub(crate) const fn from_number(number: u8) -> Self {
         Self(number)
     }
 
-    /// Whether it was assigned by a string or byte vector.
+    /// Returns whether the value was assigned by a string or byte vector.
     pub(crate) const fn is_text(self) -> bool {
         self.0 > Self::DECIMAL.0
     }

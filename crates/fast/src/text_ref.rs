@@ -8,7 +8,7 @@ use fanfare_wire::lanes;
 /// Bytes of the longest string that is kept in a word.
 pub(crate) const SHORT: usize = 8;
 
-/// The first eight bytes of a string, the first one lowest.
+/// Returns the first eight bytes of a string, the first one lowest.
 #[inline(always)]
 pub(crate) fn front(text: &[u8]) -> u64 {
     let bytes = text.iter().take(SHORT).rev();

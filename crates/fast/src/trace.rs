@@ -1,4 +1,4 @@
-//! What a decoder does, step by step, for the person who stares at a garbled feed.
+//! What a decoder does, step by step, for the analysis of a garbled feed.
 
 use crate::previous::Previous;
 use crate::program::{Field, TemplateProgram};

@@ -34,7 +34,7 @@ impl IntType {
         }
     }
 
-    /// The type that an element of this name declares.
+    /// Returns the type that an element of this name declares.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Some(match name {
@@ -103,7 +103,7 @@ impl IntType {
         }
     }
 
-    /// The integer whose 64-bit pattern (sign-extended if the type is signed) is `bits`.
+    /// Returns the integer whose 64-bit pattern (sign-extended if the type is signed) is `bits`.
     #[must_use]
     pub const fn widen(self, bits: u64) -> i128 {
         if self.is_signed() {
@@ -187,7 +187,7 @@ pub fn parse_decimal(text: &str) -> Result<Decimal, ErrorCode> {
     scaled(if negative { -mantissa } else { mantissa }, exponent)
 }
 
-/// The decimal of these parts.
+/// Returns the decimal of these parts.
 ///
 /// # Errors
 /// R1 where one is out of range.
@@ -203,7 +203,8 @@ pub fn scaled(mantissa: i128, exponent: i64) -> Result<Decimal, ErrorCode> {
     })
 }
 
-/// The decimal of these parts, with zeros moved between them as far as the exponent's range asks.
+/// Returns the decimal of these parts, with zeros moved between them as far as the exponent's range
+/// asks.
 ///
 /// # Errors
 /// R1 if there is no such decimal.

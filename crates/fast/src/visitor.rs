@@ -8,12 +8,12 @@ use crate::value::Decimal;
 /// the message is complete, and so before an error further on is known. Every method does
 /// nothing unless implemented; an empty visitor costs nothing.
 ///
-/// Between [`Self::begin_message`] and [`Self::end_message`] each field of the template gives
-/// one call: its value, or [`Self::absent`]; groups, sequences and dynamic references give a
-/// `begin` and an `end` around those of their contents.
+/// Between [`Self::begin_message`] and [`Self::end_message`] each field of the template is one
+/// call: its value, or [`Self::absent`]; groups, sequences and dynamic references are a `begin` and
+/// an `end` around those of their contents.
 #[expect(unused_variables, reason = "the defaults do nothing")]
 pub trait Visitor {
-    /// True for a visitor that wants [`Self::step`].
+    /// Whether the visitor takes calls of [`Self::step`].
     const TRACE: bool = false;
 
     /// A message begins.

@@ -5,7 +5,7 @@ use crate::program::{Body, IntOp, Op, Program, TextOp};
 use crate::template::OperatorKind;
 use crate::value::TextType;
 
-/// The structs with what they are made of: templates, then groups and entries.
+/// Returns the structs with what they are made of: templates, then groups and entries.
 pub(super) fn segments<'m>(model: &'m Model<'_>) -> impl Iterator<Item = (&'m Struct, Body)> {
     let templates = model.program.templates().iter().zip(&model.templates);
     let templates = templates.map(|(template, index)| (&model.structs[*index], template.body()));
@@ -59,7 +59,7 @@ pub(super) fn call(program: &Program, member: &Member, op: &Op) -> Call {
     }
 }
 
-/// The operator of an integer; `None` for one that is not usual.
+/// Returns the operator of an integer, or `None` for an unusual one.
 pub(super) fn operator(op: &IntOp) -> Option<String> {
     let (slot, initial) = (op.slot.index(), op.initial);
     Some(match op.operator {

@@ -90,7 +90,7 @@ const CALLS: [Call; 9] = [
     },
 ];
 
-/// The statement that makes an optional member absent, behind its place.
+/// Returns the statement that makes an optional member absent, behind its place.
 pub(super) fn cleared(member: &Member) -> Option<String> {
     match member.shape {
         Shape::Int(_) | Shape::Decimal => Some(" = None".to_owned()),
@@ -121,7 +121,7 @@ fn sequence(member: &Member, call: &str) -> Option<String> {
     Some(format!("{insert}.{call}"))
 }
 
-/// Whether a struct, or one inside it, has a member that the call is for.
+/// Returns whether a struct, or one inside it, has a member for the call.
 fn takes(model: &Model<'_>, item: &Struct, call: &Call) -> bool {
     item.members.iter().any(|m| {
         (call.statement)(m).is_some() || inside(model, m).is_some_and(|s| takes(model, s, call))

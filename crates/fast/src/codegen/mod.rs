@@ -41,7 +41,7 @@ use crate::value::IntType;
 use fanfare_wire::names::snake;
 use model::{Member, Model, Shape, Struct};
 
-/// The module for a template document. It stands alone: put it into a file of its own, or
+/// Returns the module for a template document. It stands alone: put it into a file of its own, or
 /// `include!` it into a module.
 ///
 /// # Errors
@@ -50,7 +50,8 @@ pub fn generate(xml: &str) -> Result<String, TemplateError> {
     Ok(generate_from(&Program::parse(xml)?, xml))
 }
 
-/// The module for a program, as [`generate`] returns it; `xml` is the document of the program.
+/// Returns the module for a program, as [`generate`] returns it; `xml` is the document of the
+/// program.
 #[must_use]
 pub fn generate_from(program: &Program, xml: &str) -> String {
     let model = Model::new(program);
@@ -189,7 +190,7 @@ fn feed(model: &Model<'_>, xml: &str, out: &mut String) {
     out.push_str("}\n\n");
 }
 
-/// The longest run of `#` behind a quotation mark, so that a raw string can hold the text.
+/// Returns the longest run of `#` behind a quotation mark, for a raw string that holds the text.
 fn longest_hashes(text: &str) -> usize {
     let behind = text.split('"').skip(1);
     let runs = behind.map(|rest| rest.bytes().take_while(|b| *b == b'#').count());

@@ -141,7 +141,7 @@ const fn text_name(ty: TextType) -> &'static str {
     }
 }
 
-/// The highest number of the fields inside a field, itself included.
+/// Returns the highest number of the fields inside a field, itself included.
 fn last_inside(program: &Program, id: FieldId) -> usize {
     let inside = program
         .children(id)

@@ -9,7 +9,8 @@ use crate::program::{Place, Program, Reading};
 use crate::value::{EXPONENTS, IntType, TextType};
 use fanfare_wire::names::snake;
 
-/// Whether messages of a template are read from rows: its struct, by its index in the model.
+/// Returns whether messages of a template are read from rows: its struct, by its index in the
+/// model.
 pub(super) fn is_read(model: &Model<'_>, item: &Struct) -> bool {
     item.members.iter().all(|member| match member.shape {
         Shape::Sequence(inner) => {
@@ -23,7 +24,7 @@ pub(super) fn is_read(model: &Model<'_>, item: &Struct) -> bool {
     })
 }
 
-/// The structs that are read from rows.
+/// Returns the structs that are read from rows.
 fn all<'m>(model: &'m Model<'_>) -> impl Iterator<Item = (usize, &'m Struct)> {
     let templates = model.templates.iter().map(|index| &model.structs[*index]);
     templates
@@ -169,7 +170,7 @@ fn read(model: &Model<'_>, item: &Struct, out: &mut String) {
     out.push_str("    }\n");
 }
 
-/// The lane of a string, and the call that reads it, with a `#` for how.
+/// Returns the lane of a string, and the call that reads it, in which `#` stands for the way.
 fn text(model: &Model<'_>, member: &Member) -> Option<(u8, String)> {
     let place = model.program.place(member.id)?;
     if member.shape != Shape::Text(TextType::Ascii) || place.reading != Reading::Ascii {
@@ -223,7 +224,7 @@ pub(super) fn typed(model: &Model<'_>, item: &Struct, template: usize, out: &mut
     out.push_str("        true\n    }\n");
 }
 
-/// Whether any struct fills rows.
+/// Returns whether any struct fills rows.
 pub(super) fn any_filled(model: &Model<'_>) -> bool {
     all(model).any(|(template, item)| is_filled(model, item, template))
 }
@@ -234,7 +235,7 @@ pub(super) fn layout(model: &Model<'_>, out: &mut String) {
     _ = writeln!(out, "\n    const LAYOUT: u64 = {layout:#x};\n");
 }
 
-/// Whether messages of a template are encoded by way of rows that its struct fills.
+/// Returns whether messages of a template are encoded by way of rows that its struct fills.
 fn is_filled(model: &Model<'_>, item: &Struct, template: usize) -> bool {
     let mut inner = item.members.iter().filter_map(|member| match member.shape {
         Shape::Sequence(inner) => Some(&model.structs[inner]),
@@ -246,8 +247,8 @@ fn is_filled(model: &Model<'_>, item: &Struct, template: usize) -> bool {
         && inner.all(|inner| is_filled_row(model, inner))
 }
 
-/// Whether a row that a struct fills is one that an encoder takes: its values within the limits,
-/// and everything there that must be.
+/// Returns whether a row that a struct fills is one that an encoder takes: its values within the
+/// limits, and everything there that must be.
 fn is_filled_row(model: &Model<'_>, item: &Struct) -> bool {
     let program = model.program;
     let plan = item.members.iter().find_map(|member| {
@@ -270,14 +271,14 @@ fn is_filled_row(model: &Model<'_>, item: &Struct) -> bool {
         && members.all(|member| filling(program, member).is_some())
 }
 
-/// Whether a row of a struct has no values.
+/// Returns whether a row of a struct has no values.
 fn is_empty(model: &Model<'_>, item: &Struct) -> bool {
     let mut members = item.members.iter();
     members.all(|member| filling(model.program, member).is_none_or(|call| call.is_empty()))
 }
 
-/// The call that puts a member into its row: empty for nothing, `None` if it does not notice all
-/// values that are beyond the limits of the lane.
+/// Returns the call that puts a member into its row: empty if there is none, `None` if it does not
+/// notice all values that are beyond the limits of the lane.
 fn filling(program: &Program, member: &Member) -> Option<String> {
     if member.shape == Shape::Constant {
         return Some(String::new());
@@ -319,7 +320,7 @@ fn filling(program: &Program, member: &Member) -> Option<String> {
     Some(format!("row.{maybe}{method}({first}, {place})"))
 }
 
-/// What a lane holds of the values of an integer's type.
+/// Returns the range of an integer's type that a lane holds.
 fn int_limits(ty: IntType) -> (i64, i64) {
     let (least, greatest) = match ty.is_signed() {
         true => (-1 << 30, (1 << 30) - 1),
@@ -329,7 +330,7 @@ fn int_limits(ty: IntType) -> (i64, i64) {
     (min as i64, max as i64)
 }
 
-/// What is done with a member: empty for nothing, `None` if it is not in a row.
+/// Returns the statement for a member: empty if there is none, `None` if it is not in a row.
 fn value(program: &Program, member: &Member) -> Option<String> {
     if member.shape == Shape::Constant {
         return Some(String::new());

@@ -37,9 +37,9 @@ pub(super) fn feed(model: &Model<'_>, out: &mut String) {
     out.push_str("            _ => None,\n        }\n    }\n");
 }
 
-/// Whether the presence bits of each body have known places in a word. Where a decimal is absent,
-/// the bit of its mantissa is not taken, and those behind it are moved down: they must not fall
-/// out.
+/// Returns whether the presence bits of each body have known places in a word. Where a decimal is
+/// absent, the bit of its mantissa is not taken, and those behind it are moved down: they must not
+/// fall out.
 fn is_straight(program: &Program) -> bool {
     let bodies = program.templates().iter().map(TemplateProgram::body);
     let inner = program.fields().iter().map(|field| program.op(field.id()));
@@ -131,7 +131,7 @@ fn absent(program: &Program, run: &[Member], out: &mut String) {
     out.push_str("        }\n");
 }
 
-/// How many of the first members take one byte each that is NULL where they are absent.
+/// Returns how many of the first members take one byte each that is NULL where they are absent.
 fn run(program: &Program, members: &[Member]) -> usize {
     let takes_null = |member: &&Member| match program.op(member.id) {
         Op::Int(op) => {

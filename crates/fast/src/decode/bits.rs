@@ -9,7 +9,7 @@ use crate::program::{BitsOp, IntOp, Op};
 use crate::visitor::Visitor;
 
 impl<'a, P: PreviousValues> Run<'a, P> {
-    /// A bit group with its operator, which works on all bits together.
+    /// Decodes a bit group with its operator, which works on all bits together.
     pub(super) fn bits<V: Visitor>(
         &mut self,
         op: &'a BitsOp,
@@ -53,7 +53,7 @@ impl<'a, P: PreviousValues> Run<'a, P> {
         Ok(())
     }
 
-    /// The members from the front on, which is the top of so many bits.
+    /// The members from the front on, which is the topmost of a number of bits.
     fn members<V: Visitor>(&self, members: &[Op], value: u64, width: u32, visitor: &mut V) {
         let mut left = width;
         for member in members {
@@ -82,7 +82,7 @@ impl<'a, P: PreviousValues> Run<'a, P> {
 }
 
 impl Input<'_> {
-    /// Reads so many bits: the first one is the topmost data bit of the first byte, and what is
+    /// Reads a number of bits: the first one is the topmost data bit of the first byte, and what is
     /// left of the last byte is zero. A nullable group is one more, as a number of whole bytes.
     fn bits(&mut self, width: u32, nullable: bool) -> Read<Option<u64>> {
         let start = self.at;

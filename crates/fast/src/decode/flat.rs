@@ -22,10 +22,11 @@ pub(crate) trait Sink {
     /// What takes the rest of a message that turns out not to be regular.
     type Rest: Visitor;
 
-    /// Where the first row goes: to a place of its own, or to `scratch`.
+    /// Returns where the first row is written: to a place of its own, or to `scratch`.
     fn head<'r>(&'r mut self, scratch: &'r mut Row) -> &'r mut Row;
 
-    /// Where the rows of entries go: at least one, and at most `left`; `done` are before them.
+    /// Returns where the rows of entries are written: at least one, and at most `left`; `done` are
+    /// before them.
     fn rows<'r>(&'r mut self, done: usize, left: usize, scratch: &'r mut Scratch) -> &'r mut [Row];
 
     /// A message begins, with the row that was asked for.
@@ -58,7 +59,7 @@ pub(crate) struct RowBatch<'r> {
 }
 
 impl<'r> RowBatch<'r> {
-    /// Those in the scratch that they were asked for in.
+    /// Returns the rows in the scratch in which they were requested.
     #[inline(always)]
     pub(super) fn rows(&self) -> &'r [Row] {
         self.scratch.get(..self.count).unwrap_or_default()
@@ -274,7 +275,7 @@ impl<'d> Parts<'d> {
         progress.index += count as u32;
     }
 
-    /// The rest of a sequence; not inlined, to be out of the way of short ones.
+    /// Decodes the rest of a sequence; not inlined, to be out of the way of short ones.
     #[inline(never)]
     fn behind_first_entries<S: Sink>(
         mut self,
@@ -343,8 +344,8 @@ impl<'d> Parts<'d> {
 /// The stop bits of eight bytes.
 const ENDS: u64 = 0x8080_8080_8080_8080;
 
-/// The template that a message is of, and what stands in front of its first segment; `None` if it
-/// is not flat, or has another form than usual.
+/// Returns the template of a message, and what stands in front of its first segment; `None` if the
+/// message is not flat, or has another form than usual.
 #[inline(always)]
 fn front<'p>(program: &'p Program, last: Option<u32>, bytes: &[u8]) -> Option<(&'p Flat, Front)> {
     let word = front_word(bytes);

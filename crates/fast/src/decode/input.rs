@@ -30,19 +30,19 @@ impl<'a> Input<'a> {
         self.strict
     }
 
-    /// All bytes.
+    /// Returns all bytes.
     #[inline(always)]
     pub(crate) const fn all(&self) -> &'a [u8] {
         self.bytes
     }
 
-    /// The bytes that are not read yet.
+    /// Returns the bytes that are not read yet.
     #[inline(always)]
     pub(crate) fn rest(&self) -> &'a [u8] {
         self.bytes.get(self.at..).unwrap_or_default()
     }
 
-    /// The bytes from `start` to the place reached.
+    /// Returns the bytes from `start` to the place reached.
     pub(crate) fn since(&self, start: usize) -> &'a [u8] {
         self.bytes.get(start..self.at).unwrap_or_default()
     }
@@ -129,7 +129,7 @@ impl<'a> Input<'a> {
     }
 
     /// Reads an integer delta, which may be larger than any type; D2 if it is larger than any
-    /// difference, which is for the caller to say in its own way ([`instead_of_d2`]).
+    /// difference, for which the caller has an error of its own ([`instead_of_d2`]).
     #[inline(always)]
     pub(crate) fn delta(&mut self) -> Read<i128> {
         match stopbit::read_signed(self.bytes, self.at) {
@@ -231,8 +231,8 @@ impl<'a> Input<'a> {
             Err(StopBitError::Overflow) => Err(self.too_large(signed)),
         }
     }
-    /// The error of an entity with more bits than any integer has: overlong, if the first seven say
-    /// nothing.
+    /// Returns the error of an entity with more bits than any integer has: overlong, if the first
+    /// seven are redundant.
     #[cold]
     fn too_large(&self, signed: bool) -> CodecError {
         let is_overlong = match *self.rest() {
@@ -248,7 +248,8 @@ impl<'a> Input<'a> {
     }
 }
 
-/// The error with another code, if it is D2: what a number too large means depends on its use.
+/// Returns the error with another code, if it is D2: the meaning of a number too large depends on
+/// its use.
 #[cold]
 pub(crate) fn instead_of_d2(code: ErrorCode, error: CodecError) -> CodecError {
     match error.code {

@@ -20,7 +20,7 @@ pub(super) struct LaneState {
     pub(super) kernel: Option<LaneKernel>,
     /// The values of the segment decoded last.
     pub(super) row: Row,
-    /// Those of entries that are still to be told of.
+    /// The rows of entries of which a visitor is still to be told.
     pub(super) batch: [Row; BATCH],
     /// What is known of the presence maps of entries.
     pub(super) shapes: Shapes,
@@ -55,7 +55,7 @@ impl LaneState {
     }
 }
 
-/// How many entries a message of a template may have, if it has any.
+/// Returns how many entries a message of a template may have, if it has any.
 fn most_entries(flat: &Flat, limits: &Limits) -> Option<u32> {
     let entry = flat.entry.as_ref()?;
     let fields = limits.fields.saturating_sub(flat.fields);
@@ -66,7 +66,7 @@ fn most_entries(flat: &Flat, limits: &Limits) -> Option<u32> {
     Some(limits.entries.min(by_fields).min(by_texts))
 }
 
-/// The first eight bytes, zeros behind the end.
+/// Returns the first eight bytes, with zeros behind the end.
 #[inline(always)]
 pub(super) fn front_word(bytes: &[u8]) -> u64 {
     match bytes.first_chunk() {
@@ -82,7 +82,7 @@ fn short_word(bytes: &[u8]) -> u64 {
     each.fold(0, |word, byte| word << 8 | u64::from(*byte))
 }
 
-/// The length of a sequence, which is in this lane; `None` if it is absent.
+/// Returns the length of a sequence, which is in this lane; `None` if it is absent.
 #[inline(always)]
 pub(super) fn length(row: &Row, lane: u8) -> Option<u32> {
     let lane = usize::from(lane) % MAX_LANES;

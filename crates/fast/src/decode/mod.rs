@@ -73,7 +73,7 @@ impl Default for Limits {
 pub struct Options {
     /// True (the default): R1, R2, R6, R7, R8 and R9 are errors. False lets pass what exchanges
     /// are known to send:
-    /// - R6: integers with leading groups that say nothing;
+    /// - R6: integers with redundant leading groups;
     /// - R7: presence maps with trailing groups of zeros;
     /// - R8: presence bits that no field uses;
     /// - R9: strings with a zero preamble in front of other characters than NUL;
@@ -91,7 +91,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// The kernel, unless strings of the length that lanes hold are beyond the limit.
+    /// Returns the kernel, unless strings of the length that lanes hold are beyond the limit.
     #[inline(always)]
     pub(crate) const fn lane_kernel(&self) -> Option<LaneKernel> {
         if self.oracle || self.limits.text < fanfare_wire::lanes::MAX_CHARS {
@@ -143,7 +143,7 @@ pub struct Decoder {
     options: Options,
 }
 
-/// The previous values, as the way of decoding wants them.
+/// The previous values, in the form of the way of decoding.
 #[derive(Debug, Clone)]
 enum Previous {
     /// For the vector kernels, which take programs whose templates are all flat.
@@ -162,13 +162,13 @@ impl Previous {
 }
 
 impl Decoder {
-    /// A strict decoder with the default limits; all previous values are undefined.
+    /// Returns a strict decoder with the default limits; all previous values are undefined.
     #[must_use]
     pub fn new(program: impl Into<Arc<Program>>) -> Self {
         Self::with_options(program, Options::default())
     }
 
-    /// A decoder that behaves as told.
+    /// Returns a decoder with these options.
     #[must_use]
     pub fn with_options(program: impl Into<Arc<Program>>, options: Options) -> Self {
         let program = program.into();
@@ -187,7 +187,7 @@ impl Decoder {
         }
     }
 
-    /// The program that it executes.
+    /// Returns the program that is executed.
     #[must_use]
     pub const fn program(&self) -> &Arc<Program> {
         &self.program
@@ -301,7 +301,7 @@ impl Decoder {
         parts.message(bytes, sink)
     }
 
-    /// The error of the message.
+    /// Returns the error of the message.
     #[cold]
     #[inline(never)]
     pub(crate) fn failure(&mut self) -> CodecError {

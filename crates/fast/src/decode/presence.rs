@@ -15,7 +15,7 @@ pub(crate) struct PresenceMap<'a> {
 const WORD_BYTES: usize = 9;
 
 impl<'a> PresenceMap<'a> {
-    /// The map in these bytes, the last of which has the stop bit.
+    /// Returns the map in these bytes, the last of which has the stop bit.
     #[inline(always)]
     pub(crate) fn new(bytes: &'a [u8]) -> Self {
         if let [byte] = *bytes {
@@ -34,7 +34,7 @@ impl<'a> PresenceMap<'a> {
         map
     }
 
-    /// A map without bits, for bodies that need none.
+    /// Returns a map without bits, for bodies that need none.
     #[inline(always)]
     pub(crate) const fn empty() -> Self {
         Self {
@@ -44,7 +44,7 @@ impl<'a> PresenceMap<'a> {
         }
     }
 
-    /// The map of these bits, the first one topmost.
+    /// Returns the map of these bits, the first one topmost.
     #[inline(always)]
     pub(crate) const fn of_word(word: u64) -> Self {
         Self {
@@ -54,7 +54,7 @@ impl<'a> PresenceMap<'a> {
         }
     }
 
-    /// The bits that are left of a map of one word, the first one topmost.
+    /// Returns the bits that are left of a map of one word, the first one topmost.
     #[inline(always)]
     pub(crate) const fn word(&self) -> u64 {
         self.word

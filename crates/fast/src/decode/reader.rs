@@ -114,7 +114,7 @@ impl<'r, 'a, const N: usize> Reader<'r, 'a, N> {
         })
     }
 
-    /// The end; `None` with the error in the stream if presence bits are left over (R8).
+    /// Ends the message; `None`, with the error in the stream, if presence bits are left over (R8).
     #[inline(always)]
     pub fn end(self) -> Option<usize> {
         if below(self.map, self.taken) != 0 {
@@ -123,13 +123,13 @@ impl<'r, 'a, const N: usize> Reader<'r, 'a, N> {
         Some(self.at())
     }
 
-    /// The end of fields that have no presence map.
+    /// Ends fields that have no presence map.
     #[inline(always)]
     pub fn end_without_map(self) -> Option<usize> {
         Some(self.at())
     }
 
-    /// How many bytes of the message are read.
+    /// Returns how many bytes of the message are read.
     #[inline(always)]
     fn at(&self) -> usize {
         self.stream.bytes().len() - self.bytes.len()
@@ -305,7 +305,7 @@ impl<'r, 'a, const N: usize> Reader<'r, 'a, N> {
         Some(value)
     }
 
-    /// What a previous value is to an op that expects one of this state.
+    /// Returns the state of a previous value for an op that expects one of this state.
     #[inline(always)]
     const fn previous(&self, slot: usize, state: State) -> Previous {
         let expected = state.number() as u32;
@@ -319,7 +319,7 @@ impl<'r, 'a, const N: usize> Reader<'r, 'a, N> {
         }
     }
 
-    /// The value of a field that is not in the stream, by the previous one.
+    /// Returns the value of a field that is not in the stream, by the previous one.
     #[inline(always)]
     fn implied<M: Integer>(
         &mut self,
@@ -339,7 +339,7 @@ impl<'r, 'a, const N: usize> Reader<'r, 'a, N> {
         Some(Some(bits))
     }
 
-    /// The same where the previous value is empty, or undefined without an initial value.
+    /// Returns the value where the previous one is empty, or undefined without an initial value.
     #[inline(always)]
     const fn implied_absence<M: Integer>(&mut self, slot: usize, has_initial: bool) -> Usual {
         match self.is_absent(slot, M::OPTIONAL, has_initial) {
@@ -627,7 +627,7 @@ impl<'r, 'a, const N: usize> Reader<'r, 'a, N> {
         is_absent
     }
 
-    /// Counts a mandatory constant string of so many bytes against the limit.
+    /// Counts a mandatory constant string of `len` bytes against the limit.
     #[inline(always)]
     pub fn constant(&mut self, len: usize) -> bool {
         self.begin();
@@ -644,8 +644,8 @@ impl<'r, 'a, const N: usize> Reader<'r, 'a, N> {
         is_done
     }
 
-    /// Reads so many entries of a sequence, that of the op of this number; `None` with the error
-    /// in the stream.
+    /// Reads a number of entries of a sequence, that of the op of this number; `None` with the
+    /// error in the stream.
     #[inline(always)]
     pub fn entries<T: Segment<N> + Default>(
         &mut self,
@@ -700,13 +700,13 @@ impl<'r, 'a, const N: usize> Reader<'r, 'a, N> {
     }
 }
 
-/// The presence bits that are left when so many are taken.
+/// Returns the presence bits that are left when a number of them is taken.
 #[inline(always)]
 fn below(map: u64, taken: u32) -> u64 {
     map.checked_shl(taken).unwrap_or(0)
 }
 
-/// The signed integer of one byte.
+/// Returns the signed integer of one byte.
 #[inline(always)]
 const fn one_signed(byte: u8) -> i64 {
     // Shifted up, the stop bit is gone and the sign bit is topmost.
@@ -732,7 +732,7 @@ enum Previous {
     Undefined,
 }
 
-/// The next value; after the largest comes the smallest (section 6.3.6).
+/// Returns the next value; after the largest follows the smallest (section 6.3.6).
 #[inline(always)]
 const fn following<M: Integer>(bits: u64) -> u64 {
     let next = bits.wrapping_add(1);

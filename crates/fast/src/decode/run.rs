@@ -76,7 +76,7 @@ impl<'a, P: PreviousValues> Run<'a, P> {
         Ok((template, map))
     }
 
-    /// The template of the identifier in the stream.
+    /// Returns the template of the identifier in the stream.
     fn template_identifier(&mut self) -> Read<u32> {
         let start = self.input.at;
         // No template has an identifier of more than 32 bits.
@@ -228,7 +228,7 @@ impl<'a, P: PreviousValues> Run<'a, P> {
         self.further_entries(id, 0..count, body, visitor)
     }
 
-    /// These entries of a sequence, which are its last ones.
+    /// Decodes these entries of a sequence, which are its last ones.
     pub(super) fn further_entries<V: Visitor>(
         &mut self,
         id: FieldId,
@@ -304,7 +304,7 @@ impl<'a, P: PreviousValues> Run<'a, P> {
         Ok(())
     }
 
-    /// An integer with its operator, and the trace of it.
+    /// Decodes an integer with its operator, and traces it.
     #[inline(always)]
     fn traced_int<V: Visitor>(
         &mut self,
@@ -325,13 +325,13 @@ impl<'a, P: PreviousValues> Run<'a, P> {
         Ok(value)
     }
 
-    /// An integer with its operator (section 6.3).
+    /// Decodes an integer with its operator (section 6.3).
     #[inline(always)]
     fn int(&mut self, op: &IntOp, map: &mut PresenceMap<'a>) -> Read<Option<u64>> {
         self.int_with(op, map, Self::read_int)
     }
 
-    /// The same for what is in the stream in another form.
+    /// Handles, in the same way, a value that has another form in the stream.
     #[inline(always)]
     pub(super) fn int_with(
         &mut self,
@@ -385,7 +385,7 @@ impl<'a, P: PreviousValues> Run<'a, P> {
         }
     }
 
-    /// The value of a copied or incremented field that is not in the stream.
+    /// Returns the value of a copied or incremented field that is not in the stream.
     #[inline(always)]
     fn implied_int(&mut self, op: &IntOp) -> Read<Option<u64>> {
         let state = self.previous.state(op.slot);
@@ -455,7 +455,7 @@ impl<'a, P: PreviousValues> Run<'a, P> {
         Ok(Some(value as u64))
     }
 
-    /// The error of a delta on a previous value that is empty, or of another type.
+    /// Returns the error of a delta on a previous value that is empty, or of another type.
     pub(super) fn no_base<T>(&self, slot: Slot, field: FieldId) -> Read<T> {
         match self.previous.state(slot) {
             State::EMPTY => self.fail(ErrorCode::D6, field),
@@ -587,7 +587,7 @@ impl<'a, P: PreviousValues> Run<'a, P> {
     }
 }
 
-/// One more; after the largest value of the type comes the smallest (section 6.3.6).
+/// Returns the next value; after the largest of the type follows the smallest (section 6.3.6).
 #[inline(always)]
 pub(crate) fn incremented(ty: IntType, bits: u64) -> u64 {
     let next = bits.wrapping_add(1);

@@ -31,7 +31,7 @@ pub struct Stream<'a> {
 
 impl Decoder {
     /// Decodes one message at the front of `bytes` by straight-line code that was generated for
-    /// this very program; as [`Self::decode_visited`]. The code is given the index of the template,
+    /// this very program; as [`Self::decode_visited`]. The code takes the index of the template,
     /// the previous values, where the fields begin and the presence bits for them. The outer `None`
     /// is for a message whose header is not usual: nothing is done.
     #[inline(always)]
@@ -140,7 +140,7 @@ impl<'a> Stream<'a> {
         Some(())
     }
 
-    /// Counts a string of so many bytes against the limit; false, with nothing counted, if it is
+    /// Counts a string of `len` bytes against the limit; false, with nothing counted, if it is
     /// beyond.
     #[inline(always)]
     pub(super) const fn count_text(&mut self, len: usize) -> bool {
@@ -251,7 +251,7 @@ impl<'a> Stream<'a> {
         Some(at)
     }
 
-    /// Checks that a sequence may have so many entries; `None` with the error.
+    /// Checks that a sequence may have a number of entries; `None` with the error.
     #[inline(always)]
     pub(super) fn may_have(&mut self, op: u32, count: u32, at: usize) -> Option<()> {
         if count > self.left.entries {
@@ -275,7 +275,7 @@ impl<'a> Stream<'a> {
         self.program.op_at(op).field()
     }
 
-    /// Says in which entry of the sequence of this op the error is.
+    /// Notes in which entry of the sequence of this op the error is.
     #[cold]
     #[inline(never)]
     pub(super) fn in_entry(&mut self, op: u32, index: u32) {
@@ -283,7 +283,7 @@ impl<'a> Stream<'a> {
         self.failure.add(|error| error.in_entry(field, index));
     }
 
-    /// Says in which group the error is.
+    /// Notes in which group the error is.
     #[cold]
     #[inline(never)]
     pub(super) fn in_group(&mut self, op: u32) {
@@ -291,7 +291,7 @@ impl<'a> Stream<'a> {
         self.failure.add(|error| error.in_field(field));
     }
 
-    /// Says in which template the error is, and that what the limit cut is not truncated.
+    /// Notes in which template the error is, and that what the limit cut is not truncated.
     #[cold]
     #[inline(never)]
     fn failed(&mut self, template: u32, len: usize) {

@@ -1,4 +1,4 @@
-//! Strings and byte vectors with their operators; and what traces tell of a field.
+//! Strings and byte vectors with their operators; and the traces of a field.
 
 use fanfare_wire::lanes;
 
@@ -33,7 +33,7 @@ pub(super) struct Before {
 }
 
 impl<'a, P: PreviousValues> Run<'a, P> {
-    /// A string or byte vector field.
+    /// Decodes a string or byte vector field.
     pub(super) fn text<V: Visitor>(
         &mut self,
         op: &TextOp,
@@ -154,7 +154,7 @@ impl<'a, P: PreviousValues> Run<'a, P> {
         }
     }
 
-    /// The value of a field with copy or tail that is not in the stream.
+    /// Returns the value of a field with copy or tail that is not in the stream.
     fn implied_text(&mut self, op: &TextOp) -> Read<Value> {
         match (self.previous.state(op.slot), op.initial) {
             (state, _) if state == State::text(op.ty) => Ok(Value::Previous),

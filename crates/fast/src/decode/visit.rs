@@ -130,14 +130,14 @@ struct Teller<'p> {
 }
 
 impl<'p> Teller<'p> {
-    /// The field of a number that is one of a field.
+    /// Returns the field of a number that is one of a field.
     #[inline(always)]
     fn field(&self, number: usize) -> &'p Field {
         self.fields.get(number).unwrap_or(&self.spare[0])
     }
 
-    /// Those of a chunk. For visitors that make no use of them nothing is looked up: so there is
-    /// no way but one that gives some.
+    /// Returns the fields of a chunk. For visitors that make no use of them nothing is looked up;
+    /// that is why only one function returns them.
     #[inline(always)]
     fn fields<const N: usize>(&self, chunk: &Chunk) -> Option<&'p [Field; N]> {
         let own = self.fields.get(chunk.field as usize..);
@@ -200,7 +200,7 @@ impl<'r> Next<'r> {
         constant
     }
 
-    /// The value of the next field, of a kind that is known when this is compiled.
+    /// Returns the value of the next field, of a kind that is known when this is compiled.
     #[inline(always)]
     fn value(&mut self, kind: EmitKind) -> Value<'r> {
         let mut value = Value::default();

@@ -8,7 +8,7 @@ use crate::previous::PreviousValues;
 use crate::program::{BitsOp, IntOp, Op};
 
 impl<'a, P: PreviousValues> Run<'a, P> {
-    /// A bit group with its operator.
+    /// Encodes a bit group with its operator.
     #[inline(never)]
     pub(super) fn bits(
         &mut self,
@@ -36,7 +36,7 @@ impl<'a, P: PreviousValues> Run<'a, P> {
         self.int_with(&op.whole, value, map, write)
     }
 
-    /// The members side by side, the first one topmost.
+    /// Returns the members side by side, the first one topmost.
     fn members(&self, op: &BitsOp, mut level: Level<'a>) -> Written<u64> {
         let mut value = 0_u64;
         for member in self.program.ops(op.members) {
@@ -66,8 +66,8 @@ impl<'a, P: PreviousValues> Run<'a, P> {
 }
 
 impl Output {
-    /// Appends so many bits, topmost first, with zeros to whole bytes behind them; for a nullable
-    /// group one more, as a number.
+    /// Appends a number of bits, topmost first, with zeros to whole bytes behind them; for a
+    /// nullable group one more, as a number.
     fn bits(&mut self, value: Option<u64>, width: u32, nullable: bool) {
         let Some(value) = value else {
             return self.null();

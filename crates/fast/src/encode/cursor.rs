@@ -413,7 +413,7 @@ impl Cursor<'_> {
     }
 }
 
-/// The difference between two values of at most 32 bits.
+/// Returns the difference between two values of at most 32 bits.
 #[inline(always)]
 pub(super) const fn small_difference(value: u64, base: u64) -> Option<i64> {
     Some(value.wrapping_sub(base) as i64)
@@ -462,13 +462,14 @@ pub(super) struct Short {
 }
 
 impl Short {
-    /// The length of the string in a node of field 0 with this head; above 255 if there is none.
+    /// Returns the length of the string in a node of field 0 with this head, or more than 255 if
+    /// there is none.
     #[inline(always)]
     pub(super) const fn len(head: u64) -> u64 {
         Node::short_len(head ^ TEXT)
     }
 
-    /// The string of these characters.
+    /// Returns the string of these characters.
     #[inline(always)]
     pub(super) const fn new(bits: u64, len: usize) -> Option<Self> {
         if len > 8 || bits & 0x8080_8080_8080_8080 != 0 || len != 0 && bits & 0xff == 0 {
@@ -484,8 +485,8 @@ impl Short {
     }
 }
 
-/// The decimal in a node of field 0 with this head and this word, or its absence; `None` for any
-/// other node.
+/// Returns the decimal in a node of field 0 with this head and this word, or its absence; `None`
+/// for any other node.
 #[inline(always)]
 pub(super) fn decimal(head: u64, word: u64) -> Option<Option<Decimal>> {
     if head == ABSENT {

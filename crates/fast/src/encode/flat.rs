@@ -22,7 +22,7 @@ const BATCH: usize = 16;
 pub(super) enum Done {
     /// Not even its first segment; nothing has changed, but for a reset that it asks for.
     Nothing,
-    /// The first segment, and so many entries of the sequence.
+    /// Encodes the first segment, and a number of entries of the sequence.
     Entries(u32),
     All,
 }
@@ -65,7 +65,8 @@ impl Encoder {
         self.within_limit(start, out)
     }
 
-    /// The number of bytes behind `start`, if a message may have so many.
+    /// Returns the number of bytes behind `start`, or the error that a message may not have as
+    /// many.
     #[inline(always)]
     pub(super) fn within_limit(
         &self,

@@ -347,13 +347,13 @@ impl Fields<'_> {
     }
 }
 
-/// The integer of a node; `None` for any other node.
+/// Returns the integer of a node; `None` for any other node.
 #[inline(always)]
 fn present(node: &Node, head: u64) -> Option<Option<u64>> {
     (head == INT).then(|| Some(node.word()))
 }
 
-/// The integer of a node, or its absence; `None` for any other node.
+/// Returns the integer of a node, or its absence; `None` for any other node.
 #[inline(always)]
 const fn nullable(node: &Node, head: u64) -> Option<Option<u64>> {
     match head {
@@ -363,7 +363,7 @@ const fn nullable(node: &Node, head: u64) -> Option<Option<u64>> {
     }
 }
 
-/// The string of a node, or its absence; `None` for any other node.
+/// Returns the string of a node, or its absence; `None` for any other node.
 #[inline(always)]
 fn text<'m>(message: &'m Message, node: &'m Node, head: u64) -> Option<Option<Ascii<'m>>> {
     if head == ABSENT {
@@ -378,7 +378,7 @@ fn text<'m>(message: &'m Message, node: &'m Node, head: u64) -> Option<Option<As
     is_text.then(|| Some(Ascii::new(node.word(), len as usize, bytes)))
 }
 
-/// The initial value of a string.
+/// Returns the initial value of a string.
 #[inline(always)]
 fn initial<'p>(program: &'p Program, op: &Fused) -> Option<Ascii<'p>> {
     let all = || program.text_at(op.aux as usize);
@@ -388,7 +388,7 @@ fn initial<'p>(program: &'p Program, op: &Fused) -> Option<Ascii<'p>> {
         .then(|| Ascii::new(op.int.initial, len, all))
 }
 
-/// The template of this index; `None` if it is for [`Run::by_ops`].
+/// Returns the template of this index, or `None` if it is for [`Run::by_ops`].
 #[inline(always)]
 pub(super) fn usual_template<'p>(
     program: &'p Program,

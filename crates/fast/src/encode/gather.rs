@@ -30,7 +30,7 @@ pub(super) struct Nodes<'m> {
 }
 
 impl<'m> Nodes<'m> {
-    /// Those of a message, if there are as many as there should be.
+    /// Returns the nodes of a message, if there are as many as there should be.
     #[inline(always)]
     pub(super) fn of(flat: &Flat, message: &'m Message) -> Option<Self> {
         let nodes = message.nodes();
@@ -66,7 +66,7 @@ impl<'m> Nodes<'m> {
         fill(program, segment, nodes, self.length, row)
     }
 
-    /// Whether there are entries left.
+    /// Returns whether there are entries left.
     #[inline(always)]
     pub(super) const fn has_entries(&self) -> bool {
         !self.entries.is_empty()
@@ -155,7 +155,7 @@ struct Gathered<'m> {
 }
 
 impl Gathered<'_> {
-    /// The next chunk; `None` if there are not so many nodes.
+    /// Returns the next chunk, or `None` if there are fewer nodes.
     #[inline(always)]
     fn chunk(&mut self, chunk: &Chunk, constants: &Constants, row: &mut Values) -> Option<()> {
         macro_rules! known_kinds {
@@ -288,8 +288,8 @@ fn long(message: &Message, node: &Node, constant: &Constant) -> u64 {
     u64::from(!is_same)
 }
 
-/// A short text as it is in its lane, by its characters and by what its node's head differs in
-/// from that of an empty one; bits from 31 on if it is none, or cannot be in a lane.
+/// Returns a short text as it is in its lane, by its characters and by what its node's head differs
+/// in from that of an empty one; bits from 31 on if it is none, or cannot be in a lane.
 #[inline(always)]
 fn packed(differ: u64, word: u64) -> u64 {
     match (Node::short_len(differ), word) {
@@ -334,7 +334,7 @@ fn each(
     all.all(|(emit, node)| one(program, emit, (message, node), row).is_some())
 }
 
-/// One of them; `None` if it does not fit.
+/// Returns one of the nodes as a lane, or `None` if it does not fit.
 fn one(
     program: &Program,
     emit: &Emit,

@@ -46,7 +46,7 @@ pub struct Encoder {
     failure: Failure,
 }
 
-/// The previous values, as the way of encoding wants them.
+/// The previous values, in the form of the way of encoding.
 #[derive(Debug, Clone)]
 enum Previous {
     /// For the vector kernels, which take programs whose templates are mostly flat.
@@ -65,13 +65,13 @@ impl Previous {
 }
 
 impl Encoder {
-    /// A strict encoder with the default limits; all previous values are undefined.
+    /// Returns a strict encoder with the default limits; all previous values are undefined.
     #[must_use]
     pub fn new(program: impl Into<Arc<Program>>) -> Self {
         Self::with_options(program, Options::default())
     }
 
-    /// An encoder that behaves as told. A lenient one lets pass R1 and R2.
+    /// Returns an encoder with these options. A lenient one lets pass R1 and R2.
     #[must_use]
     pub fn with_options(program: impl Into<Arc<Program>>, options: Options) -> Self {
         let program = program.into();
@@ -90,7 +90,7 @@ impl Encoder {
         }
     }
 
-    /// The program that it executes.
+    /// Returns the program that is executed.
     #[must_use]
     pub const fn program(&self) -> &Arc<Program> {
         &self.program
@@ -107,7 +107,7 @@ impl Encoder {
         self.previous.values().set_template(None);
     }
 
-    /// Whether records are encoded in lanes.
+    /// Returns whether records are encoded in lanes.
     pub(crate) const fn has_lanes(&self) -> bool {
         matches!(self.previous, Previous::Columns(_))
     }
@@ -177,7 +177,7 @@ impl Encoder {
         }
     }
 
-    /// The error of the message.
+    /// Returns the error of the message.
     #[cold]
     pub(crate) fn failure(&mut self) -> CodecError {
         self.failure.take()

@@ -77,14 +77,14 @@ impl<'a, P: PreviousValues> Run<'a, P> {
         self.part(mantissa, Some(value.mantissa as u64), map)
     }
 
-    /// An integer with its operator.
+    /// Encodes an integer with its operator.
     #[inline(always)]
     fn int(&mut self, op: &IntOp, value: Option<u64>, map: &mut PresenceWriter) -> Written {
         let write = |run: &mut Self, op: &IntOp, value| run.write_int(op, value);
         self.int_with(op, value, map, write)
     }
 
-    /// The same for a length, or a part of a decimal.
+    /// Encodes, in the same way, a length or a part of a decimal.
     #[inline(never)]
     pub(super) fn part(
         &mut self,
@@ -95,7 +95,7 @@ impl<'a, P: PreviousValues> Run<'a, P> {
         self.int(op, value, map)
     }
 
-    /// The same for what is in the stream in another form.
+    /// Handles, in the same way, a value that has another form in the stream.
     #[inline(always)]
     pub(super) fn int_with(
         &mut self,
@@ -132,7 +132,7 @@ impl<'a, P: PreviousValues> Run<'a, P> {
         Ok(())
     }
 
-    /// Whether a copied or incremented value is sent; it is the previous one from now on.
+    /// Returns whether a copied or incremented value is sent, and keeps it as the previous one.
     #[inline(always)]
     fn implicit_int(&mut self, op: &IntOp, value: Option<u64>, map: &mut PresenceWriter) -> bool {
         let (implied, previous) = self.implied_int(op);
@@ -156,8 +156,8 @@ impl<'a, P: PreviousValues> Run<'a, P> {
         }
     }
 
-    /// What a decoder takes for a copied or incremented field that is not in the stream (`None`:
-    /// it does not take anything); and the previous value, if there is one of this type.
+    /// Returns the value that a decoder takes for a copied or incremented field that is not in the
+    /// stream (`None`: it does not take any); and the previous value, if there is one of this type.
     #[inline(always)]
     fn implied_int(&self, op: &IntOp) -> (Option<Option<u64>>, Option<u64>) {
         let state = self.previous.state(op.slot);
@@ -231,7 +231,7 @@ impl<'a, P: PreviousValues> Run<'a, P> {
         self.decimal_with(op, value, map)
     }
 
-    /// One with an operator.
+    /// Encodes a decimal with an operator.
     #[inline(never)]
     fn decimal_with(
         &mut self,
@@ -310,7 +310,7 @@ impl<'a, P: PreviousValues> Run<'a, P> {
     }
 }
 
-/// The same number with another exponent, if there is one.
+/// Returns the number with another exponent, or `None` if it has no such form.
 fn rescaled(value: Decimal, exponent: i64) -> Option<Decimal> {
     let mut mantissa = value.mantissa;
     let mut from = i64::from(value.exponent);

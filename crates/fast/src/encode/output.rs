@@ -20,17 +20,17 @@ impl Output {
         (self.start, self.at) = (0, 0);
     }
 
-    /// What was written.
+    /// Returns the bytes written.
     pub(super) fn written(&self) -> &[u8] {
         self.bytes.get(self.start..self.at).unwrap_or_default()
     }
 
-    /// How many bytes were written.
+    /// Returns the number of bytes written.
     pub(super) const fn len(&self) -> usize {
         self.at
     }
 
-    /// All its room, and how much of it is used.
+    /// Returns all room, and how much of it is used.
     #[inline(always)]
     pub(super) fn parts(&mut self) -> (&mut [u8], usize) {
         (&mut self.bytes, self.at)
@@ -222,7 +222,7 @@ impl Output {
         self.at += 1;
     }
 
-    /// The next bytes, to be written by somebody else.
+    /// Returns the next bytes, for the caller to write.
     #[inline(always)]
     pub(super) fn room<const N: usize>(&mut self) -> &mut [u8; N] {
         self.reserve(N);
@@ -245,8 +245,8 @@ impl Output {
     }
 }
 
-/// The groups of a presence map of at most `len` bytes without those of zeros at its end, and how
-/// many they are. The bits stand below a one.
+/// Returns the groups of a presence map of at most `len` bytes without those of zeros at its end,
+/// and how many they are. The bits stand below a one.
 #[inline(always)]
 const fn shortest(len: usize, map: u64) -> (u64, usize) {
     let count = map.ilog2();
@@ -256,8 +256,8 @@ const fn shortest(len: usize, map: u64) -> (u64, usize) {
     (bits >> (7 * unused), len - unused)
 }
 
-/// A presence map that is being written: room for all bits is taken first, and what they did
-/// not need is given back.
+/// A presence map that is being written: room for all bits is taken first, and what they did not
+/// need is freed.
 #[derive(Debug)]
 pub(super) struct PresenceWriter {
     /// Where the next seven groups go.
@@ -295,7 +295,7 @@ impl PresenceWriter {
         bits < GATHERED
     }
 
-    /// A map that is not in a buffer: bits below a one.
+    /// Returns a map that is not in a buffer: bits below a one.
     pub(super) const fn of_word(word: u64) -> Self {
         let count = word.ilog2();
         Self {
@@ -307,7 +307,7 @@ impl PresenceWriter {
         }
     }
 
-    /// Its bits below a one.
+    /// Returns the bits of the map, below a one.
     pub(super) const fn word(&self) -> u64 {
         self.bits | 1 << self.count
     }

@@ -34,7 +34,7 @@ pub(super) struct Level<'a> {
 }
 
 impl<'a> Level<'a> {
-    /// The nodes of a message from the first up to `end`.
+    /// Encodes the nodes of a message from the first up to `end`.
     #[inline]
     pub(super) fn new(message: &'a Message, first: u32, end: u32) -> Self {
         let nodes = message.nodes();
@@ -45,13 +45,13 @@ impl<'a> Level<'a> {
         }
     }
 
-    /// The next node, usually that of the next field.
+    /// Returns the next node, usually that of the next field.
     #[inline(always)]
     pub(super) fn next(&self) -> Option<&'a Node> {
         self.nodes.get(self.next as usize)
     }
 
-    /// The next node with its index, if it is of this field.
+    /// Returns the next node with its index, if it is of this field.
     #[inline(always)]
     pub(super) fn next_of(&self, field: FieldId) -> Option<(u32, &'a Node)> {
         let node = self.next().filter(|node| node.field() == field)?;
@@ -64,20 +64,20 @@ impl<'a> Level<'a> {
         self.next = next;
     }
 
-    /// The nodes that are left.
+    /// Returns the nodes that are left.
     #[inline(always)]
     pub(super) fn left(&self) -> &'a [Node] {
         self.nodes.get(self.next as usize..).unwrap_or_default()
     }
 
-    /// Passes so many nodes that have nothing inside them.
+    /// Passes a number of nodes that have no contents.
     #[inline(always)]
     pub(super) const fn pass(&mut self, count: u32) {
         self.next += count;
     }
 }
 
-/// The template that a message is of where none is named.
+/// Returns the template of a message that names none.
 #[inline(always)]
 pub(super) fn last_template<P: PreviousValues>(program: &Program, previous: &P) -> Option<u32> {
     previous.template().or(program.only())
@@ -173,7 +173,7 @@ impl<'a, P: PreviousValues> Run<'a, P> {
         }
     }
 
-    /// The node of a field on this level: usually the next one.
+    /// Returns the node of a field on this level: usually the next one.
     #[inline(always)]
     pub(super) fn find(&self, level: &mut Level<'a>, field: FieldId) -> Option<(u32, &'a Node)> {
         let Some((index, node)) = level.next_of(field) else {
@@ -332,7 +332,7 @@ impl<'a, P: PreviousValues> Run<'a, P> {
             .map_err(|error| error.in_field(id).in_template(template.index()))
     }
 
-    /// A constant: its bit, if it may be absent; D3 for any other value.
+    /// Encodes a constant: its bit, if it may be absent; D3 for any other value.
     #[inline(always)]
     pub(super) fn constant(
         &mut self,
@@ -361,7 +361,7 @@ impl<'a, P: PreviousValues> Run<'a, P> {
         }
     }
 
-    /// The error of a delta on a previous value that is empty, or of another type.
+    /// Returns the error of a delta on a previous value that is empty, or of another type.
     pub(super) fn no_base<T>(&self, slot: Slot, field: FieldId) -> Written<T> {
         match self.previous.state(slot) {
             State::EMPTY => self.fail(ErrorCode::D6, field),

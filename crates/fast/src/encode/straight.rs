@@ -40,8 +40,8 @@ impl Encoder {
 
     /// Appends a message of the template of this index to `out`, by straight-line code that was
     /// generated for this very program; returns the number of bytes, or `None` with the error in
-    /// [`Self::failure`]. The code is given the previous values and the presence bits in front,
-    /// and returns all of them. The outer `None` is for a template that is left to the ops.
+    /// [`Self::failure`]. The code takes the previous values and the presence bits in front, and
+    /// returns all of them. The outer `None` is for a template that is left to the ops.
     #[inline(always)]
     pub(crate) fn encode_straight(
         &mut self,
@@ -91,7 +91,7 @@ impl Target<'_> {
         SlotsMut::new(values, self.rest)
     }
 
-    /// Bytes of the longest string that may be.
+    /// Returns the most bytes of a string.
     #[inline(always)]
     pub(super) const fn longest(&self) -> usize {
         self.options.limits.text

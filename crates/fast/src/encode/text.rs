@@ -27,7 +27,7 @@ impl<'a, P: PreviousValues> Run<'a, P> {
         self.text(op, value, map)
     }
 
-    /// A string or byte vector with its operator.
+    /// Encodes a string or byte vector with its operator.
     #[inline(never)]
     fn text(&mut self, op: &TextOp, value: Option<&[u8]>, map: &mut PresenceWriter) -> Written {
         self.check_presence(value.is_some(), op.optional, op.field)?;
@@ -101,8 +101,8 @@ impl<'a, P: PreviousValues> Run<'a, P> {
         }
     }
 
-    /// What a decoder would take for the field if it is not in the stream; `None` if it would
-    /// not take anything.
+    /// Returns the value that a decoder would take for the field if it is not in the stream, or
+    /// `None` if it would not take any.
     fn implied_text(&self, op: &TextOp) -> Option<Option<TextRef<'_>>> {
         let state = self.previous.state(op.slot);
         if state == State::text(op.ty) {
@@ -164,7 +164,7 @@ impl<'a, P: PreviousValues> Run<'a, P> {
         Ok(())
     }
 
-    /// The base value of a tail or delta.
+    /// Returns the base value of a tail or delta.
     fn base(&self, op: &TextOp) -> Written<TextRef<'_>> {
         let state = self.previous.state(op.slot);
         if state == State::text(op.ty) {

@@ -45,7 +45,7 @@ impl<'w, 'a, const N: usize> Writer<'w, 'a, N> {
         writer
     }
 
-    /// The presence bits, below a one.
+    /// Returns the presence bits, below a one.
     #[inline(always)]
     pub fn end(mut self) -> Option<u64> {
         self.leave();
@@ -253,7 +253,7 @@ impl<'w, 'a, const N: usize> Writer<'w, 'a, N> {
     }
 }
 
-/// An integer with its operator, all of it known when the code is compiled.
+/// Encodes an integer with its operator, all of which is known when the code is compiled.
 #[inline(always)]
 fn int<M: Integer>(operator: Operator) -> Int {
     let (operation, slot, initial) = match operator {

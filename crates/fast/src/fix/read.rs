@@ -22,7 +22,7 @@ const FRAME: [u32; 3] = [8, 9, 10];
 pub enum FixError {
     /// A piece is not `tag=value` with a positive number as its tag; at this offset.
     Syntax(usize),
-    /// The repeating group counted by this tag has not as many entries as it says.
+    /// The repeating group with this count field does not have as many entries as that says.
     Count(u32),
     /// A value does not fit its field.
     Value(CodecError),
@@ -77,22 +77,22 @@ pub fn split_fields(bytes: &[u8]) -> Result<Vec<(u32, &[u8])>, FixError> {
 pub struct KnownTags(HashSet<u32>);
 
 impl KnownTags {
-    /// The tags of all templates of a program.
+    /// Returns the tags of all templates of a program.
     #[must_use]
     pub fn new(program: &Program) -> Self {
         Self(program.fields().iter().filter_map(Field::tag).collect())
     }
 
-    /// The tags of a message that no template has, as often as they occur. [`read_message`] leaves
-    /// such fields out. BeginString(8), BodyLength(9) and CheckSum(10), which frame a message, are
-    /// not among them.
+    /// Returns the tags of a message that no template has, as often as they occur. [`read_message`]
+    /// leaves such fields out. BeginString(8), BodyLength(9) and CheckSum(10), which frame a
+    /// message, are not among them.
     pub fn unknown<'f>(&'f self, fields: &'f [(u32, &[u8])]) -> impl Iterator<Item = u32> + 'f {
         let tags = fields.iter().map(|(tag, _)| *tag);
         tags.filter(|tag| !FRAME.contains(tag) && !self.0.contains(tag))
     }
 }
 
-/// The templates for messages of a MsgType(35): those that have it as a constant.
+/// Returns the templates for messages of a MsgType(35): those that have it as a constant.
 pub fn templates_of<'p>(
     program: &'p Program,
     msg_type: &'p [u8],
@@ -115,9 +115,9 @@ pub fn templates_of<'p>(
 
 /// Makes `message` the message of these fields, of the template that has their MsgType(35) as a
 /// constant: of several the one that has all the fields, else the first that takes them. If no
-/// template has it, or there is none, of the only template that has just these fields. 8, 9 and
-/// 10 around the fields do not count. Tags that the template does not have are left out;
-/// [`KnownTags`] tells those that no template has.
+/// template has it, or there is none, of the only template that has just these fields. 8, 9 and 10
+/// around the fields do not count. Tags that the template does not have are left out; [`KnownTags`]
+/// finds those that no template has.
 ///
 /// # Errors
 /// A [`FixError`]; `message` must then not be used.
@@ -161,7 +161,7 @@ pub fn read_message(
     Err(error)
 }
 
-/// Whether a message lacks nothing and is written with the same fields, in whatever order.
+/// Returns whether a message lacks nothing and is written with the same fields, in whatever order.
 fn has_just(message: MessageView<'_>, fields: &[(u32, &[u8])]) -> bool {
     let mut body = Vec::new();
     if !is_complete(message.fields()) || write_body(message, &mut body).is_err() {
@@ -302,7 +302,7 @@ impl<'a> FixSource<'a> {
         (by_order.len() == count).then_some(by_order)
     }
 
-    /// Tags that may come more than once in an entry, being in groups inside it.
+    /// Returns the tags that may come more than once in an entry, as they are in groups inside it.
     fn nested_tags(&self, field: &Field) -> Vec<u32> {
         let mut tags = Vec::new();
         for &id in self.program.children(field.id()) {

@@ -10,7 +10,7 @@ const START: u64 = 58_781;
 /// Trading day.
 const DATE: u64 = 20_100_209;
 
-/// What can be told about the market data.
+/// The options of the market data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ComplexOptions {
     /// Mean number of entries in a message: it has from 1 to twice as many less one. Default 3.

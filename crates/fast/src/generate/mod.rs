@@ -22,7 +22,7 @@ use spectra::Spectra;
 pub use complex::ComplexOptions;
 pub use spectra::SpectraOptions;
 
-/// Bytes of a packet of orders, unless told otherwise.
+/// The default length of a packet of orders in bytes.
 pub const PACKET_SIZE: usize = 1024;
 
 /// Makes the packets of a feed, one after the other.
@@ -124,7 +124,7 @@ impl Generator {
         self.next >= self.all
     }
 
-    /// The next packet, or `None` behind the last one.
+    /// Returns the next packet, or `None` behind the last one.
     ///
     /// # Errors
     /// A [`CodecError`] if the templates do not have the fields, or do not take the values:

@@ -16,7 +16,7 @@ pub(super) struct Malformed {
     pub(super) message: &'static str,
 }
 
-/// The one value that `line` holds.
+/// Returns the one value that `line` holds.
 pub(super) fn parse(line: &str) -> Result<Json<'_>, Malformed> {
     let mut parser = Parser { line, at: 0 };
     let json = parser.value(0)?;
@@ -61,7 +61,7 @@ impl<'j> Parser<'j> {
         comes
     }
 
-    /// The text between two places, which are ends of ASCII characters.
+    /// Returns the text between two places, which are ends of ASCII characters.
     fn text(&self, range: Range<usize>) -> &'j str {
         self.line.get(range).unwrap_or_default()
     }
@@ -113,7 +113,7 @@ impl<'j> Parser<'j> {
         Ok(Value::Number(self.text(start..self.at)))
     }
 
-    /// One digit at least.
+    /// Takes digits, one at least.
     fn digits(&mut self) -> Result<(), Malformed> {
         let start = self.at;
         while let Some(b'0'..=b'9') = self.peek() {
@@ -172,7 +172,7 @@ impl<'j> Parser<'j> {
         }
     }
 
-    /// A string: as it stands if nothing in it is escaped.
+    /// Returns a string, unchanged if nothing in it is escaped.
     fn string(&mut self) -> Result<Cow<'j, str>, Malformed> {
         self.at += 1;
         let mut start = self.at;
@@ -203,7 +203,7 @@ impl<'j> Parser<'j> {
         }
     }
 
-    /// The character behind a backslash.
+    /// Returns the character behind a backslash.
     fn escape(&mut self) -> Result<char, Malformed> {
         let character = match self.peek() {
             Some(byte @ (b'"' | b'\\' | b'/')) => char::from(byte),
@@ -237,7 +237,7 @@ impl<'j> Parser<'j> {
         char::from_u32(scalar).map_or_else(|| self.fail(HALF), Ok)
     }
 
-    /// The four digits behind a `u`.
+    /// Returns the four digits behind a `u`.
     fn hex(&mut self) -> Result<u32, Malformed> {
         self.at += 1;
         let mut value = 0;

@@ -50,7 +50,7 @@ pub fn read_line(program: &Program, line: &str, message: &mut Message) -> Result
     })
 }
 
-/// The template of a message and its fields. A name is enough, and so is an identifier.
+/// Returns the template of a message and its fields. A name is enough, and so is an identifier.
 fn header<'p, 'j>(
     program: &'p Program,
     json: Json<'j>,
@@ -162,7 +162,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// A field that holds others.
+    /// Returns a field that has fields.
     fn inner(&mut self, field: &Field, json: Json<'_>) -> Result<(), LineError> {
         match (field.kind(), json.value) {
             (FieldKind::Group, Value::Object(members)) => {
@@ -252,7 +252,7 @@ impl<'j> Source<'j> {
     }
 }
 
-/// A byte vector, `{"hex": …}`, or a decimal, `{"mantissa": …, "exponent": …}`.
+/// Returns a byte vector, `{"hex": …}`, or a decimal, `{"mantissa": …, "exponent": …}`.
 fn parts<'j>(members: &'j Members<'_>) -> Result<Source<'j>, ErrorCode> {
     let (mut mantissa, mut exponent) = (None, None);
     for (name, json) in members.iter() {
@@ -290,7 +290,8 @@ fn to_int(value: &Value<'_>, ty: IntType) -> Result<i128, ErrorCode> {
     }
 }
 
-/// A JSON number without its exponent, and that; one beyond all numbers is as large as can be.
+/// Returns a JSON number without its exponent, and the exponent; one beyond all numbers is the
+/// largest.
 fn exponent(number: &str) -> (&str, i64) {
     let Some((digits, shift)) = number.split_once(['e', 'E']) else {
         return (number, 0);
@@ -303,7 +304,7 @@ fn exponent(number: &str) -> (&str, i64) {
     (digits, shift.parse().unwrap_or(far))
 }
 
-/// The integer that a number is, saturated far beyond all types: R5 if it has a fraction.
+/// Returns a number as an integer, saturated far beyond all types: R5 if it has a fraction.
 fn whole(number: &str) -> Result<i128, ErrorCode> {
     // Most are digits and no more, of which so many cannot overflow.
     if number.len() <= 18 && number.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -335,7 +336,7 @@ fn whole(number: &str) -> Result<i128, ErrorCode> {
     })
 }
 
-/// The integer that a decimal is, saturated far beyond all types.
+/// Returns a decimal as an integer, saturated far beyond all types.
 fn integer(decimal: Decimal) -> Option<i128> {
     let mut value = i128::from(decimal.mantissa);
     for _ in decimal.exponent..0 {
@@ -359,7 +360,7 @@ fn to_decimal(value: &Value<'_>) -> Result<Decimal, ErrorCode> {
     }
 }
 
-/// A number with the digits it is written with: 12.50 is 1250 × 10⁻², 1e5 is 1 × 10⁵.
+/// Returns a number with the digits it is written with: 12.50 is 1250 × 10⁻², 1e5 is 1 × 10⁵.
 fn number_to_decimal(number: &str) -> Result<Decimal, ErrorCode> {
     let (digits, shift) = exponent(number);
     let Decimal { mantissa, exponent } = value::parse_decimal(digits)?;

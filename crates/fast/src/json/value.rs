@@ -39,12 +39,12 @@ impl<'j> Members<'j> {
         self.0.remove(at).map(|(_, json)| json)
     }
 
-    /// The first member that is left.
+    /// Returns the first member that is left.
     pub(super) fn first(&self) -> Option<(&str, &Json<'j>)> {
         self.0.front().map(|(name, json)| (&**name, json))
     }
 
-    /// The names and values that are left.
+    /// Returns the names and values that are left.
     pub(super) fn iter(&self) -> impl Iterator<Item = (&str, &Json<'j>)> {
         self.0.iter().map(|(name, json)| (&**name, json))
     }

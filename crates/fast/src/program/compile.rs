@@ -57,7 +57,7 @@ struct Compiler<'s> {
     references: usize,
     text_bytes: usize,
     bodies: Vec<Body>,
-    /// The next new column begins a vector, with so many instructions behind it.
+    /// The next new column begins a vector, with room for a number of instructions behind it.
     aligned: Option<usize>,
     program: Program,
 }
@@ -289,7 +289,7 @@ impl<'s> Compiler<'s> {
         Ok(())
     }
 
-    /// The contents of a group or sequence.
+    /// Returns the contents of a group or sequence.
     fn block(
         &mut self,
         block: &'s Block,
@@ -393,7 +393,7 @@ fn s1(position: Position, message: String) -> TemplateError {
     }
 }
 
-/// A number for all that a record of this program depends on.
+/// Returns a number that stands for everything a record of this program depends on.
 fn fingerprint(program: &Program) -> u64 {
     let mut all = Fingerprint(DefaultHasher::new());
     let written = write!(

@@ -1,4 +1,4 @@
-//! What errors say with the names of a program.
+//! The texts of errors, with the names of a program.
 
 use std::borrow::Cow;
 
@@ -12,7 +12,7 @@ impl CodecError {
         Some(program.templates().get(self.template? as usize)?.name())
     }
 
-    /// The field as a path, `MDEntries[2].MDEntryPx`, entries counted from 0.
+    /// Returns the field as a path, `MDEntries[2].MDEntryPx`, entries counted from 0.
     #[must_use]
     pub fn path(&self, program: &Program) -> Option<String> {
         let mut entries = self.entries().iter();
@@ -36,7 +36,7 @@ impl CodecError {
         self.field.map(|_| path)
     }
 
-    /// What went wrong, in a few words: of D9 with the identifier that was read, of
+    /// Returns what is wrong, in a few words: of D9 with the identifier that was read, of
     /// [`ErrorCode::Limit`] which limit it was. Allocates for D9 alone.
     #[must_use]
     pub fn text(&self, program: &Program) -> Cow<'static, str> {
@@ -61,8 +61,8 @@ impl CodecError {
         }
     }
 
-    /// The error as a sentence with all names: `D9 at byte 7 in template T, field S[1].V: ...`.
-    /// `base` is where the bytes stand in a file or stream.
+    /// Returns the error as a sentence with all names: `D9 at byte 7 in template T, field S[1].V:
+    /// ...`. `base` is where the bytes stand in a file or stream.
     #[must_use]
     pub fn describe(&self, program: &Program, base: u64) -> String {
         let mut text = format!("{} at byte {}", self.code, base + self.offset as u64);

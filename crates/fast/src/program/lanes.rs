@@ -34,7 +34,7 @@ pub(crate) struct Narrow {
 }
 
 impl Segment {
-    /// Whether these lanes hold the values of a row.
+    /// Returns whether these lanes hold the values of a row.
     #[inline(never)]
     pub(crate) fn is_within(&self, row: &Row) -> bool {
         self.narrow.iter().all(|narrow| {
@@ -44,7 +44,7 @@ impl Segment {
         })
     }
 
-    /// What the strings of a row count for.
+    /// Returns the weight of the strings of a row.
     #[inline(always)]
     pub(crate) fn texts(&self, row: &Row) -> usize {
         let texts = match self.plan.text() {
@@ -55,7 +55,7 @@ impl Segment {
     }
 }
 
-/// The lanes that do not hold what any lane of their kind does: see `encode::gather`.
+/// Returns the lanes that do not hold what any lane of their kind does: see `encode::gather`.
 fn narrow(plan: &Plan, visits: &VisitPlan) -> Box<[Narrow]> {
     let mut narrow = Vec::new();
     for emit in &visits.emits {
@@ -113,7 +113,7 @@ pub(crate) struct Entry {
     pub(crate) fields: u32,
 }
 
-/// The flat form of a template, if it has one.
+/// Returns the flat form of a template, if it has one.
 pub(super) fn flat(program: &Program, template: &TemplateProgram) -> Option<Flat> {
     let body = template.body;
     let head = program.segment_of(body)?;
@@ -149,7 +149,7 @@ pub(super) fn flat(program: &Program, template: &TemplateProgram) -> Option<Flat
     })
 }
 
-/// A template identifier, as a kernel writes it; 0 if it takes more than three bytes.
+/// Returns a template identifier, as a kernel writes it; 0 if it takes more than three bytes.
 const fn front(id: u32) -> u32 {
     match id {
         0..0x80 => 1 << 24 | 0x80 | id,
@@ -159,16 +159,16 @@ const fn front(id: u32) -> u32 {
     }
 }
 
-/// The number of the segment that a body is, which is added to the program; `None` if it is not
-/// one. `of_template` says whether it is the body of a template.
+/// Returns the number of the segment of a body, which is added to the program; `None` if it is not
+/// one. `of_template` tells whether it is the body of a template.
 pub(super) fn segment(program: &mut Program, body: Body, of_template: bool) -> Option<u32> {
     let segment = gathered(program, body)?.close(program, of_template)?;
     program.segments.push(segment);
     Some(program.segments.len() as u32 - 1)
 }
 
-/// What the ops of a body are in lanes; `None` if one cannot be, or if they are too many or too
-/// few.
+/// Returns the lanes of the ops of a body; `None` if one cannot be in a lane, or if they are too
+/// many or too few.
 fn gathered(program: &Program, body: Body) -> Option<Open> {
     let finder = Finder { program };
     let mut open = Open::default();
@@ -214,7 +214,7 @@ struct InLanes {
 }
 
 impl Open {
-    /// Whether the lanes can go on with these.
+    /// Returns whether these lanes can follow.
     fn fits(&self, more: &[lanes::Lane]) -> bool {
         let (Some(first), Some(last)) = (self.lanes.first(), self.lanes.last()) else {
             return true;
@@ -249,7 +249,7 @@ impl Open {
 }
 
 impl Finder<'_> {
-    /// The op in lanes, if it can be.
+    /// Returns the op in lanes, if it can be.
     fn in_lanes(&self, op: &Op) -> Option<InLanes> {
         match op {
             Op::Int(op) => self.int(op),
@@ -350,7 +350,7 @@ impl Finder<'_> {
         Some(InLanes::new(op.field, EmitKind::Ascii, vec![lane]))
     }
 
-    /// A decimal without operator, or a constant one.
+    /// Returns a decimal without operator, or a constant one.
     fn decimal(&self, op: &DecimalOp) -> Option<InLanes> {
         if op.operator == OperatorKind::Constant && !op.optional {
             let kind = EmitKind::DecimalConstant;
@@ -407,7 +407,7 @@ impl Finder<'_> {
         Some(InLanes::new(field, EmitKind::Decimal, vec![first, second]))
     }
 
-    /// The column of an op, if all that use it have the same type.
+    /// Returns the column of an op, if all that use it have the same type.
     fn column(&self, operator: OperatorKind, slot: u32, state: State) -> Option<u32> {
         let same = self.program.column_states.get(slot as usize) == Some(&state);
         (!operator.uses_dictionary() || same).then_some(slot)
@@ -445,7 +445,7 @@ impl InLanes {
     }
 }
 
-/// The exponents of every decoder; a lenient one takes more, but not in lanes.
+/// Returns the exponents of every decoder; a lenient one takes more, but not in lanes.
 fn exponents() -> LaneKind {
     LaneKind::Signed((*EXPONENTS.start()).into(), (*EXPONENTS.end()).into())
 }

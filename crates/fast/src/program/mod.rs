@@ -117,26 +117,26 @@ impl Program {
         compile::compile(set)
     }
 
-    /// All templates in the order of the document; then Reset, unless it was declared.
+    /// Returns all templates in the order of the document; then Reset, unless it was declared.
     #[must_use]
     pub fn templates(&self) -> &[TemplateProgram] {
         &self.templates
     }
 
-    /// The template with this identifier on the wire.
+    /// Returns the template with this identifier in the stream.
     #[must_use]
     pub fn by_id(&self, id: u32) -> Option<&TemplateProgram> {
         self.templates.get(self.index_of(id)? as usize)
     }
 
-    /// The template that every message is of where none is named: the only one of its document,
-    /// if it has no identifier.
+    /// Returns the template of messages that name none: the only one of its document, if it has no
+    /// identifier.
     #[must_use]
     pub const fn only(&self) -> Option<u32> {
         self.only
     }
 
-    /// The first template of this local name.
+    /// Returns the first template of this local name.
     #[must_use]
     pub fn by_name(&self, name: &str) -> Option<&TemplateProgram> {
         self.templates
@@ -144,7 +144,7 @@ impl Program {
             .find(|template| template.name() == name)
     }
 
-    /// The field at a path in the first template of this name: the names of the groups and
+    /// Returns the field at a path in the first template of this name: the names of the groups and
     /// sequences around it and its own, with points between them, like `MDEntries.MDEntryPx`.
     #[must_use]
     pub fn find(&self, template: &str, path: &str) -> Option<FieldId> {
@@ -158,14 +158,14 @@ impl Program {
         found
     }
 
-    /// The field of this number. The number must be of this program.
+    /// Returns the field of this number. The number must be of this program.
     #[must_use]
     #[inline]
     pub fn field(&self, id: FieldId) -> &Field {
         &self.fields[id.index()]
     }
 
-    /// All fields.
+    /// Returns all fields.
     #[must_use]
     pub fn fields(&self) -> &[Field] {
         &self.fields
@@ -177,45 +177,45 @@ impl Program {
         self.spare_fields.first_chunk()
     }
 
-    /// The fields directly inside a template, in its order.
+    /// Returns the fields directly inside a template, in its order.
     #[must_use]
     pub fn template_fields(&self, template: &TemplateProgram) -> &[FieldId] {
         &self.children[template.children.start as usize..template.children.end as usize]
     }
 
-    /// The fields directly inside a group or a sequence's entry; empty for other fields.
+    /// Returns the fields directly inside a group or a sequence's entry; empty for other fields.
     #[must_use]
     pub fn children(&self, field: FieldId) -> &[FieldId] {
         let range = &self.field(field).children;
         &self.children[range.start as usize..range.end as usize]
     }
 
-    /// The op of a field.
+    /// Returns the op of a field.
     #[must_use]
     pub fn op(&self, field: FieldId) -> &Op {
         &self.ops[self.field(field).op as usize]
     }
 
-    /// The number of a field's op, among all.
+    /// Returns the number of a field's op, among all.
     pub(crate) fn op_number(&self, field: FieldId) -> u32 {
         self.field(field).op
     }
 
-    /// The ops of a body.
+    /// Returns the ops of a body.
     #[must_use]
     #[inline]
     pub fn ops(&self, body: Body) -> &[Op] {
         &self.ops[body.start as usize..body.end as usize]
     }
 
-    /// A constant or initial byte string.
+    /// Returns a constant or initial byte string.
     #[must_use]
     #[inline]
     pub fn text(&self, text: TextId) -> &[u8] {
         &self.texts[text.0 as usize]
     }
 
-    /// A constant byte string by its number, if there is one.
+    /// Returns a constant byte string by its number, if there is one.
     #[inline(always)]
     pub(crate) fn text_at(&self, number: usize) -> &[u8] {
         self.texts
@@ -224,19 +224,19 @@ impl Program {
             .unwrap_or_default()
     }
 
-    /// The previous value of a slot: its dictionary and key.
+    /// Returns the previous value of a slot: its dictionary and key.
     #[must_use]
     pub fn slot(&self, slot: Slot) -> Option<&SlotInfo> {
         self.slots.get(slot.index())?.as_ref()
     }
 
-    /// How many previous values there are.
+    /// Returns the number of previous values.
     #[must_use]
     pub fn previous_values(&self) -> usize {
         self.slots.iter().flatten().count()
     }
 
-    /// How many columns the previous values, and the lanes of segments, take.
+    /// Returns how many columns the previous values, and the lanes of segments, take.
     pub(crate) fn columns(&self) -> usize {
         self.slots.len()
     }
@@ -245,13 +245,13 @@ impl Program {
         &self.column_states
     }
 
-    /// The number of the segment that a body is, if it is one.
+    /// Returns the number of the segment of a body, if it is one.
     fn segment_of(&self, body: Body) -> Option<u32> {
         *self.body_segments.get(body.number as usize)?
     }
 
-    /// Where a field is in the rows of a [`crate::Record`]; `None` if its template is not one of
-    /// rows.
+    /// Returns where a field is in the rows of a [`crate::Record`]; `None` if its template is not
+    /// one of rows.
     #[inline]
     #[must_use]
     pub fn place(&self, field: FieldId) -> Option<Place> {
@@ -267,14 +267,14 @@ impl Program {
         &self.flats
     }
 
-    /// The flat form of the template of this index.
+    /// Returns the flat form of the template of this index.
     #[inline]
     pub(crate) fn flat_of(&self, template: u32) -> Option<&Flat> {
         let number = *self.flat_templates.get(template as usize)?;
         self.flats.get((number as usize).wrapping_sub(1))
     }
 
-    /// The flat form of the template of this identifier, below 128.
+    /// Returns the flat form of the template of this identifier, below 128.
     #[inline(always)]
     pub(crate) fn flat_by_id(&self, id: u8) -> Option<&Flat> {
         let number = self.flat_ids.0[usize::from(id % 128)];
@@ -288,7 +288,7 @@ impl Program {
         self.fused.get(range).unwrap_or_default()
     }
 
-    /// The parts of a decimal.
+    /// Returns the parts of a decimal.
     #[inline(always)]
     pub(crate) fn parts(&self, fused: &fused::Fused) -> Option<&[fused::Int; 2]> {
         self.parts.get(fused.aux as usize..)?.first_chunk()
@@ -304,7 +304,7 @@ impl Program {
         &self.ops[index as usize]
     }
 
-    /// How many previous values are byte strings.
+    /// Returns the number of previous values that are byte strings.
     pub(crate) const fn text_slots(&self) -> usize {
         self.text_slots as usize
     }
@@ -337,37 +337,37 @@ impl TemplateProgram {
         self.index
     }
 
-    /// Its local name.
+    /// Returns the local name.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name.local
     }
 
-    /// The namespace of its name.
+    /// Returns the namespace of the name.
     #[must_use]
     pub fn namespace(&self) -> &str {
         &self.name.ns
     }
 
-    /// Its identifier on the wire.
+    /// Returns the identifier in the stream.
     #[must_use]
     pub const fn id(&self) -> Option<u32> {
         self.id
     }
 
-    /// What a message of it clears.
+    /// Returns what a message of the template clears.
     #[must_use]
     pub const fn reset(&self) -> Reset {
         self.reset
     }
 
-    /// Its ops.
+    /// Returns the ops.
     #[must_use]
     pub const fn body(&self) -> Body {
         self.body
     }
 
-    /// Its application type.
+    /// Returns the application type.
     #[must_use]
     pub const fn type_ref(&self) -> Option<&Name> {
         self.type_ref.as_ref()
@@ -413,37 +413,37 @@ pub struct Field {
 }
 
 impl Field {
-    /// Its number.
+    /// Returns the number.
     #[must_use]
     pub const fn id(&self) -> FieldId {
         self.id
     }
 
-    /// Its local name; of a dynamic reference, `templateRef`.
+    /// Returns the local name; of a dynamic reference, `templateRef`.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name.local
     }
 
-    /// The namespace of its name.
+    /// Returns the namespace of the name.
     #[must_use]
     pub fn namespace(&self) -> &str {
         &self.name.ns
     }
 
-    /// Its `id` attribute as a number: the FIX tag. Of a sequence, that of its length.
+    /// Returns the `id` attribute as a number: the FIX tag. That of a sequence is its length's.
     #[must_use]
     pub const fn tag(&self) -> Option<u32> {
         self.tag
     }
 
-    /// Its `id` attribute.
+    /// Returns the `id` attribute.
     #[must_use]
     pub fn id_text(&self) -> Option<&str> {
         self.id_text.as_deref()
     }
 
-    /// Its type.
+    /// Returns the type.
     #[must_use]
     pub const fn kind(&self) -> FieldKind {
         self.kind
@@ -455,7 +455,7 @@ impl Field {
         self.optional
     }
 
-    /// How many bits it has in the bit group that it is a member of.
+    /// Returns how many bits the field has in the bit group that it is a member of.
     #[must_use]
     pub const fn bits(&self) -> Option<u32> {
         match self.bits {
@@ -464,7 +464,7 @@ impl Field {
         }
     }
 
-    /// The group or sequence that it is in.
+    /// Returns the group or sequence that the field is in.
     #[must_use]
     pub const fn parent(&self) -> Option<FieldId> {
         self.parent
@@ -552,7 +552,7 @@ pub enum Op {
 }
 
 impl Op {
-    /// The field that the op is for.
+    /// Returns the field that the op is for.
     #[must_use]
     pub const fn field(&self) -> FieldId {
         match self {
@@ -568,7 +568,7 @@ impl Op {
         }
     }
 
-    /// The most presence bits that it takes in the map of its body.
+    /// Returns the most presence bits that the op takes in the map of its body.
     pub(crate) fn bits(&self) -> u32 {
         let int = |op: &IntOp| u32::from(op.operator.takes_bit(op.optional));
         match self {

@@ -74,9 +74,9 @@ impl Reading {
 }
 
 impl Program {
-    /// A number that is the same where all fields are in the same places, with the same limits
-    /// of their values, and hardly elsewhere; the same in every build. It is computed anew with
-    /// each call.
+    /// Returns a number that is the same where all fields are in the same places, with the same
+    /// limits of their values, and hardly elsewhere; the same in every build. It is computed anew
+    /// with each call.
     #[must_use]
     pub fn layout(&self) -> u64 {
         let mut hash = Fnv(0xcbf2_9ce4_8422_2325);
@@ -92,8 +92,8 @@ impl Program {
         hash.0
     }
 
-    /// A number that is the same where all ops are the same, with the same previous values, and
-    /// hardly elsewhere; the same in every build. It is computed anew with each call.
+    /// Returns a number that is the same where all ops are the same, with the same previous values,
+    /// and hardly elsewhere; the same in every build. It is computed anew with each call.
     #[must_use]
     pub fn code(&self) -> u64 {
         let mut hash = Fnv(0xcbf2_9ce4_8422_2325);
@@ -111,7 +111,7 @@ impl Program {
         hash.0
     }
 
-    /// The plan of the row in which a field is.
+    /// Returns the plan of the row in which a field is.
     pub(crate) fn plan(&self, place: &Place) -> Option<&Plan> {
         let flat = self.flat_of(place.template)?;
         let segment = match place.in_entry {
@@ -134,7 +134,7 @@ impl fmt::Write for Fnv {
     }
 }
 
-/// The places of the fields of flat templates, by field.
+/// Returns the places of the fields of flat templates, by field.
 pub(super) fn places(program: &Program, flats: &[Flat]) -> Vec<Option<Place>> {
     let mut places = vec![None; program.fields.len()];
     for flat in flats {

@@ -147,7 +147,7 @@ pub(crate) mod letter {
 }
 
 impl VisitPlan {
-    /// What is told of these fields.
+    /// Returns the visits of these fields.
     pub(super) fn new(program: &Program, emits: Vec<Emit>) -> Self {
         let mut constants = Vec::new();
         let mut chunks = Vec::new();
@@ -182,7 +182,7 @@ impl VisitPlan {
 }
 
 impl Emit {
-    /// How many lanes it has.
+    /// Returns the number of lanes.
     const fn lanes(&self) -> u8 {
         match self.kind {
             EmitKind::Unsigned | EmitKind::Ascii | EmitKind::Signed | EmitKind::Mantissa => 1,
@@ -191,12 +191,12 @@ impl Emit {
         }
     }
 
-    /// The bits of its lanes.
+    /// Returns the bits of the lanes.
     fn bits(&self) -> u64 {
         ((1 << self.lanes()) - 1) << self.lane
     }
 
-    /// Its constants.
+    /// Returns the constants.
     fn constants(&self, program: &Program) -> Vec<Constant> {
         let Decimal { mantissa, exponent } = self.constant;
         let field = FieldId(self.field);
@@ -231,7 +231,7 @@ impl Emit {
     }
 }
 
-/// The first lane of fields, if they have any.
+/// Returns the first lane of fields, if they have any.
 fn first_lane(emits: &[Emit]) -> Option<u8> {
     emits
         .iter()
@@ -239,7 +239,7 @@ fn first_lane(emits: &[Emit]) -> Option<u8> {
         .map(|emit| emit.lane)
 }
 
-/// The number of fields that follow each other in lanes that do, at most those of a chunk.
+/// Returns the number of fields that follow each other in lanes that do, at most those of a chunk.
 fn run(emits: &[Emit]) -> usize {
     let emits = emits.get(..MAX_FIELDS).unwrap_or(emits);
     let mut next = first_lane(emits).unwrap_or_default();

@@ -5,8 +5,8 @@ use crate::error::{ErrorCode, TemplateError};
 /// What to look at for an XML declaration, bytes.
 const DECLARATION: usize = 256;
 
-/// The text of a document: UTF-8, UTF-16 (with its mark, or beginning with `<`), or ISO-8859-1 if
-/// it declares that.
+/// Returns the text of a document: UTF-8, UTF-16 (with its mark, or beginning with `<`), or
+/// ISO-8859-1 if it declares that.
 ///
 /// # Errors
 /// S1 at the first byte that is no character.

@@ -10,7 +10,7 @@ pub(super) enum OperandType {
     Int(IntType),
     Decimal,
     Text(TextType),
-    /// A bit group of so many bits.
+    /// A bit group of a number of bits.
     Bits(u32),
 }
 

@@ -119,7 +119,7 @@ impl<'x> Scan<'x> {
     }
 }
 
-/// The line and column of the byte at this offset.
+/// Returns the line and column of the byte at this offset.
 pub(super) fn position(xml: &str, at: usize) -> Position {
     let before = xml.get(..at).unwrap_or_default();
     let line = before.rsplit('\n').next().unwrap_or_default();

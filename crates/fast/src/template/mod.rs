@@ -110,7 +110,7 @@ pub struct BitGroup {
 }
 
 impl BitGroup {
-    /// How many bits there are.
+    /// Returns how many bits there are.
     #[must_use]
     pub fn width(&self) -> u32 {
         self.members.iter().map(|(_, bits)| bits).sum()
@@ -181,7 +181,7 @@ pub enum OperatorKind {
 }
 
 impl OperatorKind {
-    /// The operator that an element of this name is.
+    /// Returns the operator with this element name.
     fn of_element(name: &str) -> Option<Self> {
         Some(match name {
             "constant" => Self::Constant,

@@ -82,7 +82,8 @@ fn malformed(error: &roxmltree::Error) -> TemplateError {
     }
 }
 
-/// A DTD can make much out of little (a billion laughs), and templates need none.
+/// Refuses a DTD, which can make much out of little (a billion laughs), and which templates do not
+/// need.
 fn definition(xml: &str) -> TemplateError {
     let position = limits::position(xml, xml.find("<!DOCTYPE").unwrap_or_default());
     let message = "a document type definition (DTD) is not allowed";
@@ -213,7 +214,7 @@ impl<'d, 'x> Reader<'d, 'x> {
         })
     }
 
-    /// The `reset` attribute, in whatever namespace: yes is `Y`, `yes`, `t`, `true` or `1`.
+    /// Returns the `reset` attribute, in any namespace: yes is `Y`, `yes`, `t`, `true` or `1`.
     fn reset(&self, node: Node<'_, '_>) -> Parsed<bool> {
         let Some(attribute) = node
             .attributes()
@@ -228,7 +229,7 @@ impl<'d, 'x> Reader<'d, 'x> {
         }
     }
 
-    /// The contents of a template, group or sequence.
+    /// Returns the contents of a template, group or sequence.
     fn block(&self, node: Node<'_, '_>, scope: &Scope) -> Parsed<Block> {
         if scope.depth > MAX_NESTING {
             return Err(self.s1(node, format!("nested deeper than {MAX_NESTING} levels")));
@@ -388,8 +389,8 @@ impl<'d, 'x> Reader<'d, 'x> {
         })
     }
 
-    /// The `<length>` of a sequence. Its own `presence`, which some exchanges write, makes the
-    /// sequence optional.
+    /// Returns the `<length>` of a sequence. Its own `presence`, which some exchanges write, makes
+    /// the sequence optional.
     fn length(&self, sequence: Node<'_, '_>, scope: &Scope, optional: &mut bool) -> Parsed<Length> {
         let mut lengths = self
             .children(sequence)
@@ -419,7 +420,7 @@ impl<'d, 'x> Reader<'d, 'x> {
         Ok(Length { name, id, operator })
     }
 
-    /// The scope inside `node`.
+    /// Returns the scope inside `node`.
     pub(super) fn scope(&self, node: Node<'_, '_>, outer: &Scope) -> Parsed<Scope> {
         let inherit = |attribute: &str, outer: &String| match self.attribute(node, attribute) {
             Some(uri) => self.short(node, uri.to_owned()),
@@ -458,13 +459,13 @@ impl<'d, 'x> Reader<'d, 'x> {
         }
     }
 
-    /// The `id` attribute.
+    /// Returns the `id` attribute.
     pub(super) fn id(&self, node: Node<'_, '_>) -> Parsed<Option<String>> {
         let id = self.attribute(node, "id").map(token);
         id.map(|id| self.short(node, id)).transpose()
     }
 
-    /// The name, or S1 if it is longer than names may be.
+    /// Returns the name, or S1 if it is longer than names may be.
     pub(super) fn short(&self, node: Node<'_, '_>, name: String) -> Parsed<String> {
         match name.len() {
             ..=MAX_NAME => Ok(name),
@@ -472,7 +473,7 @@ impl<'d, 'x> Reader<'d, 'x> {
         }
     }
 
-    /// An attribute without namespace, or in that of the templates.
+    /// Returns an attribute without namespace, or in that of the templates.
     pub(super) fn attribute<'n>(&self, node: Node<'n, '_>, name: &str) -> Option<&'n str> {
         let found = node.attributes().find(|attribute| {
             attribute.name() == name
@@ -537,12 +538,12 @@ impl<'d, 'x> Reader<'d, 'x> {
     }
 }
 
-/// The number of characters that begin in bytes of UTF-8.
+/// Returns the number of characters that begin in bytes of UTF-8.
 fn characters(bytes: &[u8]) -> usize {
     bytes.iter().filter(|byte| **byte & 0xc0 != 0x80).count()
 }
 
-/// An attribute of type token: white space trimmed, and runs of it made one space.
+/// Returns an attribute of type token: white space trimmed, and runs of it made one space.
 pub(super) fn token(text: &str) -> String {
     text.split_ascii_whitespace().collect::<Vec<_>>().join(" ")
 }

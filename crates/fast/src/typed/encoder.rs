@@ -22,7 +22,7 @@ pub trait Typed {
     /// [`Program::code`] of the templates, as [`Self::straight`] takes it for granted.
     const CODE: u64;
 
-    /// The index of its template.
+    /// Returns the index of the template.
     fn template(&self) -> u32;
 
     /// Writes the fields behind these presence bits, which stand below a one: straight-line code.
@@ -61,7 +61,7 @@ pub struct TypedEncoder {
 }
 
 impl TypedEncoder {
-    /// An encoder for the structs of `F` that behaves as told.
+    /// Returns an encoder for the structs of `F` with these options.
     ///
     /// # Errors
     /// Those of [`Program::parse_lenient`], if the document is not valid for this version.
@@ -81,7 +81,7 @@ impl TypedEncoder {
         })
     }
 
-    /// The program of the templates.
+    /// Returns the program of the templates.
     #[must_use]
     pub const fn program(&self) -> &Arc<Program> {
         self.encoder.program()

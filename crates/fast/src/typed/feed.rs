@@ -14,7 +14,7 @@ pub trait Feed: Members + Default {
     where
         Self: 'm;
 
-    /// The message that was decoded last; `None` for one of no template of the document.
+    /// Returns the message that was decoded last; `None` for one of no template of the document.
     fn decoded(&self) -> Option<Self::Decoded<'_>>;
 
     /// [`Program::code`](crate::Program::code) of the templates, as [`Self::straight`] takes it

@@ -82,7 +82,7 @@ macro_rules! set {
     };
 }
 
-/// A method that says nothing to a struct, but to what is inside a dynamic reference.
+/// A method that has no effect on a struct, but on the contents of a dynamic reference.
 macro_rules! inside {
     ($($visit:ident,)*) => {
         $(
@@ -156,7 +156,7 @@ impl<M: Members + ?Sized> Visitor for Filling<'_, M> {
 
 /// A member that is no group, sequence or reference.
 pub trait Member {
-    /// Its value.
+    /// Returns the value.
     fn scalar(&self) -> Scalar<'_>;
 }
 
@@ -196,7 +196,7 @@ pub trait Integer: Member {
     /// if it may be.
     fn set(&mut self, value: Option<u64>);
 
-    /// The pattern of the integer.
+    /// Returns the pattern of the integer.
     fn get(&self) -> Option<u64>;
 }
 
@@ -261,7 +261,7 @@ pub trait DecimalMember: Member {
     /// Sets it; `None` makes it absent, if it may be.
     fn set(&mut self, value: Option<Decimal>);
 
-    /// The decimal.
+    /// Returns the decimal.
     fn get(&self) -> Option<Decimal>;
 }
 
@@ -306,7 +306,7 @@ pub trait TextMember: Member {
     /// Makes it present; returns its text, which is to be set.
     fn text_mut(&mut self) -> &mut Text;
 
-    /// The text.
+    /// Returns the text.
     fn text(&self) -> Option<&Text>;
 }
 

@@ -64,7 +64,7 @@ impl Way {
 }
 
 impl<F: Feed> TypedDecoder<F> {
-    /// A decoder that behaves as told; all previous values are undefined.
+    /// Returns a decoder with these options; all previous values are undefined.
     ///
     /// # Errors
     /// Those of [`Program::parse_lenient`], if the document is not valid for this version.
@@ -78,13 +78,13 @@ impl<F: Feed> TypedDecoder<F> {
         })
     }
 
-    /// The program of the templates.
+    /// Returns the program of the templates.
     #[must_use]
     pub const fn program(&self) -> &Arc<Program> {
         self.decoder.program()
     }
 
-    /// The structs, of which one holds the message that was decoded last.
+    /// Returns the structs, of which one holds the message that was decoded last.
     #[must_use]
     pub const fn messages(&self) -> &F {
         &self.feed
@@ -108,7 +108,7 @@ impl<F: Feed> TypedDecoder<F> {
         }
     }
 
-    /// The length of a message; a result that goes by way of memory would hold up the next one.
+    /// Returns the length of a message; a result in memory would hold up the next one.
     #[inline]
     fn fill(&mut self, bytes: &[u8]) -> Option<usize> {
         match self.way {

@@ -62,7 +62,7 @@ impl<'r> RowsMut<'r> {
         self.beyond |= beyond;
     }
 
-    /// Whether the record now holds the message, all of it.
+    /// Returns whether the record now holds the whole message.
     #[inline(always)]
     pub(super) const fn finish(self) -> bool {
         let fits = self.beyond < BEYOND;

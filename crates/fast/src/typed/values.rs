@@ -40,7 +40,7 @@ pub struct Text {
 }
 
 impl Text {
-    /// The text, if it is valid UTF-8, as strings from a strict decoder are.
+    /// Returns the text, if it is valid UTF-8, as strings from a strict decoder are.
     #[must_use]
     pub fn as_str(&self) -> Option<&str> {
         std::str::from_utf8(self).ok()
@@ -59,8 +59,8 @@ impl Text {
         self.set_front(value as u32, ONE);
     }
 
-    /// Sets it to so many bytes, one to eight, the first one lowest and zeros behind the last one;
-    /// the first one is not NUL.
+    /// Sets it to a number of bytes, one to eight, the first one lowest and zeros behind the last
+    /// one; the first one is not NUL.
     #[inline(always)]
     pub(crate) const fn set_word(&mut self, bytes: u64, len: u8) {
         self.short = ((bytes as u128) << 8 | len as u128).to_le_bytes();
@@ -104,8 +104,8 @@ impl Text {
         self.short = short;
     }
 
-    /// How many bytes it has, and the bytes, the first one lowest, if they are eight at most; more
-    /// than eight for a longer one, and for one of NUL.
+    /// Returns how many bytes the text has, and the bytes, the first one lowest, if they are eight
+    /// at most; more than eight for a longer one, and for one of NUL.
     #[inline(always)]
     pub(crate) fn short(&self) -> (u64, usize) {
         let [form, bytes @ ..] = &self.short;
@@ -119,7 +119,8 @@ impl Text {
         }
     }
 
-    /// The value of its lane in a row, if it can have one; anything if it is absent.
+    /// Returns the value of the text's lane in a row, if it can have one; an arbitrary value if it
+    /// is absent.
     #[inline(always)]
     pub(super) fn packed(&self) -> Option<u64> {
         let front = self.short.first_chunk().copied();
@@ -190,7 +191,7 @@ pub struct Optional<T> {
 }
 
 impl<T> Optional<T> {
-    /// The value, if it is there.
+    /// Returns the value, or `None` if it is absent.
     #[inline]
     pub fn get(&self) -> Option<&T> {
         self.is_present.then_some(&self.value)
@@ -226,7 +227,7 @@ impl OptionalText {
         self.0.short[FORM] != NOTHING
     }
 
-    /// The text, if it is there.
+    /// Returns the text, or `None` if it is absent.
     #[inline]
     pub fn get(&self) -> Option<&Text> {
         self.is_present().then_some(&self.0)
@@ -247,7 +248,7 @@ impl OptionalText {
         self.0.short[FORM] = NOTHING;
     }
 
-    /// The text, which is to be set: it may be absent.
+    /// Returns the text, to be set; it may be absent before.
     #[inline(always)]
     pub(super) const fn unset(&mut self) -> &mut Text {
         &mut self.0
@@ -270,7 +271,7 @@ impl OptionalText {
         self.0.set_front(value as u32, u8::from(is_present) * ONE);
     }
 
-    /// Whether it is there, and the value of its lane if it can have one.
+    /// Returns whether the text is present, and the value of its lane if it can have one.
     #[inline(always)]
     pub(super) fn packed(&self) -> (bool, Option<u64>) {
         (self.is_present(), self.0.packed())
@@ -314,7 +315,7 @@ impl<T: Default> Entries<T> {
         &mut self.entries[place]
     }
 
-    /// Adds so many entries, which it returns; their values are what was left in them.
+    /// Adds a number of entries, and returns them; their values are those of earlier messages.
     #[inline]
     pub fn add_many(&mut self, count: usize) -> &mut [T] {
         let first = self.len;
@@ -338,7 +339,7 @@ impl<T: Default> Entries<T> {
         self.len = 0;
     }
 
-    /// The entry that was added last.
+    /// Returns the entry that was added last.
     #[inline]
     pub fn last_mut(&mut self) -> Option<&mut T> {
         self.entries[..self.len].last_mut()

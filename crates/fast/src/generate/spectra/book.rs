@@ -1,8 +1,8 @@
-//! One security's price levels, of which the best five of each side are told.
+//! One security's price levels, of which the feed has the best five of each side.
 
 use fastrand::Rng;
 
-/// Levels of each side that are told: MarketDepth(264).
+/// Levels of each side in the feed: MarketDepth(264).
 pub(super) const DEPTH: usize = 5;
 
 /// Levels of a deep side, at least and at most.
@@ -26,7 +26,7 @@ impl Side {
         }
     }
 
-    /// Which way prices go from the best level on.
+    /// Returns the direction of prices from the best level on.
     const fn outward(self) -> i64 {
         match self {
             Self::Bid => -1,
@@ -106,7 +106,7 @@ impl Book {
         self.thin.is_some()
     }
 
-    /// This side, or the other one if this is always empty.
+    /// Returns this side, or the other one if this is always empty.
     pub(super) const fn used(&self, side: Side) -> Side {
         match self.full(side) {
             0 => side.other(),
@@ -146,7 +146,8 @@ impl Book {
         best.map_or(0, |best| (self.anchor - best.price) * side.outward())
     }
 
-    /// A new level, at `index` or before it; its index and price. `None` if there is no room.
+    /// Returns a new level, at `index` or before it; its index and price. `None` if there is no
+    /// room.
     pub(super) fn add(
         &mut self,
         side: Side,
@@ -214,7 +215,7 @@ impl Book {
         Some((index, gone))
     }
 
-    /// The level that is the last in sight since another is gone, if there is one.
+    /// Returns the level that is the last in sight now that another is removed, if there is one.
     pub(super) fn came_into_sight(&self, side: Side) -> Option<(usize, Level)> {
         let index = DEPTH - 1;
         let level = self.side(side).get(index)?;

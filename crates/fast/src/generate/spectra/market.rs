@@ -1,4 +1,4 @@
-//! A market whose books change: what the feeds of increments and of snapshots both tell of.
+//! A market whose books change, for the feeds of increments and of snapshots.
 
 use super::book::{Book, Side, any_size};
 use fastrand::Rng;
@@ -135,7 +135,7 @@ impl Market {
         self.now
     }
 
-    /// What the last [`Market::advance`] or [`Market::snapshot`] has found.
+    /// Returns the result of the last [`Market::advance`] or [`Market::snapshot`].
     pub(super) fn entries(&self) -> &[Entry] {
         &self.entries
     }
@@ -196,7 +196,7 @@ impl Market {
         self.weighted(&SECURITIES.map(|security| security.weight))
     }
 
-    /// An index, each as often as its weight says.
+    /// Returns an index, each with the frequency of its weight.
     fn weighted(&mut self, weights: &[u32]) -> usize {
         let mut at = self.random.u32(..weights.iter().sum::<u32>());
         let found = weights.iter().position(|&weight| {

@@ -17,7 +17,7 @@ const SESSION: u64 = 5_127;
 /// MsgSeqNum(34) of the first increment.
 const FIRST: u32 = 512_001;
 
-/// What can be told about the market data of [`super::Generator::spectra`].
+/// The options of the market data of [`super::Generator::spectra`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SpectraOptions {
     /// Seed of the market: the same seed, the same market. Default 1.
@@ -206,7 +206,7 @@ impl Source for Spectra {
 /// A time of day as digits is less than this: HHMMSSmmm.
 const DAY: u64 = 1_000_000_000;
 
-/// Milliseconds since the epoch as digits: YYYYMMDDHHMMSSmmm.
+/// Returns milliseconds since the epoch as digits: YYYYMMDDHHMMSSmmm.
 fn digits(time: u64) -> u64 {
     let nanos = i64::try_from(time).unwrap_or(0).saturating_mul(1_000_000);
     let mut text = [0; UtcTimestamp::MAX_LEN];
@@ -215,7 +215,7 @@ fn digits(time: u64) -> u64 {
     digits.fold(0, |all, byte| 10 * all + u64::from(byte - b'0'))
 }
 
-/// A price without zeros at its end, as a mantissa and an exponent.
+/// Returns a price without zeros at its end, as a mantissa and an exponent.
 fn price(mut mantissa: i64) -> Scalar<'static> {
     let mut exponent = 0;
     while mantissa != 0 && mantissa % 10 == 0 {

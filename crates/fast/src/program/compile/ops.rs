@@ -120,7 +120,7 @@ impl<'s> Compiler<'s> {
         })
     }
 
-    /// A bit group, its members fields inside it.
+    /// Returns a bit group, with its members as fields inside it.
     fn bits(
         &mut self,
         group: &'s BitGroup,

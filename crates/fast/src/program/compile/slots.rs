@@ -31,7 +31,7 @@ pub(super) enum Part {
 }
 
 impl<'s> Compiler<'s> {
-    /// The number of the previous value that an operator uses.
+    /// Returns the number of the previous value that an operator uses.
     pub(super) fn slot(
         &mut self,
         operator: &Operator,
@@ -63,8 +63,8 @@ impl<'s> Compiler<'s> {
         slot
     }
 
-    /// A new column. The first one of a body is the first one of a vector, and the others of the
-    /// body have room behind it.
+    /// Returns a new column. The first one of a body is the first one of a vector, and the others
+    /// of the body have room behind it.
     pub(super) fn column(&mut self, info: Option<SlotInfo>) -> Slot {
         let program = &mut self.program;
         let mut next = program.slots.len();
@@ -80,8 +80,8 @@ impl<'s> Compiler<'s> {
         Slot(next as u32)
     }
 
-    /// The column of an op of this type that can be in lanes: its slot if it has one, else one
-    /// that no other op has.
+    /// Returns the column of an op of this type that can be in lanes: its slot if it has one, else
+    /// one that no other op has.
     pub(super) fn in_column(
         &mut self,
         slot: Slot,
@@ -104,7 +104,7 @@ impl<'s> Compiler<'s> {
         slot
     }
 
-    /// The slot of a decimal with one operator; without operator, columns for both parts.
+    /// Returns the slot of a decimal with one operator; without operator, columns for both parts.
     pub(super) fn decimal_slot(
         &mut self,
         operator: &Operator,

@@ -19,7 +19,7 @@ const MAX_BITS: u32 = 64;
 /// Deepest chain of definitions.
 const MAX_CHAIN: usize = 16;
 
-/// The integer that an element of the extension stands for.
+/// Returns the integer of an element of the extension.
 pub(super) fn int_type(element: &str) -> Option<IntType> {
     Some(match element {
         "boolean" => IntType::UInt8,
@@ -30,8 +30,8 @@ pub(super) fn int_type(element: &str) -> Option<IntType> {
     })
 }
 
-/// The number of an initial value that is given by name. `None` if it is a number, or if the type
-/// has no such name.
+/// Returns the number of an initial value that is written as a name. `None` if it is a number, or
+/// if the type has no such name.
 pub(super) fn number(ty: Node<'_, '_>, text: &str) -> Option<String> {
     let text = text.trim();
     if text.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -67,9 +67,9 @@ fn elements<'n>(ty: Node<'n, 'n>) -> impl Iterator<Item = Node<'n, 'n>> {
 }
 
 impl Reader<'_, '_> {
-    /// Where the operator of a field may stand: in the field itself; of a `<field>`, also in its
-    /// `<type>`, or the type that it has instead. The last one is the element with the type; what a
-    /// definition says holds if the field says nothing.
+    /// Returns the elements in which the operator of a field may stand: the field itself; of a
+    /// `<field>`, also its `<type>`, or the type that it has instead. The last one is the element
+    /// with the type; a definition holds where the field has none.
     pub(super) fn holders<'n>(&'n self, node: Node<'n, 'n>) -> Parsed<Vec<Node<'n, 'n>>> {
         if node.tag_name().name() != "field" {
             return Ok(vec![node]);
@@ -90,7 +90,7 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// The type that a `<type>` names.
+    /// Returns the type that a `<type>` names.
     fn definition<'n>(&'n self, reference: Node<'n, 'n>, chain: usize) -> Parsed<Node<'n, 'n>> {
         let name = self.name(reference)?;
         match self.definitions.get(&*name).copied().flatten() {
@@ -114,7 +114,7 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// A bit group of this type.
+    /// Returns a bit group of this type.
     pub(super) fn bit_group(
         &self,
         node: Node<'_, '_>,
@@ -143,7 +143,7 @@ impl Reader<'_, '_> {
         Ok(Kind::Bits(group))
     }
 
-    /// A field of a bit group, and how many bits it has.
+    /// Returns a field of a bit group, and how many bits it has.
     fn member(&self, node: Node<'_, '_>, outer: &Scope) -> Parsed<(Instruction, u32)> {
         let scope = self.scope(node, outer)?;
         let holders = self.holders(node)?;
@@ -182,7 +182,7 @@ impl Reader<'_, '_> {
         Ok((member, width))
     }
 
-    /// Whether a field of a bit group is signed, and how many bits it has: as an attribute says,
+    /// Returns whether a field of a bit group is signed, and how many bits it has, by an attribute
     /// or its type. NULL takes one of the values.
     fn width(&self, node: Node<'_, '_>, ty: Node<'_, '_>, optional: bool) -> Parsed<(bool, u32)> {
         let element = ty.tag_name().name();

@@ -10,7 +10,7 @@ use crate::template::{Initial, Name, Operator, OperatorKind};
 use crate::value::TextType;
 
 impl Reader<'_, '_> {
-    /// The operator of a field, exponent, mantissa or length.
+    /// Returns the operator of a field, exponent, mantissa or length.
     pub(in crate::template) fn operator(
         &self,
         field: Node<'_, '_>,
@@ -47,7 +47,7 @@ impl Reader<'_, '_> {
         Ok(operator.unwrap_or_else(Operator::none))
     }
 
-    /// Whether an element in a field is allowed there though it is no operator.
+    /// Returns whether an element that is no operator is allowed in a field.
     fn is_no_operator(
         &self,
         holder: Node<'_, '_>,

@@ -21,26 +21,26 @@ pub struct Deviations {
 }
 
 impl Deviations {
-    /// The first thousand of them, in the order of the document.
+    /// Returns the first thousand deviations, in the order of the document.
     #[must_use]
     pub fn first(&self) -> &[TemplateError] {
         &self.first
     }
 
-    /// How many there are.
+    /// Returns the number of deviations.
     #[must_use]
     pub const fn count(&self) -> usize {
         self.count
     }
 
-    /// The first one as an error, if there is one.
+    /// Returns the first deviation as an error, if there is one.
     pub(super) fn into_error(self) -> Result<(), TemplateError> {
         self.first.into_iter().next().map_or(Ok(()), Err)
     }
 }
 
 impl Reader<'_, '_> {
-    /// The deviations of a document that has been read without an error.
+    /// Returns the deviations of a document that has been read without an error.
     pub(super) fn deviations(&self) -> Deviations {
         let mut deviations = Deviations::default();
         // Where the last element of another namespace ends: what is inside it is not looked at.
@@ -110,7 +110,7 @@ impl Reader<'_, '_> {
     }
 }
 
-/// Whether an element may stand in another. The reader has already checked instructions and
+/// Returns whether an element may stand in another. The reader has already checked instructions and
 /// operators where these have to be.
 fn takes(parent: Node<'_, '_>, node: Node<'_, '_>) -> bool {
     let is_operator =
@@ -128,7 +128,7 @@ fn takes(parent: Node<'_, '_>, node: Node<'_, '_>) -> bool {
 const NAMED: &[&str] = &["name", "ns", "id", "presence"];
 const SCOPES: &[&str] = &["ns", "templateNs", "dictionary"];
 
-/// The attributes that an element may have, without namespace.
+/// Returns the attributes that an element may have, without namespace.
 fn attributes<'a>(node: Node<'_, '_>, parent: Option<Node<'_, '_>>) -> [&'a [&'a str]; 2] {
     let parent = parent.map_or("", |parent| parent.tag_name().name());
     match node.tag_name().name() {
@@ -153,7 +153,7 @@ fn attributes<'a>(node: Node<'_, '_>, parent: Option<Node<'_, '_>>) -> [&'a [&'a
     }
 }
 
-/// Whether an element is an integer that can be in a bit group.
+/// Returns whether an element is an integer that can be in a bit group.
 fn is_integer(name: &str) -> bool {
     let of_bits = |prefix: &str| {
         name.strip_prefix(prefix)

@@ -39,7 +39,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Its name, in lower case.
+    /// Returns the name, in lower case.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Definition => "definition",
@@ -77,7 +77,7 @@ pub enum Action {
 }
 
 impl Action {
-    /// The action of a value of MDUpdateAction(279).
+    /// Returns the action of a value of MDUpdateAction(279).
     #[inline(always)]
     pub(crate) const fn from_number(number: i64) -> Option<Self> {
         Some(match number {
@@ -104,13 +104,13 @@ impl Flags {
     /// Part of a picture of the book, not of its changes.
     pub const SNAPSHOT: Self = Self(0x20);
 
-    /// These marks and those.
+    /// Returns the marks that are in either set.
     #[must_use]
     pub const fn with(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
-    /// These marks but not those.
+    /// Returns the marks of this set that are not in the other.
     #[must_use]
     pub const fn without(self, other: Self) -> Self {
         Self(self.0 & !other.0)
@@ -121,7 +121,7 @@ impl Flags {
         self.0 & other.0 == other.0
     }
 
-    /// The marks as bits; LAST and SNAPSHOT are those of DBN.
+    /// Returns the marks as bits; LAST and SNAPSHOT are those of DBN.
     pub const fn bits(self) -> u8 {
         self.0
     }
@@ -154,7 +154,7 @@ pub struct Event {
     pub ts_event: u64,
     /// When the datagram or segment arrived, in nanoseconds since 1970-01-01 UTC.
     pub ts_recv: u64,
-    /// Number of the order, the trade, or as [`Kind`] says.
+    /// Number of the order, the trade, or another one by [`Kind`].
     pub id: u64,
     /// The price, [`Price::UNDEFINED`] if there is none.
     pub price: Price,
@@ -237,7 +237,7 @@ impl Event {
     /// Bytes of an event.
     pub const SIZE: usize = 64;
 
-    /// The event as bytes. Allocates nothing.
+    /// Returns the event as bytes. Allocates nothing.
     #[inline]
     pub fn to_bytes(&self) -> [u8; Self::SIZE] {
         let mut bytes = [0; Self::SIZE];

@@ -35,7 +35,7 @@ pub struct FollowerConfig {
 }
 
 impl FollowerConfig {
-    /// No replay, 30 s of silence, numbers from 1.
+    /// Returns a configuration without a replay, with 30 s of silence and numbers from 1.
     pub fn new(market: MarketConfig) -> Self {
         Self {
             market,
@@ -124,7 +124,7 @@ impl<'a> Mapped<'a> {
 }
 
 impl Follower {
-    /// A follower that has seen nothing of its feed.
+    /// Returns a follower that has seen nothing of its feed.
     pub fn new(config: FollowerConfig, mapper: FastMapper, table: Instruments) -> Self {
         Self {
             table,
@@ -141,8 +141,8 @@ impl Follower {
         self
     }
 
-    /// What the calls since the last look brought for edges; the caller empties it. `None` without
-    /// [`Self::with_steps`].
+    /// Returns the steps for edges of the calls since the last look; the caller empties it. `None`
+    /// without [`Self::with_steps`].
     #[inline]
     pub const fn steps(&mut self) -> Option<&mut Steps> {
         self.course.steps()
@@ -154,7 +154,8 @@ impl Follower {
         self.course.keep_alive();
     }
 
-    /// MsgSeqNum(34) of the last message of the channel, its low 32 bits; `None` before the first.
+    /// Returns MsgSeqNum(34) of the last message of the channel, its low 32 bits; `None` before the
+    /// first.
     pub fn last_number(&self) -> Option<u32> {
         self.course.last_number()
     }
@@ -186,39 +187,39 @@ impl Follower {
         )
     }
 
-    /// The books and states.
+    /// Returns the books and states.
     pub const fn market(&self) -> &Market {
         &self.course.market
     }
 
-    /// The instruments.
+    /// Returns the instruments.
     pub const fn instruments(&self) -> &Instruments {
         &self.table
     }
 
-    /// The mapping, with its counts and the last message's faults.
+    /// Returns the mapping, with its counts and the last message's faults.
     pub const fn mapper(&self) -> &FastMapper {
         &self.mapper
     }
 
-    /// What it did so far.
+    /// Returns the counters.
     pub const fn stats(&self) -> FollowerStats {
         self.course.stats
     }
 
-    /// What was put together of pictures that come in several messages.
+    /// Returns the counters of pictures that come in several messages.
     pub const fn fragment_stats(&self) -> FragmentStats {
         let course = &self.course;
         let channel = course.fragments.stats();
         channel.plus(course.fragments_of_pictures.stats())
     }
 
-    /// What was asked of the replay, if there is one.
+    /// Returns the counters of the replay, if there is one.
     pub fn replay_stats(&self) -> Option<ReplayStats> {
         self.course.replay.as_ref().map(Replay::stats)
     }
 
-    /// Takes what the channel of changes says. `now` is the caller's time in nanoseconds, never
+    /// Takes an event of the channel of changes. `now` is the caller's time in nanoseconds, never
     /// back.
     #[inline]
     pub fn channel(&mut self, now: u64, event: &channel::Event<'_>, send: &mut impl FnMut(&Event)) {
@@ -234,7 +235,7 @@ impl Follower {
         }
     }
 
-    /// When to call [`Self::handle_timeout`], in nanoseconds.
+    /// Returns when to call [`Self::handle_timeout`], in nanoseconds.
     pub fn poll_timeout(&self) -> Option<u64> {
         self.course.poll_timeout()
     }
@@ -244,7 +245,7 @@ impl Follower {
         self.course.handle_timeout(now, send);
     }
 
-    /// Takes what the channel of the snapshot lines says.
+    /// Takes an event of the channel of the snapshot lines.
     pub fn snapshot_channel(
         &mut self,
         now: u64,
@@ -269,8 +270,8 @@ impl Follower {
         self.course.snapshot(now, &mapped, send);
     }
 
-    /// What to ask the replay for: numbers of the channel, their low 32 bits. `None` if there is
-    /// nothing to ask, or no replay.
+    /// Returns what to ask the replay for: numbers of the channel, their low 32 bits. `None` if
+    /// there is nothing to ask, or no replay.
     pub fn poll_request(&mut self, now: u64) -> Option<Range<u32>> {
         self.course.poll_request(now)
     }
@@ -333,7 +334,7 @@ impl Follower {
 }
 
 impl Course {
-    /// A course that has seen nothing.
+    /// Returns a course that has seen nothing.
     pub(crate) fn new(config: FollowerConfig) -> Self {
         Self {
             market: Market::new(config.market, config.first),
@@ -349,7 +350,7 @@ impl Course {
         }
     }
 
-    /// What it did so far.
+    /// Returns the counters.
     pub(crate) const fn stats(&self) -> FollowerStats {
         self.stats
     }
@@ -444,7 +445,7 @@ impl Course {
         Some(self.next?.wrapping_sub(1) as u32)
     }
 
-    /// Whether anything of the channel was heard.
+    /// Returns whether anything of the channel was received.
     pub(crate) const fn has_begun(&self) -> bool {
         self.next.is_some()
     }
@@ -498,7 +499,7 @@ impl Course {
         }
     }
 
-    /// Of which number a message is; what is missing in front of it is told.
+    /// Notes the number of a message, and reports what is missing in front of it.
     #[inline]
     fn turn(&mut self, now: u64, number: u32, send: &mut impl FnMut(&Event)) -> Turn {
         let sequence = extend(self.next, number);
@@ -689,7 +690,7 @@ impl Course {
         Some(start..u32::try_from(u64::from(start) + len).unwrap_or(u32::MAX))
     }
 
-    /// Whether a message of this number was asked of the replay.
+    /// Returns whether a message of this number was asked of the replay.
     fn expects(&mut self, now: u64, number: u32) -> bool {
         let sequence = extend(self.next, number);
         let missing = self.market.missing();
@@ -704,7 +705,7 @@ impl Course {
     }
 }
 
-/// The number nearest to `next` with these low bits.
+/// Returns the number nearest to `next` with these low bits.
 #[inline]
 fn extend(next: Option<u64>, low: u32) -> u64 {
     let Some(next) = next else {

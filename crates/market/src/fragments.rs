@@ -49,7 +49,7 @@ pub struct FragmentStats {
 }
 
 impl FragmentStats {
-    /// All of them with their names.
+    /// Returns all counters with their names.
     pub const fn all(&self) -> [(&'static str, u64); 5] {
         [
             ("seen", self.fragments),
@@ -90,7 +90,7 @@ pub struct Whole<'a> {
 /// A picture of which something is missing.
 #[derive(Debug)]
 struct Part {
-    /// What all of its fragments say.
+    /// The fields that all fragments share.
     moment: (Option<u32>, Option<u64>),
     /// The expected number of the next fragment; of its message where fragments have none.
     next: u64,
@@ -130,7 +130,7 @@ impl Fragments {
         }
     }
 
-    /// What was put together so far, and what was not.
+    /// Returns the counters of what was put together so far, and of what was not.
     pub const fn stats(&self) -> FragmentStats {
         self.stats
     }
@@ -196,7 +196,7 @@ impl Fragments {
         }
     }
 
-    /// Whether nothing is missing between the message before and this one.
+    /// Returns whether nothing is missing between the message before and this one.
     #[inline]
     fn is_next(&self, number: Option<u64>) -> bool {
         number.is_some() && self.last.map(|last| last.wrapping_add(1)) == number
@@ -293,7 +293,7 @@ impl Fragments {
         }
     }
 
-    /// Whether there is room for more events of a picture, once others have made some.
+    /// Returns whether there is room for more events of a picture, once others have made some.
     fn has_room(&mut self, has: usize, more: usize, but: Option<u32>) -> bool {
         if has + more > self.config.most_of_picture || has + more > self.config.most {
             self.stats.no_room += 1;
@@ -343,7 +343,7 @@ impl Fragments {
 /// Of how many pictures the room is kept.
 const SPARE: usize = 4;
 
-/// What is the same in all fragments of a picture.
+/// Returns the fields that are the same in all fragments of a picture.
 fn moment(picture: &Picture, fragment: Fragment) -> (Option<u32>, Option<u64>) {
     let rpt_seq = fragment.has_rpt_seq.then_some(picture.rpt_seq);
     (rpt_seq, picture.last_processed)
@@ -365,7 +365,7 @@ mod tests {
     const A: u32 = 1;
     const B: u32 = 2;
 
-    /// A fragment with this number of entries.
+    /// Returns a fragment with this number of entries.
     fn part(number: u64, instrument: u32, rpt_seq: u32, entries: usize) -> (Outcome, Vec<Event>) {
         let picture = Picture {
             instrument: InstrumentId(instrument),
@@ -429,7 +429,7 @@ mod tests {
         part
     }
 
-    /// The messages of the levels that come out, `None` where nothing does.
+    /// Returns the messages of the levels that are delivered, `None` where none is.
     fn take(to: &mut Fragments, part: &(Outcome, Vec<Event>)) -> Option<Vec<u64>> {
         let whole = to.take(&part.0, &part.1)?;
         let kinds: Vec<Kind> = whole.events.iter().map(|event| event.kind).collect();

@@ -17,7 +17,7 @@ pub enum Value<'a> {
     Text(&'a [u8]),
     /// It is so.
     True,
-    /// What the definition of this instrument says, without its names.
+    /// The definition of this instrument, without its names.
     Definition(&'a Instrument<'a>),
 }
 
@@ -31,7 +31,7 @@ pub fn event(event: &Event, known: Option<&Instrument<'_>>, out: &mut String) {
     object.end();
 }
 
-/// Appends the JSON object that says which events are missing.
+/// Appends the JSON object of the events that are missing.
 pub fn lost(first: u64, last: u64, out: &mut String) {
     // Writing to a string cannot fail.
     let _ = write!(out, r#"{{"lost":{{"first":{first},"last":{last}}}}}"#);
@@ -48,14 +48,14 @@ pub fn instrument(known: &Instrument<'_>, out: &mut String) {
     object.end();
 }
 
-/// Appends the JSON object of what a definition says, without its names.
+/// Appends the JSON object of a definition, without its names.
 pub fn definition(known: &Instrument<'_>, out: &mut String) {
     let mut object = Object::begin(out);
     defined(known, &mut |key, value| object.add(key, value));
     object.end();
 }
 
-/// Calls `each` with the names and values of what an event says.
+/// Calls `each` with the names and values of an event.
 pub fn fields(
     event: &Event,
     known: Option<&Instrument<'_>>,
@@ -152,7 +152,7 @@ fn names(name: &Name<'_>, each: &mut dyn FnMut(&'static str, Value<'_>)) {
     }
 }
 
-/// Calls `each` with what a definition says, without its names.
+/// Calls `each` with the names and values of a definition, without its instrument's names.
 fn defined(known: &Instrument<'_>, each: &mut dyn FnMut(&'static str, Value<'_>)) {
     let of: &Definition<'_> = &known.definition;
     let texts = [

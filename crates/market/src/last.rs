@@ -24,7 +24,7 @@ impl LastValues {
         self.0.reserve(more);
     }
 
-    /// The events, in the order in which their kinds came first.
+    /// Returns the events, in the order in which their kinds came first.
     pub fn iter(&self) -> std::slice::Iter<'_, Event> {
         self.0.iter()
     }

@@ -1,4 +1,4 @@
-//! What the messages of a feed say about the market: events, instruments, books and states.
+//! The market behind the messages of a feed: events, instruments, books and states.
 //!
 //! Everything here is sans-I/O and sans-clock. Decoded messages and times (nanoseconds) come in
 //! as arguments; events come out.

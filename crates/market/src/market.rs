@@ -1,5 +1,5 @@
-//! The market as one feed says: what its messages bring, put in order by a [`Recovery`], applied
-//! to books, and passed on as events with the plant's numbers.
+//! The market of one feed: the events of its messages, put in order by a [`Recovery`], applied to
+//! books, and passed on as events with the plant's numbers.
 
 use crate::book::{Book, BookConfig, BookKind, Books, Fault};
 use crate::event::{Event, Flags, InstrumentId, Kind};
@@ -82,7 +82,7 @@ struct To<'a, F> {
 }
 
 impl Market {
-    /// A market that knows nothing; its first event has number `first`.
+    /// Returns a market that knows nothing; its first event has number `first`.
     pub fn new(config: MarketConfig, first: u64) -> Self {
         let most = u32::try_from(config.recovery.most_instruments).unwrap_or(u32::MAX);
         let is_numbered = config.recovery.numbering == Numbering::Instrument;
@@ -105,44 +105,45 @@ impl Market {
         }
     }
 
-    /// The number of the next event.
+    /// Returns the number of the next event.
     pub const fn next_number(&self) -> u64 {
         self.out.next
     }
 
-    /// What it did so far.
+    /// Returns the counters.
     pub const fn stats(&self) -> MarketStats {
         self.out.stats
     }
 
-    /// What its recovery did so far.
+    /// Returns the counters of its recovery.
     pub fn recovery_stats(&self) -> RecoveryStats {
         self.recovery.stats()
     }
 
-    /// The messages of the channel that are missing.
+    /// Returns the messages of the channel that are missing.
     pub fn missing(&self) -> &Missing {
         self.recovery.missing()
     }
 
-    /// The state of an instrument; `None` if nothing of it came.
+    /// Returns the state of an instrument, or `None` if nothing of it has come.
     pub fn state(&self, instrument: InstrumentId) -> Option<State> {
         self.recovery.state(instrument.0)
     }
 
-    /// RptSeq(83) of the last change in the book of an instrument, or the low 32 bits of the number
-    /// of its message where the feed numbers no instruments.
+    /// Returns RptSeq(83) of the last change in the book of an instrument, or the low 32 bits of
+    /// the number of its message where the feed numbers no instruments.
     pub fn position(&self, instrument: InstrumentId) -> Option<u32> {
         Some(self.recovery.position(instrument.0)? as u32)
     }
 
-    /// The book of an instrument, if it ever had a level or an order. It can be trusted where
-    /// [`Self::state`] is [`State::Live`]; one that is live and has no book is empty.
+    /// Returns the book of an instrument, or `None` if it has never had a level or an order. It can
+    /// be trusted where [`Self::state`] is [`State::Live`]; one that is live and has no book is
+    /// empty.
     pub fn book(&self, instrument: InstrumentId) -> Option<&Book> {
         self.out.books.get(instrument)
     }
 
-    /// All books, in the order of their instruments.
+    /// Returns all books, in the order of their instruments.
     pub const fn books(&self) -> &Books {
         &self.out.books
     }
@@ -218,7 +219,7 @@ impl Market {
         }
     }
 
-    /// Whether changes of this kind wait for their turn.
+    /// Returns whether changes of this kind wait for their turn.
     const fn is_ordered(kind: Kind) -> bool {
         !matches!(kind, Kind::Definition | Kind::Status | Kind::State)
     }
@@ -386,7 +387,7 @@ impl Market {
     }
 }
 
-/// Whether an event of this kind changes a book.
+/// Returns whether an event of this kind changes a book.
 const fn is_of_book(kind: Kind) -> bool {
     matches!(kind, Kind::Level | Kind::Order | Kind::Clear)
 }

@@ -49,12 +49,12 @@ impl Price {
     /// The power of ten of the unit.
     pub const EXPONENT: i8 = -9;
 
-    /// A price of `units` × 10^-9.
+    /// Returns a price of `units` × 10^-9.
     pub const fn from_units(units: i64) -> Self {
         Self(units)
     }
 
-    /// The price in units of 10^-9.
+    /// Returns the price in units of 10^-9.
     pub const fn units(self) -> i64 {
         self.0
     }
@@ -64,7 +64,7 @@ impl Price {
         self.0 != i64::MAX
     }
 
-    /// The price that `value` says exactly.
+    /// Returns the price that is exactly `value`.
     ///
     /// # Errors
     ///
@@ -98,7 +98,7 @@ impl Price {
         }
     }
 
-    /// The price as a decimal without trailing zeros, `None` if it is undefined.
+    /// Returns the price as a decimal without trailing zeros, or `None` if it is undefined.
     pub fn to_decimal(self) -> Option<Decimal> {
         self.is_defined()
             .then(|| Decimal::new(self.0, Self::EXPONENT).normalise())

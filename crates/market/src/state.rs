@@ -7,7 +7,7 @@ use fanfare_feed::recovery::{Lack, State};
 pub mod code {
     /// The book is whole, as of the last change applied.
     pub const LIVE: u64 = 1;
-    /// It is not: `level` says what it lacks.
+    /// The book is not whole: `level` is what it lacks.
     pub const RECOVERING: u64 = 2;
     /// It was whole when all lines fell silent.
     pub const STALE: u64 = 3;
@@ -29,7 +29,7 @@ pub mod lack {
     pub const CERTAINTY: u16 = 4;
 }
 
-/// The fields of an event that say the state of its instrument. Allocates nothing.
+/// Returns the fields of an event for the state of its instrument. Allocates nothing.
 pub fn to_event(state: State) -> Event {
     let mut event = Event {
         kind: Kind::State,
@@ -67,12 +67,12 @@ pub fn to_event(state: State) -> Event {
     event
 }
 
-/// Whether an instrument in this state has the whole book, as of the last change.
+/// Returns whether an instrument in this state has the whole book, as of the last change.
 pub const fn has_book(state: State) -> bool {
     matches!(state, State::Live | State::Stale)
 }
 
-/// The state that an event says; `None` if it is of another kind or has an unknown code.
+/// Returns the state in an event, or `None` if it is of another kind or has an unknown code.
 pub fn of_event(event: &Event) -> Option<State> {
     if event.kind != Kind::State {
         return None;

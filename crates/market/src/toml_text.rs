@@ -46,7 +46,7 @@ fn line_of(source: &str, at: usize) -> usize {
 }
 
 impl<'t> Table<'t> {
-    /// The whole text.
+    /// Returns the whole text.
     pub(crate) fn parse(source: &'t str) -> Result<Self, Problem> {
         match DeTable::parse(source) {
             Ok(table) => Ok(Self::new(source, String::new(), 0, table.into_inner())),
@@ -101,7 +101,7 @@ impl<'t> Table<'t> {
         Some((at, node))
     }
 
-    /// The tables `[[key]]`; none if there is no such key.
+    /// Returns the tables `[[key]]`, or none if there is no such key.
     pub(crate) fn tables(&mut self, key: &str) -> Result<Vec<Self>, Problem> {
         let Some((at, (value, _))) = self.take(key) else {
             return Ok(Vec::new());
@@ -120,7 +120,7 @@ impl<'t> Table<'t> {
         Ok(tables)
     }
 
-    /// The table of a key.
+    /// Returns the table of a key.
     pub(crate) fn table(&mut self, key: &str) -> Result<Option<Self>, Problem> {
         match self.take(key) {
             None => Ok(None),
@@ -134,7 +134,7 @@ impl<'t> Table<'t> {
         }
     }
 
-    /// A table, or a value that stands for the one key of it that is called `short`.
+    /// Returns a table, or a value that stands for the one key of it that is called `short`.
     pub(crate) fn table_or(&mut self, key: &str, short: &str) -> Result<Option<Self>, Problem> {
         let found = self.keys.iter().find(|(name, ..)| name == key);
         if matches!(found, None | Some((_, _, (DeValue::Table(_), _)))) {
@@ -149,7 +149,7 @@ impl<'t> Table<'t> {
         Ok(taken)
     }
 
-    /// The string of a key.
+    /// Returns the string of a key.
     pub(crate) fn text(&mut self, key: &str) -> Result<Option<Scalar<'t>>, Problem> {
         match self.text_or_number(key)? {
             Some(value) if value.is_number => {
@@ -159,7 +159,7 @@ impl<'t> Table<'t> {
         }
     }
 
-    /// The string or number of a key, as text.
+    /// Returns the string or number of a key, as text.
     pub(crate) fn text_or_number(&mut self, key: &str) -> Result<Option<Scalar<'t>>, Problem> {
         let Some((_, node)) = self.take(key) else {
             return Ok(None);
@@ -167,7 +167,7 @@ impl<'t> Table<'t> {
         self.scalar(key, node).map(Some)
     }
 
-    /// The strings and numbers of a key: one, or a list.
+    /// Returns the strings and numbers of a key: one, or a list.
     pub(crate) fn list(&mut self, key: &str) -> Result<Option<Vec<Scalar<'t>>>, Problem> {
         let Some((_, node)) = self.take(key) else {
             return Ok(None);
@@ -211,7 +211,7 @@ impl<'t> Table<'t> {
         })
     }
 
-    /// The Boolean of a key; false if there is none.
+    /// Returns the Boolean of a key; false if there is none.
     pub(crate) fn flag(&mut self, key: &str) -> Result<bool, Problem> {
         match self.take(key) {
             None => Ok(false),
@@ -223,7 +223,7 @@ impl<'t> Table<'t> {
         }
     }
 
-    /// All keys that are left, with their values as lists, and where the keys stand.
+    /// Returns all keys that are left, with their values as lists, and where the keys stand.
     pub(crate) fn rest(&mut self) -> Result<Vec<(String, usize, Vec<Scalar<'t>>)>, Problem> {
         let keys = std::mem::take(&mut self.keys);
         let all = keys.into_iter().map(|(key, at, node)| {
@@ -233,7 +233,7 @@ impl<'t> Table<'t> {
         all.collect()
     }
 
-    /// Nothing else may be in it.
+    /// Checks that the table has no other keys.
     pub(crate) fn finish(&self) -> Result<(), Problem> {
         match self.keys.first() {
             None => Ok(()),

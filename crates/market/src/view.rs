@@ -111,32 +111,32 @@ impl<T: Default> View<T> {
         }
     }
 
-    /// The books of the feeds.
+    /// Returns the books of the feeds.
     pub fn configs(&self) -> &[BookConfig] {
         &self.books
     }
 
-    /// What the book of an instrument is, once it has one.
+    /// Returns the kind of an instrument's book, once it has one.
     pub fn kind(&self, instrument: InstrumentId) -> Option<BookKind> {
         Some(self.get(instrument)?.book.as_ref()?.kind())
     }
 
-    /// What is known of an instrument, if anything.
+    /// Returns what is known of an instrument, if anything.
     pub fn get(&self, instrument: InstrumentId) -> Option<&Seen<T>> {
         self.seen.get(instrument.0 as usize)?.as_deref()
     }
 
-    /// What is known of an instrument, to be changed.
+    /// Returns what is known of an instrument, to be changed.
     pub fn get_mut(&mut self, instrument: InstrumentId) -> Option<&mut Seen<T>> {
         self.seen.get_mut(instrument.0 as usize)?.as_deref_mut()
     }
 
-    /// What is known of an instrument, which may be nothing yet. Allocates for a new one.
+    /// Returns what is known of an instrument, which may be nothing yet. Allocates for a new one.
     pub fn open(&mut self, instrument: InstrumentId) -> &mut Seen<T> {
         open(&mut self.seen, instrument)
     }
 
-    /// The numbers of all instruments of which something is known.
+    /// Returns the numbers of all instruments of which something is known.
     pub fn numbers(&self) -> impl Iterator<Item = InstrumentId> + use<'_, T> {
         let all = (0..).zip(&self.seen);
         all.filter_map(|(number, seen)| seen.as_ref().map(|_| InstrumentId(number)))

@@ -5,7 +5,7 @@ use crate::event::{Event, InstrumentId, Kind};
 
 /// A book for each instrument that has data; one without costs a pointer.
 ///
-/// Memory is bounded by the number of instruments times what [`BookConfig`] says of their books.
+/// Memory is bounded by the number of instruments times the memory of their books ([`BookConfig`]).
 #[derive(Clone, Debug)]
 pub struct Books {
     config: BookConfig,
@@ -31,7 +31,7 @@ impl Books {
     ///
     /// # Errors
     ///
-    /// What [`Book::apply`] says, or [`Fault::Instrument`].
+    /// The fault of [`Book::apply`], or [`Fault::Instrument`].
     #[inline]
     pub fn apply(&mut self, event: &Event) -> Result<(), Fault> {
         match self.books.get_mut(event.instrument.0 as usize) {
@@ -67,29 +67,29 @@ impl Books {
         Ok(self.books[place].insert(Box::new(Book::new(config))))
     }
 
-    /// The book of an instrument, if it has had data.
+    /// Returns the book of an instrument, or `None` if it has had no data.
     #[inline]
     pub fn get(&self, id: InstrumentId) -> Option<&Book> {
         self.books.get(id.0 as usize)?.as_deref()
     }
 
-    /// The book of an instrument, if it has had data, to be changed.
+    /// Returns the book of an instrument, to be changed, or `None` if it has had no data.
     pub fn get_mut(&mut self, id: InstrumentId) -> Option<&mut Book> {
         self.books.get_mut(id.0 as usize)?.as_deref_mut()
     }
 
-    /// Each book with its instrument, in the order of their numbers.
+    /// Returns each book with its instrument, in the order of their numbers.
     pub fn iter(&self) -> impl Iterator<Item = (InstrumentId, &Book)> {
         let books = (0..).zip(&self.books);
         books.filter_map(|(id, book)| Some((InstrumentId(id), book.as_deref()?)))
     }
 
-    /// How many events were refused as their instrument's number is beyond the most.
+    /// Returns how many events were refused because their instrument's number is beyond the limit.
     pub const fn refused(&self) -> u64 {
         self.refused
     }
 
-    /// Bytes of all books and their table. Looks at each of them.
+    /// Returns the number of bytes of all books and their table. Looks at each of them.
     pub fn memory(&self) -> usize {
         size_of::<Self>()
             + self.books.capacity() * size_of::<Option<Box<Book>>>()

@@ -89,7 +89,8 @@ impl BookConfig {
         Self::new(BookKind::Prices, levels, 1)
     }
 
-    /// At most `orders` orders, at no more than `levels` prices on each side.
+    /// Returns a configuration for at most `orders` orders, at no more than `levels` prices on each
+    /// side.
     ///
     /// # Errors
     ///
@@ -118,32 +119,32 @@ impl BookConfig {
         })
     }
 
-    /// Whether a bid above the offers is no fault: in auctions, or where several venues fill one
-    /// book. By default it is one.
+    /// Sets whether a bid above the offers is no fault: in auctions, or where several venues fill
+    /// one book. By default it is one.
     #[must_use]
     pub const fn may_cross(mut self, may_cross: bool) -> Self {
         self.may_cross = may_cross;
         self
     }
 
-    /// What costs an order its place in the queue.
+    /// Sets what costs an order its place in the queue.
     #[must_use]
     pub const fn priority(mut self, priority: Priority) -> Self {
         self.priority = priority;
         self
     }
 
-    /// What the book is fed with.
+    /// Returns what the events of the book are: levels, prices or orders.
     pub const fn kind(&self) -> BookKind {
         self.kind
     }
 
-    /// The most levels of a side.
+    /// Returns the most levels of a side.
     pub const fn levels(&self) -> u32 {
         self.levels
     }
 
-    /// The most orders, 1 unless it is a book of orders.
+    /// Returns the most orders, 1 unless it is a book of orders.
     pub const fn orders(&self) -> u32 {
         self.orders
     }

@@ -57,7 +57,7 @@ impl Fault {
         Self::Instrument,
     ];
 
-    /// A name for counters: lower case, with underscores.
+    /// Returns a name for counters: lower case, with underscores.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Level => "level",
@@ -114,14 +114,14 @@ impl Faults {
         self.0[fault as usize]
     }
 
-    /// Each fault with its count.
+    /// Returns each fault with its count.
     pub fn iter(&self) -> impl Iterator<Item = (Fault, u32)> + '_ {
         Fault::ALL
             .into_iter()
             .map(|fault| (fault, self.count(fault)))
     }
 
-    /// All of them together.
+    /// Returns the number of all faults.
     pub fn total(&self) -> u64 {
         self.0.iter().map(|&count| u64::from(count)).sum()
     }

@@ -17,22 +17,22 @@ pub(super) struct Ids {
 pub(super) struct Vacant(u64);
 
 impl Ids {
-    /// Room for `most` numbers.
+    /// Returns an empty table for `most` numbers.
     pub(super) fn new(most: usize) -> Self {
         Self {
             places: HashTable::with_capacity(2 * most),
         }
     }
 
-    /// Both halves of a product of 128 bits: numbers that follow each other, or differ in any of
-    /// their bits alone, differ at both ends, which are what the table looks at.
+    /// Returns both halves of a product of 128 bits: numbers that follow each other, or differ in
+    /// any of their bits alone, differ at both ends, where the table looks.
     #[inline]
     fn hash(id: u64) -> u64 {
         let product = u128::from(id ^ 0x243f_6a88_85a3_08d3) * 0xd6e8_feb8_6659_fd93;
         (product >> 64) as u64 ^ product as u64
     }
 
-    /// The place of a number, which `is` knows by the place.
+    /// Returns the place of a number, which `is` knows by the place.
     #[inline]
     pub(super) fn find(&self, id: u64, is: impl Fn(u32) -> bool) -> Result<u32, Vacant> {
         let hash = Self::hash(id);
@@ -40,8 +40,8 @@ impl Ids {
         found.copied().ok_or(Vacant(hash))
     }
 
-    /// Puts a place where [`Ids::find`] has found its number to be missing. There must be less
-    /// than the most. `id` says the number of each place.
+    /// Puts a place where [`Ids::find`] has found its number to be missing. There must be less than
+    /// the most. `id` returns the number of each place.
     #[inline]
     pub(super) fn insert(&mut self, vacant: Vacant, place: u32, id: impl Fn(u32) -> u64) {
         let hash = |&place: &u32| Self::hash(id(place));
@@ -63,7 +63,7 @@ impl Ids {
         self.places.clear();
     }
 
-    /// Bytes beside its own.
+    /// Returns the number of bytes allocated.
     pub(super) fn memory(&self) -> usize {
         self.places.allocation_size()
     }

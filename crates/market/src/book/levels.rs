@@ -20,7 +20,7 @@ impl Row for LevelRow {
 }
 
 impl LevelRow {
-    /// What the event says of a level.
+    /// Returns the level of the event.
     #[inline]
     pub(super) fn of(side: Side, event: &Event) -> Result<Self, Fault> {
         if !event.price.is_defined() {

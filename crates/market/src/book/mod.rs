@@ -1,6 +1,6 @@
 //! Books: what stands in the market, by level number, by price or by order, from [`Event`]s.
 //!
-//! A [`Book`] refuses what cannot be true of it with a [`Fault`], counts it, and says from then
+//! A [`Book`] refuses what cannot be true of it with a [`Fault`], counts it, and reports from then
 //! on that it is doubtful, until a [`Kind::Clear`] and the picture behind it bring it back.
 //! [`Books`] has one for each instrument that has data.
 //!
@@ -56,9 +56,9 @@ use prices::Prices;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Side {
-    /// Who wants to buy; the highest price is the best.
+    /// Orders to buy; the highest price is the best.
     Bid = 0,
-    /// Who wants to sell; the lowest price is the best.
+    /// Orders to sell; the lowest price is the best.
     Offer = 1,
 }
 
@@ -66,7 +66,7 @@ impl Side {
     /// Both.
     pub const BOTH: [Self; 2] = [Self::Bid, Self::Offer];
 
-    /// The side of MDEntryType(269) `0` and `1`, of others none.
+    /// Returns the side of MDEntryType(269) `0` and `1`, or `None` of others.
     #[inline]
     pub const fn of_entry(entry: u8) -> Option<Self> {
         // Sides come in no order that a processor could foresee: no branch tells them apart.
@@ -76,7 +76,7 @@ impl Side {
         }
     }
 
-    /// MDEntryType(269) of this side.
+    /// Returns MDEntryType(269) of this side.
     pub const fn entry(self) -> u8 {
         entry::BID + self as u8
     }
@@ -86,7 +86,8 @@ impl Side {
         if number == 0 { Self::Bid } else { Self::Offer }
     }
 
-    /// A number that is higher the better the price is. Its own inverse; no price overflows.
+    /// Returns a number that is higher the better the price is. It is its own inverse; no price
+    /// overflows.
     #[inline]
     const fn key(self, price: Price) -> i64 {
         price.units() ^ self.mask()
@@ -97,7 +98,7 @@ impl Side {
         Price::from_units(key ^ self.mask())
     }
 
-    /// All ones for offers.
+    /// Returns all ones for offers.
     #[inline]
     const fn mask(self) -> i64 {
         -(self as i64)
@@ -125,7 +126,7 @@ enum Body {
 }
 
 impl Book {
-    /// An empty book; allocates.
+    /// Returns an empty book; allocates.
     pub fn new(config: &BookConfig) -> Self {
         Self {
             may_cross: config.may_cross,
@@ -195,7 +196,7 @@ impl Book {
         }
     }
 
-    /// What must hold at the end of a message.
+    /// Checks what must hold at the end of a message.
     #[inline]
     fn check(&mut self) -> Result<(), Fault> {
         if let Body::Levels(levels) = &mut self.body
@@ -225,12 +226,12 @@ impl Book {
         &self.faults
     }
 
-    /// RptSeq(83) of the last event, 0 if that had none.
+    /// Returns RptSeq(83) of the last event, 0 if that had none.
     pub const fn rpt_seq(&self) -> u32 {
         self.rpt_seq
     }
 
-    /// What the book is fed with.
+    /// Returns what the events of the book are: levels, prices or orders.
     pub const fn kind(&self) -> BookKind {
         match self.body {
             Body::Levels(_) => BookKind::Levels,
@@ -239,7 +240,8 @@ impl Book {
         }
     }
 
-    /// Bytes of the book, its own included, whatever it holds.
+    /// Returns the number of bytes of the book, its own included, which does not depend on its
+    /// contents.
     pub fn memory(&self) -> usize {
         size_of::<Self>()
             + match &self.body {

@@ -143,7 +143,7 @@ impl Orders {
         Ok(())
     }
 
-    /// The order at another price, and at the back of its queue.
+    /// Moves the order to another price, and to the back of its queue.
     fn move_to(
         &mut self,
         side: Side,
@@ -184,7 +184,7 @@ impl Orders {
         Ok(())
     }
 
-    /// The side of the order, which the event has to be on if it says one.
+    /// Returns the side of the order, with which the side of the event has to agree, if it has one.
     #[inline]
     fn check_side(&self, event: &Event, node: Node) -> Result<Side, Fault> {
         let side = Side::of_number(self.nodes[node.level as usize].side);
@@ -246,7 +246,7 @@ impl Orders {
         self.ranks[side as usize].find(key, is)
     }
 
-    /// The level of that price, with so much more in it and one more order.
+    /// Returns the level of that price, with the size of one more order.
     #[inline]
     fn level(&mut self, side: Side, key: i64, size: i64) -> Result<u32, Fault> {
         match self.find_level(side, key) {
@@ -261,7 +261,7 @@ impl Orders {
         }
     }
 
-    /// A level that is to have an order of that size.
+    /// Adds a level with one order of that size.
     fn add_level(&mut self, vacant: Vacant, side: Side, key: i64, size: i64) -> u32 {
         let place = if self.free_level == NIL {
             self.new_level += 1;
@@ -311,7 +311,7 @@ impl Orders {
 
 /// What there is to read.
 impl Orders {
-    /// The worst level first.
+    /// Returns the levels, the worst first.
     #[inline]
     pub(super) fn ranks(&self, side: Side) -> &[RankRow] {
         self.ranks[side as usize].rows()
@@ -324,13 +324,13 @@ impl Orders {
         level.map_or((0, 0), |level| (level.size, level.level))
     }
 
-    /// How many orders there are.
+    /// Returns the number of orders.
     pub(super) fn len(&self) -> usize {
         let sides = self.ranks.iter().flat_map(|ranks| ranks.rows());
         sides.map(|row| self.sums(row).1 as usize).sum()
     }
 
-    /// The first order of a queue, nothing if there is no such level.
+    /// Returns the first order of a queue, or none if there is no such level.
     pub(super) fn first(&self, side: Side, key: i64) -> u32 {
         let level = self.find_level(side, key).ok();
         let level = level.and_then(|place| self.nodes.get(place as usize));
@@ -364,7 +364,7 @@ impl Orders {
     }
 }
 
-/// What the event says of an order.
+/// Returns the order of the event.
 #[inline]
 fn key_and_size(side: Side, event: &Event) -> Result<(i64, i64), Fault> {
     if !event.price.is_defined() {

@@ -85,7 +85,7 @@ impl Prices {
         self.slots.len() as u32 - 1
     }
 
-    /// The worst level first.
+    /// Returns the levels, the worst first.
     #[inline]
     pub(super) fn ranks(&self, side: Side) -> &[RankRow] {
         self.ranks[side as usize].rows()

@@ -44,20 +44,20 @@ impl Ranks {
         self.rows.len()
     }
 
-    /// The best at the end.
+    /// Returns the rows, the best at the end.
     #[inline]
     pub(super) fn rows(&self) -> &[RankRow] {
         self.rows.rows()
     }
 
-    /// The slot of a price's level, which `is` knows, or where to put it.
+    /// Returns the slot of a price's level, which `is` knows, or where to put it.
     #[inline]
     pub(super) fn find(&self, key: i64, is: impl Fn(u32) -> bool) -> Result<u32, Vacant> {
         self.by_price.find(key.cast_unsigned(), is)
     }
 
     /// Ranks a level that [`Ranks::find`] has found to be missing. There must be less than the
-    /// most. `key_of` says the key of each slot.
+    /// most. `key_of` returns the key of each slot.
     pub(super) fn insert(
         &mut self,
         vacant: Vacant,
@@ -82,7 +82,7 @@ impl Ranks {
         self.rows.clear();
     }
 
-    /// Bytes beside its own.
+    /// Returns the number of bytes allocated.
     pub(super) fn memory(&self) -> usize {
         self.by_price.memory() + self.rows.memory()
     }

@@ -95,13 +95,13 @@ impl Iterator for QueueIter<'_> {
 }
 
 impl Book {
-    /// The best level of a side.
+    /// Returns the best level of a side.
     #[inline]
     pub fn best(&self, side: Side) -> Option<Level> {
         self.depth(side).next()
     }
 
-    /// The levels of a side, the best first. Its length is known: `depth(side).len()`.
+    /// Returns the levels of a side, the best first. Its length is known: `depth(side).len()`.
     #[inline]
     pub fn depth(&self, side: Side) -> DepthIter<'_> {
         let rows = match &self.body {
@@ -112,7 +112,7 @@ impl Book {
         DepthIter { side, rows }
     }
 
-    /// The orders at a price, the first of the queue in front; none in a book of levels.
+    /// Returns the orders at a price, the first of the queue in front; none in a book of levels.
     pub fn queue(&self, side: Side, price: Price) -> QueueIter<'_> {
         QueueIter(match &self.body {
             Body::Levels(_) | Body::Prices(_) => None,
@@ -130,7 +130,8 @@ impl Book {
         }
     }
 
-    /// How many orders are in the book; 0 in a book of levels, which knows only their numbers.
+    /// Returns the number of orders in the book; 0 in a book of levels, which knows only their
+    /// counts.
     pub fn orders(&self) -> usize {
         match &self.body {
             Body::Levels(_) | Body::Prices(_) => 0,
@@ -158,7 +159,7 @@ impl Book {
         }
     }
 
-    /// A checksum of what the book holds: books that are equal have equal ones, on each machine
+    /// Returns a checksum of the contents of the book: equal books have equal ones, on each machine
     /// and in each version. Reads the whole book.
     ///
     /// It is FNV-1a of 64 bits over, for bids, then for offers: the number of levels; of each
@@ -168,7 +169,7 @@ impl Book {
         self.checksum_of(|_| true)
     }
 
-    /// The checksum of a book that has nothing on the sides that `has` excludes.
+    /// Returns the checksum of a book that has nothing on the sides that `has` excludes.
     pub fn checksum_of(&self, has: impl Fn(Side) -> bool) -> u64 {
         let mut sum = Sum::new();
         for side in Side::BOTH {

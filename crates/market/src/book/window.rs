@@ -2,7 +2,8 @@
 
 /// Rows with a key, in ascending order of it: the last is the best.
 pub(super) trait Row: Copy + Default {
-    /// What rows are sorted by: a price, or [`!price`](super::Side::key) among offers.
+    /// Returns the key by which rows are sorted: a price, or [`!price`](super::Side::key) among
+    /// offers.
     fn key(&self) -> i64;
 }
 
@@ -23,7 +24,7 @@ pub(super) struct Window<R> {
 const NEAR: usize = 16;
 
 impl<R: Row> Window<R> {
-    /// Room for `most` rows.
+    /// Returns an empty window for `most` rows.
     pub(super) fn new(most: usize) -> Self {
         let room = most + most / 2 + 8;
         Self {
@@ -38,7 +39,7 @@ impl<R: Row> Window<R> {
         self.end - self.start
     }
 
-    /// The best at the end.
+    /// Returns the rows, the best at the end.
     #[inline]
     pub(super) fn rows(&self) -> &[R] {
         self.rows.get(self.start..self.end).unwrap_or_default()
@@ -49,8 +50,8 @@ impl<R: Row> Window<R> {
         self.rows.get_mut(self.start..self.end).unwrap_or_default()
     }
 
-    /// How many rows have keys below this one: the place of the row with the key, or where it
-    /// would be.
+    /// Returns how many rows have keys below this one: the place of the row with the key, or where
+    /// it would be.
     #[inline]
     pub(super) fn place(&self, key: i64) -> usize {
         let rows = self.rows();
@@ -118,7 +119,7 @@ impl<R: Row> Window<R> {
         (self.start, self.end) = (self.rows.len() / 2, self.rows.len() / 2);
     }
 
-    /// Bytes beside its own.
+    /// Returns the number of bytes allocated.
     pub(super) fn memory(&self) -> usize {
         size_of_val::<[R]>(&self.rows)
     }

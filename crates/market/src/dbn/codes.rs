@@ -49,7 +49,7 @@ pub(super) const fn status(code: u64, is_of_session: bool) -> Option<u16> {
     })
 }
 
-/// `is_trading` of an action; `None` if it does not say.
+/// Returns `is_trading` of an action, or `None` if the action leaves it open.
 pub(super) const fn is_trading(of: u16) -> Option<bool> {
     match of {
         action::TRADING | action::CROSS | action::ROTATION => Some(true),
@@ -82,7 +82,7 @@ pub(super) const fn statistic(entry: u8, has_price: bool) -> (u16, u8) {
     (known, 0)
 }
 
-/// The side of an entry.
+/// Returns the side of an entry.
 pub(super) const fn side(of: u8) -> u8 {
     match of {
         entry::BID => b'B',
@@ -91,7 +91,7 @@ pub(super) const fn side(of: u8) -> u8 {
     }
 }
 
-/// SecurityTradingStatus(326) of an `action`; `None` of those that it does not have.
+/// Returns SecurityTradingStatus(326) of an `action`; `None` of those that it does not have.
 pub(super) const fn status_of(of: u16) -> Option<u16> {
     Some(match of {
         action::PAUSE => 1,
@@ -108,7 +108,7 @@ pub(super) const fn status_of(of: u16) -> Option<u16> {
     })
 }
 
-/// MDEntryType(269) of `stat_type` and `stat_flags`; `None` of those that it does not have.
+/// Returns MDEntryType(269) of `stat_type` and `stat_flags`; `None` of those that it does not have.
 pub(super) const fn entry_of(stat_type: u16, flags: u8) -> Option<u8> {
     Some(match stat_type {
         1 => b'4',

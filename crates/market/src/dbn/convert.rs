@@ -23,7 +23,8 @@ pub(super) struct To<'a> {
 }
 
 impl To<'_> {
-    /// When it was received. Where that is not known it is the exchange's time, and a flag says so.
+    /// Returns when the event was received. Where that is not known it is the exchange's time, and
+    /// a flag says so.
     const fn received(&self, event: &Event) -> (u64, u8) {
         match self.ts_recv {
             0 | Event::NO_TIME => (event.ts_event, flag::BAD_TS_RECV),
@@ -62,7 +63,7 @@ impl ToDbn {
         }
     }
 
-    /// What the events so far say of the instrument's books.
+    /// The state of the instrument's books after the events so far.
     pub(super) fn see(&mut self, event: &Event, table: &dyn Lookup) {
         let place = event.instrument.0 as usize;
         if place >= self.trust.len() && event.instrument.0 < table.bound() {
@@ -134,7 +135,7 @@ impl ToDbn {
         }
     }
 
-    /// What records of books and trades have in common.
+    /// Returns the fields that records of books and trades have in common.
     fn tick(&mut self, event: &Event, action: u8, to: &To<'_>) -> Tick {
         let (ts_recv, flags) = to.received(event);
         Tick {
@@ -149,7 +150,7 @@ impl ToDbn {
         }
     }
 
-    /// A record of a book: whether the book may be wrong is in its flags.
+    /// Writes a record of a book; its flags say whether the book may be wrong.
     fn book_tick(&mut self, event: &Event, action: u8, to: &To<'_>) -> Tick {
         let mut tick = self.tick(event, action, to);
         let is_last = event.flags.has(Flags::LAST);
@@ -164,8 +165,8 @@ impl ToDbn {
         tick
     }
 
-    /// Which records of books there are of an instrument; `None` if there are none, or its book is
-    /// not known.
+    /// Returns the kind of records of books of an instrument; `None` if there are none, or its book
+    /// is not known.
     fn book_record(&self, event: &Event) -> Option<BookRecord> {
         let schemas = self.config.schemas;
         let levels = schemas.levels();
@@ -351,7 +352,7 @@ impl ToDbn {
         }
     }
 
-    /// The first level that an event changes, from 0.
+    /// Returns the first level that an event changes, from 0.
     fn depth(&self, event: &Event, before: Before) -> usize {
         if event.action == Action::DeleteThru {
             return 0;
@@ -390,7 +391,8 @@ impl ToDbn {
         }
     }
 
-    /// A record that changes no level; false if there are no records of the instrument's book.
+    /// Writes a record that changes no level; returns false if there are no records of the
+    /// instrument's book.
     fn note(&mut self, event: &Event, action: u8, to: &mut To<'_>) -> bool {
         match self.book_record(event) {
             None => return false,
@@ -528,7 +530,7 @@ impl ToDbn {
     }
 }
 
-/// What an instrument is called: its symbol, or its SecurityID(48).
+/// Returns the name of an instrument: its symbol, or its SecurityID(48).
 pub(super) fn symbol<'a>(name: &Name<'a>) -> Cow<'a, [u8]> {
     match (name.symbol, name.id) {
         (b"", SecurityId::Number(number)) => number.to_string().into_bytes().into(),

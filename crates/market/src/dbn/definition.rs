@@ -80,7 +80,7 @@ fn numbers(of: &Definition<'_>, lost: &mut impl FnMut(&'static str), out: &mut V
     out.u16(0);
 }
 
-/// MarketSegmentID(1300), where it is a number; `None` if there is one that is none.
+/// Returns MarketSegmentID(1300), where it is a number; `None` if it is another text.
 fn segment(text: &[u8]) -> Option<u32> {
     match text {
         b"" => Some(NO_U32),
@@ -153,7 +153,7 @@ fn marks(of: &Definition<'_>, revision: u32, out: &mut Vec<u8>) {
     out.zeros(17);
 }
 
-/// `instrument_class` by CFICode(461) (ISO 10962), or by SecurityType(167); 0 if neither says.
+/// `instrument_class` by CFICode(461) (ISO 10962), or by SecurityType(167); 0 if neither is known.
 fn class(of: &Definition<'_>) -> u8 {
     match (of.cfi, of.security_type) {
         ([b'E', ..], _) => b'K',

@@ -35,7 +35,7 @@ pub enum Why {
 }
 
 impl Lost {
-    /// The reason with the instrument's name.
+    /// Returns the reason with the instrument's name.
     pub fn describe(&self, table: &dyn Lookup) -> String {
         let known = table.instrument(self.instrument);
         let name = known.map_or_else(

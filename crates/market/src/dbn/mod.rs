@@ -111,7 +111,7 @@ pub struct DbnCounts {
 }
 
 impl DbnCounts {
-    /// All of them with their names.
+    /// Returns all counters with their names.
     pub const fn all(&self) -> [(&'static str, u64); 6] {
         [
             ("records", self.records),
@@ -174,12 +174,12 @@ impl ToDbn {
         wire::metadata(dataset, start, false, out).0
     }
 
-    /// What was written so far, and what was not.
+    /// Returns the counters of what was written so far, and of what was not.
     pub const fn counts(&self) -> DbnCounts {
         self.counts
     }
 
-    /// What DBN cannot hold of the last event.
+    /// Returns what DBN cannot represent of the last event.
     pub fn lost(&self) -> &[Lost] {
         &self.lost
     }

@@ -35,7 +35,7 @@ impl Schema {
         Self::Statistics,
     ];
 
-    /// Its name in DBN.
+    /// Returns the name in DBN.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Mbo => "mbo",
@@ -85,7 +85,7 @@ impl Schemas {
     /// `mbo`, `mbp-10`, `trades`, `definition`, `status` and `statistics`: whatever the feed has.
     pub const MIXED: Self = Self(0x7f & !(Schema::Mbp1 as u8));
 
-    /// These schemas; `None` for both of `mbp-1` and `mbp-10`, and for none at all.
+    /// Returns these schemas, or `None` for both of `mbp-1` and `mbp-10`, and for no schema at all.
     pub fn new(schemas: &[Schema]) -> Option<Self> {
         let bits = schemas.iter().fold(0, |bits, schema| bits | *schema as u8);
         let all = Self(bits);
@@ -98,7 +98,7 @@ impl Schemas {
         self.0 & schema as u8 != 0
     }
 
-    /// The levels of records of levels, 0 if there are none.
+    /// Returns the levels of records of levels, 0 if there are none.
     pub(super) const fn levels(self) -> u8 {
         if self.has(Schema::Mbp10) {
             10
@@ -107,7 +107,7 @@ impl Schemas {
         }
     }
 
-    /// Whether records of books are wanted.
+    /// Returns whether the schema has records of books.
     pub(super) const fn has_books(self) -> bool {
         self.levels() != 0 || self.has(Schema::Mbo)
     }

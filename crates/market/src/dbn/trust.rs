@@ -64,7 +64,7 @@ impl Trust {
         self.has_lost = true;
     }
 
-    /// Whether the reader's book may be wrong.
+    /// Returns whether the reader's book may be wrong.
     pub(super) fn is_doubtful(&self) -> bool {
         self.has_lost || self.is_whole != Some(true)
     }

@@ -98,7 +98,8 @@ pub(super) trait Put {
 
     fn zeros(&mut self, count: usize);
 
-    /// A text in `room` bytes, with at least one NUL behind it; one that does not fit is empty.
+    /// Returns a text in `room` bytes, with at least one NUL behind it; one that does not fit is
+    /// empty.
     fn text(&mut self, text: &[u8], room: usize) -> Fits {
         let fits = text.len() < room && !text.contains(&0) && str::from_utf8(text).is_ok();
         let text = if fits { text } else { b"" };
@@ -192,7 +193,7 @@ pub(super) struct NoRoom {
     pub(super) value: i128,
 }
 
-/// The best levels of a book: none where there is no book.
+/// Returns the best levels of a book, or none where there is no book.
 pub(super) fn levels(book: Option<&Book>, count: u8, out: &mut Vec<u8>) -> Result<(), NoRoom> {
     let mut sides = Side::BOTH.map(|side| book.map(|book| book.depth(side)));
     for _ in 0..count {
@@ -212,7 +213,7 @@ pub(super) fn levels(book: Option<&Book>, count: u8, out: &mut Vec<u8>) -> Resul
     Ok(())
 }
 
-/// A size or a number of orders; the largest number stands for none.
+/// Returns a size or a number of orders; the largest number stands for none.
 pub(super) fn unsigned(field: &'static str, value: i128) -> Result<u32, NoRoom> {
     u32::try_from(value)
         .ok()
@@ -220,12 +221,13 @@ pub(super) fn unsigned(field: &'static str, value: i128) -> Result<u32, NoRoom> 
         .ok_or(NoRoom { field, value })
 }
 
-/// Which symbol an instrument has.
+/// Returns the record of an instrument's symbol.
 pub(super) fn symbol_mapping(header: Header, symbol: &[u8], out: &mut Vec<u8>) -> Fits {
     mapping(header, false, symbol, out)
 }
 
-/// Which symbol an instrument has that was asked for by its symbol, or by its number.
+/// Returns the record of the symbol of an instrument that was requested by its symbol, or by its
+/// number.
 pub(super) fn mapping(header: Header, by_symbol: bool, symbol: &[u8], out: &mut Vec<u8>) -> Fits {
     out.header(176, rtype::SYMBOL_MAPPING, header);
     if by_symbol {
@@ -261,7 +263,7 @@ pub(super) fn bar(header: Header, rtype: u8, bar: &Bar, out: &mut Vec<u8>) {
     out.u64(bar.volume);
 }
 
-/// The best level at the end of an interval, and the last trade.
+/// Returns the record of the best level at the end of an interval, and of the last trade.
 pub(super) fn quote(
     tick: &Tick,
     rtype: u8,
@@ -281,7 +283,7 @@ pub(super) fn quote(
     levels(book, 1, out)
 }
 
-/// Whether something is so, as far as that is known.
+/// Returns the flag of DBN for yes, no, or not known.
 const fn tristate(is: Option<bool>) -> u8 {
     match is {
         Some(true) => b'Y',

@@ -19,7 +19,7 @@ pub enum SecurityId<'a> {
 }
 
 impl<'a> SecurityId<'a> {
-    /// The ID that a text is; [`SecurityId::None`] for an empty one.
+    /// Returns the ID with this text; [`SecurityId::None`] for an empty one.
     #[inline]
     pub fn parse(text: &'a [u8]) -> Self {
         let is_canonical = text.first() != Some(&b'0') || text.len() == 1;
@@ -49,7 +49,7 @@ impl IdSource {
     /// No source.
     pub const NONE: Self = Self([0; 4]);
 
-    /// The source of this text; `None` for more than four bytes.
+    /// Returns the source of this text; `None` for more than four bytes.
     #[inline]
     pub fn parse(text: &[u8]) -> Option<Self> {
         let mut bytes = [0; 4];
@@ -57,7 +57,7 @@ impl IdSource {
         Some(Self(bytes))
     }
 
-    /// Its characters.
+    /// Returns the characters.
     pub fn as_bytes(&self) -> &[u8] {
         let len = self.0.iter().position(|byte| *byte == 0).unwrap_or(4);
         self.0.get(..len).unwrap_or_default()

@@ -23,7 +23,7 @@ pub struct Directory {
     bound: u32,
 }
 
-/// SecurityID(48) and SecurityIDSource(22) as bytes to look for.
+/// Returns SecurityID(48) and SecurityIDSource(22) as the bytes of a key.
 fn key_of_id(id: SecurityId<'_>, source: IdSource, out: &mut Vec<u8>) -> bool {
     out.clear();
     match id {
@@ -44,19 +44,19 @@ fn key_of_id(id: SecurityId<'_>, source: IdSource, out: &mut Vec<u8>) -> bool {
 }
 
 impl Directory {
-    /// An empty table.
+    /// Returns an empty table.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// How many instruments there are.
+    /// Returns the number of instruments.
     #[must_use]
     pub fn len(&self) -> usize {
         self.by_number.len()
     }
 
-    /// The instruments as [`Instrument::write`] wrote them, in the order of their numbers.
+    /// Returns the instruments as [`Instrument::write`] wrote them, in the order of their numbers.
     /// Allocates for the time of the call.
     pub fn iter(&self) -> impl Iterator<Item = (InstrumentId, &[u8])> {
         let mut all: Vec<_> = self.by_number.iter().collect();
@@ -114,14 +114,14 @@ impl Directory {
         }
     }
 
-    /// The instruments of this Symbol(55), in the order of their numbers.
+    /// Returns the instruments of this Symbol(55), in the order of their numbers.
     pub fn of_symbol(&self, symbol: &[u8]) -> impl Iterator<Item = InstrumentId> + use<'_> {
         let found = self.by_symbol.get(symbol).into_iter().flatten();
         found.map(|number| InstrumentId(*number))
     }
 
-    /// The instruments with this SecurityID(48) from this source, in the order of their numbers.
-    /// Allocates for the time of the call.
+    /// Returns the instruments with this SecurityID(48) from this source, in the order of their
+    /// numbers. Allocates for the time of the call.
     pub fn of_id(
         &self,
         id: SecurityId<'_>,
@@ -135,7 +135,7 @@ impl Directory {
         found.into_iter().flatten().copied().map(InstrumentId)
     }
 
-    /// The first symbol behind `last`, if there is one, that begins with `prefix`, and its
+    /// Returns the first symbol behind `last`, if there is one, that begins with `prefix`, and its
     /// instruments. Instruments without a symbol have an empty one.
     pub fn next_symbol<'a>(
         &'a self,

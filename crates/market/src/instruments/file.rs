@@ -61,7 +61,7 @@ fn columns() -> impl Iterator<Item = &'static str> {
     NAMES.into_iter().chain(VALUES)
 }
 
-/// Sets what a column says.
+/// Sets the value of a column.
 fn set<'t>(
     column: &str,
     text: &'t str,
@@ -278,7 +278,7 @@ impl<'t> Csv<'t> {
         }
     }
 
-    /// One value, and whether another one follows in this row.
+    /// Returns one value, and whether another one follows in this row.
     fn value(&mut self) -> Result<(String, bool), (usize, &'static str)> {
         let Some(mut rest) = self.rest.strip_prefix('"') else {
             let end = self.rest.find([',', '\n']).unwrap_or(self.rest.len());

@@ -16,13 +16,13 @@ pub(super) struct Index {
     slots: HashTable<Slot>,
 }
 
-/// All of 64 bits are used, and a table looks at the highest ones first.
+/// Mixes all 64 bits, as a table looks at the highest ones first.
 const fn spread(hash: u32) -> u64 {
     (hash as u64).wrapping_mul(ODD)
 }
 
 impl Index {
-    /// The place with this hash for which `is_it` holds.
+    /// Returns the place with this hash for which `is_it` holds.
     #[inline]
     pub(super) fn find(&self, hash: u32, mut is_it: impl FnMut(u32) -> bool) -> Option<u32> {
         let mut fits = |slot: &Slot| slot.hash == hash && is_it(slot.place);
@@ -47,7 +47,7 @@ impl Index {
     }
 }
 
-/// Hashes of keys, of another kind in each process: who sends made-up keys cannot choose them so
+/// Hashes of keys, of another kind in each process: a sender of made-up keys cannot choose them so
 /// that they collide.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Keys {

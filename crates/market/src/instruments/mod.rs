@@ -57,10 +57,10 @@ pub struct Instruments {
 
 /// Where instruments are found by their numbers.
 pub trait Lookup {
-    /// The instrument of this number, if there is one. Allocates nothing.
+    /// Returns the instrument of this number, if there is one. Allocates nothing.
     fn instrument(&self, number: InstrumentId) -> Option<Instrument<'_>>;
 
-    /// A number above those of all instruments.
+    /// Returns a number above those of all instruments.
     fn bound(&self) -> u32;
 }
 
@@ -69,13 +69,13 @@ pub trait Lookup {
 pub struct Defined {
     /// The instrument.
     pub instrument: InstrumentId,
-    /// Whether it says anything new.
+    /// Whether the definition changes anything.
     pub change: Change,
     /// How often the instrument was defined anew, from 1.
     pub revision: u32,
 }
 
-/// Whether a definition says anything new.
+/// Whether a definition changes anything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
     /// The instrument was not defined before.
@@ -110,7 +110,7 @@ impl fmt::Display for Refused {
 impl core::error::Error for Refused {}
 
 impl Instruments {
-    /// An empty table for at most `limit` instruments, and never more than 2^32 - 2.
+    /// Returns an empty table for at most `limit` instruments, and never more than 2^32 - 2.
     pub fn new(limit: usize) -> Self {
         Self {
             records: Records::default(),
@@ -125,7 +125,7 @@ impl Instruments {
         }
     }
 
-    /// How many instruments there are.
+    /// Returns the number of instruments.
     pub const fn len(&self) -> usize {
         self.records.len()
     }
@@ -135,7 +135,7 @@ impl Instruments {
         self.len() == 0
     }
 
-    /// How many there can be.
+    /// Returns the most instruments that the table takes.
     pub const fn limit(&self) -> usize {
         self.limit
     }
@@ -145,13 +145,13 @@ impl Instruments {
         self.refused
     }
 
-    /// How many instruments have the symbol of another one. [`Instruments::by_symbol`] finds the
-    /// one that was there first.
+    /// Returns how many instruments have the symbol of another one. [`Instruments::by_symbol`]
+    /// returns the one that was there first.
     pub const fn same_symbol(&self) -> u64 {
         self.same_symbol
     }
 
-    /// The instrument of this number.
+    /// Returns the instrument of this number.
     pub fn get(&self, instrument: InstrumentId) -> Option<Instrument<'_>> {
         let record = self.records.get(instrument.0)?;
         Some(Instrument {
@@ -162,12 +162,12 @@ impl Instruments {
         })
     }
 
-    /// All instruments, by their numbers.
+    /// Returns all instruments, by their numbers.
     pub fn iter(&self) -> impl Iterator<Item = Instrument<'_>> {
         (0..self.len() as u32).filter_map(|number| self.get(InstrumentId(number)))
     }
 
-    /// The instrument of this symbol.
+    /// Returns the instrument of this symbol.
     pub fn by_symbol(&self, symbol: &[u8]) -> Option<InstrumentId> {
         let hash = self.keys.of_text(symbol, 0);
         let found = self.by_symbol.find(hash, |place| {
@@ -177,7 +177,7 @@ impl Instruments {
         found.map(InstrumentId)
     }
 
-    /// The instrument with this SecurityID from this source.
+    /// Returns the instrument with this SecurityID from this source.
     #[inline]
     pub fn by_id(&self, id: SecurityId<'_>, source: IdSource) -> Option<InstrumentId> {
         let hash = self.hash_of_id(id, source)?;
@@ -188,7 +188,7 @@ impl Instruments {
         found.map(InstrumentId)
     }
 
-    /// The instrument of this name: by its ID, or by its symbol if it has no ID, or if no
+    /// Returns the instrument of this name: by its ID, or by its symbol if it has no ID, or if no
     /// instrument has this ID and the one of the symbol has none.
     #[inline]
     pub fn find(&self, name: &Name<'_>) -> Option<InstrumentId> {
@@ -202,7 +202,7 @@ impl Instruments {
         }
     }
 
-    /// The instrument of this symbol whose ID is not known.
+    /// Returns the instrument of this symbol whose ID is not known.
     #[cold]
     fn without_id(&self, symbol: &[u8]) -> Option<InstrumentId> {
         let found = self.by_symbol(symbol).filter(|_| !symbol.is_empty())?;
@@ -210,7 +210,7 @@ impl Instruments {
         (record.id(&self.texts) == SecurityId::None).then_some(found)
     }
 
-    /// The instrument of this name, which is added if it is not there.
+    /// Returns the instrument of this name, which is added if it is not there.
     ///
     /// # Errors
     ///

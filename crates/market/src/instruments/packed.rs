@@ -1,4 +1,4 @@
-//! An instrument as bytes, for those who keep a table of their own behind a ring.
+//! An instrument as bytes, for readers of a ring with a table of their own.
 
 use super::definition::{Definition, IdSource, Instrument, Name, SecurityId};
 use super::record::{Parts, write_texts};
@@ -46,8 +46,8 @@ impl Instrument<'_> {
 }
 
 impl<'a> Instrument<'a> {
-    /// The instrument that [`Instrument::write`] wrote; `None` if the bytes are none. Allocates
-    /// nothing.
+    /// Returns the instrument that [`Instrument::write`] wrote, or `None` if the bytes are none.
+    /// Allocates nothing.
     pub fn read(bytes: &'a [u8]) -> Option<Self> {
         let (fixed, texts) = bytes.split_at_checked(FIXED)?;
         let (words, _) = fixed.as_chunks::<8>();

@@ -55,7 +55,7 @@ impl Texts {
         }
     }
 
-    /// The place of a text that takes the place of another: the same if there is room.
+    /// Returns the place of a text that replaces another: the same if there is room.
     pub(super) fn replace(&mut self, old: Span, text: &[u8]) -> Span {
         let (have, need) = (room(old.len.into()), room(text.len()));
         if need == 0 || need > have {

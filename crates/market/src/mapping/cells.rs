@@ -121,7 +121,7 @@ impl Cells {
         self.set(cell, Raw::Long(begin, self.texts.len() as u32));
     }
 
-    /// The value of the first cell that has one, and which that is.
+    /// Returns the value of the first cell that has one, and the cell.
     #[inline(always)]
     pub(super) fn find(&self, field: Ref) -> Option<(u8, &Raw)> {
         for cell in field.0 {
@@ -145,7 +145,7 @@ impl Cells {
 pub(super) type Room = [u8; 24];
 
 impl Raw {
-    /// A text as it is, a number as its digits.
+    /// Returns a text unchanged, and a number as its digits.
     #[inline]
     pub(super) fn text<'a>(&'a self, texts: &'a [u8], room: &'a mut Room) -> &'a [u8] {
         let len = match self {
@@ -161,7 +161,7 @@ impl Raw {
         room.get(..len).unwrap_or_default()
     }
 
-    /// The bytes of a text.
+    /// Returns the bytes of a text.
     #[inline]
     fn bytes<'a>(&'a self, texts: &'a [u8]) -> Option<&'a [u8]> {
         match self {
@@ -171,7 +171,7 @@ impl Raw {
         }
     }
 
-    /// A whole number that is not negative.
+    /// Returns a whole number that is not negative.
     #[inline]
     pub(super) fn whole(&self, texts: &[u8]) -> Result<u64, Why> {
         match self {
@@ -182,7 +182,7 @@ impl Raw {
         }
     }
 
-    /// A whole number of at most so much.
+    /// Returns a whole number of at most `most`.
     #[inline]
     pub(super) fn at_most(&self, most: u64, texts: &[u8]) -> Result<u64, Why> {
         match self.whole(texts)? {
@@ -209,13 +209,13 @@ impl Raw {
         Price::from_decimal(self.decimal(texts)?).map_err(Why::Price)
     }
 
-    /// A size in whole units.
+    /// Returns a size in whole units.
     #[inline]
     pub(super) fn size(&self, texts: &[u8]) -> Result<i64, Why> {
         whole_size(self.decimal(texts)?)
     }
 
-    /// One character.
+    /// Returns one character.
     #[inline]
     pub(super) fn char(&self, texts: &[u8]) -> Result<u8, Why> {
         match self {
@@ -249,7 +249,8 @@ impl Raw {
         IdSource::parse(self.text(texts, &mut room)).ok_or(Why::LongSource)
     }
 
-    /// A number that identifies something; of a text that is no number, its hash if `hashes`.
+    /// Returns a number that identifies something; of a text that is no number, its hash if
+    /// `hashes`.
     #[inline]
     pub(super) fn number_of(&self, hashes: bool, texts: &[u8]) -> Result<u64, Why> {
         match self {
@@ -262,7 +263,7 @@ impl Raw {
     }
 }
 
-/// The number that a text is, or its hash if `hashes`.
+/// Returns the number in a text, or its hash if `hashes`.
 pub(super) fn number_of_text(text: &[u8], hashes: bool) -> Result<u64, Why> {
     match int::parse_u64(text) {
         Some(value) => Ok(value),
@@ -271,7 +272,7 @@ pub(super) fn number_of_text(text: &[u8], hashes: bool) -> Result<u64, Why> {
     }
 }
 
-/// A size in whole units.
+/// Returns a size in whole units.
 #[inline(always)]
 pub(super) fn whole_size(size: Decimal) -> Result<i64, Why> {
     let value = match size.exponent {

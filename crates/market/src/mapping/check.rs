@@ -105,7 +105,7 @@ fn of_fields(
     }
 }
 
-/// The fields that a plan uses.
+/// Returns the fields that a plan uses.
 pub(super) fn of_plan(plan: &Plan) -> Vec<FieldReport> {
     let fields = plan.uses.iter().map(|used| FieldReport {
         name: plan.field_name(used.cell).unwrap_or_default().to_owned(),
@@ -115,7 +115,7 @@ pub(super) fn of_plan(plan: &Plan) -> Vec<FieldReport> {
     fields.collect()
 }
 
-/// An error with all names.
+/// Returns an error with all names.
 pub(super) fn describe(error: &MapError, plan: Option<&Plan>, table: &Instruments) -> String {
     let mut text = String::new();
     if let Some(plan) = plan {

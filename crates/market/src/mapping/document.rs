@@ -80,13 +80,13 @@ pub(super) const DOES: [(&str, Does); 12] = [
 ];
 
 impl Does {
-    /// The word of mapping files.
+    /// Returns the word for it in mapping files.
     pub fn name(self) -> &'static str {
         let found = DOES.iter().find(|(_, does)| *does == self);
         found.map_or("", |(name, _)| name)
     }
 
-    /// Whether it drives the channel, and is never passed on.
+    /// Returns whether the message drives the channel, and is never passed on.
     pub const fn is_control(self) -> bool {
         matches!(
             self,
@@ -200,7 +200,7 @@ const KINDS: [(&str, Option<Kind>); 7] = [
     ("ignore", None),
 ];
 
-/// The word of mapping files for a kind of event.
+/// Returns the word of mapping files for a kind of event.
 pub(super) fn kind_name(kind: Option<Kind>) -> &'static str {
     let found = KINDS.iter().find(|(_, other)| *other == kind);
     found.map_or("", |(name, _)| name)
@@ -268,7 +268,7 @@ fn instruments(root: &mut Table<'_>) -> Result<(Unknown, IdSource), Problem> {
     Ok((unknown.map_or(Unknown::Add, |(unknown, _)| unknown), source))
 }
 
-/// The word of a key, one of these, and where it stands.
+/// Returns the word of a key, which is one of these, and its place.
 fn choice<T: Copy>(
     table: &mut Table<'_>,
     key: &str,
@@ -382,7 +382,7 @@ fn binding(table: &mut Table<'_>) -> Result<Binding, Problem> {
     }
 }
 
-/// The fields of a key: one, or a list of which the first one that is there counts.
+/// Returns the fields of a key: one, or a list of which the first one that is present counts.
 fn refs(table: &mut Table<'_>, key: &str) -> Result<Option<Refs>, Problem> {
     let Some(values) = table.list(key)? else {
         return Ok(None);

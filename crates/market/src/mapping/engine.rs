@@ -17,8 +17,8 @@ const FAULTS: usize = 32;
 /// How many instruments are remembered.
 const KNOWN: usize = 1024;
 
-/// Where an instrument is remembered, by its number: in the highest bits of a product, as numbers
-/// of one exchange often have their lowest bits in common.
+/// Returns where an instrument is remembered, by its number: in the highest bits of a product, as
+/// numbers of one exchange often have their lowest bits in common.
 #[inline(always)]
 const fn place(number: u64) -> usize {
     (number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 54) as usize % KNOWN
@@ -99,12 +99,12 @@ impl Engine {
         }
     }
 
-    /// Whether it treats all messages as the other one does, given the same plans.
+    /// Returns whether it treats all messages as the other one does, with the same plans.
     pub(super) fn is_as(&self, other: &Self) -> bool {
         (self.unknown, self.source, self.feed) == (other.unknown, other.source, other.feed)
     }
 
-    /// When the message in hand arrived.
+    /// Returns when the message in hand arrived.
     #[cfg(test)]
     pub(super) const fn ts_recv(&self) -> u64 {
         self.message.ts_recv
@@ -257,7 +257,7 @@ impl Engine {
         Ok(event)
     }
 
-    /// The first rule that an entry fits.
+    /// Returns the first rule that an entry fits.
     #[inline]
     fn rule<'p>(&self, plan: &'p Plan, texts: &[u8]) -> Result<Option<&'p Rule>, Flaw> {
         for rule in &plan.rules {
@@ -294,7 +294,7 @@ impl Engine {
         is_one_of(&condition.values, number, raw.text(texts, &mut room))
     }
 
-    /// The instrument that an entry or a message names; `None`, counted, if there is none.
+    /// Returns the instrument that an entry or a message names; `None`, counted, if there is none.
     #[inline]
     fn instrument(
         &mut self,
@@ -397,7 +397,7 @@ impl Engine {
         }
     }
 
-    /// When the message was sent.
+    /// Returns when the message was sent.
     #[inline]
     fn sent(&mut self, plan: &Plan, texts: &[u8]) -> Result<Option<u64>, Flaw> {
         if !self.message.has_sent {
@@ -421,7 +421,7 @@ impl Engine {
         self.stamped(time, near, texts)
     }
 
-    /// A time; one without a date is near another one.
+    /// Returns a time; one without a date is near another one.
     #[inline]
     fn stamped(&mut self, time: &TimePlan, near: u64, texts: &[u8]) -> Result<Option<u64>, Flaw> {
         let date = match self.cells.find(time.date) {
@@ -492,7 +492,7 @@ impl Engine {
         self.message.withholds_all = true;
     }
 
-    /// The message is complete.
+    /// Completes the message.
     pub(super) fn finish(
         &mut self,
         plan: &Plan,
@@ -550,7 +550,8 @@ impl Engine {
         Ok(outcome)
     }
 
-    /// Which part of the picture it is; called while its Clear has RptSeq(83) of the message.
+    /// Returns which part of the picture the message is; called while its Clear has RptSeq(83) of
+    /// the message.
     fn fragment(&self, plan: &Plan, texts: &[u8]) -> Result<Option<Fragment>, Flaw> {
         let flag = |field: Ref| match self.cells.find(field) {
             None => Ok(None),
@@ -572,8 +573,8 @@ impl Engine {
         }))
     }
 
-    /// RptSeq(83) of a picture: that of the message, or the highest one of its entries, which its
-    /// [`Kind::Clear`] then has as well.
+    /// Returns RptSeq(83) of a picture: that of the message, or the highest one of its entries,
+    /// which its [`Kind::Clear`] then has as well.
     pub(super) fn as_of(&mut self) -> u32 {
         let rpt_seq = self.events.iter().map(|event| event.rpt_seq).max();
         let rpt_seq = rpt_seq.unwrap_or(0);
@@ -728,7 +729,7 @@ impl Engine {
     }
 }
 
-/// Whether a number, or a text that is none, is one of some values.
+/// Returns whether a number, or a text that is none, is one of some values.
 pub(super) fn is_one_of(values: &[Expected], number: Option<Decimal>, text: &[u8]) -> bool {
     values.iter().any(|expected| match number {
         None => *expected.text == *text,
@@ -739,14 +740,14 @@ pub(super) fn is_one_of(values: &[Expected], number: Option<Decimal>, text: &[u8
     })
 }
 
-/// MDUpdateAction(279).
+/// Returns MDUpdateAction(279).
 #[inline]
 fn action(raw: &Raw, texts: &[u8]) -> Result<Action, Why> {
     let code = raw.char(texts).map_err(|_| Why::Action)?;
     Action::from_number(i64::from(code) - i64::from(b'0')).ok_or(Why::Action)
 }
 
-/// MDPriceLevel(1023), counted from 1.
+/// Returns MDPriceLevel(1023), counted from 1.
 #[inline]
 fn level(raw: &Raw, texts: &[u8]) -> Result<u16, Why> {
     match raw.at_most(u16::MAX.into(), texts)? {

@@ -79,7 +79,7 @@ impl Mapped {
 }
 
 impl Mapping {
-    /// Compiles the mapping against templates; `feed` is what the events say of their source.
+    /// Compiles the mapping against templates; `feed` is the source in the events.
     ///
     /// # Errors
     ///
@@ -150,7 +150,7 @@ impl Mapping {
     }
 }
 
-/// The templates that a mapping's message is about.
+/// Returns the templates that a mapping's message is about.
 fn templates_of<'p>(program: &'p Program, binding: &Binding) -> Vec<&'p TemplateProgram> {
     match binding {
         Binding::Template(name) => program.by_name(name).into_iter().collect(),
@@ -164,7 +164,7 @@ fn templates_of<'p>(program: &'p Program, binding: &Binding) -> Vec<&'p Template
     }
 }
 
-/// MsgType(35) of all messages of a template.
+/// Returns MsgType(35) of all messages of a template.
 fn msg_type_of<'p>(program: &'p Program, template: &TemplateProgram) -> Option<&'p [u8]> {
     let fields = program.template_fields(template).iter();
     let mut ops = fields.filter(|id| program.field(**id).tag() == Some(35));
@@ -285,29 +285,29 @@ impl Fields for TemplateFields<'_> {
 }
 
 impl FastMapper {
-    /// The templates.
+    /// Returns the templates.
     pub const fn program(&self) -> &Arc<Program> {
         &self.program
     }
 
-    /// The events of the message in hand: complete, each without a number, the last one of each
-    /// instrument marked.
+    /// Returns the events of the message in hand: complete, each without a number, the last one of
+    /// each instrument marked.
     pub fn events(&self) -> &[Event] {
         &self.engine.events
     }
 
-    /// As [`FastMapper::events`], for those who number them.
+    /// As [`FastMapper::events`], for callers that number them.
     pub fn events_mut(&mut self) -> &mut [Event] {
         &mut self.engine.events
     }
 
-    /// What cannot be represented in the message in hand, the first of which is its error. More
-    /// than 32 withhold all events of the message.
+    /// Returns what cannot be represented in the message in hand, the first of which is its error.
+    /// With more than 32 all events of the message are withheld.
     pub fn faults(&self) -> &[MapError] {
         &self.engine.faults
     }
 
-    /// What was counted.
+    /// Returns the counters.
     pub const fn counts(&self) -> Counts {
         self.engine.counts
     }
@@ -328,14 +328,14 @@ impl FastMapper {
         self.engine.is_as(&other.engine) && self.cells == other.cells && plans.all(are_same)
     }
 
-    /// The error in words, with the names of message, field and instrument.
+    /// Returns the error in words, with the names of message, field and instrument.
     pub fn describe(&self, error: &MapError, table: &Instruments) -> String {
         let plans = self.plans.get(usize::from(error.plan));
         let plan = plans.and_then(|mapped| mapped.as_ref());
         check::describe(error, plan.map(|mapped| &mapped.plan), table)
     }
 
-    /// What becomes of each template and each of its fields.
+    /// Returns what becomes of each template and each of its fields.
     pub fn report(&self) -> Report {
         let mapped = |index: usize| self.plans.get(index).and_then(|mapped| mapped.as_ref());
         check::of_templates(&self.program, |index| {
@@ -343,7 +343,7 @@ impl FastMapper {
         })
     }
 
-    /// Whether records of a template in this form (in rows or not) are read straight.
+    /// Returns whether records of a template in this form (in rows or not) are read straight.
     #[cfg(test)]
     pub(super) fn reads_straight(&self, template: &str, is_in_rows: bool) -> bool {
         let template = self.program.by_name(template);
@@ -354,7 +354,7 @@ impl FastMapper {
         })
     }
 
-    /// Whether the message that came then took the slow way.
+    /// Returns whether the last message took the slow way.
     #[cfg(test)]
     pub(super) const fn has_walked(&self, ts_recv: u64) -> bool {
         self.engine.ts_recv() == ts_recv
@@ -400,7 +400,7 @@ impl FastMapper {
         self.walk(table, ts_recv, record, index)
     }
 
-    /// The slow way.
+    /// Maps the message the slow way.
     #[inline(never)]
     fn walk(
         &mut self,
@@ -445,7 +445,7 @@ impl FastMapper {
     }
 }
 
-/// A template that is not mapped; the Reset message is what it is in all templates.
+/// Returns a template that is not mapped; the Reset message is the same in all templates.
 fn unmapped(engine: &mut Engine, program: &Program, index: usize) -> Outcome {
     engine.events.clear();
     engine.faults.clear();

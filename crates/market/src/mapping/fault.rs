@@ -5,9 +5,9 @@ use crate::price::PriceError;
 use core::fmt;
 use fanfare_wire::Decimal;
 
-/// A value of a message cannot be represented. The events of its instrument that this message
-/// has are withheld, all of them: to whoever follows the instrument it is a message that was
-/// lost. The events of other instruments are passed on.
+/// A value of a message cannot be represented. The events of its instrument that this message has
+/// are withheld, all of them: to followers of the instrument it is a message that was lost. The
+/// events of other instruments are passed on.
 ///
 /// [`FastMapper::describe`](super::FastMapper::describe) returns the names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,9 +63,9 @@ pub enum Why {
     LongSource,
     /// A text of a definition is too long.
     LongText,
-    /// The message has another number of entries than it says.
+    /// The message does not have as many entries as it says.
     Count {
-        /// What it says.
+        /// The number that it says.
         says: u64,
         /// What it has.
         has: u64,

@@ -11,8 +11,9 @@ use super::plan::{Compiler, Fields, Found, Level, Plan, Type};
 use crate::event::Event;
 use crate::instruments::Instruments;
 use crate::toml_text::Problem;
-use fanfare_fix::codec::{Message, tags};
+use fanfare_fix::codec::Message;
 use fanfare_fix::dict::{DataType, Dictionary, Item, MessageDef};
+use fanfare_fix::tag;
 use fanfare_wire::int;
 use std::mem::take;
 
@@ -82,8 +83,8 @@ impl Tags {
 }
 
 impl Mapping {
-    /// Compiles the mapping against a dictionary; `feed` is what the events say of their source.
-    /// What it says about templates is left out. Tags from 5000 on need not be in the dictionary.
+    /// Compiles the mapping against a dictionary; `feed` is the source in the events. What the
+    /// mapping says about templates is left out. Tags from 5000 on need not be in the dictionary.
     ///
     /// # Errors
     ///
@@ -157,7 +158,8 @@ struct MessageFields<'d> {
 }
 
 impl MessageFields<'_> {
-    /// The tag that a mapping means: by its number, by its name, or by a path that ends in it.
+    /// Returns the tag of a field in a mapping: by its number, by its name, or by a path that ends
+    /// in it.
     fn tag(&self, field: &FieldRef) -> Option<u32> {
         let name = field.name.rsplit('.').next().unwrap_or_default();
         field.tag.or_else(|| self.dictionary.tag(name))
@@ -190,7 +192,7 @@ impl MessageFields<'_> {
         }
     }
 
-    /// All fields, with their levels, and whether they are groups.
+    /// Returns all fields, with their levels, and whether they are groups.
     fn all(&self) -> Vec<(u32, Level, bool)> {
         let mut all = Vec::new();
         let items = self.message.map_or(&[][..], |message| &message.items);
@@ -230,7 +232,7 @@ impl Fields for MessageFields<'_> {
         }
         let is_of_users = known.is_none() && tag >= USER_TAGS;
         // The dictionary of an application version has no header of its own.
-        let is_open = self.message.is_none() || tags::is_header(tag);
+        let is_open = self.message.is_none() || tag::is_header(tag);
         if all.is_empty() && (is_of_users || is_open) {
             all.push(found(Level::Message, false));
             if is_of_users && self.entries.is_some() {
@@ -284,30 +286,30 @@ const fn type_of(kind: DataType) -> Type {
 }
 
 impl FixMapper {
-    /// The events of the message in hand: complete, each without a number, the last one of each
-    /// instrument marked.
+    /// Returns the events of the message in hand: complete, each without a number, the last one of
+    /// each instrument marked.
     pub fn events(&self) -> &[Event] {
         &self.engine.events
     }
 
-    /// As [`FixMapper::events`], for those who number them.
+    /// As [`FixMapper::events`], for callers that number them.
     pub fn events_mut(&mut self) -> &mut [Event] {
         &mut self.engine.events
     }
 
-    /// The MsgTypes that are mapped.
+    /// Returns the MsgTypes that are mapped.
     pub fn msg_types(&self) -> impl Iterator<Item = &str> {
         let all = self.messages.iter();
         all.map(|mapped| std::str::from_utf8(&mapped.msg_type).unwrap_or_default())
     }
 
-    /// What cannot be represented in the message in hand, as
+    /// Returns what cannot be represented in the message in hand, as
     /// [`FastMapper::faults`](super::FastMapper::faults).
     pub fn faults(&self) -> &[MapError] {
         &self.engine.faults
     }
 
-    /// What was counted.
+    /// Returns the counters.
     pub const fn counts(&self) -> Counts {
         self.engine.counts
     }
@@ -326,14 +328,14 @@ impl FixMapper {
         self.engine.is_as(&other.engine) && all(self).eq(all(other))
     }
 
-    /// The error in words, with the names of message, field and instrument.
+    /// Returns the error in words, with the names of message, field and instrument.
     pub fn describe(&self, error: &MapError, table: &Instruments) -> String {
         let mapped = self.messages.get(usize::from(error.plan));
         check::describe(error, mapped.map(|mapped| &mapped.plan), table)
     }
 
-    /// What becomes of each message of the mapping and of each of its fields. Fields that are
-    /// ignored are not in it.
+    /// Returns what becomes of each message of the mapping and of each of its fields. Fields that
+    /// are ignored are not in it.
     pub fn report(&self) -> Report {
         let messages = self.messages.iter().map(|mapped| MessageReport {
             name: mapped.plan.name.clone(),

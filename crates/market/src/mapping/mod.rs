@@ -97,14 +97,15 @@ impl Mapping {
         })
     }
 
-    /// A built-in mapping by its name: `builtin:fix`, `builtin:spectra` or `builtin:complex`.
+    /// Returns a built-in mapping by its name: `builtin:fix`, `builtin:spectra` or
+    /// `builtin:complex`.
     pub fn built_in(name: &str) -> Option<Self> {
         let (name, text) = BUILT_IN.iter().find(|(other, _)| *other == name)?;
         Self::parse(name, text).ok()
     }
 
-    /// The name of the built-in mapping that fits these templates: that of SPECTRA or of the
-    /// complex feed where they have the names of its templates, that of standard FIX otherwise.
+    /// Returns the name of the built-in mapping that fits these templates: that of SPECTRA or of
+    /// the complex feed where they have the names of its templates, that of standard FIX otherwise.
     pub fn name_for(program: &Program) -> &'static str {
         let has = |name: &str, id| program.by_name(name).is_some_and(|t| t.id() == Some(id));
         if has("DefaultIncrementalRefreshMessage", 74) {
@@ -116,7 +117,7 @@ impl Mapping {
         }
     }
 
-    /// The name that errors use.
+    /// Returns the name of the mapping in errors.
     pub fn file(&self) -> &str {
         &self.file
     }

@@ -39,7 +39,8 @@ pub struct Picture {
 pub struct Fragment {
     /// LastFragment(893): the picture ends with it.
     pub is_last: bool,
-    /// RouteFirst(7944) of MOEX: the picture begins with it. `None` if the feed does not say.
+    /// RouteFirst(7944) of MOEX: the picture begins with it. `None` if the feed does not have the
+    /// field.
     pub is_first: Option<bool>,
     /// Its number within the picture, from 1; `None` if the fragments have none.
     pub number: Option<u32>,
@@ -85,7 +86,7 @@ pub struct Counts {
     pub unknown_instrument: u64,
     /// Entries and definitions of instruments for which the table had no room.
     pub table_full: u64,
-    /// Definitions that said nothing new.
+    /// Definitions that changed nothing.
     pub same_definition: u64,
     /// Values that cannot be represented.
     pub faults: u64,
@@ -94,7 +95,7 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// All of them with their names.
+    /// Returns all counters with their names.
     pub const fn all(&self) -> [(&'static str, u64); 11] {
         [
             ("messages", self.messages),

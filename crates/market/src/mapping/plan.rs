@@ -129,16 +129,16 @@ pub(super) struct Found {
 
 /// The fields of a message, by what a mapping calls them.
 pub(super) trait Fields {
-    /// The fields of this name or tag, those of entries first.
+    /// Returns the fields of this name or tag, those of entries first.
     fn find(&self, field: &FieldRef) -> Vec<Found>;
-    /// The field of the message itself that venues add to a picture, though it is not defined with
-    /// it; those of templates are as they say.
+    /// Returns the field of the message itself that venues add to a picture, though it is not
+    /// defined with it; the fields of templates are as they are defined.
     fn added(&self, _: &FieldRef) -> Option<Found> {
         None
     }
-    /// Whether the message has this sequence of entries.
+    /// Returns whether the message has this sequence of entries.
     fn has_entries(&self, field: &FieldRef) -> bool;
-    /// What the message is called.
+    /// Returns the name of the message.
     fn name(&self) -> String;
 }
 
@@ -287,7 +287,7 @@ impl<'c, F: Fields> Compiler<'c, F> {
         }
     }
 
-    /// A picture is of one instrument, which the message names.
+    /// Checks that a picture is of one instrument, which the message names.
     fn check_snapshot(&self, map: &MessageMap) -> Result<(), Problem> {
         for (refs, cells) in [(&map.id, self.plan.id), (&map.symbol, self.plan.symbol)] {
             let in_entry = cells.0.iter().any(|cell| usize::from(*cell) < LEVEL);
@@ -368,7 +368,7 @@ impl<'c, F: Fields> Compiler<'c, F> {
         }))
     }
 
-    /// The cells of fields of which the first one counts that is there.
+    /// Returns the cells of fields, of which the first one that is present counts.
     fn all(&mut self, refs: &Refs, want: Want, what: &str) -> Result<Ref, Problem> {
         let mut cells = Vec::new();
         let mut missing = None;
@@ -513,7 +513,7 @@ fn bits(field: Ref) -> u128 {
     cells.fold(0, |bits, cell| bits | 1 << (cell & 127))
 }
 
-/// The set of these characters; `None` if one of the values is something else.
+/// Returns the set of these characters; `None` if one of the values is something else.
 fn types(values: &[String]) -> Option<u128> {
     values
         .iter()
@@ -567,7 +567,7 @@ impl Plan {
         }
     }
 
-    /// What errors call the field of a cell.
+    /// Returns the name of the field of a cell in errors.
     pub(super) fn field_name(&self, cell: u8) -> Option<&str> {
         let found = self.names.iter().find(|(other, _)| *other == cell);
         found.map(|(_, name)| name.as_str())

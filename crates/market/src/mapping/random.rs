@@ -8,12 +8,12 @@ use fanfare_fast::{Decimal, Decoder, Encoder, Message, Program, Record, Scalar, 
 use fastrand::Rng;
 use std::sync::Arc;
 
-/// One of these.
+/// Returns one of these.
 fn pick<'a>(random: &mut Rng, all: &[&'a str]) -> &'a str {
     all[random.usize(..all.len())]
 }
 
-/// A field of a template, with an operator that its type can have.
+/// Returns a field of a template, with an operator that its type can have.
 fn field(random: &mut Rng, types: &[&str], name: &str, tag: u32) -> String {
     let ty = pick(random, types);
     let is_decimal = ty == "decimal";
@@ -103,7 +103,7 @@ const FIELDS: [(&[&str], &str, u32); 10] = [
     (&["uInt32"], "MDEntryDate", 272),
 ];
 
-/// A template, with its fields in any order; a plain one has those that most feeds have.
+/// Returns a template, with its fields in any order; a plain one has those that most feeds have.
 fn template(random: &mut Rng, shape: Shape) -> String {
     let is_plain = shape != Shape::Any;
     let sending: &[&str] = if is_plain {
@@ -194,7 +194,7 @@ const TIMES: [&str; 7] = [
     "day-ms",
 ];
 
-/// A mapping of the template, which need not fit it.
+/// Returns a mapping of the template, which need not fit it.
 fn mapping(random: &mut Rng, xml: &str, shape: Shape) -> String {
     let is_plain = shape != Shape::Any;
     let times = if is_plain { &TIMES[..3] } else { &TIMES };

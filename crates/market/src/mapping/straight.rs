@@ -225,7 +225,7 @@ impl<L: Layout> Finder<'_, L> {
 }
 
 impl<L: Layout> Compiler<'_, '_, L> {
-    /// The rules that can be read straight, and which one is for each MDEntryType(269).
+    /// Returns the rules that can be read straight, and which one is for each MDEntryType(269).
     fn rules(&mut self, kind_of: Ref) -> (Vec<StraightRule<L::At>>, [u8; NO_CHAR as usize + 1]) {
         let mut rules = Vec::new();
         let mut rule_of = [NO_RULE; NO_CHAR as usize + 1];
@@ -288,7 +288,7 @@ impl<L: Layout> Compiler<'_, '_, L> {
         })
     }
 
-    /// The fields of an entry, and those of the message behind them.
+    /// Returns the fields of an entry, and those of the message behind them.
     fn split(&self, cells: Ref) -> [Ref; 2] {
         if !self.is_entry {
             return [cells, Ref::NONE];
@@ -446,8 +446,8 @@ impl<A: Copy + Debug> Straight<A> {
         self.entry::<_, false>(engine, table, entry, turn)
     }
 
-    /// One entry. What it reads of a mapping is in its rule, so that the loop around it does not
-    /// try to keep all of that in registers.
+    /// Maps one entry. What it reads of a mapping is in its rule, so that the loop around it does
+    /// not try to keep all of that in registers.
     #[inline(always)]
     fn entry<V: Values<At = A>, const IN_PICTURE: bool>(
         &self,
@@ -505,7 +505,7 @@ impl<A: Copy + Debug> Straight<A> {
         Ok(())
     }
 
-    /// The instrument that an entry, or a message, names by a number.
+    /// Returns the instrument that an entry, or a message, names by a number.
     #[inline(always)]
     fn instrument<V: Values<At = A>>(
         &self,
@@ -605,7 +605,7 @@ impl<A: Copy + Debug> Size<A> {
     }
 }
 
-/// A number that is not negative.
+/// Returns a number that is not negative.
 #[inline(always)]
 fn whole<V: Values>(values: V, at: V::At) -> Result<Option<u64>, Leave> {
     match values.int(at) {
@@ -615,14 +615,14 @@ fn whole<V: Values>(values: V, at: V::At) -> Result<Option<u64>, Leave> {
     }
 }
 
-/// A number of 32 bits.
+/// Returns a number of 32 bits.
 #[inline(always)]
 fn small(number: u64) -> Result<u32, Leave> {
     u32::try_from(number).map_err(|_| Leave)
 }
 
 impl<A: Copy + Debug> Stamp<A> {
-    /// The beginning of a date, UTC.
+    /// Returns the beginning of a date, UTC.
     #[inline(always)]
     fn start<V: Values<At = A>>(
         &self,
@@ -663,7 +663,7 @@ impl<A: Copy + Debug> Stamp<A> {
         value.ok_or(Leave)
     }
 
-    /// The time of a message: of the day of its date, else near its arrival.
+    /// Returns the time of a message: of the day of its date, else near its arrival.
     #[inline(always)]
     fn read<V: Values<At = A>>(
         &self,
@@ -683,8 +683,8 @@ impl<A: Copy + Debug> Stamp<A> {
         }
     }
 
-    /// The time of an entry: of the day of its date, or of the message's, else near that of the
-    /// message; that of the message if it has none.
+    /// Returns the time of an entry: of the day of its date, or of the message's, else near that of
+    /// the message; that of the message if it has none.
     #[inline(always)]
     fn of_entry<V: Values<At = A>>(
         &self,

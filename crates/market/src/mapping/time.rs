@@ -53,12 +53,12 @@ impl Format {
         found.map(|(_, format)| *format)
     }
 
-    /// All names, for error messages.
+    /// Returns all names, for error messages.
     pub(crate) fn names() -> String {
         NAMES.map(|(name, _)| name).join(", ")
     }
 
-    /// Whether there is a time, but no date.
+    /// Returns whether there is a time, but no date.
     pub(crate) const fn is_of_day(self) -> bool {
         matches!(
             self,
@@ -66,7 +66,7 @@ impl Format {
         )
     }
 
-    /// Whether integers are written so.
+    /// Returns whether integers are written in this format.
     pub(crate) const fn takes_integers(self) -> bool {
         !matches!(self, Self::Timestamp | Self::TimeOnly)
     }
@@ -94,7 +94,7 @@ impl DateTime {
         self.offset
     }
 
-    /// Nanoseconds of its unit, if it counts since midnight.
+    /// Returns the nanoseconds of the unit, if the format counts since midnight.
     pub(super) const fn unit_of_day(self) -> Option<u64> {
         match self.format {
             Format::OfDay { unit } => Some(unit),
@@ -102,8 +102,8 @@ impl DateTime {
         }
     }
 
-    /// The date and the nanoseconds since midnight (`None`: that is no time), if both are in
-    /// digits.
+    /// Returns the date and the nanoseconds since midnight (`None`: that is no time), if both are
+    /// in digits.
     #[inline]
     pub(super) fn split(self, value: u64) -> Option<(u64, Option<u64>)> {
         let Format::DateAndTime { digits } = self.format else {
@@ -160,13 +160,14 @@ impl DateTime {
         u64::try_from(local.checked_sub(self.offset)?).ok()
     }
 
-    /// The UTC time of a time of the day whose date is in `date`, a format of [`Format::Date`].
+    /// Returns the UTC time of a time of the day whose date is in `date`, a format of
+    /// [`Format::Date`].
     #[inline]
     pub(crate) fn on(self, date: i64, of_day: u64) -> Option<u64> {
         self.utc(date.checked_add(of_day as i64)?)
     }
 
-    /// The UTC time of a time of the day that is less than half a day away from `near`.
+    /// Returns the UTC time of a time of the day that is less than half a day away from `near`.
     #[inline]
     pub(crate) fn near(self, near: u64, of_day: u64) -> Option<u64> {
         let near = i64::try_from(near).ok()?.checked_add(self.offset)?;
@@ -181,8 +182,8 @@ impl DateTime {
     }
 }
 
-/// What is in front of a fraction of so many digits, and its nanoseconds. Divisors that are known
-/// are multiplications.
+/// Returns what is in front of a fraction of some digits, and the nanoseconds of the fraction.
+/// Divisors that are known are multiplications.
 #[inline]
 const fn parts(value: u64, digits: u32) -> (u64, u64) {
     match digits {
@@ -193,7 +194,7 @@ const fn parts(value: u64, digits: u32) -> (u64, u64) {
     }
 }
 
-/// Seconds since midnight of the digits `HHMMSS`.
+/// Returns the seconds since midnight of the digits `HHMMSS`.
 #[inline]
 const fn time_of_day(digits: u64) -> Option<u64> {
     let (hour, minute, second) = (digits / 10_000, digits / 100 % 100, digits % 100);
@@ -203,7 +204,8 @@ const fn time_of_day(digits: u64) -> Option<u64> {
     Some(hour * 3_600 + minute * 60 + second)
 }
 
-/// The beginning of the day of the digits `YYYYMMDD`, ns since 1970-01-01 of the same clock.
+/// Returns the beginning of the day of the digits `YYYYMMDD`, ns since 1970-01-01 of the same
+/// clock.
 #[inline]
 pub(crate) fn date(digits: u64) -> Option<i64> {
     let (year, month, day) = (digits / 10_000, digits / 100 % 100, digits % 100);
@@ -211,7 +213,7 @@ pub(crate) fn date(digits: u64) -> Option<i64> {
     UtcTimestamp::midnight(year, month as u32, day as u32).map(UtcTimestamp::nanos)
 }
 
-/// Seconds of an offset like `+03:00`, `-05:30`, `Z` or `UTC`.
+/// Returns the seconds of an offset like `+03:00`, `-05:30`, `Z` or `UTC`.
 pub(crate) fn offset(text: &str) -> Option<i32> {
     if matches!(text, "Z" | "UTC") {
         return Some(0);

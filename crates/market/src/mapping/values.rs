@@ -14,16 +14,18 @@ pub(super) trait Values: Copy {
     /// Where one of them stands.
     type At: Copy + Debug;
 
-    /// Whether reading takes so many registers that each entry is better read by a call.
+    /// Whether reading takes more registers than a loop has, so that each entry is better read by a
+    /// call.
     const IS_CALLED: bool;
 
-    /// An integer; an unsigned one from 2^63 on is below zero here.
+    /// Returns an integer; an unsigned one from 2^63 on is below zero here.
     fn int(self, at: Self::At) -> Option<i64>;
 
-    /// A decimal.
+    /// Returns a decimal.
     fn decimal(self, at: Self::At) -> Option<Decimal>;
 
-    /// The only character of a text; [`NO_CHAR`] if it is another text or there is none.
+    /// Returns the only character of a text, or [`NO_CHAR`] if it has another length or there is no
+    /// text.
     fn char(self, at: Self::At) -> u8;
 
     /// Calls `read` with a text, which is empty if there is none.
@@ -155,8 +157,8 @@ pub(super) trait Layout {
     /// Where there is never a value.
     const NOWHERE: Self::At;
 
-    /// Where a field of the entries, or of the message itself, stands; `None` if it is not to be
-    /// found there.
+    /// Returns the place of a field of the entries, or of the message itself; `None` if it is in
+    /// neither.
     fn stands(&self, field: FieldId, is_entry: bool) -> Option<(Class, Self::At)>;
 }
 
@@ -246,8 +248,8 @@ impl<L: Layout> Finder<'_, L> {
         self.layout.stands(self.field(cell)?, is_entry)
     }
 
-    /// Where the value of one field stands, of the entries or of the message; `None` if it is not
-    /// there, or if there are several such fields.
+    /// Returns the place of the value of one field, of the entries or of the message; `None` if it
+    /// is in neither, or if there are several such fields.
     pub(super) fn one(&self, cells: Ref, is_entry: bool) -> Option<(Class, L::At)> {
         match cells.0 {
             [Ref::END, ..] => Some((Class::Unsigned, L::NOWHERE)),
@@ -268,7 +270,7 @@ impl<L: Layout> Finder<'_, L> {
         (class == Class::Text || cells.is_none()).then_some(at)
     }
 
-    /// The digits or the text that the only field of these cells always has.
+    /// Returns the digits or the text that the only field of these cells always has.
     pub(super) fn constant(&self, cells: Ref) -> Option<Vec<u8>> {
         let [cell, Ref::END, ..] = cells.0 else {
             return None;

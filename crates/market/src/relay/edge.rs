@@ -101,7 +101,7 @@ struct Coverage {
     floors: Vec<Option<u32>>,
 }
 
-/// The later one of two numbers that may have wrapped.
+/// Returns the later one of two numbers that may have wrapped.
 fn later(a: Option<u32>, b: Option<u32>) -> Option<u32> {
     match (a, b) {
         (Some(a), Some(b)) if b.wrapping_sub(a).cast_signed() > 0 => Some(b),
@@ -139,7 +139,7 @@ impl Coverage {
         *own = later(*own, Some(number));
     }
 
-    /// Whether a picture as of message `last` contains what may have been left out.
+    /// Returns whether a picture as of message `last` contains what may have been left out.
     fn suffices(&self, instrument: InstrumentId, last: u32) -> bool {
         let floor = self.floors.get(instrument.0 as usize).copied().flatten();
         floor.is_none_or(|floor| last.wrapping_sub(floor).cast_signed() >= 0)
@@ -151,7 +151,7 @@ impl Coverage {
         self.floors.fill(None);
     }
 
-    /// The instruments that no line knows.
+    /// Returns the instruments that no line knows.
     fn unknown(&self) -> impl Iterator<Item = InstrumentId> + use<'_> {
         let all = (0..).zip(&self.masks);
         all.filter_map(|(number, mask)| (*mask == 0).then_some(InstrumentId(number)))
@@ -175,7 +175,7 @@ impl Coverage {
 }
 
 impl Edge {
-    /// An edge that knows no plant.
+    /// Returns an edge that knows no plant.
     #[must_use]
     pub fn new(config: EdgeConfig) -> Self {
         Self {
@@ -194,49 +194,50 @@ impl Edge {
         }
     }
 
-    /// The books and states.
+    /// Returns the books and states.
     #[must_use]
     pub const fn market(&self) -> &Market {
         &self.course.market
     }
 
-    /// The instruments.
+    /// Returns the instruments.
     #[must_use]
     pub const fn instruments(&self) -> &Instruments {
         &self.table
     }
 
-    /// What it did so far.
+    /// Returns the counters.
     #[must_use]
     pub const fn stats(&self) -> EdgeStats {
         self.stats
     }
 
-    /// As those of a follower.
+    /// Returns As those of a follower.
     #[must_use]
     pub const fn follower_stats(&self) -> FollowerStats {
         self.course.stats()
     }
 
-    /// What its arbiter did, whose lines are the plants.
+    /// Returns the counters of its arbiter, whose lines are the plants.
     #[must_use]
     pub fn arbiter_stats(&self) -> ArbiterStats {
         self.arbiter.stats()
     }
 
-    /// What the plant in this place brought.
+    /// Returns the counters of the plant in this place.
     #[must_use]
     pub fn line(&self, line: Line) -> &LineStats {
         self.arbiter.line(line)
     }
 
-    /// MsgSeqNum(34) of the last message that came, its low 32 bits; `None` before the first.
+    /// Returns MsgSeqNum(34) of the last message that came, its low 32 bits; `None` before the
+    /// first.
     #[must_use]
     pub fn last_number(&self) -> Option<u32> {
         self.course.last_number()
     }
 
-    /// How many plants there are.
+    /// Returns the number of plants.
     #[must_use]
     pub fn plants(&self) -> usize {
         self.plants.iter().flatten().count()
@@ -247,7 +248,7 @@ impl Edge {
         self.course.market.show(ts_recv, instrument, send);
     }
 
-    /// When to call [`Self::handle_timeout`], in nanoseconds.
+    /// Returns when to call [`Self::handle_timeout`], in nanoseconds.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<u64> {
         let course = self.course.poll_timeout();
@@ -261,7 +262,7 @@ impl Edge {
         self.course.handle_timeout(now, send);
     }
 
-    /// The place of a plant, which is new if it is not known; `None` if there are too many.
+    /// Returns the place of a plant, which is new if it is not known; `None` if there are too many.
     fn line_of(&mut self, origin: u64) -> Option<Line> {
         let has = |plant: &Option<Plant>| plant.as_ref().is_some_and(|own| own.origin == origin);
         if let Some(place) = self.plants.iter().position(has) {
@@ -285,27 +286,27 @@ impl Edge {
         self.plants.get_mut(line.index())?.as_mut()
     }
 
-    /// Whether the plant has begun anew as often as the channel.
+    /// Returns whether the plant has begun anew as often as the channel.
     fn is_of_this_time(&self, line: Line) -> bool {
         let plant = self.plants.get(line.index()).and_then(Option::as_ref);
         plant.is_some_and(|plant| plant.generation == self.generation.0)
     }
 
-    /// Whether the plant knows every instrument that any other one knows: else its messages may
-    /// lack changes.
+    /// Returns whether the plant knows every instrument that any other one knows: else its messages
+    /// may lack changes.
     fn covers(&self, line: Line) -> bool {
         let plant = self.plants.get(line.index()).and_then(Option::as_ref);
         plant.is_some_and(|plant| plant.covered >= self.coverage.known)
     }
 
-    /// The plant whose messages without numbers count, and whose definitions do.
+    /// Returns the plant whose messages without numbers count, and whose definitions do.
     fn leader(&self) -> Option<Line> {
         let lines = (0..Line::MAX).filter_map(Line::new);
         lines.into_iter().find(|line| self.covers(*line))
     }
 
-    /// A plant names an instrument, or defines it anew. Returns our number of it; `None` if the
-    /// bytes are none, or there is no room.
+    /// Takes an instrument that a plant names, or defines anew. Returns its number here, or `None`
+    /// if the bytes are none, or there is no room.
     pub fn instrument(
         &mut self,
         origin: u64,
@@ -493,7 +494,7 @@ impl Edge {
         self.drain(now, send);
     }
 
-    /// Takes what the arbiter says behind a unit.
+    /// Takes the events of the arbiter behind a unit.
     fn drain(&mut self, now: u64, send: &mut impl FnMut(&Event)) {
         let mut unit = std::mem::take(&mut self.unit);
         loop {

@@ -52,13 +52,13 @@ impl What {
         Self::Remapped,
     ];
 
-    /// The kind of this number.
+    /// Returns the kind of this number.
     #[must_use]
     pub fn from_number(number: u8) -> Option<Self> {
         Self::ALL.get(usize::from(number).checked_sub(1)?).copied()
     }
 
-    /// Whether it is a part of a message with a number.
+    /// Returns whether the step is a part of a message with a number.
     const fn is_numbered(self) -> bool {
         matches!(self, Self::Changes | Self::Picture)
     }
@@ -69,7 +69,7 @@ impl What {
 pub struct Step {
     /// When the message arrived, in nanoseconds since 1970-01-01 UTC.
     pub received: u64,
-    /// MsgSeqNum(34) of the message or the number of its packet, or as [`What`] says.
+    /// MsgSeqNum(34) of the message, the number of its packet, or another number by [`What`].
     pub number: u32,
     /// LastMsgSeqNumProcessed(369) of a picture.
     pub last: u32,
@@ -83,7 +83,7 @@ impl Step {
     /// Bytes of a step.
     pub const SIZE: usize = 24;
 
-    /// A step without events.
+    /// Returns a step without events.
     const fn new(what: What, number: u32, received: u64) -> Self {
         Self {
             received,
@@ -94,19 +94,19 @@ impl Step {
         }
     }
 
-    /// The lines of the plant are silent, or are heard.
+    /// Returns the step that the lines of the plant are silent, or are heard.
     #[must_use]
     pub fn silence(is_silent: bool) -> Self {
         Self::new(What::Silence, is_silent.into(), 0)
     }
 
-    /// The last message of the channel so far has this number.
+    /// Returns the step that the last message of the channel has this number.
     #[must_use]
     pub const fn position(number: u32) -> Self {
         Self::new(What::Position, number, 0)
     }
 
-    /// The step as bytes, integers least significant byte first. Allocates nothing.
+    /// Returns the step as bytes, integers least significant byte first. Allocates nothing.
     #[must_use]
     pub fn to_bytes(&self) -> [u8; Self::SIZE] {
         let mut bytes = [0; Self::SIZE];
@@ -154,7 +154,7 @@ const STEPS: usize = 256;
 const EVENTS: usize = 2_048;
 
 impl Steps {
-    /// No steps, and room for those of a usual turn.
+    /// Returns an empty list, with room for the steps of a usual turn.
     pub(crate) fn with_room() -> Self {
         Self {
             steps: Vec::with_capacity(STEPS),
@@ -175,7 +175,7 @@ impl Steps {
         self.events.clear();
     }
 
-    /// All events, in the order of their steps.
+    /// Returns all events, in the order of their steps.
     #[must_use]
     pub fn events(&self) -> &[Event] {
         &self.events
@@ -210,7 +210,7 @@ impl Steps {
         }
     }
 
-    /// What [`Self::cut`] takes to undo what follows.
+    /// Returns a mark with which [`Self::cut`] removes what follows.
     pub(crate) const fn mark(&self) -> (usize, usize) {
         (self.steps.len(), self.events.len())
     }
@@ -276,12 +276,12 @@ impl Steps {
     }
 }
 
-/// The steps of one packet after the other.
+/// Returns the steps of one packet after the other.
 fn packets(steps: &[Step]) -> impl Iterator<Item = &[Step]> {
     steps.chunk_by(|a, b| a.what.is_numbered() && b.what.is_numbered() && a.number == b.number)
 }
 
-/// Whether an event says that its message lacks a change of the instrument.
+/// Returns whether an event says that its message lacks a change of the instrument.
 fn is_fault(event: &Event) -> bool {
     event.kind == Kind::State
 }

@@ -73,7 +73,7 @@ impl Pictures {
         self.all = self.waits.len() as u32;
     }
 
-    /// The next instrument that is due; `None` if there is none now.
+    /// Returns the next instrument that is due; `None` if there is none now.
     pub fn next(&mut self, now: u64) -> Option<u32> {
         if let Some(instrument) = self.urgent.pop_front() {
             self.waits(instrument)[1] = false;
@@ -106,7 +106,7 @@ impl Pictures {
         Some(next)
     }
 
-    /// When [`Self::next`] is to be called; `None` before the first instrument.
+    /// Returns when [`Self::next`] is to be called; `None` before the first instrument.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<u64> {
         if !self.urgent.is_empty() || self.all > 0 {

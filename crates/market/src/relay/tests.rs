@@ -65,7 +65,7 @@ impl Plant {
         }
     }
 
-    /// The plant's number of an instrument of the feed.
+    /// Returns the plant's number of an instrument of the feed.
     fn number(&self, of: u32) -> u32 {
         (of + INSTRUMENTS - self.origin as u32 % INSTRUMENTS) % INSTRUMENTS
     }
@@ -280,7 +280,7 @@ impl World {
         }
     }
 
-    /// What the edge has of an instrument: whether it is live, and its book as a picture.
+    /// Returns what the edge has of an instrument: whether it is live, and its book as a picture.
     fn picture(market: &Market, id: InstrumentId) -> Vec<Event> {
         let mut all = Vec::new();
         market.picture(id, &mut |event| {

@@ -23,7 +23,7 @@ pub struct Request<'a> {
 }
 
 impl ToFix {
-    /// The body of d, SecurityDefinition. Returns how many values were left out because this
+    /// Writes the body of d, SecurityDefinition. Returns how many values were left out because this
     /// version does not have them: it has no such field, or no such value of it.
     ///
     /// # Errors
@@ -51,7 +51,7 @@ impl ToFix {
         Ok(fields.left_out)
     }
 
-    /// The body of y, SecurityList. Returns how many values were left out.
+    /// Writes the body of y, SecurityList. Returns how many values were left out.
     ///
     /// # Errors
     ///
@@ -86,8 +86,8 @@ impl ToFix {
         Ok(left_out)
     }
 
-    /// The body of f, SecurityStatus; `request` is SecurityStatusReqID(324), left out if it is
-    /// empty.
+    /// Writes the body of f, SecurityStatus; `request` is SecurityStatusReqID(324), left out if it
+    /// is empty.
     ///
     /// # Errors
     ///
@@ -110,7 +110,7 @@ impl ToFix {
         self.code(326, event.id, out)
     }
 
-    /// The body of h, TradingSessionStatus, of the session `id`, TradingSessionID(336);
+    /// Writes the body of h, TradingSessionStatus, of the session `id`, TradingSessionID(336);
     /// `request` is TradSesReqID(335), left out if it is empty.
     ///
     /// # Errors
@@ -167,7 +167,7 @@ impl<'f> Fields<'f> {
         }
     }
 
-    /// All of them, in the order of `by`.
+    /// Returns all instruments, in the order of `by`.
     fn write<K: Ord>(
         &mut self,
         known: &Instrument<'_>,

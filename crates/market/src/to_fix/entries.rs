@@ -155,8 +155,8 @@ fn is(_: &mut FieldWriter<'_>) -> bool {
 }
 
 impl ToFix {
-    /// The body of X, MarketDataIncrementalRefresh: one entry for each event, of any instruments.
-    /// `request` is MDReqID(262), left out if it is empty.
+    /// Writes the body of X, MarketDataIncrementalRefresh: one entry for each event, of any
+    /// instruments. `request` is MDReqID(262), left out if it is empty.
     ///
     /// # Errors
     ///
@@ -182,10 +182,10 @@ impl ToFix {
         })
     }
 
-    /// The body of W, MarketDataSnapshotFullRefresh: the events of a picture of one instrument,
-    /// of which a [`Kind::Clear`] is no entry, unless there is no other and the version has an
-    /// entry for an empty book (FIX.4.4 on; before, such a picture has no entries). `request` is
-    /// MDReqID(262), left out if it is empty.
+    /// Writes the body of W, MarketDataSnapshotFullRefresh: the events of a picture of one
+    /// instrument, of which a [`Kind::Clear`] is no entry, unless there is no other and the version
+    /// has an entry for an empty book (FIX.4.4 on; before, such a picture has no entries).
+    /// `request` is MDReqID(262), left out if it is empty.
     ///
     /// # Errors
     ///

@@ -39,8 +39,8 @@ use fanfare_fix::codec::FieldWriter;
 use fanfare_fix::dict::{Dictionary, Layout, Version};
 use std::sync::Arc;
 
-/// Why something cannot be said in a version of FIX. What was written of the body before is of no
-/// use.
+/// Why something cannot be expressed in a version of FIX. What was written of the body before is of
+/// no use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WriteError {
     /// The version has no such message.
@@ -112,7 +112,7 @@ impl ToFix {
     }
 }
 
-/// Symbol(55), `[N/A]` where it is not known, SecurityID(48) and SecurityIDSource(22).
+/// Returns Symbol(55), `[N/A]` where it is not known, SecurityID(48) and SecurityIDSource(22).
 fn names(name: &Name<'_>, has: impl Fn(u32) -> bool, out: &mut FieldWriter<'_>) {
     for tag in [55, 48, 22] {
         if has(tag) {

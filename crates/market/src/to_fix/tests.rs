@@ -3,8 +3,9 @@ use crate::event::{Action, Event, Flags, InstrumentId, Kind};
 use crate::instruments::{Definition, Instruments};
 use crate::mapping::Mapping;
 use crate::price::Price;
-use fanfare_fix::codec::{Decoder, Encoder, tags};
+use fanfare_fix::codec::{Decoder, Encoder};
 use fanfare_fix::dict::Switches;
+use fanfare_fix::tag;
 use proptest::prelude::*;
 
 const VERSIONS: [Version; 5] = [
@@ -44,7 +45,7 @@ fn table() -> Instruments {
     table
 }
 
-/// The dictionary with which a whole message of a version is checked.
+/// Returns the dictionary with which a whole message of a version is checked.
 fn judge(version: Version) -> Dictionary {
     let dictionary = Dictionary::built_in(version);
     match version.name().starts_with("FIX.5") {
@@ -64,10 +65,10 @@ fn validated(version: Version, msg_type: &[u8], body: &[u8]) -> (Vec<u8>, String
     };
     let mut message = Encoder::new(&mut room, begin.as_bytes(), msg_type);
     message
-        .str(tags::SENDER_COMP_ID, "E")
-        .str(tags::TARGET_COMP_ID, "C");
+        .str(tag::SENDER_COMP_ID, "E")
+        .str(tag::TARGET_COMP_ID, "C");
     message
-        .u64(tags::MSG_SEQ_NUM, 1)
+        .u64(tag::MSG_SEQ_NUM, 1)
         .str(52, "20261120-12:34:56")
         .raw(body);
     let range = message.finish().unwrap();

@@ -15,7 +15,7 @@ const MOST_ORDERS: usize = 10_000_000;
 /// What is known of an instrument.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
-    /// Whether its book is whole, as was told last.
+    /// Whether its book is whole, by the last event.
     pub(super) is_whole: Option<bool>,
     /// Its orders are known from their beginning.
     pub(super) has_begun: bool,

@@ -36,7 +36,7 @@ impl<'a> Bytes<'a> {
         Price::from_units(self.i64(at))
     }
 
-    /// A text of at most `room` bytes, up to its NUL.
+    /// Returns a text of at most `room` bytes, up to its NUL.
     pub(super) fn text(self, at: usize, room: usize) -> &'a [u8] {
         let room = self.0.get(at..at + room).unwrap_or(&[]);
         let end = room.iter().position(|byte| *byte == 0);

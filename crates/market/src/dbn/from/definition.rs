@@ -120,7 +120,7 @@ pub(super) fn read<'a>(record: Bytes<'a>, version: u8, room: &'a mut Vec<u8>) ->
     }
 }
 
-/// MaturityMonthYear(200): year and month, with the day or the week if there is one.
+/// Returns MaturityMonthYear(200): year and month, with the day or the week if there is one.
 fn maturity(record: Bytes<'_>, at: &Layout) -> String {
     let year = record.u16(at.year);
     let [month, day, week] = [0, 1, 2].map(|part| record.u8(at.month + part));

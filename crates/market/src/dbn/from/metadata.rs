@@ -53,7 +53,7 @@ impl Metadata {
     }
 }
 
-/// The symbols of the mappings, whichever way they go.
+/// Returns the symbols of the mappings, in either direction.
 fn symbols(version: u8, body: Bytes<'_>) -> Option<Vec<(u32, Vec<u8>)>> {
     // Version 1 has the number of records in front of the symbologies.
     let (stypes, room) = match version {

@@ -1,8 +1,8 @@
 //! Records of DBN, versions 1 to 3, as events.
 //!
-//! What a record says is all that an event of it can say. [`FromDbn`] follows the levels and orders
-//! of each instrument, because a record has the levels behind a change, and the size that was
-//! cancelled; events have the change, and what is left.
+//! An event has what its record has, and no more. [`FromDbn`] follows the levels and orders of each
+//! instrument, because a record has the levels behind a change, and the size that was cancelled;
+//! events have the change, and what is left.
 
 mod book;
 mod bytes;
@@ -152,17 +152,18 @@ impl FromDbn {
         }
     }
 
-    /// The events of the last call of [`Self::read`] or [`Self::finish`], with numbers from 1 on.
+    /// Returns the events of the last call of [`Self::read`] or [`Self::finish`], with numbers from
+    /// 1 on.
     pub fn events(&self) -> &[Event] {
         &self.out
     }
 
-    /// What was read so far.
+    /// Returns the counters of what was read so far.
     pub const fn counts(&self) -> FromDbnCounts {
         self.counts
     }
 
-    /// The version of the stream, once its metadata were read.
+    /// Returns the version of the stream, once its metadata have been read.
     pub fn version(&self) -> Option<u8> {
         self.metadata.as_ref().map(|metadata| metadata.version)
     }
@@ -188,7 +189,7 @@ impl FromDbn {
         Ok(read)
     }
 
-    /// The stream has ended; `rest` was not read.
+    /// Ends the stream, of which `rest` was not read.
     ///
     /// # Errors
     /// [`Wrong::Cut`]; the events so far are there.
@@ -298,7 +299,7 @@ impl FromDbn {
         self.next - 1
     }
 
-    /// The instrument of this `instrument_id`, which has no other name if none has come.
+    /// Returns the instrument of this `instrument_id`, which has no other name if none has come.
     fn instrument(&mut self, table: &mut Instruments, id: u32) -> Result<InstrumentId, Wrong> {
         if let Some(number) = self.numbers.get(&id) {
             return Ok(*number);
@@ -312,7 +313,7 @@ impl FromDbn {
         Ok(number)
     }
 
-    /// An instrument is called so. One that has another name is another instrument.
+    /// Names an instrument. One that has another name is another instrument.
     fn name(&mut self, table: &mut Instruments, id: u32, symbol: &[u8]) -> Result<(), Wrong> {
         if symbol.is_empty() {
             return Ok(());
@@ -334,7 +335,7 @@ impl FromDbn {
         }
     }
 
-    /// An event of an instrument with what all records have.
+    /// Returns an event of an instrument with the fields that all records have.
     fn event(&self, head: Head, instrument: InstrumentId, kind: Kind) -> Event {
         Event {
             ts_event: head.ts_event,
@@ -567,7 +568,7 @@ fn tick_flags(kind: u8, record: Bytes<'_>) -> u8 {
     }
 }
 
-/// The marks that events have.
+/// Returns the marks of the events.
 const fn marks(flags: u8) -> Flags {
     let mut marks = Flags::NONE;
     if flags & Flags::LAST.bits() != 0 {
@@ -579,7 +580,7 @@ const fn marks(flags: u8) -> Flags {
     marks
 }
 
-/// A size; the largest number is none.
+/// Returns a size; the largest number stands for none.
 const fn size(size: u32) -> i64 {
     match size {
         u32::MAX => Event::NO_SIZE,
@@ -587,7 +588,7 @@ const fn size(size: u32) -> i64 {
     }
 }
 
-/// The least bytes of a record.
+/// Returns the least bytes of a record.
 const fn least(kind: u8, version: u8) -> usize {
     match (kind, version) {
         (0x00, _) => 48,

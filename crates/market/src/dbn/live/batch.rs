@@ -1,4 +1,4 @@
-//! Records one behind the other, each with what decides who receives it.
+//! Records one behind the other, each with the tag that decides which clients receive it.
 
 use super::control::{SystemCode, system};
 use super::schema::LiveSchemas;
@@ -34,17 +34,17 @@ impl Batch {
         self.schemas = LiveSchemas::NONE;
     }
 
-    /// The records.
+    /// Returns the records.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// What the records are, in their order.
+    /// Returns the tags of the records, in their order.
     pub fn tags(&self) -> &[Tag] {
         &self.tags
     }
 
-    /// The schemas of all records.
+    /// Returns the schemas of all records.
     pub const fn schemas(&self) -> LiveSchemas {
         self.schemas
     }
@@ -54,7 +54,7 @@ impl Batch {
         self.tags.is_empty()
     }
 
-    /// Each record with its tag.
+    /// Returns each record with its tag.
     pub fn records(&self) -> impl Iterator<Item = (&Tag, &[u8])> {
         let mut start = 0;
         self.tags.iter().map(move |tag| {
@@ -81,8 +81,8 @@ impl Batch {
         });
     }
 
-    /// Tags the records from byte `start` on, which are of this kind; those of which `wanted` says
-    /// no schema are taken out.
+    /// Tags the records from byte `start` on, which are of this kind, and takes out those for which
+    /// `wanted` returns no schema.
     pub(super) fn tag_all(
         &mut self,
         start: usize,
@@ -112,7 +112,7 @@ impl Batch {
     }
 }
 
-/// The instrument in a record's header.
+/// Returns the instrument in a record's header.
 fn instrument_of(record: &[u8]) -> InstrumentId {
     let number = record.get(4..8).and_then(|bytes| bytes.try_into().ok());
     InstrumentId(number.map_or(u32::MAX, u32::from_le_bytes))

@@ -66,7 +66,7 @@ const fn header(ts_event: u64) -> Header {
     }
 }
 
-/// The longest beginning of a text that leaves room for a NUL.
+/// Returns the longest beginning of a text that leaves room for a NUL.
 fn clipped(text: &str, room: usize) -> &str {
     let most = text.len().min(room - 1);
     let end = (0..=most).rev().find(|&end| text.is_char_boundary(end));
@@ -123,7 +123,7 @@ pub fn mapping(
     fits
 }
 
-/// The length of the record that begins here; `None` if it is not whole.
+/// Returns the length of the record that begins here; `None` if it is not whole.
 pub fn length(bytes: &[u8]) -> Option<usize> {
     let length = usize::from(*bytes.first()?) * 4;
     (length >= 16 && length <= bytes.len()).then_some(length)

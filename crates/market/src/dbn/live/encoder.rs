@@ -58,7 +58,7 @@ impl Encoder {
         })
     }
 
-    /// The schemas that are written.
+    /// Returns the schemas that are written.
     pub const fn wanted(&self) -> LiveSchemas {
         self.wanted
     }
@@ -88,7 +88,7 @@ impl Encoder {
         }
     }
 
-    /// A converter of a schema that knows all books.
+    /// Returns a converter of a schema that knows all books.
     fn converter(&self, schema: Schema, table: &dyn Lookup) -> Option<Box<ToDbn>> {
         let config = DbnConfig {
             schemas: Schemas::new(&[schema])?,
@@ -252,8 +252,8 @@ impl Encoder {
         self.lost += self.intervals.tick(utc, &self.views, batch) as u64;
     }
 
-    /// When [`Self::tick`] has something to do, in nanoseconds since 1970, if an interval is
-    /// wanted.
+    /// Returns when [`Self::tick`] has something to do, in nanoseconds since 1970, or `None`
+    /// without schemas of intervals.
     pub fn next_tick(&self) -> Option<u64> {
         let wanted = self.wanted.iter();
         let has_intervals = wanted.map(LiveSchema::made_of).any(|made| made.is_none());
@@ -290,7 +290,7 @@ impl Encoder {
         self.lost += self.intervals.begin_again(&self.views, batch) as u64;
     }
 
-    /// The time of the last event, 0 before the first one.
+    /// Returns the time of the last event, 0 before the first one.
     pub const fn time(&self) -> u64 {
         self.time
     }
@@ -302,14 +302,14 @@ impl Encoder {
         self.lost + all.sum::<u64>()
     }
 
-    /// What the converter of a schema counted, if it is written.
+    /// Returns the counters of the converter of a schema, if it is written.
     pub fn counts(&self, schema: Schema) -> Option<DbnCounts> {
         let at = Schema::ALL.iter().position(|own| *own == schema)?;
         Some(self.converters.get(at)?.as_ref()?.counts())
     }
 }
 
-/// Whether a schema may have records of an event.
+/// Returns whether a schema may have records of an event.
 #[inline]
 const fn is_about(schema: Schema, event: &Event) -> bool {
     match schema {
@@ -321,7 +321,7 @@ const fn is_about(schema: Schema, event: &Event) -> bool {
     }
 }
 
-/// The schema of a live stream that has all records of this one.
+/// Returns the schema of a live stream that has all records of this one.
 const fn same(schema: Schema) -> LiveSchema {
     match schema {
         Schema::Mbo => LiveSchema::Mbo,

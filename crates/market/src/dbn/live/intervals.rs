@@ -82,13 +82,13 @@ impl Intervals {
         self.wanted = wanted;
     }
 
-    /// When the clock ends an interval, in nanoseconds since 1970-01-01 UTC; `None` before the
-    /// first event.
+    /// Returns when the clock ends an interval, in nanoseconds since 1970-01-01 UTC; `None` before
+    /// the first event.
     pub(super) fn next_end(&self) -> Option<u64> {
         (self.next_end != 0).then(|| self.next_end.saturating_add(GRACE))
     }
 
-    /// The time is `now`: writes the intervals that have ended.
+    /// Writes the intervals that have ended at `now`.
     pub(super) fn tick(&mut self, now: u64, views: &Views, batch: &mut Batch) -> usize {
         self.advance(now.saturating_sub(GRACE), views, batch)
     }
@@ -161,7 +161,7 @@ impl Intervals {
     }
 }
 
-/// The place of an instrument in a list that grows as needed.
+/// Returns the place of an instrument in a list that grows as needed.
 fn place<T: Clone + Default>(list: &mut Vec<T>, instrument: InstrumentId) -> Option<&mut T> {
     let at = instrument.0 as usize;
     if at >= list.len() {

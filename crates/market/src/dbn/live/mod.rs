@@ -2,8 +2,8 @@
 //! what a stream has besides them.
 //!
 //! An [`Encoder`] appends the records of each event to a [`Batch`], in the order of the events. A
-//! [`Tag`] of each says whose it is: a client receives a record if it has subscribed to one of its
-//! schemas for its instrument.
+//! [`Tag`] of each decides who receives it: a client receives a record if it has subscribed to one
+//! of its schemas for its instrument.
 
 mod batch;
 mod control;

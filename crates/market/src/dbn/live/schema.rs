@@ -55,7 +55,7 @@ impl LiveSchema {
         Self::Statistics,
     ];
 
-    /// Its name in DBN.
+    /// Returns the name in DBN.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Mbo => "mbo",
@@ -75,17 +75,17 @@ impl LiveSchema {
         }
     }
 
-    /// The schema of this name.
+    /// Returns the schema of this name, or `None` if there is none.
     pub fn of_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|schema| schema.name() == name)
     }
 
-    /// The schemas with this one alone.
+    /// Returns the schemas with this one alone.
     pub const fn alone(self) -> LiveSchemas {
         LiveSchemas(1 << self as u8)
     }
 
-    /// What [`ToDbn`](crate::dbn::ToDbn) makes its records of; `None` of intervals.
+    /// Returns what [`ToDbn`](crate::dbn::ToDbn) makes the records of; `None` of intervals.
     pub(super) const fn made_of(self) -> Option<Schema> {
         Some(match self {
             Self::Mbo => Schema::Mbo,
@@ -110,31 +110,31 @@ impl LiveSchemas {
     /// Every schema.
     pub const ALL: Self = Self((1 << LiveSchema::ALL.len()) - 1);
 
-    /// A bit for each schema, in the order of [`LiveSchema::ALL`].
+    /// Returns the schemas as bits, in the order of [`LiveSchema::ALL`].
     #[must_use]
     pub const fn bits(self) -> u16 {
         self.0
     }
 
-    /// The schemas of these bits; others are ignored.
+    /// Returns the schemas of these bits; others are ignored.
     #[must_use]
     pub const fn of_bits(bits: u16) -> Self {
         Self(bits & Self::ALL.0)
     }
 
-    /// These schemas and those.
+    /// Returns the schemas that are in either set.
     #[must_use]
     pub const fn with(self, others: Self) -> Self {
         Self(self.0 | others.0)
     }
 
-    /// These schemas without those.
+    /// Returns the schemas of this set that are not in the other.
     #[must_use]
     pub const fn without(self, others: Self) -> Self {
         Self(self.0 & !others.0)
     }
 
-    /// The schemas that are in both sets.
+    /// Returns the schemas that are in both sets.
     #[must_use]
     pub const fn and(self, others: Self) -> Self {
         Self(self.0 & others.0)
@@ -155,7 +155,7 @@ impl LiveSchemas {
         self.0 == 0
     }
 
-    /// The schemas, in the order of [`LiveSchema::ALL`].
+    /// Returns the schemas, in the order of [`LiveSchema::ALL`].
     pub fn iter(self) -> impl Iterator<Item = LiveSchema> {
         LiveSchema::ALL
             .into_iter()

@@ -24,7 +24,7 @@ pub(super) struct Seen {
 }
 
 impl Seen {
-    /// Whether its book is known to be whole.
+    /// Returns whether the book of the instrument is known to be whole.
     pub(super) const fn is_whole(&self) -> bool {
         matches!(self.state, Some(State::Live))
     }

@@ -9,8 +9,9 @@ use fanfare_engine::host::{
     Acceptor, Handler, Host, Initiator, Peer, Peers, SessionHandle, Undone,
 };
 use fanfare_engine::{idle::Idle, stop::Stop};
-use fanfare_fix::codec::{FieldWriter, msg_types, tags};
+use fanfare_fix::codec::FieldWriter;
 use fanfare_fix::session::{AppMessage, Config, SessionId, Version};
+use fanfare_fix::{msg_type, tag};
 use std::error::Error;
 use std::net::Ipv4Addr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
@@ -39,13 +40,13 @@ const SENT_AT: u32 = 5001;
 
 fn order(order: &mut FieldWriter<'_>, number: u64, now: u64) {
     order
-        .u64(tags::CL_ORD_ID, number)
-        .char(tags::HANDL_INST, b'1');
-    order.str(tags::SYMBOL, "EUR/USD").char(tags::SIDE, b'1');
+        .u64(tag::CL_ORD_ID, number)
+        .char(tag::HANDL_INST, b'1');
+    order.str(tag::SYMBOL, "EUR/USD").char(tag::SIDE, b'1');
     order
-        .u64(tags::ORDER_QTY, 1_000_000)
-        .char(tags::ORD_TYPE, b'2');
-    order.str(tags::PRICE, "1.0842").u64(SENT_AT, now);
+        .u64(tag::ORDER_QTY, 1_000_000)
+        .char(tag::ORD_TYPE, b'2');
+    order.str(tag::PRICE, "1.0842").u64(SENT_AT, now);
 }
 
 /// Sends the orders that are allowed in its turn, if it is to.
@@ -76,7 +77,7 @@ impl Handler for Buyer {
         };
         self.due = self.due.map(|due| due + MILLISECOND);
         let now = self.clock.read().mono;
-        let result = peer.send(msg_types::NEW_ORDER_SINGLE, |out| order(out, sent, now));
+        let result = peer.send(msg_type::NEW_ORDER_SINGLE, |out| order(out, sent, now));
         run.sent.store(sent + 1, SeqCst);
         run.undone.fetch_add(u64::from(result.is_err()), SeqCst);
         1
@@ -169,7 +170,7 @@ fn busy(orders: u64) -> Result<(), Failure> {
             let number = run.allowed.fetch_add(1, SeqCst);
             if !by_handler {
                 let now = clock.read().mono;
-                handle.send(msg_types::NEW_ORDER_SINGLE, |out| order(out, number, now))?;
+                handle.send(msg_type::NEW_ORDER_SINGLE, |out| order(out, number, now))?;
                 run.sent.store(number + 1, SeqCst);
             }
             while run.arrived.load(SeqCst) <= number && !hosts.is_finished() {
@@ -218,7 +219,7 @@ fn parked(by_handler: bool, seconds: u64) -> Result<(), Failure> {
         thread::sleep(due.saturating_duration_since(Instant::now()));
         if !by_handler {
             let now = clock.read().mono;
-            handle.send(msg_types::NEW_ORDER_SINGLE, |out| order(out, number, now))?;
+            handle.send(msg_type::NEW_ORDER_SINGLE, |out| order(out, number, now))?;
         }
     }
     thread::sleep(Duration::from_millis(500));

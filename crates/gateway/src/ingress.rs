@@ -11,8 +11,9 @@ use crate::stamp::Stamp;
 use crate::users::roster::Served;
 use crate::worker::SHUTTING_DOWN;
 use fanfare_engine::host::{Handler, LogTrouble, Peer, Peers, SessionKey};
-use fanfare_fix::codec::{Message, tags};
+use fanfare_fix::codec::Message;
 use fanfare_fix::session::{AppMessage, DisconnectReason, Event, Now, SessionId};
+use fanfare_fix::tag;
 use std::io;
 
 /// Owns the writing end of the producers' ring; its host has their sessions.
@@ -64,7 +65,7 @@ impl Ingress {
         let key = self
             .source_rings
             .wants_symbol()
-            .then(|| message.get(tags::SYMBOL));
+            .then(|| message.get(tag::SYMBOL));
         let stamp = Stamp {
             ingress_nanos: now.utc.nanos(),
             symbol: key.flatten().unwrap_or_default(),

@@ -112,4 +112,4 @@ pub use watch::{lacks, state_name};
 
 /// The mark of a message for all consumers. Its value is unique in a run, so that a capture can
 /// pair what came in with what went out.
-pub use fanfare_fix::codec::tags::FANOUT_ID;
+pub use fanfare_fix::tag::FANOUT_ID;

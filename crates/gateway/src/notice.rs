@@ -7,8 +7,9 @@ use fanfare_dds::Status;
 use fanfare_engine::host::{LogTrouble, Refusal};
 use fanfare_engine::udp::SmallBuffer;
 use fanfare_fast::TemplateError;
-use fanfare_fix::codec::{Message, tags};
+use fanfare_fix::codec::Message;
 use fanfare_fix::session::{DisconnectReason, SessionId};
+use fanfare_fix::tag;
 use fanfare_wire::text::Escaped;
 use std::fmt;
 use std::net::SocketAddr;
@@ -172,16 +173,16 @@ impl Rejection {
             let value = message.get(tag).unwrap_or_default();
             Escaped::fields(value.get(..MOST_TEXT).unwrap_or(value)).to_string()
         };
-        let business = text(tags::BUSINESS_REJECT_REASON);
+        let business = text(tag::BUSINESS_REJECT_REASON);
         Self {
-            number: message.u64(tags::REF_SEQ_NUM).ok(),
-            msg_type: text(tags::REF_MSG_TYPE),
-            tag: text(tags::REF_TAG_ID),
+            number: message.u64(tag::REF_SEQ_NUM).ok(),
+            msg_type: text(tag::REF_MSG_TYPE),
+            tag: text(tag::REF_TAG_ID),
             reason: match business.is_empty() {
-                true => text(tags::SESSION_REJECT_REASON),
+                true => text(tag::SESSION_REJECT_REASON),
                 false => business,
             },
-            text: text(tags::TEXT),
+            text: text(tag::TEXT),
         }
     }
 }

@@ -6,7 +6,8 @@ use crate::records::{Records, Seats};
 use crate::registry::{Numbers, Registry};
 use crate::users::roster::Served;
 use fanfare_engine::host::{LogTrouble, Peer, Peers, SessionKey};
-use fanfare_fix::codec::{Message, msg_types};
+use fanfare_fix::codec::Message;
+use fanfare_fix::msg_type;
 use fanfare_fix::session::{AppMessage, DisconnectReason, Event, MessageStore, SessionId};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -105,7 +106,7 @@ impl Reports {
 
     /// Tells of a message of ours that a BusinessMessageReject(j) rejects.
     pub(crate) fn message(&mut self, peer: &Peer<'_>, message: &AppMessage<'_>) {
-        if message.message.msg_type() == msg_types::BUSINESS_MESSAGE_REJECT {
+        if message.message.msg_type() == msg_type::BUSINESS_MESSAGE_REJECT {
             self.rejected(peer, &message.message);
         }
     }

@@ -2,8 +2,8 @@
 
 use super::names::ClientNames;
 use super::store::StoreKind;
-use fanfare_fix::codec::tags;
 use fanfare_fix::session::{Config, ExtraField, SessionId, SubIds, Version};
+use fanfare_fix::tag;
 
 /// A template for the sessions of counterparties that are not listed. A Logon in one of the
 /// versions whose CompIDs fit the pattern gets a session of its own.
@@ -179,10 +179,10 @@ fn is_ambiguous(id: &SessionId, sub: &SubIds) -> bool {
 pub(super) fn header_fields(template: &Config, sub: &SubIds) -> Vec<ExtraField> {
     let mut fields = template.header_fields.clone();
     for (tag, id) in [
-        (tags::SENDER_SUB_ID, &sub.sender),
-        (tags::TARGET_SUB_ID, &sub.target),
-        (tags::SENDER_LOCATION_ID, &sub.sender_location),
-        (tags::TARGET_LOCATION_ID, &sub.target_location),
+        (tag::SENDER_SUB_ID, &sub.sender),
+        (tag::TARGET_SUB_ID, &sub.target),
+        (tag::SENDER_LOCATION_ID, &sub.sender_location),
+        (tag::TARGET_LOCATION_ID, &sub.target_location),
     ] {
         let is_there = fields.iter().any(|(known, _)| *known == tag);
         if !id.is_empty() && !is_there {

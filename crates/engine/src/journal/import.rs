@@ -5,7 +5,8 @@ use super::layout::EntryKind;
 use super::quickfix::{QuickFixError, QuickFixStore};
 use super::repair::beside;
 use super::{Journal, Options};
-use fanfare_fix::codec::{mask_secrets, msg_types};
+use fanfare_fix::codec::mask_secrets;
+use fanfare_fix::msg_type;
 use fanfare_fix::session::{MessageStore, StoreError};
 use fanfare_wire::UtcTimestamp;
 use fanfare_wire::int::parse_u64;
@@ -142,7 +143,7 @@ fn kind(message: &[u8], seq: u64) -> Option<EntryKind> {
     }
     let msg_type = value(b"35=")?;
     let number = parse_u64(value(b"34=")?)?;
-    let kind = match msg_types::is_session(msg_type) {
+    let kind = match msg_type::is_session(msg_type) {
         true => EntryKind::Admin,
         false => EntryKind::App,
     };

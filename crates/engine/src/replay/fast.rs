@@ -5,8 +5,9 @@ use super::{APPL_ID, Answer, Caller, ReplaySource, write_range};
 use fanfare_fast::program::FieldId;
 use fanfare_fast::{Cell, Decoder, Program, Record};
 use fanfare_feed::{Deframer, Header, SequenceField};
-use fanfare_fix::codec::{EncodeError, Encoder, FieldWriter, tags};
+use fanfare_fix::codec::{EncodeError, Encoder, FieldWriter};
 use fanfare_fix::session::{ApplVerId, Version};
+use fanfare_fix::tag;
 use fanfare_wire::{Precision, UtcTimestamp};
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -73,9 +74,9 @@ impl Messages {
         let program = self.decoder.program();
         if let Some(view) = record.view(program) {
             let text = |tag: u32| view.fields().tag(tag)?.as_str();
-            match text(tags::MSG_TYPE) {
+            match text(tag::MSG_TYPE) {
                 Some("A") => return Part::Logon,
-                Some("5") => return Part::Logout(text(tags::TEXT).unwrap_or_default().to_owned()),
+                Some("5") => return Part::Logout(text(tag::TEXT).unwrap_or_default().to_owned()),
                 _ => {}
             }
         }
@@ -211,16 +212,16 @@ impl<'a> Request<'a> {
     fn logon(&mut self) -> Result<(), String> {
         let source = self.source;
         self.send(b"A", |out| {
-            out.u64(tags::ENCRYPT_METHOD, 0).u64(tags::HEART_BT_INT, 30);
-            out.bool(tags::RESET_SEQ_NUM_FLAG, true);
+            out.u64(tag::ENCRYPT_METHOD, 0).u64(tag::HEART_BT_INT, 30);
+            out.bool(tag::RESET_SEQ_NUM_FLAG, true);
             if let Some(username) = &source.username {
-                out.str(tags::USERNAME, username);
+                out.str(tag::USERNAME, username);
             }
             if let Some(password) = &source.password {
-                out.str(tags::PASSWORD, password);
+                out.str(tag::PASSWORD, password);
             }
             if source.version == Version::Fixt11 {
-                out.u64(tags::DEFAULT_APPL_VER_ID, ApplVerId::Fix50Sp2 as u64);
+                out.u64(tag::DEFAULT_APPL_VER_ID, ApplVerId::Fix50Sp2 as u64);
             }
         })
     }
@@ -258,11 +259,11 @@ impl<'a> Request<'a> {
         let nanos = since.map_or(0, |since| since.as_nanos() as i64);
         let version = self.source.version.begin_string();
         let mut out = Encoder::new(buffer, version.as_bytes(), msg_type);
-        out.u64(tags::MSG_SEQ_NUM, self.next);
-        out.str(tags::SENDER_COMP_ID, &self.source.sender);
-        out.str(tags::TARGET_COMP_ID, &self.source.target);
+        out.u64(tag::MSG_SEQ_NUM, self.next);
+        out.str(tag::SENDER_COMP_ID, &self.source.sender);
+        out.str(tag::TARGET_COMP_ID, &self.source.target);
         let now = UtcTimestamp::from_nanos(nanos);
-        out.timestamp(tags::SENDING_TIME, now, Precision::Millis);
+        out.timestamp(tag::SENDING_TIME, now, Precision::Millis);
         body(&mut out);
         out.finish()
     }

@@ -6,8 +6,8 @@ use crate::agent;
 use crate::host::{Handler, Host, HostError, Initiator, Peer, Peers, Refusal};
 use crate::idle::Idle;
 use crate::stop::Stop;
-use fanfare_fix::codec::tags;
 use fanfare_fix::session::{AppMessage, Config, DisconnectReason, Event, SessionId};
+use fanfare_fix::tag;
 use std::collections::VecDeque;
 use std::io;
 use std::net::SocketAddr;
@@ -45,8 +45,8 @@ pub(super) fn host(caller: Caller, source: ReplaySource) -> io::Result<Host<Aske
     let mut config = Config::new(id);
     config.reset_on_logon = true;
     let fields = [
-        (tags::USERNAME, source.username),
-        (tags::PASSWORD, source.password),
+        (tag::USERNAME, source.username),
+        (tag::PASSWORD, source.password),
     ];
     for (tag, value) in fields {
         if let Some(value) = value {
@@ -111,7 +111,7 @@ impl Asker {
 
     /// What a refusal says of itself.
     fn refuse(&mut self, what: &str, message: &AppMessage<'_>) {
-        let text = message.message.get(tags::TEXT).unwrap_or_default();
+        let text = message.message.get(tag::TEXT).unwrap_or_default();
         let text = String::from_utf8_lossy(text);
         self.end(Answer::Refused(format!("the replay {what}: {text:?}")));
     }

@@ -4,8 +4,8 @@ use super::*;
 use crate::agent::{self, Agent};
 use crate::host::{Acceptor, Handler, Host, HostHandle, Peer};
 use crate::idle::Idle;
-use fanfare_fix::codec::tags;
 use fanfare_fix::session::{AppMessage, Config, SessionId};
+use fanfare_fix::tag;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::time::Instant;
@@ -235,7 +235,7 @@ impl Handler for Archive {
         let acknowledged = peer.send(b"BX", |out| {
             out.str(1353, "1")
                 .char(1348, response)
-                .str(tags::TEXT, "too new");
+                .str(tag::TEXT, "too new");
         });
         acknowledged.unwrap();
         for number in first..=last.min(4_999) {

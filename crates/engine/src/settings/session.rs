@@ -7,11 +7,11 @@ use super::tls::{ClientTlsFiles, TlsFiles, client_names, client_tls, tls};
 use super::{SettingsError, hours, refused};
 use crate::host::{ClientNames, Network, PortOptions, StoreKind};
 use crate::journal::{self, Durability};
-use fanfare_fix::codec::tags;
 use fanfare_fix::session::{
     AnswerLimit, ApplVerId, Config, Credentials, ExtraField, MemoryLimits, OverRate, Rate,
     ReceiveLimit, Role, SECOND, SendLimit, SessionId, SubIds, Version,
 };
+use fanfare_fix::tag;
 use fanfare_wire::Precision;
 use fanfare_wire::fields::parse_tag;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -107,8 +107,8 @@ impl SessionSettings {
             (Role::Initiator, None) => {}
             (Role::Initiator, Some(own)) => {
                 for (tag, value) in [
-                    (tags::USERNAME, &own.username),
-                    (tags::PASSWORD, &own.password),
+                    (tag::USERNAME, &own.username),
+                    (tag::PASSWORD, &own.password),
                 ] {
                     config.logon_fields.push((tag, value.as_bytes().into()));
                 }
@@ -160,10 +160,10 @@ pub(super) fn role(section: &Section<'_>) -> Result<Role, SettingsError> {
 /// are used.
 fn header_fields(section: &Section<'_>, template: bool) -> Result<Vec<ExtraField>, SettingsError> {
     let keys = [
-        ("SenderSubID", tags::SENDER_SUB_ID),
-        ("TargetSubID", tags::TARGET_SUB_ID),
-        ("SenderLocationID", tags::SENDER_LOCATION_ID),
-        ("TargetLocationID", tags::TARGET_LOCATION_ID),
+        ("SenderSubID", tag::SENDER_SUB_ID),
+        ("TargetSubID", tag::TARGET_SUB_ID),
+        ("SenderLocationID", tag::SENDER_LOCATION_ID),
+        ("TargetLocationID", tag::TARGET_LOCATION_ID),
     ];
     let given = keys.into_iter().filter_map(|(key, tag)| {
         let entry = section.find(key)?;
@@ -240,7 +240,7 @@ fn logon_tags(section: &Section<'_>) -> Result<Vec<ExtraField>, SettingsError> {
         let field = field.filter(|(_, value)| !value.is_empty() && !value.contains('\x01'));
         let field = field.and_then(|(tag, value)| {
             let tag = parse_tag(tag.as_bytes());
-            let is_ours = LOGON_OWN.contains(&tag) || tags::is_header(tag) || tags::is_trailer(tag);
+            let is_ours = LOGON_OWN.contains(&tag) || tag::is_header(tag) || tag::is_trailer(tag);
             (tag != 0 && !is_ours).then(|| (tag, value.as_bytes().into()))
         });
         field.ok_or_else(|| entry.wrong("a field of the Logon's body, such as 553=user"))
@@ -250,11 +250,11 @@ fn logon_tags(section: &Section<'_>) -> Result<Vec<ExtraField>, SettingsError> {
 
 /// Fields that the session itself puts into its Logon.
 const LOGON_OWN: [u32; 5] = [
-    tags::ENCRYPT_METHOD,
-    tags::HEART_BT_INT,
-    tags::RESET_SEQ_NUM_FLAG,
-    tags::NEXT_EXPECTED_MSG_SEQ_NUM,
-    tags::DEFAULT_APPL_VER_ID,
+    tag::ENCRYPT_METHOD,
+    tag::HEART_BT_INT,
+    tag::RESET_SEQ_NUM_FLAG,
+    tag::NEXT_EXPECTED_MSG_SEQ_NUM,
+    tag::DEFAULT_APPL_VER_ID,
 ];
 
 /// `messages` and `interval` are keys; without the first there is no limit. The interval is in

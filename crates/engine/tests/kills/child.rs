@@ -5,8 +5,8 @@ use fanfare_engine::host::{Handler, Initiator, Peer, Peers, StoreKind};
 use fanfare_engine::idle::Idle;
 use fanfare_engine::journal::{Durability, Options};
 use fanfare_engine::stop::Stop;
-use fanfare_fix::codec::tags;
 use fanfare_fix::session::{AppMessage, Config, MessageStore, SECOND, SessionId, Version};
+use fanfare_fix::tag;
 use std::io::Write;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -110,9 +110,7 @@ impl Handler for Sender {
         while sent < TURN {
             let next = peer.session().store().next_sender();
             let result = peer.send(b"D", |order| {
-                order
-                    .u64(tags::CL_ORD_ID, next)
-                    .str(tags::TEXT, &text(next));
+                order.u64(tag::CL_ORD_ID, next).str(tag::TEXT, &text(next));
             });
             let Ok(seq) = result else { break };
             let store = peer.session().store();

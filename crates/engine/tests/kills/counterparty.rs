@@ -1,7 +1,8 @@
 //! The other side of the session: as little as a session needs, so that it keeps nothing that the
 //! test itself does not know.
 
-use fanfare_fix::codec::{Decoder, Encoder, FieldWriter, Message, Next, msg_types, tags};
+use fanfare_fix::codec::{Decoder, Encoder, FieldWriter, Message, Next};
+use fanfare_fix::{msg_type, tag};
 use fanfare_wire::{Precision, UtcTimestamp};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -56,15 +57,15 @@ impl Counterparty {
         let seq = self.next;
         self.sent.insert(seq);
         self.write(seq, b"B", None, |news| {
-            news.u64(tags::TEXT, seq);
+            news.u64(tag::TEXT, seq);
         });
         self.next += 1;
     }
 
     pub(crate) fn ask_for_resend(&mut self, begin: u64) {
         let seq = self.next;
-        self.write(seq, msg_types::RESEND_REQUEST, None, |ask| {
-            ask.u64(tags::BEGIN_SEQ_NO, begin).u64(tags::END_SEQ_NO, 0);
+        self.write(seq, msg_type::RESEND_REQUEST, None, |ask| {
+            ask.u64(tag::BEGIN_SEQ_NO, begin).u64(tag::END_SEQ_NO, 0);
         });
         self.next += 1;
     }
@@ -93,28 +94,28 @@ impl Counterparty {
     }
 
     fn message(&mut self, message: &Message<'_>, next_sender: u64) {
-        let seq = message.u64(tags::MSG_SEQ_NUM).unwrap();
-        if message.get(tags::POSS_DUP_FLAG) == Some(b"Y") {
+        let seq = message.u64(tag::MSG_SEQ_NUM).unwrap();
+        if message.get(tag::POSS_DUP_FLAG) == Some(b"Y") {
             return self.again(message, seq);
         }
         if !self.is_logged_on {
-            assert_eq!(message.msg_type(), msg_types::LOGON);
+            assert_eq!(message.msg_type(), msg_type::LOGON);
             assert_eq!(seq, next_sender, "the numbers go on");
             self.is_logged_on = true;
             let logon = self.next;
-            self.write(logon, msg_types::LOGON, None, |logon| {
+            self.write(logon, msg_type::LOGON, None, |logon| {
                 logon.u64(98, 0).u64(108, 30);
             });
             self.next += 1;
         }
         assert!(self.seen.insert(seq), "{seq} came twice");
-        if message.msg_type() == msg_types::RESEND_REQUEST {
-            let begin = message.u64(tags::BEGIN_SEQ_NO).unwrap();
+        if message.msg_type() == msg_type::RESEND_REQUEST {
+            let begin = message.u64(tag::BEGIN_SEQ_NO).unwrap();
             self.resend(begin);
         }
         if message.msg_type() == b"D" {
             assert_eq!(
-                message.get(tags::TEXT),
+                message.get(tag::TEXT),
                 Some(super::child::text(seq).as_bytes())
             );
             self.know(seq, message.bytes());
@@ -133,8 +134,8 @@ impl Counterparty {
 
     /// A message sent again, or a gap fill: the original but for its header.
     fn again(&mut self, message: &Message<'_>, seq: u64) {
-        if message.msg_type() == msg_types::SEQUENCE_RESET {
-            let next = message.u64(tags::NEW_SEQ_NO).unwrap();
+        if message.msg_type() == msg_type::SEQUENCE_RESET {
+            let next = message.u64(tag::NEW_SEQ_NO).unwrap();
             let lost = self.known.range(seq..next).next();
             assert!(
                 lost.is_none(),
@@ -149,8 +150,8 @@ impl Counterparty {
         assert_eq!(message.body(), original.body(), "{seq} has changed");
         assert_eq!(message.msg_type(), original.msg_type());
         assert_eq!(
-            message.get(tags::ORIG_SENDING_TIME),
-            original.get(tags::SENDING_TIME)
+            message.get(tag::ORIG_SENDING_TIME),
+            original.get(tag::SENDING_TIME)
         );
         self.resent += 1;
         self.resend_done |= seq >= self.last_known();
@@ -165,12 +166,12 @@ impl Counterparty {
         for seq in begin..self.next {
             if self.sent.contains(&seq) {
                 self.write(seq, b"B", Some(true), |news| {
-                    news.u64(tags::TEXT, seq);
+                    news.u64(tag::TEXT, seq);
                 });
             } else {
-                self.write(seq, msg_types::SEQUENCE_RESET, Some(false), |fill| {
-                    fill.u64(tags::NEW_SEQ_NO, seq + 1);
-                    fill.char(tags::GAP_FILL_FLAG, b'Y');
+                self.write(seq, msg_type::SEQUENCE_RESET, Some(false), |fill| {
+                    fill.u64(tag::NEW_SEQ_NO, seq + 1);
+                    fill.char(tag::GAP_FILL_FLAG, b'Y');
                 });
             }
         }
@@ -186,17 +187,17 @@ impl Counterparty {
     ) {
         let mut room = [0; 1024];
         let mut encoder = Encoder::new(&mut room, b"FIX.4.4", msg_type);
-        encoder.u64(tags::MSG_SEQ_NUM, seq);
+        encoder.u64(tag::MSG_SEQ_NUM, seq);
         if again.is_some() {
-            encoder.char(tags::POSS_DUP_FLAG, b'Y');
+            encoder.char(tag::POSS_DUP_FLAG, b'Y');
         }
-        encoder.str(tags::SENDER_COMP_ID, "PARENT");
+        encoder.str(tag::SENDER_COMP_ID, "PARENT");
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
         let now = UtcTimestamp::from_nanos(now.as_nanos() as i64);
-        encoder.timestamp(tags::SENDING_TIME, now, Precision::Millis);
-        encoder.str(tags::TARGET_COMP_ID, "CHILD");
+        encoder.timestamp(tag::SENDING_TIME, now, Precision::Millis);
+        encoder.str(tag::TARGET_COMP_ID, "CHILD");
         if again.is_some() {
-            encoder.timestamp(tags::ORIG_SENDING_TIME, now, Precision::Millis);
+            encoder.timestamp(tag::ORIG_SENDING_TIME, now, Precision::Millis);
         }
         body(&mut encoder);
         let range = encoder.finish().unwrap();

@@ -4,8 +4,9 @@ use super::child::{HAD, SENT, durability, id, options};
 use super::counterparty::Counterparty;
 use super::victim::{Report, Victim};
 use fanfare_engine::journal::{Journal, Snapshot, folder_for};
-use fanfare_fix::codec::{Decoder, tags};
+use fanfare_fix::codec::Decoder;
 use fanfare_fix::session::{Kind, MessageStore};
+use fanfare_fix::tag;
 use fanfare_wire::UtcTimestamp;
 use fastrand::Rng;
 use std::collections::BTreeSet;
@@ -223,9 +224,9 @@ impl Lane {
                 continue;
             }
             let decoded = decoder.decode(message.bytes).unwrap();
-            assert_eq!(decoded.u64(tags::MSG_SEQ_NUM), Ok(seq));
+            assert_eq!(decoded.u64(tag::MSG_SEQ_NUM), Ok(seq));
             assert_eq!(
-                decoded.get(tags::TEXT),
+                decoded.get(tag::TEXT),
                 Some(super::child::text(seq).as_bytes())
             );
             self.party.know(seq, message.bytes);

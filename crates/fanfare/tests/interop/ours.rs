@@ -3,10 +3,11 @@
 use crate::engines::Version;
 use fanfare_engine::host::{Handler, Host, Initiator, Peer, Peers};
 use fanfare_engine::{agent, idle::Idle, stop::Stop};
-use fanfare_fix::codec::{Message, msg_types, tags};
+use fanfare_fix::codec::Message;
 use fanfare_fix::session::{
     AppMessage, ApplVerId, Config, DisconnectReason, Event, SessionId, Version as Session,
 };
+use fanfare_fix::{msg_type, tag};
 use fanfare_wire::Precision;
 use std::net::SocketAddr;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -105,7 +106,7 @@ impl Handler for Trader {
     }
 
     fn on_message(&mut self, _peer: &mut Peer<'_>, app: &AppMessage<'_>) {
-        let flag = app.message.get(tags::POSS_DUP_FLAG) == Some(b"Y");
+        let flag = app.message.get(tag::POSS_DUP_FLAG) == Some(b"Y");
         assert_eq!(app.poss_dup, flag, "PossDup is known as such");
         self.came(&app.message);
     }
@@ -128,12 +129,12 @@ impl Handler for Trader {
 fn order(peer: &mut Peer<'_>, id: &str) {
     let now = peer.now().utc;
     let has_time = peer.id().version >= Session::Fix42;
-    let sent = peer.send(msg_types::NEW_ORDER_SINGLE, |order| {
-        order.str(tags::CL_ORD_ID, id).char(tags::HANDL_INST, b'3');
-        order.u64(tags::ORDER_QTY, 100).char(tags::ORD_TYPE, b'1');
-        order.char(tags::SIDE, b'1').str(tags::SYMBOL, "INTC");
+    let sent = peer.send(msg_type::NEW_ORDER_SINGLE, |order| {
+        order.str(tag::CL_ORD_ID, id).char(tag::HANDL_INST, b'3');
+        order.u64(tag::ORDER_QTY, 100).char(tag::ORD_TYPE, b'1');
+        order.char(tag::SIDE, b'1').str(tag::SYMBOL, "INTC");
         if has_time {
-            order.timestamp(tags::TRANSACT_TIME, now, Precision::Millis);
+            order.timestamp(tag::TRANSACT_TIME, now, Precision::Millis);
         }
     });
     sent.unwrap();

@@ -34,8 +34,6 @@ mod secrets;
 mod shared;
 mod writer;
 
-#[doc(hidden)]
-pub use crate::{msg_type as msg_types, tag as tags};
 pub use decode::{DecodeError, Decoder, Next};
 pub use encode::Encoder;
 pub(crate) use encode::Front;

@@ -5,7 +5,8 @@ use crate::bridge::entry::{Entry, MAX_CHANNEL};
 use crate::stamp::Stamp;
 use fanfare_dds::cdr::{CdrBuffer, CdrError, CdrReader};
 use fanfare_dds::types::{Kind, StructType};
-use fanfare_fix::codec::{Decoder, FrameFinder, SharedBody, msg_types, tags};
+use fanfare_fix::codec::{Decoder, FrameFinder, SharedBody};
+use fanfare_fix::{msg_type, tag};
 use fanfare_wire::FieldIndex;
 use std::ops::Range;
 
@@ -114,7 +115,7 @@ impl Inspector {
     pub(crate) fn passes(&mut self, body: &SharedBody<'_>) -> bool {
         let len = body.fields().len();
         let msg_type = body.msg_type();
-        let is_session = msg_types::is_session(msg_type);
+        let is_session = msg_type::is_session(msg_type);
         if !(1..=self.longest).contains(&len) || msg_type.contains(&1) || is_session {
             return false;
         }
@@ -153,15 +154,15 @@ impl Inspector {
 const fn is_framing(field: u32) -> bool {
     matches!(
         field,
-        tags::BEGIN_STRING
-            | tags::BODY_LENGTH
-            | tags::CHECK_SUM
-            | tags::MSG_TYPE
-            | tags::MSG_SEQ_NUM
-            | tags::SENDER_COMP_ID
-            | tags::TARGET_COMP_ID
-            | tags::SENDING_TIME
-            | tags::POSS_DUP_FLAG
+        tag::BEGIN_STRING
+            | tag::BODY_LENGTH
+            | tag::CHECK_SUM
+            | tag::MSG_TYPE
+            | tag::MSG_SEQ_NUM
+            | tag::SENDER_COMP_ID
+            | tag::TARGET_COMP_ID
+            | tag::SENDING_TIME
+            | tag::POSS_DUP_FLAG
     )
 }
 

@@ -13,8 +13,8 @@ use fanfare_dds::fast::TypeOptions;
 use fanfare_engine::feed::{LineConfig, ReceiverConfig};
 use fanfare_feed::channel::Unnumbered;
 use fanfare_feed::{Header, Preamble, SequenceField, Start};
-use fanfare_fix::codec::tags;
 use fanfare_fix::dict::Version;
+use fanfare_fix::tag;
 use serde::de::value::{Error as ValueError, MapDeserializer};
 use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;
@@ -319,7 +319,7 @@ impl Feed {
         for (from, to) in &self.tags {
             let is_tag = from.parse::<u32>().is_ok_and(|tag| tag > 0);
             range("feed.tags", from, is_tag, "must be the tag of a field")?;
-            let is_field = *to > 0 && !tags::is_header(*to) && !tags::is_trailer(*to);
+            let is_field = *to > 0 && !tag::is_header(*to) && !tag::is_trailer(*to);
             let rule = "must be a tag that is not of header or trailer";
             range("feed.tags", to, is_field, rule)?;
         }

@@ -12,8 +12,9 @@ use crate::stamp::Stamp;
 use crate::versions::{COUNT, Versions};
 use fanfare_fast::fix::write_value;
 use fanfare_fast::{Fields, MessageView, Program, Value};
-use fanfare_fix::codec::{SharedBody, tags};
+use fanfare_fix::codec::SharedBody;
 use fanfare_fix::dict::{Dictionary, Version};
+use fanfare_fix::tag;
 use fanfare_wire::text::Escaped;
 use std::collections::HashMap;
 use std::ops::Range;
@@ -47,7 +48,7 @@ pub(crate) struct Fan {
 const IN_RING: usize = 128;
 
 /// Fields that make a key, the better one first: Symbol and SecurityID.
-const KEYS: [u32; 2] = [tags::SYMBOL, 48];
+const KEYS: [u32; 2] = [tag::SYMBOL, 48];
 
 /// What a template of some exchanges has where there is no Symbol.
 const NO_SYMBOL: &[u8] = b"[N/A]";

@@ -10,8 +10,9 @@ use super::tables::PortName;
 use super::throttle::Throttle;
 use fanfare_engine::host::{ClientNames, Incoming, Refusal, network_of};
 use fanfare_engine::poll::Waker;
-use fanfare_fix::codec::{Decoder, Next, tags};
+use fanfare_fix::codec::{Decoder, Next};
 use fanfare_fix::session::Now;
+use fanfare_fix::tag;
 use std::collections::VecDeque;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -248,8 +249,8 @@ impl Door {
         let Next::Message { message, .. } = self.decoder.next(incoming.bytes()) else {
             return None;
         };
-        let name = message.get(tags::USERNAME)?;
-        let password = message.get(tags::PASSWORD)?;
+        let name = message.get(tag::USERNAME)?;
+        let password = message.get(tag::PASSWORD)?;
         Some((name == user.name.as_bytes(), password.to_vec()))
     }
 }

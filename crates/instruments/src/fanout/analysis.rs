@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 use std::io::{self, Read};
 
-use fanfare_fix::codec::{Decoder, Message, tags::FANOUT_ID};
+use fanfare_fix::codec::{Decoder, Message};
+use fanfare_fix::tag::FANOUT_ID;
 
 use super::matcher::Matcher;
 use super::options::Options;

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use fanfare_engine::stop::Stop;
 use fanfare_fix::codec::Message;
-use fanfare_fix::codec::tags::FANOUT_ID;
 use fanfare_fix::session::SECOND;
+use fanfare_fix::tag::FANOUT_ID;
 use fanfare_wire::int;
 
 use super::LoadError;

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use fanfare_engine::host::{Peers, SessionKey};
 use fanfare_engine::stop::Stop;
-use fanfare_fix::codec::tags::FANOUT_ID;
 use fanfare_fix::session::{SECOND, SendError, StoreError};
+use fanfare_fix::tag::FANOUT_ID;
 
 use super::LoadError;
 use super::sessions::{Refused, SessionOptions, Sessions, Task};

@@ -1,6 +1,7 @@
 //! The message that producers send.
 
-use fanfare_fix::codec::{DecodeError, Decoder, Message, tags::FANOUT_ID};
+use fanfare_fix::codec::{DecodeError, Decoder, Message};
+use fanfare_fix::tag::FANOUT_ID;
 
 const SOH: u8 = 1;
 /// Largest template taken, in bytes.

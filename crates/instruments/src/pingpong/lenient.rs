@@ -6,9 +6,10 @@ use std::net::SocketAddr;
 use fanfare_engine::agent::{Agent, AgentError};
 use fanfare_engine::tcp::{Accepted, BindError, Inbox, Listener, Received, Stream};
 use fanfare_fix::codec::{
-    Decoder, Encoder, FieldWriter, Message, Next, SendingTime, SessionHeader, msg_types, tags,
+    Decoder, Encoder, FieldWriter, Message, Next, SendingTime, SessionHeader,
 };
 use fanfare_fix::session::{Now, Version};
+use fanfare_fix::{msg_type, tag};
 
 use super::orders::write_report;
 
@@ -232,7 +233,7 @@ fn answer_all(
                     Some(speaker) => speaker,
                     None => session.insert(Speaker::for_first(&message)?),
                 };
-                *orders += u64::from(message.msg_type() == msg_types::NEW_ORDER_SINGLE);
+                *orders += u64::from(message.msg_type() == msg_type::NEW_ORDER_SINGLE);
                 let (answer, last) = speaker.answer(now, &message, *orders)?;
                 outbound.push(answer)?;
                 if last {
@@ -254,13 +255,13 @@ impl Speaker {
             let shown = String::from_utf8_lossy(begin_string);
             format!("`{shown}` is no version of FIX")
         })?;
-        let (sender, target) = (text(tags::TARGET_COMP_ID), text(tags::SENDER_COMP_ID));
+        let (sender, target) = (text(tag::TARGET_COMP_ID), text(tag::SENDER_COMP_ID));
         let header = SessionHeader::new(begin_string, sender, target)
             .map_err(|error| format!("no header for its CompIDs: {error}"))?;
         Ok(Self {
             header,
             version,
-            next_seq: message.u64(tags::MSG_SEQ_NUM).unwrap_or(1),
+            next_seq: message.u64(tag::MSG_SEQ_NUM).unwrap_or(1),
             answer: vec![0; ANSWER_ROOM].into_boxed_slice(),
         })
     }
@@ -274,35 +275,32 @@ impl Speaker {
     ) -> Result<(&[u8], bool), String> {
         let version = self.version;
         match message.msg_type() {
-            msg_types::NEW_ORDER_SINGLE => {
+            msg_type::NEW_ORDER_SINGLE => {
                 let report = |out: &mut FieldWriter<'_>| {
                     write_report(out, number, message, version);
                 };
-                Ok((
-                    self.encode(now, msg_types::EXECUTION_REPORT, report)?,
-                    false,
-                ))
+                Ok((self.encode(now, msg_type::EXECUTION_REPORT, report)?, false))
             }
-            msg_types::LOGON => {
-                let interval = message.get(tags::HEART_BT_INT).unwrap_or(b"30");
-                let reset = message.get(tags::RESET_SEQ_NUM_FLAG) == Some(b"Y");
+            msg_type::LOGON => {
+                let interval = message.get(tag::HEART_BT_INT).unwrap_or(b"30");
+                let reset = message.get(tag::RESET_SEQ_NUM_FLAG) == Some(b"Y");
                 let logon = |out: &mut FieldWriter<'_>| {
-                    out.char(tags::ENCRYPT_METHOD, b'0')
-                        .field(tags::HEART_BT_INT, interval);
+                    out.char(tag::ENCRYPT_METHOD, b'0')
+                        .field(tag::HEART_BT_INT, interval);
                     if reset {
-                        out.char(tags::RESET_SEQ_NUM_FLAG, b'Y');
+                        out.char(tag::RESET_SEQ_NUM_FLAG, b'Y');
                     }
                 };
-                Ok((self.encode(now, msg_types::LOGON, logon)?, false))
+                Ok((self.encode(now, msg_type::LOGON, logon)?, false))
             }
-            msg_types::TEST_REQUEST => {
-                let id = message.get(tags::TEST_REQ_ID).unwrap_or(b"TEST");
+            msg_type::TEST_REQUEST => {
+                let id = message.get(tag::TEST_REQ_ID).unwrap_or(b"TEST");
                 let beat = |out: &mut FieldWriter<'_>| {
-                    out.field(tags::TEST_REQ_ID, id);
+                    out.field(tag::TEST_REQ_ID, id);
                 };
-                Ok((self.encode(now, msg_types::HEARTBEAT, beat)?, false))
+                Ok((self.encode(now, msg_type::HEARTBEAT, beat)?, false))
             }
-            msg_types::LOGOUT => Ok((self.encode(now, msg_types::LOGOUT, |_| {})?, true)),
+            msg_type::LOGOUT => Ok((self.encode(now, msg_type::LOGOUT, |_| {})?, true)),
             _ => Ok((&[], false)),
         }
     }

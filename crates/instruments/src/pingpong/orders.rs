@@ -2,21 +2,21 @@
 
 use fanfare_engine::host::{Handler, Peer};
 use fanfare_fix::codec::{EncodeError, Encoder, FieldWriter, Message, SendingTime, SessionHeader};
-use fanfare_fix::codec::{msg_types, tags};
 use fanfare_fix::session::{AppMessage, Version};
+use fanfare_fix::{msg_type, tag};
 use fanfare_wire::{Precision, UtcTimestamp};
 
 /// Writes the fields of a NewOrderSingle(D) behind its header: all that FIX.4.2 to FIX.4.4 want.
 pub fn write_order(order: &mut FieldWriter<'_>, number: u64, time: UtcTimestamp) {
     order
-        .u64(tags::CL_ORD_ID, number)
-        .char(tags::HANDL_INST, b'1')
-        .str(tags::SYMBOL, "EUR/USD")
-        .char(tags::SIDE, b'1')
-        .timestamp(tags::TRANSACT_TIME, time, Precision::Millis)
-        .u64(tags::ORDER_QTY, 100)
-        .char(tags::ORD_TYPE, b'2')
-        .str(tags::PRICE, "1.0842");
+        .u64(tag::CL_ORD_ID, number)
+        .char(tag::HANDL_INST, b'1')
+        .str(tag::SYMBOL, "EUR/USD")
+        .char(tag::SIDE, b'1')
+        .timestamp(tag::TRANSACT_TIME, time, Precision::Millis)
+        .u64(tag::ORDER_QTY, 100)
+        .char(tag::ORD_TYPE, b'2')
+        .str(tag::PRICE, "1.0842");
 }
 
 /// Writes the fields of the ExecutionReport(8) that says the order is new. What the order does
@@ -27,23 +27,21 @@ pub fn write_report(
     order: &Message<'_>,
     version: Version,
 ) {
-    report
-        .u64(tags::ORDER_ID, number)
-        .u64(tags::EXEC_ID, number);
+    report.u64(tag::ORDER_ID, number).u64(tag::EXEC_ID, number);
     if version <= Version::Fix42 {
-        report.char(tags::EXEC_TRANS_TYPE, b'0');
+        report.char(tag::EXEC_TRANS_TYPE, b'0');
     }
     report
-        .char(tags::EXEC_TYPE, b'0')
-        .char(tags::ORD_STATUS, b'0');
-    for tag in [tags::CL_ORD_ID, tags::SYMBOL, tags::SIDE, tags::ORDER_QTY] {
+        .char(tag::EXEC_TYPE, b'0')
+        .char(tag::ORD_STATUS, b'0');
+    for tag in [tag::CL_ORD_ID, tag::SYMBOL, tag::SIDE, tag::ORDER_QTY] {
         if let Some(field) = order.position(tag).and_then(|at| order.encoded(at)) {
             report.raw(field);
         }
     }
-    let quantity = order.get(tags::ORDER_QTY).unwrap_or(b"0");
-    report.field(tags::LEAVES_QTY, quantity);
-    report.char(tags::CUM_QTY, b'0').char(tags::AVG_PX, b'0');
+    let quantity = order.get(tag::ORDER_QTY).unwrap_or(b"0");
+    report.field(tag::LEAVES_QTY, quantity);
+    report.char(tag::CUM_QTY, b'0').char(tag::AVG_PX, b'0');
 }
 
 /// Answers each order with a report.
@@ -68,12 +66,12 @@ impl Exchange {
 impl Handler for Exchange {
     fn on_message(&mut self, peer: &mut Peer<'_>, message: &AppMessage<'_>) {
         let order = &message.message;
-        if order.msg_type() != msg_types::NEW_ORDER_SINGLE {
+        if order.msg_type() != msg_type::NEW_ORDER_SINGLE {
             return;
         }
         self.orders += 1;
         let (number, version) = (self.orders, peer.id().version);
-        let sent = peer.send(msg_types::EXECUTION_REPORT, |report| {
+        let sent = peer.send(msg_type::EXECUTION_REPORT, |report| {
             write_report(report, number, order, version);
         });
         self.unanswered += u64::from(sent.is_err());
@@ -95,13 +93,13 @@ pub(super) fn samples(seq: u64, time: UtcTimestamp) -> Result<(Vec<u8>, Vec<u8>)
         Ok(buf.get(range).unwrap_or(&[]).to_vec())
     };
     let (client, server) = COMP_IDS;
-    let order = sample(client, server, msg_types::NEW_ORDER_SINGLE, &|order| {
+    let order = sample(client, server, msg_type::NEW_ORDER_SINGLE, &|order| {
         write_order(order, seq, time);
     })?;
     let mut decoder = fanfare_fix::codec::Decoder::new();
     // It was encoded above; a fault of ours would show as a report without the order's fields.
     let report = match decoder.decode(&order) {
-        Ok(order) => sample(server, client, msg_types::EXECUTION_REPORT, &|report| {
+        Ok(order) => sample(server, client, msg_type::EXECUTION_REPORT, &|report| {
             write_report(report, seq, &order, Version::Fix44);
         })?,
         Err(_) => Vec::new(),

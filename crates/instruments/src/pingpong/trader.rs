@@ -5,8 +5,8 @@ use std::net::SocketAddr;
 
 use fanfare_engine::clock::Clock;
 use fanfare_engine::host::{Handler, Peer, Peers, Refusal};
-use fanfare_fix::codec::{msg_types, tags};
 use fanfare_fix::session::{AppMessage, DisconnectReason, LogonFault, SendError, StoreError};
+use fanfare_fix::{msg_type, tag};
 
 use super::orders::write_order;
 use crate::histogram::Histogram;
@@ -150,7 +150,7 @@ impl Trader {
 
     fn order(&mut self, peer: &mut Peer<'_>, due: u64) -> bool {
         let (number, time) = (self.sent + 1, peer.now().utc);
-        let sent = peer.send(msg_types::NEW_ORDER_SINGLE, |order| {
+        let sent = peer.send(msg_type::NEW_ORDER_SINGLE, |order| {
             write_order(order, number, time);
         });
         match sent {
@@ -195,11 +195,11 @@ impl Handler for Trader {
 
     fn on_message(&mut self, _peer: &mut Peer<'_>, message: &AppMessage<'_>) {
         let report = &message.message;
-        if report.msg_type() != msg_types::EXECUTION_REPORT {
+        if report.msg_type() != msg_type::EXECUTION_REPORT {
             return;
         }
         let (expected, now) = (self.received + 1, self.clock.read().mono);
-        match (self.in_flight.pop_front(), report.opt_u64(tags::CL_ORD_ID)) {
+        match (self.in_flight.pop_front(), report.opt_u64(tag::CL_ORD_ID)) {
             // A server need not name the order: reports come in order.
             (Some(due), Ok(None)) => self.take(due, now),
             (Some(due), Ok(Some(number))) if number == expected => self.take(due, now),

@@ -1,6 +1,7 @@
 //! The book of an instrument in one subscription.
 
-use fanfare_fix::codec::{FieldSet, Message, tags};
+use fanfare_fix::codec::{FieldSet, Message};
+use fanfare_fix::tag;
 use fanfare_market::Side;
 
 use super::entry::{Action, Entry, RPT_SEQ, action, said};
@@ -106,7 +107,7 @@ impl Held {
         self.state = Box::default();
         self.unchecked = 0;
         let mut numbers = Vec::new();
-        for fields in w.group(tags::NO_MD_ENTRIES).map_err(said)? {
+        for fields in w.group(tag::NO_MD_ENTRIES).map_err(said)? {
             numbers.extend(fields.opt_u64(RPT_SEQ).map_err(said)?);
             let Some(entry) = Entry::of(&fields)? else {
                 continue;
@@ -161,8 +162,8 @@ impl Held {
         }
         let has_numbers = x.begin_string() == b"FIXT.1.1";
         let name = symbol_of(x);
-        for fields in x.group(tags::NO_MD_ENTRIES).map_err(said)? {
-            let symbol = fields.get(tags::SYMBOL);
+        for fields in x.group(tag::NO_MD_ENTRIES).map_err(said)? {
+            let symbol = fields.get(tag::SYMBOL);
             if symbol.is_some_and(|symbol| symbol != name && symbol != b"[N/A]") {
                 return Err("an X has entries of several instruments".to_owned());
             }
@@ -286,7 +287,7 @@ impl Held {
 
 /// Fails where an entry is a bid or an offer.
 fn only_values(x: &Message<'_>) -> Result<(), String> {
-    for fields in x.group(tags::NO_MD_ENTRIES).map_err(said)? {
+    for fields in x.group(tag::NO_MD_ENTRIES).map_err(said)? {
         if Entry::of(&fields)?.is_some() {
             return Err("changes of levels in front of the picture".to_owned());
         }

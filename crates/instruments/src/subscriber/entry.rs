@@ -1,6 +1,7 @@
 //! Entries of W and X as a client reads them.
 
-use fanfare_fix::codec::{FieldSet, tags};
+use fanfare_fix::codec::FieldSet;
+use fanfare_fix::tag;
 use fanfare_market::{Price, Side};
 
 /// MDEntrySize(271).
@@ -43,11 +44,11 @@ pub(super) struct Entry<'a> {
 impl<'a> Entry<'a> {
     /// The entry's bid or offer; `None` of others.
     pub(super) fn of(fields: &FieldSet<'a>) -> Result<Option<Self>, String> {
-        let kind = fields.char(tags::MD_ENTRY_TYPE).map_err(said)?;
+        let kind = fields.char(tag::MD_ENTRY_TYPE).map_err(said)?;
         let Some(side) = Side::of_entry(kind) else {
             return Ok(None);
         };
-        let price = fields.opt_decimal(tags::MD_ENTRY_PX).map_err(said)?;
+        let price = fields.opt_decimal(tag::MD_ENTRY_PX).map_err(said)?;
         let price = price.map(Price::from_decimal).transpose();
         let position = match fields.opt_u64(LEVEL).map_err(said)? {
             None => fields.opt_u64(POSITION).map_err(said)?,

@@ -37,7 +37,7 @@ pub use rights::Rights;
 use std::collections::HashMap;
 
 use fanfare_fix::codec::Message;
-use fanfare_fix::codec::tags::{MD_REQ_ID, SYMBOL, TEXT};
+use fanfare_fix::tag::{MD_REQ_ID, SYMBOL, TEXT};
 
 use news::News;
 

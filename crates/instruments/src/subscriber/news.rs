@@ -1,7 +1,7 @@
 //! What a gateway says beside the market data, by News(B).
 
 use fanfare_fix::codec::Message;
-use fanfare_fix::codec::tags::{HEADLINE, TEXT};
+use fanfare_fix::tag::{HEADLINE, TEXT};
 use fanfare_wire::int;
 
 /// A News(B) about an instrument.

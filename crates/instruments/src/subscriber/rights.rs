@@ -1,6 +1,7 @@
 //! What a session may see, as its gateway was configured.
 
-use fanfare_fix::codec::{Message, tags};
+use fanfare_fix::codec::Message;
+use fanfare_fix::tag;
 
 use super::RELATED;
 use super::entry::{LEVEL, POSITION, said};
@@ -41,7 +42,7 @@ impl Rights {
 
     /// Fails where a message has something that may not be seen.
     pub(super) fn check(&self, message: &Message<'_>) -> Result<(), String> {
-        let symbol = message.get(tags::SYMBOL).or_else(|| message.get(RELATED));
+        let symbol = message.get(tag::SYMBOL).or_else(|| message.get(RELATED));
         let symbol = match symbol {
             Some(b"[N/A]") => b"",
             Some(own) => own,
@@ -53,8 +54,8 @@ impl Rights {
         if !matches!(message.msg_type(), b"W" | b"X") {
             return Ok(());
         }
-        for fields in message.group(tags::NO_MD_ENTRIES).map_err(said)? {
-            let kind = fields.char(tags::MD_ENTRY_TYPE).map_err(said)?;
+        for fields in message.group(tag::NO_MD_ENTRIES).map_err(said)? {
+            let kind = fields.char(tag::MD_ENTRY_TYPE).map_err(said)?;
             if kind != b'J' && !self.entries.contains(&kind) {
                 let kind = char::from(kind);
                 return Err(format!("entries of type {kind} may not be seen"));

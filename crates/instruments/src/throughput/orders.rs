@@ -5,8 +5,9 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
-use fanfare_fix::codec::{Decoder, Encoder, msg_types, tags};
+use fanfare_fix::codec::{Decoder, Encoder};
 use fanfare_fix::dict::{self, Dictionary, Switches};
+use fanfare_fix::{msg_type, tag};
 
 /// Longest line taken, in bytes.
 pub const MAX_LINE: usize = 4096;
@@ -206,12 +207,12 @@ impl Check {
         if self.body.last() != Some(&SOH) {
             self.body.push(SOH);
         }
-        let mut encoder = Encoder::new(&mut self.message, b"FIX.4.4", msg_types::NEW_ORDER_SINGLE);
+        let mut encoder = Encoder::new(&mut self.message, b"FIX.4.4", msg_type::NEW_ORDER_SINGLE);
         encoder
-            .u64(tags::MSG_SEQ_NUM, 1)
-            .str(tags::SENDER_COMP_ID, "BUY")
-            .str(tags::SENDING_TIME, "20261120-10:00:00.000")
-            .str(tags::TARGET_COMP_ID, "SELL")
+            .u64(tag::MSG_SEQ_NUM, 1)
+            .str(tag::SENDER_COMP_ID, "BUY")
+            .str(tag::SENDING_TIME, "20261120-10:00:00.000")
+            .str(tag::TARGET_COMP_ID, "SELL")
             .raw(&self.body);
         let range = encoder.finish().map_err(|error| error.to_string())?;
         let bytes = self.message.get(range).unwrap_or(&[]);

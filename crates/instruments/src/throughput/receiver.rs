@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use fanfare_engine::clock::Clock;
 use fanfare_engine::host::{Handler, Peer, Peers, Refusal};
-use fanfare_fix::codec::msg_types;
+use fanfare_fix::msg_type;
 use fanfare_fix::session::{AppMessage, DisconnectReason};
 
 use super::board::Board;
@@ -105,7 +105,7 @@ impl Handler for Receiver {
         let Some(count) = self.counts.get_mut(peer.key().index()) else {
             return;
         };
-        let right = order.msg_type() == msg_types::NEW_ORDER_SINGLE
+        let right = order.msg_type() == msg_type::NEW_ORDER_SINGLE
             && order.body() == self.orders.body(*count)
             && *count < self.messages
             && !message.poss_resend;

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use fanfare_engine::host::{Handler, Peer, Peers, Refusal, SessionKey, Store};
-use fanfare_fix::codec::msg_types;
+use fanfare_fix::msg_type;
 use fanfare_fix::session::{AppMessage, DisconnectReason, SendError, StoreError};
 
 use super::board::Board;
@@ -87,7 +87,7 @@ impl Sender {
         let (before, mut bytes) = (outgoing.sent, 0);
         while outgoing.sent < self.messages && bytes < BATCH_BYTES {
             let order = self.orders.body(outgoing.sent);
-            let sent = peer.send(msg_types::NEW_ORDER_SINGLE, |fields| {
+            let sent = peer.send(msg_type::NEW_ORDER_SINGLE, |fields| {
                 // Checked when they were read.
                 fields.raw(order);
             });

@@ -2,7 +2,8 @@
 
 use super::{HandleError, Place, Request, Requests, Shared, Ticket};
 use crate::ring::{Producer, WriteError, spsc};
-use fanfare_fix::codec::{EncodeError, FieldWriter, msg_types};
+use fanfare_fix::codec::{EncodeError, FieldWriter};
+use fanfare_fix::msg_type;
 use fanfare_fix::session::{MAX_SEQ_NUM, SessionId};
 use fanfare_wire::fields::SOH;
 use std::fmt;
@@ -100,10 +101,10 @@ impl SessionHandle {
         msg_type: &[u8],
         body: impl FnOnce(&mut FieldWriter<'_>),
     ) -> Result<Ticket, HandleError> {
-        if msg_types::is_session(msg_type) {
+        if msg_type::is_session(msg_type) {
             return Err(HandleError::AdminMessage);
         }
-        let tag = fanfare_fix::codec::tags::MSG_TYPE;
+        let tag = fanfare_fix::tag::MSG_TYPE;
         let bad = |error| Err(HandleError::Encode(error));
         if msg_type.is_empty() {
             return bad(EncodeError::Empty { tag });

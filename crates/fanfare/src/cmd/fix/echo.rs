@@ -4,11 +4,12 @@ use super::refusals::Refusals;
 use crate::print::{note, say};
 use fanfare_engine::host::{Handler, LogTrouble, Peer, Peers, Refusal};
 use fanfare_engine::journal::Recovery;
-use fanfare_fix::codec::{FieldSet, GroupSpec, Message, msg_types, tags};
+use fanfare_fix::codec::{FieldSet, GroupSpec, Message};
 use fanfare_fix::dict::{self, Dictionary, DictionaryValidator, Printable};
 use fanfare_fix::session::{
     AppMessage, BusinessReason, DisconnectReason, Event, SendError, SessionId, Version,
 };
+use fanfare_fix::{msg_type, tag};
 use std::any::Any;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::net::SocketAddr;
@@ -46,8 +47,8 @@ impl Application {
         let message = &app.message;
         let version = peer.id().version;
         match message.msg_type() {
-            msg_types::NEW_ORDER_SINGLE => {
-                let id = message.get(tags::CL_ORD_ID).unwrap_or_default();
+            msg_type::NEW_ORDER_SINGLE => {
+                let id = message.get(tag::CL_ORD_ID).unwrap_or_default();
                 let orders = self.orders.entry(peer.id().clone()).or_default();
                 let known = orders.insert(id);
                 if known && app.poss_resend {
@@ -88,7 +89,7 @@ impl Application {
         };
         let (mut header, body) = in_order(dictionary, message);
         if peer.session().config().last_processed {
-            header.retain(|&(tag, _)| tag != tags::LAST_MSG_SEQ_NUM_PROCESSED);
+            header.retain(|&(tag, _)| tag != tag::LAST_MSG_SEQ_NUM_PROCESSED);
         }
         let (now, msg_type) = (peer.now(), message.msg_type());
         let sent = peer.session().send_with(now, msg_type, &header, |out| {
@@ -102,7 +103,7 @@ impl Application {
 
 /// The built-in table of a session that has no dictionary.
 fn table_of(peer: &mut Peer<'_>, message: &Message<'_>) -> dict::Version {
-    let named = message.get(tags::APPL_VER_ID);
+    let named = message.get(tag::APPL_VER_ID);
     let named = named.and_then(dict::Version::from_appl_ver_id);
     let theirs = peer.session().peer_appl_ver_id();
     let theirs = theirs.and_then(|id| dict::Version::from_appl_ver_id(&[id.wire()]));
@@ -220,7 +221,7 @@ fn in_order<'a>(dictionary: &Dictionary, message: &Message<'a>) -> Answer<'a> {
             let Some(field) = message.field(position) else {
                 break;
             };
-            if !tags::is_header(piece.tag) {
+            if !tag::is_header(piece.tag) {
                 body.extend(message.encoded(position));
             } else if !is_renewed(piece.tag) && !field.value.is_empty() {
                 header.push((field.tag, field.value));
@@ -240,7 +241,7 @@ struct Piece {
 /// The pieces of a message in ascending order, without its trailer.
 fn pieces(dictionary: &Dictionary, message: &FieldSet<'_>) -> Vec<Piece> {
     let mut pieces = Vec::with_capacity(message.len());
-    let msg_type = message.get(tags::MSG_TYPE).unwrap_or_default();
+    let msg_type = message.get(tag::MSG_TYPE).unwrap_or_default();
     let mut from = 0;
     while let Some(&tag) = message.tags().get(from) {
         let behind = message.tags().get(from + 1..).unwrap_or_default();
@@ -249,7 +250,7 @@ fn pieces(dictionary: &Dictionary, message: &FieldSet<'_>) -> Vec<Piece> {
             members.count()
         });
         let to = from + 1 + members;
-        if !tags::is_trailer(tag) {
+        if !tag::is_trailer(tag) {
             pieces.push(Piece { tag, from, to });
         }
         from = to;
@@ -262,15 +263,15 @@ fn pieces(dictionary: &Dictionary, message: &FieldSet<'_>) -> Vec<Piece> {
 pub(super) fn is_renewed(tag: u32) -> bool {
     matches!(
         tag,
-        tags::BEGIN_STRING
-            | tags::BODY_LENGTH
-            | tags::MSG_TYPE
-            | tags::MSG_SEQ_NUM
-            | tags::POSS_DUP_FLAG
-            | tags::SENDER_COMP_ID
-            | tags::SENDING_TIME
-            | tags::TARGET_COMP_ID
-            | tags::ORIG_SENDING_TIME
+        tag::BEGIN_STRING
+            | tag::BODY_LENGTH
+            | tag::MSG_TYPE
+            | tag::MSG_SEQ_NUM
+            | tag::POSS_DUP_FLAG
+            | tag::SENDER_COMP_ID
+            | tag::SENDING_TIME
+            | tag::TARGET_COMP_ID
+            | tag::ORIG_SENDING_TIME
     )
 }
 

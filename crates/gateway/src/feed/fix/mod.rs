@@ -15,8 +15,8 @@ pub(crate) use convert::Tally;
 use fanfare_fast::program::{FieldId, FieldKind, Op, Reset, TemplateProgram};
 use fanfare_fast::template::OperatorKind;
 use fanfare_fast::{Fields, MessageView, Program, Value};
-use fanfare_fix::codec::{msg_types, tags};
 use fanfare_fix::dict::{Dictionary, Version};
+use fanfare_fix::{msg_type, tag};
 use fanfare_wire::text::Escaped;
 use plan::{Plan, Refs, Unfit};
 use rules::Rules;
@@ -131,9 +131,9 @@ impl Fix {
         };
         match (&template.msg_type, template.kind) {
             (TypeOf::Message, Kind::Data) => {
-                let value = find(message.fields(), tags::MSG_TYPE);
+                let value = find(message.fields(), tag::MSG_TYPE);
                 match value.and_then(|value| value.as_bytes()) {
-                    Some(&[byte]) if msg_types::is_session(&[byte]) => Kind::Session(byte),
+                    Some(&[byte]) if msg_type::is_session(&[byte]) => Kind::Session(byte),
                     _ => Kind::Data,
                 }
             }
@@ -166,7 +166,7 @@ impl Fix {
             TypeOf::Configuration => &self.default_type,
             TypeOf::Message => {
                 self.own_type.clear();
-                let value = find(message.fields(), tags::MSG_TYPE)?;
+                let value = find(message.fields(), tag::MSG_TYPE)?;
                 fanfare_fast::fix::write_value(value, &mut self.own_type);
                 &self.own_type[..]
             }
@@ -346,7 +346,7 @@ impl Template {
             (None, false) => TypeOf::Configuration,
         };
         let kind = match &msg_type {
-            TypeOf::Constant(t) if msg_types::is_session(t) => {
+            TypeOf::Constant(t) if msg_type::is_session(t) => {
                 Kind::Session(t.first().copied().unwrap_or_default())
             }
             _ if template.name() == DONE => Kind::Done,
@@ -382,11 +382,11 @@ impl Look {
             let field = program.field(id);
             self.is_dynamic |= field.kind() == FieldKind::TemplateRef;
             match field.tag() {
-                Some(tags::MSG_TYPE) if top => {
+                Some(tag::MSG_TYPE) if top => {
                     self.has_type = true;
                     self.constant = constant(program, id);
                 }
-                Some(tag) => self.tells |= !tags::is_header(tag) && !tags::is_trailer(tag),
+                Some(tag) => self.tells |= !tag::is_header(tag) && !tag::is_trailer(tag),
                 None => {}
             }
             let is_group = field.kind() == FieldKind::Group;

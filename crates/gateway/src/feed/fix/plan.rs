@@ -6,8 +6,8 @@ use super::value::{Conv, Source};
 use crate::feed::config::USER_TAGS;
 use fanfare_fast::program::{FieldId, FieldKind, TemplateProgram};
 use fanfare_fast::{Fields, Program, Value};
-use fanfare_fix::codec::tags;
 use fanfare_fix::dict::Layout;
+use fanfare_fix::tag;
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -578,7 +578,7 @@ fn join(list: &mut String, name: &str) {
 const fn is_framing(tag: u32) -> bool {
     matches!(
         tag,
-        tags::BEGIN_STRING | tags::BODY_LENGTH | tags::CHECK_SUM | tags::MSG_TYPE
+        tag::BEGIN_STRING | tag::BODY_LENGTH | tag::CHECK_SUM | tag::MSG_TYPE
     )
 }
 

@@ -2,8 +2,8 @@
 //! the version has other ones for them.
 
 use crate::feed::config::{Feed, USER_TAGS};
-use fanfare_fix::codec::tags;
 use fanfare_fix::dict::{Dictionary, Version};
+use fanfare_fix::tag;
 use fanfare_wire::Precision;
 use std::sync::Arc;
 
@@ -50,7 +50,7 @@ impl Rules {
         let first = self.user_tags?;
         match tag {
             // Which message it was on its line is worth keeping; for whom it was is not.
-            tags::TARGET_COMP_ID | tags::APPL_VER_ID => None,
+            tag::TARGET_COMP_ID | tag::APPL_VER_ID => None,
             1..USER_TAGS => tag.checked_add(first),
             _ => Some(tag),
         }
@@ -71,15 +71,15 @@ pub(super) fn precision(version: Version) -> Precision {
 pub(super) const fn is_own(tag: u32) -> bool {
     matches!(
         tag,
-        tags::BEGIN_STRING
-            | tags::BODY_LENGTH
-            | tags::CHECK_SUM
-            | tags::MSG_TYPE
-            | tags::MSG_SEQ_NUM
-            | tags::SENDER_COMP_ID
-            | tags::SENDING_TIME
-            | tags::TARGET_COMP_ID
-            | tags::APPL_VER_ID
+        tag::BEGIN_STRING
+            | tag::BODY_LENGTH
+            | tag::CHECK_SUM
+            | tag::MSG_TYPE
+            | tag::MSG_SEQ_NUM
+            | tag::SENDER_COMP_ID
+            | tag::SENDING_TIME
+            | tag::TARGET_COMP_ID
+            | tag::APPL_VER_ID
     )
 }
 
@@ -88,8 +88,8 @@ pub(super) const fn is_own(tag: u32) -> bool {
 /// ApplLastSeqNum(1350), MDPriceLevel(1023) is MDEntryPositionNo(290).
 pub(super) const fn other_tag(tag: u32, is_body: bool) -> Option<u32> {
     match (tag, is_body) {
-        (tags::MSG_SEQ_NUM, true) => Some(1181),
-        (tags::LAST_MSG_SEQ_NUM_PROCESSED, true) => Some(1350),
+        (tag::MSG_SEQ_NUM, true) => Some(1181),
+        (tag::LAST_MSG_SEQ_NUM_PROCESSED, true) => Some(1350),
         (1023, _) => Some(290),
         _ => None,
     }
@@ -101,13 +101,13 @@ pub(super) const fn filler(tag: u32) -> Option<Filler> {
         // Symbol: the standard's own text for "there is none", beside SecurityID.
         55 => Filler::Text(b"[N/A]", Some(48)),
         // QuoteReqID, MDReqID, SecurityReqID, SecurityResponseID: a number of its own.
-        131 | 262 | 320 | 322 => Filler::Field(tags::MSG_SEQ_NUM),
+        131 | 262 | 320 | 322 => Filler::Field(tag::MSG_SEQ_NUM),
         // SecurityResponseType: a list of securities.
         323 => Filler::Text(b"4", None),
         // TotalNumSecurities: TotNumReports.
         393 => Filler::Field(911),
         // TransactTime: SendingTime of the feed.
-        60 => Filler::Field(tags::SENDING_TIME),
+        60 => Filler::Field(tag::SENDING_TIME),
         _ => return None,
     })
 }

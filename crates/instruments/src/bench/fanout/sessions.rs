@@ -4,7 +4,8 @@
 use super::{Receivers, SNAPSHOT};
 use fanfare_engine::clock::Clock;
 use fanfare_engine::tcp::{Received, Stream};
-use fanfare_fix::codec::{EncodeError, Encoder, SendingTime, SessionHeader, SharedBody, tags};
+use fanfare_fix::codec::{EncodeError, Encoder, SendingTime, SessionHeader, SharedBody};
+use fanfare_fix::tag;
 use fanfare_gateway::Contract;
 use fanfare_wire::Precision;
 use std::io::{self, IoSlice};
@@ -57,18 +58,18 @@ pub(in crate::bench) fn log_on(streams: Vec<Stream>, name: &str) -> io::Result<R
 fn logon<'b>(buf: &'b mut [u8], sender: &str) -> Result<&'b [u8], EncodeError> {
     let mut encoder = Encoder::new(buf, b"FIX.4.4", b"A");
     encoder
-        .str(tags::SENDER_COMP_ID, sender)
-        .str(tags::TARGET_COMP_ID, "FANFARE");
-    encoder.u64(tags::MSG_SEQ_NUM, 1);
+        .str(tag::SENDER_COMP_ID, sender)
+        .str(tag::TARGET_COMP_ID, "FANFARE");
+    encoder.u64(tag::MSG_SEQ_NUM, 1);
     encoder.timestamp(
-        tags::SENDING_TIME,
+        tag::SENDING_TIME,
         Clock::new().read().utc,
         Precision::Millis,
     );
     encoder
-        .u64(tags::ENCRYPT_METHOD, 0)
-        .u64(tags::HEART_BT_INT, 0);
-    encoder.bool(tags::RESET_SEQ_NUM_FLAG, true);
+        .u64(tag::ENCRYPT_METHOD, 0)
+        .u64(tag::HEART_BT_INT, 0);
+    encoder.bool(tag::RESET_SEQ_NUM_FLAG, true);
     let range = encoder.finish()?;
     Ok(buf.get(range).unwrap_or(&[]))
 }
@@ -87,21 +88,19 @@ pub(in crate::bench) fn subscribe(
     let mut buf = [0; 512];
     let mut encoder = Encoder::new(&mut buf, b"FIX.4.4", b"V");
     encoder
-        .str(tags::SENDER_COMP_ID, sender)
-        .str(tags::TARGET_COMP_ID, "FANFARE");
-    encoder.u64(tags::MSG_SEQ_NUM, 2);
+        .str(tag::SENDER_COMP_ID, sender)
+        .str(tag::TARGET_COMP_ID, "FANFARE");
+    encoder.u64(tag::MSG_SEQ_NUM, 2);
     let now = Clock::new().read().utc;
-    encoder.timestamp(tags::SENDING_TIME, now, Precision::Millis);
-    encoder.str(tags::MD_REQ_ID, "r1");
-    encoder.u64(tags::SUBSCRIPTION_REQUEST_TYPE, 1);
-    encoder.u64(tags::MARKET_DEPTH, 5).u64(265, 1);
-    encoder.u64(tags::NO_MD_ENTRY_TYPES, 2);
+    encoder.timestamp(tag::SENDING_TIME, now, Precision::Millis);
+    encoder.str(tag::MD_REQ_ID, "r1");
+    encoder.u64(tag::SUBSCRIPTION_REQUEST_TYPE, 1);
+    encoder.u64(tag::MARKET_DEPTH, 5).u64(265, 1);
+    encoder.u64(tag::NO_MD_ENTRY_TYPES, 2);
     encoder
-        .char(tags::MD_ENTRY_TYPE, b'0')
-        .char(tags::MD_ENTRY_TYPE, b'1');
-    encoder
-        .u64(tags::NO_RELATED_SYM, 1)
-        .str(tags::SYMBOL, symbol);
+        .char(tag::MD_ENTRY_TYPE, b'0')
+        .char(tag::MD_ENTRY_TYPE, b'1');
+    encoder.u64(tag::NO_RELATED_SYM, 1).str(tag::SYMBOL, symbol);
     if let Some(contract) = contract {
         encoder.str(CONTRACT, contract.name());
     }

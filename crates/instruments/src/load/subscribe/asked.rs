@@ -1,6 +1,7 @@
 //! What a client asks for, and its V, MarketDataRequest.
 
-use fanfare_fix::codec::{FieldWriter, tags};
+use fanfare_fix::codec::FieldWriter;
+use fanfare_fix::tag;
 use fanfare_gateway::Contract;
 
 use crate::subscriber::{Rights, Terms, Updates};
@@ -114,19 +115,19 @@ impl Asked {
     }
 
     fn front(&self, id: &str, kind: u8, body: &mut FieldWriter<'_>) {
-        body.str(tags::MD_REQ_ID, id);
-        body.char(tags::SUBSCRIPTION_REQUEST_TYPE, kind);
-        body.u64(tags::MARKET_DEPTH, self.terms.depth.into());
+        body.str(tag::MD_REQ_ID, id);
+        body.char(tag::SUBSCRIPTION_REQUEST_TYPE, kind);
+        body.u64(tag::MARKET_DEPTH, self.terms.depth.into());
     }
 
     fn groups(&self, body: &mut FieldWriter<'_>) {
-        body.u64(tags::NO_MD_ENTRY_TYPES, self.entries.len() as u64);
+        body.u64(tag::NO_MD_ENTRY_TYPES, self.entries.len() as u64);
         for entry in &self.entries {
-            body.char(tags::MD_ENTRY_TYPE, *entry);
+            body.char(tag::MD_ENTRY_TYPE, *entry);
         }
-        body.u64(tags::NO_RELATED_SYM, self.symbols.len() as u64);
+        body.u64(tag::NO_RELATED_SYM, self.symbols.len() as u64);
         for symbol in &self.symbols {
-            body.str(tags::SYMBOL, symbol);
+            body.str(tag::SYMBOL, symbol);
         }
     }
 }

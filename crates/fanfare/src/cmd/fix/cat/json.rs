@@ -1,7 +1,7 @@
 //! A message as one JSON object.
 
-use fanfare_fix::codec::tags;
 use fanfare_fix::dict::{Dictionary, Line};
+use fanfare_fix::tag;
 use fanfare_fix::text::Found;
 use serde_json::{Map, Value, json};
 
@@ -13,7 +13,7 @@ pub(super) fn object(
     lines: &[Line<'_>],
     faults: &[String],
 ) -> Value {
-    let msg_type = found.message.get(tags::MSG_TYPE).unwrap_or_default();
+    let msg_type = found.message.get(tag::MSG_TYPE).unwrap_or_default();
     let mut object = Map::new();
     let name = dictionary.message_name(msg_type);
     object.insert("message".to_owned(), name.into());

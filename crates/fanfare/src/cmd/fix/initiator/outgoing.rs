@@ -4,9 +4,10 @@ use super::super::cat::Pieces;
 use super::super::echo::is_renewed;
 use anyhow::{Context, Result, bail};
 use fanfare_engine::stop::Stop;
-use fanfare_fix::codec::{Message, msg_types, tags};
+use fanfare_fix::codec::Message;
 use fanfare_fix::session::SubIds;
 use fanfare_fix::text::{Flaw, Scanner};
+use fanfare_fix::{msg_type, tag};
 use std::path::Path;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
@@ -170,8 +171,8 @@ impl Outgoing {
     /// `bars`: the fields were separated by `|`.
     fn of(line: u64, message: &Message<'_>, bars: bool) -> Result<Self> {
         let msg_type = message.msg_type().to_vec();
-        let comp_ids = message.get(tags::SENDER_COMP_ID).map(<[u8]>::to_vec);
-        let comp_ids = comp_ids.zip(message.get(tags::TARGET_COMP_ID).map(<[u8]>::to_vec));
+        let comp_ids = message.get(tag::SENDER_COMP_ID).map(<[u8]>::to_vec);
+        let comp_ids = comp_ids.zip(message.get(tag::TARGET_COMP_ID).map(<[u8]>::to_vec));
         let (mut header, mut body) = (Vec::new(), Vec::new());
         for (position, field) in message.fields().enumerate() {
             if field.tag == 0 {
@@ -185,12 +186,12 @@ impl Outgoing {
                 bail!("in {}={value} no tag and `=` follow the |", field.tag);
             }
             if is_renewed(field.tag)
-                || tags::is_trailer(field.tag)
-                || field.tag == tags::LAST_MSG_SEQ_NUM_PROCESSED
+                || tag::is_trailer(field.tag)
+                || field.tag == tag::LAST_MSG_SEQ_NUM_PROCESSED
             {
                 continue;
             }
-            if tags::is_header(field.tag) {
+            if tag::is_header(field.tag) {
                 header.push((field.tag, field.value.to_vec()));
             } else {
                 body.extend_from_slice(message.encoded(position).unwrap_or_default());
@@ -215,17 +216,17 @@ impl Outgoing {
             })
         };
         SubIds {
-            sender: id(tags::SENDER_SUB_ID).into(),
-            sender_location: id(tags::SENDER_LOCATION_ID).into(),
-            target: id(tags::TARGET_SUB_ID).into(),
-            target_location: id(tags::TARGET_LOCATION_ID).into(),
+            sender: id(tag::SENDER_SUB_ID).into(),
+            sender_location: id(tag::SENDER_LOCATION_ID).into(),
+            target: id(tag::TARGET_SUB_ID).into(),
+            target_location: id(tag::TARGET_LOCATION_ID).into(),
             ..SubIds::default()
         }
     }
 
     /// Whether the session layer makes messages of this kind by itself.
     pub(super) fn is_the_sessions(&self) -> bool {
-        msg_types::is_session(&self.msg_type)
+        msg_type::is_session(&self.msg_type)
     }
 }
 

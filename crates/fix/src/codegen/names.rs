@@ -34,8 +34,14 @@ impl Types {
     /// number behind it that makes all of them new.
     pub(super) fn unique(&mut self, name: &str) -> String {
         let name = pascal(name);
-        // A number alone may make a step of another's builder: `XStep` becomes `XStepN2`.
-        let numbered = (2..).flat_map(|n| [format!("{name}{n}"), format!("{name}N{n}")]);
+        let numbered = (2..).map(|number| {
+            let found = format!("{name}{number}");
+            // A number alone may make a step of another's builder: `XStep` becomes `XStepN2`.
+            match self.0.iter().any(|known| is_step(&found, known)) {
+                true => format!("{name}N{number}"),
+                false => found,
+            }
+        });
         let mut names = std::iter::once(name.clone()).chain(numbered);
         let found = names.find(|found| self.is_free(found)).unwrap_or(name);
         self.0.extend(family(&found));

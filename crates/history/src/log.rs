@@ -182,6 +182,20 @@ impl Log {
         Ok(Start::Time(moment.time(first).unwrap_or_default()))
     }
 
+    /// Returns the moment for [`Self::as_of`]: behind the event with a number, or behind what had
+    /// arrived at a time.
+    ///
+    /// # Errors
+    /// A file cannot be read.
+    pub fn at(&self, moment: Moment) -> Result<At, LogError> {
+        Ok(match self.place(moment)? {
+            Start::First => At::Before(1),
+            Start::Number(number) => At::Number(number),
+            Start::Time(time) => At::Time(time),
+            Start::Now => At::End,
+        })
+    }
+
     /// Returns a reader that begins at `start`.
     ///
     /// # Errors

@@ -3,7 +3,7 @@
 use super::error::{NO_MARKET, NoBook};
 use super::{Watch, instruments, render};
 use fanfare_history::moment::{Moment, utc};
-use fanfare_history::{At, FeedInfo, Log, Start};
+use fanfare_history::{FeedInfo, Log};
 use fanfare_market::Side;
 use fanfare_market::book::BookKind;
 use fanfare_market::event::{Event, InstrumentId, entry};
@@ -107,12 +107,7 @@ impl Watch {
         let _place = Queue::join(&self.0.past)?;
         let _one = self.0.past.one.lock();
         let log = Log::open(&log.folder)?;
-        let at = match log.place(moment)? {
-            Start::Number(number) => At::Number(number),
-            Start::Time(time) => At::Time(time),
-            _ => At::End,
-        };
-        let books = log.as_of(at)?;
+        let books = log.as_of(log.at(moment)?)?;
         let (directory, feeds) = (books.directory(), &books.run.feeds);
         let found = find(directory, feeds, wanted)?;
         let shown = found.into_iter().map(|instrument| {

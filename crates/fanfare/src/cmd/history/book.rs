@@ -7,7 +7,7 @@ use crate::cmd::market::picture::Picture;
 use crate::print::say;
 use anyhow::Result;
 use fanfare_history::moment::{Moment, utc};
-use fanfare_history::{AsOf, At, Log, Start};
+use fanfare_history::{AsOf, At};
 use fanfare_market::event::{Event, InstrumentId};
 use fanfare_market::instruments::Lookup;
 use serde_json::Value;
@@ -37,21 +37,12 @@ pub(crate) struct Args {
 
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let log = args.place.open_events()?;
-    let at = moment(&log, args.at)?;
+    let at = args.at.map_or(Ok(At::End), |at| log.at(at))?;
     let books = log.as_of(at)?;
     for instrument in find(books.directory(), &args.symbol)? {
         show(args, &books, instrument);
     }
     Ok(ExitCode::SUCCESS)
-}
-
-fn moment(log: &Log, at: Option<Moment>) -> Result<At> {
-    let place = at.map(|at| log.place(at)).transpose()?;
-    Ok(match place {
-        Some(Start::Number(number)) => At::Number(number),
-        Some(Start::Time(time)) => At::Time(time),
-        _ => At::End,
-    })
 }
 
 fn show(args: &Args, books: &AsOf, instrument: InstrumentId) {

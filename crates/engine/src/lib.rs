@@ -12,6 +12,7 @@
 //! | [`host`] | FIX initiators and acceptors with their sockets, in ten lines |
 //! | [`journal`] | the message store in mapped files, which is also the send buffer |
 //! | [`ring`] | messages from thread to thread: broadcast by policy, and one to one |
+//! | [`rotate`] | files of lines that end at a size or each day, kept and compressed |
 //! | [`settings`] | the settings files of QuickFIX users, and what a host runs of them |
 //! | [`clock`] | monotonic time and UTC, one reading a duty cycle |
 //! | [`zone`] | time zones by name, for the schedules of sessions |
@@ -40,6 +41,7 @@ mod private;
 pub mod process;
 pub mod replay;
 pub mod ring;
+pub mod rotate;
 pub mod settings;
 pub mod slots;
 pub mod stop;

@@ -1,11 +1,10 @@
-//! stdout and stderr written by a thread each, so that the threads that serve sessions never wait
-//! for a terminal, a pipe or a file that nobody reads.
+//! stdout, stderr and the file of the program's log written by a thread each, so that the threads
+//! that serve sessions never wait for a terminal, a pipe that nobody reads, or a disk.
 //!
 //! At most [`MOST`] bytes wait for each stream. Further lines are left out; a line with their
 //! number takes their place when the stream is read again.
 
 use crate::plural::counted;
-use fanfare_wire::text::Escaped;
 use std::collections::VecDeque;
 use std::io::{self, Write};
 use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -16,9 +15,28 @@ const MOST: usize = 4 << 20;
 /// How long the end of the process waits for a stream that takes nothing.
 const PATIENCE: Duration = Duration::from_secs(1);
 
+/// The line in the place of this many lines that were left out, for this reason.
+pub(crate) type Gap = Box<dyn Fn(u64, &str) -> String + Send + Sync>;
+
+/// What a thread writes to.
+pub(crate) trait Sink: Write + Send + 'static {
+    /// How often it is looked at while there is nothing to write; `None`: never.
+    fn period(&self) -> Option<Duration> {
+        None
+    }
+
+    /// Does what is due without a line.
+    fn look(&mut self) {}
+}
+
+impl Sink for io::Stdout {}
+impl Sink for io::Stderr {}
+
 /// One stream.
 pub(crate) struct Queue {
-    started: OnceLock<()>,
+    started: OnceLock<Gap>,
+    /// Why lines are left out.
+    why: &'static str,
     state: Mutex<State>,
     /// Notified when something is to be written, or has been written.
     changed: Condvar,
@@ -39,31 +57,35 @@ struct State {
 }
 
 /// stdout and stderr.
-pub(crate) static OUT: Queue = Queue::new();
-pub(crate) static ERR: Queue = Queue::new();
+pub(crate) static OUT: Queue = Queue::new("this stream was not read");
+pub(crate) static ERR: Queue = Queue::new("this stream was not read");
+/// The program's log, where it is a file.
+pub(crate) static LOG: Queue = Queue::new("the disk was behind");
 
-/// Writes all further lines of this process in the background. The message of a panic becomes one
-/// line. Must be called before threads begin to serve.
-pub(crate) fn begin() -> io::Result<()> {
-    OUT.start("stdout", io::stdout())?;
-    ERR.start("stderr", io::stderr())?;
-    std::panic::set_hook(Box::new(|panic| {
-        let text = panic.to_string();
-        ERR.push(format!("fanfare: {}\n", Escaped::text(&text)).into_bytes());
-    }));
-    Ok(())
+/// Writes all further lines of this process in the background. `gap` makes the lines in stderr that
+/// stand for those left out. Must be called before threads begin to serve.
+pub(crate) fn begin(gap: Gap) -> io::Result<()> {
+    OUT.start("stdout", io::stdout(), Box::new(plain_gap))?;
+    ERR.start("stderr", io::stderr(), gap)
+}
+
+fn plain_gap(count: u64, why: &str) -> String {
+    let lines = counted(count, "line");
+    format!("fanfare: {lines} left out here: {why}\n")
 }
 
 /// Waits until everything is written, or a stream has taken nothing for a second.
 pub(crate) fn end() {
     OUT.drain();
+    LOG.drain();
     ERR.drain();
 }
 
 impl Queue {
-    const fn new() -> Self {
+    const fn new(why: &'static str) -> Self {
         Self {
             started: OnceLock::new(),
+            why,
             state: Mutex::new(State {
                 waiting: VecDeque::new(),
                 bytes: 0,
@@ -82,8 +104,8 @@ impl Queue {
         self.started.get().is_some()
     }
 
-    fn start(&'static self, name: &str, to: impl Write + Send + 'static) -> io::Result<()> {
-        if self.started.set(()).is_ok() {
+    pub(crate) fn start(&'static self, name: &str, to: impl Sink, gap: Gap) -> io::Result<()> {
+        if self.started.set(gap).is_ok() {
             let thread = std::thread::Builder::new().name(name.to_owned());
             thread.spawn(move || self.serve(to))?;
         }
@@ -91,7 +113,19 @@ impl Queue {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        unpoisoned(self.state.lock())
+    }
+
+    /// Queues a line in the place of those left out.
+    fn put_gap(&self, state: &mut State) {
+        let count = std::mem::take(&mut state.left_out);
+        if count > 0 {
+            let line = match self.started.get() {
+                Some(gap) => gap(count, self.why),
+                None => plain_gap(count, self.why),
+            };
+            state.put(line.into_bytes());
+        }
     }
 
     /// Queues whole lines for the thread. Never waits for the stream.
@@ -104,23 +138,30 @@ impl Queue {
             state.left_out += lines.iter().filter(|&&byte| byte == b'\n').count() as u64;
             return;
         }
-        state.put_gap();
+        self.put_gap(&mut state);
         state.put(lines);
         drop(state);
         self.changed.notify_all();
     }
 
-    fn serve(&self, mut to: impl Write) {
+    fn serve(&self, mut to: impl Sink) {
         let mut state = self.lock();
         loop {
             if state.waiting.is_empty() {
-                state.put_gap();
+                self.put_gap(&mut state);
             }
             let Some(lines) = state.waiting.pop_front() else {
-                state = self
-                    .changed
-                    .wait(state)
-                    .unwrap_or_else(PoisonError::into_inner);
+                let Some(period) = to.period() else {
+                    state = unpoisoned(self.changed.wait(state));
+                    continue;
+                };
+                let (waited, outcome) = unpoisoned(self.changed.wait_timeout(state, period));
+                state = waited;
+                if outcome.timed_out() {
+                    drop(state);
+                    to.look();
+                    state = self.lock();
+                }
                 continue;
             };
             state.is_writing = true;
@@ -153,8 +194,7 @@ impl Queue {
                 return;
             };
             let before = state.written;
-            let waited = self.changed.wait_timeout(state, rest);
-            (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+            (state, _) = unpoisoned(self.changed.wait_timeout(state, rest));
             if state.is_over {
                 return;
             }
@@ -180,16 +220,10 @@ impl State {
         self.bytes += weight(&lines);
         self.waiting.push_back(lines);
     }
+}
 
-    /// Queues a line in the place of those left out.
-    fn put_gap(&mut self) {
-        let count = std::mem::take(&mut self.left_out);
-        if count > 0 {
-            let lines = counted(count, "line");
-            let line = format!("fanfare: {lines} left out here: this stream was not read\n");
-            self.put(line.into_bytes());
-        }
-    }
+fn unpoisoned<T>(locked: Result<T, PoisonError<T>>) -> T {
+    locked.unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
@@ -202,6 +236,8 @@ mod tests {
 
     /// Whether it is open, and what has passed.
     type Valve = (Mutex<(bool, Vec<u8>)>, Condvar);
+
+    impl Sink for Gate {}
 
     impl Write for Gate {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
@@ -221,6 +257,7 @@ mod tests {
     #[test]
     fn a_stream_that_cannot_be_written_collects_nothing() {
         struct Full;
+        impl Sink for Full {}
         impl Write for Full {
             fn write(&mut self, _: &[u8]) -> io::Result<usize> {
                 Err(io::Error::other("full"))
@@ -230,8 +267,8 @@ mod tests {
                 Ok(())
             }
         }
-        let queue: &'static Queue = Box::leak(Box::new(Queue::new()));
-        queue.start("test", Full).unwrap();
+        let queue: &'static Queue = Box::leak(Box::new(Queue::new("this stream was not read")));
+        queue.start("test", Full, Box::new(plain_gap)).unwrap();
         queue.push(b"lost\n".to_vec());
         queue.drain();
         assert_eq!(queue.take_failure().unwrap().to_string(), "full");
@@ -243,8 +280,9 @@ mod tests {
     #[test]
     fn what_nobody_reads_is_counted_in_its_place() {
         let gate = Arc::new((Mutex::new((false, Vec::new())), Condvar::new()));
-        let queue: &'static Queue = Box::leak(Box::new(Queue::new()));
-        queue.start("test", Gate(Arc::clone(&gate))).unwrap();
+        let queue: &'static Queue = Box::leak(Box::new(Queue::new("this stream was not read")));
+        let to = Gate(Arc::clone(&gate));
+        queue.start("test", to, Box::new(plain_gap)).unwrap();
         let line = [&[b'x'; 999][..], b"\n"].concat();
         let pushed = 2 * MOST / weight(&line);
         (0..pushed).for_each(|_| queue.push(line.clone()));

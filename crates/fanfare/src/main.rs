@@ -7,6 +7,7 @@ mod children;
 mod cmd;
 mod input;
 mod line;
+mod logs;
 mod plural;
 mod print;
 mod progress;

@@ -13,8 +13,10 @@ use crate::feed::config::Feed;
 use crate::history::config::History;
 use crate::kafka::config::{self as kafka, Kafka};
 use crate::port_config::{self, CONSUMERS, PRODUCERS, PortConfig};
+use crate::program_log::ProgramLog;
 use crate::replay::config::Replay;
 use crate::replay::feed_config::FileFeed;
+use crate::rotation_config::RotationConfig;
 use crate::start_error::StartError;
 use crate::users::{Lists, Source, UserSet, UserTables, without_text};
 use fanfare_engine::tls::TlsServer;
@@ -86,6 +88,9 @@ pub struct Config {
     pub stages: bool,
     /// Metrics and the control interface over HTTP.
     pub console: Option<ConsoleConfig>,
+    /// What the program says about its run. Whoever runs the gateway writes it; the gateway itself
+    /// does not.
+    pub log: ProgramLog,
     /// Who may log on, and what they may see.
     #[serde(rename = "user")]
     pub users: UserTables,
@@ -106,6 +111,9 @@ pub struct LogConfig {
     /// wait for it, for up to 5 s.
     #[serde(default)]
     pub lossy: bool,
+    /// When a file ends, and how many are kept.
+    #[serde(default)]
+    pub rotate: RotationConfig,
 }
 
 /// Which messages of producers are fanned out.
@@ -298,6 +306,7 @@ impl Config {
         if let Some(console) = &self.console {
             console.check()?;
         }
+        self.check_logs()?;
         if let Some(events) = &self.events {
             let rule = "needs a feed with `mapping`, or an edge: others have no market events";
             range("events", events.display(), self.has_market(), rule)?;
@@ -314,6 +323,13 @@ impl Config {
 }
 
 impl Config {
+    fn check_logs(&self) -> Result<(), ConfigError> {
+        if let Some(log) = &self.message_log {
+            log.rotate.check("message_log")?;
+        }
+        self.log.check()
+    }
+
     fn check_replay(&self) -> Result<(), ConfigError> {
         let Some(replay) = &self.replay else {
             return Ok(());
@@ -359,6 +375,10 @@ impl Config {
             users: other.users.clone(),
             users_file: other.users_file.clone(),
             lists: other.lists.clone(),
+            log: ProgramLog {
+                level: other.log.level.clone(),
+                ..self.log.clone()
+            },
             feeds: self.feeds_with_mappings_of(other),
             ..self.clone()
         }
@@ -436,6 +456,7 @@ impl Config {
             ("control", self.control == other.control),
             ("stages", self.stages == other.stages),
             ("console", self.console == other.console),
+            ("log", self.log.is_written_as(&other.log)),
         ];
         let changed = keys.into_iter().filter(|(_, is_same)| !is_same);
         changed.map(|(key, _)| key).collect()
@@ -483,6 +504,7 @@ impl Default for Config {
             control: None,
             stages: true,
             console: None,
+            log: ProgramLog::default(),
             users: UserTables::default(),
             users_file: None,
             lists: Lists::default(),

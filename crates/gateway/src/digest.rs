@@ -27,9 +27,9 @@ const LONGEST: usize = 512;
 /// };
 /// let mut lines = Vec::new();
 /// for _ in 0..1000 {
-///     digest.take(Duration::ZERO, refused.clone(), &mut |line| lines.push(line.to_owned()));
+///     digest.take(Duration::ZERO, refused.clone(), &mut |_, line| lines.push(line.to_owned()));
 /// }
-/// digest.look(Duration::from_secs(10), &mut |line| lines.push(line.to_owned()));
+/// digest.look(Duration::from_secs(10), &mut |_, line| lines.push(line.to_owned()));
 /// assert_eq!(lines.len(), 21);
 /// assert_eq!(
 ///     lines[20],
@@ -76,9 +76,9 @@ impl Digest {
         Self::default()
     }
 
-    /// Calls `tell` with the line of a notice, or counts it if its kind has had its lines. `now` is
-    /// monotonic.
-    pub fn take(&mut self, now: Duration, notice: Notice, tell: &mut dyn FnMut(&str)) {
+    /// Calls `tell` with a notice and its line, or counts it if its kind has had its lines. The time
+    /// `now` is monotonic.
+    pub fn take(&mut self, now: Duration, notice: Notice, tell: &mut dyn FnMut(&Notice, &str)) {
         self.look(now, tell);
         let kind = kind(&notice);
         let (Some(window), Some((_, most))) = (self.0.get_mut(kind), KINDS.get(kind)) else {
@@ -87,21 +87,21 @@ impl Digest {
         window.begun.get_or_insert(now);
         if window.told < *most {
             window.told += 1;
-            tell(&cut(notice.to_string()));
+            tell(&notice, &cut(notice.to_string()));
         } else {
             window.more += 1;
             window.last = Some(notice);
         }
     }
 
-    /// Calls `tell` with the sum of each kind whose ten seconds are over.
-    pub fn look(&mut self, now: Duration, tell: &mut dyn FnMut(&str)) {
+    /// Calls `tell` with the last notice of each kind whose ten seconds are over, and their sum.
+    pub fn look(&mut self, now: Duration, tell: &mut dyn FnMut(&Notice, &str)) {
         let is_over = |begun: Duration| now.saturating_sub(begun) >= WINDOW;
         self.sum_up(now, is_over, tell);
     }
 
-    /// Calls `tell` with the sums of all kinds, at the end.
-    pub fn end(&mut self, now: Duration, tell: &mut dyn FnMut(&str)) {
+    /// Calls `tell` with the last notices and the sums of all kinds, at the end.
+    pub fn end(&mut self, now: Duration, tell: &mut dyn FnMut(&Notice, &str)) {
         self.sum_up(now, |_| true, tell);
     }
 
@@ -109,7 +109,7 @@ impl Digest {
         &mut self,
         now: Duration,
         is_over: impl Fn(Duration) -> bool,
-        tell: &mut dyn FnMut(&str),
+        tell: &mut dyn FnMut(&Notice, &str),
     ) {
         for (window, (name, _)) in self.0.iter_mut().zip(KINDS) {
             let Some(begun) = window.begun.filter(|begun| is_over(*begun)) else {
@@ -120,7 +120,7 @@ impl Digest {
             if let Some(last) = last {
                 let line =
                     format!("and {more} more {name} in the last {seconds} s, the last: {last}");
-                tell(&cut(line));
+                tell(&last, &cut(line));
             }
         }
     }
@@ -166,9 +166,9 @@ mod tests {
         // 1,000 a second for 30 seconds.
         for i in 0..30_000 {
             let notice = refused(i as u16);
-            digest.take(at(i), notice, &mut |line| lines.push(line.to_owned()));
+            digest.take(at(i), notice, &mut |_, line| lines.push(line.to_owned()));
         }
-        digest.end(at(30_000), &mut |line| lines.push(line.to_owned()));
+        digest.end(at(30_000), &mut |_, line| lines.push(line.to_owned()));
         assert_eq!(lines.len(), 3 * 21);
         let sums = lines.iter().filter_map(|line| line.strip_prefix("and "));
         let sum: u64 = sums
@@ -184,14 +184,16 @@ mod tests {
         let mut digest = Digest::new();
         let mut count = 0;
         for i in 0..1000 {
-            digest.take(at(0), refused(i), &mut |_| count += 1);
+            digest.take(at(0), refused(i), &mut |_, _| count += 1);
         }
         let error = "no".to_owned();
-        digest.take(at(0), Notice::CannotAccept { error }, &mut |_| count += 1);
+        digest.take(at(0), Notice::CannotAccept { error }, &mut |_, _| {
+            count += 1;
+        });
         assert_eq!(count, 21);
         // A window without anything left out ends without a word.
-        digest.look(at(10_000), &mut |_| count += 1);
-        digest.look(at(20_000), &mut |_| count += 1);
+        digest.look(at(10_000), &mut |_, _| count += 1);
+        digest.look(at(20_000), &mut |_, _| count += 1);
         assert_eq!(count, 22);
     }
 
@@ -200,7 +202,7 @@ mod tests {
         let error = "ä".repeat(5000);
         let mut lines = Vec::new();
         let notice = Notice::CannotAccept { error };
-        Digest::new().take(at(0), notice, &mut |line| lines.push(line.to_owned()));
+        Digest::new().take(at(0), notice, &mut |_, line| lines.push(line.to_owned()));
         assert!(lines[0].len() < LONGEST + 32 && lines[0].ends_with(" bytes)"));
     }
 }

@@ -42,6 +42,7 @@ use fanfare_engine::host::{Handler, Host, HostHandle, LogOptions, MessageLog, Pe
 use fanfare_engine::idle;
 use fanfare_engine::poll::Waker;
 use fanfare_engine::ring::{Broadcast, Policy};
+use fanfare_engine::rotate::Rotation;
 use fanfare_engine::stop::{Reload, Stop};
 use fanfare_engine::tcp::BindError;
 use fanfare_operator::AuditWriter;
@@ -476,6 +477,7 @@ impl Builder<'_> {
             let path = config.folder.join(format!("{log_name}.log"));
             let options = LogOptions {
                 lossy: config.lossy,
+                rotation: config.rotate.rotation(Rotation::default().max_bytes),
                 ..LogOptions::default()
             };
             let opened = std::fs::create_dir_all(&config.folder)

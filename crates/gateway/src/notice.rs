@@ -273,11 +273,11 @@ pub enum PeerEnd {
     #[error(transparent)]
     Refused(Refusal),
     /// It was a user's, and not let in.
-    #[error("session {session}{of}: {why}", of = of_user(user))]
+    #[error("session {session}: {why}")]
     Denied {
         /// The session that the Logon named.
         session: SessionId,
-        /// The user.
+        /// The user; not in the words, as Username(553) is no text of a log.
         user: String,
         /// Why.
         why: Denied,
@@ -297,14 +297,6 @@ pub enum PeerEnd {
     /// The connection broke; what the operating system said.
     #[error("connection broke: {0}")]
     Broken(String),
-}
-
-/// Whose a session is, in an error.
-fn of_user(user: &str) -> String {
-    match user {
-        "" => String::new(),
-        user => format!(" of user `{user}`"),
-    }
 }
 
 /// The sending end, one for each agent.

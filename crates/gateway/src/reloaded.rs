@@ -97,6 +97,9 @@ fn changed_keys(old: &Config, new: &Config) -> Vec<&'static str> {
     if old.limits != new.limits {
         keys.push("limits");
     }
+    if old.log.level != new.log.level {
+        keys.push("log.level");
+    }
     keys
 }
 

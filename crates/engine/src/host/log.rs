@@ -13,28 +13,28 @@
 
 use crate::agent::{Agent, AgentError};
 use crate::counters::{Counter, Counters};
-use crate::private;
 use crate::ring::{Consumer, Producer, Record, spsc};
+use crate::rotate::{RotatedFile, Rotation};
 use crate::stop::Reload;
 use fanfare_fix::codec::{Frame, FrameFinder, secrets};
 use fanfare_fix::session::{Now, SessionId};
 use fanfare_wire::text::Escaped;
 use fanfare_wire::{Precision, UtcTimestamp};
 use std::collections::HashMap;
+#[cfg(test)]
 use std::fs::File;
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use thiserror::Error;
 
 /// How a message log is kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct LogOptions {
-    /// At this size in bytes the file is renamed to `path.1`, in place of the one before, and a new
-    /// one is begun.
-    pub max_bytes: u64,
+    /// When a file ends and a new one is begun, and how many are kept.
+    pub rotation: Rotation,
     /// Bytes between the host and the log, at least 1 MiB.
     pub ring_bytes: usize,
     /// Whether bytes are left out while the ring has no room, instead of holding up the sessions.
@@ -44,10 +44,10 @@ pub struct LogOptions {
 }
 
 impl Default for LogOptions {
-    /// 1 GiB, 4 MiB between the threads, complete, 5 s.
+    /// [`Rotation::default`], 4 MiB between the threads, complete, 5 s.
     fn default() -> Self {
         Self {
-            max_bytes: 1 << 30,
+            rotation: Rotation::default(),
             ring_bytes: 4 << 20,
             lossy: false,
             patience: Duration::from_secs(5),
@@ -88,6 +88,9 @@ pub enum LogTrouble {
         /// Bytes of lines left out before.
         bytes: u64,
     },
+    /// A file that has ended could not be compressed or removed. It stays; nothing is lost.
+    #[error("message log: {0}; the file stays as it is")]
+    Kept(String),
 }
 
 /// Why there was no room for bytes.
@@ -196,10 +199,8 @@ impl MessageLog {
         let lost = counters.add("log_lost_bytes", "bytes left out of the message log");
         let health = Arc::new(Health::default());
         let lines = Lines {
-            out: open(path)?,
-            written: std::fs::metadata(path)?.len(),
-            path: path.to_owned(),
-            max_bytes: options.max_bytes,
+            out: RotatedFile::open(path, options.rotation)?,
+            utc: 0,
             waiting: Vec::with_capacity(2 * PIECE),
             failing: false,
             left_out: 0,
@@ -404,7 +405,7 @@ impl Agent for MessageLog {
         "message-log"
     }
 
-    fn do_work(&mut self, _now: Now) -> Result<usize, AgentError> {
+    fn do_work(&mut self, now: Now) -> Result<usize, AgentError> {
         let Self {
             ring,
             lines,
@@ -413,6 +414,7 @@ impl Agent for MessageLog {
         if reload.is_due() {
             lines.reopen();
         }
+        lines.look(now);
         let work = ring.read(TURN, |record| lines.take(record));
         if work == 0 || lines.failing {
             lines.flush();
@@ -433,16 +435,15 @@ impl Agent for MessageLog {
 impl MessageLog {
     /// Writes to this file instead, or to its own again.
     pub(super) fn fill_disk(&mut self, full: Option<File>) {
-        self.lines.out = full.unwrap_or_else(|| open(&self.lines.path).unwrap());
+        self.lines.out.write_to(full);
     }
 }
 
 /// Puts messages together and writes them.
 struct Lines {
-    out: File,
-    path: PathBuf,
-    written: u64,
-    max_bytes: u64,
+    out: RotatedFile,
+    /// Nanoseconds since 1970 at the begin of the turn.
+    utc: i64,
     /// Whole lines, and perhaps the end of one, that are not written yet.
     waiting: Vec<u8>,
     /// The last write failed.
@@ -528,7 +529,7 @@ impl Lines {
 
     fn write(&mut self, line: &[u8]) {
         let len = self.waiting.len() + line.len();
-        if self.written > 0 && self.written + len as u64 > self.max_bytes {
+        if self.out.is_over(self.utc, len) {
             self.begin_again();
         }
         if len > MAX_WAITING && self.failing {
@@ -542,25 +543,31 @@ impl Lines {
         }
     }
 
+    /// Ends a file whose day is over, also while no message comes.
+    fn look(&mut self, now: Now) {
+        self.utc = now.utc.nanos();
+        if self.out.is_over(self.utc, 0) {
+            self.begin_again();
+        }
+        if let Some(trouble) = self.out.take_trouble() {
+            self.health.report(LogTrouble::Kept(trouble));
+        }
+    }
+
     fn begin_again(&mut self) {
         self.flush();
         if self.failing {
             return;
         }
-        let mut older = self.path.clone().into_os_string();
-        older.push(".1");
-        match std::fs::rename(&self.path, older).and_then(|()| open(&self.path)) {
-            Ok(out) => (self.out, self.written) = (out, 0),
-            Err(error) => self.fail(&error),
+        if let Err(error) = self.out.roll(self.utc) {
+            self.fail(&error);
         }
     }
 
     fn reopen(&mut self) {
         self.flush();
-        let len = |path| std::fs::metadata(path).map(|file| file.len());
-        match open(&self.path).and_then(|out| Ok((out, len(&self.path)?))) {
-            Ok((out, written)) => (self.out, self.written) = (out, written),
-            Err(error) => self.fail(&error),
+        if let Err(error) = self.out.reopen() {
+            self.fail(&error);
         }
     }
 
@@ -579,7 +586,6 @@ impl Lines {
                 Err(error) => break Err(error),
             }
         };
-        self.written += taken as u64;
         self.waiting.drain(..taken);
         match outcome {
             Ok(()) if self.failing => self.recovered(),
@@ -591,7 +597,7 @@ impl Lines {
     fn fail(&mut self, error: &io::Error) {
         self.errors.increment(1);
         if !std::mem::replace(&mut self.failing, true) {
-            let path = self.path.display();
+            let path = self.out.path().display();
             self.health
                 .report(LogTrouble::Disk(format!("{path}: {error}")));
         }
@@ -607,15 +613,6 @@ impl Lines {
         }
         self.health.report(LogTrouble::DiskAgain { bytes });
     }
-}
-
-/// Opens a log for its owner alone. Others lose their rights on one of an earlier version.
-fn open(path: &Path) -> io::Result<File> {
-    if path.exists() {
-        private::close_to_others(path)?;
-    }
-    let mut options = private::file_options();
-    options.append(true).create(true).open(path)
 }
 
 /// Writes a message with `|` for SOH, unsafe characters [`Escaped`], and `***` for [secrets].
@@ -652,11 +649,17 @@ mod tests {
     #[test]
     fn a_log_that_falls_behind_says_so_and_goes_on() {
         let name = format!("fanfare-log-{}", std::process::id());
-        let path = std::env::temp_dir().join(name);
+        let folder = std::env::temp_dir().join(name);
+        std::fs::create_dir_all(&folder).unwrap();
+        let path = folder.join("log");
         let counters = Counters::new();
         let lossy = LogOptions {
             lossy: true,
-            max_bytes: 1 << 20,
+            rotation: Rotation {
+                max_bytes: 1 << 20,
+                compress: 0,
+                ..Rotation::default()
+            },
             ..LogOptions::default()
         };
         let (mut tap, mut log) = MessageLog::open(&path, lossy, &counters).unwrap();
@@ -673,9 +676,9 @@ mod tests {
         tap.bytes(now, 3, Direction::Out, beat);
         log.on_close(now);
         let text = std::fs::read_to_string(&path).unwrap();
-        std::fs::remove_file(&path).unwrap();
         // It was begun again.
-        let _ = std::fs::remove_file(path.with_extension("1"));
+        assert!(std::fs::read_dir(&folder).unwrap().count() > 1);
+        std::fs::remove_dir_all(&folder).unwrap();
         let expected = format!(
             "-- {lost} bytes were left out\n\
              19700101-00:00:00.000000000 session 3 out 8=FIX.4.4|9=5|35=0|10=163|\n"

@@ -14,6 +14,7 @@ use crate::host::{
 use crate::idle::Idle;
 use crate::limits::raise_open_files;
 use crate::private;
+use crate::rotate::Rotation;
 use crate::stop::Stop;
 #[cfg(feature = "tls")]
 use crate::tls::{Identity, TlsClient, TlsError, TlsServer};
@@ -65,6 +66,9 @@ pub struct Endpoints {
     pub log: Option<PathBuf>,
     /// Whether the message log leaves out bytes for which it has no room.
     pub lossy_log: bool,
+    /// When a file of the message log ends, and how many are kept: what the first session with a
+    /// log says.
+    pub log_rotation: Rotation,
     /// What is not as the file has it: hosts without an address, and folders of further logs.
     pub remarks: Vec<String>,
 }
@@ -220,6 +224,7 @@ impl Endpoints {
         };
         let options = LogOptions {
             lossy: self.lossy_log,
+            rotation: self.log_rotation.clone(),
             ..LogOptions::default()
         };
         let path = folder.join(LOG_FILE);
@@ -233,6 +238,9 @@ impl Endpoints {
 
     fn find_log(&mut self, sessions: &[SessionSettings]) {
         self.lossy_log = sessions.iter().any(|session| session.lossy_log);
+        if let Some(first) = sessions.iter().find(|session| session.log.is_some()) {
+            self.log_rotation = first.log_rotation.clone();
+        }
         let mut folders = sessions.iter().filter_map(|session| session.log.as_ref());
         let Some(folder) = folders.next() else {
             return;

@@ -7,6 +7,7 @@ use super::tls::{ClientTlsFiles, TlsFiles, client_names, client_tls, tls};
 use super::{SettingsError, hours, refused};
 use crate::host::{ClientNames, Network, PortOptions, StoreKind};
 use crate::journal::{self, Durability};
+use crate::rotate::{Daily, Rotation};
 use fanfare_fix::session::{
     AnswerLimit, ApplVerId, Config, Credentials, ExtraField, MemoryLimits, OverRate, Rate,
     ReceiveLimit, Role, SECOND, SendLimit, SessionId, SubIds, Version,
@@ -54,6 +55,8 @@ pub struct SessionSettings {
     pub log: Option<PathBuf>,
     /// Whether the message log leaves out bytes for which it has no room.
     pub lossy_log: bool,
+    /// When a file of the message log ends, and how many are kept.
+    pub log_rotation: Rotation,
 }
 
 /// What the port of an acceptor allows connections that have not logged on. All sessions of a port
@@ -136,9 +139,28 @@ impl SessionSettings {
             store: received(section, store(section, template.is_some())?)?,
             log: section.text("FileLogPath").map(PathBuf::from),
             lossy_log: section.flag("FileLogLossy", false)?,
+            log_rotation: rotation(section)?,
             template,
         })
     }
+}
+
+/// When the message log's file ends, and how many are kept.
+fn rotation(section: &Section<'_>) -> Result<Rotation, SettingsError> {
+    let default = Rotation::default();
+    let number = |key, default, range| section.number(key, default, range);
+    let daily = section.find("FileLogRollTime").map(|entry| {
+        let daily = Daily::new(&entry.value, "UTC");
+        daily.map_err(|_| entry.wrong("a time of the day in UTC, HH:MM or HH:MM:SS"))
+    });
+    let keep = number("FileLogKeep", default.keep as u64, 1..=100_000)?;
+    let compress = number("FileLogCompress", default.compress.into(), 0..=19)?;
+    Ok(Rotation {
+        max_bytes: number("FileLogMaxSize", default.max_bytes, 1 << 16..=1 << 40)?,
+        daily: daily.transpose()?,
+        keep: usize::try_from(keep).unwrap_or(default.keep),
+        compress: u8::try_from(compress).unwrap_or(default.compress),
+    })
 }
 
 /// QuickFIX/Go's files do not say it: who is connected to has a port to listen at.

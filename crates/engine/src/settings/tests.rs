@@ -620,6 +620,23 @@ fn what_is_received_is_kept_only_in_a_store() {
 }
 
 #[test]
+fn files_of_the_message_log_end_as_the_settings_say() {
+    let rotation = |text: &str| session("FIX.4.4", text).log_rotation;
+    let default = rotation("");
+    assert_eq!((default.max_bytes, default.keep), (1 << 30, 10));
+    assert!(default.daily.is_none() && default.compress == 3);
+    let own =
+        rotation("FileLogMaxSize=65536\nFileLogRollTime=17:30\nFileLogKeep=3\nFileLogCompress=0\n");
+    assert_eq!((own.max_bytes, own.keep, own.compress), (65536, 3, 0));
+    assert!(own.daily.is_some());
+    for wrong in ["FileLogRollTime=25:00", "FileLogKeep=0", "FileLogMaxSize=1"] {
+        let told = fault(&format!("BeginString=FIX.4.4\n{wrong}\n"));
+        let (key, value) = wrong.split_once('=').unwrap();
+        assert!(told.contains(key) && told.contains(value), "{told}");
+    }
+}
+
+#[test]
 fn sizes_of_the_store() {
     let options = |text: &str| match session("FIX.4.4", &format!("FileStorePath=s\n{text}")).store {
         StoreKind::Journal(_, options) => options,

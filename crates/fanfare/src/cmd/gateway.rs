@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use crate::cmd::plant;
+use crate::logs::LogArgs;
 use crate::print::say;
 
 /// Options of `fanfare gateway`.
@@ -25,6 +26,8 @@ pub(crate) struct Args {
     /// Read a password from stdin, print its argon2 hash for `password` of a `[[user]]`, and end.
     #[arg(long, conflicts_with_all = ["config", "check"])]
     hash_password: bool,
+    #[command(flatten)]
+    log: LogArgs,
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
@@ -39,7 +42,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let path: PathBuf = Path::to_owned(path);
-    plant::run(&config, args.quiet, &|| plant::read(&path))
+    plant::run(&config, args.quiet, &args.log, &|| plant::read(&path))
 }
 
 fn hash(password: &[u8]) -> Result<String> {

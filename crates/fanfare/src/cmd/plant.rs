@@ -4,12 +4,13 @@
 mod events;
 mod report;
 
-use crate::background;
+use crate::logs::{self, LogArgs};
 use crate::plural::counted;
-use crate::print::{note, say};
+use crate::print::say;
 use anyhow::{Context, Result};
 use events::EventLog;
 use fanfare_console::Console;
+use fanfare_engine::levels::{LogLevel, LogLevels};
 use fanfare_engine::limits::raise_open_files;
 use fanfare_engine::stop::{Reload, Stop};
 use fanfare_gateway::{
@@ -37,15 +38,21 @@ pub(crate) fn read(path: &Path) -> Result<Config> {
 /// Reads the configuration again from where it came from.
 pub(crate) type Reread<'a> = &'a dyn Fn() -> Result<Config>;
 
-/// Runs the gateway until Ctrl-C, then prints what it did. With `quiet`, of the sessions only those
-/// that end without a Logout are printed. SIGHUP reloads, see [`reload`].
-pub(crate) fn run(config: &Config, quiet: bool, reread: Reread<'_>) -> Result<ExitCode> {
-    background::begin()?;
+/// Runs the gateway until Ctrl-C, then prints what it did. With `quiet`, the log tells only what is
+/// trouble. SIGHUP reloads, see [`reload`].
+pub(crate) fn run(
+    config: &Config,
+    quiet: bool,
+    log: &LogArgs,
+    reread: Reread<'_>,
+) -> Result<ExitCode> {
+    logs::begin(&log.over(logs::quieted(config.log.clone(), quiet))?)?;
     let wanted = descriptors_wanted(&config.producers, &config.consumers);
     let files = raise_open_files(wanted).context("cannot read the limit of open files")?;
     if files < wanted {
         let sessions = counted(files.saturating_sub(128), "session");
-        note!("the system allows {files} open files: about {sessions}");
+        let limit = format!("the system allows {files} open files: about {sessions}");
+        tracing::warn!(target: "program", files, "{limit}");
     }
     let stop = Stop::on_interrupt().context("cannot catch Ctrl-C")?;
     let mut hangup = Reload::on_hangup().context("cannot catch SIGHUP")?;
@@ -57,7 +64,9 @@ pub(crate) fn run(config: &Config, quiet: bool, reread: Reread<'_>) -> Result<Ex
     let notices = gateway
         .take_notices()
         .context("a new gateway has notices")?;
-    let mut log = Log::new(notices, quiet);
+    let mut log = Log::new(notices, config.log.level.clone());
+    let version = env!("CARGO_PKG_VERSION");
+    tracing::info!(target: "program", version, pid = std::process::id(), "the gateway begins");
     announce(config, &gateway);
     let capture = start_capture(config, &gateway);
     let events = start_events(config, &mut gateway)?;
@@ -71,12 +80,17 @@ pub(crate) fn run(config: &Config, quiet: bool, reread: Reread<'_>) -> Result<Ex
         let asked = reloads.next();
         if hangup.is_due() || asked.is_some() {
             events.iter().for_each(EventLog::reopen);
-            let mut outcome = reload(&gateway, capture.as_ref(), reread);
+            let mut level = None;
+            let mut outcome = reload(&gateway, capture.as_ref(), reread, &mut level);
             if let Some(Err(error)) = console.as_ref().map(Console::reload) {
                 let line = format!("the console keeps its certificate: {error}");
                 outcome = outcome.map(|done| format!("{done}; {line}"));
             }
-            note!("{}", outcome.as_ref().unwrap_or_else(|error| error));
+            match &outcome {
+                Ok(done) => tracing::info!(target: "program", "{done}"),
+                Err(why) => tracing::warn!(target: "program", "{why}"),
+            }
+            log.follow(level);
             asked
                 .into_iter()
                 .for_each(|asked| asked.answer(outcome.clone()));
@@ -97,6 +111,7 @@ pub(crate) fn run(config: &Config, quiet: bool, reread: Reread<'_>) -> Result<Ex
     if let Some(capture) = capture {
         stop_capture(capture)?;
     }
+    tracing::info!(target: "program", "the gateway has ended");
     Ok(ExitCode::SUCCESS)
 }
 
@@ -168,7 +183,8 @@ fn announce_dbn(config: &Config, gateway: &Gateway) {
     };
     say!("Listening for DBN ({}) on {address}", dbn.dataset);
     if !dbn.bind.is_loopback() && dbn.open {
-        note!("warning: dbn: open = true: whoever reaches the port receives market data");
+        let who = "whoever reaches the port";
+        tracing::warn!(target: "dbn", "open = true: {who} receives market data");
     }
 }
 
@@ -178,10 +194,14 @@ fn warn(who: &str, config: &Config, port: &PortConfig) {
         return;
     }
     if port.open {
-        note!("warning: {who}: open = true: whoever reaches the port may log on");
+        let anybody = "whoever reaches the port";
+        tracing::warn!(target: "session", "{who}: open = true: {anybody} may log on");
     }
     if port.tls.is_none() && config.has_users() {
-        note!("warning: {who}: passwords come in plain text: the port has no tls");
+        tracing::warn!(
+            target: "session",
+            "{who}: passwords come in plain text: the port has no tls"
+        );
     }
 }
 
@@ -210,18 +230,20 @@ fn start_capture(config: &Config, gateway: &Gateway) -> Option<Capture> {
             Some(capture)
         }
         Err(e) => {
-            note!("warning: {e}; running without a capture");
+            tracing::warn!(target: "files", "{e}; running without a capture");
             None
         }
     }
 }
 
 /// Applies what can be changed while the gateway runs, and begins a new capture file if the old one
-/// was renamed. Returns one line that says what was done, or why nothing was.
+/// was renamed. Returns one line that says what was done, or why nothing was; `level` becomes what the
+/// configuration says about the log's levels.
 fn reload(
     gateway: &Gateway,
     capture: Option<&Capture>,
     reread: Reread<'_>,
+    level: &mut Option<String>,
 ) -> Result<String, String> {
     let config = reread();
     if let Err(error) = &config {
@@ -229,7 +251,11 @@ fn reload(
         handle.reopen_logs();
         handle.reload_failed(&**error);
     }
-    let done = config.and_then(|config| Ok(gateway.reload(&config)?));
+    let done = config.and_then(|config| {
+        let done = gateway.reload(&config)?;
+        *level = Some(config.log.level);
+        Ok(done)
+    });
     let capture = match capture.map(Capture::reopen) {
         None => String::new(),
         Some(Ok(Reopened::Same)) => "; the capture goes on in its file".to_owned(),
@@ -268,7 +294,7 @@ fn start_console(config: &Config, operator: Arc<dyn Operator>) -> Result<Option<
         say!("Console at {}", socket.display());
     }
     if !settings.bind.is_loopback() && !console.has_tls() {
-        note!("warning: console: tokens come in plain text: it has no tls");
+        tracing::warn!(target: "control", "console: tokens come in plain text: it has no tls");
     }
     Ok(Some(console))
 }
@@ -291,46 +317,62 @@ fn stop_capture(capture: Capture) -> Result<()> {
     Ok(())
 }
 
-/// Notices as lines on stderr. They are written in the background, so that a stderr that is not
+/// Notices as lines of the log. They are written in the background, so that a stream that is not
 /// read makes nobody wait.
 struct Log {
     notices: NoticeReceiver,
     digest: Digest,
+    levels: LogLevels,
+    /// What the configuration says about them.
+    level: String,
     begun: Instant,
-    /// Only trouble is printed.
-    quiet: bool,
 }
 
 impl Log {
-    fn new(notices: NoticeReceiver, quiet: bool) -> Self {
+    fn new(notices: NoticeReceiver, level: String) -> Self {
         Self {
             notices,
             digest: Digest::new(),
+            levels: logs::levels(),
+            level,
             begun: Instant::now(),
-            quiet,
         }
     }
 
-    /// Prints what has happened.
+    /// Writes what has happened. Notices of a target at level debug are not summed up.
     fn look(&mut self) {
-        let (now, quiet) = (self.begun.elapsed(), self.quiet);
+        let now = self.begun.elapsed();
         let left_out = self.notices.left_out();
         if left_out > 0 {
             let notices = counted(left_out, "notice");
-            note!("{notices} left out: more came than could be taken");
+            let why = "more came than could be taken";
+            tracing::warn!(target: "program", left_out, "{notices} left out: {why}");
         }
         for notice in self.notices.iter() {
-            if !quiet || notice.is_trouble() {
-                self.digest.take(now, notice, &mut |line| note!("{line}"));
+            let (target, level) = (notice.target(), notice.level());
+            if self.levels.is_on(target, LogLevel::Debug) {
+                logs::notice(&notice, &notice.to_string());
+            } else if self.levels.is_on(target, level) {
+                self.digest.take(now, notice, &mut logs::notice);
             }
         }
-        self.digest.look(now, &mut |line| note!("{line}"));
+        self.digest.look(now, &mut logs::notice);
+    }
+
+    /// Takes the levels of a configuration that was read again. What an operator has set stays,
+    /// unless the file says something new.
+    fn follow(&mut self, level: Option<String>) {
+        if let Some(level) = level.filter(|level| *level != self.level) {
+            // They were checked with the configuration.
+            let _ = self.levels.apply(&level);
+            self.level = level;
+        }
     }
 
     /// The gateway has ended: nothing more will happen.
     fn end(mut self) {
         self.look();
         let now = self.begun.elapsed();
-        self.digest.end(now, &mut |line| note!("{line}"));
+        self.digest.end(now, &mut logs::notice);
     }
 }

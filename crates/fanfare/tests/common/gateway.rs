@@ -32,6 +32,11 @@ impl Gateway {
         self.running.id()
     }
 
+    /// A signal to it.
+    pub(crate) fn signal(&self, name: &str) {
+        self.running.signal(name);
+    }
+
     /// As if its machine had gone.
     pub(crate) fn kill(mut self) {
         self.running.kill();

@@ -11,6 +11,7 @@ mod bad_input;
 mod common;
 mod console;
 mod control;
+mod logs;
 mod operation;
 mod sessions;
 mod whole;

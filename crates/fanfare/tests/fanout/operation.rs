@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 const PORTS: [&str; 4] = ["--producer-port", "0", "--consumer-port", "0"];
 
 /// A session that is nothing but a socket, logged on without heartbeats.
-fn log_on(port: &str, name: &str) -> TcpStream {
+pub(crate) fn log_on(port: &str, name: &str) -> TcpStream {
     let mut stream = TcpStream::connect(format!("127.0.0.1:{port}")).unwrap();
     let patience = Some(Duration::from_secs(60));
     stream.set_read_timeout(patience).unwrap();
@@ -26,7 +26,7 @@ fn send(stream: &mut TcpStream, name: &str, seq: u64, msg_type: &str, body: &str
         .unwrap();
 }
 
-fn message(name: &str, seq: u64, msg_type: &str, body: &str) -> Vec<u8> {
+pub(crate) fn message(name: &str, seq: u64, msg_type: &str, body: &str) -> Vec<u8> {
     let time = fanfare_engine::clock::Clock::new().read().utc;
     let mut text = [0; 27];
     let len = time.write(fanfare_wire::Precision::Millis, &mut text);
@@ -39,7 +39,7 @@ fn message(name: &str, seq: u64, msg_type: &str, body: &str) -> Vec<u8> {
 }
 
 /// Reads until `what` has come, with `|` for SOH.
-fn receive(stream: &mut TcpStream, what: &str) -> String {
+pub(crate) fn receive(stream: &mut TcpStream, what: &str) -> String {
     let mut text = String::new();
     let mut chunk = [0; 4096];
     while !text.contains(what) {

@@ -182,7 +182,9 @@ fn passwords_leave_with_the_logon_and_stay_nowhere() {
         theirs.path().display()
     );
     let text = settings(theirs.path(), &["TW"]).replace("CheckLatency=N\n", &lines);
-    let server = Server::start("secrets", &text);
+    let log = ["--log-level", "debug", "--log-format", "json", "--log-to"];
+    let their_log = theirs.file("run.log");
+    let server = Server::with("secrets", &text, &[&["--echo"], &log[..], &[&their_log]].concat());
     let ours = Folder::new("secrets-ours");
     let path = ours.path().display();
     let lines = format!(
@@ -191,12 +193,21 @@ fn passwords_leave_with_the_logon_and_stay_nowhere() {
     );
     let text = initiator::settings(&[server.address], &lines);
     let text = text + "[SESSION]\nBeginString=FIX.4.4\n";
-    let started = initiator::start_with("secrets", &text, &initiator::ANSWERED);
+    let our_log = ours.file("run.log");
+    let options = [&initiator::ANSWERED[..], &log, &[&our_log]].concat();
+    let started = initiator::start_with("secrets", &text, &options);
     let order = "35=D|11=one|55=IBM|54=1|38=100|40=1|60=20261121-10:00:00|21=1|\n";
     let (answers, told) = initiator::answered(started, order, 1);
     assert_eq!(answers.len(), 1, "it got in: {told}");
     server.running.interrupt();
-    server.running.end();
+    let said = server.running.end();
+    for text in [&said.out, &said.err, &told] {
+        assert!(!text.contains(secret), "{text}");
+    }
+    for folder in [&theirs, &ours] {
+        let text = String::from_utf8(folder.read("run.log")).unwrap();
+        assert!(text.contains("logged on"), "{text}");
+    }
 
     let all = [all_under(ours.path()), all_under(theirs.path())].concat();
     for path in &all {

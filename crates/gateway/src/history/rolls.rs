@@ -1,11 +1,11 @@
 //! The ends of sessions: a time of the day, on the days that have one.
 
 use crate::config_error::{ConfigError, range};
-use fanfare_engine::zone;
-use fanfare_fix::session::{Now, Weekday, Zone};
+use crate::rotation_config::{check_daily, daily};
+use fanfare_engine::rotate::Daily;
+use fanfare_fix::session::{Now, Weekday};
 use fanfare_history::{LogError, Writer};
 use fanfare_wire::UtcTimestamp;
-use std::sync::Arc;
 
 const DAY: i64 = 86_400;
 
@@ -20,12 +20,7 @@ pub(super) struct Calendar<'a> {
 
 /// Checks the keys that say when segments end.
 pub(super) fn check(history: Calendar<'_>) -> Result<(), ConfigError> {
-    let at = history.roll_at.unwrap_or("00:00");
-    let rule = "must be a time of the day, HH:MM";
-    range("history.roll_at", at, second_of_day(at).is_some(), rule)?;
-    let name = history.time_zone.unwrap_or("UTC");
-    let rule = "must be the name of a time zone, such as Europe/London or UTC";
-    range("history.time_zone", name, zone::by_name(name).is_ok(), rule)?;
+    check_daily("history", history.roll_at, history.time_zone)?;
     for day in history.roll_days {
         let rule = "must be days of the week, such as Mon or Monday";
         range("history.roll_days", day, Weekday::parse(day).is_ok(), rule)?;
@@ -38,25 +33,8 @@ pub(super) fn check(history: Calendar<'_>) -> Result<(), ConfigError> {
     let rule = "needs `history.roll_at`";
     let (days, dates) = (history.roll_days.join(", "), history.holidays.join(", "));
     let is_fit = |is_given: bool| has_time || !is_given;
-    range(
-        "history.time_zone",
-        name,
-        is_fit(history.time_zone.is_some()),
-        rule,
-    )?;
     range("history.roll_days", &days, is_fit(!days.is_empty()), rule)?;
     range("history.holidays", &dates, is_fit(!dates.is_empty()), rule)
-}
-
-/// Seconds of `HH:MM`.
-fn second_of_day(text: &str) -> Option<i64> {
-    let (hours, minutes) = text.split_once(':')?;
-    let number = |text: &str, below: i64| {
-        let is_plain = text.len() == 2 && text.bytes().all(|byte| byte.is_ascii_digit());
-        let number: i64 = is_plain.then(|| text.parse().ok())??;
-        (number < below).then_some(number)
-    };
-    Some(number(hours, 24)? * 3600 + number(minutes, 60)? * 60)
 }
 
 /// Days from 1970-01-01 to `YYYY-MM-DD`.
@@ -72,9 +50,7 @@ fn day_of(date: &str) -> Option<i64> {
 /// The ends of sessions.
 #[derive(Debug)]
 struct Rolls {
-    zone: Arc<dyn Zone>,
-    /// Seconds of the local day.
-    at: i64,
+    daily: Daily,
     /// Days of the week that have one, Monday first.
     days: [bool; 7],
     /// Days without one, from 1970-01-01.
@@ -86,8 +62,7 @@ struct Rolls {
 impl Rolls {
     /// `None` if segments end by their size alone.
     fn new(history: Calendar<'_>) -> Option<Self> {
-        let at = second_of_day(history.roll_at?)?;
-        let zone = zone::by_name(history.time_zone.unwrap_or("UTC")).ok()?;
+        let daily = daily(history.roll_at, history.time_zone)?;
         let named = history
             .roll_days
             .iter()
@@ -96,8 +71,7 @@ impl Rolls {
         let days = Weekday::ALL.map(|day| named.is_empty() || named.contains(&day));
         let holidays = history.holidays.iter();
         Some(Self {
-            zone,
-            at,
+            daily,
             days,
             holidays: holidays.filter_map(|date| day_of(date)).collect(),
             day: None,
@@ -106,9 +80,7 @@ impl Rolls {
 
     /// Whether a session has ended since the last call. `utc` is nanoseconds since 1970-01-01.
     fn is_due(&mut self, utc: i64) -> bool {
-        let seconds = utc.div_euclid(1_000_000_000);
-        let local = seconds + i64::from(self.zone.offset_at(seconds));
-        let day = (local - self.at).div_euclid(DAY);
+        let day = self.daily.day(utc);
         let last = *self.day.get_or_insert(day);
         if day <= last {
             // A clock that goes back ends no segment twice.

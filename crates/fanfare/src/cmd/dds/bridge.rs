@@ -61,7 +61,8 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let config = configuration(args)?;
-    plant::run(&config, args.server.quiet, &|| configuration(args))
+    let (quiet, log) = (args.server.quiet, &args.server.log);
+    plant::run(&config, quiet, log, &|| configuration(args))
 }
 
 fn configuration(args: &Args) -> Result<Config> {

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use crate::cmd::plant;
+use crate::logs::LogArgs;
 use crate::range::whole;
 
 /// Options of `fanfare fanout server`.
@@ -51,11 +52,13 @@ pub(crate) struct Args {
     /// Print only sessions that end in another way than by a Logout.
     #[arg(long, short)]
     pub(crate) quiet: bool,
+    #[command(flatten)]
+    pub(crate) log: LogArgs,
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let config = args.configuration()?;
-    plant::run(&config, args.quiet, &|| args.configuration())
+    plant::run(&config, args.quiet, &args.log, &|| args.configuration())
 }
 
 impl Args {

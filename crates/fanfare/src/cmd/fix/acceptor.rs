@@ -4,9 +4,9 @@ use super::NAP;
 use super::echo::Application;
 use super::operators::Operators;
 use super::sessions::{self, Running};
-use crate::background;
+use crate::logs::LogArgs;
 use crate::plural::counted;
-use crate::print::{note, say};
+use crate::print::say;
 use anyhow::{Context, Result};
 use clap::Args as ClapArgs;
 use fanfare_engine::agent;
@@ -55,10 +55,12 @@ pub(crate) struct Args {
     /// Do not tell on stderr who comes and goes, and why.
     #[arg(long)]
     quiet: bool,
+    #[command(flatten)]
+    log: LogArgs,
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
-    background::begin()?;
+    args.log.begin(sessions::levels(args.quiet))?;
     let mut sessions = sessions::read(&args.config, Role::Acceptor)?;
     for session in &mut sessions {
         session.config.mirror_appl_ver_id |= args.echo;
@@ -71,7 +73,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let stop = Stop::on_interrupt().context("cannot catch Ctrl-C")?;
     let reload = Reload::on_hangup().context("cannot catch SIGHUP")?;
     let endpoints = Endpoints::of(sessions)?;
-    let mut host = Host::new(Application::new(args.echo, args.quiet))?;
+    let mut host = Host::new(Application::new(args.echo))?;
     let running = Running::begin(&mut host, &endpoints, &args.operators, reload)?;
     for acceptor in endpoints.acceptors {
         let hosted = hosted(&acceptor);
@@ -79,7 +81,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         say!("listening on {address}, {hosted}");
     }
     if on_loopback {
-        note!(
+        tracing::warn!(
+            target: "program",
             "only this machine can connect: no SocketAcceptAddress is named, with 0.0.0.0 others \
              can"
         );

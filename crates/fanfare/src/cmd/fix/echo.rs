@@ -1,9 +1,12 @@
 //! The application behind `fanfare fix acceptor`: what a conformance test server answers.
 
 use super::refusals::Refusals;
-use crate::print::{note, say};
+use super::sessions::level_of;
+use crate::logs;
+use crate::print::say;
 use fanfare_engine::host::{Handler, LogTrouble, Peer, Peers, Refusal};
 use fanfare_engine::journal::Recovery;
+use fanfare_engine::levels::LogLevel;
 use fanfare_fix::codec::{FieldSet, GroupSpec, Message};
 use fanfare_fix::dict::{self, Dictionary, DictionaryValidator, Printable};
 use fanfare_fix::session::{
@@ -19,27 +22,17 @@ use std::time::Instant;
 /// Answers messages, or prints them.
 pub(super) struct Application {
     echo: bool,
-    quiet: bool,
     orders: HashMap<SessionId, Orders>,
     refusals: Refusals,
 }
 
 impl Application {
-    pub(super) fn new(echo: bool, quiet: bool) -> Self {
+    pub(super) fn new(echo: bool) -> Self {
         let orders = HashMap::new();
         Self {
             echo,
-            quiet,
             orders,
             refusals: Refusals::default(),
-        }
-    }
-
-    /// Reports a connection that did not log on.
-    fn refused(&mut self, line: String) {
-        if !self.quiet {
-            let now = Instant::now();
-            self.refusals.take(now, line, &mut |line| note!("{line}"));
         }
     }
 
@@ -123,18 +116,21 @@ impl Handler for Application {
             return say!("{}", Printable(message.message.masked(&mut room).bytes()));
         }
         if let Err(error) = self.answer(peer, message) {
-            note!("{}: no answer to {}: {error}", peer.id(), message.seq);
+            let words = format!("{}: no answer to {}: {error}", peer.id(), message.seq);
+            logs::session(LogLevel::Error, peer.id(), &words);
         }
     }
 
     fn on_recovery(&mut self, id: &SessionId, recovery: &Recovery) {
-        note!("{id}: {recovery}");
+        logs::recovery(id, recovery);
     }
 
     fn on_logon(&mut self, peer: &mut Peer<'_>) {
-        if !self.quiet {
-            note!("{}: logged on", peer.id());
-        }
+        logs::session(
+            LogLevel::Info,
+            peer.id(),
+            &format!("{}: logged on", peer.id()),
+        );
     }
 
     fn on_disconnect(&mut self, peer: &mut Peer<'_>, reason: DisconnectReason) {
@@ -143,32 +139,31 @@ impl Handler for Application {
         match reason {
             DisconnectReason::LogonRefused
             | DisconnectReason::BadLogon(_)
-            | DisconnectReason::FirstMessageNotLogon => self.refused(line),
-            _ if self.quiet => {}
-            _ => note!("{line}"),
+            | DisconnectReason::FirstMessageNotLogon => {
+                self.refusals.take(Instant::now(), line, &mut logs::refused);
+            }
+            _ => logs::session(level_of(&reason), peer.id(), &line),
         }
     }
 
     fn on_event(&mut self, peer: &mut Peer<'_>, event: &Event<'_>) {
-        if let Event::Garbled(why) = event
-            && !self.quiet
-        {
-            note!("{}: skipped bytes that are no message: {why}", peer.id());
+        if let Event::Garbled(why) = event {
+            logs::garbled(peer.id(), why);
         }
     }
 
     fn on_log(&mut self, trouble: &LogTrouble) {
-        note!("{trouble}");
+        tracing::warn!(target: "files", "{trouble}");
     }
 
     fn on_refused(&mut self, address: SocketAddr, why: &Refusal) {
-        self.refused(format!("{address}: {why}"));
+        let line = format!("{address}: {why}");
+        self.refusals.take(Instant::now(), line, &mut logs::refused);
     }
 
     fn on_turn(&mut self, _: &mut Peers<'_>) -> usize {
         if self.refusals.has_more() {
-            let now = Instant::now();
-            self.refusals.look(now, &mut |line| note!("{line}"));
+            self.refusals.look(Instant::now(), &mut logs::refused);
         }
         0
     }
@@ -176,7 +171,7 @@ impl Handler for Application {
 
 impl Drop for Application {
     fn drop(&mut self) {
-        self.refusals.end(&mut |line| note!("{line}"));
+        self.refusals.end(&mut logs::refused);
     }
 }
 

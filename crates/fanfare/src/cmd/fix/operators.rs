@@ -1,6 +1,5 @@
 //! Operators of a running settings file: the control socket, and the audit file.
 
-use crate::print::note;
 use anyhow::{Context, Result};
 use fanfare_engine::agent::Crew;
 use fanfare_engine::counters::Counters;
@@ -39,7 +38,7 @@ impl Operators {
         let mut audit = AuditFile::default();
         if let Some(file) = &self.audit {
             let name = file.display().to_string();
-            let tell = move |what| note!("audit file {name}: {what}");
+            let tell = move |what| tracing::warn!(target: "files", "audit file {name}: {what}");
             let opened = AuditFile::open(file, counters, reload.clone(), tell);
             let (end, writer) =
                 opened.with_context(|| format!("cannot open {}", file.display()))?;
@@ -49,7 +48,8 @@ impl Operators {
         let operator = HostOperator::new(host, counters.clone(), audit, reload);
         let control = Control::start(path, Arc::new(operator));
         let control = control.with_context(|| format!("cannot listen at {}", path.display()))?;
-        note!("listening for operators at {}", path.display());
+        let path = path.display();
+        tracing::info!(target: "control", "listening for operators at {path}");
         Ok(Some(control))
     }
 }

@@ -1,6 +1,5 @@
 //! SIGHUP: certificates are read again.
 
-use crate::print::note;
 use fanfare_engine::agent::{Agent, AgentError};
 use fanfare_engine::settings::Certificates;
 use fanfare_engine::stop::Reload;
@@ -30,12 +29,18 @@ impl Agent for Reloader {
         if !self.reload.is_due() {
             return Ok(0);
         }
-        note!("SIGHUP: logs are opened again, certificates read again");
+        tracing::info!(target: "program", "SIGHUP: logs are opened again, certificates read again");
         for certificates in &self.certificates {
             let of = &certificates.of;
             match certificates.reload() {
-                Ok(()) => note!("{of}: certificates read, for new connections"),
-                Err(error) => note!("{of}: {error}; the certificates from before stay in force"),
+                Ok(()) => {
+                    let what = "certificates read, for new connections";
+                    tracing::info!(target: "program", "{of}: {what}");
+                }
+                Err(error) => tracing::warn!(
+                    target: "program",
+                    "{of}: {error}; the certificates from before stay in force"
+                ),
             }
         }
         Ok(1)

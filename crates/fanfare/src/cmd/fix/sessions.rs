@@ -9,11 +9,26 @@ use fanfare_engine::agent::Crew;
 use fanfare_engine::counters::Counters;
 use fanfare_engine::host::{Handler, Host};
 use fanfare_engine::idle::Idle;
+use fanfare_engine::levels::LogLevel;
 use fanfare_engine::settings::{Endpoints, SessionSettings, Settings};
 use fanfare_engine::stop::{Reload, Stop};
-use fanfare_fix::session::Role;
+use fanfare_fix::session::{DisconnectReason, Role};
 use fanfare_operator::Control;
 use std::path::Path;
+
+/// The levels of the log, unless an option names others. With `quiet` nobody is told who comes and
+/// goes, and why.
+pub(super) const fn levels(quiet: bool) -> &'static str {
+    if quiet { "info,session=error" } else { "info" }
+}
+
+/// How much the end of a session matters.
+pub(super) const fn level_of(reason: &DisconnectReason) -> LogLevel {
+    match reason {
+        DisconnectReason::LogoutByPeer | DisconnectReason::LogoutComplete => LogLevel::Info,
+        _ => LogLevel::Warn,
+    }
+}
 
 /// The sessions of this role in a settings file; what has no effect is named.
 pub(super) fn read(path: &Path, role: Role) -> Result<Vec<SessionSettings>> {
@@ -21,7 +36,7 @@ pub(super) fn read(path: &Path, role: Role) -> Result<Vec<SessionSettings>> {
     let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {name}"))?;
     let settings = Settings::parse(&text).with_context(|| name.to_string())?;
     for remark in &settings.remarks {
-        note!("{name}: {remark}");
+        tracing::warn!(target: "program", "{name}: {remark}");
     }
     let kind = match role {
         Role::Acceptor => "acceptor",
@@ -32,7 +47,7 @@ pub(super) fn read(path: &Path, role: Role) -> Result<Vec<SessionSettings>> {
         let is_ours = session.role == role;
         if !is_ours {
             let id = &session.config.id;
-            note!("{name}: session {id} is no {kind}, it is left out");
+            tracing::warn!(target: "program", "{name}: session {id} is no {kind}, it is left out");
         }
         is_ours
     });
@@ -71,7 +86,7 @@ impl Running {
         reload: Reload,
     ) -> Result<Self> {
         for remark in &endpoints.remarks {
-            note!("{remark}");
+            tracing::warn!(target: "program", "{remark}");
         }
         endpoints.raise_open_files();
         let (mut crew, counters) = (Crew::new(Stop::new()), Counters::new());

@@ -8,6 +8,7 @@ use fanfare_engine::cpu;
 use fanfare_engine::host::{Acceptor, Handler, Host, Peer, Refusal, StoreKind};
 use fanfare_engine::idle::Idle;
 use fanfare_engine::journal::Recovery;
+use fanfare_engine::levels::LogLevel;
 use fanfare_engine::stop::Stop;
 use fanfare_fix::session::{AppMessage, Config, DisconnectReason, SessionId, Version};
 use fanfare_instruments::pingpong::{Exchange, LenientServer};
@@ -16,8 +17,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use super::options;
-use crate::background;
-use crate::print::{note, say};
+use crate::logs::{self, LogArgs};
+use crate::print::say;
 
 /// Options of `fanfare latency server`.
 ///
@@ -48,6 +49,8 @@ pub(crate) struct Args {
     /// stays beside it.
     #[arg(long, requires = "store")]
     accept_loss: bool,
+    #[command(flatten)]
+    log: LogArgs,
 }
 
 /// What a server can be.
@@ -72,11 +75,14 @@ const MOST_SESSIONS: usize = 64;
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let Mode::Session = args.mode;
-    background::begin()?;
+    args.log.begin("info")?;
     let stop = Stop::on_interrupt().context("cannot catch Ctrl-C")?;
     let listen = SocketAddr::new(args.address, args.port);
     let orders = if args.lenient {
-        let mut server = LenientServer::bind(listen, Box::new(|line| note!("{line}")))?;
+        let mut server = LenientServer::bind(
+            listen,
+            Box::new(|line| tracing::info!(target: "session", "{line}")),
+        )?;
         serve(args, server.address()?, &mut server, &stop)?;
         server.orders()
     } else {
@@ -125,22 +131,31 @@ impl Handler for Server {
     }
 
     fn on_recovery(&mut self, id: &SessionId, recovery: &Recovery) {
-        note!("{id}: {recovery}");
+        logs::recovery(id, recovery);
     }
 
     fn on_logon(&mut self, peer: &mut Peer<'_>) {
-        note!("{} logged on", peer.id());
+        logs::session(
+            LogLevel::Info,
+            peer.id(),
+            &format!("{} logged on", peer.id()),
+        );
     }
 
     fn on_disconnect(&mut self, peer: &mut Peer<'_>, reason: DisconnectReason) {
-        note!("{} gone: {reason}", peer.id());
+        logs::session(
+            LogLevel::Info,
+            peer.id(),
+            &format!("{} gone: {reason}", peer.id()),
+        );
         let lost = self.exchange.unanswered();
         if lost > 0 {
-            note!("{lost} orders so far have no report: the counterparty does not read");
+            let why = "the counterparty does not read";
+            tracing::warn!(target: "session", lost, "{lost} orders so far have no report: {why}");
         }
     }
 
     fn on_refused(&mut self, address: SocketAddr, why: &Refusal) {
-        note!("{address} turned away: {why}");
+        logs::refused(&format!("{address} turned away: {why}"));
     }
 }

@@ -4,7 +4,6 @@
 //! What it was too slow for is a line of its own, with the first and the last number.
 
 use crate::plural::counted;
-use crate::print::note;
 use anyhow::{Context, Result};
 use fanfare_engine::agent::{Agent, AgentError, Crew};
 use fanfare_engine::idle::Idle;
@@ -136,7 +135,8 @@ impl Writer {
             line.push('\n');
             if !*is_broken && let Err(error) = out.write_all(line.as_bytes()) {
                 *is_broken = true;
-                note!(
+                tracing::warn!(
+                    target: "files",
                     "no more market events are written to {}: {error}",
                     path.display()
                 );
@@ -168,7 +168,9 @@ impl Writer {
                 self.out = BufWriter::with_capacity(1 << 16, file);
                 self.is_broken = false;
             }
-            Err(error) => note!("{error:#}; market events go on in the old file"),
+            Err(error) => {
+                tracing::warn!(target: "files", "{error:#}; market events go on in the old file");
+            }
         }
     }
 }
@@ -188,7 +190,7 @@ impl Agent for Writer {
     fn on_close(&mut self, _now: Now) {
         while self.turn() > 0 {}
         if let Err(error) = self.flush() {
-            note!("market events: {error}");
+            tracing::warn!(target: "files", "market events: {error}");
         }
     }
 

@@ -4,6 +4,7 @@ use super::Args;
 use super::pace::Speed;
 use super::raw::RawSource;
 use crate::cmd::plant;
+use crate::logs::LogArgs;
 use anyhow::{Result, bail, ensure};
 use fanfare_gateway::{Config, Mode, PortConfig, Replay, Speed as Times, Turns};
 use std::path::{Path, PathBuf};
@@ -66,5 +67,5 @@ pub(super) fn run(args: &Args, path: PathBuf) -> Result<ExitCode> {
         }),
         ..Config::default()
     };
-    plant::run(&config, false, &|| Ok(config.clone()))
+    plant::run(&config, false, &LogArgs::default(), &|| Ok(config.clone()))
 }

@@ -1,12 +1,15 @@
 //! The application behind `fanfare fix initiator`: sends what it reads, prints what it receives.
 
 use super::super::cat::Printer;
+use super::super::sessions::level_of;
 use super::outgoing::Outgoing;
+use crate::logs;
 use crate::plural::counted;
 use crate::print::note;
 use anyhow::{Result, anyhow};
 use fanfare_engine::host::{Handler, LogTrouble, Peer, Peers, Refusal, SessionKey};
 use fanfare_engine::journal::Recovery;
+use fanfare_engine::levels::LogLevel;
 use fanfare_engine::stop::Stop;
 use fanfare_fix::codec::Message;
 use fanfare_fix::session::{
@@ -133,14 +136,6 @@ impl Application {
     fn fail(&mut self, failure: anyhow::Error) {
         self.failure.get_or_insert(failure);
         self.stop.raise();
-    }
-
-    /// Something that keeps a session from logging on, perhaps.
-    fn tell_trouble(&mut self, trouble: String) {
-        if !self.quiet {
-            note!("{trouble}");
-        }
-        self.trouble = trouble;
     }
 
     fn take_next(&mut self) {
@@ -286,20 +281,23 @@ impl Handler for Application {
     }
 
     fn on_recovery(&mut self, id: &SessionId, recovery: &Recovery) {
-        note!("{id}: {recovery}");
+        logs::recovery(id, recovery);
     }
 
     fn on_logon(&mut self, peer: &mut Peer<'_>) {
         self.set_up(peer.key(), true);
         self.busy_at = Some(peer.now().mono);
-        if !self.quiet {
-            note!("{}: logged on", peer.id());
-        }
+        logs::session(
+            LogLevel::Info,
+            peer.id(),
+            &format!("{}: logged on", peer.id()),
+        );
     }
 
     fn on_disconnect(&mut self, peer: &mut Peer<'_>, reason: DisconnectReason) {
         self.set_up(peer.key(), false);
-        self.tell_trouble(format!("{}: {reason}", peer.id()));
+        self.trouble = format!("{}: {reason}", peer.id());
+        logs::session(level_of(&reason), peer.id(), &self.trouble);
     }
 
     fn on_event(&mut self, peer: &mut Peer<'_>, event: &Event<'_>) {
@@ -309,9 +307,7 @@ impl Handler for Application {
                 self.print(message);
             }
             Event::LogoutReceived(message) if message.position(58).is_some() => self.print(message),
-            Event::Garbled(why) if !self.quiet => {
-                note!("{}: skipped bytes that are no message: {why}", peer.id());
-            }
+            Event::Garbled(why) => logs::garbled(peer.id(), why),
             _ => {}
         }
     }
@@ -321,10 +317,11 @@ impl Handler for Application {
     }
 
     fn on_log(&mut self, trouble: &LogTrouble) {
-        note!("{trouble}");
+        tracing::warn!(target: "files", "{trouble}");
     }
 
     fn on_refused(&mut self, address: SocketAddr, why: &Refusal) {
-        self.tell_trouble(format!("{address}: {why}"));
+        self.trouble = format!("{address}: {why}");
+        logs::refused(&self.trouble);
     }
 }

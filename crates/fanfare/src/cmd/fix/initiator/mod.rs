@@ -7,7 +7,7 @@ use super::NAP;
 use super::cat::{Colour, Names, Printer};
 use super::operators::Operators;
 use super::sessions::{self, Running};
-use crate::background;
+use crate::logs::LogArgs;
 use anyhow::{Context, Result};
 use application::{Application, Patience};
 use clap::Args as ClapArgs;
@@ -63,6 +63,8 @@ pub(crate) struct Args {
     /// Tell on stderr only what goes wrong for good.
     #[arg(long)]
     quiet: bool,
+    #[command(flatten)]
+    log: LogArgs,
 }
 
 const HELP: &str = "\
@@ -90,7 +92,7 @@ certificate, if it is not the host's). What is not supported is named, not ignor
 docs/settings.md has all keys.";
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
-    background::begin()?;
+    args.log.begin(sessions::levels(args.quiet))?;
     let mut sessions = sessions::read(&args.config, Role::Initiator)?;
     for session in &mut sessions {
         session.lossy_log |= args.lossy_log;

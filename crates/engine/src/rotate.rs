@@ -1,0 +1,573 @@
+//! Files of lines that end at a size or at a time of the day, of which a number is kept,
+//! compressed.
+//!
+//! A file that ends is renamed to its name, a dot and the moment in UTC
+//! (`messages.log.20261125-101734.123`), so that names sort by time and are never given twice. A
+//! thread of its own compresses such files with zstd (`….zst`) and removes the oldest: whoever
+//! writes waits for a rename at most. What a process leaves behind half done, the next one that
+//! opens the file finishes. Files with other names, such as those of `logrotate`, are not touched.
+
+use crate::private;
+use crate::zone;
+use fanfare_fix::session::{TimeOfDay, Zone};
+use fanfare_wire::{Precision, UtcTimestamp};
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use thiserror::Error;
+
+/// When a file ends, and what becomes of it.
+#[derive(Debug, Clone)]
+pub struct Rotation {
+    /// The size in bytes that no file exceeds, unless by one line that is longer.
+    pub max_bytes: u64,
+    /// The moment of each day at which a file ends.
+    pub daily: Option<Daily>,
+    /// How many files that have ended are kept; the oldest are removed. At least 1.
+    pub keep: usize,
+    /// The level of zstd for files that have ended, 1 to 19; 0 leaves them as they are.
+    pub compress: u8,
+}
+
+impl Default for Rotation {
+    /// 1 GiB, not daily, ten files, level 3.
+    fn default() -> Self {
+        Self {
+            max_bytes: 1 << 30,
+            daily: None,
+            keep: 10,
+            compress: 3,
+        }
+    }
+}
+
+/// A time of the day in a time zone.
+#[derive(Debug, Clone)]
+pub struct Daily {
+    zone: Arc<dyn Zone>,
+    /// Seconds of the local day.
+    at: i64,
+}
+
+/// Why there is no such time of the day.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum DailyError {
+    /// The text is no time.
+    #[error("{0:?} is no time of the day: HH:MM or HH:MM:SS, up to 23:59:59")]
+    Time(String),
+    /// There is no such zone.
+    #[error(transparent)]
+    Zone(#[from] zone::UnknownZone),
+}
+
+impl Daily {
+    /// The time `HH:MM` or `HH:MM:SS` in the time zone of this name (`Europe/London`, `UTC`,
+    /// `+05:30`).
+    ///
+    /// # Errors
+    /// There is no such time or no such zone.
+    pub fn new(time: &str, time_zone: &str) -> Result<Self, DailyError> {
+        let at = TimeOfDay::parse(time).map_err(|_| DailyError::Time(time.to_owned()))?;
+        Ok(Self {
+            zone: zone::by_name(time_zone)?,
+            at: at.seconds().into(),
+        })
+    }
+
+    /// Returns the number of the day, from one such moment to the next, at `utc` nanoseconds since
+    /// 1970.
+    #[must_use]
+    pub fn day(&self, utc: i64) -> i64 {
+        let seconds = utc.div_euclid(SECOND);
+        let local = seconds + i64::from(self.zone.offset_at(seconds));
+        (local - self.at).div_euclid(24 * 60 * 60)
+    }
+}
+
+const SECOND: i64 = 1_000_000_000;
+
+/// Notices the moments of a [`Daily`].
+#[derive(Debug)]
+pub struct DailyClock {
+    daily: Daily,
+    /// The day that was seen last.
+    day: Option<i64>,
+    /// Nanoseconds since 1970 until which the day was looked at.
+    looked: i64,
+}
+
+impl DailyClock {
+    /// Creates a clock that has seen no moment yet.
+    #[must_use]
+    pub const fn new(daily: Daily) -> Self {
+        Self {
+            daily,
+            day: None,
+            looked: i64::MIN,
+        }
+    }
+
+    /// Whether such a moment has come since the last call, to the second. `utc` is nanoseconds
+    /// since 1970. A clock that goes back makes no moment come twice.
+    pub fn is_due(&mut self, utc: i64) -> bool {
+        let second = utc.div_euclid(SECOND);
+        if std::mem::replace(&mut self.looked, second) == second {
+            return false;
+        }
+        let day = self.daily.day(utc);
+        let is_later = self.day.is_some_and(|last| day > last);
+        self.day = Some(self.day.map_or(day, |last| last.max(day)));
+        is_later
+    }
+}
+
+/// A file that is appended to, for its owner alone. For one thread.
+pub struct RotatedFile {
+    path: PathBuf,
+    file: File,
+    written: u64,
+    max_bytes: u64,
+    daily: Option<DailyClock>,
+    /// The moment of the day has come.
+    is_due: bool,
+    keeper: Keeper,
+}
+
+impl RotatedFile {
+    /// Opens a file to append to; makes it with mode 0600 if it is not there.
+    ///
+    /// # Errors
+    /// It cannot be opened, or the system has no thread left.
+    pub fn open(path: &Path, rotation: Rotation) -> io::Result<Self> {
+        let (file, written) = open(path)?;
+        // A pipe or a device does not end.
+        let ends = file.metadata()?.is_file();
+        let daily = rotation.daily.clone().filter(|_| ends);
+        let mut own = Self {
+            path: path.to_owned(),
+            file,
+            written,
+            max_bytes: if ends { rotation.max_bytes } else { u64::MAX },
+            daily: daily.map(DailyClock::new),
+            is_due: false,
+            keeper: Keeper::new(path, &rotation),
+        };
+        if own.keeper.work.is_left() {
+            own.keeper.poke()?;
+        }
+        Ok(own)
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether the file has to [end](Self::roll) before `more` bytes are written, at `utc`
+    /// nanoseconds since 1970.
+    pub fn is_over(&mut self, utc: i64, more: usize) -> bool {
+        if let Some(daily) = &mut self.daily {
+            self.is_due |= daily.is_due(utc);
+        }
+        // An empty file is that of the new day.
+        self.is_due &= self.written > 0;
+        let is_full = self.written.saturating_add(more as u64) > self.max_bytes;
+        self.is_due || (self.written > 0 && is_full)
+    }
+
+    /// Ends the file and begins a new one.
+    ///
+    /// # Errors
+    /// It cannot be renamed, or no new one made: writing goes on in the file that is open.
+    pub fn roll(&mut self, utc: i64) -> io::Result<()> {
+        let renamed = free_name(&self.path, utc).and_then(|name| fs::rename(&self.path, name));
+        match renamed {
+            // Somebody else has moved it.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            renamed => renamed?,
+        }
+        (self.file, self.written) = open(&self.path)?;
+        self.is_due = false;
+        self.keeper.poke()
+    }
+
+    /// Opens the file at its path again, which another program may have renamed.
+    ///
+    /// # Errors
+    /// It cannot be opened: writing goes on in the file that is open.
+    pub fn reopen(&mut self) -> io::Result<()> {
+        (self.file, self.written) = open(&self.path)?;
+        Ok(())
+    }
+
+    /// Returns once why a file that has ended could not be compressed or removed.
+    pub fn take_trouble(&self) -> Option<String> {
+        let trouble = &self.keeper.trouble;
+        let mut trouble = trouble.lock().unwrap_or_else(PoisonError::into_inner);
+        trouble.take()
+    }
+
+    #[cfg(test)]
+    pub(crate) fn write_to(&mut self, file: Option<File>) {
+        self.file = file.unwrap_or_else(|| open(&self.path).unwrap().0);
+    }
+}
+
+impl Write for RotatedFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let taken = self.file.write(bytes)?;
+        self.written += taken as u64;
+        Ok(taken)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+/// Opens a file for its owner alone, and returns it with its size. Others lose their rights on one
+/// that is there.
+fn open(path: &Path) -> io::Result<(File, u64)> {
+    if path.is_file() {
+        private::close_to_others(path)?;
+    }
+    let mut options = private::file_options();
+    let file = options.append(true).create(true).open(path)?;
+    let len = file.metadata()?.len();
+    Ok((file, len))
+}
+
+/// A name for a file that ends at `utc` nanoseconds since 1970, or in the first millisecond behind
+/// it whose name is free.
+fn free_name(path: &Path, utc: i64) -> io::Result<PathBuf> {
+    const MILLISECOND: i64 = 1_000_000;
+    let names = (0..1_000).map(|more| stamped(path, utc.saturating_add(more * MILLISECOND)));
+    let mut free = names.filter(|name| !name.exists() && !with_ending(name, ZST).exists());
+    free.next().ok_or_else(|| {
+        let why = format!("no free name for {} beside it", path.display());
+        io::Error::new(io::ErrorKind::AlreadyExists, why)
+    })
+}
+
+/// `NAME.YYYYMMDD-HHMMSS.sss`.
+fn stamped(path: &Path, utc: i64) -> PathBuf {
+    let mut text = [0; UtcTimestamp::MAX_LEN];
+    let len = UtcTimestamp::from_nanos(utc).write(Precision::Millis, &mut text);
+    let text = text.get(..len).unwrap_or_default();
+    let stamp: String = text
+        .iter()
+        .filter(|&&b| b != b':')
+        .map(|&b| char::from(b))
+        .collect();
+    with_ending(path, &format!(".{stamp}"))
+}
+
+fn with_ending(path: &Path, ending: &str) -> PathBuf {
+    let mut name: OsString = path.to_owned().into();
+    name.push(ending);
+    name.into()
+}
+
+/// The endings of a compressed file, and of one that is being written.
+const ZST: &str = ".zst";
+const PART: &str = ".zst.part";
+
+/// Compresses and removes files that have ended, on a thread that begins with the first of them.
+struct Keeper {
+    work: Work,
+    poke: Option<SyncSender<()>>,
+    trouble: Arc<Mutex<Option<String>>>,
+}
+
+/// What is to be done with the files of one log.
+#[derive(Clone)]
+struct Work {
+    path: PathBuf,
+    keep: usize,
+    compress: u8,
+}
+
+impl Keeper {
+    fn new(path: &Path, rotation: &Rotation) -> Self {
+        Self {
+            work: Work {
+                path: path.to_owned(),
+                keep: rotation.keep.max(1),
+                compress: rotation.compress,
+            },
+            poke: None,
+            trouble: Arc::default(),
+        }
+    }
+
+    /// Has the thread look at the files.
+    fn poke(&mut self) -> io::Result<()> {
+        if self.poke.is_none() {
+            let (poke, poked) = sync_channel(1);
+            let (work, trouble) = (self.work.clone(), Arc::clone(&self.trouble));
+            let thread = std::thread::Builder::new().name("log-keeper".to_owned());
+            thread.spawn(move || work.serve(&poked, &trouble))?;
+            self.poke = Some(poke);
+        }
+        if let Some(poke) = &self.poke {
+            // A poke that waits is as good as two.
+            let _ = poke.try_send(());
+        }
+        Ok(())
+    }
+}
+
+impl Work {
+    fn serve(&self, poked: &Receiver<()>, trouble: &Mutex<Option<String>>) {
+        while poked.recv().is_ok() {
+            if let Err(error) = self.run() {
+                *trouble.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+            }
+        }
+    }
+
+    /// Whether an earlier process left something to do.
+    fn is_left(&self) -> bool {
+        let ended = self.ended().unwrap_or_default();
+        let is_plain = |(_, ending): &(OsString, Ending)| *ending == Ending::Plain;
+        ended.iter().any(|(_, ending)| *ending == Ending::Part)
+            || ended.len() > self.keep
+            || (self.compress > 0 && ended.iter().any(is_plain))
+    }
+
+    /// Removes the oldest, and compresses the others.
+    fn run(&self) -> Result<(), String> {
+        let told = |path: &Path, error: io::Error| format!("{}: {error}", path.display());
+        let mut ended = self.ended().map_err(|error| told(&self.path, error))?;
+        let part = ended.extract_if(.., |(_, ending)| *ending == Ending::Part);
+        for (name, _) in part {
+            let path = self.path.with_file_name(name);
+            fs::remove_file(&path).map_err(|error| told(&path, error))?;
+        }
+        let beyond = ended.len().saturating_sub(self.keep);
+        for (name, _) in ended.drain(..beyond) {
+            let path = self.path.with_file_name(name);
+            fs::remove_file(&path).map_err(|error| told(&path, error))?;
+        }
+        for (name, ending) in ended {
+            if ending == Ending::Plain && self.compress > 0 {
+                let path = self.path.with_file_name(name);
+                compress(&path, self.compress).map_err(|error| told(&path, error))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The files that have ended, from the oldest.
+    fn ended(&self) -> io::Result<Vec<(OsString, Ending)>> {
+        let parent = self
+            .path
+            .parent()
+            .filter(|folder| !folder.as_os_str().is_empty());
+        let own = self.path.file_name().unwrap_or_default();
+        let mut found = Vec::new();
+        for entry in fs::read_dir(parent.unwrap_or(Path::new(".")))? {
+            let name = entry?.file_name();
+            if let Some(ending) = ending_of(own, &name) {
+                found.push((name, ending));
+            }
+        }
+        found.sort();
+        Ok(found)
+    }
+}
+
+/// In what state a file is that has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Ending {
+    Plain,
+    Compressed,
+    Part,
+}
+
+/// Whether `name` is that of a file `own` that has ended.
+fn ending_of(own: &OsStr, name: &OsStr) -> Option<Ending> {
+    const STAMP: &[u8] = b"00000000-000000.000";
+    let rest = name
+        .as_encoded_bytes()
+        .strip_prefix(own.as_encoded_bytes())?;
+    let (stamp, ending) = rest.strip_prefix(b".")?.split_at_checked(STAMP.len())?;
+    let fits = |(byte, like): (&u8, &u8)| match like {
+        b'0' => byte.is_ascii_digit(),
+        like => byte == like,
+    };
+    if !stamp.iter().zip(STAMP).all(fits) {
+        return None;
+    }
+    match ending {
+        b"" => Some(Ending::Plain),
+        b".zst" => Some(Ending::Compressed),
+        b".zst.part" => Some(Ending::Part),
+        _ => None,
+    }
+}
+
+/// Puts a compressed file in place of this one. The file stays until the other is on the disk.
+fn compress(path: &Path, level: u8) -> io::Result<()> {
+    let (part, done) = (with_ending(path, PART), with_ending(path, ZST));
+    let mut options = private::file_options();
+    let to = options
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .open(&part)?;
+    let mut to = BufWriter::new(to);
+    zstd::stream::copy_encode(File::open(path)?, &mut to, level.into())?;
+    let to = to.into_inner().map_err(io::IntoInnerError::into_error)?;
+    to.sync_all()?;
+    fs::rename(&part, &done)?;
+    fs::remove_file(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A folder that is removed with its test.
+    struct Folder(PathBuf);
+
+    impl Folder {
+        fn new(test: &str) -> Self {
+            let name = format!("fanfare-rotate-{test}-{}", std::process::id());
+            let folder = std::env::temp_dir().join(name);
+            fs::create_dir_all(&folder).unwrap();
+            Self(folder)
+        }
+
+        fn names(&self) -> Vec<String> {
+            let entries = fs::read_dir(&self.0).unwrap();
+            let name = |entry: io::Result<fs::DirEntry>| entry.unwrap().file_name();
+            let mut names: Vec<String> = entries
+                .map(|entry| name(entry).into_string().unwrap())
+                .collect();
+            names.sort();
+            names
+        }
+    }
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    /// 2026-11-25 10:17:34.123 UTC.
+    const NOW: i64 = 1_795_601_854_123_000_000;
+
+    fn small(keep: usize, compress: u8) -> Rotation {
+        Rotation {
+            max_bytes: 16,
+            keep,
+            compress,
+            ..Rotation::default()
+        }
+    }
+
+    fn put(file: &mut RotatedFile, utc: i64, line: &str) {
+        if file.is_over(utc, line.len()) {
+            file.roll(utc).unwrap();
+        }
+        file.write_all(line.as_bytes()).unwrap();
+    }
+
+    #[test]
+    fn a_full_file_gets_the_moment_in_its_name_and_no_name_is_given_twice() {
+        let folder = Folder::new("names");
+        let mut file = RotatedFile::open(&folder.0.join("a.log"), small(10, 0)).unwrap();
+        for line in ["one 6789\n", "two 6789\n", "three 89\n"] {
+            put(&mut file, NOW, line);
+        }
+        let ended = ["a.log.20261125-101734.123", "a.log.20261125-101734.124"];
+        assert_eq!(folder.names(), [&["a.log"], &ended[..]].concat());
+        let text = |name: &str| fs::read_to_string(folder.0.join(name)).unwrap();
+        assert_eq!(text(ended[0]), "one 6789\n");
+        assert_eq!(text(ended[1]), "two 6789\n");
+        assert_eq!(text("a.log"), "three 89\n");
+    }
+
+    #[test]
+    fn a_line_longer_than_a_file_is_written_and_an_empty_file_does_not_end() {
+        let folder = Folder::new("long");
+        let mut file = RotatedFile::open(&folder.0.join("a.log"), small(10, 0)).unwrap();
+        put(&mut file, NOW, "longer than sixteen bytes\n");
+        assert_eq!(folder.names(), ["a.log"]);
+        put(&mut file, NOW, "next\n");
+        assert_eq!(folder.names().len(), 2);
+    }
+
+    #[test]
+    fn the_oldest_are_removed_and_the_others_compressed() {
+        let folder = Folder::new("keep");
+        for (name, text) in [
+            ("a.log.20200101-000000.000", "oldest"),
+            ("a.log.20200102-000000.000.zst", "no matter what"),
+            ("a.log.20200103-000000.000", "a line\n"),
+            ("a.log.20200103-000000.000.zst.part", "cut off"),
+            ("a.log.1", "somebody else's"),
+            ("a.log.20200101-000000.0000", "not ours"),
+            ("ba.log.20200101-000000.000", "another log's"),
+        ] {
+            fs::write(folder.0.join(name), text).unwrap();
+        }
+        let work = Keeper::new(&folder.0.join("a.log"), &small(2, 3)).work;
+        assert!(work.is_left());
+        work.run().unwrap();
+        assert!(!work.is_left());
+        let expected = [
+            "a.log.1",
+            "a.log.20200101-000000.0000",
+            "a.log.20200102-000000.000.zst",
+            "a.log.20200103-000000.000.zst",
+            "ba.log.20200101-000000.000",
+        ];
+        assert_eq!(folder.names(), expected);
+        let whole = fs::read(folder.0.join(expected[3])).unwrap();
+        assert_eq!(zstd::stream::decode_all(&*whole).unwrap(), b"a line\n");
+    }
+
+    #[test]
+    fn a_day_ends_at_its_time_in_its_zone() {
+        let mut clock = DailyClock::new(Daily::new("17:30", "America/New_York").unwrap());
+        // 22:30 UTC in winter.
+        let at = NOW - NOW.rem_euclid(86_400 * SECOND) + (22 * 60 + 30) * 60 * SECOND;
+        let mut due = |utc: i64| clock.is_due(utc);
+        assert!(!due(at - SECOND));
+        assert!(due(at));
+        assert!(!due(at + 1));
+        assert!(!due(at - 10 * SECOND));
+        assert!(!due(at + SECOND));
+        assert!(due(at + 86_400 * SECOND));
+        let wrong = [("7:00", "UTC"), ("24:00", "UTC"), ("07:00", "Mars/Base")];
+        for (time, zone) in wrong {
+            assert!(Daily::new(time, zone).is_err());
+        }
+    }
+
+    #[test]
+    fn a_file_that_was_renamed_is_begun_anew() {
+        let folder = Folder::new("reopen");
+        let path = folder.0.join("a.log");
+        let mut file = RotatedFile::open(&path, small(10, 0)).unwrap();
+        put(&mut file, NOW, "one\n");
+        fs::rename(&path, folder.0.join("a.log.1")).unwrap();
+        put(&mut file, NOW, "two\n");
+        file.reopen().unwrap();
+        put(&mut file, NOW, "three\n");
+        fs::remove_file(&path).unwrap();
+        // Nothing is there to rename.
+        file.roll(NOW).unwrap();
+        put(&mut file, NOW, "four\n");
+        let text = |name: &str| fs::read_to_string(folder.0.join(name)).unwrap();
+        assert_eq!(text("a.log.1"), "one\ntwo\n");
+        assert_eq!(text("a.log"), "four\n");
+    }
+}

@@ -1,0 +1,186 @@
+//! `[log]`: what the program says about its run, and what it says of a [`Notice`].
+
+use crate::config_error::{ConfigError, range};
+use crate::notice::{Notice, PeerEnd};
+use crate::rotation_config::RotationConfig;
+use fanfare_engine::levels::{LogLevel, LogLevels};
+use fanfare_fix::session::SessionId;
+use serde::{Deserialize, Deserializer};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+/// What lines of the program's log are about: each of these has a level of its own.
+///
+/// | target | lines about |
+/// |---|---|
+/// | `program` | start, stop, configuration, defects |
+/// | `session` | connections and FIX sessions: Logons, refusals, ends, rejects, slow consumers |
+/// | `feed` | lines, gaps, templates, books and their recovery |
+/// | `dds` | topics, readers, writers |
+/// | `dbn`, `kafka` | clients of DBN's live protocol, topics of Kafka |
+/// | `history` | the log of market events, and its replay |
+/// | `files` | stores, message log, audit file, capture, file of events |
+/// | `control` | what operators ask for |
+pub const LOG_TARGETS: [&str; 9] = [
+    "program", "session", "feed", "dds", "dbn", "kafka", "history", "files", "control",
+];
+
+/// What the program says about its run, where and how.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ProgramLog {
+    /// Where the lines go.
+    pub to: LogTo,
+    /// The form of a line.
+    pub format: LogFormat,
+    /// Levels, as [`LogLevels::apply`] reads them.
+    pub level: String,
+    /// When a file ends, and how many are kept.
+    pub rotate: RotationConfig,
+}
+
+/// Where the lines of the program's log go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LogTo {
+    /// To stderr. Where that is the journal's, as systemd has it for a service, in its form.
+    Stderr,
+    /// To stderr in the journal's form, with the priority in front.
+    Journald,
+    /// To this file, which is rotated.
+    File(PathBuf),
+}
+
+/// The form of a line of the program's log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LogFormat {
+    /// Time, level, target, words, fields that the words do not have.
+    Text,
+    /// A JSON object.
+    Json,
+}
+
+impl Default for ProgramLog {
+    fn default() -> Self {
+        Self {
+            to: LogTo::Stderr,
+            format: LogFormat::Text,
+            level: "info".to_owned(),
+            rotate: RotationConfig::default(),
+        }
+    }
+}
+
+impl From<&str> for LogTo {
+    fn from(text: &str) -> Self {
+        match text {
+            "stderr" => Self::Stderr,
+            "journald" => Self::Journald,
+            path => Self::File(path.into()),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for LogTo {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        String::deserialize(from).map(|text| Self::from(text.as_str()))
+    }
+}
+
+impl ProgramLog {
+    /// The size at which a file ends by default, in bytes.
+    pub const MAX_BYTES: u64 = 100 << 20;
+
+    /// Checks levels and ranges.
+    ///
+    /// # Errors
+    /// `Range`, naming the first key that is out of its range.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        if let Err(why) = LogLevels::new(&LOG_TARGETS).apply(&self.level) {
+            range("log.level", &self.level, false, &why.to_string())?;
+        }
+        let is_named = self.to != LogTo::File(PathBuf::new());
+        range(
+            "log.to",
+            "\"\"",
+            is_named,
+            "must be stderr, journald or a file",
+        )?;
+        let is_file = matches!(self.to, LogTo::File(_));
+        let rotates = self.rotate != RotationConfig::default();
+        let rule = "needs a file in `log.to`";
+        range("log.rotate", "{ … }", is_file || !rotates, rule)?;
+        let is_plain = self.to != LogTo::Journald || self.format == LogFormat::Text;
+        let rule = "the journal has fields of its own: must be \"text\" with `log.to` = journald";
+        range("log.format", "json", is_plain, rule)?;
+        self.rotate.check("log")
+    }
+
+    /// Whether both differ in their levels at most, which a running program changes.
+    pub(crate) fn is_written_as(&self, other: &Self) -> bool {
+        let of = |log: &Self| (log.to.clone(), log.format, log.rotate.clone());
+        of(self) == of(other)
+    }
+}
+
+impl Notice {
+    /// What it is about: one of [`LOG_TARGETS`].
+    #[must_use]
+    pub const fn target(&self) -> &'static str {
+        match self {
+            Self::LoggedOn { .. }
+            | Self::Ended { .. }
+            | Self::LeftOut { .. }
+            | Self::Rejected { .. }
+            | Self::CannotAccept { .. } => "session",
+            Self::Dbn { .. } => "dbn",
+            Self::Log(_) | Self::Audit { .. } => "files",
+            Self::History { .. } | Self::Replay { .. } => "history",
+            Self::Kafka { .. } => "kafka",
+            Self::Panicked { .. } => "program",
+            Self::Dds { .. }
+            | Self::BusClosed { .. }
+            | Self::FeedTopics { .. }
+            | Self::Unpublished { .. } => "dds",
+            Self::SmallBuffer(_) | Self::LeftOutOfTemplates { .. } | Self::Feed(_) => "feed",
+        }
+    }
+
+    /// How much it matters.
+    #[must_use]
+    pub fn level(&self) -> LogLevel {
+        match self {
+            Self::Panicked { .. } => LogLevel::Error,
+            notice if notice.is_trouble() => LogLevel::Warn,
+            _ => LogLevel::Info,
+        }
+    }
+
+    /// The session that it is about, if it is about one.
+    #[must_use]
+    pub const fn session(&self) -> Option<&SessionId> {
+        match self {
+            Self::LoggedOn { session, .. }
+            | Self::LeftOut { session, .. }
+            | Self::Rejected { session, .. } => Some(session),
+            Self::Ended {
+                end: PeerEnd::Denied { session, .. },
+                ..
+            } => Some(session),
+            Self::Ended { session, .. } | Self::Panicked { session, .. } => session.as_ref(),
+            _ => None,
+        }
+    }
+
+    /// Where the peer is that it is about, if it is about one.
+    #[must_use]
+    pub const fn peer(&self) -> Option<SocketAddr> {
+        match self {
+            Self::LoggedOn { peer, .. }
+            | Self::Ended { peer, .. }
+            | Self::LeftOut { peer, .. }
+            | Self::Dbn { peer, .. } => Some(*peer),
+            _ => None,
+        }
+    }
+}

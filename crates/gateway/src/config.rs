@@ -384,6 +384,16 @@ impl Config {
         }
     }
 
+    /// This configuration, with the users and lists of another one.
+    pub(crate) fn with_users_of(&self, other: &Self) -> Self {
+        Self {
+            users: other.users.clone(),
+            users_file: other.users_file.clone(),
+            lists: other.lists.clone(),
+            ..self.clone()
+        }
+    }
+
     /// The feeds, with the mappings of those of the same channels in another configuration.
     fn feeds_with_mappings_of(&self, other: &Self) -> Vec<Feed> {
         let with_mapping = |feed: &Feed| {

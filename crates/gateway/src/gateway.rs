@@ -13,7 +13,7 @@ use crate::counts::{IngressCounts, PortCounts, SessionCounts, WorkerCounts, tota
 use crate::dbn::DbnAgent;
 use crate::feed::config::Feed;
 use crate::gateway_handle::{GatewayHandle, Shared};
-use crate::history::{LogThreads, RawInlets};
+use crate::history::{LogThreads, RawInlets, Rolling};
 use crate::ingress::Ingress;
 use crate::market::mappings::Mappings;
 use crate::market::ring::EventReader;
@@ -115,10 +115,11 @@ impl Gateway {
             roster: Roster::default(),
             audit,
             reload_logs: &reload_logs,
+            rolling: Rolling::default(),
             mappings: Mappings::default(),
         };
         let (roster, audit) = (builder.roster.clone(), builder.audit.clone());
-        let mappings = builder.mappings.clone();
+        let (mappings, rolling) = (builder.mappings.clone(), builder.rolling.clone());
         let [producers, consumers] = builder.ports()?;
         let (mut agents, ports) = builder.agents(producers, consumers)?;
         agents.front.splice(0..0, guests);
@@ -148,6 +149,7 @@ impl Gateway {
                 stages,
                 watch,
                 reload_logs,
+                rolling,
                 begun: Instant::now(),
             }),
         })
@@ -267,6 +269,7 @@ struct Builder<'a> {
     roster: Roster,
     audit: Audit,
     reload_logs: &'a Reload,
+    rolling: Rolling,
     mappings: Mappings,
 }
 
@@ -377,7 +380,7 @@ impl Builder<'_> {
         if let Some(feeds) = feeds {
             front.push(Box::new(feeds));
         }
-        history.extend(rings.start_raw(&self.notices)?);
+        history.extend(rings.start_raw(&self.notices, &self.rolling)?);
         if let (Some(end), Some(domain)) = (&dds.publish, &publish) {
             let publisher = BusPublisher::open(end, domain, rings.to_dds, publisher_waker, plan)?;
             alone.push(Box::new(publisher));

@@ -3,7 +3,8 @@
 use crate::audit::Audit;
 use crate::config::Config;
 use crate::feed::FeedError;
-use crate::market::mappings::Mappings;
+use crate::history::Rolling;
+use crate::market::mappings::{Mappings, NewMapping};
 use crate::port_handle::PortHandle;
 use crate::reloaded::Reloaded;
 use crate::stages::Stages;
@@ -14,6 +15,7 @@ use crate::users::{PortName, UserBook, UserSet};
 use crate::watch::Watch;
 use fanfare_engine::counters::{Counters, Windowed};
 use fanfare_engine::stop::Reload;
+use fanfare_engine::tls::TlsServer;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -36,11 +38,23 @@ pub(crate) struct Shared {
     pub(crate) stages: Stages,
     pub(crate) watch: Watch,
     pub(crate) reload_logs: Reload,
+    pub(crate) rolling: Rolling,
     pub(crate) begun: Instant,
+}
+
+/// A configuration that could be taken, with all that it names.
+struct Planned {
+    wanted: Config,
+    users: UserSet,
+    certificates: [Option<TlsServer>; 2],
+    mappings: Vec<NewMapping>,
+    reloaded: Reloaded,
 }
 
 /// How long sessions may take to end; those that are left then are disconnected.
 const PATIENCE: Duration = Duration::from_secs(3);
+/// How long logs may take to end their segments.
+const ROLLING: Duration = Duration::from_secs(10);
 /// How often it is looked whether they have.
 const LOOK: Duration = Duration::from_millis(2);
 /// Room for the requests of one handle.
@@ -88,6 +102,37 @@ impl GatewayHandle {
         reloaded
     }
 
+    /// Takes the users and lists of a configuration, and nothing else of it.
+    ///
+    /// # Errors
+    /// As [`Gateway::reload`](crate::Gateway::reload).
+    pub fn reload_users(&self, config: &Config) -> Result<Reloaded, StartError> {
+        let wanted = self.config().with_users_of(config);
+        self.reload(&wanted)
+    }
+
+    /// Returns what a [reload](Self::reload) would change, and changes nothing.
+    ///
+    /// # Errors
+    /// As the reload.
+    pub fn differences(&self, config: &Config) -> Result<Reloaded, StartError> {
+        Ok(self.planned(&self.config(), config)?.reloaded)
+    }
+
+    /// Ends the segments of the logs. Returns how many logs there are; `None` if one of them could
+    /// not be written within ten seconds: its segment ends once it can.
+    pub(crate) fn roll(&self) -> Option<usize> {
+        let wish = self.0.rolling.ask();
+        let until = Instant::now() + ROLLING;
+        loop {
+            match self.0.rolling.have_followed(wish) {
+                (logs, true) => return Some(logs),
+                _ if Instant::now() >= until => return None,
+                _ => std::thread::sleep(LOOK),
+            }
+        }
+    }
+
     /// Notes in the audit file that a configuration was refused.
     pub fn reload_failed(&self, why: &dyn std::error::Error) {
         let mut text = format!("refused: {why}");
@@ -99,20 +144,37 @@ impl GatewayHandle {
         self.0.audit.reloaded(&text);
     }
 
-    fn exchange(&self, config: &Config) -> Result<Reloaded, StartError> {
+    /// Reads everything that a configuration names, and changes nothing.
+    fn planned(&self, in_force: &Config, config: &Config) -> Result<Planned, StartError> {
         config.check()?;
-        // Held until all is done: reloads are one behind the other.
-        let mut in_force = self.config();
         let wanted = in_force.with_changes_of(config);
         wanted.check()?;
-        // Everything is read before anything is changed.
         let users = UserSet::load(&wanted.user_source(), None)?;
-        let [producers, consumers] = wanted.read_certificates()?;
+        let certificates = wanted.read_certificates()?;
         let mappings = self.0.mappings.read(&wanted.feeds);
         let mappings = mappings.map_err(FeedError::from)?;
-        let before = self.0.users.read();
-        let mut reloaded = Reloaded::between(&in_force, &wanted, &before, &users);
+        let mut reloaded = Reloaded::between(in_force, &wanted, &self.0.users.read(), &users);
         reloaded.fixed = self.0.started.fixed_keys_changed(config);
+        reloaded.mappings = mappings.iter().map(NewMapping::channel).collect();
+        Ok(Planned {
+            wanted,
+            users,
+            certificates,
+            mappings,
+            reloaded,
+        })
+    }
+
+    fn exchange(&self, config: &Config) -> Result<Reloaded, StartError> {
+        // Held until all is done: reloads are one behind the other.
+        let mut in_force = self.config();
+        let Planned {
+            wanted,
+            users,
+            certificates: [producers, consumers],
+            mappings,
+            mut reloaded,
+        } = self.planned(&in_force, config)?;
         let sides = [
             (&wanted.producers, producers),
             (&wanted.consumers, consumers),
@@ -120,7 +182,7 @@ impl GatewayHandle {
         for (port, (side, tls)) in self.0.ports.iter().zip(sides) {
             port.rules.reload(&wanted, side, tls);
         }
-        if *before != users {
+        if *self.0.users.read() != users {
             self.0.users.replace(Arc::new(users));
         }
         reloaded.mappings = self.0.mappings.exchange(mappings);

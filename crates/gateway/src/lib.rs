@@ -99,7 +99,7 @@ pub use market::error::MarketError;
 pub use market::ring::EventReader;
 pub use market::states::StateCounts;
 pub use notice::{Notice, NoticeReceiver, Outlet, PeerEnd, Rejection, Why};
-pub use operator::{GatewayOperator, ReloadAsked, Reloads};
+pub use operator::{ConfigAsk, ConfigAsked, ConfigAsks, GatewayOperator};
 pub use port_config::{Pair, PortConfig, PortTls};
 pub use port_handle::PortHandle;
 pub use program_log::{LOG_TARGETS, LogFormat, LogTo, ProgramLog};

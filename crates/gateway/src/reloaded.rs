@@ -2,6 +2,7 @@
 
 use crate::config::Config;
 use crate::users::{User, UserSet};
+use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::fmt;
 
@@ -71,6 +72,26 @@ impl Reloaded {
             keys: changed_keys(config, new),
             ..Self::default()
         }
+    }
+}
+
+/// As an operator is shown what a reload would change.
+impl From<&Reloaded> for Value {
+    fn from(reloaded: &Reloaded) -> Self {
+        let named = |changes: &Changes| {
+            json!({
+                "added": changes.added,
+                "removed": changes.removed,
+                "changed": changes.changed,
+            })
+        };
+        json!({
+            "users": named(&reloaded.users),
+            "lists": named(&reloaded.lists),
+            "mappings": reloaded.mappings,
+            "keys": reloaded.keys,
+            "needs_start": reloaded.fixed,
+        })
     }
 }
 

@@ -1,7 +1,7 @@
 //! The rings between sources and outlets.
 
 use crate::config::Config;
-use crate::history::{LogThreads, RawInlets, RawLog};
+use crate::history::{LogThreads, RawInlets, RawLog, Rolling};
 use crate::notice::Notices;
 use crate::start_error::StartError;
 use crate::versions::Versions;
@@ -42,9 +42,13 @@ impl Rings {
     }
 
     /// Returns the agents of the raw log, once all of its producers were made.
-    pub(crate) fn start_raw(&mut self, notices: &Notices) -> Result<LogThreads, StartError> {
+    pub(crate) fn start_raw(
+        &mut self,
+        notices: &Notices,
+        rolling: &Rolling,
+    ) -> Result<LogThreads, StartError> {
         match self.raw.take() {
-            Some(raw) => raw.start(notices),
+            Some(raw) => raw.start(notices, rolling.order()),
             None => Ok(Vec::new()),
         }
     }

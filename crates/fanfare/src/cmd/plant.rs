@@ -14,11 +14,12 @@ use fanfare_engine::levels::{LogLevel, LogLevels};
 use fanfare_engine::limits::raise_open_files;
 use fanfare_engine::stop::{Reload, Stop};
 use fanfare_gateway::{
-    Config, Digest, FeedLine, Gateway, GatewayOperator, NoticeReceiver, PortConfig,
+    Config, ConfigAsk, Digest, FeedLine, Gateway, GatewayOperator, NoticeReceiver, PortConfig,
     descriptors_wanted,
 };
 use fanfare_instruments::capture::{Capture, CaptureOptions, Reopened};
 use fanfare_operator::{Control, Operator};
+use serde_json::Value;
 use std::net::Ipv4Addr;
 use std::path::Path;
 use std::process::ExitCode;
@@ -70,15 +71,14 @@ pub(crate) fn run(
     announce(config, &gateway);
     let capture = start_capture(config, &gateway);
     let events = start_events(config, &mut gateway)?;
-    let (operator, reloads) = GatewayOperator::new(gateway.handle());
-    let operator: Arc<dyn Operator> = Arc::new(operator);
+    let (operator, asks) = GatewayOperator::new(gateway.handle());
+    let operator: Arc<dyn Operator> = Arc::new(operator.with_levels(logs::levels()));
     let control = start_control(config, &operator)?;
     let console = start_console(config, operator)?;
     while !stop.is_raised() {
         log.look();
         std::thread::sleep(LOOK);
-        let asked = reloads.next();
-        if hangup.is_due() || asked.is_some() {
+        let reloads = || {
             events.iter().for_each(EventLog::reopen);
             let mut level = None;
             let mut outcome = reload(&gateway, capture.as_ref(), reread, &mut level);
@@ -86,18 +86,28 @@ pub(crate) fn run(
                 let line = format!("the console keeps its certificate: {error}");
                 outcome = outcome.map(|done| format!("{done}; {line}"));
             }
-            match &outcome {
-                Ok(done) => tracing::info!(target: "program", "{done}"),
-                Err(why) => tracing::warn!(target: "program", "{why}"),
-            }
-            log.follow(level);
-            asked
-                .into_iter()
-                .for_each(|asked| asked.answer(outcome.clone()));
+            tell(&outcome);
+            (outcome, level)
+        };
+        let mut level = None;
+        if hangup.is_due() {
+            level = reloads().1;
         }
+        if let Some(asked) = asks.next() {
+            let outcome = match asked.ask {
+                ConfigAsk::Reload => {
+                    let (outcome, new) = reloads();
+                    level = new;
+                    outcome.map(Value::String)
+                }
+                ask => about_config(&gateway, reread, ask),
+            };
+            asked.answer(outcome);
+        }
+        log.follow(level);
     }
-    // A reload that is still waited for is refused: the others end behind it.
-    drop((reloads, control, console));
+    // A question that is still waited for is refused: the others end behind it.
+    drop((asks, control, console));
     // What is under way is counted before it is told of.
     let counters = gateway.counters().clone();
     let ended = gateway.join();
@@ -113,6 +123,39 @@ pub(crate) fn run(
     }
     tracing::info!(target: "program", "the gateway has ended");
     Ok(ExitCode::SUCCESS)
+}
+
+fn tell(outcome: &Result<String, String>) {
+    match outcome {
+        Ok(done) => tracing::info!(target: "program", "{done}"),
+        Err(why) => tracing::warn!(target: "program", "{why}"),
+    }
+}
+
+/// Answers what an operator asks about the configuration, but for a reload of all of it.
+fn about_config(gateway: &Gateway, reread: Reread<'_>, ask: ConfigAsk) -> Result<Value, String> {
+    let of = |outcome: Result<Value>| outcome.map_err(|error| format!("{error:#}"));
+    let handle = gateway.handle();
+    match ask {
+        ConfigAsk::Check => of(reread().and_then(|config| {
+            config.check_files()?;
+            Ok("the configuration can be used".into())
+        })),
+        ConfigAsk::Diff => of(reread().and_then(|config| {
+            let found = handle.differences(&config)?;
+            Ok(Value::from(&found))
+        })),
+        ConfigAsk::Reload | ConfigAsk::ReloadUsers => {
+            let done = reread().and_then(|config| Ok(handle.reload_users(&config)?));
+            let done = done.map(|done| done.to_string());
+            let done = done.map_err(|error| {
+                handle.reload_failed(&*error);
+                format!("not reloaded, everything stays as it was: {error:#}")
+            });
+            tell(&done);
+            done.map(Value::String)
+        }
+    }
 }
 
 fn announce(config: &Config, gateway: &Gateway) {

@@ -125,12 +125,12 @@ fn sessions_are_seen_and_ended_by_who_has_the_token() {
                 == "there is no such session; there are FIX.4.4:FANFARE->C2, FIX.4.4:FANFARE->C3",
         "{why}"
     );
-    let (status, why) = plant.post(path, &json!({ "command": "reload" }));
+    let (status, why) = plant.post(path, &json!({ "command": "config reload" }));
     assert!(
         status == 400 && why.to_string().contains("takes no `command`"),
         "{why}"
     );
-    let (status, why) = plant.post("/api/v1/reload", &json!({}));
+    let (status, why) = plant.post("/api/v1/config/reload", &json!({}));
     assert_eq!((status, why), (200, json!("reloaded: nothing has changed")));
 
     let audit = plant.stop();
@@ -242,7 +242,7 @@ fn bad_requests_are_refused_and_harm_nobody() {
 fn announced_gigabyte(plant: &Plant, headers: &str) {
     let mut stream = plant.connect();
     let head = format!(
-        "POST /api/v1/reload HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000000\r\n\
+        "POST /api/v1/config/reload HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000000\r\n\
          {headers}\r\n"
     );
     stream.write_all(head.as_bytes()).unwrap();

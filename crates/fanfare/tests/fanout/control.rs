@@ -38,6 +38,63 @@ fn hash() -> String {
     hash
 }
 
+/// What a reload would change is shown, and changes nothing. Of a file with other users and limits,
+/// the users alone are taken.
+fn a_part_is_reloaded(ctl: &dyn Fn(&[&str]) -> Output, file: &str, text_of: &str) {
+    let two = text_of.replace("\"*\"", "\"EURUSD\"");
+    let rest = two.split_once("[[user]]").unwrap();
+    let other = format!(
+        "workers = 2\n{}[limits]\nheartbeat_max_s = 77\n[[user]]{}",
+        rest.0, rest.1
+    );
+    std::fs::write(file, other).unwrap();
+    let json = |args: &[&str]| -> serde_json::Value {
+        let said = ctl(&[args, &["--json"]].concat());
+        serde_json::from_slice(&said.stdout).unwrap_or_else(|_| panic!("{args:?}: {said:?}"))
+    };
+    let check = json(&["config", "check"]);
+    assert_eq!(check, "the configuration can be used");
+    let expected = serde_json::json!({
+        "users": { "added": [], "removed": ["two"], "changed": ["desk"] },
+        "lists": { "added": [], "removed": [], "changed": [] },
+        "mappings": [],
+        "keys": ["limits"],
+        "needs_start": ["workers"],
+    });
+    assert_eq!(json(&["config", "diff"]), expected);
+    let before = json(&["limits"]);
+    let done = json(&["users", "reload"]);
+    assert_eq!(done, "reloaded: removed user two, changed user desk");
+    assert_eq!(json(&["limits"]), before, "limits stay");
+    let left = json(&["config", "diff"]);
+    assert_eq!(left["users"]["changed"], serde_json::json!([]), "{left}");
+    assert_eq!(left["keys"], serde_json::json!(["limits"]), "{left}");
+    let two = text_of.to_owned() + &text_of.replace("desk", "two").replace("DESK", "TWO");
+    let (front, users) = text_of.split_once("[[user]]").unwrap();
+    let second = two.rsplit_once("[[user]]").unwrap().1;
+    std::fs::write(file, format!("{front}[[user]]{users}[[user]]{second}")).unwrap();
+    json(&["users", "reload"]);
+}
+
+fn levels_of_the_log_are_set(ctl: &dyn Fn(&[&str]) -> Output) {
+    let set = text(&ctl(&["log", "set-level", "warn,session=debug"]).stdout);
+    let row = |target: &str| {
+        set.lines()
+            .find(|line| line.starts_with(target))
+            .map(str::to_owned)
+    };
+    assert!(row("session").unwrap().ends_with("debug"), "{set}");
+    assert!(row("feed").unwrap().ends_with("warn"), "{set}");
+    assert_eq!(text(&ctl(&["log", "level"]).stdout), set);
+    let wrong = ctl(&["log", "set-level", "stars=info"]);
+    assert_eq!(wrong.status.code(), Some(2));
+    assert!(
+        text(&wrong.stderr).contains("no target of the log"),
+        "{wrong:?}"
+    );
+    ctl(&["log", "set-level", "info"]);
+}
+
 #[test]
 fn a_gateway_is_asked_and_reloaded_at_its_socket() {
     let hash = hash();
@@ -75,11 +132,22 @@ fn a_gateway_is_asked_and_reloaded_at_its_socket() {
         front.clone() + &user + &user.replace("desk", "two").replace("DESK", "TWO"),
     )
     .unwrap();
-    assert_eq!(text(&ctl(&["reload"]).stdout), "reloaded: new user two\n");
+    let difference = text(&ctl(&["config", "diff", "--json"]).stdout);
+    let difference: serde_json::Value = serde_json::from_str(&difference).unwrap();
+    assert_eq!(difference["users"]["added"][0], "two", "{difference}");
+    let reloaded = text(&ctl(&["config", "reload"]).stdout);
+    assert_eq!(reloaded, "reloaded: new user two\n");
     server.tells("reloaded: new user two");
+    a_part_is_reloaded(&ctl, &file, &(front.clone() + &user));
+    levels_of_the_log_are_set(&ctl);
+    let rolled = ctl(&["roll"]);
+    let why = text(&rolled.stderr);
+    assert!(why.contains("there is no log"), "{why}");
     let padding = "\n".repeat(39 - front.lines().count());
     std::fs::write(&file, format!("{front}{padding}[user]\n")).unwrap();
-    let refused = ctl(&["reload"]);
+    let wrong = ctl(&["config", "check"]);
+    assert!(text(&wrong.stderr).contains("line 40"), "{wrong:?}");
+    let refused = ctl(&["config", "reload"]);
     assert_eq!(refused.status.code(), Some(1));
     assert!(
         text(&refused.stderr).contains("line 40"),
@@ -90,6 +158,9 @@ fn a_gateway_is_asked_and_reloaded_at_its_socket() {
         text(&ctl(&["users"]).stdout).contains("two"),
         "the users stay"
     );
+    std::fs::write(&file, front.clone() + &user).unwrap();
+    let users = text(&ctl(&["users", "reload"]).stdout);
+    assert_eq!(users, "reloaded: removed user two\n");
     server.signal("TERM");
     server.end().succeeded();
     let gone = ctl(&["status"]);

@@ -131,7 +131,10 @@ fn without_an_address_only_this_machine_can_connect() {
     let told = server.tells("SocketAcceptAddress");
     let expected = "only this machine can connect: no SocketAcceptAddress is named, with 0.0.0.0 \
         others can";
-    assert!(told.ends_with(&format!(" WARN program: {expected}")), "{told}");
+    assert!(
+        told.ends_with(&format!(" WARN program: {expected}")),
+        "{told}"
+    );
 }
 
 #[test]
@@ -183,7 +186,10 @@ fn a_crowd_that_does_not_log_on_has_few_lines() {
     }
     server.running.interrupt();
     let said = server.running.end().succeeded().err;
-    let words = || said.lines().filter_map(|line| Some(line.split_once(" WARN session: ")?.1));
+    let words = || {
+        said.lines()
+            .filter_map(|line| Some(line.split_once(" WARN session: ")?.1))
+    };
     let lines = words().filter(|line| line.starts_with("127.0.0.1:"));
     let more = words().filter_map(|line| {
         let (count, last) = line

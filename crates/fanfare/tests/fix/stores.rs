@@ -184,7 +184,11 @@ fn passwords_leave_with_the_logon_and_stay_nowhere() {
     let text = settings(theirs.path(), &["TW"]).replace("CheckLatency=N\n", &lines);
     let log = ["--log-level", "debug", "--log-format", "json", "--log-to"];
     let their_log = theirs.file("run.log");
-    let server = Server::with("secrets", &text, &[&["--echo"], &log[..], &[&their_log]].concat());
+    let server = Server::with(
+        "secrets",
+        &text,
+        &[&["--echo"], &log[..], &[&their_log]].concat(),
+    );
     let ours = Folder::new("secrets-ours");
     let path = ours.path().display();
     let lines = format!(

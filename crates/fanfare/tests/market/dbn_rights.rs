@@ -64,7 +64,7 @@ impl Plant {
 
     fn reload(&self, users: &str) {
         write_users(&self.folder, users);
-        self.ctl(&["reload"]);
+        self.ctl(&["config", "reload"]);
     }
 
     /// The lines of the audit file of clients of DBN, and of one event.

@@ -79,7 +79,8 @@ impl Builder<'_> {
         if let (Some(log), Some(settings)) = (log, &config.history) {
             let Events { ring, books, .. } = &mut events;
             let plan = (config, settings, &**books);
-            let threads = log.start(plan, ring, self.counters, &self.notices);
+            let told = (&self.notices, self.rolling.order());
+            let threads = log.start(plan, ring, self.counters, told);
             (history, events.known) = threads?;
         }
         Ok((Some(events), history))

@@ -14,6 +14,7 @@ mod keeper;
 mod known;
 mod patience;
 mod raw;
+mod rolling;
 mod rolls;
 mod writer;
 
@@ -38,6 +39,7 @@ pub(crate) use inlet::{RawInlet, RawInlets};
 use keeper::KeeperAgent;
 pub(crate) use known::KnownInstruments;
 pub(crate) use raw::RawLog;
+pub(crate) use rolling::{RollOrder, Rolling};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -75,7 +77,7 @@ impl OpenLog {
         (config, history, books): (&Config, &History, &[BookConfig]),
         ring: &mut EventRing,
         counters: &Counters,
-        notices: &Notices,
+        (notices, order): (&Notices, RollOrder),
     ) -> Result<(LogThreads, KnownInstruments), StartError> {
         // Nobody wakes the thread: that would cost the feeds' thread a system call.
         let records = ring.record_reader(Waker::detached()?);
@@ -106,9 +108,9 @@ impl OpenLog {
             writer: Arc::downgrade(&open),
         };
         let sinks = kafka::sinks(config, &log, books, counters, notices);
-        let notices = notices.clone();
+        let told = (notices.clone(), order);
         let log = (self.writer, claim);
-        let mut writer = LogAgent::new(history, log, records, (counts, stages), notices);
+        let mut writer = LogAgent::new(history, log, records, (counts, stages), told);
         writer.hold(open);
         let mut threads: LogThreads = vec![
             (Box::new(writer), WRITER_SLEEP),

@@ -7,6 +7,7 @@ use super::config::History;
 use super::inlet::{LACK, RawInlets};
 use super::keeper::KeeperAgent;
 use super::patience::{Patience, drain};
+use super::rolling::RollOrder;
 use super::rolls::Roll;
 use super::{KEEPER_SLEEP, LogThreads, WRITER_SLEEP, feeds};
 use crate::config::Config;
@@ -49,13 +50,17 @@ impl RawLog {
     }
 
     /// Returns the agents that write and keep the log.
-    pub(crate) fn start(self, notices: &Notices) -> Result<LogThreads, StartError> {
+    pub(crate) fn start(
+        self,
+        notices: &Notices,
+        order: RollOrder,
+    ) -> Result<LogThreads, StartError> {
         let keeper = KeeperAgent::open(&self.settings, None, notices.clone());
         let keeper = keeper.map_err(StartError::History)?;
         let counts = RawCounts::new(&self.counters, "");
         let writer = RawAgent {
             rings: self.inlets.rings,
-            roll: Roll::new(self.settings.calendar()),
+            roll: Roll::new(self.settings.calendar(), order),
             writer: Some(self.writer),
             patience: Patience::new(&self.settings.folder, notices.clone()),
             lack: 0,

@@ -1,5 +1,6 @@
 //! The ends of sessions: a time of the day, on the days that have one.
 
+use super::rolling::RollOrder;
 use crate::config_error::{ConfigError, range};
 use crate::rotation_config::{check_daily, daily};
 use fanfare_engine::rotate::Daily;
@@ -102,25 +103,29 @@ impl Rolls {
 #[derive(Debug)]
 pub(super) struct Roll {
     rolls: Option<Rolls>,
+    order: RollOrder,
     is_due: bool,
 }
 
 impl Roll {
-    pub(super) fn new(history: Calendar<'_>) -> Self {
+    pub(super) fn new(history: Calendar<'_>, order: RollOrder) -> Self {
         Self {
             rolls: Rolls::new(history),
+            order,
             is_due: false,
         }
     }
 
-    /// Ends the segment if a session has ended.
+    /// Ends the segment if a session has ended, or an operator wants it.
     pub(super) fn turn(&mut self, now: Now, writer: &mut Writer) -> Result<(), LogError> {
         if let Some(rolls) = &mut self.rolls {
             self.is_due |= rolls.is_due(now.utc.nanos());
         }
-        if self.is_due {
+        let wish = self.order.wish();
+        if self.is_due || wish.is_some() {
             writer.roll()?;
             self.is_due = false;
+            wish.into_iter().for_each(|wish| self.order.follow(wish));
         }
         Ok(())
     }

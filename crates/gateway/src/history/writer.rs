@@ -2,6 +2,7 @@
 
 use super::config::History;
 use super::patience::{Patience, drain};
+use super::rolling::RollOrder;
 use super::rolls::Roll;
 use crate::counts::HistoryCounts;
 use crate::market::ring::{Record, RecordReader};
@@ -42,11 +43,11 @@ impl LogAgent {
         (writer, claim): (Writer, Claim),
         ring: RecordReader,
         (counts, stages): (HistoryCounts, Option<OutletStages>),
-        notices: Notices,
+        (notices, order): (Notices, RollOrder),
     ) -> Self {
         Self {
             ring,
-            roll: Roll::new(history.calendar()),
+            roll: Roll::new(history.calendar(), order),
             ring_file: history.ring_file(),
             patience: Patience::new(&history.folder, notices),
             first: writer.next(),

@@ -32,6 +32,13 @@ pub(crate) struct NewMapping {
     mappers: Mappers,
 }
 
+impl NewMapping {
+    /// The channel of its feed.
+    pub(crate) fn channel(&self) -> String {
+        self.channel.clone()
+    }
+}
+
 impl Mappings {
     pub(super) fn add(&self, feed: InForce) {
         self.all().push(feed);

@@ -3,10 +3,11 @@
 //! A family of commands is a file with its rows; [`COMMANDS`] lists the families. A row is all that
 //! a command takes to be at the control socket, in `fanfare ctl` and under `/api/v1/`.
 
+mod config;
+mod log;
 mod market;
 mod notices;
 mod pages;
-mod reload;
 mod sessions;
 mod stages;
 mod status;
@@ -16,10 +17,13 @@ mod users;
 use crate::gateway_handle::GatewayHandle;
 use crate::watch::Watch;
 use fanfare_engine::counters::Counters;
-use fanfare_operator::{Ask, Changes, Command, Operator, OperatorError, Outcome, Rows};
+use fanfare_engine::levels::LogLevels;
+use fanfare_operator::{
+    Ask, Changes, Command, HasLevels, Operator, OperatorError, Outcome, Rows, level_rows,
+};
 use std::sync::mpsc::{SyncSender, sync_channel};
 
-pub use reload::{ReloadAsked, Reloads};
+pub use config::{ConfigAsk, ConfigAsked, ConfigAsks};
 
 /// What a gateway can do, by family.
 const COMMANDS: Rows<GatewayOperator> = &[
@@ -30,24 +34,39 @@ const COMMANDS: Rows<GatewayOperator> = &[
     subscriptions::COMMANDS,
     notices::COMMANDS,
     users::COMMANDS,
-    reload::COMMANDS,
+    config::COMMANDS,
+    log::COMMANDS,
+    &level_rows(),
 ];
 
 /// Answers operators, from any thread. Clones answer for the same gateway.
 #[derive(Clone)]
 pub struct GatewayOperator {
     gateway: GatewayHandle,
-    reload: SyncSender<ReloadAsked>,
+    config: SyncSender<ConfigAsked>,
+    levels: LogLevels,
 }
 
 impl GatewayOperator {
     /// For a running gateway, whose stages are looked at each second from now on. Whoever runs it
-    /// looks after the reloads that are asked for; without [`Reloads`], they are refused.
+    /// answers what is asked about its configuration; without [`ConfigAsks`], that is refused.
     #[must_use]
-    pub fn new(gateway: GatewayHandle) -> (Self, Reloads) {
+    pub fn new(gateway: GatewayHandle) -> (Self, ConfigAsks) {
         gateway.shared().stages.watch();
-        let (reload, reloads) = sync_channel(reload::MOST);
-        (Self { gateway, reload }, Reloads::new(reloads))
+        let (config, asks) = sync_channel(config::MOST);
+        let levels = LogLevels::new(&[]);
+        let own = Self {
+            gateway,
+            config,
+            levels,
+        };
+        (own, ConfigAsks::new(asks))
+    }
+
+    /// Lets operators see and set these levels, those of the program's log.
+    #[must_use]
+    pub fn with_levels(self, levels: LogLevels) -> Self {
+        Self { levels, ..self }
     }
 
     /// What there is to look at besides counters. It is looked at from now on, if it was not.
@@ -71,7 +90,8 @@ impl Operator for GatewayOperator {
         Self::commands()
     }
 
-    /// Waits for sessions that it ends, for up to 3 s, and for a reload, for up to a minute.
+    /// Waits for sessions that it ends, for up to 3 s, and for what is asked about the configuration, for up
+    /// to a minute.
     fn run(&self, ask: &Ask) -> Outcome {
         fanfare_operator::run(COMMANDS, self, ask)
     }
@@ -87,6 +107,12 @@ impl Operator for GatewayOperator {
     fn note(&self, by: &str, asked: &str, outcome: &str) {
         let audit = &self.gateway.shared().audit;
         audit.operator(by, asked, outcome);
+    }
+}
+
+impl HasLevels for GatewayOperator {
+    fn levels(&self) -> &LogLevels {
+        &self.levels
     }
 }
 

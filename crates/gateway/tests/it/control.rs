@@ -3,7 +3,7 @@
 use crate::client::{Client, value};
 use crate::users::{PORTS, TestFile, start, user};
 use crate::{eventually, stop};
-use fanfare_gateway::{Gateway, GatewayOperator, Reloads};
+use fanfare_gateway::{ConfigAsk, ConfigAsks, Gateway, GatewayOperator};
 use fanfare_operator::Control;
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -64,7 +64,7 @@ impl Operator {
 
 struct Plant {
     control: Control,
-    reloads: Reloads,
+    asks: ConfigAsks,
     gateway: Gateway,
     path: TestFile,
     audit: TestFile,
@@ -74,11 +74,11 @@ fn plant(name: &str, more: &str) -> Plant {
     let (path, audit) = (TestFile::new(name), TestFile::new(&format!("{name}.audit")));
     let text = format!("audit = \"{}\"\n{PORTS}{more}", audit.0.display());
     let gateway = start(&text);
-    let (operator, reloads) = GatewayOperator::new(gateway.handle());
+    let (operator, asks) = GatewayOperator::new(gateway.handle());
     let control = Control::start(&path.0, Arc::new(operator)).unwrap();
     Plant {
         control,
-        reloads,
+        asks,
         gateway,
         path,
         audit,
@@ -205,22 +205,27 @@ fn an_operator_sees_the_gateway_and_ends_sessions() {
 }
 
 #[test]
-fn a_reload_is_done_by_whoever_runs_the_gateway() {
+fn questions_about_the_configuration_are_answered_by_whoever_runs_the_gateway() {
     let plant = plant("reload", "");
     std::thread::scope(|scope| {
         let asked = scope.spawn(|| {
             let mut operator = Operator::connect(&plant.path);
-            let first = operator.result(&json!({ "command": "reload" }));
-            let second = operator.error(b"{\"command\":\"reload\"}\n");
+            let first = operator.result(&json!({ "command": "config reload" }));
+            let second = operator.error(b"{\"command\":\"users reload\"}\n");
             (first, second)
         });
-        for outcome in [Ok("reloaded".to_owned()), Err("line 40".to_owned())] {
+        for (ask, outcome) in [
+            (ConfigAsk::Reload, Ok("reloaded".into())),
+            (ConfigAsk::ReloadUsers, Err("line 40".to_owned())),
+        ] {
             let mut request = None;
             eventually("the request", || {
-                request = plant.reloads.next();
+                request = plant.asks.next();
                 request.is_some()
             });
-            request.unwrap().answer(outcome);
+            let request = request.unwrap();
+            assert_eq!(request.ask, ask);
+            request.answer(outcome);
         }
         let (first, second) = asked.join().unwrap();
         assert_eq!((first, second.as_str()), (json!("reloaded"), "line 40"));
@@ -228,7 +233,7 @@ fn a_reload_is_done_by_whoever_runs_the_gateway() {
     assert!(
         plant
             .stop()
-            .contains("\"command\":\"reload\",\"outcome\":\"refused: line 40\"")
+            .contains("\"command\":\"users reload\",\"outcome\":\"refused: line 40\"")
     );
 }
 
@@ -301,7 +306,7 @@ fn a_stale_socket_is_replaced_and_anothers_file_is_left_alone() {
     let gateway = start(PORTS);
     let path = TestFile::new("stale");
     drop(UnixListener::bind(&path.0).unwrap());
-    let (operator, _reloads) = GatewayOperator::new(gateway.handle());
+    let (operator, _asks) = GatewayOperator::new(gateway.handle());
     let first = Control::start(&path.0, Arc::new(operator.clone())).unwrap();
     let why = Control::start(&path.0, Arc::new(operator.clone())).unwrap_err();
     assert!(why.to_string().contains("another process listens"), "{why}");

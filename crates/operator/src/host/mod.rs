@@ -7,15 +7,17 @@ use crate::ask::Ask;
 use crate::audit::AuditFile;
 use crate::command::Command;
 use crate::error::Outcome;
+use crate::levels::{HasLevels, level_rows};
 use crate::operator::Operator;
 use crate::row::{Rows, commands, run};
 use fanfare_engine::counters::Counters;
 use fanfare_engine::host::HostHandle;
+use fanfare_engine::levels::LogLevels;
 use fanfare_engine::stop::Reload;
 use std::time::Instant;
 
 /// What a program that hosts FIX sessions can do, by family.
-const COMMANDS: Rows<HostOperator> = &[status::COMMANDS, sessions::COMMANDS];
+const COMMANDS: Rows<HostOperator> = &[status::COMMANDS, sessions::COMMANDS, &level_rows()];
 
 /// Steers the sessions of a [`Host`](fanfare_engine::host::Host), from any thread.
 #[derive(Clone)]
@@ -24,6 +26,7 @@ pub struct HostOperator {
     counters: Counters,
     audit: AuditFile,
     reload: Reload,
+    levels: LogLevels,
     begun: Instant,
 }
 
@@ -37,8 +40,15 @@ impl HostOperator {
             counters,
             audit,
             reload,
+            levels: LogLevels::new(&[]),
             begun: Instant::now(),
         }
+    }
+
+    /// Lets operators see and set these levels, those of the program's log.
+    #[must_use]
+    pub fn with_levels(self, levels: LogLevels) -> Self {
+        Self { levels, ..self }
     }
 
     /// What such programs can do.
@@ -64,6 +74,12 @@ impl Operator for HostOperator {
 
     fn note(&self, by: &str, asked: &str, outcome: &str) {
         self.audit.operator(by, asked, outcome);
+    }
+}
+
+impl HasLevels for HostOperator {
+    fn levels(&self) -> &LogLevels {
+        &self.levels
     }
 }
 

@@ -13,7 +13,7 @@ pub(super) const COMMANDS: &[Row<HostOperator>] = &[
     Row::look("status", "Version, uptime, ports.", &[], status),
     Row::look("counters", "All counters.", &[], counters),
     Row::act(
-        "reload",
+        "config reload",
         "Open the message log anew and read the certificates again, as SIGHUP does.",
         &[],
         |operator, _| {

@@ -45,7 +45,8 @@ impl Operators {
             crew.spawn(writer, Idle::Sleep(NAP), None)?;
             audit = end;
         }
-        let operator = HostOperator::new(host, counters.clone(), audit, reload);
+        let operator = HostOperator::new(host, counters.clone(), audit, reload)
+            .with_levels(crate::logs::levels());
         let control = Control::start(path, Arc::new(operator));
         let control = control.with_context(|| format!("cannot listen at {}", path.display()))?;
         let path = path.display();

@@ -13,10 +13,11 @@ mod latency;
 mod market;
 mod plant;
 mod replay;
+mod shell;
 mod store;
 mod throughput;
 
-use clap::Subcommand;
+use clap::{CommandFactory, Subcommand};
 use std::process::ExitCode;
 
 /// What `fanfare` can do.
@@ -61,6 +62,8 @@ pub(crate) enum Command {
     /// alone and for FIX over DDS; each takes a file as well, with --config.
     Gateway(gateway::Args),
     Ctl(ctl::Args),
+    Completions(shell::Completions),
+    Man(shell::Man),
 }
 
 pub(crate) fn run(command: &Command) -> anyhow::Result<ExitCode> {
@@ -79,5 +82,7 @@ pub(crate) fn run(command: &Command) -> anyhow::Result<ExitCode> {
         Command::Throughput(command) => throughput::run(command),
         Command::Gateway(args) => gateway::run(args),
         Command::Ctl(args) => ctl::run(args),
+        Command::Completions(args) => Ok(shell::completions(args, crate::Cli::command())),
+        Command::Man(args) => shell::man(args, crate::Cli::command()),
     }
 }

@@ -4,10 +4,12 @@ use crate::client::Client;
 use crate::feed::group;
 use crate::market::{feed, generator, send};
 use crate::{eventually, start, stop};
-use fanfare_gateway::{Config, EventReader, Gateway};
+use fanfare_gateway::{Config, EventReader, Gateway, GatewayOperator};
 use fanfare_history::{At, Log, RawDelivery, RawLine, Reader, Source, Start};
 use fanfare_market::instruments::{Directory, Instrument};
 use fanfare_market::{Delivery, Event, InstrumentId};
+use fanfare_operator::Operator;
+use serde_json::json;
 use std::net::SocketAddrV4;
 use std::path::{Path, PathBuf};
 
@@ -83,6 +85,40 @@ fn symbols(directory: &Directory) -> Vec<(InstrumentId, String)> {
     };
     let all = directory.iter();
     all.map(|(number, bytes)| (number, name(bytes))).collect()
+}
+
+#[test]
+fn an_operator_ends_the_segments_of_all_logs_while_events_come() {
+    let (line, pictures) = (group(125), group(126));
+    let folder = Folder::new("roll");
+    let raw = "[history.raw]\nsegment_bytes = 1048576";
+    let plant = gateway_with(&feed("one", line, pictures), &folder.0, raw);
+    let (operator, _asks) = GatewayOperator::new(plant.handle());
+    let logs = || [Log::open(&folder.0), Log::open(&folder.0.join("raw"))].map(Result::unwrap);
+    let segments = || logs().map(|log| log.segments().unwrap().len());
+    let mut live = Had::default();
+    let mut reader = logs()[0].reader(Start::First).unwrap();
+    for to in [line, pictures] {
+        let written = ["log_written", "raw_written"].map(|name| plant.count(name));
+        send(to, to == pictures, &[&plant]);
+        eventually("both logs have more", || {
+            plant.count("log_written") > written[0] && plant.count("raw_written") > written[1]
+        });
+        let before = segments();
+        let done = operator.ask("test", "roll", serde_json::Map::new());
+        assert_eq!(done, Ok(json!({ "logs": 2 })));
+        let behind = segments();
+        assert!(
+            before[0] < behind[0] && before[1] < behind[1],
+            "{before:?}, {behind:?}"
+        );
+    }
+    stop(plant);
+    live.of_log(&mut reader);
+    let verified = logs()[0].verify(|_, _| true).unwrap();
+    assert!(verified.is_whole(), "{verified:?}");
+    assert_eq!(verified.events as usize, live.events.len());
+    assert!(!live.events.is_empty());
 }
 
 #[test]

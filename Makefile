@@ -15,7 +15,7 @@ FEATURES = --features fanfare/parquet
 # Tests of sessions and processes wait more than they compute.
 export RUST_TEST_THREADS ?= $(shell expr 3 '*' `nproc`)
 
-.PHONY: help demo test test-kafka test-kills check codegen conformance oracle bench bench-peers bench-books fuzz soak memcheck asan build setup clean
+.PHONY: help demo test test-kafka test-kills check codegen deny deb conformance oracle bench bench-peers bench-books fuzz soak memcheck asan build setup clean
 
 help:
 	@echo "make demo   build, run the whole plant on this machine for about a minute, report"
@@ -24,6 +24,8 @@ help:
 	@echo "make test-kills  a plant, its readers and replays killed with 1,000 seeds, about half an hour (KILL_SEEDS)"
 	@echo "make check  the quick part of it, for between two edits"
 	@echo "make codegen  typed messages of whole dictionaries: clippy and rustdoc find nothing in them"
+	@echo "make deny   licences, known faults and sources of the crates, by cargo-deny"
+	@echo "make deb    a Debian package under target/debian, by cargo-deb"
 	@echo "make conformance  the acceptance definitions of QuickFIX and QuickFIX/n, fetched, against fix acceptor"
 	@echo "make oracle  the FAST codec against a second one, on random templates for five minutes (ORACLE_SECONDS, ORACLE_SEED)"
 	@echo "make bench  the figures of docs/benchmarks.md, as JSON under out/"
@@ -57,6 +59,20 @@ check:
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets $(FEATURES) --locked -- -D warnings
 	$(CARGO) xtask tidy
+
+deny:
+	@command -v cargo-deny >/dev/null || $(CARGO) install --quiet --locked cargo-deny
+	$(CARGO) deny --workspace check
+
+deb: setup
+	@command -v cargo-deb >/dev/null || $(CARGO) install --quiet --locked cargo-deb
+	$(CARGO) build --release --locked --package fanfare $(FEATURES)
+	@mkdir -p target/package
+	@$(FANFARE) man target/package/man1
+	@$(FANFARE) completions bash >target/package/fanfare.bash
+	@$(FANFARE) completions zsh >target/package/_fanfare
+	@$(FANFARE) completions fish >target/package/fanfare.fish
+	$(CARGO) deb --no-build --locked --package fanfare
 
 test-kafka: setup
 	$(CARGO) clippy --package fanfare-gateway --all-targets --features kafka --locked -- -D warnings

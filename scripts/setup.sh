@@ -10,10 +10,12 @@ set -eu
 # cyclonedds-dev, cyclonedds-tools: the C program of DDS's, and idlc for its types.
 # libquickfix-dev; default-jdk-headless and maven for QuickFIX/J: the engines of those of FIX.
 # fastddsgen, libfastrtps-dev: Fast DDS, for the C++ program of DDS's.
+# chromium, fonts-dejavu-core: the console's page is looked at.
 # prometheus: it scrapes the console, and promtool judges the metrics.
 wanted="libpcap-dev cmake g++ libclang1-14 libclang-common-14-dev python3-venv cyclonedds-dev cyclonedds-tools"
 if [ "${1:-}" = checks ]; then
     wanted="$wanted libquickfix-dev default-jdk-headless maven fastddsgen libfastrtps-dev prometheus"
+    wanted="$wanted chromium fonts-dejavu-core"
 fi
 
 missing=""

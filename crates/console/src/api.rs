@@ -3,6 +3,7 @@
 use crate::changes::ChangeStream;
 use crate::metrics::{self, Format};
 use crate::openapi;
+use crate::page;
 use crate::token::Token;
 use axum::Router;
 use axum::body::{Body, Bytes};
@@ -88,6 +89,9 @@ pub(crate) fn router(shared: &Arc<Shared>, peer: Peer) -> Router {
         };
         router = router.route(&openapi::path(command), method);
     }
+    for (path, file) in page::routes(shared.token.is_some()) {
+        router = router.route(path, file);
+    }
     router
         .fallback(nothing_here)
         .method_not_allowed_fallback(other_method)
@@ -100,6 +104,7 @@ pub(crate) fn router(shared: &Arc<Shared>, peer: Peer) -> Router {
 async fn guard(State(caller): State<Caller>, request: Request, next: Next) -> Response {
     let shared = &caller.shared;
     let refused = match (&shared.token, caller.peer) {
+        _ if page::is_public(request.method(), request.uri().path()) => None,
         (_, Peer::Owner) => None,
         (Some(token), Peer::Tcp(_)) => {
             let given = request.headers().get(header::AUTHORIZATION);
@@ -134,7 +139,8 @@ async fn guard(State(caller): State<Caller>, request: Request, next: Next) -> Re
         (header::CACHE_CONTROL, "no-store"),
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (header::X_FRAME_OPTIONS, "DENY"),
-        (header::CONTENT_SECURITY_POLICY, "default-src 'self'"),
+        (header::REFERRER_POLICY, "no-referrer"),
+        (header::CONTENT_SECURITY_POLICY, page::POLICY),
     ] {
         headers.insert(name, HeaderValue::from_static(value));
     }

@@ -11,6 +11,7 @@ mod error;
 mod listen;
 mod metrics;
 mod openapi;
+mod page;
 mod patient;
 mod server;
 mod token;

@@ -79,6 +79,27 @@ pub fn python(home: &Path, packages: &str, module: &str) -> Result<PathBuf, Abse
     Ok(python)
 }
 
+/// A folder with the packages that the lock file of an npm project names. What packages would run
+/// when they are installed is not run.
+///
+/// # Errors
+/// See [`Absent`].
+pub fn npm(home: &Path, project: &Path) -> Result<PathBuf, Absent> {
+    let _guard = FETCH.lock().unwrap_or_else(PoisonError::into_inner);
+    let files = ["package.json", "package-lock.json"].map(|name| project.join(name));
+    once(home, &[&files[0], &files[1]], || {
+        for file in &files {
+            let name = file.file_name().unwrap_or_default();
+            let copied = fs::copy(file, home.join(name));
+            copied.map_err(|error| Absent(format!("{}: {error}", file.display())))?;
+        }
+        let mut npm = Command::new("npm");
+        npm.args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"]);
+        fetch(npm.current_dir(home))
+    })?;
+    Ok(home.to_path_buf())
+}
+
 /// A folder with the jars of the dependencies that a Maven project file names, and theirs.
 ///
 /// # Errors

@@ -233,6 +233,13 @@ fn lines_instruments_and_books_are_those_of_the_feed() {
     }
     assert_eq!(all["instruments"], json!(rows));
     assert_eq!(all["total"], rows.len());
+    // They have no symbols: their IDs stand for these.
+    let begins = &rows[0]["security_id"].as_str().unwrap()[..4];
+    let found = plant.result(&format!("/api/v1/instruments?prefix={begins}"));
+    let is_found = |row: &&Value| row["security_id"].as_str().unwrap().starts_with(begins);
+    let expected: Vec<&Value> = rows.iter().filter(is_found).collect();
+    assert!(expected.len() < rows.len());
+    assert_eq!(found["instruments"], json!(expected));
     past(&plant, rows[0]["security_id"].as_str().unwrap());
     follow(changes);
     over_the_socket(&plant);

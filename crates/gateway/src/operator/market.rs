@@ -21,7 +21,11 @@ pub(super) const COMMANDS: &[Row<GatewayOperator>] = &[
         "instruments",
         "The instruments of all feeds, with their states.",
         &[
-            Field::text("prefix", "Those whose Symbol(55) begins so.").first(),
+            Field::text(
+                "prefix",
+                "Those whose Symbol(55) begins so, or SecurityID(48) where there is no symbol.",
+            )
+            .first(),
             Field::one_of("state", "Those in this state.", STATES),
             FEED,
             AFTER,

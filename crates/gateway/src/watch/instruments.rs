@@ -14,7 +14,7 @@ const AT_ONCE: u32 = 4_096;
 /// Which instruments are wanted.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct WantedInstruments {
-    /// Of symbols.
+    /// Of symbols; of the ID of an instrument that has none.
     pub(crate) prefix: Option<String>,
     /// The name of a state.
     pub(crate) state: Option<String>,
@@ -26,15 +26,18 @@ impl WantedInstruments {
         let Some(known) = market.directory().instrument(instrument) else {
             return false;
         };
-        let symbol = known.definition.name.symbol;
+        let name = known.definition.name;
         let seen = market.view.get(instrument);
         let state = seen.map_or("recovering", |seen| render::state_name(seen.state));
         let feed = render::feed_of(&market.feeds, instrument).map(|feed| feed.name.as_str());
         let is = |wanted: &Option<String>, own: Option<&str>| {
             wanted.as_deref().is_none_or(|wanted| Some(wanted) == own)
         };
-        let prefix = self.prefix.as_deref().unwrap_or_default();
-        symbol.starts_with(prefix.as_bytes())
+        let begins = |prefix: &str| match name.symbol.is_empty() {
+            true => render::id_text(name.id).starts_with(prefix),
+            false => name.symbol.starts_with(prefix.as_bytes()),
+        };
+        self.prefix.as_deref().is_none_or(begins)
             && is(&self.state, Some(state))
             && is(&self.feed, feed)
     }

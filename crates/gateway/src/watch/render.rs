@@ -61,6 +61,15 @@ pub(super) fn feed_of(feeds: &[FeedInfo], instrument: InstrumentId) -> Option<&F
     feeds.iter().rev().find(|own| own.base <= instrument.0)
 }
 
+/// SecurityID(48) as text, empty if there is none.
+pub(super) fn id_text(id: SecurityId<'_>) -> String {
+    match id {
+        SecurityId::None => String::new(),
+        SecurityId::Text(id) => text(id),
+        id => id.to_string(),
+    }
+}
+
 /// The fields that every answer about an instrument begins with.
 pub(super) fn names(
     instrument: InstrumentId,
@@ -69,11 +78,7 @@ pub(super) fn names(
 ) -> Map<String, Value> {
     let known = directory.instrument(instrument);
     let name = known.as_ref().map(|known| known.definition.name);
-    let id = name.map(|name| match name.id {
-        SecurityId::None => String::new(),
-        SecurityId::Text(id) => text(id),
-        id => id.to_string(),
-    });
+    let id = name.map(|name| id_text(name.id));
     object([
         ("number", json!(instrument.0)),
         (

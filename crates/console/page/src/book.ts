@@ -1,0 +1,398 @@
+// One instrument: its ladder, trades and state, now or as of any moment of the log.
+
+import * as api from "./api";
+import type { Book, Books, Level } from "./api";
+import { attribute, fill, h, text } from "./dom";
+import { clock, moment, NONE, whole } from "./format";
+import { stateMark } from "./state";
+import type { Plant } from "./plant";
+import { empty } from "./view";
+
+const DEPTHS = [5, 10, 20, 50];
+/** So many positions has the slider. */
+const STEPS = 10_000;
+
+export class BookPart {
+  readonly element = h("section", { class: "book", "aria-label": "One instrument" });
+  readonly #plant: Plant;
+  readonly #title = h("h2", {});
+  readonly #state = h("p", { class: "says", role: "status" });
+  readonly #ladder = h("div", { class: "ladder" });
+  readonly #trades = h("div", {});
+  readonly #values = h("div", {});
+  readonly #wrong = h("div", { role: "alert" });
+  readonly #content: HTMLElement;
+  readonly #time: TimePart;
+  readonly #depth = h(
+    "select",
+    { id: "depth" },
+    ...DEPTHS.map((depth) => h("option", { selected: depth === 10 }, String(depth))),
+  );
+  #symbol = "";
+  #feed = "";
+  /** As of which moment; empty: now. */
+  #at = "";
+  #isAsking = false;
+  #isStale = false;
+
+  constructor(plant: Plant) {
+    this.#plant = plant;
+    this.#time = new TimePart((at) => this.#go(at));
+    this.#depth.addEventListener("change", () => this.#ask());
+    this.#content = h(
+      "div",
+      {},
+      h(
+        "div",
+        { class: "title" },
+        this.#title,
+        h("p", {}, h("label", { for: "depth" }, "Levels "), this.#depth),
+      ),
+      this.#state,
+      this.#time.element,
+      this.#wrong,
+      h("div", { class: "columns" }, this.#ladder, h("div", {}, this.#trades, this.#values)),
+    );
+    this.#content.hidden = true;
+    this.element.append(this.#content);
+  }
+
+  end(): void {
+    this.#time.end();
+  }
+
+  choose(symbol: string, feed: string, at: string): void {
+    if (symbol === this.#symbol && feed === this.#feed && at === this.#at) {
+      return;
+    }
+    this.#symbol = symbol;
+    this.#feed = feed;
+    this.#at = at;
+    this.#ask();
+  }
+
+  update(): void {
+    this.#time.range(this.#plant.log);
+    if (this.#at === "") {
+      this.#ask();
+    }
+  }
+
+  /** Another moment, which the address has, so that it can be sent to somebody. */
+  #go(at: string): void {
+    this.#at = at;
+    const query = new URLSearchParams({ symbol: this.#symbol, feed: this.#feed });
+    if (at !== "") {
+      query.set("at", at);
+    }
+    history.replaceState(null, "", `#/instruments?${query}`);
+    this.#ask();
+  }
+
+  /** One question at a time: while the slider moves, those between are left out. */
+  #ask(): void {
+    if (this.#symbol === "") {
+      return;
+    }
+    if (this.#isAsking) {
+      this.#isStale = true;
+      return;
+    }
+    this.#isAsking = true;
+    this.#isStale = false;
+    const query = {
+      symbol: this.#symbol,
+      feed: this.#feed,
+      depth: this.#depth.value,
+      at: this.#at,
+    };
+    const asked = `${this.#symbol} ${this.#at}`;
+    api
+      .get<Books>("books", query)
+      .then((books) => this.#show(books, asked))
+      .catch((error: Error) => this.#failed(error))
+      .finally(() => {
+        this.#isAsking = false;
+        if (this.#isStale) {
+          this.#ask();
+        }
+      });
+  }
+
+  #failed(error: Error): void {
+    const is404 = error instanceof api.Refused && error.status === 404;
+    if (error instanceof api.Refused && error.status === 0) {
+      return;
+    }
+    this.#content.hidden = false;
+    text(this.#title, this.#symbol);
+    fill(this.#wrong, error.message, () => [
+      empty(is404 ? `No instrument is called ${this.#symbol}.` : `No book: ${error.message}.`),
+    ]);
+    this.#ladder.hidden = true;
+  }
+
+  #show(books: Books, asked: string): void {
+    const [book] = books.books;
+    fill(this.#wrong, "", () => []);
+    this.#ladder.hidden = false;
+    this.#content.hidden = false;
+    this.#content.dataset["asked"] = asked;
+    this.#content.dataset["number"] = String(books.number);
+    this.#time.show(books);
+    if (!book) {
+      text(this.#title, this.#symbol);
+      fill(this.#wrong, "none", () => [empty("At that moment the instrument was not known.")]);
+      this.#ladder.hidden = true;
+      return;
+    }
+    const id =
+      book.security_id && book.symbol && book.security_id !== book.symbol
+        ? `  ${book.security_id}`
+        : "";
+    fill(this.#title, book.symbol + id + book.feed, () => [
+      book.symbol || book.security_id,
+      h("small", {}, `${id} ${book.feed}`),
+    ]);
+    const key = `${book.state} ${JSON.stringify(book.lacks)} ${book.rpt_seq} ${book.trading}`;
+    fill(this.#state, key, () => [stateMark(book.state), `: ${explained(book)}`]);
+    fill(this.#ladder, JSON.stringify([book.bids, book.offers, book.levels]), () => [ladder(book)]);
+    fill(this.#trades, JSON.stringify(book.trades), () => trades(book));
+    fill(this.#values, JSON.stringify(book.values), () => values(book));
+  }
+}
+
+/** What a state means for the reader. */
+function explained(book: Book): string {
+  const seq = book.rpt_seq === null ? "" : ` RptSeq(83) ${whole(book.rpt_seq)}.`;
+  const trading = book.trading === null ? "" : ` SecurityTradingStatus(326) ${book.trading}.`;
+  const { lacks } = book;
+  let why = "";
+  if (lacks?.what === "picture") {
+    why = lacks.after_fault
+      ? " A change did not fit; a picture has to come."
+      : " A picture has to come first.";
+  } else if (lacks?.what === "changes") {
+    why = ` The changes ${whole(lacks.from)} to ${whole(lacks.to)} are missing.`;
+  } else if (lacks?.what === "certainty") {
+    why = ` Whether changes below ${whole(lacks.below)} are missing is not certain.`;
+  } else if (lacks?.what === "channel") {
+    why = " The channel as a whole lacks messages.";
+  }
+  const is: Record<string, string> = {
+    live: "the book is whole.",
+    recovering: "the book is not whole.",
+    stale: "the lines are silent: the book may be old.",
+    closed: "it is not traded any more.",
+  };
+  return `${is[book.state] ?? ""}${why}${seq}${trading}`;
+}
+
+/** Bids and offers beside each other, best in the first row. */
+function ladder(book: Book): HTMLElement {
+  if (book.bids.length === 0 && book.offers.length === 0) {
+    return empty("The book is empty.");
+  }
+  const most = Math.max(1, ...[...book.bids, ...book.offers].map((level) => level.size));
+  const hasOrders = [...book.bids, ...book.offers].some((level) => level.orders !== undefined);
+  const rows = [];
+  for (let at = 0; at < Math.max(book.bids.length, book.offers.length); at += 1) {
+    rows.push(
+      h(
+        "tr",
+        {},
+        ...side(book.bids[at], "bid", most, hasOrders),
+        ...side(book.offers[at], "offer", most, hasOrders),
+      ),
+    );
+  }
+  const orders = hasOrders ? [h("th", { scope: "col" }, "Orders")] : [];
+  const more = book.levels.bids + book.levels.offers - book.bids.length - book.offers.length;
+  return h(
+    "div",
+    {},
+    h(
+      "table",
+      { class: "levels" },
+      h("caption", { class: "hidden" }, `Book of ${book.symbol}`),
+      h(
+        "thead",
+        {},
+        h(
+          "tr",
+          {},
+          ...orders,
+          h("th", { scope: "col" }, "Size"),
+          h("th", { scope: "col" }, "Bid"),
+          h("th", { scope: "col" }, "Offer"),
+          h("th", { scope: "col" }, "Size"),
+          ...orders.map((head) => head.cloneNode(true)),
+        ),
+      ),
+      h("tbody", {}, ...rows),
+    ),
+    more > 0 &&
+      h(
+        "p",
+        { class: "about" },
+        `${whole(book.levels.bids)} levels of bids and ${whole(book.levels.offers)} of offers in all.`,
+      ),
+  );
+}
+
+function side(
+  level: Level | undefined,
+  of: "bid" | "offer",
+  most: number,
+  hasOrders: boolean,
+): HTMLElement[] {
+  const size = h("td", { class: `size ${of}` });
+  if (level) {
+    const bar = h("i", { class: "depth", "aria-hidden": "true" });
+    bar.style.width = `${(level.size / most) * 100}%`;
+    size.append(bar, h("span", {}, whole(level.size)));
+  }
+  const price = h("td", { class: `price ${of}` }, level?.price ?? "");
+  const orders = hasOrders
+    ? [h("td", { class: "orders" }, level?.orders === undefined ? "" : whole(level.orders))]
+    : [];
+  return of === "bid" ? [...orders, size, price] : [price, size, ...orders];
+}
+
+function trades(book: Book): HTMLElement[] {
+  if (book.trades.length === 0) {
+    return [h("h3", {}, "Trades"), empty("No trade is known.")];
+  }
+  const row = (trade: Book["trades"][number]) =>
+    h(
+      "tr",
+      {},
+      h("td", {}, clock(trade.time)),
+      h("td", {}, trade.price),
+      h("td", {}, whole(trade.size)),
+    );
+  const heads = ["Time, UTC", "Price", "Size"].map((name) => h("th", { scope: "col" }, name));
+  return [
+    h("h3", {}, "Trades"),
+    h(
+      "table",
+      { class: "trades" },
+      h("thead", {}, h("tr", {}, ...heads)),
+      h("tbody", {}, ...book.trades.slice(0, 20).map(row)),
+    ),
+  ];
+}
+
+function values(book: Book): HTMLElement[] {
+  if (book.values.length === 0) {
+    return [];
+  }
+  const pairs = book.values.flatMap((value) => [
+    h("dt", {}, value.name ?? `MDEntryType(269) ${value.type}`),
+    h("dd", {}, value.price ?? (value.size === null ? NONE : whole(value.size))),
+  ]);
+  return [h("h3", {}, "Statistics"), h("dl", { class: "pairs" }, ...pairs)];
+}
+
+/** The slider over the log. */
+class TimePart {
+  readonly element: HTMLElement;
+  readonly #go: (at: string) => void;
+  readonly #slider = h("input", { type: "range", id: "as-of", min: 0, max: STEPS, value: STEPS });
+  readonly #now = h("button", { type: "button" }, "Back to now");
+  readonly #back = h("button", { type: "button" }, "Event before");
+  readonly #forth = h("button", { type: "button" }, "Event behind");
+  readonly #says = h("output", { for: "as-of" });
+  readonly #ends = h("p", { class: "ends" }, h("span", {}), h("span", {}));
+  readonly #none = h("div", {});
+  readonly #tools: HTMLElement;
+  #from = 0;
+  #to = 0;
+  #number = 0;
+  #isLive = true;
+  #isHeld = false;
+  #timer = 0;
+
+  constructor(go: (at: string) => void) {
+    this.#go = go;
+    this.#slider.addEventListener("input", () => this.#moved());
+    this.#slider.addEventListener("pointerdown", () => (this.#isHeld = true));
+    this.#slider.addEventListener("pointerup", () => (this.#isHeld = false));
+    this.#now.addEventListener("click", () => this.#go(""));
+    this.#back.addEventListener("click", () => this.#go(String(Math.max(1, this.#number - 1))));
+    this.#forth.addEventListener("click", () => this.#go(String(this.#number + 1)));
+    this.#tools = h(
+      "div",
+      {},
+      h("p", { class: "as-of" }, h("label", { for: "as-of" }, "As of "), this.#says),
+      this.#slider,
+      this.#ends,
+      h("p", { class: "buttons" }, this.#back, this.#forth, this.#now),
+    );
+    this.element = h("div", { class: "time" }, this.#tools, this.#none);
+  }
+
+  end(): void {
+    clearTimeout(this.#timer);
+  }
+
+  /** The log reaches from here to there. */
+  range(log: api.Log | null): void {
+    const has = log !== null && log.from !== null && log.to !== null;
+    this.#tools.hidden = !has;
+    fill(this.#none, String(has), () =>
+      has
+        ? []
+        : [
+            h(
+              "p",
+              { class: "about" },
+              log === null
+                ? "This gateway keeps no log of events; [history] in its configuration lets you look back."
+                : "The log is empty as yet.",
+            ),
+          ],
+    );
+    if (!has || !log.from || !log.to) {
+      return;
+    }
+    const [first, last] = this.#ends.children;
+    if (first && last) {
+      text(first, moment(log.from));
+      text(last, moment(log.to));
+    }
+    // While somebody looks back the ends stay, or the moment would move under the thumb.
+    if (this.#isLive && !this.#isHeld) {
+      this.#from = Date.parse(log.from);
+      this.#to = Date.parse(log.to);
+    }
+  }
+
+  /** What is shown is as of this. */
+  show(books: Books): void {
+    this.#number = books.number;
+    this.#isLive = books.live;
+    this.#now.disabled = books.live;
+    const at = books.time ? Date.parse(books.time) : null;
+    if (!this.#isHeld && document.activeElement !== this.#slider) {
+      const part =
+        books.live || at === null ? 1 : (at - this.#from) / Math.max(1, this.#to - this.#from);
+      this.#slider.value = String(Math.round(Math.min(Math.max(part, 0), 1) * STEPS));
+    }
+    const behind = `behind event ${whole(books.number)}`;
+    const says = books.live ? `now, ${behind}` : `${moment(books.time)} UTC, ${behind}`;
+    text(this.#says, says);
+    attribute(this.#slider, "aria-valuetext", says);
+  }
+
+  #moved(): void {
+    const part = Number(this.#slider.value) / STEPS;
+    if (part >= 1) {
+      this.#go("");
+      return;
+    }
+    this.#isLive = false;
+    const at = this.#from + part * (this.#to - this.#from);
+    this.#go(new Date(at).toISOString());
+  }
+}

@@ -1,0 +1,196 @@
+// All instruments by state, and one of them: ladder, trades, state, now or as of a moment.
+
+import * as api from "./api";
+import type { Instrument } from "./api";
+import { BookPart } from "./book";
+import { attribute, fill, h, text } from "./dom";
+import { clock, counted, whole } from "./format";
+import type { Plant } from "./plant";
+import { Rows, type Row } from "./rows";
+import { STATES, stateMark } from "./state";
+import { empty, type View } from "./view";
+
+/** The most instruments in the list; a prefix finds the others. */
+const MOST = 1000;
+/** How often the list is asked for, in ms. */
+const EACH = 2000;
+
+export function instruments(plant: Plant, query: URLSearchParams): View {
+  return new Instruments(plant, query);
+}
+
+class Instruments implements View {
+  readonly element: HTMLElement;
+  readonly #plant: Plant;
+  readonly #search = h("input", {
+    type: "search",
+    id: "search",
+    autocomplete: "off",
+    spellcheck: "false",
+    placeholder: "Symbol begins with",
+  });
+  readonly #state = h(
+    "select",
+    { id: "state", "aria-label": "State" },
+    h("option", { value: "" }, "all states"),
+    ...Object.keys(STATES).map((state) => h("option", {}, state)),
+  );
+  readonly #count = h("p", { class: "count", role: "status" });
+  readonly #none = h("div", {});
+  readonly #rows: Rows<Instrument>;
+  readonly #book: BookPart;
+  readonly #split: HTMLElement;
+  readonly #absent = h("div", {});
+  readonly #unlisten: () => void;
+  #asked = 0;
+  #turn = 0;
+  #symbol = "";
+  #feed = "";
+
+  constructor(plant: Plant, query: URLSearchParams) {
+    this.#plant = plant;
+    const heads = ["Symbol", "State", "Changed, UTC"].map((name) =>
+      h("span", { class: "cell", role: "columnheader" }, name),
+    );
+    this.#rows = new Rows(
+      "Instruments",
+      h("div", { class: "row instrument", role: "row" }, ...heads),
+      () => new InstrumentRow(),
+    );
+    this.#book = new BookPart(plant);
+    this.#search.addEventListener("input", () => this.#ask());
+    this.#state.addEventListener("change", () => this.#ask());
+    const list = h(
+      "section",
+      { class: "list", "aria-label": "All instruments" },
+      h(
+        "div",
+        { class: "tools", role: "search" },
+        h("label", { for: "search", class: "hidden" }, "Symbol begins with"),
+        this.#search,
+        this.#state,
+        this.#count,
+      ),
+      this.#rows.element,
+      this.#none,
+    );
+    this.#split = h("div", { class: "split" }, list, this.#book.element);
+    this.element = h(
+      "div",
+      { class: "instruments" },
+      h("h1", {}, "Instruments"),
+      h(
+        "p",
+        { class: "about" },
+        "The book of each instrument as the gateway has it. What is not live is never served as if it were.",
+      ),
+      this.#absent,
+      this.#split,
+    );
+    this.#unlisten = plant.onChange((kind) => {
+      if (kind === "instrument") {
+        this.#asked = Math.min(this.#asked, Date.now() - EACH / 2);
+      }
+    });
+    this.moved(query);
+  }
+
+  moved(query: URLSearchParams): void {
+    this.#symbol = query.get("symbol") ?? "";
+    this.#feed = query.get("feed") ?? "";
+    const state = query.get("state");
+    if (state !== null && state in STATES) {
+      this.#state.value = state;
+    }
+    this.#book.choose(this.#symbol, this.#feed, query.get("at") ?? "");
+    this.#ask();
+  }
+
+  end(): void {
+    this.#unlisten();
+    this.#rows.end();
+    this.#book.end();
+  }
+
+  update(): void {
+    const none =
+      this.#plant.status !== null && this.#plant.feeds.every((feed) => feed.instruments === 0);
+    this.#split.hidden = none;
+    fill(this.#absent, String(none), () =>
+      none
+        ? [
+            empty(
+              "This gateway knows no instrument.",
+              "It knows those of feeds with a mapping (docs/mapping.md), once the feed is heard.",
+            ),
+          ]
+        : [],
+    );
+    if (this.#plant.connection.is === "well" && !none) {
+      if (Date.now() - this.#asked >= EACH - 50) {
+        this.#ask();
+      }
+      this.#book.update();
+    }
+  }
+
+  #ask(): void {
+    this.#asked = Date.now();
+    this.#turn += 1;
+    const turn = this.#turn;
+    const query = { limit: MOST, prefix: this.#search.value.trim(), state: this.#state.value };
+    api
+      .get<{ total: number; instruments: Instrument[] }>("instruments", query)
+      .then(({ total, instruments: found }) => {
+        // An answer to an earlier question may come behind that to a later one.
+        if (turn === this.#turn) {
+          this.#show(total, found);
+        }
+      })
+      .catch(() => {});
+  }
+
+  #show(total: number, found: Instrument[]): void {
+    this.#rows.set(found);
+    const some = found.length < total ? `the first ${whole(found.length)} of ` : "";
+    text(this.#count, some + counted(total, "instrument"));
+    this.#rows.element.hidden = total === 0;
+    fill(this.#none, String(total === 0), () =>
+      total === 0 ? [empty("No instrument fits.")] : [],
+    );
+    const [first] = found;
+    if (this.#symbol === "" && first) {
+      this.#book.choose(first.symbol || first.security_id, first.feed, "");
+    }
+  }
+}
+
+class InstrumentRow implements Row<Instrument> {
+  readonly element: HTMLElement;
+  readonly #link = h("a", {});
+  readonly #state = h("span", { class: "cell", role: "cell" });
+  readonly #updated = h("span", { class: "cell num", role: "cell" });
+
+  constructor() {
+    const name = h("span", { class: "cell", role: "cell" }, this.#link);
+    this.element = h(
+      "div",
+      { class: "row instrument", role: "row" },
+      name,
+      this.#state,
+      this.#updated,
+    );
+  }
+
+  show(one: Instrument): void {
+    const name = one.symbol || one.security_id;
+    text(this.#link, name);
+    attribute(
+      this.#link,
+      "href",
+      `#/instruments?${new URLSearchParams({ symbol: name, feed: one.feed })}`,
+    );
+    fill(this.#state, one.state, () => [stateMark(one.state)]);
+    text(this.#updated, clock(one.updated));
+  }
+}

@@ -1,0 +1,206 @@
+// Line A against line B: who was first, by how much, and what each lost.
+
+import type { Feed, Line } from "./api";
+import { Chart } from "./chart";
+import { fill, h, text } from "./dom";
+import { bytes, counted, nanos, NONE, percent, rate, since, whole } from "./format";
+import type { Plant } from "./plant";
+import { empty, marked, section, type View } from "./view";
+
+export function lines(plant: Plant): View {
+  return new Lines(plant);
+}
+
+class Lines implements View {
+  readonly element = h("div", {}, h("h1", {}, "Lines"));
+  readonly #body = h("div", {});
+  readonly #feeds = new Map<string, FeedPart>();
+  readonly #plant: Plant;
+
+  constructor(plant: Plant) {
+    this.#plant = plant;
+    this.element.append(this.#body);
+  }
+
+  end(): void {
+    this.#feeds.forEach((feed) => feed.end());
+  }
+
+  update(): void {
+    const { feeds } = this.#plant;
+    const key = feeds.map((feed) => feed.channel).join("|");
+    fill(this.#body, `feeds ${key}`, () => {
+      this.end();
+      this.#feeds.clear();
+      if (feeds.length === 0) {
+        const todo =
+          "What producers send is under Overview; docs/gateway.md says how a feed is received.";
+        return [empty("This gateway receives no feed.", todo)];
+      }
+      return feeds.map((feed) => {
+        const part = new FeedPart(feed);
+        this.#feeds.set(feed.channel, part);
+        return part.element;
+      });
+    });
+    for (const feed of feeds) {
+      this.#feeds.get(feed.channel)?.update(feed, this.#plant);
+    }
+  }
+}
+
+/** The columns of a line: what they are called, their sentence, and the value. */
+const COLUMNS: [string, string, (line: Line) => string][] = [
+  ["Packets", "received on the line since the start", (line) => whole(line.packets)],
+  ["a second", "packets a second, over the last seconds", (line) => rate(line.packets_per_s)],
+  ["First", "packets that came here before the other line had them", (line) => whole(line.first)],
+  ["Duplicate", "packets that the other line had brought already", (line) => whole(line.duplicate)],
+  [
+    "Behind, mean",
+    "how far its duplicates came behind the other line",
+    (line) => (line.behind.count > 0 ? nanos(line.behind.mean_ns) : NONE),
+  ],
+  [
+    "Behind, most",
+    "the furthest that one came behind",
+    (line) => (line.behind.count > 0 ? nanos(line.behind.max_ns) : NONE),
+  ],
+  ["Lost", "packets that the line did not bring", (line) => whole(line.lost)],
+  ["Late", "packets that came when their numbers had been given up", (line) => whole(line.late)],
+  ["Refused", "packets that could not be used", (line) => whole(line.refused)],
+  ["Bytes", "received on the line since the start", (line) => bytes(line.bytes)],
+  [
+    "Silent for",
+    "time since its last packet",
+    (line) => (line.silence_ms === null ? "never heard" : since(line.silence_ms)),
+  ],
+];
+
+/** One feed: a sentence, a bar of who was first, a table, charts. */
+class FeedPart {
+  readonly element: HTMLElement;
+  readonly #says = h("p", { class: "says" });
+  readonly #share = h("div", { class: "share" });
+  readonly #table = h("tbody", {});
+  readonly #rates = new Chart("Packets a second", "Of each line, over the last seconds.", rate);
+  readonly #lost = new Chart(
+    "Lost",
+    "Packets that each line did not bring, since the start.",
+    whole,
+  );
+
+  constructor(feed: Feed) {
+    const head = COLUMNS.map(([name, about]) => h("th", { scope: "col", title: about }, name));
+    const explained = COLUMNS.map(([name, about]) => [h("dt", {}, name), h("dd", {}, `${about}.`)]);
+    this.element = section(
+      `Feed ${feed.channel}`,
+      "Both lines bring the same packets. Of each packet the first counts, and what one line loses the other makes good.",
+      this.#says,
+      this.#share,
+      h(
+        "div",
+        { class: "wide", tabindex: 0, role: "region", "aria-label": `Lines of ${feed.channel}` },
+        h(
+          "table",
+          {},
+          h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Line"), ...head)),
+          this.#table,
+        ),
+      ),
+      h(
+        "details",
+        {},
+        h("summary", {}, "What the columns mean"),
+        h("dl", { class: "terms" }, ...explained.flat()),
+      ),
+      h("div", { class: "charts" }, this.#rates.element, this.#lost.element),
+    );
+  }
+
+  end(): void {
+    this.#rates.end();
+    this.#lost.end();
+  }
+
+  update(feed: Feed, plant: Plant): void {
+    text(this.#says, sentence(feed));
+    const changes = feed.lines.filter((line) => line.use === "changes");
+    this.#showShare(changes);
+    fill(this.#table, JSON.stringify(feed.lines), () => feed.lines.map(row));
+    const drawn = (what: string) =>
+      changes.slice(0, 4).map((line, index) => ({
+        label: `line ${line.line}`,
+        name: `${feed.channel} changes ${line.line} ${what}`,
+        style: index + 1,
+      }));
+    this.#rates.update(plant.series, drawn("packets"));
+    this.#lost.update(plant.series, drawn("lost"));
+    this.#rates.element.hidden = changes.length === 0;
+    this.#lost.element.hidden = changes.length === 0;
+  }
+
+  #showShare(changes: Line[]): void {
+    const all = changes.reduce((sum, line) => sum + line.first, 0);
+    this.#share.hidden = changes.length < 2 || all === 0;
+    const key = changes.map((line) => `${line.line}${line.first}`).join();
+    fill(this.#share, key, () =>
+      changes.map((line, index) => {
+        const part = h(
+          "span",
+          { class: `part line${index + 1}` },
+          `${line.line} first ${percent(line.first, all)}`,
+        );
+        part.style.flexGrow = String(Math.max(line.first / all, 0.0001));
+        return part;
+      }),
+    );
+  }
+}
+
+function row(line: Line): HTMLElement {
+  const isSilent = line.silence_ms === null || line.silence_ms > 5000;
+  const use = line.use === "pictures" ? "pictures" : "changes";
+  return h(
+    "tr",
+    {},
+    h(
+      "th",
+      { scope: "row" },
+      h("b", {}, line.line),
+      h("small", {}, `${use}, ${line.group}${line.source ? ` of ${line.source}` : ""}`),
+    ),
+    ...COLUMNS.map(([name, , value]) => {
+      const mark = name === "Silent for" && isSilent && line.use === "changes";
+      return h("td", {}, mark ? marked("act", value(line)) : value(line));
+    }),
+  );
+}
+
+/** What the figures of a feed say, in a sentence or three. */
+export function sentence(feed: Feed): string {
+  if (feed.kind === "edge") {
+    return `Events come from other gateways over DDS: ${counted(feed.messages, "message")}, of which ${whole(feed.gaps)} are missing.`;
+  }
+  if (feed.kind === "replay") {
+    return `A log is replayed: ${counted(feed.messages, "message")} so far.`;
+  }
+  const [a, b] = feed.lines.filter((line) => line.use === "changes");
+  if (!a || feed.lines.every((line) => line.packets === 0)) {
+    return "Nothing has been heard of this feed yet.";
+  }
+  const gaps =
+    feed.gaps === 0
+      ? "No message is lost."
+      : `${counted(feed.gaps, "message was", "messages were")} on no line: lost, unless a replay or pictures made it good.`;
+  if (!b) {
+    return `The feed has one line, which cannot make good what it loses. ${gaps}`;
+  }
+  const [fast, slow] = a.first >= b.first ? [a, b] : [b, a];
+  const all = a.first + b.first;
+  const by =
+    slow.behind.count > 0
+      ? `; line ${slow.line} came ${nanos(slow.behind.mean_ns)} later in the mean`
+      : "";
+  const made = (line: Line) => `line ${line.line} lost ${whole(line.lost)}`;
+  return `Line ${fast.line} was first with ${percent(fast.first, all)} of the packets${by}. Of the packets, ${made(a)} and ${made(b)}. ${gaps}`;
+}

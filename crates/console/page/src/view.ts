@@ -1,0 +1,53 @@
+// What all views have in common.
+
+import { h, shape, type Child, type Shape } from "./dom";
+import type { Plant } from "./plant";
+
+export interface View {
+  readonly element: HTMLElement;
+  /** Shows what is known now; called behind each turn of asking. */
+  update(): void;
+  /** The address has other parameters than before. */
+  moved?(query: URLSearchParams): void;
+  /** Another view takes its place. */
+  end(): void;
+}
+
+export type MakeView = (plant: Plant, query: URLSearchParams) => View;
+
+/** A section with a heading and a sentence that says what is to be seen. */
+export function section(title: string, about: string, ...children: Child[]): HTMLElement {
+  return h("section", {}, h("h2", {}, title), h("p", { class: "about" }, about), ...children);
+}
+
+/** A figure: its name, its value, and the sentence that explains it. */
+export class Figure {
+  readonly element: HTMLElement;
+  readonly #value = h("dd", { class: "value" });
+
+  constructor(name: string, about: string, id?: string) {
+    const explained = h("dd", { class: "explained" }, about);
+    this.element = h("div", { class: "figure" }, h("dt", {}, name), this.#value, explained);
+    if (id !== undefined) {
+      this.#value.id = id;
+    }
+  }
+
+  set(value: string, mark: Shape | null = null): void {
+    const key = `${mark} ${value}`;
+    if (this.#value.dataset["key"] !== key) {
+      this.#value.dataset["key"] = key;
+      this.#value.replaceChildren(...(mark ? [shape(mark)] : []), value);
+    }
+  }
+}
+
+/** The words for a shape, where there is room for no sentence. */
+export function marked(of: Shape, ...children: Child[]): HTMLElement {
+  return h("span", { class: `marked ${of}` }, shape(of), ...children);
+}
+
+/** What stands where there is nothing to show, and why. */
+export function empty(why: string, todo = ""): HTMLElement {
+  return h("p", { class: "empty" }, why, todo && h("span", {}, ` ${todo}`));
+}

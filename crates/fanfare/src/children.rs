@@ -112,6 +112,22 @@ impl Fanfare {
         })
     }
 
+    /// Takes what it has printed so far, without waiting. Returns how it ended, once it has.
+    pub(crate) fn look(&mut self) -> Result<Option<ExitStatus>> {
+        loop {
+            match self.next_line(Instant::now()) {
+                Ok(_) => {}
+                Err(Missing::Late) => return Ok(None),
+                Err(Missing::Ended) => return self.status(Instant::now()).map(Some),
+            }
+        }
+    }
+
+    /// Why a process that should still run does not.
+    pub(crate) fn failed(&self, status: ExitStatus) -> anyhow::Error {
+        anyhow!("`{}` ended with {status}: {}", self.name, self.last_words())
+    }
+
     /// Waits for its end and gives all that it printed on stdout.
     ///
     /// # Errors
@@ -206,9 +222,5 @@ impl Fanfare {
     fn last_words(&self) -> String {
         let words: Vec<&str> = self.last_words.iter().map(String::as_str).collect();
         words.join(" / ")
-    }
-
-    fn failed(&self, status: ExitStatus) -> anyhow::Error {
-        anyhow!("`{}` ended with {status}: {}", self.name, self.last_words())
     }
 }

@@ -3,6 +3,7 @@
 mod engine;
 mod fanout;
 mod feed;
+mod live;
 mod plain;
 mod stages;
 
@@ -29,6 +30,12 @@ pub(crate) struct Args {
     /// Print the figures as one JSON object; the report goes to stderr.
     #[arg(long)]
     json: bool,
+    /// Run the plant under load, with its console open to a browser, until Ctrl-C.
+    #[arg(long, conflicts_with_all = ["html", "json"])]
+    live: bool,
+    /// Open the console's page in the desktop's browser.
+    #[arg(long, requires = "live")]
+    open: bool,
 }
 
 /// What the parts of the demo share.
@@ -71,6 +78,9 @@ impl Demo {
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    if args.live {
+        return live::run(args.open);
+    }
     let mut demo = Demo {
         scratch: Scratch::new("demo").context("cannot make a folder for temporary files")?,
         stop: Stop::on_interrupt().context("cannot catch Ctrl-C")?,

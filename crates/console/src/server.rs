@@ -237,3 +237,6 @@ fn serve(runtime: Runtime, doors: Doors, server: Server, stopped: oneshot::Recei
     // A command that still waits must not hold up the end of the gateway.
     runtime.shutdown_background();
 }
+
+#[cfg(test)]
+mod tests;

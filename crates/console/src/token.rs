@@ -34,7 +34,8 @@ impl Token {
         Self::new(token).ok_or_else(|| bad("the system has no random numbers"))
     }
 
-    fn new(token: &[u8]) -> Option<Self> {
+    /// A token; none if the system has no random numbers.
+    pub(crate) fn new(token: &[u8]) -> Option<Self> {
         let key = hmac::Key::generate(hmac::HMAC_SHA256, &SystemRandom::new()).ok()?;
         let tag = hmac::sign(&key, token);
         Some(Self { key, tag })

@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-/// Print Rust code with typed messages of dictionaries: readers, builders, enums of values, and
-/// functions that find the message that was received.
+/// Print typed messages of dictionaries as Rust code.
 ///
-/// The code needs the crate fanfare-fix alone. A build script generates it with
+/// For each message there is a reader and a builder, for each list of values an enum, and a
+/// function returns the message that was received. The code needs the crate fanfare-fix alone. A build script generates it with
 /// `fanfare_fix::codegen::generate`, whose documentation says what it has; the chapter "Typed
 /// messages" of the guide shows both.
 #[derive(Debug, clap::Args)]

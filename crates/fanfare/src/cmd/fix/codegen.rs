@@ -12,9 +12,9 @@ use std::sync::Arc;
 /// Print typed messages of dictionaries as Rust code.
 ///
 /// For each message there is a reader and a builder, for each list of values an enum, and a
-/// function returns the message that was received. The code needs the crate fanfare-fix alone. A build script generates it with
-/// `fanfare_fix::codegen::generate`, whose documentation says what it has; the chapter "Typed
-/// messages" of the guide shows both.
+/// function returns the message that was received. The code needs the crate fanfare-fix alone. A
+/// build script generates it with `fanfare_fix::codegen::generate`, whose documentation says what
+/// it has; the chapter "Typed messages" of the guide shows both.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// QuickFIX-style XML, FIX Orchestra XML, or builtin:VERSION such as builtin:FIX.4.4. Several

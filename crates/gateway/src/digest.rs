@@ -76,8 +76,8 @@ impl Digest {
         Self::default()
     }
 
-    /// Calls `tell` with a notice and its line, or counts it if its kind has had its lines. The time
-    /// `now` is monotonic.
+    /// Calls `tell` with a notice and its line, or counts it if its kind has had its lines. The
+    /// time `now` is monotonic.
     pub fn take(&mut self, now: Duration, notice: Notice, tell: &mut dyn FnMut(&Notice, &str)) {
         self.look(now, tell);
         let kind = kind(&notice);

@@ -1,6 +1,7 @@
 //! The gateway as a running service: what `fanout server`, `dds bridge` and `gateway` have in
 //! common.
 
+mod changes;
 mod events;
 mod report;
 
@@ -8,18 +9,18 @@ use crate::logs::{self, LogArgs};
 use crate::plural::counted;
 use crate::print::say;
 use anyhow::{Context, Result};
+use changes::Changes;
 use events::EventLog;
 use fanfare_console::Console;
 use fanfare_engine::levels::{LogLevel, LogLevels};
 use fanfare_engine::limits::raise_open_files;
 use fanfare_engine::stop::{Reload, Stop};
 use fanfare_gateway::{
-    Config, ConfigAsk, Digest, FeedLine, Gateway, GatewayOperator, NoticeReceiver, PortConfig,
+    Config, Digest, FeedLine, Gateway, GatewayOperator, NoticeReceiver, PortConfig,
     descriptors_wanted,
 };
-use fanfare_instruments::capture::{Capture, CaptureOptions, Reopened};
+use fanfare_instruments::capture::{Capture, CaptureOptions};
 use fanfare_operator::{Control, Operator};
-use serde_json::Value;
 use std::net::Ipv4Addr;
 use std::path::Path;
 use std::process::ExitCode;
@@ -40,7 +41,7 @@ pub(crate) fn read(path: &Path) -> Result<Config> {
 pub(crate) type Reread<'a> = &'a dyn Fn() -> Result<Config>;
 
 /// Runs the gateway until Ctrl-C, then prints what it did. With `quiet`, the log tells only what is
-/// trouble. SIGHUP reloads, see [`reload`].
+/// trouble. SIGHUP reloads, see [`Changes::reload`].
 pub(crate) fn run(
     config: &Config,
     quiet: bool,
@@ -62,9 +63,8 @@ pub(crate) fn run(
         "Launching {}",
         counted(config.workers as u64, "message dispatcher worker")
     );
-    let notices = gateway
-        .take_notices()
-        .context("a new gateway has notices")?;
+    let notices = gateway.take_notices();
+    let notices = notices.context("a new gateway has notices")?;
     let mut log = Log::new(notices, config.log.level.clone());
     let version = env!("CARGO_PKG_VERSION");
     tracing::info!(target: "program", version, pid = std::process::id(), "the gateway begins");
@@ -78,33 +78,21 @@ pub(crate) fn run(
     while !stop.is_raised() {
         log.look();
         std::thread::sleep(LOOK);
-        let reloads = || {
-            events.iter().for_each(EventLog::reopen);
-            let mut level = None;
-            let mut outcome = reload(&gateway, capture.as_ref(), reread, &mut level);
-            if let Some(Err(error)) = console.as_ref().map(Console::reload) {
-                let line = format!("the console keeps its certificate: {error}");
-                outcome = outcome.map(|done| format!("{done}; {line}"));
-            }
-            tell(&outcome);
-            (outcome, level)
+        let changes = Changes {
+            gateway: &gateway,
+            capture: capture.as_ref(),
+            events: events.as_ref(),
+            console: console.as_ref(),
+            reread,
         };
-        let mut level = None;
         if hangup.is_due() {
-            level = reloads().1;
+            log.follow(changes.reload().1);
         }
         if let Some(asked) = asks.next() {
-            let outcome = match asked.ask {
-                ConfigAsk::Reload => {
-                    let (outcome, new) = reloads();
-                    level = new;
-                    outcome.map(Value::String)
-                }
-                ask => about_config(&gateway, reread, ask),
-            };
+            let (outcome, level) = changes.answer(asked.ask);
+            log.follow(level);
             asked.answer(outcome);
         }
-        log.follow(level);
     }
     // A question that is still waited for is refused: the others end behind it.
     drop((asks, control, console));
@@ -123,39 +111,6 @@ pub(crate) fn run(
     }
     tracing::info!(target: "program", "the gateway has ended");
     Ok(ExitCode::SUCCESS)
-}
-
-fn tell(outcome: &Result<String, String>) {
-    match outcome {
-        Ok(done) => tracing::info!(target: "program", "{done}"),
-        Err(why) => tracing::warn!(target: "program", "{why}"),
-    }
-}
-
-/// Answers what an operator asks about the configuration, but for a reload of all of it.
-fn about_config(gateway: &Gateway, reread: Reread<'_>, ask: ConfigAsk) -> Result<Value, String> {
-    let of = |outcome: Result<Value>| outcome.map_err(|error| format!("{error:#}"));
-    let handle = gateway.handle();
-    match ask {
-        ConfigAsk::Check => of(reread().and_then(|config| {
-            config.check_files()?;
-            Ok("the configuration can be used".into())
-        })),
-        ConfigAsk::Diff => of(reread().and_then(|config| {
-            let found = handle.differences(&config)?;
-            Ok(Value::from(&found))
-        })),
-        ConfigAsk::Reload | ConfigAsk::ReloadUsers => {
-            let done = reread().and_then(|config| Ok(handle.reload_users(&config)?));
-            let done = done.map(|done| done.to_string());
-            let done = done.map_err(|error| {
-                handle.reload_failed(&*error);
-                format!("not reloaded, everything stays as it was: {error:#}")
-            });
-            tell(&done);
-            done.map(Value::String)
-        }
-    }
 }
 
 fn announce(config: &Config, gateway: &Gateway) {
@@ -275,41 +230,6 @@ fn start_capture(config: &Config, gateway: &Gateway) -> Option<Capture> {
         Err(e) => {
             tracing::warn!(target: "files", "{e}; running without a capture");
             None
-        }
-    }
-}
-
-/// Applies what can be changed while the gateway runs, and begins a new capture file if the old one
-/// was renamed. Returns one line that says what was done, or why nothing was; `level` becomes what the
-/// configuration says about the log's levels.
-fn reload(
-    gateway: &Gateway,
-    capture: Option<&Capture>,
-    reread: Reread<'_>,
-    level: &mut Option<String>,
-) -> Result<String, String> {
-    let config = reread();
-    if let Err(error) = &config {
-        let handle = gateway.handle();
-        handle.reopen_logs();
-        handle.reload_failed(&**error);
-    }
-    let done = config.and_then(|config| {
-        let done = gateway.reload(&config)?;
-        *level = Some(config.log.level);
-        Ok(done)
-    });
-    let capture = match capture.map(Capture::reopen) {
-        None => String::new(),
-        Some(Ok(Reopened::Same)) => "; the capture goes on in its file".to_owned(),
-        Some(Ok(Reopened::New)) => "; the capture goes on in a new file".to_owned(),
-        Some(Err(error)) => format!("; {error}"),
-    };
-    match done {
-        Ok(done) => Ok(format!("{done}{capture}")),
-        Err(error) => {
-            let line = "not reloaded, everything stays as it was";
-            Err(format!("{line}: {error:#}{capture}"))
         }
     }
 }

@@ -95,6 +95,28 @@ fn levels_of_the_log_are_set(ctl: &dyn Fn(&[&str]) -> Output) {
     ctl(&["log", "set-level", "info"]);
 }
 
+/// What is wrong with a file is told with its line, and what is in force stays.
+fn a_wrong_file_is_refused(ctl: &dyn Fn(&[&str]) -> Output, file: &str, front: &str, user: &str) {
+    let padding = "\n".repeat(39 - front.lines().count());
+    std::fs::write(file, format!("{front}{padding}[user]\n")).unwrap();
+    let wrong = ctl(&["config", "check"]);
+    assert!(text(&wrong.stderr).contains("line 40"), "{wrong:?}");
+    let refused = ctl(&["config", "reload"]);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(
+        text(&refused.stderr).contains("line 40"),
+        "{}",
+        text(&refused.stderr)
+    );
+    assert!(
+        text(&ctl(&["users"]).stdout).contains("two"),
+        "the users stay"
+    );
+    std::fs::write(file, front.to_owned() + user).unwrap();
+    let users = text(&ctl(&["users", "reload"]).stdout);
+    assert_eq!(users, "reloaded: removed user two\n");
+}
+
 #[test]
 fn a_gateway_is_asked_and_reloaded_at_its_socket() {
     let hash = hash();
@@ -143,24 +165,7 @@ fn a_gateway_is_asked_and_reloaded_at_its_socket() {
     let rolled = ctl(&["roll"]);
     let why = text(&rolled.stderr);
     assert!(why.contains("there is no log"), "{why}");
-    let padding = "\n".repeat(39 - front.lines().count());
-    std::fs::write(&file, format!("{front}{padding}[user]\n")).unwrap();
-    let wrong = ctl(&["config", "check"]);
-    assert!(text(&wrong.stderr).contains("line 40"), "{wrong:?}");
-    let refused = ctl(&["config", "reload"]);
-    assert_eq!(refused.status.code(), Some(1));
-    assert!(
-        text(&refused.stderr).contains("line 40"),
-        "{}",
-        text(&refused.stderr)
-    );
-    assert!(
-        text(&ctl(&["users"]).stdout).contains("two"),
-        "the users stay"
-    );
-    std::fs::write(&file, front.clone() + &user).unwrap();
-    let users = text(&ctl(&["users", "reload"]).stdout);
-    assert_eq!(users, "reloaded: removed user two\n");
+    a_wrong_file_is_refused(&ctl, &file, &front, &user);
     server.signal("TERM");
     server.end().succeeded();
     let gone = ctl(&["status"]);

@@ -90,8 +90,8 @@ impl Operator for GatewayOperator {
         Self::commands()
     }
 
-    /// Waits for sessions that it ends, for up to 3 s, and for what is asked about the configuration, for up
-    /// to a minute.
+    /// Waits for sessions that it ends, for up to 3 s, and for what is asked about the
+    /// configuration, for up to a minute.
     fn run(&self, ask: &Ask) -> Outcome {
         fanfare_operator::run(COMMANDS, self, ask)
     }

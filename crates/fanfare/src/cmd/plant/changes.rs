@@ -1,0 +1,117 @@
+//! The configuration, read again while the gateway runs.
+
+use super::Reread;
+use super::events::EventLog;
+use anyhow::Result;
+use fanfare_console::Console;
+use fanfare_gateway::{Config, ConfigAsk, Gateway};
+use fanfare_instruments::capture::{Capture, Reopened};
+use serde_json::Value;
+
+/// What a reload has to do with.
+pub(super) struct Changes<'a> {
+    pub(super) gateway: &'a Gateway,
+    pub(super) capture: Option<&'a Capture>,
+    pub(super) events: Option<&'a EventLog>,
+    pub(super) console: Option<&'a Console>,
+    pub(super) reread: Reread<'a>,
+}
+
+/// What a new configuration says about the log's levels, if it was taken.
+type Level = Option<String>;
+
+impl Changes<'_> {
+    /// Applies what can be changed while the gateway runs, opens logs again, and begins a new
+    /// capture file if the old one was renamed. Returns one line that says what was done, or why
+    /// nothing was.
+    pub(super) fn reload(&self) -> (Result<String, String>, Level) {
+        self.events.iter().for_each(|events| events.reopen());
+        let config = (self.reread)();
+        if let Err(error) = &config {
+            let handle = self.gateway.handle();
+            handle.reopen_logs();
+            handle.reload_failed(&**error);
+        }
+        let taken = config.and_then(|config| {
+            let done = self.gateway.reload(&config)?;
+            Ok((done, config.log.level))
+        });
+        let files = self.reopened();
+        let (outcome, level) = match taken {
+            Ok((done, level)) => (Ok(format!("{done}{files}")), Some(level)),
+            Err(error) => (Err(format!("{}{files}", refused(&error))), None),
+        };
+        tell(&outcome);
+        (outcome, level)
+    }
+
+    /// What became of the capture's file and the console's certificate.
+    fn reopened(&self) -> String {
+        let capture = match self.capture.map(Capture::reopen) {
+            None => String::new(),
+            Some(Ok(Reopened::Same)) => "; the capture goes on in its file".to_owned(),
+            Some(Ok(Reopened::New)) => "; the capture goes on in a new file".to_owned(),
+            Some(Err(error)) => format!("; {error}"),
+        };
+        match self.console.map(Console::reload) {
+            Some(Err(error)) => {
+                format!("{capture}; the console keeps its certificate: {error}")
+            }
+            _ => capture,
+        }
+    }
+
+    /// Answers what an operator asks.
+    pub(super) fn answer(&self, ask: ConfigAsk) -> (Result<Value, String>, Level) {
+        let outcome = match ask {
+            ConfigAsk::Reload => {
+                let (outcome, level) = self.reload();
+                return (outcome.map(Value::String), level);
+            }
+            ConfigAsk::ReloadUsers => self.reload_users().map(Value::String),
+            ConfigAsk::Check => self.found(|config| {
+                config.check_files()?;
+                Ok("the configuration can be used".into())
+            }),
+            ConfigAsk::Diff => self.found(|config| {
+                let found = self.gateway.handle().differences(config)?;
+                Ok(Value::from(&found))
+            }),
+        };
+        (outcome, None)
+    }
+
+    fn reload_users(&self) -> Result<String, String> {
+        let handle = self.gateway.handle();
+        let outcome = match (self.reread)() {
+            Ok(config) => handle
+                .reload_users(&config)
+                .map(|done| done.to_string())
+                .map_err(anyhow::Error::from),
+            Err(error) => {
+                handle.reload_failed(&*error);
+                Err(error)
+            }
+        };
+        let outcome = outcome.map_err(|error| refused(&error));
+        tell(&outcome);
+        outcome
+    }
+
+    /// What is found in the configuration as it is now, which changes nothing.
+    fn found(&self, look: impl FnOnce(&Config) -> Result<Value>) -> Result<Value, String> {
+        let found = (self.reread)().and_then(|config| look(&config));
+        found.map_err(|error| format!("{error:#}"))
+    }
+}
+
+fn refused(error: &anyhow::Error) -> String {
+    format!("not reloaded, everything stays as it was: {error:#}")
+}
+
+fn tell(outcome: &Result<String, String>) {
+    match outcome {
+        Ok(done) => tracing::info!(target: "program", "{done}"),
+        Err(why) => tracing::warn!(target: "program", "{why}"),
+    }
+}

@@ -1,115 +1,80 @@
-//! The session in a loop of one's own: blocking sockets, no host, no engine. Logs on, sends one
+//! The session in a loop of one's own: a blocking socket, no host, no engine. Logs on, sends one
 //! news item, logs out.
 //!
 //!     cargo run -p fanfare-engine --example own_event_loop -- 127.0.0.1:9880
 
-use fanfare_fix::session::{
-    Config, DisconnectReason, Event, MemoryStore, Now, Scratch, Session, SessionId, Version,
-};
+use fanfare_fix::session::{Config, DisconnectReason, Event, Now, Scratch, Session, SessionId};
+use fanfare_fix::session::{MemoryStore, Version};
+use fanfare_fix::{msg_type, tag};
 use fanfare_wire::UtcTimestamp;
-use std::error::Error;
 use std::io::{ErrorKind, Read, Write};
-use std::net::TcpStream;
-use std::process::ExitCode;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, UNIX_EPOCH};
+use std::{error::Error, net::TcpStream};
 
 fn now(start: Instant) -> Now {
-    let utc = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default();
-    let utc = UtcTimestamp::from_nanos(i64::try_from(utc.as_nanos()).unwrap_or(i64::MAX));
+    let (mono, utc) = (start.elapsed(), UNIX_EPOCH.elapsed().unwrap_or_default());
+    let utc = UtcTimestamp::from_nanos(utc.as_nanos() as i64);
     Now {
-        mono: u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX),
+        mono: mono.as_nanos() as u64,
         utc,
     }
 }
 
-fn main() -> ExitCode {
-    match run() {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("own_event_loop: {error}");
-            ExitCode::FAILURE
-        }
-    }
-}
-
-fn run() -> Result<(), Box<dyn Error>> {
-    let address = std::env::args()
-        .nth(1)
-        .unwrap_or_else(|| "127.0.0.1:9880".to_owned());
-    let mut stream = TcpStream::connect(&address).map_err(|error| format!("{address}: {error}"))?;
+pub(crate) fn run(mut stream: TcpStream) -> Result<DisconnectReason, Box<dyn Error + Send + Sync>> {
     stream.set_read_timeout(Some(Duration::from_millis(100)))?;
-    let start = Instant::now();
-    let id = SessionId::new(Version::Fix44, "LOOP", "EXCHANGE");
+    let (start, id) = (
+        Instant::now(),
+        SessionId::new(Version::Fix44, "LOOP", "EXCHANGE"),
+    );
     let mut session = Session::initiator(Config::new(id), MemoryStore::default());
-    let (mut scratch, mut received) = (Scratch::new(64 << 10), Vec::new());
+    let (mut scratch, mut received, mut buffer) = (Scratch::new(64 << 10), Vec::new(), [0; 4096]);
+    let mut over = None;
     session.connected(now(start)); // writes the Logon
-    let reason = loop {
+    loop {
         while !session.poll_transmit().is_empty() {
             let count = stream.write(session.poll_transmit())?;
             session.transmitted(count);
         }
-        if let Some(reason) = ended(&mut session) {
-            break reason;
+        if let Some(reason) = over {
+            session.disconnected(now(start));
+            return Ok(reason);
         }
-        let mut buffer = [0; 4096];
         match stream.read(&mut buffer) {
             Ok(0) => session.disconnected(now(start)),
-            Ok(count) => received.extend_from_slice(buffer.get(..count).unwrap_or(&[])),
+            Ok(count) => received.extend_from_slice(&buffer[..count]),
             Err(error) if error.kind() == ErrorKind::WouldBlock => {}
             Err(error) => return Err(error.into()),
         }
-        if let Some(reason) = understand(&mut session, &mut scratch, &mut received, now(start))? {
-            break reason;
-        }
         session.handle_timeout(now(start));
-    };
-    while !session.poll_transmit().is_empty() {
-        let count = stream.write(session.poll_transmit())?;
-        session.transmitted(count);
-    }
-    session.disconnected(now(start));
-    println!("{reason}");
-    Ok(())
-}
-
-/// Events that came without bytes: only the end is of interest here.
-fn ended(session: &mut Session<MemoryStore>) -> Option<DisconnectReason> {
-    std::iter::from_fn(|| session.poll_event()).find_map(|event| match event {
-        Event::Disconnect(reason) => Some(reason),
-        _ => None,
-    })
-}
-
-/// Feeds the session; says why it ended, if it did.
-fn understand(
-    session: &mut Session<MemoryStore>,
-    scratch: &mut Scratch,
-    received: &mut Vec<u8>,
-    now: Now,
-) -> Result<Option<DisconnectReason>, Box<dyn Error>> {
-    let mut done = 0;
-    loop {
-        let step = session.handle_bytes(now, scratch, received.get(done..).unwrap_or(&[]));
-        if step.is_idle() {
-            break;
-        }
-        done += step.consumed;
-        match step.event {
-            Some(Event::LoggedOn { .. }) => {
-                session.send(now, b"B", |news| {
-                    news.str(148, "Good morning")
-                        .u64(33, 1)
-                        .str(58, "The market is open");
-                })?;
-                session.logout(now, "");
+        let mut done = 0;
+        loop {
+            let step = session.handle_bytes(now(start), &mut scratch, &received[done..]);
+            match step.event {
+                Some(Event::LoggedOn { .. }) => {
+                    session.send(now(start), msg_type::NEWS, |news| {
+                        news.str(tag::HEADLINE, "Good morning")
+                            .u64(tag::NO_LINES_OF_TEXT, 1);
+                        news.str(tag::TEXT, "The market is open");
+                    })?;
+                    session.logout(now(start), "");
+                }
+                Some(Event::Disconnect(reason)) => over = Some(reason),
+                None if step.consumed == 0 => break,
+                _ => {}
             }
-            Some(Event::Disconnect(reason)) => return Ok(Some(reason)),
-            Some(other) => println!("{other:?}"),
-            None => {}
+            done += step.consumed;
+        }
+        received.drain(..done);
+        while let Some(event) = session.poll_event() {
+            if let Event::Disconnect(reason) = event {
+                over = Some(reason);
+            }
         }
     }
-    received.drain(..done);
-    Ok(None)
+}
+
+fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
+    let address = std::env::args().nth(1).unwrap_or("127.0.0.1:9880".into());
+    println!("{}", run(TcpStream::connect(address)?)?);
+    Ok(())
 }

@@ -1,4 +1,4 @@
-//! The examples with typed messages, against each other over loopback.
+//! The examples, against each other over loopback.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail")]
 
 #[path = "../examples/acceptor.rs"]
@@ -7,6 +7,9 @@ mod acceptor;
 #[path = "../examples/market_data.rs"]
 #[expect(dead_code, reason = "its main is not this program's")]
 mod market_data;
+#[path = "../examples/own_event_loop.rs"]
+#[expect(dead_code, reason = "its main is not this program's")]
+mod own_event_loop;
 #[path = "../examples/send_orders.rs"]
 #[expect(dead_code, reason = "its main is not this program's")]
 mod send_orders;
@@ -15,13 +18,15 @@ use fanfare_engine::agent::Agent;
 use fanfare_engine::clock::Clock;
 use fanfare_engine::host::{Acceptor, Handler, Host, Initiator, Peer};
 use fanfare_engine::stop::Stop;
-use fanfare_fix::session::{AppMessage, Config, SessionId, Version};
+use fanfare_fix::msg_type;
+use fanfare_fix::session::{AppMessage, Config, DisconnectReason, SessionId, Version};
 use fanfare_fix::typed::Decimal;
 use market_data::fix44::{
     MDEntryType, MarketDataRequest, MarketDataSnapshotFullRefresh,
     MarketDataSnapshotFullRefreshFields,
 };
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, TcpStream};
+use std::thread;
 use std::time::{Duration, Instant};
 
 /// Runs an acceptor and an initiator in turns until `is_done`.
@@ -90,7 +95,7 @@ impl Handler for Exchange {
         peer.logout("");
     }
 
-    fn on_disconnect(&mut self, _: &mut Peer<'_>, _: fanfare_fix::session::DisconnectReason) {
+    fn on_disconnect(&mut self, _: &mut Peer<'_>, _: DisconnectReason) {
         self.logged_out = true;
     }
 }
@@ -106,4 +111,31 @@ fn market_data_is_asked_for_and_printed() {
         }
         exchange.logged_out
     });
+}
+
+/// The MsgTypes that came.
+struct Reader(Vec<Vec<u8>>);
+
+impl Handler for Reader {
+    fn on_message(&mut self, _: &mut Peer<'_>, message: &AppMessage<'_>) {
+        self.0.push(message.message.msg_type().to_vec());
+    }
+}
+
+#[test]
+fn a_loop_of_ones_own_sends_its_news() {
+    let id = SessionId::new(Version::Fix44, "EXCHANGE", "LOOP");
+    let port = Acceptor::new((Ipv4Addr::LOCALHOST, 0).into());
+    let mut host = Host::new(Reader(Vec::new())).unwrap();
+    let address = host.listen(port.session(Config::new(id))).unwrap();
+    let stream = TcpStream::connect(address).unwrap();
+    let own = thread::spawn(move || own_event_loop::run(stream));
+    let (begun, mut clock) = (Instant::now(), Clock::new());
+    while !own.is_finished() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "it does not end");
+        host.do_work(clock.read()).unwrap();
+    }
+    let reason = own.join().unwrap().unwrap();
+    assert_eq!(reason, DisconnectReason::LogoutComplete);
+    assert_eq!(host.handler().0, [msg_type::NEWS]);
 }

@@ -13,6 +13,7 @@ mod records;
 mod resends;
 mod security;
 mod server;
+mod steering;
 mod stores;
 mod templates;
 

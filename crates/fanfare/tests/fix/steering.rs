@@ -48,6 +48,43 @@ impl Steered {
     }
 }
 
+/// Numbers are set at both ends while the session is kept out, and begin again at 1.
+fn the_numbers_are_set(ours: &Steered, theirs: &Steered) {
+    theirs.does(&["sessions", "stop", "ISLD"]);
+    eventually("it is stopped", || {
+        theirs.is("ISLD", "stopped") && ours.is("TW", "not connected")
+    });
+    theirs.does(&["sessions", "set-seq", "ISLD", "--next-sender", "500"]);
+    ours.does(&["sessions", "set-seq", "TW", "--next-target", "500"]);
+    theirs.does(&["sessions", "start", "ISLD"]);
+    eventually("it is on with the new numbers", || {
+        let session = ours.session("TW");
+        session["state"] == "logged on" && session["next_target"].as_u64() > Some(500)
+    });
+    ours.does(&["sessions", "reset", "TW"]);
+    eventually("both directions begin again", || {
+        let session = ours.session("TW");
+        let next = |name: &str| session[name].as_u64().unwrap();
+        session["state"] == "logged on" && next("next_sender") < 10 && next("next_target") < 10
+    });
+}
+
+fn everything_is_audited(ours: &Steered, theirs: &Steered) {
+    for (program, command) in [
+        (ours, "sessions logout"),
+        (ours, "sessions disconnect"),
+        (ours, "sessions set-seq"),
+        (ours, "sessions reset"),
+        (ours, "log set-level"),
+        (ours, "config reload"),
+        (theirs, "sessions stop"),
+        (theirs, "sessions start"),
+    ] {
+        let line = format!("\"command\":\"{command}");
+        eventually(&line, || program.audited().contains(&line));
+    }
+}
+
 #[test]
 fn sessions_are_steered_at_both_ends_and_no_other_is_touched() {
     let folder = Folder::new("steering");
@@ -79,25 +116,7 @@ fn sessions_are_steered_at_both_ends_and_no_other_is_touched() {
         ours.is("TW", "logged on") && ours.session("TW")["peer"] != before["peer"]
     });
 
-    // Both ends take another number while the session is kept out.
-    theirs.does(&["sessions", "stop", "ISLD"]);
-    eventually("it is stopped", || {
-        theirs.is("ISLD", "stopped") && ours.is("TW", "not connected")
-    });
-    theirs.does(&["sessions", "set-seq", "ISLD", "--next-sender", "500"]);
-    ours.does(&["sessions", "set-seq", "TW", "--next-target", "500"]);
-    theirs.does(&["sessions", "start", "ISLD"]);
-    eventually("it is on with the new numbers", || {
-        let session = ours.session("TW");
-        session["state"] == "logged on" && session["next_target"].as_u64() > Some(500)
-    });
-    ours.does(&["sessions", "reset", "TW"]);
-    eventually("both directions begin again", || {
-        let session = ours.session("TW");
-        let next = |name: &str| session[name].as_u64().unwrap();
-        session["state"] == "logged on" && next("next_sender") < 10 && next("next_target") < 10
-    });
-
+    the_numbers_are_set(&ours, &theirs);
     let levels = ours.does(&["log", "set-level", "session=debug"]);
     assert!(
         levels
@@ -120,18 +139,6 @@ fn sessions_are_steered_at_both_ends_and_no_other_is_touched() {
         "it was left alone"
     );
 
-    for (program, command) in [
-        (&ours, "sessions logout"),
-        (&ours, "sessions disconnect"),
-        (&ours, "sessions set-seq"),
-        (&ours, "sessions reset"),
-        (&ours, "log set-level"),
-        (&ours, "config reload"),
-        (&theirs, "sessions stop"),
-        (&theirs, "sessions start"),
-    ] {
-        let line = format!("\"command\":\"{command}");
-        eventually(&line, || program.audited().contains(&line));
-    }
+    everything_is_audited(&ours, &theirs);
     drop((first, other));
 }

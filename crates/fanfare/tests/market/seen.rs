@@ -319,8 +319,8 @@ fn over_the_socket(plant: &Plant) {
     let (status, answer) = ask(UnixStream::connect(&path).unwrap(), "/api/v1/status");
     assert_eq!((status, &answer["history"]), (200, &json!(true)));
     let mut stream = UnixStream::connect(&path).unwrap();
-    let head = "POST /api/v1/config/reload HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n\
-                Connection: close\r\nContent-Length: 2\r\n\r\n{}";
+    let head = "POST /api/v1/config/reload HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\
+                Content-Type: application/json\r\nContent-Length: 2\r\n\r\n{}";
     stream.write_all(head.as_bytes()).unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();

@@ -30,7 +30,7 @@
 //!
 //! While a session waits for its counterparty, the host rehearses the next message, once after each
 //! that was written: what a message takes of the processor's caches is in them again when one comes
-//! after a pause, which then takes 15 to 25 % less (`docs/adr/0090`). A program with a loop of
+//! after a pause, which then takes 15 to 25 % less (`docs/adr/0037`). A program with a loop of
 //! its own does the same with [`Session::rehearse`](fanfare_fix::session::Session::rehearse).
 //!
 //! Other threads use a host through its [`HostHandle`], and a session through a [`SessionHandle`],

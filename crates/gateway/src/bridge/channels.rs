@@ -1,7 +1,7 @@
 //! Which messages of a feed have come, where several gateways publish the same feed.
 //!
 //! A message is known by its channel, epoch, number and index ([`Identity`]). It is taken from the
-//! first gateway that brings it, so that each gateway fills the gaps of the others. See ADR 0076.
+//! first gateway that brings it, so that each gateway fills the gaps of the others. See ADR 0027.
 
 use fanfare_dds::AsItIs;
 use std::collections::HashMap;

@@ -1,7 +1,7 @@
 //! Capture files: classic pcap and pcapng, read as a stream with bounded memory.
 //!
 //! Own parsers rather than a crate: the crates lose packets and get times wrong that these keep,
-//! and do not give the byte offset at which a damaged file ends (ADR 0086).
+//! and do not give the byte offset at which a damaged file ends (ADR 0034).
 
 mod classic;
 mod input;

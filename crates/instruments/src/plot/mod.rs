@@ -3,7 +3,7 @@
 //! Own writer rather than a plotting crate: inline in a page the charts follow its light or dark
 //! theme through CSS classes, which the crates cannot do, and the axes a latency report needs
 //! (percentiles on a logarithmic scale, values with units) would have to be drawn anyway
-//! (ADR 0088).
+//! (ADR 0036).
 //!
 //! Every chart has `to_svg`, for inline use in a page that holds [`THEME`], and the same as a file
 //! of its own through [`standalone`]. A chart without data says so and keeps its size.

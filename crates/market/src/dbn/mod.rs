@@ -3,7 +3,7 @@
 //!
 //! [`ToDbn`] makes at most one record of an event (two of a fill, one for each instrument of the
 //! status of a session) and puts the symbol of an instrument in front of its first record. The
-//! layouts are ours, from the published ones; tests read them with the crate `dbn`. ADR 0104 says
+//! layouts are ours, from the published ones; tests read them with the crate `dbn`. ADR 0048 says
 //! what becomes of what.
 //!
 //! ```

@@ -11,7 +11,7 @@ KILL_SEEDS ?= 1000
 # All unless named.
 FUZZ_TARGETS ?=
 # What the demo does not need, and a package has.
-FEATURES = --features fanfare/parquet
+FEATURES = --features fanfare/parquet,fanfare/top
 # Tests of sessions and processes wait more than they compute.
 export RUST_TEST_THREADS ?= $(shell expr 3 '*' `nproc`)
 

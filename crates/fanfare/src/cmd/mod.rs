@@ -16,6 +16,7 @@ mod replay;
 mod shell;
 mod store;
 mod throughput;
+mod top;
 
 use clap::{CommandFactory, Subcommand};
 use std::process::ExitCode;
@@ -62,6 +63,7 @@ pub(crate) enum Command {
     /// alone and for FIX over DDS; each takes a file as well, with --config.
     Gateway(gateway::Args),
     Ctl(ctl::Args),
+    Top(top::Args),
     Completions(shell::Completions),
     Man(shell::Man),
 }
@@ -82,6 +84,7 @@ pub(crate) fn run(command: &Command) -> anyhow::Result<ExitCode> {
         Command::Throughput(command) => throughput::run(command),
         Command::Gateway(args) => gateway::run(args),
         Command::Ctl(args) => ctl::run(args),
+        Command::Top(args) => top::run(args),
         Command::Completions(args) => Ok(shell::completions(args, crate::Cli::command())),
         Command::Man(args) => shell::man(args, crate::Cli::command()),
     }

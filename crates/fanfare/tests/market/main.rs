@@ -20,6 +20,8 @@ mod kills;
 mod replay;
 mod seen;
 mod stock;
+#[cfg(feature = "top")]
+mod top;
 
 use common::{Folder, fails, fanfare, run, told};
 use serde_json::Value;

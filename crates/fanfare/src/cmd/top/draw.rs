@@ -1,0 +1,338 @@
+//! One frame.
+
+use super::view::View;
+use fanfare_wire::text::Escaped;
+use ratatui::Frame;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::style::{Modifier, Style, Stylize};
+use ratatui::text::{Line, Span};
+use ratatui::widgets::{Block, Borders, Cell, Paragraph, Row, Table};
+use serde_json::Value;
+
+/// Lines of multicast, and stages, that are shown at most.
+const LINES: usize = 8;
+const STAGES: usize = 8;
+/// The sessions' least lines, and those of the notices.
+const SESSIONS: u16 = 4;
+const NOTICES: u16 = 4;
+
+/// A lag, in milliseconds, that somebody should look at; and silence of a line.
+const LAG: u64 = 1_000;
+const SILENCE: u64 = 5_000;
+
+pub(super) fn draw(frame: &mut Frame<'_>, view: &View) {
+    let (lines, stages) = (line_rows(view), stage_rows(view));
+    // A title and a head above the rows of each.
+    let height = |rows: &[Row<'_>]| rows.len() as u16 + 2;
+    let parts = Layout::vertical([
+        Constraint::Length(1),
+        Constraint::Length(height(&lines)),
+        Constraint::Min(SESSIONS),
+        Constraint::Length(height(&stages)),
+        Constraint::Length(NOTICES),
+        Constraint::Length(1),
+    ]);
+    let [top, of_lines, of_sessions, of_stages, of_notices, bottom] = parts.areas(frame.area());
+    frame.render_widget(Paragraph::new(title(view)), top);
+    draw_lines(frame, of_lines, lines);
+    draw_sessions(frame, of_sessions, view);
+    draw_stages(frame, of_stages, stages);
+    draw_notices(frame, of_notices, view);
+    frame.render_widget(Paragraph::new(footer(view)), bottom);
+}
+
+fn title(view: &View) -> Line<'static> {
+    if let Some(trouble) = &view.trouble {
+        let text = format!("no answer: {}", Escaped::text(trouble));
+        return Line::from(Span::styled(text, alarm()));
+    }
+    let status = &view.status;
+    let mut parts = vec![format!("fanfare {}", text(&status["version"]))];
+    parts.push(format!(
+        "up {}",
+        uptime(status["uptime_s"].as_u64().unwrap_or(0))
+    ));
+    if let Some(rate) = status["events"]["per_s"].as_f64() {
+        parts.push(format!("{} events/s", short(rate)));
+    }
+    for port in status["ports"].as_array().into_iter().flatten() {
+        parts.push(format!(
+            "{} {}",
+            text(&port["sessions"]),
+            text(&port["name"])
+        ));
+    }
+    let clock = text(&status["time"]);
+    parts.push(clock.get(11..19).unwrap_or_default().to_owned() + "Z");
+    Line::from(parts.join("  ")).bold()
+}
+
+fn footer(view: &View) -> Line<'static> {
+    let paused = if view.is_paused { "PAUSED  " } else { "" };
+    let keys = "q quit  s sort  up/down scroll  p pause  +/- every";
+    Line::from(format!("{paused}{keys} {} s", view.seconds)).dim()
+}
+
+/// The style of what somebody should look at: not by its colour alone.
+fn alarm() -> Style {
+    Style::new().red().add_modifier(Modifier::BOLD)
+}
+
+fn block(title: String) -> Block<'static> {
+    Block::new().borders(Borders::TOP).title(title)
+}
+
+fn head(names: &[&'static str]) -> Row<'static> {
+    Row::new(names.iter().map(|name| Cell::from(*name))).dim()
+}
+
+fn draw_lines(frame: &mut Frame<'_>, area: Rect, rows: Vec<Row<'static>>) {
+    let widths = [
+        Constraint::Fill(1),
+        Constraint::Length(9),
+        Constraint::Length(8),
+        Constraint::Length(9),
+        Constraint::Length(6),
+        Constraint::Length(8),
+        Constraint::Length(8),
+    ];
+    let names = [
+        "line",
+        "packets/s",
+        "bytes/s",
+        "first",
+        "lost",
+        "behind",
+        "silent",
+    ];
+    let table = Table::new(rows, widths).header(head(&names));
+    frame.render_widget(table.block(block(" lines ".to_owned())), area);
+}
+
+/// A row for each feed, and for each of its lines.
+fn line_rows(view: &View) -> Vec<Row<'static>> {
+    let mut rows = Vec::new();
+    for feed in view.lines["feeds"].as_array().into_iter().flatten() {
+        let [live, recovering, stale, gaps] =
+            ["live", "recovering", "stale", "gaps"].map(|name| feed[name].as_u64().unwrap_or(0));
+        let told = format!(
+            "{}: {live} live, {recovering} recovering, {stale} stale, {gaps} gaps",
+            text(&feed["channel"])
+        );
+        let style = match recovering + stale {
+            0 => Style::new(),
+            _ => alarm(),
+        };
+        rows.push(Row::new([Cell::from(told)]).style(style));
+        for line in feed["lines"].as_array().into_iter().flatten() {
+            let silence = line["silence_ms"].as_u64();
+            let behind = line["behind"]["mean_ns"].as_f64();
+            let row = Row::new([
+                format!("  {} {}", text(&line["line"]), text(&line["use"])),
+                number(&line["packets_per_s"]),
+                number(&line["bytes_per_s"]),
+                number(&line["first"]),
+                number(&line["lost"]),
+                behind.map_or_else(String::new, |nanos| micros(nanos) + " us"),
+                silence.map_or_else(|| "never".to_owned(), millis),
+            ]);
+            let is_silent = silence.is_none_or(|silence| silence >= SILENCE);
+            rows.push(if is_silent { row.style(alarm()) } else { row });
+        }
+    }
+    cut(rows, LINES)
+}
+
+fn draw_sessions(frame: &mut Frame<'_>, area: Rect, view: &View) {
+    let rows = view.rows().iter().skip(view.scrolled).map(|session| {
+        // Of a client of DBN it is not known.
+        let lag = session["lag_ms"].as_u64();
+        let heard = session["last_heard_ms"].as_u64();
+        let row = Row::new([
+            text(&session["sender"]),
+            text(&session["user"]),
+            lag.map_or_else(String::new, |lag| lag.to_string()),
+            number(&session["queued_bytes"]),
+            number(&session["conflated"]),
+            number(&session["skipped"]),
+            number(&session["next_sender"]),
+            heard.map_or_else(String::new, millis),
+        ]);
+        if lag.is_some_and(|lag| lag >= LAG) {
+            row.style(alarm())
+        } else {
+            row
+        }
+    });
+    let widths = [
+        Constraint::Fill(2),
+        Constraint::Fill(1),
+        Constraint::Length(7),
+        Constraint::Length(8),
+        Constraint::Length(9),
+        Constraint::Length(8),
+        Constraint::Length(8),
+        Constraint::Length(7),
+    ];
+    let names = [
+        "session",
+        "user",
+        "lag ms",
+        "queued B",
+        "conflated",
+        "skipped",
+        "next",
+        "heard",
+    ];
+    let total = view.sessions["total"].as_u64().unwrap_or(0);
+    let title = format!(" {total} sessions, by {} ", view.sort.name());
+    let table = Table::new(rows, widths).header(head(&names));
+    frame.render_widget(table.block(block(title)), area);
+}
+
+fn draw_stages(frame: &mut Frame<'_>, area: Rect, rows: Vec<Row<'static>>) {
+    let widths = [
+        Constraint::Fill(2),
+        Constraint::Fill(1),
+        Constraint::Length(9),
+        Constraint::Length(9),
+        Constraint::Length(9),
+        Constraint::Length(9),
+    ];
+    let names = ["stage, us of 10 s", "of", "count", "p50", "p99", "max"];
+    let table = Table::new(rows, widths).header(head(&names));
+    frame.render_widget(table.block(block(" stages ".to_owned())), area);
+}
+
+fn stage_rows(view: &View) -> Vec<Row<'static>> {
+    let stages = view.stages.as_array().into_iter().flatten();
+    let rows = stages.map(|stage| {
+        let window = &stage["windows"]["10s"];
+        let time = |name: &str| {
+            let nanos = window[name].as_f64().filter(|_| window["count"] != 0);
+            nanos.map_or_else(String::new, micros)
+        };
+        Row::new([
+            text(&stage["stage"]),
+            text(&stage["of"]),
+            number(&window["count"]),
+            time("p50_ns"),
+            time("p99_ns"),
+            time("max_ns"),
+        ])
+    });
+    cut(rows.collect(), STAGES)
+}
+
+/// The first rows; the last of them says how many more there are.
+fn cut(mut rows: Vec<Row<'static>>, most: usize) -> Vec<Row<'static>> {
+    if rows.len() > most {
+        let more = rows.len() - most + 1;
+        rows.truncate(most - 1);
+        rows.push(Row::new([Cell::from(format!("{more} more"))]).dim());
+    }
+    rows
+}
+
+fn draw_notices(frame: &mut Frame<'_>, area: Rect, view: &View) {
+    let notices = view.notices["notices"].as_array().into_iter().flatten();
+    let lines = notices.map(|notice| {
+        let time = text(&notice["time"]);
+        let time = time.get(11..19).unwrap_or_default();
+        let line = format!("{time} {}", text(&notice["text"]));
+        match notice["trouble"] == true {
+            true => Line::from(Span::styled(format!("! {line}"), alarm())),
+            false => Line::from(format!("  {line}")),
+        }
+    });
+    let notices = Paragraph::new(lines.collect::<Vec<_>>());
+    frame.render_widget(
+        notices.block(block(" notices, the newest first ".to_owned())),
+        area,
+    );
+}
+
+/// A value as text without what moves a cursor.
+fn text(value: &Value) -> String {
+    match value {
+        Value::String(text) => Escaped::text(text).to_string(),
+        Value::Null => String::new(),
+        other => other.to_string(),
+    }
+}
+
+fn number(value: &Value) -> String {
+    value.as_f64().map_or_else(String::new, short)
+}
+
+/// A number in up to five characters.
+fn short(value: f64) -> String {
+    match value {
+        value if value >= 99_950_000_000.0 => format!("{:.0}G", value / 1e9),
+        value if value >= 999_500_000.0 => format!("{:.1}G", value / 1e9),
+        value if value >= 99_950_000.0 => format!("{:.0}M", value / 1e6),
+        value if value >= 999_500.0 => format!("{:.1}M", value / 1e6),
+        value if value >= 99_950.0 => format!("{:.0}k", value / 1e3),
+        value if value >= 10_000.0 => format!("{:.1}k", value / 1e3),
+        value if value >= 100.0 || value.fract() == 0.0 => format!("{value:.0}"),
+        value => format!("{value:.1}"),
+    }
+}
+
+fn micros(nanos: f64) -> String {
+    let micros = nanos / 1e3;
+    if micros < 10_000.0 {
+        format!("{micros:.1}")
+    } else {
+        short(micros)
+    }
+}
+
+/// Milliseconds as seconds.
+fn millis(value: u64) -> String {
+    match value {
+        0..10_000 => format!("{:.1} s", value as f64 / 1e3),
+        10_000..600_000 => format!("{} s", value / 1_000),
+        _ => uptime(value / 1_000),
+    }
+}
+
+/// Seconds as days, hours and minutes.
+fn uptime(seconds: u64) -> String {
+    let (days, hours, minutes) = (seconds / 86_400, seconds / 3_600 % 24, seconds / 60 % 60);
+    match days {
+        0 => format!("{hours:02}:{minutes:02}:{:02}", seconds % 60),
+        days => format!("{days}d {hours:02}:{minutes:02}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_short_and_times_are_read() {
+        let all = [
+            0.0,
+            7.5,
+            99.94,
+            123.0,
+            9_999.0,
+            12_345.6,
+            99_999.0,
+            1_234_567.0,
+            2.5e9,
+            1e12,
+        ];
+        let said = [
+            "0", "7.5", "99.9", "123", "9999", "12.3k", "100k", "1.2M", "2.5G", "1000G",
+        ];
+        assert_eq!(all.map(short), said);
+        assert_eq!(
+            [1, 59_000, 3_600_000].map(millis),
+            ["0.0 s", "59 s", "01:00:00"]
+        );
+        assert_eq!([1_500.0, 25e6].map(micros), ["1.5", "25.0k"]);
+        assert_eq!(uptime(93_784), "1d 02:03");
+    }
+}

@@ -1,0 +1,217 @@
+//! The terminal: frames and keys.
+
+use super::source::Source;
+use super::view::View;
+use super::{Args, draw};
+use crate::print::say;
+use anyhow::{Context, Result, bail};
+use fanfare_engine::stop::{Reload, Stop};
+use ratatui::Terminal;
+use ratatui::backend::TestBackend;
+use ratatui::buffer::Buffer;
+use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use std::io::IsTerminal;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+/// How long a key is waited for until signals are looked at.
+const LOOK: Duration = Duration::from_millis(100);
+/// Columns and lines of a frame that no terminal is asked for.
+const SIZE: (u16, u16) = (100, 40);
+
+pub(super) fn run(args: &Args) -> Result<ExitCode> {
+    let mut source = match (&args.socket, &args.url) {
+        (Some(path), _) => Source::socket(path),
+        (None, Some(url)) => Source::url(url, args.token_file.as_deref())?,
+        (None, None) => bail!("--socket or --url"),
+    };
+    let mut view = View::new(args.interval);
+    view.ask(&mut source).with_context(|| source.to_string())?;
+    if args.once {
+        say!("{}", frame(&view, args.size.unwrap_or(SIZE))?);
+        return Ok(ExitCode::SUCCESS);
+    }
+    if !std::io::stdout().is_terminal() || !std::io::stdin().is_terminal() {
+        bail!("stdin and stdout are to be a terminal; --once prints one frame as text");
+    }
+    let stop = Stop::on_interrupt().context("cannot catch Ctrl-C")?;
+    let hangup = Reload::on_hangup().context("cannot catch SIGHUP")?;
+    // It also restores the terminal in a panic.
+    let mut terminal = ratatui::try_init().context("the terminal")?;
+    let ended = watch(&mut terminal, &mut view, &mut source, (stop, hangup));
+    let restored = ratatui::try_restore();
+    ended?;
+    restored.context("the terminal")?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// One frame as lines of text.
+fn frame(view: &View, (columns, lines): (u16, u16)) -> Result<String> {
+    let mut terminal = Terminal::new(TestBackend::new(columns, lines))?;
+    terminal.draw(|frame| draw::draw(frame, view))?;
+    Ok(text(terminal.backend().buffer()))
+}
+
+fn text(buffer: &Buffer) -> String {
+    let width = usize::from(buffer.area.width.max(1));
+    let rows = buffer.content().chunks(width);
+    let rows = rows.map(|row| {
+        let line: String = row.iter().map(|cell| cell.symbol()).collect();
+        line.trim_end().to_owned()
+    });
+    rows.collect::<Vec<_>>().join("\n")
+}
+
+/// Draws until a key or a signal ends it.
+fn watch(
+    terminal: &mut ratatui::DefaultTerminal,
+    view: &mut View,
+    source: &mut Source,
+    (stop, mut hangup): (Stop, Reload),
+) -> Result<()> {
+    let mut due = Instant::now() + view.interval();
+    loop {
+        terminal.draw(|frame| draw::draw(frame, view))?;
+        while !event::poll(LOOK)? {
+            if stop.is_raised() || hangup.is_due() {
+                return Ok(());
+            }
+            if Instant::now() >= due {
+                due = Instant::now() + view.interval();
+                if !view.is_paused {
+                    view.refresh(source);
+                }
+                break;
+            }
+        }
+        while event::poll(Duration::ZERO)? {
+            if let Event::Key(key) = event::read()?
+                && !take(key, view, source)
+            {
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// Does what a key is for. Returns whether it goes on.
+fn take(key: KeyEvent, view: &mut View, source: &mut Source) -> bool {
+    if key.kind == KeyEventKind::Release {
+        return true;
+    }
+    let is_control = key.modifiers.contains(KeyModifiers::CONTROL);
+    match key.code {
+        KeyCode::Char('q') | KeyCode::Esc => return false,
+        KeyCode::Char('c') if is_control => return false,
+        KeyCode::Char('s') => {
+            view.sort = view.sort.next();
+            view.scrolled = 0;
+            view.refresh(source);
+        }
+        KeyCode::Char('p' | ' ') => view.is_paused = !view.is_paused,
+        KeyCode::Char('+') => view.seconds = (view.seconds + 1).min(3600),
+        KeyCode::Char('-') => view.seconds = view.seconds.saturating_sub(1).max(1),
+        KeyCode::Down | KeyCode::Char('j') => view.scroll(1),
+        KeyCode::Up | KeyCode::Char('k') => view.scroll(-1),
+        KeyCode::PageDown => view.scroll(10),
+        KeyCode::PageUp => view.scroll(-10),
+        KeyCode::Home => view.scrolled = 0,
+        _ => {}
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::view::Sort;
+    use super::*;
+    use serde_json::json;
+    use std::path::PathBuf;
+
+    fn view() -> View {
+        let mut view = View::new(1);
+        view.status = json!({
+            "version": "0.1.0", "uptime_s": 93_784, "time": "2026-11-25T10:31:05.5Z",
+            "ports": [
+                {"name": "producers", "sessions": 1},
+                {"name": "consumers", "sessions": 9000},
+            ],
+            "events": {"next": 5, "per_s": 12_345.6},
+        });
+        view.lines = json!({"feeds": [{"channel": "spectra", "gaps": 2, "live": 7, "recovering": 1,
+            "stale": 0, "closed": 0, "lines": [{"line": "A", "use": "changes", "packets": 1000,
+            "first": 600, "lost": 3, "behind": {"mean_ns": 37_064}, "silence_ms": 5,
+            "packets_per_s": 250.0, "bytes_per_s": 1e6}]}]});
+        let session = |name: &str, lag: u64| {
+            json!({"sender": name, "port": "consumers", "user": "u", "lag_ms": lag,
+                "queued_bytes": 123_456, "conflated": 4, "skipped": 0, "last_heard_ms": 1500,
+                "next_sender": 42, "logged_on": true})
+        };
+        let sessions: Vec<_> = (0..50)
+            .map(|at| session(&format!("S{at}"), 5_000 - at))
+            .collect();
+        view.sessions = json!({"total": 9001, "next": null, "sessions": sessions});
+        view.stages = json!([{"stage": "arrival_to_ring", "of": "spectra", "windows": {"10s":
+            {"count": 5, "p50_ns": 1_500, "p99_ns": 2_500_000, "p99_9_ns": 3, "max_ns": 4}}}]);
+        view.notices = json!({"notices": [{"time": "2026-11-25T10:30:00.123456789Z",
+            "trouble": true, "text": "feed spectra: of 8 instruments, 7 live, 1 recovering"}]});
+        view
+    }
+
+    #[test]
+    fn a_frame_of_80_by_24_has_everything() {
+        let text = frame(&view(), (80, 24)).unwrap();
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines.len(), 24);
+        assert!(
+            lines.iter().all(|line| line.chars().count() <= 80),
+            "{text}"
+        );
+        for what in [
+            "fanfare 0.1.0",
+            "1d 02:03",
+            "12.3k events/s",
+            "9000 consumers",
+            "spectra",
+            "S0",
+            "5000",
+            "arrival",
+            "1.5",
+            "7 live, 1 recovering",
+            "q quit",
+            "by lag",
+            "9001",
+        ] {
+            assert!(text.contains(what), "{what} in\n{text}");
+        }
+    }
+
+    #[test]
+    fn it_fits_whatever_the_size_of_the_terminal_is() {
+        for size in [(1, 1), (10, 3), (40, 10), (80, 24), (300, 100)] {
+            frame(&view(), size).unwrap();
+            frame(&View::new(1), size).unwrap();
+        }
+    }
+
+    #[test]
+    fn keys_scroll_within_the_list_and_end() {
+        let mut view = view();
+        let mut source = Source::socket(&PathBuf::from("/nowhere/x"));
+        let mut press = |code, modifiers| {
+            let goes_on = take(KeyEvent::new(code, modifiers), &mut view, &mut source);
+            (goes_on, view.scrolled, view.sort)
+        };
+        let none = KeyModifiers::NONE;
+        assert_eq!(press(KeyCode::Up, none), (true, 0, Sort::Lag));
+        assert_eq!(press(KeyCode::Down, none), (true, 1, Sort::Lag));
+        for _ in 0..9 {
+            press(KeyCode::PageDown, none);
+        }
+        assert_eq!(press(KeyCode::Down, none), (true, 49, Sort::Lag));
+        assert_eq!(press(KeyCode::Char('s'), none), (true, 0, Sort::Queue));
+        assert!(!press(KeyCode::Char('q'), none).0);
+        assert!(!press(KeyCode::Char('c'), KeyModifiers::CONTROL).0);
+        assert!(view.trouble.is_some(), "it says that nobody answers");
+    }
+}

@@ -1,0 +1,109 @@
+//! What is shown: the last answers, and how.
+
+use super::source::Source;
+use anyhow::Result;
+use serde_json::{Value, json};
+use std::time::Duration;
+
+/// Sessions that are asked for: more than a screen has.
+const SESSIONS: u64 = 200;
+/// Notices.
+const NOTICES: u64 = 50;
+
+/// The order of the sessions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sort {
+    Lag,
+    Queue,
+    Name,
+}
+
+impl Sort {
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Lag => "lag",
+            Self::Queue => "queue",
+            Self::Name => "name",
+        }
+    }
+
+    pub(super) const fn next(self) -> Self {
+        match self {
+            Self::Lag => Self::Queue,
+            Self::Queue => Self::Name,
+            Self::Name => Self::Lag,
+        }
+    }
+}
+
+/// The last answers, and what keys have changed.
+#[derive(Debug)]
+pub(super) struct View {
+    pub(super) status: Value,
+    pub(super) lines: Value,
+    pub(super) sessions: Value,
+    pub(super) stages: Value,
+    pub(super) notices: Value,
+    /// Why the answers are not of now.
+    pub(super) trouble: Option<String>,
+    pub(super) sort: Sort,
+    /// Sessions above the first that is shown.
+    pub(super) scrolled: usize,
+    pub(super) is_paused: bool,
+    /// Seconds between two frames.
+    pub(super) seconds: u64,
+}
+
+impl View {
+    pub(super) const fn new(seconds: u64) -> Self {
+        Self {
+            status: Value::Null,
+            lines: Value::Null,
+            sessions: Value::Null,
+            stages: Value::Null,
+            notices: Value::Null,
+            trouble: None,
+            sort: Sort::Lag,
+            scrolled: 0,
+            is_paused: false,
+            seconds,
+        }
+    }
+
+    pub(super) const fn interval(&self) -> Duration {
+        Duration::from_secs(self.seconds)
+    }
+
+    /// Asks for everything.
+    ///
+    /// # Errors
+    /// Nobody answers, or it is no gateway.
+    pub(super) fn ask(&mut self, source: &mut Source) -> Result<()> {
+        self.status = source.ask("status", &json!({}))?;
+        self.lines = source.ask("lines", &json!({}))?;
+        let order = json!({ "sort": self.sort.name(), "limit": SESSIONS });
+        self.sessions = source.ask("sessions", &order)?;
+        self.stages = source.ask("stages", &json!({}))?;
+        self.notices = source.ask("notices", &json!({ "limit": NOTICES }))?;
+        Ok(())
+    }
+
+    /// Asks for everything; what went wrong is shown.
+    pub(super) fn refresh(&mut self, source: &mut Source) {
+        self.trouble = self.ask(source).err().map(|error| format!("{error:#}"));
+        self.scroll(0);
+    }
+
+    /// Moves down the list of sessions by so many.
+    pub(super) fn scroll(&mut self, by: isize) {
+        let last = self.rows().len().saturating_sub(1);
+        self.scrolled = self.scrolled.saturating_add_signed(by).min(last);
+    }
+
+    /// The sessions.
+    pub(super) fn rows(&self) -> &[Value] {
+        self.sessions["sessions"]
+            .as_array()
+            .map_or(&[], Vec::as_slice)
+    }
+}

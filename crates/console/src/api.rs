@@ -38,7 +38,7 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    /// For up to so many connections at a time.
+    /// Creates the state that up to `connections` concurrent connections share.
     pub(crate) fn new(
         operator: Arc<dyn Operator>,
         token: Option<Token>,

@@ -1,7 +1,7 @@
 //! `/api/v1/changes`: what changes, as server-sent events.
 //!
-//! A reader who is too slow, or comes back too late, is told how many changes it has missed. What
-//! waits for it is one piece of up to 64 KiB; the changes themselves are kept once, for all.
+//! A reader that is too slow or reconnects too late is told how many changes it has missed. Each
+//! reader buffers one piece of up to 64 KiB; the changes are stored once, for all readers.
 
 use axum::body::{Bytes, HttpBody};
 use fanfare_operator::{Change, Changes};

@@ -28,7 +28,7 @@ pub(crate) fn is_public(method: &Method, path: &str) -> bool {
     matches!(*method, Method::GET | Method::HEAD) && PATHS.contains(&path)
 }
 
-/// The files by path. The shell tells its script whether a token is needed.
+/// Returns a route for each file of the page. The HTML shell states whether a token is needed.
 pub(crate) fn routes<S: Clone + Send + Sync + 'static>(
     needs_token: bool,
 ) -> impl Iterator<Item = (&'static str, MethodRouter<S>)> {

@@ -28,7 +28,7 @@ pub struct Rotation {
     pub daily: Option<Daily>,
     /// How many files that have ended are kept; the oldest are removed. At least 1.
     pub keep: usize,
-    /// The level of zstd for files that have ended, 1 to 19; 0 leaves them as they are.
+    /// The zstd level for ended files, from 1 to 19; 0 keeps them uncompressed.
     pub compress: u8,
 }
 
@@ -173,7 +173,7 @@ impl RotatedFile {
         if let Some(daily) = &mut self.daily {
             self.is_due |= daily.is_due(utc);
         }
-        // An empty file is that of the new day.
+        // The new day may begin in a file that is still empty.
         self.is_due &= self.written > 0;
         let is_full = self.written.saturating_add(more as u64) > self.max_bytes;
         self.is_due || (self.written > 0 && is_full)
@@ -229,8 +229,8 @@ impl Write for RotatedFile {
     }
 }
 
-/// Opens a file for its owner alone, and returns it with its size. Others lose their rights on one
-/// that is there.
+/// Opens a file for appending and returns it with its size. Only its owner may access it: an
+/// existing file is closed to others.
 fn open(path: &Path) -> io::Result<(File, u64)> {
     if path.is_file() {
         private::close_to_others(path)?;
@@ -389,7 +389,8 @@ enum Ending {
     Part,
 }
 
-/// Whether `name` is that of a file `own` that has ended.
+/// Returns the kind of ended file that `name` denotes, or `None` if it is not an ended file of
+/// `own`.
 fn ending_of(own: &OsStr, name: &OsStr) -> Option<Ending> {
     const STAMP: &[u8] = b"00000000-000000.000";
     let rest = name
@@ -563,7 +564,7 @@ mod tests {
         file.reopen().unwrap();
         put(&mut file, NOW, "three\n");
         fs::remove_file(&path).unwrap();
-        // Nothing is there to rename.
+        // The file to rename is missing.
         file.roll(NOW).unwrap();
         put(&mut file, NOW, "four\n");
         let text = |name: &str| fs::read_to_string(folder.0.join(name)).unwrap();

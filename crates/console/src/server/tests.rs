@@ -44,7 +44,7 @@ impl Operator for Program {
 }
 
 impl Program {
-    /// Tells of so many changes of so many bytes.
+    /// Records `count` changes, each with a text of `bytes` bytes.
     fn change(&self, count: usize, bytes: usize) {
         for _ in 0..count {
             let text = json!("x".repeat(bytes));

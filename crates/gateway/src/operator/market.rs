@@ -1,6 +1,7 @@
 //! The market: lines, instruments, books, the log.
 
 use super::GatewayOperator;
+use super::of;
 use super::pages::{AFTER, LIMIT, NEXT, TOTAL, page};
 use crate::watch::{NoBook, WantedBook, WantedInstruments};
 use fanfare_operator::Shape::{Count, Flag, List, Maybe, Number, Object, OneOf, Text, Time, Whole};
@@ -92,10 +93,6 @@ fn no_book(why: NoBook) -> OperatorError {
         NoBook::Unknown(_) => OperatorError::absent(text),
         NoBook::Missing(_) | NoBook::Log(_) => OperatorError::failed(text),
     }
-}
-
-const fn of(name: &'static str, shape: Shape, about: &'static str) -> Member {
-    Member::new(name, shape, about)
 }
 
 const MAYBE_TEXT: Shape = Maybe(&Text);

@@ -19,7 +19,8 @@ use crate::watch::Watch;
 use fanfare_engine::counters::Counters;
 use fanfare_engine::levels::LogLevels;
 use fanfare_operator::{
-    Ask, Changes, Command, HasLevels, Operator, OperatorError, Outcome, Rows, level_rows,
+    Ask, Changes, Command, HasLevels, Member, Operator, OperatorError, Outcome, Rows, Shape,
+    level_rows,
 };
 use std::sync::mpsc::{SyncSender, sync_channel};
 
@@ -38,6 +39,11 @@ const COMMANDS: Rows<GatewayOperator> = &[
     log::COMMANDS,
     &level_rows(),
 ];
+
+/// A member of a result, in the tables of the families.
+const fn of(name: &'static str, shape: Shape, about: &'static str) -> Member {
+    Member::new(name, shape, about)
+}
 
 /// Answers operators, from any thread. Clones answer for the same gateway.
 #[derive(Clone)]

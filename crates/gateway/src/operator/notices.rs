@@ -1,9 +1,10 @@
 //! What the gateway has told lately.
 
 use super::GatewayOperator;
+use super::of;
 use super::pages::{LIMIT, NEXT, TOTAL, page};
 use fanfare_operator::Shape::{Count, Flag, List, Object, Text, Time};
-use fanfare_operator::{Field, Member, OperatorError, Row, Shape};
+use fanfare_operator::{Field, OperatorError, Row, Shape};
 
 pub(super) const COMMANDS: &[Row<GatewayOperator>] = &[Row::look(
     "notices",
@@ -18,10 +19,6 @@ pub(super) const COMMANDS: &[Row<GatewayOperator>] = &[Row::look(
     },
 )
 .returns(NOTICES)];
-
-const fn of(name: &'static str, shape: Shape, about: &'static str) -> Member {
-    Member::new(name, shape, about)
-}
 
 const NOTICES: Shape = Object(&[
     TOTAL,

@@ -1,9 +1,10 @@
 //! How long messages take from stage to stage.
 
 use super::GatewayOperator;
+use super::of;
 use fanfare_engine::counters::{Distribution, Windowed};
 use fanfare_operator::Shape::{Count, Object, Text};
-use fanfare_operator::{Ask, Member, Outcome, Row, Shape};
+use fanfare_operator::{Ask, Outcome, Row, Shape};
 use serde_json::{Value, json};
 
 pub(super) const COMMANDS: &[Row<GatewayOperator>] = &[Row::look(
@@ -42,10 +43,6 @@ fn window(values: &Distribution) -> Value {
         "p99_9_ns": values.quantile(0.999),
         "max_ns": values.max(),
     })
-}
-
-const fn of(name: &'static str, shape: Shape, about: &'static str) -> Member {
-    Member::new(name, shape, about)
 }
 
 const STAGE: Shape = Object(&[

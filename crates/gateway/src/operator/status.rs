@@ -1,10 +1,11 @@
 //! How the gateway is.
 
 use super::GatewayOperator;
+use super::of;
 use crate::history::now;
 use fanfare_history::moment::utc;
 use fanfare_operator::Shape::{Count, Flag, List, Map, Maybe, Number, Object, OneOf, Text, Time};
-use fanfare_operator::{Ask, Member, Outcome, Row, Shape};
+use fanfare_operator::{Ask, Outcome, Row, Shape};
 use serde_json::{Value, json};
 
 pub(super) const COMMANDS: &[Row<GatewayOperator>] = &[
@@ -64,10 +65,6 @@ fn limits(operator: &GatewayOperator, _ask: &Ask) -> Outcome {
         "producers_max_sessions": config.producers.max_sessions,
         "consumers_max_sessions": config.consumers.max_sessions,
     }))
-}
-
-const fn of(name: &'static str, shape: Shape, about: &'static str) -> Member {
-    Member::new(name, shape, about)
 }
 
 const STATUS: Shape = Object(&[

@@ -1,12 +1,13 @@
 //! What sessions have asked for of the market.
 
 use super::GatewayOperator;
+use super::of;
 use super::pages::{AFTER, LIMIT, NEXT, TOTAL, page};
 use crate::service::{Contract, WantedSubscriptions};
 use crate::watch::NoList;
 use fanfare_fix::session::SessionId;
 use fanfare_operator::Shape::{Count, Flag, List, Object, OneOf, Text};
-use fanfare_operator::{Ask, Field, Member, OperatorError, Outcome, Row, Shape};
+use fanfare_operator::{Ask, Field, OperatorError, Outcome, Row, Shape};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
@@ -64,10 +65,6 @@ fn subscriptions(operator: &GatewayOperator, ask: &Ask) -> Outcome {
 /// The name of a session as rows have it.
 fn shown(id: &SessionId) -> String {
     fanfare_wire::text::Escaped::text(&id.to_string()).to_string()
-}
-
-const fn of(name: &'static str, shape: Shape, about: &'static str) -> Member {
-    Member::new(name, shape, about)
 }
 
 const CONTRACTS: &[&str] = &[

@@ -1,9 +1,10 @@
 //! Who may log on.
 
 use super::GatewayOperator;
+use super::of;
 use crate::users::PortName;
 use fanfare_operator::Shape::{Count, Flag, List, Object, Text};
-use fanfare_operator::{Ask, Field, Member, Outcome, Row, Shape};
+use fanfare_operator::{Ask, Field, Outcome, Row, Shape};
 use serde_json::{Value, json};
 
 const USER: Field = Field::text("user", "The user alone.").first();
@@ -47,10 +48,6 @@ fn lists(operator: &GatewayOperator, _ask: &Ask) -> Outcome {
     let lists = users.lists();
     let all = lists.map(|(name, names)| json!({ "name": name, "names": names.len() }));
     Ok(Value::Array(all.collect()))
-}
-
-const fn of(name: &'static str, shape: Shape, about: &'static str) -> Member {
-    Member::new(name, shape, about)
 }
 
 const USER_SHAPE: Shape = Object(&[

@@ -25,7 +25,7 @@ pub(crate) struct Args {
     /// a message generates it. [default: all messages]
     #[arg(short, long, value_name = "NAME", value_delimiter = ',')]
     message: Vec<String>,
-    /// The dictionary whose header is that of dictionaries without one, such as FIX.5.0SP2.
+    /// The dictionary that provides the header for dictionaries without one, such as FIX.5.0SP2.
     #[arg(long, value_name = "DICTIONARY", default_value = "builtin:FIXT.1.1")]
     transport: String,
     /// File to write, - for stdout.

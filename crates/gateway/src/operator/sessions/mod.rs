@@ -8,7 +8,8 @@ mod numbers;
 mod which;
 
 use super::GatewayOperator;
-use fanfare_operator::{Ask, Field, Form, Member, OperatorError, Outcome, Row, Shape};
+use super::of;
+use fanfare_operator::{Ask, Field, Form, OperatorError, Outcome, Row, Shape};
 use serde_json::json;
 use which::{ANY_PORT, SENDER, SESSION, TARGET, USER};
 
@@ -79,10 +80,6 @@ fn some_of(names: &[String]) -> String {
         0 => first,
         more => format!("{first} and {more} more"),
     }
-}
-
-const fn of(name: &'static str, shape: Shape, about: &'static str) -> Member {
-    Member::new(name, shape, about)
 }
 
 const ENDED: Shape = Shape::Object(&[

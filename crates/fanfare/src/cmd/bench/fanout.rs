@@ -9,6 +9,7 @@ use fanfare_instruments::bench::stamps::add_stamps;
 use fanfare_instruments::figures::Figures;
 use std::process::ExitCode;
 
+use super::watch::Watch;
 use super::{Stalled, processors};
 use crate::print::{figures_out, note};
 use crate::range::whole;
@@ -38,6 +39,14 @@ pub(crate) struct Args {
     /// stamp takes by itself.
     #[arg(long, conflicts_with_all = ["saturate", "stalled"])]
     stages: bool,
+    /// Instead: what being watched costs: a gateway whose console is asked once a second as
+    /// Prometheus and the page ask, beside one without a console.
+    #[arg(long, conflicts_with_all = ["saturate", "stalled", "stages"])]
+    watched: bool,
+    /// The page of --watched is open in this browser, Chromium or one of its kind, without a
+    /// window.
+    #[arg(long, value_name = "PROGRAM", requires = "watched")]
+    browser: Option<String>,
     /// Fan-out workers of the gateway.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole::<usize>(1..=64))]
     workers: usize,
@@ -62,6 +71,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     } else if args.stages {
         add_stamps(&mut figures);
         bench.add_stages(&mut figures, args.rounds, &stop)?;
+    } else if args.watched {
+        let watch = |gateway: &_| Watch::start(gateway, args.browser.as_deref());
+        bench.add_watched(&mut figures, args.rounds, &stop, watch)?;
     } else if args.saturate {
         note!(
             "five times {} messages, plain and through the gateway",

@@ -10,6 +10,7 @@ mod feed;
 mod history;
 mod latency;
 mod market;
+mod watch;
 
 use anyhow::{Context, Result};
 use clap::builder::PossibleValue;

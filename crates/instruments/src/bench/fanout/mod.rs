@@ -4,6 +4,7 @@
 //! `Receivers` are the receiving end of both. The two take turns, so that the machine's moods
 //! meet both alike.
 
+pub(in crate::bench) mod orders;
 mod plant;
 mod raw;
 mod receivers;
@@ -15,6 +16,9 @@ use raw::Raw;
 pub(in crate::bench) use receivers::Receivers;
 pub use rounds::PERCENTILES;
 pub(crate) use sessions::send_all;
+
+/// Rounds that warm up and do not count.
+const WARM_UP: usize = 100;
 
 /// The message of the benchmark: a market data snapshot with four entries, without the header.
 const SNAPSHOT: &[u8] = b"262=REQ1\x0155=EURUSD\x01268=4\x01\

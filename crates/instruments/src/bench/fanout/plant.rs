@@ -8,14 +8,13 @@ use fanfare_engine::limits::raise_open_files;
 use fanfare_engine::stop::Stop;
 use fanfare_gateway::{Config, Gateway, Idle, SlowPolicy};
 
+use super::orders::{Pairs, Subject};
 use super::rounds::{Rounds, Target, add_figures, compare, saturate};
 use super::sessions::{Producer, connect, log_on, sample_message};
-use super::{Raw, Receivers};
+use super::{Raw, Receivers, WARM_UP};
 use crate::bench::{BenchError, Processors};
 use crate::figures::{Figures, median};
 
-/// Rounds that warm up and do not count.
-const WARM_UP: usize = 100;
 /// Measurements of a rate, of which the median counts.
 const TIMES: usize = 5;
 
@@ -143,9 +142,9 @@ impl FanoutBench {
     }
 
     /// Measures two gateways in turns, asleep in between, of which one measures its stages; and two
-    /// that do not, which is what chance alone does. Adds the times to the median and the last
-    /// consumer without and with it, `off_last_p50_us` and `on_last_p50_us`; `ratio_on_last_p50`,
-    /// the second to the first, and `ratio_none_last_p50`; the same of p99.
+    /// that do not, which is what chance alone does. Adds the times to the last consumer without
+    /// and with it, `off_last_p50_us` and `on_last_p50_us`; `ratio_on_last_p50`, the second to the
+    /// first, and `ratio_none_last_p50`; the same of p99.
     ///
     /// # Errors
     /// As [`add_latency`](Self::add_latency).
@@ -155,42 +154,56 @@ impl FanoutBench {
         rounds: usize,
         stop: &Stop,
     ) -> Result<(), BenchError> {
+        self.add_pairs(figures, (rounds, stop), |with| {
+            let config = Config {
+                stages: with,
+                ..self.config()
+            };
+            self.start(&config, Vec::new())
+        })
+    }
+
+    /// Measures two gateways in turns, asleep in between, of which one is watched by what `watch`
+    /// returns, for as long as it is not dropped; and two that are not. Adds the figures of
+    /// [`add_stages`](Self::add_stages).
+    ///
+    /// # Errors
+    /// As `watch` and [`add_latency`](Self::add_latency).
+    pub fn add_watched<W: Send>(
+        &self,
+        figures: &mut Figures,
+        rounds: usize,
+        stop: &Stop,
+        watch: impl Fn(&Gateway) -> Result<W, BenchError>,
+    ) -> Result<(), BenchError> {
+        self.add_pairs(figures, (rounds, stop), |with| {
+            let plant = self.start(&self.config(), Vec::new())?;
+            let watcher = with.then(|| watch(&plant.gateway)).transpose()?;
+            Ok(Watched { plant, watcher })
+        })
+    }
+
+    fn add_pairs<S: Subject>(
+        &self,
+        figures: &mut Figures,
+        (rounds, stop): (usize, &Stop),
+        start: impl Fn(bool) -> Result<S, BenchError>,
+    ) -> Result<(), BenchError> {
         self.raise_limit()?;
-        let [off, on] = [false, true].map(|stages| Config {
-            stages,
-            ..self.config()
-        });
-        let mut gateways = [
-            self.start(&off, Vec::new())?,
-            self.start(&on, Vec::new())?,
-            self.start(&off, Vec::new())?,
-        ];
-        self.processors.pin_here()?;
-        let [off, on, again] = &mut gateways;
-        let rounds = (WARM_UP.min(rounds), rounds);
-        let mut in_turns = |other: &mut Plant| {
-            let one = (&mut off.producer as &mut dyn Target, &mut off.receivers);
-            let other = (&mut other.producer as &mut dyn Target, &mut other.receivers);
-            compare(one, other, rounds, || stop.is_raised())
+        let measure = |start: &dyn Fn(bool) -> Result<S, BenchError>| {
+            Pairs::measure(self.processors, rounds, stop, start)
         };
-        let (without, with) = in_turns(on)?;
-        let (one, another) = in_turns(again)?;
-        let lost = without.lost + with.lost + one.lost + another.lost;
+        let (with, none) = (measure(&start)?, measure(&|_| start(false))?);
+        let lost = with.lost() + none.lost();
         figures.count("consumers", self.consumers as u64);
         figures.count("lost", lost);
-        without.add_times(figures, "off_");
-        with.add_times(figures, "on_");
         for (name, percent) in [("p50", 50.0), ("p99", 99.0)] {
-            let ratio = with.slice_ratio(&without, percent);
-            figures.add(&format!("ratio_on_last_{name}"), ratio);
-            let ratio = another.slice_ratio(&one, percent);
-            figures.add(&format!("ratio_none_last_{name}"), ratio);
+            let names = ["off", "on"].map(|side| format!("{side}_last_{name}_us"));
+            with.add_times(figures, (&names[0], &names[1]), percent);
+            figures.add(&format!("ratio_on_last_{name}"), with.ratio(percent));
+            figures.add(&format!("ratio_none_last_{name}"), none.ratio(percent));
         }
-        figures.set_ok(lost == 0);
-        for plant in gateways {
-            plant.gateway.stop().raise();
-            plant.gateway.join()?;
-        }
+        figures.set_ok(lost == 0 && with.ratio(50.0).is_finite());
         Ok(())
     }
 
@@ -213,8 +226,7 @@ impl FanoutBench {
         let _ = message.set(plant.sample()?);
         self.processors.pin_here()?;
         let measured = measure(&mut raw, &mut plain, &mut plant)?;
-        plant.gateway.stop().raise();
-        plant.gateway.join()?;
+        plant.stop()?;
         Ok(measured)
     }
 
@@ -285,6 +297,35 @@ impl Plant {
             }
         }
         Ok(sample)
+    }
+}
+
+impl Subject for Plant {
+    fn ends(&mut self) -> (&mut dyn Target, &mut Receivers) {
+        (&mut self.producer, &mut self.receivers)
+    }
+
+    fn stop(self) -> Result<(), BenchError> {
+        self.gateway.stop().raise();
+        self.gateway.join()?;
+        Ok(())
+    }
+}
+
+/// A gateway, and what watches it, if something does.
+struct Watched<W> {
+    plant: Plant,
+    watcher: Option<W>,
+}
+
+impl<W: Send> Subject for Watched<W> {
+    fn ends(&mut self) -> (&mut dyn Target, &mut Receivers) {
+        self.plant.ends()
+    }
+
+    fn stop(self) -> Result<(), BenchError> {
+        drop(self.watcher);
+        self.plant.stop()
     }
 }
 

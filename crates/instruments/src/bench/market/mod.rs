@@ -7,6 +7,7 @@ mod plant;
 mod raw;
 mod slow;
 
+use std::cell::Cell;
 use std::path::Path;
 
 use fanfare_engine::agent::Agent;
@@ -15,6 +16,7 @@ use fanfare_engine::stop::Stop;
 use fanfare_gateway::Idle;
 
 use super::fanout::Receivers;
+use super::fanout::orders::{Pairs, Subject as _};
 use super::fanout::rounds::{Rounds, Target, compare};
 use super::{BenchError, Processors};
 use crate::figures::Figures;
@@ -140,7 +142,7 @@ impl MarketBench {
         with.stop()
     }
 
-    /// Measures two gateways in turns, asleep in between, one of which writes a log to `folder`,
+    /// Measures two gateways in turns, asleep in between, one of which writes a log into `folder`,
     /// and two without a log. Adds the times of both to the last of `subscribers`,
     /// `log_off_p50_us` and `log_on_p50_us`, and `append_ratio_p50`, the second to the first; the
     /// same of p98 and p99; and `append_ratio_none_p50`, what chance alone does.
@@ -154,26 +156,27 @@ impl MarketBench {
         stop: &Stop,
     ) -> Result<(), BenchError> {
         raise_limit(4 * subscribers)?;
-        let start = |folder| Plant::start_logged(subscribers, self.processors, folder);
-        let (mut off, mut on) = (start(None)?, start(Some(folder))?);
-        let (without, with) = self.in_turns(&mut off, &mut on, stop)?;
-        on.stop()?;
-        let mut other = start(None)?;
-        let (one, another) = self.in_turns(&mut off, &mut other, stop)?;
+        let starts = Cell::new(0);
+        let start = |with: bool| {
+            starts.set(starts.get() + 1);
+            let folder = folder.join(starts.get().to_string());
+            Plant::start_logged(subscribers, self.processors, with.then_some(&folder))
+        };
+        let measure = |start: &dyn Fn(bool) -> Result<Plant, BenchError>| {
+            Pairs::measure(self.processors, self.rounds, stop, start)
+        };
+        let (log, none) = (measure(&start)?, measure(&|_| start(false))?);
         for (name, percent) in PERCENTILES {
-            figures.add(&format!("log_off_{name}_us"), without.slice_us(percent));
-            figures.add(&format!("log_on_{name}_us"), with.slice_us(percent));
+            let names = ["off", "on"].map(|side| format!("log_{side}_{name}_us"));
+            log.add_times(figures, (&names[0], &names[1]), percent);
         }
         for (name, percent) in PERCENTILES {
-            let ratio = with.slice_ratio(&without, percent);
-            figures.add(&format!("append_ratio_{name}"), ratio);
-            let ratio = another.slice_ratio(&one, percent);
-            figures.add(&format!("append_ratio_none_{name}"), ratio);
+            figures.add(&format!("append_ratio_{name}"), log.ratio(percent));
+            figures.add(&format!("append_ratio_none_{name}"), none.ratio(percent));
         }
-        lost(figures, &without, &with);
-        lost(figures, &one, &another);
-        off.stop()?;
-        other.stop()
+        count_lost(figures, log.lost() + none.lost());
+        figures.set_ok(figures.is_ok() && log.ratio(50.0).is_finite());
+        Ok(())
     }
 
     /// Rounds of two gateways.
@@ -263,8 +266,12 @@ fn add(figures: &mut Figures, prefix: &str, [(raw, ours), (one, other)]: &[Pair;
 
 /// Adds to the messages that did not come.
 fn lost(figures: &mut Figures, raw: &Rounds, ours: &Rounds) {
-    let lost = raw.lost + ours.lost;
+    count_lost(figures, raw.lost + ours.lost);
+    figures.set_ok(figures.is_ok() && ours.last_us(50.0).is_finite());
+}
+
+fn count_lost(figures: &mut Figures, lost: u64) {
     let before = figures.value("lost").unwrap_or(0.0) as u64;
     figures.count("lost", before + lost);
-    figures.set_ok(figures.is_ok() && lost == 0 && ours.last_us(50.0).is_finite());
+    figures.set_ok(figures.is_ok() && lost == 0);
 }

@@ -8,6 +8,7 @@ use fanfare_engine::stop::Stop;
 use fanfare_gateway::{Config, ConfigError, Gateway, Idle};
 
 use super::super::fanout::Receivers;
+use super::super::fanout::orders::Subject;
 use super::super::fanout::rounds::{Target, saturate};
 use super::super::fanout::sessions::{connect, log_on, subscribe};
 use super::super::{BenchError, Processors};
@@ -104,8 +105,14 @@ impl Plant {
         each_has_one(&mut self.busy, |message| sample = message.to_vec())?;
         Ok(sample)
     }
+}
 
-    pub(super) fn stop(self) -> Result<(), BenchError> {
+impl Subject for Plant {
+    fn ends(&mut self) -> (&mut dyn Target, &mut Receivers) {
+        (&mut self.feed, &mut self.busy)
+    }
+
+    fn stop(self) -> Result<(), BenchError> {
         self.gateway.stop().raise();
         self.gateway.join()?;
         Ok(())

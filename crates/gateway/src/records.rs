@@ -125,6 +125,7 @@ fn reading(peer: &Peer<'_>, lag: &mut Lag, served: Served) -> Reading {
     let silence = now.mono.saturating_sub(peer.last_received());
     Reading {
         last_heard: now.utc.nanos().unsigned_abs().saturating_sub(silence),
+        round_trip: peer.round_trip(),
         lag: lag.look(now.mono, passed, waits as u64),
         served,
         next_sender,

@@ -78,6 +78,7 @@ export interface Session {
   next_target: number | null;
   queued_bytes: number;
   last_heard_ms: number | null;
+  round_trip_us: number | null;
   lag_ms: number | null;
   conflated: number;
   skipped: number;

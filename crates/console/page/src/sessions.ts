@@ -4,7 +4,7 @@ import * as api from "./api";
 import type { Session } from "./api";
 import { ask, show } from "./dialog";
 import { attribute, fill, h, shape, text } from "./dom";
-import { bytes, counted, moment, NONE, since, whole } from "./format";
+import { bytes, counted, moment, nanos, NONE, since, whole } from "./format";
 import type { Plant } from "./plant";
 import { Rows, type Row } from "./rows";
 import { empty, type View } from "./view";
@@ -421,11 +421,14 @@ function disconnect(session: Session, changed: () => void): void {
 
 function ofFix(session: Session): [string, string][] {
   const heard = session.last_heard_ms === null ? NONE : `${since(session.last_heard_ms)} ago`;
+  const took = session.round_trip_us;
+  const trip = took === null ? "none yet: see sessions test-request" : nanos(took * 1000);
   return [
     ["Next MsgSeqNum(34) to it", whole(session.next_sender)],
     ["Next MsgSeqNum(34) from it", whole(session.next_target)],
     ["Lag", since(session.lag_ms)],
     ["Last heard", heard],
+    ["Round trip of a TestRequest", trip],
     ["Updates merged", whole(session.conflated)],
     ["Messages skipped", whole(session.skipped)],
   ];

@@ -102,6 +102,13 @@ impl Peer<'_> {
         self.session.last_received()
     }
 
+    /// How long the last answer to a TestRequest(1) took, in nanoseconds: see
+    /// [`Session::round_trip`].
+    #[must_use]
+    pub fn round_trip(&self) -> Option<u64> {
+        self.session.round_trip()
+    }
+
     /// Sends an application message; `body` writes the fields behind the standard header. It
     /// goes to the socket at the end of this turn. Gives its MsgSeqNum(34).
     ///

@@ -95,3 +95,15 @@ fn a_saturation_that_would_take_long_ends_when_asked_to() {
     let said = running.end();
     assert_eq!(figure(&said.json(), "lost"), 0.0);
 }
+
+#[test]
+fn a_watched_gateway_is_measured() {
+    let args = ["bench", "fanout", "--watched", "--consumers", "3"];
+    let figures = run(&[&args[..], &["--rounds", "20", "--json"]].concat())
+        .succeeded()
+        .json();
+    assert_eq!(figure(&figures, "lost"), 0.0);
+    for name in ["ratio_on_last_p50", "ratio_none_last_p50"] {
+        assert!(figure(&figures, name) > 0.0, "{name}");
+    }
+}

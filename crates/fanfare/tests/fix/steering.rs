@@ -73,6 +73,7 @@ fn everything_is_audited(ours: &Steered, theirs: &Steered) {
     for (program, command) in [
         (ours, "sessions logout"),
         (ours, "sessions disconnect"),
+        (ours, "sessions test-request"),
         (ours, "sessions set-seq"),
         (ours, "sessions reset"),
         (ours, "log set-level"),
@@ -116,6 +117,10 @@ fn sessions_are_steered_at_both_ends_and_no_other_is_touched() {
         ours.is("TW", "logged on") && ours.session("TW")["peer"] != before["peer"]
     });
 
+    ours.does(&["sessions", "test-request", "TW"]);
+    eventually("the answer is measured", || {
+        ours.session("TW")["round_trip_us"].is_u64()
+    });
     the_numbers_are_set(&ours, &theirs);
     let levels = ours.does(&["log", "set-level", "session=debug"]);
     assert!(

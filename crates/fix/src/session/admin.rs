@@ -82,6 +82,7 @@ impl<S: MessageStore> Session<S> {
             msg_type::RESEND_REQUEST => self.resend_request(now, &message, header.seq),
             msg_type::SEQUENCE_RESET => self.sequence_reset(now, &message),
             msg_type::TEST_REQUEST => self.answer_test(now, &message),
+            msg_type::HEARTBEAT => self.take_heartbeat(now, &message),
             msg_type::REJECT => {
                 self.unconfirmed = true;
                 return Some(Event::RejectReceived(message));
@@ -102,6 +103,13 @@ impl<S: MessageStore> Session<S> {
         if self.is_connected() {
             self.send_heartbeat(now, id);
         }
+    }
+
+    fn take_heartbeat(&mut self, now: Now, message: &Message<'_>) {
+        if let Some(id) = message.get(tag::TEST_REQ_ID) {
+            self.round_trip.answered(id, now.mono);
+        }
+        self.consume_if_connected(now);
     }
 
     fn consume_if_connected(&mut self, now: Now) {

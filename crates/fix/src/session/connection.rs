@@ -6,6 +6,7 @@ use super::admin::{MAX_SEQ_NUM, Repeated};
 use super::config::SECOND;
 use super::event::{DisconnectReason, Event, SendError};
 use super::now::Now;
+use super::round_trip::RoundTrip;
 use super::store::{MessageStore, StoreError};
 use super::timers::{NEVER, Timers};
 use super::{Role, Session, State};
@@ -34,6 +35,7 @@ impl<S: MessageStore> Session<S> {
             last_received: now.mono,
             ..Timers::IDLE
         };
+        self.round_trip = RoundTrip::default();
         if !self.is_open(now.utc) {
             return self.end(now, DisconnectReason::OutsideSchedule);
         }

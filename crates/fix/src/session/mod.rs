@@ -70,6 +70,7 @@ mod pace;
 mod peek;
 mod rejects;
 mod resend;
+mod round_trip;
 mod route;
 mod schedule;
 mod store;
@@ -91,6 +92,7 @@ use logon::PendingLogon;
 use outgoing_header::Fixed;
 use pace::{Answers, RateWindow};
 use resend::Replay;
+use round_trip::RoundTrip;
 use timers::Timers;
 
 pub use admin::MAX_SEQ_NUM;
@@ -150,6 +152,7 @@ pub struct Session<S> {
     store: S,
     state: State,
     timers: Timers,
+    round_trip: RoundTrip,
     /// The constant header of messages with a shared body.
     shared_header: Option<SessionHeader>,
     /// The same for all others.
@@ -219,6 +222,7 @@ impl<S: MessageStore> Session<S> {
             store,
             state: State::Idle,
             timers: Timers::IDLE,
+            round_trip: RoundTrip::default(),
             notices: VecDeque::new(),
             closing: None,
             pending_logon: None,
@@ -280,6 +284,13 @@ impl<S: MessageStore> Session<S> {
     /// nanoseconds of the monotonic clock; 0 before the first connection.
     pub fn last_received(&self) -> u64 {
         self.timers.last_received
+    }
+
+    /// Returns how long the counterparty took to answer the last TestRequest(1) of this connection
+    /// whose answer has come, in nanoseconds: from the turn that wrote it to the one that read the
+    /// Heartbeat(0). `None` before the first, and for a TestReqID(112) of more than 16 bytes.
+    pub fn round_trip(&self) -> Option<u64> {
+        self.round_trip.took()
     }
 
     /// Returns whether the schedule lets the session be connected at this time.

@@ -372,9 +372,11 @@ impl<S: MessageStore> Session<S> {
 
     fn write_test_request(&mut self, now: Now, test_req_id: &[u8]) -> WriteResult {
         let (kind, len) = (msg_type::TEST_REQUEST, test_req_id.len());
-        self.write_admin(now, kind, &[], len, false, |body| {
+        let written = self.write_admin(now, kind, &[], len, false, |body| {
             body.field(tag::TEST_REQ_ID, test_req_id);
-        })
+        })?;
+        self.round_trip.asked(test_req_id, now.mono);
+        Ok(written)
     }
 
     pub(super) fn send_resend_request(&mut self, now: Now, begin: u64, end: u64) {

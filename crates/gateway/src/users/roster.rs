@@ -35,11 +35,16 @@ pub(crate) struct Seat {
     queued: AtomicU64,
     is_logged_on: AtomicBool,
     last_heard: AtomicU64,
+    /// [`UNKNOWN`]: none.
+    round_trip: AtomicU64,
     lag: AtomicU64,
     conflated: AtomicU64,
     skipped: AtomicU64,
     subscriptions: AtomicU64,
 }
+
+/// A time that is not known.
+const UNKNOWN: u64 = u64::MAX;
 
 /// What the thread of a session knows of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,6 +57,8 @@ pub(crate) struct Reading {
     pub(crate) is_logged_on: bool,
     /// When it was heard last, in nanoseconds since 1970.
     pub(crate) last_heard: u64,
+    /// How long the last answer to a TestRequest(1) took, in nanoseconds.
+    pub(crate) round_trip: Option<u64>,
     /// How old the oldest byte that waits is at least, in nanoseconds.
     pub(crate) lag: u64,
     pub(crate) served: Served,
@@ -80,6 +87,7 @@ impl Seat {
             .store(reading.is_logged_on, Ordering::Relaxed);
         for (place, value) in [
             (&self.last_heard, reading.last_heard),
+            (&self.round_trip, reading.round_trip.unwrap_or(UNKNOWN)),
             (&self.lag, reading.lag),
             (&self.conflated, reading.served.conflated),
             (&self.skipped, reading.served.skipped),
@@ -96,6 +104,8 @@ impl Seat {
             queued: self.queued.load(Ordering::Relaxed),
             is_logged_on: self.is_logged_on.load(Ordering::Relaxed),
             last_heard: self.last_heard.load(Ordering::Relaxed),
+            round_trip: Some(self.round_trip.load(Ordering::Relaxed))
+                .filter(|nanos| *nanos != UNKNOWN),
             lag: self.lag.load(Ordering::Relaxed),
             served: Served {
                 conflated: self.conflated.load(Ordering::Relaxed),
@@ -252,6 +262,7 @@ impl Seat {
             queued: AtomicU64::new(0),
             is_logged_on: AtomicBool::new(false),
             last_heard: AtomicU64::new(0),
+            round_trip: AtomicU64::new(UNKNOWN),
             lag: AtomicU64::new(0),
             conflated: AtomicU64::new(0),
             skipped: AtomicU64::new(0),

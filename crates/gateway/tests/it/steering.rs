@@ -199,6 +199,30 @@ fn steer_one(plant: &Plant) {
 }
 
 #[test]
+fn the_answer_to_a_test_request_is_measured() {
+    let plant = Plant::start("asked", "");
+    let (mut one, mut other) = (plant.consumer("ONE"), plant.consumer("OTHER"));
+    let asked = plant.done("sessions test-request", json!({ "session": "ONE" }));
+    assert_eq!(asked, json!({ "sessions": 1 }));
+    let request = one.receive().unwrap();
+    assert!(request.contains("|35=1|"), "{request}");
+    let trip = |name: &str| {
+        let found = plant.done("sessions", json!({ "session": name }));
+        found["sessions"][0]["round_trip_us"].clone()
+    };
+    assert_eq!(trip("ONE"), Value::Null);
+    one.send("0", &format!("112={}|", value(&request, 112).unwrap()));
+    crate::eventually("it is measured", || trip("ONE").is_u64());
+    let nobody = plant.refused("sessions test-request", json!({ "session": "TWO" }));
+    assert!(nobody.contains("there is no such session"), "{nobody}");
+    // The other was asked nothing.
+    plant.done("sessions logout", json!({ "session": "OTHER" }));
+    assert!(other.receive().unwrap().contains("|35=5|"));
+    assert_eq!(trip("OTHER"), Value::Null);
+    plant.stop();
+}
+
+#[test]
 fn numbers_of_a_session_that_is_away_are_listed_and_changed() {
     let plant = Plant::start("away", "");
     let mut away = plant.consumer("AWAY");

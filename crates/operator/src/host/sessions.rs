@@ -39,6 +39,12 @@ pub(super) const COMMANDS: &[Row<HostOperator>] = &[
         },
     ),
     Row::act(
+        "sessions test-request",
+        "Send a session a TestRequest(1); `sessions` has how long its answer took.",
+        &[SESSION],
+        |operator, ask| steer(operator, ask, Steer::TestRequest),
+    ),
+    Row::act(
         "sessions disconnect",
         "End the connection of a session without a Logout; it may come back.",
         &[SESSION],
@@ -142,6 +148,7 @@ fn described(session: &SessionInfo) -> Value {
         "next_target": session.next_target,
         "peer": session.peer.map(|peer| peer.to_string()),
         "silent_s": session.silent.map(|nanos| nanos / SECOND),
+        "round_trip_us": session.round_trip.map(|nanos| nanos / 1000),
         "queued_bytes": session.queued,
         "port": session.port.map(|port| port.to_string()),
         "made_by_template": session.is_made,

@@ -32,6 +32,8 @@ pub struct SessionInfo {
     pub peer: Option<SocketAddr>,
     /// How long the counterparty has been silent, in nanoseconds; `None` without a connection.
     pub silent: Option<u64>,
+    /// How long the last answer to a TestRequest(1) of this connection took, in nanoseconds.
+    pub round_trip: Option<u64>,
     /// Bytes that wait for the counterparty to read.
     pub queued: usize,
     /// Where it is listened for; `None` for an initiator.
@@ -52,6 +54,8 @@ pub struct SessionPage {
 pub enum Steer {
     /// It is logged out, with this Text(58). An initiator connects again after its back-off.
     LogOut(String),
+    /// A TestRequest(1) is sent, whose answer is [measured](SessionInfo::round_trip).
+    TestRequest,
     /// Its connection ends without a Logout(5). An initiator connects again.
     Disconnect,
     /// Both directions start at 1 again: at once without a connection, by a Logon(A) with
@@ -72,6 +76,9 @@ pub enum Steer {
     /// A stopped session may log on again; an initiator connects at once.
     Start,
 }
+
+/// TestReqID(112) of an operator's TestRequest(1).
+const TEST_REQ_ID: &[u8] = b"OPERATOR";
 
 /// Most sessions that are described in one turn, so that no message waits for it.
 const PAGE: usize = 256;
@@ -101,6 +108,7 @@ impl<H: Handler> Host<H> {
             next_target: session.store().next_target(),
             peer: link.map(|link| link.connection.transport.peer()),
             silent: link.map(|_| now.mono.saturating_sub(session.last_received())),
+            round_trip: session.round_trip(),
             queued: hosted.unsent(),
             port: port.map(|own| own.port.address()),
         }
@@ -114,8 +122,12 @@ impl<H: Handler> Host<H> {
         };
         let session = &mut hosted.session;
         match steer {
-            Steer::LogOut(_) | Steer::Disconnect if hosted.link.is_none() => {
+            Steer::LogOut(_) | Steer::TestRequest | Steer::Disconnect if hosted.link.is_none() => {
                 return Err(HostError::NotConnected(id));
+            }
+            Steer::TestRequest => {
+                let sent = session.test_request(now, TEST_REQ_ID);
+                sent.map_err(HostError::Send)?;
             }
             Steer::LogOut(text) => session.logout(now, &text),
             Steer::Disconnect => session.close(now),

@@ -243,3 +243,21 @@ fn a_template_makes_a_session_at_an_operators_wish() {
     let told = "removed FIX.4.4:SELL->OTHER".to_owned();
     assert!(lines(&mut sell).contains(&told));
 }
+
+#[test]
+fn the_answer_to_a_test_request_is_measured() {
+    let (mut world, mut buy, mut sell, _) = pair();
+    let ours = id("SELL", "BUY");
+    let trip =
+        |world: &mut World, host: &mut Host<Diary>| page(world, host, 0).sessions[0].round_trip;
+    assert_eq!(trip(&mut world, &mut sell), None);
+    steer(&mut world, &mut [&mut sell], &ours, Steer::TestRequest).unwrap();
+    world.wait(3);
+    world.run(&mut [&mut buy, &mut sell]);
+    let took = trip(&mut world, &mut sell).expect("an answer");
+    assert_eq!(took / SECOND, 3);
+    log_out(&mut buy, world.now);
+    world.run(&mut [&mut buy, &mut sell]);
+    let refused = steer(&mut world, &mut [&mut sell], &ours, Steer::TestRequest).unwrap_err();
+    assert!(matches!(refused, HostError::NotConnected(id) if id == ours));
+}

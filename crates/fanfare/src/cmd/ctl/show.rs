@@ -108,6 +108,8 @@ fn list(fields: &Map<String, Value>, before: &str) {
                     list(row, &format!("{before}{own} "));
                 }
             }
+            // What is null is not there.
+            Value::Null => {}
             _ if name == "name" => {}
             value => say!("{before}{}: {}", name.replace('_', " "), text(value)),
         }

@@ -46,6 +46,7 @@ pub(super) fn described(seat: &DbnSeat) -> Value {
         "next_target": null,
         "queued_bytes": reading.queued,
         "last_heard_ms": null,
+        "round_trip_us": null,
         "lag_ms": null,
         "conflated": 0,
         "skipped": reading.skipped,

@@ -144,6 +144,7 @@ fn described(seat: &Seat, now: u64) -> Value {
         "next_target": reading.next_target,
         "queued_bytes": reading.queued,
         "last_heard_ms": heard.map(|nanos| nanos / 1_000_000),
+        "round_trip_us": reading.round_trip.map(|nanos| nanos / 1000),
         "lag_ms": reading.lag / 1_000_000,
         "conflated": reading.served.conflated,
         "skipped": reading.served.skipped,
@@ -200,6 +201,12 @@ const SESSION_SHAPE: Shape = Object(&[
         "last_heard_ms",
         Maybe(&Count),
         "Milliseconds since its last message.",
+    ),
+    of(
+        "round_trip_us",
+        Maybe(&Count),
+        "Microseconds that its last answer to a TestRequest(1) took; null: none has come, or of \
+         DBN.",
     ),
     of(
         "lag_ms",

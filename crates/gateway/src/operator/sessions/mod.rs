@@ -5,6 +5,7 @@ mod dbn;
 mod gate;
 mod list;
 mod numbers;
+mod steer;
 mod which;
 
 use super::GatewayOperator;
@@ -38,6 +39,7 @@ pub(super) const COMMANDS: &[Row<GatewayOperator>] = &[
         |operator, ask| end(operator, ask, None),
     )
     .returns(ENDED),
+    steer::TEST_REQUEST,
     numbers::REMEMBERED,
     numbers::RESET,
     numbers::SET_SEQ,

@@ -1,17 +1,15 @@
 //! Numbers of sessions, of connected and of remembered ones.
 
+use super::steer::{self, Found};
 use super::which::{self, PORT, SENDER, SESSION, TARGET, USER};
 use super::{GatewayOperator, nobody, of, some_of};
 use crate::registry::Numbers;
-use crate::users::PortName;
 use crate::which::Which;
 use fanfare_engine::host::{HostError, Steer};
-use fanfare_fix::session::{MAX_SEQ_NUM, SessionId};
+use fanfare_fix::session::MAX_SEQ_NUM;
 use fanfare_operator::{Ask, Field, Member, OperatorError, Outcome, Row, Shape};
 use fanfare_wire::text::Escaped;
 use serde_json::{Value, json};
-use std::sync::Arc;
-use std::time::Duration;
 
 pub(super) const REMEMBERED: Row<GatewayOperator> = Row::look(
     "sessions remembered",
@@ -46,16 +44,6 @@ pub(super) const SET_SEQ: Row<GatewayOperator> = Row::act(
     set_seq,
 )
 .returns(SET);
-
-/// How long a host may take.
-const PATIENCE: Duration = Duration::from_secs(10);
-
-/// A session, there or remembered.
-struct Found {
-    port: PortName,
-    id: Arc<SessionId>,
-    numbers: Option<Numbers>,
-}
 
 fn remembered(operator: &GatewayOperator, ask: &Ask) -> Outcome {
     let mut all = idle(operator, &which::any(ask));
@@ -92,15 +80,7 @@ fn idle(operator: &GatewayOperator, which: &Which) -> Vec<Found> {
 
 /// Those that are there or remembered.
 fn found(operator: &GatewayOperator, which: &Which) -> Result<Vec<Found>, OperatorError> {
-    let live = operator.gateway.sessions(|seat| which.is(seat));
-    let mut all: Vec<Found> = live
-        .iter()
-        .map(|seat| Found {
-            port: seat.port,
-            id: Arc::clone(&seat.id),
-            numbers: None,
-        })
-        .collect();
+    let mut all = steer::live(operator, which);
     all.extend(idle(operator, which));
     match all.is_empty() {
         true => Err(nobody(operator)),
@@ -114,21 +94,7 @@ fn reset(operator: &GatewayOperator, ask: &Ask) -> Outcome {
         sender: 1,
         target: 1,
     };
-    let mut done = 0;
-    let mut failed = Vec::new();
-    for found in &all {
-        match steer(operator, found, &Steer::Reset, fresh) {
-            Ok(()) => done += 1,
-            Err(error) => failed.push(error.text),
-        }
-    }
-    match failed.is_empty() {
-        true => Ok(json!({ "sessions": done })),
-        false => Err(OperatorError::failed(match all.len() {
-            1 => failed.concat(),
-            many => format!("{done} of {many} sessions reset: {}", some_of(&failed)),
-        })),
-    }
+    steer::all(operator, &all, &Steer::Reset, fresh, "reset")
 }
 
 fn set_seq(operator: &GatewayOperator, ask: &Ask) -> Outcome {
@@ -158,45 +124,8 @@ fn set_seq(operator: &GatewayOperator, ask: &Ask) -> Outcome {
         sender: sender.unwrap_or(numbers.sender),
         target: target.unwrap_or(numbers.target),
     };
-    steer(operator, one, &wish, with)?;
+    steer::one(operator, one, &wish, with)?;
     Ok(json!({ "session": one.id.to_string(), "next_sender": sender, "next_target": target }))
-}
-
-/// Has the host of a session steer it, or changes what is remembered of it.
-fn steer(
-    operator: &GatewayOperator,
-    found: &Found,
-    wish: &Steer,
-    remember: impl FnOnce(Numbers) -> Numbers,
-) -> Result<(), OperatorError> {
-    let handles = operator.gateway.ports();
-    let handle = handles.into_iter().find(|(name, _)| *name == found.port);
-    let Some((_, handle)) = handle else {
-        return Err(nobody(operator));
-    };
-    if let Some(numbers) = found.numbers {
-        let registry = handle.rules.read().registry.clone();
-        return match registry.set(&found.id, remember(numbers)) {
-            true => Ok(()),
-            false => Err(OperatorError::failed(format!(
-                "session {} has logged on meanwhile",
-                found.id
-            ))),
-        };
-    }
-    for host in &handle.hosts {
-        match host.steer(&found.id, wish.clone()).wait_for(PATIENCE) {
-            Ok(()) => return Ok(()),
-            Err(HostError::Unknown(_)) => {}
-            Err(error @ HostError::Lower { .. }) => {
-                let why = format!("{error}: `sessions stop` it first, or say `force`");
-                return Err(OperatorError::failed(why));
-            }
-            Err(error) => return Err(OperatorError::failed(error.to_string())),
-        }
-    }
-    let why = format!("session {} is logging on, or has ended meanwhile", found.id);
-    Err(OperatorError::failed(why))
 }
 
 const NAME: Member = of("session", Shape::Text, "Its name, seen from this side.");

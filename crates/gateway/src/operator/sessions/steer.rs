@@ -1,0 +1,112 @@
+//! Sessions steered by their hosts.
+
+use super::which::{self, PORT, SENDER, SESSION, TARGET, USER};
+use super::{GatewayOperator, nobody, of, some_of};
+use crate::registry::Numbers;
+use crate::users::PortName;
+use crate::which::Which;
+use fanfare_engine::host::{HostError, Steer};
+use fanfare_fix::session::SessionId;
+use fanfare_operator::{Ask, OperatorError, Outcome, Row, Shape};
+use serde_json::json;
+use std::sync::Arc;
+use std::time::Duration;
+
+pub(super) const TEST_REQUEST: Row<GatewayOperator> = Row::act(
+    "sessions test-request",
+    "Send sessions a TestRequest(1); `sessions` has how long their answers took.",
+    &[SESSION, SENDER, TARGET, USER, PORT],
+    test_request,
+)
+.returns(ASKED);
+
+/// How long a host may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A session, there or remembered.
+pub(super) struct Found {
+    pub(super) port: PortName,
+    pub(super) id: Arc<SessionId>,
+    pub(super) numbers: Option<Numbers>,
+}
+
+fn test_request(operator: &GatewayOperator, ask: &Ask) -> Outcome {
+    let found = live(operator, &which::some(ask)?);
+    if found.is_empty() {
+        return Err(nobody(operator));
+    }
+    all(operator, &found, &Steer::TestRequest, |own| own, "asked")
+}
+
+/// Those that are there.
+pub(super) fn live(operator: &GatewayOperator, which: &Which) -> Vec<Found> {
+    let seats = operator.gateway.sessions(|seat| which.is(seat));
+    let found = seats.iter().map(|seat| Found {
+        port: seat.port,
+        id: Arc::clone(&seat.id),
+        numbers: None,
+    });
+    found.collect()
+}
+
+/// Steers each of them; `done` says what has become of those that could be.
+pub(super) fn all(
+    operator: &GatewayOperator,
+    found: &[Found],
+    wish: &Steer,
+    remember: impl Fn(Numbers) -> Numbers,
+    done: &str,
+) -> Outcome {
+    let steered = found.iter().map(|own| one(operator, own, wish, &remember));
+    let failed: Vec<String> = steered
+        .filter_map(Result::err)
+        .map(|error| error.text)
+        .collect();
+    let count = found.len() - failed.len();
+    match failed.is_empty() {
+        true => Ok(json!({ "sessions": count })),
+        false => Err(OperatorError::failed(match found.len() {
+            1 => failed.concat(),
+            many => format!("{count} of {many} sessions {done}: {}", some_of(&failed)),
+        })),
+    }
+}
+
+/// Has the host of a session steer it, or changes what is remembered of it.
+pub(super) fn one(
+    operator: &GatewayOperator,
+    found: &Found,
+    wish: &Steer,
+    remember: impl FnOnce(Numbers) -> Numbers,
+) -> Result<(), OperatorError> {
+    let handles = operator.gateway.ports();
+    let handle = handles.into_iter().find(|(name, _)| *name == found.port);
+    let Some((_, handle)) = handle else {
+        return Err(nobody(operator));
+    };
+    if let Some(numbers) = found.numbers {
+        let registry = handle.rules.read().registry.clone();
+        return match registry.set(&found.id, remember(numbers)) {
+            true => Ok(()),
+            false => Err(OperatorError::failed(format!(
+                "session {} has logged on meanwhile",
+                found.id
+            ))),
+        };
+    }
+    for host in &handle.hosts {
+        match host.steer(&found.id, wish.clone()).wait_for(PATIENCE) {
+            Ok(()) => return Ok(()),
+            Err(HostError::Unknown(_)) => {}
+            Err(error @ HostError::Lower { .. }) => {
+                let why = format!("{error}: `sessions stop` it first, or say `force`");
+                return Err(OperatorError::failed(why));
+            }
+            Err(error) => return Err(OperatorError::failed(error.to_string())),
+        }
+    }
+    let why = format!("session {} is logging on, or has ended meanwhile", found.id);
+    Err(OperatorError::failed(why))
+}
+
+const ASKED: Shape = Shape::Object(&[of("sessions", Shape::Count, "Sessions that were asked.")]);

@@ -21,7 +21,7 @@ help:
 	@echo "make demo   build, run the whole plant on this machine for about a minute, report"
 	@echo "make test   everything CI runs: format, lints, tests, documentation, tidy"
 	@echo "make test-kafka  topics of Apache Kafka over kills of plant and broker (feature kafka)"
-	@echo "make test-kills  a plant, its readers and replays killed with 1,000 seeds, about half an hour (KILL_SEEDS)"
+	@echo "make test-kills  a plant, its readers and replays killed with 1,000 seeds, 10 to 30 minutes (KILL_SEEDS)"
 	@echo "make check  the quick part of it, for between two edits"
 	@echo "make codegen  typed messages of whole dictionaries: clippy and rustdoc find nothing in them"
 	@echo "make deny   licences, known faults and sources of the crates, by cargo-deny"

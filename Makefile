@@ -10,8 +10,10 @@ ORACLE_SEED ?= 1
 KILL_SEEDS ?= 1000
 # All unless named.
 FUZZ_TARGETS ?=
-# What the demo does not need, and a package has.
-FEATURES = --features fanfare/parquet,fanfare/top
+# Those that need more than Rust and a C compiler; setup.sh installs it.
+PLANT = --features capture,dds
+# Tests and packages have also what the demo does not need.
+FEATURES = --features fanfare/full
 # Tests of sessions and processes wait more than they compute.
 export RUST_TEST_THREADS ?= $(shell expr 3 '*' `nproc`)
 
@@ -40,7 +42,7 @@ setup:
 	@scripts/setup.sh
 
 build: setup
-	@$(CARGO) build --release --locked --package fanfare
+	@$(CARGO) build --release --locked --package fanfare $(PLANT)
 
 demo: build
 	@$(FANFARE) demo
@@ -49,6 +51,7 @@ test:
 	@scripts/setup.sh checks
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets $(FEATURES) --locked -- -D warnings
+	$(CARGO) clippy --locked -- -D warnings
 	$(CARGO) test --workspace --tests $(FEATURES) --locked
 	$(CARGO) test --workspace --doc --locked
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked
@@ -77,7 +80,7 @@ deb: setup
 test-kafka: setup
 	$(CARGO) clippy --package fanfare-gateway --all-targets --features kafka --locked -- -D warnings
 	$(CARGO) test --package fanfare-gateway --lib --features kafka --locked kafka
-	$(CARGO) test --package fanfare --test kafka --features kafka --locked
+	$(CARGO) test --package fanfare --test kafka --features full,kafka --locked
 
 test-kills: setup
 	FANFARE_KILL_SEEDS=$(KILL_SEEDS) $(CARGO) test --package fanfare --test market $(FEATURES) --locked kills -- --nocapture

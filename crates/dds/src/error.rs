@@ -19,6 +19,11 @@ pub enum Error {
         /// What Cyclone DDS logged about it: empty, or `": …"`.
         detail: String,
     },
+    /// The program was built without the feature `cyclone` of this crate.
+    #[error(
+        "this program is built without DDS: the feature `dds` has it, and `make` builds with it"
+    )]
+    NotBuiltIn,
     /// The domain id has no RTPS ports: they would lie above 65535.
     #[error("domain id {0} is out of range: RTPS has ports for domains 0 to 232")]
     DomainId(u32),
@@ -179,6 +184,7 @@ pub enum ReturnCode {
 
 impl ReturnCode {
     /// The variant for a negative return code of Cyclone DDS.
+    #[cfg(any(feature = "cyclone", test))]
     pub(crate) const fn from_raw(code: i32) -> Self {
         // Cyclone's own codes count down from here (DDS_XRETCODE_BASE).
         const EXTENDED: i32 = -50;

@@ -6,6 +6,9 @@
 //! Types are described at run time ([`types`]), so no IDL compiler is in the way; the same
 //! description prints as IDL for programs written in other languages.
 //!
+//! Without the feature `cyclone`, which is on by default, the C library is not built: types, CDR
+//! and shared memory work, and opening a domain fails with [`Error::NotBuiltIn`].
+//!
 //! Entities keep their parents alive and close before them, whatever the order of the drops.
 //!
 //! ```
@@ -50,7 +53,12 @@ mod keys;
 mod qos;
 pub mod shm;
 mod status;
+#[cfg(feature = "cyclone")]
 #[allow(unsafe_code)]
+mod sys;
+#[cfg(not(feature = "cyclone"))]
+#[allow(unsafe_code)]
+#[path = "sys/absent.rs"]
 mod sys;
 pub mod types;
 

@@ -224,6 +224,7 @@ impl Qos {
         self
     }
 
+    #[cfg(feature = "cyclone")]
     pub(crate) const fn without_instances(mut self) -> Self {
         self.instances = None;
         self

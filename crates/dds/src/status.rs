@@ -109,6 +109,7 @@ const POLICIES: [(u32, Policy, &str); 11] = [
 ];
 
 impl Policy {
+    #[cfg(feature = "cyclone")]
     pub(crate) fn from_raw(id: u32) -> Self {
         let known = POLICIES.iter().find(|(known, ..)| *known == id);
         known.map_or(Self::Other(id), |(_, policy, _)| *policy)

@@ -16,13 +16,40 @@ mod scratch;
 
 use clap::Parser;
 use std::process::ExitCode;
+use std::sync::LazyLock;
+
+/// The version, and what is built in of what a build may leave out.
+static VERSION: LazyLock<String> = LazyLock::new(|| {
+    let features = [
+        ("capture", cfg!(feature = "capture")),
+        ("dds", cfg!(feature = "dds")),
+        ("kafka", cfg!(feature = "kafka")),
+        ("parquet", cfg!(feature = "parquet")),
+        ("top", cfg!(feature = "top")),
+    ];
+    let of = |built: bool| {
+        let own = features.iter().filter(|(_, is)| *is == built);
+        let names: Vec<&str> = own.map(|(name, _)| *name).collect();
+        match names.is_empty() {
+            true => "none".to_owned(),
+            false => names.join(", "),
+        }
+    };
+    let version = env!("CARGO_PKG_VERSION");
+    format!(
+        "{version}\nfeatures: {}\nnot built in: {}",
+        of(true),
+        of(false)
+    )
+});
 
 /// An open ticker plant: FIX and FAST market data in, decoded once, fanned out to FIX sessions,
 /// DDS topics and files, with the latency measured and shown.
 ///
 /// Exit status: 0 did it, 1 could not (one sentence on stderr says why), 2 wrong usage.
 #[derive(Parser)]
-#[command(name = "fanfare", version, arg_required_else_help = true)]
+#[command(name = "fanfare", version)]
+#[command(long_version = VERSION.as_str(), arg_required_else_help = true)]
 struct Cli {
     #[command(subcommand)]
     command: cmd::Command,

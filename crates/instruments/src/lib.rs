@@ -14,6 +14,7 @@ pub mod page;
 pub mod pcap;
 pub mod pingpong;
 pub mod plot;
+#[cfg(feature = "dds")]
 pub mod raw_dds;
 pub mod subscriber;
 pub mod tcp;

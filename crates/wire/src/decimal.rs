@@ -69,16 +69,15 @@ impl Decimal {
     }
 
     /// Returns the text of a number with at most 8 digits and fewer places than digits,
-    /// left-aligned in 16 bytes, and its length; `None` for other numbers. The text is that of
-    /// [`Decimal::write`], with all digits at once.
+    /// as the bytes of two words from their lowest ones on, and its length; `None` for other
+    /// numbers. The text is that of [`Decimal::write`], with all digits at once.
     #[inline]
-    pub fn short_text(self) -> Option<([u8; 16], usize)> {
+    pub fn short_text(self) -> Option<([u64; 2], usize)> {
         let (digits, count) = int::short_text(self.mantissa.unsigned_abs())?;
         let places = usize::from(self.exponent.unsigned_abs());
         if self.exponent > 0 || places >= count {
             return None;
         }
-        let digits = u64::from_le_bytes(digits);
         let (mut text, mut len) = (u128::from(digits), count);
         if places != 0 {
             // The places make room for the point; an eighth digit goes to the ninth byte.
@@ -92,7 +91,7 @@ impl Decimal {
             text = text << 8 | u128::from(b'-');
             len += 1;
         }
-        Some((text.to_le_bytes(), len))
+        Some(([text as u64, (text >> 64) as u64], len))
     }
 
     fn try_write(self, out: &mut [u8]) -> Option<usize> {
@@ -281,7 +280,8 @@ mod tests {
             let n = value.write(&mut out);
             prop_assert_eq!(Decimal::parse(&out[..n]), Some(value));
             if let Some((text, len)) = value.short_text() {
-                prop_assert_eq!(&text[..len], &out[..n]);
+                let text = text.map(u64::to_le_bytes);
+                prop_assert_eq!(&text.as_flattened()[..len], &out[..n]);
             }
             for short in 0..n {
                 prop_assert_eq!(value.write(&mut out[..short]), 0);
@@ -300,7 +300,8 @@ mod tests {
             let short = value.short_text();
             prop_assert_eq!(short.is_some(), digits <= 8 && (places as usize) < digits);
             if let Some((text, len)) = short {
-                prop_assert_eq!(&text[..len], &out[..n]);
+                let text = text.map(u64::to_le_bytes);
+                prop_assert_eq!(&text.as_flattened()[..len], &out[..n]);
             }
         }
 

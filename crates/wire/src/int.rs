@@ -80,10 +80,10 @@ pub fn write_u64(value: u64, out: &mut [u8]) -> usize {
     write_padded(value, digits(value), out)
 }
 
-/// Returns the text of a value below 10^8, left-aligned in eight bytes, and its length; all digits
-/// at once. What lies behind the text is no digit. `None` for larger values.
+/// Returns the text of a value below 10^8, as the bytes of a word from its lowest one on, and its
+/// length; all digits at once. What lies behind the text is no digit. `None` for larger values.
 #[inline]
-pub fn short_text(value: u64) -> Option<([u8; 8], usize)> {
+pub fn short_text(value: u64) -> Option<(u64, usize)> {
     if value >= 100_000_000 {
         return None;
     }
@@ -95,7 +95,7 @@ pub fn short_text(value: u64) -> Option<([u8; 8], usize)> {
     // The last digit stands also where it is zero.
     let zeros = (digits | 1 << 56).trailing_zeros() / 8;
     let text = (digits | 0x3030_3030_3030_3030) >> (8 * zeros);
-    Some((text.to_le_bytes(), 8 - zeros as usize))
+    Some((text, 8 - zeros as usize))
 }
 
 /// Returns the eight digits (0 to 9, the first one lowest) of four numbers below 100 in lanes of 16
@@ -195,7 +195,7 @@ mod tests {
         for value in 0..10_000 {
             for value in [value, value * 10_000] {
                 let (text, len) = short_text(value).unwrap();
-                assert_eq!(&text[..len], value.to_string().as_bytes());
+                assert_eq!(&text.to_le_bytes()[..len], value.to_string().as_bytes());
             }
         }
         assert_eq!(short_text(100_000_000), None);
@@ -228,7 +228,7 @@ mod tests {
             for value in [value, value >> shift] {
                 let (text, len) = short_text(value).unwrap();
                 let standard = value.to_string();
-                prop_assert_eq!(&text[..len], standard.as_bytes());
+                prop_assert_eq!(&text.to_le_bytes()[..len], standard.as_bytes());
             }
         }
 

@@ -149,6 +149,7 @@ impl DomainConfig {
     }
 
     /// The port to listen on, where one was chosen.
+    #[cfg(feature = "cyclone")]
     pub(crate) fn listens_on(&self) -> Option<u16> {
         (self.transport == Transport::Tcp && self.tcp_port != 0).then_some(self.tcp_port)
     }

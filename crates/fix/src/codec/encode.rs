@@ -76,7 +76,7 @@ impl<'b> Encoder<'b> {
             .field(35, msg_type);
         writer.put(header.middle());
         match int::short_text(seq) {
-            Some((text, len)) => writer.put_short(text, len),
+            Some((text, len)) => writer.put_short([text], len),
             None => writer.number(|out| int::write_u64(seq, out)),
         };
         let (text, len) = time.text();
@@ -194,12 +194,14 @@ impl Front {
 impl<'b> Deref for Encoder<'b> {
     type Target = FieldWriter<'b>;
 
+    #[inline]
     fn deref(&self) -> &FieldWriter<'b> {
         &self.writer
     }
 }
 
 impl<'b> DerefMut for Encoder<'b> {
+    #[inline]
     fn deref_mut(&mut self) -> &mut FieldWriter<'b> {
         &mut self.writer
     }

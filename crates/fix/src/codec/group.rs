@@ -92,6 +92,7 @@ impl<'a> FieldSet<'a> {
     /// # Errors
     /// The count is no number, or more or fewer entries follow. A group that is absent or has
     /// count 0 is empty.
+    #[inline]
     pub fn group(&self, count_tag: u32) -> Result<Group<'a>, FieldError> {
         let known = self.known();
         let level = known.and_then(|known| {
@@ -173,6 +174,7 @@ impl<'a> Group<'a> {
 impl<'a> Iterator for Group<'a> {
     type Item = FieldSet<'a>;
 
+    #[inline]
     fn next(&mut self) -> Option<FieldSet<'a>> {
         self.count = self.count.checked_sub(1)?;
         let behind = self.rest.tags().iter().skip(1);
@@ -185,6 +187,7 @@ impl<'a> Iterator for Group<'a> {
         })
     }
 
+    #[inline]
     fn size_hint(&self) -> (usize, Option<usize>) {
         (self.count, Some(self.count))
     }

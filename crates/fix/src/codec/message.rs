@@ -293,6 +293,7 @@ impl<'a> FieldSet<'a> {
     }
 
     /// Returns the groups of these fields, where they are known.
+    #[inline]
     pub(super) fn known(&self) -> Option<&Known<'a>> {
         self.known.as_ref()
     }
@@ -305,6 +306,7 @@ impl<'a> FieldSet<'a> {
     }
 
     /// Returns the fields from one position to another, without known groups.
+    #[inline]
     pub(crate) fn slice(&self, from: usize, to: usize) -> Self {
         let to = (self.from + to).min(self.to);
         Self {
@@ -429,6 +431,7 @@ typed! {
     str, opt_str, &'a str, parse_str, "text in UTF-8";
 }
 
+#[inline]
 fn parse_u64(value: &[u8]) -> Result<u64, FieldErrorKind> {
     int::parse_u64(value).ok_or_else(|| number_fault(value, b""))
 }
@@ -437,6 +440,7 @@ fn parse_i64(value: &[u8]) -> Result<i64, FieldErrorKind> {
     int::parse_i64(value).ok_or_else(|| number_fault(value, b""))
 }
 
+#[inline]
 fn parse_decimal(value: &[u8]) -> Result<Decimal, FieldErrorKind> {
     Decimal::parse(value).ok_or_else(|| number_fault(value, b"."))
 }
@@ -458,6 +462,7 @@ fn parse_timestamp(value: &[u8]) -> Result<UtcTimestamp, FieldErrorKind> {
     UtcTimestamp::parse(value).ok_or(FieldErrorKind::Format)
 }
 
+#[inline]
 fn parse_bool(value: &[u8]) -> Result<bool, FieldErrorKind> {
     match value {
         b"Y" => Ok(true),
@@ -466,6 +471,7 @@ fn parse_bool(value: &[u8]) -> Result<bool, FieldErrorKind> {
     }
 }
 
+#[inline]
 fn parse_char(value: &[u8]) -> Result<u8, FieldErrorKind> {
     match value {
         [char] => Ok(*char),
@@ -473,6 +479,7 @@ fn parse_char(value: &[u8]) -> Result<u8, FieldErrorKind> {
     }
 }
 
+#[inline]
 fn parse_str(value: &[u8]) -> Result<&str, FieldErrorKind> {
     core::str::from_utf8(value).map_err(|_| FieldErrorKind::Format)
 }

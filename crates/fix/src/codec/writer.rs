@@ -84,6 +84,7 @@ pub struct FieldWriter<'b> {
 impl<'b> FieldWriter<'b> {
     /// Returns a writer of bare fields at the front of `buf`: a body for
     /// [`SharedBody`](super::SharedBody).
+    #[inline]
     pub fn new(buf: &'b mut [u8]) -> Self {
         Self {
             buf,
@@ -96,6 +97,7 @@ impl<'b> FieldWriter<'b> {
     ///
     /// # Errors
     /// The first fault of any field, or the buffer was too short.
+    #[inline]
     pub fn written(&self) -> Result<&[u8], EncodeError> {
         match self.fault {
             None => Ok(self.buf.get(..self.at).unwrap_or_default()),
@@ -128,9 +130,10 @@ impl<'b> FieldWriter<'b> {
         self.tag(tag).put_u64(value)
     }
 
+    #[inline]
     fn put_u64(&mut self, value: u64) -> &mut Self {
         match int::short_text(value) {
-            Some((text, len)) => self.put_short(text, len),
+            Some((text, len)) => self.put_short([text], len),
             None => self.number(|out| int::write_u64(value, out)),
         }
     }
@@ -306,20 +309,28 @@ impl<'b> FieldWriter<'b> {
         }
     }
 
-    /// The first `len` bytes of `text` and a separator.
+    /// The first `len` bytes of `text`, each word of which begins with its lowest one, and a
+    /// separator.
     #[inline]
-    pub(super) fn put_short<const N: usize>(&mut self, text: [u8; N], len: usize) -> &mut Self {
+    pub(super) fn put_short<const N: usize>(&mut self, text: [u64; N], len: usize) -> &mut Self {
         let room = self.buf.get_mut(self.at..).unwrap_or_default();
-        match room.split_first_chunk_mut::<N>() {
-            Some((place, behind)) if !behind.is_empty() => {
-                *place = text;
+        let is_roomy = room.len() > 8 * N;
+        match room.as_chunks_mut().0.first_chunk_mut::<N>() {
+            Some(place) if is_roomy => {
+                // A word at a time: as bytes they would go by way of the stack.
+                for (place, word) in place.iter_mut().zip(text) {
+                    *place = word.to_le_bytes();
+                }
                 if let Some(separator) = room.get_mut(len) {
                     *separator = SOH;
                 }
                 self.at += len + 1;
                 self
             }
-            _ => self.put_exactly(&text, len).put_array([SOH]),
+            _ => {
+                let text = text.map(u64::to_le_bytes);
+                self.put_exactly(text.as_flattened(), len).put_array([SOH])
+            }
         }
     }
 

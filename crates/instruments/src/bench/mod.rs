@@ -4,6 +4,7 @@ pub mod book;
 pub mod codec;
 pub mod datagrams;
 pub mod dbn;
+#[cfg(feature = "dds")]
 pub mod dds;
 pub mod events;
 pub mod fanout;

@@ -3,6 +3,7 @@
 mod book;
 mod codec;
 mod dbn;
+#[cfg(feature = "dds")]
 mod dds;
 mod events;
 mod fanout;
@@ -31,6 +32,7 @@ pub(crate) enum Command {
     /// Records of DBN to one client and to 200, against a raw program that writes the same bytes.
     Dbn(dbn::Args),
     /// Writing and reading against a plain C program on the same Cyclone DDS.
+    #[cfg(feature = "dds")]
     Dds(dds::Args),
     /// From datagram to event in the ring: what mapping and books take above decoding.
     Events(Box<events::Args>),
@@ -52,6 +54,7 @@ pub(crate) fn run(command: &Command) -> Result<ExitCode> {
         Command::Book(args) => book::run(args),
         Command::Codec(args) => codec::run(args),
         Command::Dbn(args) => dbn::run(args),
+        #[cfg(feature = "dds")]
         Command::Dds(args) => dds::run(args),
         Command::Events(args) => events::run(args),
         Command::Fanout(args) => fanout::run(args),

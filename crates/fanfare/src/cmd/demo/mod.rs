@@ -7,7 +7,7 @@ mod live;
 mod plain;
 mod stages;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::Args as ClapArgs;
 use fanfare_engine::stop::Stop;
 use fanfare_instruments::figures::Figures;
@@ -80,6 +80,9 @@ impl Demo {
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     if args.live {
         return live::run(args.open);
+    }
+    if !cfg!(feature = "dds") {
+        bail!("the demo publishes to DDS, and this program is built without it: `make demo`");
     }
     let mut demo = Demo {
         scratch: Scratch::new("demo").context("cannot make a folder for temporary files")?,

@@ -1,0 +1,249 @@
+//! In place of the layer over the C library where the feature `cyclone` is off: no domain opens, so
+//! that what belongs to one is never there. Shared memory works as ever.
+
+#[path = "interface.rs"]
+mod interface;
+#[path = "shm.rs"]
+mod shm;
+
+pub(crate) use interface::interface_address;
+pub(crate) use shm::{PAGE, ReadOnly, SharedFile, Words, user};
+
+use crate::discovery::{Endpoint, Participant};
+use crate::guid::Guid;
+use crate::types::StructType;
+use crate::{DomainConfig, Error, Overflow, Qos, ReturnCode, Status};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// An entity of the C library: there is none.
+#[derive(Debug)]
+pub(crate) enum Entity {}
+
+/// The type that an endpoint announced: none does.
+#[derive(Debug)]
+pub(crate) enum TypeInfo {}
+
+pub(crate) type OnSamples = Box<dyn FnMut(&RawSamples) + Send>;
+pub(crate) type OnData = Box<dyn FnMut() + Send>;
+pub(crate) type OnStatus = Box<dyn FnMut(Status) + Send>;
+
+impl Entity {
+    pub(crate) fn handle(&self) -> i32 {
+        match *self {}
+    }
+
+    pub(crate) fn callbacks(&self) -> Option<&Callbacks> {
+        match *self {}
+    }
+}
+
+/// The closures of an entity to be, which nobody calls.
+#[derive(Debug)]
+pub(crate) struct Callbacks;
+
+impl Callbacks {
+    pub(crate) fn of_writer(status: Option<OnStatus>) -> Option<Box<Self>> {
+        status.map(|_| Box::new(Self))
+    }
+
+    pub(crate) fn of_reader(
+        _: Option<(OnSamples, RawSamples)>,
+        _: Option<OnData>,
+        _: Option<OnStatus>,
+        _: u32,
+    ) -> Box<Self> {
+        Box::new(Self)
+    }
+
+    pub(crate) fn overflow(&self) -> Option<(Overflow, Guid)> {
+        None
+    }
+
+    pub(crate) fn has_panicked(&self) -> bool {
+        false
+    }
+}
+
+/// Where the samples of a writer would go.
+#[derive(Debug)]
+pub(crate) struct Sink(Arc<Entity>);
+
+impl Sink {
+    pub(crate) fn new(writer: Arc<Entity>) -> Result<Self, Error> {
+        Ok(Self(writer))
+    }
+
+    pub(crate) const fn writer(&self) -> &Arc<Entity> {
+        &self.0
+    }
+
+    pub(crate) fn write(&self, _: &[u8], _: Option<i64>) -> Option<Result<(), ReturnCode>> {
+        match *self.0 {}
+    }
+
+    pub(crate) fn end(&self, _: &[u8], _: Ending, _: i64) -> Option<Result<(), ReturnCode>> {
+        match *self.0 {}
+    }
+
+    pub(crate) fn flush(&self) -> Result<(), Error> {
+        match *self.0 {}
+    }
+
+    pub(crate) fn wait_for_acks(&self, _: i64) -> Result<bool, Error> {
+        match *self.0 {}
+    }
+}
+
+/// How an instance would end.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Ending {
+    Dispose,
+    Unregister,
+}
+
+/// What would come with a sample.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RawInfo {
+    pub(crate) valid: bool,
+    pub(crate) alive: bool,
+    pub(crate) disposed: bool,
+    pub(crate) source_nanos: i64,
+    pub(crate) instance: u64,
+    pub(crate) writer: u64,
+}
+
+/// Room for samples, which none come to.
+#[derive(Debug)]
+pub(crate) struct RawSamples;
+
+impl RawSamples {
+    pub(crate) fn with_capacity(_: usize) -> Self {
+        Self
+    }
+
+    pub(crate) const fn len(&self) -> usize {
+        0
+    }
+
+    pub(crate) fn take(&mut self, _: i32) -> Result<usize, Error> {
+        Ok(0)
+    }
+
+    pub(crate) fn get(&self, _: usize) -> Option<(RawInfo, &[u8])> {
+        None
+    }
+
+    pub(crate) fn release(&mut self) {}
+}
+
+/// What participants would announce.
+#[derive(Debug)]
+pub(crate) struct RawDiscovery(Arc<Entity>);
+
+/// One announcement.
+#[expect(dead_code, reason = "nobody announces anything")]
+pub(crate) enum Announced {
+    Participant(Participant),
+    Endpoint(Endpoint),
+    Gone(Guid),
+}
+
+impl RawDiscovery {
+    pub(crate) fn new(participant: &Arc<Entity>) -> Result<Self, Error> {
+        match **participant {}
+    }
+
+    pub(crate) fn own(&self) -> Guid {
+        match *self.0 {}
+    }
+
+    pub(crate) fn take(&self, _: impl FnMut(Announced)) -> Result<(), Error> {
+        match *self.0 {}
+    }
+}
+
+/// A reader to wait for.
+#[derive(Debug)]
+pub(crate) struct RawCondition(Arc<Entity>);
+
+impl RawCondition {
+    pub(crate) fn new(reader: &Arc<Entity>) -> Result<Self, Error> {
+        match **reader {}
+    }
+}
+
+/// Readers to wait for.
+#[derive(Debug)]
+pub(crate) struct RawWaitSet(Arc<Entity>);
+
+impl RawWaitSet {
+    pub(crate) fn new(participant: &Arc<Entity>) -> Result<Self, Error> {
+        match **participant {}
+    }
+
+    pub(crate) fn attach(&mut self, condition: RawCondition) -> Result<usize, Error> {
+        match *condition.0 {}
+    }
+
+    pub(crate) fn wait(&mut self, _: i64, _: impl FnMut(usize)) -> Result<(), Error> {
+        match *self.0 {}
+    }
+}
+
+/// A duration as the library has it; too long a one is for ever.
+pub(crate) fn nanos(d: Duration) -> i64 {
+    i64::try_from(d.as_nanos()).unwrap_or(i64::MAX)
+}
+
+/// Says that no domain opens; a configuration that is wrong says so first.
+pub(crate) fn open(config: &DomainConfig) -> Result<Arc<Entity>, Error> {
+    config.to_xml()?;
+    Err(Error::NotBuiltIn)
+}
+
+pub(crate) fn topic(
+    participant: &Arc<Entity>,
+    _: &str,
+    _: &StructType,
+    _: &Qos,
+) -> Result<Arc<Entity>, Error> {
+    match **participant {}
+}
+
+pub(crate) fn found_topic(
+    participant: &Arc<Entity>,
+    _: &str,
+    _: &TypeInfo,
+    _: Duration,
+    _: &Qos,
+) -> Result<Arc<Entity>, Error> {
+    match **participant {}
+}
+
+pub(crate) fn found_type(
+    participant: &Arc<Entity>,
+    _: &str,
+    _: &TypeInfo,
+    _: Duration,
+) -> Result<StructType, Error> {
+    match **participant {}
+}
+
+pub(crate) fn writer(
+    _: (&Arc<Entity>, &str),
+    participant: &Arc<Entity>,
+    _: &Qos,
+    _: Option<Box<Callbacks>>,
+) -> Result<Arc<Entity>, Error> {
+    match **participant {}
+}
+
+pub(crate) fn reader(
+    _: (&Arc<Entity>, &str),
+    participant: &Arc<Entity>,
+    _: &Qos,
+    _: Box<Callbacks>,
+) -> Result<Arc<Entity>, Error> {
+    match **participant {}
+}

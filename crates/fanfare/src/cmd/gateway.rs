@@ -14,16 +14,17 @@ use crate::print::say;
 /// Options of `fanfare gateway`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// TOML configuration; docs/gateway.md has every key, examples/gateway.toml is one that works.
+    /// TOML configuration; docs/gateway.md describes every key, examples/gateway.toml is a working
+    /// one.
     #[arg(required_unless_present = "hash_password")]
     config: Option<PathBuf>,
-    /// Print only what is trouble.
+    /// Log warnings and errors only.
     #[arg(long, short)]
     quiet: bool,
-    /// Check the configuration and the files that it names, and end.
+    /// Check the configuration and the files that it names, and exit.
     #[arg(long)]
     check: bool,
-    /// Read a password from stdin, print its argon2 hash for `password` of a `[[user]]`, and end.
+    /// Read a password from stdin, print its argon2 hash for `password` of a `[[user]]`, and exit.
     #[arg(long, conflicts_with_all = ["config", "check"])]
     hash_password: bool,
     #[command(flatten)]
@@ -49,7 +50,7 @@ fn hash(password: &[u8]) -> Result<String> {
     hash_password(password).map_err(anyhow::Error::msg)
 }
 
-/// A line from stdin, which a terminal does not show, without its end.
+/// Reads a line from stdin, without echo on a terminal, and returns it without its line feed.
 fn password() -> Result<Vec<u8>> {
     let terminal = Term::stderr();
     if io::stdin().is_terminal() && terminal.is_term() {

@@ -21,13 +21,13 @@ mod top;
 use clap::{CommandFactory, Subcommand};
 use std::process::ExitCode;
 
-/// What `fanfare` can do.
+/// The commands of `fanfare`.
 #[derive(Subcommand)]
 pub(crate) enum Command {
     /// Benchmarks against a raw baseline of the same run.
     #[command(subcommand)]
     Bench(bench::Command),
-    /// The whole plant, small, on this machine alone, ending with one report.
+    /// The whole plant at a small scale, on this machine alone, with one report at the end.
     Demo(demo::Args),
     /// The FIX fan-out gateway, its producers, its consumers, and its latency report.
     #[command(subcommand)]
@@ -35,32 +35,32 @@ pub(crate) enum Command {
     /// The FAST codec and the feed layer: generate, send, receive, decode, encode, explain.
     #[command(subcommand)]
     Fast(fast::Command),
-    /// FIX sessions from settings files, and tools to look at FIX.
+    /// FIX sessions from settings files, and tools that inspect FIX.
     #[command(subcommand)]
     Fix(fix::Command),
-    /// Round trips of orders: a server that answers each, a client that measures.
+    /// Round trips of orders: a server that acknowledges each, a client that measures.
     #[command(subcommand)]
     Latency(latency::Command),
-    /// What a feed says about the market: mappings, instruments, events.
+    /// The market data of a feed: mappings, instruments, events.
     #[command(subcommand)]
     Market(market::Command),
     /// The log of a plant's market events: its segments, its events, books as of any moment.
     #[command(subcommand)]
     History(history::Command),
-    /// The files in which sessions keep their messages: list, verify, export, repair.
+    /// The message stores of sessions: list, verify, export, repair.
     #[command(subcommand)]
     Store(store::Command),
     /// Distribution over DDS: publish, subscribe, and the tools around it.
     #[command(subcommand)]
     Dds(dds::Command),
     Replay(replay::Args),
-    /// Throughput over many FIX sessions, every message kept by the side that sends.
+    /// Throughput over many FIX sessions, with every message persisted by its sender.
     #[command(subcommand)]
     Throughput(throughput::Command),
     /// The plant as a service, from a TOML file: FIX in and out, FAST lines, DDS, a capture.
     ///
-    /// `fanout server` and `dds bridge` are this service with a configuration of their own, for FIX
-    /// alone and for FIX over DDS; each takes a file as well, with --config.
+    /// `fanout server` and `dds bridge` are this service with configurations of their own, for FIX
+    /// alone and for FIX over DDS; each also takes a file, with --config.
     Gateway(gateway::Args),
     Ctl(ctl::Args),
     Top(top::Args),

@@ -1,5 +1,5 @@
-//! The gateway as a running service: what `fanout server`, `dds bridge` and `gateway` have in
-//! common.
+//! The gateway as a running service: the common part of `fanout server`, `dds bridge` and
+//! `gateway`.
 
 mod changes;
 mod events;
@@ -27,7 +27,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The interval in which signals and notices are looked at.
+/// The interval at which signals and notices are polled.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// Reads a configuration file.
@@ -37,11 +37,11 @@ pub(crate) fn read(path: &Path) -> Result<Config> {
     Config::from_toml(&text).with_context(|| path.display().to_string())
 }
 
-/// Reads the configuration again from where it came from.
+/// Reads the configuration again from its source.
 pub(crate) type Reread<'a> = &'a dyn Fn() -> Result<Config>;
 
-/// Runs the gateway until Ctrl-C, then prints what it did. With `quiet`, the log tells only what is
-/// trouble. SIGHUP reloads, see [`Changes::reload`].
+/// Runs the gateway until Ctrl-C, then prints its totals. With `quiet`, only warnings and errors
+/// are logged. SIGHUP reloads the configuration, see [`Changes::reload`].
 pub(crate) fn run(
     config: &Config,
     quiet: bool,
@@ -94,9 +94,9 @@ pub(crate) fn run(
             asked.answer(outcome);
         }
     }
-    // A question that is still waited for is refused: the others end behind it.
+    // A pending request is refused here: the threads behind these handles end only then.
     drop((asks, control, console));
-    // What is under way is counted before it is told of.
+    // Messages in flight are counted before the report.
     let counters = gateway.counters().clone();
     let ended = gateway.join();
     log.end();
@@ -186,7 +186,7 @@ fn announce_dbn(config: &Config, gateway: &Gateway) {
     }
 }
 
-/// Says what nobody should find out later.
+/// Warns of settings that are insecure or ineffective.
 fn warn(who: &str, config: &Config, port: &PortConfig) {
     if port.bind.is_loopback() {
         return;
@@ -213,7 +213,7 @@ fn announce_lines(lines: &[FeedLine], interface: Ipv4Addr, what: &str) {
     }
 }
 
-/// Without the right to capture, the gateway runs all the same.
+/// Starts the capture, or logs why not: the gateway runs without the right to capture.
 fn start_capture(config: &Config, gateway: &Gateway) -> Option<Capture> {
     let file = config.capture.as_ref()?;
     let ports = [gateway.producers().port(), gateway.consumers().port()];
@@ -234,7 +234,7 @@ fn start_capture(config: &Config, gateway: &Gateway) -> Option<Capture> {
     }
 }
 
-/// Listens for operators, where the configuration names a socket for them.
+/// Listens for operators, if the configuration names a control socket.
 fn start_control(config: &Config, operator: &Arc<dyn Operator>) -> Result<Option<Control>> {
     let Some(path) = &config.control else {
         return Ok(None);
@@ -245,7 +245,7 @@ fn start_control(config: &Config, operator: &Arc<dyn Operator>) -> Result<Option
     Ok(Some(control))
 }
 
-/// Serves metrics and the HTTP API, where the configuration asks for it.
+/// Serves metrics and the HTTP API, if the configuration asks for them.
 fn start_console(config: &Config, operator: Arc<dyn Operator>) -> Result<Option<Console>> {
     let Some(settings) = &config.console else {
         return Ok(None);
@@ -262,7 +262,7 @@ fn start_console(config: &Config, operator: Arc<dyn Operator>) -> Result<Option<
     Ok(Some(console))
 }
 
-/// Begins to write market events, where the configuration names a file for them.
+/// Starts to write market events, if the configuration names a file for them.
 fn start_events(config: &Config, gateway: &mut Gateway) -> Result<Option<EventLog>> {
     let Some((file, events)) = config.events.as_ref().zip(gateway.take_events()) else {
         return Ok(None);
@@ -280,13 +280,12 @@ fn stop_capture(capture: Capture) -> Result<()> {
     Ok(())
 }
 
-/// Notices as lines of the log. They are written in the background, so that a stream that is not
-/// read makes nobody wait.
+/// The log of notices, written in the background, so that a blocked stream delays no other thread.
 struct Log {
     notices: NoticeReceiver,
     digest: Digest,
     levels: LogLevels,
-    /// What the configuration says about them.
+    /// The levels that the configuration sets.
     level: String,
     begun: Instant,
 }
@@ -302,7 +301,7 @@ impl Log {
         }
     }
 
-    /// Writes what has happened. Notices of a target at level debug are not summed up.
+    /// Writes the notices since the last call. Those of a target at level debug are not summed up.
     fn look(&mut self) {
         let now = self.begun.elapsed();
         let left_out = self.notices.left_out();
@@ -322,17 +321,17 @@ impl Log {
         self.digest.look(now, &mut logs::notice);
     }
 
-    /// Takes the levels of a configuration that was read again. What an operator has set stays,
-    /// unless the file says something new.
+    /// Takes over the levels of a reloaded configuration. A level that an operator has set stays,
+    /// unless the configuration's levels have changed.
     fn follow(&mut self, level: Option<String>) {
         if let Some(level) = level.filter(|level| *level != self.level) {
-            // They were checked with the configuration.
+            // The levels were checked with the configuration.
             let _ = self.levels.apply(&level);
             self.level = level;
         }
     }
 
-    /// The gateway has ended: nothing more will happen.
+    /// Writes the last notices; the gateway has ended.
     fn end(mut self) {
         self.look();
         let now = self.begun.elapsed();

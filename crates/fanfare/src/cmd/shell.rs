@@ -1,4 +1,4 @@
-//! `fanfare completions` and `fanfare man`: what shells and `man` know of the commands.
+//! `fanfare completions` and `fanfare man`: shell completions and manual pages of the commands.
 
 use anyhow::{Context, Result};
 use clap::Command;
@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use crate::print::say;
 
-/// Prints the completions of a shell, to be sourced or put where the shell looks for them:
+/// Print the completions of a shell, to be sourced or saved where the shell looks for them:
 /// `fanfare completions bash > ~/.local/share/bash-completion/completions/fanfare`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Completions {
@@ -15,10 +15,10 @@ pub(crate) struct Completions {
     shell: clap_complete::Shell,
 }
 
-/// Writes a manual page for each command into a folder: fanfare.1, fanfare-gateway.1 and so on.
+/// Write a manual page for each command into a folder: fanfare.1, fanfare-gateway.1 and so on.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Man {
-    /// The folder, such as ~/.local/share/man/man1. It is made if it is not there.
+    /// The folder, such as ~/.local/share/man/man1; it is created if it does not exist.
     folder: PathBuf,
 }
 

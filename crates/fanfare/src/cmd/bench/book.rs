@@ -1,4 +1,4 @@
-//! `fanfare bench book`: what an update of a book costs, beside other people's books.
+//! `fanfare bench book`: the cost of an update of a book, compared with other libraries' books.
 
 use anyhow::{Context, Result, ensure};
 use clap::Args as ClapArgs;
@@ -20,7 +20,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = 20_000,
           value_parser = whole::<u32>(1_000..=1_000_000))]
     orders: u32,
-    /// Levels of a side in the book by level number.
+    /// Levels of a side in the book of numbered levels.
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = whole::<u32>(1..=1_000))]
     depth: u32,
     /// Operations that are measured: 45 % adds, 10 % changes, 40 % cancels, 5 % trades; nine of
@@ -28,15 +28,15 @@ pub(crate) struct Args {
     #[arg(short = 'n', long, value_name = "N", default_value_t = 200_000,
           value_parser = whole::<u32>(1_000..=10_000_000))]
     count: u32,
-    /// The seed of what happens.
+    /// The seed of the operations.
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// Runs of each book, in turns; the figures are the least.
+    /// Runs of each book, interleaved; the figures are the minimum.
     #[arg(long, value_name = "N", default_value_t = 25, value_parser = whole::<u32>(1..=1000))]
     runs: u32,
-    /// Program that measures ours beside the books of hftbacktest and nautilus-model, and counts
-    /// allocations: `make bench-books` builds it. Without one, ours are measured beside books of
-    /// the standard library's maps alone.
+    /// Program that measures these books beside those of hftbacktest and nautilus-model, and counts
+    /// allocations: `make bench-books` builds it. Without it, the comparison is with books of the
+    /// standard library's maps alone.
     #[arg(long, value_name = "PROGRAM")]
     peers: Option<PathBuf>,
     /// Print the figures as one JSON object.
@@ -73,7 +73,7 @@ impl Args {
     }
 }
 
-/// The figures of the program, which takes its numbers in this order.
+/// Returns the figures of the program, which takes its numbers in this order.
 fn with_peers(program: &Path, args: &Args) -> Result<Printed> {
     let numbers = [args.levels, args.orders, args.depth, args.count, args.runs];
     let output = Command::new(program)

@@ -1,4 +1,4 @@
-//! `fanfare bench codec`: what decoding and encoding one FIX message cost.
+//! `fanfare bench codec`: the cost of decoding and encoding one FIX message.
 
 use anyhow::{Result, anyhow};
 use clap::Args as ClapArgs;

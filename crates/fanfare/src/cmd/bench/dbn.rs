@@ -1,4 +1,4 @@
-//! `fanfare bench dbn`: records a second to clients of DBN, beside a raw program.
+//! `fanfare bench dbn`: records per second to DBN clients, compared with a raw program.
 
 use anyhow::Result;
 use clap::Args as ClapArgs;
@@ -13,13 +13,13 @@ use crate::range::whole;
 
 /// Options of `fanfare bench dbn`.
 ///
-/// Trades of 100 instruments go from the ring of events through the port for DBN to clients that
-/// want all of them (`records_per_s`, `clients_N_records_per_s`: delivered to all); the raw program
-/// writes bytes of the same size to as many sockets. `lost` are records that a client lacks at the
-/// end.
+/// Trades of 100 instruments go from the ring of events through the DBN port to clients that
+/// subscribe to all of them (`records_per_s`, `clients_N_records_per_s`: delivered to all); the raw
+/// program writes bytes of the same size to as many sockets. `lost` is the number of records
+/// missing at a client at the end.
 #[derive(ClapArgs)]
 pub(crate) struct Args {
-    /// Records to one client, and in all to many.
+    /// Records to one client, and the total to many.
     #[arg(long, value_name = "N", default_value_t = 20_000_000)]
     #[arg(value_parser = whole::<u64>(1_000..=10_000_000_000))]
     records: u64,

@@ -12,16 +12,17 @@ use fanfare_instruments::figures::Figures;
 use std::io;
 use std::process::{ExitCode, Stdio};
 
-/// Writing and reading against a plain C program on the same Cyclone DDS: round trip and
-/// throughput of the Quote sample between two processes over UDP loopback; half the round trip
-/// through shared memory, both sides spinning; the time to convert and write one; and to decode
-/// and convert.
+/// Measure writing and reading against a plain C program on the same Cyclone DDS.
+///
+/// Measured are the round trip and the throughput of the Quote sample between two processes over
+/// UDP loopback; half the round trip through shared memory, with both sides spinning; the time to
+/// convert and write one sample; and the time to decode and convert one.
 ///
 /// Each process is pinned to a processor of its own; the round trip is also measured with both on
-/// one. The programs take turns in slices, and ratios are medians of the ratios of slices.
+/// one. The programs alternate in slices, and ratios are medians of the ratios of slices.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Domain ids used: this one and the next.
+    /// Domain ids: this one and the next.
     #[arg(long, value_name = "ID", default_value_t = 190)]
     domain: u32,
     /// Round trips of each program in each round.
@@ -31,14 +32,14 @@ pub(crate) struct Args {
     /// Rounds of each kind, each with new processes.
     #[arg(long, value_name = "COUNT", default_value_t = 7)]
     rounds: usize,
-    /// Measure instead what a reader that is stopped, beside the one that answers, does to the
-    /// round trip: while it loses the oldest samples, or until its lease ends and it is forgotten.
+    /// Measure instead how a stopped reader, beside the one that echoes, affects the round trip:
+    /// while it loses the oldest samples, or until its lease ends and it is dropped.
     #[arg(long, value_name = "POLICY")]
     stalled: Option<Stalled>,
-    /// Be the other process, in this role.
+    /// Run as the other process, in this role.
     #[arg(long, hide = true, value_parser = end)]
     end: Option<End>,
-    /// Be there, on this processor.
+    /// Run the other process on this processor.
     #[arg(long, hide = true)]
     cpu: Option<usize>,
     /// Print the figures as one JSON object.
@@ -98,7 +99,7 @@ fn end(name: &str) -> Result<End> {
     found.ok_or_else(|| anyhow!("no such end"))
 }
 
-/// Starts the other process: this same command with `--end`.
+/// Starts the other process: this command with `--end`.
 fn start(other: &Other) -> io::Result<Process> {
     let mut command = this_binary().map_err(io::Error::other)?;
     command

@@ -1,4 +1,4 @@
-//! `fanfare bench events`: what it takes from a datagram to its events in the ring.
+//! `fanfare bench events`: the cost from a datagram to its events in the ring.
 
 use anyhow::{Context, Result};
 use fanfare_engine::stop::Stop;
@@ -16,11 +16,12 @@ use crate::cmd::market::options::{MAPPING_HELP, mapping};
 use crate::print::figures_out;
 use crate::range::whole;
 
-/// Measure mapping, the ring and books above decoding, on a file's messages, without any I/O.
+/// Measure mapping, the ring and books on top of decoding, on a file's messages, without any I/O.
 ///
-/// In turns, messages are decoded (`decode_ns`), mapped to events as well (`map_ns`), written into
-/// a ring as the gateway does (`ring_ns`), and put in order and applied to books before that
-/// (`market_ns`): nanoseconds a message, the least of all turns for each hundred packets.
+/// In alternation, messages are decoded (`decode_ns`), also mapped to events (`map_ns`), written
+/// into a ring as the gateway does (`ring_ns`), and ordered and applied to books before that
+/// (`market_ns`). Figures are nanoseconds per message, the minimum over all runs for each hundred
+/// packets.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[arg(short, long, value_name = "TEMPLATES", help = TEMPLATES_HELP)]
@@ -28,8 +29,8 @@ pub(crate) struct Args {
     /// File of messages.
     #[arg(short, long, value_name = "FILE")]
     file: PathBuf,
-    /// File of pictures with which the books begin, framed as the other one. Without it they begin
-    /// empty, and changes are put in order by the numbers of their messages.
+    /// File of snapshots (pictures) with which the books begin, framed as the other one. Without it
+    /// they begin empty, and changes are ordered by the numbers of their messages.
     #[arg(long, value_name = "FILE")]
     snapshot: Option<PathBuf>,
     /// Mapping; default: the built-in one that fits the templates.
@@ -42,7 +43,7 @@ pub(crate) struct Args {
     framing: Framing,
     #[command(flatten)]
     strictness: Strictness,
-    /// Passes of each kind, in turns.
+    /// Passes of each kind, interleaved.
     #[arg(long, value_name = "N", default_value_t = 25, value_parser = whole::<u32>(1..=1000))]
     runs: u32,
     /// Print the figures as one JSON object.

@@ -1,5 +1,5 @@
-//! `fanfare bench fanout`: one message to every consumer, through the gateway and by plain sends,
-//! in turns.
+//! `fanfare bench fanout`: one message to every consumer, alternating between the gateway and plain
+//! sends.
 
 use anyhow::Result;
 use clap::Args as ClapArgs;
@@ -20,31 +20,30 @@ pub(crate) struct Args {
     /// Consumers, and plain connections of the baseline.
     #[arg(long, value_name = "N", default_value_t = 200, value_parser = whole::<usize>(1..=20_000))]
     consumers: usize,
-    /// Messages through each, in turns.
+    /// Messages through each, alternating.
     #[arg(long, value_name = "N", default_value_t = 1000)]
     #[arg(value_parser = whole::<usize>(1..=1_000_000))]
     rounds: usize,
-    /// Instead: as many messages a second as go through.
+    /// Instead: the highest rate of messages that goes through.
     #[arg(long)]
     saturate: bool,
     /// Messages of --saturate.
     #[arg(long, value_name = "N", default_value_t = 5000)]
     #[arg(value_parser = whole::<u64>(1..=1_000_000))]
     messages: u64,
-    /// Instead: the other consumers' latency with one more that never reads, against a gateway
-    /// without one; under this policy.
+    /// Instead: the other consumers' latency with one more that never reads, under this policy,
+    /// against a gateway without one.
     #[arg(long, value_name = "POLICY", value_enum, conflicts_with = "saturate")]
     stalled: Option<Stalled>,
-    /// Instead: what measuring the stages costs: a gateway with it beside one without, and what a
-    /// stamp takes by itself.
+    /// Instead: the cost of measuring the stages: a gateway with it against one without, and the
+    /// time of one stamp.
     #[arg(long, conflicts_with_all = ["saturate", "stalled"])]
     stages: bool,
-    /// Instead: what being watched costs: a gateway whose console is asked once a second as
-    /// Prometheus and the page ask, beside one without a console.
+    /// Instead: the cost of monitoring: a gateway whose console is polled once a second as
+    /// Prometheus and the page do, against one without a console.
     #[arg(long, conflicts_with_all = ["saturate", "stalled", "stages"])]
     watched: bool,
-    /// The page of --watched is open in this browser, Chromium or one of its kind, without a
-    /// window.
+    /// With --watched: open the page in this browser, Chromium or a derivative, headless.
     #[arg(long, value_name = "PROGRAM", requires = "watched")]
     browser: Option<String>,
     /// Fan-out workers of the gateway.

@@ -1,5 +1,5 @@
-//! `fanfare bench feed`: a feed over two lossy multicast lines, decoded, against a raw sender and
-//! receiver of the same datagrams, in turns.
+//! `fanfare bench feed`: a feed over two lossy multicast lines, decoded, alternating with a raw
+//! sender and receiver of the same datagrams.
 
 use anyhow::{Context, Result};
 use clap::{Args as ClapArgs, ValueEnum};
@@ -25,14 +25,14 @@ pub(crate) struct Args {
     /// The generated feed.
     #[arg(value_enum, default_value_t = Feed::Complex)]
     feed: Feed,
-    /// Messages of the feed. By default so many that it has 30,000 packets, for fewer are over
-    /// before their rate can be told.
+    /// Messages of the feed. The default yields 30,000 packets; fewer end before their rate can be
+    /// measured.
     #[arg(short = 'n', long, value_name = "N", value_parser = whole::<u32>(1..=10_000_000))]
     count: Option<u32>,
     /// Share of the packets that each line leaves out, from 0 to below 1.
     #[arg(long, value_name = "SHARE", default_value_t = 0.05, value_parser = loss)]
     loss: f64,
-    /// Runs of each, in turns; the figures are medians.
+    /// Runs of each, interleaved; the figures are medians.
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = whole::<u32>(1..=1000))]
     runs: u32,
     /// Print the figures as one JSON object.
@@ -40,7 +40,7 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// Something has to arrive.
+/// Parses a share below 1: some packets have to arrive.
 fn loss(text: &str) -> Result<f64, String> {
     match share(text)? {
         1.0 => Err("nothing would arrive".to_owned()),
@@ -57,7 +57,7 @@ enum Feed {
 }
 
 impl Feed {
-    /// Messages in a packet, about.
+    /// Returns the approximate number of messages in a packet.
     const fn in_packet(self) -> u32 {
         match self {
             Self::Simple => 90,
@@ -66,7 +66,7 @@ impl Feed {
     }
 }
 
-/// How long a process may take.
+/// The longest time that a process may take.
 const LIMIT: Duration = Duration::from_secs(30);
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
@@ -94,7 +94,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     Ok(figures_out(&figures, args.json))
 }
 
-/// The datagrams of a file.
+/// Reads the datagrams of a file.
 fn read(file: &Path) -> Result<Vec<Vec<u8>>> {
     let mut packets = Vec::new();
     each_packet(file, Header::U32Le, &Stop::new(), |packet| {
@@ -104,13 +104,13 @@ fn read(file: &Path) -> Result<Vec<Vec<u8>>> {
     Ok(packets)
 }
 
-/// A group on a port that nobody has now.
+/// Returns a multicast group with a port that is free now.
 fn group(last: u8) -> Result<SocketAddrV4> {
     let group = Ipv4Addr::new(239, 255, 79, last);
     Ok(SocketAddrV4::new(group, free_udp_port()?))
 }
 
-/// One run of `fast multicast` and `fast decode` as two processes.
+/// Runs `fast multicast` and `fast decode` once, as two processes.
 fn ours(args: &Args, feed: &str, file: &str, seed: u32, stop: &Stop) -> Result<Run> {
     let (a, b) = (group(1)?, group(2)?);
     let templates = format!("builtin:{feed}");

@@ -1,5 +1,5 @@
 //! `fanfare bench latency`: an order and its report through two sessions, with and without
-//! journals, against plain sockets, in turns.
+//! journals, alternating with plain sockets.
 
 use anyhow::{Context, Result};
 use clap::Args as ClapArgs;
@@ -16,14 +16,14 @@ use crate::scratch::Scratch;
 
 /// Options of `fanfare bench latency`.
 ///
-/// Raw sockets, sessions and sessions with journals take turns of 110 round trips on two pinned,
-/// busy threads; the first 10 of a turn do not count. Every figure is the median over slices of
-/// 1,000 round trips of each, every ratio the median of the slices' ratios, so that an interrupt
-/// or a slow minute of the machine does not fall on one of them alone. Those with `pooled` in
-/// their names are the percentiles of all round trips together.
+/// Raw sockets, sessions and sessions with journals alternate in rounds of 110 round trips on two
+/// pinned, busy threads; the first 10 of a round do not count. Every figure is the median over
+/// slices of 1,000 round trips of each, and every ratio the median of the slices' ratios, so that
+/// an interrupt or a slow minute of the machine does not affect one of them alone. Figures with
+/// `pooled` in their names are the percentiles of all round trips together.
 #[derive(ClapArgs)]
 pub(crate) struct Args {
-    /// Round trips through each, in turns.
+    /// Round trips through each, alternating.
     #[arg(long, value_name = "N", default_value_t = 200_000)]
     #[arg(value_parser = whole::<u64>(1..=MOST))]
     rounds: u64,
@@ -31,7 +31,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = 5_000)]
     #[arg(value_parser = whole::<u64>(0..=MOST))]
     warm_up: u64,
-    /// Folder for the journals [default: one among the temporary files, removed at the end].
+    /// Folder for the journals [default: a temporary folder, removed at the end].
     #[arg(long, value_name = "DIR")]
     store: Option<PathBuf>,
     /// Print the figures as one JSON object.
@@ -39,7 +39,7 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// Most round trips.
+/// The largest number of round trips.
 const MOST: u64 = 1_000_000_000;
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
@@ -49,7 +49,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         .store
         .clone()
         .unwrap_or_else(|| scratch.file("journals"));
-    // Before this thread is pinned: afterwards it would see one core only.
+    // Made before this thread is pinned: afterwards it would see one core only.
     let mut figures = Figures::new("bench latency");
     let processors = processors()?;
     let options = CompareOptions {

@@ -1,4 +1,5 @@
-//! `fanfare bench market`: from a datagram to the X of its subscribers, beside a raw program.
+//! `fanfare bench market`: from a datagram to the X of its subscribers, compared with a raw
+//! program.
 
 use anyhow::Result;
 use clap::Args as ClapArgs;
@@ -14,15 +15,16 @@ use crate::range::whole;
 /// Options of `fanfare bench market`.
 #[derive(ClapArgs)]
 pub(crate) struct Args {
-    /// Datagrams through each, in turns.
+    /// Datagrams through each, alternating.
     #[arg(long, value_name = "N", default_value_t = 2000)]
     #[arg(value_parser = whole::<usize>(1..=1_000_000))]
     rounds: usize,
-    /// Subscribers of one instrument, beside as many raw sends.
+    /// Subscribers of one instrument, and as many raw sends.
     #[arg(long, value_name = "N", default_value_t = 200, value_parser = whole::<usize>(1..=10_000))]
     subscribers: usize,
-    /// Sessions, ten of which want what changes, beside a gateway with these ten alone; and
-    /// sessions that all want it, two of which are behind, beside a gateway without these two.
+    /// Sessions: ten that subscribe to the instrument that changes, against a gateway with these
+    /// ten alone; and sessions that all subscribe to it, two of them slow, against a gateway
+    /// without these two.
     #[arg(long, value_name = "N", default_value_t = 1000)]
     #[arg(value_parser = whole::<usize>(10..=10_000))]
     sessions: usize,
@@ -31,7 +33,7 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// Sessions that want what changes.
+/// Sessions that subscribe to the instrument that changes.
 const WANTING: usize = 10;
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {

@@ -25,27 +25,29 @@ use crate::print::note;
 /// Benchmarks, each against plain sockets or plain code in the same run.
 #[derive(Subcommand)]
 pub(crate) enum Command {
-    /// Updates of books by level and by order, against books of sorted maps and other people's.
+    /// Updates of books by level and by order, against books of sorted maps and other libraries'
+    /// books.
     Book(book::Args),
     /// The FIX codec alone: index and encode one message, in nanoseconds.
     Codec(codec::Args),
-    /// Records of DBN to one client and to 200, against a raw program that writes the same bytes.
+    /// DBN records to one client and to 200, against a raw program that writes the same bytes.
     Dbn(dbn::Args),
     /// Writing and reading against a plain C program on the same Cyclone DDS.
     #[cfg(feature = "dds")]
     Dds(dds::Args),
-    /// From datagram to event in the ring: what mapping and books take above decoding.
+    /// From datagram to event in the ring: the cost of mapping and books on top of decoding.
     Events(Box<events::Args>),
     /// The fan-out against plain sends to as many plain sockets.
     Fanout(fanout::Args),
     /// A feed over two lossy multicast lines, against a raw sender and receiver.
     Feed(feed::Args),
-    /// The log of market events: writing, reading, books as of any moment, bytes an event.
+    /// The log of market events: writing, reading, books as of any moment, bytes per event.
     History(history::Args),
     /// An order and its report through two sessions, against plain sockets.
     Latency(latency::Args),
     /// From a datagram to the X of its subscribers, against a raw program that receives the same
-    /// datagram and sends as many bytes; and what sessions cost that do not want it, or are behind.
+    /// datagram and sends as many bytes; and the cost of sessions that do not subscribe to it, or
+    /// are slow.
     Market(market::Args),
 }
 
@@ -65,7 +67,7 @@ pub(crate) fn run(command: &Command) -> Result<ExitCode> {
     }
 }
 
-/// Two processors; says so if there is one only.
+/// Returns two processors, and warns if there is one only.
 pub(crate) fn processors() -> Result<Processors> {
     let found = Processors::of_this_thread().context("cannot tell which processors may be used")?;
     if !found.are_two() {
@@ -74,7 +76,7 @@ pub(crate) fn processors() -> Result<Processors> {
     Ok(found)
 }
 
-/// What happens to whoever never reads.
+/// The policy for a consumer that never reads.
 #[derive(Debug, Clone, Copy)]
 struct Stalled(SlowPolicy);
 

@@ -1,4 +1,4 @@
-//! The commands as arguments: whatever the tables of the programs have.
+//! The commands as arguments, built from the command tables of the programs.
 
 use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches, Command, Error, FromArgMatches, Subcommand};
@@ -7,7 +7,7 @@ use fanfare_operator::{Field, Form, HostOperator};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
-/// The word for a command that has others below it: `sessions list` is `sessions`.
+/// The default subcommand of a command that has others: `sessions list` is `sessions`.
 const LIST: &str = "list";
 
 /// A command with its fields.
@@ -18,7 +18,7 @@ pub(super) struct Asked {
 }
 
 impl Asked {
-    /// The line for the control socket.
+    /// Returns the line for the control socket.
     pub(super) fn request(&self) -> Value {
         let mut request = Map::new();
         request.insert("command".to_owned(), self.name.clone().into());
@@ -31,12 +31,12 @@ impl Asked {
 struct Row {
     name: &'static str,
     about: &'static str,
-    /// What any of the programs takes; needed is what all need.
+    /// The fields that any program takes; one is required if all programs require it.
     takes: Vec<Field>,
 }
 
 impl Row {
-    /// The commands of all programs.
+    /// Returns the commands of all programs.
     fn all() -> Vec<Self> {
         let mut all: Vec<Self> = Vec::new();
         for command in [GatewayOperator::commands(), HostOperator::commands()].concat() {
@@ -69,7 +69,7 @@ impl Row {
     }
 }
 
-/// A word with what may follow it.
+/// A word with the words that may follow it.
 #[derive(Default)]
 struct Word {
     row: Option<Row>,
@@ -108,7 +108,7 @@ impl Word {
         command.subcommands(next.map(|(name, word)| word.command(name)))
     }
 
-    /// What was asked for below this word.
+    /// Returns the command that was given below this word.
     fn read(&self, matches: &ArgMatches) -> Option<Asked> {
         match matches.subcommand() {
             Some((LIST, below)) if self.row.is_some() => Some(asked(self.row.as_ref()?, below)),

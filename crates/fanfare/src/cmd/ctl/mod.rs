@@ -1,4 +1,4 @@
-//! `fanfare ctl`: asks and steers a running program, at its control socket.
+//! `fanfare ctl`: queries and controls a running program over its control socket.
 
 mod asked;
 mod show;
@@ -15,23 +15,23 @@ use std::time::Duration;
 
 use crate::print::{note, say};
 
-/// How long an answer may take: a reload waits for the sessions that it ends.
+/// The longest time to a response: a reload waits for the sessions that it ends.
 const PATIENCE: Duration = Duration::from_secs(90);
-/// The exit status of a wrong question.
+/// The exit status of wrong usage.
 const USAGE: u8 = 2;
 
-/// Asks and steers a running gateway, `fix acceptor` or `fix initiator`, at its control socket.
+/// Query and control a running gateway, `fix acceptor` or `fix initiator` over its control socket.
 ///
 /// A command that the program does not have, or a field that it does not take, is wrong usage.
 ///
-/// Exit status: 0 did it, 1 could not (one sentence on stderr says why), 2 wrong usage.
+/// Exit status: 0 done, 1 failed (one sentence on stderr says why), 2 wrong usage.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Args {
     /// The control socket: `control` of a gateway's configuration, `--control` of `fix acceptor`
     /// and `fix initiator`.
     #[arg(long, short, value_name = "PATH")]
     socket: PathBuf,
-    /// Print the answer as JSON.
+    /// Print the response as JSON.
     #[arg(long, global = true)]
     json: bool,
     #[command(subcommand)]
@@ -56,11 +56,11 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The answer to the command.
+/// Sends the command and returns its result.
 fn ask(args: &Args) -> Result<Value> {
     let mut stream = UnixStream::connect(&args.socket).context("cannot connect")?;
     stream.set_read_timeout(Some(PATIENCE))?;
-    // An answer of "too many connections" may have come before.
+    // The response "too many connections" may already have arrived.
     let sent = stream.write_all(format!("{}\n", args.asked.request()).as_bytes());
     let mut line = String::new();
     let read = BufReader::new(stream).read_line(&mut line);

@@ -1,11 +1,11 @@
-//! Answers as people read them.
+//! Responses in human-readable form.
 
 use fanfare_wire::text::Escaped;
 use serde_json::{Map, Value, json};
 
 use crate::print::{note, say};
 
-/// Prints a result: rows as a table, fields one a line.
+/// Prints a result: rows as a table, fields one per line.
 pub(super) fn show(result: &Value) {
     match result {
         Value::Array(rows) if rows.iter().any(|row| row.get("windows").is_some()) => {
@@ -20,7 +20,7 @@ pub(super) fn show(result: &Value) {
     }
 }
 
-/// Stages, each window of them a row, with times in microseconds.
+/// Returns one row per window of each stage, with times in microseconds.
 fn windows(stages: &[Value]) -> Vec<Value> {
     let rows = stages.iter().flat_map(|stage| {
         let windows = stage["windows"].as_object().into_iter().flatten();
@@ -44,7 +44,7 @@ fn windows(stages: &[Value]) -> Vec<Value> {
     rows.collect()
 }
 
-/// The rows of a part of a long list, if it is one.
+/// Returns the rows of a page of a long list, or `None` if the fields are not one.
 fn part(fields: &Map<String, Value>) -> Option<&[Value]> {
     let is_part = fields.contains_key("total") && fields.contains_key("next");
     let mut values = fields.values().filter(|_| is_part);
@@ -61,7 +61,7 @@ fn paged(fields: &Map<String, Value>, rows: &[Value]) {
     }
 }
 
-/// Objects, one a line; fields that only some have are columns too.
+/// Prints objects, one per line; a field that only some have is a column too.
 fn table(rows: &[Value]) {
     let mut names: Vec<&String> = Vec::new();
     for name in rows.iter().filter_map(Value::as_object).flat_map(Map::keys) {
@@ -96,7 +96,7 @@ fn table(rows: &[Value]) {
     }
 }
 
-/// Fields, one a line.
+/// Prints fields, one per line.
 fn list(fields: &Map<String, Value>, before: &str) {
     for (name, value) in fields {
         match value {
@@ -108,7 +108,7 @@ fn list(fields: &Map<String, Value>, before: &str) {
                     list(row, &format!("{before}{own} "));
                 }
             }
-            // What is null is not there.
+            // A null field is omitted.
             Value::Null => {}
             _ if name == "name" => {}
             value => say!("{before}{}: {}", name.replace('_', " "), text(value)),
@@ -116,7 +116,7 @@ fn list(fields: &Map<String, Value>, before: &str) {
     }
 }
 
-/// Without what moves a cursor, in the lines that it has.
+/// Returns the text without control characters that move a cursor, on the same number of lines.
 fn escaped(text: &str) -> String {
     let lines = text.split('\n').map(|line| Escaped::text(line).to_string());
     lines.collect::<Vec<_>>().join("\n")

@@ -1,4 +1,4 @@
-//! `fanfare dds bridge`: a FIX gateway that speaks with others over DDS.
+//! `fanfare dds bridge`: a FIX gateway that exchanges messages with others over DDS.
 
 use super::options::{DomainArgs, InstancesArg, QosArg, TransportArg};
 use crate::cmd::{fanout, plant};
@@ -7,36 +7,36 @@ use clap::{Args as _, FromArgMatches as _};
 use fanfare_gateway::{Config, Dds, DdsEnd, DdsQos, DdsTransport, FanOut};
 use std::process::ExitCode;
 
-/// FIX over DDS: publish what FIX producers send, and fan out to FIX consumers what other
-/// gateways publish.
+/// FIX over DDS: publish the messages of FIX producers, and fan out to FIX consumers those that
+/// other gateways publish.
 ///
 /// It is the service of `fanfare gateway` with a configuration for FIX over DDS.
 ///
 /// Messages travel with their bodies as received, one topic for each MsgType(35), keyed by
-/// Symbol(55). What came from DDS is not published again unless --relay says so, and then no
-/// message goes round: each knows where it came in first, and what has been here before is dropped.
+/// Symbol(55). A message from DDS is not published again without --relay. With it no message loops:
+/// each carries the gateway where it entered, and a gateway drops one that it has already seen.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
     server: fanout::ServerArgs,
     #[command(flatten)]
     domain: DomainArgs,
-    /// Domain to subscribe in, when it is not the one to publish in.
+    /// Domain to subscribe in, if it differs from the one to publish in.
     #[arg(long, value_name = "ID")]
     subscribe_domain: Option<u32>,
-    /// Only fan out what others publish.
+    /// Only fan out the messages that others publish.
     #[arg(long, conflicts_with = "no_subscribe")]
     no_publish: bool,
     /// Only publish.
     #[arg(long)]
     no_subscribe: bool,
-    /// Publish also what is subscribed to: a link between two domains.
+    /// Publish received samples too: a link between two domains.
     #[arg(long)]
     relay: bool,
     /// Fan out and publish all messages of producers, not only those with FanoutID(20001).
     #[arg(long)]
     all: bool,
-    /// MsgType(35) of the messages that go over DDS, with commas between.
+    /// MsgType(35) of the messages that go over DDS, separated by commas.
     #[arg(
         long,
         value_name = "TYPES",
@@ -44,15 +44,15 @@ pub(crate) struct Args {
         default_value = "W,X,d,f,h"
     )]
     msg_types: Vec<String>,
-    /// What stands in front of _ and MsgType(35) in the names of topics.
+    /// Prefix of topic names, followed by _ and MsgType(35).
     #[arg(long, value_name = "NAME", default_value = "Fix")]
     topics: String,
-    /// Partition; gateways in different ones do not hear each other.
+    /// Partition; gateways in different ones do not discover each other.
     #[arg(long, value_name = "NAME")]
     partition: Option<String>,
-    /// reliable: lost packets are sent again, and a subscriber that hangs is waited for a tenth of
-    /// a second a message. best-effort: they are lost. last-value: reliable, and who comes late
-    /// gets the last message of each Symbol(55).
+    /// reliable: lost packets are sent again, and a subscriber that hangs delays a message by at
+    /// most a tenth of a second. best-effort: lost packets stay lost. last-value: reliable, and a
+    /// late joiner gets the last message of each Symbol(55).
     #[arg(long, value_enum, default_value_t = QosArg::Reliable)]
     qos: QosArg,
     #[command(flatten)]
@@ -80,7 +80,7 @@ fn configuration(args: &Args) -> Result<Config> {
 }
 
 impl Args {
-    /// What a command line without options asks for.
+    /// Returns the configuration of a command line without options.
     fn plain() -> Result<Self> {
         let command = Self::augment_args(clap::Command::new("bridge"));
         let matches = command.try_get_matches_from(["bridge"])?;

@@ -1,4 +1,4 @@
-//! `fanfare dds echo`: prints the samples of any topic, also of programs never heard of.
+//! `fanfare dds echo`: prints the samples of any topic, with types discovered at run time.
 
 use super::ls::{plain, seconds};
 use super::options::{DomainArgs, InstancesArg, Role};
@@ -18,36 +18,36 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Samples that the reader keeps until they are taken, which is at once.
+/// The number of samples that the reader holds until they are taken, which is at once.
 const UNTAKEN: u32 = 8_192;
-/// Samples that wait to be printed, and their bytes: beyond either the oldest make way.
+/// Limits of the queue of samples to print, in samples and in bytes: beyond either the oldest are
+/// dropped.
 const WAITING: usize = 65_536;
 const WAITING_BYTES: usize = 64 << 20;
-/// How often Ctrl-C and new policies are looked for.
+/// The interval at which Ctrl-C and changed policies are polled.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// Print the samples of a topic as JSON lines: {"topic": NAME, "sample": {MEMBER: VALUE, …}}.
 ///
 /// The type comes from the program that writes the topic (XTypes type information), so any topic
-/// can be read that its program describes: ours, and those of other DDS products. An instance that
-/// is disposed, or that nobody writes any more, prints {"topic": NAME, "state": …}.
+/// can be read whose writer describes its type, of this or another DDS product. An instance that is
+/// disposed, or that has no writers any more, prints {"topic": NAME, "state": …}.
 ///
-/// Up to 65,536 samples, and 64 MiB, wait while nobody reads the lines; beyond that the oldest are
-/// left out, and counted at the end. No writer waits for this program.
+/// Up to 65,536 samples, and 64 MiB, are queued while the output is not read; beyond that the
+/// oldest are dropped, and counted at the end. No writer waits for this program.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Name of the topic.
     topic: String,
     #[command(flatten)]
     domain: DomainArgs,
-    /// End after so many samples; default: Ctrl-C.
+    /// Exit after this many samples; default: Ctrl-C.
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
     /// Seconds to wait for a writer of the topic, and for the description of its type.
     #[arg(long, value_name = "SECONDS", default_value_t = 10.0, value_parser = seconds)]
     wait: f64,
-    /// Ask for best-effort delivery also of a reliable writer; what is lost on the way is not sent
-    /// again.
+    /// Ask for best-effort delivery of a reliable writer too; lost samples are not sent again.
     #[arg(long)]
     best_effort: bool,
     #[command(flatten)]
@@ -90,8 +90,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     Ok(exit_code(printer.unreadable == 0))
 }
 
-/// Waits for a writer that describes its type; one that does not is better than none. `None` after
-/// Ctrl-C.
+/// Waits for a writer that describes its type, and falls back to one that does not. Returns `None`
+/// after Ctrl-C.
 fn find(
     args: &Args,
     discovery: &mut Discovery,
@@ -135,7 +135,7 @@ fn nobody(args: &Args, discovery: &Discovery) -> String {
     format!("{begin}; topics there: {}{more}", plain(&some.join(", ")))
 }
 
-/// What listeners count.
+/// The losses that listeners count.
 #[derive(Default)]
 struct Lost {
     samples: AtomicU32,
@@ -178,7 +178,7 @@ fn open(
     let again = writer.reliable && !args.best_effort;
     let reader = topic.reader(&qos).on_status(move |status| match status {
         Status::SampleLost { total } => lost.samples.store(total, Ordering::Relaxed),
-        // A reliable one comes again.
+        // A reliable writer sends a rejected sample again.
         Status::SampleRejected { total } if !again => {
             lost.rejected.store(total, Ordering::Relaxed);
         }
@@ -188,14 +188,14 @@ fn open(
     Ok(reader.open()?)
 }
 
-/// Also reads what another writer writes elsewhere.
+/// Returns policies that also match another writer of the topic.
 fn join(qos: Qos, other: &Endpoint) -> Qos {
     other.partitions.iter().fold(qos, |q, p| q.partition(p))
 }
 
-/// Takes samples in a thread of its own, so that neither the writers nor the library's memory wait
-/// for whoever reads the lines, and prints them in this one. Ends with Ctrl-C, with enough samples,
-/// or, when what was taken is printed, with the error of the reader.
+/// Takes samples in a thread of its own, so that a slow reader of the output delays neither the
+/// writers nor the library, and prints them in this one. Ends with Ctrl-C, with enough samples, or,
+/// after the samples taken are printed, with the error of the reader.
 fn print_all(
     domain: &Domain,
     reader: &Reader,

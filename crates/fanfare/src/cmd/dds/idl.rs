@@ -6,11 +6,11 @@ use anyhow::Result;
 use std::io::Write;
 use std::process::ExitCode;
 
-/// Print the IDL of the types that templates become: those that `publish` writes with the same
-/// options. Cyclone DDS's idlc and Fast DDS's generator take it.
+/// Print the IDL of the types of templates: those that `publish` writes with the same options.
+/// Cyclone DDS's idlc and Fast DDS's generator accept it.
 ///
-/// A structure with optional fields begins with `present`: bit i says that the i-th optional
-/// member, counted from 0 in their order, is there.
+/// A structure with optional fields begins with `present`: bit i is set if the i-th optional
+/// member, counted from 0 in their order, is present.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[arg(short, long, value_name = "TEMPLATES", help = TEMPLATES_HELP)]

@@ -1,9 +1,9 @@
-//! Where published messages come from: a file, or one or two multicast lines, which a thread of
-//! their own receives.
+//! The input of published messages: a file, or one or two multicast lines, which a thread of their
+//! own receives.
 //!
-//! Between that thread and the one that publishes stands a ring of samples: a DataWriter that is
+//! A ring of samples lies between that thread and the one that publishes: a DataWriter that is
 //! slower than the feed for a while costs no datagram. When the ring is full, datagrams stay with
-//! the kernel, which drops and counts what its buffer does not hold.
+//! the kernel, which drops and counts those beyond its buffer.
 
 use crate::cmd::fast::packets::{Flow, each_packet};
 use crate::cmd::fast::stopwatch::stopwatch;
@@ -23,14 +23,14 @@ use std::sync::Arc;
 use std::thread::{self, Thread};
 use std::time::Duration;
 
-/// How long a missing packet is waited for, ns.
+/// The time to wait for a missing packet, ns.
 const GAP_TIMEOUT: u64 = 100_000_000;
-/// How often Ctrl-C is looked for.
+/// The interval at which Ctrl-C is polled.
 const LOOK: Duration = Duration::from_millis(10);
-/// How often a full ring is looked at.
+/// The interval at which a full ring is polled.
 const FULL: Duration = Duration::from_micros(200);
 
-/// All messages of a file, as they come.
+/// Reads all messages of a file, in order.
 pub(crate) fn file(
     path: &Path,
     header: Header,
@@ -59,15 +59,15 @@ pub(crate) fn file(
     })
 }
 
-/// What to receive.
+/// A multicast input.
 pub(crate) struct Source<'a> {
-    /// One group, or two with the same feed.
+    /// One group, or two that carry the same feed.
     pub(crate) groups: &'a [SocketAddrV4],
     /// Address of the interface.
     pub(crate) interface: Ipv4Addr,
-    /// Silence after which the feed is over.
+    /// The silence after which the feed has ended.
     pub(crate) idle: Option<Duration>,
-    /// Bytes of samples that may wait to be written.
+    /// Bytes of samples that may be queued to be written.
     pub(crate) backlog: usize,
 }
 
@@ -92,16 +92,16 @@ impl Source<'_> {
     }
 }
 
-/// What of a feed did not come, and what its lines did.
+/// The losses of a feed, and the statistics of its lines.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Losses {
-    /// Sequence numbers that were on no line.
+    /// Sequence numbers that came on no line.
     pub(crate) missing: u64,
-    /// Datagrams that the kernel dropped because we were slow.
+    /// Datagrams that the kernel dropped because the receiver was slow.
     pub(crate) kernel_drops: u64,
-    /// What each line did, where there are several.
+    /// The statistics of each line, if there are several.
     pub(crate) lines: Vec<LineStats>,
-    /// What was lost in each tenth of a second.
+    /// The losses in each tenth of a second.
     pub(crate) over_time: OverTime,
 }
 
@@ -110,18 +110,18 @@ pub(crate) struct Losses {
 pub(crate) struct OverTime {
     pub(crate) lines: Vec<Vec<u64>>,
     pub(crate) missing: Vec<u64>,
-    /// When the next tenth ends, monotonic; 0 before the first datagram.
+    /// The end of the current tenth, monotonic; 0 before the first datagram.
     end: u64,
     /// The sums at the end of the last one: of each line, then of all.
     before: Vec<u64>,
 }
 
-/// The length of an interval, ns, and how many are kept at most: ten minutes.
+/// The length of an interval, ns, and the number of intervals kept: ten minutes.
 const INTERVAL: u64 = 100_000_000;
 const MOST_INTERVALS: usize = 6_000;
 
 impl OverTime {
-    /// Notes what the receiver has counted, at the end of each interval since the first datagram.
+    /// Records the receiver's counters, at the end of each interval since the first datagram.
     fn look(&mut self, now: u64, receiver: &Receiver, count: usize) {
         if self.end == 0 && receiver.datagrams() > 0 {
             self.end = now + INTERVAL;
@@ -134,7 +134,7 @@ impl OverTime {
         }
     }
 
-    /// Ends the last interval.
+    /// Ends the current interval.
     fn note(&mut self, receiver: &Receiver) {
         let arbiter = receiver.channel().arbiter();
         let lines = (0..self.lines.len()).filter_map(Line::new);
@@ -142,14 +142,14 @@ impl OverTime {
         let sums = sums.chain([arbiter.stats().missing]);
         let places = self.lines.iter_mut().chain([&mut self.missing]);
         for ((sum, before), place) in sums.zip(&mut self.before).zip(places) {
-            // Numbers that came late are not lost any more.
+            // Numbers that came late are no longer lost.
             place.push(sum.saturating_sub(*before));
             *before = sum;
         }
     }
 }
 
-/// Messages from multicast until `make` has enough, `write` wants no more, the lines are silent for
+/// Receives messages from multicast until `make` or `write` has enough, the lines are silent for
 /// too long, or Ctrl-C. A thread of its own receives and makes samples, which go through a ring to
 /// `write`, on the caller's thread.
 pub(crate) fn multicast(
@@ -189,7 +189,7 @@ pub(crate) fn multicast(
     })
 }
 
-/// Takes samples out of the ring until no more will come.
+/// Takes samples out of the ring until its end.
 fn take(
     ring: &mut Consumer,
     stop: &Stop,
@@ -249,7 +249,7 @@ fn receive(
     })
 }
 
-/// The way of samples to the thread that writes them.
+/// The ring of samples to the thread that writes them.
 pub(crate) struct SampleRing {
     ring: Producer,
     taker: Thread,
@@ -257,7 +257,7 @@ pub(crate) struct SampleRing {
 }
 
 impl SampleRing {
-    /// Puts a sample into the ring, waiting for room; whether more is wanted.
+    /// Puts a sample into the ring, and waits while it is full. Returns whether more is wanted.
     pub(crate) fn put(&mut self, sample: &Converted<'_>) -> Result<Flow> {
         loop {
             let len = sample.written_len();

@@ -1,4 +1,4 @@
-//! `fanfare dds ls`: who is in a domain, and what they write and read.
+//! `fanfare dds ls`: the participants of a domain, their writers and their readers.
 
 use super::options::{DomainArgs, Role};
 use crate::print::{note, say};
@@ -16,9 +16,9 @@ use std::time::{Duration, Instant};
 /// List the participants of a domain, their topics with types, and their writers and readers, of
 /// any vendor.
 ///
-/// Participants answer each other within a second on one host; those that start later, or are far
+/// Participants on one host discover each other within a second; those that start later, or are far
 /// away, may need a longer --wait. A topic with two types, or with a writer and a reader whose
-/// policies do not fit, shows here as such.
+/// policies do not match, is marked.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -31,7 +31,7 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// A time in seconds, with a fraction if need be.
+/// Parses a time in seconds, with an optional fraction.
 pub(super) fn seconds(text: &str) -> Result<f64, String> {
     let seconds: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
     if (0.0..=86_400.0).contains(&seconds) {
@@ -64,7 +64,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// By topic: the names of its types, and how many writers and readers it has.
+/// For each topic, the names of its types and the numbers of its writers and readers.
 type Topics<'a> = BTreeMap<&'a str, (BTreeMap<&'a str, ()>, [u64; 2])>;
 
 fn topics(discovery: &Discovery) -> Topics<'_> {
@@ -116,7 +116,7 @@ fn print(args: &Args, time: Duration, discovery: &Discovery) {
     }
 }
 
-/// A name that anyone may have chosen, without what a terminal would obey.
+/// Returns a name from the network without control characters of a terminal.
 pub(super) fn plain(name: &str) -> String {
     name.replace(char::is_control, "\u{fffd}")
 }

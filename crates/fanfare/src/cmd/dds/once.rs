@@ -1,4 +1,5 @@
-//! The same feed from several publishers: each sample is taken from the first that brings it.
+//! Deduplication of a feed with several publishers: each sample is taken from the first that brings
+//! it.
 
 use fanfare_dds::cdr::integer_member;
 use fanfare_dds::distribute::{Distribution, Received};
@@ -10,28 +11,28 @@ use std::collections::HashMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Samples of a topic that are remembered at least.
+/// The least number of samples of a topic that are remembered.
 const WINDOW: usize = 14_336;
 
-/// Knows which samples have come. A sample is known by its topic, its sequence number and all its
-/// bytes.
+/// The set of samples that have come. A sample is identified by its topic, its sequence number and
+/// all its bytes.
 pub(crate) struct Once {
     topics: HashMap<String, Mutex<Channels>>,
-    /// By the index of the template: which member of its samples is the sequence number.
+    /// By the index of the template: the member of its samples that is the sequence number.
     numbers: Vec<Option<usize>>,
     dropped: AtomicU64,
 }
 
 impl Once {
-    /// For the topics of a feed. `None` if no template has a sequence number: samples of such a
-    /// feed cannot be told apart.
+    /// Creates the set for the topics of a feed. Returns `None` if no template has a sequence
+    /// number: samples of such a feed cannot be distinguished.
     pub(crate) fn new(mapping: &Mapping, distribution: &Distribution) -> Option<Self> {
         let program = mapping.program();
         let wanted = SequenceField::Auto.find(program);
         let number = |index| {
             let template = mapping.by_index(index)?;
             let fields = program.template_fields(program.templates().get(index as usize)?);
-            // In front of the fields' members may stand the mask and the key.
+            // The mask and the key may precede the members of the fields.
             let front = template.sample.members.len().checked_sub(fields.len())?;
             let is_wanted = |field: &FieldId| wanted.contains(field);
             Some(front + fields.iter().position(is_wanted)?)
@@ -47,8 +48,8 @@ impl Once {
         })
     }
 
-    /// Whether a sample is to be taken; one that another publisher has brought is counted. A sample
-    /// without a sequence number is always taken.
+    /// Returns whether a sample is to be taken, and counts one that another publisher has brought.
+    /// A sample without a sequence number is always taken.
     pub(crate) fn takes(&self, received: &Received<'_>) -> bool {
         let (template, bytes) = (received.template, received.sample.bytes());
         let place = self.numbers.get(template.index as usize).copied().flatten();
@@ -58,7 +59,7 @@ impl Once {
             return true;
         };
         let identity = Identity {
-            // One feed is all that there is.
+            // There is one feed only.
             channel: b"feed",
             epoch: epoch(b"", bytes),
             number,
@@ -71,7 +72,7 @@ impl Once {
         is_new
     }
 
-    /// Samples that were not taken.
+    /// Returns the number of samples that were not taken.
     pub(crate) fn dropped(&self) -> u64 {
         self.dropped.load(Ordering::Acquire)
     }

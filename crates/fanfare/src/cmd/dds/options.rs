@@ -9,7 +9,7 @@ use fanfare_dds::{Domain, DomainConfig, INSTANCES, Liveliness, Policy, Qos, Tran
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Where the participant is, and how it reaches the others.
+/// The domain of the participant, and its transport.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct DomainArgs {
     /// Domain id, 0 to 232.
@@ -18,14 +18,14 @@ pub(crate) struct DomainArgs {
     /// Network interface, by name or address.
     #[arg(long, value_name = "NAME", default_value = "127.0.0.1")]
     pub(crate) interface: String,
-    /// What carries the samples.
+    /// Transport of the samples.
     #[arg(long, value_enum, default_value_t = TransportArg::Udp)]
     pub(crate) transport: TransportArg,
-    /// Another host with participants, ADDRESS or ADDRESS:PORT; may be repeated. With udp this
-    /// host is always looked at.
+    /// Another host with participants, ADDRESS or ADDRESS:PORT; may be repeated. With udp this host
+    /// is always included.
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) peer: Vec<String>,
-    /// With tcp: the port to listen on, which nobody else has [default: 13020 to publish, 13021 to
+    /// With tcp: the port to listen on, which must be free [default: 13020 to publish, 13021 to
     /// subscribe, and the other one on the interface is a peer; for a bridge any port]
     #[arg(long, value_name = "PORT")]
     pub(crate) tcp_port: Option<u16>,
@@ -40,19 +40,19 @@ pub(crate) enum TransportArg {
     Tcp,
     /// UDP multicast.
     Mcast,
-    /// Shared memory, on this host only; to publish and subscribe.
+    /// Shared memory, on this host only, for `publish` and `subscribe`.
     Shm,
 }
 
-/// What only `--transport shm` looks at.
+/// The options of `--transport shm` alone.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct ShmArgs {
-    /// With shm: MiB of the ring that a publisher's samples, or a subscriber's echoes, stand in.
+    /// With shm: size in MiB of the ring for a publisher's samples, or a subscriber's echoes.
     #[arg(long, value_name = "MIB", default_value_t = 8,
           value_parser = clap::value_parser!(u32).range(1..=1024))]
     ring: u32,
     /// With shm: receive threads spin all the time, each on a processor of its own, instead of
-    /// sleeping where nothing comes for a millisecond.
+    /// sleeping after a millisecond without a sample.
     #[arg(long)]
     spin: bool,
 }
@@ -72,7 +72,7 @@ impl DomainArgs {
         Ok(Domain::open(&self.config(role))?)
     }
 
-    /// Shared memory.
+    /// Opens shared memory.
     fn shared(&self, shm: &ShmArgs) -> Result<Carrier> {
         if let Some(peer) = self.peer.first() {
             bail!("--transport shm reaches this host only: what is --peer {peer} for?");
@@ -106,7 +106,7 @@ impl DomainArgs {
     }
 }
 
-/// The set-up: which templates, and how they become topics.
+/// The set-up: the templates, and their topics.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct FeedArgs {
     /// simple: a topic for each message type. complex: a MarketData and a QuoteRequest topic for
@@ -123,8 +123,8 @@ pub(crate) struct FeedArgs {
     #[arg(long, value_name = "COUNT", default_value_t = 100,
           value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub(crate) securities: u32,
-    /// reliable: nothing is lost, a full history makes the publisher wait. best-effort: a lost
-    /// packet is lost. last-value: reliable, who comes late gets the last value of each key, a
+    /// reliable: nothing is lost, and a full history makes the publisher wait. best-effort: a lost
+    /// packet is lost. last-value: reliable, a late joiner gets the last value of each key, and a
     /// slow reader loses older values.
     #[arg(long, value_enum, default_value_t = QosArg::Reliable)]
     pub(crate) qos: QosArg,
@@ -133,25 +133,25 @@ pub(crate) struct FeedArgs {
     /// Samples are not sent back to the publisher.
     #[arg(long)]
     pub(crate) no_echo: bool,
-    /// How long a side may be silent before the other forgets it: who is stopped or cut off is
-    /// waited for no longer than that. With udp, tcp and mcast; the subscriber's must not be
-    /// shorter than the publisher's [default: 10,000]
+    /// How long, in ms, a peer may be silent before it is dropped: a stopped or disconnected peer
+    /// delays its counterpart no longer than that. With udp, tcp and mcast; the subscriber's must
+    /// not be shorter than the publisher's [default: 10,000]
     #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(100..))]
     pub(crate) lease: Option<u64>,
-    /// With --lease: who says that a writer lives. automatic: its process, by being there.
-    /// participant: any writer of its process, by writing; topic: the writer, by writing; a writer
-    /// that does not for so long is told of as lost by liveliness, until it writes again, and its
-    /// process is forgotten after twice as long [default: automatic]
+    /// With --lease: how a writer asserts its liveliness. automatic: its process, by running.
+    /// participant: any writer of its process, by writing. topic: the writer, by writing; one that
+    /// does not within the lease is reported as not alive until it writes again, and its process is
+    /// dropped after twice as long [default: automatic]
     #[arg(long, value_enum, value_name = "KIND", requires = "lease")]
     pub(crate) liveliness: Option<LivelinessArg>,
 }
 
-/// How many keys.
+/// The number of keys.
 #[derive(Debug, Clone, Copy, clap::Args)]
 pub(crate) struct InstancesArg {
-    /// Keys that a topic may have, about 800 bytes each in a reader. A reader
-    /// that gets more closes its topic, and the others go on; samples of more are not published,
-    /// and counted.
+    /// Keys that a topic may have, about 800 bytes each in a reader. A reader that gets more closes
+    /// its topic, and the others continue; a publisher counts samples of more keys instead of
+    /// publishing them.
     #[arg(long = "instances", value_name = "COUNT", default_value_t = INSTANCES,
           value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) most: u32,
@@ -177,7 +177,7 @@ pub(crate) enum QosArg {
     LastValue,
 }
 
-/// How templates become types.
+/// The mapping of templates to types.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct TypeArgs {
     /// Key samples by --key, and put all securities of a split template on one topic.
@@ -187,7 +187,7 @@ pub(crate) struct TypeArgs {
     #[arg(long, value_name = "FIELD", default_value = "SecurityID")]
     pub(crate) key: String,
     /// A template whose last field is a sequence with this field in its entries is split: one
-    /// sample for each of its values. none: no template is [default: SecurityID]
+    /// sample for each of its values. none: no template is split [default: SecurityID]
     #[arg(long, value_name = "FIELD")]
     pub(crate) split: Option<String>,
     /// Decimals become {mantissa, exponent} instead of double.
@@ -212,7 +212,7 @@ impl TypeArgs {
         }
     }
 
-    /// Refuses what was asked for and cannot be had of these templates.
+    /// Refuses options that these templates do not support.
     fn check(&self, mapping: &Mapping) -> Result<()> {
         if self.keyed && !mapping.types().any(TemplateType::is_keyed) {
             bail!("--keyed: no template has a field {:?} (--key)", self.key);
@@ -227,7 +227,7 @@ impl TypeArgs {
 }
 
 impl FeedArgs {
-    /// The types of the templates.
+    /// Returns the types of the templates.
     pub(crate) fn mapping(&self) -> Result<Arc<Mapping>> {
         let builtin = match self.setup {
             Setup::Simple => "builtin:simple",
@@ -246,7 +246,7 @@ impl FeedArgs {
         }
     }
 
-    /// Whether what is lost on the way is not sent again.
+    /// Returns whether lost samples are not sent again.
     pub(crate) fn is_best_effort(&self) -> bool {
         self.qos == QosArg::BestEffort
     }
@@ -268,7 +268,7 @@ impl FeedArgs {
         })
     }
 
-    /// What carries the feed.
+    /// Opens the transport of the feed.
     pub(crate) fn carrier(
         &self,
         domain: &DomainArgs,
@@ -301,7 +301,7 @@ pub(crate) fn mapping(templates: &str, types: &TypeArgs) -> Result<Arc<Mapping>>
     Ok(Arc::new(mapping))
 }
 
-/// What to look at where two sides do not match.
+/// Returns a hint on which option to check when the policies of two sides do not match.
 pub(crate) fn misfit(policy: Option<Policy>) -> String {
     match policy {
         Some(Policy::Liveliness) => "liveliness does not fit: are --lease and --liveliness".into(),

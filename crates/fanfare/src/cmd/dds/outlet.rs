@@ -1,4 +1,4 @@
-//! Lines on stdout that Ctrl-C can end while nobody reads them, as when a pager has stopped.
+//! Lines on stdout that Ctrl-C can interrupt while the output is not read, as with a stopped pager.
 
 use crate::print;
 use anyhow::Result;
@@ -7,14 +7,14 @@ use fanfare_engine::stop::Stop;
 use std::io::{Write, stdout};
 use std::time::Duration;
 
-/// A pipe that has room takes so many bytes at once (POSIX, PIPE_BUF on Linux).
+/// The bytes that a writable pipe takes at once (POSIX, PIPE_BUF on Linux).
 const PIECE: usize = 4_096;
-/// How often Ctrl-C is looked for.
+/// The interval at which Ctrl-C is polled.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Stdout, of which one can know whether it takes more.
+/// Stdout, with a test of whether it takes more.
 pub(crate) struct Outlet {
-    /// `None` for a plain file, which always does.
+    /// `None` for a plain file, which always takes more.
     poller: Option<Poller>,
     stop: Stop,
 }
@@ -29,8 +29,8 @@ impl Outlet {
         })
     }
 
-    /// Prints a line, which ends with a line feed. Whether it did: after Ctrl-C it gives up
-    /// where stdout takes no more, even within a line.
+    /// Prints a line, which ends with a line feed. Returns `false` if Ctrl-C came while stdout took
+    /// no more, possibly within the line.
     pub(crate) fn print(&mut self, line: &str) -> bool {
         line.as_bytes().chunks(PIECE).all(|piece| {
             let is_ready = self.wait();
@@ -42,7 +42,7 @@ impl Outlet {
         })
     }
 
-    /// Waits until stdout takes more, or has an error to tell.
+    /// Waits until stdout takes more or has an error to report.
     fn wait(&mut self) -> bool {
         let Some(poller) = &mut self.poller else {
             return true;

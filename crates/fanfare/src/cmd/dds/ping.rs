@@ -18,8 +18,8 @@ const LONGEST: u32 = 1 << 20;
 
 /// Measure the round trip of a sample to a `fanfare dds pong` and back, one at a time.
 ///
-/// Times are in microseconds, from the write to the call of the listener with the answer, whose
-/// bytes are checked. A sample without an answer within --timeout counts as lost.
+/// Times are in microseconds, from the write to the call of the listener with the echo, whose bytes
+/// are checked. A sample without an echo within --timeout counts as lost.
 #[derive(Debug, clap::Args)]
 pub(crate) struct PingArgs {
     #[command(flatten)]
@@ -41,7 +41,7 @@ pub(crate) struct PingArgs {
     /// Seconds to wait for a pong before the first sample.
     #[arg(long, value_name = "SECONDS", default_value_t = 10.0, value_parser = seconds)]
     wait: f64,
-    /// Seconds to wait for an answer.
+    /// Seconds to wait for an echo.
     #[arg(long, value_name = "SECONDS", default_value_t = 1.0, value_parser = seconds)]
     timeout: f64,
     /// Print the figures as one JSON object.
@@ -57,7 +57,7 @@ pub(crate) struct PongArgs {
     /// Best-effort instead of reliable delivery.
     #[arg(long)]
     best_effort: bool,
-    /// End after so many samples; default: Ctrl-C.
+    /// Exit after this many samples; default: Ctrl-C.
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
 }

@@ -1,5 +1,5 @@
 //! Samples as lines on stdout, printed by a thread of its own: the receive thread, which also
-//! acknowledges samples and sends echoes, never waits for whoever reads the lines.
+//! acknowledges samples and sends echoes, never waits for the reader of the output.
 
 use super::outlet::Outlet;
 use crate::print::note;
@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{Builder, JoinHandle};
 
-/// Samples that wait to be printed; those beyond are not printed, and counted.
+/// Samples that are queued to be printed; those beyond are dropped and counted.
 const QUEUE: usize = 65_536;
 
 struct Line {
@@ -22,7 +22,7 @@ struct Line {
     bytes: Vec<u8>,
 }
 
-/// The end of the receive threads.
+/// The handle of the receive threads.
 #[derive(Clone)]
 pub(crate) struct Printer {
     lines: SyncSender<Line>,
@@ -35,7 +35,7 @@ pub(crate) struct Printing {
     left_out: Arc<AtomicU64>,
 }
 
-/// Starts the thread, which leaves out what waits when Ctrl-C comes and nobody reads.
+/// Starts the thread, which drops its queue when Ctrl-C comes and the output is not read.
 pub(crate) fn start(stop: &Stop) -> Result<(Printer, Printing)> {
     let (lines, waiting) = sync_channel(QUEUE);
     let left_out = Arc::new(AtomicU64::new(0));
@@ -52,7 +52,7 @@ pub(crate) fn start(stop: &Stop) -> Result<(Printer, Printing)> {
 }
 
 impl Printer {
-    /// Hands a sample over; does not wait.
+    /// Queues a sample; does not block.
     pub(crate) fn print(&self, received: &Received<'_>) {
         let line = Line {
             topic: received.topic.to_owned(),
@@ -66,8 +66,8 @@ impl Printer {
 }
 
 impl Printing {
-    /// Waits until everything is printed; how many samples were left out. All printers must be
-    /// gone.
+    /// Waits until everything is printed, and returns the number of samples dropped. All printers
+    /// must have been dropped.
     pub(crate) fn finish(self) -> Result<u64> {
         let ended = self.thread.join();
         ended.map_err(|_| anyhow!("the printing thread panicked"))?;

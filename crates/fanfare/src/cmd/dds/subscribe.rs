@@ -22,16 +22,15 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// After the Done token, silence of this length means that what is missing will not come.
+/// The silence after the Done token that means that missing samples will not come.
 const LAST_WAIT: Duration = Duration::from_secs(5);
 
-/// With --once: after the Done token, silence of this length means that no other publisher fills a
-/// gap.
+/// With --once: the silence after the Done token that means that no other publisher fills a gap.
 const FILL_WAIT: Duration = Duration::from_secs(1);
 
 /// Subscribe to a feed that `fanfare dds publish` publishes, and send each sample back.
 ///
-/// Ends when as many samples are here as the Done token says were written.
+/// Ends when the number of samples that the Done token announces has been received.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -44,24 +43,24 @@ pub(crate) struct Args {
     #[arg(long, value_name = "COUNT", default_value_t = 1,
           value_parser = clap::value_parser!(u64).range(1..))]
     publishers: u64,
-    /// The publishers have the same feed, as gateways with the same lines do: take each sample
-    /// from the first that brings it, so that none comes twice and each publisher fills the gaps
-    /// of the others. A sample is known by its topic, its MsgSeqNum or SequenceNumber, and all its
-    /// bytes; at least 14,336 of each topic are remembered.
+    /// Merge publishers of the same feed, such as gateways with the same lines: each sample is
+    /// taken from the first that brings it, so that none comes twice and each publisher fills the
+    /// gaps of the others. A sample is identified by its topic, its MsgSeqNum or SequenceNumber,
+    /// and all its bytes; at least 14,336 of each topic are remembered.
     #[arg(long, conflicts_with = "check")]
     once: bool,
-    /// End after so many seconds without a sample; default: wait for the Done token or Ctrl-C.
+    /// End after this many seconds without a sample; default: wait for the Done token or Ctrl-C.
     #[arg(long, value_name = "SECONDS")]
     idle: Option<u64>,
-    /// Compare each sample in every byte with what this file's messages become; one that differs
+    /// Compare each sample byte by byte with those made of this file's messages; one that differs
     /// is an error, one that is missing is counted.
     #[arg(long, value_name = "FILE")]
     check: Option<PathBuf>,
     /// Length header in front of each packet of that file.
     #[arg(long, value_name = "HEADER", default_value = "u32le")]
     header: Header,
-    /// Print each sample, one line each. Up to 65,536 wait for a reader that is slow; those beyond
-    /// are not printed, and counted.
+    /// Print each sample, one per line. Up to 65,536 are queued for a slow reader of the output;
+    /// those beyond are dropped and counted.
     #[arg(long, value_enum)]
     format: Option<Format>,
     /// Print the figures as JSON: on stdout, or on stderr with --format.
@@ -134,7 +133,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let dropped = once.map_or(0, |once| once.dropped());
     let outcome = Outcome::new(args, &subscriber, elapsed, verdict, (end, dropped));
     let status = report(args, &subscriber, &outcome, &stop);
-    // With it the last printer goes.
+    // This drops the last printer.
     drop(subscriber);
     let left_out = printing.map_or(Ok(0), Printing::finish)?;
     if left_out > 0 {
@@ -144,12 +143,12 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     Ok(status)
 }
 
-/// What happened until the end.
+/// The events until the end of a run.
 #[derive(Debug, Clone, Copy)]
 struct End {
     /// Topics that were closed.
     closed: u64,
-    /// Writers that fell silent.
+    /// Writers that lost their liveliness.
     lost: u32,
 }
 
@@ -222,10 +221,10 @@ fn wait(args: &Args, subscriber: &Subscriber, once: Option<&Once>, stop: &Stop) 
     })
 }
 
-/// Notes topics that were closed.
+/// Records topics that were closed.
 ///
 /// # Errors
-/// A listener of ours panicked.
+/// A listener of this program panicked.
 fn look_for_failures(subscriber: &Subscriber, closed: &mut BTreeSet<String>) -> Result<()> {
     for failure in subscriber.failures() {
         let Error::ReaderClosed { topic, .. } = &failure else {
@@ -238,7 +237,7 @@ fn look_for_failures(subscriber: &Subscriber, closed: &mut BTreeSet<String>) -> 
     Ok(())
 }
 
-/// What a run received.
+/// The samples that a run received.
 struct Outcome {
     elapsed: Duration,
     verdict: Option<Verdict>,
@@ -246,7 +245,7 @@ struct Outcome {
     /// Samples taken, and those of other publishers that were not.
     samples: u64,
     dropped: u64,
-    /// Samples that the tokens announced, and those of them that were not received.
+    /// Samples that the tokens announced, and the number of them that were not received.
     announced: u64,
     lost: u64,
 }

@@ -1,12 +1,12 @@
-//! Samples on their way from the thread that takes them to the one that prints them, which may wait
-//! for whoever reads the lines.
+//! The queue of samples between the thread that takes them and the one that prints them, which may
+//! block on its output.
 
 use fanfare_dds::Sample;
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// What a sample takes besides its bytes.
+/// The memory of a sample besides its bytes.
 const OVERHEAD: usize = 64;
 
 /// A sample, or the end of an instance.
@@ -18,7 +18,7 @@ pub(crate) enum Item {
 }
 
 impl Item {
-    /// `None` for what says nothing.
+    /// Creates an item, or returns `None` for a sample without content.
     pub(crate) fn new(sample: &Sample<'_>) -> Option<Self> {
         let info = &sample.info;
         match (info.has_data, info.alive, info.disposed) {
@@ -38,7 +38,7 @@ impl Item {
     }
 }
 
-/// A queue with two limits. At either the oldest items make way for the new one, and are counted.
+/// A queue with two limits. At either the oldest items are dropped for the new one, and counted.
 #[derive(Debug)]
 pub(crate) struct Waiting {
     most_items: usize,
@@ -55,7 +55,8 @@ struct Inside {
 }
 
 impl Waiting {
-    /// Room for so many items, and for so many bytes in all of them.
+    /// Creates a queue of at most `most_items` items, with at most `most_bytes` bytes in all of
+    /// them.
     pub(crate) fn new(most_items: usize, most_bytes: usize) -> Self {
         Self {
             most_items,
@@ -65,7 +66,7 @@ impl Waiting {
         }
     }
 
-    /// Adds an item at the end. Does not wait.
+    /// Adds an item at the end. Does not block.
     pub(crate) fn push(&self, item: Item) {
         let mut inside = self.lock();
         let size = item.size();
@@ -85,7 +86,7 @@ impl Waiting {
         self.ready.notify_one();
     }
 
-    /// The oldest item; waits for one for as long as that.
+    /// Removes the oldest item, and waits for one for at most `patience`.
     pub(crate) fn pop(&self, patience: Duration) -> Option<Item> {
         let empty = |inside: &mut Inside| inside.items.is_empty();
         let waited = self.ready.wait_timeout_while(self.lock(), patience, empty);
@@ -95,7 +96,7 @@ impl Waiting {
         Some(item)
     }
 
-    /// Items that made way.
+    /// Returns the number of items dropped.
     pub(crate) fn dropped(&self) -> u64 {
         self.lock().dropped
     }

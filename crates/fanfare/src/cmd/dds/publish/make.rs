@@ -1,4 +1,4 @@
-//! Makes the samples of a feed's messages, and measures that.
+//! Makes the samples of a feed's messages, and measures the time of that.
 
 use super::{Args, SAMPLE, nanos};
 use crate::cmd::fast::packets::Flow;
@@ -12,23 +12,24 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Takes what a feed brings. Each message is decoded once; its samples are made once, and go on as
-/// they are made.
+/// The consumer of a feed. It decodes each message once and passes each of its samples on as it is
+/// made.
 pub(super) struct Maker {
     pub(super) converter: Converter,
     stop: Stop,
-    /// The template that says that the feed is over.
+    /// The template of the message that ends the feed.
     last_template: Option<u32>,
-    /// Samples are not wanted: decoding alone is measured.
+    /// Whether to make no samples: decoding alone is measured.
     is_empty: bool,
     pub(super) decode: Histogram,
-    /// Of decoding and converting, by template.
+    /// The times of decoding and converting, by template.
     pub(super) convert: BTreeMap<u32, Histogram>,
     pub(super) messages: u64,
-    /// Packets that are no messages end a file, but not what anybody on a network may disturb.
+    /// Whether the input is live: a malformed packet ends a file, but not a feed that others on the
+    /// network may disturb.
     live: bool,
     pub(super) bad_packets: u64,
-    /// When the first message came.
+    /// The time of the first message.
     pub(super) first: Option<Instant>,
 }
 
@@ -50,7 +51,7 @@ impl Maker {
         }
     }
 
-    /// Takes one event; its samples go to `out`.
+    /// Takes one event, and passes its samples to `out`.
     pub(super) fn take(
         &mut self,
         event: Event<'_>,
@@ -73,7 +74,7 @@ impl Maker {
         let template = message.record.template_index();
         let is_over = self.last_template.is_some() && template == self.last_template;
         let mut flow = Ok(Flow::Continue(()));
-        // The Done message is no data: the token stands for it.
+        // The Done message is not data: the token represents it.
         if self.is_empty || !is_over {
             self.messages += 1;
         }
@@ -97,7 +98,7 @@ impl Maker {
         }
     }
 
-    /// Counts a packet that cannot be decoded to its end, and prints the first one.
+    /// Counts a packet that cannot be decoded completely, and prints the first one.
     fn bad_packet(&mut self, bad: &BadPacket) -> Result<Flow> {
         let error = anyhow!("{}", bad.fault).context(format!(
             "message {}, in the packet at byte {}",

@@ -1,4 +1,4 @@
-//! `fanfare dds publish`: decode, convert, write; measure the way there and back.
+//! `fanfare dds publish`: decodes, converts, writes, and measures the round trip.
 
 mod make;
 mod report;
@@ -23,19 +23,19 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The longest sample.
+/// The size limit of a sample, bytes.
 pub(super) const SAMPLE: usize = 1 << 20;
 
-/// A writer hears of a reader a little before the reader hears of the writer, and until then what
-/// is not sent again is lost: samples that are best effort, and echoes.
+/// The time between a writer's discovery of a reader and the reader's of the writer: a sample in it
+/// that is not sent again (best-effort samples, and echoes) is lost.
 const SETTLED: Duration = Duration::from_millis(250);
 
 /// Decode a FAST feed and publish it over DDS.
 ///
-/// Waits for a subscriber, publishes, writes the Done token, waits for the echoes that are still
-/// out, and prints the statistics: times in microseconds for decoding, for decoding and
-/// converting each message, and for the round trip of each sample to the subscriber and back; in
-/// front of it how long decoding and publishing took, and how long it was until the last echo.
+/// Waits for a subscriber, publishes, writes the Done token, waits for the echoes still in flight,
+/// and prints the statistics: times in microseconds for decoding, for decoding and converting each
+/// message, and for the round trip of each sample to the subscriber and back; before them the time
+/// of decoding and publishing, and the time to the last echo.
 #[derive(Debug, clap::Args)]
 #[command(group(clap::ArgGroup::new("source").required(true).args(["file", "multicast"])))]
 pub(crate) struct Args {
@@ -63,23 +63,23 @@ pub(crate) struct Args {
     /// queue [default: 1, from multicast with --qos best-effort 0]
     #[arg(long, value_name = "SAMPLES", conflicts_with = "no_echo")]
     in_flight: Option<u64>,
-    /// Seconds to wait for a subscriber; 0: publish whether there is one or not.
+    /// Seconds to wait for a subscriber; 0: publish without one.
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     wait: u64,
     /// Seconds to wait for a subscriber that is alive but does not read: with --qos reliable a
-    /// sample waits until there is room in everybody's history.
+    /// sample waits until every reader's history has space.
     #[arg(long, value_name = "SECONDS", default_value_t = 15)]
     patience: u64,
-    /// End a multicast feed after so many seconds of silence; default: wait for its Done message
+    /// End a multicast feed after this many seconds of silence; default: wait for its Done message
     /// or Ctrl-C.
     #[arg(long, value_name = "SECONDS", conflicts_with = "file")]
     idle: Option<u64>,
-    /// MiB of samples that may wait while DDS is slower than a multicast feed; beyond them
-    /// they wait with the kernel, which drops what its buffer does not hold (told at the end).
+    /// MiB of samples that are queued while DDS is slower than a multicast feed; beyond them
+    /// datagrams stay with the kernel, which drops those beyond its buffer (reported at the end).
     #[arg(long, value_name = "MIB", default_value_t = 64, conflicts_with = "file",
           value_parser = clap::value_parser!(u16).range(1..=4096))]
     backlog: u16,
-    /// Decode only, measuring, without DDS.
+    /// Decode only, and measure it, without DDS.
     #[arg(long)]
     empty: bool,
     /// Print the figures as JSON on stdout instead of the table.
@@ -95,7 +95,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         bail!("--multicast {line}: {} is no multicast group", line.ip());
     }
     let mapping = args.feed.mapping()?;
-    // Before anybody is waited for.
+    // A file is checked before the wait for subscribers.
     if let Some(file) = &args.file {
         File::open(file).with_context(|| format!("cannot open `{}`", file.display()))?;
     }

@@ -1,4 +1,4 @@
-//! What is said at the end.
+//! The report at the end.
 
 use super::run::{Run, Times};
 use super::{Args, nanos};
@@ -11,8 +11,8 @@ use fanfare_instruments::figures::Figures;
 use fanfare_instruments::histogram::Histogram;
 use std::time::Duration;
 
-/// Prints the statistics, or the figures as JSON; of the feed what did not come, and whether all
-/// that did was published and came back.
+/// Prints the statistics, or the figures as JSON, with the losses of the feed and whether all
+/// samples were published and echoed.
 pub(super) fn report(
     args: &Args,
     run: &Run,
@@ -56,7 +56,7 @@ pub(super) fn report(
     }
 }
 
-/// The figures of a run whose round trips are `all`.
+/// Returns the figures of a run whose round trips are `all`.
 fn figures(run: &Run, all: &Histogram, times: &Times, losses: &Losses) -> Figures {
     let mut converted = Histogram::new();
     run.maker.convert.values().for_each(|s| converted.merge(s));
@@ -66,7 +66,7 @@ fn figures(run: &Run, all: &Histogram, times: &Times, losses: &Losses) -> Figure
     figures.count("samples", publisher.map_or(0, Publisher::written));
     figures.count("echoes", all.len());
     figures.count("refused", publisher.map_or(0, Publisher::refused));
-    // Before the token. DDS does not say whether a reader was closed or its process died.
+    // Counted before the token. DDS does not distinguish a closed reader from a dead process.
     figures.count("readers_left", run.writer.departures.gone.into());
     figures.count("missing", losses.missing);
     figures.count("kernel_drops", losses.kernel_drops);
@@ -83,7 +83,7 @@ fn figures(run: &Run, all: &Histogram, times: &Times, losses: &Losses) -> Figure
     figures
 }
 
-/// What each line did, where there are two, and what was lost when.
+/// Adds the statistics of each line, if there are two, and the losses over time.
 fn add_lines(figures: &mut Figures, losses: &Losses) {
     if losses.lines.is_empty() {
         return;
@@ -102,7 +102,7 @@ fn add_lines(figures: &mut Figures, losses: &Losses) {
     figures.list("missing_by_100_ms", over_time.missing.clone());
 }
 
-/// The lines in front of the table.
+/// Prints the lines before the table.
 fn say_totals(run: &Run, times: &Times, losses: &Losses) {
     let (messages, published) = (run.maker.messages, micros(times.published));
     let is_empty = run.writer.publisher.is_none();
@@ -130,7 +130,7 @@ fn micros(time: Duration) -> f64 {
     nanos(time) as f64 / 1e3
 }
 
-/// What the latency is one of.
+/// Describes what the latency includes.
 fn window(in_flight: u64) -> String {
     match in_flight {
         0 => "any number of samples under way at once, time in queues included".to_owned(),

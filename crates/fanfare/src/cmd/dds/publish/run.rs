@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// A run: its messages are decoded and made samples by one half, and written by the other.
+/// A run: one half decodes messages and makes samples, the other writes them.
 pub(super) struct Run {
     pub(super) maker: Maker,
     pub(super) writer: Writer,
@@ -28,14 +28,14 @@ pub(super) struct Writer {
     pub(super) publisher: Option<Publisher>,
     stop: Stop,
     echo: bool,
-    /// Samples that may be under way at once; 0: no limit.
+    /// The limit of samples in flight; 0: no limit.
     pub(super) in_flight: u64,
     echo_lost: u64,
-    /// How long samples waited for the echoes of others.
+    /// The time that samples waited for the echoes of others.
     waited: Duration,
     patience: Duration,
     watch: DepartureWatch,
-    /// Of subscribers, before the Done token: departures after it are in order.
+    /// Departures of subscribers before the Done token: those after it are expected.
     pub(super) departures: Departures,
     last: Option<Instant>,
 }
@@ -55,7 +55,7 @@ impl Run {
             in_flight: match args.in_flight {
                 _ if args.feed.no_echo => 0,
                 Some(samples) => samples,
-                // What is lost is not waited for.
+                // Lost samples have no echoes to wait for.
                 None if args.file.is_none() && args.feed.is_best_effort() => 0,
                 None => 1,
             },
@@ -102,7 +102,7 @@ impl Run {
         )
     }
 
-    /// How long it took from the first packet on.
+    /// Returns the durations since the first packet.
     pub(super) fn times(&self, last_echo: Option<Instant>) -> Times {
         let (first, last) = (self.maker.first, self.writer.last);
         Times {
@@ -114,7 +114,7 @@ impl Run {
 }
 
 impl Writer {
-    /// Publishes a sample, once there is room for it.
+    /// Publishes a sample, once fewer than the limit are in flight.
     fn publish(&mut self, sample: &Converted<'_>) -> Result<Flow> {
         let (Some(publisher), in_flight) = (&mut self.publisher, self.in_flight) else {
             return Ok(Flow::Continue(()));
@@ -126,7 +126,7 @@ impl Writer {
         Ok(Flow::Continue(()))
     }
 
-    /// The Done token, and the echoes still out; whether all came.
+    /// Writes the Done token and waits for the echoes in flight. Returns whether all came.
     pub(super) fn finish(&mut self) -> Result<bool> {
         self.last = Some(Instant::now());
         let Some(publisher) = &mut self.publisher else {
@@ -173,19 +173,19 @@ impl Writer {
     }
 }
 
-/// How long it took from the first packet on.
+/// Durations since the first packet.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Times {
-    /// Until the last sample was written.
+    /// The time until the last sample was written.
     pub(super) published: Duration,
-    /// How long of that samples waited for echoes.
+    /// The part of it that samples waited for echoes.
     pub(super) waited: Duration,
-    /// Until the last echo, if there were any.
+    /// The time until the last echo, if there were any.
     pub(super) elapsed: Duration,
 }
 
-/// From the first packet to the end of writing, or to the last echo: not to the end of waiting for
-/// those that did not come.
+/// Returns the time from the first packet to the end of writing or to the last echo, without the
+/// wait for missing echoes.
 fn span(first: Option<Instant>, written: Option<Instant>, echo: Option<Instant>) -> Duration {
     let ends = written.max(echo).zip(first);
     ends.map_or(Duration::ZERO, |(end, first)| {
@@ -193,8 +193,8 @@ fn span(first: Option<Instant>, written: Option<Instant>, echo: Option<Instant>)
     })
 }
 
-/// Publishes a sample, waiting for as long as a reader's history is full: until it reads, is gone,
-/// or has tried our patience.
+/// Publishes a sample, and waits while a reader's history is full: until it reads, leaves, or the
+/// patience ends.
 fn patiently(
     publisher: &mut Publisher,
     sample: &Converted<'_>,
@@ -227,8 +227,8 @@ fn patiently(
     }
 }
 
-/// Waits while too many samples are under way. An echo that does not come within a second is
-/// given up. How long it waited.
+/// Waits while too many samples are in flight. An echo that does not come within a second is lost.
+/// Returns the time waited.
 fn wait_for_room(publisher: &Publisher, in_flight: u64, lost: &mut u64, stop: &Stop) -> Duration {
     let under_way = || publisher.written() - publisher.echoed();
     if in_flight == 0 || under_way() < in_flight + *lost {

@@ -1,5 +1,5 @@
-//! The FIX engine's part: the round trip of an order beside plain sockets, and throughput over
-//! many sessions with every order kept.
+//! The part of the FIX engine: the round trip of an order compared with plain sockets, and
+//! throughput over many sessions with every order persisted.
 
 use anyhow::Result;
 use fanfare_instruments::figures::Printed;
@@ -13,7 +13,7 @@ const ROUND_TRIPS: &str = "20000";
 const SESSIONS: [&str; 3] = ["1", "10", "100"];
 const ORDERS: &str = "10000";
 
-/// Its figures are named `latency_…` and `throughput_…`.
+/// The engine's part; its figures are named `latency_…` and `throughput_…`.
 pub(super) const PART: Part = Part {
     title: "FIX engine",
     about: "The round trip of a NewOrderSingle(D) and its ExecutionReport(8), in turns with plain \
@@ -71,7 +71,7 @@ fn tell(text: &mut String, latency: &Printed, throughput: &Printed) -> Result<()
     Ok(())
 }
 
-/// The key figures; those of round trips with their ratio to plain sockets.
+/// Returns the key figures; those of round trips with their ratio to plain sockets.
 fn tiles(latency: &Printed, throughput: &Printed) -> Vec<(String, String, &'static str, String)> {
     let unknown = || "\u{2013}".to_owned();
     let trip = |title: &str, name: &str| {
@@ -103,7 +103,7 @@ fn three_digits_of(value: f64) -> String {
     thousands(three_digits(value))
 }
 
-/// What was measured, and with which figure's name it starts.
+/// The kinds of round trips, and the prefixes of their figures.
 const KINDS: [(&str, &str); 3] = [
     ("plain sockets", "raw_"),
     ("two sessions", ""),

@@ -14,7 +14,7 @@ use crate::children::Fanfare;
 use crate::cmd::fanout::report;
 use crate::print::note;
 
-/// Its figures are named `fanout_…`.
+/// The part of the fan-out; its figures are named `fanout_…`.
 pub(super) const PART: Part = Part {
     title: "FIX fan-out",
     about: "One message at a time to 200 consumers, beside plain sockets; then 50 producers, one \
@@ -28,11 +28,11 @@ const PRODUCERS: u64 = 50;
 /// Messages of each producer, at `RATE` a second: ten seconds.
 const MESSAGES: u64 = 1000;
 const RATE: u64 = 100;
-/// One of so many messages goes to every consumer.
+/// The number of messages of which one goes to every consumer.
 const MARKED: u64 = 50;
 /// Messages of the comparison with plain sockets.
 const ROUNDS: &str = "1000";
-/// Deliveries that are left out of the latency report as warm-up.
+/// Deliveries at the start that the latency report omits as warm-up.
 const SKIP: u64 = 1000;
 
 fn run(demo: &mut Demo) -> Result<()> {
@@ -48,7 +48,7 @@ fn run(demo: &mut Demo) -> Result<()> {
     through_a_gateway(demo)
 }
 
-/// A gateway under load, with a capture of its traffic.
+/// Runs a gateway under load, with a capture of its traffic.
 fn through_a_gateway(demo: &mut Demo) -> Result<()> {
     let capture = demo.scratch.file("fanout.pcap");
     let (config, control) = configure(demo)?;
@@ -62,7 +62,7 @@ fn through_a_gateway(demo: &mut Demo) -> Result<()> {
         MESSAGES / RATE
     );
     let (sent, received) = (producers.figures(RUN)?, consumers.figures(RUN)?);
-    // One that was interrupted has ended.
+    // An interrupted gateway has ended already.
     let stages = control.and_then(|control| stages::ask(&control).ok());
     let stages = stages.unwrap_or_default();
     server.interrupt()?;
@@ -82,7 +82,8 @@ fn add_stages(demo: &mut Demo, stages: &[Stage]) -> Result<()> {
     Ok(())
 }
 
-/// Writes the gateway's configuration. Also returns its control socket, if a path may be as long.
+/// Writes the gateway's configuration. Also returns its control socket, unless its path would be
+/// too long.
 fn configure(demo: &Demo) -> Result<(PathBuf, Option<PathBuf>)> {
     let (config, control) = (demo.scratch.file("gateway.toml"), demo.scratch.file("ctl"));
     let control = Some(control).filter(|path| path.as_os_str().len() <= stages::LONGEST_PATH);
@@ -112,7 +113,7 @@ fn start_server(
     let ports = ["--producer-port", "0", "--consumer-port", "0"];
     let mut server = demo.start(&[&args, &ports])?;
     let (mut producers, mut consumers, mut captures) = (None, None, false);
-    // Lines of stdout and of stderr come in any order.
+    // Lines of stdout and of stderr arrive in any order.
     let ports = server.wait_line(READY, |line| {
         producers = producers.or_else(|| after(line, "Listening for producers on "));
         consumers = consumers.or_else(|| after(line, "Listening for consumers on "));
@@ -148,11 +149,12 @@ fn after<T: std::str::FromStr>(line: &str, prefix: &str) -> Option<T> {
     line.strip_prefix(prefix)?.trim().parse().ok()
 }
 
-/// What the load generators say: the producers' rate, and whether each consumer has everything.
+/// Adds the results of the load generators: the producers' rate, and whether each consumer is
+/// complete.
 fn add_load(demo: &mut Demo, sent: &Printed, received: &Printed) -> Result<()> {
     let deliveries = received.figure("received")?;
     let duplicates = received.figure("duplicates")?;
-    // Of what was sent, not of what was planned: the run may have been interrupted.
+    // Relative to the messages sent, not to those planned: the run may have been interrupted.
     let due = sent.figure("marked")? * CONSUMERS as f64;
     let mut lost = (due + duplicates - deliveries).max(0.0) + duplicates;
     lost += received.figure("reordered")? + received.figure("unreadable_marks")?;
@@ -173,7 +175,7 @@ fn add_load(demo: &mut Demo, sent: &Printed, received: &Printed) -> Result<()> {
     Ok(())
 }
 
-/// The server's packet counts and the report of its capture, if there is one.
+/// Reads the server's packet counts and the report of its capture, if there is one.
 fn read_capture(
     text: &mut String,
     told: &str,
@@ -198,7 +200,7 @@ fn packet_lines(told: &str) -> impl Iterator<Item = &str> {
     told.lines().filter(|line| line.contains("packets"))
 }
 
-/// What the capture says: rates and latency as on the wire.
+/// Adds the results of the capture: rates and latency on the wire.
 fn add_capture(demo: &mut Demo, told: &str, report: &Report) -> Result<()> {
     write!(demo.text, "{report}")?;
     let measured = report.figures();

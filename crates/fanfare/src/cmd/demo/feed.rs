@@ -1,4 +1,4 @@
-//! The FAST part: a feed generated, multicast on two lossy lines, arbitrated, decoded, published
+//! The FAST part: a feed is generated, multicast on two lossy lines, arbitrated, decoded, published
 //! to DDS, received, compared with the file, and echoed.
 
 use anyhow::{Context, Result};
@@ -12,7 +12,7 @@ use super::{Demo, Part, READY, RUN};
 use crate::address::free_udp_port;
 use crate::print::note;
 
-/// Its figures are named `feed_…`.
+/// The part of the feed; its figures are named `feed_…`.
 pub(super) const PART: Part = Part {
     title: "FAST feed to DDS",
     about: "Generated, multicast on two lines that each lose one packet in twenty, arbitrated, \
@@ -22,11 +22,11 @@ pub(super) const PART: Part = Part {
 
 /// Messages of each set-up, as in the article.
 const MESSAGES: &str = "30000";
-/// Packets that each line leaves out.
+/// The share of packets that each line drops.
 const LOSS: &str = "0.05";
 
-/// A set-up, and the microseconds between two of its packets: simple packs many messages into
-/// one.
+/// The set-ups, each with the microseconds between two of its packets: simple packs many messages
+/// into one.
 const SETUPS: [(&str, &str); 2] = [("simple", "2500"), ("complex", "150")];
 
 /// The percentiles of the chart.
@@ -49,7 +49,7 @@ fn run(demo: &mut Demo) -> Result<()> {
     Ok(())
 }
 
-/// What the three processes of a set-up said.
+/// The output of the three processes of a set-up.
 struct Outcome {
     setup: &'static str,
     sent: Printed,
@@ -63,7 +63,7 @@ impl Outcome {
         let file = file.to_string_lossy();
         let generate = ["fast", "generate", setup, "-n", MESSAGES, "-o", &file];
         demo.start(&[&generate])?.finish(READY)?;
-        // Not the default domain: other participants of this machine are none of ours.
+        // A domain of its own excludes other participants on this machine.
         let domain = (std::process::id() % 200 + 20).to_string();
         let in_domain = ["--domain", &domain, "--json"];
         let subscribe = ["dds", "subscribe", setup, "--check", &file, "--idle", "30"];
@@ -72,7 +72,7 @@ impl Outcome {
         let (a, b) = (free_udp_port()?, free_udp_port()?);
         let (line_a, line_b) = (format!("224.1.2.133:{a}"), format!("224.1.2.134:{b}"));
         let lines = ["--multicast", &line_a, "--multicast", &line_b];
-        // One sample under way at a time: the latency of DDS, not of a queue in front of it.
+        // With one sample in flight, the latency is that of DDS, without a queue in front of it.
         let publish = ["dds", "publish", setup, "--idle", "15", "--in-flight", "1"];
         let mut publisher = demo.start(&[&publish, &lines, &in_domain])?;
         publisher.wait_lines(READY, "receiving", 2)?;
@@ -164,7 +164,7 @@ impl Outcome {
         figures.set_ok(figures.is_ok() && !dropped);
     }
 
-    /// What each line lost over time, and what of it the other did not bring.
+    /// Adds the losses of each line over time, and those of them that the other line did not fill.
     fn add_losses(&self, demo: &mut Demo) {
         let lost = |name: &str, of: &str, color, dashed| {
             let values = self.published.list(&format!("{name}_by_100_ms"));
@@ -193,7 +193,7 @@ impl Outcome {
         demo.page.chart(&title, about, &chart.to_svg());
     }
 
-    /// A value of the page's table.
+    /// Returns a value for the page's table.
     fn cell(&self, name: &str) -> String {
         let from = [&self.published, &self.received, &self.sent];
         let value = from.iter().find_map(|part| part.figure(name).ok());
@@ -207,7 +207,7 @@ impl Outcome {
     }
 }
 
-/// Figures of the table: what the page calls them, and what the commands do.
+/// The figures of the table: the label on the page, and the name in the commands' output.
 const ROWS: [(&str, &str); 19] = [
     ("Packets sent on each line", "packets"),
     ("Left out on line A", "line_a_left_out"),

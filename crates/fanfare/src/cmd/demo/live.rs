@@ -1,4 +1,4 @@
-//! `fanfare demo --live`: the plant under load, for as long as one looks at its console.
+//! `fanfare demo --live`: the plant under load, with its console, until Ctrl-C.
 
 use anyhow::{Context, Result, bail};
 use fanfare_engine::stop::Stop;
@@ -17,24 +17,26 @@ use crate::children::Fanfare;
 use crate::print::{note, say};
 use crate::scratch::Scratch;
 
-/// Sessions that receive all that producers mark for everybody.
+/// Sessions that receive all messages that producers mark for every consumer.
 const CONSUMERS: &str = "200";
-/// Producers, the messages of each, their rate a second, and one of how many is marked.
+/// Producers, the messages of each, their rate per second, and the number of messages of which one
+/// is marked.
 const PRODUCERS: [&str; 4] = ["20", "1000000000", "50", "50"];
-/// Sessions that ask for books, and the instruments that they ask for.
+/// Sessions that subscribe to books, and the instruments that they subscribe to.
 const SUBSCRIBERS: [&str; 2] = ["10", "*"];
 /// Messages of the feed, and microseconds between two: an hour.
 const FEED: [&str; 2] = ["360000", "10000"];
-/// Packets that lines A and B leave out: both the same one about every quarter of an hour.
+/// Shares of packets that lines A and B drop: both drop the same one about every quarter of an
+/// hour.
 const LOSSES: [&str; 2] = ["0.01", "0.001"];
-/// What the log may take of the disk, in bytes.
+/// The size limit of the log on disk, bytes.
 const LOG: u64 = 1 << 30;
-/// How often processes are looked after.
+/// The interval at which processes are polled.
 const LOOK: Duration = Duration::from_millis(100);
-/// What is under way when the producers have stopped has come by then.
+/// The time for messages in flight to arrive after the producers have stopped.
 const UNDER_WAY: Duration = Duration::from_millis(500);
 
-/// The processes of the plant. What is dropped while it runs is killed.
+/// The processes of the plant. Those still running are killed on drop.
 struct Plant {
     gateway: Fanfare,
     consumers: Fanfare,
@@ -43,7 +45,7 @@ struct Plant {
     feed: Feed,
 }
 
-/// Where the gateway listens.
+/// The ports of the gateway.
 struct Ports {
     producers: SocketAddr,
     consumers: SocketAddr,
@@ -61,7 +63,7 @@ pub(super) fn run(open: bool) -> Result<ExitCode> {
         Err(_) if stop.is_raised() => return Ok(ExitCode::SUCCESS),
         Err(error) => return Err(error),
     };
-    // The part behind # stays in the browser: no server gets it, and no log has it.
+    // The fragment behind # stays in the browser: it reaches no server and no log.
     let url = format!("{page}/#token={token}");
     say!("The console: {url}");
     say!("Ctrl-C ends it.");
@@ -70,7 +72,7 @@ pub(super) fn run(open: bool) -> Result<ExitCode> {
     }
     while !stop.is_raised() {
         thread::sleep(LOOK);
-        // A part that ends because of Ctrl-C has not failed.
+        // A process that ends because of Ctrl-C has not failed.
         match plant.look() {
             Err(error) if !stop.is_raised() => return Err(error),
             _ => {}
@@ -80,7 +82,7 @@ pub(super) fn run(open: bool) -> Result<ExitCode> {
 }
 
 impl Plant {
-    /// Starts all of it, and returns it with the address of its page.
+    /// Starts the plant, and returns it with the address of its page.
     fn start(scratch: &Scratch, token: &str, stop: &Stop) -> Result<(Self, String)> {
         let feed = Feed::generate(scratch, stop)?;
         let (mut gateway, ports) = start_gateway(scratch, token, &feed, stop)?;
@@ -114,10 +116,10 @@ impl Plant {
         Ok((plant, ports.console))
     }
 
-    /// Takes what the processes print.
+    /// Reads the output of the processes.
     ///
     /// # Errors
-    /// One has ended that should not.
+    /// A process has ended unexpectedly.
     fn look(&mut self) -> Result<()> {
         let sessions = [&mut self.consumers, &mut self.subscribers];
         let parts = sessions
@@ -131,7 +133,8 @@ impl Plant {
         self.feed.look()
     }
 
-    /// Ends it from the source on, so that what is under way arrives, and says what it did.
+    /// Stops the plant from the source on, so that messages in flight arrive, and prints its
+    /// totals.
     fn end(self, ran: Duration) -> Result<ExitCode> {
         let producers = self.producers.figures(RUN)?;
         let sent = self.feed.end()?;
@@ -167,9 +170,9 @@ impl Plant {
 struct Feed {
     changes: String,
     pictures: String,
-    /// Groups of lines A and B, and of the pictures.
+    /// The groups of lines A and B, and of the snapshots.
     lines: [String; 3],
-    /// What sends the changes, and what the pictures.
+    /// The processes that send the changes, and those that send the snapshots.
     senders: Vec<Fanfare>,
     is_over: bool,
 }
@@ -199,7 +202,7 @@ impl Feed {
         })
     }
 
-    /// Sends changes and pictures.
+    /// Starts to send changes and snapshots.
     fn begin(mut self, stop: &Stop) -> Result<Self> {
         let [a, b, pictures] = &self.lines;
         let losses = ["--second", b, "--loss-a", LOSSES[0], "--loss-b", LOSSES[1]];
@@ -233,10 +236,10 @@ impl Feed {
         Ok(())
     }
 
-    /// Ends it. Returns how many packets were to go out on each line.
+    /// Stops the feed. Returns the number of packets that were due on each line.
     fn end(self) -> Result<f64> {
         let mut packets = 0.0;
-        // The changes are the first, and the last to be looked at.
+        // The changes start first, and are stopped last.
         for sender in self.senders.into_iter().rev() {
             packets = sender.figures(RUN)?.figure("packets")?;
         }
@@ -295,7 +298,7 @@ fn config(scratch: &Scratch, token_file: &Path, [a, b, pictures]: &[String; 3]) 
     )
 }
 
-/// A token that nobody guesses.
+/// Returns a random token.
 fn token() -> Result<String> {
     let mut bytes = [0; 16];
     let read = File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut bytes));
@@ -303,7 +306,7 @@ fn token() -> Result<String> {
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// A file that only its owner can read.
+/// Writes a file that only its owner can read.
 fn write_secret(path: &Path, secret: &str) -> Result<()> {
     let mut options = OpenOptions::new();
     let file = options.write(true).create_new(true).mode(0o600).open(path);
@@ -311,7 +314,7 @@ fn write_secret(path: &Path, secret: &str) -> Result<()> {
     written.with_context(|| path.display().to_string())
 }
 
-/// Opens a page in the browser of the desktop, where there is one.
+/// Opens a page in the browser of the desktop, if there is one.
 fn show(url: &str) {
     let mut command = Command::new("xdg-open");
     let quiet = command.stdin(Stdio::null()).stdout(Stdio::null());

@@ -1,4 +1,5 @@
-//! `fanfare demo`: the whole plant, small, on this machine alone, ending with one report.
+//! `fanfare demo`: the whole plant at a small scale, on this machine alone, with one report at the
+//! end.
 
 mod engine;
 mod fanout;
@@ -24,13 +25,13 @@ use crate::scratch::Scratch;
 /// Options of `fanfare demo`.
 #[derive(ClapArgs)]
 pub(crate) struct Args {
-    /// Where the page with the plots goes.
+    /// File for the page with the plots.
     #[arg(long, value_name = "FILE", default_value = "fanfare-demo.html")]
     html: PathBuf,
     /// Print the figures as one JSON object; the report goes to stderr.
     #[arg(long)]
     json: bool,
-    /// Run the plant under load, with its console open to a browser, until Ctrl-C.
+    /// Run the plant under load, with its console open to browsers, until Ctrl-C.
     #[arg(long, conflicts_with_all = ["html", "json"])]
     live: bool,
     /// Open the console's page in the desktop's browser.
@@ -38,31 +39,31 @@ pub(crate) struct Args {
     open: bool,
 }
 
-/// What the parts of the demo share.
+/// The state that the parts of the demo share.
 struct Demo {
     scratch: Scratch,
     stop: Stop,
     figures: Figures,
     page: Page,
-    /// What the part says on the terminal.
+    /// The part's text on the terminal.
     text: String,
 }
 
-/// A part: processes that it starts, waits for and reports of.
+/// A part: processes that it starts, waits for and reports on.
 struct Part {
     title: &'static str,
-    /// In the page, under the title.
+    /// The description in the page, under the title.
     about: &'static str,
     /// Adds its figures, its text and its charts.
     run: fn(&mut Demo) -> Result<()>,
 }
 
-/// How long a process may take to get ready, and to end.
+/// The time limit for a process to become ready, and to end.
 const READY: Duration = Duration::from_secs(60);
 const RUN: Duration = Duration::from_secs(120);
 
 impl Demo {
-    /// Starts this binary with these arguments, one behind the other.
+    /// Starts this binary with these arguments, concatenated.
     fn start(&self, args: &[&[&str]]) -> Result<Fanfare> {
         Fanfare::start(&args.concat(), &self.stop)
     }
@@ -120,7 +121,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     Ok(exit_code(figures.is_ok()))
 }
 
-/// The report's text, where `--json` leaves room for it.
+/// Prints the report's text: to stdout, or with `--json` to stderr.
 fn tell(args: &Args, text: &str) {
     if args.json {
         note!("{text}");

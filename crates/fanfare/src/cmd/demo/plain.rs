@@ -1,4 +1,4 @@
-//! The fan-out beside plain sockets, in turns: what the gateway adds.
+//! The fan-out alternating with plain sockets: the overhead of the gateway.
 
 use anyhow::Result;
 use fanfare_instruments::bench::fanout::PERCENTILES;
@@ -8,14 +8,14 @@ use std::fmt::Write;
 
 use super::{Demo, RUN};
 
-/// The consumers, by when they have the message; and what the page calls them.
+/// The consumers, by the order of delivery, with their labels on the page.
 const CONSUMERS: [(&str, &str); 3] = [
     ("first", "First consumer"),
     ("median", "Median consumer"),
     ("last", "Last consumer"),
 ];
 
-/// The gateway and plain sockets in turns.
+/// Figures of the gateway and plain sockets, alternating.
 pub(super) struct Comparison(Printed);
 
 impl Comparison {
@@ -33,7 +33,7 @@ impl Comparison {
         Ok([ours, plain, ours / plain])
     }
 
-    /// The lines of the report.
+    /// Writes the lines of the report.
     pub(super) fn tell(&self, text: &mut String, consumers: u64) -> Result<()> {
         writeln!(
             text,
@@ -51,12 +51,12 @@ impl Comparison {
         Ok(())
     }
 
-    /// The figures, named `fanout_beside_…`.
+    /// Adds the figures, named `fanout_beside_…`.
     pub(super) fn add_figures(&self, demo: &mut Demo) {
         demo.figures.absorb("fanout_beside_", &self.0, &[]);
     }
 
-    /// Tiles, the curves and the table of the page.
+    /// Adds tiles, the curves and the table of the page.
     pub(super) fn add_to(&self, demo: &mut Demo) -> Result<()> {
         let mut tiles = Vec::new();
         for (consumer, name) in CONSUMERS {

@@ -1,4 +1,4 @@
-//! What a gateway of the demo took from stage to stage, as it says at its control socket.
+//! The times between the stages of a gateway of the demo, read at its control socket.
 
 use anyhow::{Context, Result};
 use fanfare_instruments::plot::{CategoryChart, CategorySeries, Unit};
@@ -11,16 +11,16 @@ use std::time::Duration;
 
 use super::Demo;
 
-/// How long an answer may take.
+/// The longest time to a response.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The stages in the order in which a message takes them.
 const ORDER: [&str; 4] = ["decode", "ring", "socket", "total"];
 
-/// The longest path of a Unix socket.
+/// The longest path of a Unix socket, bytes.
 pub(super) const LONGEST_PATH: usize = 107;
 
-/// A stage of all that came.
+/// A stage, over all messages.
 pub(super) struct Stage {
     name: String,
     of: String,
@@ -30,7 +30,7 @@ pub(super) struct Stage {
     max: f64,
 }
 
-/// Asks a gateway for its stages: those in which something was measured.
+/// Requests the stages of a gateway, and returns those with measurements.
 pub(super) fn ask(socket: &Path) -> Result<Vec<Stage>> {
     let mut stream = UnixStream::connect(socket).context("the gateway's control socket")?;
     stream.set_read_timeout(Some(PATIENCE))?;
@@ -56,7 +56,7 @@ pub(super) fn ask(socket: &Path) -> Result<Vec<Stage>> {
     Ok(stages)
 }
 
-/// A line of the report.
+/// Writes a line of the report.
 pub(super) fn tell(text: &mut String, stages: &[Stage]) -> Result<()> {
     if stages.is_empty() {
         return Ok(());
@@ -70,7 +70,7 @@ pub(super) fn tell(text: &mut String, stages: &[Stage]) -> Result<()> {
     Ok(())
 }
 
-/// The figures, and the chart of the page.
+/// Adds the figures, and the chart of the page.
 pub(super) fn add(demo: &mut Demo, stages: &[Stage]) {
     for stage in stages {
         let values = [("p50", stage.p50), ("p99", stage.p99), ("max", stage.max)];

@@ -1,4 +1,4 @@
-//! `fanfare fanout baseline`: what plain sockets do with the same bytes.
+//! `fanfare fanout baseline`: the same bytes through plain sockets.
 
 use anyhow::Result;
 use clap::Args as ClapArgs;

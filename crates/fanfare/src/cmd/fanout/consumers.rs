@@ -19,9 +19,9 @@ use crate::range::whole;
 
 /// Options of `fanfare fanout consumers`.
 ///
-/// Ends with Ctrl-C, with --messages by itself, and with Enter on a terminal or with
-/// --until-enter. A session that the gateway does not let in is named on stderr, and the others go
-/// on; the exit status is 1 then.
+/// Ends with Ctrl-C, after --messages, and with Enter on a terminal or with --until-enter. A
+/// session that the gateway refuses is named on stderr, and the others continue; the exit status is
+/// 1 then.
 #[derive(ClapArgs)]
 pub(crate) struct Args {
     /// The gateway's host: a name or an address.
@@ -29,26 +29,27 @@ pub(crate) struct Args {
     /// Sessions, one FIX connection each.
     #[arg(value_parser = whole::<usize>(1..=MOST_SESSIONS))]
     clients: usize,
-    /// Print the total every so many messages; 0: never.
+    /// Print the total each time this many messages have arrived; 0: never.
     #[arg(value_name = "PROGRESS", default_value_t = 1000)]
     progress: u64,
     /// The gateway's port for consumers.
     #[arg(long, value_name = "PORT", default_value_t = 3001)]
     port: u16,
-    /// CompIDs are this and a number. Hosts that load the same gateway need different ones.
+    /// Prefix of CompIDs, followed by a number. Hosts that load the same gateway need different
+    /// ones.
     #[arg(long, value_name = "NAME", default_value = "C", value_parser = prefix)]
     prefix: String,
     /// The number in the first CompID.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole::<usize>(1..=FIRST))]
     first: usize,
-    /// End with a line on stdin even if that is no terminal. The end of stdin is no line.
+    /// End with a line on stdin even if that is no terminal. The end of stdin is not a line.
     #[arg(long)]
     until_enter: bool,
-    /// Stop by itself after so many messages of all sessions together.
+    /// End after this many messages of all sessions together.
     #[arg(long, value_name = "N")]
     messages: Option<u64>,
-    /// Count marks that a producer sent before the first one seen as missing: for consumers that
-    /// were there before the producers began.
+    /// Count marks that a producer sent before the first one received as missing: for consumers
+    /// that were logged on before the producers began.
     #[arg(long, conflicts_with = "subscribe")]
     from_start: bool,
     /// Print the figures as one JSON object at the end; progress goes to stderr.
@@ -81,7 +82,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     Ok(exit_code(report.is_clean()))
 }
 
-/// The same sessions, which subscribe.
+/// Runs the same sessions with subscriptions.
 fn subscribe(args: &Args) -> Result<ExitCode> {
     let to = SubscribeOptions {
         name: args.prefix.clone(),
@@ -100,7 +101,7 @@ fn subscribe(args: &Args) -> Result<ExitCode> {
     subscribe::run(&options, args.json, ends_with, &mut progress)
 }
 
-/// Prints totals of these messages.
+/// Returns a function that prints totals of these messages.
 fn progress(args: &Args, what: &'static str) -> impl FnMut(u64) {
     let json = args.json;
     move |total| {

@@ -15,16 +15,16 @@ use clap::Subcommand;
 use fanfare_instruments::load::Refused;
 use std::process::ExitCode;
 
-/// More sessions than that have no free port on one address.
+/// The most sessions: one address has no free ports for more.
 const MOST_SESSIONS: u64 = 28_000;
 
-/// Largest number in the first CompID.
+/// The largest number in the first CompID.
 const FIRST: u64 = 1_000_000_000;
-/// Longest prefix of CompIDs, in bytes: with its number a CompID has at most 64, as a header
-/// field may.
+/// The longest prefix of CompIDs, in bytes: with its number a CompID has at most 64, the limit of a
+/// header field.
 const LONGEST_PREFIX: usize = 40;
 
-/// Parses the beginning of CompIDs.
+/// Parses the prefix of CompIDs.
 fn prefix(text: &str) -> Result<String, String> {
     let is_plain = |c: char| c.is_ascii_graphic();
     if text.is_empty() || text.len() > LONGEST_PREFIX || !text.chars().all(is_plain) {
@@ -58,7 +58,7 @@ pub(crate) enum Command {
     Producers(producers::Args),
     /// Latency and rates from a capture of the gateway's traffic.
     Report(report::Args),
-    /// The same bytes to as many plain sockets, without FIX: what the machine gives.
+    /// The same bytes to as many plain sockets, without FIX: the limit of the machine.
     Baseline(baseline::Args),
 }
 

@@ -16,8 +16,8 @@ use crate::range::{rate, whole};
 
 /// Options of `fanfare fanout producers`.
 ///
-/// A session that the gateway does not let in is named on stderr, and the others go on; the exit
-/// status is 1 then.
+/// A session that the gateway refuses is named on stderr, and the others continue; the exit status
+/// is 1 then.
 #[derive(ClapArgs)]
 pub(crate) struct Args {
     /// The gateway's host: a name or an address.
@@ -27,15 +27,16 @@ pub(crate) struct Args {
     clients: usize,
     /// Messages that each session sends.
     messages: u64,
-    /// Messages a second of each session.
+    /// Messages per second of each session.
     #[arg(value_parser = rate(1e8))]
     rate: f64,
-    /// One of so many messages, over all sessions, goes to every consumer [default: CLIENTS].
+    /// One in this many messages, over all sessions, goes to every consumer [default: CLIENTS].
     fanout: Option<u64>,
     /// The gateway's port for producers.
     #[arg(long, value_name = "PORT", default_value_t = 3000)]
     port: u16,
-    /// CompIDs are this and a number. Hosts that load the same gateway need different ones.
+    /// Prefix of CompIDs, followed by a number. Hosts that load the same gateway need different
+    /// ones.
     #[arg(long, value_name = "NAME", default_value = "P", value_parser = prefix)]
     prefix: String,
     /// The number in the first CompID.

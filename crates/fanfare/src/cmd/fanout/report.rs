@@ -14,10 +14,10 @@ use crate::progress;
 /// Options of `fanfare fanout report`.
 #[derive(ClapArgs)]
 pub(crate) struct Args {
-    /// Capture of the traffic: pcap or pcapng, from our server, tcpdump or others.
+    /// Capture of the traffic: pcap or pcapng, from `fanout server`, tcpdump or others.
     #[arg(value_name = "PCAP")]
     capture: PathBuf,
-    /// Deliveries at the front that are left out, as warm-up.
+    /// Deliveries at the start that are omitted as warm-up.
     #[arg(value_name = "SKIP", default_value_t = 1000)]
     skip: u64,
     /// Port that producers send to.

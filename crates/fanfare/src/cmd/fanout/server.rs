@@ -1,4 +1,4 @@
-//! `fanfare fanout server`: the gateway as a service, with a capture of its traffic if asked for.
+//! `fanfare fanout server`: the gateway as a service, with an optional capture of its traffic.
 
 use anyhow::Result;
 use clap::Args as ClapArgs;
@@ -19,11 +19,11 @@ pub(crate) struct Args {
     /// [default: 1].
     #[arg(long, value_name = "N", value_parser = whole::<usize>(1..=64))]
     workers: Option<usize>,
-    /// A thread for each worker and one for the rest, also where there is one worker.
+    /// A thread for each worker and one for the rest, even if there is one worker.
     #[arg(long)]
     dedicated: bool,
-    /// One thread for all workers and the rest, also where there are several (pays with one or
-    /// two cores).
+    /// One thread for all workers and the rest, even if there are several (pays off with one or two
+    /// cores).
     #[arg(long, conflicts_with = "dedicated")]
     shared: bool,
     /// Most connections at a time on each of the two ports, logged on or not, 1 to 100000
@@ -39,8 +39,8 @@ pub(crate) struct Args {
     /// Address to listen on, for both ports [default: 127.0.0.1].
     #[arg(long, value_name = "ADDRESS")]
     bind: Option<IpAddr>,
-    /// Let anybody log on to both ports, also from other machines; otherwise --bind needs users in
-    /// the configuration.
+    /// Allow anyone to log on to both ports, from other machines too; otherwise --bind needs users
+    /// in the configuration.
     #[arg(long)]
     open: bool,
     /// Port for producers; 0 lets the system choose [default: 3000].
@@ -49,7 +49,7 @@ pub(crate) struct Args {
     /// Port for consumers; 0 lets the system choose [default: 3001].
     #[arg(long, value_name = "PORT")]
     consumer_port: Option<u16>,
-    /// Print only sessions that end in another way than by a Logout.
+    /// Log only sessions that end other than by a Logout.
     #[arg(long, short)]
     pub(crate) quiet: bool,
     #[command(flatten)]
@@ -62,7 +62,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
 }
 
 impl Args {
-    /// The configuration of the file, or the default one, with the options on top.
+    /// Returns the configuration of the file, or the default one, overridden by the options.
     pub(crate) fn configuration(&self) -> Result<Config> {
         let mut config = match &self.config {
             Some(path) => plant::read(path)?,

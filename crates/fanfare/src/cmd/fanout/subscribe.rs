@@ -1,4 +1,4 @@
-//! `fanfare fanout consumers --subscribe`: sessions that subscribe, rebuild books and judge them.
+//! `fanfare fanout consumers --subscribe`: sessions that subscribe, rebuild books and check them.
 
 use anyhow::{Context, Result, bail};
 use clap::{Args as ClapArgs, ValueEnum};
@@ -18,18 +18,18 @@ use crate::plural::counted;
 use crate::print::{exit_code, note, say};
 use crate::range::{rate, whole};
 
-/// What the sessions subscribe to.
+/// The subscriptions of the sessions.
 #[derive(ClapArgs)]
 #[command(next_help_heading = "Market data")]
 pub(super) struct Market {
-    /// Subscribe to these instruments by V, with commas in between: a Symbol(55), a prefix with
-    /// `*`, `*` for all, `@NAME` for a list of the gateway's. Each session rebuilds its books, by
-    /// position and by price, and checks numbers and checksums: the first thing that cannot be
-    /// true is printed, and the exit status is 1.
+    /// Subscribe to these instruments by V, separated by commas: a Symbol(55), a prefix with `*`,
+    /// `*` for all, `@NAME` for a list of the gateway's. Each session rebuilds its books, by
+    /// position and by price, and checks numbers and checksums: the first contradiction is printed,
+    /// and the exit status is 1.
     #[arg(long, value_name = "SYMBOLS", value_delimiter = ',', value_parser = symbol)]
     pub(super) subscribe: Vec<String>,
-    /// Each session subscribes to this many of the instruments alone: those behind the part of the
-    /// session before, in a circle. Default: all of them.
+    /// Each session subscribes to this many of the instruments alone: those after the previous
+    /// session's, cyclically. Default: all of them.
     #[arg(
         long,
         value_name = "N",
@@ -38,21 +38,21 @@ pub(super) struct Market {
     )]
     #[arg(value_parser = whole::<usize>(1..=1_000_000))]
     part: Option<usize>,
-    /// Levels of a side; 0: all there are.
+    /// Levels of a side; 0: all.
     #[arg(long, value_name = "N", default_value_t = 0, requires = "subscribe")]
     depth: u16,
-    /// What happens when the session is behind; default: as the gateway has it for the user.
+    /// Delivery to a slow session; default: the gateway's setting for the user.
     #[arg(long, value_name = "CONTRACT", requires = "subscribe")]
     contract: Option<Delivery>,
     /// Milliseconds between two updates of an instrument; default: each change.
     #[arg(long, value_name = "MS", requires = "subscribe")]
     #[arg(value_parser = whole::<u32>(1..=3_600_000))]
     interval: Option<u32>,
-    /// Ask for a checksum of the book in each picture and each N-th X of an instrument. 0 asks for
-    /// none: other gateways do not know the field.
+    /// Request a checksum of the book in each snapshot and each N-th X of an instrument. 0 requests
+    /// none: other gateways do not have the field.
     #[arg(long, value_name = "N", default_value_t = 100, requires = "subscribe")]
     checksum_every: u32,
-    /// MDEntryTypes(269), with commas in between.
+    /// MDEntryTypes(269), separated by commas.
     #[arg(
         long,
         value_name = "TYPES",
@@ -61,7 +61,7 @@ pub(super) struct Market {
     )]
     #[arg(value_delimiter = ',', value_parser = entry)]
     entries: Vec<u8>,
-    /// What follows the first picture.
+    /// The updates after the first snapshot.
     #[arg(
         long,
         value_name = "UPDATES",
@@ -69,7 +69,7 @@ pub(super) struct Market {
         requires = "subscribe"
     )]
     updates: Follow,
-    /// Orders for entries, in place of levels: whole books.
+    /// Entries are orders instead of levels: whole books.
     #[arg(long, requires = "subscribe", conflicts_with = "depth")]
     by_order: bool,
     /// The version of FIX, FIX.4.2 to FIX.5.0SP2.
@@ -81,11 +81,11 @@ pub(super) struct Market {
     )]
     #[arg(value_parser = version)]
     version: Version,
-    /// Sessions join, change what they ask for, log out and break off at random, by this seed: the
-    /// same one has each session do the same. No session asks for more than the other options say.
+    /// Sessions join, change their subscriptions, log out and disconnect at random; the same seed
+    /// makes each session do the same. No session subscribes to more than the other options state.
     #[arg(long, value_name = "SEED", requires = "subscribe")]
     churn: Option<u64>,
-    /// Stop by itself after this time.
+    /// End after this many seconds.
     #[arg(long, value_name = "SECONDS", requires = "subscribe", value_parser = rate(1e6))]
     seconds: Option<f64>,
     /// Username(553) of all sessions.
@@ -99,9 +99,9 @@ pub(super) struct Market {
 /// [`Contract`] on the command line.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum Delivery {
-    /// Each change; a session that is behind is logged out.
+    /// Every change; a slow session is logged out.
     Cut,
-    /// Each change; what a session that is behind does not get is announced.
+    /// Every change; those that a slow session misses are announced.
     Skip,
     /// The newest state; changes are merged.
     Conflated,
@@ -111,7 +111,7 @@ enum Delivery {
 enum Follow {
     /// Nothing.
     Once,
-    /// Pictures, W.
+    /// Snapshots, W.
     Picture,
     /// Changes, X.
     Changes,
@@ -181,7 +181,7 @@ impl Market {
         }))
     }
 
-    /// Completes the options of sessions that are where and how many.
+    /// Completes the options of sessions that state their address and number.
     pub(super) fn options(&self, to: SubscribeOptions) -> Result<SubscribeOptions> {
         Ok(SubscribeOptions {
             version: self.version,
@@ -204,7 +204,7 @@ fn first_line(file: &Path) -> Result<String> {
     }
 }
 
-/// Connects, and runs until the end that the options say.
+/// Connects, and runs until the end that the options define.
 pub(super) fn run(
     options: &SubscribeOptions,
     json: bool,
@@ -225,7 +225,7 @@ pub(super) fn run(
     Ok(exit_code(report.is_clean()))
 }
 
-/// Sentences about what was wrong.
+/// Prints sentences about what was wrong.
 fn tell_trouble(report: &SubscribeReport) {
     let counts = &report.counts;
     if let Some((session, why)) = &report.first_fault {

@@ -1,4 +1,4 @@
-//! `fanfare fast bench`: nanoseconds a message, decoded and encoded, in memory.
+//! `fanfare fast bench`: nanoseconds per message, decoded and encoded, in memory.
 
 use super::options::{Framing, Strictness, TEMPLATES_HELP, check_preamble, load_with_text};
 use super::packets::{ByteFile, PacketError, PacketFile, check_size};
@@ -23,11 +23,10 @@ use std::time::{Duration, Instant};
 
 /// Measure decoding and encoding of a file's messages, without any I/O.
 ///
-/// Each figure is the median of passes over the whole file, the kinds of passes taken in turn.
-/// Encoded bytes are compared with the file's: it is told if the file's encoder chose others.
-/// Generated structs (`fanfare fast codegen`) are measured with the builtin templates, as the
-/// structs of these are part of the program, and with any other templates where --structs asks for
-/// it.
+/// Each figure is the median of passes over the whole file; the kinds of passes alternate. Encoded
+/// bytes are compared with the file's, and a difference in the encoder's choices is reported.
+/// Generated structs (`fanfare fast codegen`) are measured with the builtin templates, whose
+/// structs are part of the program, and with any other templates if --structs is given.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[arg(short, long, value_name = "TEMPLATES", help = TEMPLATES_HELP)]
@@ -45,13 +44,13 @@ pub(crate) struct Args {
         value_parser = clap::value_parser!(u32).range(1..)
     )]
     passes: Option<u32>,
-    /// What decodes and encodes: scalar (field by field), avx2 or avx512 [default: the fastest
-    /// here].
+    /// Kernel that decodes and encodes: scalar (field by field), avx2 or avx512 [default: the
+    /// fastest here].
     #[arg(long, value_name = "NAME", value_parser = kernel)]
     kernel: Option<Kernel>,
     /// Build generated structs for templates that are not builtin, with the installed cargo and the
-    /// source that this program was built from, in the user's cache folder: it takes a minute the
-    /// first time.
+    /// source that this program was built from, in the user's cache folder: the first build takes a
+    /// minute.
     #[arg(long)]
     structs: bool,
     /// Print the figures as one JSON object.
@@ -102,7 +101,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The structs of the templates, if the binary has any, or they are asked for.
+/// Returns the structs of the templates, if the binary has them or `--structs` is given.
 fn structs(
     args: &Args,
     (program, text): (&Program, &str),
@@ -120,7 +119,7 @@ fn structs(
     Ok(Some(Box::new(built)))
 }
 
-/// A kernel that this processor has, or the scalar program.
+/// Parses a kernel that this processor supports, or the scalar program.
 fn kernel(name: &str) -> Result<Kernel> {
     let kernel = Kernel::from_name(name).filter(|kernel| *kernel != Kernel::Sse2);
     let kernel = kernel.ok_or_else(|| anyhow!("one of: scalar, avx2, avx512"))?;
@@ -130,7 +129,7 @@ fn kernel(name: &str) -> Result<Kernel> {
     Ok(kernel)
 }
 
-/// The file's packets; without a header all of it is one.
+/// Reads the file's packets; without a header all of it is one.
 pub(crate) fn read(path: &Path, framing: &Framing, stop: &Stop) -> Result<Vec<Vec<u8>>> {
     let name = || format!("cannot read `{}`", path.display());
     let mut packets = Vec::new();
@@ -171,7 +170,7 @@ struct Bench<'a> {
     decoder: Decoder,
     encoder: Encoder,
     keeps: bool,
-    /// The encoder chose other bytes than the file has.
+    /// Whether the encoder chose bytes other than the file's.
     differs: bool,
 }
 
@@ -194,7 +193,7 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// One pass that says where an error is; how many messages there are.
+    /// Makes a pass that locates any error, and returns the number of messages.
     fn check(&mut self) -> Result<u64> {
         self.decoder.reset();
         let mut messages = 0;
@@ -214,7 +213,7 @@ impl<'a> Bench<'a> {
         Ok(messages)
     }
 
-    /// One pass over all packets into the visitor.
+    /// Decodes all packets into the visitor, once.
     #[inline(never)]
     fn decode<V: Visitor>(&mut self, visitor: &mut V) -> Result<f64> {
         self.decoder.reset();
@@ -233,8 +232,8 @@ impl<'a> Bench<'a> {
         Ok(start.elapsed().as_nanos() as f64)
     }
 
-    /// One pass over all packets into a reused record. Passes are functions of their own, so that
-    /// their loops do not depend on what is measured beside them.
+    /// Decodes all packets into a reused record, once. Passes are functions of their own, so that
+    /// their loops do not depend on the other measurements.
     #[inline(never)]
     fn decode_records(&mut self) -> Result<f64> {
         self.decoder.reset();
@@ -254,7 +253,7 @@ impl<'a> Bench<'a> {
         Ok(start.elapsed().as_nanos() as f64)
     }
 
-    /// One pass that encodes all messages; only the encoding is timed.
+    /// Encodes all messages, once; only the encoding is timed.
     fn encode<H: Holder>(&mut self) -> Result<f64> {
         let (packets, keeps) = (self.packets, self.keeps);
         let mut held = Both {
@@ -267,7 +266,7 @@ impl<'a> Bench<'a> {
     }
 }
 
-/// Messages that are held in between the decoder and the encoder.
+/// A holder of messages between the decoder and the encoder.
 struct Both<'b, 'a, H> {
     bench: &'b mut Bench<'a>,
     held: Vec<H>,
@@ -304,7 +303,7 @@ impl<H: Holder> Held for Both<'_, '_, H> {
     }
 }
 
-/// What a message is held in between the decoder and the encoder.
+/// A type that holds a message between the decoder and the encoder.
 trait Holder: Default {
     fn decode(&mut self, decoder: &mut Decoder, bytes: &[u8]) -> Result<usize, CodecError>;
 
@@ -337,7 +336,7 @@ fn failed(error: CodecError) -> anyhow::Error {
     anyhow!("{error}")
 }
 
-/// A visitor that looks at every value.
+/// A visitor that reads every value.
 #[derive(Debug, Default)]
 struct EachField {
     sum: u64,
@@ -380,7 +379,7 @@ impl Visitor for EachField {
     }
 }
 
-/// Nanoseconds of each pass.
+/// The nanoseconds of each pass.
 #[derive(Debug, Default)]
 struct Passes {
     empty: Vec<f64>,

@@ -7,9 +7,10 @@ use fanfare_fast::codegen;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Print a Rust module with typed structs for a template set, and their decode and encode.
+/// Print a Rust module with typed structs for a template set, and the code that decodes and encodes
+/// them.
 ///
-/// The module links fanfare-fast alone. A build script does the same with
+/// The module depends on fanfare-fast alone. A build script does the same with
 /// `fanfare_fast::codegen::generate`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {

@@ -21,15 +21,15 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-/// Most tags that are named.
+/// The most tags that are named.
 const TOLD: usize = 100;
 
 /// Encode lines of JSON or FIX messages, as `decode --format` writes them, into FAST.
 ///
 /// An error is a line on stdout, as `decode --format json` writes them, with the number of the
-/// line; on stderr where stdout has the packets or the figures. Its offset is a byte of the line
-/// where the line is wrong, and else the byte of the message that came next when a value could
-/// not be encoded.
+/// line; it goes to stderr if stdout has the packets or the figures. Its offset is a byte of the
+/// line if the line is malformed, and otherwise the byte of the message at which a value could not
+/// be encoded.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[arg(short, long, value_name = "TEMPLATES", help = TEMPLATES_HELP)]
@@ -37,7 +37,7 @@ pub(crate) struct Args {
     /// Lines to encode, - for stdin.
     #[arg(short, long, value_name = "LINES.jsonl")]
     file: PathBuf,
-    /// What the lines are.
+    /// Format of the lines.
     #[arg(long, value_enum, default_value = "json")]
     format: LineFormat,
     /// File to write, - for stdout.
@@ -46,17 +46,17 @@ pub(crate) struct Args {
     /// Length header in front of each packet: none, u8, u16le, u16be, u32le, u32be or fast.
     #[arg(long, value_name = "HEADER", default_value = "u32le")]
     header: Header,
-    /// Sequence number in front of each packet's messages, counted from 1: none, seq32le,
-    /// seq32be or cme.
+    /// Sequence number in front of each packet's messages, counted from 1: none, seq32le, seq32be
+    /// or cme.
     #[arg(long, value_name = "PREAMBLE", default_value = "none")]
     preamble: Preamble,
-    /// Messages in a packet at most. Default: 1, or with --packet-size as many as fit.
+    /// Most messages in a packet. Default: 1, or with --packet-size as many as fit.
     #[arg(
         long, value_name = "N",
         value_parser = clap::value_parser!(u64).range(1..)
     )]
     packet_messages: Option<u64>,
-    /// Bytes of a packet's messages at most; a longer message has a packet for itself.
+    /// Most bytes of a packet's messages; a longer message gets a packet of its own.
     #[arg(
         short = 'p',
         long,
@@ -66,12 +66,12 @@ pub(crate) struct Args {
     )]
     packet_size: Option<usize>,
     /// Keep previous values from packet to packet; each packet begins with a template identifier
-    /// all the same. With --header none there are no packets, and all is kept.
+    /// all the same. With --header none there are no packets, and all values are kept.
     #[arg(long)]
     keep_dictionary: bool,
     #[command(flatten)]
     strictness: Strictness,
-    /// After an error go on with the next line; the exit status tells of it all the same.
+    /// Continue with the next line after an error. The exit status is still 1.
     #[arg(long)]
     keep_going: bool,
     /// Print the figures as one JSON object.
@@ -83,9 +83,10 @@ pub(crate) struct Args {
 enum LineFormat {
     /// JSON objects.
     Json,
-    /// FIX messages (SOH between the fields); the template is one that has their MsgType(35) as a
-    /// constant, else the only one that has just their fields. Tags that the template does not have
-    /// are left out; those that no template has are named on stderr, and their fields counted.
+    /// FIX messages (SOH between the fields); the template is the one that has their MsgType(35) as
+    /// a constant, or otherwise the only one with exactly their fields. Tags that the template does
+    /// not have are omitted; those that no template has are named on stderr, and their fields
+    /// counted.
     Fix,
 }
 
@@ -222,7 +223,7 @@ impl<'a> Encoding<'a> {
         })
     }
 
-    /// Encodes one line; whether to go on.
+    /// Encodes one line. Returns whether to continue.
     fn line(&mut self, line: &[u8], errors: &mut Output) -> Result<bool> {
         if line.trim_ascii().is_empty() {
             return Ok(true);
@@ -265,8 +266,8 @@ impl<'a> Encoding<'a> {
         }
     }
 
-    /// Encodes the message in hand: into the packet, or into the next one if it would become too
-    /// large.
+    /// Encodes the current message: into the packet, or into the next one if the packet would
+    /// become too large.
     fn message(&mut self) -> Result<Result<(), CodecError>> {
         let before = self.packet.len();
         let encoder = &mut self.encoder;
@@ -283,7 +284,7 @@ impl<'a> Encoding<'a> {
         Ok(encoded.map(|_| ()))
     }
 
-    /// Hands on what is encoded, all but the packet that is not full.
+    /// Writes the encoded packets, except the one that is not full.
     fn flush(&mut self) -> Result<()> {
         let flushed = self.out.flush();
         flushed.with_context(|| cannot_write(&self.args.output))
@@ -300,7 +301,7 @@ impl<'a> Encoding<'a> {
         Ok(self.args.keep_going)
     }
 
-    /// Writes what is in the packet, with its header.
+    /// Writes the current packet, with its header.
     fn end_packet(&mut self) -> Result<()> {
         if self.packet.is_empty() {
             return Ok(());
@@ -334,7 +335,7 @@ impl<'a> Encoding<'a> {
     }
 }
 
-/// What is wrong with a line; without a text what the code says.
+/// The error of a line; without a text, the text of the code applies.
 type LineError = (CodecError, Option<String>);
 
 fn read_json(program: &Program, line: &[u8], message: &mut Message) -> Result<(), LineError> {
@@ -345,13 +346,13 @@ fn read_json(program: &Program, line: &[u8], message: &mut Message) -> Result<()
     json::read_line(program, line, message).map_err(|error| (error.error, Some(error.message)))
 }
 
-/// The fields of a FIX message, as which it is read.
+/// Parses the fields of a FIX message.
 fn read_fix<'l>(
     program: &Program,
     line: &'l [u8],
     message: &mut Message,
 ) -> Result<Vec<(u32, &'l [u8])>, LineError> {
-    // As logs show it; taken as it stands all of it would be one field.
+    // Logs show SOH as `|`: unconverted, the whole line would be one field.
     if !line.contains(&1) && line.contains(&b'|') {
         let text = "fields end with SOH (0x01), not with |".to_owned();
         return Err((CodecError::new(ErrorCode::Input, 0), Some(text)));

@@ -1,5 +1,4 @@
-//! `fanfare fast explain`: what each byte of a message means, for the person who stares at a
-//! garbled feed.
+//! `fanfare fast explain`: the meaning of each byte of a message, to diagnose a garbled feed.
 
 use super::options::{Framing, Strictness, TEMPLATES_HELP, check_preamble, load};
 use super::packets::{ByteFile, PacketError, PacketFile, frame_code};
@@ -17,7 +16,7 @@ use std::process::ExitCode;
 
 /// Show how messages are decoded: offset, bytes, presence map, operator, previous value, value.
 ///
-/// The trace of a message that cannot be decoded ends where the error is, and so does the run.
+/// The trace of a message that cannot be decoded ends at the error, and so does the run.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[arg(short, long, value_name = "TEMPLATES", help = TEMPLATES_HELP)]
@@ -66,7 +65,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     }
 }
 
-/// Why it ends.
+/// The reason for the end of a trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End {
     File,
@@ -104,7 +103,7 @@ impl Explaining<'_> {
         }
     }
 
-    /// [`one`](Self::one), if the message does not go on behind `bytes`.
+    /// Explains as [`one`](Self::one), unless the message continues behind `bytes`.
     fn one_if_whole(&mut self, bytes: &[u8], offset: u64) -> Option<(usize, Option<End>)> {
         let mut ahead = self.decoder.clone();
         let is_partial = matches!(ahead.decode_partial(bytes, &mut Ignore), Ok(None));
@@ -124,7 +123,7 @@ impl Explaining<'_> {
                 }
                 Err(PacketError::Frame(error)) => {
                     let is_cut = matches!(error.kind, FrameErrorKind::Truncated { .. });
-                    // The messages in front of the cut are what a user looks for.
+                    // The messages before the cut are of interest.
                     let there = file.cut().filter(|there| is_cut && !there.bytes.is_empty());
                     let explained = there.map(|there| self.packet(number, there));
                     if let Some(Ok(Some(End::Wanted))) = explained {
@@ -141,7 +140,7 @@ impl Explaining<'_> {
         Ok(End::File)
     }
 
-    /// Explains a packet, or what is there of it.
+    /// Explains a packet, or the part of it that is present.
     fn packet(&mut self, number: u64, packet: Packet<'_>) -> Result<Option<End>> {
         let preamble = self.args.framing.preamble;
         let (sequence, body) = preamble.split(packet.bytes)?;
@@ -168,7 +167,8 @@ impl Explaining<'_> {
         None
     }
 
-    /// Explains the message at the front of `bytes`; its length, and whether that was all.
+    /// Explains the message at the front of `bytes`. Returns its length, and the end if the trace
+    /// ends there.
     fn one(&mut self, bytes: &[u8], offset: u64) -> (usize, Option<End>) {
         self.trace.clear(offset);
         self.message += 1;
@@ -210,13 +210,13 @@ impl Explaining<'_> {
     }
 }
 
-/// Collects what a decoder does as lines of a table.
+/// The steps of a decoder as lines of a table.
 #[derive(Debug, Default)]
 struct Trace {
-    /// Where the message stands in the file.
+    /// The offset of the message in the file.
     base: u64,
     lines: Vec<String>,
-    /// Groups, sequences and templates around what comes.
+    /// The depth of groups, sequences and templates around the next step.
     depth: usize,
 }
 
@@ -235,7 +235,7 @@ impl Trace {
         say!("");
     }
 
-    /// A line for bytes; nothing in the first columns where there are none.
+    /// Adds a line for bytes; the first columns are empty if there are none.
     fn line(&mut self, offset: usize, bytes: &[u8], what: &str) {
         let place = if bytes.is_empty() {
             String::new()
@@ -257,7 +257,7 @@ impl Trace {
         line.push_str(value);
     }
 
-    /// The value of a field: of one in a bit group, which is no step of its own, on a line of its
+    /// Adds the value of a field; one in a bit group is no step of its own, and gets a line of its
     /// own.
     fn field(&mut self, field: &Field, value: &str) {
         if let Some(bits) = field.bits() {
@@ -394,7 +394,7 @@ fn shown(previous: &Previous) -> String {
     }
 }
 
-/// `e0 87 aa`; more than eight bytes are cut.
+/// Formats bytes as `e0 87 aa`; more than eight are cut.
 fn hex(bytes: &[u8]) -> String {
     const SHOWN: usize = 8;
     let mut out = String::new();
@@ -408,7 +408,7 @@ fn hex(bytes: &[u8]) -> String {
     out
 }
 
-/// The seven bits of each byte.
+/// Formats the seven bits of each byte.
 fn bits(bytes: &[u8]) -> String {
     let groups: Vec<String> = bytes
         .iter()

@@ -1,4 +1,4 @@
-//! `fanfare fast generate`: the three feeds that everything can be tried with.
+//! `fanfare fast generate`: the three generated feeds for trials, tests and benchmarks.
 
 use super::lines::is_same_file;
 use super::options::{TEMPLATES_HELP, TemplateReading, check_preamble, load};
@@ -20,12 +20,12 @@ use std::sync::Arc;
 
 /// Generate a file of FAST packets: orders (simple) or market data (complex, spectra).
 ///
-/// The same options always give the same bytes. Each packet starts with empty dictionaries; the
-/// last message is Done. A Reset is in front of each message of spectra, so that its packets need
-/// no --header; it takes other templates of the same names, even those without Done.
+/// The same options always produce the same bytes. Each packet starts with empty dictionaries; the
+/// last message is Done. A Reset precedes each message of spectra, so that its packets need no
+/// --header; spectra accepts other templates of the same names, even those without Done.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Which feed.
+    /// The feed.
     #[arg(value_enum)]
     feed: FeedKind,
     #[arg(
@@ -41,8 +41,8 @@ pub(crate) struct Args {
     /// Messages to generate, not counting Done and the Resets of spectra.
     #[arg(short = 'n', long, value_name = "COUNT", default_value_t = 30_000)]
     count: u64,
-    /// Bytes of a packet at most; a longer message has one for itself. Default: 1024 for simple,
-    /// one message a packet for complex and spectra.
+    /// Most bytes of a packet; a longer message gets a packet of its own. Default: 1024 for simple,
+    /// one message per packet for complex and spectra.
     #[arg(short = 'p', long, value_name = "BYTES")]
     packet_size: Option<usize>,
     /// Mean number of entries in a message of complex.
@@ -51,17 +51,17 @@ pub(crate) struct Args {
         value_parser = clap::value_parser!(u32).range(1..)
     )]
     sequence_length: u32,
-    /// Let all entries of a message belong to one security.
+    /// All entries of a message belong to one security.
     #[arg(long)]
     no_split: bool,
     /// Seed of the market of spectra.
     #[arg(long, value_name = "SEED", default_value_t = 1)]
     seed: u64,
-    /// The snapshots of spectra in place of its increments, with which they agree if the seed and
-    /// the trades are the same.
+    /// Generate the snapshots of spectra instead of its increments; they agree if the seed and the
+    /// trades are the same.
     #[arg(long)]
     snapshots: bool,
-    /// Of a hundred changes in spectra's market, how many are trades.
+    /// Percentage of trades among the changes in spectra's market.
     #[arg(
         long, value_name = "PERCENT", default_value_t = 0,
         value_parser = clap::value_parser!(u32).range(..=100)
@@ -82,7 +82,7 @@ pub(crate) struct Args {
 enum FeedKind {
     /// Orders: many small messages in a packet.
     Simple,
-    /// Market data with repeating groups: one message a packet.
+    /// Market data with repeating groups: one message per packet.
     Complex,
     /// Market data in the shapes of a real exchange's templates (MOEX SPECTRA): price levels,
     /// trades, snapshots.
@@ -184,7 +184,7 @@ fn report(args: &Args, complete: bool, messages: u64, packets: u32, bytes: usize
     }
 }
 
-/// A file to write, or stdout for `-`; none of those that are read.
+/// Creates a file, or opens stdout for `-`; refuses a file that is also read.
 pub(in crate::cmd) fn create(path: &Path, read: &[&Path]) -> Result<Box<dyn Write>> {
     if is_standard(path) {
         return Ok(Box::new(BufWriter::new(io::stdout().lock())));

@@ -9,12 +9,12 @@ use std::path::Path;
 /// The longest line read, bytes.
 pub(crate) const LINE_LIMIT: usize = 64 << 20;
 
-/// What stands at a line's place.
+/// The content in a line's place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Line {
     /// A line, without its end.
     Text,
-    /// One longer than [`LINE_LIMIT`], which is left out.
+    /// A line longer than [`LINE_LIMIT`], which is omitted.
     TooLong,
     /// The end of the file, or Ctrl-C while waiting for more.
     End,
@@ -23,13 +23,13 @@ pub(crate) enum Line {
 /// The lines of a file.
 pub(crate) struct LineFile {
     input: BufReader<Box<dyn Read>>,
-    /// The line in hand.
+    /// The current line.
     text: Vec<u8>,
     is_first: bool,
 }
 
 impl LineFile {
-    /// A wait for a pipe ends when `stop` is raised.
+    /// Opens a file. A wait for a pipe ends when `stop` is raised.
     pub(crate) fn open(path: &Path, stop: &Stop) -> Result<Self> {
         Ok(Self {
             input: BufReader::with_capacity(1 << 16, Box::new(open(path, stop)?)),
@@ -38,14 +38,14 @@ impl LineFile {
         })
     }
 
-    /// The bytes of the line that [`next`](Self::next) found, without LF or CR LF, and without
-    /// the mark that some programs put in front of UTF-8.
+    /// Returns the bytes of the line that [`next`](Self::next) found, without LF or CR LF, and
+    /// without a byte order mark.
     pub(crate) fn text(&self) -> &[u8] {
         &self.text
     }
 
-    /// Takes the next line; `before_waiting` is called before more is read, which may take as
-    /// long as a pipe likes.
+    /// Advances to the next line; `before_waiting` is called before each read, which may block on a
+    /// pipe.
     pub(crate) fn next(&mut self, mut before_waiting: impl FnMut() -> Result<()>) -> Result<Line> {
         self.text.clear();
         let mut is_long = false;
@@ -89,7 +89,7 @@ impl LineFile {
     }
 }
 
-/// Whether two names are of one file, so that writing one destroys the other.
+/// Returns whether two names refer to one file, so that writing one destroys the other.
 pub(crate) fn is_same_file(read: &Path, written: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;
     let found = |path: &Path| std::fs::metadata(path).ok().filter(|data| data.is_file());

@@ -1,4 +1,4 @@
-//! `fanfare fast multicast`: the packets of a file, to one group or two, with losses if wanted.
+//! `fanfare fast multicast`: the packets of a file, to one group or two, with optional losses.
 
 use super::options::socket_address;
 use super::packets::{Flow, check_size, each_packet};
@@ -15,10 +15,10 @@ use std::process::ExitCode;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Send the packets of a file to a multicast group, one a datagram, without their headers.
+/// Send the packets of a file to a multicast group, one per datagram, without their headers.
 ///
-/// With --second the same packets go to a second group, as an exchange's lines A and B; --loss-a
-/// and --loss-b leave packets out at random (the same ones for the same --seed).
+/// With --second the same packets go to a second group, like an exchange's lines A and B; --loss-a
+/// and --loss-b drop packets at random (the same ones for the same --seed).
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// File of packets, - for stdin.
@@ -33,7 +33,7 @@ pub(crate) struct Args {
         value_parser = clap::value_parser!(u16).range(1..)
     )]
     port: u16,
-    /// Microseconds between two packets; 0: as fast as it goes.
+    /// Microseconds between two packets; 0: as fast as possible.
     #[arg(short, long, value_name = "MICROSECONDS", default_value_t = 0)]
     sleep: u64,
     /// Second group, ADDRESS:PORT: line B.
@@ -41,20 +41,20 @@ pub(crate) struct Args {
     second: Option<SocketAddrV4>,
     #[command(flatten)]
     reach: Reach,
-    /// Share of line A's packets to leave out, 0 to 1.
+    /// Share of line A's packets to drop, 0 to 1.
     #[arg(long, value_name = "SHARE", default_value_t = 0.0, value_parser = share)]
     loss_a: f64,
-    /// Share of line B's packets to leave out, 0 to 1.
+    /// Share of line B's packets to drop, 0 to 1.
     #[arg(long, value_name = "SHARE", default_value_t = 0.0, value_parser = share)]
     loss_b: f64,
-    /// Which packets are left out.
+    /// Seed of the choice of dropped packets.
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Length header in front of each packet of the file.
     #[arg(long, value_name = "HEADER", default_value = "u32le")]
     header: Header,
-    /// Sequence number to put in front of each packet, counted from 1: none, seq32le, seq32be
-    /// or cme.
+    /// Sequence number to put in front of each packet, counted from 1: none, seq32le, seq32be or
+    /// cme.
     #[arg(long, value_name = "PREAMBLE", default_value = "none")]
     preamble: Preamble,
     /// Print the figures as one JSON object.
@@ -90,7 +90,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// All packets of the file as datagrams. They are read first so that the disk sets no pace.
+/// Reads all packets of the file as datagrams, in advance, so that the disk does not set the pace.
 fn read(args: &Args, stop: &Stop) -> Result<Vec<Vec<u8>>> {
     let (mut packets, mut bytes) = (Vec::new(), 0);
     each_packet(&args.file, args.header, stop, |packet| {
@@ -110,7 +110,7 @@ fn read(args: &Args, stop: &Stop) -> Result<Vec<Vec<u8>>> {
     Ok(packets)
 }
 
-/// Batches, one line after the other. Returns how many packets were taken from the file.
+/// Sends batches, one line after the other. Returns the number of packets taken from the file.
 fn flat_out(packets: &[Vec<u8>], lines: &mut [Line], stop: &Stop) -> Result<usize> {
     let mut taken = 0;
     let mut batch: Vec<&[u8]> = Vec::with_capacity(BATCH);
@@ -130,12 +130,12 @@ fn flat_out(packets: &[Vec<u8>], lines: &mut [Line], stop: &Stop) -> Result<usiz
     Ok(taken)
 }
 
-/// One packet each `--sleep`, by the clock: a packet that is late does not delay the others.
+/// Sends one packet each `--sleep`, by the clock: a late packet does not delay the others.
 fn paced(args: &Args, packets: &[Vec<u8>], lines: &mut [Line], stop: &Stop) -> Result<usize> {
     let pace = Duration::from_micros(args.sleep);
     let mut due = Instant::now();
     for (taken, packet) in packets.iter().enumerate() {
-        // A long sleep in short naps, so that Ctrl-C is heard.
+        // A long sleep is divided, so that Ctrl-C takes effect.
         while let Some(left) = due.checked_duration_since(Instant::now()) {
             if stop.is_raised() {
                 return Ok(taken);
@@ -155,12 +155,12 @@ fn paced(args: &Args, packets: &[Vec<u8>], lines: &mut [Line], stop: &Stop) -> R
     Ok(packets.len())
 }
 
-/// One group, and its weather.
+/// A group, with its losses.
 struct Line {
     line: line::Line,
     loss: f64,
     random: u64,
-    /// Which packets were left out, in order.
+    /// The packets that were dropped, in order.
     left_out: Vec<usize>,
 }
 
@@ -174,8 +174,8 @@ impl Line {
         })
     }
 
-    /// Whether the next packet, the file's `index`-th, is sent (xorshift; the upper 53 bits as a
-    /// share).
+    /// Returns whether the next packet, the file's `index`-th, is sent (xorshift; the upper 53 bits
+    /// as a share).
     fn keeps(&mut self, index: usize) -> bool {
         self.random ^= self.random << 13;
         self.random ^= self.random >> 7;
@@ -189,7 +189,7 @@ impl Line {
     }
 }
 
-/// How many packets neither line carried.
+/// Returns the number of packets that neither line carried.
 fn on_both(a: &[usize], b: &[usize]) -> u64 {
     let lost = a.iter().filter(|index| b.binary_search(index).is_ok());
     lost.count() as u64

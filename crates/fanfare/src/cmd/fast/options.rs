@@ -1,4 +1,4 @@
-//! Options that several commands share, and what they stand for.
+//! Options that several commands share, and their values.
 
 use crate::input::{Input, is_standard};
 use crate::print::note;
@@ -14,11 +14,11 @@ use std::path::Path;
 use std::str::FromStr;
 use std::sync::Arc;
 
-/// Templates: a file, or one of the three sets that are part of the product.
+/// The help of templates: a file, or one of the three sets that are part of the product.
 pub(crate) const TEMPLATES_HELP: &str =
     "Template file (FAST 1.1 XML), or builtin:simple, builtin:complex or builtin:spectra";
 
-/// The text of a template file or builtin set.
+/// Returns the text of a template file or builtin set.
 fn template_text(templates: &str) -> Result<String, LoadError> {
     if let Some(text) = fanfare_fast::builtin::find(templates) {
         return Ok(text.to_owned());
@@ -42,14 +42,14 @@ fn template_bytes(templates: &str) -> Result<Vec<u8>> {
     let read = fs::File::open(templates)
         .and_then(|file| file.take(2 * MAX_BYTES as u64 + 3).read_to_end(&mut bytes));
     read.with_context(|| format!("cannot read templates `{templates}`"))?;
-    // In UTF-16, with its mark, a document may take twice as many.
+    // A document in UTF-16, with its byte order mark, may have twice as many bytes.
     if bytes.len() > 2 * MAX_BYTES + 2 {
         bail!("templates `{templates}` have more than {MAX_BYTES} bytes");
     }
     Ok(bytes)
 }
 
-/// Why templates could not be used: the file, or its contents.
+/// The reason why templates could not be used: the file, or its contents.
 #[derive(Debug)]
 pub(crate) enum LoadError {
     File(anyhow::Error),
@@ -69,12 +69,12 @@ impl From<LoadError> for anyhow::Error {
     }
 }
 
-/// What happens to parts of a template document that the schema does not have.
+/// The handling of parts of a template document that the schema does not have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reading {
     /// The document is refused.
     Strict,
-    /// They are listed and left out.
+    /// They are listed and omitted.
     Lenient,
 }
 
@@ -88,7 +88,7 @@ pub(crate) fn load(templates: &str, reading: Reading) -> Result<Arc<Program>, Lo
     load_with_text(templates, reading).map(|(program, _)| program)
 }
 
-/// The program and the text it comes from, which a pipe gives only once.
+/// Loads the program, and returns it with its text, since a pipe can be read only once.
 pub(crate) fn load_with_text(
     templates: &str,
     reading: Reading,
@@ -123,11 +123,11 @@ pub(crate) fn load_with_text(
     }
 }
 
-/// `--lenient` of the commands that decode and encode nothing.
+/// `--lenient` of the commands that neither decode nor encode.
 #[derive(Debug, Clone, Copy, clap::Args)]
 pub(crate) struct TemplateReading {
-    /// List and leave out attributes, elements and text of templates that the schema of FAST does
-    /// not have.
+    /// List and omit attributes, elements and text of templates that the schema of FAST does not
+    /// have.
     #[arg(long)]
     lenient: bool,
 }
@@ -138,7 +138,7 @@ impl TemplateReading {
     }
 }
 
-/// How the bytes are to be taken.
+/// The framing of the bytes.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Framing {
     /// Length header in front of each packet: none, u8, u16le, u16be, u32le, u32be or fast.
@@ -148,19 +148,19 @@ pub(crate) struct Framing {
     /// Sequence number in front of each packet's messages: none, seq32le, seq32be or cme.
     #[arg(long, value_name = "PREAMBLE", default_value = "none")]
     pub(crate) preamble: Preamble,
-    /// Keep previous values from packet to packet. Without a length header it is always so.
+    /// Keep previous values from packet to packet. Without a length header they are always kept.
     #[arg(long)]
     pub(crate) keep_dictionary: bool,
 }
 
 impl Framing {
-    /// The header of a file.
+    /// Returns the header of a file.
     pub(crate) fn of_file(&self) -> Header {
         self.header.unwrap_or(Header::U32Le)
     }
 }
 
-/// A preamble is in front of packets: a stream without them can have none.
+/// Refuses a preamble without a header: a stream without packets has none.
 pub(crate) fn check_preamble(header: Header, preamble: Preamble) -> Result<()> {
     if header == Header::None && !preamble.is_empty() {
         bail!("--preamble wants packets: there are none with --header none");
@@ -171,9 +171,9 @@ pub(crate) fn check_preamble(header: Header, preamble: Preamble) -> Result<()> {
 /// How strict the codec is.
 #[derive(Debug, Clone, Copy, clap::Args)]
 pub(crate) struct Strictness {
-    /// Accept what exchanges are known to send against the specification: overlong integers,
-    /// presence maps and strings, unused presence bits, broken UTF-8, exponents beyond 63. List and
-    /// leave out attributes, elements and text of templates that the schema does not have.
+    /// Accept deviations from the specification that exchanges are known to send: overlong
+    /// integers, presence maps and strings, unused presence bits, broken UTF-8, exponents beyond
+    /// 63. List and omit attributes, elements and text of templates that the schema does not have.
     #[arg(long)]
     pub(crate) lenient: bool,
 }
@@ -191,10 +191,10 @@ impl Strictness {
     }
 }
 
-/// Where the sequence numbers of messages come from, if no preamble has them.
+/// The source of the sequence numbers of messages, if no preamble has them.
 #[derive(Debug, Clone)]
 pub(crate) enum Sequence {
-    /// There are none.
+    /// No sequence numbers.
     None,
     /// A field of the messages.
     Field(SequenceField),
@@ -211,7 +211,7 @@ impl FromStr for Sequence {
     }
 }
 
-/// `ADDRESS:PORT`, or one of the two with the other by default.
+/// Parses `ADDRESS:PORT`, or one of the two with a default for the other.
 pub(crate) fn socket_address(text: &str) -> Result<SocketAddrV4, String> {
     let text = text.trim();
     let (address, port) = text.rsplit_once(':').unwrap_or((text, "13014"));
@@ -225,7 +225,7 @@ pub(crate) fn socket_address(text: &str) -> Result<SocketAddrV4, String> {
     Ok(SocketAddrV4::new(address, port))
 }
 
-/// Where the file system has what a command reads.
+/// Returns the path in the file system of an input.
 pub(crate) fn named(path: &Path) -> &Path {
     match is_standard(path) {
         true => Path::new("/dev/stdin"),
@@ -233,7 +233,7 @@ pub(crate) fn named(path: &Path) -> &Path {
     }
 }
 
-/// What a command reads: a file, or stdin for `-`.
+/// Opens an input: a file, or stdin for `-`.
 pub(crate) fn open(path: &Path, stop: &Stop) -> Result<Input> {
     Input::open(path, stop).with_context(|| format!("cannot open `{}`", path.display()))
 }

@@ -9,21 +9,21 @@ use fanfare_fast::{
 use std::fmt::Write as _;
 use std::io::{self, BufWriter, Write};
 
-/// Remarks that are shown; a garbled feed of an hour has as many errors as packets.
+/// The most remarks that are shown; a garbled feed of an hour has as many errors as packets.
 const REMARKS: u32 = 50;
 
-/// How messages are written.
+/// The format of messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
-    /// One line a message, for people.
+    /// One line per message, human-readable.
     Text,
-    /// One JSON object a line, which `fanfare fast encode` reads.
+    /// One JSON object per line, which `fanfare fast encode` reads.
     Json,
-    /// One FIX message (tag=value, SOH) a line: the fields whose ids are numbers.
+    /// One FIX message (tag=value, SOH) per line: the fields whose ids are numbers.
     Fix,
 }
 
-/// Writes messages and errors; nothing if there is no format.
+/// A writer of messages and errors; it writes no messages if there is no format.
 pub(crate) struct Output {
     format: Option<Format>,
     out: BufWriter<Box<dyn Write>>,
@@ -49,24 +49,24 @@ impl Output {
         }
     }
 
-    /// What FIX messages begin with; FIX.4.4 unless told otherwise.
+    /// Sets the BeginString(8) of FIX messages; the default is FIX.4.4.
     pub(crate) fn with_begin_string(mut self, begin_string: &str) -> Self {
         begin_string.clone_into(&mut self.begin_string);
         self
     }
 
-    /// All of it on stderr, where stdout is for something else.
+    /// Redirects all output to stderr, if stdout has another use.
     pub(crate) fn on_stderr(mut self) -> Self {
         self.out = BufWriter::new(Box::new(io::stderr()));
         self
     }
 
-    /// Whether messages are wanted at all.
+    /// Returns whether messages are wanted at all.
     pub(crate) fn wants_messages(&self) -> bool {
         self.format.is_some()
     }
 
-    /// Writes a message, if they are wanted; false if it has no such form.
+    /// Writes a message, if they are wanted. Returns false if it has no such form.
     pub(crate) fn message(&mut self, view: MessageView<'_>) -> io::Result<bool> {
         let Some(format) = self.format else {
             return Ok(true);
@@ -98,7 +98,7 @@ impl Output {
         }
     }
 
-    /// A line on stderr about an error or a gap: the first ones are shown, all are counted
+    /// Writes a line about an error or a gap to stderr: the first ones are shown, all are counted
     /// elsewhere.
     pub(crate) fn remark(&mut self, text: std::fmt::Arguments<'_>) {
         self.remarks = self.remarks.saturating_add(1);
@@ -109,7 +109,7 @@ impl Output {
         }
     }
 
-    /// An error of the codec; `base` is where its bytes stand in the file.
+    /// Writes an error of the codec; `base` is the offset of its bytes in the file.
     pub(crate) fn codec_error(
         &mut self,
         error: &CodecError,
@@ -128,7 +128,7 @@ impl Output {
         Ok(())
     }
 
-    /// An error of a line of JSON that cannot be encoded; `line` counts from 1.
+    /// Writes an error of a line of JSON that cannot be encoded; `line` counts from 1.
     pub(crate) fn line_error(
         &mut self,
         error: &CodecError,
@@ -145,7 +145,7 @@ impl Output {
         writeln!(self.out, "{json}")
     }
 
-    /// Any other error with a code: of a template document, a packet, a line.
+    /// Writes any other error with a code: of a template document, a packet, a line.
     pub(crate) fn error(&mut self, code: &str, offset: u64, text: &str) -> io::Result<()> {
         if self.format != Some(Format::Json) {
             self.out.flush()?;
@@ -158,7 +158,7 @@ impl Output {
         writeln!(self.out, "{line}")
     }
 
-    /// An error of the template document with this text.
+    /// Writes an error of the template document with this text.
     pub(crate) fn template_error(&mut self, text: &str, error: &TemplateError) -> io::Result<()> {
         let before = text
             .split_inclusive('\n')
@@ -178,7 +178,8 @@ impl Output {
     }
 }
 
-/// `MarketData MsgSeqNum=5 MDEntries=[{MDUpdateAction=0 …} {…}]`; absent fields are left out.
+/// Formats a message as `MarketData MsgSeqNum=5 MDEntries=[{MDUpdateAction=0 …} {…}]`; absent
+/// fields are omitted.
 fn text_line(view: MessageView<'_>, out: &mut String) {
     out.push_str(view.template().name());
     text_fields(view.fields(), " ", out);

@@ -1,4 +1,4 @@
-//! Packets out of files: with a length header, and without one.
+//! Packets of files, with a length header or without one.
 
 use super::options::{named, open};
 use crate::input::Input;
@@ -17,7 +17,7 @@ pub(crate) const PACKET_LIMIT: usize = 1 << 20;
 /// The largest file that is held in memory, bytes.
 const FILE_LIMIT: usize = 1 << 30;
 
-/// Packets of a file, one after the other, however large the file is.
+/// The packets of a file of any size, in order.
 pub(crate) struct PacketFile {
     input: Input,
     deframer: Deframer,
@@ -25,12 +25,12 @@ pub(crate) struct PacketFile {
     interrupted: bool,
 }
 
-/// Why there is no further packet.
+/// The reason why there is no further packet.
 #[derive(Debug)]
 pub(crate) enum PacketError {
     /// The file cannot be read.
     Io(io::Error),
-    /// The bytes are no packet.
+    /// The bytes are not a packet.
     Frame(FrameError),
 }
 
@@ -46,12 +46,12 @@ impl fmt::Display for PacketError {
 impl std::error::Error for PacketError {}
 
 impl PacketFile {
-    /// A wait for a pipe ends when `stop` is raised.
+    /// Opens a file. A wait for a pipe ends when `stop` is raised.
     pub(crate) fn open(path: &Path, header: Header, stop: &Stop) -> Result<Self> {
         Ok(Self::new(open(path, stop)?, &[], header))
     }
 
-    /// One of which the first bytes have been read.
+    /// Creates one from an input of which the first bytes have been read.
     pub(crate) fn new(input: Input, read: &[u8], header: Header) -> Self {
         let mut deframer = Deframer::new(header, PACKET_LIMIT);
         if let Some(room) = deframer.space().get_mut(..read.len()) {
@@ -66,16 +66,16 @@ impl PacketFile {
         }
     }
 
-    /// Whether the next packet must be read first, which may take as long as a pipe likes.
+    /// Returns whether the next packet must be read first, which may block on a pipe.
     pub(crate) fn must_read(&self) -> bool {
         !self.deframer.has_packet().unwrap_or(true)
     }
 
-    /// The next packet; `None` at the end of the file, or if Ctrl-C came while waiting for more.
-    /// Behind a packet of no bytes, which is an error, there may be others.
+    /// Returns the next packet; `None` at the end of the file, or if Ctrl-C came during a wait.
+    /// Other packets may follow a packet of no bytes, which is an error.
     pub(crate) fn next(&mut self) -> Result<Option<Packet<'_>>, PacketError> {
         loop {
-            // Asked twice because a borrow that is returned on one path holds on all of them.
+            // Checked twice because a borrow that is returned on one path holds on all of them.
             if self.deframer.has_packet().unwrap_or(true) {
                 return self.deframer.next_packet().map_err(PacketError::Frame);
             }
@@ -90,7 +90,7 @@ impl PacketFile {
         }
     }
 
-    /// What is there of the last packet, where it is cut.
+    /// Returns the present part of the last packet, if it is cut.
     pub(crate) fn cut(&self) -> Option<Packet<'_>> {
         self.deframer.cut_packet()
     }
@@ -114,7 +114,7 @@ impl PacketFile {
 /// Whether more is wanted.
 pub(crate) type Flow = ControlFlow<()>;
 
-/// All packets of a file, as long as `take` wants more.
+/// Calls `take` with each packet of a file, while it wants more.
 pub(crate) fn each_packet(
     path: &Path,
     header: Header,
@@ -137,7 +137,7 @@ pub(crate) fn each_packet(
     Ok(())
 }
 
-/// The bytes of a file without packets, as a window that moves along.
+/// The bytes of a file without packets, through a sliding window.
 pub(crate) struct ByteFile {
     input: Input,
     buffer: Vec<u8>,
@@ -145,14 +145,14 @@ pub(crate) struct ByteFile {
     end: usize,
     at_end: bool,
     interrupted: bool,
-    /// Whether reading may take as long as a pipe likes.
+    /// Whether reading may block on a pipe.
     waits: bool,
     /// Offset of the window in the file.
     offset: u64,
 }
 
 impl ByteFile {
-    /// A wait for a pipe ends when `stop` is raised.
+    /// Opens a file. A wait for a pipe ends when `stop` is raised.
     pub(crate) fn open(path: &Path, stop: &Stop) -> Result<Self> {
         Ok(Self {
             input: open(path, stop)?,
@@ -166,15 +166,15 @@ impl ByteFile {
         })
     }
 
-    /// Offset in the file, and the bytes from there on: at least [`PACKET_LIMIT`] if the file
-    /// has so many, none at its end. Fewer too if Ctrl-C came while waiting for more.
+    /// Returns the offset in the file, and the bytes from there on: at least [`PACKET_LIMIT`] if
+    /// the file has as many, none at its end, and fewer if Ctrl-C came during a wait.
     pub(crate) fn window(&mut self) -> io::Result<(u64, &[u8])> {
         while !self.is_whole() && self.read_more()? {}
         Ok(self.bytes())
     }
 
-    /// As [`window`](Self::window), but what a pipe has not brought yet is not waited for; and
-    /// whether the message at its front is all there, or never will be.
+    /// Returns the same as [`window`](Self::window), without waiting for a pipe, and whether the
+    /// message at its front is complete or never will be.
     pub(crate) fn ready(&mut self) -> io::Result<(u64, &[u8], bool)> {
         if !self.waits {
             self.window()?;
@@ -184,7 +184,7 @@ impl ByteFile {
         Ok((offset, bytes, is_whole))
     }
 
-    /// Whether [`window`](Self::window) may take as long as a pipe likes.
+    /// Returns whether [`window`](Self::window) may block on a pipe.
     pub(crate) fn must_wait(&self) -> bool {
         self.waits && !self.is_whole()
     }
@@ -199,7 +199,8 @@ impl ByteFile {
         self.at_end || self.end - self.start >= PACKET_LIMIT
     }
 
-    /// Reads what is there into the window, waiting if nothing is; false if Ctrl-C came meanwhile.
+    /// Reads the bytes that are available into the window, and waits if there are none. Returns
+    /// false if Ctrl-C came during the wait.
     pub(crate) fn read_more(&mut self) -> io::Result<bool> {
         if self.at_end || self.interrupted {
             return Ok(!self.interrupted);
@@ -219,7 +220,7 @@ impl ByteFile {
         Ok(!self.interrupted)
     }
 
-    /// Moves the window on.
+    /// Advances the window by `n` bytes.
     pub(crate) fn consume(&mut self, n: usize) {
         let n = n.min(self.end - self.start);
         self.start += n;
@@ -231,7 +232,7 @@ fn is_regular(path: &Path) -> bool {
     fs::metadata(named(path)).is_ok_and(|data| data.is_file())
 }
 
-/// The error of a frame as a FAST error: its code, and where.
+/// Returns the code of a frame's error as a FAST error.
 pub(crate) fn frame_code(kind: FrameErrorKind) -> &'static str {
     kind.code().unwrap_or(match kind {
         FrameErrorKind::Truncated { .. } => "EOF",
@@ -239,7 +240,7 @@ pub(crate) fn frame_code(kind: FrameErrorKind) -> &'static str {
     })
 }
 
-/// Refuses files that are too large to be held in memory whole.
+/// Refuses files that are too large to be held in memory.
 pub(crate) fn check_size(total: usize) -> Result<()> {
     if total > FILE_LIMIT {
         bail!("the file is larger than the {FILE_LIMIT} bytes that are held in memory");

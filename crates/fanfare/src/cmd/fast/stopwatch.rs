@@ -1,9 +1,9 @@
-//! The clock that decoding is timed with.
+//! The clock that times decoding.
 
 use std::sync::OnceLock;
 use std::time::Instant;
 
-/// Nanoseconds since the first call.
+/// Returns the nanoseconds since the first call.
 pub(crate) fn stopwatch() -> u64 {
     static BEGIN: OnceLock<Instant> = OnceLock::new();
     let elapsed = BEGIN.get_or_init(Instant::now).elapsed();

@@ -1,4 +1,4 @@
-//! `fanfare fast templates`: what a template file declares, checked.
+//! `fanfare fast templates`: checks a template file and lists its declarations.
 
 use super::options::{TEMPLATES_HELP, TemplateReading, load};
 use crate::plural::counted;
@@ -52,8 +52,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The static references to templates that do not exist, in the order of the templates. They are
-/// no fields of messages.
+/// Returns the static references to templates that do not exist, in the order of the templates.
+/// They are not fields of messages.
 fn unresolved(program: &Program) -> Vec<&Field> {
     let is_unresolved = |field: &&Field| matches!(program.op(field.id()), Op::Unresolved { .. });
     program.fields().iter().filter(is_unresolved).collect()
@@ -120,7 +120,7 @@ pub(super) fn kind(kind: FieldKind) -> &'static str {
     }
 }
 
-/// The operator with its initial value and its place in the dictionaries.
+/// Formats the operator with its initial value and its place in the dictionaries.
 fn operator(program: &Program, op: &Op) -> String {
     match op {
         Op::Int(op) => int(program, op),
@@ -187,7 +187,7 @@ fn lossy(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// A decimal as it stands in the stream.
+/// Formats a decimal as in the stream.
 pub(super) fn decimal(value: Decimal) -> String {
     format!("{} x 10^{} = {value}", value.mantissa, value.exponent)
 }

@@ -1,4 +1,4 @@
-//! A feed out of a packet capture: one or two groups, in the time of the capture.
+//! A feed from a packet capture: one or two groups, in the time of the capture.
 
 use super::feed::{Feed, channel_config};
 use super::sink::Sink;
@@ -17,8 +17,8 @@ use std::fs::File;
 use std::net::SocketAddr;
 use std::path::Path;
 
-/// Plays the datagrams of a capture to the groups of `--multicast`, or to the only group there
-/// is. Time-outs run by the capture's clock.
+/// Plays the datagrams of a capture to the groups of `--multicast`, or to the only group in it.
+/// Time-outs follow the capture's clock.
 pub(crate) fn run(args: &Args, path: &Path, sink: Sink) -> Result<Outcome> {
     let stop = Stop::on_interrupt()?;
     let cannot = || format!("cannot read `{}`", path.display());
@@ -64,7 +64,7 @@ struct Play {
     feed: Feed,
     /// The destination of each line.
     groups: Vec<Endpoint>,
-    /// Whether the groups were given, or are found in the capture.
+    /// Whether the groups were given; otherwise they are found in the capture.
     is_told: bool,
     /// The capture's time, ns.
     now: u64,
@@ -109,7 +109,8 @@ impl Play {
         })?)
     }
 
-    /// A packet that is no datagram: other traffic is none of ours, half a datagram is.
+    /// Handles a packet that is not a datagram: other traffic is ignored, a fragment is an
+    /// error.
     fn other(&mut self, reason: NoSegment) -> Result<Flow> {
         match reason {
             NoSegment::Fragment => {

@@ -1,4 +1,4 @@
-//! Lines to one stream: packets to a channel, and what it delivers to the sink.
+//! Lines merged to one stream: packets go to a channel, and its deliveries to the sink.
 
 use super::sink::Sink;
 use super::{Args, decoder};
@@ -16,7 +16,8 @@ use fanfare_feed::{Arbiter, ArbiterConfig, FrameErrorKind, Start};
 use std::io;
 use std::time::Duration;
 
-/// How lines are arbitrated; `wait` is how long the first packet waits for an earlier one, ns.
+/// Returns how lines are arbitrated; `wait` is how long the first packet waits for an earlier one,
+/// ns.
 pub(crate) fn arbitration(args: &Args, wait: u64) -> ArbiterConfig {
     ArbiterConfig {
         hold_back: args.arbitration.hold_back as usize,
@@ -28,7 +29,7 @@ pub(crate) fn arbitration(args: &Args, wait: u64) -> ArbiterConfig {
     }
 }
 
-/// The configuration of a channel with this number of lines, from the arguments.
+/// Returns the configuration of a channel with this number of lines, from the arguments.
 pub(crate) fn channel_config(args: &Args, lines: usize, wait: u64) -> ChannelConfig {
     let mut config = ChannelConfig::new(lines);
     config.preamble = args.framing.preamble;
@@ -42,7 +43,7 @@ pub(crate) fn channel_config(args: &Args, lines: usize, wait: u64) -> ChannelCon
     config
 }
 
-/// The error of a channel in the words of the command.
+/// Returns the error of a channel in the words of the command.
 pub(crate) fn refused(error: ChannelError) -> anyhow::Error {
     match error {
         ChannelError::NoNumbers => {
@@ -59,26 +60,26 @@ pub(crate) struct Feed {
 }
 
 impl Feed {
-    /// `wait` is how long the first packet waits for an earlier one, ns.
+    /// Creates a feed; `wait` is how long the first packet waits for an earlier one, ns.
     pub(crate) fn new(args: &Args, sink: Sink, lines: usize, wait: u64) -> Result<Self> {
         Self::with(args, sink, channel_config(args, lines, wait))
     }
 
-    /// Packets as they come, whatever their numbers.
+    /// Creates a feed of packets in order of arrival, whatever their numbers.
     pub(crate) fn plain(args: &Args, sink: Sink) -> Result<Self> {
         let mut config = channel_config(args, 1, 0);
         config.sequence = None;
         Self::with(args, sink, config)
     }
 
-    /// As the configuration says.
+    /// Creates a feed with a configuration.
     pub(crate) fn with(args: &Args, sink: Sink, config: ChannelConfig) -> Result<Self> {
         let decoder = decoder(args, sink.program());
         let channel = Channel::new(decoder, config).map_err(refused)?;
         Ok(Self::of(channel, Taker::new(sink)))
     }
 
-    /// What others have received into, at its end.
+    /// Creates a feed from a channel and the taker of its deliveries.
     pub(crate) const fn of(channel: Channel, taker: Taker) -> Self {
         Self { channel, taker }
     }
@@ -92,17 +93,17 @@ impl Feed {
         self.taker.drain(self.channel.receive(datagram))
     }
 
-    /// What a packet is taken out of, for its numbers before its turn.
+    /// Returns the channel that packets are taken from, for their numbers before their delivery.
     pub(crate) const fn channel(&mut self) -> &mut Channel {
         &mut self.channel
     }
 
-    /// It is `now`: declares what has been missing for too long.
+    /// Sets the time to `now`, and declares packets that are overdue as missing.
     pub(crate) fn tick(&mut self, now: u64) -> io::Result<Flow> {
         self.taker.drain(self.channel.handle_timeout(now))
     }
 
-    /// The end: everything that waits comes out, up to the limit of messages.
+    /// Ends the feed: delivers everything that is held back, up to the limit of messages.
     pub(crate) fn finish(self) -> io::Result<(Sink, Arbiter)> {
         let Self {
             mut channel,
@@ -121,19 +122,19 @@ impl Feed {
     }
 }
 
-/// The message that says that the feed is over.
+/// The message that ends the feed.
 struct Last {
     record: Record,
     received: u64,
     packet_len: u64,
 }
 
-/// Takes what a channel delivers.
+/// The taker of a channel's deliveries.
 pub(crate) struct Taker {
     sink: Sink,
-    /// The message without a number that says the feed is over; its turn is at the end.
+    /// The unnumbered message that ends the feed; it is delivered last.
     last: Option<Last>,
-    /// Packets that said so and were not delivered, and their bytes.
+    /// Packets with that message that were not delivered, and their bytes.
     withheld: (u64, u64),
     is_over: bool,
 }
@@ -152,7 +153,7 @@ impl Taker {
         &mut self.sink
     }
 
-    /// Whether the feed has said that it is over.
+    /// Returns whether the feed has announced its end.
     pub(crate) const fn is_over(&self) -> bool {
         self.is_over
     }
@@ -239,12 +240,12 @@ impl Taker {
         }
     }
 
-    /// What says that the feed is over comes behind the rest of all lines.
+    /// Delivers the message that ends the feed, behind the rest of all lines.
     fn deliver_last(&mut self) -> io::Result<()> {
         if let Some(mut last) = self.last.take() {
             self.withheld.0 -= 1;
             self.withheld.1 -= last.packet_len;
-            // The end is the end, whatever the limit of messages.
+            // The end is final, whatever the limit of messages.
             let _ = self.sink.record(&mut last.record, last.received)?;
         }
         Ok(())

@@ -14,18 +14,18 @@ use std::io::{IsTerminal, stderr};
 use std::net::SocketAddrV4;
 use std::time::Duration;
 
-/// How often Ctrl-C is looked for.
+/// The interval at which Ctrl-C is polled, ns.
 const LOOK: u64 = 100_000_000;
 const SECOND: u64 = 1_000_000_000;
 
-/// Receives until the feed says that it is over, is silent for too long, or Ctrl-C.
+/// Receives until the feed announces its end, is silent for too long, or Ctrl-C.
 pub(crate) fn run(args: &Args, groups: &[SocketAddrV4], sink: Sink) -> Result<Outcome> {
     let stop = Stop::on_interrupt()?;
     let gap_timeout = args.arbitration.gap_timeout.saturating_mul(1_000_000);
     let mut receiver = open(args, groups, &sink)?;
     let mut taker = Taker::new(sink);
     let mut clock = Clock::new();
-    // After the last message there is nothing to wait for but the other line's rest.
+    // After the last message only the rest of the other line is due.
     let linger = gap_timeout.max(LOOK);
     let idle = args
         .network
@@ -94,14 +94,14 @@ fn open(args: &Args, groups: &[SocketAddrV4], sink: &Sink) -> Result<Receiver> {
     Ok(receiver)
 }
 
-/// How long nothing can happen unless a packet comes.
+/// Returns how long nothing can happen without a packet.
 fn sleep(receiver: &Receiver, now: u64) -> Duration {
     let deadline = receiver.next_timer();
     let left = deadline.map_or(LOOK, |t| t.saturating_sub(now).max(1_000_000));
     Duration::from_nanos(left.min(LOOK))
 }
 
-/// A line a second for whoever watches; nothing in a pipe.
+/// A progress line per second on a terminal; nothing in a pipe.
 struct Progress {
     visible: bool,
     next: u64,

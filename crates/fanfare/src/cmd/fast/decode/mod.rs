@@ -34,12 +34,13 @@ use std::sync::Arc;
 
 /// Decode FAST messages from a file, a packet capture or multicast.
 ///
-/// With two --multicast (or two -f) the lines are arbitrated: what either has comes out once, in
-/// order, and what neither has in time is counted as a gap. Sequence numbers come from --preamble
-/// or from a field of the messages. A message of the template `Done` ends a multicast feed.
+/// With two --multicast (or two -f) the lines are arbitrated: a message on either is delivered
+/// once, in order, and numbers that neither brings in time are counted as a gap. Sequence numbers
+/// come from --preamble or from a field of the messages. A message of the template `Done` ends a
+/// multicast feed.
 ///
-/// Two files with --header none are datagrams where a Reset begins each of them, and continuous
-/// streams otherwise: each is decoded with dictionaries of its own, and an error ends it.
+/// Two files with --header none are datagrams if a Reset begins each of them, and continuous
+/// streams otherwise: each stream is decoded with dictionaries of its own, and an error ends it.
 #[derive(Debug, clap::Args)]
 #[command(group(clap::ArgGroup::new("source").required(true).multiple(true)
     .args(["file", "multicast", "pcap"])))]
@@ -55,36 +56,36 @@ pub(crate) struct Args {
         conflicts_with = "file"
     )]
     pub(crate) multicast: Vec<SocketAddrV4>,
-    /// Capture (pcap or pcapng) to take the datagrams from instead of the network: those to the
-    /// groups of --multicast, or to the only address in it.
+    /// Capture (pcap or pcapng) to read datagrams from instead of the network: those to the groups
+    /// of --multicast, or to the only address in it.
     #[arg(long, value_name = "FILE", conflicts_with = "file")]
     pub(crate) pcap: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) framing: Framing,
     #[command(flatten)]
     pub(crate) strictness: Strictness,
-    /// How to write messages; without it, and without --json or --empty, as text.
+    /// Format of the messages; without it, and without --json or --empty, text.
     #[arg(long, value_enum)]
     pub(crate) format: Option<Format>,
-    /// What the messages of --format fix begin with.
+    /// BeginString(8) of the messages of --format fix.
     #[arg(
         long, value_name = "VERSION", default_value = "FIX.4.4", value_parser = begin_string
     )]
     pub(crate) begin_string: String,
-    /// Decode and throw away, measuring the time a message takes.
+    /// Decode and discard, and measure the time per message.
     #[arg(long)]
     pub(crate) empty: bool,
     /// Continue with the next packet after an error. The exit status is still 1.
     #[arg(long)]
     pub(crate) keep_going: bool,
-    /// Stop after so many messages.
+    /// Stop after this many messages.
     #[arg(
         short = 'n', long, value_name = "COUNT",
         value_parser = clap::value_parser!(u64).range(1..)
     )]
     pub(crate) messages: Option<u64>,
-    /// Field with the sequence number: none, auto (tag 34, or MsgSeqNum, or SequenceNumber), a
-    /// tag, or a name.
+    /// Field with the sequence number: none, auto (tag 34, or MsgSeqNum, or SequenceNumber), a tag,
+    /// or a name.
     #[arg(long, value_name = "FIELD", default_value = "auto")]
     pub(crate) sequence: Sequence,
     #[command(flatten)]
@@ -96,25 +97,25 @@ pub(crate) struct Args {
     pub(crate) json: bool,
 }
 
-/// How long lines are waited for.
+/// Options of arbitration.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Arbitration {
     /// How long to wait for a missing packet before it is a gap, milliseconds.
     #[arg(long, value_name = "MS", default_value_t = 100)]
     pub(crate) gap_timeout: u64,
-    /// Packets held back behind a hole at most, up to 65536; one more makes it a gap at once.
+    /// Packets held back behind a hole at most, up to 65536; one more declares a gap at once.
     #[arg(
         long, value_name = "PACKETS", default_value_t = 4096,
         value_parser = whole::<u32>(1..=1 << 16)
     )]
     pub(crate) hold_back: u32,
-    /// Silence of all lines after which numbers that come again are a restart, not duplicates,
-    /// milliseconds; 0: never. What a SequenceReset announces needs no silence.
+    /// Silence of all lines, milliseconds, after which repeated numbers are a restart, not
+    /// duplicates; 0: never. A restart that a SequenceReset announces needs no silence.
     #[arg(long, value_name = "MS", default_value_t = 1000)]
     pub(crate) restart_after: u64,
 }
 
-/// What may stand in BeginString(8).
+/// Parses a BeginString(8).
 fn begin_string(text: &str) -> Result<String, String> {
     let is_plain = |c: char| c.is_ascii_graphic() && !matches!(c, '=' | '|');
     match text {
@@ -124,7 +125,7 @@ fn begin_string(text: &str) -> Result<String, String> {
     }
 }
 
-/// How to receive.
+/// Options of reception.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Network {
     /// Address of the interface that receives.
@@ -133,22 +134,22 @@ pub(crate) struct Network {
     /// Receive buffer to ask the kernel for, bytes.
     #[arg(long, value_name = "BYTES", default_value_t = 32 << 20)]
     pub(crate) buffer: usize,
-    /// End after so many seconds without a packet; default: wait for Done or Ctrl-C.
+    /// End after this many seconds without a packet; default: wait for Done or Ctrl-C.
     #[arg(long, value_name = "SECONDS", value_parser = rate(1e9))]
     pub(crate) idle: Option<f64>,
-    /// Never sleep: look for packets all the time.
+    /// Busy-poll for packets instead of sleeping.
     #[arg(long)]
     pub(crate) spin: bool,
 }
 
 impl Args {
-    /// What goes to stdout as messages.
+    /// Returns the format of messages on stdout, if any.
     fn message_format(&self) -> Option<Format> {
         let quiet = self.json || self.empty;
         self.format.or((!quiet).then_some(Format::Text))
     }
 
-    /// Whether the arguments go together.
+    /// Checks that the arguments are consistent.
     pub(crate) fn check(&self) -> Result<()> {
         if self.file.len() > 2 || self.multicast.len() > 2 {
             bail!("a feed has two lines at most");
@@ -187,7 +188,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     play(args, sink)?.print(args)
 }
 
-/// Plays what the arguments name to the sink.
+/// Plays the input that the arguments name to the sink.
 pub(crate) fn play(args: &Args, sink: Sink) -> Result<Outcome> {
     Ok(match (&args.pcap, &args.file[..]) {
         (Some(capture), _) => capture::run(args, capture, sink)?,
@@ -202,7 +203,7 @@ pub(crate) fn play(args: &Args, sink: Sink) -> Result<Outcome> {
     })
 }
 
-/// Whether a single file's sequence is to be checked: if asked for, since it takes time.
+/// Returns whether a single file's sequence is to be checked: on request only, since it takes time.
 fn is_sequenced(args: &Args) -> bool {
     let field = match &args.sequence {
         Sequence::Field(field) => *field != SequenceField::Auto,
@@ -224,32 +225,32 @@ pub(crate) fn sink_options(args: &Args) -> SinkOptions {
     }
 }
 
-/// A run that is over: what it came to.
+/// The outcome of a run.
 pub(crate) struct Outcome {
     sink: Sink,
-    /// Of lines whose numbers were checked.
+    /// The arbiter of lines whose numbers were checked.
     arbiter: Option<Box<Arbiter>>,
 }
 
 impl Outcome {
-    /// Of messages as they came.
+    /// Creates the outcome of messages in order of arrival.
     const fn plain(sink: Sink) -> Self {
         let arbiter = None;
         Self { sink, arbiter }
     }
 
-    /// Of lines whose numbers were checked.
+    /// Creates the outcome of lines whose numbers were checked.
     pub(crate) fn arbitrated(sink: Sink, arbiter: Arbiter) -> Self {
         let arbiter = Some(Box::new(arbiter));
         Self { sink, arbiter }
     }
 
-    /// How many errors there were.
+    /// Returns the number of errors.
     pub(crate) const fn errors(&self) -> u64 {
         self.sink.counts.errors
     }
 
-    /// Writes what is buffered.
+    /// Writes buffered output.
     pub(crate) fn flush(&mut self) -> io::Result<()> {
         self.sink.flush()
     }
@@ -268,7 +269,7 @@ impl Outcome {
     }
 }
 
-/// One file, its packets or messages one after the other.
+/// Plays one file, its packets or messages in order.
 fn one_file(args: &Args, file: &Path, mut sink: Sink) -> Result<Outcome> {
     let stop = Stop::on_interrupt()?;
     let name = || format!("cannot read `{}`", file.display());
@@ -301,7 +302,7 @@ fn one_file(args: &Args, file: &Path, mut sink: Sink) -> Result<Outcome> {
                 let text = error.kind.to_string();
                 let code = frame_code(error.kind);
                 let flow = feed.sink().error(code, error.offset, &text)?;
-                // Where a packet's length is wrong, there is no next packet to go on with.
+                // A wrong packet length leaves no next packet to continue with.
                 if error.kind != FrameErrorKind::ZeroBlock || flow.is_break() {
                     break;
                 }
@@ -312,7 +313,7 @@ fn one_file(args: &Args, file: &Path, mut sink: Sink) -> Result<Outcome> {
     Ok(Outcome::plain(sink))
 }
 
-/// A continuous run of messages that keeps its dictionaries; an error ends it.
+/// Decodes a continuous stream of messages that keeps its dictionaries; an error ends it.
 fn stream(stop: &Stop, file: &Path, sink: &mut Sink) -> Result<()> {
     let mut input = ByteFile::open(file, stop)?;
     sink.counts.packets = 1;

@@ -1,8 +1,9 @@
-//! Which of two recordings comes next: they have numbers, but no time.
+//! The order of two recordings, which have numbers but no time.
 
 use fanfare_feed::PacketNumbers;
 
-/// The line whose packet or message in hand comes first; one without a number goes at once.
+/// Returns the line whose current packet or message comes first; one without a number comes at
+/// once.
 pub(crate) fn lowest<'p>(lines: impl Iterator<Item = Option<&'p Place>>) -> Option<usize> {
     let mut best: Option<(usize, &Place)> = None;
     for (index, place) in lines.enumerate() {
@@ -16,15 +17,15 @@ pub(crate) fn lowest<'p>(lines: impl Iterator<Item = Option<&'p Place>>) -> Opti
     best.map(|(index, _)| index)
 }
 
-/// Where a line stands in the sequence.
+/// The position of a line in the sequence.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Place {
     sequence: Option<u32>,
     /// Number of sequences that have ended on this line.
     run: u32,
-    /// Where the one in hand begins, once that was announced.
+    /// The first number of the current sequence, once announced.
     begin: Option<u32>,
-    /// What the packet in hand says of the number behind it.
+    /// The number that the current packet announces for the next one.
     announced: Option<u32>,
 }
 
@@ -37,8 +38,8 @@ impl Place {
         }
     }
 
-    /// Goes on to the packet with these numbers. A sequence is over where the line says so, or
-    /// where it goes back to nearer the begin than to where it was: that packet was lost then.
+    /// Advances to the packet with these numbers. A sequence ends if the line says so, or if the
+    /// numbers go back to nearer the begin than to the last one: the announcement was lost then.
     pub(crate) fn go_on(&mut self, numbers: PacketNumbers) {
         let before = self.sequence;
         self.sequence = numbers.first;

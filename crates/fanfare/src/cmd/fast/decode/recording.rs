@@ -1,4 +1,4 @@
-//! The recording of a line: its packets, one in hand at a time.
+//! The recording of a line: its packets, one at a time.
 
 use super::place::Place;
 use crate::cmd::fast::packets::{ByteFile, PacketError, PacketFile};
@@ -8,22 +8,22 @@ use fanfare_feed::channel::{Channel, Datagram};
 use fanfare_feed::{FrameError, Header, Line};
 use std::path::Path;
 
-/// The packets of a line.
+/// A line's packets, with the current one.
 pub(crate) struct Recording {
     source: Source,
     pub(crate) name: String,
     line: Line,
-    /// The packet in hand; empty at the end.
+    /// The current packet; empty at the end.
     packet: Vec<u8>,
     offset: u64,
     place: Place,
     number: Option<u32>,
 }
 
-/// Where packets come from.
+/// The source of packets.
 pub(crate) enum Source {
     Packets(PacketFile),
-    /// Each packet begins with a Reset message.
+    /// A stream in which each packet begins with a Reset message.
     Stream(ByteFile),
 }
 
@@ -38,7 +38,7 @@ impl Source {
 }
 
 impl Recording {
-    /// A recording with no packet in hand; `name` is what errors call it.
+    /// Creates a recording without a current packet; errors refer to it by `name`.
     pub(crate) fn new(source: Source, name: String, line: Line) -> Self {
         Self {
             source,
@@ -51,22 +51,22 @@ impl Recording {
         }
     }
 
-    /// The place of the packet in hand in the sequence, if there is a packet.
+    /// Returns the place of the current packet in the sequence, if there is a packet.
     pub(crate) fn in_hand(&self) -> Option<&Place> {
         (!self.packet.is_empty()).then_some(&self.place)
     }
 
-    /// The bytes of the packet in hand.
+    /// Returns the bytes of the current packet.
     pub(crate) fn packet(&self) -> &[u8] {
         &self.packet
     }
 
-    /// The number of the packet in hand, if [`Self::advance`] has looked for it.
+    /// Returns the number of the current packet, if [`Self::advance`] has looked for it.
     pub(crate) const fn number(&self) -> Option<u32> {
         self.number
     }
 
-    /// The packet in hand, as of `now`. A recording has no time of arrival.
+    /// Returns the current packet, as of `now`. A recording has no time of arrival.
     pub(crate) const fn datagram(&self, now: u64) -> Datagram<'_> {
         Datagram {
             line: self.line,
@@ -77,7 +77,7 @@ impl Recording {
         }
     }
 
-    /// Returns true if the next packet must be read first, which may take as long as a pipe likes.
+    /// Returns true if the next packet must be read first, which may block on a pipe.
     pub(crate) fn must_read(&self) -> bool {
         match &self.source {
             Source::Packets(file) => file.must_read(),
@@ -85,8 +85,8 @@ impl Recording {
         }
     }
 
-    /// Takes the next packet in hand, and looks for its number if `is_asked`. Returns what is wrong
-    /// with the header of the packet, if it is; none is in hand then.
+    /// Advances to the next packet, and looks for its number if `is_asked`. Returns the error in
+    /// the header of the packet, if there is one; there is no current packet then.
     pub(crate) fn advance(
         &mut self,
         channel: &mut Channel,

@@ -1,4 +1,4 @@
-//! What a run of decode came to: figures as JSON, or a few lines of text.
+//! The report of a decode run: figures as JSON, or a few lines of text.
 
 use crate::cmd::fast::output::Format;
 use crate::plural::counted;
@@ -7,7 +7,7 @@ use fanfare_feed::{Arbiter, Line};
 use fanfare_instruments::figures::Figures;
 use std::time::Duration;
 
-/// Counts of a run.
+/// The counts of a run.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Counts {
     pub(crate) messages: u64,
@@ -15,23 +15,22 @@ pub(crate) struct Counts {
     pub(crate) bytes: u64,
     pub(crate) errors: u64,
     pub(crate) kernel_drops: u64,
-    /// From the arrival of the first datagram to the end of the work on the last.
+    /// The time from the arrival of the first datagram to the end of the work on the last.
     pub(crate) receiving: Duration,
     /// Packets read from each line.
     pub(crate) line_packets: [u64; Line::MAX],
 }
 
-/// Everything that is reported at the end.
+/// The report at the end.
 pub(crate) struct Report<'a> {
     pub(crate) counts: Counts,
     pub(crate) arbiter: Option<&'a Arbiter>,
-    /// Time spent in the decoder, if it was measured.
+    /// The time spent in the decoder, if it was measured.
     pub(crate) decoding: Option<Duration>,
 }
 
 impl Report<'_> {
-    /// Prints the figures where they belong: as JSON on stdout unless the messages have it, else
-    /// as text on stderr.
+    /// Prints the figures: as JSON on stdout unless the messages go there, else as text on stderr.
     pub(crate) fn print(&self, json: bool, format: Option<Format>) {
         if !json {
             return self.text();

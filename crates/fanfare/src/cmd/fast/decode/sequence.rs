@@ -13,10 +13,10 @@ use fanfare_feed::{
 };
 use std::io;
 
-/// Messages of streams in the order of their numbers. Each message is a unit of its own.
+/// A sink for messages of streams in the order of their numbers. Each message is a unit of its own.
 pub(crate) struct Numbered {
     fields: Vec<FieldId>,
-    /// The fields that say which number comes next.
+    /// The fields that announce the next number.
     new_numbers: Vec<FieldId>,
     /// The number announced last.
     announced: Option<u32>,
@@ -25,7 +25,7 @@ pub(crate) struct Numbered {
 }
 
 impl Numbered {
-    /// Of a number of streams.
+    /// Creates a sink for a number of streams.
     pub(crate) fn new(args: &Args, sink: Sink, lines: usize) -> Result<Self> {
         let fields = match &args.sequence {
             Sequence::Field(field) => field.find(sink.program()),
@@ -52,7 +52,7 @@ impl Numbered {
         &mut self.sink
     }
 
-    /// The end: everything that waits comes out.
+    /// Ends the streams: delivers everything that is held back.
     pub(crate) fn finish(mut self) -> (Sink, Arbiter) {
         self.arbiter.flush();
         while let Some(event) = self.arbiter.poll_event() {
@@ -61,7 +61,7 @@ impl Numbered {
         (self.sink, self.arbiter)
     }
 
-    /// The numbers of a message of a continuous stream.
+    /// Returns the numbers of a message of a continuous stream.
     pub(crate) fn numbers_of(&self, message: &Message) -> PacketNumbers {
         let number = |fields: &[FieldId]| number(message, self.sink.program(), fields);
         PacketNumbers {
@@ -71,9 +71,9 @@ impl Numbered {
         }
     }
 
-    /// Takes a message of a continuous stream that has a number and comes before all that other
-    /// lines will bring: a hole before it is told at once. `deliver` gets the numbers of the
-    /// messages that are in turn: this one, or one that was doubtful before.
+    /// Takes a numbered message of a continuous stream that precedes all that other lines will
+    /// bring: a hole before it is a gap at once. Calls `deliver` with the numbers of the messages
+    /// to deliver: this one, or one that was doubtful before.
     pub(crate) fn turn(
         &mut self,
         line: Line,
@@ -108,7 +108,7 @@ impl Numbered {
     }
 }
 
-/// Writes a line for a gap, and for numbers that begin again without having been announced.
+/// Writes a line for a gap, and for numbers that restart without an announcement.
 fn remark(event: &Event<'_>, announced: Option<u32>, output: &mut Output) {
     match *event {
         Event::Gap(gap) => {

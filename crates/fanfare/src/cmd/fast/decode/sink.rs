@@ -1,4 +1,4 @@
-//! Where messages end: written, counted; those of continuous streams decoded, too.
+//! The sink of messages: writes and counts them, and decodes those of continuous streams.
 
 use super::report::Counts;
 use crate::cmd::fast::output::Output;
@@ -9,43 +9,43 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// What stands at the front of a continuous stream.
+/// The content at the front of a continuous stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Next {
-    /// A message of so many bytes.
+    /// A message of this many bytes.
     Message(usize),
-    /// The beginning of one.
+    /// The beginning of a message.
     Partial,
-    /// Something that cannot be decoded.
+    /// Bytes that cannot be decoded.
     Error,
 }
 
-/// How a sink behaves.
+/// The options of a sink.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct SinkOptions {
-    /// An error spoils its packet, not the run.
+    /// Whether an error ends its packet only, not the run.
     pub(crate) keep_going: bool,
-    /// Stop after so many messages.
+    /// The number of messages to stop after.
     pub(crate) limit: Option<u64>,
-    /// Measure the decoder, which hands over nothing then.
+    /// Whether to measure the decoder, without delivering messages.
     pub(crate) timed: bool,
-    /// A message of this template says that the feed is over.
+    /// The template whose message ends the feed.
     pub(crate) last: Option<String>,
 }
 
-/// What takes messages in place of the output.
+/// A consumer of messages in place of the output.
 pub(crate) trait Taking {
-    /// A message that came at `received`, ns since 1970-01-01 UTC, 0 if that is not known; false
-    /// if it cannot be used.
+    /// Takes a message that came at `received`, ns since 1970-01-01 UTC, 0 if that is not known.
+    /// Returns false if it cannot be used.
     fn record(&mut self, record: &Record, received: u64) -> io::Result<bool>;
 
-    /// A message of a recording, which has no time.
+    /// Takes a message of a recording, which has no time.
     fn message(&mut self, message: &Message) -> io::Result<bool>;
 
-    /// Whether nothing more is wanted.
+    /// Returns whether no more messages are wanted.
     fn is_full(&self) -> bool;
 
-    /// Writes what is buffered.
+    /// Writes buffered output.
     fn flush(&mut self) -> io::Result<()>;
 }
 
@@ -55,7 +55,7 @@ pub(crate) struct Sink {
     output: Output,
     taking: Option<Box<dyn Taking>>,
     options: SinkOptions,
-    /// The template that says that the feed is over.
+    /// The template of the message that ends the feed.
     last: Option<u32>,
     pub(crate) counts: Counts,
     pub(crate) decoding: Duration,
@@ -78,13 +78,13 @@ impl Sink {
         }
     }
 
-    /// Messages go there, not to the output.
+    /// Sets the consumer of messages in place of the output.
     pub(crate) fn with_taking(mut self, taking: Box<dyn Taking>) -> Self {
         self.taking = Some(taking);
         self
     }
 
-    /// Writes what is buffered.
+    /// Writes buffered output.
     pub(crate) fn flush(&mut self) -> io::Result<()> {
         if let Some(taking) = &mut self.taking {
             taking.flush()?;
@@ -92,7 +92,7 @@ impl Sink {
         self.output.flush()
     }
 
-    /// Whether this is the message of [`SinkOptions::last`].
+    /// Returns whether this is the message of [`SinkOptions::last`].
     pub(crate) fn ends_feed(&self, record: &Record) -> bool {
         self.last.is_some() && record.template_index() == self.last
     }
@@ -127,8 +127,8 @@ impl Sink {
         &mut self.output
     }
 
-    /// Decodes one message at the front of a continuous stream. Where it is not `whole`, more
-    /// bytes may come behind those.
+    /// Decodes one message at the front of a continuous stream. Unless `whole`, more bytes may
+    /// follow these.
     pub(crate) fn next(&mut self, bytes: &[u8], offset: u64, whole: bool) -> io::Result<Next> {
         let decoded = match (whole, self.is_unseen()) {
             (true, true) => self.decoder.decode(bytes, &mut Ignore).map(Some),
@@ -147,7 +147,7 @@ impl Sink {
     }
 
     /// Decodes one message as [`next`](Self::next), of a continuous stream that has a decoder of
-    /// its own, and does not deliver it.
+    /// its own, without delivering it.
     pub(crate) fn take(
         &mut self,
         decoder: &mut Decoder,
@@ -183,7 +183,7 @@ impl Sink {
         }
     }
 
-    /// Whether the run's limit of messages is reached.
+    /// Returns whether the run's limit of messages is reached.
     pub(crate) fn is_full(&self) -> bool {
         let limit = self.options.limit;
         let has_all = limit.is_some_and(|limit| self.counts.messages >= limit);
@@ -213,12 +213,12 @@ impl Sink {
         }
     }
 
-    /// Whether nobody wants to see the messages, but for the last one.
+    /// Returns whether messages are not shown, except for the last one.
     fn is_unseen(&self) -> bool {
         self.taking.is_none() && (self.options.timed || !self.output.wants_messages())
     }
 
-    /// Writes a message that another decoder of the same program has in hand.
+    /// Writes the current message of another decoder of the same program.
     pub(crate) fn deliver(&mut self, message: &Message) -> io::Result<()> {
         self.counts.messages += 1;
         if let Some(taking) = &mut self.taking {
@@ -243,7 +243,7 @@ fn show(view: Option<MessageView<'_>>, out: &mut Output, counts: &mut Counts) ->
     Ok(())
 }
 
-/// A message's number in the first of these fields that it has.
+/// Returns a message's number in the first of these fields that it has.
 pub(crate) fn number(message: &Message, program: &Program, fields: &[FieldId]) -> Option<u32> {
     let view = message.view(program)?;
     let mut all = view.fields();

@@ -19,8 +19,8 @@ use std::path::Path;
 /// The longest datagram, bytes.
 const DATAGRAM: usize = 65_507;
 
-/// Whether a stream consists of datagrams: each begins with a Reset, so that the next Reset is not
-/// far from the first.
+/// Returns whether a stream consists of datagrams: each begins with a Reset, so that the next Reset
+/// is not far from the first.
 pub(super) fn is_of_packets(args: &Args, feed: &mut Feed, stream: &[u8]) -> bool {
     let mut decoder = decoder(args, feed.sink().program());
     let mut message = Message::new();
@@ -31,8 +31,8 @@ pub(super) fn is_of_packets(args: &Args, feed: &mut Feed, stream: &[u8]) -> bool
     first.is_ok() && is_reset && packet < stream.len() && packet <= DATAGRAM
 }
 
-/// Plays one file, whose numbers are checked. A hole is told at once: nothing else can bring what
-/// is missing. What came before is left out.
+/// Plays one file, whose numbers are checked. A hole is a gap at once: no other line can fill it.
+/// Messages that were delivered before are omitted.
 pub(super) fn one(args: &Args, file: &Path, sink: Sink) -> Result<Outcome> {
     let stop = Stop::on_interrupt()?;
     let stream = ByteFile::open(file, &stop)?;
@@ -44,7 +44,7 @@ pub(super) fn one(args: &Args, file: &Path, sink: Sink) -> Result<Outcome> {
     )
 }
 
-/// Plays the files as lines, each with a decoder of its own; the message that stands lower in the
+/// Plays the files as lines, each with a decoder of its own; the message that is lower in the
 /// sequence goes first.
 pub(super) fn run(
     args: &Args,
@@ -71,7 +71,7 @@ pub(super) fn run(
     }
     // A number that is doubtful until another message confirms it, and its message.
     let mut doubtful = None;
-    // Before the first number all is delivered that one line has.
+    // Before the first number, all messages of one line are delivered.
     let mut leader = None;
     while flow.is_continue() && !stop.is_raised() && !feed.sink().is_full() {
         let places = streams.iter().map(Stream::in_hand);
@@ -96,17 +96,17 @@ struct Stream {
     file: ByteFile,
     name: String,
     decoder: Decoder,
-    /// Whether a message is in hand; not at the end.
+    /// Whether there is a current message; false at the end.
     is_in_hand: bool,
-    /// That message, its numbers, and its bytes, by which another line's is known.
+    /// The current message, its numbers, and its bytes, which identify it on another line.
     message: Message,
     bytes: Vec<u8>,
     numbers: PacketNumbers,
     place: Place,
-    /// Whether there is no other.
+    /// Whether it is the only stream.
     is_alone: bool,
-    /// Whether the last message with a number was delivered, if there was one: so are those
-    /// without a number behind it.
+    /// Whether the last numbered message was delivered, if there was one: the messages without a
+    /// number behind it follow it.
     was_delivered: Option<bool>,
 }
 
@@ -126,12 +126,12 @@ impl Stream {
         }
     }
 
-    /// Where the message in hand stands, if there is one.
+    /// Returns the place of the current message, if there is one.
     fn in_hand(&self) -> Option<&Place> {
         self.is_in_hand.then_some(&self.place)
     }
 
-    /// Delivers the message in hand if it is new.
+    /// Delivers the current message if it is new.
     fn deliver(
         &mut self,
         feed: &mut Numbered,
@@ -158,7 +158,7 @@ impl Stream {
             }
         })?;
         match verdict {
-            // No other line will say how it goes on.
+            // No other line can confirm the number.
             Verdict::Suspect if self.is_alone => feed.sink().deliver(message)?,
             Verdict::Suspect => *doubtful = Some((sequence, self.message.clone())),
             _ => {}
@@ -167,7 +167,7 @@ impl Stream {
         Ok(())
     }
 
-    /// Takes the next message in hand. What cannot be decoded ends the file: all behind it depends
+    /// Advances to the next message. A decoding error ends the file: all messages behind it depend
     /// on it.
     fn advance(&mut self, feed: &mut Numbered) -> Result<Flow> {
         self.is_in_hand = false;

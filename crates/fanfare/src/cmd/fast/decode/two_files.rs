@@ -13,8 +13,8 @@ use fanfare_engine::stop::Stop;
 use fanfare_feed::{FrameErrorKind, Header, Line};
 use std::path::Path;
 
-/// Plays the files as lines. A recording has no time, so the line that stands lower in the
-/// sequence goes first: nothing waits for long, and nothing is missing that one file has.
+/// Plays the files as lines. A recording has no time, so the line that is lower in the sequence
+/// goes first: no packet waits for long, and a packet in one file is never missing.
 pub(crate) fn run(args: &Args, files: &[&Path], sink: Sink) -> Result<Outcome> {
     let stop = Stop::on_interrupt()?;
     let header = args.framing.of_file();
@@ -50,7 +50,7 @@ pub(crate) fn run(args: &Args, files: &[&Path], sink: Sink) -> Result<Outcome> {
     };
     let mut lines = Vec::new();
     let mut flow = Flow::Continue(());
-    // One line alone has its turn anyhow.
+    // A line alone needs no number to be ordered.
     let is_asked = sources.len() > 1;
     for ((source, name), line) in sources.into_iter().zip([Line::A, Line::B]) {
         let mut recording = Recording::new(source, name, line);
@@ -76,7 +76,7 @@ pub(crate) fn run(args: &Args, files: &[&Path], sink: Sink) -> Result<Outcome> {
     Ok(Outcome::arbitrated(sink, arbiter))
 }
 
-/// Takes the next packet of a line in hand. A packet of no bytes is an error with others behind it.
+/// Advances a line to its next packet. A packet of no bytes is an error with others behind it.
 fn advance(line: &mut Recording, feed: &mut Feed, is_asked: bool) -> Result<Flow> {
     loop {
         if line.must_read() {

@@ -1,5 +1,6 @@
-//! Structs that are built when they are asked for: a package with the generated code, in a folder
-//! of the user's cache, compiled by the installed toolchain, runs beside and is asked for passes.
+//! Structs that are built on demand: a package with the generated code, in a folder of the user's
+//! cache, is compiled by the installed toolchain, runs as a child process and makes passes on
+//! request.
 
 use super::Structs;
 use anyhow::{Context, Result, anyhow, bail};
@@ -10,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::{env, fs};
 
-/// Where the sources were when this program was built.
+/// The path of the sources when this program was built.
 const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 
 /// A program that measures structs.
@@ -77,13 +78,13 @@ impl Structs for Built {
 
 impl Drop for Built {
     fn drop(&mut self) {
-        // It may be in the midst of a pass; what it has left to say is of no use.
+        // A pass may be running; its result is of no use.
         _ = self.child.kill();
         _ = self.child.wait();
     }
 }
 
-/// Builds the program for a template document; returns its path.
+/// Builds the program for a template document. Returns its path.
 fn build(program: &Program, xml: &str) -> Result<PathBuf> {
     let sources = fs::canonicalize(SOURCES).ok();
     let sources = sources.filter(|sources| sources.join("fast/Cargo.toml").is_file());
@@ -97,7 +98,7 @@ fn build(program: &Program, xml: &str) -> Result<PathBuf> {
     let package = cache.join(&name);
     let write = |file: &str, text: &str| {
         let file = package.join(file);
-        // What is the same is left as it is, so that it is not compiled again.
+        // An unchanged file keeps its time, so that it is not compiled again.
         if fs::read_to_string(&file).is_ok_and(|before| before == text) {
             return Ok(());
         }
@@ -106,7 +107,7 @@ fn build(program: &Program, xml: &str) -> Result<PathBuf> {
     fs::create_dir_all(package.join("src"))
         .with_context(|| format!("cannot make the folder `{}`", package.display()))?;
     write("Cargo.toml", &manifest(&name, &sources))?;
-    // The versions that the codec itself is built with.
+    // The lock file fixes the versions that the codec itself is built with.
     if let Ok(lock) = fs::read_to_string(sources.join("../Cargo.lock"))
         && !package.join("Cargo.lock").exists()
     {
@@ -131,7 +132,7 @@ fn manifest(name: &str, sources: &Path) -> String {
     )
 }
 
-/// The folder of the user in which what is built is kept.
+/// Returns the folder of the user for build results.
 fn cache() -> Result<PathBuf> {
     let set = |name| env::var_os(name).filter(|value| !value.is_empty());
     let cache = set("XDG_CACHE_HOME").map(PathBuf::from);

@@ -1,17 +1,17 @@
-//! Decoding into generated structs and encoding from them, measured. This file is also part of the
-//! program that is built for templates whose structs the binary does not have: it uses nothing but
-//! the codec and the standard library.
+//! Measures decoding into generated structs and encoding from them. This file is also part of the
+//! program that is built for templates whose structs the binary does not have: it depends on the
+//! codec and the standard library only.
 
 use fanfare_fast::typed::{Feed, Typed, TypedDecoder, TypedEncoder};
 use fanfare_fast::{CodecError, Options, TemplateError};
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-/// Measures the structs of a feed; nanoseconds of all messages.
+/// Measures the structs of a feed, in nanoseconds of all messages.
 pub(super) struct Of<F> {
     decoder: TypedDecoder<F>,
     encoder: TypedEncoder,
-    /// Each message in structs of its own.
+    /// The messages, each in structs of its own.
     messages: Vec<F>,
 }
 
@@ -28,7 +28,7 @@ where
         })
     }
 
-    /// One pass over all packets.
+    /// Decodes all packets, once.
     pub(super) fn decode(&mut self, packets: &[Vec<u8>], keeps: bool) -> Result<f64, CodecError> {
         let decoder = &mut self.decoder;
         decoder.reset();
@@ -47,7 +47,7 @@ where
         Ok(start.elapsed().as_nanos() as f64)
     }
 
-    /// One pass that encodes all messages ([`encode`]).
+    /// Encodes all messages, once ([`encode`]).
     pub(super) fn encode(
         &mut self,
         packets: &[Vec<u8>],
@@ -91,14 +91,15 @@ where
     }
 }
 
-/// How many messages are decoded before they are encoded: few enough to stay in the cache.
+/// The number of messages that are decoded before they are encoded: few enough to stay in the
+/// cache.
 const BATCH: usize = 64;
 
-/// Messages that are decoded and held, each in a place, until they are encoded.
+/// A holder of decoded messages, each in a place, until they are encoded.
 pub(crate) trait Held {
     fn reset_decoder(&mut self);
 
-    /// Decodes a message; its length.
+    /// Decodes a message. Returns its length.
     fn decode(&mut self, bytes: &[u8], place: usize) -> Result<usize, CodecError>;
 
     /// Resets the encoder as at the start of a packet.
@@ -107,8 +108,8 @@ pub(crate) trait Held {
     fn encode(&mut self, place: usize, out: &mut Vec<u8>) -> Result<(), CodecError>;
 }
 
-/// One pass that encodes all messages; nanoseconds of the encoding alone, and whether the bytes are
-/// the same.
+/// Encodes all messages, once. Returns the nanoseconds of the encoding alone, and whether the bytes
+/// are the same.
 pub(crate) fn encode<H: Held>(
     held: &mut H,
     packets: &[Vec<u8>],
@@ -141,7 +142,7 @@ pub(crate) fn encode<H: Held>(
 /// Messages that are decoded, and then encoded.
 #[derive(Default)]
 struct Batch {
-    /// Of each message, whether it is the first one of a packet.
+    /// For each message, whether it is the first one of a packet.
     begins: Vec<bool>,
     expected: Vec<u8>,
     out: Vec<u8>,

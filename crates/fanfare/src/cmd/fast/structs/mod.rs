@@ -1,5 +1,5 @@
-//! Generated structs on the bench: those of the builtin templates are part of the binary, those of
-//! other templates are built when they are asked for.
+//! Generated structs in benchmarks: those of the builtin templates are part of the binary, those of
+//! other templates are built on demand.
 
 mod built;
 pub(super) mod measure;
@@ -11,17 +11,17 @@ use fanfare_fast::typed::{Feed, Typed};
 use fanfare_fast::{CodecError, Options};
 use measure::Of;
 
-/// Measures decoding into structs and encoding from them; nanoseconds of all messages.
+/// Measures decoding into structs and encoding from them, in nanoseconds of all messages.
 pub(super) trait Structs {
-    /// One pass over all packets.
+    /// Decodes all packets, once.
     fn decode(&mut self, packets: &[Vec<u8>], keeps: bool) -> Result<f64>;
 
-    /// One pass that encodes all messages; only the encoding is timed. Whether the bytes are the
-    /// same, too.
+    /// Encodes all messages, once; only the encoding is timed. Also returns whether the bytes are
+    /// the same.
     fn encode(&mut self, packets: &[Vec<u8>], keeps: bool) -> Result<(f64, bool)>;
 }
 
-/// The structs of a template document, if the binary has any.
+/// Returns the structs of a template document, if the binary has them.
 pub(super) fn find(xml: &str, options: Options) -> Result<Option<Box<dyn Structs>>> {
     Ok(match xml {
         SIMPLE => Some(Box::new(Of::<simple::Messages>::new(options)?)),

@@ -17,7 +17,7 @@ FEATURES = --features fanfare/full
 # Tests of sessions and processes wait more than they compute.
 export RUST_TEST_THREADS ?= $(shell expr 3 '*' `nproc`)
 
-.PHONY: help demo test test-kafka test-kills check codegen deny deb conformance oracle bench bench-peers bench-books fuzz soak memcheck asan build setup clean
+.PHONY: help demo test test-kafka test-kills check codegen deny sbom deb conformance oracle bench bench-peers bench-books fuzz soak memcheck asan build setup clean
 
 help:
 	@echo "make demo   build, run the whole plant on this machine for about a minute, report"
@@ -27,6 +27,7 @@ help:
 	@echo "make check  the quick part of it, for between two edits"
 	@echo "make codegen  typed messages of whole dictionaries: clippy and rustdoc find nothing in them"
 	@echo "make deny   licences, known faults and sources of the crates, by cargo-deny"
+	@echo "make sbom   what the program is made of, as CycloneDX under target/package, by cargo-cyclonedx"
 	@echo "make deb    a Debian package under target/debian, by cargo-deb"
 	@echo "make conformance  the acceptance definitions of QuickFIX and QuickFIX/n, fetched, against fix acceptor"
 	@echo "make oracle  the FAST codec against a second one, on random templates for five minutes (ORACLE_SECONDS, ORACLE_SEED)"
@@ -61,11 +62,21 @@ check:
 	@scripts/setup.sh checks
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets $(FEATURES) --locked -- -D warnings
+	$(CARGO) clippy --locked -- -D warnings
 	$(CARGO) xtask tidy
+	@command -v cargo-deny >/dev/null || echo "check: without cargo-deny, which make deny installs"
+	@! command -v cargo-deny >/dev/null || $(CARGO) deny --workspace check bans licenses sources
 
 deny:
 	@command -v cargo-deny >/dev/null || $(CARGO) install --quiet --locked cargo-deny
 	$(CARGO) deny --workspace check
+
+sbom: setup
+	@command -v cargo-cyclonedx >/dev/null || $(CARGO) install --quiet --locked cargo-cyclonedx
+	$(CARGO) cyclonedx --manifest-path crates/fanfare/Cargo.toml --features full --format json --spec-version 1.5 \
+		--override-filename fanfare.cdx
+	@mkdir -p target/package && mv crates/fanfare/fanfare.cdx.json target/package/ && rm -f crates/*/fanfare.cdx.json
+	@echo target/package/fanfare.cdx.json
 
 deb: setup
 	@command -v cargo-deb >/dev/null || $(CARGO) install --quiet --locked cargo-deb
@@ -110,7 +121,7 @@ fuzz: setup
 	@scripts/fuzz.sh $(FUZZ_SECONDS) $(FUZZ_TARGETS)
 
 soak: setup
-	@$(CARGO) run --release --locked --package fanfare-dds --example soak
+	@$(CARGO) bench --quiet --locked --package fanfare-dds --bench soak
 
 memcheck: setup
 	@scripts/memcheck.sh

@@ -7,6 +7,9 @@ mod acceptor;
 #[path = "../examples/market_data.rs"]
 #[expect(dead_code, reason = "its main is not this program's")]
 mod market_data;
+#[path = "../examples/other_threads.rs"]
+#[expect(dead_code, reason = "its main is not this program's")]
+mod other_threads;
 #[path = "../examples/own_event_loop.rs"]
 #[expect(dead_code, reason = "its main is not this program's")]
 mod own_event_loop;
@@ -25,6 +28,7 @@ use market_data::fix44::{
     MDEntryType, MarketDataRequest, MarketDataSnapshotFullRefresh,
     MarketDataSnapshotFullRefreshFields,
 };
+use std::io::Cursor;
 use std::net::{Ipv4Addr, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -113,12 +117,17 @@ fn market_data_is_asked_for_and_printed() {
     });
 }
 
-/// The MsgTypes that came.
-struct Reader(Vec<Vec<u8>>);
+/// The MsgTypes that came, and whether the counterparty has logged on.
+#[derive(Default)]
+struct Reader(Vec<Vec<u8>>, bool);
 
 impl Handler for Reader {
     fn on_message(&mut self, _: &mut Peer<'_>, message: &AppMessage<'_>) {
         self.0.push(message.message.msg_type().to_vec());
+    }
+
+    fn on_logon(&mut self, _: &mut Peer<'_>) {
+        self.1 = true;
     }
 }
 
@@ -126,7 +135,7 @@ impl Handler for Reader {
 fn a_loop_of_ones_own_sends_its_news() {
     let id = SessionId::new(Version::Fix44, "EXCHANGE", "LOOP");
     let port = Acceptor::new((Ipv4Addr::LOCALHOST, 0).into());
-    let mut host = Host::new(Reader(Vec::new())).unwrap();
+    let mut host = Host::new(Reader::default()).unwrap();
     let address = host.listen(port.session(Config::new(id))).unwrap();
     let stream = TcpStream::connect(address).unwrap();
     let own = thread::spawn(move || own_event_loop::run(stream));
@@ -138,4 +147,33 @@ fn a_loop_of_ones_own_sends_its_news() {
     let reason = own.join().unwrap().unwrap();
     assert_eq!(reason, DisconnectReason::LogoutComplete);
     assert_eq!(host.handler().0, [msg_type::NEWS]);
+}
+
+#[test]
+fn lines_of_another_thread_are_sent() {
+    let id = |us, them| SessionId::new(Version::Fix44, us, them);
+    let port = Acceptor::new((Ipv4Addr::LOCALHOST, 0).into());
+    let mut sell = Host::new(Reader::default()).unwrap();
+    let theirs = port.session(Config::new(id("EXCHANGE", "DESK")));
+    let address = sell.listen(theirs).unwrap();
+    let mut buy = Host::new(other_threads::Desk).unwrap();
+    let ours = Config::new(id("DESK", "EXCHANGE"));
+    buy.initiate(Initiator::new(ours, vec![address])).unwrap();
+    let session = buy.handle().session(&id("DESK", "EXCHANGE")).unwrap();
+    let lines = Cursor::new("one\ntwo\n");
+    let (begun, mut clock) = (Instant::now(), Clock::new());
+    let mut sending = Some((session, lines));
+    while sell.handler().0.len() < 2 {
+        assert!(begun.elapsed() < Duration::from_secs(60), "it does not end");
+        let now = clock.read();
+        buy.do_work(now).unwrap();
+        sell.do_work(now).unwrap();
+        if sell.handler().1
+            && let Some((session, lines)) = sending.take()
+        {
+            let sent = thread::spawn(move || other_threads::send_lines(session, lines));
+            sent.join().unwrap().unwrap();
+        }
+    }
+    assert_eq!(sell.handler().0, [msg_type::NEWS, msg_type::NEWS]);
 }

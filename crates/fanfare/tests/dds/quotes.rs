@@ -1,8 +1,12 @@
-//! `crates/dds/examples/quotes.rs` reads what `fanfare dds publish` publishes.
+//! `crates/dds/examples/subscribe_quotes.rs` reads what `fanfare dds publish` publishes, and what
+//! `publish_quotes.rs` does.
 
-#[path = "../../../dds/examples/quotes.rs"]
+#[path = "../../../dds/examples/subscribe_quotes.rs"]
 #[expect(dead_code, reason = "its main is not this program's")]
 mod example;
+#[path = "../../../dds/examples/publish_quotes.rs"]
+#[expect(dead_code, reason = "its main is not this program's")]
+mod publisher;
 
 use crate::common::{done, fanfare};
 use crate::{Piecemeal, domain, feed};
@@ -58,4 +62,25 @@ fn a_rust_structure_holds_what_the_publisher_decoded() {
         assert_eq!(&quote.map(Value::from).each_ref(), &fields);
     }
     publisher.end().succeeded();
+}
+
+#[test]
+fn a_rust_structure_is_read_from_the_one_that_wrote_it() {
+    let domain: u32 = domain(51).parse().unwrap();
+    // More than it takes to find each other.
+    let writing = thread::spawn(move || publisher::publish(domain, 600));
+    let mut next = None;
+    let done = example::subscribe(
+        domain,
+        |_| {},
+        |quote| {
+            let number = quote.SequenceNumber;
+            assert_eq!(*next.get_or_insert(number), number);
+            assert_eq!(quote.Price, 2_500 + number % 7);
+            next = Some(number + 1);
+            number < 600 && next < Some(20)
+        },
+    );
+    done.unwrap();
+    drop(writing);
 }

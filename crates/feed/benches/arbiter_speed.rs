@@ -1,5 +1,5 @@
 //! Nanoseconds a packet in the arbiter: two lines, one behind the other, with and without loss.
-//! `cargo run --release -p fanfare-feed --example arbiter_speed`
+//! `cargo bench -p fanfare-feed --bench arbiter_speed`
 
 use fanfare_feed::{Arbiter, ArbiterConfig, Line, Unit, Verdict};
 use std::hint::black_box;

@@ -1,7 +1,7 @@
 //! Times decoding a message and making its samples, in lanes where the processor can and field by
 //! field, and decoding it alone: nanoseconds a message, medians of many passes.
 //!
-//! `cargo run --release -p fanfare-dds --example convert_speed`
+//! `cargo bench -p fanfare-dds --bench convert_speed`
 
 use std::error::Error;
 use std::hint::black_box;

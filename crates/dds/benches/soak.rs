@@ -1,7 +1,7 @@
 //! Ten million samples through DDS, then as many through shared memory: the memory of this
 //! process must not grow. `make soak`, or
 //!
-//!     cargo run --release -p fanfare-dds --example soak -- 10000000
+//!     cargo bench -p fanfare-dds --bench soak -- 10000000
 
 use fanfare_dds::fast::{Converter, Mapping, TypeOptions};
 use fanfare_dds::shm::{Config, Receiver, Sender, TopicSpec};
@@ -20,8 +20,10 @@ const ALLOWED: u64 = 1 << 20;
 type Result<T> = std::result::Result<T, Box<dyn AnyError>>;
 
 fn main() -> ExitCode {
+    // Cargo says that it is a benchmark.
     let samples = std::env::args()
-        .nth(1)
+        .skip(1)
+        .find(|arg| arg != "--bench")
         .map_or(Ok(10_000_000), |n| n.parse());
     let Ok(samples) = samples else {
         eprintln!("soak: the argument is a number of samples");

@@ -1,10 +1,9 @@
-//! Hosts as people write them, and free ports.
+//! Hosts by name or address, and free ports.
 
 use anyhow::{Context, Result, anyhow};
 use std::net::{SocketAddr, ToSocketAddrs, UdpSocket};
 
-/// The first address of a host; IPv4 before IPv6, since that is where our servers listen unless
-/// told otherwise.
+/// Returns the first address of a host; IPv4 before IPv6, since servers listen there by default.
 pub(crate) fn resolve(host: &str, port: u16) -> Result<SocketAddr> {
     let found = (host, port)
         .to_socket_addrs()
@@ -17,7 +16,7 @@ pub(crate) fn resolve(host: &str, port: u16) -> Result<SocketAddr> {
         .ok_or_else(|| anyhow!("host `{host}` has no address"))
 }
 
-/// A UDP port of the loopback interface that nobody has now.
+/// Returns a UDP port of the loopback interface that is free now.
 pub(crate) fn free_udp_port() -> Result<u16> {
     let socket = UdpSocket::bind("127.0.0.1:0").context("cannot open a UDP socket")?;
     Ok(socket.local_addr()?.port())

@@ -1,8 +1,9 @@
-//! stdout, stderr and the file of the program's log written by a thread each, so that the threads
-//! that serve sessions never wait for a terminal, a pipe that nobody reads, or a disk.
+//! Background writers: stdout, stderr and the file of the program's log are written by a thread
+//! each, so that the threads that serve sessions never wait for a terminal, a blocked pipe, or a
+//! disk.
 //!
-//! At most [`MOST`] bytes wait for each stream. Further lines are left out; a line with their
-//! number takes their place when the stream is read again.
+//! At most [`MOST`] bytes are queued for each stream. Further lines are dropped; a line with their
+//! number takes their place when the stream accepts data again.
 
 use crate::plural::counted;
 use std::collections::VecDeque;
@@ -10,60 +11,60 @@ use std::io::{self, Write};
 use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Bytes that may wait for one stream.
+/// The most bytes queued for one stream.
 const MOST: usize = 4 << 20;
-/// How long the end of the process waits for a stream that takes nothing.
+/// How long the end of the process waits for a blocked stream.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// The line in the place of this many lines that were left out, for this reason.
+/// A function that makes the line in the place of dropped lines, from their number and the reason.
 pub(crate) type Gap = Box<dyn Fn(u64, &str) -> String + Send + Sync>;
 
-/// What a thread writes to.
+/// The destination of a thread's lines.
 pub(crate) trait Sink: Write + Send + 'static {
-    /// How often it is looked at while there is nothing to write; `None`: never.
+    /// Returns the interval of [`look`](Self::look) while there is nothing to write; `None`: never.
     fn period(&self) -> Option<Duration> {
         None
     }
 
-    /// Does what is due without a line.
+    /// Does periodic work between lines.
     fn look(&mut self) {}
 }
 
 impl Sink for io::Stdout {}
 impl Sink for io::Stderr {}
 
-/// One stream.
+/// The queue of one stream.
 pub(crate) struct Queue {
     started: OnceLock<Gap>,
-    /// Why lines are left out.
+    /// The reason why lines are dropped.
     why: &'static str,
     state: Mutex<State>,
-    /// Notified when something is to be written, or has been written.
+    /// Notified when pieces are queued, or have been written.
     changed: Condvar,
 }
 
 struct State {
     waiting: VecDeque<Vec<u8>>,
     bytes: usize,
-    /// Lines left out behind those that wait.
+    /// Lines dropped behind those queued.
     left_out: u64,
     /// Pieces written so far.
     written: u64,
     is_writing: bool,
-    /// The thread has ended: the stream cannot be written any more.
+    /// Whether the thread has ended: the stream cannot be written any more.
     is_over: bool,
-    /// Why, until somebody takes it.
+    /// The reason for that, until it is taken.
     failure: Option<io::Error>,
 }
 
-/// stdout and stderr.
+/// The queues of stdout and stderr.
 pub(crate) static OUT: Queue = Queue::new("this stream was not read");
 pub(crate) static ERR: Queue = Queue::new("this stream was not read");
-/// The program's log, where it is a file.
+/// The queue of the program's log, if it is a file.
 pub(crate) static LOG: Queue = Queue::new("the disk was behind");
 
-/// Writes all further lines of this process in the background. `gap` makes the lines in stderr that
-/// stand for those left out. Must be called before threads begin to serve.
+/// Writes all further lines of this process in the background. `gap` makes the lines in stderr for
+/// dropped ones. Must be called before threads begin to serve.
 pub(crate) fn begin(gap: Gap) -> io::Result<()> {
     OUT.start("stdout", io::stdout(), Box::new(plain_gap))?;
     ERR.start("stderr", io::stderr(), gap)
@@ -74,7 +75,7 @@ fn plain_gap(count: u64, why: &str) -> String {
     format!("fanfare: {lines} left out here: {why}\n")
 }
 
-/// Waits until everything is written, or a stream has taken nothing for a second.
+/// Waits until everything is written, or a stream has been blocked for a second.
 pub(crate) fn end() {
     OUT.drain();
     LOG.drain();
@@ -99,7 +100,7 @@ impl Queue {
         }
     }
 
-    /// Whether the lines of this stream are written in the background.
+    /// Returns whether the lines of this stream are written in the background.
     pub(crate) fn is_on(&self) -> bool {
         self.started.get().is_some()
     }
@@ -116,7 +117,7 @@ impl Queue {
         unpoisoned(self.state.lock())
     }
 
-    /// Queues a line in the place of those left out.
+    /// Queues a line in the place of the dropped ones.
     fn put_gap(&self, state: &mut State) {
         let count = std::mem::take(&mut state.left_out);
         if count > 0 {
@@ -128,7 +129,7 @@ impl Queue {
         }
     }
 
-    /// Queues whole lines for the thread. Never waits for the stream.
+    /// Queues whole lines for the thread. Never blocks on the stream.
     pub(crate) fn push(&self, lines: Vec<u8>) {
         let mut state = self.lock();
         if state.is_over {
@@ -204,13 +205,13 @@ impl Queue {
         }
     }
 
-    /// Returns once why nothing can be written any more.
+    /// Returns once the reason why nothing can be written any more.
     pub(crate) fn take_failure(&self) -> Option<io::Error> {
         self.lock().failure.take()
     }
 }
 
-/// The memory that lines take while they wait, bytes.
+/// Returns the memory of queued lines, bytes.
 fn weight(lines: &[u8]) -> usize {
     lines.len() + 64
 }
@@ -231,10 +232,10 @@ mod tests {
     use super::*;
     use std::sync::Arc;
 
-    /// A stream that takes nothing until it is let.
+    /// A stream that blocks until its valve opens.
     struct Gate(Arc<Valve>);
 
-    /// Whether it is open, and what has passed.
+    /// Whether it is open, and the bytes written.
     type Valve = (Mutex<(bool, Vec<u8>)>, Condvar);
 
     impl Sink for Gate {}

@@ -1,4 +1,4 @@
-//! Other runs of this binary, started and watched by a command that needs several processes.
+//! Child processes of this binary, for commands that need several processes.
 
 use anyhow::{Context, Result, anyhow, bail};
 use fanfare_engine::process::{Missing, Process, Stream};
@@ -9,45 +9,46 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-/// Lines of stderr that are kept for the error message of a child that failed.
+/// Lines of stderr that are kept for the error message of a failed child.
 const LAST_WORDS: usize = 5;
 
-/// Who starts this binary as a part of itself puts its own process number here: then no kill,
-/// of whatever kind, leaves the part behind.
+/// The variable with the process id of the parent that started this binary as part of itself: with
+/// it, no kill of any kind leaves the child behind.
 pub(crate) const PARENT: &str = "FANFARE_PARENT";
 
-/// Ties this process to the life of the one named in [`PARENT`], if that is what started it;
-/// `false` when it is named but gone.
+/// Ties this process to the life of its parent in [`PARENT`], if the variable is set. Returns
+/// `false` if that parent is gone.
 pub(crate) fn parent_is_alive() -> bool {
     let parent = std::env::var(PARENT).ok();
     match parent.and_then(|number| number.parse().ok()) {
-        // Where the kernel cannot tie them, the part runs as any other.
+        // If the kernel cannot tie them, the child runs untied.
         Some(parent) => end_with_parent(parent).unwrap_or(true),
         None => true,
     }
 }
 
-/// How often it is looked whether Ctrl-C was pressed.
+/// The interval at which Ctrl-C is polled.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// How long a child may take until it catches Ctrl-C.
+/// The time limit for a child to install its handler of Ctrl-C.
 const BEGINS: Duration = Duration::from_secs(10);
 
-/// Another run of this binary. No process outlives the command that started it.
+/// A child process of this binary. No child outlives the command that started it.
 pub(crate) struct Fanfare {
     name: String,
     process: Process,
     /// All of stdout so far.
     output: String,
     last_words: VecDeque<String>,
-    /// Ctrl-C: the child is told once.
+    /// The stop signal of Ctrl-C; the child is interrupted once.
     stop: Stop,
-    /// Since when it should be told.
+    /// The time since when it should be interrupted.
     asked: Option<Instant>,
     told: bool,
 }
 
-/// This same binary, as a part of this process. Ctrl-C of a terminal does not reach it.
+/// Returns a command for this binary, as part of this process. Ctrl-C of a terminal does not reach
+/// it.
 pub(crate) fn this_binary() -> Result<Command> {
     let program = std::env::current_exe().context("cannot find this program's own file")?;
     let mut command = Command::new(program);
@@ -60,8 +61,8 @@ pub(crate) fn this_binary() -> Result<Command> {
 }
 
 impl Fanfare {
-    /// Starts this same binary with `args`. Its stdin is empty. When `stop` is raised while
-    /// somebody waits for it, it is interrupted.
+    /// Starts this binary with `args`, and an empty stdin. When `stop` is raised while the caller
+    /// waits for the child, the child is interrupted.
     pub(crate) fn start(args: &[&str], stop: &Stop) -> Result<Self> {
         let name = format!("fanfare {}", args.join(" "));
         let mut command = this_binary()?;
@@ -78,7 +79,7 @@ impl Fanfare {
         })
     }
 
-    /// Waits for a line of stdout or stderr that `wanted` takes.
+    /// Waits for a line of stdout or stderr that `wanted` accepts.
     pub(crate) fn wait_line<T>(
         &mut self,
         limit: Duration,
@@ -112,7 +113,7 @@ impl Fanfare {
         })
     }
 
-    /// Takes what it has printed so far, without waiting. Returns how it ended, once it has.
+    /// Takes the output so far, without blocking. Returns the exit status, once it has ended.
     pub(crate) fn look(&mut self) -> Result<Option<ExitStatus>> {
         loop {
             match self.next_line(Instant::now()) {
@@ -123,15 +124,15 @@ impl Fanfare {
         }
     }
 
-    /// Why a process that should still run does not.
+    /// Returns the error of a process that has ended too early.
     pub(crate) fn failed(&self, status: ExitStatus) -> anyhow::Error {
         anyhow!("`{}` ended with {status}: {}", self.name, self.last_words())
     }
 
-    /// Waits for its end and gives all that it printed on stdout.
+    /// Waits for the end, and returns all of stdout.
     ///
     /// # Errors
-    /// It ended with another status than 0, or did not end within `limit` (then it is killed).
+    /// The exit status is not 0, or the process did not end within `limit` (then it is killed).
     pub(crate) fn finish(mut self, limit: Duration) -> Result<String> {
         let status = self.end(limit)?;
         if status.success() {
@@ -141,13 +142,13 @@ impl Fanfare {
         }
     }
 
-    /// As `finish`, for a command that prints figures with `--json`, which say what is wrong: any
-    /// status will do as long as it printed them.
+    /// Waits like `finish`, for a command that prints figures with `--json`, which include its
+    /// faults: any exit status is accepted if the figures were printed.
     pub(crate) fn figures(self, limit: Duration) -> Result<Printed> {
         self.figures_and_words(limit).map(|(figures, _)| figures)
     }
 
-    /// As `figures`. Also returns the end of its stderr.
+    /// Waits like `figures`. Also returns the end of its stderr.
     pub(crate) fn figures_and_words(mut self, limit: Duration) -> Result<(Printed, String)> {
         let status = self.end(limit)?;
         if self.output.is_empty() {
@@ -171,7 +172,7 @@ impl Fanfare {
         }
     }
 
-    /// How it ended: it has closed its streams.
+    /// Returns the exit status of a process that has closed its streams.
     fn status(&mut self, until: Instant) -> Result<ExitStatus> {
         let left = until.saturating_duration_since(Instant::now());
         let status = self.process.wait(left.max(BEGINS));
@@ -179,7 +180,7 @@ impl Fanfare {
         status.with_context(|| format!("`{}` closed its streams and did not end", self.name))
     }
 
-    /// Asks it to end, as Ctrl-C does.
+    /// Interrupts the process, as Ctrl-C does.
     pub(crate) fn interrupt(&self) -> Result<()> {
         let told = self.process.interrupt();
         told.with_context(|| format!("cannot interrupt `{}`", self.name))
@@ -211,10 +212,10 @@ impl Fanfare {
             return;
         }
         let since = *self.asked.get_or_insert_with(Instant::now);
-        // One that has hardly begun would die of it without a report.
+        // Before it has a handler, the signal would kill it without a report.
         if self.process.catches_interrupts() || since.elapsed() >= BEGINS {
             self.told = true;
-            // It may have ended already: then there is nobody to tell.
+            // The process may have ended already.
             let _ = self.interrupt();
         }
     }

@@ -1,4 +1,4 @@
-//! Bytes that may take as long to come as a pipe likes, until Ctrl-C.
+//! Input that may block, as a pipe does, until Ctrl-C.
 
 use crate::progress;
 use fanfare_engine::poll::{Interest, Poller, Token};
@@ -9,15 +9,15 @@ use std::os::fd::AsFd;
 use std::path::Path;
 use std::time::Duration;
 
-/// How often Ctrl-C is looked for.
+/// The interval at which Ctrl-C is polled.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// A file, or stdin for `-`. Where it is a pipe, or a terminal, a read that waits when `stop` is
-/// raised ends with [`ErrorKind::Interrupted`].
+/// A file, or stdin for `-`. On a pipe or a terminal, a read that is blocked when `stop` is raised
+/// ends with [`ErrorKind::Interrupted`].
 pub(crate) struct Input {
     from: Box<dyn Read + Send>,
-    /// Of what may have to be waited for. A signal alone ends a read only if it comes while that
-    /// waits: one that comes just before it would be forgotten.
+    /// The poller of an input that may block. A signal interrupts a read only if it comes while
+    /// that blocks: one that comes just before would be lost.
     pipe: Option<Poller>,
     stop: Stop,
 }
@@ -30,7 +30,7 @@ impl Input {
             File::open(path)?
         };
         let poller = Poller::new(1)?;
-        // A plain file, which nobody waits for, is none that it takes.
+        // The poller refuses a plain file, which never blocks.
         let is_pipe = poller.add(&file, Token(0), Interest::Read).is_ok();
         let from: Box<dyn Read + Send> = match is_pipe {
             true => Box::new(file),
@@ -43,7 +43,7 @@ impl Input {
         })
     }
 
-    /// Whether a read would wait now.
+    /// Returns whether a read would block now.
     pub(crate) fn would_wait(&mut self) -> bool {
         let pipe = self.pipe.as_mut();
         pipe.is_some_and(|pipe| matches!(pipe.poll(Some(Duration::ZERO)), Ok(0)))

@@ -1,4 +1,4 @@
-//! Where commands send datagrams: by default nowhere but this machine.
+//! The destinations of datagrams: by default only this machine.
 
 use anyhow::{Context, Result, bail};
 use fanfare_engine::udp::{Sender, SenderConfig};
@@ -6,10 +6,10 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 
 /// Datagrams handed to the kernel in one call.
 pub(crate) const BATCH: usize = 32;
-/// The longest payload of a UDP datagram over IPv4.
+/// The longest payload of a UDP datagram over IPv4, bytes.
 pub(crate) const DATAGRAM: usize = 65_507;
 
-/// How far datagrams go.
+/// The range of datagrams: the interface and the hops.
 #[derive(Debug, Clone, Copy, clap::Args)]
 pub(crate) struct Reach {
     /// Address of the interface to send from.
@@ -21,7 +21,7 @@ pub(crate) struct Reach {
 }
 
 impl Reach {
-    /// Refuses an address that cannot be reached from the interface.
+    /// Refuses an address that the interface does not reach.
     pub(crate) fn check(self, to: SocketAddrV4) -> Result<()> {
         let address = to.ip();
         if self.interface.is_loopback() && !address.is_multicast() && !address.is_loopback() {
@@ -31,7 +31,7 @@ impl Reach {
     }
 }
 
-/// A socket that sends to one address, and what it has sent.
+/// A socket that sends to one address, with its count of datagrams.
 pub(crate) struct Line {
     to: SocketAddrV4,
     sender: Sender,
@@ -59,7 +59,7 @@ impl Line {
         self.to
     }
 
-    /// Datagrams sent.
+    /// Returns the number of datagrams sent.
     pub(crate) fn sent(&self) -> u64 {
         self.sent
     }

@@ -18,7 +18,7 @@ use clap::Parser;
 use std::process::ExitCode;
 use std::sync::LazyLock;
 
-/// The version, and what is built in of what a build may leave out.
+/// The version, and the optional features of this build.
 static VERSION: LazyLock<String> = LazyLock::new(|| {
     let features = [
         ("capture", cfg!(feature = "capture")),
@@ -43,10 +43,10 @@ static VERSION: LazyLock<String> = LazyLock::new(|| {
     )
 });
 
-/// An open ticker plant: FIX and FAST market data in, decoded once, fanned out to FIX sessions,
-/// DDS topics and files, with the latency measured and shown.
+/// An open ticker plant: FIX and FAST market data in, decoded once, fanned out to FIX sessions, DDS
+/// topics and files, with the latency measured and shown.
 ///
-/// Exit status: 0 did it, 1 could not (one sentence on stderr says why), 2 wrong usage.
+/// Exit status: 0 done, 1 failed (one sentence on stderr says why), 2 wrong usage.
 #[derive(Parser)]
 #[command(name = "fanfare", version)]
 #[command(long_version = VERSION.as_str(), arg_required_else_help = true)]
@@ -63,7 +63,7 @@ fn main() -> ExitCode {
     if !children::parent_is_alive() {
         return ExitCode::FAILURE;
     }
-    // A limit of files' sizes that cannot be caught is one that ends the process, as before.
+    // If the signal of a file-size limit cannot be caught, it ends the process, as by default.
     let _ = fanfare_engine::stop::outlive_file_limit();
     let code = match cmd::run(&cli.command) {
         Ok(code) => print::printed(code),
@@ -88,7 +88,7 @@ mod tests {
         Cli::command().debug_assert();
     }
 
-    /// Every command that there is, by the words that lead to it.
+    /// Collects every command, by the words that lead to it.
     fn commands(of: &clap::Command, words: &[String], all: &mut Vec<Vec<String>>) {
         for command in of.get_subcommands().filter(|c| c.get_name() != "help") {
             let words = [words, &[command.get_name().to_owned()]].concat();

@@ -1,4 +1,4 @@
-//! Output of the commands: a reader that closed its end of the pipe is no error, a full disk is.
+//! Output of the commands: a closed pipe is not an error, a full disk is.
 
 use crate::background::{ERR, OUT, Queue};
 use crate::progress;
@@ -7,16 +7,16 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 use std::sync::OnceLock;
 
-/// Why a line could not be printed on stdout, for the first one that could not.
+/// The first error of a line on stdout.
 static UNPRINTED: OnceLock<io::Error> = OnceLock::new();
 
-/// A line on stdout. A closed pipe mutes it: the run goes on and ends as it would. Where it cannot
-/// be written the run goes on as well, but has failed.
+/// Prints a line on stdout. A closed pipe mutes it: the run continues and ends as usual. After
+/// another error the run continues as well, but fails at its end.
 macro_rules! say {
     ($($arg:tt)*) => { $crate::print::out(format_args!($($arg)*)) };
 }
 
-/// A line on stderr: progress and remarks, where stdout belongs to `--json`.
+/// Prints a line on stderr: progress and remarks, since stdout belongs to `--json`.
 macro_rules! note {
     ($($arg:tt)*) => { $crate::print::err(format_args!($($arg)*)) };
 }
@@ -46,12 +46,11 @@ pub(crate) fn err(text: std::fmt::Arguments<'_>) {
     }
 }
 
-/// Buffered stdout. A flush writes what has been buffered, in the background if lines are
-/// written there.
+/// Buffered stdout. A flush writes the buffer, in the background if lines are written there.
 #[derive(Default)]
 pub(crate) struct Out(Vec<u8>);
 
-/// Bytes that are buffered before they are written without a flush.
+/// The size at which the buffer is written without a flush.
 const PIECE: usize = 64 << 10;
 
 impl Write for Out {
@@ -79,7 +78,7 @@ impl Write for Out {
     }
 }
 
-/// Keeps in mind that something could not be printed, for [`printed`].
+/// Keeps an error of printing, for [`printed`].
 pub(crate) fn keep(printed: io::Result<()>) {
     if let Err(error) = printed
         && error.kind() != io::ErrorKind::BrokenPipe
@@ -88,7 +87,8 @@ pub(crate) fn keep(printed: io::Result<()>) {
     }
 }
 
-/// The exit status of a command that gives `code`, if all that it said could be printed.
+/// Returns the exit status of a command that returns `code`, or failure if its output could not be
+/// printed.
 pub(crate) fn printed(code: ExitCode) -> ExitCode {
     end_of(&OUT);
     match UNPRINTED.get() {
@@ -100,7 +100,7 @@ pub(crate) fn printed(code: ExitCode) -> ExitCode {
     }
 }
 
-/// Waits until everything is written, and keeps the error if it could not be.
+/// Waits until everything is written, and keeps the error of that.
 fn end_of(stdout: &Queue) {
     crate::background::end();
     if let Some(error) = stdout.take_failure() {
@@ -108,14 +108,14 @@ fn end_of(stdout: &Queue) {
     }
 }
 
-/// Writes what was printed before an error.
+/// Writes the output before an error.
 impl Drop for Out {
     fn drop(&mut self) {
         let _ = self.flush();
     }
 }
 
-/// Prints figures, as one JSON object or as lines, and gives the exit status they ask for.
+/// Prints figures, as one JSON object or as lines, and returns their exit status.
 pub(crate) fn figures_out(figures: &Figures, json: bool) -> ExitCode {
     if json {
         say!("{}", figures.to_json());
@@ -127,12 +127,12 @@ pub(crate) fn figures_out(figures: &Figures, json: bool) -> ExitCode {
     exit_code(figures.is_ok())
 }
 
-/// What a command ends with: success if all was in order.
+/// Returns the exit status of a command: success if `ok`.
 pub(crate) fn exit_code(ok: bool) -> ExitCode {
     ExitCode::from(u8::from(!ok))
 }
 
-/// Whether the error is a write to a pipe whose reader has gone.
+/// Returns whether the error is a write to a pipe whose reader has gone.
 pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
     let mut io_errors = error.chain().filter_map(|e| e.downcast_ref::<io::Error>());
     io_errors.any(|e| e.kind() == io::ErrorKind::BrokenPipe)

@@ -1,4 +1,4 @@
-//! How far a command is that takes more than a second: a bar on stderr if that is a terminal,
+//! The progress of a command that takes more than a second: a bar on stderr if that is a terminal,
 //! nothing otherwise.
 
 use indicatif::{HumanCount, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
@@ -9,17 +9,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-/// What takes less is not shown.
+/// The time before the bar appears.
 const AFTER: Duration = Duration::from_secs(1);
 const BYTES: &str = "{bar:30} {bytes} of {total_bytes}, {bytes_per_sec}, {eta} left";
 const EVENTS: &str = "{bar:30} {pos} of {len}, {rate}, {eta} left";
 const FILES: &str = "{bar:30} {pos} of {len} files, {eta} left";
 
-/// Whether there is a bar on the terminal.
+/// Whether the bar is on the terminal.
 static IS_SHOWN: AtomicBool = AtomicBool::new(false);
 static WORK: Mutex<Work> = Mutex::new(Work::new());
 
-/// The work of this process.
+/// The work of this process, done and to do.
 struct Work {
     begun: Option<Instant>,
     done: u64,
@@ -42,7 +42,7 @@ pub(crate) fn watch(file: File) -> Watched {
     Watched(file)
 }
 
-/// Makes files that are not read through [`watch`] part of the work; a file is done at once.
+/// Makes files that are not read through [`watch`] part of the work; a file is one step.
 pub(crate) fn begin_files(count: usize) {
     begin(count as u64, FILES);
 }
@@ -63,14 +63,14 @@ fn begin(total: u64, template: &'static str) {
     work.is_silent |= !io::stderr().is_terminal();
 }
 
-/// So much more of the work is done. Reads the clock.
+/// Adds to the work done. Reads the clock.
 pub(crate) fn advance(by: u64) {
     let mut work = work();
     work.advance(by, Instant::now());
     IS_SHOWN.store(work.bar.is_some(), Ordering::Relaxed);
 }
 
-/// So many of some files are done, of which `done` were before. Reads the clock if it is more.
+/// Sets the files done to `now`, if more than `done`. Reads the clock only then.
 pub(crate) fn advance_to(done: &mut usize, now: usize) {
     if now > *done {
         advance((now - *done) as u64);
@@ -78,7 +78,7 @@ pub(crate) fn advance_to(done: &mut usize, now: usize) {
     }
 }
 
-/// Takes the bar off the terminal, before something else is printed there.
+/// Removes the bar from the terminal, before other output is printed there.
 pub(crate) fn clear() {
     if IS_SHOWN.load(Ordering::Relaxed) {
         work().clear();
@@ -86,7 +86,7 @@ pub(crate) fn clear() {
     }
 }
 
-/// Shows no bar from now on if stdout is a terminal: it is printed to all along.
+/// Hides the bar from now on if stdout is a terminal, for a command that prints to it all the time.
 pub(crate) fn give_way() {
     static IS_TERMINAL: OnceLock<bool> = OnceLock::new();
     if *IS_TERMINAL.get_or_init(|| io::stdout().is_terminal()) {
@@ -145,9 +145,9 @@ impl Work {
     }
 }
 
-/// Without a part of one.
+/// Formats the rate as a whole number.
 fn rate(state: &ProgressState, out: &mut dyn fmt::Write) {
-    // What cannot be printed is not shown.
+    // A formatting error only hides the rate.
     let _ = write!(out, "{}/s", HumanCount(state.per_sec() as u64));
 }
 
@@ -174,7 +174,7 @@ mod tests {
         work.advance(10, at(1_000));
         let bar = work.bar.clone().unwrap();
         assert_eq!((bar.position(), bar.length()), (20, Some(100)));
-        // Something else was printed meanwhile.
+        // Other output was printed meanwhile.
         work.clear();
         work.advance(79, at(2_000));
         assert_eq!(work.bar.as_ref().unwrap().position(), 99);

@@ -1,9 +1,9 @@
-//! Numbers of a command line that must lie in a range. One that does not is wrong usage.
+//! Parsers of numbers of a command line that must lie in a range. One outside is wrong usage.
 
 use clap::builder::RangedU64ValueParser;
 use std::ops::RangeInclusive;
 
-/// A whole number in this range.
+/// Returns the parser of a whole number in this range.
 pub(crate) fn whole<T>(range: RangeInclusive<u64>) -> RangedU64ValueParser<T>
 where
     T: TryFrom<u64> + Clone + Send + Sync,
@@ -12,7 +12,7 @@ where
     RangedU64ValueParser::default().range(range)
 }
 
-/// So many a second, or so many seconds: above 0, and not above `most`.
+/// Returns the parser of a rate or a number of seconds: above 0, and not above `most`.
 pub(crate) fn rate(most: f64) -> impl Fn(&str) -> Result<f64, String> + Clone {
     move |text| match text.parse::<f64>() {
         Ok(rate) if rate > 0.0 && rate <= most => Ok(rate),
@@ -20,7 +20,7 @@ pub(crate) fn rate(most: f64) -> impl Fn(&str) -> Result<f64, String> + Clone {
     }
 }
 
-/// A share of all, from 0 to 1.
+/// Parses a share, from 0 to 1.
 pub(crate) fn share(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(share) if (0.0..=1.0).contains(&share) => Ok(share),

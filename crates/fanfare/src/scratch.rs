@@ -1,19 +1,18 @@
-//! A folder for the files of one run, gone when it ends.
+//! A folder for the files of one run, removed at its end.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// A fresh folder, usually among the system's temporary files; removed with all that is in it when
-/// dropped.
+/// A new folder, usually among the system's temporary files; removed with its contents on drop.
 pub(crate) struct Scratch(PathBuf);
 
 impl Scratch {
-    /// `what` is part of its name.
+    /// Creates a folder; `what` is part of its name.
     pub(crate) fn new(what: &str) -> io::Result<Self> {
         Self::inside(&std::env::temp_dir(), what)
     }
 
-    /// As `new`, in another folder, which has to be there.
+    /// Creates one in another folder, which must exist.
     pub(crate) fn inside(base: &Path, what: &str) -> io::Result<Self> {
         let process = std::process::id();
         for attempt in 0..1000 {
@@ -27,7 +26,7 @@ impl Scratch {
         Err(io::ErrorKind::AlreadyExists.into())
     }
 
-    /// The path of a file in it.
+    /// Returns the path of a file in it.
     pub(crate) fn file(&self, name: &str) -> PathBuf {
         self.0.join(name)
     }
@@ -35,7 +34,7 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // What cannot be removed now is in the system's folder for temporary files.
+        // On an error the folder stays among the system's temporary files.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }

@@ -1,4 +1,4 @@
-//! The program's log as a file: rotated, and whole but for the lines that the disk did not take.
+//! The program's log as a file: rotated, and complete except for lines that the disk refused.
 
 use super::Gap;
 use crate::background::{ERR, Sink};
@@ -8,23 +8,23 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-/// How often the file is looked at while no line comes.
+/// The interval at which the file is checked while no line comes.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// Whole lines come in, and go to the file. Whatever the disk does, a write succeeds: lines that it
-/// does not take are left out and counted, and the file says so in their place once it takes lines
-/// again; stderr says so at once.
+/// A log file that takes whole lines. A write always succeeds: lines that the disk refuses are
+/// dropped and counted, and the file has their number in their place once it accepts lines again;
+/// stderr reports it at once.
 pub(super) struct FileLog {
     lines: Lines<RotatedFile>,
     reload: Reload,
     is_failing: bool,
 }
 
-/// Lines on their way to a file that may take none, or a part of one.
+/// The lines to a file that may accept none, or part of one.
 struct Lines<W> {
     to: W,
     gap: Gap,
-    /// The end of a line of which the file took the beginning.
+    /// The rest of a line of which the file accepted the beginning.
     rest: Vec<u8>,
     left_out: u64,
 }
@@ -61,7 +61,7 @@ impl FileLog {
         }
     }
 
-    /// Ends the file where that is due, and opens it anew where somebody asked.
+    /// Rotates the file if due, and reopens it if requested.
     fn turn(&mut self, more: usize) {
         if self.reload.is_due() {
             let outcome = self.lines.to.reopen();
@@ -79,7 +79,7 @@ impl FileLog {
 }
 
 impl<W: Write> Lines<W> {
-    /// Writes the rest of a line that has begun, the number of lines left out, and then these.
+    /// Writes the rest of a partial line, the number of dropped lines, and then these.
     fn put(&mut self, lines: &[u8]) -> io::Result<()> {
         let rest = std::mem::take(&mut self.rest);
         let (taken, outcome) = write_whole(&mut self.to, &rest);
@@ -103,7 +103,7 @@ impl<W: Write> Lines<W> {
         }
         let (taken, outcome) = write_whole(&mut self.to, lines);
         let (done, behind) = lines.split_at_checked(taken).unwrap_or_default();
-        // A line that has begun is ended as soon as there is room.
+        // A partial line is completed as soon as there is space.
         let is_cut = done.last().is_some_and(|&last| last != b'\n');
         let end = behind.iter().position(|&byte| byte == b'\n');
         let end = end.filter(|_| is_cut).map_or(0, |at| at + 1);
@@ -114,7 +114,7 @@ impl<W: Write> Lines<W> {
     }
 }
 
-/// Writes as much as the file takes. Returns how much that was.
+/// Writes as much as the file accepts. Returns the number of bytes.
 fn write_whole(to: &mut impl Write, bytes: &[u8]) -> (usize, io::Result<()>) {
     let mut taken = 0;
     while let Some(rest) = bytes.get(taken..).filter(|rest| !rest.is_empty()) {
@@ -173,7 +173,7 @@ impl Sink for FileLog {
 mod tests {
     use super::*;
 
-    /// A disk with room for so many bytes.
+    /// A disk with space for this many bytes.
     #[derive(Default)]
     struct Disk {
         has: Vec<u8>,
@@ -198,7 +198,7 @@ mod tests {
 
     #[test]
     fn lines_that_the_disk_does_not_take_are_counted_in_their_place() {
-        // Wherever the disk is full, and however much room there is at a time from then on.
+        // The disk fills up at any place, and frees any amount at a time from then on.
         for room in 0..40 {
             for more in 1..40 {
                 let gap: Gap = Box::new(|count, _| format!("-{count}\n"));

@@ -1,7 +1,7 @@
-//! A line of the program's log, in each of its forms.
+//! A line of the program's log, in each of its formats.
 //!
-//! What a line says may hold text of a peer: characters that can do more than be seen are escaped
-//! here, whoever wrote them, so that a line is one line and moves no cursor.
+//! A line may contain text of a peer: control characters are escaped here, whatever their origin,
+//! so that a line is one line and moves no cursor.
 
 use fanfare_wire::text::{JsonString, is_unsafe};
 use fanfare_wire::{Precision, UtcTimestamp};
@@ -10,10 +10,10 @@ use std::time::SystemTime;
 use tracing::Level;
 use tracing::field::{Field, Visit};
 
-/// The form of all lines of a run.
+/// The format of all lines of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// For a person at a terminal: `10:17:34.123 WARN session: …`. Times are UTC.
+    /// For a terminal: `10:17:34.123 WARN session: …`. Times are UTC.
     Terminal {
         /// Whether levels are coloured.
         coloured: bool,
@@ -26,12 +26,12 @@ pub(crate) enum Form {
     Json,
 }
 
-/// What a line says.
+/// The content of a line.
 #[derive(Debug, Default)]
 pub(crate) struct Record {
-    /// In words.
+    /// The message.
     pub(crate) text: String,
-    /// Fields beside them: the name, the value, and whether it is a number or a boolean.
+    /// Further fields: the name, the value, and whether it is a number or a boolean.
     pub(crate) fields: Vec<(&'static str, String, bool)>,
 }
 
@@ -73,7 +73,7 @@ impl Visit for Record {
 }
 
 impl Form {
-    /// The line of a record, with its end.
+    /// Formats the line of a record, with its end.
     pub(crate) fn line(self, time: SystemTime, level: Level, target: &str, of: &Record) -> String {
         let mut line = String::with_capacity(64 + of.text.len());
         // Writing to a String cannot fail.
@@ -108,7 +108,7 @@ impl Form {
             _ => write!(line, "{} {level} ", iso(time))?,
         }
         write!(line, "{target}: {}", Shown(&of.text))?;
-        // What the words say already is not said twice.
+        // A field whose value is in the message is not repeated.
         let fields = of.fields.iter();
         let mut unsaid = fields.filter(|(_, value, _)| !of.text.contains(value.as_str()));
         unsaid.try_for_each(|(name, value, is_bare)| match *is_bare || is_word(value) {
@@ -139,7 +139,7 @@ fn json(
     line.write_char('}')
 }
 
-/// The priority of the journal and of syslog.
+/// Returns the priority of the journal and of syslog.
 const fn priority(level: Level) -> u8 {
     match level {
         Level::ERROR => 3,
@@ -149,12 +149,12 @@ const fn priority(level: Level) -> u8 {
     }
 }
 
-/// Whether a value needs no quotes beside others.
+/// Returns whether a value needs no quotes among others.
 fn is_word(value: &str) -> bool {
     !value.is_empty() && !value.contains(|char: char| char.is_whitespace() || "\"'=".contains(char))
 }
 
-/// `2026-11-25T10:17:34.123456Z`.
+/// Formats a time as `2026-11-25T10:17:34.123456Z`.
 fn iso(time: SystemTime) -> String {
     let since = time.duration_since(SystemTime::UNIX_EPOCH);
     let nanos = i64::try_from(since.unwrap_or_default().as_nanos()).unwrap_or(i64::MAX);
@@ -166,8 +166,8 @@ fn iso(time: SystemTime) -> String {
     format!("{year}-{month}-{day}T{rest}Z")
 }
 
-/// Text whose unsafe characters are escaped. Backslashes stay as they are: most of the text that
-/// comes here has been escaped before.
+/// Text whose unsafe characters are escaped. Backslashes stay unchanged: most of this text has been
+/// escaped before.
 struct Shown<'a>(&'a str);
 
 impl fmt::Display for Shown<'_> {
@@ -230,7 +230,7 @@ mod tests {
         assert_eq!(told, expected);
         let terminal = Form::Terminal { coloured: true };
         assert!(line(terminal, Level::ERROR, &of).starts_with("10:17:34.123 \x1b[31mERROR\x1b[0m"));
-        // What is as it should be is the line without a level.
+        // An expected event is the line without a level.
         let plain = line(terminal, Level::INFO, &of);
         assert!(plain.starts_with("10:17:34.123 session: A->B"), "{plain}");
     }

@@ -1,8 +1,9 @@
-//! The program's log: what a command that runs long says about its run, through `tracing`.
+//! The program's log: the messages of a long-running command about its run, through `tracing`.
 //!
-//! Events of `tracing` become lines here, by the levels of their targets, and wait for the thread
-//! of a stream ([`crate::background`]); whoever says something never waits. Targets are those of
-//! [`LOG_TARGETS`]. Results and reports of a command are no log: they go to stdout and stderr.
+//! Events of `tracing` become lines here, filtered by the levels of their targets, and are queued
+//! for the thread of a stream ([`crate::background`]); logging never blocks. Targets are those of
+//! [`LOG_TARGETS`]. Results and reports of a command are not part of the log: they go to stdout and
+//! stderr.
 
 mod file;
 mod form;
@@ -32,16 +33,16 @@ use tracing::{Event, Level, Metadata, Subscriber};
 
 static LEVELS: LazyLock<LogLevels> = LazyLock::new(|| LogLevels::new(&LOG_TARGETS));
 
-/// The levels of this process's log.
+/// Returns the levels of this process's log.
 pub(crate) fn levels() -> LogLevels {
     LEVELS.clone()
 }
 
-/// Begins the log. From now on lines of this process are written in the background, and the message
+/// Starts the log. From now on lines of this process are written in the background, and the message
 /// of a panic is one line. Must be called once, before threads begin to serve.
 ///
 /// # Errors
-/// The file cannot be opened, or the system has no thread left.
+/// The file cannot be opened, or the thread cannot be started.
 pub(crate) fn begin(settings: &ProgramLog) -> Result<()> {
     LEVELS.apply(&settings.level).context("the log's levels")?;
     let form = form_of(settings);
@@ -58,7 +59,7 @@ pub(crate) fn begin(settings: &ProgramLog) -> Result<()> {
     };
     background::begin(gap(stderr))?;
     let program = Program { form, to };
-    // A second log of a process would be a defect of its own; the first one goes on.
+    // A second log in a process would be a defect; the first one stays.
     let _ = tracing::subscriber::set_global_default(program);
     std::panic::set_hook(Box::new(|panic| {
         let text = panic.to_string();
@@ -85,14 +86,14 @@ fn form_of(settings: &ProgramLog) -> Form {
     }
 }
 
-/// Whether stderr is the journal's, as systemd says in a variable: device and inode.
+/// Returns whether stderr is the journal's, by the device and inode in systemd's variable.
 fn is_journal() -> bool {
     let said = std::env::var("JOURNAL_STREAM").unwrap_or_default();
     let stderr = std::fs::metadata("/proc/self/fd/2");
     stderr.is_ok_and(|file| said == format!("{}:{}", file.dev(), file.ino()))
 }
 
-/// The line in the place of those left out, in the log's own form.
+/// Returns the function that makes the line for dropped lines, in the log's format.
 fn gap(form: Form) -> Gap {
     Box::new(move |count, why| {
         let record = Record {
@@ -103,14 +104,14 @@ fn gap(form: Form) -> Gap {
     })
 }
 
-/// Makes lines of events. There are no spans in this program.
+/// The subscriber that formats events as lines. This program has no spans.
 struct Program {
     form: Form,
     to: &'static Queue,
 }
 
 impl Subscriber for Program {
-    /// Levels change, so each event asks.
+    /// Levels change, so each event checks them.
     fn register_callsite(&self, _: &'static Metadata<'static>) -> Interest {
         Interest::sometimes()
     }
@@ -154,7 +155,7 @@ const fn level_of(level: Level) -> LogLevel {
     }
 }
 
-/// An event whose level is known when it happens, of a target of this program.
+/// Logs an event whose level is known at run time only, of a target of this program.
 macro_rules! tell {
     ($target:literal, $level:expr, $($rest:tt)*) => {
         match $level {
@@ -166,30 +167,30 @@ macro_rules! tell {
     };
 }
 
-/// Writes what happened to a session, in these words.
+/// Logs an event of a session, in these words.
 pub(crate) fn session(level: LogLevel, session: &SessionId, words: &str) {
     let session = tracing::field::display(session);
     tell!("session", level, session, "{words}");
 }
 
-/// Writes that a connection did not become a session, in these words.
+/// Logs that a connection did not become a session, in these words.
 pub(crate) fn refused(words: &str) {
     tracing::warn!(target: "session", "{words}");
 }
 
-/// Writes that bytes of a session were skipped.
+/// Logs that bytes of a session were skipped.
 pub(crate) fn garbled(session: &SessionId, why: &DecodeError) {
     let words = format!("{session}: skipped bytes that are no message: {why}");
     self::session(LogLevel::Warn, session, &words);
 }
 
-/// Writes what became of a session's store at the start.
+/// Logs the recovery of a session's store at the start.
 pub(crate) fn recovery(session: &SessionId, recovery: &Recovery) {
     let named = tracing::field::display(session);
     tracing::warn!(target: "files", session = named, "{session}: {recovery}");
 }
 
-/// Writes a notice of a gateway, in these words.
+/// Logs a notice of a gateway, in these words.
 pub(crate) fn notice(notice: &Notice, words: &str) {
     let session = notice.session().map(tracing::field::display);
     let peer = notice.peer().map(tracing::field::display);

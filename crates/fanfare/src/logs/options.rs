@@ -1,22 +1,22 @@
-//! Options about the log, for each command that runs long.
+//! Options of the log, for each long-running command.
 
 use anyhow::{Result, bail};
 use clap::Args;
 use fanfare_gateway::{LogFormat, LogTo, ProgramLog};
 
-/// What the program says about its run.
+/// The options of the program's log.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Log")]
 pub(crate) struct LogArgs {
-    /// Where lines about the run go: stderr, journald (stderr, with priorities for the journal), or
-    /// a file, which is opened again at SIGHUP [default: stderr].
+    /// Destination of the log: stderr, journald (stderr, with priorities for the journal), or a
+    /// file, which is opened again at SIGHUP [default: stderr].
     #[arg(long, value_name = "TO")]
     log_to: Option<String>,
     /// text, or json: an object for each line [default: text].
     #[arg(long, value_name = "FORMAT", value_parser = ["text", "json"])]
     log_format: Option<String>,
-    /// off, error, warn, info or debug; TARGET=LEVEL for one target, with commas between
-    /// [default: info].
+    /// off, error, warn, info or debug; TARGET=LEVEL for one target, separated by commas [default:
+    /// info].
     #[arg(long, value_name = "LEVELS")]
     log_level: Option<String>,
     /// Size at which the file is renamed and a new one begun [default: 104857600].
@@ -31,7 +31,7 @@ pub(crate) struct LogArgs {
 }
 
 impl LogArgs {
-    /// These settings, with the options on top.
+    /// Returns these settings, overridden by the options.
     ///
     /// # Errors
     /// A value is out of its range.
@@ -60,7 +60,7 @@ impl LogArgs {
         }
     }
 
-    /// Begins the log that the options ask for, with these levels unless they name others.
+    /// Starts the log with the options, at these levels unless the options name others.
     ///
     /// # Errors
     /// A value is out of its range, or the file cannot be written.
@@ -74,7 +74,7 @@ impl LogArgs {
     }
 }
 
-/// Settings with `--quiet`, where nothing else was said about levels.
+/// Returns settings with `--quiet` applied, unless levels are set explicitly.
 pub(crate) fn quieted(mut settings: ProgramLog, quiet: bool) -> ProgramLog {
     if quiet && settings.level == ProgramLog::default().level {
         settings.level = "warn".to_owned();

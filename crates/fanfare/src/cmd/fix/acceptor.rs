@@ -34,25 +34,25 @@ be caught ends it.";
 #[derive(ClapArgs)]
 #[command(after_help = HELP)]
 pub(crate) struct Args {
-    /// Settings as QuickFIX has them: sections DEFAULT and SESSION, Key=Value.
+    /// Settings in the format of QuickFIX: sections DEFAULT and SESSION, Key=Value.
     #[arg(long, value_name = "FILE")]
     config: PathBuf,
-    /// Answer application messages as a conformance test server does: orders, security
-    /// definitions and e-mails come back, anything else is rejected.
+    /// Respond to application messages as a conformance test server does: orders, security
+    /// definitions and e-mails are echoed, anything else is rejected.
     #[arg(long)]
     echo: bool,
-    /// Never make a session wait for the message log (FileLogPath): what it has no room for is left
-    /// out and counted, and stderr says so. Without this option the log is complete.
+    /// Never block a session on the message log (FileLogPath): messages beyond its buffer are
+    /// dropped and counted, and stderr reports it. Without this option the log is complete.
     #[arg(long)]
     lossy_log: bool,
-    /// Start a session even if its store has lost messages: what is whole is saved, and the damaged
-    /// store stays beside it. Without this option such a session does not start, and stderr says
-    /// what is lost.
+    /// Start a session even if its store has lost messages: intact messages are saved, and the
+    /// damaged store is kept beside the new one. Without this option such a session does not start,
+    /// and stderr reports what is lost.
     #[arg(long)]
     accept_loss: bool,
     #[command(flatten)]
     operators: Operators,
-    /// Do not tell on stderr who comes and goes, and why.
+    /// Do not log logons, logouts and disconnects.
     #[arg(long)]
     quiet: bool,
     #[command(flatten)]
@@ -93,7 +93,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The number of sessions and templates of a port, in words.
+/// Returns the number of sessions and templates of a port, in words.
 fn hosted(acceptor: &Acceptor) -> String {
     let sessions = counted(acceptor.sessions.len() as u64, "session");
     let templates = &acceptor.wildcards;

@@ -11,17 +11,17 @@ use std::sync::Arc;
 
 /// Print typed messages of dictionaries as Rust code.
 ///
-/// For each message there is a reader and a builder, for each list of values an enum, and a
-/// function returns the message that was received. The code needs the crate fanfare-fix alone. A
-/// build script generates it with `fanfare_fix::codegen::generate`, whose documentation says what
-/// it has; the chapter "Typed messages" of the guide shows both.
+/// The code has a reader and a builder for each message, an enum for each list of values, and a
+/// function that returns the message received. It needs the crate fanfare-fix alone. A build script
+/// generates it with `fanfare_fix::codegen::generate`, whose documentation describes it; the
+/// chapter "Typed messages" of the guide shows both.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// QuickFIX-style XML, FIX Orchestra XML, or builtin:VERSION such as builtin:FIX.4.4. Several
     /// dictionaries, each of another version, become one module each.
     #[arg(value_name = "DICTIONARY", required = true)]
     dictionaries: Vec<String>,
-    /// Messages by name or MsgType(35), divided by commas; of several dictionaries, each that has
+    /// Messages by name or MsgType(35), separated by commas; of several dictionaries, each that has
     /// a message generates it. [default: all messages]
     #[arg(short, long, value_name = "NAME", value_delimiter = ',')]
     message: Vec<String>,
@@ -80,7 +80,7 @@ fn load(name: &str) -> Result<Arc<Dictionary>> {
     Ok(Arc::new(dictionary))
 }
 
-/// The dictionary, over its transport if it has no header.
+/// Returns the dictionary, merged with its transport if it has no header.
 fn with_header(
     dictionary: Arc<Dictionary>,
     name: &str,
@@ -94,7 +94,7 @@ fn with_header(
     Ok(Arc::new(over))
 }
 
-/// Whether the dictionary has a message with this name or MsgType(35).
+/// Returns whether the dictionary has a message with this name or MsgType(35).
 fn has(dictionary: &Dictionary, name: &str) -> bool {
     let messages = &dictionary.schema().messages;
     messages.contains_key(name) || messages.values().any(|message| message.name == name)

@@ -1,4 +1,4 @@
-//! The application behind `fanfare fix acceptor`: what a conformance test server answers.
+//! The application behind `fanfare fix acceptor`: the responses of a conformance test server.
 
 use super::refusals::Refusals;
 use super::sessions::level_of;
@@ -19,7 +19,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Answers messages, or prints them.
+/// An application that responds to messages, or prints them.
 pub(super) struct Application {
     echo: bool,
     orders: HashMap<SessionId, Orders>,
@@ -94,7 +94,7 @@ impl Application {
     }
 }
 
-/// The built-in table of a session that has no dictionary.
+/// Returns the built-in table of a session that has no dictionary.
 fn table_of(peer: &mut Peer<'_>, message: &Message<'_>) -> dict::Version {
     let named = message.get(tag::APPL_VER_ID);
     let named = named.and_then(dict::Version::from_appl_ver_id);
@@ -175,7 +175,7 @@ impl Drop for Application {
     }
 }
 
-/// The ClOrdIDs of a session; beyond [`MOST_ORDERS`] the oldest is forgotten.
+/// The ClOrdIDs of a session; beyond [`MOST_ORDERS`] the oldest is dropped.
 #[derive(Default)]
 struct Orders {
     known: HashSet<Arc<[u8]>>,
@@ -186,7 +186,7 @@ struct Orders {
 const MOST_ORDERS: usize = 1 << 20;
 
 impl Orders {
-    /// Remembers a ClOrdID; true if it was known.
+    /// Adds a ClOrdID. Returns true if it was known.
     fn insert(&mut self, id: &[u8]) -> bool {
         if self.known.contains(id) {
             return true;
@@ -203,9 +203,9 @@ impl Orders {
     }
 }
 
-/// Header fields of an answer that are not the session's own, and body fields, all as they came;
-/// both in ascending order of tags, with groups in one piece. An echo is the same message once
-/// more: whom it was on behalf of stays, only the answers of the session reverse the route.
+/// Header fields of a response that are not the session's own, and body fields, all as received;
+/// both in ascending order of tags, with groups in one piece. An echo is the same message again:
+/// its OnBehalfOf fields stay, and only the session's responses reverse the route.
 type Answer<'a> = (Vec<(u32, &'a [u8])>, Vec<&'a [u8]>);
 
 fn in_order<'a>(dictionary: &Dictionary, message: &Message<'a>) -> Answer<'a> {
@@ -233,7 +233,7 @@ struct Piece {
     to: usize,
 }
 
-/// The pieces of a message in ascending order, without its trailer.
+/// Returns the pieces of a message in ascending order, without its trailer.
 fn pieces(dictionary: &Dictionary, message: &FieldSet<'_>) -> Vec<Piece> {
     let mut pieces = Vec::with_capacity(message.len());
     let msg_type = message.get(tag::MSG_TYPE).unwrap_or_default();
@@ -254,7 +254,7 @@ fn pieces(dictionary: &Dictionary, message: &FieldSet<'_>) -> Vec<Piece> {
     pieces
 }
 
-/// Header fields that each message has of its own, or that only a resend has.
+/// Returns whether each message has this header field anew, or only a resend has it.
 pub(super) fn is_renewed(tag: u32) -> bool {
     matches!(
         tag,
@@ -275,7 +275,7 @@ mod tests {
     use super::*;
     use fanfare_fix::codec::{Decoder, Encoder};
 
-    /// Header and body of the answer to a message with these fields.
+    /// Returns header and body of the response to a message with these fields.
     fn answer(version: Version, table: dict::Version, msg_type: &str, fields: &str) -> String {
         let mut room = [0; 1024];
         let begin_string = version.begin_string().as_bytes();

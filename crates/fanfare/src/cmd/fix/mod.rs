@@ -1,4 +1,4 @@
-//! `fanfare fix …`: sessions from settings files, and tools to look at FIX.
+//! `fanfare fix …`: sessions from settings files, and tools that inspect FIX.
 
 mod acceptor;
 mod cat;
@@ -17,7 +17,7 @@ use clap::Subcommand;
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// Longest sleep of a thread that has nothing to do.
+/// The longest sleep of an idle thread.
 const NAP: Duration = Duration::from_millis(20);
 
 /// FIX sessions and tools.
@@ -25,7 +25,7 @@ const NAP: Duration = Duration::from_millis(20);
 pub(crate) enum Command {
     /// Accept the sessions of a QuickFIX-style settings file.
     Acceptor(acceptor::Args),
-    /// Connect the sessions of a QuickFIX-style settings file, send messages, print what comes.
+    /// Connect the sessions of a QuickFIX-style settings file, send messages, print those received.
     Initiator(initiator::Args),
     /// Print FIX from a log, a stream or a capture with the names of fields and values.
     Cat(cat::Args),

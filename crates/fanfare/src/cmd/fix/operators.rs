@@ -12,19 +12,19 @@ use std::sync::Arc;
 
 use super::NAP;
 
-/// Where operators ask, and where it is kept what they did.
+/// The control socket and the audit file.
 #[derive(Debug, clap::Args)]
 pub(super) struct Operators {
     /// Listen for `fanfare ctl` at this Unix socket (docs/control.md).
     #[arg(long, value_name = "PATH")]
     control: Option<PathBuf>,
-    /// Append what operators do to this file, one JSON line each.
+    /// Append the commands of operators to this file, one JSON line each.
     #[arg(long, value_name = "FILE", requires = "control")]
     audit: Option<PathBuf>,
 }
 
 impl Operators {
-    /// Opens the audit file, and listens. The crew writes the file.
+    /// Opens the audit file, and listens. The crew's threads write the file.
     pub(super) fn begin(
         &self,
         host: HostHandle,

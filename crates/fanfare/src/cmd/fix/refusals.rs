@@ -1,15 +1,15 @@
-//! Lines about connections that did not log on. Anybody can cause one with each connection, so
-//! only some of them are written, and the others are counted.
+//! Lines about connections that did not log on. Anyone can cause one with each connection, so only
+//! some of them are written, and the others are counted.
 
 use std::time::{Duration, Instant};
 
-/// Lines are counted over this time.
+/// The window in which lines are counted.
 const WINDOW: Duration = Duration::from_secs(10);
-/// Most lines that are written in a window.
+/// The most lines that are written in a window.
 const MOST: u32 = 20;
 
-/// Writes the first lines of each ten seconds. At their end it writes the number of the others,
-/// and the last one.
+/// A limiter that writes the first lines of each window. At the end of the window it writes the
+/// number of the others, and the last one.
 #[derive(Default)]
 pub(super) struct Refusals {
     begun: Option<Instant>,
@@ -32,12 +32,12 @@ impl Refusals {
         }
     }
 
-    /// Whether lines were counted and not written.
+    /// Returns whether lines were counted and not written.
     pub(super) const fn has_more(&self) -> bool {
         self.more > 0
     }
 
-    /// Begins anew if the window is over, and writes what was counted in it.
+    /// Starts a new window if the current one is over, and writes the summary of the current one.
     pub(super) fn look(&mut self, now: Instant, write: &mut dyn FnMut(&str)) {
         let is_over = |begun: Instant| now.saturating_duration_since(begun) >= WINDOW;
         if self.begun.is_some_and(is_over) {
@@ -45,7 +45,7 @@ impl Refusals {
         }
     }
 
-    /// Writes what was counted.
+    /// Writes the summary of the current window.
     pub(super) fn end(&mut self, write: &mut dyn FnMut(&str)) {
         let Self { more, last, .. } = std::mem::take(self);
         if more > 0 {

@@ -1,11 +1,11 @@
-//! SIGHUP: certificates are read again.
+//! SIGHUP: certificates are reloaded.
 
 use fanfare_engine::agent::{Agent, AgentError};
 use fanfare_engine::settings::Certificates;
 use fanfare_engine::stop::Reload;
 use fanfare_fix::session::Now;
 
-/// Reads certificates again on a thread of its own, so that no session waits for a disk.
+/// A reloader of certificates on a thread of its own, so that no session waits for a disk.
 pub(super) struct Reloader {
     reload: Reload,
     certificates: Vec<Certificates>,

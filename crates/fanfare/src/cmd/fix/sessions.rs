@@ -1,4 +1,4 @@
-//! What both sides do with a settings file.
+//! The common part of acceptor and initiator: settings files, log levels, threads.
 
 use super::NAP;
 use super::operators::Operators;
@@ -16,13 +16,13 @@ use fanfare_fix::session::{DisconnectReason, Role};
 use fanfare_operator::Control;
 use std::path::Path;
 
-/// The levels of the log, unless an option names others. With `quiet` nobody is told who comes and
-/// goes, and why.
+/// Returns the levels of the log, unless an option names others. `quiet` omits logons, logouts and
+/// disconnects.
 pub(super) const fn levels(quiet: bool) -> &'static str {
     if quiet { "info,session=error" } else { "info" }
 }
 
-/// How much the end of a session matters.
+/// Returns the level at which the end of a session is logged.
 pub(super) const fn level_of(reason: &DisconnectReason) -> LogLevel {
     match reason {
         DisconnectReason::LogoutByPeer | DisconnectReason::LogoutComplete => LogLevel::Info,
@@ -30,7 +30,7 @@ pub(super) const fn level_of(reason: &DisconnectReason) -> LogLevel {
     }
 }
 
-/// The sessions of this role in a settings file; what has no effect is named.
+/// Reads the sessions of this role in a settings file, and names settings without effect.
 pub(super) fn read(path: &Path, role: Role) -> Result<Vec<SessionSettings>> {
     let name = path.display();
     let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {name}"))?;
@@ -58,7 +58,7 @@ pub(super) fn read(path: &Path, role: Role) -> Result<Vec<SessionSettings>> {
     Ok(sessions)
 }
 
-/// Prints what the message log lacks, if it lacks anything.
+/// Prints the losses of the message log, if any.
 pub(crate) fn print_log_losses(counters: &Counters) {
     let lost = counters.snapshot().into_iter().filter(|reading| {
         matches!(&*reading.name, "log_lost_bytes" | "log_unwritten_bytes") && reading.value > 0
@@ -72,13 +72,13 @@ pub(crate) fn print_log_losses(counters: &Counters) {
 pub(super) struct Running {
     crew: Crew,
     counters: Counters,
-    /// Ends in front of the crew, which writes what operators did.
+    /// The control socket; it ends before the crew, which writes the audit file.
     control: Option<Control>,
 }
 
 impl Running {
-    /// Begins the message log, listens for operators, and reads certificates again at SIGHUP.
-    /// Prints what is not as the settings have it.
+    /// Starts the message log, listens for operators, and reloads certificates at SIGHUP. Prints
+    /// deviations from the settings.
     pub(super) fn begin<H: Handler>(
         host: &mut Host<H>,
         endpoints: &Endpoints,
@@ -104,7 +104,7 @@ impl Running {
         })
     }
 
-    /// Ends them behind the host.
+    /// Ends the threads, after the host.
     pub(super) fn end(self) -> Result<()> {
         let Self {
             crew,

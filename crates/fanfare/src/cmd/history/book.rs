@@ -19,18 +19,18 @@ pub(crate) struct Args {
     #[command(flatten)]
     place: Place,
     /// The moment: 2026-11-23T10:31:05.5Z, 10:31:05.5 (UTC, of the day on which the log begins),
-    /// +5.5 (seconds behind its beginning), -5.5 (in front of its end), day (midnight UTC in front
-    /// of its end), or the number of an event; behind what arrived then. Default: the end of the
+    /// +5.5 (seconds after its beginning), -5.5 (before its end), day (midnight UTC before its
+    /// end), or the number of an event; events of that moment are included. Default: the end of the
     /// log.
     #[arg(long, value_name = "TIME|NUMBER", allow_negative_numbers = true)]
     at: Option<Moment>,
     /// Symbol(55) or SecurityID(48) of the instrument, or a prefix with *.
     #[arg(long, value_name = "SYMBOL")]
     symbol: String,
-    /// Levels of a side at most.
+    /// Most levels of a side.
     #[arg(long, value_name = "LEVELS", value_parser = crate::range::whole::<u32>(1..=1 << 24))]
     depth: Option<u32>,
-    /// Print a JSON object for each instrument, with trades and values of the session.
+    /// Print a JSON object for each instrument, with trades and statistics of the session.
     #[arg(long)]
     json: bool,
 }

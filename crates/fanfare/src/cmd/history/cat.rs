@@ -14,11 +14,11 @@ use fanfare_market::json::{self, Value};
 use std::io::Write;
 use std::process::ExitCode;
 
-/// Print the events of a log, a line each: number, time of arrival, symbol, kind, and what else
-/// is known.
+/// Print the events of a log, one per line: number, time of arrival, symbol, kind, and further
+/// fields.
 ///
-/// With --json as `fanfare market events` prints them. Events that are missing and new starts of
-/// the plant have lines of their own: {"lost":{"first":…,"last":…}}, {"restart":true}.
+/// With --json as `fanfare market events` prints them. Missing events and restarts of the plant
+/// have lines of their own: {"lost":{"first":…,"last":…}}, {"restart":true}.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -27,10 +27,10 @@ pub(crate) struct Args {
     range: Range,
     #[command(flatten)]
     choice: Choice,
-    /// Go on with the events that are written from now on, until Ctrl-C.
+    /// Continue with new events as they are written, until Ctrl-C.
     #[arg(short, long)]
     follow: bool,
-    /// Print JSON objects, one a line.
+    /// Print JSON objects, one per line.
     #[arg(long)]
     json: bool,
 }
@@ -99,7 +99,7 @@ impl Printer<'_> {
     }
 }
 
-/// A line of text, without its end.
+/// Formats a line of text, without its end.
 fn text(event: &Event, known: Option<&Instrument<'_>>, line: &mut String) {
     let time = match event.ts_recv {
         0 | Event::NO_TIME => "-".to_owned(),

@@ -1,4 +1,4 @@
-//! `fanfare history info`: what a log has.
+//! `fanfare history info`: a summary of a log.
 
 use super::Place;
 use crate::plural::counted;
@@ -10,7 +10,7 @@ use fanfare_market::book::BookKind;
 use serde_json::{Value, json};
 use std::process::ExitCode;
 
-/// Say from where to where a log goes, what it has on disk, and which feeds it is of.
+/// Print the range of a log, its size on disk, and its feeds.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]

@@ -7,8 +7,8 @@ use fanfare_history::moment::utc;
 use serde_json::json;
 use std::process::ExitCode;
 
-/// List the segments of a log: number of the first event, time in front of it, run of the plant,
-/// bytes, whether it is compacted.
+/// List the segments of a log: number of the first event, time before it, run of the plant, bytes,
+/// whether it is compacted.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]

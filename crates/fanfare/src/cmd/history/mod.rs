@@ -1,4 +1,4 @@
-//! `fanfare history`: the log on disk, looked at.
+//! `fanfare history`: queries of the log on disk.
 
 mod book;
 mod cat;
@@ -42,7 +42,7 @@ pub(crate) fn run(command: &Command) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// Which log.
+/// The folder of a log.
 #[derive(Debug, clap::Args)]
 struct Place {
     /// Folder of the log: `history.folder` of a gateway.
@@ -58,7 +58,7 @@ impl Place {
     /// Opens a log of market events.
     fn open_events(&self) -> anyhow::Result<Log> {
         let log = self.open()?;
-        // What cannot be read is told by who reads it.
+        // A segment that cannot be read is reported by its reader.
         ensure!(
             !log.is_raw().unwrap_or(false),
             "`{}` is a raw log, of datagrams and messages: `fanfare history raw` prints it",

@@ -1,4 +1,4 @@
-//! Which part of a log.
+//! The selection of part of a log.
 
 use crate::cmd::market::picture::some_names;
 use crate::progress;
@@ -13,31 +13,31 @@ use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-/// Records that are read between two looks for Ctrl-C.
+/// Records that are read between two checks for Ctrl-C.
 pub(super) const AT_ONCE: usize = 4_096;
-/// How often the end of a log is looked at.
+/// The interval at which the end of a log is polled.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// From where to where.
+/// The range of a log.
 #[derive(Debug, Clone, Copy, clap::Args)]
 pub(super) struct Range {
     /// From this moment on: 2026-11-23T10:31:05.5Z, 10:31:05.5 (UTC, of the day on which the log
-    /// begins), +5.5 (seconds behind its beginning), -5.5 (in front of its end), day (midnight UTC
-    /// in front of its end), or the number of an event.
+    /// begins), +5.5 (seconds after its beginning), -5.5 (before its end), day (midnight UTC before
+    /// its end), or the number of an event.
     #[arg(long, value_name = "TIME|NUMBER", allow_negative_numbers = true)]
     from: Option<Moment>,
-    /// Up to this moment, which is not part of it.
+    /// Up to this moment, exclusive.
     #[arg(long, value_name = "TIME|NUMBER", allow_negative_numbers = true)]
     to: Option<Moment>,
 }
 
-/// Which events.
+/// The selection of events.
 #[derive(Debug, Clone, clap::Args)]
 pub(super) struct Choice {
-    /// Events of these instruments alone: symbols, SecurityIDs, or prefixes of symbols with *.
+    /// Only events of these instruments: symbols, SecurityIDs, or prefixes of symbols with *.
     #[arg(long, value_name = "SYMBOL,...", value_delimiter = ',')]
     symbol: Vec<String>,
-    /// Events of these kinds alone: definition, level, order, trade, statistic, status, state,
+    /// Only events of these kinds: definition, level, order, trade, statistic, status, state,
     /// clear.
     #[arg(long, value_name = "KIND,...", value_delimiter = ',', value_parser = kind)]
     kind: Vec<Kind>,
@@ -62,7 +62,7 @@ fn kind(name: &str) -> Result<Kind, String> {
 }
 
 impl Range {
-    /// Returns a reader of the range, and the number behind it if it has an end.
+    /// Returns a reader of the range, and the number after its last event if it has an end.
     pub(super) fn open(self, log: &Log) -> Result<(Reader, Option<u64>)> {
         let start = self.from.map_or(Ok(Start::First), |from| log.place(from))?;
         let mut reader = log.reader(start)?;
@@ -82,8 +82,8 @@ impl Range {
         Ok(self.open(log)?.0.next_number())
     }
 
-    /// Calls `each` with everything of the range, until it fails or Ctrl-C comes. Returns false
-    /// if it came.
+    /// Calls `each` with every delivery of the range, until it fails or Ctrl-C comes. Returns false
+    /// after Ctrl-C.
     pub(super) fn read(
         self,
         log: &Log,
@@ -104,7 +104,7 @@ impl Range {
         Ok(false)
     }
 
-    /// Calls `each` with everything of the range, and with what is written from now on, until it
+    /// Calls `each` with every delivery of the range, and with those written from now on, until it
     /// fails or Ctrl-C comes.
     pub(super) fn follow(
         self,
@@ -135,12 +135,12 @@ fn read(reader: &mut Reader, each: &mut impl FnMut(Delivery<'_>) -> Result<()>) 
     failed.map(|()| read)
 }
 
-/// The choice, with what was found so far.
+/// The selection, with the matches so far.
 pub(super) struct Chosen<'a> {
     choice: &'a Choice,
-    /// Whether events of an instrument are wanted.
+    /// Whether events of an instrument are selected.
     known: HashMap<u32, bool>,
-    /// Symbols of which there was an instrument.
+    /// For each symbol, whether an instrument had it.
     found: Vec<bool>,
 }
 
@@ -155,7 +155,7 @@ impl Choice {
 }
 
 impl Chosen<'_> {
-    /// Instruments may have other numbers from here on.
+    /// Handles a restart: instruments may have other numbers from here on.
     pub(super) fn restart(&mut self) {
         self.known.clear();
     }
@@ -186,7 +186,7 @@ impl Chosen<'_> {
         is_wanted
     }
 
-    /// The symbols of which there was no event.
+    /// Returns the symbols without an event.
     pub(super) fn missing(&self) -> impl Iterator<Item = &str> {
         let all = self.choice.symbol.iter().zip(&self.found);
         all.filter(|(_, found)| !**found)
@@ -194,7 +194,7 @@ impl Chosen<'_> {
     }
 }
 
-/// By its symbol, its ID, or a prefix of its symbol.
+/// Matches by symbol, by ID, or by a prefix of the symbol.
 fn is_called(name: &Name<'_>, wanted: &str) -> bool {
     match wanted.strip_suffix('*') {
         Some(prefix) => name.symbol.starts_with(prefix.as_bytes()),
@@ -202,14 +202,14 @@ fn is_called(name: &Name<'_>, wanted: &str) -> bool {
     }
 }
 
-/// The instruments of a log.
+/// Returns the instruments of a log.
 pub(super) fn instruments(table: &Directory) -> impl Iterator<Item = Instrument<'_>> {
     table
         .iter()
         .filter_map(|(number, _)| table.instrument(number))
 }
 
-/// The instruments with this symbol or SecurityID.
+/// Returns the instruments with this symbol or SecurityID.
 pub(super) fn find(table: &Directory, wanted: &str) -> Result<Vec<InstrumentId>> {
     let named = instruments(table).filter(|known| is_called(&known.definition.name, wanted));
     let found: Vec<_> = named.map(|known| known.instrument).collect();

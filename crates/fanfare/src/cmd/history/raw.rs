@@ -17,12 +17,12 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Print the datagrams and messages of a raw log, a line each: number, time of arrival, feed and
-/// line, address, length, bytes. Or write the datagrams as a capture, for `fanfare replay` and
+/// Print the datagrams and messages of a raw log, one per line: number, time of arrival, feed and
+/// line, address, length, bytes; or write the datagrams as a capture, for `fanfare replay` and
 /// Wireshark.
 ///
-/// A gateway with [history.raw] writes it, in the folder `raw` of its log. Datagrams are printed as
-/// hexadecimal digits, messages of FIX with | for SOH.
+/// A gateway with [history.raw] writes a raw log, in the folder `raw` of its log. Datagrams are
+/// printed as hexadecimal digits, FIX messages with | for SOH.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Folder of the log: `raw` in `history.folder` of a gateway.
@@ -30,23 +30,23 @@ pub(crate) struct Args {
     folder: PathBuf,
     #[command(flatten)]
     range: Range,
-    /// Print JSON objects, one a line.
+    /// Print JSON objects, one per line.
     #[arg(long, conflicts_with = "output")]
     json: bool,
-    /// Write the datagrams to this file, as pcap with nanoseconds; - for stdout. Messages of FIX
-    /// are left out, and counted.
+    /// Write the datagrams to this file, as pcap with nanoseconds; - for stdout. FIX messages are
+    /// omitted, and counted.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Write the messages of FIX to --output in place of the datagrams, as they came: `fanfare fix
+    /// Write the FIX messages to --output instead of the datagrams, as received: `fanfare fix
     /// initiator` sends them again, `fanfare fix cat` prints them.
     #[arg(long, requires = "output")]
     fix: bool,
 }
 
-/// The address that datagrams come from, which the log does not have.
+/// The source address of datagrams, which the log does not record.
 const SENDER: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0);
 
-/// The longest packet of IPv4.
+/// The longest packet of IPv4, bytes.
 const LONGEST: u32 = 65_535;
 
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
@@ -66,8 +66,8 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Calls `each` with everything of the range, until it fails or Ctrl-C comes. Returns false if it
-/// came.
+/// Calls `each` with every delivery of the range, until it fails or Ctrl-C comes. Returns false
+/// after Ctrl-C.
 fn read(
     range: Range,
     log: &Log,
@@ -106,7 +106,7 @@ fn print(args: &Args, log: &Log, stop: &Stop) -> Result<()> {
     Ok(out.flush()?)
 }
 
-/// Writes the datagrams as a capture. Ctrl-C ends it with what was written so far.
+/// Writes the datagrams as a capture. Ctrl-C completes it with those written so far.
 fn capture(range: Range, log: &Log, path: &Path, stop: &Stop) -> Result<()> {
     let cannot = || format!("cannot write {}", path.display());
     let output = BufWriter::new(Output::open(path).with_context(cannot)?);
@@ -132,7 +132,7 @@ fn capture(range: Range, log: &Log, path: &Path, stop: &Stop) -> Result<()> {
     Ok(())
 }
 
-/// Writes the messages of FIX, one behind the other. Ctrl-C ends it with what was written so far.
+/// Writes the FIX messages, concatenated. Ctrl-C completes the file with those written so far.
 fn messages(range: Range, log: &Log, path: &Path, stop: &Stop) -> Result<()> {
     let cannot = || format!("cannot write {}", path.display());
     let mut file = BufWriter::new(Output::open(path).with_context(cannot)?);

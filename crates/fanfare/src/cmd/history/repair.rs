@@ -1,4 +1,4 @@
-//! `fanfare history repair`: a damaged log, mended.
+//! `fanfare history repair`: repairs a damaged log.
 
 use super::Place;
 use crate::plural::counted;
@@ -8,11 +8,11 @@ use fanfare_history::{Log, Mended, Repair};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 
-/// Mend a damaged log, with the gateway stopped: write damaged segments anew with all that can be
-/// read of them, fill in segments that are missing, remove damaged checkpoints.
+/// Repair a damaged log, with the gateway stopped: rewrite damaged segments with every event that
+/// can be read, fill in missing segments, remove damaged checkpoints.
 ///
 /// Damaged segments are kept beside the new ones, under names that end in .damaged. Events that
-/// cannot be read stay missing, and readers say so. A log that is in order is left as it is.
+/// cannot be read stay missing, and readers report them. An intact log is left unchanged.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]

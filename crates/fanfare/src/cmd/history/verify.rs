@@ -1,4 +1,4 @@
-//! `fanfare history verify`: every byte of a log.
+//! `fanfare history verify`: checks every byte of a log.
 
 use super::Place;
 use crate::plural::counted;
@@ -10,13 +10,13 @@ use fanfare_history::{Damage, Verified};
 use serde_json::json;
 use std::process::ExitCode;
 
-/// Faults that are told one by one.
+/// The most faults that are listed.
 const MOST: usize = 50;
 
-/// Read a log whole: every CRC, every event's number, every checkpoint.
+/// Read a whole log and check every CRC, every event's number, every checkpoint.
 ///
-/// Exit status 1 if something is damaged. Events that never came to the log are told and are no
-/// damage.
+/// Exit status 1 if something is damaged. Events that the log never received are reported, and are
+/// not damage.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]

@@ -21,11 +21,11 @@ use crate::range::rate;
 /// Options of `fanfare latency client`.
 ///
 /// Logs on with ResetSeqNumFlag, sends NewOrderSingles of about 155 bytes and takes the time from
-/// before an order is encoded until its ExecutionReport was decoded and checked by the session.
-/// One order is in flight; with --rate they are sent on schedule, whatever comes back, and an
-/// order's time counts from when it was due, so that one that had to wait is not forgotten.
+/// before an order is encoded until the session has decoded and checked its ExecutionReport. One
+/// order is in flight; with --rate they are sent on schedule, whatever comes back, and an order's
+/// time counts from when it was due, so that its delay is included.
 ///
-/// Whatever ends the run early, Ctrl-C too, the report so far is printed.
+/// The report so far is printed even if the run ends early, by Ctrl-C too.
 #[derive(ClapArgs)]
 pub(crate) struct Args {
     /// The server's host: a name or an address.
@@ -35,21 +35,21 @@ pub(crate) struct Args {
     /// Orders to measure.
     #[arg(value_parser = value_parser!(u64).range(1..=MOST))]
     count: u64,
-    /// Orders before those.
+    /// Orders before those, which are not measured.
     #[arg(long, value_name = "N", default_value_t = 0)]
     #[arg(value_parser = value_parser!(u64).range(..=MOST))]
     warm_up: u64,
-    /// Orders a second, on schedule.
+    /// Orders per second, on schedule.
     #[arg(long, value_name = "R", value_parser = rate(FASTEST))]
     rate: Option<f64>,
-    /// Run on this processor alone and never yield it; without, other threads go first.
+    /// Run on this processor alone and never yield it; by default, the thread yields to others.
     #[arg(long, value_name = "CPU")]
     pin: Option<usize>,
-    /// Keep every message in a journal under this folder.
+    /// Persist every message in a journal under this folder.
     #[arg(long, value_name = "DIR")]
     store: Option<PathBuf>,
-    /// Start even if the journal has lost messages: what is whole is saved, and the damaged journal
-    /// stays beside it.
+    /// Start even if the journal has lost messages: intact messages are saved, and the damaged
+    /// journal is kept beside the new one.
     #[arg(long, requires = "store")]
     accept_loss: bool,
     /// Write the percentile curve as a chart.
@@ -68,7 +68,7 @@ pub(crate) struct Args {
     /// stands still: libtrading's fix_server, which has the CompIDs SELLSIDE and BUYSIDE.
     #[arg(long)]
     lenient: bool,
-    /// How long to wait for the logon, and for any report while one is due, in seconds.
+    /// Seconds to wait for the logon, and for each report that is due.
     #[arg(long, value_name = "SECONDS", default_value_t = 10)]
     #[arg(value_parser = value_parser!(u64).range(1..=3600))]
     timeout: u64,
@@ -77,9 +77,9 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// Most orders of one run.
+/// The most orders of one run.
 const MOST: u64 = 1_000_000_000;
-/// Most orders a second that can be asked for.
+/// The highest rate, in orders per second.
 const FASTEST: f64 = 10e6;
 
 /// The versions that the order is valid in.
@@ -120,7 +120,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         patience: Duration::from_secs(args.timeout),
         spin: args.pin.is_some(),
     };
-    // Before this thread is pinned: afterwards it would see one core only.
+    // Made before this thread is pinned: afterwards it would see one core only.
     let figures = Figures::new("latency client");
     if let Some(cpu) = args.pin {
         cpu::pin_to(cpu)?;
@@ -164,7 +164,7 @@ fn finish(args: &Args, report: &ClientReport, mut figures: Figures) -> Result<Ex
     Ok(ExitCode::SUCCESS)
 }
 
-/// A CompID.
+/// Parses a CompID.
 fn comp_id(text: &str) -> Result<String, String> {
     let is_plain = |c: char| c == ' ' || c.is_ascii_graphic();
     match text.len() {
@@ -173,7 +173,7 @@ fn comp_id(text: &str) -> Result<String, String> {
     }
 }
 
-/// What to try when the server's Logon is not what it should be.
+/// Returns a hint for a server whose Logon is not as expected.
 fn hint(fault: LogonFault) -> Option<&'static str> {
     match fault {
         LogonFault::EncryptMethod | LogonFault::HeartBtInt | LogonFault::SendingTime => Some(

@@ -8,16 +8,17 @@ use clap::Subcommand;
 use fanfare_engine::journal::Options;
 use std::process::ExitCode;
 
-/// Round trips of orders: a server that answers each, a client that measures.
+/// Round trips of orders: a server that acknowledges each, a client that measures.
 #[derive(Subcommand)]
 pub(crate) enum Command {
     /// Sends orders and prints the latency of their reports.
     Client(client::Args),
-    /// Answers each NewOrderSingle with an ExecutionReport.
+    /// Responds to each NewOrderSingle with an ExecutionReport.
     Server(server::Args),
 }
 
-/// Options of a journal that is measured: its segments have their full size from the start.
+/// Returns the options of a journal that is measured: its segments have their full size from the
+/// start.
 fn options(accept_loss: bool) -> Options {
     let options = Options {
         accept_loss,

@@ -22,8 +22,8 @@ use crate::print::say;
 
 /// Options of `fanfare latency server`.
 ///
-/// Any CompIDs and versions may log on; numbers start at 1 with each connection. Answers with a
-/// whole session, or, with --lenient, whatever comes. Runs until Ctrl-C.
+/// Any CompIDs and versions may log on; numbers start at 1 with each connection. It runs a complete
+/// session, or, with --lenient, responds to any message. Runs until Ctrl-C.
 #[derive(ClapArgs)]
 pub(crate) struct Args {
     /// Port to listen on; 0 lets the system choose.
@@ -32,28 +32,28 @@ pub(crate) struct Args {
     /// Address to listen on.
     #[arg(long, default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
     address: IpAddr,
-    /// What to be: `session` is a FIX session that answers orders.
+    /// Mode of the server: `session` is a FIX session that acknowledges orders.
     #[arg(short, long, default_value = "session")]
     mode: Mode,
-    /// Answer testers that number from 0, repeat numbers, or send orders without their required
+    /// Serve testers that number from 0, repeat numbers, or send orders without their required
     /// fields: frames and CheckSum are checked, nothing else. Keeps no timers.
     #[arg(long, conflicts_with = "store")]
     lenient: bool,
-    /// Run on this processor alone and never yield it; without, other threads go first.
+    /// Run on this processor alone and never yield it; by default, the thread yields to others.
     #[arg(long, value_name = "CPU")]
     pin: Option<usize>,
-    /// Keep every message in journals under this folder.
+    /// Persist every message in journals under this folder.
     #[arg(long, value_name = "DIR")]
     store: Option<PathBuf>,
-    /// Start even if the journal has lost messages: what is whole is saved, and the damaged journal
-    /// stays beside it.
+    /// Start even if the journal has lost messages: intact messages are saved, and the damaged
+    /// journal is kept beside the new one.
     #[arg(long, requires = "store")]
     accept_loss: bool,
     #[command(flatten)]
     log: LogArgs,
 }
 
-/// What a server can be.
+/// The modes of the server.
 #[derive(Clone, Copy)]
 enum Mode {
     Session,
@@ -65,12 +65,12 @@ impl clap::ValueEnum for Mode {
     }
 
     fn to_possible_value(&self) -> Option<PossibleValue> {
-        // libtrading's fix_server also takes its number.
+        // The mode's number in libtrading's fix_server is an alias.
         Some(PossibleValue::new("session").alias("1"))
     }
 }
 
-/// Sessions at a time.
+/// The most sessions at a time.
 const MOST_SESSIONS: usize = 64;
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
@@ -95,7 +95,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Everybody is let in, each connection begins anew.
+/// Returns an acceptor that accepts any Logon, and restarts the numbers with each connection.
 fn acceptor(args: &Args, listen: SocketAddr) -> Acceptor {
     let mut template = Config::new(SessionId::new(Version::Fix44, "SERVER", "CLIENT"));
     template.reset_on_disconnect = true;
@@ -119,7 +119,7 @@ fn serve(args: &Args, address: SocketAddr, agent: &mut dyn Agent, stop: &Stop) -
     agent::run(agent, idle, stop).map_err(anyhow::Error::from_boxed)
 }
 
-/// Answers orders, and tells who comes and goes.
+/// The server, which acknowledges orders and logs the events of its sessions.
 #[derive(Default)]
 struct Server {
     exchange: Exchange,

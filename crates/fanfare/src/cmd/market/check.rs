@@ -1,4 +1,4 @@
-//! `fanfare market check`: whether a mapping fits templates, and what becomes of each field.
+//! `fanfare market check`: checks a mapping against templates, and lists the use of each field.
 
 use super::options::{MAPPING_HELP, named_mapping, version};
 use crate::cmd::fast::options::{TEMPLATES_HELP, TemplateReading, load};
@@ -10,11 +10,11 @@ use fanfare_market::mapping::{MessageReport, Report};
 use serde_json::json;
 use std::process::ExitCode;
 
-/// Check a mapping against templates or a version of FIX, and say what becomes of each field.
+/// Check a mapping against templates or a version of FIX, and list the use of each field.
 ///
-/// A field becomes a part of events, is a condition, drives the channel, or is ignored; fields
-/// that the mapping names and a template does not have are missing. An error names file, line and
-/// key, and ends with exit status 1.
+/// A field becomes part of events, is a condition, drives the channel, or is ignored; fields that
+/// the mapping names and a template does not have are missing. An error names file, line and key,
+/// and the exit status is 1.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[arg(value_name = "MAPPING", help = MAPPING_HELP)]
@@ -29,7 +29,7 @@ pub(crate) struct Args {
     fix: Option<Version>,
     #[command(flatten)]
     reading: TemplateReading,
-    /// Leave out fields that are ignored.
+    /// Omit fields that are ignored.
     #[arg(long)]
     used: bool,
     /// Print one JSON object.

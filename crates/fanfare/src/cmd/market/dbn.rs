@@ -1,4 +1,4 @@
-//! Files of DBN to events.
+//! Maps files of DBN to events.
 
 use super::printer::Printer;
 use crate::plural::counted;
@@ -11,7 +11,7 @@ use fanfare_market::dbn::{DbnCounts, FromDbnCounts};
 use std::path::Path;
 use std::process::ExitCode;
 
-/// Prints the events of a file up to its end, or to where it is damaged.
+/// Prints the events of a file up to its end, or to the first damage.
 pub(super) fn play(
     path: &Path,
     json: bool,

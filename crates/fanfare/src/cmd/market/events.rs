@@ -19,25 +19,25 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::rc::Rc;
 
-/// Print what a feed says about the market: definitions, books, trades, statistics, states.
+/// Print the market data of a feed: definitions, books, trades, statistics, states.
 ///
-/// A mapping says which templates and fields become which events (docs/mapping.md). Each event is
-/// a JSON object on a line, or a record of DBN; the plant's numbers have no holes. What cannot
-/// become an event, or DBN cannot hold, is reported and counted; the exit status is 1 then. The
-/// feed comes in as with `fanfare fast decode`, or with --fix as FIX messages of a log or a stream,
-/// as `fanfare fix cat` reads them.
+/// A mapping defines which templates and fields become which events (docs/mapping.md). Each event
+/// is a JSON object on a line, or a record of DBN; the plant's numbers have no gaps. A message that
+/// cannot become an event, or that DBN cannot represent, is reported and counted; the exit status
+/// is 1 then. The feed comes in as with `fanfare fast decode`, or with --fix as FIX messages of a
+/// log or a stream, as `fanfare fix cat` reads them.
 ///
-/// Events are those of the messages as they come: nothing is put in order or recovered. Records of
-/// DBN say in their flags where a book may therefore be wrong (MAYBE_BAD_BOOK): from a hole in
-/// RptSeq(83) on, or a beginning in the middle, to the next picture.
+/// Events follow the messages as received: nothing is reordered or recovered. The flags of DBN
+/// records mark where a book may therefore be wrong (MAYBE_BAD_BOOK): from a gap in RptSeq(83), or
+/// a start in the middle, to the next snapshot.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
     feed: Feed,
     #[command(flatten)]
     errors: Errors,
-    /// FIX messages instead of FAST: a log or a stream, - for stdin. One with a wrong BodyLength or
-    /// CheckSum, or that is cut off, is an error.
+    /// FIX messages instead of FAST: a log or a stream, - for stdin. A truncated message, or one
+    /// with a wrong BodyLength or CheckSum, is an error.
     #[arg(
         long, value_name = "FILE",
         conflicts_with_all = ["templates", "file", "multicast", "pcap"]
@@ -47,7 +47,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "VERSION", requires = "fix", value_parser = version)]
     fix_version: Option<Version>,
     /// A file of DBN instead of a feed: version 1 to 3, compressed by zstd or not. It is read to
-    /// its end, or to where it is damaged.
+    /// its end, or to the first damage.
     #[arg(
         long, value_name = "FILE",
         conflicts_with_all = ["templates", "file", "multicast", "pcap", "fix", "mapping"]
@@ -56,7 +56,7 @@ pub(crate) struct Args {
     /// Mapping; default: the built-in one that fits the templates, builtin:fix with --fix.
     #[arg(short, long, value_name = "MAPPING", long_help = MAPPING_HELP)]
     mapping: Option<String>,
-    /// Instruments that are known before: a CSV file, or a TOML file.
+    /// Known instruments: a CSV file, or a TOML file.
     #[arg(long, value_name = "FILE")]
     instruments: Option<PathBuf>,
     #[command(flatten)]
@@ -99,8 +99,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     Ok(report(&mapped.printer, &totals, args.json))
 }
 
-/// Maps a feed to its end; `prepare` makes what takes the events once all else is known to be
-/// right.
+/// Maps a feed to its end; `prepare` creates the consumer of the events after all other options are
+/// checked.
 pub(super) fn play(
     (feed, errors): (&Feed, Errors),
     name: Option<&str>,

@@ -6,7 +6,7 @@ use anyhow::{Result, bail};
 use std::net::SocketAddrV4;
 use std::path::PathBuf;
 
-/// Where a feed comes from, and how its bytes are taken.
+/// The source of a feed, and its framing.
 #[derive(Debug, clap::Args)]
 pub(super) struct Feed {
     #[arg(short, long, value_name = "TEMPLATES", help = TEMPLATES_HELP)]
@@ -20,8 +20,8 @@ pub(super) struct Feed {
         conflicts_with = "file"
     )]
     multicast: Vec<SocketAddrV4>,
-    /// Capture (pcap or pcapng) to take the datagrams from instead of the network: those to the
-    /// groups of --multicast, or to the only address in it.
+    /// Capture (pcap or pcapng) to read datagrams from instead of the network: those to the groups
+    /// of --multicast, or to the only address in it.
     #[arg(long, value_name = "FILE", conflicts_with = "file")]
     pcap: Option<PathBuf>,
     #[command(flatten)]
@@ -38,7 +38,7 @@ pub(super) struct Feed {
     network: Network,
 }
 
-/// What an error does to a feed that is played to its end.
+/// The effect of an error on a feed that is played to its end.
 #[derive(Debug, Clone, Copy, clap::Args)]
 pub(super) struct Errors {
     /// Continue with the next packet after an error. The exit status is still 1.
@@ -47,17 +47,17 @@ pub(super) struct Errors {
 }
 
 impl Feed {
-    /// Whether it is said where the feed comes from.
+    /// Returns whether a source of the feed is given.
     const fn has_source(&self) -> bool {
         !self.file.is_empty() || !self.multicast.is_empty() || self.pcap.is_some()
     }
 
-    /// Whether there is a feed at all.
+    /// Returns whether a feed is given at all.
     pub(super) const fn is_wanted(&self) -> bool {
         self.templates.is_some() || self.has_source()
     }
 
-    /// Templates and a source.
+    /// Checks that templates and a source are given. Returns the templates.
     pub(super) fn check(&self) -> Result<&str> {
         match (&self.templates, self.has_source()) {
             (Some(templates), true) => Ok(templates),
@@ -66,7 +66,7 @@ impl Feed {
         }
     }
 
-    /// The same for `fast decode`, writing no messages.
+    /// Returns the same options for `fast decode`, without messages written.
     pub(super) fn decoding(&self, keep_going: bool) -> decode::Args {
         decode::Args {
             templates: self.templates.clone().unwrap_or_default(),

@@ -1,4 +1,4 @@
-//! FIX messages of a log or a stream to events.
+//! Maps FIX messages of a log or a stream to events.
 
 use super::options::named_mapping;
 use super::printer::Printer;
@@ -11,16 +11,16 @@ use fanfare_fix::text::{Found, Scanner};
 use fanfare_market::{FixMapper, Fragments, Instruments};
 use std::path::Path;
 
-/// Where messages come from and how they are taken.
+/// The source of messages, and their interpretation.
 pub(super) struct Log<'a> {
     pub(super) path: &'a Path,
     pub(super) mapping: Option<&'a str>,
-    /// By default the version of the first message.
+    /// The version; by default that of the first message.
     pub(super) version: Option<Version>,
     pub(super) keep_going: bool,
 }
 
-/// What messages are mapped with, and to.
+/// The mapper of messages and the consumer of their events.
 struct Mapped<'a> {
     log: &'a Log<'a>,
     name: String,
@@ -30,8 +30,8 @@ struct Mapped<'a> {
     errors: u64,
 }
 
-/// Maps a log to its end, or to the first message that cannot be read; `prepare` makes what takes
-/// the events once the log is open.
+/// Maps a log to its end, or to the first message that cannot be read; `prepare` creates the
+/// consumer of the events once the log is open.
 pub(super) fn play(
     log: &Log<'_>,
     prepare: impl FnOnce() -> Result<Printer>,
@@ -76,7 +76,7 @@ pub(super) fn play(
 }
 
 impl Mapped<'_> {
-    /// Maps what the scanner has; false if nothing more is wanted.
+    /// Maps the messages of the scanner. Returns false if nothing more is wanted.
     fn all_of(&mut self, scanner: &mut Scanner) -> Result<bool> {
         while let Some(found) = scanner.next() {
             let is_used = self.message(&found)?;
@@ -87,7 +87,7 @@ impl Mapped<'_> {
         Ok(true)
     }
 
-    /// Maps a message; false if it cannot be read.
+    /// Maps a message. Returns false if it cannot be read.
     fn message(&mut self, found: &Found<'_>) -> Result<bool> {
         if self.mapper.is_none() {
             self.mapper = Some(mapper(self.log, found)?);

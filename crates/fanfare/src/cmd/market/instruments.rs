@@ -14,9 +14,9 @@ use std::process::ExitCode;
 
 /// List instruments: those of a file, or those that a feed defines or mentions.
 ///
-/// A file is CSV with a line of names (symbol, id, source, description, type, cfi, currency,
-/// market, segment, underlying, maturity-month, tick, multiplier, strike, low-limit, high-limit,
-/// maturity, depth, book-type, status), or TOML with tables `[[instrument]]` of these keys.
+/// A file is CSV with a header line (symbol, id, source, description, type, cfi, currency, market,
+/// segment, underlying, maturity-month, tick, multiplier, strike, low-limit, high-limit, maturity,
+/// depth, book-type, status), or TOML with tables `[[instrument]]` of these keys.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Instruments as CSV, or as TOML if the name ends in .toml.
@@ -29,10 +29,10 @@ pub(crate) struct Args {
     /// Mapping of the feed; default: the built-in one that fits the templates.
     #[arg(short, long, value_name = "MAPPING", long_help = MAPPING_HELP)]
     mapping: Option<String>,
-    /// The instrument with this symbol or SecurityID alone.
+    /// Only the instrument with this symbol or SecurityID.
     #[arg(long, value_name = "SYMBOL")]
     symbol: Option<String>,
-    /// One JSON object a line.
+    /// One JSON object per line.
     #[arg(long)]
     json: bool,
 }

@@ -1,18 +1,18 @@
-//! Events and definitions as JSON objects, for what is put together of them.
+//! Events and definitions as JSON objects, for larger objects that contain them.
 
 use fanfare_market::event::Event;
 use fanfare_market::instruments::Instrument;
 use fanfare_market::json;
 use serde_json::{Map, Value};
 
-/// Returns what an event says, without the fields that are unknown.
+/// Returns an event's fields, without those that are unknown.
 pub(crate) fn object(event: &Event, known: Option<&Instrument<'_>>) -> Map<String, Value> {
     let mut text = String::new();
     json::event(event, known, &mut text);
     parsed(&text)
 }
 
-/// Returns what a definition says, without its names.
+/// Returns a definition's fields, without its names.
 pub(super) fn definition(known: &Instrument<'_>) -> Map<String, Value> {
     let mut text = String::new();
     json::definition(known, &mut text);

@@ -1,4 +1,4 @@
-//! `fanfare market`: what a feed says about the market.
+//! `fanfare market`: the market data of a feed.
 
 mod book;
 mod check;

@@ -13,7 +13,7 @@ use std::path::Path;
 const MAPPING_LIMIT: u64 = 16 << 20;
 /// The largest file of instruments, bytes.
 const TABLE_LIMIT: u64 = 1 << 30;
-/// How many instruments there can be.
+/// The most instruments in a table.
 pub(super) const INSTRUMENTS: usize = 10_000_000;
 
 pub(crate) const MAPPING_HELP: &str =
@@ -41,7 +41,7 @@ pub(super) fn named_mapping(name: &str) -> Result<Mapping> {
     Ok(Mapping::parse(name, &text)?)
 }
 
-/// Text of a file of a bounded size.
+/// Reads the text of a file of a bounded size.
 fn read(path: &Path, limit: u64) -> Result<String> {
     let cannot = || format!("cannot read `{}`", path.display());
     let file = File::open(path).with_context(cannot)?;
@@ -55,7 +55,7 @@ fn read(path: &Path, limit: u64) -> Result<String> {
     String::from_utf8(bytes).with_context(|| format!("`{}` is not UTF-8", path.display()))
 }
 
-/// Puts the instruments of a file into the table: TOML if its name ends so, CSV otherwise.
+/// Adds the instruments of a file to the table: TOML if its name ends so, CSV otherwise.
 pub(super) fn read_table(path: &Path, table: &mut Instruments) -> Result<()> {
     let text = read(path, TABLE_LIMIT)?;
     table.read_file(&path.display().to_string(), &text)?;

@@ -11,18 +11,18 @@ use std::fmt::Write as _;
 /// The widest price or size, in characters.
 const WIDTH: usize = 14;
 
-/// What is known of one instrument at one moment.
+/// The state of one instrument at one moment.
 pub(crate) struct Picture<'a> {
     pub(crate) known: Option<Instrument<'a>>,
     pub(crate) state: Option<State>,
     pub(crate) rpt_seq: Option<u32>,
     pub(crate) book: Option<&'a Book>,
-    /// Levels of a side that are shown at most.
+    /// The most levels of a side that are shown.
     pub(crate) depth: usize,
 }
 
 impl Picture<'_> {
-    /// Name, state and both sides, the best levels in the first line.
+    /// Formats name, state and both sides, the best levels on the first line.
     pub(crate) fn table(&self) -> String {
         let name = self.known.as_ref().map(|known| known.definition.name);
         let mut text = name.map(|name| full_name(&name)).unwrap_or_default();
@@ -95,7 +95,7 @@ fn cells(level: Option<Level>) -> [String; 2] {
     })
 }
 
-/// Symbol and ID.
+/// Formats symbol and ID.
 pub(crate) fn full_name(name: &Name<'_>) -> String {
     let symbol = String::from_utf8_lossy(name.symbol);
     match (symbol.is_empty(), name.id) {
@@ -105,7 +105,7 @@ pub(crate) fn full_name(name: &Name<'_>) -> String {
     }
 }
 
-/// Some names of instruments, for an error about one that is not there.
+/// Returns some names of instruments, for an error about an unknown one.
 pub(crate) fn some_names<'a>(all: impl Iterator<Item = Instrument<'a>>, count: usize) -> String {
     const MOST: usize = 8;
     let names = all

@@ -14,22 +14,22 @@ use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
-/// Remarks that are shown; all are counted.
+/// The most remarks that are shown; all are counted.
 const REMARKS: u64 = 50;
 
-/// How events are written.
+/// The format of events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum Format {
-    /// One JSON object a line.
+    /// One JSON object per line.
     Json,
     /// Databento Binary Encoding, version 3.
     Dbn,
 }
 
-/// Which events are written, where, and how.
+/// The options for the selection, destination and format of events.
 #[derive(Debug, clap::Args)]
 pub(super) struct Printing {
-    /// JSON objects, one a line, or DBN: a stream of mixed schemas with the symbols of its
+    /// JSON objects, one per line, or DBN: a stream of mixed schemas with the symbols of its
     /// instruments, for `dbn`, `databento` and other readers of it.
     #[arg(long, value_enum, default_value_t = Format::Json, value_name = "FORMAT")]
     format: Format,
@@ -37,8 +37,8 @@ pub(super) struct Printing {
     #[arg(short, long, value_name = "FILE", default_value = "-")]
     output: PathBuf,
     /// Schemas of --format dbn: mbo, mbp-1 or mbp-10, trades, definition, status, statistics.
-    /// Default: all but mbp-1. An event becomes one record at most: an order is mbp-N only without
-    /// mbo, a trade is part of those only without trades.
+    /// Default: all but mbp-1. An event becomes at most one record: an order is an mbp-N record
+    /// only without mbo, a trade only without trades.
     #[arg(
         long, value_name = "SCHEMA,...", value_delimiter = ',', value_parser = schema
     )]
@@ -47,13 +47,13 @@ pub(super) struct Printing {
     #[arg(long, value_name = "NAME", default_value = "FANFARE", value_parser = dataset)]
     dataset: String,
     /// Numbered levels of a side that the feed sends, for --format dbn; the definition of an
-    /// instrument (MarketDepth(264)) goes over it.
+    /// instrument (MarketDepth(264)) takes precedence.
     #[arg(
         long, value_name = "LEVELS", default_value_t = 5,
         value_parser = crate::range::whole::<u16>(1..=65_535)
     )]
     depth: u16,
-    /// Events of the instrument with this symbol or SecurityID alone.
+    /// Only events of the instrument with this symbol or SecurityID.
     #[arg(long, value_name = "SYMBOL")]
     symbol: Option<String>,
     /// Stop after this number of events.
@@ -72,25 +72,25 @@ pub(crate) fn dataset(name: &str) -> Result<String, String> {
     }
 }
 
-/// Bytes of DBN.
+/// An output of DBN bytes.
 struct Dbn {
     to_dbn: ToDbn,
     dataset: String,
     bytes: Vec<u8>,
-    /// The metadata was written.
+    /// Whether the metadata was written.
     is_begun: bool,
     /// The number of the last message.
     last: Option<u64>,
 }
 
 enum Form {
-    /// Nothing is written.
+    /// No output.
     None,
     Json(String),
     Dbn(Box<Dbn>),
 }
 
-/// Numbers events and writes those that are wanted.
+/// A printer that numbers events and writes those that are selected.
 pub(super) struct Printer {
     pub(super) table: Instruments,
     symbol: Option<String>,
@@ -104,7 +104,7 @@ pub(super) struct Printer {
 }
 
 impl Printer {
-    /// Writes nothing.
+    /// Creates a printer that writes nothing.
     pub(super) fn silent(table: Instruments) -> Self {
         Self {
             table,
@@ -118,7 +118,7 @@ impl Printer {
         }
     }
 
-    /// Writes as the options say.
+    /// Creates a printer with these options.
     pub(super) fn new(options: &Printing, table: Instruments) -> Result<Self> {
         let form = match options.format {
             Format::Json if !options.schema.is_empty() => bail!("--schema is of --format dbn"),
@@ -134,15 +134,15 @@ impl Printer {
         })
     }
 
-    /// A message with this MsgSeqNum(34) has come.
+    /// Notes that a message with this MsgSeqNum(34) has come.
     pub(super) fn message(&mut self, number: Option<u64>) {
         if let Form::Dbn(dbn) = &mut self.form {
             dbn.see(number);
         }
     }
 
-    /// Writes the events of a message, and what DBN cannot hold of them on stderr. `message` is
-    /// MsgSeqNum(34).
+    /// Writes the events of a message, and to stderr the values that DBN cannot represent.
+    /// `message` is MsgSeqNum(34).
     pub(super) fn events(&mut self, events: &[Event], message: Option<u64>) -> io::Result<()> {
         for event in events {
             self.number += 1;
@@ -185,7 +185,7 @@ impl Printer {
         lost.into_iter().for_each(|lost| self.remark(&lost));
     }
 
-    /// Says what could not become an event; of many only the first ones.
+    /// Reports a failure to map to an event; of many only the first ones.
     #[cold]
     pub(super) fn remark(&mut self, what: &str) {
         self.remarks += 1;
@@ -204,17 +204,17 @@ impl Printer {
         known.is_some_and(|known| is_called(&known.definition.name, wanted))
     }
 
-    /// Whether nothing more is wanted.
+    /// Returns whether no more events are wanted.
     pub(super) const fn is_full(&self) -> bool {
         self.written >= self.limit
     }
 
-    /// Writes what is buffered.
+    /// Writes buffered output.
     pub(super) fn flush(&mut self) -> io::Result<()> {
         self.out.flush()
     }
 
-    /// Ends the output: DBN has metadata, even without an event.
+    /// Ends the output: DBN has metadata even without an event.
     pub(super) fn finish(&mut self) -> io::Result<()> {
         if let Form::Dbn(dbn) = &mut self.form {
             dbn.begin(0);
@@ -224,7 +224,7 @@ impl Printer {
         self.out.flush()
     }
 
-    /// What became of events as DBN.
+    /// Returns the counts of DBN records.
     pub(super) const fn dbn(&self) -> Option<DbnCounts> {
         match &self.form {
             Form::Dbn(dbn) => Some(dbn.to_dbn.counts()),
@@ -255,7 +255,7 @@ impl Dbn {
         })
     }
 
-    /// A message; those between it and the one before are missing.
+    /// Notes a message; those between it and the one before are missing.
     fn see(&mut self, message: Option<u64>) {
         let Some(message) = message else {
             return;
@@ -293,7 +293,7 @@ fn open(path: &Path) -> Result<Box<dyn Write>> {
     Ok(Box::new(file))
 }
 
-/// By its symbol, or by its ID.
+/// Matches by symbol, or by ID.
 fn is_called(name: &Name<'_>, wanted: &str) -> bool {
     name.symbol == wanted.as_bytes() || name.id.to_string() == wanted
 }

@@ -1,4 +1,4 @@
-//! What was mapped, on stderr.
+//! The totals of mapping, on stderr.
 
 use super::printer::Printer;
 use crate::plural::counted;
@@ -9,16 +9,16 @@ use fanfare_market::dbn::DbnCounts;
 use fanfare_market::mapping::Counts;
 use std::process::ExitCode;
 
-/// What was mapped.
+/// The totals of mapping.
 pub(super) struct Totals {
     pub(super) counts: Counts,
     pub(super) fragments: FragmentStats,
     pub(super) errors: u64,
-    /// Bytes of a log that belong to no message.
+    /// Bytes of a log outside messages.
     pub(super) skipped: u64,
 }
 
-/// Says what there was; the exit status.
+/// Prints the totals. Returns the exit status.
 pub(super) fn report(printer: &Printer, totals: &Totals, json: bool) -> ExitCode {
     let Totals { counts, errors, .. } = totals;
     let dbn = printer.dbn();

@@ -1,4 +1,4 @@
-//! Messages of a FAST feed to events.
+//! Maps messages of a FAST feed to events.
 
 use super::printer::Printer;
 use crate::cmd::fast::decode::sink::Taking;
@@ -9,7 +9,7 @@ use std::cell::RefCell;
 use std::io;
 use std::rc::Rc;
 
-/// What a feed is mapped with, and to.
+/// The mapper of a feed and the consumer of its events.
 pub(super) struct Mapped {
     pub(super) mapper: FastMapper,
     pub(super) fragments: Fragments,

@@ -1,4 +1,4 @@
-//! The configuration, read again while the gateway runs.
+//! Reloads of the configuration while the gateway runs.
 
 use super::Reread;
 use super::events::EventLog;
@@ -8,7 +8,7 @@ use fanfare_gateway::{Config, ConfigAsk, Gateway};
 use fanfare_instruments::capture::{Capture, Reopened};
 use serde_json::Value;
 
-/// What a reload has to do with.
+/// The parts of a running gateway that a reload changes.
 pub(super) struct Changes<'a> {
     pub(super) gateway: &'a Gateway,
     pub(super) capture: Option<&'a Capture>,
@@ -17,13 +17,13 @@ pub(super) struct Changes<'a> {
     pub(super) reread: Reread<'a>,
 }
 
-/// What a new configuration says about the log's levels, if it was taken.
+/// The log's levels in a new configuration, if it was applied.
 type Level = Option<String>;
 
 impl Changes<'_> {
-    /// Applies what can be changed while the gateway runs, opens logs again, and begins a new
-    /// capture file if the old one was renamed. Returns one line that says what was done, or why
-    /// nothing was.
+    /// Applies the settings that can change while the gateway runs, opens logs again, and begins a
+    /// new capture file if the old one was renamed. Returns one line that describes the changes, or
+    /// the reason why nothing changed.
     pub(super) fn reload(&self) -> (Result<String, String>, Level) {
         self.events.iter().for_each(|events| events.reopen());
         let config = (self.reread)();
@@ -45,7 +45,7 @@ impl Changes<'_> {
         (outcome, level)
     }
 
-    /// What became of the capture's file and the console's certificate.
+    /// Describes the outcome for the capture's file and the console's certificate.
     fn reopened(&self) -> String {
         let capture = match self.capture.map(Capture::reopen) {
             None => String::new(),
@@ -61,7 +61,7 @@ impl Changes<'_> {
         }
     }
 
-    /// Answers what an operator asks.
+    /// Handles an operator's command.
     pub(super) fn answer(&self, ask: ConfigAsk) -> (Result<Value, String>, Level) {
         let outcome = match ask {
             ConfigAsk::Reload => {
@@ -98,7 +98,7 @@ impl Changes<'_> {
         outcome
     }
 
-    /// What is found in the configuration as it is now, which changes nothing.
+    /// Evaluates the current configuration file without applying it.
     fn found(&self, look: impl FnOnce(&Config) -> Result<Value>) -> Result<Value, String> {
         let found = (self.reread)().and_then(|config| look(&config));
         found.map_err(|error| format!("{error:#}"))

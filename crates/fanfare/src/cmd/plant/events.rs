@@ -1,7 +1,7 @@
 //! The market events of a gateway, as JSON lines in a file.
 //!
-//! A thread of its own reads the ring and writes: a disk that is behind costs the feeds nothing.
-//! What it was too slow for is a line of its own, with the first and the last number.
+//! A thread of its own reads the ring and writes: a slow disk does not delay the feeds. Events that
+//! the thread was too slow for become a line of its own, with the first and the last number.
 
 use crate::plural::counted;
 use anyhow::{Context, Result};
@@ -21,10 +21,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Messages of one turn.
+/// Messages of one duty cycle.
 const TURN: usize = 256;
 
-/// The longest sleep of the thread; what is written is flushed behind it.
+/// The longest sleep of the thread; output is flushed after it.
 const LONGEST_SLEEP: Duration = Duration::from_millis(100);
 
 /// A file of market events that is being written.
@@ -41,14 +41,14 @@ struct Counts {
     unwritten: AtomicU64,
 }
 
-/// The thread's side.
+/// The state of the thread.
 struct Writer {
     events: EventReader,
     path: PathBuf,
     out: BufWriter<File>,
     line: String,
     reload: Reload,
-    /// The file could not be written: nothing more is.
+    /// Whether a write has failed: nothing more is written.
     is_broken: bool,
     counts: Arc<Counts>,
 }
@@ -57,7 +57,7 @@ impl EventLog {
     /// Appends to the file from now on.
     ///
     /// # Errors
-    /// The file cannot be opened, or the system has no thread left.
+    /// The file cannot be opened, or the thread cannot be started.
     pub(super) fn start(file: &Path, events: EventReader) -> Result<Self> {
         let counts = Arc::new(Counts::default());
         let reload = Reload::new();
@@ -79,7 +79,7 @@ impl EventLog {
         })
     }
 
-    /// Goes on in a new file of the name, if the old one was renamed.
+    /// Continues in a new file of the name, if the old one was renamed.
     pub(super) fn reopen(&self) {
         self.reload.request();
     }
@@ -196,7 +196,7 @@ impl Agent for Writer {
 
     fn before_sleep(&mut self) {
         self.events.waker().prepare_sleep();
-        // An error shows with the next line.
+        // An error is reported with the next line.
         let _ = self.flush();
     }
 

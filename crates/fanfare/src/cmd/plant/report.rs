@@ -1,4 +1,4 @@
-//! What a gateway did, in lines.
+//! The report of a gateway's run, in lines.
 
 use crate::cmd::fix::print_log_losses;
 use crate::plural::counted;

@@ -1,4 +1,4 @@
-//! Where replayed datagrams go.
+//! The destinations of replayed datagrams.
 
 use crate::line::{Line, Reach};
 use anyhow::{Result, bail, ensure};
@@ -6,14 +6,14 @@ use std::net::SocketAddrV4;
 use std::path::Path;
 use std::str::FromStr;
 
-/// Each line has a socket.
+/// The most lines; each has a socket.
 const MOST_LINES: usize = 256;
 
-/// `FROM=TO`, or `FROM` alone.
+/// A rule `FROM=TO`, or `FROM` alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Rule {
     from: From,
-    /// The address of the capture if there is none.
+    /// The destination; the address of the capture if there is none.
     to: Option<SocketAddrV4>,
 }
 
@@ -21,7 +21,7 @@ pub(crate) struct Rule {
 enum From {
     /// All datagrams of a file, the first being 1.
     File(usize),
-    /// What was sent to this address.
+    /// Datagrams sent to this address.
     Address(SocketAddrV4),
 }
 
@@ -50,11 +50,11 @@ fn address(text: &str) -> Result<SocketAddrV4, String> {
     }
 }
 
-/// The lines that are sent to.
+/// The lines that datagrams are sent to.
 pub(super) struct Lines {
     reach: Reach,
     rules: Vec<Rule>,
-    /// Whether a rule has had a datagram.
+    /// For each rule, whether it has matched a datagram.
     used: Vec<bool>,
     lines: Vec<Line>,
 }
@@ -130,7 +130,7 @@ impl Lines {
         self.lines.iter()
     }
 
-    /// What was named on the command line and is not in the files.
+    /// Returns the sources of the command line that are not in the files.
     pub(super) fn unused(&self) -> impl Iterator<Item = String> {
         let unused = self
             .rules

@@ -1,4 +1,4 @@
-//! `fanfare replay`: what was captured, sent again.
+//! `fanfare replay`: sends captured datagrams again.
 
 mod lines;
 mod pace;
@@ -21,32 +21,33 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-/// Send the datagrams of captures, or packets of files, to their lines again, in their own time.
+/// Send the datagrams of captures, or packets of files, to their lines again, at their own pace.
 ///
 /// Captures are pcap or pcapng; each datagram goes to the multicast group that it was sent to, but
-/// from loopback and with TTL 0: nothing leaves this machine unless --interface and --ttl say so.
+/// from loopback and with TTL 0: nothing leaves this machine without --interface and --ttl.
 /// Datagrams of several files keep their distances, so that lines captured by two hosts keep their
-/// skew. Files of packets (`fast generate`) have neither times nor addresses: --every and --line.
+/// skew. Files of packets (`fast generate`) have neither times nor addresses: they need --every and
+/// --line.
 ///
-/// The folder of a raw log (`[history.raw]`) is sent as a capture is. That of a log of market
-/// events (`[history]`), or a file of DBN, is served by a gateway that this command starts: FIX
-/// sessions receive its events with their numbers and times. What else such a gateway can do is
-/// told by `[replay]` in docs/gateway.md.
+/// The folder of a raw log (`[history.raw]`) is sent like a capture. A log of market events
+/// (`[history]`), or a file of DBN, is served by a gateway that this command starts: FIX sessions
+/// receive its events with their numbers and times. The section `[replay]` of docs/gateway.md
+/// describes further options of such a gateway.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Captures (pcap, pcapng), folders of raw logs, or files of packets, - for stdin; or the
     /// folder of a log, or a file of DBN (NAME.dbn, NAME.dbn.zst).
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// How many times as fast as it was, or max: as fast as it goes.
+    /// Speed as a multiple of the original, or max: as fast as possible.
     #[arg(long, value_name = "TIMES|max", default_value = "1")]
     speed: Speed,
-    /// From which time of the files on: 2026-11-23T10:31:05.5Z, 10:31:05.5 (UTC, of the day of the
-    /// first datagram) or +5.5 (seconds behind the first datagram). Of a log of market events also
-    /// -5.5 (seconds in front of its end) or day (midnight UTC in front of its end).
+    /// Start at this time of the files: 2026-11-23T10:31:05.5Z, 10:31:05.5 (UTC, of the day of the
+    /// first datagram) or +5.5 (seconds after the first datagram). For a log of market events also
+    /// -5.5 (seconds before its end) or day (midnight UTC before its end).
     #[arg(long, value_name = "TIME", value_parser = time, allow_negative_numbers = true)]
     from: Option<Moment>,
-    /// Before which time of the files it ends.
+    /// End before this time of the files.
     #[arg(long, value_name = "TIME", value_parser = time, allow_negative_numbers = true)]
     to: Option<Moment>,
     /// Repeat from the start, until Ctrl-C or N times in total.
@@ -56,21 +57,22 @@ pub(crate) struct Args {
         value_parser = clap::value_parser!(u64).range(1..)
     )]
     times: Option<u64>,
-    /// Which datagrams are sent, and where to: FROM=TO, or FROM alone for as captured. FROM is the
-    /// ADDRESS:PORT that they were sent to, or the number of a file, from 1, for all that is in
-    /// it; TO is ADDRESS:PORT. Without --line: everything that was sent to multicast groups.
+    /// Datagrams to send, and their destination: FROM=TO, or FROM alone for the captured
+    /// destination. FROM is the ADDRESS:PORT that they were sent to, or the number of a file, from
+    /// 1, for all its datagrams; TO is ADDRESS:PORT. Without --line: everything that was sent to
+    /// multicast groups.
     #[arg(long, value_name = "FROM[=TO]")]
     line: Vec<Rule>,
     #[command(flatten)]
     reach: Reach,
     /// The files are packets with this length header: u8, u16le, u16be, u32le, u32be or fast.
-    /// Default: files that are no captures are packets with u32le.
+    /// Default: files that are not captures are packets with u32le.
     #[arg(long, value_name = "HEADER")]
     header: Option<Header>,
     /// Microseconds between two packets of a file without times.
     #[arg(long, value_name = "MICROSECONDS")]
     every: Option<u32>,
-    /// Where FIX sessions connect, if it is a log; 0: the system picks. Default: 3001.
+    /// Port that FIX sessions connect to, for a log; 0: the system picks. Default: 3001.
     #[arg(long)]
     port: Option<u16>,
     /// Print the figures as one JSON object.
@@ -129,7 +131,7 @@ struct Play {
     pace: Pace,
     batch: Batch,
     left_out: LeftOut,
-    /// From the first datagram to the last one in the time of the files, ns.
+    /// The time from the first datagram to the last one in the files, ns.
     span: u64,
     bytes: u64,
 }
@@ -143,7 +145,7 @@ struct Batch {
 }
 
 impl Play {
-    /// Sends what is in the files, once.
+    /// Sends the datagrams of the files, once.
     fn pass(&mut self, args: &Args, stop: &Stop) -> Result<()> {
         let mut sources = self.open(args, stop)?;
         let first = sources.iter().filter_map(|(_, source)| source.time()).min();
@@ -179,7 +181,7 @@ impl Play {
         self.flush()
     }
 
-    /// Opens the files; those without a datagram are left out.
+    /// Opens the files; those without a datagram are omitted.
     fn open(&mut self, args: &Args, stop: &Stop) -> Result<Vec<(usize, Source)>> {
         let reading = Reading {
             header: args.header,
@@ -208,7 +210,7 @@ impl Play {
         Ok(sources)
     }
 
-    /// Waits until it is time, having sent what was due before; false if Ctrl-C came first.
+    /// Waits until the time is due, after sending datagrams due before. Returns false after Ctrl-C.
     fn wait(&mut self, time: Option<u64>, stop: &Stop) -> Result<bool> {
         while let Some(due) = self.pace.is_early(time) {
             self.flush()?;
@@ -244,7 +246,7 @@ impl Play {
     }
 }
 
-/// Files without times have a beginning alone.
+/// Refuses times for files that have none.
 fn check_times(args: &Args, source: &Source) -> Result<()> {
     let times = [args.from, args.to];
     let is_clock = |time: &Moment| !matches!(time, Moment::After(_));

@@ -1,4 +1,4 @@
-//! When a replayed datagram is due.
+//! The times at which replayed datagrams are due.
 
 use fanfare_engine::stop::Stop;
 use fanfare_instruments::histogram::Histogram;
@@ -6,12 +6,12 @@ use std::str::FromStr;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// A sleep ends up to this much too late: the rest of a wait is spent awake.
+/// The most by which a sleep ends late: the rest of a wait is spent awake.
 const SLACK: Duration = Duration::from_micros(70);
-/// How often Ctrl-C is looked for.
+/// The interval at which Ctrl-C is polled.
 const NAP: Duration = Duration::from_millis(100);
 
-/// How many times as fast as it was.
+/// The speed as a multiple of the original.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Speed {
     Times(f64),
@@ -33,7 +33,7 @@ impl FromStr for Speed {
 /// The clock of a replay.
 pub(super) struct Pace {
     speed: Speed,
-    /// A time of the files, and when it was due.
+    /// A time of the files, and the moment when it was due.
     begun: Option<(u64, Instant)>,
     late: Histogram,
 }
@@ -47,13 +47,13 @@ impl Pace {
         }
     }
 
-    /// The next datagram is the first of another pass.
+    /// Starts another pass with the next datagram.
     pub(super) fn begin_again(&mut self) {
         self.begun = None;
     }
 
-    /// Returns when a datagram of this time is due, if that is not yet; otherwise it counts as
-    /// sent.
+    /// Returns when a datagram of this time is due, if that is in the future; otherwise the
+    /// datagram counts as sent.
     pub(super) fn is_early(&mut self, time: Option<u64>) -> Option<Instant> {
         let (Speed::Times(speed), Some(time)) = (self.speed, time) else {
             return None;
@@ -61,7 +61,7 @@ impl Pace {
         let now = Instant::now();
         let (first, begun) = *self.begun.get_or_insert((time, now));
         let after = time.saturating_sub(first) as f64 / speed / 1e9;
-        // Later than any clock goes is never.
+        // A time beyond the range of the clock is never due.
         let after = Duration::try_from_secs_f64(after).unwrap_or(Duration::MAX);
         let due = begun
             .checked_add(after)
@@ -74,13 +74,13 @@ impl Pace {
         None
     }
 
-    /// How much later than due datagrams were sent, ns.
+    /// Returns the delays of datagrams after their due times, ns.
     pub(super) fn late(&self) -> &Histogram {
         &self.late
     }
 }
 
-/// Waits until a moment; false if Ctrl-C came first.
+/// Waits until a moment. Returns false after Ctrl-C.
 pub(super) fn wait(until: Instant, stop: &Stop) -> bool {
     while !stop.is_raised() {
         let Some(left) = until.checked_duration_since(Instant::now()) else {
@@ -117,7 +117,7 @@ mod tests {
         let begun = pace.begun.unwrap().1;
         let due = pace.is_early(Some(105 * second)).unwrap();
         assert_eq!(due - begun, Duration::from_secs(10));
-        // What was captured out of order is not waited for.
+        // A datagram captured out of order does not wait.
         assert_eq!(pace.is_early(Some(second)), None);
         assert!(pace.is_early(Some(u64::MAX)).is_some());
         pace.begin_again();

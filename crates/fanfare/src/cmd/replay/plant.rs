@@ -1,4 +1,4 @@
-//! A log, replayed by a gateway: its events cannot be turned back into the datagrams of a venue.
+//! A log replayed by a gateway: its events cannot be turned back into the datagrams of a venue.
 
 use super::Args;
 use super::pace::Speed;
@@ -10,10 +10,10 @@ use fanfare_gateway::{Config, Mode, PortConfig, Replay, Speed as Times, Turns};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// The port for consumers, unless another one is asked for.
+/// The default port for consumers.
 const PORT: u16 = 3001;
 
-/// The folder of a log or the file of DBN, if that is what is to be replayed.
+/// Returns the folder of a log or the file of DBN, if the input is one.
 pub(super) fn folder(args: &Args) -> Result<Option<PathBuf>> {
     let Some(folder) = args.files.iter().find(|file| is_of_events(file)) else {
         ensure!(
@@ -36,7 +36,7 @@ pub(super) fn folder(args: &Args) -> Result<Option<PathBuf>> {
     Ok(Some(folder.clone()))
 }
 
-/// Whether it is the folder of a log of market events, or a file of DBN.
+/// Returns whether the path is the folder of a log of market events, or a file of DBN.
 fn is_of_events(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     (path.is_dir() && !RawSource::is_at(path))

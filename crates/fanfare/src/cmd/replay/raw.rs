@@ -1,4 +1,4 @@
-//! The datagrams of a raw log, one after the other.
+//! The datagrams of a raw log, in order.
 
 use anyhow::Result;
 use fanfare_history::{Log, Raw, RawDelivery, Reader, Source, Start};
@@ -9,22 +9,22 @@ use std::path::Path;
 /// Records that are read at once.
 const AT_ONCE: usize = 256;
 
-/// A raw log as far as it goes when it is opened.
+/// A raw log up to its end at the time of opening.
 pub(super) struct RawSource {
     reader: Reader,
     read: VecDeque<Datagram>,
-    /// Room of datagrams that were taken.
+    /// Buffers of datagrams that were taken.
     spare: Vec<Vec<u8>>,
-    /// Messages of FIX so far, and what the log lacks.
+    /// FIX messages so far, and records missing from the log.
     pub(super) messages: u64,
     pub(super) lost: u64,
 }
 
 /// A datagram of a line.
 pub(super) struct Datagram {
-    /// When it arrived, in nanoseconds since 1970-01-01 UTC.
+    /// The time of arrival, nanoseconds since 1970-01-01 UTC.
     pub(super) time: u64,
-    /// The line.
+    /// The line's address.
     pub(super) to: SocketAddrV4,
     pub(super) bytes: Vec<u8>,
 }
@@ -43,7 +43,7 @@ impl RawSource {
         })
     }
 
-    /// Whether the folder has a raw log.
+    /// Returns whether the folder has a raw log.
     pub(super) fn is_at(path: &Path) -> bool {
         path.is_dir()
             && Log::open(path)
@@ -51,7 +51,7 @@ impl RawSource {
                 .unwrap_or(false)
     }
 
-    /// Returns the next datagram; `None` at the end. `room` is used again.
+    /// Returns the next datagram; `None` at the end. The buffer `room` is reused.
     pub(super) fn next(&mut self, room: Vec<u8>) -> Result<Option<Datagram>> {
         self.spare.push(room);
         let Self {

@@ -17,29 +17,29 @@ use std::path::{Path, PathBuf};
 
 use crate::line::DATAGRAM;
 
-/// What is in captures and is not replayed.
+/// The contents of captures that are not replayed.
 #[derive(Debug, Default)]
 pub(super) struct LeftOut {
     /// Packets that are not UDP.
     pub(super) other: u64,
     /// Fragments of datagrams.
     pub(super) fragments: u64,
-    /// Datagrams that were not captured whole.
+    /// Datagrams that were captured truncated.
     pub(super) cut: u64,
-    /// Datagrams to no multicast group, or to none that was named.
+    /// Datagrams to no multicast group, or to none that was given.
     pub(super) elsewhere: u64,
-    /// Messages of FIX in a raw log.
+    /// FIX messages in a raw log.
     pub(super) messages: u64,
-    /// Datagrams and messages that a raw log lacks.
+    /// Datagrams and messages missing from a raw log.
     pub(super) lost: u64,
 }
 
-/// How files are to be read.
+/// The interpretation of files.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Reading {
-    /// Of files of packets, if the command line says that they are.
+    /// The length header of files of packets, if the command line has one.
     pub(super) header: Option<Header>,
-    /// Nanoseconds from one packet of a file without times to the next.
+    /// Nanoseconds between two packets of a file without times.
     pub(super) every: Option<u64>,
 }
 
@@ -47,9 +47,9 @@ pub(super) struct Reading {
 pub(super) struct Source {
     path: PathBuf,
     kind: Kind,
-    /// When the datagram was captured, ns; none in a capture without stamps.
+    /// The capture time of the datagram, ns; `None` in a capture without stamps.
     time: Option<u64>,
-    /// To where it was sent, if that is known and IPv4.
+    /// The destination address, if it is known and IPv4.
     to: Option<SocketAddrV4>,
     bytes: Vec<u8>,
     stop: Stop,
@@ -116,7 +116,7 @@ impl Source {
         &self.path
     }
 
-    /// Whether the times of the file are those of a clock.
+    /// Returns whether the times of the file are those of a clock.
     pub(super) fn has_clock(&self) -> bool {
         !matches!(self.kind, Kind::Packets { .. })
     }
@@ -129,12 +129,12 @@ impl Source {
         self.to
     }
 
-    /// Exchanges the datagram's bytes for room for the next one's.
+    /// Swaps the datagram's bytes with a buffer for those of the next one.
     pub(super) fn swap_bytes(&mut self, room: &mut Vec<u8>) {
         std::mem::swap(&mut self.bytes, room);
     }
 
-    /// Goes to the next datagram; false at the end.
+    /// Advances to the next datagram. Returns false at the end.
     pub(super) fn advance(&mut self, left_out: &mut LeftOut) -> Result<bool> {
         let found = match &mut self.kind {
             Kind::Capture { .. } => self.next_captured(left_out),
@@ -154,7 +154,7 @@ impl Source {
             return Ok(false);
         };
         while let Some(packet) = reader.next_packet()? {
-            // Stamps of several queues may be out of order by a little: datagrams stay in theirs.
+            // Stamps of several queues may be slightly out of order: datagrams stay in file order.
             self.time = packet.time.max(self.time);
             match datagram(&packet) {
                 Ok(datagram) if datagram.cut > 0 => left_out.cut += 1,
@@ -193,7 +193,7 @@ impl Source {
         let Some(datagram) = next else {
             return Ok(false);
         };
-        // Threads that receive write one after the other: datagrams stay in the log's order.
+        // Receiving threads write one after the other: datagrams stay in the log's order.
         self.time = Some(datagram.time).max(self.time);
         self.to = Some(datagram.to);
         self.bytes = datagram.bytes;
@@ -220,7 +220,7 @@ impl Source {
     }
 }
 
-/// Up to four bytes at the front of a file, and how many there are.
+/// Returns up to four bytes at the front of a file, and their number.
 fn first_bytes(input: &mut Input) -> io::Result<([u8; 4], usize)> {
     let (mut start, mut count) = ([0; 4], 0);
     while let Some(room) = start.get_mut(count..).filter(|room| !room.is_empty()) {
@@ -234,7 +234,7 @@ fn first_bytes(input: &mut Input) -> io::Result<([u8; 4], usize)> {
     Ok((start, count))
 }
 
-/// A pipe ends with the wish to stop, too: a reader of captures goes on behind an interruption.
+/// A pipe that ends at the stop signal too: a reader of captures continues after an interruption.
 struct Ending(Input, Stop);
 
 impl Read for Ending {

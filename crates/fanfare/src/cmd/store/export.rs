@@ -16,10 +16,10 @@ pub(crate) struct Args {
     /// Stores, or folders of stores.
     #[arg(value_name = "DIR", required = true)]
     folders: Vec<PathBuf>,
-    /// How the messages are written, one on a line, with * for passwords. In JSON a byte is the
+    /// Format of the messages, one per line, with * for passwords. In JSON each byte becomes the
     /// character of that number, so that nothing is lost: {"seq": N, "kind": "app" or "admin",
-    /// "message": …}. Where a store has what was received, too (KeepReceived=Y), that follows what
-    /// was sent; each line begins with `out` or `in`, each object with "direction".
+    /// "message": …}. A store that also has received messages (KeepReceived=Y) lists them after
+    /// those sent; each line begins with `out` or `in`, and each object has "direction".
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
     /// The same as --format json.
@@ -31,19 +31,20 @@ pub(crate) struct Args {
     /// Last MsgSeqNum(34).
     #[arg(long, value_name = "N", default_value_t = u64::MAX, hide_default_value = true)]
     to: u64,
-    /// Also messages that a lower number took back, and resends, which earlier versions kept.
+    /// Include messages that a lower number has superseded, and resends, which earlier versions
+    /// stored.
     #[arg(long)]
     all: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Format {
-    /// With | for the separator; control characters, backslashes and bytes that are no UTF-8 are
+    /// | for the separator; control characters, backslashes and bytes that are not UTF-8 are
     /// escaped (\n, \u{1b}, \\, \xff).
     Text,
-    /// One JSON object a message.
+    /// One JSON object per message.
     Json,
-    /// The bytes as they are on the wire.
+    /// The bytes as on the wire.
     Raw,
 }
 
@@ -78,7 +79,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     Ok(code)
 }
 
-/// One line; a store of both directions says of each message which way it went.
+/// Writes one line; in a store of both directions each message is marked with its own.
 fn write(
     record: &Record<'_>,
     format: Format,

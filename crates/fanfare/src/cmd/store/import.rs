@@ -12,7 +12,7 @@ use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// The ends of the names of a store's files.
+/// The suffixes of the names of a store's files.
 const SUFFIXES: [&str; 6] = [
     ".body",
     ".header",
@@ -26,13 +26,13 @@ const SUFFIXES: [&str; 6] = [
 #[derive(ClapArgs)]
 #[command(after_help = HELP)]
 pub(crate) struct Args {
-    /// One of the files, or their name without its end: OLD/FIX.4.4-BUY-SELL.
+    /// One of the files, or their name without its suffix: OLD/FIX.4.4-BUY-SELL.
     #[arg(value_name = "FILE")]
     from: PathBuf,
     /// FileStorePath of the sessions here; the session gets a folder in it.
     #[arg(long, value_name = "DIR")]
     into: PathBuf,
-    /// The session as `fanfare store list` names it, where the files' name does not say it:
+    /// The session as `fanfare store list` names it, if the files' name is ambiguous:
     /// FIX.4.4:BUY->SELL, FIX.4.4:BUY/SUB->SELL, FIX.4.4:BUY->SELL:QUALIFIER.
     #[arg(long, value_name = "NAME")]
     session: Option<String>,
@@ -111,7 +111,7 @@ fn without_suffix(path: &Path) -> PathBuf {
     ends.map_or_else(|| path.to_owned(), PathBuf::from)
 }
 
-/// The session that files named `VERSION-SENDER-TARGET` are of, if that can only be read one way.
+/// Returns the session of files named `VERSION-SENDER-TARGET`, if the name is unambiguous.
 fn named(prefix: &Path) -> Option<String> {
     let name = prefix.file_name()?.to_str()?;
     let mut parts = name.split('-');

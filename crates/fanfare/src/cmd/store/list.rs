@@ -1,4 +1,4 @@
-//! `fanfare store list`: which sessions there are, and where they stand.
+//! `fanfare store list`: the sessions, with their numbers and messages.
 
 use super::stores::{Store, named, stores};
 use crate::print::say;
@@ -109,7 +109,7 @@ impl Line {
 const HEAD: [&str; 9] = [
     "session", "next out", "next in", "messages", "bytes", "files", "durable", "process", "state",
 ];
-/// Columns of text stand on the left, those of numbers on the right.
+/// Columns of text are left-aligned, those of numbers right-aligned.
 const IS_TEXT: [bool; 9] = [true, false, false, false, false, false, true, true, true];
 
 fn table(lines: &[Line]) {

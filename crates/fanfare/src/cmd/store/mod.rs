@@ -1,4 +1,4 @@
-//! `fanfare store …`: the files in which sessions keep their messages.
+//! `fanfare store …`: the message stores of sessions.
 
 mod export;
 mod import;
@@ -11,16 +11,16 @@ mod verify;
 use clap::Subcommand;
 use std::process::ExitCode;
 
-/// What can be done with message stores.
+/// The commands on message stores.
 #[derive(Subcommand)]
 pub(crate) enum Command {
     /// List sessions with their numbers, messages, bytes and durability; also those in use.
     List(list::Args),
-    /// Check every CRC and the order of the files; exit 1 and say where if something is wrong.
+    /// Check every CRC and the order of the files; on a fault exit with 1 and print its place.
     Verify(verify::Args),
     /// Print the messages of a store, as text with | or as JSON.
     Export(export::Args),
-    /// Cut off a torn end, or save what is whole of a damaged store.
+    /// Cut off a torn end, or save the intact messages of a damaged store.
     Repair(repair::Args),
     /// Take over a file store of QuickFIX (C++) or QuickFIX/J.
     Import(import::Args),

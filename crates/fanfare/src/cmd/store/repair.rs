@@ -1,4 +1,4 @@
-//! `fanfare store repair`: a torn end cut off, or a new store of all that is whole.
+//! `fanfare store repair`: cuts off a torn end, or writes a new store of all intact messages.
 
 use super::stores::{Store, fault, in_use, stores};
 use crate::plural::counted;
@@ -17,13 +17,13 @@ pub(crate) struct Args {
     /// Stores, or folders of stores.
     #[arg(value_name = "DIR", required = true)]
     folders: Vec<PathBuf>,
-    /// Only say what would be done.
+    /// Only print what would be done.
     #[arg(long)]
     dry_run: bool,
     /// One JSON object on one line for each store: {"session", "path", "dry_run", "outcome"};
-    /// outcome is in_order, cut (with "records_cut", and "first", a fault as `verify` tells it),
-    /// rebuilt (with "records_kept", "records_lost", "files_unreadable", "next_sender", "backup")
-    /// or failed (with "error").
+    /// outcome is in_order, cut (with "records_cut", and "first", a fault as in `verify`), rebuilt
+    /// (with "records_kept", "records_lost", "files_unreadable", "next_sender", "backup") or failed
+    /// (with "error").
     #[arg(long)]
     json: bool,
 }

@@ -1,4 +1,4 @@
-//! `fanfare store set-seq`: the numbers with which a session goes on.
+//! `fanfare store set-seq`: the numbers with which a session continues.
 
 use super::stores::{Store, in_use, stores};
 use crate::print::{note, say};
@@ -67,7 +67,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The one store that a folder is, or holds; what its session has received is not counted.
+/// Returns the one store that a folder is, or holds; a store of received messages does not count.
 fn only_store(folder: &PathBuf) -> Result<PathBuf> {
     let mut found = Vec::new();
     for path in stores(std::slice::from_ref(folder))? {

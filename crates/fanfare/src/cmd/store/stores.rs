@@ -1,4 +1,4 @@
-//! Finding stores, and looking into one.
+//! Finds stores, and opens them for inspection.
 
 use crate::progress;
 use anyhow::{Context, Result, bail};
@@ -9,9 +9,9 @@ use fanfare_fix::dict::Printable;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
-/// The stores that folders name: each is a store itself, or holds stores. Behind a store comes the
-/// one of what its session has received, if there is one. What a repair has put aside, and an
-/// import that was cut short, are only taken when they are named themselves.
+/// Returns the stores of the folders: each is a store itself, or holds stores. A store is followed
+/// by that of its session's received messages, if there is one. The backup of a repair, and an
+/// interrupted import, are included only if named explicitly.
 pub(super) fn stores(folders: &[PathBuf]) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for folder in folders {
@@ -34,7 +34,7 @@ pub(super) fn stores(folders: &[PathBuf]) -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// The same, and counts their files as work to be done.
+/// Returns the same stores, and counts their files as work to be done.
 pub(super) fn stores_counted(folders: &[PathBuf]) -> Result<Vec<PathBuf>> {
     let stores = stores(folders)?;
     for store in &stores {
@@ -53,7 +53,7 @@ fn push_both(folder: &Path, found: &mut Vec<PathBuf>) -> Result<()> {
     Ok(())
 }
 
-/// The folder of what a session has received, in that of its store.
+/// The folder of a session's received messages, in that of its store.
 const RECEIVED: &str = "received";
 
 fn is_store(folder: &Path) -> Result<bool> {
@@ -64,7 +64,7 @@ fn is_segment(path: &Path) -> bool {
     path.extension().is_some_and(|e| e == "journal")
 }
 
-/// What is in a folder, by name.
+/// Returns the entries of a folder, by name.
 fn read(folder: &Path) -> Result<Vec<PathBuf>> {
     let cannot = || format!("cannot read {}", folder.display());
     let mut paths = Vec::new();
@@ -75,7 +75,7 @@ fn read(folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(paths)
 }
 
-/// A look into one store.
+/// A store opened for inspection.
 pub(super) struct Store {
     pub(super) path: PathBuf,
     pub(super) snapshot: Snapshot,
@@ -88,7 +88,7 @@ impl Store {
         Ok(Self::of(path, snapshot))
     }
 
-    /// The same; its files are counted as work done.
+    /// Opens a store, and counts its files as work done.
     pub(super) fn open_counted(path: PathBuf) -> Result<Self> {
         let snapshot = Snapshot::take_watched(&path, || progress::advance(1))?;
         Ok(Self::of(path, snapshot))
@@ -103,7 +103,7 @@ impl Store {
         }
     }
 
-    /// The session, or the folder if no file can be read.
+    /// Returns the session, or the folder if no file can be read.
     pub(super) fn name(&self) -> String {
         let name = self.segments.last().map_or_else(
             || self.path.display().to_string(),
@@ -116,7 +116,7 @@ impl Store {
         }
     }
 
-    /// Which way its messages went, where the session has a store for each.
+    /// Returns the direction of its messages, if the session has a store for each.
     pub(super) fn direction(&self) -> Option<&'static str> {
         match self.is_received() {
             true => Some("in"),
@@ -125,12 +125,12 @@ impl Store {
         }
     }
 
-    /// Whether it holds what the session received, and not what it sent.
+    /// Returns whether it holds received messages instead of sent ones.
     pub(super) fn is_received(&self) -> bool {
         self.path.ends_with(RECEIVED)
     }
 
-    /// The messages that count: not taken back, no copies.
+    /// Returns the messages that count: neither superseded nor copies.
     pub(super) fn messages(&self) -> impl Iterator<Item = Record<'_>> {
         self.snapshot.records().filter_map(|found| match found {
             Found::Good(record) if counts(&record) => Some(record),
@@ -139,12 +139,12 @@ impl Store {
     }
 }
 
-/// A message under a number of its own that was not taken back.
+/// Returns whether this is a message under a number of its own that was not superseded.
 pub(super) fn counts(record: &Record<'_>) -> bool {
     record.visible && matches!(record.kind.name(), "app" | "admin")
 }
 
-/// A durability as people write it.
+/// Returns a durability in human-readable form.
 pub(super) fn named(durability: Option<Durability>) -> String {
     match durability {
         None => "unknown".to_owned(),
@@ -154,7 +154,7 @@ pub(super) fn named(durability: Option<Durability>) -> String {
     }
 }
 
-/// Why a store cannot be opened; of one in use, by whom it is.
+/// Returns why a store cannot be opened; for one in use, names the process that holds it.
 pub(super) fn in_use(path: &Path, error: &OpenError) -> String {
     match (error, holder(path)) {
         (OpenError::InUse { .. }, Some(pid)) => format!(
@@ -165,7 +165,7 @@ pub(super) fn in_use(path: &Path, error: &OpenError) -> String {
     }
 }
 
-/// One thing that is wrong, for `--json`.
+/// Returns a fault, for `--json`.
 pub(super) fn fault(damage: &Damage) -> Value {
     json!({
         "file": damage.path.to_string_lossy(),

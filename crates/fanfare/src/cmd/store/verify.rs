@@ -1,4 +1,4 @@
-//! `fanfare store verify`: every CRC, and the order of the files.
+//! `fanfare store verify`: checks every CRC, and the order of the files.
 
 use super::stores::{Store, fault, stores_counted};
 use crate::plural::counted;
@@ -22,9 +22,9 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// Faults of one store that are told one by one.
+/// The most faults of one store that are listed.
 const MOST: usize = 50;
-/// How often one looks again at a store in use whose end was caught half-written.
+/// The attempts to read a store in use whose end is half-written.
 const LOOKS: usize = 5;
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
@@ -46,7 +46,7 @@ fn look(path: PathBuf) -> Result<(Store, Vec<Damage>)> {
         let store = Store::open_counted(path.clone())?;
         let damages = store.snapshot.damages();
         let only_end = |damage: &Damage| {
-            // The second is a file that was begun between two looks.
+            // The second is a file that was created between two reads.
             matches!(damage.defect, Defect::Tail { .. } | Defect::NextMissing(_))
         };
         if !damages.iter().any(only_end) || holder(&path).is_none() {

@@ -1,4 +1,4 @@
-//! `fanfare throughput acceptor`: receives and checks.
+//! `fanfare throughput acceptor`: receives orders and checks them.
 
 use anyhow::{Context, Result};
 use clap::Args as ClapArgs;
@@ -27,7 +27,7 @@ pub(crate) struct Args {
     load: Load,
 }
 
-/// Says where it listens, on stderr.
+/// The prefix of the line on stderr with the address it listens on.
 pub(super) const LISTENING: &str = "listening on ";
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {

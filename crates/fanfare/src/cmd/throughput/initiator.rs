@@ -1,4 +1,4 @@
-//! `fanfare throughput initiator`: sends, and keeps what it sends.
+//! `fanfare throughput initiator`: sends orders, and persists them.
 
 use anyhow::{Context, Result};
 use clap::Args as ClapArgs;
@@ -18,7 +18,8 @@ use crate::scratch::Scratch;
 pub(crate) struct Args {
     /// The acceptor's host: a name or an address.
     host: String,
-    /// The acceptor's port, or ports if it has several threads; the sessions take turns.
+    /// The acceptor's port, or ports if it has several threads; sessions are distributed
+    /// round-robin.
     #[arg(value_name = "PORT", default_value = "7070", num_args = 1..)]
     ports: Vec<u16>,
     /// Sessions: BUY-1 to BUY-N as SenderCompID, SELL as TargetCompID.

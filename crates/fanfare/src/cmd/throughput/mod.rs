@@ -1,4 +1,4 @@
-//! `fanfare throughput …`: many sessions from one process to another, every message kept.
+//! `fanfare throughput …`: many sessions from one process to another, with every message persisted.
 
 mod acceptor;
 mod initiator;
@@ -15,9 +15,9 @@ use std::process::ExitCode;
 pub(crate) enum Command {
     /// Start both sides as two processes, for each number of sessions, and print the table.
     Run(run::Args),
-    /// The side that receives: checks that every order comes, in order, as it was sent.
+    /// The receiver: checks that every order arrives, in order and unchanged.
     Acceptor(acceptor::Args),
-    /// The side that sends: every order from a flat file, kept in a journal.
+    /// The sender: every order from a flat file, persisted in a journal.
     Initiator(initiator::Args),
     /// Make a flat file of orders.
     Orders(orders::Args),

@@ -1,4 +1,4 @@
-//! Options that several of the commands have.
+//! Options that several of the commands share.
 
 use anyhow::Result;
 use clap::Args as ClapArgs;
@@ -13,16 +13,16 @@ use std::sync::Arc;
 
 use crate::range::whole;
 
-/// What is sent, on both sides alike.
+/// The orders sent, the same for both sides.
 #[derive(ClapArgs)]
 pub(crate) struct Load {
     /// Orders of each session.
     #[arg(long, value_name = "N", default_value_t = 20_000)]
     #[arg(value_parser = whole::<u64>(1..=MAX_MESSAGES))]
     pub(crate) messages: u64,
-    /// Flat file of orders, one NewOrderSingle(D) a line: `tag=value` of its body, separated by
-    /// `|`; lines with `#` in front are remarks. When all are sent it starts over [default: 20,000
-    /// orders that are built in, those of `throughput orders`].
+    /// Flat file of orders, one NewOrderSingle(D) per line: `tag=value` of its body, separated by
+    /// `|`; lines that begin with `#` are comments. When all are sent it starts over [default:
+    /// 20,000 built-in orders, those of `throughput orders`].
     #[arg(long, value_name = "FILE")]
     pub(crate) orders: Option<PathBuf>,
     /// Threads of each process that host sessions, 1 to 18.
@@ -42,7 +42,7 @@ impl Load {
         }))
     }
 
-    /// The same options for a process of its own.
+    /// Returns the same options for a child process.
     pub(crate) fn args(&self) -> Vec<String> {
         let (messages, threads) = (self.messages.to_string(), self.threads.to_string());
         let mut args = ["--messages", &messages, "--threads", &threads, "--json"]
@@ -55,38 +55,38 @@ impl Load {
     }
 }
 
-/// How the initiator keeps what it sends.
+/// The persistence of the initiator's messages.
 #[derive(ClapArgs)]
 pub(crate) struct Store {
-    /// Folder for the journals, or `none` to keep nothing [default: one among the temporary
-    /// files, removed at the end].
+    /// Folder for the journals, or `none` to persist nothing [default: a temporary folder, removed
+    /// at the end].
     #[arg(long, value_name = "DIR|none")]
     pub(crate) store: Option<PathBuf>,
-    /// When the disk has what is kept, so that it survives a crash of the machine: `none` (when
-    /// the system writes it back; a kill of the process loses nothing), `every` (before it is
-    /// sent), or a number (after each so many orders).
+    /// When messages are written to disk, to survive a crash of the machine: `none` (when the
+    /// system writes them back; a kill of the process loses nothing), `every` (before each is
+    /// sent), or a number (after this many orders).
     #[arg(long, value_name = "none|every|N", default_value = "none", value_parser = durability)]
     durability: Durability,
     /// Size of a journal's segment, 64K to 1G. Each session has two in memory, the current one and
     /// the next [default: 4M up to 256 sessions, then less, so that all together have 2G].
     #[arg(long, value_name = "BYTES", value_parser = segment)]
     segment: Option<u32>,
-    /// Segments that a journal keeps, 2 or more; the oldest is given up for the newest.
+    /// Segments that a journal keeps, 2 or more; the oldest is deleted for the newest.
     #[arg(long, value_name = "N", default_value_t = 256, value_parser = whole::<u32>(2..=1 << 20))]
     max_segments: u32,
-    /// Start even if a journal has lost messages: what is whole is saved, and the damaged journal
-    /// stays beside it.
+    /// Start even if a journal has lost messages: intact messages are saved, and the damaged
+    /// journal is kept beside the new one.
     #[arg(long)]
     accept_loss: bool,
 }
 
 impl Store {
-    /// Whether nothing is to be kept.
+    /// Returns whether nothing is persisted.
     pub(crate) fn is_none(&self) -> bool {
         self.store.as_deref() == Some(Path::new("none"))
     }
 
-    /// The store of each session, with its journal under `base`.
+    /// Returns the store of each session, with its journal under `base`.
     pub(crate) fn kind(&self, base: &Path, sessions: usize) -> StoreKind {
         let options = Options {
             segment_bytes: self.segment(sessions),
@@ -107,12 +107,12 @@ impl Store {
         self.segment.unwrap_or_else(|| segment_bytes(sessions))
     }
 
-    /// Whether the journal of each of so many sessions keeps so many orders to the last.
+    /// Returns whether the journals of `sessions` sessions keep all of `messages` orders each.
     pub(crate) fn holds(&self, messages: u64, sessions: usize) -> bool {
         holds(messages, self.segment(sessions), self.max_segments)
     }
 
-    /// The same options for a process of its own, with the journals in `base`.
+    /// Returns the same options for a child process, with the journals in `base`.
     pub(crate) fn args(&self, base: &Path) -> Vec<String> {
         let store = if self.is_none() {
             "none".to_owned()
@@ -138,7 +138,7 @@ impl Store {
     }
 }
 
-/// A number of sessions.
+/// Returns the parser of a number of sessions.
 pub(crate) fn sessions() -> RangedU64ValueParser<usize> {
     whole(1..=MAX_SESSIONS as u64)
 }
@@ -152,7 +152,7 @@ fn durability(text: &str) -> Result<Durability, String> {
     }
 }
 
-/// A size with `K`, `M` or `G` behind it, or none.
+/// Parses a size with an optional suffix `K`, `M` or `G`.
 fn segment(text: &str) -> Result<u32, String> {
     let (digits, shift) = match text.as_bytes().last() {
         Some(b'K' | b'k') => (text.get(..text.len() - 1), 10),

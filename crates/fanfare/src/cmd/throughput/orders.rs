@@ -13,7 +13,7 @@ use crate::range::whole;
 /// Options of `fanfare throughput orders`.
 #[derive(ClapArgs)]
 pub(crate) struct Args {
-    /// How many orders.
+    /// The number of orders.
     #[arg(value_name = "COUNT", default_value_t = 20_000)]
     #[arg(value_parser = whole::<u64>(1..=MAX_ORDERS as u64))]
     count: u64,

@@ -10,15 +10,15 @@ use super::acceptor::LISTENING;
 use super::options::{Load, Store};
 use crate::children::Fanfare;
 
-/// How long a process may take to get ready.
+/// The time limit for a process to become ready.
 const READY: Duration = Duration::from_secs(60);
-/// The slowest rate that is waited for, in orders a second.
+/// The slowest rate within the time limit, in orders per second.
 const SLOWEST: u64 = 10_000;
-/// How long the acceptor may take to end when the initiator has.
+/// The time limit for the acceptor to end after the initiator.
 const END: Duration = Duration::from_secs(60);
 
-/// Runs both, with the journals in `base`, which is gone afterwards. `None` if `stop` was raised
-/// before all was sent.
+/// Runs both, with the journals in `base`, which is removed afterwards. Returns `None` if `stop`
+/// was raised before all was sent.
 pub(super) fn run(
     sessions: usize,
     load: &Load,
@@ -70,7 +70,7 @@ fn exchange(
     let limit = READY + Duration::from_secs(load.messages * sessions as u64 / SLOWEST);
     let (sent, told) = initiator.figures_and_words(limit)?;
     if !sent.is_ok() {
-        // The acceptor may wait for sessions that will not come.
+        // The acceptor may be waiting for sessions that will not come.
         let _ = acceptor.interrupt();
     }
     let received = acceptor.figures(END)?;

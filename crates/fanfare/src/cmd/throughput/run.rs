@@ -28,11 +28,11 @@ pub(crate) struct Args {
         value_parser = sessions()
     )]
     sessions: Vec<usize>,
-    /// Runs of each; the table has their mean. They take turns.
+    /// Runs of each, interleaved; the table has their mean.
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = whole::<u64>(1..=MOST_RUNS))]
     runs: u64,
     /// Measure each number of sessions for at least this long, in further runs, up to 1000 in all;
-    /// 0: --runs and no more.
+    /// 0: --runs only.
     #[arg(long, value_name = "SECONDS", default_value_t = 1.0, value_parser = seconds)]
     at_least: f64,
     #[command(flatten)]
@@ -46,7 +46,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let stop = Stop::on_interrupt().context("cannot catch Ctrl-C")?;
-    // A line that is wrong is told before anything is started.
+    // A malformed line is reported before anything is started.
     let orders = args.load.orders()?;
     let scratch = match &args.store.store {
         Some(folder) if !args.store.is_none() => std::fs::create_dir_all(folder)

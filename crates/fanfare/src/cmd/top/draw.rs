@@ -9,20 +9,20 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Borders, Cell, Paragraph, Row, Table};
 use serde_json::Value;
 
-/// Lines of multicast, and stages, that are shown at most.
+/// The most lines of multicast, and stages, that are shown.
 const LINES: usize = 8;
 const STAGES: usize = 8;
-/// The sessions' least lines, and those of the notices.
+/// The least lines for the sessions, and for the notices.
 const SESSIONS: u16 = 4;
 const NOTICES: u16 = 4;
 
-/// A lag, in milliseconds, that somebody should look at; and silence of a line.
+/// A lag, in milliseconds, that needs attention; also the silence of a line.
 const LAG: u64 = 1_000;
 const SILENCE: u64 = 5_000;
 
 pub(super) fn draw(frame: &mut Frame<'_>, view: &View) {
     let (lines, stages) = (line_rows(view), stage_rows(view));
-    // A title and a head above the rows of each.
+    // Each table has a title and a header above its rows.
     let height = |rows: &[Row<'_>]| rows.len() as u16 + 2;
     let parts = Layout::vertical([
         Constraint::Length(1),
@@ -73,7 +73,7 @@ fn footer(view: &View) -> Line<'static> {
     Line::from(format!("{paused}{keys} {} s", view.seconds)).dim()
 }
 
-/// The style of what somebody should look at: not by its colour alone.
+/// Returns the style of a value that needs attention, not by its colour alone.
 fn alarm() -> Style {
     Style::new().red().add_modifier(Modifier::BOLD)
 }
@@ -109,7 +109,7 @@ fn draw_lines(frame: &mut Frame<'_>, area: Rect, rows: Vec<Row<'static>>) {
     frame.render_widget(table.block(block(" lines ".to_owned())), area);
 }
 
-/// A row for each feed, and for each of its lines.
+/// Returns a row for each feed, and for each of its lines.
 fn line_rows(view: &View) -> Vec<Row<'static>> {
     let mut rows = Vec::new();
     for feed in view.lines["feeds"].as_array().into_iter().flatten() {
@@ -145,7 +145,7 @@ fn line_rows(view: &View) -> Vec<Row<'static>> {
 
 fn draw_sessions(frame: &mut Frame<'_>, area: Rect, view: &View) {
     let rows = view.rows().iter().skip(view.scrolled).map(|session| {
-        // Of a client of DBN it is not known.
+        // The lag of a DBN client is unknown.
         let lag = session["lag_ms"].as_u64();
         let heard = session["last_heard_ms"].as_u64();
         let row = Row::new([
@@ -224,7 +224,7 @@ fn stage_rows(view: &View) -> Vec<Row<'static>> {
     cut(rows.collect(), STAGES)
 }
 
-/// The first rows; the last of them says how many more there are.
+/// Returns the first rows; the last of them states the number of the others.
 fn cut(mut rows: Vec<Row<'static>>, most: usize) -> Vec<Row<'static>> {
     if rows.len() > most {
         let more = rows.len() - most + 1;
@@ -252,7 +252,7 @@ fn draw_notices(frame: &mut Frame<'_>, area: Rect, view: &View) {
     );
 }
 
-/// A value as text without what moves a cursor.
+/// Formats a value as text without control characters.
 fn text(value: &Value) -> String {
     match value {
         Value::String(text) => Escaped::text(text).to_string(),
@@ -265,7 +265,7 @@ fn number(value: &Value) -> String {
     value.as_f64().map_or_else(String::new, short)
 }
 
-/// A number in up to five characters.
+/// Formats a number in up to five characters.
 fn short(value: f64) -> String {
     match value {
         value if value >= 99_950_000_000.0 => format!("{:.0}G", value / 1e9),
@@ -288,7 +288,7 @@ fn micros(nanos: f64) -> String {
     }
 }
 
-/// Milliseconds as seconds.
+/// Formats milliseconds as seconds.
 fn millis(value: u64) -> String {
     match value {
         0..10_000 => format!("{:.1} s", value as f64 / 1e3),
@@ -297,7 +297,7 @@ fn millis(value: u64) -> String {
     }
 }
 
-/// Seconds as days, hours and minutes.
+/// Formats seconds as days, hours and minutes.
 fn uptime(seconds: u64) -> String {
     let (days, hours, minutes) = (seconds / 86_400, seconds / 3_600 % 24, seconds / 60 % 60);
     match days {

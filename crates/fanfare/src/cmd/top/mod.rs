@@ -1,4 +1,4 @@
-//! `fanfare top`: a running gateway in the terminal, again every second.
+//! `fanfare top`: a running gateway in the terminal, refreshed every second.
 
 #[cfg(feature = "top")]
 mod draw;
@@ -14,10 +14,10 @@ use clap::Args as ClapArgs;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Watch a running gateway: lines, sessions by lag, stages, notices, rates.
+/// Monitor a running gateway: lines, sessions by lag, stages, notices, rates.
 ///
-/// Keys: q or Ctrl-C ends, s sorts the sessions by lag, queue or name, Up and Down scroll them, p
-/// pauses, + and - change how often it asks.
+/// Keys: q or Ctrl-C exits, s sorts the sessions by lag, queue or name, Up and Down scroll them, p
+/// pauses, + and - change the refresh interval.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Args {
     /// The control socket: `control` of the gateway's configuration.
@@ -33,7 +33,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SECONDS", default_value = "1")]
     #[arg(value_parser = crate::range::whole::<u64>(1..=3600))]
     interval: u64,
-    /// Print one frame as text, and end.
+    /// Print one frame as text, and exit.
     #[arg(long)]
     once: bool,
     /// Columns and lines of the frame that --once prints.

@@ -14,9 +14,9 @@ use std::io::IsTerminal;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-/// How long a key is waited for until signals are looked at.
+/// The time to wait for a key before signals are polled.
 const LOOK: Duration = Duration::from_millis(100);
-/// Columns and lines of a frame that no terminal is asked for.
+/// Columns and lines of a frame without a terminal.
 const SIZE: (u16, u16) = (100, 40);
 
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
@@ -36,7 +36,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     }
     let stop = Stop::on_interrupt().context("cannot catch Ctrl-C")?;
     let hangup = Reload::on_hangup().context("cannot catch SIGHUP")?;
-    // It also restores the terminal in a panic.
+    // This also restores the terminal in a panic.
     let mut terminal = ratatui::try_init().context("the terminal")?;
     let ended = watch(&mut terminal, &mut view, &mut source, (stop, hangup));
     let restored = ratatui::try_restore();
@@ -45,7 +45,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// One frame as lines of text.
+/// Renders one frame as lines of text.
 fn frame(view: &View, (columns, lines): (u16, u16)) -> Result<String> {
     let mut terminal = Terminal::new(TestBackend::new(columns, lines))?;
     terminal.draw(|frame| draw::draw(frame, view))?;
@@ -94,7 +94,7 @@ fn watch(
     }
 }
 
-/// Does what a key is for. Returns whether it goes on.
+/// Handles a key. Returns whether to continue.
 fn take(key: KeyEvent, view: &mut View, source: &mut Source) -> bool {
     if key.kind == KeyEventKind::Release {
         return true;

@@ -1,4 +1,4 @@
-//! Where answers come from: the control socket, or the console.
+//! The source of the data: the control socket, or the console.
 
 use anyhow::{Context, Result, anyhow, bail};
 use serde_json::{Map, Value};
@@ -10,12 +10,12 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How long an answer may take.
+/// The longest time to a response.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// The longest answer, in bytes.
+/// The longest response, in bytes.
 const LONGEST: u64 = 16 << 20;
 
-/// Who is asked.
+/// The connection to the gateway.
 pub(super) enum Source {
     /// The control socket, with the connection if there is one.
     Socket(PathBuf, Option<BufReader<UnixStream>>),
@@ -48,16 +48,16 @@ impl Source {
         Ok(Self::Console(host.to_owned(), token.transpose()?))
     }
 
-    /// The result of a command that shows something.
+    /// Returns the result of a read-only command.
     ///
     /// # Errors
-    /// Nobody answers, or the command is refused.
+    /// There is no response, or the command is refused.
     pub(super) fn ask(&mut self, command: &str, fields: &Value) -> Result<Value> {
         match self {
             Self::Socket(path, kept) => {
                 let result = ask_socket(path, kept, command, fields);
                 if result.is_err() {
-                    // The next question begins anew.
+                    // The next request reconnects.
                     *kept = None;
                 }
                 result
@@ -99,7 +99,7 @@ fn ask_socket(
         .write_all(format!("{request}\n").as_bytes());
     let mut line = String::new();
     let read = reader.by_ref().take(LONGEST).read_line(&mut line);
-    // An answer of "too many connections" may have come before.
+    // The response "too many connections" may already have arrived.
     read.and(sent).context("no answer")?;
     let mut answer: Value = serde_json::from_str(&line).context("no answer")?;
     match answer["ok"].as_bool() {

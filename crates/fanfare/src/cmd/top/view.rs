@@ -1,13 +1,13 @@
-//! What is shown: the last answers, and how.
+//! The model of the screen: the last responses, and the display options.
 
 use super::source::Source;
 use anyhow::Result;
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// Sessions that are asked for: more than a screen has.
+/// The number of sessions requested: more than fit on a screen.
 const SESSIONS: u64 = 200;
-/// Notices.
+/// The number of notices requested.
 const NOTICES: u64 = 50;
 
 /// The order of the sessions.
@@ -36,7 +36,7 @@ impl Sort {
     }
 }
 
-/// The last answers, and what keys have changed.
+/// The last responses, and the options that keys change.
 #[derive(Debug)]
 pub(super) struct View {
     pub(super) status: Value,
@@ -44,10 +44,10 @@ pub(super) struct View {
     pub(super) sessions: Value,
     pub(super) stages: Value,
     pub(super) notices: Value,
-    /// Why the answers are not of now.
+    /// Why the responses are out of date.
     pub(super) trouble: Option<String>,
     pub(super) sort: Sort,
-    /// Sessions above the first that is shown.
+    /// The number of sessions scrolled off the top.
     pub(super) scrolled: usize,
     pub(super) is_paused: bool,
     /// Seconds between two frames.
@@ -74,10 +74,10 @@ impl View {
         Duration::from_secs(self.seconds)
     }
 
-    /// Asks for everything.
+    /// Requests all data.
     ///
     /// # Errors
-    /// Nobody answers, or it is no gateway.
+    /// There is no response, or the program is not a gateway.
     pub(super) fn ask(&mut self, source: &mut Source) -> Result<()> {
         self.status = source.ask("status", &json!({}))?;
         self.lines = source.ask("lines", &json!({}))?;
@@ -88,19 +88,19 @@ impl View {
         Ok(())
     }
 
-    /// Asks for everything; what went wrong is shown.
+    /// Requests all data; an error is shown on the screen.
     pub(super) fn refresh(&mut self, source: &mut Source) {
         self.trouble = self.ask(source).err().map(|error| format!("{error:#}"));
         self.scroll(0);
     }
 
-    /// Moves down the list of sessions by so many.
+    /// Scrolls down the list of sessions by this many rows.
     pub(super) fn scroll(&mut self, by: isize) {
         let last = self.rows().len().saturating_sub(1);
         self.scrolled = self.scrolled.saturating_add_signed(by).min(last);
     }
 
-    /// The sessions.
+    /// Returns the sessions.
     pub(super) fn rows(&self) -> &[Value] {
         self.sessions["sessions"]
             .as_array()

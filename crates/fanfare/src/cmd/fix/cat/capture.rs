@@ -1,4 +1,4 @@
-//! The messages of a capture: its TCP streams put back in order, each scanned by itself.
+//! The messages of a capture: its TCP streams are reassembled, and each is scanned by itself.
 
 use super::pieces::Pieces;
 use super::printer::Printer;
@@ -11,7 +11,7 @@ use fanfare_wire::UtcTimestamp;
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 
-/// Directions of connections that are followed; more are counted and told.
+/// The most directions of connections that are followed; more are counted and reported.
 const MOST: usize = 10_000;
 
 /// One direction of one connection.
@@ -97,7 +97,7 @@ impl Flow {
         result
     }
 
-    /// The capture has ended: what waits behind a hole, and what is not complete.
+    /// Ends the capture: prints messages behind a hole, and counts incomplete ones.
     fn end(&mut self, printer: &mut Printer) -> Result<Skipped> {
         let Self {
             stream,
@@ -132,7 +132,7 @@ fn hand_on(
     printer.all_of(scanner, Some(&format!("{stamp} {ends}")))
 }
 
-/// An IPv4 address in IPv6 clothes is shown as what it is.
+/// Returns an address, with an IPv4-mapped IPv6 address as IPv4.
 fn address(end: Endpoint) -> SocketAddr {
     let ip = match end.ip {
         IpAddr::V6(v6) => v6.to_ipv4_mapped().map_or(end.ip, IpAddr::V4),

@@ -1,22 +1,22 @@
-//! Which messages are shown.
+//! The filter of the messages shown.
 
 use super::names::Names;
 use fanfare_fix::codec::Message;
 
-/// Tests that all have to hold.
+/// Tests that must all match.
 #[derive(Default)]
 pub(super) struct Filter(Vec<Test>);
 
 /// A field with one of these values.
 struct Test {
     tags: Vec<u32>,
-    /// The one asked for, and those that have it as their name in any version: a message has other
+    /// The given value, and those that have it as their name in any version: a message has other
     /// names in FIX.4.2 than in FIX.4.4.
     values: Vec<Box<[u8]>>,
 }
 
 impl Filter {
-    /// From `TAG=VALUE` or `NAME=VALUE`; the error is a sentence.
+    /// Parses `TAG=VALUE` or `NAME=VALUE`; the error is a sentence.
     pub(super) fn parse(texts: &[String], names: &Names) -> Result<Self, String> {
         let tests = texts.iter().map(|text| Test::parse(text, names));
         tests.collect::<Result<_, _>>().map(Self)

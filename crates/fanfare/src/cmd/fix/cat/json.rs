@@ -5,7 +5,7 @@ use fanfare_fix::tag;
 use fanfare_fix::text::Found;
 use serde_json::{Map, Value, json};
 
-/// The object; `lines` are the message's fields, `faults` what is wrong with it.
+/// Returns the object; `lines` are the message's fields, `faults` its errors.
 pub(super) fn object(
     found: &Found<'_>,
     prefix: &str,
@@ -28,7 +28,7 @@ pub(super) fn object(
     Value::Object(object)
 }
 
-/// The lines of one depth; deeper ones are the entries of the group in front of them.
+/// Returns the lines of one depth; deeper ones are the entries of the group before them.
 fn fields(lines: &[Line<'_>]) -> Map<String, Value> {
     let mut object = Map::new();
     let mut rest = lines;
@@ -62,7 +62,7 @@ fn entries(members: &[Line<'_>], depth: usize) -> Value {
     Value::Array(entries)
 }
 
-/// The field's name, or its tag; a field that is there already gets a number behind it.
+/// Returns the field's name, or its tag; a repeated one gets a number appended.
 fn free_key(object: &Map<String, Value>, line: &Line<'_>) -> String {
     let tag = || String::from_utf8_lossy(line.field.tag_bytes()).into_owned();
     let name = line.name.map_or_else(tag, str::to_owned);

@@ -1,4 +1,4 @@
-//! `fanfare fix cat`: FIX from a log, a stream or a capture, for people and for programs.
+//! `fanfare fix cat`: FIX from a log, a stream or a capture, human- or machine-readable.
 
 mod capture;
 mod filter;
@@ -30,22 +30,22 @@ pub(crate) struct Args {
     #[arg(value_name = "FILE", default_value = "-")]
     file: PathBuf,
     /// Only messages with a field of this value, anywhere in them: 55=IBM, Symbol=IBM, Side=Buy,
-    /// MsgType=NewOrderSingle. More than one: all have to hold.
+    /// MsgType=NewOrderSingle. If given more than once, all must match.
     #[arg(long, value_name = "TAG=VALUE")]
     grep: Vec<String>,
-    /// One JSON object a message, on one line (the messages are the output here, not figures):
+    /// One JSON object per message, on one line (the messages are the output here, not figures):
     /// {"message", "version", "fields": {NAME: VALUE, "NAME.name": MEANING, GROUP: [{...}]},
-    /// "faults", "prefix"}. Fields without a name have their tag; a repeated one is NAME#2; bytes
-    /// that are no UTF-8 are {"hex": ...}.
+    /// "faults", "prefix"}. A field without a name is keyed by its tag; a repeated one is NAME#2;
+    /// bytes that are not UTF-8 are {"hex": ...}.
     #[arg(long)]
     json: bool,
-    /// QuickFIX XML or FIX Orchestra XML: its names go over the built-in ones, which follow the
+    /// QuickFIX XML or FIX Orchestra XML: its names override the built-in ones, which follow the
     /// version of each message. May be given more than once.
     #[arg(long, value_name = "FILE")]
     dictionary: Vec<PathBuf>,
-    /// Print passwords, for which there are `*` of the same number otherwise: Password(554),
-    /// NewPassword(925), EncryptedPassword(1402), EncryptedNewPassword(1404), and of a Logon every
-    /// field that is not known to be harmless, such as RawData(96).
+    /// Print secrets, which are masked by as many `*` otherwise: Password(554), NewPassword(925),
+    /// EncryptedPassword(1402), EncryptedNewPassword(1404), and every field of a Logon that is not
+    /// known to be harmless, such as RawData(96).
     #[arg(long)]
     show_secrets: bool,
     /// Colours: auto is on a terminal, unless NO_COLOR is set.
@@ -60,7 +60,7 @@ are put back in order. What is wrong with a message (BodyLength, CheckSum, a cut
 a group) is told below it with a ! and stops nothing. Text that belongs to no message is skipped, \
 and counted on stderr at the end. Exit status 1 if there is no message at all.";
 
-/// When there are colours.
+/// The condition for colours.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum Colour {
     Auto,
@@ -129,7 +129,7 @@ fn text(input: &mut Pieces, printer: &mut Printer) -> Result<fanfare_fix::text::
     while let Some(piece) = input.next_piece()? {
         scanner.push(&piece);
         printer.all_of(&mut scanner, None)?;
-        // Whoever follows a growing log sees each message as it comes.
+        // The reader of a growing log sees each message as it comes.
         if input.is_drained() {
             printer.flush()?;
         }

@@ -1,4 +1,4 @@
-//! The names of each message's version, with those of the user's dictionaries over them.
+//! The names of each message's version, overridden by those of the user's dictionaries.
 
 use anyhow::{Context, Result};
 use fanfare_fix::codec::Message;
@@ -12,13 +12,13 @@ use std::sync::Arc;
 
 pub(in crate::cmd::fix) struct Names {
     user: Vec<(PathBuf, Schema)>,
-    /// The built-in ones with the user's over them, by the built-in one's version.
+    /// The built-in dictionaries overridden by the user's, by the built-in one's version.
     merged: HashMap<String, Arc<Dictionary>>,
-    /// DefaultApplVerID(1137) of Logons, by the CompIDs of who sends.
+    /// DefaultApplVerID(1137) of Logons, by the CompIDs of the sender.
     defaults: HashMap<Vec<u8>, Version>,
 }
 
-/// Sessions whose DefaultApplVerID(1137) is remembered.
+/// The number of sessions whose DefaultApplVerID(1137) is remembered.
 const MOST_SESSIONS: usize = 10_000;
 
 impl Names {
@@ -36,7 +36,7 @@ impl Names {
         })
     }
 
-    /// The dictionary of a message's version; messages come in the order of their sessions.
+    /// Returns the dictionary of a message's version; messages come in the order of their sessions.
     pub(super) fn of(&mut self, message: &Message<'_>) -> Result<Arc<Dictionary>> {
         let default = self.default_of(message);
         let built_in = names_for(message, default);
@@ -59,7 +59,7 @@ impl Names {
         Ok(all)
     }
 
-    /// The tags that have this name in any version, upper and lower case alike.
+    /// Returns the tags that have this name in any version, ignoring case.
     pub(super) fn tags(&self, name: &str) -> Vec<u32> {
         let mut tags = Vec::new();
         self.each_schema(|schema| {
@@ -70,7 +70,8 @@ impl Names {
         tags
     }
 
-    /// The values of these fields, types of messages included, that have this name in any version.
+    /// Returns the values of these fields, message types included, that have this name in any
+    /// version.
     pub(super) fn values(&self, of: &[u32], name: &str) -> Vec<Box<[u8]>> {
         let mut values: Vec<Box<[u8]>> = Vec::new();
         let same = |known: &str| known.eq_ignore_ascii_case(name);
@@ -115,12 +116,12 @@ impl Names {
     }
 }
 
-/// The text of a dictionary, as far as the loader takes it.
+/// Reads the text of a dictionary, up to the loader's limit.
 pub(in crate::cmd::fix) fn read_dictionary(path: &Path) -> Result<String> {
     let cannot = || format!("cannot read {}", path.display());
     let file = File::open(path).with_context(cannot)?;
     let mut text = String::new();
-    // One byte more than is taken, so that the loader says what is wrong.
+    // One byte beyond the limit makes the loader report the excess.
     let mut file = file.take(MAX_TEXT as u64 + 1);
     file.read_to_string(&mut text).with_context(cannot)?;
     Ok(text)

@@ -7,7 +7,7 @@ use fanfare_instruments::pcap::{PcapError, Reader};
 use std::io::{self, ErrorKind, Read};
 use std::path::Path;
 
-/// What the bytes are.
+/// The format of the bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::cmd) enum Kind {
     /// FIX in a stream or a log.
@@ -20,7 +20,7 @@ pub(in crate::cmd) enum Kind {
 pub(in crate::cmd) struct Pieces {
     name: String,
     input: Input,
-    /// Read and not handed on; from `at`.
+    /// Bytes read and not yet returned, from `at` on.
     piece: Vec<u8>,
     at: usize,
     stop: Stop,
@@ -28,7 +28,7 @@ pub(in crate::cmd) struct Pieces {
 
 /// Bytes read at once.
 const PIECE: usize = 64 << 10;
-/// The header of a classic capture; enough to know any kind.
+/// The length of the header of a classic capture; enough to detect any format.
 const HEAD: usize = 24;
 
 impl Pieces {
@@ -49,12 +49,12 @@ impl Pieces {
         })
     }
 
-    /// The file's name.
+    /// Returns the file's name.
     pub(in crate::cmd) fn name(&self) -> &str {
         &self.name
     }
 
-    /// Looks at the first bytes.
+    /// Detects the format by the first bytes.
     pub(in crate::cmd) fn kind(&mut self) -> Result<Kind> {
         while self.piece.len() < HEAD {
             match self.receive()? {
@@ -70,7 +70,7 @@ impl Pieces {
         }
     }
 
-    /// The next bytes; `None` at the end, or when Ctrl-C was pressed.
+    /// Returns the next bytes; `None` at the end, or after Ctrl-C.
     pub(in crate::cmd) fn next_piece(&mut self) -> io::Result<Option<Vec<u8>>> {
         if self.at < self.piece.len() {
             let rest = self.piece.split_off(self.at);
@@ -80,7 +80,7 @@ impl Pieces {
         self.receive()
     }
 
-    /// Whether the next piece is still to be waited for.
+    /// Returns whether the next piece has not arrived yet.
     pub(in crate::cmd) fn is_drained(&mut self) -> bool {
         self.input.would_wait()
     }

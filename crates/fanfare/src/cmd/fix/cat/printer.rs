@@ -18,23 +18,23 @@ pub(in crate::cmd::fix) struct Printer {
     json: bool,
     colour: bool,
     shows_secrets: bool,
-    /// Where a message with secrets is masked.
+    /// The buffer in which a message with secrets is masked.
     masked: Vec<u8>,
     counts: Counts,
 }
 
-/// What there was.
+/// The counts of messages.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Counts {
     pub(super) messages: u64,
-    /// Those that the filter took.
+    /// Messages that the filter accepted.
     pub(super) shown: u64,
-    /// Those shown with something wrong.
+    /// Messages shown with errors.
     pub(super) faulty: u64,
 }
 
 impl Printer {
-    /// Prints all messages, with `*` for passwords.
+    /// Creates a printer of all messages, with `*` for passwords.
     pub(in crate::cmd::fix) fn new(names: Names, json: bool, colour: bool) -> Self {
         Self {
             out: Out::default(),
@@ -48,19 +48,19 @@ impl Printer {
         }
     }
 
-    /// Prints only messages that this takes.
+    /// Restricts it to messages that match the filter.
     pub(super) fn only(mut self, filter: Filter) -> Self {
         self.filter = filter;
         self
     }
 
-    /// Prints passwords, too, if `wanted`.
+    /// Prints passwords too, if `wanted`.
     pub(super) fn showing_secrets(mut self, wanted: bool) -> Self {
         self.shows_secrets = wanted;
         self
     }
 
-    /// Prints a message as it came from the wire, at once.
+    /// Prints a message as received from the wire, immediately.
     pub(in crate::cmd::fix) fn received(&mut self, message: &Message<'_>) -> Result<()> {
         let found = Found {
             prefix: b"",
@@ -72,7 +72,7 @@ impl Printer {
         Ok(self.flush()?)
     }
 
-    /// Prints all messages that the scanner has; `prefix` takes the place of theirs.
+    /// Prints all messages of the scanner; `prefix` replaces theirs.
     pub(super) fn all_of(&mut self, scanner: &mut Scanner, prefix: Option<&str>) -> Result<()> {
         while let Some(found) = scanner.next() {
             self.message(&found, prefix)?;
@@ -156,7 +156,7 @@ impl Printer {
     }
 }
 
-/// Groups with more or fewer entries than their count says.
+/// Returns the groups with more or fewer entries than their count.
 fn wrong_counts(lines: &[Line<'_>], dictionary: &Dictionary) -> Vec<String> {
     let mut faults = Vec::new();
     for (at, line) in lines.iter().enumerate() {

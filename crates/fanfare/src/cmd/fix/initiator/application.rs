@@ -18,27 +18,27 @@ use fanfare_fix::session::{
 use std::net::SocketAddr;
 use std::sync::mpsc::{Receiver, TryRecvError};
 
-/// When the run ends by itself.
+/// The time limits of a run.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Patience {
-    /// Nanoseconds without a message after all was sent; `None`: it does not.
+    /// Nanoseconds without a message after all was sent; `None`: no limit.
     pub(super) wait: Option<u64>,
-    /// Nanoseconds without a logon; `None`: it is tried for ever.
+    /// Nanoseconds without a logon; `None`: no limit.
     pub(super) give_up: Option<u64>,
 }
 
 pub(super) struct Application {
     sessions: Vec<Hosted>,
     input: Receiver<Result<Outgoing>>,
-    /// Read, and not sent yet.
+    /// The message that was read and is not sent yet.
     next: Option<Outgoing>,
-    /// There is no more input.
+    /// Whether the input has ended.
     ended: bool,
     printer: Printer,
     patience: Patience,
     quiet: bool,
     stop: Stop,
-    /// When a session was logged on last, and when a message was sent or received last.
+    /// The time of the last logon, and that of the last message sent or received.
     up_at: Option<u64>,
     busy_at: Option<u64>,
     counts: Counts,
@@ -53,7 +53,7 @@ struct Hosted {
     is_up: bool,
 }
 
-/// What was done.
+/// Counts for the report.
 #[derive(Debug, Clone, Copy, Default)]
 struct Counts {
     sent: u64,
@@ -62,7 +62,7 @@ struct Counts {
     left_out: u64,
 }
 
-/// Messages sent in one turn.
+/// Messages sent in one duty cycle.
 const BATCH: usize = 256;
 
 impl Application {
@@ -90,7 +90,7 @@ impl Application {
         }
     }
 
-    /// A session has been hosted.
+    /// Adds a hosted session.
     pub(super) fn add(&mut self, id: SessionId, key: SessionKey) {
         let is_up = false;
         self.sessions.push(Hosted { id, key, is_up });
@@ -103,10 +103,10 @@ impl Application {
         }
     }
 
-    /// The end of the run: says what was done.
+    /// Ends the run and prints its totals.
     ///
     /// # Errors
-    /// What went wrong, or that not all was sent.
+    /// The first failure, or messages that were not sent.
     pub(super) fn finish(&mut self) -> Result<()> {
         if let Some(failure) = self.failure.take() {
             return Err(failure);
@@ -153,8 +153,8 @@ impl Application {
         }
     }
 
-    /// The session of a message: the first one with its CompIDs and most of its SubIDs; without
-    /// CompIDs any, and of a single session they need not be.
+    /// Returns the session of a message: the first one with its CompIDs and most of its SubIDs. A
+    /// message without CompIDs matches any session, and a single session matches any message.
     fn session_of(&self, message: &Outgoing) -> Option<SessionKey> {
         let several = self.sessions.len() > 1;
         let is_it = |session: &&Hosted| match &message.comp_ids {
@@ -179,7 +179,7 @@ impl Application {
         best.map(|session| session.key)
     }
 
-    /// Sends the next message; false if there is none, or none can be sent now.
+    /// Sends the next message. Returns false if there is none, or none can be sent now.
     fn send_next(&mut self, peers: &mut Peers<'_>) -> bool {
         self.take_next();
         let Some(message) = self.next.take() else {
@@ -217,7 +217,7 @@ impl Application {
         }
     }
 
-    /// Looks whether it is over.
+    /// Ends the run if a time limit has passed.
     fn look_at_clock(&mut self, now: Now) {
         let since = |at: Option<u64>| now.mono.saturating_sub(at.unwrap_or(now.mono));
         let is_down = !self.sessions.iter().any(|session| session.is_up);

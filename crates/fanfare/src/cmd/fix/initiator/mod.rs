@@ -24,19 +24,19 @@ use std::process::ExitCode;
 #[derive(ClapArgs)]
 #[command(after_help = HELP)]
 pub(crate) struct Args {
-    /// Settings as QuickFIX has them: sections DEFAULT and SESSION, Key=Value.
+    /// Settings in the format of QuickFIX: sections DEFAULT and SESSION, Key=Value.
     #[arg(long, value_name = "FILE")]
     config: PathBuf,
     /// Messages to send; - or nothing is stdin.
     #[arg(value_name = "MESSAGES", default_value = "-")]
     messages: PathBuf,
-    /// Log out when all is sent and nothing has been received for so many seconds.
+    /// Log out when all is sent and nothing has been received for this many seconds.
     #[arg(long, value_name = "SECONDS", default_value_t = 1)]
     wait: u32,
     /// Stay logged on when all is sent, until Ctrl-C.
     #[arg(long, conflicts_with = "wait")]
     stay: bool,
-    /// Give up, with exit status 1, when not logged on for so many seconds [default: never].
+    /// Give up, with exit status 1, when not logged on for this many seconds [default: never].
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..))]
     give_up: Option<u32>,
     /// Print each message received as one JSON object, as `fanfare fix cat --json` does.
@@ -49,18 +49,18 @@ pub(crate) struct Args {
     /// Colours: auto is on a terminal, unless NO_COLOR is set.
     #[arg(long, value_enum, default_value_t = Colour::Auto, value_name = "WHEN")]
     color: Colour,
-    /// Never make a session wait for the message log (FileLogPath): what it has no room for is left
-    /// out and counted, and stderr says so. Without this option the log is complete.
+    /// Never block a session on the message log (FileLogPath): messages beyond its buffer are
+    /// dropped and counted, and stderr reports it. Without this option the log is complete.
     #[arg(long)]
     lossy_log: bool,
-    /// Start a session even if its store has lost messages: what is whole is saved, and the damaged
-    /// store stays beside it. Without this option such a session does not start, and stderr says
-    /// what is lost.
+    /// Start a session even if its store has lost messages: intact messages are saved, and the
+    /// damaged store is kept beside the new one. Without this option such a session does not start,
+    /// and stderr reports what is lost.
     #[arg(long)]
     accept_loss: bool,
     #[command(flatten)]
     operators: Operators,
-    /// Tell on stderr only what goes wrong for good.
+    /// Log permanent failures only.
     #[arg(long)]
     quiet: bool,
     #[command(flatten)]

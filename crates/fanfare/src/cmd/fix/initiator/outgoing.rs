@@ -12,13 +12,13 @@ use std::path::Path;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 
-/// One message, without what its session makes anew.
+/// A message, without the fields that its session sets.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Outgoing {
-    /// The line it stands on, from 1.
+    /// The number of its line, from 1.
     pub(super) line: u64,
     pub(super) msg_type: Vec<u8>,
-    /// SenderCompID(49) and TargetCompID(56), where it has both.
+    /// SenderCompID(49) and TargetCompID(56), if it has both.
     pub(super) comp_ids: Option<(Vec<u8>, Vec<u8>)>,
     /// Further header fields, ascending.
     pub(super) header: Vec<(u32, Vec<u8>)>,
@@ -26,14 +26,14 @@ pub(super) struct Outgoing {
     pub(super) body: Vec<u8>,
 }
 
-/// Messages that may wait to be sent.
+/// Messages that may be queued.
 const WAITING: usize = 256;
-/// The longest line.
+/// The longest line, bytes.
 const MAX_LINE: usize = 1 << 20;
 const SOH: u8 = 1;
 
-/// Reads messages in a thread of its own, which ends with the input, its first fault, or when
-/// nobody takes what it reads.
+/// Reads messages in a thread of its own, which ends with the input, its first error, or the drop
+/// of the receiver.
 pub(super) fn read(path: &Path, stop: Stop) -> Result<Receiver<Result<Outgoing>>> {
     let input = Pieces::open(path, stop)?;
     let (to, messages) = sync_channel(WAITING);
@@ -42,7 +42,7 @@ pub(super) fn read(path: &Path, stop: Stop) -> Result<Receiver<Result<Outgoing>>
         .spawn(move || {
             let name = input.name().to_owned();
             if let Err(error) = forward(input, &to) {
-                // Without a listener nobody misses it.
+                // The receiver may be gone.
                 let _ = to.send(Err(error.context(name)));
             }
         })?;
@@ -60,7 +60,7 @@ fn forward(mut input: Pieces, to: &SyncSender<Result<Outgoing>>) -> Result<()> {
     hand_on(&mut lines, true, to).map(drop)
 }
 
-/// False when nobody listens any more.
+/// Passes the messages on. Returns false if the receiver is gone.
 fn hand_on(lines: &mut Lines, at_end: bool, to: &SyncSender<Result<Outgoing>>) -> Result<bool> {
     while let Some(line) = lines.next(at_end)? {
         let number = lines.number;
@@ -73,7 +73,8 @@ fn hand_on(lines: &mut Lines, at_end: bool, to: &SyncSender<Result<Outgoing>>) -
     Ok(true)
 }
 
-/// Cuts bytes into lines. A stream of messages without line ends is cut behind a CheckSum(10).
+/// A splitter of bytes into lines. A stream of messages without line ends is split behind each
+/// CheckSum(10).
 #[derive(Default)]
 struct Lines {
     pending: Vec<u8>,
@@ -81,7 +82,7 @@ struct Lines {
 }
 
 impl Lines {
-    /// The next line, if it is there; at the end of the input also one without a line end.
+    /// Returns the next complete line; at the end of the input also one without a line end.
     fn next(&mut self, at_end: bool) -> Result<Option<Vec<u8>>> {
         let len = match self.pending.iter().position(|&byte| byte == b'\n') {
             Some(at) => at + 1,
@@ -101,7 +102,7 @@ impl Lines {
     }
 }
 
-/// One behind the last whole trailer of a stream on the wire; 0 without one.
+/// Returns the offset behind the last complete trailer of a stream on the wire; 0 without one.
 fn behind_check_sum(bytes: &[u8]) -> usize {
     let is_trailer = |window: &[u8]| {
         matches!(window, [SOH, b'1', b'0', b'=', a, b, c, SOH]
@@ -111,7 +112,7 @@ fn behind_check_sum(bytes: &[u8]) -> usize {
     last.map_or(0, |at| at + 8)
 }
 
-/// The messages of a line: none if it is blank or a comment.
+/// Returns the messages of a line: none if it is blank or a comment.
 fn parse(line: u64, text: &[u8]) -> Result<Vec<Outgoing>> {
     let text = text.trim_ascii();
     if text.is_empty() || text.starts_with(b"#") {
@@ -128,7 +129,7 @@ fn parse(line: u64, text: &[u8]) -> Result<Vec<Outgoing>> {
     let mut messages = Vec::new();
     while let Some(found) = scanner.next() {
         for flaw in found.flaws {
-            // Length and sum are made anew.
+            // BodyLength(9) and CheckSum(10) are computed anew.
             if !matches!(flaw, Flaw::BodyLength { .. } | Flaw::CheckSum { .. }) {
                 bail!("{flaw}");
             }
@@ -146,7 +147,7 @@ fn begins_with_a_field(text: &[u8]) -> bool {
     digits > 0 && text.get(digits) == Some(&b'=')
 }
 
-/// Bare fields as a message, with the separator that they have.
+/// Frames bare fields as a message, with their separator.
 fn framed(fields: &[u8]) -> Vec<u8> {
     let separator = match fields.contains(&SOH) {
         true => SOH,
@@ -168,7 +169,7 @@ fn framed(fields: &[u8]) -> Vec<u8> {
 }
 
 impl Outgoing {
-    /// `bars`: the fields were separated by `|`.
+    /// Creates one from a message; `bars`: the fields were separated by `|`.
     fn of(line: u64, message: &Message<'_>, bars: bool) -> Result<Self> {
         let msg_type = message.msg_type().to_vec();
         let comp_ids = message.get(tag::SENDER_COMP_ID).map(<[u8]>::to_vec);
@@ -207,7 +208,7 @@ impl Outgoing {
         })
     }
 
-    /// The SubIDs and LocationIDs that it names.
+    /// Returns the SubIDs and LocationIDs that it names.
     pub(super) fn sub_ids(&self) -> SubIds {
         let id = |tag| {
             let found = self.header.iter().find(|field| field.0 == tag);
@@ -224,13 +225,13 @@ impl Outgoing {
         }
     }
 
-    /// Whether the session layer makes messages of this kind by itself.
+    /// Returns whether messages of this type are the session layer's own.
     pub(super) fn is_the_sessions(&self) -> bool {
         msg_type::is_session(&self.msg_type)
     }
 }
 
-/// Whether the field in front tells the length of this one, whose value may hold anything.
+/// Returns whether the field before is the length of this one, whose value is arbitrary bytes.
 fn is_data(message: &Message<'_>, position: usize) -> bool {
     let len = message.field(position).map(|field| field.value.len());
     let before = position.checked_sub(1).and_then(|at| message.field(at));

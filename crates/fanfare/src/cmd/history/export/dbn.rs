@@ -12,7 +12,7 @@ use fanfare_market::event::{Event, Kind};
 use fanfare_market::instruments::Directory;
 use std::io::{self, BufWriter, Write};
 
-/// Values that DBN cannot hold that are named; all are counted.
+/// The most values beyond DBN that are named; all are counted.
 const REMARKS: u64 = 50;
 
 pub(super) struct Dbn {
@@ -20,7 +20,7 @@ pub(super) struct Dbn {
     config: DbnConfig,
     dataset: String,
     is_begun: bool,
-    /// What the converters before the last start of the plant could not hold.
+    /// Values that the converters before the last restart of the plant could not represent.
     lost: u64,
     bytes: Vec<u8>,
     out: BufWriter<Output>,
@@ -32,7 +32,7 @@ impl Dbn {
             [] => Schemas::MIXED,
             some => Schemas::new(some).context("--schema: choose one of mbp-1 and mbp-10")?,
         };
-        // Of numbered levels a book has exactly as many as the feed sends.
+        // A book of numbered levels has exactly as many as the feed sends.
         let reader = log.reader(Start::Now)?;
         let feeds = reader.run().into_iter().flat_map(|run| &run.feeds);
         let numbered = feeds.filter(|feed| feed.book.kind() == BookKind::Levels);
@@ -62,7 +62,7 @@ impl Dbn {
         Ok(dbn)
     }
 
-    /// Writes the books as pictures, so that what follows has something to change.
+    /// Writes the books as snapshots, as the base of the changes that follow.
     fn show(&mut self, books: &AsOf, chosen: &mut Chosen<'_>) -> Result<()> {
         let (table, mut shown) = (books.directory(), Vec::new());
         for instrument in books.view.numbers() {
@@ -75,7 +75,7 @@ impl Dbn {
             if let Some(seen) = books.view.get(instrument) {
                 seen.show(instrument, source, &mut |event| shown.push(*event));
             }
-            // Trades and values happened before.
+            // Trades and statistics precede the snapshot.
             shown.retain(|event| {
                 let is_book = matches!(event.kind, Kind::Clear | Kind::Level | Kind::Order);
                 is_book || event.kind == Kind::State
@@ -111,11 +111,11 @@ impl Dbn {
     }
 }
 
-/// The books behind which the event with this number comes, if there are any.
+/// Returns the books before the event with this number, if there are any.
 fn pictures(log: &Log, first: u64) -> Result<Option<AsOf>> {
     match log.as_of(At::Before(first)) {
         Ok(books) => Ok(Some(books)),
-        // The log begins here, and knows of nothing before.
+        // The log begins here, and has no earlier state.
         Err(LogError::Gone { .. }) => Ok(None),
         Err(error) => Err(error.into()),
     }
@@ -145,7 +145,8 @@ impl Sink for Dbn {
         Ok(())
     }
 
-    /// Instruments may have other numbers from here on: symbols come again.
+    /// Handles a restart: instruments may have other numbers from here on, and their symbols are
+    /// repeated.
     fn restart(&mut self) -> Result<()> {
         self.lost = self.lost_values();
         self.to_dbn = ToDbn::new(self.config)?;

@@ -1,4 +1,4 @@
-//! `fanfare history export`: a part of a log as a file of another format.
+//! `fanfare history export`: part of a log as a file of another format.
 
 mod csv;
 mod dbn;
@@ -28,15 +28,15 @@ use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Write the events of a log, or a part of them, as DBN, Parquet, CSV or JSON.
+/// Write the events of a log, or part of them, as DBN, Parquet, CSV or JSON.
 ///
-/// The file appears under its name when it is complete: neither a full disk nor a kill leaves half
-/// of one. Ctrl-C completes it with what was written so far.
+/// The file appears under its name when it is complete: neither a full disk nor a kill leaves a
+/// partial one. Ctrl-C completes it with the events written so far.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
     place: Place,
-    /// What to write.
+    /// Format of the file.
     #[arg(long, value_enum, value_name = "FORMAT")]
     format: Format,
     /// The file, - for stdout.
@@ -60,7 +60,7 @@ pub(crate) struct Args {
     dataset: String,
 }
 
-/// What is written.
+/// The format of an export.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Format {
     /// Databento Binary Encoding, version 3, of mixed schemas.
@@ -73,19 +73,19 @@ enum Format {
     Json,
 }
 
-/// Something that events are written into.
+/// A destination of events.
 trait Sink {
     fn event(&mut self, event: &Event, table: &Directory) -> Result<()>;
 
-    /// Events are missing.
+    /// Handles missing events.
     fn lost(&mut self, first: u64, last: u64) -> Result<()>;
 
-    /// The plant was started again.
+    /// Handles a restart of the plant.
     fn restart(&mut self) -> Result<()> {
         Ok(())
     }
 
-    /// Completes what was written.
+    /// Completes the output.
     fn finish(self: Box<Self>) -> Result<Output>;
 }
 
@@ -160,7 +160,7 @@ struct Export<'a> {
 }
 
 impl Export<'_> {
-    /// Writes what is wanted.
+    /// Writes an event if it is selected.
     fn take(&mut self, delivery: Delivery<'_>) -> Result<()> {
         match delivery {
             Delivery::Event(event, table) => {
@@ -183,7 +183,7 @@ impl Export<'_> {
     }
 }
 
-/// The lines of `history cat --json`.
+/// Events as the lines of `history cat --json`.
 struct Json {
     out: BufWriter<Output>,
     line: String,

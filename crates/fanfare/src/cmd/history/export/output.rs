@@ -5,10 +5,10 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// Where an export goes: a file, which has another name until it is complete, or stdout.
+/// The destination of an export: a file, which has another name until it is complete, or stdout.
 pub(in crate::cmd::history) struct Output {
     to: Box<dyn Write + Send>,
-    /// The name so far, and the name at the end.
+    /// The temporary name, and the final name.
     names: Option<(PathBuf, PathBuf)>,
 }
 
@@ -39,7 +39,7 @@ impl Output {
         })
     }
 
-    /// Gives the file its name.
+    /// Renames the file to its final name.
     pub(in crate::cmd::history) fn commit(mut self) -> io::Result<()> {
         self.to.flush()?;
         match self.names.take() {
@@ -61,7 +61,7 @@ impl Write for Output {
     }
 }
 
-/// What is not complete goes.
+/// Removes an incomplete file.
 impl Drop for Output {
     fn drop(&mut self) {
         if let Some((part, _)) = self.names.take() {

@@ -15,10 +15,10 @@ use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::parser::parse_message_type;
 use std::sync::Arc;
 
-/// Rows of a group: what is held in memory until it is written.
+/// The rows of a group, which is held in memory until it is written.
 const ROWS: usize = 128 << 10;
 
-/// Prices are exact: i64 times 10^-9 has up to 19 digits, for which 9 bytes are enough.
+/// The schema. Prices are exact: i64 times 10^-9 has up to 19 digits, for which 9 bytes are enough.
 const SCHEMA: &str = "
 message event {
   REQUIRED INT64 number (INTEGER(64,false));
@@ -152,7 +152,7 @@ enum Value {
     Flag(bool),
 }
 
-/// Empty columns, in the order of the schema.
+/// Returns empty columns, in the order of the schema.
 fn columns() -> [Column; 20] {
     let long = || Column::Long(Values::default());
     let short = || Column::Short(Values::default());
@@ -182,7 +182,7 @@ fn columns() -> [Column; 20] {
     ]
 }
 
-/// The lowest 9 bytes, the highest first.
+/// Returns the lowest 9 bytes in big-endian order.
 fn decimal(units: i64) -> FixedLenByteArray {
     let wide = i128::from(units).to_be_bytes();
     let [.., a, b, c, d, e, f, g, h, i] = wide;

@@ -5,7 +5,7 @@ use fanfare_market::instruments::{Instrument, SecurityId};
 use fanfare_market::json;
 use std::borrow::Cow;
 
-/// The names of the columns, in their order.
+/// The names of the columns, in order.
 pub(super) const NAMES: [&str; 20] = [
     "number",
     "ts_recv",
@@ -29,14 +29,14 @@ pub(super) const NAMES: [&str; 20] = [
     "definition",
 ];
 
-/// What an event has in each column; nothing where it is not known.
+/// The values of an event in each column; `None` for unknown ones.
 #[derive(Debug, Default)]
 pub(super) struct Row<'a> {
     pub(super) number: u64,
     pub(super) ts_recv: Option<u64>,
     pub(super) ts_event: Option<u64>,
     pub(super) feed: Option<u16>,
-    /// None of an event of all instruments of the feed.
+    /// `None` for an event of all instruments of the feed.
     pub(super) instrument: Option<u32>,
     pub(super) symbol: Option<Cow<'a, str>>,
     pub(super) security_id: Option<String>,
@@ -52,7 +52,7 @@ pub(super) struct Row<'a> {
     pub(super) snapshot: bool,
     pub(super) last: bool,
     pub(super) security_id_source: Option<String>,
-    /// The last event that is missing, in a row of kind `lost`; `number` is the first one.
+    /// The last missing event, in a row of kind `lost`; `number` is the first one.
     pub(super) lost: Option<u64>,
     /// A JSON object.
     pub(super) definition: Option<String>,
@@ -102,7 +102,7 @@ impl<'a> Row<'a> {
         }
     }
 
-    /// The row of events that are missing.
+    /// Returns the row of missing events.
     pub(super) fn lost(first: u64, last: u64) -> Self {
         Self {
             number: first,

@@ -1,4 +1,4 @@
-//! A feed out of a packet capture: lines of changes and of pictures, in the time of the capture.
+//! A feed from a packet capture: lines of changes and of snapshots, in the time of the capture.
 
 use super::live::{datagram_config, groups};
 use super::{Args, From, Watch};
@@ -99,7 +99,7 @@ impl Feed {
         })
     }
 
-    /// Declares what has been missing for too long.
+    /// Declares packets that are overdue as missing.
     fn tick(&mut self, now: u64, watch: &mut Watch) {
         let mut events = self.channel.handle_timeout(now);
         while let Some(event) = events.next() {
@@ -107,7 +107,7 @@ impl Feed {
         }
     }
 
-    /// Takes a datagram, if it is one of its lines'.
+    /// Takes a datagram if it is of one of the lines.
     fn take(&mut self, now: u64, datagram: &Datagram<'_>, watch: &mut Watch) -> bool {
         let to = datagram.destination;
         let line = self.groups.iter().position(|group| *group == to);
@@ -131,7 +131,7 @@ impl Feed {
         true
     }
 
-    /// Everything that waits comes out.
+    /// Delivers everything that is held back.
     fn finish(&mut self, now: u64, watch: &mut Watch) {
         let mut events = self.channel.finish();
         while let Some(event) = events.next() {

@@ -1,4 +1,4 @@
-//! A feed out of files: changes of one line or two, and pictures of as many as there are.
+//! A feed from files: changes of one line or two, and snapshots of any number of lines.
 
 use super::{Args, From, Watch, channel};
 use crate::cmd::fast::decode;
@@ -13,7 +13,7 @@ use fanfare_feed::channel::Channel;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// A recording has no time: each packet is this much behind the one before it, ns.
+/// The time between two packets of a recording, which has none, ns.
 const STEP: u64 = 1_000_000;
 
 /// LastMsgSeqNumProcessed(369).
@@ -61,14 +61,14 @@ pub(super) fn run(
     Ok(())
 }
 
-/// The lines of pictures.
+/// The lines of snapshots.
 struct Pictures {
     lines: Recordings,
     due: Due,
 }
 
 impl Pictures {
-    /// Whether the next picture comes behind the message with this number.
+    /// Returns whether the next snapshot comes after the message with this number.
     fn are_due(&mut self, number: Option<u32>) -> bool {
         let Some(packet) = self.lines.next_packet() else {
             return false;
@@ -80,12 +80,12 @@ impl Pictures {
     }
 }
 
-/// Reads behind which message of the channel a picture comes.
+/// A reader of the number of the channel's message after which a snapshot comes.
 struct Due {
     decoder: Decoder,
     fields: Vec<FieldId>,
     record: Record,
-    /// That of the picture before, for what has none.
+    /// The number of the snapshot before, for one without a number.
     last: Option<u32>,
 }
 
@@ -158,13 +158,13 @@ impl Recordings {
         Ok(Self { channel, lines })
     }
 
-    /// The packet that comes next, as far as the files say.
+    /// Returns the packet that comes next by the order of the files.
     fn next_packet(&self) -> Option<&[u8]> {
         let next = lowest(self.lines.iter().map(Recording::in_hand))?;
         self.lines.get(next).map(Recording::packet)
     }
 
-    /// Plays one packet; its number, or `None` at the end.
+    /// Plays one packet. Returns its number, or `None` at the end.
     fn play_one(&mut self, now: u64, from: From, watch: &mut Watch) -> Result<Option<Option<u32>>> {
         let next = lowest(self.lines.iter().map(Recording::in_hand));
         let Some(line) = next.and_then(|next| self.lines.get_mut(next)) else {
@@ -183,7 +183,7 @@ impl Recordings {
         Ok(Some(number))
     }
 
-    /// Everything that waits comes out.
+    /// Delivers everything that is held back.
     fn finish(&mut self, now: u64, from: From, watch: &mut Watch) {
         let mut events = self.channel.finish();
         while let Some(event) = events.next() {
@@ -192,7 +192,7 @@ impl Recordings {
     }
 }
 
-/// Takes the next packet in hand. Behind a wrong header no packet is known to begin.
+/// Advances to the next packet. After a wrong header the start of the next packet is unknown.
 fn advance(line: &mut Recording, channel: &mut Channel) -> Result<()> {
     match line.advance(channel, true)? {
         None => Ok(()),

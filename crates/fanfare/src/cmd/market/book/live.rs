@@ -1,4 +1,4 @@
-//! A feed from multicast: lines of changes, and lines of pictures.
+//! A feed from multicast: lines of changes, and lines of snapshots.
 
 use super::{Args, From, Watch, config};
 use crate::cmd::fast::decode;
@@ -18,9 +18,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 const SECOND: u64 = 1_000_000_000;
-/// How often the book is drawn anew, ns.
+/// The interval at which the book is redrawn, ns.
 const DRAW: u64 = 100_000_000;
-/// How long to wait for changes before looking for pictures again.
+/// The time to wait for changes before snapshots are polled again.
 const LOOK: Duration = Duration::from_millis(5);
 
 pub(super) fn run(
@@ -63,7 +63,7 @@ pub(super) fn run(
     Ok(())
 }
 
-/// The groups of the lines of pictures.
+/// Returns the groups of the lines of snapshots.
 pub(super) fn groups(args: &Args) -> Result<Vec<SocketAddrV4>> {
     let groups = args.snapshot.iter().map(|text| socket_address(text));
     match groups.collect() {
@@ -72,7 +72,7 @@ pub(super) fn groups(args: &Args) -> Result<Vec<SocketAddrV4>> {
     }
 }
 
-/// How a channel of datagrams is framed, numbered and arbitrated.
+/// Returns how a channel of datagrams is framed, numbered and arbitrated.
 pub(super) fn datagram_config(decoding: &decode::Args, lines: usize) -> ChannelConfig {
     let mut channel = config(decoding, lines);
     channel.header = decoding.framing.header.unwrap_or(Header::None);
@@ -104,7 +104,7 @@ fn open(
     Ok(receiver)
 }
 
-/// A turn of the lines; how many datagrams it brought.
+/// Runs one duty cycle of the lines. Returns the number of datagrams received.
 fn turn(receiver: &mut Receiver, now: u64, from: From, watch: &mut Watch) -> Result<usize> {
     let turn = receiver.turn(now, |event| {
         watch.take(from, now, &event);

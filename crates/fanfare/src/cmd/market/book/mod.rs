@@ -1,4 +1,4 @@
-//! `fanfare market book`: one book, followed in the terminal.
+//! `fanfare market book`: one book, displayed live in the terminal.
 
 mod capture;
 mod files;
@@ -26,28 +26,29 @@ use view::View;
 
 /// Follow the book of one instrument in the terminal.
 ///
-/// The feed's changes come from --file or --multicast as with `fanfare fast decode`, its pictures
-/// from --snapshot. The book is shown with its state: live, or recovering and what is missing. It
-/// is drawn anew as it changes; of a file, and with --once, the last state is printed alone.
+/// The feed's changes come from --file or --multicast as with `fanfare fast decode`, its snapshots
+/// (pictures) from --snapshot. The book is shown with its state: live, or recovering, with what is
+/// missing. It is redrawn as it changes; for a file, and with --once, only the last state is
+/// printed.
 ///
-/// Of files, a picture comes behind the message that its LastMsgSeqNumProcessed(369) names.
+/// In files, a snapshot comes after the message that its LastMsgSeqNumProcessed(369) names.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
     feed: Feed,
-    /// Pictures: one or two files, or with --multicast and --pcap one or two groups.
+    /// Snapshots: one or two files, or with --multicast and --pcap one or two groups.
     #[arg(long, value_name = "FILE|ADDRESS:PORT")]
     snapshot: Vec<String>,
     /// Mapping; default: the built-in one that fits the templates.
     #[arg(short, long, value_name = "MAPPING", long_help = MAPPING_HELP)]
     mapping: Option<String>,
-    /// Instruments that are known before: a CSV file, or a TOML file.
+    /// Known instruments: a CSV file, or a TOML file.
     #[arg(long, value_name = "FILE")]
     instruments: Option<PathBuf>,
     /// Symbol(55) or SecurityID(48) of the instrument.
     #[arg(long, value_name = "SYMBOL")]
     symbol: String,
-    /// How the feed describes books.
+    /// Representation of books in the feed.
     #[arg(long, value_enum, default_value_t = Kind::Levels)]
     book: Kind,
     /// Levels of a side: of numbered levels exactly as many as the feed sends, of others at most.
@@ -55,49 +56,50 @@ pub(crate) struct Args {
         long, value_name = "LEVELS", default_value_t = 5, value_parser = whole::<u32>(1..=65_535)
     )]
     depth: u32,
-    /// Orders of the book at most, with --book orders.
+    /// Most orders of the book, with --book orders.
     #[arg(
         long, value_name = "ORDERS", default_value_t = 100_000,
         value_parser = whole::<u32>(1..=1 << 24)
     )]
     orders: u32,
-    /// What numbers the changes: RptSeq(83) of the instrument, or MsgSeqNum(34) of the channel.
+    /// Numbers of the changes: RptSeq(83) of the instrument, or MsgSeqNum(34) of the channel.
     #[arg(long, value_enum, default_value_t = Numbers::Instrument)]
     numbers: Numbers,
-    /// Levels that the feed sends anew bring a book back without a picture.
+    /// Levels that the feed refreshes recover a book without a snapshot.
     #[arg(long)]
     natural_refresh: bool,
     /// Print the book once: when it is live, or at the end of the feed.
     #[arg(long)]
     once: bool,
-    /// Print JSON objects: one for each message that changes the book, with --once the last one.
+    /// Print JSON objects: one for each message that changes the book; with --once, only the last
+    /// one.
     #[arg(long)]
     json: bool,
 }
 
-/// How a feed describes books.
+/// The representation of books in a feed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Kind {
-    /// Levels with numbers, MDPriceLevel(1023).
+    /// Numbered levels, MDPriceLevel(1023).
     Levels,
-    /// Levels known by their prices.
+    /// Levels identified by their prices.
     Prices,
     /// Orders.
     Orders,
 }
 
-/// What numbers the changes of an instrument.
+/// The numbers of the changes of an instrument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Numbers {
     /// RptSeq(83).
     Instrument,
-    /// MsgSeqNum(34) of the channel, with LastMsgSeqNumProcessed(369) in pictures.
+    /// MsgSeqNum(34) of the channel, with LastMsgSeqNumProcessed(369) in snapshots.
     Channel,
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let templates = args.feed.check()?;
-    // What a bad packet had is missing, and the book says so until it recovers.
+    // The contents of a bad packet are missing, and the book is marked so until it recovers.
     let decoding = args.feed.decoding(true);
     decoding.check()?;
     if args.snapshot.len() > 2 {
@@ -114,7 +116,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     watch.finish(args.once || !is_live)
 }
 
-/// A channel of changes or of pictures.
+/// Creates a channel of changes or of snapshots.
 fn channel(decoding: &decode::Args, program: &Arc<Program>, lines: usize) -> Result<Channel> {
     let decoder = decode::decoder(decoding, program);
     Ok(Channel::new(decoder, config(decoding, lines))?)
@@ -128,24 +130,24 @@ fn config(decoding: &decode::Args, lines: usize) -> ChannelConfig {
     channel_config(decoding, lines, wait)
 }
 
-/// Follows a feed, and shows one of its books.
+/// The follower of a feed, which shows one of its books.
 struct Watch {
     follower: Follower,
     wanted: String,
     instrument: Option<InstrumentId>,
-    /// How many instruments were looked at for it.
+    /// The number of instruments that were searched for it.
     looked_at: usize,
     has_changed: bool,
     bad: u64,
-    /// Values that were named.
+    /// Values that have been named.
     named: u64,
     view: View,
 }
 
-/// Values that cannot be represented that are named; all are counted.
+/// The most values beyond the representation that are named; all are counted.
 const REMARKS: u64 = 50;
 
-/// Which lines an event came over.
+/// The lines that an event came over.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum From {
     Changes,
@@ -186,7 +188,7 @@ impl Watch {
         })
     }
 
-    /// Takes what a channel says.
+    /// Takes an event of a channel.
     fn take(&mut self, from: From, now: u64, event: &ChannelEvent<'_>) {
         if let ChannelEvent::Bad(bad) = event {
             self.bad += 1;
@@ -212,7 +214,7 @@ impl Watch {
         }
     }
 
-    /// Says what of the last message cannot be represented.
+    /// Names the values of the last message that cannot be represented.
     fn name_faults(&mut self) {
         let (mapper, table) = (self.follower.mapper(), self.follower.instruments());
         for fault in mapper.faults() {
@@ -223,20 +225,20 @@ impl Watch {
         }
     }
 
-    /// A datagram that is not all there.
+    /// Reports an incomplete datagram.
     fn spoilt(&mut self, why: &str) {
         self.bad += 1;
         note!("fanfare: {why}");
     }
 
-    /// Time passes without a message.
+    /// Advances time without a message.
     fn handle_timeout(&mut self, now: u64) {
         let (wanted, has_changed) = (self.instrument, &mut self.has_changed);
         let send = &mut |event: &Event| *has_changed |= Some(event.instrument) == wanted;
         self.follower.handle_timeout(now, send);
     }
 
-    /// Looks for the instrument among those that are new.
+    /// Searches the new instruments for the one to show.
     fn look(&mut self) {
         let table = self.follower.instruments();
         while self.instrument.is_none() && self.looked_at < table.len() {
@@ -260,7 +262,7 @@ impl Watch {
         }
     }
 
-    /// Draws the book anew if it has changed; true if that was all that was wanted.
+    /// Redraws the book if it has changed. Returns true if nothing more is wanted.
     fn draw(&mut self) -> bool {
         if self.view.is_once() {
             let market = self.follower.market();
@@ -273,7 +275,7 @@ impl Watch {
         false
     }
 
-    /// The end of the feed: the last state, and what was counted.
+    /// Ends the feed: prints the last state, and the counts.
     fn finish(mut self, shows_last: bool) -> Result<ExitCode> {
         self.look();
         let Some(instrument) = self.instrument else {

@@ -1,4 +1,4 @@
-//! How a book is shown: a table that is drawn anew, or JSON.
+//! The display of a book: a table that is redrawn, or JSON.
 
 use crate::cmd::market::picture::Picture;
 use crate::plural::counted;
@@ -8,15 +8,15 @@ use fanfare_market::event::InstrumentId;
 use serde_json::Value;
 use std::io::{IsTerminal, stdout};
 
-/// Home, and everything behind it erased.
+/// The escape codes that move the cursor home and erase the screen behind it.
 const REDRAW: &str = "\x1b[H\x1b[J";
 
-/// Shows books.
+/// A display of books.
 pub(super) struct View {
     is_json: bool,
     is_once: bool,
     is_terminal: bool,
-    /// The last line that was printed, so that nothing is said twice.
+    /// The last line printed, so that no line is repeated.
     last: String,
 }
 
@@ -30,17 +30,17 @@ impl View {
         }
     }
 
-    /// Whether the book is printed once.
+    /// Returns whether the book is printed once.
     pub(super) const fn is_once(&self) -> bool {
         self.is_once
     }
 
-    /// Whether each change is printed.
+    /// Returns whether each change is printed.
     pub(super) const fn wants_each(&self) -> bool {
         self.is_json && !self.is_once
     }
 
-    /// Shows the book as it is now.
+    /// Shows the current book.
     pub(super) fn show(&mut self, follower: &Follower, instrument: InstrumentId) {
         if self.is_json {
             return self.print_json(follower, instrument);
@@ -53,7 +53,7 @@ impl View {
         }
     }
 
-    /// Prints the book as the feed left it.
+    /// Prints the book at the end of the feed.
     pub(super) fn show_last(&mut self, follower: &Follower, instrument: InstrumentId) {
         match self.is_json {
             true => self.print_json(follower, instrument),
@@ -70,7 +70,7 @@ impl View {
     }
 }
 
-/// What is shown of an instrument.
+/// Returns the displayed state of an instrument.
 fn picture(follower: &Follower, instrument: InstrumentId) -> Picture<'_> {
     let market = follower.market();
     Picture {
@@ -86,7 +86,7 @@ fn table(follower: &Follower, instrument: InstrumentId) -> String {
     picture(follower, instrument).table()
 }
 
-/// What was counted, on stderr.
+/// Prints the counts to stderr.
 pub(super) fn report(follower: &Follower) {
     let (stats, recovery) = (follower.stats(), follower.market().recovery_stats());
     let (market, mapped) = (follower.market().stats(), follower.mapper().counts());

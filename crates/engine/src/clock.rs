@@ -4,12 +4,12 @@ use crate::sys::time;
 use fanfare_fix::session::Now;
 use fanfare_wire::UtcTimestamp;
 
-/// How long one measurement of the distance between the two clocks is used, in nanoseconds.
+/// How long one measurement of the offset between the two clocks is used, in nanoseconds.
 const REFRESH: u64 = 10_000_000;
 
-/// Gives monotonic time and UTC with one cheap reading: the monotonic clock is read each time,
-/// and its distance to UTC at most every 10 ms. So a step of the system's UTC shows within 10 ms
-/// in `utc` and never in `mono`.
+/// A clock of monotonic time and UTC with one cheap reading: the monotonic clock is read each time,
+/// and its offset to UTC at most every 10 ms. A step of the system's UTC shows within 10 ms in
+/// `utc` and never in `mono`.
 #[derive(Debug, Default)]
 pub struct Clock {
     offset: i64,
@@ -17,7 +17,7 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// A clock that measures at its first reading.
+    /// Makes a clock that measures the offset at its first reading.
     #[must_use]
     pub const fn new() -> Self {
         Self {
@@ -40,8 +40,8 @@ impl Clock {
     }
 }
 
-/// Reads the clock that [`Now::mono`] is of, in nanoseconds: a reading of its own, for what ends
-/// between two duty cycles. It takes some 25 ns.
+/// Reads the clock of [`Now::mono`], in nanoseconds, for intervals that end between two duty
+/// cycles. A reading takes some 25 ns.
 #[must_use]
 pub fn monotonic() -> u64 {
     time::monotonic()

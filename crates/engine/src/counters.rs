@@ -8,8 +8,8 @@
 //! assert_eq!(counters.snapshot()[0].value, 3); // on any thread
 //! ```
 //!
-//! [`Histogram`]s of durations have the same registry; [`Windows`] reads them once a second for
-//! what came in the last 10 s and in the last minute.
+//! [`Histogram`]s of durations share the registry; [`Windows`] reads them once a second for the
+//! values of the last 10 s and of the last minute.
 
 mod histogram;
 mod windows;
@@ -24,8 +24,8 @@ use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The registry: adds counters and reads them. Cheap to clone; all clones see the same counters.
-/// Adding and reading take a lock, counting does not.
+/// The registry of counters. All clones share the same counters; cloning is cheap. Adding and
+/// reading take a lock, counting does not.
 #[derive(Clone, Default)]
 pub struct Counters {
     entries: Arc<Mutex<Vec<Entry>>>,
@@ -48,23 +48,23 @@ struct Entry {
     cell: Arc<Padded<AtomicU64>>,
 }
 
-/// What becomes of a counter's value.
+/// The way in which a counter's value changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// It grows.
+    /// It only grows.
     Count,
-    /// It is a quantity of now, which falls too.
+    /// It is a quantity at this moment, which also falls.
     Gauge,
 }
 
 /// One counter at the moment it was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reading {
-    /// The agent, line or topic that counts; empty for the program.
+    /// The agent, line or topic that counts; empty for the whole program.
     pub of: String,
-    /// What is counted: a short name, `snake_case`. The same for all that count it.
+    /// What is counted, as a short name in `snake_case`, the same for all that count it.
     pub name: String,
-    /// What becomes of the value.
+    /// The way in which the value changes.
     pub kind: Kind,
     /// What is counted, and in which unit.
     pub description: String,
@@ -75,9 +75,9 @@ pub struct Reading {
 /// One histogram at the moment it was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HistogramReading {
-    /// What was measured: an agent, a line or a topic; empty for the program.
+    /// The agent, line or topic measured; empty for the whole program.
     pub of: String,
-    /// The name, `snake_case`. The same for all that measure it.
+    /// The name in `snake_case`, the same for all that measure it.
     pub name: String,
     /// What is measured.
     pub description: String,
@@ -86,19 +86,19 @@ pub struct HistogramReading {
 }
 
 impl Counters {
-    /// No counters yet.
+    /// Makes an empty registry.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// A new counter at zero, of the program. Names need not be unique.
+    /// Adds a counter of the program, at zero. Names need not be unique.
     #[must_use]
     pub fn add(&self, name: impl Into<String>, description: impl Into<String>) -> Counter {
         self.add_of("", name, Kind::Count, description)
     }
 
-    /// A new counter at zero, of an agent, a line or a topic. Names need not be unique: several
+    /// Adds a counter of an agent, a line or a topic, at zero. Names need not be unique: several
     /// may count the same.
     #[must_use]
     pub fn add_of(
@@ -123,7 +123,7 @@ impl Counters {
         }
     }
 
-    /// All counters in the order they were added.
+    /// Returns all counters in the order in which they were added.
     #[must_use]
     pub fn snapshot(&self) -> Vec<Reading> {
         let read = |entry: &Entry| Reading {
@@ -136,7 +136,7 @@ impl Counters {
         self.lock().iter().map(read).collect()
     }
 
-    /// A new histogram of nanoseconds, of an agent, a line or a topic.
+    /// Adds a histogram of nanoseconds, of an agent, a line or a topic.
     #[must_use]
     pub fn add_histogram(
         &self,
@@ -154,7 +154,7 @@ impl Counters {
         Histogram::new(cells)
     }
 
-    /// All histograms in the order they were added.
+    /// Returns all histograms in the order in which they were added.
     #[must_use]
     pub fn histograms(&self) -> Vec<HistogramReading> {
         let read = |one: &Measured| HistogramReading {
@@ -166,7 +166,7 @@ impl Counters {
         self.measured().iter().map(read).collect()
     }
 
-    /// As [`Self::histograms`], the values alone.
+    /// Returns the values of all histograms, as [`Self::histograms`] does, without their names.
     fn distributions(&self) -> Vec<Distribution> {
         let measured = self.measured();
         measured.iter().map(|one| one.cells.read()).collect()
@@ -182,7 +182,7 @@ impl Counters {
 }
 
 impl Reading {
-    /// The name behind what counts, as `worker0_deliveries`.
+    /// Returns the name, behind the name of the agent, line or topic: `worker0_deliveries`.
     #[must_use]
     pub fn label(&self) -> String {
         match self.of.is_empty() {
@@ -192,24 +192,24 @@ impl Reading {
     }
 }
 
-/// The writing end of one counter: one thread at a time (it can move, not be shared).
+/// The writing end of one counter, for one thread at a time: it can be moved, not shared.
 pub struct Counter {
     cell: Arc<Padded<AtomicU64>>,
     one_thread: PhantomData<Cell<()>>,
 }
 
 impl Counter {
-    /// Adds `n`; wraps at 2^64. A plain load and store: nobody else writes.
+    /// Adds `n`; wraps at 2^64. A plain load and store suffice for the only writer.
     pub fn increment(&self, n: u64) {
         self.set(self.value().wrapping_add(n));
     }
 
-    /// Sets the value, for a gauge.
+    /// Sets the value of a gauge.
     pub fn set(&self, value: u64) {
         self.cell.store(value, Ordering::Relaxed);
     }
 
-    /// The value now.
+    /// Returns the current value.
     #[must_use]
     pub fn value(&self) -> u64 {
         self.cell.load(Ordering::Relaxed)

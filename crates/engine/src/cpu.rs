@@ -16,10 +16,10 @@ pub fn pin_to(cpu: usize) -> io::Result<()> {
     })
 }
 
-/// The CPUs that the calling thread may run on, ascending.
+/// Returns the CPUs that the calling thread may run on, ascending.
 ///
 /// # Errors
-/// As the system call has them; not expected.
+/// Those of the system call; none is expected.
 pub fn allowed() -> io::Result<Vec<usize>> {
     process::allowed_cpus()
 }

@@ -1,4 +1,4 @@
-//! A feed from multicast: the sockets of its lines, and the messages that come out of them.
+//! Reception of a feed from multicast: the sockets of its lines, and the decoded messages.
 //!
 //! ```no_run
 //! use fanfare_engine::clock::Clock;
@@ -46,27 +46,28 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 use thiserror::Error;
 
-/// Datagrams taken from a line in one turn.
+/// Datagrams taken from a line in one duty cycle.
 const BATCH: usize = 64;
-/// The longest datagram there is.
+/// Longest possible datagram, in bytes.
 const DATAGRAM: usize = 65_536;
 /// Datagrams of one line that are counted at the end.
 const MOST_UNREAD: u64 = 1 << 20;
 
-/// What to receive.
+/// The configuration of a [`Receiver`].
 #[derive(Debug, Clone)]
 pub struct ReceiverConfig {
     /// The lines, which all carry the same feed.
     pub lines: Vec<LineConfig>,
-    /// The receive buffer that the kernel is asked for on each line, bytes.
+    /// The receive buffer requested of the kernel for each line, in bytes.
     pub buffer: usize,
-    /// How the feed is framed, numbered and arbitrated. [`ChannelConfig::lines`] is ignored: the
+    /// The framing, numbering and arbitration of the feed. [`ChannelConfig::lines`] is ignored: the
     /// length of `lines` counts.
     pub channel: ChannelConfig,
 }
 
 impl ReceiverConfig {
-    /// These lines, with 32 MiB of receive buffer each, framed as [`ChannelConfig::new`] says.
+    /// Makes a configuration of these lines, each with a receive buffer of 32 MiB, framed as
+    /// [`ChannelConfig::new`] defines.
     #[must_use]
     pub fn new(lines: Vec<LineConfig>) -> Self {
         Self {
@@ -77,15 +78,15 @@ impl ReceiverConfig {
     }
 }
 
-/// Why a feed cannot be received.
+/// The reason why a feed cannot be received.
 #[derive(Debug, Error)]
 pub enum OpenError {
-    /// A line's socket.
+    /// The socket of a line cannot be opened.
     #[error("cannot receive {} on {}: {source}", .line.address, .line.interface)]
     Line {
         /// The line.
         line: LineConfig,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
     /// The lines cannot be arbitrated.
@@ -96,34 +97,35 @@ pub enum OpenError {
     Poller(#[from] io::Error),
 }
 
-/// What a turn did.
+/// The result of a duty cycle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Turn {
-    /// Datagrams received.
+    /// The number of datagrams received.
     pub datagrams: usize,
-    /// Whether the caller of the turn wants more.
+    /// Whether the caller's function continues or breaks.
     pub flow: ControlFlow<()>,
 }
 
-/// What one line brought, without datagrams of strangers.
+/// The counts of one line, without datagrams of foreign senders.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LineCounts {
-    /// Datagrams.
+    /// The number of datagrams.
     pub datagrams: u64,
-    /// Bytes of them.
+    /// The bytes in them.
     pub bytes: u64,
-    /// When the last one was taken, monotonic, in nanoseconds; 0 before the first.
+    /// The time at which the last one was taken, monotonic, in nanoseconds; 0 before the first.
     pub last: u64,
 }
 
-/// Sees each datagram that is taken, with its line, before it is decoded.
+/// A function that sees each datagram, with its line, before it is decoded.
 pub type Tap = Box<dyn FnMut(&LineConfig, &Datagram<'_>) + Send>;
 
 /// The lines of one feed: sockets, their arbitration and decoding.
 ///
-/// A missing packet is waited for by a time that goes on slowly while datagrams wait in the sockets
-/// ([`Pace`]): what this end was too slow to take is not missing. Datagrams carry the kernel's time
-/// of arrival. After the first turns nothing is allocated, as for a [`Channel`].
+/// The time to wait for a missing packet runs slowly while datagrams wait in the sockets
+/// ([`Pace`]), so that a packet which this process was too slow to take is not missing. Datagrams
+/// carry the kernel's time of arrival. Nothing is allocated after the first duty cycles, as for a
+/// [`Channel`].
 pub struct Receiver {
     sockets: Vec<udp::Receiver>,
     lines: Vec<LineConfig>,
@@ -138,7 +140,7 @@ pub struct Receiver {
 }
 
 impl Receiver {
-    /// Joins the groups.
+    /// Joins the groups of all lines.
     ///
     /// # Errors
     /// A group cannot be joined on its interface, or the lines cannot be arbitrated.
@@ -182,17 +184,17 @@ impl Receiver {
         })
     }
 
-    /// Shows all datagrams to `tap` from now on, those of strangers left out.
+    /// Shows all datagrams to `tap` from now on, except those of foreign senders.
     pub fn set_tap(&mut self, tap: Tap) {
         self.tap = Some(tap);
     }
 
-    /// Takes what has come, at most 64 datagrams from each line, without waiting. `now` is
-    /// monotonic, in nanoseconds; the clock of [`Datagram::now`] is another one. After
-    /// [`ControlFlow::Break`], or an error, what else was there is lost.
+    /// Takes the datagrams that have arrived, at most 64 from each line, without waiting. `now` is
+    /// monotonic, in nanoseconds; [`Datagram::now`] is of another clock. After
+    /// [`ControlFlow::Break`] or an error, the remaining events are lost.
     ///
     /// # Errors
-    /// A socket's, or those of `take`.
+    /// Errors of a socket, or those of `take`.
     pub fn turn<E: From<io::Error>>(
         &mut self,
         now: u64,
@@ -245,7 +247,7 @@ impl Receiver {
         Turn { datagrams, flow }
     }
 
-    /// The end: takes everything that waits for its turn.
+    /// Ends the feed: releases all messages that wait for earlier ones.
     ///
     /// # Errors
     /// Those of `take`.
@@ -256,73 +258,74 @@ impl Receiver {
         self.channel.finish().try_for_each(take)
     }
 
-    /// Waits for a datagram.
+    /// Waits for a datagram, at most as long as `timeout`.
     ///
-    /// # Errors
+    /// Those of [`Poller::poll`].
     /// As [`Poller::poll`].
     pub fn wait(&mut self, timeout: Duration) -> io::Result<()> {
         self.poller.poll(Some(timeout)).map(|_| ())
     }
 
-    /// Readable when a datagram has come.
+    /// Returns a descriptor that is readable when a datagram has arrived.
     #[must_use]
     pub fn descriptor(&self) -> BorrowedFd<'_> {
         self.poller.as_fd()
     }
 
-    /// When there is something to do without a datagram, monotonic, in nanoseconds.
+    /// Returns when work is due without a datagram, monotonic, in nanoseconds.
     #[must_use]
     pub fn next_timer(&self) -> Option<u64> {
         self.channel.poll_timeout().map(|time| self.pace.real(time))
     }
 
-    /// When the last datagram came, monotonic, in nanoseconds; before the first, the first turn.
+    /// Returns when the last datagram arrived, or before that the first duty cycle began,
+    /// monotonic, in nanoseconds.
     #[must_use]
     pub const fn last(&self) -> u64 {
         self.last
     }
 
-    /// Datagrams received, those of strangers included.
+    /// Returns the number of datagrams received, including those of foreign senders.
     #[must_use]
     pub const fn datagrams(&self) -> u64 {
         self.datagrams
     }
 
-    /// Datagrams of senders that are not [`LineConfig::source`], which are dropped.
+    /// Returns the number of datagrams dropped because their sender is not [`LineConfig::source`].
     #[must_use]
     pub const fn strangers(&self) -> u64 {
         self.strangers
     }
 
-    /// What each line brought so far, in the order of [`ReceiverConfig::lines`].
+    /// Returns the counts of each line so far, in the order of [`ReceiverConfig::lines`].
     #[must_use]
     pub fn line_counts(&self) -> &[LineCounts] {
         &self.counts
     }
 
-    /// The arbitration and decoding.
+    /// Returns the arbitration and decoding.
     #[must_use]
     pub const fn channel(&self) -> &Channel {
         &self.channel
     }
 
-    /// The arbitration and decoding, when the receiver is not needed any more.
+    /// Returns the arbitration and decoding, and closes the sockets.
     #[must_use]
     pub fn into_channel(self) -> Channel {
         self.channel
     }
 
-    /// How much smaller than asked for the receive buffer of a line is, if one is.
+    /// Returns by how much the receive buffer of a line is smaller than requested, if one is.
     #[must_use]
     pub fn small_buffer(&self) -> Option<SmallBuffer> {
         self.sockets.iter().find_map(udp::Receiver::small_buffer)
     }
 
-    /// Takes what still waits with the kernel and counts it: nobody will read it. For the end; a
-    /// line that goes on faster than it can be counted is left after 1,048,576.
+    /// Takes the datagrams left in the kernel and returns their number, at the end of a feed. A
+    /// line that arrives faster than it can be counted is left after 1,048,576.
     ///
     /// # Errors
-    /// The socket's.
+    /// Those of the socket.
     pub fn unread(&mut self) -> io::Result<u64> {
         let mut unread = 0;
         for socket in &mut self.sockets {
@@ -339,8 +342,8 @@ impl Receiver {
         Ok(unread)
     }
 
-    /// Datagrams of one line that the kernel dropped because they were not taken in time; 0 where
-    /// it does not say. A system call.
+    /// Returns how many datagrams of one line the kernel dropped because they were not taken in
+    /// time; 0 where the kernel does not report it. Makes a system call.
     #[must_use]
     pub fn kernel_drops_of(&self, line: usize) -> u64 {
         let socket = self.sockets.get(line);
@@ -348,7 +351,7 @@ impl Receiver {
         drops.unwrap_or(0)
     }
 
-    /// Datagrams that the kernel dropped because they were not taken in time.
+    /// Returns how many datagrams the kernel dropped because they were not taken in time.
     #[must_use]
     pub fn kernel_drops(&self) -> u64 {
         let drops = self.sockets.iter().map(udp::Receiver::kernel_drops);
@@ -479,7 +482,7 @@ mod tests {
             source: Some(Ipv4Addr::new(127, 0, 0, 2)),
             ..LineConfig::new(other)
         };
-        // Another program that hears everybody must not open the group for ours.
+        // Another program that joins the group for every source must not open it for ours.
         let _everybody = open(vec![LineConfig::new(other)]);
         let (mut heard, mut deaf) = (open(vec![ours]), open(vec![foreign]));
         for group in [group, other] {

@@ -4,7 +4,7 @@ use super::{Agent, AgentError};
 use fanfare_fix::session::Now;
 use std::os::fd::BorrowedFd;
 
-/// Agents that take turns on one thread. The first error ends all of them.
+/// Agents that take turns on one thread. The first error of one ends all of them.
 pub struct Composite {
     name: String,
     agents: Vec<Box<dyn Agent>>,
@@ -12,7 +12,7 @@ pub struct Composite {
 }
 
 impl Composite {
-    /// Named after its agents.
+    /// Groups `agents` under a name made of theirs.
     #[must_use]
     pub fn new(agents: Vec<Box<dyn Agent>>) -> Self {
         let names: Vec<&str> = agents.iter().map(|agent| agent.name()).collect();
@@ -62,7 +62,7 @@ impl Agent for Composite {
         Ok(work)
     }
 
-    /// Closes in reverse order, those that have started.
+    /// Closes the agents that have started, in reverse order.
     fn on_close(&mut self, now: Now) {
         let started = std::mem::take(&mut self.started);
         self.agents

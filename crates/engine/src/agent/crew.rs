@@ -1,4 +1,4 @@
-//! Threads that live and end together.
+//! Threads that start and stop together.
 
 use super::{Agent, AgentError, run};
 use crate::cpu;
@@ -15,18 +15,18 @@ pub struct Crew {
     threads: Vec<(String, JoinHandle<Result<(), AgentError>>)>,
 }
 
-/// Which agent failed, and how.
+/// The failure of an agent.
 #[derive(Debug, Error)]
 pub enum CrewError {
-    /// It gave an error.
+    /// The agent returned an error.
     #[error("{name}: {error}")]
     Failed {
         /// The agent's name.
         name: String,
-        /// What it gave.
+        /// The error.
         error: AgentError,
     },
-    /// It panicked: a bug.
+    /// The agent panicked, which is a bug.
     #[error("{name} panicked")]
     Panicked {
         /// The agent's name.
@@ -35,7 +35,7 @@ pub enum CrewError {
 }
 
 impl Crew {
-    /// A crew without threads that ends when `stop` is raised.
+    /// Makes a crew without threads that ends when `stop` is raised.
     #[must_use]
     pub const fn new(stop: Stop) -> Self {
         Self {
@@ -44,13 +44,13 @@ impl Crew {
         }
     }
 
-    /// How many threads there are.
+    /// Returns the number of threads.
     #[must_use]
     pub const fn threads(&self) -> usize {
         self.threads.len()
     }
 
-    /// The flag that stops this crew.
+    /// Returns the flag that stops this crew.
     #[must_use]
     pub const fn stop(&self) -> &Stop {
         &self.stop
@@ -59,8 +59,8 @@ impl Crew {
     /// Starts a thread for an agent, pinned to a CPU if one is given.
     ///
     /// # Errors
-    /// The thread cannot be started. A CPU that is not there ends the crew instead, see
-    /// [`join`](Self::join).
+    /// The thread cannot be started. A CPU that does not exist ends the crew later, with an error
+    /// of [`join`](Self::join).
     pub fn spawn(
         &mut self,
         mut agent: impl Agent + 'static,
@@ -83,7 +83,7 @@ impl Crew {
         Ok(())
     }
 
-    /// Waits until all threads have ended. Raise [`stop`](Self::stop) to make them.
+    /// Waits until all threads have ended. [`stop`](Self::stop) makes them end.
     ///
     /// # Errors
     /// The first failure, by order of spawning.
@@ -109,13 +109,13 @@ impl Drop for Crew {
     fn drop(&mut self) {
         if !self.threads.is_empty() {
             self.stop.raise();
-            // Whoever drops a crew without joining does not ask how it went.
+            // A caller that drops a crew without joining it has no use for the result.
             let _ = self.join_all();
         }
     }
 }
 
-/// Stops the others when a thread ends, however it ends.
+/// Raises the flag when its thread ends, by return or by panic.
 struct RaiseOnDrop(Stop);
 
 impl Drop for RaiseOnDrop {

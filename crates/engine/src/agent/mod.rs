@@ -51,15 +51,15 @@ use crate::poll::Waker;
 use fanfare_fix::session::Now;
 use std::os::fd::{AsFd, BorrowedFd};
 
-/// Why an agent cannot go on.
+/// The reason why an agent cannot continue.
 pub type AgentError = Box<dyn std::error::Error + Send + Sync>;
 
-/// Something that works in small steps. Lives on one thread at a time.
+/// A unit of work done in small steps, on one thread at a time.
 pub trait Agent: Send {
-    /// Its role, for thread names and messages.
+    /// Returns the agent's role, for thread names and messages.
     fn name(&self) -> &str;
 
-    /// Called once, on the thread that will call [`do_work`](Self::do_work).
+    /// Prepares the agent; called once, on the thread that will call [`do_work`](Self::do_work).
     ///
     /// # Errors
     /// Ends the run before it began; [`on_close`](Self::on_close) is not called.
@@ -68,19 +68,19 @@ pub trait Agent: Send {
         Ok(())
     }
 
-    /// Does what there is to do now, without waiting, and gives an amount: 0 means that nothing
-    /// was to do and the thread may idle. `now` was read for this duty cycle.
+    /// Does the work that is due, without waiting, and returns its amount. 0 means that nothing was
+    /// due and the thread may idle. `now` is the time of this duty cycle.
     ///
     /// # Errors
     /// Ends the run of the whole crew.
     fn do_work(&mut self, now: Now) -> Result<usize, AgentError>;
 
-    /// Called once at the end of a run that had started, also after an error.
+    /// Closes the agent; called once at the end of a run that had started, also after an error.
     fn on_close(&mut self, now: Now) {
         let _ = now;
     }
 
-    /// What other threads wake the agent with, if it has nothing else to wait for.
+    /// Returns the waker of other threads, if the agent waits for nothing else.
     fn waker(&self) -> Option<&Waker> {
         None
     }
@@ -92,20 +92,20 @@ pub trait Agent: Send {
         descriptors.extend(self.waker().map(Waker::as_fd));
     }
 
-    /// The monotonic time at which there will be work without any descriptor becoming ready.
+    /// Returns the monotonic time at which work is due without a descriptor becoming ready.
     fn next_timer(&self) -> Option<u64> {
         None
     }
 
-    /// The thread is about to sleep ([`Idle::Wait`]): arms the [`waker`](Self::waker). `do_work` is
-    /// called once more before it does.
+    /// Arms the [`waker`](Self::waker) before the thread sleeps ([`Idle::Wait`]). `do_work` is
+    /// called once more before the sleep.
     fn before_sleep(&mut self) {
         if let Some(waker) = self.waker() {
             waker.prepare_sleep();
         }
     }
 
-    /// The thread has slept.
+    /// Disarms the waker after the sleep.
     fn after_sleep(&mut self) {
         if let Some(waker) = self.waker() {
             waker.awake();

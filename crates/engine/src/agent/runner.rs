@@ -14,7 +14,7 @@ const NOTICE_STOP: Duration = Duration::from_millis(50);
 /// Runs an agent on the calling thread until `stop` is raised or it fails.
 ///
 /// # Errors
-/// What the agent gave. It was closed then, if it had started.
+/// The agent's own error. The agent is closed then, if it had started.
 pub fn run(agent: &mut dyn Agent, idle: Idle, stop: &Stop) -> Result<(), AgentError> {
     let mut clock = Clock::new();
     agent.on_start(clock.read())?;
@@ -49,7 +49,7 @@ fn cycle(
     Ok(())
 }
 
-/// Registers the agent's descriptors, of which each has to end the sleep.
+/// Registers the agent's descriptors; each of them ends the sleep.
 fn watch(agent: &dyn Agent, poller: &Poller) -> Result<(), AgentError> {
     let mut descriptors: Vec<BorrowedFd<'_>> = Vec::new();
     agent.wait_for(&mut descriptors);
@@ -59,7 +59,7 @@ fn watch(agent: &dyn Agent, poller: &Poller) -> Result<(), AgentError> {
     Ok(())
 }
 
-/// Sleeps until a descriptor is ready, the next timer is due, or `longest`.
+/// Sleeps until a descriptor is ready or the next timer is due, for at most `longest`.
 fn sleep(
     agent: &mut dyn Agent,
     poller: &mut Poller,

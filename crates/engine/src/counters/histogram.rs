@@ -6,22 +6,23 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Bits of a value that its bucket keeps behind the highest one.
+/// Bits of a value that its bucket keeps below the highest one.
 const BITS: u32 = 4;
 /// Buckets for each power of two, and for the values below the first.
 const PARTS: usize = 1 << BITS;
-/// Values from here on are counted as the largest below: 2^40 ns are 18 minutes.
+/// Values from here on share the last bucket: 2^40 ns are 18 minutes.
 const EXPONENTS: u32 = 40;
 
 /// The buckets of a [`Histogram`].
 pub(super) const BUCKETS: usize = PARTS * (EXPONENTS - BITS + 1) as usize;
 
-/// The writing end of a histogram of nanoseconds: one thread at a time (it can move, not be
-/// shared).
+/// The writing end of a histogram of nanoseconds, for one thread at a time: it can be moved, not
+/// shared.
 ///
 /// Values up to 31 have buckets of their own, and each power of two from there has 16, up to 2^40
-/// (18 minutes), where longer ones are counted too: a value is known to a sixteenth of itself. It
-/// takes 4,992 bytes. [`record`](Self::record) makes three relaxed stores, and allocates nothing.
+/// (18 minutes): a value is known to a sixteenth of itself. Longer durations share the last bucket.
+/// A histogram takes 4,992 bytes. [`record`](Self::record) makes three relaxed stores and allocates
+/// nothing.
 pub struct Histogram {
     cells: Arc<Cells>,
     one_thread: PhantomData<Cell<()>>,
@@ -43,7 +44,7 @@ impl Cells {
         })
     }
 
-    /// What was recorded so far. A value that is recorded meanwhile may be in parts of it alone.
+    /// Returns the values recorded so far. A value recorded meanwhile may be included in part.
     pub(super) fn read(&self) -> Distribution {
         let counts = self.buckets.iter();
         Distribution {
@@ -66,7 +67,7 @@ impl Histogram {
     #[inline]
     pub fn record(&self, nanos: u64) {
         let Cells { sum, max, buckets } = &*self.cells;
-        // Plain loads and stores: nobody else writes.
+        // Plain loads and stores suffice for the only writer.
         let add = |cell: &AtomicU64, n: u64| {
             cell.store(
                 cell.load(Ordering::Relaxed).wrapping_add(n),
@@ -107,44 +108,44 @@ const fn largest(place: usize) -> u64 {
     ((value + 1) << shift) - 1
 }
 
-/// What a histogram holds at one moment, or what came between two.
+/// The contents of a histogram at one moment, or the values recorded between two moments.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Distribution {
-    /// By bucket; empty where nothing was recorded.
+    /// The count of each bucket; empty where nothing was recorded.
     counts: Vec<u64>,
     sum: u64,
     max: u64,
 }
 
 impl Distribution {
-    /// Of no values.
+    /// A distribution without values.
     pub(super) const EMPTY: Self = Self {
         counts: Vec::new(),
         sum: 0,
         max: 0,
     };
 
-    /// How many values there are.
+    /// Returns the number of values.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.counts.iter().sum()
     }
 
-    /// The sum of all values, in nanoseconds; wraps at 2^64.
+    /// Returns the sum of all values, in nanoseconds; wraps at 2^64.
     #[must_use]
     pub const fn sum(&self) -> u64 {
         self.sum
     }
 
-    /// The largest value, in nanoseconds, or up to a sixteenth more where this is a difference; 0
-    /// without a value.
+    /// Returns the largest value in nanoseconds, or up to a sixteenth more in a difference; 0
+    /// without values.
     #[must_use]
     pub const fn max(&self) -> u64 {
         self.max
     }
 
-    /// The smallest value that a share `of` (0 to 1) of all values does not exceed, or up to a
-    /// sixteenth more, in nanoseconds; 0 without a value.
+    /// Returns the smallest value that a share `of` (0 to 1) of all values does not exceed, or up
+    /// to a sixteenth more, in nanoseconds; 0 without values.
     #[must_use]
     pub fn quantile(&self, of: f64) -> u64 {
         let count = self.count();
@@ -157,7 +158,7 @@ impl Distribution {
         reached.map_or(0, |place| self.bound(place))
     }
 
-    /// How many values are below 2^`exponent` nanoseconds, exactly. From 2^40 on, all are.
+    /// Returns exactly how many values are below 2^`exponent` nanoseconds. From 2^40 on, all are.
     #[must_use]
     pub fn below(&self, exponent: u32) -> u64 {
         let end = match exponent {
@@ -167,7 +168,7 @@ impl Distribution {
         self.counts.iter().take(end).sum()
     }
 
-    /// What came since `earlier`, which is of the same histogram.
+    /// Returns the values recorded since `earlier`, a reading of the same histogram.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         let before = earlier.counts.iter().chain(std::iter::repeat(&0));
@@ -183,7 +184,8 @@ impl Distribution {
         }
     }
 
-    /// The largest value that a bucket can have here. The last takes all that are too long.
+    /// Returns the largest value that a bucket can have here. The last bucket has all longer
+    /// durations.
     fn bound(&self, place: usize) -> u64 {
         match place + 1 < BUCKETS {
             true => largest(place).min(self.max),
@@ -191,7 +193,7 @@ impl Distribution {
         }
     }
 
-    /// Without the empty buckets, for keeping.
+    /// Returns the distribution without its empty buckets, for storage.
     pub(super) fn sparse(&self) -> Sparse {
         let counts = self.counts.iter().enumerate();
         let counts = counts.filter(|&(_, &count)| count > 0);
@@ -205,7 +207,7 @@ impl Distribution {
     }
 }
 
-/// A distribution of less than 2^32 values, in the room that it needs.
+/// A distribution of less than 2^32 values, without empty buckets.
 pub(super) struct Sparse {
     counts: Box<[(u16, u32)]>,
     sum: u64,
@@ -257,7 +259,7 @@ mod tests {
         prop_assert_eq!(found.count(), sorted.len() as u64);
         let largest = sorted[sorted.len() - 1];
         prop_assert!(found.max() >= largest);
-        // The last bucket has what is too long, too.
+        // The last bucket has all longer durations, too.
         let is_known = |value: u64| value <= super::largest(BUCKETS - 2);
         prop_assert!(!is_known(largest) || found.max() <= largest + largest / 16);
         for of in [0.0, 0.001, 0.25, 0.5, 0.9, 0.99, 0.999, 1.0] {

@@ -1,4 +1,4 @@
-//! What histograms held over the last seconds, kept by the thread that reads them.
+//! The values of histograms over the last seconds, kept by the thread that reads them.
 
 use super::histogram::{Distribution, Sparse};
 use super::{Counters, HistogramReading};
@@ -6,46 +6,46 @@ use std::collections::VecDeque;
 
 /// Nanoseconds between two readings.
 const SECOND: u64 = 1_000_000_000;
-/// Readings that are kept of each histogram.
+/// Readings kept of each histogram.
 const KEPT: usize = 60;
 
-/// Reads all histograms once a second, for what came in the last 10 s and in the last minute.
+/// Reads all histograms once a second and keeps the values of the last 10 s and of the last minute.
 ///
-/// Writers do not notice. It keeps 60 differences of each histogram, without their empty buckets: 8
-/// bytes for each bucket that was hit in a second, 284 kB of a histogram at most.
+/// Reading does not disturb the writers. For each histogram, 60 differences are kept without their
+/// empty buckets: 8 bytes for each bucket that was hit in a second, 284 kB at most.
 pub struct Windows {
     counters: Counters,
     kept: Vec<Kept>,
-    /// When the last reading was made; `None` before the first.
+    /// The time of the last reading; `None` before the first.
     read: Option<u64>,
 }
 
-/// What is kept of one histogram.
+/// The values kept of one histogram.
 struct Kept {
     last: Distribution,
-    /// What came in each second, with the time of its end, the oldest first.
+    /// The values of each second with the time of its end, the oldest first.
     seconds: VecDeque<(u64, Sparse)>,
 }
 
 /// One histogram, over three windows.
 #[derive(Debug, Clone)]
 pub struct Windowed {
-    /// What was measured: an agent, a line or a topic; empty for the program.
+    /// The agent, line or topic measured; empty for the whole program.
     pub of: String,
     /// The name, `snake_case`.
     pub name: String,
     /// What is measured.
     pub description: String,
-    /// The last 10 s, and what came since the last reading.
+    /// The values of the last 10 s, up to the moment of reading.
     pub seconds_10: Distribution,
-    /// The last minute, and what came since the last reading.
+    /// The values of the last minute, up to the moment of reading.
     pub minute: Distribution,
-    /// Everything since the start.
+    /// All values since the start.
     pub all: Distribution,
 }
 
 impl Windows {
-    /// Of all histograms of a registry, those too that are added later.
+    /// Makes windows over all histograms of a registry, including those added later.
     #[must_use]
     pub const fn new(counters: Counters) -> Self {
         Self {
@@ -55,8 +55,8 @@ impl Windows {
         }
     }
 
-    /// Makes a reading if the last one is a second old. What came before the first reading is in
-    /// no window. `now` is monotonic, in nanoseconds. Returns whether it did.
+    /// Makes a reading if the last one is a second old, and returns whether it did. Values recorded
+    /// before the first reading are in no window. `now` is monotonic, in nanoseconds.
     pub fn turn(&mut self, now: u64) -> bool {
         if self.read.is_some_and(|last| now < last + SECOND) {
             return false;
@@ -84,8 +84,8 @@ impl Windows {
         true
     }
 
-    /// All histograms as of now; windows have everything before the first reading. `now` is
-    /// monotonic, in nanoseconds.
+    /// Returns all histograms as of `now`, monotonic, in nanoseconds. Before the first reading, the
+    /// windows have all values.
     #[must_use]
     pub fn read(&self, now: u64) -> Vec<Windowed> {
         let all = self.counters.histograms().into_iter().enumerate();
@@ -122,7 +122,7 @@ impl Windows {
 }
 
 impl Kept {
-    /// What came in seconds that ended behind `from`, and since the last.
+    /// Returns the values of the seconds that ended after `from`, and those since the last reading.
     fn since(&self, from: u64, now: &Distribution) -> Distribution {
         let mut sum = now.since(&self.last);
         let recent = self.seconds.iter().filter(|(end, _)| *end > from);
@@ -156,7 +156,7 @@ mod tests {
         // The seconds that ended at 190 and later, and what came since 199.
         assert_eq!(counts(&windows, 199), [11, 61, 100]);
         assert_eq!(windows.read(199 * SECOND)[0].seconds_10.quantile(0.0), 191);
-        // Nobody read for a while: what came belongs to the second that ended then.
+        // After a pause without readings, the values belong to the second that ended then.
         assert!(windows.turn(250 * SECOND));
         assert_eq!(counts(&windows, 250), [1, 10, 100]);
         assert_eq!(counts(&windows, 400), [0, 0, 100]);

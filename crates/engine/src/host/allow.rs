@@ -4,12 +4,12 @@ use std::net::IpAddr;
 use std::str::FromStr;
 use thiserror::Error;
 
-/// The networks that may connect; empty lets everybody in.
+/// The networks that may connect. An empty list admits every address.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AllowList(pub Vec<Network>);
 
 impl AllowList {
-    /// Whether this address may connect.
+    /// Returns whether this address may connect.
     #[must_use]
     pub fn allows(&self, address: IpAddr) -> bool {
         self.0.is_empty() || self.0.iter().any(|network| network.contains(address))
@@ -23,13 +23,14 @@ pub struct Network {
     mask: u128,
 }
 
-/// The text is no network.
+/// The error for a text that is no network.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("`{0}` is no address or network such as 10.1.0.0/16 or 192.0.2.7")]
 pub struct NetworkError(String);
 
 impl Network {
-    /// Whether an address lies in it. IPv4 addresses also match in their IPv6 form.
+    /// Returns whether the network contains an address. IPv4 addresses also match in their IPv6
+    /// form.
     #[must_use]
     pub fn contains(&self, address: IpAddr) -> bool {
         bits(address) & self.mask == self.address
@@ -58,7 +59,7 @@ impl FromStr for Network {
     }
 }
 
-/// The address as IPv6 has it.
+/// Returns the bits of the address in its IPv6 form.
 fn bits(address: IpAddr) -> u128 {
     match address {
         IpAddr::V4(v4) => v4.to_ipv6_mapped().to_bits(),

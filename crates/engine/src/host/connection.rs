@@ -1,24 +1,24 @@
-//! A transport with what it still has to send.
+//! A transport with its outbound queue.
 
 use super::permits::Permit;
 use super::transport::Transport;
 use crate::outbound::{Outbound, OutboundError, Overflow};
 use std::io::{self, IoSlice};
 
-/// A transport and its bounded outbound queue. What a session writes itself waits in its store; the
-/// queue has messages that many sessions share, and what the session wrote before them.
+/// A transport and its bounded outbound queue. A session's own messages wait in its store; the
+/// queue has messages shared by many sessions, and the session's own messages in front of them.
 pub(super) struct Connection {
     pub(super) transport: Transport,
     outbound: Outbound,
-    /// Given back when the connection is closed.
+    /// Returned when the connection is closed.
     _permit: Option<Permit>,
 }
 
-/// Bytes that may wait in the outbound queue of a session, unless another limit is given.
+/// Default limit of the outbound queue of a session, in bytes.
 pub(super) const QUEUE_BYTES: usize = 1 << 20;
 
 impl Connection {
-    /// `limit` is the most that may wait in the outbound queue, in bytes.
+    /// Makes a connection whose outbound queue holds at most `limit` bytes.
     pub(super) const fn new(transport: Transport, limit: usize, permit: Option<Permit>) -> Self {
         Self {
             transport,
@@ -27,24 +27,24 @@ impl Connection {
         }
     }
 
-    /// Bytes in the outbound queue.
+    /// Returns the number of bytes in the outbound queue.
     pub(super) fn queued(&self) -> usize {
         self.outbound.len()
     }
 
-    /// Bytes that went through the outbound queue so far, those in it among them.
+    /// Returns the number of bytes that were ever put into the outbound queue.
     pub(super) const fn passed(&self) -> u64 {
         self.outbound.passed()
     }
 
-    /// Whether it holds something that waits for room in the kernel.
+    /// Returns whether bytes wait until the kernel's send buffer has space.
     pub(super) fn wants_write(&self) -> bool {
         !self.outbound.is_empty() || self.transport.wants_write()
     }
 
-    /// Sends one message, or several, given in parts: what the transport takes at once goes out in
-    /// one gathering write, the rest waits in the queue. Behind a queue that is not empty it is
-    /// queued whole. Returns whether everything was taken.
+    /// Sends one or several messages given in parts. The bytes that the transport takes at once go
+    /// out in one gathering write; the rest is queued. Behind a queue that is not empty, everything
+    /// is queued. Returns whether everything was sent.
     pub(super) fn send(&mut self, parts: &[IoSlice<'_>]) -> Result<bool, OutboundError> {
         if !self.outbound.is_empty() {
             self.queue(parts)?;
@@ -68,7 +68,8 @@ impl Connection {
         self.outbound.push(parts)
     }
 
-    /// Offers up to `most` bytes of the queue. Returns how many were taken, after `note` had them.
+    /// Offers up to `most` bytes of the queue to the transport and passes those taken to `note`.
+    /// Returns their number.
     pub(super) fn send_queued(
         &mut self,
         most: usize,
@@ -91,7 +92,7 @@ mod tests {
     use std::io::Read;
     use std::net::{Ipv4Addr, TcpListener, TcpStream};
 
-    /// Our side of a connection, and a plain blocking peer.
+    /// Returns our side of a connection, and a plain blocking peer.
     fn pair(limit: usize) -> (Connection, TcpStream) {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let peer = TcpStream::connect(listener.local_addr().unwrap()).unwrap();

@@ -1,4 +1,4 @@
-//! Why something cannot be hosted.
+//! Errors of hosting.
 
 use super::refusal::Refusal;
 use crate::journal::OpenError;
@@ -9,7 +9,7 @@ use std::io;
 use std::net::SocketAddr;
 use thiserror::Error;
 
-/// Why something cannot be hosted.
+/// The reason why a host cannot do as requested.
 #[derive(Debug, Error)]
 pub enum HostError {
     /// The port cannot be opened.
@@ -24,10 +24,10 @@ pub enum HostError {
     /// No session with this identity is hosted.
     #[error("there is no session {0}")]
     Unknown(SessionId),
-    /// Nothing is listened for at this address.
+    /// No port listens on this address.
     #[error("{0} is not listened on")]
     NoPort(SocketAddr),
-    /// As many commands wait for the host as may.
+    /// The host's queue of commands is full.
     #[error("too many commands wait for the host")]
     Busy,
     /// The host has ended.
@@ -36,7 +36,7 @@ pub enum HostError {
     /// The host's own thread would wait for itself.
     #[error("a call of the handler cannot wait for its host")]
     OwnThread,
-    /// The host has not answered in time.
+    /// The host has not responded in time.
     #[error("no answer from the host in time")]
     Late,
     /// The session has no connection.
@@ -52,10 +52,10 @@ pub enum HostError {
     /// which has no reset of a session that is logged on.
     #[error("session {0} cannot be reset while it is {state}: stop it first", state = words(*.1))]
     NoReset(SessionId, State),
-    /// No number of a message.
+    /// The number is no MsgSeqNum(34).
     #[error("{0} is no MsgSeqNum(34): they go from 1 to {MAX_SEQ_NUM}")]
     Number(u64),
-    /// The counterparty has seen the number.
+    /// The counterparty has already seen the number.
     #[error(
         "the next message of {id} has {next}: its counterparty would take {wanted} as too low and \
          log out"
@@ -63,7 +63,7 @@ pub enum HostError {
     Lower {
         /// The session, which has a connection.
         id: SessionId,
-        /// The number that was asked for.
+        /// The number requested.
         wanted: u64,
         /// The next number.
         next: u64,
@@ -74,18 +74,18 @@ pub enum HostError {
     /// The store does not take the numbers.
     #[error("the numbers cannot be changed: store: {0}")]
     Numbers(StoreError),
-    /// No template fits the identity.
+    /// No template matches the identity.
     #[error("no template fits session {0}")]
     NoTemplate(SessionId),
-    /// A template does not make the session.
+    /// A template does not permit the session.
     #[error(transparent)]
     Refused(Box<Refusal>),
-    /// Anything else the system says.
+    /// The system reports an error.
     #[error(transparent)]
     Io(#[from] io::Error),
 }
 
-/// A state in words.
+/// Returns a state in words.
 const fn words(state: State) -> &'static str {
     match state {
         State::Idle => "without a connection",

@@ -11,49 +11,49 @@ use fanfare_fix::session::{AppMessage, DisconnectReason, Event, Now, SessionId};
 use std::io;
 use std::net::SocketAddr;
 
-/// The application. All calls come on the host's thread, one at a time; none may wait.
+/// The application. All calls are made on the host's thread, one at a time; none may block.
 ///
-/// A call that panics ends its session, with a Logout, and no other session: see
-/// [`on_panic`](Self::on_panic). The handler is used again in the state that the panic left.
+/// A call that panics ends its session with a Logout, and no other session: see
+/// [`on_panic`](Self::on_panic). The handler is called again in the state that the panic left.
 pub trait Handler: Send {
-    /// An application message, in order, each number once. It counts as received when this
-    /// returns.
+    /// Handles an application message. Messages come in order, each number once. A message counts
+    /// as received when this returns.
     fn on_message(&mut self, peer: &mut Peer<'_>, message: &AppMessage<'_>);
 
-    /// The most bytes whose messages can be taken now. No more is read in this turn, and the kernel
-    /// holds what comes. A port is served while this is at least
+    /// Returns the number of bytes of messages that the handler can take now. No more is read in
+    /// this duty cycle; the rest stays in the kernel. A port is served while this is at least
     /// [`Port::longest_turn`](super::Port::longest_turn), 320 KiB by default.
     fn room(&mut self) -> usize {
         usize::MAX
     }
 
-    /// A Logon asks to be let in (only with `Config::ask_logon`): look at Username(553),
-    /// Password(554).
+    /// Decides on a Logon (only with `Config::ask_logon`), by its Username(553) and Password(554).
     fn on_logon_request(&mut self, peer: &mut Peer<'_>, logon: &Message<'_>) -> Verdict {
         let _ = (peer, logon);
         Verdict::Accept
     }
 
-    /// The journal of a session was opened and was not in order: an incomplete last record was cut
-    /// off, other users had access to its files, or records are lost and the loss was accepted.
-    /// Called when the session is hosted, before all other calls for it. The text of `recovery` is
-    /// for the operator.
+    /// Reports that the journal of a session had to be repaired when it was opened: an incomplete
+    /// last record was cut off, other users had access to its files, or records are lost and the
+    /// loss was accepted. Called when the session is hosted, before all other calls for it. The
+    /// text of `recovery` is meant for the operator.
     fn on_recovery(&mut self, id: &SessionId, recovery: &Recovery) {
         let _ = (id, recovery);
     }
 
-    /// Both Logons are exchanged: messages may be sent.
+    /// Reports that both Logons are exchanged: messages may be sent.
     fn on_logon(&mut self, peer: &mut Peer<'_>) {
         let _ = peer;
     }
 
-    /// The session is over, for this reason; an initiator will connect again.
+    /// Reports that the connection of the session has ended. An initiator reconnects.
     fn on_disconnect(&mut self, peer: &mut Peer<'_>, reason: DisconnectReason) {
         let _ = (peer, reason);
     }
 
-    /// The connection of a session has failed: `on_disconnect` follows. If TLS failed, the error is
-    /// of the kind `InvalidData`; unless this is implemented, `on_refused` is called for it.
+    /// Reports that the connection of a session has failed; `on_disconnect` follows. A failure of
+    /// TLS has an error of the kind `InvalidData`; the default implementation calls `on_refused`
+    /// for it.
     fn on_broken(&mut self, peer: &mut Peer<'_>, error: &io::Error) {
         if let (io::ErrorKind::InvalidData, Some(address)) = (error.kind(), peer.address()) {
             let (kind, error) = (error.kind(), error.to_string());
@@ -61,78 +61,79 @@ pub trait Handler: Send {
         }
     }
 
-    /// Anything else that happened: gaps, resends, rejects, garbled bytes.
+    /// Reports any other event: gaps, resends, rejects, garbled bytes.
     fn on_event(&mut self, peer: &mut Peer<'_>, event: &Event<'_>) {
         let _ = (peer, event);
     }
 
-    /// A Logon fits the [`Wildcard`](super::Wildcard) with this tag, and `session` would be made
-    /// for it. Nothing has been made or opened yet. If this refuses, nothing is: the counterparty
-    /// gets a Logout, which is in no store. Otherwise `on_made` follows.
+    /// Decides on a Logon that matches the [`Wildcard`](super::Wildcard) with this tag. `session`
+    /// would be made for it; nothing has been made or opened yet. If this refuses, nothing is, and
+    /// the counterparty receives a Logout that is in no store. Otherwise `on_made` follows.
     fn on_stranger(&mut self, session: &SessionId, tag: usize, logon: &Message<'_>) -> Verdict {
         let _ = (session, tag, logon);
         Verdict::Accept
     }
 
-    /// A session was made for a Logon, by the [`Wildcard`](super::Wildcard) with this tag.
-    /// `on_logon_request` and `on_logon` follow, or `on_disconnect`.
+    /// Reports that a session was made for a Logon, by the [`Wildcard`](super::Wildcard) with this
+    /// tag. `on_logon_request` and `on_logon` follow, or `on_disconnect`.
     fn on_made(&mut self, session: &SessionId, tag: usize) {
         let _ = (session, tag);
     }
 
-    /// A session is removed: at the wish of a [`HostHandle`](super::HostHandle), or because it was
-    /// made for a Logon which was refused, or another such session takes its place. Its
-    /// [`SessionKey`] is used again.
+    /// Reports that a session is removed: by a [`HostHandle`](super::HostHandle), because the Logon
+    /// it was made for was refused, or because another such session takes its place. Its
+    /// [`SessionKey`] is reused.
     fn on_removed(&mut self, session: &SessionId) {
         let _ = session;
     }
 
-    /// The host took a request of a [`SessionHandle`](super::SessionHandle) and cannot do it:
-    /// nothing of it has happened. The request may be kept and made again.
+    /// Reports a request of a [`SessionHandle`](super::SessionHandle) that the host took and cannot
+    /// do. Nothing of it has happened; it may be kept and made again.
     fn on_undone(&mut self, undone: &Undone<'_>) {
         let _ = undone;
     }
 
-    /// A connection was turned away, or could not be made.
+    /// Reports a connection that was refused, or could not be made.
     fn on_refused(&mut self, address: SocketAddr, why: &Refusal) {
         let _ = (address, why);
     }
 
-    /// A call of this handler panicked with `message`. `session` is the session of the call, and
-    /// for [`on_turn`](Self::on_turn) the one that the call took last. It is logged out, and
-    /// `on_disconnect` follows. The message that the call was for does not count as received.
+    /// Reports that a call of this handler panicked with `message`. `session` is the session of the
+    /// call, and for [`on_turn`](Self::on_turn) the one that the call took last. The session is
+    /// logged out, and `on_disconnect` follows. The message of the call does not count as received.
     fn on_panic(&mut self, session: Option<&SessionId>, message: &str) {
         let _ = (session, message);
     }
 
-    /// The state of the message log has changed (see [`Host::log_to`](super::Host::log_to)). Called
-    /// within a tenth of a second, and with few sessions within about a millisecond.
+    /// Reports that the state of the message log has changed (see
+    /// [`Host::log_to`](super::Host::log_to)). Called within a tenth of a second, with few sessions
+    /// within about a millisecond.
     fn on_log(&mut self, trouble: &LogTrouble) {
         let _ = trouble;
     }
 
-    /// Returns whether [`on_turn`](Self::on_turn) has messages to send already. It is called in
-    /// front of the connections then, and once more behind them: reading them takes system calls,
-    /// for which those messages would wait. Called once each duty cycle; it must be quick.
+    /// Returns whether [`on_turn`](Self::on_turn) has messages to send already. `on_turn` is then
+    /// called before the connections are read and once more after: reading takes system calls, for
+    /// which those messages would wait. Called once each duty cycle; must be quick.
     fn is_due(&self) -> bool {
         false
     }
 
-    /// Called once each duty cycle, and twice where it [is due](Self::is_due), to send what does
-    /// not answer a message. Returns an amount of work, 0 if there was none.
+    /// Sends messages that no received message causes. Called once each duty cycle, and twice where
+    /// it [is due](Self::is_due). Returns an amount of work, 0 if there was none.
     fn on_turn(&mut self, peers: &mut Peers<'_>) -> usize {
         let _ = peers;
         0
     }
 
-    /// The host is stopped: all sessions that are logged on are about to be logged out. Those that
-    /// this logs out itself have the Text(58) of its choice.
+    /// Reports that the host is stopped, before all sessions that are logged on are logged out.
+    /// Sessions logged out by this call have the Text(58) of its choice.
     fn on_close(&mut self, peers: &mut Peers<'_>) {
         let _ = peers;
     }
 
-    /// The monotonic time at which [`on_turn`](Self::on_turn) has something to do, if that is
-    /// known: a host that sleeps wakes up for it.
+    /// Returns the monotonic time at which [`on_turn`](Self::on_turn) has work, if that is known. A
+    /// host that sleeps wakes up for it.
     fn next_turn(&self) -> Option<u64> {
         None
     }
@@ -141,9 +142,9 @@ pub trait Handler: Send {
 /// The decision about a Logon.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
-    /// Let in.
+    /// Accept the Logon.
     Accept,
-    /// Turned away with a Logout that has this Text(58).
+    /// Respond with a Logout that has this Text(58).
     Refuse(String),
 }
 
@@ -157,20 +158,20 @@ pub struct Peers<'a> {
 }
 
 impl Peers<'_> {
-    /// The time of this duty cycle.
+    /// Returns the time of this duty cycle.
     #[must_use]
     pub fn now(&self) -> Now {
         self.now
     }
 
-    /// Bytes of a session that the kernel has not taken yet: 0 if there is room for more.
+    /// Returns the number of bytes of a session that the kernel has not taken yet.
     #[must_use]
     pub fn unsent(&self, key: SessionKey) -> usize {
         let hosted = self.hosted.get(key.0);
         hosted.map_or(0, Hosted::unsent)
     }
 
-    /// One session; `None` if it was removed.
+    /// Returns one session; `None` if it was removed.
     pub fn get(&mut self, key: SessionKey) -> Option<Peer<'_>> {
         let hosted = self.hosted.get_mut(key.0)?;
         if hosted.is_vacant {
@@ -180,7 +181,7 @@ impl Peers<'_> {
         Some(hosted.peer(key, self.now, self.is_logged))
     }
 
-    /// The sessions that are logged on.
+    /// Returns the sessions that are logged on.
     pub fn logged_on(&mut self) -> impl Iterator<Item = Peer<'_>> {
         let (now, last, is_logged) = (self.now, &mut self.last, self.is_logged);
         let all = self.hosted.iter_mut().enumerate();

@@ -27,39 +27,39 @@ pub(super) struct Hosted {
     /// The journal of received messages, if they are kept.
     pub(super) received: Option<Kept>,
     pub(super) link: Option<Link>,
-    /// Makes connections, for an initiator.
+    /// Connects an initiator.
     pub(super) connector: Option<Connector>,
-    /// How they are encrypted.
+    /// The encryption of its connections.
     pub(super) encrypt: Encrypt,
     /// The port of an acceptor's session, and who may log on.
     pub(super) access: Option<Access>,
-    /// Its number among all sessions that the host ever had.
+    /// The session's number among all sessions that the host ever had.
     pub(super) serial: u64,
-    /// Whether it was removed, and its place is free.
+    /// Whether the session was removed and its place is free.
     pub(super) is_vacant: bool,
-    /// Who waits for its removal: it is not to be connected again.
+    /// The callers that wait for its removal: the session is not connected again.
     pub(super) removals: Vec<Arc<Removal>>,
-    /// Whether it is kept from logging on.
+    /// Whether the session is kept from logging on.
     pub(super) is_stopped: bool,
-    /// The handler may have written something that is not flushed yet.
+    /// Whether the handler may have written bytes that are not flushed yet.
     pub(super) touched: bool,
-    /// Whether it is removed when its connection ends.
+    /// Whether the session is removed when its connection ends.
     pub(super) is_transient: bool,
-    /// Most bytes that wait in the outbound queue of its connection.
+    /// Most bytes in the outbound queue of its connection.
     pub(super) queue_bytes: usize,
     /// See [`Admission::guard`](super::Admission::guard).
     pub(super) guard: Option<Box<dyn Any + Send>>,
-    /// Whether it is in [`Workbench::resending`](turn::Workbench::resending).
+    /// Whether the session is in [`Workbench::resending`](turn::Workbench::resending).
     pub(super) resending: bool,
-    /// The next message has to be rehearsed (again): something was written since, or the thread
-    /// has done other things.
+    /// Whether the next message has to be rehearsed (again): bytes were written since, or the
+    /// thread has done other work.
     pub(super) unprepared: bool,
 }
 
 /// A session with its store, to be hosted.
 pub(super) struct Prepared {
     pub(super) hosted: Hosted,
-    /// What was found in its journals.
+    /// The repairs of its journals.
     pub(super) recoveries: Vec<Recovery>,
 }
 
@@ -83,7 +83,7 @@ impl Prepared {
         Ok(Self { hosted, recoveries })
     }
 
-    /// Makes it a session of this port.
+    /// Assigns the session to this port.
     pub(super) fn set_port(&mut self, port: usize) {
         if let Some(access) = &mut self.hosted.access {
             access.port = port;
@@ -91,8 +91,7 @@ impl Prepared {
     }
 }
 
-/// The hook, but for its panics: the message cannot be encoded then, which ends its session and no
-/// other.
+/// Wraps the hook so that its panic ends only its own session, as a message that cannot be encoded.
 pub(super) fn contained(hook: AdminHook) -> AdminHook {
     AdminHook::new(move |message, out| {
         if catch_unwind(AssertUnwindSafe(|| hook.write(message, out))).is_err() {
@@ -106,8 +105,8 @@ pub(super) struct Link {
     pub(super) connection: Connection,
     pub(super) token: Token,
     inbox: Inbox,
-    /// What the poller reports of it, if anything: a connection that is read from each turn is
-    /// not watched, which spares the sender of every packet the call of epoll.
+    /// What the poller reports of the connection, if anything. A connection that is read each duty
+    /// cycle is not watched, which spares the sender of every packet the call of epoll.
     watched: Option<Interest>,
 }
 
@@ -121,7 +120,7 @@ impl Link {
         }
     }
 
-    /// Whether the poller reports something of it.
+    /// Returns whether the poller reports anything of the connection.
     pub(super) const fn is_watched(&self) -> bool {
         self.watched.is_some()
     }
@@ -162,7 +161,7 @@ impl Hosted {
         }
     }
 
-    /// What stands in the place of a session that was removed.
+    /// Returns a placeholder for a session that was removed.
     pub(super) fn nobody() -> Self {
         let config = Config::new(SessionId::new(Version::Fix44, "", ""));
         let nothing = Store::Memory(MemoryStore::without_resends(0));
@@ -172,7 +171,7 @@ impl Hosted {
         }
     }
 
-    /// The session, as the handler may use it.
+    /// Returns the session, as the handler may use it.
     #[inline]
     pub(super) fn peer(&mut self, key: SessionKey, now: Now, is_logged: bool) -> Peer<'_> {
         let connection = self.link.as_mut().map(|link| &mut link.connection);
@@ -186,7 +185,7 @@ impl Hosted {
         }
     }
 
-    /// Bytes that the kernel has not taken yet.
+    /// Returns the number of bytes that the kernel has not taken yet.
     pub(super) fn unsent(&self) -> usize {
         let queued = self
             .link
@@ -195,7 +194,7 @@ impl Hosted {
         queued + self.session.store().unsent_len()
     }
 
-    /// Watches for room to send exactly while bytes wait for it, and for bytes to read if `reads`;
+    /// Watches for space to send exactly while bytes wait for it, and for bytes to read if `reads`;
     /// watches nothing while the host waits for the message log (`held`).
     #[inline]
     pub(super) fn update_interest(
@@ -221,12 +220,12 @@ impl Hosted {
         link.watch(poller, wanted)
     }
 
-    /// Whether it belongs to this port.
+    /// Returns whether the session belongs to this port.
     pub(super) fn is_at(&self, port: usize) -> bool {
         self.access.as_ref().is_some_and(|own| own.port == port)
     }
 
-    /// What is known of it, if it was made for a Logon.
+    /// Returns the details of a session that was made for a Logon.
     pub(super) fn made(&self) -> Option<&Made> {
         self.access.as_ref()?.made.as_ref()
     }
@@ -237,7 +236,7 @@ pub(super) struct Access {
     pub(super) port: usize,
     /// Which certificates admit a client.
     pub(super) names: ClientNames,
-    /// Set if it was made for a Logon.
+    /// The details of a session that was made for a Logon.
     pub(super) made: Option<Made>,
 }
 
@@ -247,8 +246,8 @@ pub(super) struct Made {
     pub(super) wildcard: usize,
     /// The folder of its journal, if that was created for it.
     pub(super) fresh: Option<PathBuf>,
-    /// Whether it has been logged on.
+    /// Whether the session has been logged on.
     pub(super) has_logged_on: bool,
-    /// When its last connection ended.
+    /// The time at which its last connection ended.
     pub(super) parted: u64,
 }

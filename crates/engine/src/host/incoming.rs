@@ -1,4 +1,4 @@
-//! Connections whose Logon has come.
+//! Connections whose Logon has arrived.
 
 use super::hosted::contained;
 use super::names::{CertificateNames, ClientNames};
@@ -10,10 +10,10 @@ use fanfare_fix::session::{Config, MemoryStore, Now, Scratch, Session, SessionId
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 
-/// A connection whose Logon has come. Dropped, it is closed.
+/// A connection whose Logon has arrived. Dropping it closes the connection.
 pub struct Incoming {
     pub(super) transport: Transport,
-    /// The Logon, and perhaps more.
+    /// The Logon, and perhaps further bytes.
     pub(super) bytes: Vec<u8>,
     pub(super) permit: Option<Permit>,
     pub(super) id: SessionId,
@@ -21,25 +21,26 @@ pub struct Incoming {
 }
 
 impl Incoming {
-    /// The session that the Logon names, seen from our side, without SubIDs and LocationIDs.
+    /// Returns the identity of the session that the Logon names, from our side, without SubIDs and
+    /// LocationIDs.
     #[must_use]
     pub const fn id(&self) -> &SessionId {
         &self.id
     }
 
-    /// The SubIDs and LocationIDs of the Logon, seen from our side.
+    /// Returns the SubIDs and LocationIDs of the Logon, from our side.
     #[must_use]
     pub const fn sub_ids(&self) -> &SubIds {
         &self.sub
     }
 
-    /// Where it comes from.
+    /// Returns the client's address.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.transport.peer()
     }
 
-    /// The names of the certificate that the client has shown, if it has.
+    /// Returns the names of the client's certificate, if it has one.
     ///
     /// # Errors
     /// The certificate cannot be read.
@@ -47,14 +48,14 @@ impl Incoming {
         self.transport.peer_names()
     }
 
-    /// What has come on it: the Logon, and perhaps more.
+    /// Returns the bytes received: the Logon, and perhaps further ones.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// The configuration of the session that the Logon names: the template's, but for the identity,
-    /// which has the SubIDs and LocationIDs of the Logon, and the precision of its version.
+    /// Returns the configuration of the session that the Logon names: that of `template`, with the
+    /// identity, SubIDs and LocationIDs of the Logon and the precision of its version.
     #[must_use]
     pub fn config(&self, template: &Config) -> Config {
         let sub = self.sub_ids().clone();
@@ -66,17 +67,17 @@ impl Incoming {
         }
     }
 
-    /// Checks that the client's certificate admits to the session that the Logon names. Without
-    /// a certificate, only a list of names refuses.
+    /// Checks that the client's certificate admits it to the session that the Logon names. A client
+    /// without a certificate is refused only by a list of names.
     ///
     /// # Errors
-    /// It does not, or cannot be read.
+    /// The certificate does not, or cannot be read.
     pub fn check_certificate(&self, names: &ClientNames) -> Result<(), Refusal> {
         check_names(names, self.id(), self.certificate()?.as_ref())
     }
 
-    /// Answers the Logon with a Logout that has this Text(58), as far as the connection takes it at
-    /// once, and closes the connection. `config` is of the session that the Logon is for.
+    /// Responds to the Logon with a Logout that has this Text(58), as far as the connection takes
+    /// it at once, and closes the connection. `config` is that of the session of the Logon.
     pub fn refuse(&mut self, config: &Config, now: Now, text: &str) {
         let config = Config {
             ask_logon: true,
@@ -97,7 +98,7 @@ impl Incoming {
     }
 }
 
-/// Bytes for a Logout without a session.
+/// Capacity for a Logout without a session, in bytes.
 const LOGOUT_ROOM: usize = 4 << 10;
 
 impl std::fmt::Debug for Incoming {
@@ -109,7 +110,8 @@ impl std::fmt::Debug for Incoming {
     }
 }
 
-/// Checks that the certificate admits to the session. Without one, only a list of names refuses.
+/// Checks that the certificate admits its client to the session. A client without one is refused
+/// only by a list of names.
 pub(super) fn check_names(
     names: &ClientNames,
     id: &SessionId,

@@ -1,4 +1,4 @@
-//! A readable log of all messages, written by another thread than the one that sends them.
+//! A readable log of all messages, written by a thread of its own.
 //!
 //! The host's thread copies what passes its sockets into a ring, which costs tens of
 //! nanoseconds; a [`MessageLog`] on another thread finds the messages in it, masks passwords and
@@ -30,21 +30,21 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use thiserror::Error;
 
-/// How a message log is kept.
+/// The options of a message log.
 #[derive(Debug, Clone)]
 pub struct LogOptions {
-    /// When a file ends and a new one is begun, and how many are kept.
+    /// When a file ends and a new one begins, and how many are kept.
     pub rotation: Rotation,
-    /// Bytes between the host and the log, at least 1 MiB.
+    /// The size of the ring between the host and the log, at least 1 MiB.
     pub ring_bytes: usize,
-    /// Whether bytes are left out while the ring has no room, instead of holding up the sessions.
+    /// Whether bytes are left out while the ring is full, instead of holding up the sessions.
     pub lossy: bool,
     /// How long a log that makes no progress holds up the sessions.
     pub patience: Duration,
 }
 
 impl Default for LogOptions {
-    /// [`Rotation::default`], 4 MiB between the threads, complete, 5 s.
+    /// Returns [`Rotation::default`], 4 MiB between the threads, a complete log, 5 s of patience.
     fn default() -> Self {
         Self {
             rotation: Rotation::default(),
@@ -63,9 +63,9 @@ pub enum LogTrouble {
     LeftOut {
         /// The session.
         session: SessionId,
-        /// The number of the first of them, of one direction.
+        /// The number of bytes in the first record left out, of one direction.
         bytes: usize,
-        /// Why.
+        /// The reason.
         why: NoRoom,
     },
     /// The log is complete again.
@@ -74,7 +74,7 @@ pub enum LogTrouble {
         if *sessions == 1 { "session" } else { "sessions" }
     )]
     Complete {
-        /// The bytes left out before, of both directions.
+        /// The number of bytes left out before, of both directions.
         bytes: u64,
         /// The number of sessions concerned.
         sessions: usize,
@@ -85,18 +85,18 @@ pub enum LogTrouble {
     /// The file can be written again.
     #[error("message log: can be written again; {bytes} bytes of it were left out")]
     DiskAgain {
-        /// Bytes of lines left out before.
+        /// The number of bytes of lines left out before.
         bytes: u64,
     },
-    /// A file that has ended could not be compressed or removed. It stays; nothing is lost.
+    /// A file that has ended could not be compressed or removed. The file stays; nothing is lost.
     #[error("message log: {0}; the file stays as it is")]
     Kept(String),
 }
 
-/// Why there was no room for bytes.
+/// The reason why the ring has no space for bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum NoRoom {
-    /// More bytes came than the log could write, and it is lossy.
+    /// More bytes arrived than a lossy log could write.
     #[error("it cannot keep up")]
     Burst,
     /// The log has made no progress for [`LogOptions::patience`].
@@ -114,19 +114,19 @@ pub(super) enum Direction {
     Out,
 }
 
-/// The end that a host writes to: see [`Host::log_to`](super::Host::log_to).
+/// The host's end of a message log: see [`Host::log_to`](super::Host::log_to).
 pub struct LogTap {
     ring: Producer,
     lossy: bool,
-    /// Nanoseconds.
+    /// The patience, in nanoseconds.
     patience: u64,
-    /// Since when there has been no room.
+    /// The time since which the ring has been full.
     full_since: Option<u64>,
-    /// Why bytes are left out while there is no room; `None` if the host waits for room.
+    /// The reason why bytes are left out while the ring is full; `None` if the host waits.
     leaves_out: Option<NoRoom>,
     /// Bytes left out since the last record.
     left_out: u64,
-    /// The sessions of which bytes were left out since the log was complete, and the number of
+    /// The sessions of which bytes were left out since the log was last complete, and the number of
     /// bytes.
     losers: Vec<usize>,
     losses: u64,
@@ -153,7 +153,7 @@ impl Health {
     }
 }
 
-/// The thread's end, an [`Agent`] for another thread.
+/// The other end of a message log, an [`Agent`] for a thread of its own.
 pub struct MessageLog {
     ring: Consumer,
     lines: Lines,
@@ -163,30 +163,30 @@ pub struct MessageLog {
 /// Kinds of records: the session's number and direction, or one of these.
 const NAME: u32 = 1 << 31;
 const LEFT_OUT: u32 = 1 << 30;
-/// Time of the record in front of its bytes.
+/// Length of the time in front of a record's bytes.
 const TIME: usize = 8;
-/// Longest stretch in one record.
+/// Most bytes of a stretch in one record.
 const STRETCH: usize = 16 << 10;
-/// Records taken from the ring in one turn.
+/// Records taken from the ring in one duty cycle.
 const TURN: usize = 256;
-/// Longest message that is put together; longer ones are logged as bytes.
+/// Longest message that is assembled; longer ones are logged as bytes.
 const MAX_MESSAGE: usize = 1 << 20;
 /// Most bytes that a host reads or sends at once while it logs.
 pub(super) const GRAIN: usize = 64 << 10;
-/// Room for a grain with the headers of its records, wherever the ring's end is.
+/// Space for a grain with the headers of its records, wherever the ring wraps.
 const GRAIN_ROOM: usize = GRAIN + (GRAIN / STRETCH + 1) * 64;
-/// The room with which a host begins a turn. Bytes that are read before their session is known are
-/// logged, too.
+/// The space with which a host begins a duty cycle. Bytes that are read before their session is
+/// known are logged, too.
 const TURN_ROOM: usize = 4 * GRAIN_ROOM;
-/// Lines are written in pieces of this size.
+/// Size of the pieces in which lines are written.
 const PIECE: usize = 64 << 10;
-/// Most bytes of lines that wait while the disk refuses writes.
+/// Most bytes of lines kept while the disk refuses writes.
 const MAX_WAITING: usize = 1 << 20;
 
 impl MessageLog {
-    /// A log at `path`, appended to.
+    /// Opens a log at `path`, to which it appends.
     ///
-    /// Counts lines, bytes left out and errors of the disk in `counters`.
+    /// `counters` count lines, bytes left out and errors of the disk.
     ///
     /// # Errors
     /// The file cannot be opened.
@@ -241,8 +241,8 @@ impl MessageLog {
         ))
     }
 
-    /// Opens the file at its path again whenever `reload` is due, so that `logrotate` can rename
-    /// it. If that fails, the log goes on in the open file.
+    /// Reopens the file at its path whenever `reload` is due, so that `logrotate` can rename it. If
+    /// that fails, the log continues in the open file.
     #[must_use]
     pub fn reopen_on(mut self, reload: Reload) -> Self {
         self.reload = reload;
@@ -257,7 +257,7 @@ impl LogTap {
         let _ = self.ring.push(NAME | session as u32, name.as_bytes());
     }
 
-    /// Whether the host has to wait before it begins a turn.
+    /// Returns whether the host has to wait before it begins a duty cycle.
     #[inline]
     pub(super) fn holds(&mut self, now: Now) -> bool {
         if self.ring.has_room_for(TURN_ROOM) {
@@ -271,7 +271,7 @@ impl LogTap {
         self.is_waited_for(now)
     }
 
-    /// Whether a [`GRAIN`] may be read or sent now.
+    /// Returns whether a [`GRAIN`] may be read or sent now.
     #[inline]
     pub(super) fn takes(&mut self) -> bool {
         self.leaves_out.is_some() || self.ring.has_room_for(GRAIN_ROOM)
@@ -290,7 +290,7 @@ impl LogTap {
         false
     }
 
-    /// There is room again.
+    /// Notes that the ring has space again.
     #[cold]
     fn catch_up(&mut self) {
         if !self.put_gap() || self.leaves_out == Some(NoRoom::Ended) {
@@ -304,8 +304,7 @@ impl LogTap {
         }
     }
 
-    /// Writes the number of bytes left out to the log. Returns whether it is written, or there is
-    /// none.
+    /// Writes the number of bytes left out to the log. Returns whether nothing is left to report.
     fn put_gap(&mut self) -> bool {
         if self.left_out > 0
             && self
@@ -350,14 +349,14 @@ impl LogTap {
         }
     }
 
-    /// Checks whether the log's thread still runs. Called now and then.
+    /// Checks whether the log's thread still runs. Called occasionally.
     pub(super) fn look(&mut self) {
         if self.ring.is_abandoned() {
             self.leaves_out = Some(NoRoom::Ended);
         }
     }
 
-    /// The next change to report; `name` returns the identity of a session.
+    /// Returns the next change to report; `name` returns the identity of a session.
     #[inline]
     pub(super) fn trouble<'a>(
         &mut self,
@@ -422,10 +421,10 @@ impl Agent for MessageLog {
         Ok(work)
     }
 
-    /// Writes what is still in the ring.
+    /// Writes the rest of the ring.
     fn on_close(&mut self, now: Now) {
         while matches!(self.do_work(now), Ok(1..)) {}
-        // What the disk has refused until now is lost.
+        // The bytes that the disk has refused until now are lost.
         let unwritten = self.lines.waiting.len() as u64;
         self.lines.lost.increment(unwritten);
     }
@@ -433,25 +432,25 @@ impl Agent for MessageLog {
 
 #[cfg(test)]
 impl MessageLog {
-    /// Writes to this file instead, or to its own again.
+    /// Writes to this file instead of its own; `None` restores its own.
     pub(super) fn fill_disk(&mut self, full: Option<File>) {
         self.lines.out.write_to(full);
     }
 }
 
-/// Puts messages together and writes them.
+/// Assembles messages and writes them.
 struct Lines {
     out: RotatedFile,
-    /// Nanoseconds since 1970 at the begin of the turn.
+    /// The time at which the duty cycle began, in nanoseconds since 1970.
     utc: i64,
     /// Whole lines, and perhaps the end of one, that are not written yet.
     waiting: Vec<u8>,
-    /// The last write failed.
+    /// Whether the last write failed.
     failing: bool,
-    /// Bytes of lines that were left out while writes failed.
+    /// The number of bytes of lines left out while writes failed.
     left_out: u64,
     names: HashMap<u32, String>,
-    /// Bytes of messages that are not complete, by session and direction.
+    /// The bytes of incomplete messages, by session and direction.
     partial: HashMap<u32, Vec<u8>>,
     finder: FrameFinder,
     count: Counter,
@@ -489,7 +488,7 @@ impl Lines {
         while !rest.is_empty() {
             let (end, whole) = match self.finder.find(rest) {
                 Frame::Message { end, .. } | Frame::Garbled { end, .. } => (end.max(1), true),
-                // What stands in front of a message that has begun belongs to none.
+                // The bytes in front of a message that has begun belong to no message.
                 Frame::Partial { start, .. } => (start, false),
             };
             let Some((message, behind)) = rest.split_at_checked(end) else {
@@ -543,7 +542,7 @@ impl Lines {
         }
     }
 
-    /// Ends a file whose day is over, also while no message comes.
+    /// Ends a file whose day is over, even while no message arrives.
     fn look(&mut self, now: Now) {
         self.utc = now.utc.nanos();
         if self.out.is_over(self.utc, 0) {
@@ -571,7 +570,7 @@ impl Lines {
         }
     }
 
-    /// Writes what waits, as far as the disk accepts it.
+    /// Writes the waiting lines, as far as the disk accepts them.
     fn flush(&mut self) {
         let mut taken = 0;
         let outcome = loop {
@@ -676,7 +675,7 @@ mod tests {
         tap.bytes(now, 3, Direction::Out, beat);
         log.on_close(now);
         let text = std::fs::read_to_string(&path).unwrap();
-        // It was begun again.
+        // The file was begun again.
         assert!(std::fs::read_dir(&folder).unwrap().count() > 1);
         std::fs::remove_dir_all(&folder).unwrap();
         let expected = format!(

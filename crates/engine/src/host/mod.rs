@@ -5,7 +5,7 @@
 //! [`Acceptor`]s on one thread; the application is a [`Handler`]. When the host is stopped it
 //! logs every session out first.
 //!
-//! An acceptor that answers each order:
+//! An acceptor that responds to each order:
 //!
 //! ```no_run
 //! use fanfare_engine::host::{Acceptor, Handler, Peer};
@@ -29,12 +29,12 @@
 //! ```
 //!
 //! While a session waits for its counterparty, the host rehearses the next message, once after each
-//! that was written: what a message takes of the processor's caches is in them again when one comes
-//! after a pause, which then takes 15 to 25 % less (`docs/adr/0037`). A program with a loop of
-//! its own does the same with [`Session::rehearse`](fanfare_fix::session::Session::rehearse).
+//! message written. The rehearsal brings the code and data of a message back into the processor's
+//! caches, and the first message after a pause takes 15 to 25 % less (`docs/adr/0037`). A program
+//! with a loop of its own calls [`Session::rehearse`](fanfare_fix::session::Session::rehearse).
 //!
 //! Other threads use a host through its [`HostHandle`], and a session through a [`SessionHandle`],
-//! whose requests the host takes in its next turn:
+//! whose requests the host takes in its next duty cycle:
 //!
 //! ```no_run
 //! # use fanfare_engine::{agent, idle::Idle, stop::Stop};
@@ -50,7 +50,7 @@
 //!     let session = Initiator::new(Config::new(id.clone()), vec!["127.0.0.1:9880".parse()?]);
 //!     hosts.initiate(session).wait()?;
 //!     let mut orders = hosts.session(&id)?;
-//!     // Sent in the host's next turn, or told to `Handler::on_undone` with this number.
+//! Sent in the host's next duty cycle, or reported to `Handler::on_undone` with this number.
 //!     let ticket = orders.send(b"D", |order| { order.str(11, "1").str(55, "EUR/USD"); })?;
 //!     println!("request {ticket}");
 //!     hosts.remove(&id).wait()?;

@@ -1,4 +1,4 @@
-//! The names in a client's certificate, and the sessions that they admit to.
+//! The names in a client's certificate, and the sessions to which they admit the client.
 
 use fanfare_fix::session::SessionId;
 use fanfare_wire::text::Escaped;
@@ -6,10 +6,10 @@ use std::fmt;
 use std::str::FromStr;
 use thiserror::Error;
 
-/// Which certificates admit a counterparty to its session, where certificates are required.
+/// The certificates that admit a counterparty to its session, where certificates are required.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum ClientNames {
-    /// Those with the counterparty's CompID, SenderCompID(49) of its Logon, as a name.
+    /// Those with SenderCompID(49) of the Logon, the counterparty's CompID, as a name.
     #[default]
     CompId,
     /// Those with any of these names.
@@ -21,7 +21,7 @@ pub enum ClientNames {
 /// A name of a certificate's subject. Names are compared byte by byte.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClientName {
-    /// Which kind of name; `None` is any kind.
+    /// The kind of the name; `None` matches any kind.
     pub kind: Option<NameKind>,
     /// The name.
     pub name: Box<str>,
@@ -53,7 +53,7 @@ impl NameKind {
     }
 }
 
-/// The text is no name.
+/// The error for a text that is no name.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("a name, or cn:, dns:, uri: or email: with a name behind it")]
 pub struct ClientNameError;
@@ -61,7 +61,7 @@ pub struct ClientNameError;
 impl FromStr for ClientName {
     type Err = ClientNameError;
 
-    /// Reads `TRADER1`, which may be of any kind, or `cn:TRADER1`, `dns:trader.example`,
+    /// Parses `TRADER1`, which may be of any kind, or `cn:TRADER1`, `dns:trader.example`,
     /// `uri:urn:trader`, `email:trader@example.org`.
     fn from_str(text: &str) -> Result<Self, ClientNameError> {
         let kind = text.split_once(':').and_then(|(prefix, name)| {
@@ -81,7 +81,7 @@ impl FromStr for ClientName {
 }
 
 impl fmt::Display for ClientName {
-    /// Unsafe characters are escaped, as names come from certificates.
+    /// Writes the name with unsafe characters escaped, as names come from certificates.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(kind) = self.kind {
             write!(f, "{}:", kind.prefix())?;
@@ -94,7 +94,7 @@ impl fmt::Display for ClientName {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CertificateNames(pub Vec<ClientName>);
 
-/// Most names that are shown.
+/// Most names shown.
 const SHOWN: usize = 8;
 
 impl fmt::Display for CertificateNames {
@@ -115,7 +115,7 @@ impl fmt::Display for CertificateNames {
 }
 
 impl ClientNames {
-    /// Whether a certificate with these names admits to this session.
+    /// Returns whether a certificate with these names admits its client to this session.
     #[must_use]
     pub fn admit(&self, id: &SessionId, certificate: &CertificateNames) -> bool {
         let CertificateNames(names) = certificate;

@@ -1,4 +1,4 @@
-//! One session, as the application may use it.
+//! A session, as the application uses it.
 
 use super::connection::Connection;
 use super::store::Store;
@@ -8,13 +8,13 @@ use fanfare_fix::session::{Config, MessageStore, Now, SendError, Session, Sessio
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 
-/// Which session of a host. Stays valid until the session is removed: see
+/// The key of a session of a host. A key stays valid until the session is removed: see
 /// [`Handler::on_removed`](super::Handler::on_removed).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SessionKey(pub(super) usize);
 
 impl SessionKey {
-    /// Its place among the sessions of the host: 0 for the first one hosted.
+    /// Returns the session's index in the host: 0 for the first one hosted.
     #[must_use]
     pub const fn index(self) -> usize {
         self.0
@@ -27,90 +27,90 @@ pub struct Peer<'a> {
     pub(super) now: Now,
     pub(super) session: &'a mut Session<Store>,
     pub(super) connection: Option<&'a mut Connection>,
-    /// Set if something may wait to be written.
+    /// Set if bytes may wait to be written.
     pub(super) touched: &'a mut bool,
-    /// All bytes are copied to a message log, which may hold them up.
+    /// Whether all bytes are copied to a message log, which may hold them up.
     pub(super) is_logged: bool,
 }
 
 impl Peer<'_> {
-    /// Who talks to whom.
+    /// Returns the identity of the session.
     #[must_use]
     pub fn id(&self) -> &SessionId {
         &self.session.config().id
     }
 
-    /// The session's place in this host.
+    /// Returns the session's key in this host.
     #[must_use]
     pub fn key(&self) -> SessionKey {
         self.key
     }
 
-    /// The time of this duty cycle.
+    /// Returns the time of this duty cycle.
     #[must_use]
     pub fn now(&self) -> Now {
         self.now
     }
 
-    /// Whether messages may be sent.
+    /// Returns whether messages may be sent.
     #[must_use]
     pub fn is_logged_on(&self) -> bool {
         self.session.is_logged_on()
     }
 
-    /// How the session is configured.
+    /// Returns the configuration of the session.
     #[must_use]
     pub fn config(&self) -> &Config {
         self.session.config()
     }
 
-    /// The next MsgSeqNum(34) of each direction: the one to be sent, and the one that is expected.
+    /// Returns the next MsgSeqNum(34) of each direction: the one to be sent, and the one expected.
     #[must_use]
     pub fn next_numbers(&self) -> (u64, u64) {
         let store = self.session.store();
         (store.next_sender(), store.next_target())
     }
 
-    /// Where the counterparty is; `None` without a connection.
+    /// Returns the counterparty's address; `None` without a connection.
     #[must_use]
     pub fn address(&self) -> Option<SocketAddr> {
         Some(self.connection.as_ref()?.transport.peer())
     }
 
-    /// Bytes that wait for the counterparty to read. Up to
-    /// [`queue_bytes`](super::Admission::queue_bytes) of messages that sessions share may wait, and
-    /// what the session's store takes besides.
+    /// Returns the number of bytes that wait for the counterparty to read. Messages shared by
+    /// sessions may take up to [`queue_bytes`](super::Admission::queue_bytes), besides the capacity
+    /// of the session's store.
     #[must_use]
     pub fn queued(&self) -> usize {
         let queue = self.connection.as_ref().map_or(0, |own| own.queued());
         queue + self.session.store().unsent_len()
     }
 
-    /// Bytes of this connection that had to wait for the counterparty so far, in the queue of
-    /// messages that sessions share, and how many of them wait now. The oldest of these is the one
-    /// behind the difference.
+    /// Returns two numbers of bytes of messages that sessions share: those of this connection that
+    /// had to wait for the counterparty so far, and those that wait now. The oldest byte that waits
+    /// is at the offset of the difference.
     #[must_use]
     pub fn waited(&self) -> (u64, usize) {
         let connection = self.connection.as_ref();
         connection.map_or((0, 0), |own| (own.passed(), own.queued()))
     }
 
-    /// When the last whole message came, monotonic, in nanoseconds: see
+    /// Returns when the last whole message arrived, monotonic, in nanoseconds: see
     /// [`Session::last_received`].
     #[must_use]
     pub fn last_received(&self) -> u64 {
         self.session.last_received()
     }
 
-    /// How long the last answer to a TestRequest(1) took, in nanoseconds: see
+    /// Returns the time until the last response to a TestRequest(1), in nanoseconds: see
     /// [`Session::round_trip`].
     #[must_use]
     pub fn round_trip(&self) -> Option<u64> {
         self.session.round_trip()
     }
 
-    /// Sends an application message; `body` writes the fields behind the standard header. It
-    /// goes to the socket at the end of this turn. Gives its MsgSeqNum(34).
+    /// Sends an application message; `body` writes the fields after the standard header. The
+    /// message is written to the socket at the end of this duty cycle. Returns its MsgSeqNum(34).
     ///
     /// # Errors
     /// See [`SendError`]: nothing was sent and no number used.
@@ -123,11 +123,11 @@ impl Peer<'_> {
         self.session.send(self.now, msg_type, body)
     }
 
-    /// Makes this session's message from a frame that holds a body which many sessions share, for
+    /// Makes this session's message from a frame whose body is shared by many sessions, for
     /// [`write`](Self::write): see [`Session::send_shared`].
     ///
     /// # Errors
-    /// See there: no number was used.
+    /// Those of [`Session::send_shared`]: no number was used.
     #[inline]
     pub fn send_shared<'f>(
         &mut self,
@@ -139,10 +139,10 @@ impl Peer<'_> {
         sent
     }
 
-    /// The same for a gathering write: see [`Session::send_shared_parts`].
+    /// Makes the message for a gathering write: see [`Session::send_shared_parts`].
     ///
     /// # Errors
-    /// See there: no number was used.
+    /// Those of [`Session::send_shared_parts`]: no number was used.
     #[inline]
     pub fn send_shared_parts(
         &mut self,
@@ -155,14 +155,14 @@ impl Peer<'_> {
         sent
     }
 
-    /// Writes encoded messages that have their numbers, given in parts, behind everything that the
-    /// session has written. What the connection takes goes out at once, in one gathering write; the
-    /// rest waits in its outbound queue, as all of it does behind what waits there already. Returns
-    /// whether all of it went out.
+    /// Writes encoded messages that have their numbers, given in parts, after everything that the
+    /// session has written. The bytes that the connection takes at once go out in one gathering
+    /// write; the rest is queued. Behind a queue that is not empty, everything is queued. Returns
+    /// whether everything went out.
     ///
     /// # Errors
-    /// The outbound queue would pass its limit: nothing was written. Or the connection broke, or
-    /// there is none: the session is to be [closed](Session::close).
+    /// The outbound queue would exceed its limit: nothing was written. Or the session has no
+    /// connection, or the connection failed: the session is to be [closed](Session::close).
     pub fn write(&mut self, parts: &[IoSlice<'_>]) -> Result<bool, OutboundError> {
         let Some(connection) = self.connection.as_deref_mut() else {
             return Err(io::Error::from(io::ErrorKind::NotConnected).into());
@@ -180,11 +180,11 @@ impl Peer<'_> {
         Ok(all)
     }
 
-    /// Moves what the session has written to the connection's outbound queue, where it goes out
-    /// from: the store may have room for less than a turn's messages.
+    /// Moves the session's bytes to the connection's outbound queue, from which they are sent: the
+    /// store may have capacity for less than the messages of a duty cycle.
     ///
     /// # Errors
-    /// The outbound queue would pass its limit, or there is no connection.
+    /// The outbound queue would exceed its limit, or the session has no connection.
     pub fn make_room(&mut self) -> Result<(), OutboundError> {
         let Some(connection) = self.connection.as_deref_mut() else {
             return Err(io::Error::from(io::ErrorKind::NotConnected).into());
@@ -205,14 +205,14 @@ impl Peer<'_> {
         self.session.close(self.now);
     }
 
-    /// The session itself, for all it can do.
+    /// Returns the session itself.
     pub fn session(&mut self) -> &mut Session<Store> {
         *self.touched = true;
         self.session
     }
 }
 
-/// Moves what a session has written into the outbound queue.
+/// Moves the bytes of a session to the outbound queue.
 #[cold]
 fn flush_into(session: &mut Session<Store>, connection: &mut Connection) -> Result<(), Overflow> {
     loop {

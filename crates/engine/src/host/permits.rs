@@ -1,4 +1,4 @@
-//! How many connections two ports may have: neither takes the last descriptor of the other, or of
+//! Limits of the connections of two ports: neither takes the last descriptor of the other, or of
 //! files and captures.
 
 use crate::limits::raise_open_files;
@@ -11,39 +11,39 @@ const OWN_PART: usize = 4;
 /// At most this part of all descriptors is for connections of one port that have not logged on.
 const WAITING_PART: usize = 8;
 
-/// What one port may have. One thread takes; any may give back.
+/// The connections permitted to one port. One thread takes permits; any thread may return them.
 #[derive(Debug, Clone)]
 pub struct Permits {
-    /// Connections of both ports.
+    /// The connections of both ports.
     taken: Arc<[AtomicUsize; 2]>,
     own: usize,
     most: [usize; 2],
-    /// Descriptors for connections of both ports.
+    /// The descriptors for connections of both ports.
     all: usize,
 }
 
-/// Permits one connection; dropped, another one is permitted.
+/// A permit for one connection, returned when it is dropped.
 #[derive(Debug)]
 pub struct Permit {
     taken: Arc<[AtomicUsize; 2]>,
     own: usize,
 }
 
-/// Why there is no permit.
+/// The reason why there is no permit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Full {
     /// The port has as many connections as it may.
     Port,
-    /// The descriptors that are left are the other port's.
+    /// The remaining descriptors are the other port's.
     Descriptors,
 }
 
 impl Permits {
-    /// For two ports with at most `most` connections each, by what the process may still open. That
-    /// leaves `spare` descriptors for everything else.
+    /// Makes permits for two ports with at most `most` connections each, by the descriptors that
+    /// the process may still open. `spare` descriptors remain for everything else.
     #[must_use]
     pub fn of_process(most: [usize; 2], spare: u64) -> [Self; 2] {
-        // Never lowers the limit, so this reads it.
+        // A raise by 0 never lowers the limit, so this reads it.
         let limit = raise_open_files(0).unwrap_or(u64::MAX);
         let open = std::fs::read_dir("/proc/self/fd").map_or(0, |all| all.count() as u64);
         let all = usize::try_from(limit.saturating_sub(open + spare)).unwrap_or(usize::MAX);
@@ -60,14 +60,14 @@ impl Permits {
         })
     }
 
-    /// Changes how many connections this port may have; the other one goes by what it was.
+    /// Changes how many connections this port may have; the other port keeps to its former value.
     pub(super) fn set_most(&mut self, most: usize) {
         if let Some(own) = self.most.get_mut(self.own) {
             *own = most;
         }
     }
 
-    /// How many connections may wait without having logged on: at most `wanted`.
+    /// Returns how many connections may wait without having logged on: at most `wanted`.
     pub(super) fn waiting(&self, wanted: usize) -> usize {
         wanted.min(self.all / WAITING_PART).max(1)
     }
@@ -139,7 +139,7 @@ mod tests {
         assert_eq!((second.len(), full), (240, Full::Descriptors));
         assert_eq!(one.take().unwrap_err(), Full::Descriptors);
         assert_eq!(one.waiting(4096), 120);
-        // A port that may have few keeps few.
+        // A port that may have few connections reserves few.
         let [one, _two] = Permits::new([4096, 10], 960);
         assert_eq!(fill(&one).0.len(), 950);
     }

@@ -1,6 +1,6 @@
 //! A port, and its connections whose session is not known yet.
 //!
-//! They wait in front of the sessions: each takes a bounded share of a turn, and their number is
+//! They wait before any session: each takes a bounded share of a duty cycle, and their number is
 //! limited.
 
 use super::allow::AllowList;
@@ -32,7 +32,7 @@ pub struct Port {
     permits: Option<Permits>,
     /// The longest CompID, SubID or LocationID of a Logon.
     max_header_field: usize,
-    /// How long a connection may be without a session, in nanoseconds.
+    /// The longest time that a connection may be without a session, in nanoseconds.
     logon_timeout: u64,
     poller: Poller,
     connections: Slots<Unidentified>,
@@ -42,20 +42,20 @@ pub struct Port {
     buffer: Box<[u8]>,
     events: VecDeque<PortEvent>,
     next_tick: u64,
-    /// The listener is not watched until then.
+    /// The time until which the listener is not watched.
     rests_until: Option<u64>,
 }
 
-/// Who may connect to a port, and how.
+/// The options of a port: the clients that may connect, and how.
 #[derive(Debug, Clone)]
 pub struct PortOptions {
-    /// Who may connect.
+    /// The networks that may connect.
     pub allow: AllowList,
     /// Most connections that have not logged on, at least one. One more takes the place of the
     /// oldest.
     pub max_without_logon: usize,
     /// Most of these from one address, at least one. One more takes the place of the oldest of that
-    /// address. The addresses of an IPv6 host count as one: those with the same first 64 bits.
+    /// address. The addresses of an IPv6 host, which have the same first 64 bits, count as one.
     pub max_without_logon_per_address: usize,
     /// Longest Logon in bytes. A connection whose first message is longer is closed.
     pub max_logon: usize,
@@ -66,15 +66,16 @@ pub struct PortOptions {
 }
 
 impl Default for PortOptions {
-    /// For every address. Up to 1,000 connections, 500 of them from one address, may be without a
-    /// logon, Logons have up to 8 KiB, and noise in front of them is skipped.
+    /// Returns options that admit every address. Up to 1,000 connections, 500 of them from one
+    /// address, may be without a logon, Logons have up to 8 KiB, and noise in front of them is
+    /// skipped.
     fn default() -> Self {
         Self::new()
     }
 }
 
 impl PortOptions {
-    /// As [`default`](Self::default).
+    /// Makes options as [`default`](Self::default) does.
     #[must_use]
     pub const fn new() -> Self {
         Self {
@@ -95,19 +96,19 @@ impl PortOptions {
         self
     }
 
-    /// Whether connections are encrypted.
+    /// Returns whether connections are encrypted.
     #[must_use]
     pub const fn is_encrypted(&self) -> bool {
         !matches!(self.encrypt, Encrypt::No)
     }
 }
 
-/// What happened at a port.
+/// An event of a port.
 #[derive(Debug)]
 pub enum PortEvent {
-    /// A connection whose Logon has come.
+    /// The Logon of a connection has arrived.
     Logon(Incoming),
-    /// A connection from this address came to nothing.
+    /// A connection from this address was refused or failed.
     Refused(SocketAddr, Refusal),
     /// The system accepts no connections; the port tries again after 100 ms.
     CannotAccept(io::Error),
@@ -118,8 +119,8 @@ struct Unidentified {
     transport: Transport,
     inbox: Inbox,
     permit: Option<Permit>,
-    /// The length of the first message, or 0 while it is not known. Nothing is parsed before that
-    /// many bytes have arrived.
+    /// The length of the first message, or 0 while it is not known. Nothing is parsed before all of
+    /// it has arrived.
     need: usize,
     /// The address under which it is counted.
     address: IpAddr,
@@ -165,27 +166,27 @@ enum Read {
 const EVENTS: usize = 32;
 /// Most connections accepted in one turn.
 const ACCEPTS: usize = 8;
-/// Most reads of one turn, so that sessions do not wait for them. A step of a TLS handshake takes
-/// as long as all of them.
+/// Most reads of one duty cycle, so that sessions do not wait for them. A step of a TLS handshake
+/// counts as all of them.
 pub(super) const STEPS: usize = 8;
 /// Most bytes read at once beyond a Logon.
 const READ: usize = 32 << 10;
-/// How often deadlines are looked at, in nanoseconds. They are seconds away.
+/// The interval at which deadlines, which are seconds away, are checked, in nanoseconds.
 const TICK: u64 = SECOND / 10;
-/// How long the listener rests after an error of the system.
+/// The pause of the listener after an error of the system.
 const REST: u64 = SECOND / 10;
-/// The listener's place in the poller: no connection has it.
+/// The listener's token in the poller, which no connection has.
 const LISTENER: Token = Token(u64::MAX);
-/// How every message begins.
+/// The beginning of every message.
 const MESSAGE_START: &[u8] = b"8=FIX";
 /// The address that is reported for a connection that could not be accepted.
 const NOBODY: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
 
 impl Port {
-    /// Listens on `address`; port 0 lets the system choose.
+    /// Listens on `address`; with port 0 the system chooses the port.
     ///
     /// # Errors
-    /// The address cannot be listened on, or no descriptor is left.
+    /// The address cannot be bound, or no descriptor is left.
     pub fn bind(address: SocketAddr, options: PortOptions) -> Result<Self, BindError> {
         let failed = |source| BindError { address, source };
         let listener = Listener::bind(address)?;
@@ -213,7 +214,7 @@ impl Port {
         Ok(port)
     }
 
-    /// The address listened on, with the port that the system chose.
+    /// Returns the address listened on, with the port that the system chose.
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
         self.address
@@ -222,24 +223,24 @@ impl Port {
     /// Changes the options for connections from now on.
     pub fn set_options(&mut self, options: PortOptions) {
         let room = options.max_logon + READ;
-        // What has come of Logons that are not whole stays readable.
+        // The bytes of Logons that are not whole stay readable.
         if room > self.buffer.len() {
             self.buffer = vec![0; room].into_boxed_slice();
         }
         self.options = options;
     }
 
-    /// Changes how long the CompIDs, SubIDs and LocationIDs of a Logon may be, in bytes.
+    /// Changes the limit of the CompIDs, SubIDs and LocationIDs of a Logon, in bytes.
     pub const fn set_max_header_field(&mut self, bytes: usize) {
         self.max_header_field = bytes;
     }
 
-    /// Changes how long connections from now on may be without a session, in nanoseconds.
+    /// Changes how long new connections may be without a session, in nanoseconds.
     pub const fn set_logon_timeout(&mut self, nanos: u64) {
         self.logon_timeout = nanos;
     }
 
-    /// Gives each connection, until it is closed, one of these permits.
+    /// Sets the permits: each connection takes one until it is closed.
     pub fn set_permits(&mut self, permits: Permits) {
         self.permits = Some(permits);
     }
@@ -251,25 +252,25 @@ impl Port {
         }
     }
 
-    /// Connections that have not logged on.
+    /// Returns the number of connections that have not logged on.
     #[must_use]
     pub fn len(&self) -> usize {
         self.connections.len()
     }
 
-    /// Whether there is no connection that has not logged on.
+    /// Returns whether all connections have logged on.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.connections.is_empty()
     }
 
-    /// Most bytes that the Logons of one turn bring.
+    /// Returns the most bytes that the Logons of one duty cycle can have.
     #[must_use]
     pub fn longest_turn(&self) -> usize {
         STEPS * self.buffer.len()
     }
 
-    /// When [`turn`](Self::turn) has something to do besides what the descriptor reports.
+    /// Returns when [`turn`](Self::turn) has work besides what the descriptor reports.
     #[must_use]
     pub fn deadline(&self) -> Option<u64> {
         let all = self.connections.iter();
@@ -277,7 +278,7 @@ impl Port {
         first.into_iter().chain(self.rests_until).min()
     }
 
-    /// The next event.
+    /// Returns the next event.
     pub fn poll_event(&mut self) -> Option<PortEvent> {
         self.events.pop_front()
     }
@@ -285,7 +286,7 @@ impl Port {
     /// Accepts a few connections, and reads from some that are readable. Returns an amount of work.
     ///
     /// # Errors
-    /// As the system call has them; not expected.
+    /// Those of the system call; none is expected.
     pub fn turn(&mut self, now: Now) -> io::Result<usize> {
         let ready = self.poller.poll(Some(Duration::ZERO))?;
         let mut steps = 0;
@@ -296,7 +297,7 @@ impl Port {
             if event.token == LISTENER {
                 self.accept(now);
             } else if steps < STEPS {
-                // The poller reports the others again, behind those that it has not reported.
+                // The poller reports the others later, after those that it has not reported.
                 steps += self.serve(event.token);
             }
         }
@@ -338,7 +339,7 @@ impl Port {
                 Ok(Accepted::Stream(stream)) => self.admit(now, stream),
                 Ok(Accepted::Refused) => {
                     self.refused(NOBODY, Refusal::NoDescriptors);
-                    // The next one finds a descriptor.
+                    // With one closed, the next one finds a descriptor.
                     self.make_room(None, Refusal::TooManyWithoutLogon);
                 }
                 Ok(Accepted::Nobody) => return,
@@ -347,7 +348,7 @@ impl Port {
         }
     }
 
-    /// Pauses the listener after an error that is not the caller's and would come again at once.
+    /// Pauses the listener after an error that is not the client's and would recur at once.
     fn rest(&mut self, now: Now, error: io::Error) {
         self.make_room(None, Refusal::TooManyWithoutLogon);
         let _ = self.poller.remove(&self.listener);
@@ -391,8 +392,7 @@ impl Port {
     }
 
     /// Closes the oldest connection, if the port or `address` has as many as it may have. Silent
-    /// connections, however many, keep nobody out who logs on, and those of one address close no
-    /// others.
+    /// connections, however many, do not prevent a Logon, and those of one address close no others.
     fn limit(&mut self, address: IpAddr) {
         let of_address = self.by_address.get(&address);
         let of_address = of_address.map_or(0, |queue| queue.live);
@@ -406,7 +406,7 @@ impl Port {
         }
     }
 
-    /// A permit for a connection, in the place of the oldest one if there is none left.
+    /// Returns a permit for a connection, in place of the oldest connection if none is left.
     fn permit(&mut self) -> Result<Option<Permit>, Refusal> {
         let Some(permits) = &self.permits else {
             return Ok(None);
@@ -425,7 +425,7 @@ impl Port {
     }
 
     /// Closes the connection that has been silent for longest, of one address or of all. Returns
-    /// whether there was one.
+    /// whether one was closed.
     fn make_room(&mut self, of: Option<IpAddr>, why: Refusal) -> bool {
         let connections = &self.connections;
         let is_live = |token| connections.get(token).is_some();
@@ -440,7 +440,7 @@ impl Port {
         true
     }
 
-    /// Bytes have come on a connection. Returns what that takes of [`STEPS`].
+    /// Reads a connection. Returns its share of [`STEPS`].
     fn serve(&mut self, token: Token) -> usize {
         let refused = match self.read(token) {
             Read::Nothing => false,
@@ -462,7 +462,8 @@ impl Port {
     }
 
     fn read(&mut self, token: Token) -> Read {
-        // A token without a slot: its connection was closed earlier in this turn.
+        // A token without a slot belongs to a connection that was closed earlier in this duty
+        // cycle.
         let Some(connection) = self.connections.get_mut(token) else {
             return Read::Nothing;
         };
@@ -547,15 +548,15 @@ impl Port {
     }
 }
 
-/// Readable while there is something to do.
+/// Returns a descriptor that is readable while the port has work.
 impl AsFd for Port {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.poller.as_fd()
     }
 }
 
-/// What is one place of the network: an address, or the 64 bits that all addresses of a host of
-/// IPv6 begin with.
+/// Returns the part of an address that counts as one client: all of an IPv4 address, and the first
+/// 64 bits of an IPv6 address.
 #[must_use]
 pub fn network_of(peer: SocketAddr) -> IpAddr {
     match peer.ip().to_canonical() {

@@ -26,9 +26,9 @@ use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
-/// Runs any number of FIX sessions on one thread, as an [`Agent`](crate::agent::Agent). Stopping
-/// it logs all of them out and waits for the answers, at most as long as the sessions' logout
-/// timeouts.
+/// Runs any number of FIX sessions on one thread, as an [`Agent`](crate::agent::Agent). A host that
+/// is stopped logs all of them out and waits for the responses, at most as long as the sessions'
+/// logout timeouts.
 pub struct Host<H> {
     name: String,
     pub(super) bench: Workbench<H>,
@@ -39,40 +39,40 @@ pub struct Host<H> {
     pub(super) hosted: Vec<Hosted>,
     /// The places of sessions that were removed.
     pub(super) vacant: Vec<SessionKey>,
-    /// Under numbers that are not used again.
+    /// The ports, by numbers that are not reused.
     pub(super) ports: HashMap<usize, HostPort>,
     pub(super) next_port: usize,
     /// The limit of IDs in the header of a Logon; `None` while nothing is hosted.
     pub(super) header_field_limit: Option<usize>,
     /// Sessions that have a connection.
     live: Vec<SessionKey>,
-    /// When timers are looked at next.
+    /// The time of the next check of timers.
     next_scan: u64,
     turn: u32,
-    /// The last turn had work.
+    /// Whether the last duty cycle had work.
     busy: bool,
-    /// The thread sleeps in the kernel at times: all connections have to wake it.
+    /// Whether the thread sleeps in the kernel at times: all connections have to wake it.
     sleeps: bool,
-    /// The host waits for the message log.
+    /// Whether the host waits for the message log.
     held: bool,
-    /// Whether connections had to report themselves, and whether the host waited for the log, when
-    /// [`watch_as_needed`](Self::watch_as_needed) looked last.
+    /// Whether connections had to be watched, and whether the host waited for the log, at the last
+    /// call of [`watch_as_needed`](Self::watch_as_needed).
     habits: (bool, bool),
-    /// When `on_turn` is called again after a panic in it.
+    /// The time from which `on_turn` is called again after a panic.
     next_application: u64,
     closing: bool,
 }
 
-/// What a token leads to.
+/// The owner of a token.
 pub(super) enum Slot {
     Port(usize),
     Link(SessionKey),
-    /// We have said all; the counterparty is to close, or time does.
+    /// Everything is sent; the connection is closed by the counterparty, or at this time.
     Ending(Connection, u64),
 }
 
 impl Slot {
-    /// When it is to be closed.
+    /// Returns when the connection is to be closed.
     const fn deadline(&self) -> Option<u64> {
         match self {
             Self::Ending(_, deadline) => Some(*deadline),
@@ -81,29 +81,29 @@ impl Slot {
     }
 }
 
-/// Events taken from the kernel in one turn.
+/// Events taken from the kernel in one duty cycle.
 const EVENTS: usize = 256;
-/// Room to receive into beyond the longest message.
+/// Capacity of the receive buffer beyond the longest message.
 const ROOM: usize = 256 << 10;
-/// How often timers are looked at: none of them needs more.
+/// The interval at which timers are checked: none of them needs a shorter one.
 const SCAN: u64 = 1_000_000;
 /// Each scan checks every session. Every further 64 sessions make the interval a [`SCAN`] longer,
 /// up to a tenth of a second.
 const SESSIONS_PER_SCAN: u64 = 64;
 const MOST_SCANS: u64 = 100;
-/// With so few connections each is simply read from, without asking the kernel which one is
-/// ready: a system call less between a message and its answer. They are not even watched, unless
-/// the thread sleeps.
+/// With no more connections than this, each is simply read, without asking the kernel which one is
+/// ready: one system call less between a message and its response. They are not watched either,
+/// unless the thread sleeps.
 const DIRECT: usize = 2;
-/// How often the kernel is asked all the same, in turns, while something is watched: connections
-/// that have not logged on, that end, or that wait for room. New ones are looked for once a
-/// [`SCAN`].
+/// Duty cycles between two polls of the kernel while anything else is watched: connections that
+/// have not logged on, that end, or that wait for space to send. New connections are polled for
+/// once a [`SCAN`].
 const ASK: u32 = 16;
-/// How long a counterparty has to close after our last word.
+/// The time for the counterparty to close after our last bytes.
 const ENDING: u64 = SECOND;
 
 impl<H: Handler> Host<H> {
-    /// Nothing to host yet.
+    /// Makes a host of no sessions yet.
     ///
     /// # Errors
     /// No descriptor is left.
@@ -141,17 +141,17 @@ impl<H: Handler> Host<H> {
         })
     }
 
-    /// Names the agent, for threads and messages: "fix" unless this is called.
+    /// Names the agent, for threads and messages: "fix" by default.
     #[must_use]
     pub fn named(mut self, name: impl Into<String>) -> Self {
         self.name = name.into();
         self
     }
 
-    /// Hosts an initiator; it connects when the host runs.
+    /// Hosts an initiator, which connects when the host runs.
     ///
     /// # Errors
-    /// The session is there already, or its store cannot be opened.
+    /// The session is hosted already, or its store cannot be opened.
     pub fn initiate(&mut self, initiator: Initiator) -> Result<SessionKey, HostError> {
         let now = self.clock.read();
         self.add(initiator.prepare(now)?)
@@ -166,19 +166,19 @@ impl<H: Handler> Host<H> {
         self.bench.log = Some(tap);
     }
 
-    /// The application.
+    /// Returns the application.
     pub fn handler(&mut self) -> &mut H {
         &mut self.bench.handler.handler
     }
 
-    /// The number of calls of the handler that panicked.
+    /// Returns the number of calls of the handler that panicked.
     #[must_use]
     pub const fn panics(&self) -> u64 {
         self.bench.handler.panics
     }
 
-    /// Adds a session, in the place of one that was removed if there is one, and reports to the
-    /// handler what was not in order in its store.
+    /// Adds a session, in the place of a removed one if there is one, and reports repairs of its
+    /// store to the handler.
     pub(super) fn add(&mut self, prepared: Prepared) -> Result<SessionKey, HostError> {
         let Prepared {
             mut hosted,
@@ -207,8 +207,8 @@ impl<H: Handler> Host<H> {
         Ok(key)
     }
 
-    /// Makes the shared buffers large enough for the longest message of any session, and the limit
-    /// of IDs for the longest ID.
+    /// Enlarges the shared buffers for the longest message of any session, and the limit of IDs for
+    /// the longest ID.
     pub(super) fn make_room(&mut self, config: &Config) {
         let limit = config.header_field_limit();
         let limit = self.header_field_limit.unwrap_or(0).max(limit);
@@ -224,7 +224,7 @@ impl<H: Handler> Host<H> {
         }
     }
 
-    /// A connection becomes a session's, with what was already read from it.
+    /// Assigns a connection to a session, with the bytes already read from it.
     pub(super) fn attach(
         &mut self,
         key: SessionKey,
@@ -248,7 +248,7 @@ impl<H: Handler> Host<H> {
         self.watch_as_needed(now);
     }
 
-    /// Whether connections have to report themselves.
+    /// Returns whether connections have to be watched.
     fn watches(&self) -> bool {
         self.sleeps || self.live.len() > DIRECT
     }
@@ -266,7 +266,7 @@ impl<H: Handler> Host<H> {
         }
     }
 
-    /// What has to follow when a session had its turn.
+    /// Does what follows a session's duty cycle.
     fn after(&mut self, key: SessionKey, now: Now, life: Life) {
         let reads = self.watches();
         let Some(hosted) = self.hosted.get_mut(key.0) else {
@@ -279,7 +279,7 @@ impl<H: Handler> Host<H> {
         {
             return;
         }
-        // A counterparty that did not answer our Logout in time has less for the rest.
+        // A counterparty that did not respond to our Logout in time has less for the rest.
         let linger = ENDING.min(hosted.session.config().logout_timeout);
         let link = hosted.part(key, now, &mut self.bench);
         if let Some(connector) = &mut hosted.connector {
@@ -292,7 +292,7 @@ impl<H: Handler> Host<H> {
         }
     }
 
-    /// Closes a connection when the counterparty has read the last word.
+    /// Closes a connection when the counterparty has read its last bytes.
     fn end(&mut self, link: Link, deadline: u64, life: Life) {
         self.slots.remove(link.token);
         let is_watched = link.is_watched();
@@ -322,7 +322,7 @@ impl<H: Handler> Host<H> {
         work
     }
 
-    /// Reads from all connections without asking which is ready.
+    /// Reads all connections without asking the kernel which is ready.
     fn receive_directly(&mut self, now: Now) -> usize {
         let mut work = 0;
         for index in (0..self.live.len()).rev() {
@@ -333,20 +333,20 @@ impl<H: Handler> Host<H> {
         work
     }
 
-    /// Whether the timers have their turn. In the turn behind one with work they may come early:
-    /// what was said then is on its way, and the next message farther off than at any other time.
-    /// So they seldom stand between a message and its answer.
+    /// Returns whether timers are checked in this duty cycle. After a duty cycle with work they may
+    /// be checked early: its messages are on their way, and the next message is farther off than at
+    /// any other time. So timers seldom stand between a message and its response.
     fn scans(&self, now: Now, work: usize) -> bool {
         let early = if self.busy && work == 0 { SCAN / 2 } else { 0 };
         now.mono + early >= self.next_scan
     }
 
-    /// Whether the kernel is asked what is ready, although it was not yet in this turn.
+    /// Returns whether the kernel is polled in a duty cycle that has not needed it.
     fn asks(&self, work: usize) -> bool {
         (self.sleeps && work == 0) || (self.turn.is_multiple_of(ASK) && self.awaits_events())
     }
 
-    /// Whether anything but ports is watched.
+    /// Returns whether anything but ports is watched.
     fn awaits_events(&self) -> bool {
         let links = self.live.iter().filter_map(|key| self.hosted.get(key.0));
         let unwatched = links
@@ -405,7 +405,7 @@ impl<H: Handler> Host<H> {
         }
     }
 
-    /// The handler's own turn.
+    /// Calls the handler's `on_turn`.
     fn application(&mut self, now: Now) -> usize {
         if now.mono < self.next_application {
             return 0;
@@ -417,7 +417,7 @@ impl<H: Handler> Host<H> {
         work
     }
 
-    /// Calls the handler with all sessions. Returns an amount of work, also where it panics.
+    /// Calls the handler with all sessions. Returns an amount of work, even if it panics.
     fn with_peers(
         &mut self,
         now: Now,
@@ -439,7 +439,7 @@ impl<H: Handler> Host<H> {
         }
     }
 
-    /// Tells the handler that the host is stopped.
+    /// Reports to the handler that the host is stopped.
     fn call_on_close(&mut self, now: Now) {
         self.with_peers(now, |handler, peers| {
             handler.on_close(peers);
@@ -471,7 +471,7 @@ impl<H: Handler> Host<H> {
         1
     }
 
-    /// Whether the host waits for the message log to have room.
+    /// Returns whether the host waits for space in the message log.
     pub(super) fn is_held(&mut self, now: Now) -> bool {
         let log = self.bench.log.as_mut();
         let held = log.is_some_and(|log| log.holds(now));
@@ -496,7 +496,8 @@ impl<H: Handler> Host<H> {
         }
     }
 
-    /// Writes what the application has put into sessions outside their own turns.
+    /// Writes the messages that the application has put into sessions outside their own duty
+    /// cycles.
     pub(super) fn flush_touched(&mut self, now: Now) {
         for index in 0..self.hosted.len() {
             if self.hosted.get(index).is_some_and(|hosted| hosted.touched) {
@@ -542,7 +543,7 @@ impl<H: Handler> Host<H> {
                 // Its timers are checked with the resend.
                 continue;
             }
-            // This, too, drives code and data of the session out of the caches.
+            // A resend, too, drives code and data of the session out of the caches.
             hosted.unprepared = true;
             let life = hosted.on_time(key, now, &mut self.bench);
             if life != Life::GoesOn {
@@ -553,7 +554,7 @@ impl<H: Handler> Host<H> {
         work + self.overdue(now)
     }
 
-    /// Lets an initiator without a connection get on with it.
+    /// Advances the connection attempt of an initiator.
     fn connect(&mut self, key: SessionKey, now: Now) -> usize {
         let Some(hosted) = self.hosted.get_mut(key.0) else {
             return 0;
@@ -586,7 +587,7 @@ impl<H: Handler> Host<H> {
         1
     }
 
-    /// Closes connections that have had their time.
+    /// Closes connections whose deadline has passed.
     fn overdue(&mut self, now: Now) -> usize {
         let mut work = self.tick_ports(now);
         while let Some(token) = self.first_overdue(now) {
@@ -603,7 +604,7 @@ impl<H: Handler> Host<H> {
             .map(|(t, _)| t)
     }
 
-    /// Whether anything is still being said.
+    /// Returns whether nothing remains to be sent or received.
     fn is_quiet(&self) -> bool {
         let talks = |slot: &Slot| matches!(slot, Slot::Link(_) | Slot::Ending(..));
         !self.slots.iter().any(|(_, slot)| talks(slot))

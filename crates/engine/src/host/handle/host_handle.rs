@@ -15,17 +15,17 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 
-/// A [`Host`](super::super::Host), for use on any thread, while it runs and before: see
+/// Access to a [`Host`](super::super::Host) from any thread, before and while it runs: see
 /// [`Host::handle`](super::super::Host::handle).
 ///
 /// Stores are opened and ports bound on the caller's thread, so that no session waits for them.
 #[derive(Clone)]
 pub struct HostHandle(pub(in super::super) Arc<Shared>);
 
-/// Most commands that wait for a host.
+/// Most commands queued for a host.
 const MAX_COMMANDS: usize = 1024;
 
-/// What the host is to do in its next turn.
+/// A command for the host's next duty cycle.
 pub(in super::super) enum Command {
     Add(Box<Prepared>, Reply<SessionKey>),
     AddTo(SocketAddr, Box<Prepared>, Reply<SessionKey>),
@@ -39,20 +39,20 @@ pub(in super::super) enum Command {
 }
 
 impl HostHandle {
-    /// A handle of a session that is hosted, with room for about a thousand messages of 200 bytes,
-    /// or more for a session with long ones.
+    /// Returns a handle of a hosted session, with a ring for about a thousand messages of 200
+    /// bytes, or a larger one for a session with long messages.
     ///
     /// # Errors
-    /// There is no such session, or the host has ended.
+    /// The session is not hosted, or the host has ended.
     pub fn session(&self, id: &SessionId) -> Result<SessionHandle, HostError> {
         self.handle(id, None)
     }
 
-    /// The same, with `ring_bytes` (rounded up to a power of two, at least 4 KiB) for requests that
-    /// wait for the host. A message may take an eighth of them.
+    /// Returns a handle as [`session`](Self::session) does, with a ring of `ring_bytes` (rounded up
+    /// to a power of two, at least 4 KiB). A message may take an eighth of the ring.
     ///
     /// # Errors
-    /// There is no such session, or the host has ended.
+    /// The session is not hosted, or the host has ended.
     pub fn session_with_ring(
         &self,
         id: &SessionId,
@@ -95,9 +95,9 @@ impl HostHandle {
         })
     }
 
-    /// Hosts a session for one connection whose Logon has come, as
-    /// [`Host::admit`](super::super::Host::admit) does. If the command is not taken, or not run,
-    /// the connection is closed.
+    /// Hosts a session for one connection whose Logon has arrived, as
+    /// [`Host::admit`](super::super::Host::admit) does. The connection is closed if the command is
+    /// not accepted or not run.
     pub fn admit(&self, incoming: Incoming, admission: Admission) -> Pending<SessionKey> {
         let prepared = admission.prepare();
         self.put(Ok((incoming, prepared)), |admitted, reply| {
@@ -105,13 +105,13 @@ impl HostHandle {
         })
     }
 
-    /// Wakes the host's thread, for its handler to have a turn.
+    /// Returns a waker of the host's thread, which then calls its handler.
     #[must_use]
     pub fn waker(&self) -> Waker {
         self.0.waker.clone()
     }
 
-    /// Adds a session to a port that is listened on.
+    /// Adds a session to a port of the host.
     pub fn accept(&self, port: SocketAddr, session: AcceptorSession) -> Pending<SessionKey> {
         let prepared = session.prepare(now());
         self.put(prepared, |prepared, reply| {
@@ -119,35 +119,35 @@ impl HostHandle {
         })
     }
 
-    /// Removes a session: it is logged out, and its store closed. The answer comes when it is
-    /// gone, at the latest after its logout timeout. Requests of handles that wait are told to the
-    /// application, and further ones refused.
+    /// Removes a session: logs it out and closes its store. The result is available when the
+    /// session is gone, at the latest after its logout timeout. Requests of handles that wait are
+    /// reported to the application, and further ones refused.
     pub fn remove(&self, id: &SessionId) -> Pending<()> {
         let id = id.clone();
         self.put(Ok(id), |id, reply| Command::Remove(id, Removal::new(reply)))
     }
 
-    /// Listens on a port no more, closes its connections that have not logged on, and
-    /// [removes](Self::remove) its sessions.
+    /// Closes a port and its connections that have not logged on, and [removes](Self::remove) its
+    /// sessions.
     pub fn close_port(&self, address: SocketAddr) -> Pending<()> {
         self.put(Ok(address), |address, reply| {
             Command::Close(address, Removal::new(reply))
         })
     }
 
-    /// Describes sessions, from place `from` on; up to 256 of them in one turn of the host.
+    /// Describes up to 256 sessions, from index `from` on, in one duty cycle of the host.
     pub fn page(&self, from: usize) -> Pending<SessionPage> {
         self.put(Ok(from), Command::List)
     }
 
-    /// Steers one session; the answer says that it has begun: a logout ends later.
+    /// Steers one session. The result is available when the command has begun: a logout ends later.
     pub fn steer(&self, id: &SessionId, steer: Steer) -> Pending<()> {
         let asked = Box::new((id.clone(), steer));
         self.put(Ok(asked), Command::Steer)
     }
 
-    /// Makes a session by a template of the port, or of any port, as a Logon with this identity
-    /// would. It stays until it is removed.
+    /// Makes a session from a template of the port, or of any port, as a Logon with this identity
+    /// would. The session stays until it is removed.
     pub fn make(&self, port: Option<SocketAddr>, id: &SessionId) -> Pending<SessionKey> {
         let asked = Box::new((port, id.clone()));
         self.put(Ok(asked), Command::Make)

@@ -31,9 +31,9 @@ use thiserror::Error;
 /// The number of a request of a [`SessionHandle`]: unique within its host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Ticket {
-    /// The handle: each has its own, and so has each clone.
+    /// The handle: each handle and each clone has its own number.
     pub handle: u32,
-    /// Its requests count from 0.
+    /// The request, counted from 0 within its handle.
     pub request: u64,
 }
 
@@ -43,23 +43,23 @@ impl fmt::Display for Ticket {
     }
 }
 
-/// What a [`SessionHandle`] asks of its session.
+/// A request of a [`SessionHandle`] to its session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Request<'a> {
-    /// To send a message.
+    /// Send a message.
     Send {
         /// MsgType(35).
         msg_type: &'a [u8],
-        /// The encoded fields behind the standard header.
+        /// The encoded fields after the standard header.
         body: &'a [u8],
     },
-    /// To log out, with this Text(58).
+    /// Log out, with this Text(58).
     LogOut(&'a str),
-    /// To end the connection without a logout.
+    /// End the connection without a logout.
     Disconnect,
-    /// To send its next message with this MsgSeqNum(34).
+    /// Send the next message with this MsgSeqNum(34).
     NextSender(u64),
-    /// To expect this MsgSeqNum(34) next.
+    /// Expect this MsgSeqNum(34) next.
     NextTarget(u64),
 }
 
@@ -69,11 +69,11 @@ pub enum Request<'a> {
 pub struct Undone<'a> {
     /// The session.
     pub session: &'a SessionId,
-    /// The number that the caller got.
+    /// The number returned to the caller.
     pub ticket: Ticket,
-    /// What was asked for.
+    /// The request.
     pub request: Request<'a>,
-    /// Why it is not done; `None` if the session is no longer hosted.
+    /// The reason; `None` if the session is no longer hosted.
     pub why: Option<SendError>,
 }
 
@@ -90,19 +90,19 @@ impl fmt::Display for Undone<'_> {
     }
 }
 
-/// Why a [`SessionHandle`] did not take a request. Nothing of it will happen.
+/// The reason why a [`SessionHandle`] did not take a request. Nothing of the request will happen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum HandleError {
-    /// As many requests wait for the host as the handle has room for.
+    /// The handle's ring is full.
     #[error("too many requests wait for the host")]
     Full,
     /// The message cannot be encoded, or is longer than the session or the handle permits.
     #[error("cannot encode: {0}")]
     Encode(EncodeError),
-    /// MsgType(35) is one of the session's own.
+    /// MsgType(35) is an administrative message, which only the session sends.
     #[error("MsgType belongs to the session layer")]
     AdminMessage,
-    /// Numbers go from 1 to 2^60.
+    /// The number is not from 1 to 2^60.
     #[error("{0} is no MsgSeqNum")]
     Number(u64),
     /// The session was removed, or its host has ended.
@@ -117,7 +117,7 @@ impl Request<'_> {
     const NEXT_SENDER: u32 = 3;
     const NEXT_TARGET: u32 = 4;
 
-    /// What a handle has written; `None` for what none writes.
+    /// Returns the request in a record of a handle; `None` for a record that no handle writes.
     fn read(record: Record<'_>) -> Option<Request<'_>> {
         let number = || record.bytes.try_into().ok().map(u64::from_le_bytes);
         match record.kind {
@@ -135,11 +135,12 @@ impl Request<'_> {
     }
 }
 
-/// What a host and all handles share.
+/// The state shared by a host and all its handles.
 pub(super) struct Shared {
-    /// Something waits for the host. In a cache line of its own, as the host reads it each turn.
+    /// Whether anything waits for the host. It has a cache line of its own, as the host reads it
+    /// each duty cycle.
     rung: Padded<AtomicBool>,
-    /// Part of that is in `state`: the host takes the lock for nothing else.
+    /// Whether part of that is in `state`: the host takes the lock for nothing else.
     news: AtomicBool,
     waker: Waker,
     state: Mutex<State>,
@@ -153,12 +154,12 @@ struct State {
     /// The number of handles made.
     handles: u32,
     commands: VecDeque<Command>,
-    /// The host's thread, while it is run as an agent.
+    /// The host's thread, while the host runs as an agent.
     thread: Option<ThreadId>,
     ended: bool,
 }
 
-/// Where a session is hosted. A key is used again, a serial number is not.
+/// The place of a hosted session. A key is reused, a serial number is not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Place {
     key: SessionKey,
@@ -185,13 +186,13 @@ impl Shared {
         self.ring();
     }
 
-    /// The host notes for its next turn that a command waits.
+    /// Notes for the host's next duty cycle that a command waits.
     fn remind(&self) {
         self.news.store(true, Ordering::Release);
         self.rung.store(true, Ordering::Release);
     }
 
-    /// Tells the host that something waits for it.
+    /// Tells the host that work waits for it.
     fn ring(&self) {
         self.rung.store(true, Ordering::Release);
         self.waker.wake();
@@ -206,7 +207,7 @@ pub(super) struct Remote {
     serial: u64,
 }
 
-/// The token of the waker. No connection has it.
+/// The token of the waker, which no connection has.
 const WAKER: Token = Token(u64::MAX);
 
 impl Remote {
@@ -224,7 +225,7 @@ impl Remote {
         })
     }
 
-    /// Whether anything waits.
+    /// Returns whether anything waits.
     #[inline]
     pub(super) fn is_rung(&self) -> bool {
         self.shared.rung.load(Ordering::Acquire)
@@ -242,7 +243,7 @@ impl Remote {
         self.shared.waker.awake();
     }
 
-    /// The place of a session.
+    /// Returns the place of a session.
     pub(super) fn key(&self, id: &SessionId) -> Option<SessionKey> {
         self.shared.lock().sessions.get(id).map(|place| place.key)
     }
@@ -260,14 +261,14 @@ impl Remote {
         self.serial
     }
 
-    /// Notes that a session is hosted no more; its handles are closed in the next turn.
+    /// Notes that a session is no longer hosted; its handles are closed in the next duty cycle.
     pub(super) fn remove(&self, id: &SessionId) {
         self.shared.lock().sessions.remove(id);
         self.shared.rung.store(true, Ordering::Release);
     }
 }
 
-/// The handles of a host that is gone report that.
+/// Makes the handles report that the host is gone.
 impl Drop for Remote {
     fn drop(&mut self) {
         let mut state = self.shared.lock();

@@ -1,4 +1,4 @@
-//! The results of what other threads ask for.
+//! Results of requests by other threads.
 
 use super::Shared;
 use crate::host::HostError;
@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TryRecvError};
 use std::time::Duration;
 
-/// The result of a command that the host runs in a later turn. Dropping it does not cancel the
-/// command.
+/// The result of a command that the host runs in a later duty cycle. Dropping it does not cancel
+/// the command.
 #[must_use = "says whether it was done"]
 pub struct Pending<T> {
     pub(super) answer: Receiver<Result<T, HostError>>,
@@ -19,7 +19,7 @@ impl<T> Pending<T> {
     /// Waits for the result.
     ///
     /// # Errors
-    /// What the host says; [`HostError::Ended`] if it ends without an answer;
+    /// The host's error; [`HostError::Ended`] if the host ends without a response;
     /// [`HostError::OwnThread`] in a call of the host's handler, which would wait for itself.
     pub fn wait(mut self) -> Result<T, HostError> {
         if let Some(answer) = self.poll() {
@@ -31,10 +31,10 @@ impl<T> Pending<T> {
         self.answer.recv().unwrap_or(Err(HostError::Ended))
     }
 
-    /// Waits for the result, for as long as `patience`.
+    /// Waits for the result, for at most `patience`.
     ///
     /// # Errors
-    /// As [`wait`](Self::wait); [`HostError::Late`] if there is no answer by then.
+    /// As [`wait`](Self::wait); [`HostError::Late`] if the host has not responded by then.
     pub fn wait_for(self, patience: Duration) -> Result<T, HostError> {
         if self.shared.lock().thread == Some(std::thread::current().id()) {
             return Err(HostError::OwnThread);
@@ -66,13 +66,13 @@ impl<T> fmt::Debug for Pending<T> {
 pub(in super::super) struct Reply<T>(pub(super) SyncSender<Result<T, HostError>>);
 
 impl<T> Reply<T> {
-    /// Answers. A caller that is gone misses it.
+    /// Sends the result. A caller that is gone misses it.
     pub(in super::super) fn send(self, answer: Result<T, HostError>) {
         let _ = self.0.try_send(answer);
     }
 }
 
-/// Answers when the last of what is removed together is gone.
+/// Responds when the last session that is removed with others is gone.
 pub(in super::super) struct Removal(Option<Reply<()>>);
 
 impl Removal {
@@ -80,7 +80,7 @@ impl Removal {
         Arc::new(Self(Some(reply)))
     }
 
-    /// There is nothing to remove.
+    /// Responds with an error, as nothing was removed.
     pub(in super::super) fn fail(removal: Arc<Self>, error: HostError) {
         if let Some(mut removal) = Arc::into_inner(removal)
             && let Some(reply) = removal.0.take()

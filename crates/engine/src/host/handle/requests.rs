@@ -1,4 +1,4 @@
-//! The host does what handles ask for.
+//! The host's execution of the requests of handles.
 
 use super::pending::Reply;
 use super::{Command, HostHandle, Removal, Request, Requests, Ticket, Undone};
@@ -11,17 +11,17 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Most requests of one handle in one turn.
+/// Most requests of one handle in one duty cycle.
 const BATCH: usize = 64;
 
 impl<H: Handler> Host<H> {
-    /// Access to this host from other threads.
+    /// Returns access to this host from other threads.
     #[must_use]
     pub fn handle(&self) -> HostHandle {
         HostHandle(Arc::clone(&self.remote.shared))
     }
 
-    /// Does what other threads ask for. Costs a load while they ask for nothing.
+    /// Executes the requests of other threads. Costs one load while they have none.
     #[inline]
     pub(in super::super) fn take_requests(&mut self, now: Now) -> usize {
         match self.remote.is_rung() {
@@ -32,12 +32,12 @@ impl<H: Handler> Host<H> {
 
     #[inline(never)]
     fn do_requests(&mut self, now: Now) -> usize {
-        // With acquire: what was put in place before the flag was set is visible from here on.
+        // With acquire, everything stored before the flag was set is visible from here on.
         self.remote.shared.rung.swap(false, Ordering::AcqRel);
         let news = self.remote.shared.news.swap(false, Ordering::AcqRel);
         let command = if news { self.take_news() } else { None };
         let mut work = 0;
-        // The sessions' ends, and calls of the handler, may want the list.
+        // Ends of sessions and calls of the handler may need the list.
         let mut all = std::mem::take(&mut self.remote.requests);
         all.retain_mut(|own| {
             let (taken, stays) = self.serve(own, now);
@@ -46,7 +46,7 @@ impl<H: Handler> Host<H> {
         });
         all.append(&mut self.remote.requests);
         self.remote.requests = all;
-        // Behind what was asked for before, so that a session sends it before it is removed.
+        // Earlier requests come first, so that a session sends its messages before it is removed.
         if let Some(command) = command {
             self.command(command, now);
             work += 1;
@@ -54,7 +54,7 @@ impl<H: Handler> Host<H> {
         work
     }
 
-    /// Takes new handles. Returns the next command.
+    /// Takes over new handles. Returns the next command.
     fn take_news(&mut self) -> Option<Command> {
         let shared = &self.remote.shared;
         let mut state = shared.lock();
@@ -66,7 +66,7 @@ impl<H: Handler> Host<H> {
         command
     }
 
-    /// Does some requests of a handle. Returns their number, and whether there may be more.
+    /// Executes some requests of a handle. Returns their number, and whether more may wait.
     fn serve(&mut self, own: &mut Requests, now: Now) -> (usize, bool) {
         let (key, serial) = (own.place.key, own.place.serial);
         let hosted = self.hosted.get(key.0);
@@ -148,7 +148,8 @@ impl<H: Handler> Host<H> {
         }
     }
 
-    /// Hosts a session for one connection, when the handler has room for what came with its Logon.
+    /// Hosts a session for one connection, when the handler has capacity for the bytes behind its
+    /// Logon.
     fn admit_command(
         &mut self,
         admitted: Box<(Incoming, Prepared)>,
@@ -166,7 +167,7 @@ impl<H: Handler> Host<H> {
         shared.remind();
     }
 
-    /// Logs a session out and removes it when it is over.
+    /// Logs a session out and removes it when the logout is complete.
     fn remove(&mut self, key: SessionKey, now: Now, removal: Arc<Removal>) {
         let Some(hosted) = self.hosted.get_mut(key.0) else {
             return;
@@ -180,7 +181,7 @@ impl<H: Handler> Host<H> {
         self.write(key, now);
     }
 
-    /// The number of the port that is listened on at this address.
+    /// Returns the number of the port that listens on this address.
     pub(super) fn port_at(&self, address: SocketAddr) -> Option<usize> {
         let mut ports = self.ports.iter();
         let found = ports.find(|(_, own)| own.port.address() == address);
@@ -199,8 +200,8 @@ impl<H: Handler> Host<H> {
         }
     }
 
-    /// Takes no more requests. Does those that wait, so that the sessions have them before their
-    /// logout.
+    /// Stops taking requests, after executing those that wait, so that the sessions have them
+    /// before their logout.
     pub(in super::super) fn end_requests(&mut self, now: Now) {
         let mut state = self.remote.shared.lock();
         state.ended = true;

@@ -1,4 +1,4 @@
-//! One session, from any thread.
+//! Access to one session from any thread.
 
 use super::{HandleError, Place, Request, Requests, Shared, Ticket};
 use crate::ring::{Producer, WriteError, spsc};
@@ -10,14 +10,14 @@ use std::fmt;
 use std::sync::Arc;
 
 /// One session of a [`Host`](super::super::Host), for use on any thread: see
-/// [`HostHandle::session`](super::HostHandle::session). It stays the same while the session
-/// disconnects and connects again.
+/// [`HostHandle::session`](super::HostHandle::session). The handle remains valid while the session
+/// disconnects and reconnects.
 ///
-/// Each handle has a ring of its own, in which its requests wait for the host's next turn; the
-/// host does them in their order. Between requests of different handles, and of a handle and its
-/// clones, there is no order. A full ring is an error at once; what the host takes and cannot do,
-/// such as a message for a session that is not logged on, is told to the application:
-/// [`Handler::on_undone`](super::super::Handler::on_undone). Nothing is lost in silence.
+/// Each handle has a ring of its own, in which its requests wait for the host's next duty cycle;
+/// the host executes them in order. Requests of different handles, clones included, have no order
+/// between them. A full ring is an error at once. A request that the host takes and cannot do, such
+/// as a message for a session that is not logged on, is reported to
+/// [`Handler::on_undone`](super::super::Handler::on_undone). Nothing is lost silently.
 ///
 /// Requests allocate nothing and take no lock. A host that sleeps in the kernel
 /// ([`Idle::Wait`](crate::idle::Idle::Wait)) is woken.
@@ -40,20 +40,20 @@ impl Drop for Bell {
     }
 }
 
-/// Bytes in front of the body of a message: the length of MsgType(35).
+/// Bytes in front of the body of a message, for the length of MsgType(35).
 const FRONT: usize = 1;
 
 impl SessionHandle {
-    /// Room for requests, unless a message of the session would need more.
+    /// Default size of a handle's ring, in bytes; sessions with long messages have a larger one.
     const RING_BYTES: usize = 256 << 10;
 
-    /// Room for requests of a session whose messages have up to `max_send` bytes.
+    /// Returns the size of the ring for a session whose messages have up to `max_send` bytes.
     pub(super) fn ring_bytes(max_send: usize) -> usize {
         Self::RING_BYTES.max(max_send.saturating_mul(8))
     }
 
-    /// A handle with a ring for the host. If the session is not at this place any more, or the host
-    /// has ended, it takes nothing.
+    /// Makes a handle with a ring for the host. If the session has left this place, or the host has
+    /// ended, the handle takes nothing.
     pub(super) fn new(
         shared: &Arc<Shared>,
         session: Arc<SessionId>,
@@ -84,17 +84,17 @@ impl SessionHandle {
         }
     }
 
-    /// Who talks to whom.
+    /// Returns the identity of the session.
     #[must_use]
     pub fn id(&self) -> &SessionId {
         &self.session
     }
 
-    /// Sends an application message; `body` writes the fields behind the standard header, in
-    /// place. MsgSeqNum(34) and SendingTime(52) are those of the turn in which the host takes it.
+    /// Sends an application message; `body` writes the fields after the standard header, in place.
+    /// MsgSeqNum(34) and SendingTime(52) are those of the duty cycle in which the host takes it.
     ///
     /// # Errors
-    /// See [`HandleError`]; `body` was not called if the ring is full.
+    /// See [`HandleError`]; `body` is not called if the ring is full.
     #[inline]
     pub fn send(
         &mut self,
@@ -116,7 +116,7 @@ impl SessionHandle {
             return bad(EncodeError::BufferFull);
         };
         let front = FRONT + msg_type.len();
-        // Room for several messages, as each is claimed at its longest.
+        // The ring holds several messages, as each is claimed at its longest.
         let longest = self.place.max_send.min(self.ring_bytes / 8);
         let room = self.post.claim(front + longest).map_err(refused)?;
         let Some((head, room)) = room.split_at_mut_checked(front) else {
@@ -132,9 +132,9 @@ impl SessionHandle {
         self.publish(Request::SEND, front + written)
     }
 
-    /// Begins the logout, with this Text(58), which may be empty. An initiator connects again after
-    /// its back-off: to end a session for good, [remove](super::HostHandle::remove) it. Has no
-    /// effect without a connection.
+    /// Begins the logout with this Text(58), which may be empty. An initiator reconnects after its
+    /// back-off; [`remove`](super::HostHandle::remove) ends a session for good. Has no effect
+    /// without a connection.
     ///
     /// # Errors
     /// See [`HandleError`].
@@ -142,7 +142,7 @@ impl SessionHandle {
         self.put(Request::LOG_OUT, text.as_bytes())
     }
 
-    /// Ends the connection without a logout; an initiator connects again. Has no effect without a
+    /// Ends the connection without a logout; an initiator reconnects. Has no effect without a
     /// connection.
     ///
     /// # Errors
@@ -152,8 +152,8 @@ impl SessionHandle {
     }
 
     /// Sends the next message with MsgSeqNum(34) `seq`, from 1 to 2^60. The counterparty of a
-    /// session that is logged on asks for what it then misses, and logs out if the number is lower
-    /// than it expects.
+    /// session that is logged on requests the messages between, and logs out if the number is lower
+    /// than expected.
     ///
     /// # Errors
     /// See [`HandleError`].
@@ -202,7 +202,7 @@ fn refused(error: WriteError) -> HandleError {
     }
 }
 
-/// A handle of the same session with a ring of its own. Takes a lock and allocates.
+/// Makes a handle of the same session with a ring of its own. Takes a lock and allocates.
 impl Clone for SessionHandle {
     fn clone(&self) -> Self {
         let session = Arc::clone(&self.session);

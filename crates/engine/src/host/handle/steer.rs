@@ -1,4 +1,4 @@
-//! What operators ask of a host: its sessions listed and steered.
+//! Operators' commands to a host: listing its sessions and steering them.
 
 use crate::host::handler::Handler;
 use crate::host::hosted::Hosted;
@@ -10,33 +10,33 @@ use fanfare_fix::session::{
 };
 use std::net::SocketAddr;
 
-/// A session of a host, as it is at one turn of it.
+/// A session of a host, as of one duty cycle.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SessionInfo {
-    /// Who talks to whom.
+    /// The identity of the session.
     pub id: SessionId,
-    /// Initiator or acceptor.
+    /// The role: initiator or acceptor.
     pub role: Role,
-    /// Where it stands.
+    /// The state of the session.
     pub state: State,
-    /// Whether it is kept from logging on: see [`Steer::Stop`].
+    /// Whether the session is kept from logging on: see [`Steer::Stop`].
     pub is_stopped: bool,
-    /// Whether it was made by a template, for a Logon or at an operator's wish.
+    /// Whether the session was made from a template, for a Logon or by an operator.
     pub is_made: bool,
-    /// MsgSeqNum(34) of its next message.
+    /// MsgSeqNum(34) of the next message to be sent.
     pub next_sender: u64,
-    /// MsgSeqNum(34) that it expects next.
+    /// MsgSeqNum(34) expected next.
     pub next_target: u64,
-    /// Where the counterparty is; `None` without a connection.
+    /// The counterparty's address; `None` without a connection.
     pub peer: Option<SocketAddr>,
     /// How long the counterparty has been silent, in nanoseconds; `None` without a connection.
     pub silent: Option<u64>,
-    /// How long the last answer to a TestRequest(1) of this connection took, in nanoseconds.
+    /// The time until the last response to a TestRequest(1) on this connection, in nanoseconds.
     pub round_trip: Option<u64>,
     /// Bytes that wait for the counterparty to read.
     pub queued: usize,
-    /// Where it is listened for; `None` for an initiator.
+    /// The address of the acceptor's port; `None` for an initiator.
     pub port: Option<SocketAddr>,
 }
 
@@ -45,42 +45,42 @@ pub struct SessionInfo {
 pub struct SessionPage {
     /// The sessions.
     pub sessions: Vec<SessionInfo>,
-    /// Where the next ones begin; `None` behind the last.
+    /// The index of the first session of the next page; `None` after the last.
     pub next: Option<usize>,
 }
 
-/// What is to become of a session.
+/// A command to a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Steer {
-    /// It is logged out, with this Text(58). An initiator connects again after its back-off.
+    /// Log out, with this Text(58). An initiator reconnects after its back-off.
     LogOut(String),
-    /// A TestRequest(1) is sent, whose answer is [measured](SessionInfo::round_trip).
+    /// Send a TestRequest(1), whose response time is [measured](SessionInfo::round_trip).
     TestRequest,
-    /// Its connection ends without a Logout(5). An initiator connects again.
+    /// End the connection without a Logout(5). An initiator reconnects.
     Disconnect,
-    /// Both directions start at 1 again: at once without a connection, by a Logon(A) with
-    /// ResetSeqNumFlag(141)=Y while it is logged on.
+    /// Restart both directions at 1: at once without a connection, by a Logon(A) with
+    /// ResetSeqNumFlag(141)=Y while logged on.
     Reset,
-    /// Its numbers are changed.
+    /// Change the sequence numbers.
     SetNumbers {
-        /// MsgSeqNum(34) of its next message.
+        /// MsgSeqNum(34) of the next message to be sent.
         sender: Option<u64>,
-        /// MsgSeqNum(34) that it expects next.
+        /// MsgSeqNum(34) expected next.
         target: Option<u64>,
-        /// Also where the counterparty has seen the number of the next message.
+        /// Whether to do so even if the counterparty has seen the number of the next message.
         force: bool,
     },
-    /// It is logged out, with this Text(58), and kept from logging on until [`Steer::Start`] or the
-    /// end of the host.
+    /// Log out with this Text(58), and keep the session from logging on until [`Steer::Start`] or
+    /// the end of the host.
     Stop(String),
-    /// A stopped session may log on again; an initiator connects at once.
+    /// Let a stopped session log on again; an initiator connects at once.
     Start,
 }
 
 /// TestReqID(112) of an operator's TestRequest(1).
 const TEST_REQ_ID: &[u8] = b"OPERATOR";
 
-/// Most sessions that are described in one turn, so that no message waits for it.
+/// Most sessions described in one duty cycle, so that no message waits for it.
 const PAGE: usize = 256;
 
 impl<H: Handler> Host<H> {
@@ -142,7 +142,7 @@ impl<H: Handler> Host<H> {
                 hosted.is_stopped = true;
                 session.logout(now, &text);
                 let unconnected = hosted.connector.as_mut().filter(|_| hosted.link.is_none());
-                // A connection under way is given up.
+                // Abandons a connection under way.
                 unconnected.map(|connector| connector.lost(now.mono));
             }
             Steer::Start if !hosted.is_stopped => return Err(HostError::NotStopped(id)),
@@ -180,13 +180,13 @@ impl<H: Handler> Host<H> {
         let hosted = self.hosted.get_mut(key.0);
         let access = hosted.and_then(|hosted| hosted.access.as_mut());
         if let Some(made) = access.and_then(|access| access.made.as_mut()) {
-            // It is no stranger's, and stays when nobody logs on.
+            // An operator made the session, so it stays even if it never logs on.
             made.has_logged_on = true;
         }
         Ok(key)
     }
 
-    /// The first template that fits, with the number of its port.
+    /// Returns the first template that matches, with the number of its port.
     fn template_for(
         &self,
         port: Option<SocketAddr>,
@@ -216,7 +216,7 @@ fn reset(session: &mut Session<Store>, now: Now) -> Result<(), HostError> {
     }
 }
 
-/// Both numbers are changed, or none.
+/// Changes both numbers or neither.
 fn set_numbers(
     session: &mut Session<Store>,
     now: Now,

@@ -1,4 +1,4 @@
-//! What a session does in its turn: reads, answers, and passes to the application what happens.
+//! A session's duty cycle: reads, responds, and passes events to the application.
 
 use super::{Hosted, Link};
 use crate::host::handler::{Handler, Verdict};
@@ -13,20 +13,20 @@ use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// What the threads' sessions share.
+/// The state shared by the sessions of a thread.
 pub(in crate::host) struct Workbench<H> {
     pub(in crate::host) handler: Guarded<H>,
     pub(in crate::host) scratch: Scratch,
     pub(in crate::host) buffer: Box<[u8]>,
-    /// So many bytes at the front of the buffer were messages, of whichever session.
+    /// The number of bytes at the front of the buffer that were messages of any session.
     pub(in crate::host) received: usize,
     pub(in crate::host) log: Option<LogTap>,
-    /// Sessions whose next part of a resend is due. Each turn writes the part of one, so that other
-    /// sessions do not wait for a whole resend.
+    /// Sessions whose next part of a resend is due. Each duty cycle writes the part of one, so that
+    /// other sessions do not wait for a whole resend.
     pub(in crate::host) resending: VecDeque<SessionKey>,
 }
 
-/// The application. Its panics are caught here.
+/// The application, with its panics caught.
 pub(in crate::host) struct Guarded<H> {
     pub(in crate::host) handler: H,
     pub(in crate::host) panics: u64,
@@ -34,7 +34,7 @@ pub(in crate::host) struct Guarded<H> {
 
 impl<H: Handler> Guarded<H> {
     /// Calls the application. Returns `None` if it panicked, after `on_panic`. The application is
-    /// used again, as [`Handler`] documents.
+    /// called again, as [`Handler`] documents.
     #[inline]
     pub(in crate::host) fn call<T>(
         &mut self,
@@ -70,18 +70,18 @@ impl<H: Handler> Guarded<H> {
     }
 }
 
-/// Whether a connection goes on.
+/// Whether a connection continues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::host) enum Life {
     GoesOn,
-    /// The session has ended: what it wrote last is still to arrive.
+    /// The session has ended: its last bytes are still to be sent.
     Ended,
     /// The transport is gone.
     Broken,
 }
 
 impl Hosted {
-    /// Reads once, handles all messages of the read, and writes the answers. Returns the number of
+    /// Reads once, handles all messages read, and writes the responses. Returns the number of
     /// bytes.
     pub(in crate::host) fn receive<H: Handler>(
         &mut self,
@@ -100,7 +100,7 @@ impl Hosted {
             log,
             ..
         } = bench;
-        // What is kept of a message counts when the rest of it comes.
+        // The bytes kept of an incomplete message count when the rest arrives.
         let room = handler.handler.room().saturating_sub(link.inbox.len());
         let most = most(log).min(room);
         if most == 0 {
@@ -131,7 +131,7 @@ impl Hosted {
         }
     }
 
-    /// The transport has failed.
+    /// Reports that the transport has failed.
     #[cold]
     fn broke<H: Handler>(
         &mut self,
@@ -151,7 +151,7 @@ impl Hosted {
         Life::Broken
     }
 
-    /// Gives the session bytes that were read before it was known whose they are.
+    /// Passes bytes to the session that were read before their session was known.
     pub(in crate::host) fn feed<H: Handler>(
         &mut self,
         key: SessionKey,
@@ -171,8 +171,8 @@ impl Hosted {
         self.drain(key, now, bench)
     }
 
-    /// Feeds bytes to the session and its events to the handler, and keeps those of a message that
-    /// is not complete. Returns how many are done with.
+    /// Feeds bytes to the session and its events to the handler, and keeps those of an incomplete
+    /// message. Returns the number of bytes consumed.
     fn pump<H: Handler>(
         &mut self,
         key: SessionKey,
@@ -191,7 +191,7 @@ impl Hosted {
                 self.deliver(key, now, handler, is_logged, &event);
             }
             done += step.consumed;
-            // Not when the bytes are used up: messages that waited behind a gap may be due.
+            // Events may be left when the bytes are used up: messages that waited behind a gap.
             if idle {
                 break;
             }
@@ -227,7 +227,7 @@ impl Hosted {
         }
     }
 
-    /// Time has passed.
+    /// Advances the session's time.
     pub(in crate::host) fn on_time<H: Handler>(
         &mut self,
         key: SessionKey,
@@ -241,8 +241,8 @@ impl Hosted {
         Life::GoesOn
     }
 
-    /// Passes events to the handler, and writes what waits for transmission. A resend goes on in a
-    /// later turn.
+    /// Passes events to the handler, and writes the bytes to be transmitted. A resend continues in
+    /// a later duty cycle.
     pub(in crate::host) fn drain<H: Handler>(
         &mut self,
         key: SessionKey,
@@ -255,7 +255,7 @@ impl Hosted {
             return self.broke(key, now, bench, &error);
         }
         if !self.session.is_connected() && self.link.is_some() {
-            // The flush may have ended it: a store that fails.
+            // The flush may have ended the session, if its store failed.
             self.deliver_all(key, now, bench);
             return Life::Ended;
         }
@@ -273,7 +273,7 @@ impl Hosted {
         }
     }
 
-    /// Offers everything to the kernel: what is in the outbound queue first.
+    /// Offers all bytes to the kernel, those in the outbound queue first.
     fn flush(&mut self, key: SessionKey, now: Now, log: &mut Option<LogTap>) -> io::Result<()> {
         self.session.sync(now);
         let Some(Link { connection, .. }) = &mut self.link else {
@@ -313,8 +313,9 @@ impl Hosted {
         connection.transport.flush()
     }
 
-    /// Takes the connection away from the session, which is told, and gives it to be closed.
-    /// The session is free for the next connection before this one is closed.
+    /// Takes the connection from the session, reports that to the session, and returns the
+    /// connection to be closed. The session is free for the next connection before this one is
+    /// closed.
     pub(in crate::host) fn part<H: Handler>(
         &mut self,
         key: SessionKey,
@@ -327,7 +328,7 @@ impl Hosted {
     }
 }
 
-/// Most bytes that may be read or sent at once, so that the message log has room for them.
+/// Returns how many bytes may be read or sent at once, so that the message log has space for them.
 #[inline]
 fn most(log: &mut Option<LogTap>) -> usize {
     match log {

@@ -46,7 +46,8 @@ impl<H: Handler> Agent for Host<H> {
             work += self.timers(now);
         }
         if directly && work == 0 && !self.sleeps {
-            // What stands between two looks is what a message waits for: half a turn, so.
+            // The work between two reads is what a message waits for; a read in the middle halves
+            // it.
             work += self.receive_directly(now);
         }
         self.busy = work > 0;
@@ -113,7 +114,7 @@ impl<H: Handler> Agent for Host<H> {
             return Some(self.next_scan);
         }
         let of_session = |hosted: &Hosted| match &hosted.connector {
-            // A connection that is being made is looked at again and again.
+            // A connection attempt under way is polled repeatedly.
             Some(_) if hosted.link.is_none() && !hosted.is_stopped => Some(self.next_scan),
             _ => hosted.session.poll_timeout(),
         };

@@ -16,7 +16,7 @@ use fanfare_fix::codec::Next;
 use fanfare_fix::session::{Config, Now, Session, SessionId, SubIds, WRONG_CREDENTIALS};
 
 impl<H: Handler> Host<H> {
-    /// Returns the session of a Logon. Makes it if a wildcard of the port permits that.
+    /// Returns the session of a Logon, which is made if a wildcard of the port permits it.
     pub(super) fn session_for(
         &mut self,
         port: usize,
@@ -48,8 +48,8 @@ impl<H: Handler> Host<H> {
         Ok(key)
     }
 
-    /// The session of this port with these CompIDs whose SubIDs and LocationIDs the Logon names. Of
-    /// several, the one with most of them.
+    /// Returns the session of this port with these CompIDs whose SubIDs and LocationIDs the Logon
+    /// names; of several, the one with most of them.
     fn listed(&self, port: usize, id: &SessionId, sub: &SubIds) -> Option<SessionKey> {
         let at_port = |key: &SessionKey| self.hosted.get(key.0).is_some_and(|h| h.is_at(port));
         if sub.is_empty() {
@@ -61,7 +61,7 @@ impl<H: Handler> Host<H> {
             let named = match &known.sub {
                 _ if !hosted.is_at(port) || !is_same(known, id) => None,
                 None => Some(0),
-                // Only sessions that were made have a qualifier here, and a Logon names none.
+                // Only sessions made from a template have a qualifier here, and a Logon names none.
                 Some(own) if !own.qualifier.is_empty() => None,
                 Some(own) => own.found_in(sub),
             };
@@ -71,7 +71,7 @@ impl<H: Handler> Host<H> {
         best.map(|(_, key)| key)
     }
 
-    /// The wildcard of the port that a Logon fits, by its index, and the configuration of the
+    /// Returns the index of the port's wildcard that a Logon matches, and the configuration of the
     /// session.
     pub(in crate::host) fn fitting(
         &self,
@@ -87,8 +87,8 @@ impl<H: Handler> Host<H> {
         self.ports.get(&port)?.wildcards.get(index)
     }
 
-    /// Checks that a session may be made for a Logon, before anything is: by the certificate, and
-    /// by the application.
+    /// Checks with the certificate and the application that a session may be made for a Logon,
+    /// before anything is made.
     fn check_stranger(
         &mut self,
         port: usize,
@@ -122,7 +122,7 @@ impl<H: Handler> Host<H> {
         Err(Refusal::Stranger(id.clone(), text))
     }
 
-    /// Makes a session by a wildcard of the port.
+    /// Makes a session from a wildcard of the port.
     pub(in crate::host) fn make(
         &mut self,
         port: usize,
@@ -165,7 +165,7 @@ impl<H: Handler> Host<H> {
         Ok(key)
     }
 
-    /// A session with this identity and any qualifier that has no connection. If there is none, the
+    /// Returns a session with this identity and any qualifier that has no connection, or else the
     /// identity with a new qualifier.
     fn qualify(&self, port: usize, id: SessionId) -> Qualified {
         let sub = id.sub.as_deref().cloned().unwrap_or_default();
@@ -187,8 +187,8 @@ impl<H: Handler> Host<H> {
         Qualified::New(id)
     }
 
-    /// Makes sure that a wildcard may have another session. If there may be no more, the one that
-    /// has been without a connection for longest is removed.
+    /// Makes sure that a wildcard may have another session. At the limit, the session that has been
+    /// without a connection for longest is removed.
     fn make_place(&mut self, port: usize, wildcard: usize) -> Result<(), Refusal> {
         let Some(settings) = self.wildcard(port, wildcard) else {
             return Ok(());
@@ -227,8 +227,8 @@ impl<H: Handler> Host<H> {
     }
 
     /// Notes that the connection of a session has ended. Removes a session that is for one
-    /// connection or to be removed, and one that was made and never logged on, so that strangers
-    /// leave nothing behind.
+    /// connection or to be removed, and one that was made and never logged on, so that unknown
+    /// clients leave nothing behind.
     pub(super) fn leave(&mut self, key: SessionKey, now: Now) {
         let Some(hosted) = self.hosted.get_mut(key.0) else {
             return;
@@ -268,7 +268,7 @@ impl<H: Handler> Host<H> {
             .filter(|made| !made.has_logged_on)
             .and_then(|made| made.fresh)
         {
-            // If that fails, an empty store is left behind.
+            // A failure leaves an empty store behind.
             let _ = std::fs::remove_dir_all(folder);
         }
         self.remote.remove(&id);

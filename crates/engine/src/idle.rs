@@ -1,20 +1,20 @@
-//! What a thread does when its agents have nothing to do.
+//! Idle strategies: what a thread does when its agents have no work.
 
 use std::time::Duration;
 
-/// From the lowest latency to the lowest use of the processor.
+/// An idle strategy, from the lowest latency to the lowest use of the processor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Idle {
-    /// Look again at once. One whole CPU, for a thread that has one to itself.
+    /// Look for work again at once. Takes a whole CPU, for a thread that has one to itself.
     Spin,
-    /// Let other threads run first. One whole CPU if nobody else wants it.
+    /// Let other threads run first. Takes a whole CPU if no other thread wants it.
     Yield,
     /// Spin 100 times, yield 100 times, then sleep, from 50 µs doubling to 1 ms.
     BackOff,
     /// Sleep this long.
     Sleep(Duration),
-    /// Sleep in the kernel until a descriptor of the agents is ready, their next timer is due,
-    /// or this long. Latency of a wake-up (25–50 µs), no use of the processor when idle.
+    /// Sleep in the kernel until a descriptor of the agents is ready, their next timer is due, or
+    /// this time has passed. A wake-up takes 25–50 µs; an idle thread uses no processor.
     Wait(Duration),
 }
 
@@ -23,14 +23,14 @@ const ROUNDS: u32 = 100;
 const FIRST_SLEEP: Duration = Duration::from_micros(50);
 const LONGEST_SLEEP: Duration = Duration::from_millis(1);
 
-/// An [`Idle`] strategy with its memory of how long there was nothing to do.
+/// An [`Idle`] strategy with its count of duty cycles without work.
 #[derive(Debug)]
 pub(crate) struct Idler {
     strategy: Idle,
     idle_rounds: u32,
 }
 
-/// What to do now.
+/// The next step of an idle thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
     Continue,
@@ -41,7 +41,7 @@ pub(crate) enum Step {
 }
 
 impl Idler {
-    /// Starts as if there had just been work.
+    /// Starts as after work.
     pub(crate) const fn new(strategy: Idle) -> Self {
         Self {
             strategy,

@@ -1,6 +1,6 @@
 //! The levels of a program's log, which an operator sees and changes while it runs.
 //!
-//! Whoever writes the log asks [`LogLevels::is_on`] before it makes a line; a control socket has a
+//! The writer of the log asks [`LogLevels::is_on`] before it makes a line; a control socket has a
 //! clone, and sets levels. Neither waits for the other.
 
 use std::fmt;
@@ -9,21 +9,21 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use thiserror::Error;
 
-/// How much a line matters, or up to what a target is told.
+/// The severity of a line, or the least severity that a target logs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum LogLevel {
-    /// Nothing.
+    /// No lines.
     Off,
-    /// What does not work.
+    /// Failures.
     Error,
-    /// What an operator should look at.
+    /// Conditions that an operator should look at.
     Warn,
-    /// What happens in a run in good order.
+    /// Events of normal operation.
     Info,
-    /// Each single thing of what is otherwise summed up.
+    /// Details of events that are otherwise summed up.
     Debug,
-    /// All there is.
+    /// Everything.
     Trace,
 }
 
@@ -38,7 +38,7 @@ impl LogLevel {
         Self::Trace,
     ];
 
-    /// The level's name, as [`FromStr`] reads it.
+    /// Returns the level's name, as [`FromStr`] parses it.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -72,7 +72,7 @@ impl FromStr for LogLevel {
     }
 }
 
-/// Why levels are not set.
+/// The reason why levels are not set.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum LevelError {
     /// No level has this name.
@@ -81,15 +81,15 @@ pub enum LevelError {
     /// The log has no target of this name.
     #[error("{target:?} is no target of the log: {}", .targets.join(", "))]
     Target {
-        /// What was asked for.
+        /// The target named.
         target: String,
-        /// The targets that there are.
+        /// The targets of the log.
         targets: Vec<&'static str>,
     },
 }
 
-/// A level for each target of a log. Clones share the levels. Looking and setting cost an atomic
-/// access each; nothing waits.
+/// A level for each target of a log. Clones share the levels. Reading and setting one take an
+/// atomic access each and never wait.
 ///
 /// ```
 /// use fanfare_engine::levels::{LogLevel, LogLevels};
@@ -111,8 +111,8 @@ impl LogLevels {
         Self(targets.iter().map(|target| (*target, level())).collect())
     }
 
-    /// Whether lines of this level are written for a target. For a target that the log does not
-    /// have, it is as for the first one.
+    /// Returns whether lines of this level are written for a target. A target that the log does not
+    /// have counts as the first one.
     #[must_use]
     pub fn is_on(&self, target: &str, level: LogLevel) -> bool {
         let own = self.0.iter().find(|(name, _)| *name == target);
@@ -137,7 +137,7 @@ impl LogLevels {
     }
 
     /// Sets levels from a list: `warn`, `session=debug`, or `warn,session=debug,dds=off`. A level
-    /// without a target is for all, and the later entry wins. A mistake changes nothing.
+    /// without a target is for all targets, and later entries win. An error changes nothing.
     ///
     /// # Errors
     /// An entry names no level, or no target of this log.
@@ -157,7 +157,7 @@ impl LogLevels {
             .try_for_each(|(target, level)| self.set(target, level))
     }
 
-    /// The targets with their levels, in a fixed order.
+    /// Returns the targets with their levels, in a fixed order.
     pub fn iter(&self) -> impl Iterator<Item = (&'static str, LogLevel)> + '_ {
         let level = |of: &AtomicU8| LogLevel::of_number(of.load(Ordering::Relaxed));
         self.0.iter().map(move |(name, of)| (*name, level(of)))
@@ -175,7 +175,7 @@ impl LogLevels {
     }
 }
 
-/// The list that [`LogLevels::apply`] reads.
+/// Writes the list that [`LogLevels::apply`] parses.
 impl fmt::Display for LogLevels {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (at, (target, level)) in self.iter().enumerate() {

@@ -1,6 +1,6 @@
-//! What turns sans-I/O machines into a running plant: threads, sockets, rings, counters, time.
+//! The runtime of Fanfare's sans-I/O state machines: threads, sockets, rings, counters, time.
 //!
-//! | module | what it gives |
+//! | module | contents |
 //! |---|---|
 //! | [`agent`] | units of work on one to N threads, stopped together, first failure reported |
 //! | [`idle`] | what a thread does without work: spin, yield, back off, sleep, wait in the kernel |
@@ -20,8 +20,8 @@
 //! | [`levels`] | levels of a program's log, which an operator changes while it runs |
 //! | [`cpu`], [`limits`], [`stop`] | pinning, open descriptors, Ctrl-C |
 //!
-//! After start-up nothing here allocates, locks or logs, and the only system calls are the I/O
-//! itself. Linux only.
+//! After start-up the hot paths allocate nothing, lock nothing and log nothing, and their only
+//! system calls are the I/O itself. Linux only.
 #![deny(unsafe_code)]
 
 pub mod agent;

@@ -3,9 +3,8 @@
 use crate::sys::process;
 use std::io;
 
-/// Raises the soft limit of open descriptors towards `wanted`, the hard limit too if this
-/// process may. Gives the soft limit that holds afterwards, which can be less than `wanted`:
-/// whoever needs that many sockets compares and says so. Never lowers a limit.
+/// Raises the soft limit of open descriptors towards `wanted`, and the hard limit if this process
+/// may. Returns the resulting soft limit, which can be less than `wanted`. Never lowers a limit.
 ///
 /// # Errors
 /// The limits cannot be read.

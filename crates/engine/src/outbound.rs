@@ -1,10 +1,10 @@
-//! What the kernel did not take yet.
+//! The bounded queue of bytes that the kernel has not taken yet.
 
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
 use thiserror::Error;
 
-/// A bounded queue of bytes in front of a socket. Starts without memory and grows as needed up
+/// A bounded queue of bytes in front of a socket. It starts without memory and grows as needed up
 /// to its limit, so that a thousand idle connections cost nothing here.
 ///
 /// A message is queued whole or not at all: the limit never cuts one in two.
@@ -12,26 +12,26 @@ use thiserror::Error;
 pub struct Outbound {
     bytes: VecDeque<u8>,
     limit: usize,
-    /// Bytes that were queued so far.
+    /// The number of bytes queued so far.
     passed: u64,
 }
 
-/// The queue's limit would have been passed; nothing was queued.
+/// The error of a message that would exceed the queue's limit; nothing was queued.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("outbound queue is full: {queued} of {limit} bytes wait, {len} more do not fit")]
 pub struct Overflow {
-    /// Bytes that wait already.
+    /// The number of bytes queued already.
     pub queued: usize,
-    /// Bytes of the message that does not fit.
+    /// The number of bytes of the message that does not fit.
     pub len: usize,
     /// The limit in bytes.
     pub limit: usize,
 }
 
-/// Why a message was not sent.
+/// The reason why a message was not sent.
 #[derive(Debug, Error)]
 pub enum OutboundError {
-    /// The connection broke.
+    /// The connection failed.
     #[error("connection broke: {0}")]
     Io(#[from] io::Error),
     /// The peer reads too slowly; nothing of this message was sent.
@@ -40,7 +40,7 @@ pub enum OutboundError {
 }
 
 impl Outbound {
-    /// An empty queue for at most `limit` bytes.
+    /// Makes an empty queue for at most `limit` bytes.
     #[must_use]
     pub const fn new(limit: usize) -> Self {
         Self {
@@ -50,10 +50,10 @@ impl Outbound {
         }
     }
 
-    /// Queues a message that is given in parts.
+    /// Queues a message given in parts.
     ///
     /// # Errors
-    /// [`Overflow`], and then nothing of it is queued.
+    /// [`Overflow`], with nothing of the message queued.
     pub fn push(&mut self, parts: &[IoSlice<'_>]) -> Result<(), Overflow> {
         let len = parts.iter().map(|part| part.len()).sum();
         let queued = self.bytes.len();
@@ -68,8 +68,8 @@ impl Outbound {
         Ok(())
     }
 
-    /// Queues a message of which the kernel has taken the first `taken` bytes. It must be
-    /// completed, so the limit does not stop it: call this only on an empty queue.
+    /// Queues the rest of a message of which the kernel has taken the first `taken` bytes. The rest
+    /// must follow, so the limit does not apply: call this only on an empty queue.
     pub fn push_rest(&mut self, parts: &[IoSlice<'_>], mut taken: usize) {
         for part in parts {
             let rest = part.get(taken..).unwrap_or(&[]);
@@ -79,31 +79,31 @@ impl Outbound {
         }
     }
 
-    /// The queued bytes in order; the second part is mostly empty.
+    /// Returns the queued bytes in order; the second part is mostly empty.
     #[must_use]
     pub fn parts(&self) -> [IoSlice<'_>; 2] {
         let (first, second) = self.bytes.as_slices();
         [IoSlice::new(first), IoSlice::new(second)]
     }
 
-    /// Forgets the first `count` bytes: the kernel has taken them.
+    /// Removes the first `count` bytes, which the kernel has taken.
     pub fn consume(&mut self, count: usize) {
         self.bytes.drain(..count.min(self.bytes.len()));
     }
 
-    /// Bytes that were queued so far, those that wait among them.
+    /// Returns the number of bytes ever queued, including those in the queue.
     #[must_use]
     pub const fn passed(&self) -> u64 {
         self.passed
     }
 
-    /// Bytes that wait.
+    /// Returns the number of bytes in the queue.
     #[must_use]
     pub fn len(&self) -> usize {
         self.bytes.len()
     }
 
-    /// True if none wait.
+    /// Returns whether the queue is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()

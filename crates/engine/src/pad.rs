@@ -2,8 +2,8 @@
 
 use std::ops::{Deref, DerefMut};
 
-/// A value that shares its cache line with no other. 128 bytes, because x86 fetches lines in
-/// pairs.
+/// A value that shares its cache line with no other. It is aligned to 128 bytes, because x86
+/// fetches lines in pairs.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub struct Padded<T>(pub T);

@@ -1,9 +1,8 @@
 //! The reactor: epoll, level-triggered.
 //!
-//! Level-triggered means that a socket keeps reporting itself until it has been read dry or its
-//! interest changed, so a thread may read each socket once a cycle and stay fair. The same
-//! [`Poller`] serves a thread that spins (`poll(Some(Duration::ZERO))`) and one that sleeps
-//! until its next timer.
+//! A level-triggered socket is reported until it has been read dry or its interest has changed, so
+//! a thread may read each socket once a cycle and stay fair. The same [`Poller`] serves a thread
+//! that spins (`poll(Some(Duration::ZERO))`) and one that sleeps until its next timer.
 
 use crate::sys::epoll;
 use std::io;
@@ -12,17 +11,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering, fence};
 use std::time::Duration;
 
-/// What a registered descriptor is called in events: any 64 bits, usually from
+/// The name of a registered descriptor in events: any 64 bits, usually from
 /// [`Slots`](crate::slots::Slots).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Token(pub u64);
 
-/// Which readiness is reported. Errors and hang-ups always are.
+/// The readiness to report. Errors and hang-ups are always reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Interest {
-    /// Bytes or connections to take.
+    /// Bytes can be read or connections accepted.
     Read,
-    /// Room to write.
+    /// Bytes can be written.
     Write,
     /// Both.
     ReadWrite,
@@ -42,7 +41,7 @@ impl Interest {
 /// One descriptor that is ready.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Event {
-    /// The name it was registered under.
+    /// The token of the descriptor.
     pub token: Token,
     bits: u32,
 }
@@ -55,21 +54,21 @@ impl Event {
         }
     }
 
-    /// A read will give bytes, the end, or an error: never "would block".
+    /// Returns whether a read returns bytes, the end, or an error: never "would block".
     #[must_use]
     pub fn is_readable(self) -> bool {
         let read = libc::EPOLLIN | libc::EPOLLRDHUP | libc::EPOLLHUP | libc::EPOLLERR;
         self.bits & read as u32 != 0
     }
 
-    /// A write will take bytes or give an error.
+    /// Returns whether a write takes bytes or returns an error.
     #[must_use]
     pub fn is_writable(self) -> bool {
         self.bits & (libc::EPOLLOUT | libc::EPOLLHUP | libc::EPOLLERR) as u32 != 0
     }
 }
 
-/// An epoll instance with its event buffer. For one thread; dropping it closes it.
+/// An epoll instance with its event buffer, for one thread.
 pub struct Poller {
     epoll: OwnedFd,
     events: Box<[epoll::RawEvent]>,
@@ -77,7 +76,8 @@ pub struct Poller {
 }
 
 impl Poller {
-    /// `max_events` is the most that one [`poll`](Self::poll) reports; the rest comes next time.
+    /// Makes a poller. One [`poll`](Self::poll) reports at most `max_events`; the rest follows in
+    /// the next.
     ///
     /// # Errors
     /// No descriptor is left.
@@ -90,10 +90,10 @@ impl Poller {
         })
     }
 
-    /// Reports `fd` under `token` from now on. Closing the descriptor ends it.
+    /// Reports `fd` under `token` from now on, until the descriptor is closed.
     ///
     /// # Errors
-    /// Already registered, or of a kind that epoll does not take (a plain file).
+    /// The descriptor is registered already, or of a kind that epoll does not take (a plain file).
     pub fn add(&self, fd: impl AsFd, token: Token, interest: Interest) -> io::Result<()> {
         self.control(libc::EPOLL_CTL_ADD, fd.as_fd(), token, interest.bits())
     }
@@ -101,7 +101,7 @@ impl Poller {
     /// Changes token or interest of a registered descriptor.
     ///
     /// # Errors
-    /// It is not registered.
+    /// The descriptor is not registered.
     pub fn change(&self, fd: impl AsFd, token: Token, interest: Interest) -> io::Result<()> {
         self.control(libc::EPOLL_CTL_MOD, fd.as_fd(), token, interest.bits())
     }
@@ -109,17 +109,18 @@ impl Poller {
     /// Ends the reports of a descriptor that stays open.
     ///
     /// # Errors
-    /// It is not registered.
+    /// The descriptor is not registered.
     pub fn remove(&self, fd: impl AsFd) -> io::Result<()> {
         self.control(libc::EPOLL_CTL_DEL, fd.as_fd(), Token(0), 0)
     }
 
-    /// Collects what is ready, waiting at most `timeout` (`None`: without limit) if nothing is;
-    /// zero returns at once. Rounded up to whole milliseconds, so that a thread that sleeps
-    /// until a timer does not wake just before it. Gives the number of [`events`](Self::events).
+    /// Collects the ready descriptors, and waits at most `timeout` (`None`: without limit) if none
+    /// is ready; zero returns at once. The timeout is rounded up to whole milliseconds, so that a
+    /// thread that sleeps until a timer does not wake just before it. Returns the number of
+    /// [`events`](Self::events).
     ///
     /// # Errors
-    /// As the system call has them; a signal is not one, but ends the wait.
+    /// Those of the system call. A signal is no error, but ends the wait.
     pub fn poll(&mut self, timeout: Option<Duration>) -> io::Result<usize> {
         self.ready = 0;
         let timeout_ms = timeout.map_or(-1, |timeout| {
@@ -129,13 +130,13 @@ impl Poller {
         Ok(self.ready)
     }
 
-    /// What the last [`poll`](Self::poll) found.
+    /// Returns the events of the last [`poll`](Self::poll).
     pub fn events(&self) -> impl Iterator<Item = Event> + '_ {
         self.events.iter().take(self.ready).map(Event::from_raw)
     }
 
-    /// The `index`th of the events that the last [`poll`](Self::poll) found: for loops whose
-    /// body needs the poller.
+    /// Returns the `index`th event of the last [`poll`](Self::poll), for loops whose body needs the
+    /// poller.
     #[must_use]
     pub fn event(&self, index: usize) -> Option<Event> {
         self.events
@@ -155,18 +156,19 @@ impl Poller {
     }
 }
 
-/// A poller can itself be watched: it is readable while it has events.
+/// A poller can itself be polled: it is readable while it has events.
 impl AsFd for Poller {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.epoll.as_fd()
     }
 }
 
-/// Ends another thread's [`Poller::poll`]. Cheap to clone; costs the waking side no system call
-/// while the other thread is awake.
+/// Ends another thread's [`Poller::poll`]. Cloning is cheap, and waking makes no system call while
+/// the other thread is awake.
 ///
-/// The sleeping side: [`prepare_sleep`](Self::prepare_sleep), look for work once more, poll,
-/// [`awake`](Self::awake). The waking side: make the work visible, then [`wake`](Self::wake).
+/// The sleeping side calls [`prepare_sleep`](Self::prepare_sleep), looks for work once more, polls,
+/// and calls [`awake`](Self::awake). The waking side makes the work visible, then calls
+/// [`wake`](Self::wake).
 #[derive(Clone)]
 pub struct Waker(Arc<WakerState>);
 
@@ -176,7 +178,7 @@ struct WakerState {
 }
 
 impl Waker {
-    /// A waker whose events come to `poller` under `token`.
+    /// Makes a waker whose events are reported by `poller` under `token`.
     ///
     /// # Errors
     /// No descriptor is left.
@@ -186,7 +188,7 @@ impl Waker {
         Ok(waker)
     }
 
-    /// A waker that is not registered yet.
+    /// Makes a waker that is not registered yet.
     ///
     /// # Errors
     /// No descriptor is left.
@@ -200,8 +202,8 @@ impl Waker {
 
     /// Wakes the sleeper, if it sleeps or is about to.
     pub fn wake(&self) {
-        // Orders the caller's publication before the look at the flag; pairs with the fence in
-        // `prepare_sleep`: either the sleeper sees the work or we see that it sleeps.
+        // Orders the caller's publication before the read of the flag; pairs with the fence in
+        // `prepare_sleep`: either the sleeper sees the work or this thread sees that it sleeps.
         fence(Ordering::SeqCst);
         if self.0.asleep.load(Ordering::Relaxed) && self.0.asleep.swap(false, Ordering::Relaxed) {
             // The only failure is a full counter, and that wakes as well.
@@ -209,16 +211,16 @@ impl Waker {
         }
     }
 
-    /// Announces sleep. Look for work once more after this, then poll.
+    /// Announces sleep. The caller looks for work once more after this, then polls.
     pub fn prepare_sleep(&self) {
         self.0.asleep.store(true, Ordering::Relaxed);
         fence(Ordering::SeqCst);
     }
 
-    /// Call after each sleep, whatever ended it.
+    /// Ends the sleep; to be called after each, whatever ended it.
     pub fn awake(&self) {
         if !self.0.asleep.swap(false, Ordering::Relaxed) {
-            // Somebody wrote the event; if nobody did, draining does nothing.
+            // Draining an event that was not written does nothing.
             let _ = epoll::eventfd_drain(self.0.event.as_fd());
         }
     }
@@ -290,7 +292,7 @@ mod tests {
         waker.prepare_sleep();
         let other = waker.clone();
         let thread = std::thread::spawn(move || other.wake());
-        // A signal ends the wait, too: a process that was stopped and goes on.
+        // A signal also ends the wait, as when a stopped process continues.
         while poller.poll(None).unwrap() == 0 {}
         assert_eq!(poller.events().count(), 1);
         waker.awake();

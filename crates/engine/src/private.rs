@@ -1,27 +1,27 @@
-//! Files and folders for the owner alone: stores and logs hold what was sent and received.
+//! Files and folders with rights for their owner alone: stores and logs hold messages.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
-/// What others may do with a file or folder.
+/// The rights of other users on a file or folder.
 const OTHERS: u32 = 0o077;
 
-/// Makes a folder, and those above it, with mode 0700. Existing folders do not change.
+/// Makes a folder with mode 0700, and those above it. Existing folders do not change.
 pub(crate) fn create_folder(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
-/// Options that make a file with mode 0600.
+/// Returns options that make a file with mode 0600.
 pub(crate) fn file_options() -> OpenOptions {
     let mut options = File::options();
     options.mode(0o600);
     options
 }
 
-/// Takes the rights on a file or folder away from others; returns whether they had any. If that
-/// cannot be done (another owner, a file system without rights), they keep them.
+/// Removes the rights of other users on a file or folder; returns whether they had any. If that
+/// fails (another owner, a file system without rights), they keep them.
 pub(crate) fn close_to_others(path: &Path) -> io::Result<bool> {
     let mode = fs::metadata(path)?.permissions().mode();
     if mode & OTHERS == 0 {

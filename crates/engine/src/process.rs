@@ -1,4 +1,4 @@
-//! Other processes: started, listened to, and ended.
+//! Child processes: starting them, reading their output, and ending them.
 
 use std::collections::VecDeque;
 use std::io::{self, BufRead, BufReader, Read};
@@ -9,15 +9,15 @@ use std::time::{Duration, Instant};
 
 use crate::sys::process;
 
-/// Bytes kept of one stream until somebody takes them. What is beyond stays in the pipe, and the
-/// process waits when that is full.
+/// Most bytes kept of one stream until they are read. The rest stays in the pipe, and the process
+/// blocks when that is full.
 const MOST: usize = 64 << 20;
-/// A longer line is cut.
+/// The longest line; a longer one is cut.
 const LONGEST: u64 = 16 << 20;
-/// How often it is looked whether a process has ended.
+/// The interval at which the end of a process is polled.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// What a process prints to.
+/// An output stream of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stream {
     /// stdout.
@@ -26,10 +26,10 @@ pub enum Stream {
     Err,
 }
 
-/// Why a line does not come.
+/// The reason why no line is returned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Missing {
-    /// It has not come within the limit.
+    /// No line has arrived within the limit.
     #[error("nothing more within the limit")]
     Late,
     /// The process has closed the stream: as a rule it has ended.
@@ -37,11 +37,11 @@ pub enum Missing {
     Ended,
 }
 
-/// A process that this one has started. Dropped while it runs, it is killed: it does not outlive
-/// what watches it, also where that panics.
+/// A child process. Dropping it kills a process that still runs, so that it does not outlive its
+/// owner, even if that panics.
 ///
-/// Its piped streams are read by a thread each from the start, so that it never waits for somebody
-/// to read it; 64 MiB of each are kept.
+/// Each piped stream is read by a thread of its own from the start, so that the process never
+/// blocks on its output; 64 MiB of each are kept.
 #[derive(Debug)]
 pub struct Process {
     child: Child,
@@ -62,15 +62,15 @@ struct Lines {
 }
 
 impl Process {
-    /// Starts it. Which streams are piped is the command's.
+    /// Starts a process. The command determines which streams are piped.
     ///
     /// # Errors
-    /// It cannot be started.
+    /// The process cannot be started.
     pub fn start(command: &mut Command) -> io::Result<Self> {
         Ok(Self::watch(command.spawn()?))
     }
 
-    /// Takes over one that runs, with the streams that nobody has taken from it.
+    /// Takes over a running process, with the streams that have not been taken from it.
     #[must_use]
     pub fn watch(mut child: Child) -> Self {
         let kept = Arc::<Kept>::default();
@@ -83,21 +83,22 @@ impl Process {
         Self { child, kept }
     }
 
-    /// The number of the process.
+    /// Returns the number of the process.
     #[must_use]
     pub fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// Its stdin, where that is piped; dropping what is taken closes it.
+    /// Returns its stdin, if that is piped; dropping it closes the stream.
     pub const fn stdin(&mut self) -> &mut Option<ChildStdin> {
         &mut self.child.stdin
     }
 
-    /// The next line with its end, of that stream or of any. Bytes that are no UTF-8 are replaced.
+    /// Returns the next line of that stream, or of any, with its end. Bytes that are no UTF-8 are
+    /// replaced.
     ///
     /// # Errors
-    /// None comes within `limit`, or at all.
+    /// No line arrives within `limit`, or at all.
     pub fn next_line(
         &mut self,
         from: Option<Stream>,
@@ -126,10 +127,11 @@ impl Process {
         }
     }
 
-    /// Waits for a line that `wanted` takes, without its end; the lines before it are gone.
+    /// Waits for a line that `wanted` accepts and passes it without its end; earlier lines are
+    /// dropped.
     ///
     /// # Errors
-    /// As [`next_line`](Self::next_line).
+    /// Those of [`next_line`](Self::next_line).
     pub fn wait_line<T>(
         &mut self,
         from: Option<Stream>,
@@ -146,10 +148,10 @@ impl Process {
         }
     }
 
-    /// All lines until the stream ends.
+    /// Returns all lines until the stream ends.
     ///
     /// # Errors
-    /// It does not end within `limit`.
+    /// The stream does not end within `limit`.
     pub fn rest(&mut self, from: Stream, limit: Duration) -> Result<String, Missing> {
         let (until, mut text) = (Instant::now() + limit, String::new());
         loop {
@@ -162,10 +164,10 @@ impl Process {
         }
     }
 
-    /// Waits for its end; `None` if that does not come within `limit`.
+    /// Waits for the process to end; `None` if that takes longer than `limit`.
     ///
     /// # Errors
-    /// The kernel cannot tell.
+    /// The kernel does not report the status.
     pub fn wait(&mut self, limit: Duration) -> io::Result<Option<ExitStatus>> {
         let until = Instant::now() + limit;
         loop {
@@ -177,12 +179,12 @@ impl Process {
         }
     }
 
-    /// Asks it to end (SIGTERM), and kills it if it has not ended within `patience`.
+    /// Sends SIGTERM, and kills the process if it has not ended within `patience`.
     ///
     /// # Errors
-    /// The kernel cannot tell.
+    /// The kernel does not report the status.
     pub fn end(&mut self, patience: Duration) -> io::Result<ExitStatus> {
-        // It may be gone.
+        // The process may be gone.
         let _ = process::signal(self.id(), libc::SIGTERM);
         match self.wait(patience)? {
             Some(status) => Ok(status),
@@ -190,25 +192,25 @@ impl Process {
         }
     }
 
-    /// Kills it.
+    /// Kills the process.
     ///
     /// # Errors
-    /// The kernel cannot tell.
+    /// The kernel does not report the status.
     pub fn kill(&mut self) -> io::Result<ExitStatus> {
         self.child.kill()?;
         self.child.wait()
     }
 
-    /// Asks it to end, as Ctrl-C does (SIGINT).
+    /// Sends SIGINT, as Ctrl-C does.
     ///
     /// # Errors
-    /// It is gone.
+    /// The process is gone.
     pub fn interrupt(&self) -> io::Result<()> {
         process::signal(self.id(), libc::SIGINT)
     }
 
-    /// Whether it has a handler for SIGINT, or has ended; `true` where nothing is known of it. One
-    /// that has hardly begun would die of the signal without a word.
+    /// Returns whether the process has a handler for SIGINT, or has ended; `true` where that is
+    /// unknown. A process that has hardly begun would die of the signal silently.
     #[must_use]
     pub fn catches_interrupts(&self) -> bool {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.id()));
@@ -245,7 +247,7 @@ impl Kept {
                 let read = reader.by_ref().take(LONGEST).read_until(b'\n', &mut line);
                 let is_over = !read.is_ok_and(|count| count > 0);
                 let mut line = (!is_over).then(|| String::from_utf8_lossy(&line).into_owned());
-                // Until there is room, or nobody is left who could make some.
+                // Until a line is taken, or the reader is gone.
                 while let Some(kept) = kept.upgrade() {
                     if kept.put(stream, &mut line) {
                         break;
@@ -258,7 +260,7 @@ impl Kept {
         });
     }
 
-    /// Keeps a line, or that there are no more; `false` if it waited for room in vain.
+    /// Stores a line, or the end of the stream; returns `false` if the buffer remained full.
     fn put(&self, stream: Stream, line: &mut Option<String>) -> bool {
         let mut lines = self.lock();
         if line.is_some() && lines[stream as usize].bytes > MOST {
@@ -317,7 +319,7 @@ mod tests {
     fn what_nobody_takes_is_bounded_and_nothing_of_it_is_lost() {
         let size = 2 * MOST + 17;
         let mut process = shell(&format!("yes $(printf %0999d 0) | head -c {size}"));
-        // It cannot end before somebody reads.
+        // The process cannot end before its output is read.
         assert_eq!(process.wait(Duration::from_millis(300)).unwrap(), None);
         let kept = process.kept.lock()[Stream::Out as usize].bytes;
         assert!(kept <= MOST + 1000, "{kept}");

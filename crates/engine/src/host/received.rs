@@ -9,15 +9,16 @@ use fanfare_wire::UtcTimestamp;
 /// The application messages of a counterparty, under their MsgSeqNum(34), in a journal of their
 /// own, in the subfolder [`Kept::FOLDER`] of the session's folder. A message is stored before the
 /// application sees it, so that a kill of the process loses none that the application saw. A
-/// message that is received again is stored once. Secrets, such as those of a UserRequest(BE), are
+/// message that is received twice is stored once. Secrets, such as those of a UserRequest(BE), are
 /// masked. A reset of the session's numbers empties this journal.
 pub(super) struct Kept(Journal);
 
 impl Kept {
-    /// The folder's name.
+    /// The name of the folder.
     pub(super) const FOLDER: &str = "received";
 
-    /// Opens the journal if received messages are kept; `created` is the session store's time.
+    /// Opens the journal if received messages are kept; `created` is the creation time of the
+    /// session's store.
     pub(super) fn open(
         kind: &StoreKind,
         id: &SessionId,
@@ -35,7 +36,7 @@ impl Kept {
     /// Appends a message; `created` is the creation time of the session's store.
     ///
     /// # Errors
-    /// The message is not kept, and must not be shown to anybody.
+    /// The message is not stored, and must not reach the application.
     #[inline]
     pub(super) fn keep(
         &mut self,
@@ -49,7 +50,7 @@ impl Kept {
         if message.seq < journal.next_sender() {
             return Ok(());
         }
-        // Numbers in between were gap fills, or the session's own messages.
+        // The numbers between were gap fills, or the session's own messages.
         journal.set_next_sender(message.seq)?;
         let bytes = message.message.bytes();
         let room = journal.reserve(bytes.len())?;

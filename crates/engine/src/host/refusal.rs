@@ -1,4 +1,4 @@
-//! Why a connection came to nothing.
+//! Reasons why a connection was refused.
 
 use super::names::CertificateNames;
 use fanfare_fix::session::{FieldTooLong, SessionId};
@@ -6,7 +6,7 @@ use fanfare_wire::text::Escaped;
 use std::io;
 use thiserror::Error;
 
-/// Why a connection came to nothing before there was a session on it.
+/// The reason why a connection ended before it had a session.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Refusal {
     /// The address is not on the allow list.
@@ -28,7 +28,7 @@ pub enum Refusal {
     /// The port is closed, and the connection has not logged on.
     #[error("the port is closed")]
     PortClosed,
-    /// No Logon within the time for it.
+    /// The logon timeout has passed without a Logon.
     #[error("no Logon in time")]
     Silent,
     /// The counterparty closed the connection before its Logon.
@@ -46,16 +46,16 @@ pub enum Refusal {
     /// The Logon has a CompID, SubID or LocationID that is longer than it may be.
     #[error("{0}")]
     TooLong(FieldTooLong),
-    /// No such session here.
+    /// The port has no such session.
     #[error("no session {0}")]
     UnknownSession(SessionId),
-    /// The session has a connection already; that one goes on.
+    /// The session has a connection already, which continues.
     #[error("session {0} has a connection")]
     AlreadyConnected(SessionId),
     /// The session is stopped.
     #[error("session {0} is stopped")]
     Stopped(SessionId),
-    /// There are as many sessions made for Logons as there may be.
+    /// The number of sessions made for Logons is at its limit.
     #[error("the limit of {0} sessions made for Logons is reached")]
     TooManySessions(usize),
     /// The application refused to make this session, for this reason.
@@ -64,7 +64,7 @@ pub enum Refusal {
     /// The client's certificate is not for this session.
     #[error("the certificate of {names} is not for session {session}")]
     Certificate {
-        /// The session that the Logon asks for.
+        /// The session that the Logon names.
         session: SessionId,
         /// The names in the certificate.
         names: CertificateNames,
@@ -76,9 +76,9 @@ pub enum Refusal {
     // An error of TLS may quote the peer's certificate.
     #[error("{}", Escaped::text(error))]
     Transport {
-        /// What kind of failure it is.
+        /// The kind of the failure.
         kind: io::ErrorKind,
-        /// What the system, or TLS, said.
+        /// The error of the system, or of TLS.
         error: String,
     },
 }

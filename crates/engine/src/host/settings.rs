@@ -1,4 +1,4 @@
-//! What a host is told to run.
+//! The configuration of what a host runs.
 
 use super::HostError;
 use super::allow::{AllowList, Network};
@@ -24,19 +24,21 @@ use std::time::Duration;
 pub struct Initiator {
     /// The session.
     pub session: Config,
-    /// Where to connect: tried in order, round again, with a back-off between attempts.
+    /// The addresses to connect to, tried in order and again from the first, with a back-off
+    /// between attempts.
     pub hosts: Vec<SocketAddr>,
-    /// Where it keeps its messages.
+    /// The store of the session's messages.
     pub store: StoreKind,
-    /// The first wait after a failure, and the longest.
+    /// The first back-off after a failure, and the longest.
     pub backoff: (Duration, Duration),
-    /// How long one attempt may take.
+    /// The timeout of one attempt.
     pub connect_timeout: Duration,
     pub(crate) encrypt: Encrypt,
 }
 
 impl Initiator {
-    /// Back-off from 1 s to 30 s, 5 s for an attempt, messages kept in memory.
+    /// Makes an initiator with a back-off from 1 s to 30 s, 5 s for an attempt, and messages kept
+    /// in memory.
     #[must_use]
     pub fn new(session: Config, hosts: Vec<SocketAddr>) -> Self {
         Self {
@@ -57,7 +59,7 @@ impl Initiator {
         self
     }
 
-    /// Keeps messages elsewhere.
+    /// Sets the store of the session's messages.
     #[must_use]
     pub fn store(mut self, store: StoreKind) -> Self {
         self.store = store;
@@ -86,16 +88,17 @@ impl Initiator {
     }
 }
 
-/// A port, and its sessions.
+/// A port and its sessions.
 #[derive(Debug, Clone)]
 pub struct Acceptor {
-    /// Where to listen; port 0 lets the system choose.
+    /// The address to listen on; with port 0 the system chooses the port.
     pub listen: SocketAddr,
     /// The sessions.
     pub sessions: Vec<AcceptorSession>,
-    /// Templates for Logons that are for none of the sessions. The first that a Logon fits is used.
+    /// Templates for Logons that match none of the sessions. The first that a Logon matches is
+    /// used.
     pub wildcards: Vec<Wildcard>,
-    /// Who may connect, and how.
+    /// The clients that may connect, and how.
     pub options: PortOptions,
 }
 
@@ -104,14 +107,14 @@ pub struct Acceptor {
 pub struct AcceptorSession {
     /// The session.
     pub session: Config,
-    /// Where it keeps its messages.
+    /// The store of the session's messages.
     pub store: StoreKind,
-    /// Which certificates admit a client, where the port requires them.
+    /// The certificates that admit a client, where the port requires them.
     pub names: ClientNames,
 }
 
 impl AcceptorSession {
-    /// A session whose client, where certificates are required, has its CompID as a name.
+    /// Makes a session whose client, where certificates are required, has its CompID as a name.
     #[must_use]
     pub const fn new(session: Config, store: StoreKind) -> Self {
         Self {
@@ -133,21 +136,21 @@ impl AcceptorSession {
     }
 }
 
-/// An acceptor's session for one connection: see [`Host::admit`](super::Host::admit). It is removed
-/// when the connection ends.
+/// An acceptor's session for one connection: see [`Host::admit`](super::Host::admit). The session
+/// is removed when the connection ends.
 pub struct Admission {
     /// The session.
     pub session: Config,
-    /// Where it keeps its numbers and messages.
+    /// The store of the session's numbers and messages.
     pub store: Store,
-    /// Most bytes that wait in its outbound queue: see [`Peer::write`](super::Peer::write).
+    /// Most bytes in its outbound queue: see [`Peer::write`](super::Peer::write).
     pub queue_bytes: usize,
-    /// Is dropped when the session is removed, before its connection is closed.
+    /// A value that is dropped when the session is removed, before its connection is closed.
     pub guard: Option<Box<dyn Any + Send>>,
 }
 
 impl Admission {
-    /// With an outbound queue of up to 1 MiB.
+    /// Makes an admission with an outbound queue of up to 1 MiB.
     #[must_use]
     pub const fn new(session: Config, store: Store) -> Self {
         Self {
@@ -180,7 +183,7 @@ impl fmt::Debug for Admission {
 }
 
 impl Acceptor {
-    /// A port without sessions, with the default options.
+    /// Makes a port without sessions, with the default options.
     #[must_use]
     pub const fn new(listen: SocketAddr) -> Self {
         Self {
@@ -197,7 +200,7 @@ impl Acceptor {
         self.session_with(session, StoreKind::default())
     }
 
-    /// Adds a session. Where certificates are required, the client's has to have its CompID as a
+    /// Adds a session. Where certificates are required, the client's must have its CompID as a
     /// name.
     #[must_use]
     pub fn session_with(mut self, session: Config, store: StoreKind) -> Self {
@@ -212,8 +215,7 @@ impl Acceptor {
         self.wildcard(Wildcard::anybody(&template, store, max_sessions))
     }
 
-    /// Makes sessions for Logons that fit neither a listed session nor a wildcard that was added
-    /// before.
+    /// Makes sessions for Logons that match neither a listed session nor a wildcard added before.
     #[must_use]
     pub fn wildcard(mut self, wildcard: Wildcard) -> Self {
         self.wildcards.push(wildcard);
@@ -240,7 +242,7 @@ impl Acceptor {
         self
     }
 
-    /// Lets only these networks connect.
+    /// Admits clients from these networks only.
     #[must_use]
     pub fn allow(mut self, networks: Vec<Network>) -> Self {
         self.options.allow = AllowList(networks);

@@ -11,7 +11,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Where sessions keep their numbers and messages.
+/// The kind of store in which a session keeps its numbers and messages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StoreKind {
     /// Only the sequence numbers, in memory. The value is the most bytes that may wait for
@@ -21,14 +21,14 @@ pub enum StoreKind {
     Memory(MemoryLimits),
     /// A [`Journal`] in a folder of its own, named after the session, under this one.
     Journal(PathBuf, journal::Options),
-    /// The same, and a second journal for received application messages, in the folder `received`
-    /// within it. Each is stored before the application sees it.
+    /// A [`Journal`] as above, and a second one for received application messages, in its subfolder
+    /// `received`. Each message is stored before the application sees it.
     BothWays(PathBuf, journal::Options),
     /// Stores of the application's own.
     Own(StoreFactory),
 }
 
-/// Opens a store for a session: with an identity, seen from our side, and the time.
+/// A function that opens a store for a session, by its identity from our side and the time.
 #[derive(Clone)]
 pub struct StoreFactory(Arc<OpenStore>);
 
@@ -36,7 +36,7 @@ type OpenStore =
     dyn Fn(&SessionId, UtcTimestamp) -> io::Result<Box<dyn MessageStore + Send>> + Send + Sync;
 
 impl StoreFactory {
-    /// `open` is called for each session when it is hosted, on any thread.
+    /// Makes a factory. `open` is called for each session when it is hosted, on any thread.
     pub fn new(
         open: impl Fn(&SessionId, UtcTimestamp) -> io::Result<Box<dyn MessageStore + Send>>
         + Send
@@ -53,7 +53,7 @@ impl fmt::Debug for StoreFactory {
     }
 }
 
-/// The same if clones of each other.
+/// Factories are equal if they are clones of each other.
 impl PartialEq for StoreFactory {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
@@ -63,14 +63,14 @@ impl PartialEq for StoreFactory {
 impl Eq for StoreFactory {}
 
 impl Default for StoreKind {
-    /// In memory, up to 65,536 messages and 16 MiB.
+    /// Returns a store in memory, of up to 65,536 messages and 16 MiB.
     fn default() -> Self {
         Self::Memory(MemoryLimits::default())
     }
 }
 
 impl StoreKind {
-    /// Whether messages are kept in files.
+    /// Returns whether messages are kept in files.
     pub(super) const fn is_journal(&self) -> bool {
         matches!(self, Self::Journal(..) | Self::BothWays(..))
     }
@@ -83,7 +83,7 @@ impl StoreKind {
         }
     }
 
-    /// Opens the store. Also returns what was found.
+    /// Opens the store. Also returns the repairs of its journals.
     pub(super) fn open(
         &self,
         id: &SessionId,
@@ -104,7 +104,7 @@ impl StoreKind {
     }
 }
 
-/// One of the stores, chosen at run time. Choosing costs a branch that is always predicted.
+/// A store whose kind is chosen at run time, at the price of a branch that is always predicted.
 #[allow(
     clippy::large_enum_variant,
     reason = "one per session, and never moved"
@@ -112,9 +112,9 @@ impl StoreKind {
 pub enum Store {
     /// The newest messages, or the numbers only, in memory.
     Memory(MemoryStore),
-    /// Everything, in files.
+    /// All messages, in files.
     Journal(Journal),
-    /// The application's own.
+    /// A store of the application's own.
     Own(Box<dyn MessageStore + Send>),
 }
 

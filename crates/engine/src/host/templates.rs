@@ -1,39 +1,40 @@
-//! Sessions that are made for counterparties which are not listed.
+//! Sessions made for counterparties that are not listed.
 
 use super::names::ClientNames;
 use super::store::StoreKind;
 use fanfare_fix::session::{Config, ExtraField, SessionId, SubIds, Version};
 use fanfare_fix::tag;
 
-/// A template for the sessions of counterparties that are not listed. A Logon in one of the
-/// versions whose CompIDs fit the pattern gets a session of its own.
+/// A template for the sessions of counterparties that are not listed. A Logon in one of its
+/// versions whose CompIDs match the pattern has a session made for it.
 ///
-/// There are at most `max_sessions` at a time. One more takes the place of the session that has
-/// been without a connection for longest. Sessions with journals keep their places, and one more is
-/// refused. A session that never logged on is removed with its connection, and so is its journal if
-/// it was created for it.
+/// At most `max_sessions` exist at a time. One more takes the place of the session that has been
+/// without a connection for longest. Sessions with journals keep their places, and one more is
+/// refused. A session that never logged on is removed with its connection, and so is a journal that
+/// was created for it.
 #[derive(Debug, Clone)]
 pub struct Wildcard {
     /// The IDs that a Logon has to have.
     pub pattern: Pattern,
-    /// The configuration of a session, but for its identity: one for each version that may log
+    /// The configuration of a session except for its identity, one for each version that may log
     /// on.
     pub templates: Vec<Config>,
     /// The store of each session.
     pub store: StoreKind,
-    /// How many sessions there may be.
+    /// The most sessions at a time.
     pub max_sessions: usize,
-    /// Whether several connections may log on with the same CompIDs: each gets a session of its
-    /// own, told apart by a qualifier that no message has.
+    /// Whether several connections may log on with the same CompIDs. Each then has a session of its
+    /// own, identified by a qualifier that no message has.
     pub qualified: bool,
-    /// Which certificates admit a client to its session.
+    /// The certificates that admit a client to its session.
     pub names: ClientNames,
-    /// Identifies it to the application; see [`Handler::on_made`](super::Handler::on_made).
+    /// A number that identifies the wildcard to the application; see
+    /// [`Handler::on_made`](super::Handler::on_made).
     pub tag: usize,
 }
 
-/// The CompIDs, SubIDs and LocationIDs of a Logon that a [`Wildcard`] is for, seen from our side. A
-/// SubID or LocationID that is `None` is ignored, and no part of the session's identity.
+/// The CompIDs, SubIDs and LocationIDs that a Logon must have to match a [`Wildcard`], from our
+/// side. A SubID or LocationID that is `None` is ignored, and no part of the session's identity.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pattern {
     /// Our CompID: TargetCompID(56) of the Logon.
@@ -50,17 +51,17 @@ pub struct Pattern {
     pub target_location: Option<IdPattern>,
 }
 
-/// A CompID, SubID or LocationID, or what it begins with.
+/// A CompID, SubID or LocationID, or a prefix of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum IdPattern {
-    /// `DESK1`: this one.
+    /// `DESK1`: this ID.
     Exactly(Box<str>),
-    /// `DESK*`: any that begins so; `*` is any.
+    /// `DESK*`: every ID with this prefix; `*` is every ID.
     Prefix(Box<str>),
 }
 
 impl IdPattern {
-    /// Reads `DESK1`, `DESK*` or `*`; `None` if a `*` stands elsewhere, or nothing stands there.
+    /// Parses `DESK1`, `DESK*` or `*`; `None` if a `*` is elsewhere, or the text is empty.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let prefix = text.strip_suffix('*');
@@ -83,7 +84,7 @@ impl IdPattern {
 }
 
 impl Pattern {
-    /// Any CompIDs; SubIDs and LocationIDs do not matter.
+    /// Makes a pattern that matches every CompID and ignores SubIDs and LocationIDs.
     #[must_use]
     pub fn any() -> Self {
         let any = || IdPattern::Prefix("".into());
@@ -97,7 +98,7 @@ impl Pattern {
         }
     }
 
-    /// The SubIDs and LocationIDs of the session for a Logon, if all its IDs fit.
+    /// Returns the SubIDs and LocationIDs of the session for a Logon, if all its IDs match.
     fn fit(&self, id: &SessionId, logon: &SubIds) -> Option<SubIds> {
         if !self.sender.fits(&id.sender) || !self.target.fits(&id.target) {
             return None;
@@ -117,7 +118,7 @@ impl Pattern {
 }
 
 impl Wildcard {
-    /// For any CompIDs and every version, with sessions like `template`.
+    /// Makes a wildcard for any CompIDs and every version, with sessions like `template`.
     #[must_use]
     pub fn anybody(template: &Config, store: StoreKind, max_sessions: usize) -> Self {
         let of_version = |version: Version| {
@@ -137,8 +138,8 @@ impl Wildcard {
         }
     }
 
-    /// The configuration of the session for a Logon with these IDs, without a qualifier; `None` if
-    /// the Logon does not fit.
+    /// Returns the configuration of the session for a Logon with these IDs, without a qualifier;
+    /// `None` if the Logon does not match.
     pub(super) fn config(&self, id: &SessionId, logon: &SubIds) -> Option<Config> {
         let mut templates = self.templates.iter();
         let template = templates.find(|config| config.id.version == id.version)?;
@@ -154,7 +155,7 @@ impl Wildcard {
         })
     }
 
-    /// The longest time for a Logon, in nanoseconds.
+    /// Returns the longest logon timeout, in nanoseconds.
     pub(super) fn logon_timeout(&self) -> Option<u64> {
         let timeouts = self.templates.iter().map(|config| config.logon_timeout);
         timeouts.max()
@@ -175,7 +176,8 @@ fn is_ambiguous(id: &SessionId, sub: &SubIds) -> bool {
     all.any(|id| id.contains(['/', ':', '>']))
 }
 
-/// The header fields of the template, and those of the IDs that the session has from its Logon.
+/// Returns the header fields of the template, and those of the IDs that the session has from its
+/// Logon.
 pub(super) fn header_fields(template: &Config, sub: &SubIds) -> Vec<ExtraField> {
     let mut fields = template.header_fields.clone();
     for (tag, id) in [

@@ -1,4 +1,4 @@
-//! What carries a session: TCP, plain or inside TLS.
+//! The transport of a session: TCP, plain or inside TLS.
 
 use super::names::CertificateNames;
 use crate::tcp::{Received, Stream};
@@ -36,7 +36,7 @@ impl Encrypt {
         })
     }
 
-    /// Reads the certificates again.
+    /// Reloads the certificates.
     #[cfg(feature = "tls")]
     pub(crate) fn reload(&self) -> Result<(), TlsError> {
         match self {
@@ -52,7 +52,7 @@ impl Transport {
         self.stream().peer()
     }
 
-    /// The names of the certificate that the peer has shown, if it has.
+    /// Returns the names of the peer's certificate, if it has shown one.
     pub(super) fn peer_names(&self) -> io::Result<Option<CertificateNames>> {
         match self {
             Self::Plain(_) => Ok(None),
@@ -61,7 +61,7 @@ impl Transport {
         }
     }
 
-    /// Whether the last read has answered a step of a TLS handshake, which takes time.
+    /// Returns whether the last read responded to a step of a TLS handshake, which takes time.
     pub(super) const fn has_computed(&self) -> bool {
         match self {
             Self::Plain(_) => false,
@@ -79,7 +79,7 @@ impl Transport {
         }
     }
 
-    /// Sends bytes that are given in parts. Returns how many were taken, 0 if none can be now.
+    /// Sends bytes given in parts. Returns how many were taken, 0 if none can be now.
     pub(super) fn send(&mut self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
         match self {
             Self::Plain(stream) => stream.send(parts),
@@ -88,7 +88,7 @@ impl Transport {
         }
     }
 
-    /// Offers what it holds itself to the kernel.
+    /// Offers the bytes in its own buffer to the kernel.
     pub(super) fn flush(&mut self) -> io::Result<()> {
         match self {
             Self::Plain(_) => Ok(()),
@@ -97,7 +97,7 @@ impl Transport {
         }
     }
 
-    /// Whether it holds something itself that waits for room in the kernel.
+    /// Returns whether bytes in its own buffer wait for space in the kernel.
     pub(super) fn wants_write(&self) -> bool {
         match self {
             Self::Plain(_) => false,
@@ -106,7 +106,7 @@ impl Transport {
         }
     }
 
-    /// Says that no more will be sent.
+    /// Ends the direction to the peer.
     pub(super) fn finish(&mut self) -> io::Result<()> {
         match self {
             Self::Plain(stream) => stream.finish(),

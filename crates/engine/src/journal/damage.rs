@@ -1,10 +1,10 @@
-//! What a look into a journal finds that is not in order, and where.
+//! Damage found by inspecting a journal, and its place.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 /// Records that are lost. A kill of the process does not cause this: it affects at most the record
-/// that is being written.
+/// being written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Loss {
     /// The file that held them.
@@ -19,17 +19,17 @@ pub struct Loss {
     pub what: String,
 }
 
-/// How much is lost.
+/// The number of lost records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lost {
     /// This many records, according to the table of entries.
     Records(u64),
-    /// All records from there on, at least this many: a part of the table is lost, too.
+    /// All records from that place on, at least this many: a part of the table is lost, too.
     AllBehind(u64),
 }
 
 impl Lost {
-    /// The records that are known to be lost.
+    /// Returns the number of records known to be lost.
     #[must_use]
     pub const fn at_least(self) -> u64 {
         match self {
@@ -57,29 +57,29 @@ impl fmt::Display for Loss {
     }
 }
 
-/// One thing that is not in order.
+/// One defect of a journal, with its place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Damage {
     /// The file.
     pub path: PathBuf,
-    /// Where in the file: the record's entry in the table; 0 if it is about the whole file.
+    /// The offset of the record's entry in the table; 0 for a defect of the whole file.
     pub offset: u64,
-    /// The record, counted from 0 in its file.
+    /// The index of the record in its file, from 0.
     pub record: Option<u32>,
     /// MsgSeqNum(34) that the record claims to have.
     pub seq: Option<u64>,
     /// Bytes that its message claims to have.
     pub bytes: u32,
-    /// What is wrong.
+    /// The defect.
     pub defect: Defect,
 }
 
-/// What is wrong.
+/// A kind of damage.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Defect {
-    /// The file cannot be understood at all; why.
+    /// The file cannot be read at all, for this reason.
     Unreadable(String),
-    /// The file before this one is missing; its number.
+    /// The file before this one, with this number, is missing.
     FileMissing(u64),
     /// The file belongs to another session than the one before it.
     OtherSession(String),
@@ -87,22 +87,22 @@ pub enum Defect {
     NextTarget,
     /// The file is shorter than it was made.
     CutShort {
-        /// How many.
+        /// The number of bytes missing.
         bytes: u64,
     },
-    /// The file behind this one is missing, or is nothing any more; its number.
+    /// The file after this one, with this number, is missing or empty.
     NextMissing(u64),
-    /// The CRC does not match, and there are good records behind.
+    /// The CRC does not match, and good records follow.
     Crc,
-    /// So many records at the very end are not whole: torn by a kill, or damaged. The next
-    /// opening cuts them off.
+    /// Records at the very end are incomplete, torn by a kill or damaged. The next opening cuts
+    /// them off.
     Tail {
-        /// How many.
+        /// The number of records.
         records: u32,
     },
-    /// So many records at the end of a full file are gone.
+    /// Records at the end of a full file are missing.
     Missing {
-        /// How many.
+        /// The number of records.
         records: u32,
     },
 }
@@ -123,7 +123,7 @@ impl Damage {
 impl fmt::Display for Damage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Defect::Unreadable(why) = &self.defect {
-            // It names the file.
+            // The reason names the file.
             return f.write_str(why);
         }
         write!(f, "{}: ", self.path.display())?;

@@ -1,4 +1,4 @@
-//! Why a journal cannot be opened.
+//! Errors of opening a journal.
 
 use super::damage::Loss;
 use super::layout::BadHeader;
@@ -6,35 +6,35 @@ use std::io;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
-/// Why a journal cannot be opened or read. Each names the file.
+/// The reason why a journal cannot be opened or read. Each names the file.
 #[derive(Debug, Error)]
 pub enum OpenError {
-    /// Another process, or another session of this one, has it open.
+    /// Another process, or another session of this one, has the journal open.
     #[error("journal {} is in use by another process or session", path.display())]
     InUse {
         /// The folder.
         path: PathBuf,
     },
-    /// It may not be written to: rights, or a file system mounted read-only.
+    /// The journal cannot be written to, for lack of rights or on a read-only file system.
     #[error("journal {} is read-only", path.display())]
     ReadOnly {
         /// The file or folder.
         path: PathBuf,
     },
-    /// The disk has no room for a segment.
+    /// The disk has no space for a segment.
     #[error("no room on the disk for journal file {}", path.display())]
     DiskFull {
         /// The file.
         path: PathBuf,
     },
-    /// It was written by a session with another identity.
+    /// The journal was written by a session with another identity.
     #[error("journal file {} belongs to session {found}, not to {wanted}", path.display())]
     OtherSession {
         /// The file.
         path: PathBuf,
         /// The session that it belongs to.
         found: String,
-        /// The session that wanted it.
+        /// The session that opens it.
         wanted: String,
     },
     /// Records are lost, which a kill of the process does not cause. A repair saves the intact
@@ -42,7 +42,7 @@ pub enum OpenError {
     /// journal.
     #[error("{}", lost(.0))]
     Lost(Loss),
-    /// A file that is no segment.
+    /// A file is no segment.
     #[error("journal file {} is damaged: its header is unreadable", path.display())]
     Unreadable {
         /// The file.
@@ -53,21 +53,21 @@ pub enum OpenError {
     Beyond {
         /// The folder.
         path: PathBuf,
-        /// Why the repair failed.
+        /// The reason why the repair failed.
         why: String,
     },
-    /// Written by a newer version of this program.
+    /// The journal was written by a newer version of this program.
     #[error("journal file {} has version {version}, this program reads 1", path.display())]
     Version {
         /// The file.
         path: PathBuf,
-        /// Its version.
+        /// The version of the file.
         version: u32,
     },
-    /// The options make no journal.
+    /// The options are contradictory or out of range.
     #[error("{0}")]
     Options(&'static str),
-    /// Anything else the system says.
+    /// The system reports an error.
     #[error("journal {}: {error}", path.display())]
     Io {
         /// The file or folder.

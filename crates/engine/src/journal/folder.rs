@@ -7,8 +7,8 @@ use std::fmt::Write as _;
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 
-/// The folder under `base` for a session: its identity, with what a file name cannot hold
-/// written as `%XX`.
+/// Returns the folder under `base` for a session: its identity, with `%XX` for characters that a
+/// file name cannot hold.
 #[must_use]
 pub fn folder_for(base: &Path, identity: &str) -> PathBuf {
     let mut name = String::with_capacity(identity.len());
@@ -29,7 +29,7 @@ pub(super) fn segment_path(folder: &Path, number: u64) -> PathBuf {
     folder.join(format!("{number:010}.journal"))
 }
 
-/// The segment files of a folder with their numbers, ascending.
+/// Returns the segment files of a folder with their numbers, ascending.
 pub(super) fn segment_files(folder: &Path) -> Result<Vec<(u64, PathBuf)>, OpenError> {
     let io_error = |source| OpenError::io(folder, source);
     let mut files = Vec::new();
@@ -50,16 +50,16 @@ pub(super) fn segment_files(folder: &Path) -> Result<Vec<(u64, PathBuf)>, OpenEr
 pub(super) struct Lock(File);
 
 impl Drop for Lock {
-    /// Closing alone would not do: a process that another thread has just forked, and that has
-    /// not replaced itself yet, has the same file open.
+    /// Unlocks explicitly. Closing the file is not enough: a process that another thread has just
+    /// forked, and that has not called exec yet, has the same file open.
     fn drop(&mut self) {
-        // If it fails, the file is closed all the same.
+        // If unlocking fails, the file is closed all the same.
         let _ = self.0.unlock();
     }
 }
 
-/// Makes a folder if there is none, and locks it. Also returns whether other users had rights on
-/// it, or on a file in it, which were taken away.
+/// Locks a folder, which is made if it does not exist. Also returns whether other users had rights
+/// on it or on a file in it; these rights are removed.
 pub(super) fn lock(folder: &Path) -> Result<(Lock, bool), OpenError> {
     let io_error = |source| OpenError::io(folder, source);
     private::create_folder(folder).map_err(io_error)?;

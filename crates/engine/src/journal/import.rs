@@ -1,4 +1,4 @@
-//! A file store of QuickFIX as a journal.
+//! Import of a file store of QuickFIX as a journal.
 
 use super::error::OpenError;
 use super::layout::EntryKind;
@@ -17,30 +17,30 @@ use thiserror::Error;
 /// The end of a field.
 const SOH: u8 = 1;
 
-/// What [`import`] has taken over.
+/// The result of [`import`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Imported {
     /// Messages that a resend can send again.
     pub messages: u64,
-    /// Messages that are not whole, or have another MsgSeqNum(34) than the index says: a resend of
+    /// Messages that are incomplete, or have another MsgSeqNum(34) than the index has: a resend of
     /// them becomes a gap fill.
     pub lost: u64,
-    /// Messages from the next number on, which stayed in the files when it was set back: they are
-    /// left out.
+    /// Messages from the next number on, left in the files when the number was lowered: they are
+    /// not imported.
     pub set_back: u64,
     /// MsgSeqNum(34) of the next message.
     pub next_sender: u64,
-    /// The number that is expected next.
+    /// MsgSeqNum(34) expected next.
     pub next_target: u64,
 }
 
-/// Why nothing was taken over.
+/// The reason why nothing was imported.
 #[derive(Debug, Error)]
 pub enum ImportError {
     /// The file store cannot be read.
     #[error(transparent)]
     Source(#[from] QuickFixError),
-    /// There is a journal already.
+    /// The journal exists already.
     #[error("{} is there already", .0.display())]
     Exists(PathBuf),
     /// The journal cannot be made.
@@ -53,10 +53,10 @@ pub enum ImportError {
 
 /// Writes a file store to a new journal in `folder` for the session named `identity`, created at
 /// `created`. Passwords are masked. The file store is not changed. The journal is written beside
-/// `folder` and renamed when it is complete, so that a kill leaves none in its place.
+/// `folder` and renamed when it is complete, so that a kill leaves no journal in `folder`.
 ///
 /// # Errors
-/// See [`ImportError`]; there is no journal then.
+/// See [`ImportError`]; no journal exists then.
 pub fn import(
     store: &mut QuickFixStore,
     folder: &Path,
@@ -66,7 +66,7 @@ pub fn import(
     if fs::exists(folder).unwrap_or(true) {
         return Err(ImportError::Exists(folder.to_owned()));
     }
-    // None of the messages is given up for newer ones.
+    // With these options no message is dropped for newer ones.
     let options = Options {
         max_segments: u32::MAX,
         ..Options::default()
@@ -80,7 +80,7 @@ pub fn import(
         Ok(imported)
     });
     if placed.is_err() {
-        // The beginning of a journal is worth nothing; the error is what counts.
+        // The incomplete journal is of no use, and the first error is the one to return.
         let _ = fs::remove_dir_all(&copy);
     }
     placed
@@ -133,8 +133,8 @@ fn append(
     Ok(())
 }
 
-/// Whether it is a message of the session or of the application; `None` if it is none of this
-/// MsgSeqNum(34).
+/// Returns whether it is a message of the session or of the application; `None` for a message that
+/// does not have this MsgSeqNum(34).
 fn kind(message: &[u8], seq: u64) -> Option<EntryKind> {
     let mut fields = message.split(|&byte| byte == SOH);
     let mut value = |tag: &[u8]| fields.find_map(|field| field.strip_prefix(tag));

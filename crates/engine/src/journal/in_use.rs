@@ -1,13 +1,13 @@
-//! Who has a journal open, found without touching its lock.
+//! The process that has a journal open, found without its lock.
 
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// The process that has the journal in `folder` open; `None` if nobody has, or if the system
-/// does not tell (another machine, a container). Takes no lock, so that a session which starts at
-/// this very moment is not kept from it: only [`repair`](super::repair) and
+/// Returns the process that has the journal in `folder` open; `None` if none has, or if the system
+/// does not know it (another machine, a container). Takes no lock, so that a session which starts
+/// at this very moment is not disturbed: only [`repair`](super::repair) and
 /// [`Journal::open`](super::Journal::open) know for certain.
 #[must_use]
 pub fn holder(folder: &Path) -> Option<u32> {
@@ -16,13 +16,13 @@ pub fn holder(folder: &Path) -> Option<u32> {
     find(&locks, lock.dev(), lock.ino())
 }
 
-/// How often the table of locks is read for one that is there. The kernel hands a long table over
-/// in parts, and passes over entries if others are removed meanwhile.
+/// Most readings of the table of locks for one that exists. The kernel returns a long table in
+/// parts, and skips entries if others are removed meanwhile.
 const READINGS: usize = 10;
 
-/// Whether a process of another user holds the lock. Earlier versions made the lock file readable
-/// by everybody, and a process that has it open can still lock it. A process whose user is not
-/// known does not count.
+/// Returns whether a process of another user holds the lock. Earlier versions made the lock file
+/// readable by all users, and a process that has it open can still lock it. A process whose user is
+/// not known does not count.
 pub(super) fn is_held_by_stranger(folder: &Path) -> bool {
     let Ok(owner) = fs::metadata(folder).map(|folder| folder.uid()) else {
         return false;
@@ -30,13 +30,13 @@ pub(super) fn is_held_by_stranger(folder: &Path) -> bool {
     let of = |pid: u32| fs::metadata(format!("/proc/{pid}")).ok();
     let holder = (0..READINGS).find_map(|_| holder(folder));
     let user = holder.and_then(of).map(|process| process.uid());
-    // Root may run a session in anybody's folder.
+    // Root may run a session in any user's folder.
     user.is_some_and(|user| user != owner && user != 0)
 }
 
-/// Replaces a lock file that a process of another user holds by a new one, and returns that,
-/// locked. Returns `None` if another process does so, or has done so. The folder, which is closed
-/// to other users by now, is locked meanwhile.
+/// Replaces a lock file that a process of another user holds with a new one, and returns that,
+/// locked. Returns `None` if another process does the same, or has done it. The folder, already
+/// closed to other users, is locked meanwhile.
 pub(super) fn replace(folder: &Path) -> io::Result<Option<File>> {
     let guard = File::open(folder)?;
     if guard.try_lock().is_err() || !is_held_by_stranger(folder) {
@@ -52,8 +52,8 @@ pub(super) fn replace(folder: &Path) -> io::Result<Option<File>> {
     Ok(Some(lock))
 }
 
-/// Lines are `1: FLOCK  ADVISORY  WRITE PID MAJOR:MINOR:INODE 0 EOF`, the numbers of the device in
-/// hexadecimal; a line with `->` is one who waits.
+/// Finds a lock in the table. Lines are `1: FLOCK  ADVISORY  WRITE PID MAJOR:MINOR:INODE 0 EOF`,
+/// the numbers of the device in hexadecimal; a line with `->` is a process that waits.
 fn find(locks: &str, device: u64, inode: u64) -> Option<u32> {
     locks.lines().find_map(|line| {
         let mut words = line.split_whitespace().skip(1);

@@ -1,4 +1,5 @@
-//! Looking into a journal without opening it: list, verify, export. Works on a journal in use.
+//! Inspection of a journal without opening it: list, verify, export. Also works on a journal in
+//! use.
 
 use super::Durability;
 use super::damage::{Damage, Defect};
@@ -16,78 +17,78 @@ use std::path::{Path, PathBuf};
 /// A copy of a journal's files as they were at one moment.
 pub struct Snapshot {
     segments: VecDeque<Box<Segment>>,
-    /// Files that cannot be read at all.
+    /// Files that cannot be read at all, with the reasons.
     unreadable: Vec<(PathBuf, OpenError)>,
 }
 
-/// One segment file in figures.
+/// The figures of one segment file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SegmentInfo {
     /// The file.
     pub path: PathBuf,
     /// The session that it belongs to.
     pub identity: String,
-    /// When its numbers last started at 1.
+    /// The time at which its numbers last started at 1.
     pub created: UtcTimestamp,
-    /// Entries in its table.
+    /// The number of entries in its table.
     pub records: u32,
-    /// Bytes of messages.
+    /// The number of bytes of messages.
     pub bytes: u32,
-    /// Entries that were not whole, or are damaged.
+    /// The number of entries that are incomplete or damaged.
     pub bad: u32,
-    /// Number of the next message behind this segment.
+    /// MsgSeqNum(34) of the next message after this segment.
     pub next_sender: u64,
-    /// Number expected next from the counterparty when this segment was last in use.
+    /// MsgSeqNum(34) expected next from the counterparty when this segment was last in use.
     pub next_target: Option<u64>,
-    /// The durability with which it was last written, if the file tells.
+    /// The durability with which it was last written, if the file has it.
     pub durability: Option<Durability>,
 }
 
 /// One record of a journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Record<'a> {
-    /// The file it stands in, counted from 0 in this snapshot.
+    /// The index of its file in this snapshot, from 0.
     pub segment: usize,
-    /// Its place in that file, from 0.
+    /// The index of the record in that file, from 0.
     pub index: u32,
-    /// MsgSeqNum(34); of copies and skips the last number used before.
+    /// MsgSeqNum(34); for copies and skips, the last number used before.
     pub seq: u64,
-    /// What it is.
+    /// The kind of the record.
     pub kind: EntryKind,
     /// The message; empty for a skip.
     pub bytes: &'a [u8],
-    /// Whether it counts: not taken back by a later lower number.
+    /// Whether the record counts, that is, no later lower number took it back.
     pub visible: bool,
 }
 
-/// What [`Snapshot::records`] finds in one place of a table.
+/// An entry that [`Snapshot::records`] finds in a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Found<'a> {
-    /// A record in order.
+    /// An intact record.
     Good(Record<'a>),
-    /// Something that is not in order: torn by a kill if it is the last one, damaged otherwise.
+    /// An entry that is not intact: torn by a kill if it is the last one, damaged otherwise.
     Bad {
-        /// The file it stands in, counted from 0 in this snapshot.
+        /// The index of its file in this snapshot, from 0.
         segment: usize,
-        /// Its place in that file, from 0.
+        /// The index of the entry in that file, from 0.
         index: u32,
     },
 }
 
 impl Snapshot {
-    /// Copies the journal in `folder` into memory. It may be in use meanwhile.
+    /// Copies the journal in `folder` into memory. The journal may be in use.
     ///
     /// # Errors
-    /// The folder cannot be read. A file that cannot be understood is no error here, see
+    /// The folder cannot be read. An unreadable file is no error here, see
     /// [`unreadable`](Self::unreadable).
     pub fn take(folder: &Path) -> Result<Self, OpenError> {
         Self::take_watched(folder, || {})
     }
 
-    /// The same; `watch` is called for each file that has been read.
+    /// Copies the journal as [`take`](Self::take) does, and calls `watch` after each file.
     ///
     /// # Errors
-    /// As [`take`](Self::take).
+    /// Those of [`take`](Self::take).
     pub fn take_watched(folder: &Path, mut watch: impl FnMut()) -> Result<Self, OpenError> {
         let (mut segments, mut unreadable) = (VecDeque::new(), Vec::new());
         let files = segment_files(folder)?;
@@ -98,7 +99,7 @@ impl Snapshot {
                     segment.scan();
                     segments.push_back(Box::new(segment));
                 }
-                // One without a header was made in advance, if there is one in front of it.
+                // A file without a header was made in advance, if another file precedes it.
                 Ok(Err(bad)) if is_alone || !matches!(Segment::is_blank(&path), Ok(true)) => {
                     unreadable.push((path.clone(), OpenError::of_header(&path, bad)));
                 }
@@ -114,12 +115,12 @@ impl Snapshot {
         })
     }
 
-    /// Files that cannot be understood at all, and why.
+    /// Returns the files that cannot be read at all, with the reasons.
     pub fn unreadable(&self) -> impl ExactSizeIterator<Item = &OpenError> {
         self.unreadable.iter().map(|(_, why)| why)
     }
 
-    /// The figures of each segment, oldest first.
+    /// Returns the figures of each segment, oldest first.
     pub fn segments(&self) -> impl Iterator<Item = SegmentInfo> + '_ {
         self.segments.iter().map(|segment| {
             let used = segment.used();
@@ -142,7 +143,7 @@ impl Snapshot {
         })
     }
 
-    /// Everything in the tables, oldest first, the good and the bad.
+    /// Returns all entries of the tables, oldest first, intact or not.
     pub fn records(&self) -> impl Iterator<Item = Found<'_>> + '_ {
         self.segments
             .iter()
@@ -165,12 +166,13 @@ impl Snapshot {
             })
     }
 
-    /// The number behind all records that the newest file has, or had according to its table.
+    /// Returns the number after all records that the newest file has, or had according to its
+    /// table.
     pub(super) fn claimed_next(&self) -> u64 {
         self.segments.back().map_or(1, |last| last.claimed_next())
     }
 
-    /// The number of files that lost a part of their table.
+    /// Returns the number of files that lost a part of their table.
     pub(super) fn cut_tables(&self) -> usize {
         let cut = self
             .segments
@@ -179,7 +181,7 @@ impl Snapshot {
         cut.count()
     }
 
-    /// The size with which the largest file was made.
+    /// Returns the size with which the largest file was made.
     pub(super) fn largest(&self) -> u64 {
         let sizes = self
             .segments
@@ -188,9 +190,9 @@ impl Snapshot {
         sizes.max().unwrap_or(0)
     }
 
-    /// Everything that is not in order, oldest file first: records by their CRC, files by their
-    /// place in the order. The last record of a journal in use may be caught half-written: look
-    /// again.
+    /// Returns all damage, oldest file first: records are checked by their CRC, files by their
+    /// order. The last record of a journal in use may be incomplete at the moment of the snapshot,
+    /// and intact in the next one.
     #[must_use]
     pub fn damages(&self) -> Vec<Damage> {
         let mut damages: Vec<Damage> = Vec::new();
@@ -214,7 +216,7 @@ impl Snapshot {
     }
 }
 
-/// Whether a file follows the one before it.
+/// Returns the damage if a file does not follow the one before it.
 fn out_of_order(before: &Segment, segment: &Segment) -> Option<Damage> {
     let (last, header) = (&before.header, &segment.header);
     let defect = if header.identity != last.identity {
@@ -227,7 +229,7 @@ fn out_of_order(before: &Segment, segment: &Segment) -> Option<Damage> {
     Some(Damage::of_file(&segment.path, defect))
 }
 
-/// What is not in order inside of one file; `next` is the file behind it.
+/// Adds the damage inside one file; `next` is the file after it.
 fn damage_of(segment: &Segment, next: Option<&Segment>, damages: &mut Vec<Damage>) {
     let used = segment.used();
     let at = |index: u32, defect| Damage {
@@ -265,7 +267,7 @@ fn damage_of(segment: &Segment, next: Option<&Segment>, damages: &mut Vec<Damage
 }
 
 impl EntryKind {
-    /// A short name: `app`, `admin`, `copy`, `skip`.
+    /// Returns a short name: `app`, `admin`, `copy`, `skip`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -278,7 +280,7 @@ impl EntryKind {
 }
 
 impl Record<'_> {
-    /// The message with its secrets masked. A Logon is stored without them, but not by earlier
+    /// Returns the message with its secrets masked. A Logon is stored masked, but not by earlier
     /// versions; an application message is stored as it was sent.
     #[must_use]
     pub fn shown(&self) -> Vec<u8> {

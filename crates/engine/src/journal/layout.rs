@@ -1,7 +1,8 @@
-//! The bytes of a segment file.
+//! The layout of a segment file.
 //!
-//! A segment is one header page, then a table of 32-byte entries, then the messages, one behind
-//! the other without anything between them: so what waits for transmission is one stretch of
+//! A segment is one header page, then a table of 32-byte entries, then the messages without
+//! anything between them. So the bytes to be transmitted are contiguous, however many messages they
+//! are. All integers are little-endian.
 //! memory, however many messages it is. All integers are little-endian.
 //!
 //! | offset | header |
@@ -10,14 +11,14 @@
 //! | 8 | version (u32), CRC-32 of bytes 16 to 1024 (u32) |
 //! | 16 | segment number (u64), when the numbers last started at 1 (i64 ns UTC) |
 //! | 32 | first number this segment's first new message can have (u64) |
-//! | 40 | room for entries (u32), for messages in bytes (u32) |
+//! | 40 | capacity in entries (u32) and in bytes of messages (u32) |
 //! | 48 | entries in the segment before (u32) and the CRC of its last one (u32) |
 //! | 56 | 0 (u32), length of the identity (u32), identity (UTF-8) |
 //! | 2048 | cell: MsgSeqNum expected next from the counterparty |
-//! | 2176 | cell: how many entries are known to be on the disk |
+//! | 2176 | cell: number of entries known to be on the disk |
 //! | 2304 | cell: the boot of the machine in which the segment was last written |
 //! | 2432 | cell: the durability with which it was last written, see `durability_code` |
-//! | 2560 | cell: 1 once the segment behind this one has begun, 0 until then |
+//! | 2560 | cell: 1 once the segment after this one has begun, 0 until then |
 //!
 //! | offset | entry |
 //! |---|---|
@@ -26,7 +27,7 @@
 //! | 16 | kind (u32), 0 (u64) |
 //! | 28 | CRC-32 of these 28 bytes and the message, started from the CRC of the entry before |
 //!
-//! The CRC is a chain: an entry is only valid behind the entry that it was written behind.
+//! The CRCs form a chain: an entry is only valid after the entry that it was written after.
 
 use super::Durability;
 use crc32fast::Hasher;
@@ -48,7 +49,7 @@ const MAGIC: &[u8; 8] = b"FANFJRNL";
 const CHECKED: Range<usize> = 16..1024;
 const CELL_SLOT: usize = 64;
 
-/// What a segment says about itself; written once.
+/// The header of a segment; written once.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Header {
     pub(super) number: u64,
@@ -61,28 +62,28 @@ pub(super) struct Header {
     pub(super) identity: String,
 }
 
-/// Why a header page cannot be read.
+/// The reason why a header page cannot be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum BadHeader {
     /// All zeros, or damaged.
     Invalid,
-    /// Written by a version that we do not know.
+    /// Written by an unknown version.
     Version(u32),
 }
 
 impl Header {
-    /// The size of the file.
+    /// Returns the size of the file.
     pub(super) const fn file_len(&self) -> u64 {
         HEADER_LEN as u64 + self.entries as u64 * ENTRY_LEN as u64 + self.data_len as u64
     }
 
-    /// Where the messages start.
+    /// Returns the offset of the messages.
     pub(super) const fn data_start(&self) -> usize {
         HEADER_LEN + self.entries as usize * ENTRY_LEN
     }
 
-    /// Writes the header into a zeroed page. The magic and the CRC go in last, so that a header
-    /// that is not complete is not valid.
+    /// Writes the header into a zeroed page, and returns its CRC. The magic and the CRC are written
+    /// last, so that an incomplete header is not valid.
     pub(super) fn write(&self, page: &mut [u8]) -> u32 {
         put(page, 16, &self.number.to_le_bytes());
         put(page, 24, &self.created.nanos().to_le_bytes());
@@ -101,7 +102,7 @@ impl Header {
         crc
     }
 
-    /// Reads a header page; also gives its CRC, which starts the chain.
+    /// Reads a header page; also returns its CRC, which starts the chain.
     pub(super) fn read(page: &[u8]) -> Result<(Self, u32), BadHeader> {
         if page.len() < HEADER_LEN || !page.starts_with(MAGIC) {
             return Err(BadHeader::Invalid);
@@ -131,17 +132,17 @@ impl Header {
     }
 }
 
-/// What an entry stands for.
+/// The meaning of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EntryKind {
     /// An application message.
     App,
-    /// A message of the session itself, transmitted at once: never resent.
+    /// An administrative message, transmitted at once and never resent.
     Admin,
-    /// A message of the session itself that waited behind a resend.
+    /// An administrative message that waited until a resend was complete.
     AdminHeld,
     /// A message sent again, or a gap fill: uses no number. Versions up to 0.1 of 2026-11 wrote
-    /// them; they are read and passed over.
+    /// them; they are read and skipped.
     Copy,
     /// No message: the numbers up to this one count as used.
     Skip,
@@ -164,7 +165,7 @@ impl EntryKind {
         Self::ALL.into_iter().find(|kind| kind.code() == code)
     }
 
-    /// Whether the message can be asked for again.
+    /// Returns whether the message can be requested again.
     #[must_use]
     pub const fn is_kept(self) -> bool {
         matches!(self, Self::App | Self::AdminHeld)
@@ -185,7 +186,7 @@ impl Entry {
         self.offset as usize..self.offset as usize + self.len as usize
     }
 
-    /// Its bytes, behind an entry with CRC `previous`; also gives the CRC.
+    /// Returns the bytes of the entry, after an entry with CRC `previous`, and its own CRC.
     pub(super) fn encode(&self, previous: u32, message: &[u8]) -> ([u8; ENTRY_LEN], u32) {
         let mut bytes = [0; ENTRY_LEN];
         put(&mut bytes, 0, &self.seq.to_le_bytes());
@@ -197,7 +198,7 @@ impl Entry {
         (bytes, crc)
     }
 
-    /// What the bytes say, unchecked; `None` if they are no entry.
+    /// Parses the bytes of an entry and its CRC, which is not checked; `None` if they are no entry.
     pub(super) fn decode(bytes: &[u8]) -> Option<(Self, u32)> {
         let kind = EntryKind::of_code(u32_at(bytes, 16))?;
         let (offset, len) = (u32_at(bytes, 8), u32_at(bytes, 12));
@@ -213,7 +214,7 @@ impl Entry {
     }
 }
 
-/// The CRC of an entry: of its first 28 bytes and its message, behind `previous`.
+/// Returns the CRC of an entry, over its first 28 bytes and its message, chained to `previous`.
 pub(super) fn chain(previous: u32, entry: &[u8], message: &[u8]) -> u32 {
     let mut hasher = Hasher::new_with_initial(previous);
     hasher.update(entry.get(..ENTRY_LEN - 4).unwrap_or(&[]));
@@ -221,7 +222,7 @@ pub(super) fn chain(previous: u32, entry: &[u8], message: &[u8]) -> u32 {
     hasher.finalize()
 }
 
-/// 1 is none, 2 every message; n + 2 is every n messages. 0 does not occur.
+/// Encodes a durability: 1 is none, 2 every message; n + 2 is every n messages. 0 does not occur.
 pub(super) const fn durability_code(durability: Durability) -> u64 {
     match durability {
         Durability::None => 1,
@@ -230,7 +231,7 @@ pub(super) const fn durability_code(durability: Durability) -> u64 {
     }
 }
 
-/// The inverse; every 0 messages is every message.
+/// Decodes a durability; every 0 messages is every message.
 pub(super) fn durability_of(code: u64) -> Option<Durability> {
     match code {
         0 => None,
@@ -240,8 +241,8 @@ pub(super) fn durability_of(code: u64) -> Option<Durability> {
     }
 }
 
-/// Reads a cell: a number that changes often, in two slots of which one is always whole. Gives
-/// the newer whole one: its generation and its value.
+/// Reads a cell, a number that changes often, in two slots of which one is always complete. Returns
+/// the generation and the value of the newer complete one.
 pub(super) fn read_cell(page: &[u8], cell: usize) -> Option<(u32, u64)> {
     let slot = |at: usize| {
         let (value, generation, check) = (
@@ -258,8 +259,8 @@ pub(super) fn read_cell(page: &[u8], cell: usize) -> Option<(u32, u64)> {
     }
 }
 
-/// Writes a cell's next value; `generation` is one more than the last one's. A kill in between
-/// leaves the other slot, with the value before.
+/// Writes a cell's next value; `generation` is one more than the last one's. A kill during the
+/// write leaves the other slot, with the value before.
 pub(super) fn write_cell(page: &mut [u8], cell: usize, generation: u32, value: u64) {
     let at = cell + CELL_SLOT * (generation & 1) as usize;
     put(page, at + 12, &0u32.to_le_bytes());
@@ -276,7 +277,7 @@ pub(super) fn rewrite_cell(page: &mut [u8], cell: usize, value: u64) {
     write_cell(page, cell, generation.wrapping_add(1), value);
 }
 
-/// Never 0, so that an empty or half-written slot is not whole.
+/// Returns the check of a slot. It is never 0, so that an empty or incomplete slot is invalid.
 const fn cell_check(value: u64, generation: u32) -> u32 {
     let mixed = (value ^ (generation as u64).rotate_left(40)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     (mixed >> 32) as u32 | 1

@@ -1,29 +1,28 @@
 //! The journal: a [`MessageStore`] in memory-mapped files, which is also the send buffer.
 //!
 //! A message is encoded into the mapped segment where it will stay, transmitted from there, and
-//! found there when it is asked for again: persisting costs one table entry and its CRC, no copy
-//! and no system call. A kill of the process at any moment leaves every committed message; at
-//! most the one that was being written is cut off at the next opening. What survives a crash of
-//! the machine is chosen by [`Durability`].
+//! found there for a resend: persisting costs one table entry and its CRC, no copy and no system
+//! call. A kill of the process at any moment leaves every committed message; the next opening cuts
+//! off at most the one being written. [`Durability`] defines what survives a crash of the machine.
 //!
 //! One folder holds the journal of one session, in segments that are allocated and prefaulted
-//! whole. The first one is small, and each one behind it has double the size, up to
-//! [`Options::segment_bytes`]: a session that says little costs little. When a quarter of one is
-//! used, the next is made, by a helper thread: one for all journals of the process. If it is late
-//! the sending thread makes the segment itself or waits for it, rather than refuse the message, and
-//! [`Journal::stalls`] counts that. When there are more bytes than [`Options::max_segments`] full
-//! segments have, the oldest segment is given up, and a resend of its messages becomes a gap fill.
-//! A full disk shows as [`StoreError::DiskFull`] before anything is written; a little room is held
-//! back for the Logout after it.
+//! whole. The first one is small, and each later one has double the size, up to
+//! [`Options::segment_bytes`]: a quiet session costs little. When a quarter of a segment is used, a
+//! helper thread makes the next one, for all journals of the process. If it is late, the sending
+//! thread makes the segment itself or waits for it, rather than refuse the message;
+//! [`Journal::stalls`] counts this. When the journal has more bytes than [`Options::max_segments`]
+//! full segments, the oldest segment is dropped, and a resend of its messages becomes a gap fill. A
+//! full disk is reported as [`StoreError::DiskFull`] before anything is written; some space is
+//! reserved for the Logout that follows.
 //!
-//! An open journal has one or two segments in memory that it may write to, the current one and the
-//! next, and maps those before for reading (the page cache keeps what of them it has room for); it
-//! holds three descriptors, whatever it keeps.
+//! An open journal has at most two segments in memory to write to, the current one and the next. It
+//! maps earlier ones for reading, and the page cache keeps what it can of them. It holds three
+//! descriptors, whatever its size.
 //!
-//! Folders are made with mode 0700 and files with 0600, and those that are found more open are
-//! closed: see [`Recovery`]. A file that is cut short from outside while it is in use ends the
-//! session with [`StoreError::Broken`], and not the process; it is found at the next opening, which
-//! says what is lost, and from which number.
+//! Folders are made with mode 0700 and files with 0600, and existing ones with more rights are
+//! restricted: see [`Recovery`]. A file that is cut short from outside while in use ends the
+//! session with [`StoreError::Broken`], and not the process; the next opening reports which records
+//! are lost.
 //!
 //! ```
 //! use fanfare_engine::journal::{Journal, Options, folder_for};
@@ -94,13 +93,13 @@ use transmit::Transmit;
 #[cfg(doc)]
 use fanfare_fix::session::MessageStore;
 
-/// When messages and numbers are on the disk, so that they survive a crash of the machine. A
-/// kill of the process loses nothing under any of these.
+/// The time at which messages and numbers are on the disk, so that they survive a crash of the
+/// machine. A kill of the process loses nothing under any of these.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Durability {
     /// When the system writes them back, usually within 30 seconds.
     None,
-    /// After each so many messages, by the thread that commits; what was sent in between may be
+    /// After every this many messages, by the thread that commits; messages sent in between may be
     /// lost.
     EveryN(u32),
     /// Before they are transmitted. Messages committed between two calls of
@@ -118,22 +117,21 @@ pub struct Options {
     /// Size of a full-grown segment file, 64 KiB to 1 GiB; a fifth of it is for the table of
     /// entries. No message can be longer than the rest.
     pub segment_bytes: u32,
-    /// How many segments of `segment_bytes` are kept, at least 2, or as many bytes in smaller
-    /// ones; the oldest is given up for the newest. On the disk there may be one more, made in
-    /// advance.
+    /// The number of segments of `segment_bytes` kept, at least 2, or as many bytes in smaller
+    /// ones; the oldest is dropped for the newest. One more, made in advance, may be on the disk.
     pub max_segments: u32,
-    /// How many bytes may wait for transmission before [`StoreError::Full`].
+    /// Most bytes that may wait for transmission before [`StoreError::Full`].
     pub max_unsent: usize,
-    /// When the disk has it.
+    /// When messages are on the disk.
     pub durability: Durability,
     /// Whether a journal that has lost records is opened: its intact records are saved as by
-    /// [`repair`](repair()), and the damaged journal stays beside it. Otherwise opening fails.
+    /// [`repair`](repair()), and the damaged journal is kept beside it. Otherwise opening fails.
     pub accept_loss: bool,
 }
 
 impl Default for Options {
-    /// 32 KiB for the first segment, up to 4 MiB for those behind it; 256 segments (1 GiB), 16 MiB
-    /// unsent, no waiting for the disk; what is lost is not accepted.
+    /// Returns options of 32 KiB for the first segment, up to 4 MiB for later ones, 256 segments (1
+    /// GiB) and 16 MiB unsent, without waiting for the disk or accepting a loss.
     fn default() -> Self {
         let durability = Durability::None;
         Self {
@@ -148,8 +146,8 @@ impl Default for Options {
 }
 
 impl Options {
-    /// With a first segment of the full size, and the next one made from the start: for a session
-    /// that is known to be busy, at the price of two full segments on the disk and in memory.
+    /// Makes the first segment full-sized, and the next one from the start: for a session known to
+    /// be busy, at the price of two full segments on the disk and in memory.
     #[must_use]
     pub const fn full_from_the_start(self) -> Self {
         Self {
@@ -173,41 +171,41 @@ impl Options {
         Ok(())
     }
 
-    /// Whether segments have their full size from the first one on.
+    /// Returns whether segments have their full size from the first one on.
     const fn starts_full(&self) -> bool {
         self.first_segment_bytes == self.segment_bytes
     }
 }
 
-/// Room for entries, and for messages in bytes, in a segment of this size.
+/// Returns the capacity of a segment of this size, in entries and in bytes of messages.
 const fn division(segment_bytes: u32) -> (u32, u32) {
     let table = segment_bytes / 5 / 4096 * 4096;
     let messages = segment_bytes - table - layout::HEADER_LEN as u32;
     (table / layout::ENTRY_LEN as u32, messages)
 }
 
-/// Room at the end of a segment that only opens when the disk is full: for the messages with
+/// Bytes at the end of a segment that are used only when the disk is full, for the messages with
 /// which a session ends.
 const EMERGENCY_BYTES: usize = 4096;
 const EMERGENCY_ENTRIES: u32 = 16;
 
 /// The journal of one session, open for writing. See the [module](self).
 ///
-/// The helper thread starts with the first journal of the process, and inherits the processors
-/// that the opening thread may run on: open it before that thread is pinned.
+/// The helper thread starts with the first journal of the process, and inherits the processors that
+/// the opening thread may run on: open the journal before that thread is pinned.
 pub struct Journal {
     folder: PathBuf,
     recipe: Recipe,
-    /// Makes segments; without, this thread does.
+    /// The helper that makes segments; without it, this thread does.
     helper: Option<Helper>,
-    /// The next segment is asked for when so much of this one is used: entries, bytes.
+    /// The entries and bytes of this segment that are used when the next is requested.
     ask_at: (u32, u32),
-    /// Segments that were not ready when they were needed.
+    /// The number of segments that were not ready when they were needed.
     stalls: u64,
     options: Options,
-    /// Where a message is encoded that may turn out too long for the current segment.
+    /// The buffer for a message that may be too long for the current segment.
     aside: Vec<u8>,
-    /// The reserved message stands in `aside`, not in the segment.
+    /// Whether the reserved message is in `aside`, not in the segment.
     is_aside: bool,
     /// Full segments, oldest first.
     #[allow(clippy::vec_box, reason = "what is moved on the hot path is a pointer")]
@@ -215,25 +213,26 @@ pub struct Journal {
     current: Box<Segment>,
     next_target: u64,
     transmit: Transmit,
-    /// Bytes that wait for transmission and are in no segment.
+    /// Bytes to be transmitted that are in no segment.
     side: SideBuffer,
     retain_from: Option<u64>,
-    /// Messages committed since the last sync.
+    /// The number of messages committed since the last sync.
     unsynced: u32,
-    /// Numbers or messages changed since the last sync.
+    /// Whether numbers or messages have changed since the last sync.
     dirty: bool,
-    /// The disk was full the last time: the emergency room is open.
+    /// Whether the disk was full the last time: the emergency bytes may be used.
     disk_full: bool,
-    /// A write to the disk failed: nothing can be promised any more.
+    /// The error of a failed write to the disk, after which nothing can be promised.
     failed: Option<StoreError>,
     /// The number of faults in the process when the maps of this journal were last checked.
     faults: usize,
-    /// Given up last, when the helper is done with the folder.
+    /// The lock, released last, when the helper has finished with the folder.
     _lock: Lock,
 }
 
 impl Journal {
-    /// Brings everything to the disk and ends. Dropping does the same without a word.
+    /// Writes everything to the disk and closes the journal. Dropping it does the same, but ignores
+    /// errors.
     ///
     /// # Errors
     /// The disk failed.
@@ -241,19 +240,19 @@ impl Journal {
         self.sync_now()
     }
 
-    /// The folder.
+    /// Returns the folder.
     #[must_use]
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// How often the next segment was not ready when it was needed, so that sending waited for it.
+    /// Returns how often sending waited for the next segment, which was not ready.
     #[must_use]
     pub const fn stalls(&self) -> u64 {
         self.stalls
     }
 
-    /// Whether the next segment was asked for and is not there yet.
+    /// Returns whether the next segment was requested and is not ready yet.
     #[must_use]
     pub fn awaits_segment(&self) -> bool {
         self.helper.as_ref().is_some_and(Helper::is_awaited)
@@ -276,14 +275,14 @@ impl Journal {
         self.failed.map_or(Ok(()), Err)
     }
 
-    /// Checks the maps of this journal, as some map of the process has lost a page.
+    /// Checks the maps of this journal after some map of the process has lost a page.
     #[cold]
     fn look_for_faults(&mut self) {
         self.faults = cut::faults();
         let is_broken = self.current.is_broken() || self.sealed.iter().any(|s| s.is_broken());
         if is_broken && self.failed.is_none() {
             self.failed = Some(StoreError::Broken);
-            // Its contents are not known, so nothing of it is transmitted.
+            // The contents are not known, so nothing of them is transmitted.
             self.transmit.clear();
         }
     }
@@ -307,7 +306,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Makes sure that the current segment has room for `len` bytes and an entry.
+    /// Makes sure that the current segment has space for `len` bytes and an entry.
     fn make_room(&mut self, len: usize) -> Result<(), StoreError> {
         self.takes(len)?;
         if self.fits(len) {
@@ -320,14 +319,14 @@ impl Journal {
         )
     }
 
-    /// Whether a new segment for a message of up to `len` bytes would leave much of the current one
-    /// empty. Most messages turn out far shorter, so this one is encoded elsewhere first.
+    /// Returns whether a new segment for a message of up to `len` bytes would leave much of the
+    /// current one empty. Most messages are far shorter, so such a message is encoded aside first.
     fn wastes(&self, len: usize) -> bool {
         let free = self.current.room().saturating_sub(EMERGENCY_BYTES);
         free < len && free > self.current.header.data_len as usize / 16
     }
 
-    /// Room for a message of `len` bytes beside the segment.
+    /// Returns a buffer of `len` bytes outside the segment.
     #[cold]
     fn room_aside(&mut self, len: usize) -> &mut [u8] {
         self.is_aside = true;
@@ -337,8 +336,8 @@ impl Journal {
         self.aside.get_mut(..len).unwrap_or(&mut [])
     }
 
-    /// Copies the message at `range` of `aside` into the segment. Returns its range in the room of
-    /// the segment.
+    /// Copies the message at `range` of `aside` into the segment. Returns its range in the free
+    /// part of the segment.
     #[cold]
     fn bring_in(&mut self, range: Range<usize>) -> Result<Range<usize>, StoreError> {
         self.is_aside = false;
@@ -358,8 +357,8 @@ impl Journal {
         self.current.room() >= len + bytes && self.current.entries_left() > entries
     }
 
-    /// Begins the next segment, because a message of this length has no room in this one, or
-    /// because the numbers begin anew (`None`). On an error nothing has changed.
+    /// Begins the next segment, because a message of this length does not fit in this one, or
+    /// because the numbers restart (`None`). On an error nothing has changed.
     #[cold]
     fn rotate(
         &mut self,
@@ -395,8 +394,8 @@ impl Journal {
         Ok(())
     }
 
-    /// The segment that was made in advance. If it is not there, is too small for this message, or
-    /// could not be made then, it is made now: the error is that of this moment.
+    /// Returns the segment made in advance. A segment that is missing, too small for this message,
+    /// or could not be made then, is made now: the error is that of this moment.
     fn next_blank(&mut self, message: Option<usize>) -> io::Result<segment::Blank> {
         let (made, ready) = self.helper.as_ref().map_or((None, false), Helper::take);
         let needed = message.unwrap_or(0) + EMERGENCY_BYTES;
@@ -419,19 +418,20 @@ impl Journal {
         self.recipe.blank(self.current.header.number + 1, len)
     }
 
-    /// The size of the segment behind the current one, when that is full.
+    /// Returns the size of the segment after the current one, when that is full.
     fn next_len(&self) -> u32 {
         let double = self.current.len().saturating_mul(2);
         double.min(self.options.segment_bytes)
     }
 
-    /// How much of the current segment, entries and bytes, is used when the next is asked for.
+    /// Returns the entries and bytes of the current segment that are used when the next is
+    /// requested.
     fn when_to_ask(&self) -> (u32, u32) {
         let header = &self.current.header;
         (header.entries / 4, header.data_len / 4)
     }
 
-    /// Has the next segment made, once for each.
+    /// Requests the next segment, once for each.
     #[cold]
     fn ask_for_next(&mut self) {
         self.ask_at = (u32::MAX, u32::MAX);
@@ -440,7 +440,7 @@ impl Journal {
         }
     }
 
-    /// The header of the next segment; its identity is in the file made for it.
+    /// Returns the header of the next segment; its identity is in the file made for it.
     const fn next_header(&self, len: u32, first_sender: u64, created: UtcTimestamp) -> Header {
         let (entries, data_len) = division(len);
         Header {
@@ -455,7 +455,7 @@ impl Journal {
         }
     }
 
-    /// Drops the oldest segments until there is room for a full-grown one within the limit.
+    /// Drops the oldest segments until the limit leaves space for a full-grown one.
     fn give_up_oldest(&mut self) -> Result<(), StoreError> {
         let segment = u64::from(self.options.segment_bytes);
         let most = segment * u64::from(self.options.max_segments);
@@ -483,9 +483,9 @@ impl Journal {
         Ok(())
     }
 
-    /// Forgets all full segments, after a reset.
+    /// Drops all full segments, after a reset.
     fn drop_sealed(&mut self) -> Result<(), StoreError> {
-        // Files go in their order: a kill in between leaves no hole.
+        // Files are removed in order: a kill in between leaves no gap.
         if let Some(helper) = &self.helper {
             helper.flush();
         }
@@ -510,7 +510,7 @@ impl Drop for Journal {
     }
 }
 
-/// Removes a segment file; after a reset it may be gone while its map was still in use.
+/// Removes a segment file. After a reset it may be gone while its map was still in use.
 fn remove(path: &Path) -> Result<(), StoreError> {
     match std::fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(store_error(&error)),

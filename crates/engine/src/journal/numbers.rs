@@ -1,4 +1,4 @@
-//! Setting the numbers of a session that does not run.
+//! Setting of the numbers of a session that does not run.
 
 use super::error::OpenError;
 use super::inspect::Snapshot;
@@ -11,41 +11,41 @@ use thiserror::Error;
 /// The next MsgSeqNum(34) of both directions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Numbers {
-    /// Of the next message to the counterparty.
+    /// The number of the next message to the counterparty.
     pub sender: u64,
-    /// Of the next message from the counterparty.
+    /// The number of the next message from the counterparty.
     pub target: u64,
 }
 
-/// What [`set_numbers`] found and left.
+/// The result of [`set_numbers`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NumbersSet {
-    /// Before.
+    /// The numbers before.
     pub before: Numbers,
-    /// Now.
+    /// The numbers after.
     pub after: Numbers,
-    /// What opening the journal has put in order.
+    /// The repairs made when the journal was opened.
     pub recovery: Recovery,
 }
 
-/// Why numbers were not set. The journal is unchanged, except that with [`Self::Store`] one of two
-/// numbers may have been set.
+/// The reason why numbers were not set. The journal is unchanged, except that with [`Self::Store`]
+/// one of two numbers may have been set.
 #[derive(Debug, Error)]
 pub enum NumbersError {
     /// The journal cannot be opened: it is in use, or damaged.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// It cannot be written.
+    /// The journal cannot be written.
     #[error("cannot write journal {}: {}", .0.display(), .1)]
     Store(PathBuf, StoreError),
-    /// No file of the journal can be understood.
+    /// No file of the journal can be read.
     #[error("nothing in journal {} can be read", .0.display())]
     Nothing(PathBuf),
 }
 
-/// Sets the numbers of the journal in `folder`; `None` leaves a direction as it is. The session
-/// must not run: its lock is taken. A lower number of the sender forgets the messages from it on,
-/// a higher one leaves a gap that a resend fills with a gap fill. Durability and sizes stay.
+/// Sets the numbers of the journal in `folder`; `None` leaves a direction unchanged. The session
+/// must not run: its lock is taken. A lower number of the sender drops the messages from it on, a
+/// higher one leaves a gap that a resend fills with a gap fill. Durability and sizes do not change.
 ///
 /// # Errors
 /// See [`NumbersError`].

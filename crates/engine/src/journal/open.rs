@@ -1,4 +1,4 @@
-//! Opening a journal, and what a kill left behind.
+//! Opening of a journal, and repair of what a kill left behind.
 
 use super::damage::{Loss, Lost};
 use super::error::OpenError;
@@ -16,34 +16,34 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// Places for full segments that are made at the opening.
+/// Most places for full segments allocated at the opening.
 const MOST_PLACES: u32 = 1024;
 
-/// What was found when a journal was opened. [`Display`](fmt::Display) writes what a user should
+/// The findings of the opening of a journal. [`Display`](fmt::Display) writes what a user should
 /// know, which mostly is [nothing](Self::is_unremarkable).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Recovery {
-    /// Records that are there: messages of all kinds and skips.
+    /// The number of records: messages of all kinds and skips.
     pub records: u64,
-    /// Records at the end that were not whole and have been cut off: at most the one that a kill
-    /// of the process left half-written; with [`Durability::Every`] also those that a crash of the
-    /// machine kept from the disk, none of which was transmitted.
+    /// The number of incomplete records at the end that have been cut off: at most the one that a
+    /// kill of the process left half-written; with [`Durability::Every`] also those that a crash of
+    /// the machine kept from the disk, none of which was transmitted.
     pub cut: u64,
-    /// Bytes behind the last record that were missing at the end of a file, which has its length
-    /// again.
+    /// The number of bytes after the last record that were missing at the end of a file, whose
+    /// length is restored.
     pub stretched: u64,
-    /// What is lost, if that was accepted.
+    /// The records lost, if that was accepted.
     pub loss: Option<Loss>,
-    /// Where the damaged journal is now.
+    /// The folder of the damaged journal now.
     pub backup: Option<PathBuf>,
-    /// Other users had rights on the folder or a file in it, which were taken away.
+    /// Whether other users had rights on the folder or a file in it, which were removed.
     pub closed: bool,
     /// MsgSeqNum(34) of the next message.
     pub next_sender: u64,
 }
 
 impl Recovery {
-    /// Whether there is nothing to report.
+    /// Returns whether nothing has to be reported.
     #[must_use]
     pub const fn is_unremarkable(&self) -> bool {
         let Self {
@@ -91,12 +91,12 @@ impl fmt::Display for Recovery {
 }
 
 impl Journal {
-    /// Opens the journal in `folder`, or makes it, for the session named `identity`. Cuts off
-    /// what a kill left half-written. `now` becomes the time of creation of a new journal.
+    /// Opens the journal in `folder` for the session named `identity`, or makes it. Cuts off what a
+    /// kill left half-written. `now` becomes the time of creation of a new journal.
     ///
     /// # Errors
-    /// See [`OpenError`]. Nothing is changed then, but for files that were never in use and the
-    /// rights of others. With [`Options::accept_loss`] there is no [`OpenError::Lost`].
+    /// See [`OpenError`]. Nothing is changed then, except that files never in use and the rights of
+    /// other users are removed. [`Options::accept_loss`] rules out [`OpenError::Lost`].
     pub fn open(
         folder: &Path,
         identity: &str,
@@ -155,7 +155,7 @@ impl Journal {
             full.release();
         }
         recovery.next_sender = current.next_sender;
-        // Beyond that it grows, by and by.
+        // Beyond that the queue grows gradually.
         segments.reserve(options.max_segments.min(MOST_PLACES) as usize);
         let mut journal = Self {
             folder: folder.to_owned(),
@@ -197,7 +197,7 @@ fn lost_target(segment: &Segment) -> OpenError {
     })
 }
 
-/// Saves the intact records of a damaged journal. Returns where the damaged one is.
+/// Saves the intact records of a damaged journal. Returns the folder of the damaged one.
 fn save(folder: &Path) -> Result<Option<PathBuf>, OpenError> {
     match repair(folder, false) {
         Ok(Outcome::Rebuilt { backup, .. }) => Ok(backup),
@@ -251,7 +251,7 @@ fn load(folder: &Path, identity: &str) -> Result<VecDeque<Box<Segment>>, OpenErr
 }
 
 /// Checks what follows the last readable segment. A file that was made in advance and never used is
-/// removed. The remains of one that was used are a loss.
+/// removed. The remains of a used one are a loss.
 fn check_end(
     folder: &Path,
     last: Option<&mut Box<Segment>>,
@@ -259,7 +259,7 @@ fn check_end(
 ) -> Result<(), OpenError> {
     let number = last.as_ref().map_or(1, |last| last.header.number + 1);
     let was_used = match &last {
-        // A first file gets its name when it is in use.
+        // A first file has its name only when it is in use.
         None => !unreadable.is_empty(),
         Some(last) => last.is_continued() == Some(true),
     };
@@ -279,7 +279,7 @@ fn check_end(
     Ok(())
 }
 
-/// The error for an unreadable file that was in use, behind the segment `before`.
+/// Returns the error for an unreadable file that was in use, after the segment `before`.
 fn lost_file(path: &Path, bad: BadHeader, before: Option<&mut Box<Segment>>) -> OpenError {
     match bad {
         BadHeader::Version(_) => OpenError::of_header(path, bad),
@@ -287,7 +287,8 @@ fn lost_file(path: &Path, bad: BadHeader, before: Option<&mut Box<Segment>>) -> 
     }
 }
 
-/// The error for a file all of whose records are lost; `before` is the segment in front of it.
+/// Returns the error for a file all of whose records are lost; `before` is the segment in front of
+/// it.
 fn lost(path: &Path, what: &str, before: Option<&mut Box<Segment>>) -> OpenError {
     let from = before.map_or(1, |before| {
         before.scan();
@@ -302,8 +303,8 @@ fn lost(path: &Path, what: &str, before: Option<&mut Box<Segment>>) -> OpenError
     })
 }
 
-/// Checks the entries of all segments. Mends what a kill can leave: at most one incomplete entry,
-/// at the very end. Also mends a file that was cut short behind its last record, and cuts off
+/// Checks the entries of all segments. Repairs what a kill can leave, at most one incomplete entry
+/// at the very end. Also restores a file that was cut short after its last record, and cuts off
 /// incomplete entries that were never transmitted. Anything else is a loss.
 fn check_all(
     segments: &mut VecDeque<Box<Segment>>,
@@ -314,7 +315,7 @@ fn check_all(
         .skip(1)
         .map(|s| s.header.previous_count)
         .collect();
-    // First all are looked at, so that nothing is changed if one of them has lost something.
+    // All are checked first, so that nothing is changed if one of them has a loss.
     let mut gone_at_end = 0;
     for (i, segment) in segments.iter_mut().enumerate() {
         let gone = check(segment, claimed.get(i).copied())?;
@@ -335,8 +336,8 @@ fn check_all(
     Ok(())
 }
 
-/// Checks one segment; `claimed` is the number of its entries, if a segment behind it says so.
-/// Returns how many entries at its end are to be cut off.
+/// Checks one segment; `claimed` is the number of its entries, if a later segment has it. Returns
+/// how many entries at its end are to be cut off.
 fn check(segment: &mut Segment, claimed: Option<u32>) -> Result<u32, OpenError> {
     let scan = segment.scan();
     let synced = u32::try_from(segment.synced()).unwrap_or(u32::MAX);
@@ -373,7 +374,7 @@ fn check(segment: &mut Segment, claimed: Option<u32>) -> Result<u32, OpenError> 
     }))
 }
 
-/// Removes the segments before the last reset: a kill came before that was done.
+/// Removes the segments before the last reset, which a kill has left.
 fn forget_before_reset(segments: &mut VecDeque<Box<Segment>>) -> Result<(), OpenError> {
     let Some(created) = segments.back().map(|last| last.header.created) else {
         return Ok(());

@@ -1,9 +1,9 @@
-//! Segments made and given up by another thread than the one that sends.
+//! Segments made and removed by a helper thread.
 //!
-//! To make a segment takes about a millisecond (room on the disk, zeros, page tables), to give one
-//! up not much less. One helper thread does both for all journals of the process: a journal asks
-//! for its next segment long before it needs it, and swaps it in when the current one is full. What
-//! happens when the helper is late is the caller's policy, see [`Helper::take`].
+//! Making a segment takes about a millisecond (space on the disk, zeros, page tables), removing one
+//! not much less. One helper thread does both for all journals of the process: a journal requests
+//! its next segment long before it needs it, and swaps it in when the current one is full. If the
+//! helper is late, the caller decides, see [`Helper::take`].
 
 use super::folder::segment_path;
 use super::segment::{Blank, Segment};
@@ -15,12 +15,12 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::{self, Thread};
 use std::time::Duration;
 
-/// What the segments of one journal have in common.
+/// The parameters that the segments of one journal share.
 #[derive(Clone)]
 pub(super) struct Recipe {
     pub(super) folder: PathBuf,
     pub(super) identity: String,
-    /// How a file is made; tests put a full disk here.
+    /// The function that makes a file; tests simulate a full disk here.
     pub(super) make: fn(&Path, u64, &str) -> io::Result<Blank>,
 }
 
@@ -31,29 +31,29 @@ impl Recipe {
     }
 }
 
-/// Nothing was asked for, or it was taken.
+/// Nothing is requested, or the segment was taken.
 const IDLE: u8 = 0;
-/// Asked for, and not begun.
+/// A segment is requested, and not begun.
 const ASKED: u8 = 1;
-/// Being made.
+/// The segment is being made.
 const WORKING: u8 = 2;
-/// In the channel.
+/// The segment is in the channel.
 const READY: u8 = 3;
 /// The journal is closed.
 const CLOSED: u8 = 4;
 
 struct Shared {
     state: AtomicU8,
-    /// Number of the segment that is asked for.
+    /// The number of the segment requested.
     number: AtomicU64,
-    /// Its size.
+    /// The size of the segment requested.
     len: AtomicU32,
-    /// Segments that the helper has removed.
+    /// The number of segments that the helper has removed.
     removed: AtomicU64,
 }
 
-/// The helper as one journal sees it. Asking, taking what is ready and giving up a segment take no
-/// lock, wait for nothing and allocate nothing.
+/// The helper, as one journal sees it. Requesting a segment, taking a finished one and dropping one
+/// take no lock, wait for nothing and allocate nothing.
 pub(super) struct Helper {
     shared: Arc<Shared>,
     made: Receiver<io::Result<Blank>>,
@@ -62,14 +62,14 @@ pub(super) struct Helper {
     thread: Thread,
 }
 
-/// Segments that may wait for their removal before the one who gives them up has to wait.
+/// Segments that may wait for their removal before the dropping thread has to wait.
 const MAX_OLD: usize = 8;
 
-/// How often one who has to wait for the helper looks.
+/// The polling interval of a thread that waits for the helper.
 const LOOK: Duration = Duration::from_micros(50);
 
 impl Helper {
-    /// Takes the journal into the helper's care; `None` if no thread can be started.
+    /// Registers the journal with the helper; `None` if no thread can be started.
     pub(super) fn new(recipe: Recipe) -> Option<Self> {
         let office = office()?;
         let shared = Arc::new(Shared {
@@ -96,7 +96,7 @@ impl Helper {
         })
     }
 
-    /// Asks for the segment with this number and size. Not before the last one asked for was taken.
+    /// Requests the segment with this number and size. The last one requested must have been taken.
     pub(super) fn ask(&self, number: u64, len: u32) {
         self.shared.number.store(number, Ordering::Relaxed);
         self.shared.len.store(len, Ordering::Relaxed);
@@ -104,14 +104,14 @@ impl Helper {
         self.thread.unpark();
     }
 
-    /// Whether something was asked for and is not ready.
+    /// Returns whether a segment was requested and is not ready.
     pub(super) fn is_awaited(&self) -> bool {
         matches!(self.shared.state.load(Ordering::Acquire), ASKED | WORKING)
     }
 
-    /// The segment that was asked for, and whether it was ready. One that is being made at this
-    /// moment is waited for; one that is not even begun is not made any more: `None`, and the
-    /// caller makes it.
+    /// Returns the requested segment, and whether it was ready. Waits for one that is being made at
+    /// this moment. A request that has not begun is cancelled, which returns `None`: the caller
+    /// makes the segment.
     pub(super) fn take(&self) -> (Option<io::Result<Blank>>, bool) {
         let state = &self.shared.state;
         let withdrawn = state.compare_exchange(ASKED, IDLE, Ordering::AcqRel, Ordering::Acquire);
@@ -121,7 +121,7 @@ impl Helper {
             _ => return (None, false),
         };
         let made = self.made.recv().ok();
-        // The helper says READY behind the send.
+        // The helper stores READY after the send.
         while state.load(Ordering::Acquire) == WORKING {
             std::hint::spin_loop();
         }
@@ -129,7 +129,8 @@ impl Helper {
         (made, ready)
     }
 
-    /// Has a segment's file removed and its memory given back, by and by. Waits if too many wait.
+    /// Passes a segment to the helper, which removes its file and unmaps it later. Waits if too
+    /// many wait.
     pub(super) fn give_up(&mut self, segment: Box<Segment>) {
         if self.old.send(segment).is_ok() {
             self.given_up += 1;
@@ -137,7 +138,7 @@ impl Helper {
         self.thread.unpark();
     }
 
-    /// Waits until all that was given up is gone.
+    /// Waits until all segments passed to the helper are removed.
     pub(super) fn flush(&self) {
         while self.shared.removed.load(Ordering::Acquire) < self.given_up {
             self.thread.unpark();
@@ -147,8 +148,8 @@ impl Helper {
 }
 
 impl Drop for Helper {
-    /// The folder is left alone from here on: the segment made in advance is gone, as those that
-    /// were given up are.
+    /// Stops the helper's use of the folder. The segment made in advance is removed, and so are
+    /// those passed to it.
     fn drop(&mut self) {
         if let (Some(Ok(blank)), _) = self.take() {
             blank.discard();
@@ -168,7 +169,7 @@ struct Client {
 }
 
 impl Client {
-    /// Does what there is to do; false if the journal is closed.
+    /// Does the work that is due; returns false if the journal is closed.
     fn serve(&self, worked: &mut bool) -> bool {
         let state = &self.shared.state;
         let begun = state.compare_exchange(ASKED, WORKING, Ordering::AcqRel, Ordering::Acquire);
@@ -176,13 +177,13 @@ impl Client {
             *worked = true;
             let number = self.shared.number.load(Ordering::Relaxed);
             let len = self.shared.len.load(Ordering::Relaxed);
-            // There is room for the one that was asked for.
+            // The channel has space for the one requested.
             let _ = self.made.try_send(self.recipe.blank(number, len));
             state.store(READY, Ordering::Release);
         }
         while let Ok(segment) = self.old.try_recv() {
             *worked = true;
-            // A file that stays is given up again after the next opening.
+            // A file that stays is removed after the next opening.
             let _ = std::fs::remove_file(&segment.path);
             drop(segment);
             self.shared.removed.fetch_add(1, Ordering::Release);
@@ -191,7 +192,7 @@ impl Client {
     }
 }
 
-/// The helper thread and those who wait to become its clients.
+/// The helper thread and the journals that wait to be registered.
 struct Office {
     thread: Thread,
     arrivals: Arc<Mutex<Vec<Client>>>,
@@ -203,7 +204,7 @@ impl Office {
     }
 }
 
-/// The process's helper, started with the first journal; it ends with the process.
+/// Returns the process's helper, started with the first journal; it ends with the process.
 fn office() -> Option<&'static Office> {
     static OFFICE: OnceLock<Option<Office>> = OnceLock::new();
     let start = || {

@@ -1,7 +1,7 @@
-//! File stores of QuickFIX (C++) and QuickFIX/J, to be taken over.
+//! File stores of QuickFIX (C++) and QuickFIX/J, to be imported.
 //!
-//! Both keep a session in files with one name: `.body` has the messages one behind the other,
-//! `.header` where each of them is. The numbers are in `.seqnums` (C++), or in `.senderseqnums` and
+//! Both keep a session in files with one name: `.body` has the messages one after the other,
+//! `.header` the place of each. The numbers are in `.seqnums` (C++), or in `.senderseqnums` and
 //! `.targetseqnums` (Java); `.session` has the time of creation.
 
 use std::collections::BTreeMap;
@@ -19,7 +19,7 @@ const ENTRY: usize = 64;
 /// A file store of a session that does not run.
 #[derive(Debug)]
 pub struct QuickFixStore {
-    /// Where each message is, by MsgSeqNum(34); of several, the last.
+    /// The place of each message, by MsgSeqNum(34); of several with one number, the last.
     places: BTreeMap<u64, Range<u64>>,
     body: File,
     body_path: PathBuf,
@@ -28,25 +28,25 @@ pub struct QuickFixStore {
     torn: u64,
 }
 
-/// Why a file store cannot be read.
+/// The reason why a file store cannot be read.
 #[derive(Debug, Error)]
 pub enum QuickFixError {
-    /// The system refuses.
+    /// The system reports an error.
     #[error("cannot read {}", .0.display())]
     Io(PathBuf, #[source] io::Error),
-    /// There are no files of numbers.
+    /// The files of numbers are missing.
     #[error("{} is no file store: there is neither .seqnums nor .senderseqnums", .0.display())]
     Nothing(PathBuf),
-    /// A file holds something else.
+    /// A file has other contents.
     #[error("{}: {}", .0.display(), .1)]
     Content(PathBuf, &'static str),
 }
 
 impl QuickFixStore {
-    /// Opens the store whose files are named `prefix` with `.body`, `.header` and so on behind it.
+    /// Opens the store whose files are named `prefix` followed by `.body`, `.header` and so on.
     ///
     /// # Errors
-    /// See [`QuickFixError`]. An index that ends within an entry is none: it was cut by a kill.
+    /// See [`QuickFixError`]. An index that ends within an entry, as a kill leaves it, is no error.
     pub fn open(prefix: &Path) -> Result<Self, QuickFixError> {
         let (cpp, java) = (beside(prefix, "seqnums"), beside(prefix, "senderseqnums"));
         let (numbers, is_java) = match (cpp.exists(), java.exists()) {
@@ -80,25 +80,25 @@ impl QuickFixStore {
         Ok(store)
     }
 
-    /// MsgSeqNum(34) of the next message to the counterparty, and of the next from it.
+    /// Returns MsgSeqNum(34) of the next message to the counterparty, and of the next from it.
     #[must_use]
     pub const fn numbers(&self) -> (u64, u64) {
         self.numbers
     }
 
-    /// When the session began, as the store has it: `20261124-10:00:00`.
+    /// Returns when the session began, as the store has it: `20261124-10:00:00`.
     #[must_use]
     pub fn created(&self) -> Option<&str> {
         self.created.as_deref()
     }
 
-    /// Entries of the index whose message is not whole in the body.
+    /// Returns the number of entries of the index whose message is incomplete in the body.
     #[must_use]
     pub const fn torn(&self) -> u64 {
         self.torn
     }
 
-    /// The numbers of the messages, upwards.
+    /// Returns the numbers of the messages, ascending.
     pub fn messages(&self) -> impl Iterator<Item = u64> + '_ {
         self.places.keys().copied()
     }
@@ -120,7 +120,7 @@ impl QuickFixStore {
         Ok(into.len() as u64 == length)
     }
 
-    /// Notes where a message is.
+    /// Notes the place of a message.
     fn place(&mut self, seq: u64, offset: u64, length: u64, end: u64) {
         match offset.checked_add(length) {
             Some(until) if until <= end => {
@@ -130,7 +130,7 @@ impl QuickFixStore {
         }
     }
 
-    /// `seq,offset,length`, each with a space behind it.
+    /// Reads an index of `seq,offset,length`, each followed by a space.
     fn index_of_cpp(
         &mut self,
         mut index: impl BufRead,
@@ -163,7 +163,7 @@ impl QuickFixStore {
         }
     }
 
-    /// Big-endian: four bytes, eight, four.
+    /// Reads an index of big-endian integers of four, eight and four bytes.
     fn index_of_java(
         &mut self,
         mut index: impl Read,
@@ -195,7 +195,7 @@ impl QuickFixStore {
     }
 }
 
-/// The file of a store; the name may have dots of its own.
+/// Returns the file of a store; the name may have dots of its own.
 fn beside(prefix: &Path, suffix: &str) -> PathBuf {
     let mut name = prefix.as_os_str().to_owned();
     name.push(".");
@@ -207,7 +207,7 @@ fn content(path: &Path, what: &'static str) -> QuickFixError {
     QuickFixError::Content(path.to_owned(), what)
 }
 
-/// The bytes of a file that has a few.
+/// Reads a short file.
 fn short(path: &Path) -> Result<Vec<u8>, QuickFixError> {
     let mut bytes = Vec::new();
     let read = File::open(path).and_then(|file| file.take(SHORT).read_to_end(&mut bytes));
@@ -215,7 +215,7 @@ fn short(path: &Path) -> Result<Vec<u8>, QuickFixError> {
     Ok(bytes)
 }
 
-/// `0000000007 : 0000000003`.
+/// Reads numbers like `0000000007 : 0000000003`.
 fn numbers_of_cpp(path: &Path) -> Result<(u64, u64), QuickFixError> {
     let bytes = short(path)?;
     let text = std::str::from_utf8(&bytes)
@@ -226,7 +226,7 @@ fn numbers_of_cpp(path: &Path) -> Result<(u64, u64), QuickFixError> {
     numbers.ok_or_else(|| content(path, "it is not `sender : target`, two numbers above 0"))
 }
 
-/// The text behind its length in two bytes, as Java writes it.
+/// Returns the text after its length in two bytes, as Java writes it.
 fn text_of_java(bytes: &[u8]) -> Option<&str> {
     let (length, text) = bytes.split_first_chunk::<2>()?;
     let text = text.get(..u16::from_be_bytes(*length).into())?;
@@ -240,7 +240,7 @@ fn number_of_java(path: &Path) -> Result<u64, QuickFixError> {
     number.ok_or_else(|| content(path, "it is not a number above 0 as Java writes text"))
 }
 
-/// The time of creation; a store without one is older than that file.
+/// Returns the time of creation; a store without one is older than that file.
 fn created(path: &Path, is_java: bool) -> Result<Option<String>, QuickFixError> {
     if !fs::exists(path).unwrap_or(false) {
         return Ok(None);

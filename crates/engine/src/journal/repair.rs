@@ -1,4 +1,4 @@
-//! Cutting off a torn end, and saving what is whole of a damaged journal.
+//! Repair of a journal: cutting off a torn end, and saving the intact records of a damaged one.
 
 use super::damage::{Damage, Defect};
 use super::error::OpenError;
@@ -15,36 +15,36 @@ use std::io;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
-/// What a repair did, or would do.
+/// The result of a repair, or what it would be.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
-    /// There is nothing to do.
+    /// The journal is intact.
     Sound,
-    /// The record at the end that is not whole was cut off.
+    /// Incomplete records at the end were cut off.
     Cut {
-        /// Where they began: the first of them.
+        /// The first of them.
         from: Damage,
-        /// How many they were.
+        /// The number of records.
         records: u32,
     },
-    /// A new journal with all that is in order is in the place of the damaged one.
+    /// A new journal of all intact records has replaced the damaged one.
     Rebuilt {
-        /// Records that were taken over.
+        /// The number of records taken over.
         kept: u64,
-        /// Records that were damaged: a resend of them becomes a gap fill.
+        /// The number of damaged records: a resend of them becomes a gap fill.
         lost: u64,
-        /// Files that are missing or unreadable, or have lost their table of entries. The number of
-        /// their records is not known. If one of them was the newest, the numbers are lower than
-        /// they were: compare them with the counterparty.
+        /// The number of files that are missing or unreadable, or have lost their table of entries.
+        /// The number of their records is not known. If one of them was the newest, the numbers are
+        /// lower than before: compare them with the counterparty.
         unreadable: usize,
         /// MsgSeqNum(34) of the next message.
         next_sender: u64,
-        /// Where the damaged journal is now; `None` if nothing was done.
+        /// The folder of the damaged journal now; `None` if nothing was done.
         backup: Option<PathBuf>,
     },
 }
 
-/// Why a repair did not happen. The journal is as it was.
+/// The reason why a repair did not happen. The journal is unchanged.
 #[derive(Debug, Error)]
 pub enum RepairError {
     /// The journal or its new copy cannot be opened.
@@ -53,15 +53,15 @@ pub enum RepairError {
     /// The new copy cannot be written.
     #[error("cannot write the repaired journal: {0}")]
     Store(StoreError),
-    /// No file of the journal can be understood.
+    /// No file of the journal can be read.
     #[error("nothing in journal {} can be read", .0.display())]
     Nothing(PathBuf),
 }
 
-/// Puts the journal in `folder` in order: a torn end is cut off in place; of one with other damage
-/// all records that are in order are written to a new journal, which takes its place, and the
-/// damaged one stays beside it under another name. The session must not run: its lock is taken.
-/// With `dry_run` nothing is changed.
+/// Repairs the journal in `folder`. A torn end is cut off in place. From one with other damage all
+/// intact records are written to a new journal, which takes its place, and the damaged one stays
+/// beside it under another name. The session must not run: its lock is taken. With `dry_run`
+/// nothing is changed.
 ///
 /// # Errors
 /// See [`RepairError`].
@@ -74,7 +74,7 @@ pub fn repair(folder: &Path, dry_run: bool) -> Result<Outcome, RepairError> {
     let Some(first) = damages.first() else {
         return Ok(Outcome::Sound);
     };
-    // A kill tears at most one record. More were transmitted, and keep their numbers.
+    // A kill tears at most one record. Further ones were transmitted, and keep their numbers.
     if let (Defect::Tail { records: 1 }, 1) = (&first.defect, damages.len()) {
         if !dry_run {
             cut(&last.path)?;
@@ -96,7 +96,7 @@ pub(super) fn set_aside(folder: &Path) -> Result<PathBuf, OpenError> {
     Ok(backup)
 }
 
-/// Cuts the end off in place.
+/// Cuts off the end in place.
 fn cut(path: &Path) -> Result<(), RepairError> {
     let io_error = |source| OpenError::io(path, source);
     let mut segment = Segment::open(path, true)?.map_err(|bad| OpenError::of_header(path, bad))?;
@@ -123,7 +123,7 @@ fn rebuild(
         match damage.defect {
             Defect::Missing { records } => lost += u64::from(records),
             Defect::FileMissing(_) => unreadable += 1,
-            // One that exists and is unreadable is counted already.
+            // A file that exists and is unreadable is counted already.
             Defect::NextMissing(_) if snapshot.unreadable().len() == 0 => unreadable += 1,
             _ => {}
         }
@@ -146,12 +146,12 @@ fn rebuild(
     let (mut journal, _) = Journal::open(&copy, &last.identity, options, last.created)?;
     let filled = fill(&mut journal, snapshot, next_sender, last.next_target);
     if let Err(error) = filled.and_then(|()| journal.close()) {
-        // The copy is worth nothing; the error is what counts.
+        // The copy is of no use, and the first error is the one to return.
         let _ = fs::remove_dir_all(&copy);
         return Err(RepairError::Store(error));
     }
     let backup = beside(folder, "damaged");
-    // The two are exchanged at once: a session that found no journal would begin at 1.
+    // The two are exchanged atomically: a session that found no journal would begin at 1.
     if map::exchange(folder, &copy).is_ok() {
         fs::rename(&copy, &backup).map_err(io_error)?;
     } else {
@@ -163,7 +163,7 @@ fn rebuild(
     Ok(rebuilt(Some(backup)))
 }
 
-/// Options with which a journal goes on as its session left it.
+/// Returns the options with which a journal continues as its session left it.
 pub(super) fn options_of(snapshot: &Snapshot, last: &SegmentInfo) -> Options {
     let segment_bytes = u32::try_from(snapshot.largest())
         .unwrap_or(u32::MAX)
@@ -187,12 +187,12 @@ fn carry_over(from: &Path, to: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether a repair takes this record over: what was sent again does not count.
+/// Returns whether a repair takes this record over: one that was sent again does not count.
 fn counts(record: &Record<'_>) -> bool {
     record.visible && record.kind != EntryKind::Copy
 }
 
-/// Takes over the good records that count.
+/// Takes over the intact records that count.
 fn fill(
     journal: &mut Journal,
     snapshot: &Snapshot,
@@ -221,7 +221,7 @@ fn fill(
     journal.set_next_target(target.unwrap_or(1))
 }
 
-/// A name beside the folder that is not taken.
+/// Returns a free name beside the folder.
 pub(super) fn beside(folder: &Path, what: &str) -> PathBuf {
     let name = folder.file_name().unwrap_or_default().to_string_lossy();
     let candidates = (1u32..).map(|n| folder.with_file_name(format!("{name}.{what}-{n}")));

@@ -1,4 +1,4 @@
-//! One segment file, mapped.
+//! A mapped segment file.
 
 use super::Durability;
 use super::error::OpenError;
@@ -19,12 +19,12 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::sync::atomic::{Ordering, compiler_fence};
 
-/// A file on the disk with all its room, mapped and prefaulted, but without a header: not part
-/// of the journal yet. To make it one takes no memory and no system call.
+/// A file on the disk with all its space allocated, mapped and prefaulted, but without a header:
+/// not part of the journal yet. Making it a segment takes no memory and no system call.
 pub(super) struct Blank(Box<Segment>);
 
 impl Blank {
-    /// Makes the file. Nothing is left behind if that fails.
+    /// Makes the file. A failure leaves nothing behind.
     pub(super) fn create(path: &Path, len: u64, identity: &str) -> io::Result<Self> {
         let mut options = private::file_options();
         options.read(true).write(true).create(true).truncate(true);
@@ -39,7 +39,7 @@ impl Blank {
         match make() {
             Ok(map) => Ok(Self::of(path, file, map, identity)),
             Err(error) => {
-                // The first error is the one to report.
+                // The first error is the one to return.
                 let _ = std::fs::remove_file(path);
                 Err(error)
             }
@@ -59,13 +59,13 @@ impl Blank {
         }))
     }
 
-    /// The size of the file.
+    /// Returns the size of the file.
     pub(super) const fn len(&self) -> u32 {
         self.0.len()
     }
 
-    /// Makes it a segment of the journal, with the counterparty's next number. Of `header` the
-    /// identity is that which the file was made for.
+    /// Makes the file a segment of the journal, with the counterparty's next number. The identity
+    /// in `header` is that which the file was made for.
     pub(super) fn activate(self, header: Header, target: u64) -> Box<Segment> {
         let mut segment = self.0;
         let identity = std::mem::take(&mut segment.header.identity);
@@ -82,9 +82,9 @@ impl Blank {
         segment
     }
 
-    /// It is not needed: removes the file.
+    /// Removes a file that is not needed.
     pub(super) fn discard(self) {
-        // One that stays is removed at the next opening.
+        // A file that stays is removed at the next opening.
         let _ = std::fs::remove_file(&self.0.path);
     }
 }
@@ -92,7 +92,7 @@ impl Blank {
 /// Most entries that one search reads, as a run of messages that are not kept can be long.
 const LOOK_AT: u32 = 32;
 
-/// The length of the message that is rehearsed.
+/// The length of the rehearsed message.
 const USUAL_MESSAGE: u32 = 160;
 
 /// A segment of the journal.
@@ -102,9 +102,9 @@ pub(super) struct Segment {
     file: Option<File>,
     map: Mapping,
     pub(super) header: Header,
-    /// Entries that are there.
+    /// The number of entries.
     pub(super) count: u32,
-    /// Bytes of messages that are there.
+    /// The number of bytes of messages.
     pub(super) data_end: u32,
     /// CRC of the last entry, or of the header: the next entry continues from it.
     pub(super) crc: u32,
@@ -114,29 +114,29 @@ pub(super) struct Segment {
     /// Messages from this number on were taken back by a later segment.
     pub(super) visible_below: u64,
     target_generation: u32,
-    /// Bytes of messages, from the start, whose pages are in memory.
+    /// The number of message bytes, from the start, whose pages are in memory.
     prefaulted: u32,
     /// The size of the file, if it was cut short. The map is a copy then.
     len: Option<u64>,
 }
 
-/// Bytes that are prefaulted in one step ahead of the messages, in a segment that was opened again.
+/// Bytes prefaulted in one step ahead of the messages, in a segment that was reopened.
 const STEP: u32 = 64 << 10;
 
-/// What the check of a segment's entries found.
+/// The result of a check of a segment's entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Scan {
-    /// Entries up to the first that is not valid.
+    /// The number of entries up to the first that is not valid.
     pub(super) valid: u32,
-    /// One behind the last entry that is not all zeros.
+    /// The index after the last entry that is not all zeros.
     pub(super) used: u32,
-    /// Whether an entry behind the first invalid one is itself in order.
+    /// Whether an entry after the first invalid one is itself intact.
     pub(super) more_behind: bool,
 }
 
 impl Segment {
     /// Maps an existing file and reads its header, but trusts none of its entries yet. A file that
-    /// was cut short is copied into memory, and so is every file unless `writable`, because it may
+    /// was cut short is copied into memory. Unless `writable`, every file is copied, because it may
     /// be in use.
     pub(super) fn open(path: &Path, writable: bool) -> Result<Result<Self, BadHeader>, OpenError> {
         let io_error = |source| OpenError::io(path, source);
@@ -188,12 +188,12 @@ impl Segment {
         }
     }
 
-    /// The size of the file, if it was cut short.
+    /// Returns the size of the file, if it was cut short.
     pub(super) const fn cut_to(&self) -> Option<u64> {
         self.len
     }
 
-    /// Whether a part of the table of entries is lost, and with it the number of entries.
+    /// Returns whether a part of the table of entries is lost, and with it the number of entries.
     pub(super) fn has_cut_table(&self) -> bool {
         self.len
             .is_some_and(|len| len < self.header.data_start() as u64)
@@ -211,8 +211,8 @@ impl Segment {
         Ok(())
     }
 
-    /// The next number according to the entries behind the valid ones, as far as these follow each
-    /// other: their messages are lost, but their numbers were used.
+    /// Returns the next number according to the entries after the valid ones, as far as these are
+    /// consecutive: their messages are lost, but their numbers were used.
     pub(super) fn claimed_next(&self) -> u64 {
         let (mut next, mut end, mut index) = (self.next_sender, self.data_end, self.count);
         while let Some((entry, _)) = self.entry_bytes(index).and_then(Entry::decode) {
@@ -232,19 +232,19 @@ impl Segment {
         next
     }
 
-    /// The size of the file.
+    /// Returns the size of the file.
     pub(super) const fn len(&self) -> u32 {
         self.map.len() as u32
     }
 
-    /// Whether an access has shown that the file was cut short since it was mapped, or cannot be
-    /// read any more.
+    /// Returns whether an access has shown that the file was cut short since it was mapped, or
+    /// cannot be read any more.
     pub(super) fn is_broken(&self) -> bool {
         self.map.is_broken()
     }
 
-    /// Whether a file without a valid header was never a segment: nothing, or a header that a
-    /// kill cut off, and no entry behind it.
+    /// Returns whether a file without a valid header was never a segment: empty, or a header that a
+    /// kill cut off with no entry after it.
     pub(super) fn is_blank(path: &Path) -> io::Result<bool> {
         let file = File::open(path)?;
         let len = file.metadata()?.len();
@@ -260,7 +260,7 @@ impl Segment {
             .all(|&byte| byte == 0))
     }
 
-    /// Checks the chain of entries from the start and takes over what is valid.
+    /// Checks the chain of entries from the start and takes over the valid ones.
     pub(super) fn scan(&mut self) -> Scan {
         while let Some((entry, crc)) = self.check(self.count, self.crc, self.data_end) {
             self.advance(entry, crc);
@@ -274,7 +274,7 @@ impl Segment {
         }
     }
 
-    /// One behind the last entry that is not all zeros.
+    /// Returns the index after the last entry that is not all zeros.
     pub(super) fn used(&self) -> u32 {
         let last = (0..self.header.entries)
             .rev()
@@ -282,8 +282,8 @@ impl Segment {
         last.map_or(0, |last| last + 1)
     }
 
-    /// What the entry at `index` says, and whether it is in order by itself: behind what its
-    /// predecessor says, or should have said, whether or not that one is in order.
+    /// Returns the entry at `index`, and whether it is intact by itself: chained to what its
+    /// predecessor holds, or should have held, whether or not that one is intact.
     pub(super) fn judge(&self, index: u32) -> (Option<Entry>, bool) {
         let entry = self
             .entry_bytes(index)
@@ -300,8 +300,8 @@ impl Segment {
         (entry, in_order)
     }
 
-    /// The CRCs that the entry at `index` may have had, with the end of its message: the one
-    /// that stands there, and the one that fits its bytes.
+    /// Returns the CRCs that the entry at `index` may have had, with the end of its message: the
+    /// stored one, and the one that matches its bytes.
     fn predecessors(&self, index: u32) -> [Option<(u32, u32)>; 2] {
         let Some(bytes) = self.entry_bytes(index) else {
             return [None; 2];
@@ -321,7 +321,7 @@ impl Segment {
         [Some((stored, end)), fitting]
     }
 
-    /// The entry at `index` if it is valid behind an entry with CRC `previous` whose message
+    /// Returns the entry at `index` if it is valid after an entry with CRC `previous` whose message
     /// ended at `data_end`.
     fn check(&self, index: u32, previous: u32, data_end: u32) -> Option<(Entry, u32)> {
         let bytes = self.entry_bytes(index)?;
@@ -338,7 +338,7 @@ impl Segment {
         self.next_sender = entry.seq.saturating_add(1);
     }
 
-    /// Forgets all entries behind the valid ones.
+    /// Drops all entries after the valid ones.
     pub(super) fn cut_tail(&mut self) {
         let from = HEADER_LEN + self.count as usize * ENTRY_LEN;
         let to = self.header.data_start();
@@ -347,7 +347,7 @@ impl Segment {
         }
     }
 
-    /// Room for messages and for one more entry.
+    /// Returns the free bytes for messages, if one more entry fits.
     pub(super) fn room(&self) -> usize {
         if self.count < self.header.entries {
             (self.header.data_len - self.data_end) as usize
@@ -360,14 +360,14 @@ impl Segment {
         self.header.entries - self.count
     }
 
-    /// All the room for the next message.
+    /// Returns all free bytes, for the next message.
     pub(super) fn room_mut(&mut self) -> &mut [u8] {
         let start = self.header.data_start() + self.data_end as usize;
         self.map.bytes_mut().get_mut(start..).unwrap_or(&mut [])
     }
 
-    /// The message that stands at `range` of the room becomes the next entry. Gives where it
-    /// stands among the messages.
+    /// Makes the message at `range` of the free bytes the next entry. Returns its range among the
+    /// messages.
     pub(super) fn append(&mut self, range: Range<usize>, kind: EntryKind, seq: u64) -> Range<u32> {
         let (start, len) = (self.data_end, range.len() as u32);
         if range.start > 0 {
@@ -381,7 +381,7 @@ impl Segment {
         };
         let message = self.data(entry.range()).unwrap_or(&[]);
         let (bytes, crc) = entry.encode(self.crc, message);
-        // The message before its entry: a kill in between leaves no entry.
+        // The message is written before its entry: a kill in between leaves no entry.
         compiler_fence(Ordering::Release);
         let at = HEADER_LEN + self.count as usize * ENTRY_LEN;
         super::layout::put(self.map.bytes_mut(), at, &bytes);
@@ -389,8 +389,8 @@ impl Segment {
         start..start + len
     }
 
-    /// Makes an entry as for a message in the place of the next one, and forgets it: what that
-    /// takes is in the processor's caches then.
+    /// Makes an entry in the place of the next one and discards it, which brings its code and data
+    /// into the processor's caches.
     pub(super) fn rehearse(&self) {
         let entry = Entry {
             seq: self.next_sender,
@@ -404,7 +404,7 @@ impl Segment {
         black_box(self.entry_bytes(self.count).map(|bytes| bytes.first()));
     }
 
-    /// The entry at `index`, which must be one of the valid ones.
+    /// Returns the entry at `index`, which must be a valid one.
     pub(super) fn entry(&self, index: u32) -> Option<Entry> {
         if index >= self.count {
             return None;
@@ -412,7 +412,7 @@ impl Segment {
         Entry::decode(self.entry_bytes(index)?).map(|(entry, _)| entry)
     }
 
-    /// The bytes of an entry as they stand in the file.
+    /// Returns the bytes of an entry, as in the file.
     pub(super) fn entry_bytes(&self, index: u32) -> Option<&[u8]> {
         if index >= self.header.entries {
             return None;
@@ -426,19 +426,19 @@ impl Segment {
             .is_none_or(|bytes| bytes.iter().all(|&byte| byte == 0))
     }
 
-    /// Message bytes.
+    /// Returns message bytes.
     pub(super) fn data(&self, range: Range<usize>) -> Option<&[u8]> {
         let start = self.header.data_start();
         self.map.bytes().get(start..)?.get(range)
     }
 
-    /// The number above those of all messages in this segment.
+    /// Returns the number above those of all messages in this segment.
     pub(super) fn end(&self) -> u64 {
         self.next_sender.min(self.visible_below)
     }
 
-    /// Looks for the kept message with the lowest number that is not below `seq`, and reads at most
-    /// [`LOOK_AT`] entries.
+    /// Searches for the kept message with the lowest number that is not below `seq`, and reads at
+    /// most [`LOOK_AT`] entries.
     pub(super) fn search(&self, seq: u64) -> Search<'_> {
         let mut index = self.find(seq);
         let mut from = seq;
@@ -450,7 +450,7 @@ impl Segment {
             if entry.kind.is_kept() {
                 return self.stored(&entry);
             }
-            // Of a number only the first entry can be a kept message: copies follow theirs.
+            // Of a number only the first entry can be a kept message: its copies follow.
             from = entry.seq + 1;
             index += 1;
             if self.entry(index).is_some_and(|next| next.seq < from) {
@@ -475,12 +475,12 @@ impl Segment {
         }
     }
 
-    /// Index of the first entry whose number is not below `seq`.
+    /// Returns the index of the first entry whose number is not below `seq`.
     pub(super) fn find(&self, seq: u64) -> u32 {
         self.find_behind(0, seq)
     }
 
-    /// The same for an entry that is not before index `low`.
+    /// Returns the same from index `low` on.
     fn find_behind(&self, mut low: u32, seq: u64) -> u32 {
         let mut high = self.count;
         while low < high {
@@ -507,29 +507,29 @@ impl Segment {
         );
     }
 
-    /// Notes with which durability it is written from now on.
+    /// Notes the durability with which the segment is written from now on.
     pub(super) fn set_durability(&mut self, durability: Durability) {
         let code = durability_code(durability);
         rewrite_cell(self.map.bytes_mut(), DURABILITY_CELL, code);
     }
 
-    /// With which durability it was last written, if that was noted.
+    /// Returns the durability with which the segment was last written, if that was noted.
     pub(super) fn durability(&self) -> Option<Durability> {
         read_cell(self.map.bytes(), DURABILITY_CELL).and_then(|(_, code)| durability_of(code))
     }
 
-    /// How many entries were known to be on the disk.
+    /// Returns how many entries were known to be on the disk.
     pub(super) fn synced(&self) -> u64 {
         read_cell(self.map.bytes(), SYNCED_CELL).map_or(0, |(_, value)| value)
     }
 
-    /// Whether the machine has gone down since this was last written to. If not, everything
-    /// that was written is here, whatever became of the process.
+    /// Returns whether the machine has gone down since this segment was last written to. If not,
+    /// everything that was written is here, even after a kill of the process.
     pub(super) fn machine_went_down(&self) -> bool {
         read_cell(self.map.bytes(), BOOT_CELL).is_none_or(|(_, then)| then != boot() || then == 0)
     }
 
-    /// Makes it ready to be written to, all of it or the next [`STEP`].
+    /// Makes the segment writable again and prefaults all of it, or the next [`STEP`].
     pub(super) fn resume(&mut self, whole: bool) -> Result<(), OpenError> {
         let io_error = |source| OpenError::io(&self.path, source);
         let start = self.header.data_start();
@@ -537,7 +537,7 @@ impl Segment {
             self.map.prefault(0..self.map.len()).map_err(io_error)?;
             self.prefaulted = u32::MAX;
         } else {
-            // Checking the entries has brought all of it into memory.
+            // Checking the entries has brought all of the file into memory.
             self.map.release();
             self.map.prefault(0..HEADER_LEN).map_err(io_error)?;
             let entry = HEADER_LEN + self.count as usize * ENTRY_LEN;
@@ -550,8 +550,8 @@ impl Segment {
         Ok(())
     }
 
-    /// Brings the next [`STEP`] of the room for messages into memory, with the entries for it, when
-    /// the messages come near. If that fails, each page is mapped when it is written to.
+    /// Prefaults the next [`STEP`] of the space for messages, with the entries for it, when the
+    /// messages come near. If that fails, each page is mapped when it is written to.
     pub(super) fn prefault_ahead(&mut self) {
         if self.data_end.saturating_add(STEP) <= self.prefaulted {
             return;
@@ -567,7 +567,7 @@ impl Segment {
         self.prefaulted = begun.saturating_add(STEP);
     }
 
-    /// Closes the segment, as the next one has begun: it is only read from now on, and its
+    /// Closes the segment, as the next one has begun: from now on it is only read, and its
     /// descriptor is released.
     pub(super) fn seal(&mut self) {
         self.file = None;
@@ -577,12 +577,13 @@ impl Segment {
         }
     }
 
-    /// Whether the next segment has begun; `None` for one made by a version that did not note it.
+    /// Returns whether the next segment has begun; `None` for a file of a version that did not note
+    /// it.
     pub(super) fn is_continued(&self) -> Option<bool> {
         read_cell(self.map.bytes(), CONTINUED_CELL).map(|(_, continued)| continued != 0)
     }
 
-    /// Bytes of it that are in this process' memory.
+    /// Returns how many bytes of the segment are in this process' memory.
     #[cfg(test)]
     pub(super) fn resident(&self) -> usize {
         self.map.resident()
@@ -593,8 +594,7 @@ impl Segment {
         self.map.release();
     }
 
-    /// Brings everything to the disk, and notes how much that was (which the next sync brings
-    /// there).
+    /// Writes everything to the disk, and notes how much that was. The next sync writes that note.
     pub(super) fn sync(&mut self) -> io::Result<()> {
         if let Some(file) = &self.file {
             file.sync_data()?;
@@ -605,7 +605,7 @@ impl Segment {
     }
 }
 
-/// Messages that a later segment begins below were taken back by a lower next number.
+/// Hides messages that a later segment, with a lower next number, took back.
 pub(super) fn hide_taken_back(segments: &mut VecDeque<Box<Segment>>) {
     let mut lowest = u64::MAX;
     for segment in segments.iter_mut().rev() {
@@ -614,7 +614,7 @@ pub(super) fn hide_taken_back(segments: &mut VecDeque<Box<Segment>>) {
     }
 }
 
-/// A number for this boot of the machine; 0 if it is not known.
+/// Returns a number for this boot of the machine; 0 if it is not known.
 fn boot() -> u64 {
     static BOOT: OnceLock<u64> = OnceLock::new();
     *BOOT.get_or_init(|| {

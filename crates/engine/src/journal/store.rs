@@ -1,4 +1,4 @@
-//! The journal as the session sees it.
+//! The journal as the session's message store.
 
 use super::layout::EntryKind;
 use super::segment::Segment;
@@ -19,8 +19,8 @@ impl MessageStore for Journal {
         self.next_target
     }
 
-    /// Upwards it is one entry; downwards begins a segment, and messages from `seq` on are
-    /// forgotten.
+    /// Sets the next number. A higher one is one entry; a lower one begins a segment, and messages
+    /// from `seq` on are dropped.
     fn set_next_sender(&mut self, seq: u64) -> Result<(), StoreError> {
         self.usable()?;
         if seq > self.current.next_sender {
@@ -94,7 +94,7 @@ impl MessageStore for Journal {
         Ok(())
     }
 
-    /// Reserves room outside of the segment, whose pages are those of the file.
+    /// Reserves a buffer outside the segment, whose pages are those of the file.
     fn reserve_secret(&mut self, len: usize) -> Result<&mut [u8], StoreError> {
         self.takes(len)?;
         Ok(self.room_aside(len))
@@ -140,8 +140,8 @@ impl MessageStore for Journal {
         }
     }
 
-    /// Writes nothing to a file. Waits behind messages that are not yet on the disk, if they have
-    /// to be.
+    /// Transmits a message again without writing to a file. It waits for earlier messages that have
+    /// to be on the disk first.
     fn transmit_again(&mut self, again: &Again<'_>) -> Result<(), StoreError> {
         self.usable()?;
         if self.transmit.is_empty() {
@@ -174,8 +174,8 @@ impl MessageStore for Journal {
         self.retain_from = seq;
     }
 
-    /// Only under [`Durability::Every`] there is something to do. An error leaves the journal
-    /// unusable: what it holds is not certain.
+    /// Syncs, which has an effect only under [`Durability::Every`]. An error leaves the journal
+    /// unusable: its contents are not certain.
     fn sync(&mut self) -> Result<(), StoreError> {
         self.usable()?;
         match self.options.durability {
@@ -194,7 +194,7 @@ impl MessageStore for Journal {
             return &[];
         };
         let range = stretch.range.start as usize..stretch.range.end as usize;
-        // Mostly it is the current one; those before would have to be fetched to be asked.
+        // Mostly it is the current segment, whose header is in the cache.
         if stretch.segment == self.current.header.number {
             return self.current.data(range).unwrap_or(&[]);
         }
@@ -215,7 +215,7 @@ impl MessageStore for Journal {
 }
 
 impl Journal {
-    /// Bytes that wait in a full segment or in the side buffer.
+    /// Returns bytes to be transmitted that are in a full segment or in the side buffer.
     #[cold]
     fn unsent_elsewhere(&self, stretch: &Stretch, range: Range<usize>) -> &[u8] {
         match stretch.segment {
@@ -225,7 +225,7 @@ impl Journal {
         }
     }
 
-    /// Where these bytes of the kept message `seq` stand: its segment, and the place in it.
+    /// Returns the segment of these bytes of the kept message `seq`, and their range in it.
     fn locate(&self, seq: u64, range: Range<usize>) -> Option<(&Segment, Range<usize>)> {
         let at = self.sealed.partition_point(|segment| segment.end() <= seq);
         let segment = self.sealed.get(at).unwrap_or(&self.current);
@@ -240,14 +240,14 @@ impl Journal {
         self.push_again(SIDE, place);
     }
 
-    /// Nothing overtakes what has to be on the disk first.
+    /// Queues bytes of a message that is sent again, after those that have to be on the disk first.
     fn push_again(&mut self, segment: u64, place: Range<usize>) {
         let held = self.options.durability == Durability::Every && self.dirty;
         let place = place.start as u32..place.end as u32;
         self.transmit.push(segment, place, held);
     }
 
-    /// Keeps a message of the session without its secrets, and transmits it with them.
+    /// Stores an administrative message without its secrets, and transmits it with them.
     fn keep_masked(&mut self, message: &[u8]) -> Result<(), StoreError> {
         let len = message.len();
         self.is_aside = false;
@@ -262,7 +262,8 @@ impl Journal {
         Ok(())
     }
 
-    /// Appends an entry for the message at `range` of the room. Returns where the message is.
+    /// Appends an entry for the message at `range` of the free bytes. Returns the place of the
+    /// message.
     pub(super) fn append(
         &mut self,
         range: Range<usize>,
@@ -275,7 +276,7 @@ impl Journal {
         }
         self.dirty = true;
         self.unsynced += 1;
-        // What stands in a page that is lost is not to be transmitted.
+        // The contents of a lost page are not to be transmitted.
         self.usable()?;
         if let Durability::EveryN(n) = self.options.durability
             && self.unsynced >= n
@@ -286,7 +287,7 @@ impl Journal {
     }
 }
 
-/// Bytes of the segment with this number.
+/// Returns bytes of the segment with this number.
 fn data_of<'a>(
     sealed: &'a VecDeque<Box<Segment>>,
     current: &'a Segment,

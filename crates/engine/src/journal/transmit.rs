@@ -1,4 +1,4 @@
-//! What of the journal waits for transmission.
+//! The parts of a journal that wait for transmission.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -6,13 +6,14 @@ use std::ops::Range;
 /// The segment number of a stretch of [`Transmit::secrets`].
 pub(super) const SECRET: u64 = u64::MAX - 1;
 
-/// Stretches of messages, in order. Neighbours become one stretch, so there is usually one.
+/// Stretches of messages to be transmitted, in order. Adjacent ones are merged, so there is usually
+/// one.
 pub(super) struct Transmit {
     /// Messages with secrets, which are not in a segment, until all of them are transmitted.
     secrets: Vec<u8>,
-    /// May be transmitted.
+    /// Stretches that may be transmitted.
     ready: VecDeque<Stretch>,
-    /// May be transmitted once it is on the disk.
+    /// Stretches that may be transmitted once they are on the disk.
     held: VecDeque<Stretch>,
     len: usize,
 }
@@ -37,15 +38,15 @@ impl Transmit {
         }
     }
 
-    /// Bytes that wait, held ones included.
+    /// Returns the number of bytes that wait, held ones included.
     pub(super) const fn len(&self) -> usize {
         self.len
     }
 
-    /// Adds a message at the end; `held` until the next [`release`](Self::release). Of an empty one
-    /// there is nothing to transmit.
+    /// Adds a message at the end; `held` until the next [`release`](Self::release). An empty
+    /// message is ignored.
     pub(super) fn push(&mut self, segment: u64, range: Range<u32>, held: bool) {
-        // At the front it would hide what comes behind it.
+        // An empty stretch at the front would hide those after it.
         if range.is_empty() {
             return;
         }
@@ -58,14 +59,14 @@ impl Transmit {
         join(queue, Stretch { segment, range });
     }
 
-    /// Adds a message that is in no segment, as it holds secrets. There is one for each logon.
+    /// Adds a message that is in no segment, as it has secrets. Each logon has one.
     pub(super) fn push_secret(&mut self, message: &[u8], held: bool) {
         let start = self.secrets.len() as u32;
         self.secrets.extend_from_slice(message);
         self.push(SECRET, start..self.secrets.len() as u32, held);
     }
 
-    /// The bytes of a stretch that is [`SECRET`].
+    /// Returns the bytes of a stretch that is [`SECRET`].
     pub(super) fn secret(&self, stretch: &Stretch) -> &[u8] {
         let range = stretch.range.start as usize..stretch.range.end as usize;
         self.secrets.get(range).unwrap_or(&[])
@@ -80,14 +81,14 @@ impl Transmit {
         }
     }
 
-    /// What was held may go.
+    /// Permits the transmission of held stretches.
     pub(super) fn release(&mut self) {
         for stretch in self.held.drain(..) {
             join(&mut self.ready, stretch);
         }
     }
 
-    /// Whether nothing waits.
+    /// Returns whether nothing waits.
     pub(super) fn is_empty(&self) -> bool {
         self.ready.is_empty() && self.held.is_empty()
     }
@@ -96,7 +97,7 @@ impl Transmit {
         self.ready.front()
     }
 
-    /// The first `count` bytes are gone.
+    /// Removes the first `count` bytes.
     pub(super) fn consume(&mut self, mut count: usize) {
         while let Some(front) = self.ready.front_mut() {
             let taken = count.min(front.range.len());
@@ -118,7 +119,7 @@ impl Transmit {
         self.forget_secrets();
     }
 
-    /// Whether bytes of this segment, or of one before, still wait.
+    /// Returns whether bytes of this segment, or of an earlier one, still wait.
     pub(super) fn reaches_into(&self, segment: u64) -> bool {
         self.ready
             .iter()

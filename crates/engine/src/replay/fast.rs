@@ -1,5 +1,5 @@
-//! Answers in FAST: Logon(A), MarketDataRequest(V) and Logout(5) go out in FIX, on a connection for
-//! each request; Logon(A), the messages and Logout(5) come in FAST.
+//! Responses in FAST: Logon(A), MarketDataRequest(V) and Logout(5) are sent in FIX, on a connection
+//! for each request; Logon(A), the messages and Logout(5) are received in FAST.
 
 use super::{APPL_ID, Answer, Caller, ReplaySource, write_range};
 use fanfare_fast::program::FieldId;
@@ -15,10 +15,10 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// How often a thread that waits looks whether it is to end.
+/// The interval at which a waiting thread checks whether it is to end.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// Decodes answers.
+/// The decoder of responses.
 pub(super) struct Reader {
     deframer: Deframer,
     header: Header,
@@ -31,7 +31,7 @@ struct Messages {
     numbers: Vec<FieldId>,
 }
 
-/// What a message of an answer is.
+/// The role of a message in a response.
 enum Part {
     Logon,
     Logout(String),
@@ -62,7 +62,7 @@ impl Reader {
         })
     }
 
-    /// A new connection: nothing of the last one counts.
+    /// Begins a new connection, without any state of the last one.
     fn begin(&mut self) {
         self.messages.decoder.reset();
         self.deframer = Deframer::new(self.header, self.longest);
@@ -91,7 +91,7 @@ impl Messages {
     }
 }
 
-/// Answers requests until there are no more.
+/// Executes requests until the caller ends.
 pub(super) fn run(caller: &Caller, source: &ReplaySource, mut reader: Reader) {
     while let Some(range) = caller.next() {
         let outcome = Request::open(caller, source, range).and_then(|mut request| {
@@ -108,13 +108,13 @@ pub(super) fn run(caller: &Caller, source: &ReplaySource, mut reader: Reader) {
     }
 }
 
-/// One request on its connection.
+/// A request on its connection.
 struct Request<'a> {
     caller: &'a Caller,
     source: &'a ReplaySource,
     range: Range<u32>,
     stream: TcpStream,
-    /// MsgSeqNum(34) of the next message that goes out.
+    /// MsgSeqNum(34) of the next message to be sent.
     next: u64,
     is_logged_on: bool,
 }
@@ -181,7 +181,7 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// Deals with a message; true if it ends the answer.
+    /// Handles a message; returns true if it ends the response.
     fn is_over(&mut self, part: Part, record: Box<Record>) -> Result<bool, String> {
         match part {
             Part::Logon if !self.is_logged_on => {
@@ -190,7 +190,7 @@ impl<'a> Request<'a> {
             }
             Part::Logon | Part::Other => {}
             Part::Logout(text) => {
-                // The exchange waits for it; whether it arrives is of no matter to the answer.
+                // The exchange waits for it; whether it arrives does not matter for the response.
                 let _ = self.send(b"5", |_| {});
                 return match (self.is_logged_on, text.as_str()) {
                     (true, _) => Ok(true),
@@ -273,7 +273,7 @@ fn text(error: impl std::fmt::Display) -> String {
     error.to_string()
 }
 
-/// Whether nothing came for a moment.
+/// Returns whether the read timed out.
 fn is_a_pause(error: &io::Error) -> bool {
     use io::ErrorKind::{Interrupted, TimedOut, WouldBlock};
     matches!(error.kind(), Interrupted | TimedOut | WouldBlock)

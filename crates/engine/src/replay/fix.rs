@@ -1,4 +1,4 @@
-//! Requests and answers in one FIX session: ApplMessageRequest(BW), its acknowledgement (BX), the
+//! Requests and responses in one FIX session: ApplMessageRequest(BW), its acknowledgement (BX), the
 //! messages with ApplSeqNum(1181), and ApplMessageReport(BY).
 
 use super::{APPL_SEQ_NUM, Answer, Caller, ReplaySource, write_range};
@@ -20,7 +20,7 @@ const APPL_RESPONSE_TYPE: u32 = 1348;
 const NO_APPL_IDS: u32 = 1351;
 const REF_APPL_ID: u32 = 1355;
 
-/// Asks for what the caller wants, and hands the answers over.
+/// The handler that sends the caller's requests and passes on the responses.
 pub(super) struct Asker {
     caller: Caller,
     appl_id: Option<String>,
@@ -28,18 +28,19 @@ pub(super) struct Asker {
     under_way: Option<Request>,
     /// The number of requests so far.
     requests: u64,
-    /// Parts of an answer that found no room, at most those of one turn: nothing more is read.
+    /// Parts of a response that did not fit into the channel, at most those of one duty cycle:
+    /// nothing more is read.
     kept: VecDeque<Answer>,
 }
 
 struct Request {
     range: Range<u32>,
     is_sent: bool,
-    /// When it is given up, unless something comes.
+    /// The time at which the request fails, unless a part arrives.
     deadline: u64,
 }
 
-/// A host with the session, which numbers anew with each Logon.
+/// Makes a host with the session, whose numbers restart with each Logon.
 pub(super) fn host(caller: Caller, source: ReplaySource) -> io::Result<Host<Asker>> {
     let id = SessionId::new(source.version, &source.sender, &source.target);
     let mut config = Config::new(id);
@@ -76,7 +77,7 @@ pub(super) fn run(host: &mut Host<Asker>, stop: &Stop) {
 }
 
 impl Asker {
-    /// Hands a part of an answer over, or keeps it.
+    /// Passes on a part of a response, or keeps it.
     fn answer(&mut self, answer: Answer) {
         self.kept.push_back(answer);
         self.hand_over();
@@ -109,7 +110,7 @@ impl Asker {
         sent.is_ok()
     }
 
-    /// What a refusal says of itself.
+    /// Reports a refusal with its own text.
     fn refuse(&mut self, what: &str, message: &AppMessage<'_>) {
         let text = message.message.get(tag::TEXT).unwrap_or_default();
         let text = String::from_utf8_lossy(text);

@@ -1,4 +1,4 @@
-//! The ports of a host, and connections whose Logon has come.
+//! The ports of a host, and connections whose Logon has arrived.
 
 use super::{Host, Slot};
 use crate::host::HostError;
@@ -24,8 +24,8 @@ pub(in crate::host) struct HostPort {
 }
 
 impl<H: Handler> Host<H> {
-    /// Listens, and hosts the acceptor's sessions. Returns the address, with the port that the
-    /// system chose.
+    /// Listens on a port and hosts the acceptor's sessions. Returns the address, with the port that
+    /// the system chose.
     ///
     /// # Errors
     /// The address cannot be bound, a session is already hosted, or a store cannot be opened.
@@ -34,8 +34,8 @@ impl<H: Handler> Host<H> {
         self.open_port(settings.open(now)?)
     }
 
-    /// Hosts a session for one connection whose Logon has come, for a caller that has a [`Port`] of
-    /// its own. The session is removed when the connection ends.
+    /// Hosts a session for one connection whose Logon has arrived, for a caller that has a [`Port`]
+    /// of its own. The session is removed when the connection ends.
     ///
     /// # Errors
     /// A session with this identity is already hosted. The connection is closed.
@@ -59,7 +59,7 @@ impl<H: Handler> Host<H> {
         Ok(key)
     }
 
-    /// Hosts a port and its sessions, or none of them.
+    /// Hosts a port and all of its sessions, or neither.
     pub(in crate::host) fn open_port(&mut self, opened: Opened) -> Result<SocketAddr, HostError> {
         let Opened {
             port,
@@ -99,8 +99,8 @@ impl<H: Handler> Host<H> {
         Ok(address)
     }
 
-    /// Gives a port the limits of its sessions and templates: the longest header field, and the
-    /// longest logon timeout.
+    /// Sets the limits of a port to those of its sessions and templates: the longest header field,
+    /// and the longest logon timeout.
     pub(in crate::host) fn set_limits(&mut self, number: usize) {
         let Some(own) = self.ports.get_mut(&number) else {
             return;
@@ -126,7 +126,7 @@ impl<H: Handler> Host<H> {
         }
     }
 
-    /// Something is to be done at a port.
+    /// Serves a port that has work.
     pub(in crate::host) fn serve_port(&mut self, number: usize, now: Now) -> io::Result<usize> {
         let Some(own) = self.ports.get_mut(&number) else {
             return Ok(0);
@@ -139,7 +139,7 @@ impl<H: Handler> Host<H> {
         Ok(work)
     }
 
-    /// Closes connections without a session that have had their time.
+    /// Closes connections without a session whose deadline has passed.
     pub(in crate::host) fn tick_ports(&mut self, now: Now) -> usize {
         let mut work = 0;
         for number in 0..self.next_port {

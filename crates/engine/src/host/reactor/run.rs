@@ -1,4 +1,4 @@
-//! A host of its own for one initiator, or for one port.
+//! A host for one initiator or one port.
 
 use super::Host;
 use crate::agent::{AgentError, run};
@@ -8,10 +8,10 @@ use crate::idle::Idle;
 use crate::stop::Stop;
 
 impl Initiator {
-    /// Runs it, alone on this thread, until `stop` is raised.
+    /// Runs the initiator, alone on this thread, until `stop` is raised.
     ///
     /// # Errors
-    /// It cannot be started, or the host failed.
+    /// The host cannot be started, or it failed.
     pub fn run(self, handler: impl Handler, idle: Idle, stop: &Stop) -> Result<(), AgentError> {
         let mut host = Host::new(handler)?;
         host.initiate(self)?;
@@ -20,10 +20,10 @@ impl Initiator {
 }
 
 impl Acceptor {
-    /// Runs it, alone on this thread, until `stop` is raised.
+    /// Runs the acceptor, alone on this thread, until `stop` is raised.
     ///
     /// # Errors
-    /// It cannot be started (the port is taken, a store cannot be opened), or the host failed.
+    /// The host cannot be started (the port is taken, a store cannot be opened), or it failed.
     pub fn run(self, handler: impl Handler, idle: Idle, stop: &Stop) -> Result<(), AgentError> {
         let mut host = Host::new(handler)?;
         host.listen(self)?;

@@ -410,7 +410,7 @@ mod tests {
         (open(groups.map(LineConfig::new).to_vec()), senders)
     }
 
-    /// Template 1, MsgSeqNum(34).
+    /// Returns a message of template 1 with MsgSeqNum(34).
     fn message(sequence: u8) -> [u8; 3] {
         [0xc0, 0x81, 0x80 | sequence]
     }

@@ -17,7 +17,7 @@ pub enum LogLevel {
     Off,
     /// Failures.
     Error,
-    /// Conditions that an operator should look at.
+    /// Conditions that need an operator's attention.
     Warn,
     /// Events of normal operation.
     Info,

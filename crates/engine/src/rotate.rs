@@ -1,11 +1,10 @@
-//! Files of lines that end at a size or at a time of the day, of which a number is kept,
-//! compressed.
+//! Files of lines that end at a size or at a time of the day. A number of them is kept, compressed.
 //!
-//! A file that ends is renamed to its name, a dot and the moment in UTC
-//! (`messages.log.20261125-101734.123`), so that names sort by time and are never given twice. A
-//! thread of its own compresses such files with zstd (`….zst`) and removes the oldest: whoever
-//! writes waits for a rename at most. What a process leaves behind half done, the next one that
-//! opens the file finishes. Files with other names, such as those of `logrotate`, are not touched.
+//! A file that ends is renamed to its name, a dot and the time in UTC
+//! (`messages.log.20261125-101734.123`), so that names sort by time and are unique. A thread of its
+//! own compresses such files with zstd (`….zst`) and removes the oldest: the writer waits for a
+//! rename at most. Work that a process leaves unfinished is completed by the next one that opens
+//! the file. Files with other names, such as those of `logrotate`, are not touched.
 
 use crate::private;
 use crate::zone;
@@ -19,21 +18,21 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use thiserror::Error;
 
-/// When a file ends, and what becomes of it.
+/// The rules by which a file ends, and ended files are kept.
 #[derive(Debug, Clone)]
 pub struct Rotation {
     /// The size in bytes that no file exceeds, unless by one line that is longer.
     pub max_bytes: u64,
-    /// The moment of each day at which a file ends.
+    /// The time of day at which a file ends.
     pub daily: Option<Daily>,
-    /// How many files that have ended are kept; the oldest are removed. At least 1.
+    /// The number of ended files kept, at least 1; the oldest are removed.
     pub keep: usize,
     /// The zstd level for ended files, from 1 to 19; 0 keeps them uncompressed.
     pub compress: u8,
 }
 
 impl Default for Rotation {
-    /// 1 GiB, not daily, ten files, level 3.
+    /// Returns 1 GiB, not daily, ten files, level 3.
     fn default() -> Self {
         Self {
             max_bytes: 1 << 30,
@@ -48,27 +47,27 @@ impl Default for Rotation {
 #[derive(Debug, Clone)]
 pub struct Daily {
     zone: Arc<dyn Zone>,
-    /// Seconds of the local day.
+    /// The time, in seconds of the local day.
     at: i64,
 }
 
-/// Why there is no such time of the day.
+/// The error of an invalid time of day.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum DailyError {
-    /// The text is no time.
+    /// The text is no time of day.
     #[error("{0:?} is no time of the day: HH:MM or HH:MM:SS, up to 23:59:59")]
     Time(String),
-    /// There is no such zone.
+    /// The time zone does not exist.
     #[error(transparent)]
     Zone(#[from] zone::UnknownZone),
 }
 
 impl Daily {
-    /// The time `HH:MM` or `HH:MM:SS` in the time zone of this name (`Europe/London`, `UTC`,
+    /// Makes the time `HH:MM` or `HH:MM:SS` in the time zone of this name (`Europe/London`, `UTC`,
     /// `+05:30`).
     ///
     /// # Errors
-    /// There is no such time or no such zone.
+    /// The time or the zone does not exist.
     pub fn new(time: &str, time_zone: &str) -> Result<Self, DailyError> {
         let at = TimeOfDay::parse(time).map_err(|_| DailyError::Time(time.to_owned()))?;
         Ok(Self {
@@ -77,7 +76,7 @@ impl Daily {
         })
     }
 
-    /// Returns the number of the day, from one such moment to the next, at `utc` nanoseconds since
+    /// Returns the number of the day, from one such time to the next, at `utc` nanoseconds since
     /// 1970.
     #[must_use]
     pub fn day(&self, utc: i64) -> i64 {
@@ -89,18 +88,18 @@ impl Daily {
 
 const SECOND: i64 = 1_000_000_000;
 
-/// Notices the moments of a [`Daily`].
+/// A clock that reports the times of a [`Daily`].
 #[derive(Debug)]
 pub struct DailyClock {
     daily: Daily,
-    /// The day that was seen last.
+    /// The last day seen.
     day: Option<i64>,
-    /// Nanoseconds since 1970 until which the day was looked at.
+    /// The time until which the day is known, in nanoseconds since 1970.
     looked: i64,
 }
 
 impl DailyClock {
-    /// Creates a clock that has seen no moment yet.
+    /// Makes a clock that has seen no day yet.
     #[must_use]
     pub const fn new(daily: Daily) -> Self {
         Self {
@@ -110,8 +109,8 @@ impl DailyClock {
         }
     }
 
-    /// Whether such a moment has come since the last call, to the second. `utc` is nanoseconds
-    /// since 1970. A clock that goes back makes no moment come twice.
+    /// Returns whether the time of day has come since the last call, to the second. `utc` is
+    /// nanoseconds since 1970. A clock that is set back repeats no day.
     pub fn is_due(&mut self, utc: i64) -> bool {
         let second = utc.div_euclid(SECOND);
         if std::mem::replace(&mut self.looked, second) == second {
@@ -124,23 +123,23 @@ impl DailyClock {
     }
 }
 
-/// A file that is appended to, for its owner alone. For one thread.
+/// A file that is appended to, with rights for its owner alone. For one thread.
 pub struct RotatedFile {
     path: PathBuf,
     file: File,
     written: u64,
     max_bytes: u64,
     daily: Option<DailyClock>,
-    /// The moment of the day has come.
+    /// Whether the time of day has come.
     is_due: bool,
     keeper: Keeper,
 }
 
 impl RotatedFile {
-    /// Opens a file to append to; makes it with mode 0600 if it is not there.
+    /// Opens a file to append to; makes it with mode 0600 if it does not exist.
     ///
     /// # Errors
-    /// It cannot be opened, or the system has no thread left.
+    /// The file cannot be opened, or the system has no thread left.
     pub fn open(path: &Path, rotation: Rotation) -> io::Result<Self> {
         let (file, written) = open(path)?;
         // A pipe or a device does not end.
@@ -161,13 +160,13 @@ impl RotatedFile {
         Ok(own)
     }
 
-    /// Where it is.
+    /// Returns the path of the file.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Whether the file has to [end](Self::roll) before `more` bytes are written, at `utc`
+    /// Returns whether the file has to [end](Self::roll) before `more` bytes are written, at `utc`
     /// nanoseconds since 1970.
     pub fn is_over(&mut self, utc: i64, more: usize) -> bool {
         if let Some(daily) = &mut self.daily {
@@ -182,11 +181,11 @@ impl RotatedFile {
     /// Ends the file and begins a new one.
     ///
     /// # Errors
-    /// It cannot be renamed, or no new one made: writing goes on in the file that is open.
+    /// The file cannot be renamed, or no new one made: writing continues in the open file.
     pub fn roll(&mut self, utc: i64) -> io::Result<()> {
         let renamed = free_name(&self.path, utc).and_then(|name| fs::rename(&self.path, name));
         match renamed {
-            // Somebody else has moved it.
+            // Another program has moved it.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             renamed => renamed?,
         }
@@ -195,16 +194,16 @@ impl RotatedFile {
         self.keeper.poke()
     }
 
-    /// Opens the file at its path again, which another program may have renamed.
+    /// Opens the file at its path again, after another program may have renamed it.
     ///
     /// # Errors
-    /// It cannot be opened: writing goes on in the file that is open.
+    /// The file cannot be opened: writing continues in the open file.
     pub fn reopen(&mut self) -> io::Result<()> {
         (self.file, self.written) = open(&self.path)?;
         Ok(())
     }
 
-    /// Returns once why a file that has ended could not be compressed or removed.
+    /// Returns once why an ended file could not be compressed or removed.
     pub fn take_trouble(&self) -> Option<String> {
         let trouble = &self.keeper.trouble;
         let mut trouble = trouble.lock().unwrap_or_else(PoisonError::into_inner);
@@ -229,8 +228,8 @@ impl Write for RotatedFile {
     }
 }
 
-/// Opens a file for appending and returns it with its size. Only its owner may access it: an
-/// existing file is closed to others.
+/// Opens a file for appending and returns it with its size. The rights of other users on an
+/// existing file are removed.
 fn open(path: &Path) -> io::Result<(File, u64)> {
     if path.is_file() {
         private::close_to_others(path)?;
@@ -241,8 +240,8 @@ fn open(path: &Path) -> io::Result<(File, u64)> {
     Ok((file, len))
 }
 
-/// A name for a file that ends at `utc` nanoseconds since 1970, or in the first millisecond behind
-/// it whose name is free.
+/// Returns a name for a file that ends at `utc` nanoseconds since 1970, or in the first later
+/// millisecond whose name is free.
 fn free_name(path: &Path, utc: i64) -> io::Result<PathBuf> {
     const MILLISECOND: i64 = 1_000_000;
     let names = (0..1_000).map(|more| stamped(path, utc.saturating_add(more * MILLISECOND)));
@@ -253,7 +252,7 @@ fn free_name(path: &Path, utc: i64) -> io::Result<PathBuf> {
     })
 }
 
-/// `NAME.YYYYMMDD-HHMMSS.sss`.
+/// Returns `NAME.YYYYMMDD-HHMMSS.sss`.
 fn stamped(path: &Path, utc: i64) -> PathBuf {
     let mut text = [0; UtcTimestamp::MAX_LEN];
     let len = UtcTimestamp::from_nanos(utc).write(Precision::Millis, &mut text);
@@ -272,18 +271,18 @@ fn with_ending(path: &Path, ending: &str) -> PathBuf {
     name.into()
 }
 
-/// The endings of a compressed file, and of one that is being written.
+/// The suffixes of a compressed file, and of one that is being written.
 const ZST: &str = ".zst";
 const PART: &str = ".zst.part";
 
-/// Compresses and removes files that have ended, on a thread that begins with the first of them.
+/// Compresses and removes ended files, on a thread that starts with the first of them.
 struct Keeper {
     work: Work,
     poke: Option<SyncSender<()>>,
     trouble: Arc<Mutex<Option<String>>>,
 }
 
-/// What is to be done with the files of one log.
+/// The work on the files of one log.
 #[derive(Clone)]
 struct Work {
     path: PathBuf,
@@ -304,7 +303,7 @@ impl Keeper {
         }
     }
 
-    /// Has the thread look at the files.
+    /// Wakes the thread to check the files.
     fn poke(&mut self) -> io::Result<()> {
         if self.poke.is_none() {
             let (poke, poked) = sync_channel(1);
@@ -314,7 +313,7 @@ impl Keeper {
             self.poke = Some(poke);
         }
         if let Some(poke) = &self.poke {
-            // A poke that waits is as good as two.
+            // A wake-up that waits already is enough.
             let _ = poke.try_send(());
         }
         Ok(())
@@ -330,7 +329,7 @@ impl Work {
         }
     }
 
-    /// Whether an earlier process left something to do.
+    /// Returns whether an earlier process left work.
     fn is_left(&self) -> bool {
         let ended = self.ended().unwrap_or_default();
         let is_plain = |(_, ending): &(OsString, Ending)| *ending == Ending::Plain;
@@ -339,7 +338,7 @@ impl Work {
             || (self.compress > 0 && ended.iter().any(is_plain))
     }
 
-    /// Removes the oldest, and compresses the others.
+    /// Removes the oldest files, and compresses the others.
     fn run(&self) -> Result<(), String> {
         let told = |path: &Path, error: io::Error| format!("{}: {error}", path.display());
         let mut ended = self.ended().map_err(|error| told(&self.path, error))?;
@@ -362,7 +361,7 @@ impl Work {
         Ok(())
     }
 
-    /// The files that have ended, from the oldest.
+    /// Returns the ended files, oldest first.
     fn ended(&self) -> io::Result<Vec<(OsString, Ending)>> {
         let parent = self
             .path
@@ -381,7 +380,7 @@ impl Work {
     }
 }
 
-/// In what state a file is that has ended.
+/// The state of an ended file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Ending {
     Plain,
@@ -412,7 +411,7 @@ fn ending_of(own: &OsStr, name: &OsStr) -> Option<Ending> {
     }
 }
 
-/// Puts a compressed file in place of this one. The file stays until the other is on the disk.
+/// Replaces the file by a compressed one. The file stays until the other is on the disk.
 fn compress(path: &Path, level: u8) -> io::Result<()> {
     let (part, done) = (with_ending(path, PART), with_ending(path, ZST));
     let mut options = private::file_options();

@@ -1,10 +1,10 @@
-//! A table of connections: a [`Token`] leads to its slot, and a token of a slot that has since
-//! been given to somebody else leads nowhere.
+//! A table of connections: a [`Token`] identifies a slot, and a token whose slot has since been
+//! reused is not found.
 
 use crate::poll::Token;
 
-/// Values under tokens. Removal leaves a free place for the next one; the generation in the
-/// token tells them apart, so that an event which was collected before a close cannot reach the
+/// Values by token. A removed value leaves a free place for the next one; the generation in the
+/// token distinguishes them, so that an event which was collected before a close cannot reach the
 /// connection that took the place.
 ///
 /// ```
@@ -32,7 +32,7 @@ impl<T> Default for Slots<T> {
 }
 
 impl<T> Slots<T> {
-    /// An empty table.
+    /// Makes an empty table.
     #[must_use]
     pub const fn new() -> Self {
         Self {
@@ -41,7 +41,7 @@ impl<T> Slots<T> {
         }
     }
 
-    /// Puts a value into a free place, or into a new one at the end (at most 2^32 places).
+    /// Stores a value in a free place, or in a new one at the end (at most 2^32 places).
     pub fn insert(&mut self, value: T) -> Token {
         if let Some(index) = self.free.pop()
             && let Some(place) = self.places.get_mut(index as usize)
@@ -57,7 +57,8 @@ impl<T> Slots<T> {
         token(index, 0)
     }
 
-    /// The token that the next [`insert`](Self::insert) will give: for values that need to know.
+    /// Returns the token that the next [`insert`](Self::insert) will return, for values that
+    /// contain it.
     #[must_use]
     pub fn next_token(&self) -> Token {
         match self.free.last() {
@@ -69,7 +70,7 @@ impl<T> Slots<T> {
         }
     }
 
-    /// The value under a token.
+    /// Returns the value of a token.
     #[must_use]
     pub fn get(&self, token: Token) -> Option<&T> {
         let (index, generation) = parts(token);
@@ -80,7 +81,7 @@ impl<T> Slots<T> {
         place.value.as_ref()
     }
 
-    /// The value under a token, to change it.
+    /// Returns the value of a token, to be changed.
     pub fn get_mut(&mut self, token: Token) -> Option<&mut T> {
         let (index, generation) = parts(token);
         let place = self
@@ -90,7 +91,7 @@ impl<T> Slots<T> {
         place.value.as_mut()
     }
 
-    /// Takes a value out; its token leads nowhere from now on.
+    /// Removes a value; its token is not found from now on.
     pub fn remove(&mut self, token: Token) -> Option<T> {
         let (index, generation) = parts(token);
         let place = self
@@ -103,7 +104,7 @@ impl<T> Slots<T> {
         Some(value)
     }
 
-    /// All values with their tokens, by place.
+    /// Returns all values with their tokens, by place.
     pub fn iter(&self) -> impl Iterator<Item = (Token, &T)> {
         self.places.iter().enumerate().filter_map(|(i, place)| {
             let token = token(i as u32, place.generation);
@@ -111,13 +112,13 @@ impl<T> Slots<T> {
         })
     }
 
-    /// How many values there are.
+    /// Returns the number of values.
     #[must_use]
     pub fn len(&self) -> usize {
         self.places.len() - self.free.len()
     }
 
-    /// True if there are none.
+    /// Returns whether the table is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0

@@ -1,4 +1,4 @@
-//! Requests to the process, as seen by all threads: to stop, and to reload.
+//! Requests to the process, seen by all threads: to stop, and to reload.
 
 use crate::sys::process;
 use std::io;
@@ -6,8 +6,7 @@ use std::os::unix::process::parent_id;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-/// A flag that many threads look at and anyone can raise. Cheap to clone; clones are the same
-/// flag.
+/// A flag that any thread can raise and read. All clones are the same flag; cloning is cheap.
 ///
 /// ```
 /// use fanfare_engine::stop::Stop;
@@ -23,14 +22,14 @@ pub struct Stop {
 }
 
 impl Stop {
-    /// A flag that only [`raise`](Self::raise) raises.
+    /// Makes a flag that only [`raise`](Self::raise) raises.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// A flag that Ctrl-C (SIGINT) and SIGTERM raise too. From the first call on they no longer
-    /// end the process by themselves; the third one does, in case a shutdown hangs.
+    /// Makes a flag that Ctrl-C (SIGINT) and SIGTERM raise too. From the first call on they no
+    /// longer end the process by themselves, except for the third one, in case a shutdown hangs.
     ///
     /// # Errors
     /// The handlers cannot be installed.
@@ -42,21 +41,21 @@ impl Stop {
         })
     }
 
-    /// Asks everybody to stop.
+    /// Raises the flag.
     pub fn raise(&self) {
         self.raised.store(true, Ordering::Release);
     }
 
-    /// True once somebody asked.
+    /// Returns whether the flag is raised.
     #[must_use]
     pub fn is_raised(&self) -> bool {
         self.raised.load(Ordering::Acquire) || (self.on_interrupt && process::interrupts() > 0)
     }
 }
 
-/// A request to read files again, and to open logs again at their paths. Clones share the requests,
-/// and each notes by itself which ones it has seen: each part of a program that reloads something
-/// has a clone and polls it.
+/// A request to reload files, and to reopen logs at their paths. Clones share the requests, and
+/// each notes by itself which ones it has seen: each part of a program that reloads something polls
+/// its own clone.
 ///
 /// ```
 /// use fanfare_engine::stop::Reload;
@@ -74,16 +73,16 @@ pub struct Reload {
 }
 
 impl Reload {
-    /// Creates one that only [`request`](Self::request) makes due.
+    /// Makes one that only [`request`](Self::request) makes due.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Creates one that SIGHUP makes due, too. From the first call on, no signal ends the process
-    /// by default except SIGINT, SIGTERM, SIGKILL, and those for faults of the program: a service
-    /// outlives its terminal, and a stray SIGUSR1 or timer. Catch the first two with
-    /// [`Stop::on_interrupt`].
+    /// Makes one that SIGHUP makes due, too. From the first call on, no signal ends the process by
+    /// default except SIGINT, SIGTERM, SIGKILL, and those for faults of the program: a service
+    /// outlives its terminal, and a stray SIGUSR1 or timer. [`Stop::on_interrupt`] catches the
+    /// first two.
     ///
     /// # Errors
     /// The handlers cannot be installed.
@@ -97,12 +96,13 @@ impl Reload {
         })
     }
 
-    /// Makes it due, for all clones.
+    /// Makes all clones due.
     pub fn request(&self) {
         self.requests.fetch_add(1, Ordering::Release);
     }
 
-    /// Whether there was a request since the last call; several count once. Costs two loads.
+    /// Returns whether there was a request since the last call; several count once. Costs two
+    /// loads.
     #[must_use]
     pub fn is_due(&mut self) -> bool {
         let mut asked = self.requests.load(Ordering::Acquire);
@@ -122,23 +122,23 @@ pub fn outlive_file_limit() -> io::Result<()> {
     process::outlive_file_limit()
 }
 
-/// Has this process told to end (SIGTERM) when the thread that started it is gone, however that
-/// came, if process `parent` is the one that did. `false` when there is no such process any more.
+/// Makes the kernel send SIGTERM to this process when the thread that started it ends, if process
+/// `parent` is its parent. Returns `false` if that process no longer exists.
 ///
 /// # Errors
-/// The kernel cannot do it.
+/// The kernel does not support it.
 pub fn end_with_parent(parent: u32) -> io::Result<bool> {
     if parent_id() == parent {
         process::end_with_parent()?;
     }
-    // It may have died before the kernel knew of the wish.
+    // The parent may have died before the request reached the kernel.
     Ok(parent_id() == parent || process::exists(parent))
 }
 
-/// Stops another process where it is (SIGSTOP), or lets it go on (SIGCONT).
+/// Stops another process (SIGSTOP), or continues it (SIGCONT).
 ///
 /// # Errors
-/// There is no such process, or it belongs to somebody else.
+/// The process does not exist, or belongs to another user.
 pub fn halt(process: u32, halted: bool) -> io::Result<()> {
     process::signal(process, if halted { libc::SIGSTOP } else { libc::SIGCONT })
 }

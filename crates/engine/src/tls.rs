@@ -1,6 +1,6 @@
 //! TLS for TCP streams: certificates from PEM files, and a stream that encrypts.
 //!
-//! The protocol is rustls with ring: TLS 1.2 and 1.3, no other choice to make.
+//! The protocol is TLS 1.2 or 1.3, by rustls with ring; nothing else is supported.
 
 mod names;
 
@@ -18,28 +18,27 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 use thiserror::Error;
 
-/// Ciphertext that may wait for the peer to read, in bytes, and plaintext while the handshake
-/// is under way.
+/// Most bytes of ciphertext that wait for the peer to read, and of plaintext during the handshake.
 const BUFFER: usize = 256 << 10;
 
 /// TLS of an initiator: the roots that it trusts, the name that it expects, and its own
-/// certificate. Clones share the certificates, also when these are read again.
+/// certificate. Clones share the certificates, also when these are reloaded.
 #[derive(Debug, Clone)]
 pub struct TlsClient {
     certificates: Arc<Certificates<ClientConfig>>,
     name: ServerName<'static>,
-    /// Servers that are to have certificates for other names.
+    /// Servers whose certificates must have other names.
     others: Vec<(SocketAddr, ServerName<'static>)>,
 }
 
 /// TLS of an acceptor: its certificate, and the roots of its clients' certificates. Clones share
-/// the certificates, also when these are read again.
+/// the certificates, also when these are reloaded.
 #[derive(Debug, Clone)]
 pub struct TlsServer {
     certificates: Arc<Certificates<ServerConfig>>,
 }
 
-/// What was read from files, and how.
+/// Certificates loaded from files, with the function that loads them.
 struct Certificates<C> {
     read: Box<ReadFiles<C>>,
     config: RwLock<Arc<C>>,
@@ -48,7 +47,7 @@ struct Certificates<C> {
 type ReadFiles<C> = dyn Fn() -> Result<C, TlsError> + Send + Sync;
 
 impl<C> Certificates<C> {
-    /// Reads the files, by `read`.
+    /// Loads the files, by `read`.
     fn new(
         read: impl Fn() -> Result<C, TlsError> + Send + Sync + 'static,
     ) -> Result<Arc<Self>, TlsError> {
@@ -77,21 +76,21 @@ impl<C> fmt::Debug for Certificates<C> {
 /// A certificate with its private key, in PEM files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
-    /// The certificate, and behind it those that lead to the root.
+    /// The certificate, followed by those that lead to the root.
     pub certificates: PathBuf,
     /// Its private key.
     pub key: PathBuf,
 }
 
-/// Why TLS cannot be set up.
+/// The reason why TLS cannot be set up.
 #[derive(Debug, Error)]
 pub enum TlsError {
-    /// A file cannot be read or holds something else.
+    /// A file cannot be read or has other contents.
     #[error("{}: {why}", path.display())]
     File {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The reason.
         why: String,
     },
     /// The server's name is neither a host name nor an address.
@@ -99,17 +98,17 @@ pub enum TlsError {
     Name {
         /// The name.
         name: String,
-        /// What is wrong with it.
+        /// The reason.
         error: InvalidDnsNameError,
     },
-    /// Certificate and key do not go together, or the protocol refuses them.
+    /// Certificate and key do not match, or the protocol does not accept them.
     #[error("TLS: {0}")]
     Setup(#[from] rustls::Error),
 }
 
 impl TlsClient {
     /// Trusts the certificates in the PEM file `roots`, expects a server with a certificate for
-    /// `name`, and shows `identity` to servers that ask for one.
+    /// `name`, and shows `identity` to servers that request one.
     ///
     /// # Errors
     /// See [`TlsError`].
@@ -123,17 +122,17 @@ impl TlsClient {
         })
     }
 
-    /// Reads the files again, for the connections that begin from now on. Reads files: not for a
-    /// thread that serves sessions; those of a clone take what was read without waiting.
+    /// Reloads the files for new connections. Reading files takes time, so a thread that serves
+    /// sessions must not call this; its clone takes what was loaded without waiting.
     ///
     /// # Errors
-    /// See [`TlsError`]; what was read before stays in force.
+    /// See [`TlsError`]; what was loaded before remains in use.
     pub fn reload(&self) -> Result<(), TlsError> {
         self.certificates.reload()
     }
 
-    /// Expects the server at this address to have a certificate for another name: one of several
-    /// hosts to fail over to.
+    /// Expects the server at this address, one of several hosts for fail-over, to have a
+    /// certificate for another name.
     ///
     /// # Errors
     /// [`TlsError::Name`].
@@ -157,8 +156,8 @@ impl TlsClient {
 }
 
 impl TlsServer {
-    /// Shows `identity`; with `client_roots` (a PEM file) only clients get in whose certificate
-    /// leads to one of those.
+    /// Shows `identity`; with `client_roots` (a PEM file) only clients are admitted whose
+    /// certificate leads to one of those.
     ///
     /// # Errors
     /// See [`TlsError`].
@@ -169,16 +168,16 @@ impl TlsServer {
         Ok(Self { certificates })
     }
 
-    /// Reads the files again, for the connections that begin from now on. Reads files: not for a
-    /// thread that serves sessions; those of a clone take what was read without waiting.
+    /// Reloads the files for new connections. Reading files takes time, so a thread that serves
+    /// sessions must not call this; its clone takes what was loaded without waiting.
     ///
     /// # Errors
-    /// See [`TlsError`]; what was read before stays in force.
+    /// See [`TlsError`]; what was loaded before remains in use.
     pub fn reload(&self) -> Result<(), TlsError> {
         self.certificates.reload()
     }
 
-    /// What was read last, for streams of another kind.
+    /// Returns the configuration loaded last, for streams of another kind.
     #[must_use]
     pub fn config(&self) -> Arc<ServerConfig> {
         self.certificates.current()
@@ -252,7 +251,7 @@ impl Identity {
 const ENCRYPTED: &str = "holds an encrypted private key, and there is no way to give a password: \
                          decrypt it (`openssl pkey -in FILE -out NEW`), readable by the owner only";
 
-/// Whether a file holds an encrypted key, as PKCS #8 or in OpenSSL's older format.
+/// Returns whether a file holds an encrypted key, in PKCS #8 or OpenSSL's older format.
 fn is_encrypted(key: &Path) -> bool {
     let text = std::fs::read_to_string(key).unwrap_or_default();
     let mut lines = text.lines().map(str::trim);
@@ -294,7 +293,7 @@ fn file(path: &Path, why: &dyn fmt::Display) -> TlsError {
     }
 }
 
-/// A TCP stream inside TLS. Never waits; the handshake goes on whenever it is read or flushed.
+/// A TCP stream inside TLS. It never waits; the handshake advances whenever it is read or flushed.
 pub struct TlsStream {
     stream: Stream,
     connection: rustls::Connection,
@@ -312,15 +311,15 @@ impl TlsStream {
         }
     }
 
-    /// Whether the last [`receive`](Self::receive) has answered something: a step of a handshake,
+    /// Returns whether the last [`receive`](Self::receive) responded to a step of a handshake,
     /// which computes for up to a millisecond.
     #[must_use]
     pub const fn has_computed(&self) -> bool {
         self.has_computed
     }
 
-    /// The names of the peer's certificate. `None` if the peer has sent none: none is required of
-    /// it, or the handshake is not over.
+    /// Returns the names of the peer's certificate. `None` if the peer has sent none, because none
+    /// is required or the handshake is not complete.
     ///
     /// # Errors
     /// The certificate cannot be read.
@@ -330,18 +329,18 @@ impl TlsStream {
         own.map(names::of).transpose()
     }
 
-    /// The stream below.
+    /// Returns the TCP stream.
     #[must_use]
     pub const fn stream(&self) -> &Stream {
         &self.stream
     }
 
-    /// One read from the socket; gives the plaintext it brought. `room` must take a whole record
-    /// (16 KiB), or the rest of it comes with the next read only.
+    /// Reads once from the socket; returns the plaintext received. `room` must hold a whole record
+    /// (16 KiB), or the rest of it follows only with the next read.
     ///
     /// # Errors
-    /// The connection broke, or (`InvalidData`) TLS failed: a certificate that is expired, for
-    /// somebody else, or from nobody we trust, for instance.
+    /// The connection failed, or (`InvalidData`) TLS failed, for instance because a certificate is
+    /// expired, has another name, or is not trusted.
     pub fn receive(&mut self, room: &mut [u8]) -> io::Result<Received> {
         let read = match self.connection.read_tls(&mut Socket(&self.stream)) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => None,
@@ -350,7 +349,7 @@ impl TlsStream {
         if read.is_some()
             && let Err(error) = self.connection.process_new_packets()
         {
-            // The alert tells the peer why, if it can still be sent.
+            // The alert tells the peer the reason, if it can still be sent.
             let _ = self.flush();
             return Err(io::Error::new(
                 io::ErrorKind::InvalidData,
@@ -363,27 +362,27 @@ impl TlsStream {
             Ok(0) => Ok(Received::Closed),
             Ok(count) => Ok(Received::Bytes(count)),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(Received::Nothing),
-            // The peer closed without saying so in TLS: FIX has its own Logout.
+            // The peer closed without a closure alert of TLS: FIX has its own Logout.
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(Received::Closed),
             Err(error) => Err(error),
         }
     }
 
     /// Encrypts bytes, given in parts, and offers them to the kernel. Returns how many were taken:
-    /// 0 if as many wait as may.
+    /// 0 at the limit of waiting bytes.
     ///
     /// # Errors
-    /// The connection broke.
+    /// The connection failed.
     pub fn send(&mut self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
         let taken = self.connection.writer().write_vectored(parts)?;
         self.flush()?;
         Ok(taken)
     }
 
-    /// Offers what is encrypted to the kernel. Gives true if nothing waits.
+    /// Offers the ciphertext to the kernel. Returns whether none waits any more.
     ///
     /// # Errors
-    /// The connection broke.
+    /// The connection failed.
     pub fn flush(&mut self) -> io::Result<bool> {
         while self.connection.wants_write() {
             match self.connection.write_tls(&mut Socket(&self.stream)) {
@@ -394,19 +393,19 @@ impl TlsStream {
         Ok(true)
     }
 
-    /// Whether ciphertext waits for room in the kernel.
+    /// Returns whether ciphertext waits for space in the kernel.
     #[must_use]
     pub fn wants_write(&self) -> bool {
         self.connection.wants_write()
     }
 
-    /// Says that no more will be sent.
+    /// Ends the direction to the peer.
     ///
     /// # Errors
     /// The connection is gone already.
     pub fn finish(&mut self) -> io::Result<()> {
-        // Within a handshake there is nothing to close, and rustls takes no failure of one, which
-        // would be a second alert, after it (a debug assertion).
+        // Within a handshake nothing is to be closed, and rustls (by a debug assertion) accepts no
+        // failure of a handshake, which would be a second alert, after the closure.
         if !self.connection.is_handshaking() {
             self.connection.send_close_notify();
         }
@@ -415,7 +414,7 @@ impl TlsStream {
     }
 }
 
-/// A stream as `std::io` has them.
+/// A stream with the traits of `std::io`.
 struct Socket<'a>(&'a Stream);
 
 impl Read for Socket<'_> {

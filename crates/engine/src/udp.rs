@@ -19,19 +19,19 @@ use std::io;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
 
-/// Where a line comes from.
+/// The address, interface and source of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LineConfig {
-    /// The multicast group and port; or an address of ours, for unicast.
+    /// The multicast group and port, or a local address for unicast.
     pub address: SocketAddrV4,
     /// The address of the interface that joins the group.
     pub interface: Ipv4Addr,
-    /// The only sender that is heard (source-specific multicast); `None` hears all.
+    /// The only sender that is received (source-specific multicast); `None` receives all.
     pub source: Option<Ipv4Addr>,
 }
 
 impl LineConfig {
-    /// A group on loopback, from any sender.
+    /// Makes a line of a group on loopback, from any sender.
     #[must_use]
     pub const fn new(address: SocketAddrV4) -> Self {
         Self {
@@ -42,21 +42,22 @@ impl LineConfig {
     }
 }
 
-/// How to receive.
+/// The configuration of a receiver.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReceiverConfig {
-    /// Where from.
+    /// The line.
     pub line: LineConfig,
-    /// Receive buffer to ask the kernel for, bytes.
+    /// The receive buffer requested of the kernel, in bytes.
     pub buffer: usize,
-    /// Datagrams in one system call.
+    /// The number of datagrams in one system call.
     pub batch: usize,
-    /// The longest datagram taken whole, bytes.
+    /// The longest datagram taken whole, in bytes.
     pub datagram: usize,
 }
 
 impl ReceiverConfig {
-    /// Loopback, a buffer of 8 MiB, 64 datagrams a call, of up to 2,048 bytes.
+    /// Makes a configuration for loopback, a buffer of 8 MiB, and 64 datagrams a call, of up to
+    /// 2,048 bytes.
     #[must_use]
     pub const fn new(address: SocketAddrV4) -> Self {
         Self {
@@ -68,21 +69,21 @@ impl ReceiverConfig {
     }
 }
 
-/// A socket that receives datagrams in batches, without waiting. Allocates when it is opened
-/// and never after.
+/// A socket that receives datagrams in batches, without waiting. It allocates only when it is
+/// opened.
 pub struct Receiver {
     socket: UdpSocket,
     inbox: Inbox,
     small_buffer: Option<SmallBuffer>,
 }
 
-/// The kernel gave less than it was asked for: `net.core.rmem_max` is small, and the process may
-/// not exceed it. Displayed as what to do about it.
+/// A receive buffer smaller than requested: `net.core.rmem_max` is small, and the process may not
+/// exceed it. Its display is the remedy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SmallBuffer {
-    /// Bytes of receive buffer that the kernel gave.
+    /// The bytes of receive buffer that the kernel granted.
     pub granted: usize,
-    /// Bytes it was asked for.
+    /// The bytes requested.
     pub wanted: usize,
 }
 
@@ -97,7 +98,7 @@ impl fmt::Display for SmallBuffer {
 }
 
 impl Receiver {
-    /// Binds and joins. More than one receiver may listen to one group.
+    /// Binds and joins. Several receivers may listen to one group.
     ///
     /// # Errors
     /// The address is in use by a program that does not share it, or the group cannot be joined
@@ -124,21 +125,21 @@ impl Receiver {
         })
     }
 
-    /// How much smaller than asked for the receive buffer is, if it is.
+    /// Returns by how much the receive buffer is smaller than requested, if it is.
     #[must_use]
     pub fn small_buffer(&self) -> Option<SmallBuffer> {
         self.small_buffer
     }
 
-    /// The address it is bound to.
+    /// Returns the address the socket is bound to.
     ///
     /// # Errors
-    /// The kernel does not say.
+    /// The kernel does not report it.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         self.socket.local_addr()
     }
 
-    /// Takes up to one batch; how many datagrams came, 0 if none waits.
+    /// Takes up to one batch. Returns how many datagrams arrived, 0 if none waits.
     ///
     /// # Errors
     /// The kernel's, other than "would block".
@@ -146,7 +147,8 @@ impl Receiver {
         self.inbox.receive(self.socket.as_fd())
     }
 
-    /// A datagram of the last [`receive`](Self::receive), by its index; an empty one beyond.
+    /// Returns a datagram of the last [`receive`](Self::receive), by its index; an empty one
+    /// beyond.
     #[must_use]
     pub fn datagram(&self, index: usize) -> Datagram<'_> {
         let (arrived, bytes) = self.inbox.get(index);
@@ -158,11 +160,11 @@ impl Receiver {
         }
     }
 
-    /// Datagrams that the kernel has thrown away since the socket was opened, because nobody
-    /// took them in time.
+    /// Returns how many datagrams the kernel has dropped since the socket was opened, because they
+    /// were not taken in time.
     ///
     /// # Errors
-    /// The kernel does not say (before Linux 4.12).
+    /// The kernel does not report it (before Linux 4.12).
     pub fn kernel_drops(&self) -> io::Result<u64> {
         udp::drops(self.socket.as_fd())
     }
@@ -179,29 +181,29 @@ impl AsFd for Receiver {
 pub struct Datagram<'a> {
     /// Its bytes, until the next receive.
     pub bytes: &'a [u8],
-    /// When the kernel took it from the network.
+    /// The time at which the kernel took it from the network.
     pub received: Option<UtcTimestamp>,
-    /// It was longer than [`ReceiverConfig::datagram`]; the rest is gone.
+    /// Whether it was longer than [`ReceiverConfig::datagram`]; the rest is lost.
     pub truncated: bool,
-    /// The sender, if the kernel says who it is.
+    /// The sender, if the kernel reports it.
     pub from: Option<SocketAddrV4>,
 }
 
-/// How to send.
+/// The configuration of a sender.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SenderConfig {
-    /// Multicast group and port; or any address, for unicast.
+    /// The multicast group and port, or any address for unicast.
     pub address: SocketAddrV4,
-    /// The interface it leaves by.
+    /// The interface that it is sent from.
     pub interface: Ipv4Addr,
-    /// Hops it may take; 0 stays on this host.
+    /// The most hops; 0 stays on this host.
     pub ttl: u8,
-    /// Datagrams in one system call at most.
+    /// The most datagrams in one system call.
     pub batch: usize,
 }
 
 impl SenderConfig {
-    /// Loopback, TTL 0, 64 datagrams a call.
+    /// Makes a configuration for loopback, TTL 0, and 64 datagrams a call.
     #[must_use]
     pub const fn new(address: SocketAddrV4) -> Self {
         Self {
@@ -213,17 +215,17 @@ impl SenderConfig {
     }
 }
 
-/// A socket that sends datagrams to one address. Allocates when it is opened and never after.
+/// A socket that sends datagrams to one address. It allocates only when it is opened.
 pub struct Sender {
     socket: UdpSocket,
     outbox: Outbox,
 }
 
 impl Sender {
-    /// Opens a socket; receivers on this host hear it too.
+    /// Opens a socket; receivers on this host receive its datagrams too.
     ///
     /// # Errors
-    /// There is no such interface, or the address cannot be reached from it.
+    /// The interface does not exist, or the address cannot be reached from it.
     pub fn open(config: &SenderConfig) -> io::Result<Self> {
         let multicast = config.address.ip().is_multicast();
         let from = if multicast {
@@ -247,17 +249,17 @@ impl Sender {
     /// Sends one datagram.
     ///
     /// # Errors
-    /// The kernel's; for unicast also that nobody listened to the one before.
+    /// Those of the kernel; for unicast also that no socket received the datagram before.
     pub fn send(&self, datagram: &[u8]) -> io::Result<()> {
         self.socket.send(datagram)?;
         Ok(())
     }
 
-    /// Sends the first datagrams in one system call; how many the kernel took, up to
-    /// [`SenderConfig::batch`].
+    /// Sends the first datagrams, up to [`SenderConfig::batch`], in one system call. Returns how
+    /// many the kernel took.
     ///
     /// # Errors
-    /// The kernel's, if it took none.
+    /// Those of the kernel, if it took none.
     pub fn send_batch(&mut self, datagrams: &[&[u8]]) -> io::Result<usize> {
         if datagrams.is_empty() {
             return Ok(0);
@@ -274,7 +276,7 @@ mod tests {
     use std::time::{Duration, Instant};
 
     fn group(last: u8) -> SocketAddrV4 {
-        // Any free port, so that test runs side by side do not hear each other.
+        // Any free port, so that concurrent test runs do not receive each other's datagrams.
         static PORT: OnceLock<u16> = OnceLock::new();
         let port = PORT.get_or_init(|| {
             let free = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).unwrap();

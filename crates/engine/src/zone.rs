@@ -1,9 +1,9 @@
 //! Time zones by name, for the schedules of sessions.
 //!
-//! The session core has no zone data. jiff resolves the names here, with its own copy of the
-//! IANA database, so that a schedule means the same on every machine, also on one without
-//! `/usr/share/zoneinfo`. Asking for an offset does not allocate, and happens when a session
-//! looks at its schedule: every 30 s, not with each message.
+//! The session core has no zone data. jiff resolves the names here, with its own copy of the IANA
+//! database, so that a schedule means the same on every machine, also on one without
+//! `/usr/share/zoneinfo`. An offset is computed without allocation, and only when a session checks
+//! its schedule: every 30 s, not with each message.
 
 use std::sync::Arc;
 
@@ -11,15 +11,15 @@ use fanfare_fix::session::{FixedOffset, Zone};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-/// A name that stands for no zone.
+/// The error for a name of no zone.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is no time zone: a name such as Europe/London, UTC, or an offset such as +05:30")]
 pub struct UnknownZone(String);
 
-/// The zone with this IANA name (`America/New_York`), `UTC`, or a fixed offset (`+05:30`).
+/// Returns the zone with this IANA name (`America/New_York`), `UTC`, or a fixed offset (`+05:30`).
 ///
 /// # Errors
-/// There is no such zone.
+/// The zone does not exist.
 pub fn by_name(name: &str) -> Result<Arc<dyn Zone>, UnknownZone> {
     let name = name.trim();
     if let Some(offset) = fixed_offset(name) {
@@ -31,18 +31,18 @@ pub fn by_name(name: &str) -> Result<Arc<dyn Zone>, UnknownZone> {
     }
 }
 
-/// The zone of this machine: the one that the environment variable TZ names, or the one that
-/// `/etc/localtime` is a link to; UTC where there is neither.
+/// Returns the zone of this machine: the one named by the environment variable TZ, or linked to by
+/// `/etc/localtime`, or else UTC.
 ///
 /// # Errors
-/// There is no zone of that name.
+/// The zone does not exist.
 pub fn local() -> Result<Arc<dyn Zone>, UnknownZone> {
     let link = || std::fs::read_link("/etc/localtime").ok();
     let link = || Some(link()?.to_string_lossy().into_owned());
     by_name(&local_name(std::env::var("TZ").ok(), link))
 }
 
-/// `:Europe/Zurich`, or what stands behind `zoneinfo/` in the link.
+/// Returns the name in `:Europe/Zurich`, or the part after `zoneinfo/` of the link.
 fn local_name(variable: Option<String>, link: impl FnOnce() -> Option<String>) -> String {
     if let Some(name) = variable.filter(|name| !name.is_empty()) {
         return name.trim_start_matches(':').to_owned();
@@ -58,13 +58,13 @@ struct NamedZone(TimeZone);
 
 impl Zone for NamedZone {
     fn offset_at(&self, utc_seconds: i64) -> i32 {
-        // Outside jiff's years (-9999 to 9999) there are no sessions.
+        // Sessions do not exist outside jiff's years (-9999 to 9999).
         let moment = Timestamp::from_second(utc_seconds).unwrap_or_default();
         self.0.to_offset(moment).seconds()
     }
 }
 
-/// `UTC`, `Z`, or `+hh:mm`, `-hh:mm`, in seconds.
+/// Parses `UTC`, `Z`, or `+hh:mm`, `-hh:mm`, to seconds.
 fn fixed_offset(name: &str) -> Option<i32> {
     if matches!(name, "UTC" | "GMT" | "Z") {
         return Some(0);

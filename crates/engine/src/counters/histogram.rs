@@ -84,7 +84,7 @@ impl Histogram {
     }
 }
 
-/// The bucket of a value.
+/// Returns the bucket of a value.
 #[inline]
 const fn place(value: u64) -> usize {
     let Some(exponent) = value.checked_ilog2() else {
@@ -101,7 +101,7 @@ const fn place(value: u64) -> usize {
     ((shift as usize) << BITS) + (value >> shift) as usize
 }
 
-/// The largest value of a bucket.
+/// Returns the largest value of a bucket.
 const fn largest(place: usize) -> u64 {
     let shift = (place >> BITS).saturating_sub(1) as u32;
     let value = (place - ((shift as usize) << BITS)) as u64;
@@ -247,7 +247,7 @@ mod tests {
         prop::collection::vec(value, 1..300)
     }
 
-    /// The value that the definition of a quantile names, in sorted values.
+    /// Returns the value that the definition of a quantile names, in sorted values.
     fn exact(sorted: &[u64], of: f64) -> u64 {
         let rank = (of * sorted.len() as f64).ceil().max(1.0) as usize;
         sorted[rank - 1]

@@ -4,7 +4,7 @@
 //! nanoseconds; a [`MessageLog`] on another thread finds the messages in it, masks passwords and
 //! writes one line each.
 //!
-//! A log is complete unless it is [lossy](LogOptions::lossy): while the ring has no room, the host
+//! A log is complete unless it is [lossy](LogOptions::lossy): while the ring is full, the host
 //! reads from no socket and sends nothing. The host waits as long as the log makes progress, and
 //! for [`LogOptions::patience`] if it makes none: a disk that hangs, or a thread that has ended,
 //! does not end the sessions. A disk that refuses writes, as a full one does, holds up no session.

@@ -1,4 +1,4 @@
-//! The stores that a host can give a session.
+//! The stores of sessions.
 
 use crate::journal::{self, Journal, OpenError, Recovery, folder_for};
 use fanfare_fix::session::{

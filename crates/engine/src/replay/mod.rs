@@ -1,16 +1,16 @@
-//! A replay over TCP: asks an exchange for messages that no line brought.
+//! A replay over TCP: requests messages from an exchange that no line brought.
 //!
 //! A [`Replayer`] waits for the network on a thread of its own. The thread that follows the feed
-//! passes ranges of MsgSeqNum(34) to [`Replayer::request`] and takes the answers from
+//! passes ranges of MsgSeqNum(34) to [`Replayer::request`] and takes the responses from
 //! [`Replayer::poll`]; neither blocks. [`fanfare_feed::recovery::Replay`] decides which ranges to
 //! request, and when.
 //!
-//! Two kinds of services are spoken to ([`Service`]):
+//! Two kinds of services are supported ([`Service`]):
 //!
 //! - a MarketDataRequest(V) with ApplBegSeqNum(1182) and ApplEndSeqNum(1183) on a connection for
-//!   each request, answered with the messages in FAST;
-//! - an ApplMessageRequest(BW) in a FIX session that stays, answered with FIX messages that have
-//!   ApplSeqNum(1181).
+//!   each request, with a response of messages in FAST;
+//! - an ApplMessageRequest(BW) in a FIX session that stays open, with a response of FIX messages
+//!   that have ApplSeqNum(1181).
 //!
 //! ```no_run
 //! use fanfare_engine::replay::{Answer, Replayer, ReplaySource, Service};
@@ -59,13 +59,13 @@ const APPL_SEQ_NUM: u32 = 1181;
 const APPL_BEG_SEQ_NUM: u32 = 1182;
 const APPL_END_SEQ_NUM: u32 = 1183;
 
-/// Writes the range of a request; its last number is part of it.
+/// Writes the range of a request, which includes its last number.
 fn write_range(out: &mut FieldWriter<'_>, range: &Range<u32>) {
     out.u64(APPL_BEG_SEQ_NUM, range.start.into());
     out.u64(APPL_END_SEQ_NUM, u64::from(range.end.saturating_sub(1)));
 }
 
-/// Answers that wait to be taken; at the limit the connection is not read.
+/// Most parts of a response in the channel; at the limit the connection is not read.
 const MOST_WAITING: usize = 1_024;
 
 /// The address of a replay service, and the session to open with it.
@@ -83,14 +83,14 @@ pub struct ReplaySource {
     pub username: Option<String>,
     /// Password(554).
     pub password: Option<String>,
-    /// ApplID(1180), RefApplID(1355): which channel's messages.
+    /// ApplID(1180) or RefApplID(1355): the channel of the messages.
     pub appl_id: Option<String>,
-    /// How long to wait for the connection, and for each further byte of an answer.
+    /// The timeout of the connection, and of each further byte of a response.
     pub timeout: Duration,
 }
 
 impl ReplaySource {
-    /// A service with a session of FIXT.1.1, FIX.5.0SP2, without a user, and 2 s of patience.
+    /// Makes a source with a session of FIXT.1.1, FIX.5.0SP2, without a user, and a timeout of 2 s.
     #[must_use]
     pub fn new(address: SocketAddr, sender: &str, target: &str) -> Self {
         Self {
@@ -106,27 +106,27 @@ impl ReplaySource {
     }
 }
 
-/// What a replay speaks.
+/// The protocol of a replay service.
 #[derive(Debug, Clone)]
 pub enum Service {
-    /// Requests in FIX, one a connection; answers in FAST.
+    /// Requests in FIX, one for each connection; responses in FAST.
     Fast {
         /// The templates of the feed, with those of Logon(A) and Logout(5).
         program: Arc<Program>,
-        /// What stands in front of each message.
+        /// The preamble of each message.
         header: Header,
-        /// Which field is the number of a message.
+        /// The field that is the number of a message.
         number: SequenceField,
-        /// The longest message, bytes.
+        /// The longest message, in bytes.
         longest: usize,
     },
-    /// Requests and answers in one FIX session.
+    /// Requests and responses in one FIX session.
     Fix,
 }
 
 impl Service {
-    /// Answers in FAST with four bytes of length, least significant first, in front of each
-    /// message.
+    /// Makes a service with responses in FAST and four bytes of length, least significant first, in
+    /// front of each message.
     #[must_use]
     pub const fn fast(program: Arc<Program>) -> Self {
         Self::Fast {
@@ -138,7 +138,7 @@ impl Service {
     }
 }
 
-/// What a replay brought.
+/// A part of the response to a request.
 #[derive(Debug)]
 pub enum Answer {
     /// A message in FAST.
@@ -155,14 +155,14 @@ pub enum Answer {
         /// Its bytes.
         message: Box<[u8]>,
     },
-    /// The answer is over; what did not come, the service does not have.
+    /// The response is complete. The service does not have the messages that did not arrive.
     Done,
-    /// Nothing more comes of the request, for this reason.
+    /// The request has failed, for this reason.
     Refused(String),
 }
 
-/// A replay on a thread of its own. Dropped, it closes its connection and waits for the end of the
-/// thread: a tenth of a second, or [`ReplaySource::timeout`] while a connection is being made.
+/// A replay on a thread of its own. Dropping it closes its connection and waits for the end of the
+/// thread: a tenth of a second, or [`ReplaySource::timeout`] during a connection attempt.
 #[derive(Debug)]
 pub struct Replayer {
     requests: Option<SyncSender<Range<u32>>>,
@@ -181,8 +181,8 @@ struct Caller {
 }
 
 impl Replayer {
-    /// Starts the thread, which wakes by `waker`, if there is one, whenever it has an answer. A
-    /// service with answers in FAST is connected with each request, a FIX session at once.
+    /// Starts the thread, which wakes `waker`, if there is one, for each part of a response. A
+    /// service with responses in FAST is connected for each request, a FIX session at once.
     ///
     /// # Errors
     ///
@@ -223,8 +223,8 @@ impl Replayer {
         })
     }
 
-    /// Asks for these messages; false, with nothing done, while a request is under way or if the
-    /// range is empty.
+    /// Requests these messages. Returns false and does nothing while a request is under way or if
+    /// the range is empty.
     pub fn request(&self, range: Range<u32>) -> bool {
         if range.is_empty() || self.is_busy.get() {
             return false;
@@ -238,7 +238,7 @@ impl Replayer {
         is_sent
     }
 
-    /// The next part of an answer, if there is one. Does not wait.
+    /// Returns the next part of a response, if one has arrived. Does not wait.
     pub fn poll(&self) -> Option<Answer> {
         let answer = self.answers.try_recv().ok()?;
         if matches!(answer, Answer::Done | Answer::Refused(_)) {
@@ -252,11 +252,11 @@ impl Drop for Replayer {
     fn drop(&mut self) {
         self.stop.raise();
         self.requests = None;
-        // A thread that waits for room ends as the channel does.
+        // A thread blocked on the full channel ends with the channel.
         let (_, closed) = sync_channel(0);
         self.answers = closed;
         if let Some(thread) = self.thread.take() {
-            // It looks at the flag several times a second.
+            // The thread checks the flag several times a second.
             let _ = thread.join();
         }
     }
@@ -268,13 +268,13 @@ impl Caller {
         self.requests.recv().ok()
     }
 
-    /// The next request, if there is one now.
+    /// Returns the next request, if there is one.
     fn try_next(&self) -> Option<Range<u32>> {
         self.requests.try_recv().ok()
     }
 
-    /// Hands an answer over, unless there is no room: then it comes back. Where nobody takes
-    /// answers any more it is dropped.
+    /// Sends a part of a response, and returns it if the channel is full. Without a receiver it is
+    /// dropped.
     fn offer(&self, answer: Answer) -> Option<Answer> {
         let sent = self.answers.try_send(answer);
         self.wake();
@@ -284,7 +284,8 @@ impl Caller {
         }
     }
 
-    /// Hands an answer over, and waits for room; false once nobody takes it.
+    /// Sends a part of a response, and waits while the channel is full; returns false without a
+    /// receiver.
     fn answer(&self, answer: Answer) -> bool {
         let is_sent = self.answers.send(answer).is_ok();
         self.wake();

@@ -1,20 +1,20 @@
-//! One writer, many readers, by policy.
+//! The broadcast ring: one writer, many readers, and a policy for slow ones.
 
 use super::{Batch, PADDING, Record, WriteError, lapped};
 use crate::sys::gated;
 use std::io;
 use std::path::Path;
 
-/// What happens when the writer catches up with a reader.
+/// The policy when the writer catches up with a reader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Policy {
-    /// The writer gets [`WriteError::Full`] until the slowest reader has read.
+    /// The writer receives [`WriteError::Full`] until the slowest reader has read.
     Gate,
-    /// The reader loses messages and is told how many.
+    /// The reader loses messages and learns how many.
     Lap,
 }
 
-/// The writing end. One per ring; it can move to another thread.
+/// The writing end, one for each ring. It can move to another thread.
 pub struct Broadcast(Writer);
 
 enum Writer {
@@ -23,8 +23,8 @@ enum Writer {
 }
 
 impl Broadcast {
-    /// A ring of `capacity` bytes (rounded up to a power of two, at least 64). The longest
-    /// message is half of that, less 16. `max_readers` bounds the readers at one time.
+    /// Makes a ring of `capacity` bytes (rounded up to a power of two, at least 64). The longest
+    /// message is half of that, less 16. `max_readers` limits the readers at one time.
     #[must_use]
     pub fn new(capacity: usize, max_readers: usize, policy: Policy) -> Self {
         Self(match policy {
@@ -33,21 +33,21 @@ impl Broadcast {
         })
     }
 
-    /// As [`Broadcast::new`] under [`Policy::Lap`], in a file that is made anew: [`rescue`] finds
-    /// there what one reader had not [released](BroadcastReader::release) when the process was
-    /// killed. In a file system that is memory (`/dev/shm`) it is as fast.
+    /// Makes a ring as [`Broadcast::new`] does under [`Policy::Lap`], in a new file. After a kill
+    /// of the process, [`rescue`] finds there the messages that one reader had not
+    /// [released](BroadcastReader::release). In a file system in memory (`/dev/shm`) it is as fast.
     ///
     /// [`rescue`]: super::rescue()
     ///
     /// # Errors
-    /// The file cannot be made, or there is no room for it.
+    /// The file cannot be made, or the file system has no space for it.
     pub fn in_file(path: &Path, capacity: usize, max_readers: usize) -> io::Result<Self> {
         let writer = lapped::Writer::in_file(path, capacity, max_readers)?;
         Ok(Self(Writer::Lap(writer)))
     }
 
-    /// A reader that sees everything written from now on; `None` if `max_readers` exist.
-    /// Dropping a reader makes its place free.
+    /// Adds a reader that receives everything written from now on; `None` if `max_readers` exist.
+    /// Dropping a reader frees its place.
     pub fn subscribe(&mut self) -> Option<BroadcastReader> {
         Some(BroadcastReader(match &mut self.0 {
             Writer::Gate(writer) => Reader::Gate(writer.subscribe()?),
@@ -55,7 +55,7 @@ impl Broadcast {
         }))
     }
 
-    /// Writes a copy of `bytes`; gives its sequence number.
+    /// Writes a copy of `bytes`; returns its sequence number.
     ///
     /// # Errors
     /// See [`WriteError`]; `Full` only under [`Policy::Gate`].
@@ -63,7 +63,7 @@ impl Broadcast {
         self.write(kind, bytes.len(), |room| room.copy_from_slice(bytes))
     }
 
-    /// Writes a message of `len` bytes that `fill` makes. `fill` gets exactly `len` bytes of
+    /// Writes a message of `len` bytes that `fill` makes. `fill` receives exactly `len` bytes of
     /// undefined content, in the ring itself under [`Policy::Gate`].
     ///
     /// # Errors
@@ -83,7 +83,7 @@ impl Broadcast {
         }
     }
 
-    /// Whether messages that take `size` bytes in the ring (each its length and 16, rounded up to
+    /// Returns whether messages of `size` bytes in the ring (each its length and 16, rounded up to
     /// a multiple of 16) can be written now without [`WriteError::Full`].
     pub fn has_room(&mut self, size: usize) -> bool {
         match &mut self.0 {
@@ -92,7 +92,7 @@ impl Broadcast {
         }
     }
 
-    /// Bytes written so far, headers included.
+    /// Returns the number of bytes written so far, headers included.
     #[must_use]
     pub const fn position(&self) -> u64 {
         match &self.0 {
@@ -101,7 +101,7 @@ impl Broadcast {
         }
     }
 
-    /// How many readers there are now.
+    /// Returns the number of readers.
     #[must_use]
     pub fn readers(&self) -> usize {
         match &self.0 {
@@ -111,7 +111,7 @@ impl Broadcast {
     }
 }
 
-/// One reading end; it can move to another thread.
+/// A reading end. It can move to another thread.
 pub struct BroadcastReader(Reader);
 
 enum Reader {
@@ -120,9 +120,9 @@ enum Reader {
 }
 
 impl BroadcastReader {
-    /// Calls `each` for at most `limit` messages, in order. Under [`Policy::Gate`] they stand in
-    /// the ring, and the writer may use their room again when the call ends: a small `limit`
-    /// frees it sooner.
+    /// Calls `each` for at most `limit` messages, in order. Under [`Policy::Gate`] they are read in
+    /// the ring, and the writer may reuse their space when the call ends: a small `limit` frees it
+    /// sooner.
     pub fn read(&mut self, limit: usize, each: impl FnMut(Record<'_>)) -> Batch {
         match &mut self.0 {
             Reader::Gate(reader) => Batch {
@@ -133,7 +133,7 @@ impl BroadcastReader {
         }
     }
 
-    /// True once the writer is gone and everything has been read.
+    /// Returns whether the writer is gone and everything has been read.
     pub fn is_finished(&mut self) -> bool {
         match &mut self.0 {
             Reader::Gate(reader) => reader.is_finished(),
@@ -141,15 +141,15 @@ impl BroadcastReader {
         }
     }
 
-    /// Of a ring [in a file](Broadcast::in_file): what was read so far is kept elsewhere, and is
-    /// not to be rescued. For one of its readers; the others do not call it.
+    /// Marks everything read from a ring [in a file](Broadcast::in_file) as kept elsewhere, and not
+    /// to be rescued. Only one of its readers may call it.
     pub fn release(&self) {
         if let Reader::Lap(reader) = &self.0 {
             reader.release();
         }
     }
 
-    /// How far it has read: in bytes, as [`Broadcast::position`].
+    /// Returns the position up to which it has read, in bytes, as [`Broadcast::position`].
     #[must_use]
     pub const fn position(&self) -> u64 {
         match &self.0 {
@@ -158,8 +158,8 @@ impl BroadcastReader {
         }
     }
 
-    /// Bytes written and not yet read, headers included. Under [`Policy::Lap`] it may exceed
-    /// the capacity: then the next read will report a loss.
+    /// Returns the number of bytes written and not yet read, headers included. Under
+    /// [`Policy::Lap`] it may exceed the capacity: then the next read reports a loss.
     #[must_use]
     pub fn backlog(&self) -> u64 {
         match &self.0 {

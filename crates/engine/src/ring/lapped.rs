@@ -1,6 +1,6 @@
-//! Broadcast ring whose writer never waits. Every word is atomic, so that a reader which is
-//! overtaken in the middle of a message reads rubbish without a data race, notices, and throws it
-//! away: a sequence lock over a log.
+//! Broadcast ring whose writer never waits. Every word is atomic: a reader that is overtaken in the
+//! middle of a message reads invalid bytes without a data race, notices, and discards them. This is
+//! a sequence lock over a log.
 
 use super::rescue::Place;
 use super::{Batch, HEADER, PADDING, PAGE, Record, WriteError, record_size};
@@ -32,11 +32,11 @@ impl Deref for Memory {
 
 struct Shared {
     words: Memory,
-    /// End of what the writer may be changing now; ahead of `tail` only inside a write.
+    /// End of the bytes that the writer may be changing now; ahead of `tail` only during a write.
     intent: Padded<AtomicU64>,
     /// End of the last whole message.
     tail: Padded<AtomicU64>,
-    /// Start of the last whole message: where an overtaken reader goes on.
+    /// Start of the last whole message, where an overtaken reader continues.
     latest: Padded<AtomicU64>,
     readers: AtomicU64,
     closed: AtomicBool,
@@ -48,7 +48,7 @@ impl Shared {
             .get((position / 8) as usize & (self.words.len() - 1))
     }
 
-    /// The words of the message that begins there, to the end of the buffer.
+    /// Returns the words from the start of a message to the end of the buffer.
     fn words_from(&self, start: u64) -> &[AtomicU64] {
         let first = ((start + HEADER as u64) / 8) as usize & (self.words.len() - 1);
         self.words.get(first..).unwrap_or(&[])
@@ -89,7 +89,7 @@ impl Writer {
         Self::with_memory(Memory::Own(words), max_readers)
     }
 
-    /// A ring in a file, which is made anew.
+    /// Makes a ring in a new file.
     pub(crate) fn in_file(path: &Path, capacity: usize, max_readers: usize) -> io::Result<Self> {
         let capacity = capacity.max(64).next_power_of_two();
         let place = Place::create(path, capacity)?;
@@ -159,19 +159,20 @@ impl Writer {
         let padding = if size > to_end { to_end } else { 0 };
         let start = self.tail + padding;
         self.shared.intent.store(start + size, Ordering::Release);
-        // A reader that sees any word of what follows also sees `intent`.
+        // A reader that sees any of the following words also sees `intent`.
         fence(Ordering::Release);
         if padding > 0 {
             self.put_header(self.tail, padding as usize - HEADER, PADDING);
         }
         self.put_header(start, len, kind);
         let from = self.scratch.get(..len.next_multiple_of(8)).unwrap_or(&[]);
-        // No message goes over the end of the buffer.
+        // No message crosses the end of the buffer.
         for (word, from) in self.shared.words_from(start).iter().zip(from.as_chunks().0) {
             word.store(u64::from_le_bytes(*from), Ordering::Relaxed);
         }
         self.tail = start + size;
-        // Before `tail`: what a reader has seen is rescued, whenever the process is killed.
+        // Before `tail`: a message that a reader has seen is rescued, whenever the process is
+        // killed.
         if let Memory::File(place) = &self.shared.words {
             place.publish(start, self.tail);
         }
@@ -195,12 +196,12 @@ impl Drop for Writer {
     }
 }
 
-/// One reading end.
+/// A reading end.
 pub(crate) struct Reader {
     shared: Arc<Shared>,
     scratch: Vec<u8>,
     cursor: u64,
-    /// Sequence number of the next message if none is lost.
+    /// Sequence number of the next message, if none is lost.
     next: u64,
 }
 
@@ -234,7 +235,7 @@ impl Reader {
         batch
     }
 
-    /// What was read so far is not needed from the file any more, if the ring is in one.
+    /// Marks everything read so far as no longer needed, if the ring is in a file.
     pub(crate) fn release(&self) {
         if let Memory::File(place) = &self.shared.words {
             place.release(self.cursor);
@@ -262,7 +263,7 @@ impl Reader {
             sequence: self.shared.load(self.cursor + 8),
         };
         if header.kind != PADDING {
-            // An overwritten header may hold any length: then there is nothing to copy.
+            // An overwritten header may have any length: nothing is copied then.
             let room = self.scratch.get_mut(..header.len.next_multiple_of(8))?;
             for (i, word) in room.chunks_exact_mut(8).enumerate() {
                 let value = self.shared.load(self.cursor + (HEADER + 8 * i) as u64);

@@ -1,13 +1,13 @@
 //! Rings between threads, with one writer and messages of any length.
 //!
-//! - [`Broadcast`]: every reader sees every message. Under [`Policy::Gate`] the slowest reader
+//! - [`Broadcast`]: every reader receives every message. Under [`Policy::Gate`] the slowest reader
 //!   holds the writer back, and messages are written and read in place. Under [`Policy::Lap`] the
-//!   writer never waits: a reader that is overtaken jumps to the newest message and learns how
-//!   many it lost; it reads through a copy of its own, because the bytes may change under it.
+//!   writer never waits: a reader that is overtaken jumps to the newest message and learns how many
+//!   it lost. It reads through a copy of its own, because the bytes may change under it.
 //! - [`spsc`]: one reader, in place, same records.
 //!
-//! All memory is allocated at the start. Neither end locks, allocates or makes a system call;
-//! whoever waits for a message sleeps by its idle strategy, or is woken by a
+//! All memory is allocated at the start. Neither end locks, allocates or makes a system call; a
+//! reader that waits for a message sleeps by its idle strategy, or is woken by a
 //! [`Waker`](crate::poll::Waker) that the writer's thread calls.
 //!
 //! ```
@@ -40,40 +40,41 @@ pub(crate) const HEADER: usize = 16;
 /// The kind of a record that only fills the end of the buffer; not available to users.
 pub(crate) const PADDING: u32 = u32::MAX;
 
-/// A page of memory at least, in bytes. Each is written once when a ring is made: the kernel looks
-/// for a page when it is first written, which takes longer than a message does.
+/// A page of memory at least, in bytes. Each page is written once when a ring is made: the kernel
+/// allocates a page when it is first written, which takes longer than writing a message.
 pub(crate) const PAGE: usize = 4096;
 
-/// The room that a message takes, header included: a multiple of 16.
+/// Returns the space that a message takes, header included: a multiple of 16.
 pub(crate) fn record_size(len: usize) -> u64 {
     (len as u64 + HEADER as u64).next_multiple_of(16)
 }
 
-/// One message as a reader sees it.
+/// A message, as a reader receives it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Record<'a> {
-    /// 0 for the first message ever written to the ring, then ascending by one.
+    /// The sequence number: 0 for the first message ever written to the ring, then ascending by
+    /// one.
     pub sequence: u64,
-    /// What the writer passed; free for its own use, except `u32::MAX`.
+    /// The kind that the writer passed, for its own use; never `u32::MAX`.
     pub kind: u32,
     /// The message, in the ring or in the reader's copy.
     pub bytes: &'a [u8],
 }
 
-/// What one call to [`BroadcastReader::read`] did.
+/// The result of one call to [`BroadcastReader::read`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Batch {
-    /// Messages handed over.
+    /// The number of messages read.
     pub read: usize,
-    /// Messages that the writer overwrote before this reader came (only [`Policy::Lap`]); they
-    /// stood somewhere before the last message of this batch.
+    /// The number of messages that the writer overwrote before this reader came (only
+    /// [`Policy::Lap`]); they were written before the last message of this batch.
     pub lost: u64,
 }
 
-/// Why a message was not written. Nothing has changed in the ring.
+/// The reason why a message was not written. The ring is unchanged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum WriteError {
-    /// A gating reader has not yet read what stands in the way.
+    /// A gating reader has not yet read the bytes to be overwritten.
     #[error("ring is full: a reader is behind")]
     Full,
     /// The message can never fit.
@@ -81,7 +82,7 @@ pub enum WriteError {
     TooLong {
         /// Its length in bytes.
         len: usize,
-        /// The longest message that this ring takes: half its capacity, less the header.
+        /// The longest message of this ring: half its capacity, less the header.
         max: usize,
     },
     /// The reader has closed the ring.

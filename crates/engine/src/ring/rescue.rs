@@ -1,7 +1,7 @@
-//! What a ring in a file held when its process was killed.
+//! Rescue of the messages in a ring's file after a kill of its process.
 //!
-//! The file is a page, then the ring. The page has, by words: a mark, the capacity in bytes, the
-//! start of the last whole message, the end of it, and the place up to which one reader has
+//! The file is a page, followed by the ring. The words of the page are: a mark, the capacity in
+//! bytes, the start of the last whole message, its end, and the position up to which one reader has
 //! released.
 
 use super::{HEADER, PADDING, PAGE, record_size};
@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 const MARK: u64 = u64::from_le_bytes(*b"FANFRING");
 
-/// Words of the first page.
+/// Indices of the words of the first page.
 const MARK_AT: usize = 0;
 const CAPACITY: usize = 1;
 const LATEST: usize = 2;
@@ -31,7 +31,7 @@ impl Place {
         Ok(place)
     }
 
-    /// The words of the ring.
+    /// Returns the words of the ring.
     #[inline]
     pub(super) fn words(&self) -> &[AtomicU64] {
         self.0.get().get(PAGE / 8..).unwrap_or(&[])
@@ -43,15 +43,16 @@ impl Place {
         }
     }
 
-    /// A message is whole, from `latest` to `tail`.
+    /// Notes that a message is whole, from `latest` to `tail`.
     #[inline]
     pub(super) fn publish(&self, latest: u64, tail: u64) {
-        // The end first: killed in between, the message before is found again, and this one too.
+        // The end first: a kill in between leaves the message before to be found again, and this
+        // one too.
         self.set(TAIL, tail);
         self.set(LATEST, latest);
     }
 
-    /// The end of the last message that would be rescued.
+    /// Returns the end of the last message that would be rescued.
     #[cfg(test)]
     pub(super) fn tail(&self) -> u64 {
         let word = self.0.get().get(TAIL);
@@ -63,19 +64,19 @@ impl Place {
     }
 }
 
-/// What was found in the file of a ring.
+/// The contents of a ring's file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rescued {
-    /// There is no file, or none of a ring.
+    /// The file does not exist, or is not that of a ring.
     Nothing,
     /// All messages that had not been released.
     All,
-    /// The last message alone: the ones before it were overwritten.
+    /// The last message only: earlier ones were overwritten.
     Last,
 }
 
-/// Calls `each` with the kind and the bytes of each message that a ring in a file had and that was
-/// not released, in order. To be called before the ring is made anew.
+/// Calls `each` with the kind and the bytes of each message in a ring's file that was not released,
+/// in order. Must be called before the ring is made anew.
 ///
 /// # Errors
 /// The file cannot be read.
@@ -96,7 +97,7 @@ pub fn rescue(path: &Path, mut each: impl FnMut(u32, &[u8])) -> io::Result<Rescu
         return Ok(Rescued::Nothing);
     }
     let (latest, tail, released) = (word(LATEST), word(TAIL), word(RELEASED));
-    // A message may have been begun behind the tail: what it overwrote is gone.
+    // A message may have been begun after the tail, and have overwritten others.
     let longest = capacity / 2;
     let found = match tail.checked_sub(released) {
         Some(left) if left + longest <= capacity => Rescued::All,
@@ -170,7 +171,7 @@ mod tests {
             assert_eq!(found, Rescued::All);
             assert!(all == sent[released..], "round {round}");
         }
-        // A reader that was overtaken: the last message says how far the ring was.
+        // For a reader that was overtaken, the last message shows the position of the ring.
         for round in 0..200 {
             ring.push(round, &[7; 50]).unwrap();
         }

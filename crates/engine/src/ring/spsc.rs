@@ -1,9 +1,10 @@
-//! One writer, one reader: the gated ring with a single place.
+//! The ring of one writer and one reader: the gated ring with a single place.
 
 use super::{PADDING, Record, WriteError};
 use crate::sys::gated;
 
-/// A ring of `capacity` bytes (rounded up to a power of two, at least 64) between two threads.
+/// Makes a ring of `capacity` bytes (rounded up to a power of two, at least 64) between two
+/// threads.
 #[must_use]
 pub fn spsc(capacity: usize) -> (Producer, Consumer) {
     let (writer, reader) = gated::Writer::with_reader(capacity);
@@ -14,7 +15,7 @@ pub fn spsc(capacity: usize) -> (Producer, Consumer) {
 pub struct Producer(gated::Writer);
 
 impl Producer {
-    /// Writes a copy of `bytes`; gives its sequence number.
+    /// Writes a copy of `bytes`; returns its sequence number.
     ///
     /// # Errors
     /// See [`WriteError`].
@@ -38,28 +39,28 @@ impl Producer {
         self.0.write(kind, len, fill)
     }
 
-    /// Room for a message of at most `most` bytes, over undefined content. It is written with
-    /// [`publish`](Self::publish), or not at all.
+    /// Returns space for a message of at most `most` bytes, over undefined content. It is written
+    /// with [`publish`](Self::publish), or not at all.
     pub(crate) fn claim(&mut self, most: usize) -> Result<&mut [u8], WriteError> {
         self.0.claim(most)
     }
 
     /// Writes the first `len` bytes of the last claim; returns their sequence number. All messages
-    /// of a ring that the consumer [closes](Consumer::close) are written so: either the consumer
-    /// reads the message, or this fails.
+    /// of a ring that the consumer [closes](Consumer::close) are written in this way: either the
+    /// consumer reads the message, or this fails.
     pub(crate) fn publish(&mut self, kind: u32, len: usize) -> Result<u64, WriteError> {
         self.0.publish(kind, len)
     }
 
-    /// Whether messages of `size` bytes in all, headers (16 bytes each, padded to 16) included,
-    /// fit one after the other, wherever the end of the ring is.
+    /// Returns whether messages of `size` bytes in all, headers (16 bytes each, padded to 16)
+    /// included, fit one after the other, wherever the end of the ring is.
     #[must_use]
     #[inline]
     pub fn has_room_for(&mut self, size: usize) -> bool {
         self.0.has_room_for(size as u64)
     }
 
-    /// True if the consumer is gone: what is written from now on is never read.
+    /// Returns whether the consumer is gone: messages written from now on are never read.
     #[must_use]
     pub fn is_abandoned(&self) -> bool {
         self.0.readers() == 0
@@ -76,18 +77,18 @@ impl Consumer {
         self.0.read(limit, each)
     }
 
-    /// Takes no more messages: what the producer publishes from now on is refused. What it has
-    /// published can be read.
+    /// Takes no more messages: those published from now on are refused. Those published before can
+    /// be read.
     pub(crate) fn close(&self) {
         self.0.close();
     }
 
-    /// True once the producer is gone and everything has been read.
+    /// Returns whether the producer is gone and everything has been read.
     pub fn is_finished(&mut self) -> bool {
         self.0.is_finished()
     }
 
-    /// Bytes written and not yet read, headers included.
+    /// Returns the number of bytes written and not yet read, headers included.
     #[must_use]
     pub fn backlog(&self) -> u64 {
         self.0.backlog()

@@ -1,4 +1,4 @@
-//! The dictionaries that a session names, and the switches of its checks.
+//! The dictionaries that a session names, and the switches of its validation.
 
 use super::SettingsError;
 use super::file::{Entry, Section};
@@ -12,15 +12,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use thiserror::Error;
 
-/// The dictionaries of one session; where a file is not named, the built-in tables of the version
-/// serve.
+/// The dictionaries of one session. The built-in tables of the version stand in for files that are
+/// not named.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DictionaryFiles {
     /// `DataDictionary`, or for FIXT.1.1 `TransportDataDictionary`.
     pub session: Option<DictionaryFile>,
-    /// `AppDataDictionary`, the one of the default version first.
+    /// `AppDataDictionary`, with that of the default version first.
     pub applications: Vec<(Version, DictionaryFile)>,
-    /// What is checked.
+    /// The checks to make.
     pub switches: Switches,
     /// Whether received messages are checked.
     pub incoming: bool,
@@ -30,7 +30,7 @@ pub struct DictionaryFiles {
     default: Version,
 }
 
-/// A dictionary that is named in a settings file.
+/// A dictionary named in a settings file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DictionaryFile {
     /// The file.
@@ -51,10 +51,10 @@ impl DictionaryFile {
     }
 }
 
-/// A dictionary that cannot be used.
+/// The error of a dictionary.
 #[derive(Debug, Error)]
 pub enum DictionaryError {
-    /// The file is not there.
+    /// The file does not exist.
     #[error(
         "line {line}: {key}={}: there is no such file; without {key} the built-in table of \
          {version} serves",
@@ -67,7 +67,7 @@ pub enum DictionaryError {
         key: String,
         /// The file.
         path: PathBuf,
-        /// The version whose dictionary it is to be.
+        /// The version that the dictionary is for.
         version: &'static str,
     },
     /// The file cannot be read.
@@ -75,7 +75,7 @@ pub enum DictionaryError {
     Io {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The system's error.
         error: io::Error,
     },
     /// The file is no dictionary.
@@ -83,10 +83,10 @@ pub enum DictionaryError {
     Load {
         /// The file.
         path: PathBuf,
-        /// What is wrong, and where.
+        /// The error, and its place.
         error: LoadError,
     },
-    /// An application's messages do not fit under the transport's header.
+    /// The application's messages do not fit under the transport's header.
     #[error("the application dictionary does not fit the transport: {0}")]
     Schema(#[from] SchemaError),
 }
@@ -136,10 +136,10 @@ impl DictionaryFiles {
         }))
     }
 
-    /// Loads what is named, by `read`.
+    /// Loads the named dictionaries, by `read`.
     ///
     /// # Errors
-    /// A file that is not there, or cannot be used.
+    /// A file does not exist, or is no dictionary.
     pub fn load(
         &self,
         read: &dyn Fn(&Path) -> io::Result<String>,
@@ -183,7 +183,7 @@ fn one(
                 error,
             }),
         },
-        // The built-in one would differ in silence.
+        // The built-in dictionary would differ silently.
         Err(error) if error.kind() == io::ErrorKind::NotFound => Err(DictionaryError::Missing {
             line: *line,
             key: key.clone(),
@@ -197,7 +197,7 @@ fn one(
     }
 }
 
-/// The dictionary of the session, and of its application messages.
+/// Returns the versions of the session and of its application messages.
 fn versions(version: session::Version, default: ApplVerId) -> (Version, Version) {
     let of_session = Version::from_name(version.begin_string()).unwrap_or(Version::Fixt11);
     let of_application = Version::from_appl_ver_id(&[default.wire()]).unwrap_or(Version::Fix50Sp2);

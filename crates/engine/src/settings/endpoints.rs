@@ -1,4 +1,4 @@
-//! From the sessions of a settings file to ports and initiators.
+//! Ports and initiators made from the sessions of a settings file.
 
 use super::dictionaries::{DictionaryError, DictionaryFiles};
 use super::session::{PortLimits, SessionSettings};
@@ -28,8 +28,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use thiserror::Error;
 
-/// What a settings file runs: its ports with their sessions, and its initiators, with dictionaries,
-/// certificates and addresses looked up. Nothing is listened on, and no store is open yet.
+/// The ports and initiators of a settings file, with their sessions. Dictionaries and certificates
+/// are loaded and addresses resolved; no port is bound, and no store is open yet.
 ///
 /// A program that runs a settings file:
 ///
@@ -58,36 +58,35 @@ pub struct Endpoints {
     pub acceptors: Vec<Acceptor>,
     /// The initiators, in the order of the file.
     pub initiators: Vec<Initiator>,
-    /// What can be [read again](Certificates::reload).
+    /// The certificates that can be [reloaded](Certificates::reload).
     #[cfg(feature = "tls")]
     pub certificates: Vec<Certificates>,
-    /// The folder of the message log: there is one for all sessions, in the first folder that one
-    /// of them names.
+    /// The folder of the message log: one for all sessions, in the first folder that one of them
+    /// names.
     pub log: Option<PathBuf>,
-    /// Whether the message log leaves out bytes for which it has no room.
+    /// Whether the message log leaves out bytes when its ring is full.
     pub lossy_log: bool,
-    /// When a file of the message log ends, and how many are kept: what the first session with a
-    /// log says.
+    /// The rotation of the message log, as the first session with a log has it.
     pub log_rotation: Rotation,
-    /// What is not as the file has it: hosts without an address, and folders of further logs.
+    /// Deviations from the file: hosts without an address, and folders of further logs.
     pub remarks: Vec<String>,
 }
 
-/// Why the sessions of a settings file cannot be run.
+/// The reason why the sessions of a settings file cannot be run.
 #[derive(Debug, Error)]
 pub enum EndpointsError {
     /// A dictionary cannot be used.
     #[error("session {session}")]
     Dictionary {
-        /// Its session.
+        /// The session that names it.
         session: SessionId,
-        /// Why.
+        /// The reason.
         source: Box<DictionaryError>,
     },
     /// None of the hosts of a session has an address.
     #[error("session {0}: no host to connect to has an address")]
     NoAddress(SessionId),
-    /// The sessions of a port are not to be encrypted alike.
+    /// The sessions of a port have different settings of TLS.
     #[error("all sessions on {0} need the same certificate files and NeedClientAuth, or none")]
     TlsDiffers(SocketAddr),
     /// The sessions of a port have different limits.
@@ -100,9 +99,9 @@ pub enum EndpointsError {
     #[cfg(feature = "tls")]
     #[error("{of}")]
     Tls {
-        /// What they are for.
+        /// The port or session that they are for.
         of: String,
-        /// Why.
+        /// The reason.
         source: TlsError,
     },
     /// The crate was built without its feature `tls`.
@@ -114,26 +113,26 @@ pub enum EndpointsError {
     Log {
         /// Its folder.
         folder: PathBuf,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
-    /// A port, or a store, is not to be had.
+    /// A port cannot be bound, or a store cannot be opened.
     #[error(transparent)]
     Host(#[from] HostError),
 }
 
-/// Room in front of a body that is as long as a message may be: an answer has at most the fields of
-/// its question, and a longer header.
+/// Bytes in front of a body of the greatest length: a response has at most the fields of its
+/// request, and a longer header.
 const HEADER_ROOM: usize = 4 << 10;
-/// Descriptors of a session: its socket, and of its journal the lock, a file, and the next one.
+/// Descriptors of a session: its socket, and its journal's lock, file, and next file.
 const DESCRIPTORS: usize = 4;
-/// Those of the process itself.
+/// Descriptors of the process itself.
 const SPARE_DESCRIPTORS: usize = 100;
 /// Longest sleep of the thread that writes the message log.
 const NAP: Duration = Duration::from_millis(20);
 
 impl Endpoints {
-    /// Loads the dictionaries and certificates of these sessions, and looks up the addresses of
+    /// Loads the dictionaries and certificates of these sessions, and resolves the addresses of
     /// their hosts, which may take time.
     ///
     /// # Errors
@@ -160,8 +159,8 @@ impl Endpoints {
         Ok(all)
     }
 
-    /// Hosts everything. Raises the limit of the process on open descriptors for that, as far as
-    /// the system lets it. Returns where it listens.
+    /// Hosts all ports and initiators, and returns the addresses listened on. Raises the process's
+    /// limit of open descriptors for them, as far as the system permits.
     ///
     /// # Errors
     /// A port is taken, or a store cannot be opened.
@@ -174,11 +173,11 @@ impl Endpoints {
         ports.map(|acceptor| host.listen(acceptor)).collect()
     }
 
-    /// Runs everything on this thread, and the message log on another, until `stop` is raised. The
-    /// [`remarks`](Self::remarks) are the caller's to print.
+    /// Runs all ports and initiators on this thread, and the message log on another, until `stop`
+    /// is raised. The caller prints the [`remarks`](Self::remarks).
     ///
     /// # Errors
-    /// It cannot be started, or the host failed.
+    /// The host cannot be started, or it failed.
     pub fn run(self, handler: impl Handler, idle: Idle, stop: &Stop) -> Result<(), AgentError> {
         let mut host = Host::new(handler)?;
         let mut crew = Crew::new(Stop::new());
@@ -196,9 +195,9 @@ impl Endpoints {
         ended.and(logged)
     }
 
-    /// Raises the limit of the process on open descriptors for all sessions, and as many
-    /// connections without a logon as the ports may have. Where that fails, opening the first
-    /// descriptor too many reports it.
+    /// Raises the process's limit of open descriptors for all sessions, and for as many connections
+    /// without a logon as the ports may have. If that fails, the error appears with the first
+    /// descriptor above the limit.
     pub fn raise_open_files(&self) {
         let of_port = |port: &Acceptor| {
             let made = port.wildcards.iter().map(|own| own.max_sessions);
@@ -210,8 +209,8 @@ impl Endpoints {
         let _ = raise_open_files(all as u64);
     }
 
-    /// Opens the message log, `messages.log` in its folder, which is made for the user alone:
-    /// [`Host::log_to`] takes the one end, a thread runs the other. `None` if no session has one.
+    /// Opens the message log, `messages.log` in its folder, with rights for the user alone:
+    /// [`Host::log_to`] takes one end, a thread runs the other. `None` if no session has a log.
     ///
     /// # Errors
     /// The folder or the file cannot be written.
@@ -273,7 +272,7 @@ impl Endpoints {
         Ok(())
     }
 
-    /// A port without sessions yet, encrypted as its first session asks.
+    /// Opens a port without sessions yet, encrypted as its first session requires.
     fn open(
         &mut self,
         listen: SocketAddr,
@@ -295,7 +294,7 @@ impl Endpoints {
         })
     }
 
-    /// The initiator of one session.
+    /// Adds the initiator of one session.
     fn initiate(&mut self, settings: SessionSettings) -> Result<(), EndpointsError> {
         let mut hosts = Vec::new();
         for (host, port) in &settings.hosts {
@@ -339,12 +338,12 @@ struct Port {
     acceptor: Acceptor,
     tls: Option<TlsFiles>,
     limits: PortLimits,
-    /// A session without a list opens the port for everybody.
+    /// Whether the port is open to all, as one of its sessions has no list.
     for_all: bool,
 }
 
 impl Port {
-    /// Adds a session, or a template; its entries for other versions belong to the same.
+    /// Adds a session, or a template; a template's entries for other versions are merged into it.
     fn add(&mut self, settings: SessionSettings) {
         let AllowList(networks) = &mut self.acceptor.options.allow;
         self.for_all |= settings.allow.is_empty();
@@ -381,17 +380,17 @@ impl Port {
 #[cfg(feature = "tls")]
 #[derive(Debug, Clone)]
 pub struct Certificates {
-    /// What they are for: the address of a port, or `session` and its identity.
+    /// The address of the port that they are for, or `session` and its identity.
     pub of: String,
     encrypt: Encrypt,
 }
 
 #[cfg(feature = "tls")]
 impl Certificates {
-    /// Reads the files again, for new connections.
+    /// Reloads the files, for new connections.
     ///
     /// # Errors
-    /// They cannot be used; those from before stay in force.
+    /// The files cannot be used; the former certificates remain in use.
     pub fn reload(&self) -> Result<(), TlsError> {
         self.encrypt.reload()
     }
@@ -419,7 +418,7 @@ impl Endpoints {
         Ok(acceptor)
     }
 
-    /// Expects of each host a certificate for its name, or for the one that the settings name.
+    /// Requires of each host a certificate for its name, or for the name in the settings.
     fn encrypt(
         &mut self,
         initiator: Initiator,

@@ -1,4 +1,4 @@
-//! From lines to sections, and typed values out of a section.
+//! Parsing of lines into sections, and typed values of a section.
 
 use super::{SettingsError, SettingsFault, keys};
 use std::fmt::Display;
@@ -14,7 +14,7 @@ pub(super) struct File {
 /// One section.
 #[derive(Debug, Default)]
 pub(super) struct Entries {
-    /// The line of its head.
+    /// The line of its header.
     pub(super) line: usize,
     /// Whether it is `[DEFAULT]` itself, as a template.
     pub(super) is_default: bool,
@@ -31,7 +31,7 @@ pub(super) struct Entry {
 
 pub(super) fn read(text: &str) -> Result<File, SettingsError> {
     let mut file = File::default();
-    // Where settings go: nowhere yet, or to the default, or to the last session.
+    // The section of the next settings: none yet, the default, or the last session.
     let mut in_session = None;
     for (line, content) in (1..).zip(text.lines().map(str::trim)) {
         let fault = |fault| SettingsError { line, fault };
@@ -84,7 +84,7 @@ pub(super) fn read(text: &str) -> Result<File, SettingsError> {
 }
 
 impl File {
-    /// Whether `[DEFAULT]` is a template besides the sessions (`DynamicSessions`).
+    /// Returns whether `[DEFAULT]` is a template besides the sessions (`DynamicSessions`).
     fn has_default_template(&self) -> Result<bool, SettingsError> {
         let key = "DynamicSessions";
         let inside = self.sessions.iter().find_map(|session| session.find(key));
@@ -113,7 +113,7 @@ impl Entries {
 }
 
 impl Entry {
-    /// The value is not `expected`.
+    /// Returns the error of a value that is not `expected`.
     pub(super) fn wrong(&self, expected: impl Display) -> SettingsError {
         let fault = SettingsFault::Value {
             key: self.key.clone(),
@@ -124,7 +124,7 @@ impl Entry {
         SettingsError { line, fault }
     }
 
-    /// The value parsed by `parse`, whose error says what it should be.
+    /// Parses the value by `parse`, whose error describes a valid one.
     pub(super) fn parse<T, E: Display>(
         &self,
         parse: impl FnOnce(&str) -> Result<T, E>,
@@ -133,7 +133,7 @@ impl Entry {
     }
 }
 
-/// A session's section with the default behind it. Keys are found in any case.
+/// A session's section, with the default settings beneath. Keys are found in any case.
 pub(super) struct Section<'a> {
     pub(super) own: &'a Entries,
     pub(super) default: &'a Entries,
@@ -149,8 +149,8 @@ impl<'a> Section<'a> {
         find(self.own).or_else(|| find(self.default))
     }
 
-    /// All settings of the session: its own, and behind them the default ones that it does not
-    /// have itself.
+    /// Returns all settings of the session: its own, followed by the default ones that it does not
+    /// override.
     pub(super) fn effective(&self) -> impl Iterator<Item = &'a Entry> {
         let (own, default) = (self.own, self.default);
         let is_inherited = |entry: &&Entry| own.find(&entry.key).is_none();
@@ -158,8 +158,8 @@ impl<'a> Section<'a> {
         own.entries.iter().chain(inherited)
     }
 
-    /// All settings whose keys are `key` with nothing or a number behind it, in the order of the
-    /// file.
+    /// Returns all settings whose keys are `key`, or `key` followed by a number, in the order of
+    /// the file.
     pub(super) fn numbered(&self, key: &str) -> Vec<&'a Entry> {
         let is_meant = |entry: &&Entry| keys::is_numbered(&entry.key, key);
         let own = self.own.entries.iter().filter(is_meant);
@@ -182,7 +182,7 @@ impl<'a> Section<'a> {
         self.find(key).map(|entry| entry.value.as_str())
     }
 
-    /// `Y` or `N`.
+    /// Returns the value of a switch, `Y` or `N`.
     pub(super) fn flag(&self, key: &str, default: bool) -> Result<bool, SettingsError> {
         match self.find(key) {
             None => Ok(default),
@@ -194,7 +194,7 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// A whole number.
+    /// Returns a whole number.
     pub(super) fn number(
         &self,
         key: &str,

@@ -1,4 +1,4 @@
-//! When a session is open, and when it may log on.
+//! The schedules in which a session is open and may log on.
 
 use super::SettingsError;
 use super::file::{Entry, Section};
@@ -32,7 +32,7 @@ pub(super) const LOGON: Keys = Keys {
     weekdays: false,
 };
 
-/// `HH:MM:SS`, and behind it the time zone if there is one, as QuickFIX/J has it.
+/// Parses `HH:MM:SS`, with an optional time zone after it, as in QuickFIX/J.
 fn time(entry: &Entry) -> Result<(TimeOfDay, Option<&str>), SettingsError> {
     let value = entry.value.as_str();
     let (time, zone) = match value.split_once(char::is_whitespace) {
@@ -42,7 +42,7 @@ fn time(entry: &Entry) -> Result<(TimeOfDay, Option<&str>), SettingsError> {
     Ok((entry.parse(|_| TimeOfDay::parse(time))?, zone))
 }
 
-/// The schedule of these keys; none is always.
+/// Returns the schedule of these keys; without them a session is always open.
 pub(super) fn read(
     section: &Section<'_>,
     keys: &Keys,

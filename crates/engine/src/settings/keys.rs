@@ -1,13 +1,13 @@
-//! Which settings have an effect.
+//! The keys of settings that have an effect.
 
 use fanfare_fix::dict::Version;
 
-/// Whether this key has an effect, or is accepted with one value only.
+/// Returns whether this key has an effect, or is accepted with one value only.
 pub(super) fn is_known(key: &str) -> bool {
     is_supported(key) || only(key).next().is_some()
 }
 
-/// The values with which a key is accepted that has no effect.
+/// Returns the values with which a key without an effect is accepted.
 pub(super) fn only(key: &str) -> impl Iterator<Item = &'static str> {
     let of_key = ONLY
         .iter()
@@ -15,7 +15,7 @@ pub(super) fn only(key: &str) -> impl Iterator<Item = &'static str> {
     of_key.map(|(_, only)| *only)
 }
 
-/// Whether this key has an effect.
+/// Returns whether this key has an effect.
 pub(super) fn is_supported(key: &str) -> bool {
     let same = |known: &&str| known.eq_ignore_ascii_case(key);
     let is_numbered = NUMBERED.iter().any(|known| is_numbered(key, known));
@@ -23,27 +23,27 @@ pub(super) fn is_supported(key: &str) -> bool {
     is_numbered || is_other || LISTS.iter().copied().flatten().any(same) || is_app_dictionary(key)
 }
 
-/// `SocketConnectHost`, `SocketConnectHost1` and so on.
+/// Returns whether the key is `SocketConnectHost`, `SocketConnectHost1` and so on.
 pub(super) fn is_numbered(key: &str, known: &str) -> bool {
     let plain = key.trim_end_matches(|c: char| c.is_ascii_digit());
     known.eq_ignore_ascii_case(plain)
 }
 
-/// What one of the engines calls this key.
+/// Returns the name of this key in another engine.
 pub(super) fn other_name(key: &str) -> Option<&'static str> {
     let mut names = OTHER_NAMES.iter();
     let found = names.find(|(name, _)| name.eq_ignore_ascii_case(key))?;
     Some(found.1)
 }
 
-/// `AppDataDictionary` and `AppDataDictionary.FIX.5.0`.
+/// Returns whether the key is `AppDataDictionary`, or like `AppDataDictionary.FIX.5.0`.
 fn is_app_dictionary(key: &str) -> bool {
     let (name, version) = key.split_once('.').unwrap_or((key, ""));
     let is_known = version.is_empty() || Version::from_name(version).is_some();
     name.eq_ignore_ascii_case("AppDataDictionary") && is_known
 }
 
-/// Keys that may have a number behind them.
+/// Keys that may be followed by a number.
 const NUMBERED: &[&str] = &["LogonTag", "SocketConnectHost", "SocketConnectPort"];
 
 /// The name of a key here, and in QuickFIX C++ 1.16, QuickFIX/Go or QuickFIX/n.
@@ -91,7 +91,7 @@ pub(super) const GO_ROOTS: &str = "SocketCAFile";
 /// The keys that make a section a template.
 pub(super) const TEMPLATE: [&str; 2] = ["AcceptorTemplate", "DynamicSession"];
 
-/// The switches of the checks by a dictionary.
+/// The switches of the validation by a dictionary.
 pub(super) const SWITCHES: [&str; 5] = [
     "ValidateFieldsOutOfOrder",
     "ValidateFieldsHaveValues",
@@ -100,14 +100,14 @@ pub(super) const SWITCHES: [&str; 5] = [
     "ValidateUnorderedGroupFields",
 ];
 
-/// What an acceptor's port has, and an initiator has not.
+/// Keys of an acceptor's port that an initiator does not have.
 pub(super) const OF_PORTS: [&str; 3] = [
     "MaxConnectionsNotLoggedOn",
     "MaxConnectionsNotLoggedOnPerAddress",
     "MaxLogonLength",
 ];
 
-/// The sizes of a journal, and of a store in memory.
+/// Keys of the sizes of a journal, and of a store in memory.
 pub(super) const FILE_SIZES: [&str; 3] = [
     "FileStoreFirstSegmentSize",
     "FileStoreSegmentSize",
@@ -134,7 +134,7 @@ const LISTS: &[&[&str]] = &[
     &MEMORY_SIZES,
 ];
 
-/// Those that are in no other list.
+/// Keys that are in no other list.
 const SUPPORTED: &[&str] = &[
     "AllowedRemoteAddresses",
     "AnswerRateBytes",
@@ -220,7 +220,7 @@ const SUPPORTED: &[&str] = &[
     "Weekdays",
 ];
 
-/// What is always done in one way, or in one of several.
+/// Keys whose behaviour is fixed, with the values that describe it.
 const ONLY: &[(&str, &str)] = &[
     ("AllowPossDup", "N"),
     ("AllowUnknownEnumValues", "N"),

@@ -1,9 +1,9 @@
-//! Settings files as QuickFIX users have them: `[DEFAULT]`, `[SESSION]`, `Key=Value`, `#`.
+//! Settings files of QuickFIX: `[DEFAULT]`, `[SESSION]`, `Key=Value`, `#`.
 //!
-//! [`Settings::endpoints`] makes of a file what a host runs: a program of ten lines does what the
-//! file says (see [`Endpoints`]). Reading the file takes its text and opens nothing. A setting that
-//! is not supported, or not with its value, becomes a [`Remark`] with its line: none is passed over
-//! in silence.
+//! [`Settings::endpoints`] makes the endpoints that a host runs: ten lines suffice to run a
+//! settings file (see [`Endpoints`]). Parsing takes the text of the file and opens nothing. A
+//! setting that is not supported, or not with its value, becomes a [`Remark`] with its line: none
+//! is ignored silently.
 //!
 //! ```
 //! use fanfare_engine::settings::Settings;
@@ -59,15 +59,15 @@ use thiserror::Error;
 pub struct Settings {
     /// The sessions, in the order of the file.
     pub sessions: Vec<SessionSettings>,
-    /// What the file asks for and does not get, in the order of the file.
+    /// The settings of the file that have no effect, in order.
     pub remarks: Vec<Remark>,
 }
 
 impl Settings {
-    /// Reads the text of a file.
+    /// Parses the text of a file.
     ///
     /// # Errors
-    /// The first thing that is wrong, with its line.
+    /// The first error, with its line.
     pub fn parse(text: &str) -> Result<Self, SettingsError> {
         let file = file::read(text)?;
         let mut sessions = Vec::with_capacity(file.sessions.len());
@@ -96,7 +96,7 @@ impl Settings {
         Ok(Self { sessions, remarks })
     }
 
-    /// What a host runs, of both roles: opens dictionaries and certificates, and looks up hosts.
+    /// Makes the endpoints of both roles: loads dictionaries and certificates, and resolves hosts.
     ///
     /// # Errors
     /// See [`EndpointsError`].
@@ -105,7 +105,7 @@ impl Settings {
     }
 }
 
-/// Templates may be for the same on several ports.
+/// Returns whether two sessions are the same. Templates may be the same on several ports.
 fn same(a: &SessionSettings, b: &SessionSettings) -> bool {
     let of = |session: &SessionSettings| match &session.template {
         Some(_) => (true, session.listen),
@@ -114,53 +114,53 @@ fn same(a: &SessionSettings, b: &SessionSettings) -> bool {
     (a.role, &a.config.id, of(a)) == (b.role, &b.config.id, of(b))
 }
 
-/// What is wrong with a settings file, and where.
+/// An error in a settings file, with its place.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("line {line}: {fault}")]
 pub struct SettingsError {
-    /// The line, from 1; of a missing setting that of its section.
+    /// The line, from 1; for a missing setting, the line of its section.
     pub line: usize,
-    /// What is wrong.
+    /// The error.
     pub fault: SettingsFault,
 }
 
-/// See [`SettingsError`].
+/// A kind of [`SettingsError`].
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum SettingsFault {
-    /// A line that is nothing known.
+    /// A line is neither a section, a setting nor a comment.
     #[error("neither [DEFAULT], [SESSION], Key=Value nor a # comment")]
     NotALine,
-    /// A setting in front of the first section.
+    /// A setting precedes the first section.
     #[error("a setting in front of [DEFAULT] or [SESSION]")]
     NoSection,
     /// The file has no session.
     #[error("there is no [SESSION]")]
     NoSession,
-    /// A key twice in one section.
+    /// A key occurs twice in one section.
     #[error("{0} stands twice in this section")]
     Twice(String),
-    /// Two sessions that nothing tells apart.
+    /// Two sessions have the same identity.
     #[error("session {0} begins here again: a SubID or SessionQualifier tells two apart")]
     SameSession(String),
-    /// The session cannot be without this setting.
+    /// The session requires this setting.
     #[error("the session that begins here has no {0}")]
     Missing(&'static str),
-    /// A setting that asks for security or for a store, in a way that is not supported.
+    /// A setting of security or of a store is not supported.
     #[error("{key} is not supported: {instead}")]
     Refused {
         /// The key. The value may be a secret.
         key: String,
-        /// What serves instead.
+        /// The alternative.
         instead: &'static str,
     },
-    /// A value that cannot be.
+    /// A value is invalid.
     #[error("{key}={value}: {expected}")]
     Value {
         /// The key.
         key: String,
         /// Its value.
         value: String,
-        /// What it should be.
+        /// A description of valid values.
         expected: String,
     },
 }

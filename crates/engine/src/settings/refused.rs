@@ -1,15 +1,14 @@
-//! Settings that ask for security, or for a store, that is not supported. A session that ignored
-//! them would send passwords in plain text, or keep its messages in another place, so it does not
-//! start.
+//! Settings of security, or of a store, that are not supported. A session that ignored them would
+//! send passwords in plain text, or keep its messages in another place, so it does not start.
 
 use super::file::{Entry, Section};
 use super::{SettingsError, SettingsFault, keys};
 use fanfare_fix::session::Role;
 
-/// Checks that no setting of a session asks for security or a store that is not supported.
+/// Checks that all settings of security and of a store are supported.
 pub(super) fn check(section: &Section<'_>, role: Role) -> Result<(), SettingsError> {
     let is_off = |key: &str| section.find(key).is_some_and(|entry| is_no(&entry.value));
-    // One such setting suffices; the other settings of TLS may stay.
+    // One such setting suffices; the other settings of TLS may remain.
     let plain = is_off("SocketUseSSL") || is_off("SSLEnable");
     for entry in section.effective() {
         let Some(instead) = instead(entry, role) else {
@@ -27,7 +26,7 @@ pub(super) fn check(section: &Section<'_>, role: Role) -> Result<(), SettingsErr
     Ok(())
 }
 
-/// Whether what this entry asks for is always done, so that there is nothing to remark.
+/// Returns whether the behaviour that this entry requests is always present and needs no remark.
 pub(super) fn is_met(entry: &Entry) -> bool {
     let Entry { key, value, .. } = entry;
     let same = |known: &&str| known.eq_ignore_ascii_case(key);
@@ -40,24 +39,24 @@ pub(super) fn is_met(entry: &Entry) -> bool {
     NONE_WHERE_OFF.iter().any(same) && is_no(value)
 }
 
-/// What serves instead of a setting.
+/// The alternative to a setting.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Instead {
     /// Files in PEM form.
     Pem,
-    /// The switch that there is.
+    /// The supported switch.
     Switch,
-    /// Nothing: TLS 1.2 and 1.3 are spoken.
+    /// None: TLS 1.2 and 1.3 are supported.
     Protocols,
-    /// Nothing: the suites are those of the library.
+    /// None: the suites are those of the library.
     Suites,
-    /// A demand on clients' certificates.
+    /// The requirement of clients' certificates.
     Clients,
     /// The name in the server's certificate.
     Name,
-    /// Nothing that is known.
+    /// No known alternative.
     Security,
-    /// Files, or memory.
+    /// Files or memory.
     Store,
 }
 
@@ -103,7 +102,7 @@ impl Instead {
     }
 }
 
-/// What serves instead of this entry, if it is not supported.
+/// Returns the alternative to this entry, if it is not supported.
 fn instead(entry: &Entry, role: Role) -> Option<Instead> {
     if keys::is_known(&entry.key) || is_met(entry) {
         return None;
@@ -132,8 +131,8 @@ fn is_no(value: &str) -> bool {
     ["", "N", "NO", "FALSE", "OFF", "0", "NONE"].contains(&value.to_ascii_uppercase().as_str())
 }
 
-/// Whether a list of protocols in the notation of any engine permits TLS 1.2: `TLSv1.2`, `TLSv1_2`,
-/// `Tls12`, `all -SSLv2`.
+/// Returns whether a list of protocols, in the notation of any engine, permits TLS 1.2: `TLSv1.2`,
+/// `TLSv1_2`, `Tls12`, `all -SSLv2`.
 fn has_tls_1_2(value: &str) -> bool {
     let value = value.to_ascii_lowercase().replace(['.', '_', 'v'], "");
     let named = |name: &str| {
@@ -206,7 +205,7 @@ const MARKS: &[&str] = &[
     "auth",
 ];
 
-/// Beginnings of the keys of stores and logs in databases, in lower case.
+/// Prefixes of the keys of stores and logs in databases, in lower case.
 const KINDS_OF_STORES: &[&str] = &[
     "database",
     "jdbc",
@@ -238,7 +237,7 @@ mod tests {
         SocketConnectHost=h\nHeartBtInt=30\nSenderCompID=A\nTargetCompID=B\nUsername=u\n\
         Password=p\n[SESSION]\nBeginString=FIX.4.4\n";
 
-    /// The errors for these lines in both roles; empty if they are accepted.
+    /// Returns the errors for these lines in both roles; empty if they are accepted.
     fn said(lines: &str) -> [String; 2] {
         [ACCEPTOR, INITIATOR].map(|base| {
             let parsed = Settings::parse(&format!("{base}{lines}"));
@@ -293,7 +292,7 @@ mod tests {
         assert_eq!(said(lines), ["", ""]);
         let lines = "SSLEnable=N\nSSLCertificate=c.pfx\nSSLProtocols=None\n";
         assert_eq!(said(lines), ["", ""]);
-        // One that says yes contradicts it.
+        // A setting that turns TLS on contradicts it.
         assert!(said("SocketUseSSL=N\nUseSSL=Y\n")[0].contains("UseSSL"));
     }
 
@@ -306,7 +305,7 @@ mod tests {
             let settings = Settings::parse(&format!("{base}{lines}")).unwrap();
             assert_eq!(settings.remarks, []);
         }
-        // Less would be done than this asks for.
+        // The session would permit an older protocol than this requires.
         for said in said("EnabledProtocols=TLSv1.3\n") {
             assert!(said.contains("TLS 1.2 and 1.3 are spoken"), "{said}");
         }

@@ -1,4 +1,4 @@
-//! Settings that have no effect, and are told to the user.
+//! Settings that have no effect, reported to the user.
 
 use super::file::{Entry, Section};
 use super::keys::{FILE_SIZES, MEMORY_SIZES, OF_PORTS};
@@ -16,7 +16,7 @@ pub struct Remark {
     pub key: String,
     /// Its value.
     pub value: String,
-    /// The only value that is supported, if there is one.
+    /// The only supported value, if there is one.
     pub only: Option<&'static str>,
 }
 
@@ -49,7 +49,7 @@ impl fmt::Display for Remark {
     }
 }
 
-/// What this entry asks for and does not get.
+/// Returns the remark on an entry that has no effect.
 pub(super) fn remark(entry: &Entry) -> Option<Remark> {
     let Entry { key, value, .. } = entry;
     if keys::is_supported(key) || refused::is_met(entry) {
@@ -63,9 +63,9 @@ pub(super) fn remark(entry: &Entry) -> Option<Remark> {
     Some(Remark::of(entry, first))
 }
 
-/// Settings that have no effect on this session: SessionQualifier in an acceptor, as no Logon has
-/// one, the limits of a port in an initiator, those of templates in any other session, and
-/// the sizes of a kind of store that it does not have.
+/// Returns the settings that have no effect on this session: SessionQualifier in an acceptor, as no
+/// Logon has one; the limits of a port in an initiator; those of templates in any other session;
+/// and the sizes of a kind of store that it does not have.
 pub(super) fn unused(section: &Section<'_>, session: &SessionSettings) -> Vec<Remark> {
     let remark = |key, only| Some(Remark::of(section.find(key)?, Some(only)));
     let mut remarks = Vec::new();
@@ -85,13 +85,13 @@ pub(super) fn unused(section: &Section<'_>, session: &SessionSettings) -> Vec<Re
         remarks.extend(remark("SessionQualifier", "in an initiator"));
     }
     for key in OF_PORTS {
-        // In [DEFAULT] it may be for other sessions.
+        // In [DEFAULT] the key may be for other sessions.
         if session.role == Role::Initiator && section.own.has(key) {
             remarks.extend(remark(key, "in an acceptor"));
         }
     }
     for key in ["DynamicQualifier", "MaxDynamicSessions"] {
-        // In [DEFAULT] it may be for other sessions.
+        // In [DEFAULT] the key may be for other sessions.
         let is_own = section.own.has(key);
         if session.template.is_none() && is_own {
             remarks.extend(remark(key, "with AcceptorTemplate=Y"));

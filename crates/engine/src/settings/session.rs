@@ -1,4 +1,4 @@
-//! From a section to a session.
+//! A session made from a section.
 
 use super::dictionaries::DictionaryFiles;
 use super::file::Section;
@@ -22,44 +22,44 @@ use std::time::Duration;
 /// One session of a settings file.
 #[derive(Debug, Clone)]
 pub struct SessionSettings {
-    /// Its behaviour. The validator is still to be set, from `dictionaries`.
+    /// Its configuration, without the validator, which is made from `dictionaries`.
     pub config: Config,
-    /// Whether it connects or is connected to.
+    /// The role: initiator or acceptor.
     pub role: Role,
-    /// Where an acceptor listens; on loopback if the file names no address.
+    /// The address of an acceptor's port; on loopback if the file names no address.
     pub listen: Option<SocketAddr>,
     /// Whether the file names the address.
     pub names_address: bool,
-    /// What an acceptor's port allows before a logon.
+    /// The limits of connections to an acceptor's port before a logon.
     pub port_limits: PortLimits,
-    /// Set if this is a template for sessions that an acceptor makes. A template with
+    /// The template, if an acceptor makes sessions from this section. A template with
     /// `BeginString=*` has an entry for each version.
     pub template: Option<Template>,
-    /// How an acceptor encrypts; `None` is plain text.
+    /// The TLS of an acceptor; `None` is plain text.
     pub tls: Option<TlsFiles>,
-    /// Which certificates admit a client, where `tls` requires them.
+    /// The certificates that admit a client, where `tls` requires them.
     pub client_names: ClientNames,
-    /// How an initiator encrypts; `None` is plain text.
+    /// The TLS of an initiator; `None` is plain text.
     pub client_tls: Option<ClientTlsFiles>,
-    /// Who may connect to an acceptor; empty: everybody.
+    /// The networks that may connect to an acceptor; empty for all.
     pub allow: Vec<Network>,
-    /// Where an initiator connects: hosts, as they stand in the file, and ports.
+    /// The hosts that an initiator connects to, as in the file, and their ports.
     pub hosts: Vec<(String, u16)>,
-    /// How long an initiator waits between attempts.
+    /// The time between attempts of an initiator.
     pub reconnect: Duration,
-    /// The checks, unless they are switched off.
+    /// The dictionaries of the validation, unless it is switched off.
     pub dictionaries: Option<DictionaryFiles>,
-    /// Where messages are kept.
+    /// The store of its messages.
     pub store: StoreKind,
     /// The folder of the message log.
     pub log: Option<PathBuf>,
-    /// Whether the message log leaves out bytes for which it has no room.
+    /// Whether the message log leaves out bytes when its ring is full.
     pub lossy_log: bool,
-    /// When a file of the message log ends, and how many are kept.
+    /// The rotation of the message log.
     pub log_rotation: Rotation,
 }
 
-/// What the port of an acceptor allows connections that have not logged on. All sessions of a port
+/// The limits of an acceptor's port for connections that have not logged on. All sessions of a port
 /// need the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PortLimits {
@@ -88,7 +88,7 @@ impl PortLimits {
 }
 
 impl SessionSettings {
-    /// The session of a section, or its template for each version.
+    /// Returns the session of a section, or its template for each version.
     pub(super) fn read(section: &Section<'_>) -> Result<Vec<Self>, SettingsError> {
         let role = role(section)?;
         refused::check(section, role)?;
@@ -145,7 +145,7 @@ impl SessionSettings {
     }
 }
 
-/// When the message log's file ends, and how many are kept.
+/// Returns the rotation of the message log.
 fn rotation(section: &Section<'_>) -> Result<Rotation, SettingsError> {
     let default = Rotation::default();
     let number = |key, default, range| section.number(key, default, range);
@@ -163,7 +163,8 @@ fn rotation(section: &Section<'_>) -> Result<Rotation, SettingsError> {
     })
 }
 
-/// QuickFIX/Go's files do not say it: who is connected to has a port to listen at.
+/// Returns the role. Files of QuickFIX/Go do not name it: a session with a port to listen on is an
+/// acceptor.
 pub(super) fn role(section: &Section<'_>) -> Result<Role, SettingsError> {
     let has = |key| section.find(key).is_some();
     match section.find("ConnectionType") {
@@ -178,8 +179,8 @@ pub(super) fn role(section: &Section<'_>) -> Result<Role, SettingsError> {
     }
 }
 
-/// The SubIDs and LocationIDs of our messages. Where a template has a pattern, those of the Logon
-/// are used.
+/// Returns the SubIDs and LocationIDs of our messages. Where a template has a pattern, those of the
+/// Logon are used.
 fn header_fields(section: &Section<'_>, template: bool) -> Result<Vec<ExtraField>, SettingsError> {
     let keys = [
         ("SenderSubID", tag::SENDER_SUB_ID),
@@ -231,13 +232,13 @@ fn config(
     config.max_latency = section.number("MaxLatency", 120, 0..=86_400 * 365)? * SECOND;
     config.reset_on_logon = section.flag("ResetOnLogon", false)?;
     config.reset_on_logout = section.flag("ResetOnLogout", false)?;
-    // A connection finds any of them, so each begins anew.
+    // A connection may be given any of these sessions, so each restarts its numbers.
     let qualified = template.is_some_and(|template| template.qualified);
     config.reset_on_disconnect = section.flag("ResetOnDisconnect", qualified)? || qualified;
     config.next_expected = section.flag("EnableNextExpectedMsgSeqNum", false)?;
     config.last_processed = section.flag("EnableLastMsgSeqNumProcessed", false)?;
     config.resend_request_chunk = section.number("ResendRequestChunkSize", 0, 0..=1 << 32)?;
-    // QuickFIX/n names the last number as soon as it asks in parts.
+    // QuickFIX/n names the last number as soon as it requests in parts.
     let asks_in_parts = section.find("MaxMessagesInResendRequest").is_some();
     let closed = asks_in_parts && config.resend_request_chunk > 0;
     config.closed_resend_interval = section.flag("ClosedResendInterval", closed)?;
@@ -254,7 +255,7 @@ fn config(
     Ok(config)
 }
 
-/// `LogonTag=553=user`, `LogonTag1=…`: fields of our Logon.
+/// Returns fields of our Logon: `LogonTag=553=user`, `LogonTag1=…`.
 fn logon_tags(section: &Section<'_>) -> Result<Vec<ExtraField>, SettingsError> {
     let entries = section.numbered("LogonTag");
     let fields = entries.into_iter().map(|entry| {
@@ -279,8 +280,8 @@ const LOGON_OWN: [u32; 5] = [
     tag::DEFAULT_APPL_VER_ID,
 ];
 
-/// `messages` and `interval` are keys; without the first there is no limit. The interval is in
-/// milliseconds.
+/// Returns the limit of a rate. `messages` and `interval` are keys; without the first there is no
+/// limit. The interval is in milliseconds.
 fn rate(
     section: &Section<'_>,
     messages: &str,
@@ -313,7 +314,7 @@ fn receive_limit(section: &Section<'_>) -> Result<Option<ReceiveLimit>, Settings
     Ok(rate.map(|rate| ReceiveLimit { rate, action }))
 }
 
-/// Reads the limit of answers. A value of 0 for either means no limit.
+/// Returns the limit of resends. A value of 0 for either key means no limit.
 fn answer_limit(section: &Section<'_>) -> Result<Option<AnswerLimit>, SettingsError> {
     let AnswerLimit { messages, bytes } = AnswerLimit::DEFAULT;
     let most = 0..=u64::from(u32::MAX);
@@ -323,12 +324,12 @@ fn answer_limit(section: &Section<'_>) -> Result<Option<AnswerLimit>, SettingsEr
     Ok((messages > 0 && bytes > 0).then_some(limit))
 }
 
-/// Whether this is a template for sessions of every version.
+/// Returns whether this is a template for sessions of every version.
 fn names_any_version(section: &Section<'_>) -> bool {
     section.text("BeginString").is_none_or(|value| value == "*")
 }
 
-/// The version, or of a template the versions.
+/// Returns the version, or the versions of a template.
 fn versions(section: &Section<'_>, template: bool) -> Result<Vec<Version>, SettingsError> {
     if template && names_any_version(section) {
         return match section.find("DataDictionary") {
@@ -367,7 +368,7 @@ fn identity(
     Ok(SessionId::new(version, sender, target).with_sub_ids(sub_ids(section, role)))
 }
 
-/// What tells sessions with the same CompIDs apart.
+/// Returns the SubIDs and LocationIDs that distinguish sessions with the same CompIDs.
 fn sub_ids(section: &Section<'_>, role: Role) -> SubIds {
     let id = |key| section.text(key).unwrap_or_default().into();
     SubIds {
@@ -382,7 +383,7 @@ fn sub_ids(section: &Section<'_>, role: Role) -> SubIds {
     }
 }
 
-/// By name, or as it stands on the wire.
+/// Parses an ApplVerID by its name or its value on the wire.
 fn appl_ver_id(value: &str) -> Option<ApplVerId> {
     let wire = match value {
         "FIX.4.0" => "2",
@@ -398,7 +399,8 @@ fn appl_ver_id(value: &str) -> Option<ApplVerId> {
     ApplVerId::parse(wire.as_bytes())
 }
 
-/// Up to FIX.4.1 there are seconds only, whatever a `[DEFAULT]` for many versions says.
+/// Returns the precision of times. Up to FIX.4.1 it is seconds, whatever a `[DEFAULT]` for many
+/// versions has.
 fn precision(section: &Section<'_>, version: Version) -> Result<Precision, SettingsError> {
     let fraction = section.flag("MillisecondsInTimeStamp", true)?;
     let named = match section.find("TimestampPrecision") {
@@ -462,7 +464,8 @@ fn allow(section: &Section<'_>) -> Result<Vec<Network>, SettingsError> {
         .collect()
 }
 
-/// `SocketConnectHost` and, to fail over to, `SocketConnectHost1` and so on, with their ports.
+/// Returns `SocketConnectHost` and, for fail-over, `SocketConnectHost1` and so on, with their
+/// ports.
 fn hosts(section: &Section<'_>) -> Result<Vec<(String, u16)>, SettingsError> {
     section.need("SocketConnectHost")?;
     section.need("SocketConnectPort")?;
@@ -479,7 +482,7 @@ fn hosts(section: &Section<'_>) -> Result<Vec<(String, u16)>, SettingsError> {
         let port = section.number(&key, 0, 1..=65_535)? as u16;
         hosts.push((host.value.clone(), port));
     }
-    // What stands behind a hole would never be tried.
+    // A host after a gap in the numbering would never be tried.
     for name in ["SocketConnectHost", "SocketConnectPort"] {
         for entry in section.numbered(name) {
             let number = entry.key.get(name.len()..).unwrap_or_default();
@@ -492,7 +495,7 @@ fn hosts(section: &Section<'_>) -> Result<Vec<(String, u16)>, SettingsError> {
     Ok(hosts)
 }
 
-/// Adds the journal of received messages to the store, if they are to be kept.
+/// Adds the journal of received messages to the store, if the section requires one.
 fn received(section: &Section<'_>, store: StoreKind) -> Result<StoreKind, SettingsError> {
     match section.find("KeepReceived") {
         Some(entry) if section.flag("KeepReceived", false)? => {
@@ -506,7 +509,7 @@ fn received(section: &Section<'_>, store: StoreKind) -> Result<StoreKind, Settin
     }
 }
 
-/// Sessions of a template may be many: each keeps less in memory.
+/// Returns the store. Sessions of a template may be many, so each keeps less in memory.
 fn store(section: &Section<'_>, template: bool) -> Result<StoreKind, SettingsError> {
     if !section.flag("PersistMessages", true)? {
         return Ok(StoreKind::NoResend(16 << 20));
@@ -517,7 +520,7 @@ fn store(section: &Section<'_>, template: bool) -> Result<StoreKind, SettingsErr
     })
 }
 
-/// Sizes of a journal's files, in bytes, and how many full-grown ones are kept.
+/// Returns the sizes of a journal's files, in bytes, and the number of full-grown ones kept.
 fn journal_options(section: &Section<'_>) -> Result<journal::Options, SettingsError> {
     let default = journal::Options::default();
     let largest = 64 << 10..=1 << 30;
@@ -547,7 +550,7 @@ fn journal_options(section: &Section<'_>) -> Result<journal::Options, SettingsEr
     })
 }
 
-/// Limits of what is kept in memory, and how much of it is allocated from the start.
+/// Returns the limits of a store in memory, and how much of it is allocated from the start.
 fn memory_limits(section: &Section<'_>, template: bool) -> Result<MemoryLimits, SettingsError> {
     let default = match (MemoryLimits::default(), template) {
         (default, false) => default,

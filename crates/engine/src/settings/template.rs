@@ -1,4 +1,4 @@
-//! Sections that are templates for sessions, not sessions.
+//! Sections that are templates of sessions.
 
 use super::SettingsError;
 use super::file::Section;
@@ -6,16 +6,17 @@ use super::keys::TEMPLATE;
 use crate::host::{IdPattern, Pattern};
 use fanfare_fix::session::Role;
 
-/// For whom an acceptor makes sessions (AcceptorTemplate, DynamicSession, DynamicSessions).
+/// A template by which an acceptor makes sessions (AcceptorTemplate, DynamicSession,
+/// DynamicSessions).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Template {
     /// The CompIDs, SubIDs and LocationIDs.
     pub pattern: Pattern,
-    /// How many sessions there may be (MaxDynamicSessions).
+    /// The most sessions at a time (MaxDynamicSessions).
     pub max_sessions: usize,
     /// Whether several connections may log on with the same CompIDs (DynamicQualifier).
     pub qualified: bool,
-    /// The line of its section: the entries of one template, one for each version, have the same.
+    /// The line of its section, the same for all entries of one template.
     pub line: usize,
 }
 
@@ -23,11 +24,11 @@ pub struct Template {
 pub(super) const NO_TEMPLATE: &str =
     "`*` stands for any in a template only; AcceptorTemplate=Y makes the section one";
 
-/// Sessions that strangers may have at a time.
+/// Default limit of sessions made for unlisted counterparties.
 const MOST: u64 = 250;
 
 impl Template {
-    /// Reads the section as a template; `None` if it is a session.
+    /// Returns the template of the section; `None` if it is a session.
     pub(super) fn read(section: &Section<'_>, role: Role) -> Result<Option<Self>, SettingsError> {
         let mut is_template = section.own.is_default;
         for key in TEMPLATE {

@@ -13,21 +13,21 @@ pub struct TlsFiles {
     pub certificate: PathBuf,
     /// Its private key (SERVER_CERTIFICATE_KEY_FILE).
     pub key: PathBuf,
-    /// Whom a client's certificate has to come from (CERTIFICATION_AUTHORITIES_FILE); `None` asks
-    /// for none (CERTIFICATE_VERIFY_LEVEL).
+    /// The roots of clients' certificates (CERTIFICATION_AUTHORITIES_FILE); `None` requires no
+    /// certificate (CERTIFICATE_VERIFY_LEVEL).
     pub client_roots: Option<PathBuf>,
 }
 
 /// The PEM files of an initiator with TLS.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClientTlsFiles {
-    /// Where a server's certificate has to come from (CERTIFICATION_AUTHORITIES_FILE).
+    /// The roots of a server's certificate (CERTIFICATION_AUTHORITIES_FILE).
     pub roots: PathBuf,
-    /// Our certificate (CLIENT_CERTIFICATE_FILE) and its private key
-    /// (CLIENT_CERTIFICATE_KEY_FILE), for servers that ask for one.
+    /// Our certificate (CLIENT_CERTIFICATE_FILE) and its private key (CLIENT_CERTIFICATE_KEY_FILE),
+    /// for servers that require one.
     pub identity: Option<(PathBuf, PathBuf)>,
-    /// The name for which a server has to have its certificate (SNIHostName); `None`: the host
-    /// that is connected to.
+    /// The name that a server's certificate must have (SNIHostName); `None` is the host connected
+    /// to.
     pub name: Option<String>,
 }
 
@@ -35,13 +35,13 @@ fn find<'a>(section: &Section<'a>, key: Key) -> Option<&'a Entry> {
     key.into_iter().find_map(|key| section.find(key))
 }
 
-/// The file that a key names, which has to be there.
+/// Returns the file that a required key names.
 fn need(section: &Section<'_>, key: Key) -> Result<PathBuf, SettingsError> {
     let entry = find(section, key).ok_or_else(|| section.missing(key[0]))?;
     Ok(entry.value.clone().into())
 }
 
-/// The TLS files of an acceptor. A setting that asks for TLS is never ignored.
+/// Returns the TLS files of an acceptor. A setting that requests TLS is never ignored.
 pub(super) fn tls(section: &Section<'_>) -> Result<Option<TlsFiles>, SettingsError> {
     let Some(certificate) = find(section, CERTIFICATE) else {
         return match asked_of_acceptor(section)? {
@@ -55,7 +55,7 @@ pub(super) fn tls(section: &Section<'_>) -> Result<Option<TlsFiles>, SettingsErr
     let need = section.flag("NeedClientAuth", false)?;
     let client_roots = match level(section) {
         None if need => Some(self::need(section, ROOTS)?),
-        // QuickFIX/Go asks every client for a certificate when it is told whom to trust.
+        // QuickFIX/Go requires a certificate of every client if it has roots to trust.
         None => section.text(GO_ROOTS).map(PathBuf::from),
         Some(entry) => match entry.value.as_str() {
             "0" if need => return Err(entry.wrong("not together with NeedClientAuth=Y")),
@@ -76,7 +76,7 @@ fn level<'a>(section: &Section<'a>) -> Option<&'a Entry> {
     level.or_else(|| section.find("CertificateVerifyLevel"))
 }
 
-/// The setting that asks for TLS in an acceptor without a certificate.
+/// Returns the setting that requests TLS in an acceptor without a certificate.
 fn asked_of_acceptor<'a>(section: &Section<'a>) -> Result<Option<&'a Entry>, SettingsError> {
     let switch = section.find("SocketUseSSL");
     if let Some(entry) = switch {
@@ -91,8 +91,8 @@ fn asked_of_acceptor<'a>(section: &Section<'a>) -> Result<Option<&'a Entry>, Set
     Ok(demand.or_else(files))
 }
 
-/// The TLS files of an initiator, if SocketUseSSL=Y or a setting of TLS asks for it. SocketUseSSL=N
-/// means plain text in any case.
+/// Returns the TLS files of an initiator, if SocketUseSSL=Y or a setting of TLS requests it.
+/// SocketUseSSL=N means plain text in any case.
 pub(super) fn client_tls(section: &Section<'_>) -> Result<Option<ClientTlsFiles>, SettingsError> {
     let files = [ROOTS, OWN_CERTIFICATE, OWN_KEY].into_iter();
     let is_asked = files.into_iter().any(|key| find(section, key).is_some())
@@ -114,8 +114,8 @@ pub(super) fn client_tls(section: &Section<'_>) -> Result<Option<ClientTlsFiles>
     }))
 }
 
-/// Which certificates admit a client to this session, where certificates are required: those with
-/// its CompID as a name, unless `SocketClientCertificateNames` lists other names or
+/// Returns the certificates that admit a client to this session, where certificates are required:
+/// those with its CompID as a name, unless `SocketClientCertificateNames` lists other names or
 /// `SocketCheckClientName=N` admits all.
 pub(super) fn client_names(
     section: &Section<'_>,

@@ -1,9 +1,10 @@
 //! Files that are cut short while they are mapped.
 //!
-//! Touching a page of a map behind the end of its file, or one that the disk cannot read, raises
-//! SIGBUS, which ends the process. The handler of this module replaces the page by zeros and notes
-//! that. The thread goes on, and the owner of the map learns from [`Watch::is_broken`] that its
-//! bytes are not valid any more. Faults in any other memory go to the handler that was installed
+//! An access to a page of a map beyond the end of its file, or one that the disk cannot read,
+//! raises SIGBUS, which ends the process. The handler of this module replaces the page by zeros and
+//! notes that. The thread continues, and the owner of the map learns from [`Watch::is_broken`] that
+//! its bytes are no longer valid. Faults in any other memory are passed to the handler that was
+//! installed before.
 //! before.
 
 use super::check;
@@ -12,14 +13,14 @@ use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-/// One map that is watched. Slots are never freed, but used again: there are as many as there were
-/// maps at one time.
+/// A watched map. Slots are never freed, but reused: their number is that of the most maps at one
+/// time.
 struct Slot {
     /// 0 while the slot is free.
     start: AtomicUsize,
     len: AtomicUsize,
     broken: AtomicBool,
-    /// The slot that was made before this one.
+    /// The slot made before this one.
     before: *const Self,
 }
 
@@ -30,15 +31,15 @@ unsafe impl Send for Slot {}
 
 /// The slot made last.
 static SLOTS: AtomicPtr<Slot> = AtomicPtr::new(ptr::null_mut());
-/// Slots that can be used again.
+/// Slots that can be reused.
 static FREE: Mutex<Vec<&'static Slot>> = Mutex::new(Vec::new());
-/// Pages replaced so far.
+/// Number of pages replaced so far.
 static FAULTS: AtomicUsize = AtomicUsize::new(0);
 /// The handler that was installed before ours.
 static BEFORE: OnceLock<libc::sigaction> = OnceLock::new();
 
-/// The number of pages of watched maps that were lost so far, in the whole process. No map has to
-/// be checked as long as this does not change.
+/// Returns the number of pages of watched maps lost so far, in the whole process. No map has to be
+/// checked as long as this does not change.
 #[inline]
 pub(crate) fn faults() -> usize {
     FAULTS.load(Ordering::Relaxed)
@@ -62,7 +63,7 @@ impl Watch {
         Ok(Self(slot))
     }
 
-    /// Whether a page of it was lost.
+    /// Returns whether a page of the map was lost.
     pub(super) fn is_broken(&self) -> bool {
         self.0.broken.load(Ordering::Relaxed)
     }
@@ -76,7 +77,7 @@ impl Drop for Watch {
     }
 }
 
-/// Makes a slot. The lock of `FREE` is held, so that there is one at a time.
+/// Makes a slot. The lock of `FREE` is held, so that one is made at a time.
 fn publish() -> &'static Slot {
     let slot: &'static Slot = Box::leak(Box::new(Slot {
         start: AtomicUsize::new(0),
@@ -99,7 +100,7 @@ fn install() -> io::Result<()> {
     let mut before: libc::sigaction = unsafe { std::mem::zeroed() };
     // SAFETY: `before` is filled by the call and outlives it; no action is set.
     check(unsafe { libc::sigaction(libc::SIGBUS, ptr::null(), &mut before) })?;
-    // It has to be there before the first fault can come.
+    // It must be stored before the first fault can occur.
     let _ = BEFORE.set(before);
     let handler = on_fault as extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut libc::c_void);
     // SAFETY: as above.
@@ -132,7 +133,7 @@ extern "C" fn on_fault(
     }
 }
 
-/// Puts zeros in the place of the page at `address`, if it belongs to a watched map.
+/// Replaces the page at `address` by zeros, if it belongs to a watched map.
 fn replace(address: usize) -> bool {
     let mut next: *const Slot = SLOTS.load(Ordering::Acquire);
     // SAFETY: slots are never freed, and `before` was written before the slot was published.
@@ -167,7 +168,7 @@ fn blank_page(address: usize) -> bool {
     let start = address / page * page;
     // SAFETY: the page belongs to a map that is watched, so this process' own, and its owner has
     // not unmapped it: the thread that faults is touching it. Nothing of it can be read any more,
-    // so that no byte that somebody has a reference to changes but from unreadable to 0.
+    // so that no referenced byte changes but from unreadable to 0.
     let placed = unsafe {
         libc::mmap(
             start as *mut libc::c_void,
@@ -183,14 +184,14 @@ fn blank_page(address: usize) -> bool {
     placed != libc::MAP_FAILED
 }
 
-/// What would have happened without us.
+/// Does what would have happened without this handler.
 fn pass_on(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
     let before = BEFORE.get();
     match before.map_or(libc::SIG_DFL, |before| before.sa_sigaction) {
         libc::SIG_DFL | libc::SIG_IGN => {
-            // The instruction is run again, and the process ends as it would have. A signal that
-            // somebody sent ends it too: `kill -BUS` is meant so.
-            // SAFETY: signal() takes no pointer but the constant.
+            // The instruction is run again, and the process ends as it would have. A signal sent by
+            // a process ends it too, as `kill -BUS` intends. SAFETY: signal() takes no pointer but
+            // the constant.
             unsafe { libc::signal(signal, libc::SIG_DFL) };
             // SAFETY: siginfo is valid, see `on_fault`; raise takes no pointer.
             unsafe {
@@ -200,8 +201,8 @@ fn pass_on(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::
             }
         }
         handler if before.is_some_and(|before| before.sa_flags & libc::SA_SIGINFO != 0) => {
-            // SAFETY: it was installed with SA_SIGINFO, so it is a function of this type, and gets
-            // what the kernel gave us.
+            // SAFETY: it was installed with SA_SIGINFO, so it is a function of this type, and
+            // receives the kernel's arguments.
             unsafe {
                 let handler: extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut libc::c_void) =
                     std::mem::transmute(handler);

@@ -4,7 +4,7 @@ use super::{check, check_len, made};
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 
-/// One kernel event as epoll reports it: the event bits and the 64 bits given at registration.
+/// A kernel event as epoll reports it: the event bits, and the 64 bits passed at registration.
 pub(crate) type RawEvent = libc::epoll_event;
 
 pub(crate) const EMPTY_EVENT: RawEvent = RawEvent { events: 0, u64: 0 };
@@ -14,7 +14,7 @@ pub(crate) fn create() -> io::Result<OwnedFd> {
     unsafe { made(libc::epoll_create1(libc::EPOLL_CLOEXEC)) }
 }
 
-/// `operation` is one of `EPOLL_CTL_ADD`, `EPOLL_CTL_MOD`, `EPOLL_CTL_DEL`.
+/// Changes a registration; `operation` is one of `EPOLL_CTL_ADD`, `EPOLL_CTL_MOD`, `EPOLL_CTL_DEL`.
 pub(crate) fn control(
     epoll: BorrowedFd<'_>,
     operation: libc::c_int,
@@ -28,8 +28,8 @@ pub(crate) fn control(
     Ok(())
 }
 
-/// Waits for events; `timeout_ms` of 0 returns at once, -1 waits without limit. A signal counts
-/// as "nothing happened".
+/// Waits for events; `timeout_ms` of 0 returns at once, -1 waits without limit. A signal counts as
+/// no event.
 pub(crate) fn wait(
     epoll: BorrowedFd<'_>,
     events: &mut [RawEvent],
@@ -52,7 +52,7 @@ pub(crate) fn eventfd() -> io::Result<OwnedFd> {
     unsafe { made(libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK)) }
 }
 
-/// Adds one to an eventfd. A counter that is already full is readable, which is all we want.
+/// Adds one to an eventfd. A counter that is already full is readable, which suffices.
 pub(crate) fn eventfd_signal(fd: BorrowedFd<'_>) -> io::Result<()> {
     let one = 1u64.to_ne_bytes();
     // SAFETY: the kernel reads 8 bytes from an array of 8 bytes.
@@ -60,7 +60,7 @@ pub(crate) fn eventfd_signal(fd: BorrowedFd<'_>) -> io::Result<()> {
     ignore_would_block(outcome)
 }
 
-/// Takes an eventfd back to zero.
+/// Resets an eventfd to zero.
 pub(crate) fn eventfd_drain(fd: BorrowedFd<'_>) -> io::Result<()> {
     let mut count = [0u8; 8];
     // SAFETY: the kernel writes 8 bytes into an array of 8 bytes.

@@ -1,9 +1,9 @@
 //! Broadcast ring whose slowest reader holds the writer back: messages are written in place and
-//! read in place. The public face, with the contract in words, is [`crate::ring`].
+//! read in place. [`crate::ring`] is its public interface and documents the contract.
 //!
 //! Positions count bytes since the start and never wrap (u64). The writer owns every byte of
 //! `[tail, slowest cursor + capacity)`; the bytes of `[cursor, tail)` are frozen until the reader
-//! of that cursor moves on. That is the whole argument for soundness.
+//! of that cursor advances. Soundness rests on this alone.
 
 use crate::pad::Padded;
 use crate::ring::{HEADER, PADDING, PAGE, Record, WriteError, record_size};
@@ -11,7 +11,7 @@ use std::cell::UnsafeCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// Cursor of a slot that no reader holds: it never holds the writer back.
+/// Cursor of a slot without a reader, which never holds the writer back.
 const FREE: u64 = u64::MAX;
 
 /// Set in the tail once a reader has closed the ring; positions are multiples of 16.
@@ -35,8 +35,8 @@ impl Shared {
         self.words.len() as u64 * 8
     }
 
-    /// Where the byte at `position` stands. The pointer covers the whole buffer (it is derived
-    /// from the slice), so that bytes up to its end may be reached from it.
+    /// Returns a pointer to the byte at `position`. The pointer covers the whole buffer (it is
+    /// derived from the slice), so that bytes up to its end may be reached from it.
     fn at(&self, position: u64) -> *mut u8 {
         let offset = (position & (self.capacity() - 1)) as usize;
         let base = self.words.as_ptr() as *mut u8;
@@ -49,32 +49,32 @@ impl Shared {
 pub(crate) struct Writer {
     shared: Arc<Shared>,
     tail: u64,
-    /// A lower bound of the slowest cursor, renewed only when the ring looks full.
+    /// A lower bound of the slowest cursor, renewed only when the ring seems full.
     slowest: u64,
     sequence: u64,
     claimed: Option<Claim>,
 }
 
-/// Room for a message that is not yet published.
+/// Space for a message that is not yet published.
 struct Claim {
-    /// The tail at that time: with another one it is void.
+    /// The tail at that time: with another tail the claim is void.
     tail: u64,
     start: u64,
     most: usize,
 }
 
 impl Writer {
-    /// Bytes written so far.
+    /// Returns the number of bytes written so far.
     pub(crate) const fn position(&self) -> u64 {
         self.tail
     }
 
-    /// `capacity` in bytes is rounded up to a power of two (at least 64).
+    /// Makes a ring; `capacity` in bytes is rounded up to a power of two (at least 64).
     pub(crate) fn new(capacity: usize, max_readers: usize) -> Self {
         let capacity = capacity.max(64).next_power_of_two();
         let words: Box<[UnsafeCell<u64>]> = (0..capacity / 8).map(|_| UnsafeCell::new(0)).collect();
         for word in words.iter().step_by(PAGE / 8) {
-            // SAFETY: the word is part of the slice, and nobody else has the slice yet.
+            // SAFETY: the word is part of the slice, and the slice is not shared yet.
             unsafe { word.get().write_volatile(0) };
         }
         let shared = Shared {
@@ -94,14 +94,14 @@ impl Writer {
         }
     }
 
-    /// A ring with one place and the reader on it.
+    /// Makes a ring with one place, taken by the reader returned.
     pub(crate) fn with_reader(capacity: usize) -> (Self, Reader) {
         let writer = Self::new(capacity, 1);
         let reader = writer.reader_at(0);
         (writer, reader)
     }
 
-    /// A reader that sees everything written from now on; `None` if all places are taken.
+    /// Adds a reader that receives everything written from now on; `None` if all places are taken.
     pub(crate) fn subscribe(&mut self) -> Option<Reader> {
         let free = |cursor: &Padded<AtomicU64>| cursor.load(Ordering::Acquire) == FREE;
         let slot = self.shared.cursors.iter().position(free)?;
@@ -129,7 +129,7 @@ impl Writer {
         (self.shared.capacity() / 2) as usize - HEADER
     }
 
-    /// Writes one message of `len` bytes, filled in place by `fill` (which finds old bytes).
+    /// Writes one message of `len` bytes, filled in place by `fill` over undefined content.
     pub(crate) fn write(
         &mut self,
         kind: u32,
@@ -147,7 +147,7 @@ impl Writer {
         Ok(sequence)
     }
 
-    /// Finds room for a message of `len` bytes: the record at the position returned lies in the
+    /// Finds space for a message of `len` bytes: the record at the position returned lies in the
     /// writer's own part and does not cross the end of the buffer.
     fn place(&mut self, len: usize) -> Result<u64, WriteError> {
         if len > self.max_message() {
@@ -168,14 +168,15 @@ impl Writer {
         Ok(self.tail + padding)
     }
 
-    /// Room for the next message, of at most `most` bytes (old ones stand there); it is written
-    /// with [`publish`](Self::publish), or not at all.
+    /// Returns space for the next message, of at most `most` bytes of undefined content; it is
+    /// written with [`publish`](Self::publish), or not at all.
     pub(crate) fn claim(&mut self, most: usize) -> Result<&mut [u8], WriteError> {
         let start = self.place(most)?;
         let tail = self.tail;
         self.claimed = Some(Claim { tail, start, most });
         let at = self.shared.at(start + HEADER as u64);
-        // SAFETY: as `place` says; the reference borrows the writer, who alone touches this part.
+        // SAFETY: as `place` says; the reference borrows the writer, which alone accesses this
+        // part.
         Ok(unsafe { std::slice::from_raw_parts_mut(at, most) })
     }
 
@@ -205,8 +206,8 @@ impl Writer {
         Ok(sequence)
     }
 
-    /// Whether messages of `size` bytes, headers included, fit wherever the buffer's end is. The
-    /// padding at the end is shorter than the message that did not fit there.
+    /// Returns whether messages of `size` bytes, headers included, fit wherever the buffer's end
+    /// is. The padding at the end is shorter than the message that did not fit there.
     pub(crate) fn has_room_for(&mut self, size: u64) -> bool {
         self.has_room(size.saturating_mul(2))
     }
@@ -224,8 +225,8 @@ impl Writer {
         self.tail + size <= self.slowest + self.shared.capacity()
     }
 
-    /// Header: length (u32), kind (u32), sequence (u64). Always fits: positions are multiples of
-    /// 16 and so is the capacity.
+    /// Writes a header: length (u32), kind (u32), sequence (u64). It always fits, as positions and
+    /// the capacity are multiples of 16.
     fn put_header(&self, position: u64, len: usize, kind: u32) {
         let word = len as u64 | u64::from(kind) << 32;
         let at = self.shared.at(position).cast::<u64>();
@@ -243,7 +244,7 @@ impl Drop for Writer {
     }
 }
 
-/// One reading end; it holds the writer back until it has read.
+/// A reading end, which holds the writer back until it has read.
 pub(crate) struct Reader {
     shared: Arc<Shared>,
     slot: usize,
@@ -253,8 +254,8 @@ pub(crate) struct Reader {
 }
 
 impl Reader {
-    /// Calls `each` for at most `limit` messages, in place. Returns the number of calls. The
-    /// writer may use their room again once all calls are done.
+    /// Calls `each` for at most `limit` messages, in place. Returns the number of calls. The writer
+    /// may reuse their space once all calls are done.
     pub(crate) fn read(&mut self, limit: usize, mut each: impl FnMut(Record<'_>)) -> usize {
         let mut count = 0;
         let start = self.cursor;
@@ -282,23 +283,23 @@ impl Reader {
         count
     }
 
-    /// True if the writer is gone and everything has been read.
+    /// Returns whether the writer is gone and everything has been read.
     pub(crate) fn is_finished(&mut self) -> bool {
         self.shared.closed.load(Ordering::Acquire) && !self.refresh()
     }
 
-    /// How far it has read.
+    /// Returns the position up to which it has read.
     pub(crate) const fn position(&self) -> u64 {
         self.cursor
     }
 
-    /// Bytes written and not yet read.
+    /// Returns the number of bytes written and not yet read.
     pub(crate) fn backlog(&self) -> u64 {
         (self.shared.tail.load(Ordering::Acquire) & !CLOSED) - self.cursor
     }
 
-    /// Lets the writer [publish](Writer::publish) no more. What it published before can be read.
-    /// Only for rings whose writer publishes: [`Writer::write`] would open it again.
+    /// Refuses what the writer [publishes](Writer::publish) from now on. Messages published before
+    /// can be read. Only for rings whose writer publishes: [`Writer::write`] would reopen the ring.
     pub(crate) fn close(&self) {
         self.shared.tail.fetch_or(CLOSED, Ordering::AcqRel);
     }

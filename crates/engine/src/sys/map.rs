@@ -1,4 +1,4 @@
-//! Files as memory.
+//! Memory-mapped files.
 
 use super::check;
 use super::cut::Watch;
@@ -15,16 +15,16 @@ use std::sync::atomic::AtomicU64;
 /// The smallest size of a page; larger ones are multiples of it.
 const PAGE: usize = 4096;
 
-/// A file mapped shared: what is written here is in the file at once, also if the process is
-/// killed the next moment.
+/// A file mapped shared: bytes written here are in the file at once, even if the process is killed
+/// the next moment.
 ///
-/// If the file is made shorter while it is mapped, its lost pages read as zeros, what is written to
-/// them is lost, and [`is_broken`](Self::is_broken) says so once one of them was touched.
+/// If the file is made shorter while it is mapped, its lost pages read as zeros, bytes written to
+/// them are lost, and [`is_broken`](Self::is_broken) returns true once one of them was accessed.
 pub(crate) struct Mapping {
     start: NonNull<u8>,
     len: usize,
     writable: bool,
-    /// Of a map of a file; given up before the map is.
+    /// The watch of a map of a file, dropped before the map.
     watch: Option<Watch>,
 }
 
@@ -47,7 +47,7 @@ impl Mapping {
         Ok(map)
     }
 
-    /// A private copy of the first `len` bytes of a file that another process may be writing.
+    /// Makes a private copy of the first `len` bytes of a file that another process may be writing.
     pub(crate) fn copy(file: &File, len: usize) -> io::Result<Self> {
         use std::os::unix::fs::FileExt;
         let mut copy = Self::map(len, true, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1)?;
@@ -76,12 +76,12 @@ impl Mapping {
         })
     }
 
-    /// Whether a page was missing in the file when it was touched.
+    /// Returns whether a page was missing in the file when it was accessed.
     pub(crate) fn is_broken(&self) -> bool {
         self.watch.as_ref().is_some_and(Watch::is_broken)
     }
 
-    /// How many bytes are mapped.
+    /// Returns the number of bytes mapped.
     pub(crate) const fn len(&self) -> usize {
         self.len
     }
@@ -91,15 +91,15 @@ impl Mapping {
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) }
     }
 
-    /// The bytes to change; empty if the file was mapped for reading.
+    /// Returns the bytes, to be changed; empty if the file was mapped for reading.
     pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
         let len = if self.writable { self.len } else { 0 };
         // SAFETY: the mapping is `len` writable bytes until drop, and `&mut self` is exclusive.
         unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), len) }
     }
 
-    /// Makes the pages of `range` present and writable now, so that no write waits for one later.
-    /// What of the range lies outside of the map is left out.
+    /// Makes the pages of `range` present and writable now, so that no later write waits for one.
+    /// The part of the range outside the map is ignored.
     pub(crate) fn prefault(&mut self, range: Range<usize>) -> io::Result<()> {
         let (from, to) = (range.start / PAGE * PAGE, range.end.min(self.len));
         if from >= to {
@@ -113,7 +113,7 @@ impl Mapping {
         };
         match check(advised) {
             Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
-                // A kernel before 5.14: write each page's first byte back to it.
+                // Before Linux 5.14, writes each page's first byte back to it.
                 let pages = self.bytes_mut().get_mut(from..to).unwrap_or(&mut []);
                 for byte in pages.iter_mut().step_by(PAGE) {
                     *byte = std::hint::black_box(*byte);
@@ -124,7 +124,7 @@ impl Mapping {
         }
     }
 
-    /// Bytes that are mapped into this process, as `/proc` says.
+    /// Returns how many bytes are mapped into this process, by `/proc`.
     #[cfg(test)]
     pub(crate) fn resident(&self) -> usize {
         let maps = std::fs::read_to_string("/proc/self/smaps").unwrap_or_default();
@@ -135,7 +135,7 @@ impl Mapping {
         digits.map_or(usize::MAX, |kib: usize| kib << 10)
     }
 
-    /// Releases the memory of all pages; they are read from the file when they are touched again.
+    /// Releases the memory of all pages, which are read from the file at the next access.
     pub(crate) fn release(&mut self) {
         if self.watch.is_none() {
             return;
@@ -146,12 +146,13 @@ impl Mapping {
     }
 }
 
-/// A file as atomic words, for one process that writes and the one that comes after it.
+/// A file as atomic words, for one process that writes and the one that follows it.
 pub(crate) struct Words(Mapping);
 
 impl Words {
-    /// Makes a file of `len` bytes, a multiple of 8, all of them zero and on the disk or in memory.
-    /// One of the name is removed: it may be a stranger's, in a folder where anybody may write.
+    /// Makes a file of `len` bytes, a multiple of 8, all of them zero and allocated. An existing
+    /// file of that name is removed: in a folder that all users may write to, it may be another
+    /// user's.
     pub(crate) fn create(path: &Path, len: usize) -> io::Result<Self> {
         match std::fs::remove_file(path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -165,7 +166,7 @@ impl Words {
         Ok(Self(map))
     }
 
-    /// The words.
+    /// Returns the words.
     pub(crate) fn get(&self) -> &[AtomicU64] {
         let len = self.0.len() / size_of::<AtomicU64>();
         // SAFETY: the mapping begins at a page, so it is aligned, and has `len` words that are
@@ -177,15 +178,15 @@ impl Words {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // The watch must not outlive the map: the address is used again.
+        // The watch must not outlive the map, as the address is reused.
         self.watch = None;
         // SAFETY: this is the range that mmap gave, and no borrow of it outlives `self`.
         unsafe { libc::munmap(self.start.as_ptr().cast(), self.len) };
     }
 }
 
-/// Gives the file `len` bytes on the disk, zeros where there was nothing, or fails (disk full)
-/// without a hole: later writes to the map cannot fail for want of space.
+/// Allocates `len` bytes for the file, zeros where it had none, or fails (disk full) without a
+/// hole: later writes to the map cannot fail for lack of space.
 pub(crate) fn allocate(file: &File, len: u64) -> io::Result<()> {
     let len_signed = libc::off_t::try_from(len).map_err(|_| io::ErrorKind::InvalidInput)?;
     // SAFETY: no pointer is passed; the result is checked.
@@ -197,8 +198,8 @@ pub(crate) fn allocate(file: &File, len: u64) -> io::Result<()> {
     }
 }
 
-/// Puts zeros into all pages of a new file. It costs a quarter of what it costs to have the pages
-/// made one by one by touching them.
+/// Writes zeros into all pages of a new file. This takes a quarter of the time of making the pages
+/// one by one at their first access.
 pub(crate) fn zero(file: &File, len: u64) -> io::Result<()> {
     write_zeros(file, 0, len)
 }

@@ -1,6 +1,5 @@
-//! The one place of this crate that is `unsafe`: system calls that std has no name for, and
-//! memory that two threads see. Each function here has a safe signature and keeps its own
-//! promises; nothing outside `sys` needs to know how.
+//! The only `unsafe` code of this crate: system calls that std does not have, and memory that two
+//! threads share. Each function here has a safe signature and upholds its own invariants.
 
 pub(crate) mod cut;
 pub(crate) mod epoll;
@@ -23,17 +22,17 @@ fn check(outcome: libc::c_int) -> io::Result<libc::c_int> {
     }
 }
 
-/// The same for calls that make a descriptor.
+/// Turns the outcome of a system call that makes a descriptor into a `Result`.
 ///
 /// # Safety
-/// The kernel has just returned the descriptor, and nobody else owns it.
+/// The kernel has just returned the descriptor, and no other value owns it.
 unsafe fn made(outcome: libc::c_int) -> io::Result<OwnedFd> {
     let fd = check(outcome)?;
     // SAFETY: as the caller promises.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// The same for calls that return a length.
+/// Turns the outcome of a system call that returns a length into a `Result`.
 fn check_len(outcome: libc::ssize_t) -> io::Result<usize> {
     usize::try_from(outcome).map_err(|_| io::Error::last_os_error())
 }

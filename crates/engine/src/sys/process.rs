@@ -1,25 +1,25 @@
-//! What belongs to the whole process or thread: CPU affinity, limits, signals.
+//! Properties of the whole process or thread: CPU affinity, limits, signals.
 
 use super::check;
 use std::io;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// How often SIGINT or SIGTERM came since the handler was installed.
+/// Number of SIGINT and SIGTERM received since the handler was installed.
 static INTERRUPTS: AtomicU32 = AtomicU32::new(0);
 
 pub(crate) fn interrupts() -> u32 {
     INTERRUPTS.load(Ordering::Relaxed)
 }
 
-/// Counts SIGINT and SIGTERM from now on. The third one ends the process as if no handler stood,
-/// so that a user is never locked in by a shutdown that hangs.
+/// Counts SIGINT and SIGTERM from now on. The third one ends the process as without a handler, so
+/// that a user can end a shutdown that hangs.
 pub(crate) fn catch_interrupts() -> io::Result<()> {
     [libc::SIGINT, libc::SIGTERM]
         .into_iter()
         .try_for_each(|signal| handle(signal, on_interrupt, 0))
 }
 
-/// How often SIGHUP came since the handler was installed.
+/// Number of SIGHUP received since the handler was installed.
 static HANGUPS: AtomicU32 = AtomicU32::new(0);
 
 pub(crate) fn hangups() -> u32 {
@@ -31,8 +31,8 @@ pub(crate) fn catch_hangups() -> io::Result<()> {
     handle(libc::SIGHUP, on_hangup, libc::SA_RESTART)
 }
 
-/// Signals that end a process by default and indicate no fault in it. So do all real-time signals
-/// that the C library leaves.
+/// Signals that end a process by default and indicate no fault in it. All real-time signals that
+/// the C library leaves belong to them too.
 const HARMLESS: [libc::c_int; 11] = [
     libc::SIGQUIT,
     libc::SIGUSR1,
@@ -62,7 +62,8 @@ pub(crate) fn outlive_file_limit() -> io::Result<()> {
     handle(libc::SIGXFSZ, on_harmless, libc::SA_RESTART)
 }
 
-/// Handlers, unlike ignored signals, do not pass to programs that this one starts.
+/// Installs a handler. Handlers, unlike ignored signals, are not inherited by programs that this
+/// one starts.
 fn handle(
     signal: libc::c_int,
     handler: extern "C" fn(libc::c_int),
@@ -93,7 +94,7 @@ extern "C" fn on_interrupt(signal: libc::c_int) {
 
 /// Sends a signal to a process.
 pub(crate) fn signal(process: u32, signal: libc::c_int) -> io::Result<()> {
-    // 0 and negative numbers name groups of processes.
+    // 0 and negative numbers denote groups of processes.
     let Some(pid) = libc::pid_t::try_from(process).ok().filter(|&pid| pid > 0) else {
         return Err(io::Error::new(
             io::ErrorKind::InvalidInput,
@@ -105,7 +106,7 @@ pub(crate) fn signal(process: u32, signal: libc::c_int) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether there is a process of this number.
+/// Returns whether a process with this number exists.
 pub(crate) fn exists(process: u32) -> bool {
     // Signal 0 is not sent.
     match signal(process, 0) {
@@ -114,7 +115,7 @@ pub(crate) fn exists(process: u32) -> bool {
     }
 }
 
-/// Asks the kernel for SIGTERM when the thread that started this process ends.
+/// Makes the kernel send SIGTERM when the thread that started this process ends.
 pub(crate) fn end_with_parent() -> io::Result<()> {
     // SAFETY: this option takes a signal by value and touches no memory.
     check(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM) })?;
@@ -138,7 +139,7 @@ pub(crate) fn pin_to(cpu: usize) -> io::Result<()> {
     Ok(())
 }
 
-/// The CPUs that the calling thread may run on, ascending.
+/// Returns the CPUs that the calling thread may run on, ascending.
 pub(crate) fn allowed_cpus() -> io::Result<Vec<usize>> {
     // SAFETY: an all-zero cpu_set_t is the empty set.
     let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
@@ -151,7 +152,7 @@ pub(crate) fn allowed_cpus() -> io::Result<Vec<usize>> {
         .collect())
 }
 
-/// Soft and hard limit of open descriptors.
+/// Returns the soft and the hard limit of open descriptors.
 pub(crate) fn open_files() -> io::Result<(u64, u64)> {
     let mut limit = libc::rlimit {
         rlim_cur: 0,

@@ -1,4 +1,4 @@
-//! Socket calls that std has no name for.
+//! Socket calls that std does not have.
 
 use super::{check, check_len, made};
 use std::io::{self, IoSlice};
@@ -26,7 +26,7 @@ pub(crate) fn connect(to: SocketAddr) -> io::Result<TcpStream> {
     }
 }
 
-/// Receives what has come, without waiting.
+/// Receives the bytes that have arrived, without waiting.
 pub(crate) fn receive(fd: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<usize> {
     // SAFETY: the kernel writes at most `buffer.len()` bytes into a slice that is ours until then.
     check_len(unsafe {
@@ -39,14 +39,15 @@ pub(crate) fn receive(fd: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<usize
     })
 }
 
-/// Sends bytes; never raises SIGPIPE. Gives how many the kernel took.
+/// Sends bytes; never raises SIGPIPE. Returns how many the kernel took.
 pub(crate) fn send(fd: BorrowedFd<'_>, bytes: &[u8]) -> io::Result<usize> {
     let flags = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT;
     // SAFETY: the kernel only reads, `bytes.len()` bytes of a slice that is borrowed until then.
     check_len(unsafe { libc::send(fd.as_raw_fd(), bytes.as_ptr().cast(), bytes.len(), flags) })
 }
 
-/// Sends the parts as one stretch of bytes; never raises SIGPIPE. Gives what the kernel took.
+/// Sends the parts as one sequence of bytes; never raises SIGPIPE. Returns how many the kernel
+/// took.
 pub(crate) fn send_parts(fd: BorrowedFd<'_>, parts: &[IoSlice<'_>]) -> io::Result<usize> {
     // SAFETY: an all-zero msghdr is valid: no name, no parts, no control data.
     let mut header: libc::msghdr = unsafe { std::mem::zeroed() };
@@ -96,7 +97,7 @@ pub(super) fn raw_address(address: SocketAddr) -> (libc::sockaddr_storage, libc:
     (storage, length as libc::socklen_t)
 }
 
-/// Sets how many callers may wait to be accepted, as far as the system allows it.
+/// Sets how many connections may wait to be accepted, as far as the system permits.
 pub(crate) fn set_backlog(listener: &std::net::TcpListener, backlog: i32) -> io::Result<()> {
     // SAFETY: no pointer is passed; the result is checked.
     check(unsafe { libc::listen(listener.as_raw_fd(), backlog) })?;

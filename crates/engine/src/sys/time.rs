@@ -1,12 +1,12 @@
 //! Clocks of the kernel, read through the vDSO.
 
-/// Nanoseconds of CLOCK_MONOTONIC.
+/// Returns the nanoseconds of CLOCK_MONOTONIC.
 pub(crate) fn monotonic() -> u64 {
     let (seconds, nanos) = read(libc::CLOCK_MONOTONIC);
     seconds as u64 * 1_000_000_000 + nanos as u64
 }
 
-/// Nanoseconds of CLOCK_REALTIME since 1970.
+/// Returns the nanoseconds of CLOCK_REALTIME since 1970.
 pub(crate) fn utc() -> i64 {
     let (seconds, nanos) = read(libc::CLOCK_REALTIME);
     seconds * 1_000_000_000 + nanos

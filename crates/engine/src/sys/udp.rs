@@ -1,4 +1,4 @@
-//! UDP calls that std has no name for: options before bind, batches, the kernel's drop count.
+//! UDP calls that std does not have: options before bind, batches, the kernel's drop count.
 
 use super::socket::raw_address;
 use super::{check, made};
@@ -7,14 +7,14 @@ use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr;
 
-/// Room for one control message with a timespec.
+/// Bytes for one control message with a timespec.
 const CONTROL: usize = 64;
-/// Index of the drop count in what SO_MEMINFO gives (SK_MEMINFO_DROPS), and how many there are.
+/// Index of the drop count in the values of SO_MEMINFO (SK_MEMINFO_DROPS), and their number.
 const MEMINFO_DROPS: usize = 8;
 const MEMINFO_VARS: usize = 9;
 
-/// A non-blocking UDP socket bound to `address` (a multicast group or one of ours), which other
-/// sockets may share. It stamps what it receives.
+/// Makes a non-blocking UDP socket bound to `address` (a multicast group or a local address), which
+/// other sockets may share. It timestamps what it receives.
 pub(crate) fn bind(address: SocketAddrV4) -> io::Result<UdpSocket> {
     let kind = libc::SOCK_DGRAM | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
     // SAFETY: no pointer is passed; the descriptor is new.
@@ -28,8 +28,8 @@ pub(crate) fn bind(address: SocketAddrV4) -> io::Result<UdpSocket> {
     Ok(socket.into())
 }
 
-/// Asks for a receive buffer of `bytes`, beyond the system's limit if we may. Gives what the
-/// kernel granted, by the same measure.
+/// Requests a receive buffer of `bytes`, beyond the system's limit if the process may. Returns what
+/// the kernel granted, in the same unit.
 pub(crate) fn enlarge_receive_buffer(fd: BorrowedFd<'_>, bytes: usize) -> io::Result<usize> {
     let wanted = libc::c_int::try_from(bytes).unwrap_or(libc::c_int::MAX / 2);
     if set_int(fd, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, wanted).is_err() {
@@ -37,11 +37,11 @@ pub(crate) fn enlarge_receive_buffer(fd: BorrowedFd<'_>, bytes: usize) -> io::Re
     }
     let mut granted: libc::c_int = 0;
     get_option(fd, libc::SOL_SOCKET, libc::SO_RCVBUF, &mut granted)?;
-    // The kernel doubles what it is asked for, to make room for its own book-keeping.
+    // The kernel doubles the size requested, for its own book-keeping.
     Ok(usize::try_from(granted).unwrap_or(0) / 2)
 }
 
-/// Datagrams that the kernel threw away because the socket's buffer was full.
+/// Returns how many datagrams the kernel dropped because the socket's buffer was full.
 pub(crate) fn drops(fd: BorrowedFd<'_>) -> io::Result<u64> {
     let mut info = [0u32; MEMINFO_VARS];
     get_option(fd, libc::SOL_SOCKET, libc::SO_MEMINFO, &mut info)?;
@@ -60,7 +60,7 @@ fn in_addr(address: Ipv4Addr) -> libc::in_addr {
     }
 }
 
-/// Joins a group for what this source sends to it, on the interface with this address.
+/// Joins a group for the datagrams of one source, on the interface with this address.
 pub(crate) fn join_source(
     fd: BorrowedFd<'_>,
     group: Ipv4Addr,
@@ -72,7 +72,7 @@ pub(crate) fn join_source(
         imr_interface: in_addr(interface),
         imr_sourceaddr: in_addr(source),
     };
-    // Without this the socket also receives what others on this host have joined.
+    // Without this the socket also receives groups that other sockets of this host have joined.
     set_int(fd, libc::IPPROTO_IP, libc::IP_MULTICAST_ALL, 0)?;
     let name = libc::IP_ADD_SOURCE_MEMBERSHIP;
     set_option(fd, libc::IPPROTO_IP, name, &request)
@@ -128,14 +128,14 @@ fn get_option<T: Copy>(
     Ok(())
 }
 
-/// What the kernel said of one datagram.
+/// The kernel's information on one datagram.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Arrived {
     pub(crate) len: usize,
     pub(crate) truncated: bool,
     /// UTC in nanoseconds, as the kernel stamped it.
     pub(crate) stamp: Option<i64>,
-    /// The sender; nobody where the kernel does not say.
+    /// The sender; `None` if the kernel does not report it.
     pub(crate) from: Option<SocketAddrV4>,
 }
 
@@ -145,7 +145,7 @@ pub(crate) struct Inbox {
     slot: usize,
     parts: Box<[libc::iovec]>,
     controls: Box<[[u64; CONTROL / 8]]>,
-    /// Where the kernel writes the senders; empty where nobody asks for them.
+    /// The senders that the kernel writes; empty where they are not requested.
     names: Box<[libc::sockaddr_in]>,
     headers: Box<[libc::mmsghdr]>,
     arrived: Box<[Arrived]>,
@@ -156,8 +156,8 @@ pub(crate) struct Inbox {
 unsafe impl Send for Inbox {}
 
 impl Inbox {
-    /// Room for `count` datagrams of `slot` bytes. The kernel names their senders if asked to,
-    /// which takes it about 30 ns for each.
+    /// Makes an inbox for `count` datagrams of `slot` bytes. The kernel adds their senders on
+    /// request, which takes it about 30 ns for each.
     pub(crate) fn new(count: usize, slot: usize, wants_senders: bool) -> Self {
         let count = count.max(1);
         let slot = slot.max(1);
@@ -177,7 +177,7 @@ impl Inbox {
         }
     }
 
-    /// Takes what is there without waiting; how many datagrams, 0 if none.
+    /// Takes the datagrams that have arrived, without waiting. Returns their number, 0 if none.
     pub(crate) fn receive(&mut self, fd: BorrowedFd<'_>) -> io::Result<usize> {
         let slots = self.bytes.chunks_exact_mut(self.slot);
         let places = self.parts.iter_mut().zip(slots).zip(&mut self.controls);
@@ -224,7 +224,7 @@ impl Inbox {
         Ok(count)
     }
 
-    /// The datagram at `index` of the last receive.
+    /// Returns the datagram at `index` of the last receive.
     pub(crate) fn get(&self, index: usize) -> (Arrived, &[u8]) {
         let arrived = self.arrived.get(index).copied().unwrap_or_default();
         let from = index.saturating_mul(self.slot);
@@ -233,14 +233,14 @@ impl Inbox {
     }
 }
 
-/// The sender that the kernel has written to `name`.
+/// Returns the sender that the kernel has written to `name`.
 fn sender(header: &libc::msghdr, name: &libc::sockaddr_in) -> Option<SocketAddrV4> {
     let is_there = header.msg_namelen as usize == size_of::<libc::sockaddr_in>();
     let address = Ipv4Addr::from(name.sin_addr.s_addr.to_ne_bytes());
     is_there.then(|| SocketAddrV4::new(address, u16::from_be(name.sin_port)))
 }
 
-/// The kernel's receive stamp among the control messages.
+/// Returns the kernel's receive timestamp from the control messages.
 fn stamp(header: &libc::msghdr) -> Option<i64> {
     // SAFETY: the kernel has filled control messages of `msg_controllen` bytes into the buffer
     // that `msg_control` points at, which is aligned for cmsghdr.
@@ -276,7 +276,7 @@ pub(crate) struct Outbox {
 unsafe impl Send for Outbox {}
 
 impl Outbox {
-    /// Room for `count` datagrams.
+    /// Makes an outbox for `count` datagrams.
     pub(crate) fn new(count: usize) -> Self {
         Self {
             parts: Vec::with_capacity(count),
@@ -284,7 +284,8 @@ impl Outbox {
         }
     }
 
-    /// Sends datagrams over a connected socket; how many the kernel took (it may be fewer).
+    /// Sends datagrams over a connected socket. Returns how many the kernel took, which may be
+    /// fewer.
     pub(crate) fn send(&mut self, fd: BorrowedFd<'_>, datagrams: &[&[u8]]) -> io::Result<usize> {
         let datagrams = datagrams.get(..self.parts.capacity()).unwrap_or(datagrams);
         self.parts.clear();

@@ -1,11 +1,11 @@
-//! When to try again.
+//! The back-off between connection attempts.
 
 use std::time::Duration;
 
 use fastrand::Rng;
 
-/// Exponential back-off with jitter: the n-th wait is drawn from the upper half of
-/// `initial * 2^n`, never beyond `max`. Deterministic from its seed; knows no clock.
+/// Exponential back-off with jitter: the n-th wait is drawn from the upper half of `initial * 2^n`,
+/// never beyond `max`. It is deterministic from its seed and reads no clock.
 #[derive(Debug, Clone)]
 pub struct Backoff {
     initial: Duration,
@@ -15,8 +15,8 @@ pub struct Backoff {
 }
 
 impl Backoff {
-    /// `seed` spreads clients that were cut off at the same moment: pass something that differs
-    /// between them.
+    /// Makes a back-off. `seed` spreads clients that lost their connections at the same moment, so
+    /// it must differ between them.
     #[must_use]
     pub const fn new(initial: Duration, max: Duration, seed: u64) -> Self {
         Self {
@@ -27,7 +27,7 @@ impl Backoff {
         }
     }
 
-    /// The time to wait after one more failure.
+    /// Returns the time to wait after one more failure.
     pub fn next_wait(&mut self) -> Duration {
         let factor = 1u32.checked_shl(self.failures).unwrap_or(u32::MAX);
         self.failures = self.failures.saturating_add(1);

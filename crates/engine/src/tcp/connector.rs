@@ -1,4 +1,4 @@
-//! Connecting, and connecting again.
+//! Connecting and reconnecting.
 
 use super::{Backoff, Stream};
 use crate::sys::socket;
@@ -6,10 +6,10 @@ use std::io;
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-/// Brings a connection up to one of several hosts, in order and round again, with a back-off
-/// between attempts. It owns no clock and never waits: call [`poll`](Self::poll) each duty cycle
-/// with the monotonic time in nanoseconds. After a connection broke, call
-/// [`lost`](Self::lost) and go on polling.
+/// Connects to one of several hosts, in order and again from the first, with a back-off between
+/// attempts. It reads no clock and never waits: the caller calls [`poll`](Self::poll) each duty
+/// cycle with the monotonic time in nanoseconds. After a connection failed, the caller calls
+/// [`lost`](Self::lost) and continues to poll.
 pub struct Connector {
     hosts: Vec<SocketAddr>,
     next_host: usize,
@@ -30,28 +30,29 @@ enum State {
     Connected,
 }
 
-/// What [`Connector::poll`] did.
+/// The result of [`Connector::poll`].
 #[derive(Debug)]
 pub enum Attempt {
-    /// Nothing to do before this monotonic time (`u64::MAX`: while connected, nothing at all).
-    /// While a connection is under way, there may be an outcome sooner.
+    /// Nothing is to be done before this monotonic time (`u64::MAX` while connected). A connection
+    /// attempt under way may have an outcome sooner.
     Wait(u64),
-    /// Connected. The connector is silent until [`Connector::lost`].
+    /// The connection is established. Nothing more happens until [`Connector::lost`].
     Connected(Stream),
     /// An attempt failed; the next one starts at `retry_at`.
     Failed {
-        /// The host that was tried.
+        /// The host of the attempt.
         to: SocketAddr,
-        /// Why it failed; `TimedOut` if it did not answer in time.
+        /// The error; `TimedOut` if the host did not respond in time.
         error: io::Error,
-        /// Monotonic nanoseconds.
+        /// The time of the next attempt, in monotonic nanoseconds.
         retry_at: u64,
     },
 }
 
 impl Connector {
-    /// Starts with the first of `hosts` at the first poll; each attempt gets `timeout`. The
-    /// back-off grows with each failed attempt and starts over at [`succeeded`](Self::succeeded).
+    /// Makes a connector that starts with the first of `hosts` at the first poll; each attempt has
+    /// `timeout`. The back-off grows with each failed attempt and restarts at
+    /// [`succeeded`](Self::succeeded).
     #[must_use]
     pub fn new(hosts: Vec<SocketAddr>, backoff: Backoff, timeout: Duration) -> Self {
         let timeout = nanos(timeout);
@@ -64,7 +65,7 @@ impl Connector {
         }
     }
 
-    /// Moves on as far as `now` (monotonic nanoseconds) allows.
+    /// Advances as far as `now` (monotonic nanoseconds) permits.
     pub fn poll(&mut self, now: u64) -> Attempt {
         match &self.state {
             State::Connected => Attempt::Wait(u64::MAX),
@@ -74,15 +75,15 @@ impl Connector {
         }
     }
 
-    /// The connection broke, or could not be used: the next attempt comes after a back-off.
-    /// Gives its monotonic time.
+    /// Notes that the connection failed, or could not be used: the next attempt follows after a
+    /// back-off. Returns its monotonic time.
     pub fn lost(&mut self, now: u64) -> u64 {
         let until = now.saturating_add(nanos(self.backoff.next_wait()));
         self.state = State::Waiting { until };
         until
     }
 
-    /// The next attempt comes at once, and the back-off starts over.
+    /// Makes the next attempt due at once, and restarts the back-off.
     pub const fn hurry(&mut self) {
         self.backoff.reset();
         if let State::Waiting { until } = &mut self.state {
@@ -90,8 +91,8 @@ impl Connector {
         }
     }
 
-    /// The connection proved good (a Logon was answered): the next failure waits from the
-    /// beginning again. Without this a peer that accepts and then hangs up is backed off from.
+    /// Notes that the connection is good (a Logon was accepted): the back-off restarts. Without
+    /// this the back-off also applies to a peer that accepts connections and then closes them.
     pub const fn succeeded(&mut self) {
         self.backoff.reset();
     }
@@ -156,7 +157,7 @@ impl Connector {
     }
 }
 
-/// True if connected, false if not yet.
+/// Returns true if connected, false if not yet.
 fn outcome(stream: &TcpStream) -> io::Result<bool> {
     if let Some(error) = stream.take_error()? {
         return Err(error);

@@ -1,32 +1,32 @@
-//! What a connection has received and not yet understood.
+//! The bytes of incomplete messages of a connection.
 
 use super::Received;
 use std::io;
 
-/// The bytes of a message that is not complete yet. Reading goes through a buffer that all
-/// connections of a thread share, so this is empty, and without memory, for most of them.
+/// The bytes of a message that is not complete yet. Reading uses a buffer that all connections of a
+/// thread share, so this is empty, and without memory, for most of them.
 #[derive(Debug, Default)]
 pub struct Inbox {
     kept: Vec<u8>,
 }
 
-/// Room for the front of a message, from the first time that there is one.
+/// Capacity for the first part of a message, allocated when it is first needed.
 const FIRST_ROOM: usize = 4096;
 
 impl Inbox {
-    /// Nothing kept.
+    /// Makes an empty inbox.
     #[must_use]
     pub const fn new() -> Self {
         Self { kept: Vec::new() }
     }
 
-    /// Reads once into `buffer` with `read`, behind the bytes kept. Gives what `read` said, and
-    /// all bytes not yet understood, which are no longer kept: give the rest back to
-    /// [`keep`](Self::keep). Without new bytes the slice is empty and those kept stay.
+    /// Reads once into `buffer` with `read`, after the bytes kept. Returns the result of `read`,
+    /// and all bytes not yet parsed, which are no longer kept: the caller passes the rest to
+    /// [`keep`](Self::keep). Without new bytes the slice is empty and the kept bytes stay.
     ///
     /// # Errors
-    /// Those of `read`, and `InvalidData` if the bytes kept fill the buffer: the message can
-    /// never be complete.
+    /// Those of `read`, and `InvalidData` if the bytes kept fill the buffer: the message can never
+    /// be complete.
     pub fn fill<'b>(
         &mut self,
         buffer: &'b mut [u8],
@@ -49,8 +49,8 @@ impl Inbox {
         Ok((received, buffer.get(..total).unwrap_or(&[])))
     }
 
-    /// Keeps bytes for the next time. The first time makes room for most messages, so that a
-    /// longer front of one does not allocate again.
+    /// Keeps bytes for the next read. The first call allocates capacity for most messages, so that
+    /// a longer part of one does not allocate again.
     pub fn keep(&mut self, rest: &[u8]) {
         if !rest.is_empty() && self.kept.capacity() == 0 {
             self.kept.reserve(FIRST_ROOM.max(rest.len()));
@@ -58,13 +58,13 @@ impl Inbox {
         self.kept.extend_from_slice(rest);
     }
 
-    /// Bytes kept.
+    /// Returns the number of bytes kept.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.kept.len()
     }
 
-    /// Whether no bytes are kept.
+    /// Returns whether no bytes are kept.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.kept.is_empty()

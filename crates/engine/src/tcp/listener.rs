@@ -1,4 +1,4 @@
-//! Accepting connections.
+//! Accepting of connections.
 
 use super::Stream;
 use crate::sys::socket::set_backlog;
@@ -8,44 +8,44 @@ use std::net::{SocketAddr, TcpListener};
 use std::os::fd::{AsFd, BorrowedFd};
 use thiserror::Error;
 
-/// A listening socket: non-blocking, SO_REUSEADDR.
+/// A non-blocking listening socket with SO_REUSEADDR.
 #[derive(Debug)]
 pub struct Listener {
     inner: TcpListener,
-    /// A descriptor held back: given up for a moment to turn a caller away when none is left.
+    /// A spare descriptor, released for a moment to refuse a client when none is left.
     spare: Option<File>,
 }
 
-/// Counterparties that come back all at once: the standard library lets 128 wait, the next ones
-/// call again after a second.
+/// Most connections that wait to be accepted. Counterparties may reconnect all at once: the
+/// standard library lets 128 wait, and the next ones retry after a second.
 const BACKLOG: i32 = 4096;
 
-/// The address could not be listened on.
+/// The address cannot be listened on.
 #[derive(Debug, Error)]
 #[error("cannot listen on {address}")]
 pub struct BindError {
-    /// The address asked for.
+    /// The address.
     pub address: SocketAddr,
-    /// Why not; `AddrInUse` if the port is taken.
+    /// The reason; `AddrInUse` if the port is taken.
     pub source: io::Error,
 }
 
-/// What [`Listener::accept`] found.
+/// The result of [`Listener::accept`].
 #[derive(Debug)]
 pub enum Accepted {
     /// A new connection.
     Stream(Stream),
-    /// A caller was turned away because the process has no descriptor left.
+    /// A client was refused because the process has no descriptor left.
     Refused,
-    /// Nobody waits.
+    /// No connection waits.
     Nobody,
 }
 
 impl Listener {
-    /// Listens on `address`; port 0 lets the system choose.
+    /// Listens on `address`; with port 0 the system chooses the port.
     ///
     /// # Errors
-    /// The port is taken, not allowed, or the address is not ours.
+    /// The port is taken or not permitted, or the address is not a local one.
     pub fn bind(address: SocketAddr) -> Result<Self, BindError> {
         let bind = || {
             let inner = TcpListener::bind(address)?;
@@ -59,25 +59,25 @@ impl Listener {
         bind().map_err(|source| BindError { address, source })
     }
 
-    /// The address listened on, with the port that the system chose.
+    /// Returns the address listened on, with the port that the system chose.
     ///
     /// # Errors
-    /// As the system call has them; not expected.
+    /// Those of the system call; none is expected.
     pub fn address(&self) -> io::Result<SocketAddr> {
         self.inner.local_addr()
     }
 
-    /// Takes the next caller, if any. A caller that left before it was taken is skipped. When
-    /// descriptors run out the caller is closed at once: otherwise it would report itself for
-    /// ever and keep the thread busy.
+    /// Accepts the next connection, if any. A client that left before it was accepted is skipped.
+    /// Without a free descriptor the connection is closed at once: otherwise it would be reported
+    /// again and again and keep the thread busy.
     ///
     /// # Errors
-    /// As the system call has them, memory for instance.
+    /// Those of the system call, such as a lack of memory.
     pub fn accept(&mut self) -> io::Result<Accepted> {
         loop {
             match self.inner.accept() {
                 Ok((stream, _)) => {
-                    // An error here means that the caller is gone: look at the next one.
+                    // An error here means that the client is gone: the next one follows.
                     if let Ok(stream) = Stream::new(stream) {
                         return Ok(Accepted::Stream(stream));
                     }

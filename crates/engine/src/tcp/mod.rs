@@ -1,4 +1,4 @@
-//! TCP without waiting: listener, stream, bytes not understood yet, connector with back-off.
+//! Non-blocking TCP: listener, stream, incomplete messages, connector with back-off.
 
 mod backoff;
 mod connector;

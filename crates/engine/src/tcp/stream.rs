@@ -1,23 +1,23 @@
-//! One non-blocking TCP stream.
+//! A non-blocking TCP stream.
 
 use crate::sys::socket;
 use std::io::{self, IoSlice};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 
-/// A connected stream: non-blocking, TCP_NODELAY. Dropping it closes it.
+/// A connected stream, non-blocking and with TCP_NODELAY. Dropping it closes the connection.
 #[derive(Debug)]
 pub struct Stream {
     inner: TcpStream,
     peer: SocketAddr,
 }
 
-/// What a read found.
+/// The result of a read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Received {
-    /// So many bytes, at least one.
+    /// This many bytes, at least one.
     Bytes(usize),
-    /// Nothing now.
+    /// No bytes now.
     Nothing,
     /// The peer will send no more.
     Closed,
@@ -35,16 +35,16 @@ impl Stream {
         Ok(Self { inner, peer })
     }
 
-    /// Where the other end is.
+    /// Returns the peer's address.
     #[must_use]
     pub fn peer(&self) -> SocketAddr {
         self.peer
     }
 
-    /// One read into `buffer` (which must not be empty).
+    /// Reads once into `buffer`, which must not be empty.
     ///
     /// # Errors
-    /// The connection broke (reset, timed out).
+    /// The connection failed (reset, timed out).
     pub fn receive(&self, buffer: &mut [u8]) -> io::Result<Received> {
         loop {
             return match socket::receive(self.inner.as_fd(), buffer) {
@@ -57,14 +57,14 @@ impl Stream {
         }
     }
 
-    /// One gathering write of all parts (of the first 1,024). Gives how many bytes the kernel
+    /// Writes all parts (the first 1,024) in one gathering write. Returns how many bytes the kernel
     /// took: 0 if its buffer is full, fewer than offered if it became full.
     ///
     /// # Errors
-    /// The connection broke.
+    /// The connection failed.
     pub fn send(&self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
         loop {
-            // The kernel takes a plain write with less ado than a gathering one.
+            // A plain write costs the kernel less than a gathering one.
             let sent = match parts {
                 [bytes] => socket::send(self.inner.as_fd(), bytes),
                 _ => socket::send_parts(self.inner.as_fd(), parts),
@@ -78,7 +78,7 @@ impl Stream {
         }
     }
 
-    /// Says that no more will be sent; what was sent still arrives.
+    /// Ends the direction to the peer; bytes sent before still arrive.
     ///
     /// # Errors
     /// The connection is gone already.

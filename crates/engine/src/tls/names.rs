@@ -9,8 +9,8 @@ use x509_cert::der::oid::db::rfc4519::COMMON_NAME;
 use x509_cert::ext::pkix::SubjectAltName;
 use x509_cert::ext::pkix::name::{DirectoryString, GeneralName};
 
-/// The common names of the subject, and its alternative names that are DNS names, URIs or e-mail
-/// addresses. A name in an encoding that is no text is left out.
+/// Returns the common names of the subject, and its alternative names that are DNS names, URIs or
+/// e-mail addresses. A name in an encoding that is no text is left out.
 ///
 /// # Errors
 /// The certificate cannot be read.

@@ -54,7 +54,7 @@ impl<H: Handler> Agent for Host<H> {
         Ok(work)
     }
 
-    /// Logs every session out and waits for the answers.
+    /// Logs every session out and waits for the responses.
     fn on_close(&mut self, now: Now) {
         self.end_requests(now);
         self.closing = true;

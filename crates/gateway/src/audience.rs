@@ -1,12 +1,12 @@
-//! Which consumers what is for all is for.
+//! The consumers that receive messages addressed to all.
 //!
-//! What is fanned out goes out as it came, and nobody looks into it for instruments: it is for
-//! those alone from whom nothing is hidden.
+//! Messages that are fanned out are forwarded unchanged and are not searched for instruments: only
+//! users that may see every instrument receive them.
 
 use crate::users::UserBook;
 use fanfare_fix::session::SessionId;
 
-/// For the thread of one worker.
+/// The users that receive messages addressed to all, for the thread of one worker.
 pub(crate) struct Audience {
     users: UserBook,
     version: u64,
@@ -20,14 +20,14 @@ impl Audience {
         }
     }
 
-    /// Whether the users are others since the last look. Costs one load.
+    /// Returns whether the users have changed since the last call. Costs one load.
     #[inline]
     pub(crate) fn has_changed(&mut self) -> bool {
         let version = self.users.version();
         std::mem::replace(&mut self.version, version) != version
     }
 
-    /// Whether a session gets what is for all.
+    /// Returns whether a session receives messages addressed to all.
     pub(crate) fn has(&self, session: &SessionId) -> bool {
         let grant = self.users.grant(session);
         grant.is_some_and(|grant| grant.sees_everything())

@@ -1,5 +1,4 @@
-//! The audit file of a gateway: who logged on, who was refused, what was asked for, what operators
-//! did.
+//! The audit file of a gateway: Logons, refusals, requests and the commands of operators.
 
 use crate::notice::{Notice, Notices};
 use fanfare_engine::counters::Counters;
@@ -15,27 +14,27 @@ use std::path::Path;
 /// The longest text of a peer in a line, in bytes.
 const LONGEST: usize = 512;
 
-/// The end that lines are given to, from any thread. Clones are the same file. Without a file,
-/// nothing is made of them.
+/// The writing end of the audit file, for any thread. Clones share the file. Without a file, lines
+/// are discarded.
 #[derive(Clone, Default)]
 pub(crate) struct Audit(AuditFile);
 
-/// What a session asked for, and what became of it.
+/// A request of a session and its outcome.
 pub(crate) struct Request<'a> {
-    /// The session, and its user.
+    /// The session and its user.
     pub(crate) session: &'a SessionId,
     pub(crate) user: &'a str,
     /// MsgType(35).
     pub(crate) msg_type: &'a [u8],
-    /// Its ID: MDReqID(262), SecurityReqID(320) …
+    /// The ID of the request: MDReqID(262), SecurityReqID(320), ….
     pub(crate) id: &'a [u8],
-    /// What was asked for, in a few words.
+    /// A short description of the request.
     pub(crate) what: &'a str,
-    /// Why it was refused; `None`: it was granted.
+    /// The reason for the refusal, or `None` if the request was granted.
     pub(crate) refused: Option<&'a str>,
 }
 
-/// A client of DBN.
+/// A client of the DBN port.
 pub(crate) struct DbnPeer<'a> {
     /// The number of its session.
     pub(crate) session: u64,
@@ -44,10 +43,10 @@ pub(crate) struct DbnPeer<'a> {
 }
 
 impl Audit {
-    /// Opens the file ([`AuditFile::open`]). A notice is sent when it cannot be written.
+    /// Opens the file ([`AuditFile::open`]). A notice is sent when the file cannot be written.
     ///
     /// # Errors
-    /// The file cannot be opened.
+    /// Returns an error if the file cannot be opened.
     pub(crate) fn open(
         path: &Path,
         counters: &Counters,
@@ -67,12 +66,12 @@ impl Audit {
         self.0.send(line);
     }
 
-    /// A session has logged on.
+    /// Records that a session has logged on.
     pub(crate) fn logon(&self, port: &str, session: &SessionId, user: &str, peer: SocketAddr) {
         self.send(|| of_session("logon", port, session, user, peer));
     }
 
-    /// A session has ended.
+    /// Records that a session has ended.
     pub(crate) fn ended(
         &self,
         port: &str,
@@ -84,7 +83,7 @@ impl Audit {
         self.send(|| of_session("end", port, session, user, peer).with("why", why));
     }
 
-    /// A Logon was refused.
+    /// Records that a Logon was refused.
     pub(crate) fn refused(
         &self,
         port: &str,
@@ -96,7 +95,7 @@ impl Audit {
         self.send(|| of_session("refusal", port, session, user, peer).with("why", why));
     }
 
-    /// A session asked for something.
+    /// Records a request of a session.
     pub(crate) fn request(&self, request: &Request<'_>) {
         let text = |bytes: &[u8]| {
             let clipped = bytes.get(..LONGEST).unwrap_or(bytes);
@@ -121,7 +120,7 @@ impl Audit {
         });
     }
 
-    /// Something happened at the port for DBN: a logon, the end of a session, a refusal, a request.
+    /// Records an event of the DBN port: a logon, the end of a session, a refusal or a request.
     pub(crate) fn dbn(&self, event: &'static str, who: &DbnPeer<'_>, what: &str, why: &str) {
         self.send(|| {
             AuditLine::new(event)
@@ -134,12 +133,12 @@ impl Audit {
         });
     }
 
-    /// The configuration was read again, or was not.
+    /// Records the outcome of a reload of the configuration.
     pub(crate) fn reloaded(&self, outcome: &dyn Display) {
         self.send(|| AuditLine::new("reload").with("outcome", outcome));
     }
 
-    /// An operator did something.
+    /// Records a command of an operator.
     pub(crate) fn operator(&self, by: &str, command: &str, outcome: &str) {
         self.0.operator(by, command, outcome);
     }

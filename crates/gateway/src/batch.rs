@@ -1,5 +1,6 @@
-//! What a worker took from the ring in one go, and how it reaches one consumer: a single message
-//! through a frame that holds the body once, several in one gathering write.
+//! A batch of messages that a worker took from the ring, and its delivery to one consumer. A single
+//! message is sent through a frame that holds the body once, several messages in one gathering
+//! write.
 
 use crate::consumer::Consumer;
 use crate::hole::{self, Hole};
@@ -15,39 +16,39 @@ use fanfare_wire::{Precision, UtcTimestamp};
 use std::io::IoSlice;
 use std::ops::Range;
 
-/// Most messages of one batch. A consumer that has kept up gets them in one write.
+/// The most messages of one batch. A consumer that keeps up receives them in one write.
 pub(crate) const MAX_MESSAGES: usize = 16;
 
-/// Header and trailer of a message at most, in bytes: what it takes besides its body.
+/// The most bytes that the header and the trailer of a message take.
 pub(crate) const ENVELOPE: usize = 384;
 
-/// Up to 16 messages, with everything that sending them takes. Allocates at the start only.
+/// A batch of up to 16 messages with the buffers for sending them. Allocates only on construction.
 pub(crate) struct Batch {
     arena: Vec<u8>,
     records: Vec<Record>,
-    /// What is missing in front of a record, or behind the last, and in which versions.
+    /// The holes: the index of the record that each precedes, its versions, and the hole.
     holes: Vec<(usize, u32, Hole)>,
-    /// Whether the only message is in the frame. A body of the feed may be too long for it.
+    /// Whether the only message is in the frame. A body of the feed may be too long for the frame.
     framed: bool,
     frame: SharedFrame,
     parts: Vec<SharedParts>,
     times: Times,
 }
 
-/// A message in the batch: the versions that it is for, and where it stands.
+/// A message in the batch: the versions that it is for, and its range in the arena.
 type Record = (u32, Range<usize>);
 
-/// What became of a batch at one consumer.
+/// The outcome of delivering a batch to one consumer.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Delivered {
-    /// Messages given to its connection.
+    /// Messages handed to its connection.
     pub(crate) sent: usize,
-    /// Messages that found no room in its queue.
+    /// Messages that did not fit into its queue.
     pub(crate) unsent: usize,
 }
 
 impl Batch {
-    /// For messages whose fields behind the header have at most `max_message` bytes.
+    /// Creates a batch for messages whose fields after the header have at most `max_message` bytes.
     pub(crate) fn new(max_message: usize) -> Self {
         Self {
             arena: Vec::with_capacity(MAX_MESSAGES * (max_message + ENVELOPE)),
@@ -60,7 +61,7 @@ impl Batch {
         }
     }
 
-    /// Takes what the ring has, up to a batch. Returns the number of messages and holes.
+    /// Reads up to one batch from the ring. Returns the number of messages and holes.
     pub(crate) fn fill(
         &mut self,
         ring: &mut BroadcastReader,
@@ -94,9 +95,9 @@ impl Batch {
         self.records.len() + self.holes.len()
     }
 
-    /// Sends the batch to one consumer. A message that would make its queue longer than `limit`
-    /// is not sent, nor any behind it, and takes no number. Where messages are missing, the
-    /// consumer is told in their place, or later, before the next message that it gets.
+    /// Sends the batch to one consumer. A message that would make its queue longer than `limit` is
+    /// not sent, nor is any after it, and takes no sequence number. The consumer is notified of
+    /// missing messages in their place, or later, before the next message that it receives.
     pub(crate) fn deliver(
         &mut self,
         peer: &mut Peer<'_>,
@@ -127,7 +128,7 @@ impl Batch {
         Ok(Delivered { sent, unsent })
     }
 
-    /// How many messages of a range are of this session's version.
+    /// Returns how many messages of a range are of this session's version.
     fn wanted(&self, consumer: &Consumer, range: Range<usize>) -> usize {
         let records = self.records.get(range).unwrap_or_default().iter();
         records
@@ -135,7 +136,8 @@ impl Batch {
             .count()
     }
 
-    /// Each hole in its place. What cannot be told now is kept with the session.
+    /// Sends the batch with each hole in its place. A hole that cannot be reported now is kept with
+    /// the session.
     #[cold]
     fn deliver_with_holes(
         &mut self,
@@ -167,7 +169,7 @@ impl Batch {
         Ok(Delivered { sent, unsent })
     }
 
-    /// Sends as many messages of a range as there is room for. Returns their number.
+    /// Sends as many messages of a range as fit into the queue. Returns their number.
     fn deliver_range(
         &mut self,
         peer: &mut Peer<'_>,
@@ -187,8 +189,8 @@ impl Batch {
         Ok(sent)
     }
 
-    /// Sends as many messages of a range as the queue surely takes, in one gathering write. Returns
-    /// their number, and the place behind the last.
+    /// Sends as many messages of a range as are certain to fit into the queue, in one gathering
+    /// write. Returns their number, and the index after the last.
     fn deliver_some(
         &mut self,
         peer: &mut Peer<'_>,
@@ -216,9 +218,9 @@ impl Batch {
     }
 }
 
-/// Sends bodies, each with its place, in one gathering write: as many as there are `parts`, up to
-/// [`MAX_MESSAGES`], and as surely fit into a queue of `limit` bytes. Returns their number, and the
-/// place of the last.
+/// Sends bodies, each with its index, in one gathering write: at most as many as there are `parts`,
+/// at most [`MAX_MESSAGES`], and only those certain to fit into a queue of `limit` bytes. Returns
+/// their number, and the index of the last.
 pub(crate) fn gather<'b>(
     peer: &mut Peer<'_>,
     parts: &mut [SharedParts],
@@ -253,7 +255,7 @@ fn send(peer: &mut Peer<'_>, parts: &[IoSlice<'_>]) -> Result<(), PeerEnd> {
     peer.write(parts).map(drop).map_err(end_of)
 }
 
-/// Why a session ends whose connection does not take what is written.
+/// Returns the reason for ending a session whose connection does not accept a write.
 pub(crate) fn end_of(error: OutboundError) -> PeerEnd {
     match error {
         OutboundError::Io(error) => PeerEnd::Broken(error.to_string()),
@@ -263,8 +265,8 @@ pub(crate) fn end_of(error: OutboundError) -> PeerEnd {
     }
 }
 
-/// `SendingTime(52)` of one moment in the precisions that sessions ask for, written when first
-/// asked for.
+/// `SendingTime(52)` of one moment in the precisions that sessions use, each formatted on first
+/// use.
 #[derive(Default)]
 pub(crate) struct Times {
     utc: UtcTimestamp,
@@ -295,7 +297,8 @@ mod tests {
     use fanfare_engine::counters::Counters;
     use fanfare_engine::ring::{Broadcast, Policy};
 
-    /// The messages of a batch, with their versions, and whether the only one is in its frame.
+    /// Returns the messages of a batch with their versions, and whether the only one is in the
+    /// frame.
     fn fill(marked: &[bool], stages: Option<&mut OutletStages>) -> (Vec<(u32, Vec<u8>)>, bool) {
         let mut ring = Broadcast::new(1 << 16, 1, Policy::Gate);
         let mut reader = ring.subscribe().unwrap();

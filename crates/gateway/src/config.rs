@@ -1,5 +1,5 @@
-//! The gateway's configuration: TOML, unknown keys refused, every value checked before a socket
-//! is opened. `Config::default()` is what `fanfare fanout server` runs without a file.
+//! The configuration of the gateway: TOML, unknown keys refused, every value checked before a
+//! socket is opened. `Config::default()` is what `fanfare fanout server` runs without a file.
 
 use crate::batch::ENVELOPE;
 use crate::bridge::config::Dds;
@@ -24,115 +24,116 @@ use fanfare_fix::session::MAX_HEADER_FIELD;
 use serde::Deserialize;
 use std::path::PathBuf;
 
-/// Everything the gateway can be told.
+/// The configuration of a gateway.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
-    /// Where producers ("exchanges") connect.
+    /// The port of the producers ("exchanges").
     #[serde(deserialize_with = "port_config::producers")]
     pub producers: PortConfig,
-    /// Where consumers ("traders") connect.
+    /// The port of the consumers ("traders").
     #[serde(deserialize_with = "port_config::consumers")]
     pub consumers: PortConfig,
-    /// Fan-out workers; each serves its own group of consumer sessions. 1 to 64.
+    /// The number of fan-out workers, from 1 to 64. Each serves its own group of consumer sessions.
     pub workers: usize,
     /// Which agents share a thread.
     pub threads: Threads,
     /// What a thread does when there is no work.
     pub idle: Idle,
-    /// Processors for the threads, in the order ingress, worker 0, worker 1, …; empty: not pinned.
+    /// The processors of the threads, in the order ingress, worker 0, worker 1, …. If empty,
+    /// threads are not pinned.
     pub pin: Vec<usize>,
-    /// Capacity of the ring between ingress and workers in bytes, a power of two.
+    /// The capacity of the ring between ingress and workers in bytes, a power of two.
     pub ring_bytes: usize,
-    /// Bounds for what a peer may do.
+    /// The limits on a peer.
     pub limits: Limits,
-    /// What happens to a consumer that does not keep up.
+    /// The policy for a consumer that does not keep up.
     pub slow_consumer: SlowConsumer,
-    /// Which messages of producers go to the consumers and to DDS.
+    /// The messages of producers that are forwarded to the consumers and to DDS.
     pub fan_out: FanOut,
-    /// What consumers receive that have asked for nothing.
+    /// The messages that a consumer receives before it subscribes.
     pub mode: Mode,
     /// Messages over DDS, to and from other gateways.
     pub dds: Dds,
-    /// FAST feeds whose messages are fanned out too.
+    /// The FAST feeds whose messages are fanned out.
     #[serde(rename = "feed", deserialize_with = "feed::config::one_or_many")]
     pub feeds: Vec<Feed>,
-    /// Feeds that are files of DBN: `[[feed]]` with `dbn`.
+    /// The feeds that are files of DBN: `[[feed]]` with `dbn`.
     #[serde(skip)]
     pub files: Vec<FileFeed>,
-    /// Where the messages of all sessions are logged as text.
+    /// The text log of the messages of all sessions.
     pub message_log: Option<LogConfig>,
-    /// Where whoever runs the gateway captures the traffic of its ports; the gateway itself does
-    /// not.
+    /// The file to which the program captures the traffic of the ports. The gateway itself does not
+    /// write it.
     pub capture: Option<PathBuf>,
-    /// Feeds that other gateways receive, and publish as market events.
+    /// The feeds that other gateways receive and publish as market events.
     #[serde(rename = "edge")]
     pub edges: Vec<Edge>,
-    /// A port for clients of DBN's live protocol.
+    /// The port for clients of DBN's live protocol.
     pub dbn: Option<DbnConfig>,
-    /// Where whoever runs the gateway writes the market events of feeds with a `mapping`, as JSON
-    /// lines; the gateway itself does not.
+    /// The file to which the program writes the market events of feeds with a `mapping`, as JSON
+    /// lines. The gateway itself does not write it.
     pub events: Option<PathBuf>,
-    /// A log that is replayed, in place of feeds with a `mapping` and of edges.
+    /// The log that is replayed instead of feeds with a `mapping` and of edges.
     pub replay: Option<Replay>,
     /// The log of the market events of feeds with a `mapping`, and of edges.
     pub history: Option<History>,
-    /// Topics of Kafka with market events.
+    /// The topics of Kafka that carry market events.
     pub kafka: Vec<Kafka>,
-    /// Where Logons, refusals, requests and what operators do are written, as JSON lines.
+    /// The audit file: Logons, refusals, requests and commands of operators, as JSON lines.
     pub audit: Option<PathBuf>,
-    /// The Unix socket at which whoever runs the gateway listens for operators; the gateway itself
-    /// does not.
+    /// The Unix socket at which the program listens for operators. The gateway itself does not open
+    /// it.
     pub control: Option<PathBuf>,
-    /// Whether it is measured how long messages take from stage to stage.
+    /// Whether the latency from stage to stage is measured.
     pub stages: bool,
     /// Metrics and the control interface over HTTP.
     pub console: Option<ConsoleConfig>,
-    /// What the program says about its run. Whoever runs the gateway writes it; the gateway itself
-    /// does not.
+    /// The program's log. The gateway itself does not write it.
     pub log: ProgramLog,
-    /// Who may log on, and what they may see.
+    /// The users that may log on, and their entitlements.
     #[serde(rename = "user")]
     pub users: UserTables,
-    /// A file with more users and lists.
+    /// A file with further users and lists.
     #[serde(rename = "users")]
     pub users_file: Option<PathBuf>,
-    /// Named lists of instruments.
+    /// The named lists of instruments.
     pub lists: Lists,
 }
 
-/// A log of all messages, in a file for each group of sessions: `producers.log`, `worker0.log`, …
+/// The configuration of the message log, which has a file for each group of sessions:
+/// `producers.log`, `worker0.log`, ….
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LogConfig {
-    /// Folder of the files; it is created.
+    /// The folder of the files, which is created if absent.
     pub folder: PathBuf,
-    /// Whether bytes are left out, which is told, while the disk is behind. Otherwise the sessions
-    /// wait for it, for up to 5 s.
+    /// Whether bytes are dropped while the disk is behind. Dropped bytes are reported. If unset,
+    /// the sessions wait for the disk for up to 5 s.
     #[serde(default)]
     pub lossy: bool,
-    /// When a file ends, and how many are kept.
+    /// When a file is rotated, and how many are kept.
     #[serde(default)]
     pub rotate: RotationConfig,
 }
 
-/// Which messages of producers are fanned out.
+/// The messages of producers that are fanned out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FanOut {
-    /// Those with `FanoutID(20001)`.
+    /// Messages with `FanoutID(20001)`.
     Marked,
     /// All application messages.
     All,
 }
 
-/// What a consumer's session receives until it asks for market data.
+/// The messages that a consumer's session receives until it requests market data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Mode {
-    /// Everything that is fanned out.
+    /// Every message that is fanned out.
     Broadcast,
-    /// Nothing.
+    /// No messages.
     Subscriptions,
 }
 
@@ -140,78 +141,81 @@ pub enum Mode {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Threads {
-    /// A thread for each worker and one for the rest where there are several workers, one thread
-    /// for all where there is one.
+    /// One thread for each worker and one for the other agents if there are several workers, and a
+    /// single thread otherwise.
     Auto,
-    /// All agents on one thread: no hand-over, best with two cores or few consumers.
+    /// All agents on one thread: without hand-over, best with two cores or few consumers.
     Shared,
-    /// A thread for each worker, and one for the rest.
+    /// One thread for each worker, and one for the other agents.
     Dedicated,
 }
 
-/// What an agent's thread does when its duty cycle found no work.
+/// The idle strategy of an agent's thread after a duty cycle without work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Idle {
-    /// Sleep in the kernel until a socket is ready, a timer is due or another agent wakes it.
+    /// Sleep in the kernel until a socket is ready, a timer is due or another agent wakes the
+    /// thread.
     Park,
-    /// Poll without end: lowest latency, one core for each thread.
+    /// Poll without pause: the lowest latency, at one core for each thread.
     Spin,
 }
 
-/// Bounds for what a peer may do.
+/// The limits on a peer.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Limits {
-    /// Longest message accepted, in bytes; a longer one closes the connection.
+    /// The longest message accepted, in bytes. A longer one closes the connection.
     pub message_bytes: usize,
-    /// Seconds a connection may say nothing before its Logon.
+    /// The seconds that a connection may stay silent before its Logon.
     pub logon_timeout_s: u64,
-    /// Longest Logon at the front of a connection, with what comes in the same read, in bytes;
-    /// never more than `message_bytes`.
+    /// The longest Logon at the start of a connection, including the bytes that arrive in the same
+    /// read. At most `message_bytes`.
     pub logon_bytes: usize,
-    /// Longest CompID, SubID or LocationID in a header, in bytes; at most 96, as two such CompIDs
-    /// fit into the header that is made once for each session.
+    /// The longest CompID, SubID or LocationID in a header, in bytes. At most 96, because two such
+    /// CompIDs must fit into the header that is built once for each session.
     pub header_field_bytes: usize,
-    /// Connections of one port that may wait without having logged on: one more, and the oldest
-    /// of them is closed. Fewer where the process may open few descriptors: an eighth of them.
+    /// The most connections of one port that have not logged on. A further connection closes the
+    /// oldest of them. The limit is an eighth of the descriptors that the process may open if that
+    /// is less.
     pub not_logged_on: usize,
-    /// As `not_logged_on`, from one address (of IPv6: from one /64).
+    /// The same limit as `not_logged_on`, for one address (one /64 of IPv6).
     pub not_logged_on_per_address: usize,
-    /// Sessions of one side that have ended and whose MsgSeqNum(34) are remembered: beyond it, the
-    /// one that ended first is forgotten, and begins at 1 when it comes back.
+    /// The most ended sessions of one port whose MsgSeqNum(34) are remembered. Beyond the limit,
+    /// the session that ended first is forgotten, and begins at 1 at its next Logon.
     pub remembered_sessions: usize,
-    /// As `remembered_sessions`, in bytes.
+    /// The same limit as `remembered_sessions`, in bytes.
     pub remembered_bytes: usize,
-    /// Heartbeat interval in seconds that a Logon may ask for at most.
+    /// The longest heartbeat interval that a Logon may request, in seconds.
     pub heartbeat_max_s: u64,
 }
 
-/// What happens to a consumer that does not keep up.
+/// The policy for a consumer that does not keep up.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct SlowConsumer {
-    /// Bytes that wait for one consumer beyond what its socket took.
+    /// The most bytes that are queued for one consumer beyond those its socket accepted.
     pub queue_bytes: usize,
-    /// What happens when they are more.
+    /// The action when the queue exceeds `queue_bytes`.
     pub policy: SlowPolicy,
 }
 
-/// What happens when a consumer's queue is full.
+/// The action when a consumer's queue is full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SlowPolicy {
-    /// Close its connection, with the reason counted and told.
+    /// Close its connection, and count and report the reason.
     Disconnect,
-    /// Leave out what does not fit, and count it; its sequence numbers stay gapless.
+    /// Drop the messages that do not fit, and count them. The sequence numbers of the session stay
+    /// gapless.
     Drop,
 }
 
 impl Config {
-    /// Reads a configuration. Keys that are absent keep their defaults.
+    /// Parses a configuration. Absent keys keep their defaults.
     ///
     /// # Errors
-    /// `Parse` with line and column, or `Range` naming the key.
+    /// Returns `Parse` with line and column, or `Range` naming the key.
     pub fn from_toml(text: &str) -> Result<Self, ConfigError> {
         let mut config: Self = toml::from_str(text).map_err(|error| parse_error(text, &error))?;
         config.files = feed::config::take_files(&mut config.feeds)?;
@@ -220,13 +224,14 @@ impl Config {
         Ok(config)
     }
 
-    /// Whether users are configured, so that nobody else logs on to a port that is not open.
+    /// Returns whether users are configured, so that others cannot log on to a port that is not
+    /// open.
     #[must_use]
     pub const fn has_users(&self) -> bool {
         !self.users.is_empty() || self.users_file.is_some()
     }
 
-    /// Whether there are market events.
+    /// Returns whether the gateway has market events.
     #[must_use]
     pub fn has_market(&self) -> bool {
         self.replay.is_some() || self.has_live_market()
@@ -237,7 +242,7 @@ impl Config {
         has_mapping || !self.edges.is_empty() || !self.files.is_empty()
     }
 
-    /// Where the users come from.
+    /// Returns the source of the users.
     pub(crate) fn user_source(&self) -> Source<'_> {
         Source {
             users: &self.users,
@@ -247,10 +252,10 @@ impl Config {
         }
     }
 
-    /// Checks the ranges that the types do not.
+    /// Checks the ranges that the types do not express.
     ///
     /// # Errors
-    /// `Range`, naming the first key that is out of its range.
+    /// Returns `Range`, naming the first key that is out of range.
     pub fn check(&self) -> Result<(), ConfigError> {
         within("workers", self.workers, 1..=64)?;
         let ring = self.ring_bytes;
@@ -342,9 +347,10 @@ impl Config {
     }
 }
 
-/// Shows the line of the text, unless there are passwords in it.
+/// Formats a parse error with the line of the text, unless the text contains passwords.
 fn parse_error(text: &str, error: &toml::de::Error) -> ConfigError {
-    // A key may be misspelt: the table's name or the hash shows as well what the text is.
+    // A key may be misspelt, so the name of the table and the prefix of a hash are searched for as
+    // well.
     let has_passwords = ["password", "user", "$argon2"];
     if !has_passwords.iter().any(|hint| text.contains(hint)) {
         return ConfigError::Parse(error.to_string().trim().into());
@@ -357,7 +363,7 @@ fn parse_error(text: &str, error: &toml::de::Error) -> ConfigError {
 }
 
 impl Config {
-    /// This configuration with what a running gateway takes from another one.
+    /// Returns this configuration with the keys of another one that a running gateway can adopt.
     pub(crate) fn with_changes_of(&self, other: &Self) -> Self {
         let port = |own: &PortConfig, other: &PortConfig| PortConfig {
             bind: own.bind,
@@ -384,7 +390,7 @@ impl Config {
         }
     }
 
-    /// This configuration, with the users and lists of another one.
+    /// Returns this configuration with the users and lists of another one.
     pub(crate) fn with_users_of(&self, other: &Self) -> Self {
         Self {
             users: other.users.clone(),
@@ -394,13 +400,13 @@ impl Config {
         }
     }
 
-    /// The feeds, with the mappings of those of the same channels in another configuration.
+    /// Returns the feeds, with the mappings that another configuration has for the same channels.
     fn feeds_with_mappings_of(&self, other: &Self) -> Vec<Feed> {
         let with_mapping = |feed: &Feed| {
             let mut feed = feed.clone();
             let mut others = other.feeds.iter();
             let same = others.find(|other| other.channel() == feed.channel());
-            // Whether a feed is a market is decided at the start.
+            // Whether a feed is a market is fixed at the start.
             if let (Some(own), Some(new)) =
                 (&mut feed.mapping, same.and_then(|f| f.mapping.as_ref()))
             {
@@ -423,7 +429,8 @@ impl Config {
         ])
     }
 
-    /// The keys in which another configuration differs and that a running gateway does not change.
+    /// Returns the keys that differ in another configuration and that a running gateway cannot
+    /// change.
     pub(crate) fn fixed_keys_changed(&self, other: &Self) -> Vec<&'static str> {
         let address = |side: &PortConfig| side.address();
         let keys = [
@@ -476,7 +483,7 @@ impl Config {
     /// Opens no socket.
     ///
     /// # Errors
-    /// The first file that is missing or cannot be used, and what is wrong with it.
+    /// Returns an error for the first file that is missing or unusable.
     pub fn check_files(&self) -> Result<(), StartError> {
         self.feeds.iter().try_for_each(feed::check)?;
         self.read_certificates()?;
@@ -523,7 +530,7 @@ impl Default for Config {
 }
 
 impl Limits {
-    /// Checks all but the longest message, which depends on the ring.
+    /// Checks all limits but the longest message, which depends on the ring.
     fn check(&self) -> Result<(), ConfigError> {
         within("limits.logon_bytes", self.logon_bytes, 256..=1 << 20)?;
         within("limits.header_field_bytes", self.header_field_bytes, 1..=96)?;

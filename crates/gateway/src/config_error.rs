@@ -1,16 +1,16 @@
-//! Why a configuration was refused.
+//! The error of a refused configuration.
 
 use crate::users::UsersError;
 use std::fmt::Display;
 use std::ops::RangeInclusive;
 
-/// Why a configuration was refused; the text names the place.
+/// The reason why a configuration was refused. The text names the place.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
-    /// No TOML, an unknown key, or a value of the wrong type; the text shows the line.
+    /// Invalid TOML, an unknown key, or a value of the wrong type. The text shows the line.
     #[error("{0}")]
     Parse(String),
-    /// The users or the named lists.
+    /// An error in the users or the named lists.
     #[error(transparent)]
     Users(#[from] UsersError),
     /// A value outside its range.
@@ -20,7 +20,7 @@ pub enum ConfigError {
         key: String,
         /// The value found.
         value: String,
-        /// What it must be.
+        /// The values allowed.
         rule: String,
     },
 }

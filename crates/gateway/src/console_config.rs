@@ -5,36 +5,36 @@ use serde::Deserialize;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
-/// The port unless the file names another.
+/// The default port.
 const PORT: u16 = 9_464;
 
-/// Where whoever runs the gateway serves `/metrics`, the HTTP API and the page; the gateway itself
+/// The HTTP console: `/metrics`, the API and the page. The program serves it, the gateway itself
 /// does not.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ConsoleConfig {
-    /// Address to listen on; loopback unless told otherwise.
+    /// The address to listen on, by default loopback.
     pub bind: IpAddr,
-    /// Port; 0 lets the kernel pick one, which is then printed.
+    /// The port. With 0, the kernel picks one, which is then printed.
     pub port: u16,
-    /// A file of one line: the secret that requests bring. Without it nobody can steer, and only
-    /// loopback can look.
+    /// A file of one line with the token that requests carry. Without it, commands that change
+    /// state are refused, and only loopback may read.
     pub token_file: Option<PathBuf>,
-    /// A Unix socket that is another way in, for this user alone: without the token.
+    /// A Unix socket at which the user of the process needs no token.
     pub socket: Option<PathBuf>,
-    /// Encrypts all connections but those of the Unix socket.
+    /// The TLS of all connections but those of the Unix socket.
     pub tls: Option<ConsoleTls>,
-    /// Connections at a time.
+    /// The most concurrent connections.
     pub connections: usize,
 }
 
-/// The TLS of a console: PEM files, which are read again at a reload.
+/// The TLS of a console: PEM files, read again at a reload.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ConsoleTls {
-    /// Our certificate, and behind it those that lead to the root.
+    /// The server certificate, followed by the chain to the root.
     pub certificate: PathBuf,
-    /// Its private key.
+    /// The private key of the certificate.
     pub key: PathBuf,
 }
 
@@ -52,7 +52,7 @@ impl Default for ConsoleConfig {
 }
 
 impl ConsoleConfig {
-    /// Where to listen.
+    /// Returns the address to listen on.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         SocketAddr::new(self.bind, self.port)

@@ -1,4 +1,4 @@
-//! What a worker keeps of one consumer: which messages are for it, and what it has missed.
+//! The state that a worker keeps of one consumer: the messages it takes, and those it has missed.
 
 use crate::hole::{Hole, Holes, Missing, NEWS};
 use crate::notice::{Notice, PeerEnd};
@@ -6,37 +6,38 @@ use crate::versions::{self, Versions};
 use fanfare_engine::host::Peer;
 use fanfare_fix::session::{Now, SECOND};
 
-/// A consumer's session that is logged on.
+/// The session of a consumer that is logged on.
 pub(crate) struct Consumer {
-    /// The place among [`versions::VERSIONS`] of what it sends.
+    /// The index of its version in [`versions::VERSIONS`].
     pub(crate) version: usize,
-    /// Messages for this session since it logged on: those delivered, and those left out.
+    /// Messages for this session since its Logon, delivered or dropped.
     pub(crate) offered: u64,
-    /// Those left out because it did not read.
+    /// Messages dropped because the consumer did not read.
     pub(crate) left_out: u64,
-    /// Why it is to end, if the worker ends it.
+    /// The reason for which the worker ends the session, if it does.
     pub(crate) end: Option<PeerEnd>,
-    /// Whether it has asked for market data: what is for all is not for it.
+    /// Whether the session has requested market data, and so takes no messages addressed to all.
     pub(crate) has_asked: bool,
-    /// Whether anything is hidden from it: what is for all is not for it.
+    /// Whether the user may not see everything, and so takes no messages addressed to all.
     pub(crate) is_limited: bool,
-    /// Whether it gets what is for all; its version is in use then.
+    /// Whether the session takes messages addressed to all. Its version counts as in use then.
     pub(crate) is_of_all: bool,
-    /// What is missing in front of the next message, and it has not been told yet.
+    /// The unreported holes before the next message.
     holes: Option<Box<Holes>>,
-    /// How many of those left out have had no notice, and when the next one may be sent.
+    /// The dropped messages that were not reported yet, and the earliest time of the next report.
     unreported: u64,
     next_report: u64,
 }
 
-/// Room that a News(B) about missing messages takes at most.
+/// The most bytes of a News(B) about missing messages.
 const NEWS_ROOM: usize = 1024;
 
-/// How often it is said that messages are left out for a session: the first at once, then sums.
+/// The interval of reports of dropped messages for a session: the first is reported at once, later
+/// ones as sums.
 const REPORTS: u64 = 10 * SECOND;
 
 impl Consumer {
-    /// One that has just logged on.
+    /// Creates the state of a session that has just logged on.
     pub(crate) fn new(peer: &mut Peer<'_>) -> Self {
         let (version, default) = (peer.id().version, peer.session().peer_appl_ver_id());
         let version = versions::of_session(version, default);
@@ -54,8 +55,8 @@ impl Consumer {
         }
     }
 
-    /// What is for all is for this session or not, from now on: the sources write it for versions
-    /// that are in use.
+    /// Sets whether the session takes messages addressed to all. The sources write such messages
+    /// only for versions in use.
     pub(crate) fn belongs_to_all(&mut self, belongs: bool, versions: &Versions) {
         match (self.is_of_all, belongs) {
             (false, true) => versions.logged_on(self.version),
@@ -65,17 +66,17 @@ impl Consumer {
         self.is_of_all = belongs;
     }
 
-    /// Whether a message for these versions is for this session.
+    /// Returns whether a message for these versions is for this session.
     pub(crate) fn takes(&self, versions: u32) -> bool {
         versions == versions::ALL || versions >> self.version & 1 == 1
     }
 
-    /// Whether messages are missing in front of the next one, and it has not been told.
+    /// Returns whether messages before the next one are missing and unreported.
     pub(crate) fn has_holes(&self) -> bool {
         self.holes.is_some()
     }
 
-    /// Notes that `count` messages found no room.
+    /// Records that `count` messages did not fit into the queue.
     #[cold]
     pub(crate) fn leave_out(&mut self, now: Now, count: u64) {
         if count == 0 {
@@ -92,14 +93,14 @@ impl Consumer {
         });
     }
 
-    /// Notes that messages are missing behind the last one delivered.
+    /// Records that messages after the last one delivered are missing.
     pub(crate) fn miss(&mut self, hole: &Hole) {
         self.holes.get_or_insert_default().add(hole);
     }
 
-    /// Sends a News(B) for what is missing, if there is room. Once messages have been left out,
-    /// half of the queue of `limit` bytes must be free: otherwise a consumer that is always a
-    /// little too slow would get a News(B) for each message that it does not get.
+    /// Sends a News(B) for the missing messages, if it fits. Once messages have been dropped, half
+    /// of the queue of `limit` bytes must be free. Otherwise a consumer that is always a little too
+    /// slow would receive a News(B) for each message dropped.
     pub(crate) fn send_holes(&mut self, peer: &mut Peer<'_>, limit: usize) {
         let Some(holes) = &mut self.holes else {
             return;
@@ -119,7 +120,7 @@ impl Consumer {
         }
     }
 
-    /// The notice of messages left out, if one is due.
+    /// Returns the notice of dropped messages, if one is due.
     pub(crate) fn report(&mut self, peer: &Peer<'_>) -> Option<Notice> {
         let now = peer.now();
         if self.unreported == 0 || now.mono < self.next_report {

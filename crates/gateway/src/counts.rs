@@ -1,12 +1,12 @@
-//! The gateway's counters, by agent. Each has one writer; anybody may read them.
+//! The gateway's counters, by agent. Each has one writer and any number of readers.
 
 use crate::feed::Tally;
 use crate::notice::{Notice, Notices};
 use fanfare_dds::Status;
 use fanfare_engine::counters::{Counter, Counters, Kind};
 
-/// The sum of a counter over all agents of a gateway that have one of this name: of counters that
-/// were cloned before [`Gateway::join`](crate::Gateway::join), what it was in the end.
+/// Returns the sum of a counter over all agents of a gateway that have a counter of this name.
+/// Counters that were cloned before [`Gateway::join`](crate::Gateway::join) keep their last values.
 #[must_use]
 pub fn total(counters: &Counters, name: &str) -> u64 {
     let all = counters.snapshot();
@@ -14,7 +14,7 @@ pub fn total(counters: &Counters, name: &str) -> u64 {
     of_name.map(|reading| reading.value).sum()
 }
 
-/// What becomes of a counter's value: it grows, unless it is said to be of now.
+/// Expands to the kind of a counter: a count, or a gauge if marked `now`.
 macro_rules! kind {
     () => {
         Kind::Count
@@ -24,7 +24,7 @@ macro_rules! kind {
     };
 }
 
-/// Declares the counters of a part of the gateway: the field, the name, and what is counted.
+/// Declares the counters of a part of the gateway: the field, the name, and the description.
 macro_rules! counts {
     (
         $(#[$about:meta])*
@@ -36,7 +36,8 @@ macro_rules! counts {
         }
 
         impl $name {
-            /// The counters of the agent or port `of`; an empty name is the gateway's.
+            /// Registers the counters of the agent or port `of`. An empty name stands for the
+            /// gateway.
             pub(crate) fn new(counters: &Counters, of: &str) -> Self {
                 Self {
                     $( $field: counters.add_of(of, $label, kind!($($now)?), $what), )*
@@ -47,14 +48,14 @@ macro_rules! counts {
 }
 
 counts! {
-    /// What each port counts.
+    /// The counters of a port.
     PortCounts:
     refused = "refused", "connections turned away before they had a session";
     waiting = "waiting", now: "connections now that have not logged on";
 }
 
 counts! {
-    /// What every host of sessions counts.
+    /// The counters of a host of sessions.
     SessionCounts:
     logons = "logons", "sessions that logged on";
     ended = "ended", "sessions that ended";
@@ -63,7 +64,7 @@ counts! {
 }
 
 counts! {
-    /// What ingress counts.
+    /// The counters of ingress.
     IngressCounts:
     received = "received", "application messages from producers";
     marked = "marked", "messages with FanoutID(20001), written to the ring";
@@ -71,7 +72,7 @@ counts! {
 }
 
 counts! {
-    /// What each worker counts.
+    /// The counters of a worker.
     WorkerCounts:
     deliveries = "deliveries", "messages given to consumers' connections";
     dropped = "dropped", "messages left out because a consumer's queue was full";
@@ -79,7 +80,7 @@ counts! {
 }
 
 counts! {
-    /// What the log of market events counts.
+    /// The counters of the log of market events.
     HistoryCounts:
     events = "log_written", "market events written to the log";
     lost = "log_missed", "market events that the log lacks: it was behind, or the disk full";
@@ -89,7 +90,7 @@ counts! {
 }
 
 counts! {
-    /// What the raw log counts.
+    /// The counters of the raw log.
     RawCounts:
     pieces = "raw_written", "datagrams and messages written to the raw log";
     lost = "raw_missed", "those that it lacks: it was behind, or the disk full";
@@ -97,7 +98,7 @@ counts! {
 }
 
 counts! {
-    /// What is done behind the log.
+    /// The counters of the log's keeper.
     KeeperCounts:
     checkpoints = "log_checkpoints", "checkpoints of all books";
     compacted = "log_compacted", "segments compacted";
@@ -107,7 +108,7 @@ counts! {
 }
 
 counts! {
-    /// What the DDS publisher counts.
+    /// The counters of the DDS publisher.
     PublishCounts:
     published = "published", "messages written to DDS";
     relayed = "relayed", "those of them that came from DDS";
@@ -119,7 +120,7 @@ counts! {
 }
 
 counts! {
-    /// What the DDS subscriber counts.
+    /// The counters of the DDS subscriber.
     SubscribeCounts:
     received = "taken", "messages taken from DDS for the consumers";
     own = "own", "samples of this gateway's own, or of the feed that it receives itself, dropped";
@@ -132,7 +133,7 @@ counts! {
 }
 
 counts! {
-    /// What the feed counts.
+    /// The counters of a feed.
     FeedCounts:
     datagrams = "datagrams", "datagrams of all lines";
     messages = "decoded", "messages decoded, each once";
@@ -146,7 +147,7 @@ counts! {
 }
 
 counts! {
-    /// What a feed's market counts.
+    /// The counters of a feed's market.
     MarketCounts:
     events = "market_events", "market events";
     pictures = "picture_packets", "datagrams of the lines with pictures";
@@ -171,7 +172,8 @@ counts! {
 }
 
 counts! {
-    /// What the publisher of the feed's decoded messages counts. The names end in no other's.
+    /// The counters of the publisher of the feed's decoded messages. Their names end like no
+    /// others.
     TopicsCounts:
     samples = "samples", "samples of decoded messages written";
     unsent = "samples_not_sent",
@@ -184,13 +186,14 @@ counts! {
 }
 
 counts! {
-    /// What the thread of the feeds could not pass on to the publisher of market events.
+    /// The counters of events that the thread of the feeds could not pass to the publisher of
+    /// market events.
     RelayCounts:
     too_long = "edge_too_long", "packets and pictures too long for the ring to the edges";
 }
 
 counts! {
-    /// What the publisher of a feed's market events counts.
+    /// The counters of the publisher of a feed's market events.
     EdgesCounts:
     samples = "edge_written", "samples of market events written for edges";
     pictures = "edge_pictures_written", "pictures of instruments written for edges";
@@ -199,7 +202,7 @@ counts! {
 }
 
 counts! {
-    /// What an edge counts.
+    /// The counters of an edge.
     EdgeCounts:
     samples = "edge_read", "samples of market events from other gateways";
     bad = "edge_unreadable", "samples of them that hold none, or of books of another kind";
@@ -211,7 +214,7 @@ counts! {
 }
 
 counts! {
-    /// What a line of a feed counts. All are set ten times a second.
+    /// The counters of a line of a feed. All are set ten times a second.
     LineCounts:
     packets = "line_packets", "datagrams of the line";
     bytes = "line_bytes", "bytes of them";
@@ -228,13 +231,13 @@ counts! {
 }
 
 counts! {
-    /// What the thread counts that operators look through.
+    /// The counters of the thread that keeps what operators view.
     WatchCounts:
     lapped = "watch_lapped", "market events that were overwritten before operators could see them";
 }
 
 counts! {
-    /// What the port for DBN counts.
+    /// The counters of the DBN port.
     DbnCounts:
     clients = "dbn_clients", now: "connections now";
     logons = "dbn_logons", "sessions that authenticated";
@@ -247,7 +250,7 @@ counts! {
 
 #[cfg(any(test, feature = "kafka"))]
 counts! {
-    /// What the way to a topic of Kafka counts. The names end in no other's.
+    /// The counters of the outlet to a topic of Kafka. Their names end like no others.
     KafkaCounts:
     sent = "kafka_sent", "messages of transactions that the broker has confirmed";
     lag = "kafka_lag", now: "events now in the log that were not read yet";
@@ -256,7 +259,7 @@ counts! {
 }
 
 counts! {
-    /// What the way of a feed's messages to FIX sessions counts.
+    /// The counters of the path of a feed's messages to FIX sessions.
     FanCounts:
     heartbeats = "exchange_heartbeat", "Heartbeats of the exchange";
     sequence_resets = "exchange_reset", "SequenceResets of the exchange";
@@ -274,7 +277,7 @@ counts! {
 }
 
 impl FanCounts {
-    /// Adds what a message did not take along.
+    /// Adds the fields that the conversion of a message left out.
     pub(crate) fn add(&self, tally: Tally) {
         for (counter, count) in [
             (&self.fields, tally.fields),
@@ -288,7 +291,7 @@ impl FanCounts {
     }
 }
 
-/// What the listener of one topic counts.
+/// The counters of the listener of one topic.
 pub(crate) struct TopicCounts {
     topic: String,
     matched: Counter,
@@ -296,7 +299,7 @@ pub(crate) struct TopicCounts {
 }
 
 impl TopicCounts {
-    /// `others` names the other side's ends.
+    /// Registers the counters. `others` names the remote ends of the topic.
     pub(crate) fn new(counters: &Counters, topic: &str, others: &str) -> Self {
         let add = |name: &str, kind, what: &str| counters.add_of(topic, name, kind, what);
         let unfit = "ends whose policies do not fit";
@@ -307,7 +310,7 @@ impl TopicCounts {
         }
     }
 
-    /// Counts events, and tells of them.
+    /// Returns a listener that counts events and sends notices of them.
     pub(crate) fn listener(self, notices: &Notices) -> impl FnMut(Status) + Send + 'static + use<> {
         let notices = notices.clone();
         move |what| {

@@ -1,18 +1,18 @@
-//! Notices as lines: a bounded number of bounded lines, and a sum of those left out. Peers that
-//! connect again and again do not fill a disk with lines.
+//! Notices as lines: a bounded number of bounded lines, and a sum of those suppressed. Peers that
+//! reconnect repeatedly do not fill a disk with lines.
 
 use crate::notice::Notice;
 use std::fmt::Write as _;
 use std::time::Duration;
 
-/// The time over which lines of one kind are counted.
+/// The period over which lines of one kind are counted.
 const WINDOW: Duration = Duration::from_secs(10);
 
 /// The longest line, in bytes.
 const LONGEST: usize = 512;
 
-/// Prints at most a fixed number of notices of one kind in ten seconds. When they are over, one
-/// more line has the number of the others and the last of them.
+/// A filter that prints at most a fixed number of notices of one kind in ten seconds. After the
+/// period, one more line has the number of suppressed notices and the last of them.
 ///
 /// ```
 /// use fanfare_gateway::{Digest, Notice, PeerEnd, Refusal};
@@ -50,7 +50,7 @@ struct Window {
     last: Option<Notice>,
 }
 
-/// Kinds of notices: the name, and the most lines in ten seconds.
+/// The kinds of notices: the name, and the most lines in ten seconds.
 const KINDS: [(&str, u32); 5] = [
     ("refusals", 20),
     ("Logons", 100),
@@ -70,13 +70,13 @@ fn kind(notice: &Notice) -> usize {
 }
 
 impl Digest {
-    /// A digest without notices.
+    /// Creates a digest without notices.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Calls `tell` with a notice and its line, or counts it if its kind has had its lines. The
+    /// Calls `tell` with a notice and its line, or counts it if its kind has used up its lines. The
     /// time `now` is monotonic.
     pub fn take(&mut self, now: Duration, notice: Notice, tell: &mut dyn FnMut(&Notice, &str)) {
         self.look(now, tell);
@@ -94,7 +94,7 @@ impl Digest {
         }
     }
 
-    /// Calls `tell` with the last notice of each kind whose ten seconds are over, and their sum.
+    /// Calls `tell` with the last notice of each kind whose ten seconds have passed, and their sum.
     pub fn look(&mut self, now: Duration, tell: &mut dyn FnMut(&Notice, &str)) {
         let is_over = |begun: Duration| now.saturating_sub(begun) >= WINDOW;
         self.sum_up(now, is_over, tell);
@@ -126,7 +126,7 @@ impl Digest {
     }
 }
 
-/// At most [`LONGEST`] bytes of a line.
+/// Truncates a line to [`LONGEST`] bytes.
 pub(crate) fn cut(mut line: String) -> String {
     if line.len() > LONGEST {
         let len = line.len();
@@ -191,7 +191,7 @@ mod tests {
             count += 1;
         });
         assert_eq!(count, 21);
-        // A window without anything left out ends without a word.
+        // A window without suppressed notices ends without a line.
         digest.look(at(10_000), &mut |_, _| count += 1);
         digest.look(at(20_000), &mut |_, _| count += 1);
         assert_eq!(count, 22);

@@ -1,4 +1,4 @@
-//! Putting the agents together and on their threads.
+//! The assembly of the agents and their threads.
 
 mod events;
 mod feeds;
@@ -51,19 +51,20 @@ use std::net::SocketAddr;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-/// The longest sleep of a thread with nothing to do; timers are looked at after it.
+/// The longest sleep of an idle thread, after which timers are checked.
 const LONGEST_SLEEP: Duration = Duration::from_millis(50);
 
-/// How long a message log with nothing to write sleeps: its ring holds what comes in the meantime.
+/// The sleep of a message log with nothing to write. Its ring holds the bytes that arrive in the
+/// meantime.
 const LOG_SLEEP: Duration = Duration::from_millis(5);
 
-/// Descriptors that are left for files, captures, DDS and what the process has besides.
+/// Descriptors reserved for files, captures, DDS and other uses of the process.
 const SPARE: u64 = 64;
 
-/// A running gateway. Dropped, it stops and waits for its threads.
+/// A running gateway. Dropping it stops it and joins its threads.
 pub struct Gateway {
     crew: Crew,
-    /// The message logs end behind the sessions.
+    /// The message logs, which end after the sessions.
     logs: Crew,
     counters: Counters,
     notices: Option<NoticeReceiver>,
@@ -76,16 +77,16 @@ impl Gateway {
     /// Listens on both ports and starts the threads. The gateway runs until `stop` is raised.
     ///
     /// # Errors
-    /// See [`StartError`]; nothing is left running then.
+    /// Returns a [`StartError`]; no thread is left running then.
     pub fn start(config: &Config, stop: Stop) -> Result<Self, StartError> {
         Self::start_with(config, stop, Vec::new())
     }
 
-    /// As `start`, with agents of the caller's that share the first thread, and have their turn
-    /// in front of the gateway's own.
+    /// Starts a gateway as [`start`](Self::start) does, with agents of the caller that share the
+    /// first thread and run before the gateway's own.
     ///
     /// # Errors
-    /// As `start`.
+    /// Returns the errors of [`start`](Self::start).
     pub fn start_with(
         config: &Config,
         stop: Stop,
@@ -155,103 +156,107 @@ impl Gateway {
         })
     }
 
-    /// How many threads its agents have.
+    /// Returns the number of threads of its agents.
     #[must_use]
     pub fn threads(&self) -> usize {
         self.crew.threads() + self.logs.threads()
     }
 
-    /// Where producers connect.
+    /// Returns the address of the producers' port.
     #[must_use]
     pub fn producers(&self) -> SocketAddr {
         self.handle.shared().ports[0].address
     }
 
-    /// Where consumers connect.
+    /// Returns the address of the consumers' port.
     #[must_use]
     pub fn consumers(&self) -> SocketAddr {
         self.handle.shared().ports[1].address
     }
 
-    /// Where clients of DBN's live protocol connect, if they can.
+    /// Returns the address of the DBN port, if there is one.
     #[must_use]
     pub const fn dbn(&self) -> Option<SocketAddr> {
         self.dbn
     }
 
-    /// All counters; readable at any time.
+    /// Returns all counters, which are readable at any time.
     #[must_use]
     pub fn counters(&self) -> &Counters {
         &self.counters
     }
 
-    /// As [`total`], so far.
+    /// Returns the current [`total`] of a counter.
     #[must_use]
     pub fn count(&self, name: &str) -> u64 {
         total(&self.counters, name)
     }
 
-    /// What happened since the last look: sessions that came and went. Nothing once
-    /// [`take_notices`](Self::take_notices) was called.
+    /// Returns the notices since the last call. Empty once [`take_notices`](Self::take_notices) was
+    /// called.
     pub fn notices(&self) -> impl Iterator<Item = Notice> + '_ {
         self.notices.iter().flat_map(NoticeReceiver::iter)
     }
 
-    /// The receiving end of the notices, for a thread that prints them; `None` the second time.
+    /// Takes the receiving end of the notices, for a thread that prints them. Returns `None` the
+    /// second time.
     pub fn take_notices(&mut self) -> Option<NoticeReceiver> {
         self.notices.take()
     }
 
-    /// Takes from a new configuration what can change while the gateway runs: users, lists,
-    /// `sessions`, `max_sessions`, `allow` and `open` of both sides, `[limits]` without
-    /// `message_bytes`, `mapping` of the feeds; reads the file of the users, the mappings and the
-    /// certificates again, and opens the message logs and the audit file anew. All of it is checked
-    /// before any of it holds. It holds for connections from then on, and for the requests of
-    /// sessions that are logged on; those whose user is gone, or may not come from where they are,
-    /// are logged out, which is waited for. A feed with another mapping takes it between two
-    /// datagrams; its instruments recover by pictures that contain all messages so far.
+    /// Adopts the parts of a new configuration that can change while the gateway runs: users,
+    /// lists, `sessions`, `max_sessions`, `allow` and `open` of both ports, `[limits]` without
+    /// `message_bytes`, and `mapping` of the feeds. Reads the file of the users, the mappings and
+    /// the certificates again, and reopens the message logs and the audit file. Everything is
+    /// checked before any of it takes effect.
+    ///
+    /// The changes apply to connections from then on, and to the requests of sessions that are
+    /// logged on. Sessions whose user is gone, or may no longer connect from their address, are
+    /// logged out, and the call waits until they have ended. A feed with another mapping adopts it
+    /// between two datagrams, and its instruments recover by snapshots that contain all messages so
+    /// far.
     ///
     /// # Errors
-    /// Something cannot be used; nothing is changed then.
+    /// Returns an error if a part cannot be used. Nothing is changed then.
     pub fn reload(&self, config: &Config) -> Result<Reloaded, StartError> {
         self.handle.reopen_logs();
         self.handle.reload(config)
     }
 
-    /// The gateway from any thread, for operators.
+    /// Returns a handle of the gateway for operators, usable from any thread.
     #[must_use]
     pub fn handle(&self) -> GatewayHandle {
         self.handle.clone()
     }
 
-    /// The market events of all feeds with a mapping, for a thread that reads them; `None` the
-    /// second time, or if no feed has one. Where nobody takes them they are overwritten.
+    /// Takes the market events of all feeds with a mapping, for a thread that reads them. Returns
+    /// `None` the second time, or if no feed has a mapping. Unread events are overwritten.
     pub fn take_events(&mut self) -> Option<EventReader> {
         self.events.take()
     }
 
-    /// The producers' port, for any thread that adds and removes sessions.
+    /// Returns a handle of the producers' port, for any thread that adds and removes sessions.
     #[must_use]
     pub fn producer_port(&self) -> PortHandle {
         self.handle.shared().ports[0].clone()
     }
 
-    /// The consumers' port, for any thread that adds and removes sessions.
+    /// Returns a handle of the consumers' port, for any thread that adds and removes sessions.
     #[must_use]
     pub fn consumer_port(&self) -> PortHandle {
         self.handle.shared().ports[1].clone()
     }
 
-    /// The flag that stops it.
+    /// Returns the flag that stops the gateway.
     #[must_use]
     pub fn stop(&self) -> &Stop {
         self.crew.stop()
     }
 
-    /// Waits until all threads have ended: each logs its sessions out first.
+    /// Waits until all threads have ended. Each logs out its sessions first.
     ///
     /// # Errors
-    /// The first agent that failed.
+    /// Returns the error of the first agent that failed.
     pub fn join(self) -> Result<(), CrewError> {
         let ended = self.crew.join();
         self.logs.stop().raise();
@@ -273,28 +278,29 @@ struct Builder<'a> {
     mappings: Mappings,
 }
 
-/// The agents, in the order of the threads they would have.
+/// The agents, in the order of their threads.
 struct Agents {
-    /// The producers' host, both ports, feed and DDS subscriber: all only take in.
+    /// The agents that only take in messages: the producers' host, both ports, feed and DDS
+    /// subscriber.
     front: AgentList,
     workers: AgentList,
-    /// Have threads of their own, whatever the configuration: they may wait for DDS.
+    /// Agents that always have threads of their own, because they may wait for DDS.
     alone: AgentList,
-    /// The message logs, each on a thread of its own: they wait for the disk.
+    /// The message logs, each on a thread of its own, because they wait for the disk.
     logs: Vec<MessageLog>,
-    /// The log of market events and its keeper, each on a thread of its own: they wait for the
-    /// disk, and end behind the feeds.
+    /// The log of market events and its keeper, each on a thread of its own, because they wait for
+    /// the disk. They end after the feeds.
     history: LogThreads,
     /// The reading end of the ring of market events, if a feed is a market.
     events: Option<EventReader>,
-    /// Where the port for DBN listens.
+    /// The address of the DBN port.
     dbn: Option<SocketAddr>,
-    /// What operators look at.
+    /// The state that operators view.
     watched: Watched,
 }
 
 impl Agents {
-    /// Starts the threads that end behind the sessions and feeds: message logs, the audit file and
+    /// Starts the threads that end after the sessions and feeds: message logs, the audit file and
     /// the log of market events.
     fn logs(&mut self, audit: Option<AuditWriter>) -> io::Result<Crew> {
         let mut crew = Crew::new(Stop::new());
@@ -315,7 +321,7 @@ impl Agents {
 type AgentList = Vec<Box<dyn Agent>>;
 
 impl Builder<'_> {
-    /// Both ports, with the permits of their connections.
+    /// Opens both ports, with the permits of their connections.
     fn ports(&self) -> Result<[Port; 2], StartError> {
         let [producers, consumers] = [&self.config.producers, &self.config.consumers];
         let most = [producers.max_sessions, consumers.max_sessions];
@@ -398,7 +404,7 @@ impl Builder<'_> {
         Ok((agents, ports))
     }
 
-    /// The host of the producers' sessions.
+    /// Builds the host of the producers' sessions.
     fn ingress(
         &self,
         source_rings: SourceRings,
@@ -422,7 +428,7 @@ impl Builder<'_> {
         StagePlan::new(self.counters, self.config.stages)
     }
 
-    /// The workers, each with a reading end of every source's ring, and their hosts.
+    /// Builds the workers, each with a reading end of every source's ring, and their hosts.
     fn workers(
         &self,
         rings: &mut Rings,
@@ -447,7 +453,7 @@ impl Builder<'_> {
                 Some(events) => Some(self.service(&name, events)?),
                 None => None,
             };
-            // It has a waker once it has a host.
+            // The inspector has a waker once it has a host.
             let inspector = service.as_ref().map(Service::inspector);
             let versions = rings.versions.clone();
             let audience = Audience::new(self.users.clone());
@@ -467,7 +473,7 @@ impl Builder<'_> {
         Ok((workers, hosts))
     }
 
-    /// A host with its message log, if there is one.
+    /// Builds a host with its message log, if there is one.
     fn host<H: Handler>(
         &self,
         name: &str,
@@ -518,7 +524,8 @@ impl Builder<'_> {
         ))
     }
 
-    /// The next source's way in, with one to DDS if what it brings goes there.
+    /// Opens the rings of the next source, including one to DDS if its messages are published
+    /// there.
     fn source_rings(&self, rings: &mut Rings, to_dds: bool) -> Result<SourceRings, StartError> {
         let mut dds = to_dds.then(|| Broadcast::new(self.config.ring_bytes, 1, Policy::Lap));
         if let Some(dds) = &mut dds {
@@ -579,7 +586,7 @@ impl Builder<'_> {
     }
 }
 
-/// The audit file, and the agent that writes it, if the configuration names one.
+/// Opens the audit file and the agent that writes it, if the configuration names one.
 fn open_audit(
     config: &Config,
     counters: &Counters,
@@ -594,7 +601,7 @@ fn open_audit(
     Ok((audit, Some(writer)))
 }
 
-/// Room in the process for the sockets of both sides, asked for before they come.
+/// Returns the number of descriptors that the sockets of both ports need.
 #[must_use]
 pub fn descriptors_wanted(producers: &PortConfig, consumers: &PortConfig) -> u64 {
     (producers.max_sessions + consumers.max_sessions) as u64 + 2 * SPARE

@@ -1,4 +1,4 @@
-//! A running gateway, as operators see it.
+//! The operators' handle of a running gateway.
 
 use crate::audit::Audit;
 use crate::config::Config;
@@ -19,13 +19,13 @@ use fanfare_engine::tls::TlsServer;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// A running gateway, from any thread: its sessions are listed and ended, its configuration is
-/// changed. Clones are the same gateway.
+/// A handle of a running gateway, for any thread, which lists and ends sessions and changes the
+/// configuration. Clones refer to the same gateway.
 #[derive(Clone)]
 pub struct GatewayHandle(Arc<Shared>);
 
 pub(crate) struct Shared {
-    /// The configuration of the start, and the one in force.
+    /// The configuration at the start, and the one in force.
     pub(crate) started: Config,
     pub(crate) config: Mutex<Config>,
     /// The producers' port, and the consumers'.
@@ -42,7 +42,7 @@ pub(crate) struct Shared {
     pub(crate) begun: Instant,
 }
 
-/// A configuration that could be taken, with all that it names.
+/// A configuration that is valid, with the files that it names.
 struct Planned {
     wanted: Config,
     users: UserSet,
@@ -51,15 +51,15 @@ struct Planned {
     reloaded: Reloaded,
 }
 
-/// How long sessions may take to end; those that are left then are disconnected.
+/// The time that sessions have to end before they are disconnected.
 const PATIENCE: Duration = Duration::from_secs(3);
-/// How long logs may take to end their segments.
+/// The time that logs have to end their segments.
 const ROLLING: Duration = Duration::from_secs(10);
-/// How often it is looked whether they have.
+/// The interval at which their end is polled.
 const LOOK: Duration = Duration::from_millis(2);
-/// Room for the requests of one handle.
+/// The capacity for the requests of one handle, in bytes.
 const REQUESTS: usize = 4 << 10;
-/// Text(58) of the Logout of a session that may no longer be there.
+/// Text(58) of the Logout of a session that is no longer permitted.
 const REVOKED: &str = "no longer permitted";
 
 impl GatewayHandle {
@@ -71,28 +71,28 @@ impl GatewayHandle {
         &self.0
     }
 
-    /// The configuration in force.
+    /// Returns the configuration in force.
     pub(crate) fn config(&self) -> MutexGuard<'_, Config> {
         self.0.config.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How long messages took from stage to stage, in the last 10 s, the last minute and all the
-    /// time; empty where stages are not measured. The first call starts the thread that makes a
-    /// reading each second: what came before is in `all`, and in the first reading.
+    /// Returns the latencies from stage to stage in the last 10 s, in the last minute and in total.
+    /// Empty if stages are not measured. The first call starts the thread that takes a reading each
+    /// second, so earlier messages count in `all` and in the first reading.
     #[must_use]
     pub fn stages(&self) -> Vec<Windowed> {
         self.0.stages.read()
     }
 
-    /// Opens the message logs and the audit file anew.
+    /// Reopens the message logs and the audit file.
     pub fn reopen_logs(&self) {
         self.0.reload_logs.request();
     }
 
-    /// Takes a new configuration: see [`Gateway::reload`](crate::Gateway::reload).
+    /// Adopts a new configuration: see [`Gateway::reload`](crate::Gateway::reload).
     ///
     /// # Errors
-    /// As there.
+    /// Returns the errors of [`Gateway::reload`](crate::Gateway::reload).
     pub fn reload(&self, config: &Config) -> Result<Reloaded, StartError> {
         let reloaded = self.exchange(config);
         match &reloaded {
@@ -102,25 +102,25 @@ impl GatewayHandle {
         reloaded
     }
 
-    /// Takes the users and lists of a configuration, and nothing else of it.
+    /// Adopts the users and lists of a configuration, and nothing else.
     ///
     /// # Errors
-    /// As [`Gateway::reload`](crate::Gateway::reload).
+    /// Returns the errors of [`Gateway::reload`](crate::Gateway::reload).
     pub fn reload_users(&self, config: &Config) -> Result<Reloaded, StartError> {
         let wanted = self.config().with_users_of(config);
         self.reload(&wanted)
     }
 
-    /// Returns what a [reload](Self::reload) would change, and changes nothing.
+    /// Returns what a [reload](Self::reload) would change, without changing anything.
     ///
     /// # Errors
-    /// As the reload.
+    /// Returns the errors of the reload.
     pub fn differences(&self, config: &Config) -> Result<Reloaded, StartError> {
         Ok(self.planned(&self.config(), config)?.reloaded)
     }
 
-    /// Ends the segments of the logs. Returns how many logs there are; `None` if one of them could
-    /// not be written within ten seconds: its segment ends once it can.
+    /// Ends the segments of the logs. Returns the number of logs, or `None` if one of them could
+    /// not be written within ten seconds; its segment ends once it can.
     pub(crate) fn roll(&self) -> Option<usize> {
         let wish = self.0.rolling.ask();
         let until = Instant::now() + ROLLING;
@@ -133,7 +133,7 @@ impl GatewayHandle {
         }
     }
 
-    /// Notes in the audit file that a configuration was refused.
+    /// Records in the audit file that a configuration was refused.
     pub fn reload_failed(&self, why: &dyn std::error::Error) {
         let mut text = format!("refused: {why}");
         let mut source = why.source();
@@ -144,7 +144,7 @@ impl GatewayHandle {
         self.0.audit.reloaded(&text);
     }
 
-    /// Reads everything that a configuration names, and changes nothing.
+    /// Reads every file that a configuration names, without changing anything.
     fn planned(&self, in_force: &Config, config: &Config) -> Result<Planned, StartError> {
         config.check()?;
         let wanted = in_force.with_changes_of(config);
@@ -166,7 +166,7 @@ impl GatewayHandle {
     }
 
     fn exchange(&self, config: &Config) -> Result<Reloaded, StartError> {
-        // Held until all is done: reloads are one behind the other.
+        // Held until the reload is complete, so that reloads are sequential.
         let mut in_force = self.config();
         let Planned {
             wanted,
@@ -192,7 +192,7 @@ impl GatewayHandle {
         Ok(reloaded)
     }
 
-    /// Logs out the sessions that may no longer be there.
+    /// Logs out the sessions that are no longer permitted.
     fn revoke(&self) -> usize {
         let users = self.0.users.read();
         let seats = self.0.roster.seats(|seat| !users.admits(seat));
@@ -200,19 +200,18 @@ impl GatewayHandle {
         seats.len()
     }
 
-    /// The sessions that `wanted` takes.
+    /// Returns the sessions that `wanted` accepts.
     pub(crate) fn sessions(&self, wanted: impl Fn(&Seat) -> bool) -> Vec<Arc<Seat>> {
         self.0.roster.seats(wanted)
     }
 
-    /// The clients of DBN that `wanted` takes.
+    /// Returns the clients of DBN that `wanted` accepts.
     pub(crate) fn dbn_sessions(&self, wanted: impl Fn(&DbnSeat) -> bool) -> Vec<Arc<DbnSeat>> {
         self.0.roster.dbn_seats(wanted)
     }
 
-    /// Ends sessions: with a Logout that has this Text(58), or an error record, or without. Waits
-    /// until they have ended.
-    /// Returns how many have not.
+    /// Ends sessions: with a Logout that has this Text(58), with an error record, or without
+    /// either. Waits until they have ended. Returns the number that have not.
     pub(crate) fn end(
         &self,
         seats: &[Arc<Seat>],
@@ -234,7 +233,7 @@ impl GatewayHandle {
             if is_over || Instant::now() >= until {
                 break;
             }
-            // One that is not hosted yet will be.
+            // A session without a host is hosted soon.
             for (seat, is_asked) in left.iter_mut().filter(|(_, is_asked)| !is_asked) {
                 *is_asked = self.ask_to_end(seat, text);
             }
@@ -248,7 +247,7 @@ impl GatewayHandle {
         left.len() + of_dbn
     }
 
-    /// Asks the host of a session to end it. Returns whether there is one.
+    /// Asks the host of a session to end it. Returns whether the session has a host.
     fn ask_to_end(&self, seat: &Seat, text: Option<&str>) -> bool {
         let Some(port) = self.0.ports.get(seat.port as usize) else {
             return false;
@@ -265,7 +264,7 @@ impl GatewayHandle {
         })
     }
 
-    /// The name and the address of each port.
+    /// Returns the name and the handle of each port.
     pub(crate) fn ports(&self) -> impl Iterator<Item = (PortName, &PortHandle)> {
         PortName::ALL.into_iter().zip(&self.0.ports)
     }

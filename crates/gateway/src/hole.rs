@@ -1,4 +1,4 @@
-//! Messages that a consumer does not get: a News(B) stands in the place of what is missing.
+//! Messages that a consumer does not receive: a News(B) stands in the place of those missing.
 
 use fanfare_fix::codec::FieldWriter;
 use fanfare_fix::session::Version;
@@ -9,33 +9,33 @@ use std::io::{self, Cursor, Write};
 /// MsgType(35) of the message that stands for a hole.
 pub(crate) const NEWS: &[u8] = b"B";
 
-/// `Headline(148)` of it.
+/// `Headline(148)` of the News(B).
 const HEADLINE: &str = "Messages missing";
 
-/// Bit in the kind of the ring's records that are holes. The others are the versions of the
+/// The bit in the kind of a ring record that marks a hole. The other bits are the versions of the
 /// sessions that a message or a hole is for, as in [`crate::versions`].
 pub(crate) const HOLE: u32 = 1 << 31;
 
-/// Length of such a record.
+/// The length of the record of a hole.
 pub(crate) const RECORD: usize = 41;
 
-/// Why messages are missing.
+/// The reason why messages are missing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Missing {
     /// The consumer did not read, its queue was full, and the policy is to leave messages out.
     SlowConsumer,
-    /// No line of the feed brought them.
+    /// No line of the feed delivered them.
     FeedGap,
-    /// A packet of the feed could not be decoded from some place on; how many messages its rest
-    /// held is not known.
+    /// A packet of the feed could not be decoded from some position on. The number of messages in
+    /// its rest is unknown.
     Undecodable,
-    /// Messages of the feed that cannot be written as FIX.
+    /// Messages of the feed that cannot be expressed in FIX.
     NotFix,
-    /// The gateway's workers were behind, and the ring to them was full.
+    /// The gateway's workers were behind, and their ring was full.
     WorkersBehind,
-    /// They were numbered by another gateway, and did not come over DDS.
+    /// Another gateway numbered them, and they did not arrive over DDS.
     DdsGap,
-    /// Trades that a conflated subscription had no room for while its client was behind.
+    /// Trades that exceeded the buffer of a conflated subscription while its client was behind.
     Trades,
 }
 
@@ -50,7 +50,7 @@ impl Missing {
         Self::Trades,
     ];
 
-    /// The word for it in the News(B).
+    /// Returns the word for the reason in the News(B).
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
@@ -83,19 +83,19 @@ impl fmt::Display for Missing {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Hole {
     pub(crate) why: Missing,
-    /// How many; 0 if that is not known.
+    /// The number of messages, or 0 if unknown.
     pub(crate) count: u64,
-    /// Numbers of the first and the last, 0 if they have none: of the feed, or for `SlowConsumer`
-    /// the gateway's count of the messages for this session.
+    /// The numbers of the first and the last, or 0 if they have none: of the feed, or for
+    /// `SlowConsumer` the gateway's count of the messages for this session.
     pub(crate) first: u64,
     pub(crate) last: u64,
-    /// When the first and the last were missed, nanoseconds since 1970.
+    /// The times at which the first and the last were missed, in nanoseconds since 1970.
     pub(crate) from: i64,
     pub(crate) to: i64,
 }
 
 impl Hole {
-    /// One message, or a number of them that is not known, without numbers.
+    /// Creates a hole of `count` messages, or 0 if unknown, without numbers.
     pub(crate) fn new(why: Missing, count: u64, nanos: i64) -> Self {
         Self {
             why,
@@ -107,8 +107,8 @@ impl Hole {
         }
     }
 
-    /// Grows by messages that are missing behind it for the same reason, with none in between that
-    /// was delivered.
+    /// Extends the hole by messages that are missing after it for the same reason, with none
+    /// delivered in between.
     fn grow(&mut self, behind: &Self) {
         let known = self.count > 0 && behind.count > 0;
         let sum = self.count.saturating_add(behind.count);
@@ -117,7 +117,7 @@ impl Hole {
         self.to = behind.to;
     }
 
-    /// The record of the ring, into `room`.
+    /// Writes the record of the ring into `room`.
     pub(crate) fn write(&self, room: &mut [u8]) {
         let why = Missing::ALL.iter().position(|why| *why == self.why);
         let numbers = [self.count, self.first, self.last].map(u64::to_le_bytes);
@@ -130,7 +130,7 @@ impl Hole {
         }
     }
 
-    /// What a record holds; `None` if it is none.
+    /// Parses a record, or returns `None` if it is not a hole.
     pub(crate) fn read(record: &[u8]) -> Option<Self> {
         let (&why, rest) = record.split_first()?;
         let mut numbers = rest.as_chunks::<8>().0.iter();
@@ -145,14 +145,14 @@ impl Hole {
         })
     }
 
-    /// The fields of the News(B). One Text(58) with words of the form `name=value`: FIX.4.0 has
-    /// but one, and no Headline(148).
+    /// Writes the fields of the News(B). It has one Text(58) with words of the form `name=value`,
+    /// because FIX.4.0 allows only one, and has no Headline(148).
     pub(crate) fn body(&self, version: Version, writer: &mut FieldWriter<'_>) {
         if version > Version::Fix40 {
             writer.str(HEADLINE_TAG, HEADLINE);
         }
         let mut text = Cursor::new([0; LONGEST_TEXT]);
-        // The longest line fits: see the tests.
+        // The longest line fits, as the tests show.
         let _ = self.line(&mut text);
         let (text, len) = (text.get_ref(), text.position() as usize);
         writer.u64(LINES_OF_TEXT, 1);
@@ -178,7 +178,7 @@ impl Hole {
     }
 }
 
-/// Room for the Text(58) of a hole.
+/// The most bytes of the Text(58) of a hole.
 const LONGEST_TEXT: usize = 240;
 
 /// `Headline(148)`, `LinesOfText(33)`, `Text(58)`.
@@ -186,12 +186,12 @@ const HEADLINE_TAG: u32 = 148;
 const LINES_OF_TEXT: u32 = 33;
 const TEXT: u32 = 58;
 
-/// Holes in one place, one for each reason: what is there is bounded whatever happens.
+/// Holes in one place, at most one for each reason, so that their number is bounded.
 #[derive(Debug, Default)]
 pub(crate) struct Holes([Option<Hole>; Missing::ALL.len()]);
 
 impl Holes {
-    /// Adds what is missing behind all that is here.
+    /// Adds messages that are missing after all others here.
     pub(crate) fn add(&mut self, hole: &Hole) {
         let place = Missing::ALL.iter().position(|why| *why == hole.why);
         let Some(place) = place.and_then(|place| self.0.get_mut(place)) else {
@@ -203,7 +203,7 @@ impl Holes {
         }
     }
 
-    /// The hole of one reason.
+    /// Returns the hole of one reason.
     pub(crate) fn of(&self, why: Missing) -> Option<&Hole> {
         self.0.iter().flatten().find(|hole| hole.why == why)
     }
@@ -212,13 +212,13 @@ impl Holes {
         self.0.iter().all(Option::is_none)
     }
 
-    /// How many there are.
+    /// Returns the number of holes.
     pub(crate) fn len(&self) -> usize {
         self.0.iter().flatten().count()
     }
 
     /// Calls `tell` with each hole, in the order in which they began, and removes it if that
-    /// returns `true`; the first `false` ends the walk.
+    /// returns `true`. The first `false` ends the iteration.
     pub(crate) fn drain(&mut self, mut tell: impl FnMut(&Hole) -> bool) {
         loop {
             let open = self.0.iter_mut().filter(|place| place.is_some());
@@ -280,7 +280,7 @@ mod tests {
         assert!(told.starts_with("33=1|58=missing=undecodable count=unknown from="));
     }
 
-    /// The header that messages of a version have, and the fields of a News(B).
+    /// Returns the fields of a News(B) after the header of a version.
     fn message(version: dict::Version, begin: Version) -> Vec<u8> {
         let mut body = vec![0; 1024];
         let mut encoder = Encoder::new(&mut body, begin.begin_string().as_bytes(), NEWS);

@@ -1,4 +1,4 @@
-//! The producers' side: sessions in, marked messages into the ring.
+//! The producers' sessions, whose marked messages are written to the ring.
 
 use crate::FANOUT_ID;
 use crate::counts::IngressCounts;
@@ -16,22 +16,22 @@ use fanfare_fix::session::{AppMessage, DisconnectReason, Event, Now, SessionId};
 use fanfare_fix::tag;
 use std::io;
 
-/// Owns the writing end of the producers' ring; its host has their sessions.
+/// The handler of the producers' sessions, which owns the writing end of their ring.
 pub(crate) struct Ingress {
     source_rings: SourceRings,
     counts: IngressCounts,
     reports: Reports,
-    /// Whether messages without the mark are fanned out too.
+    /// Whether messages without the mark are fanned out.
     all: bool,
-    /// Reads are offered in these sizes, the first for which the rings have room.
+    /// The sizes in which reads are offered, of which the first that fits into the rings is used.
     reads: [usize; 2],
     logged_on: Vec<SessionKey>,
-    /// Writes to the raw log, if it is configured.
+    /// The writing end of the raw log, if configured.
     log: Option<RawInlet>,
     stages: Option<SourceStages>,
 }
 
-/// Most bytes of one read.
+/// The most bytes of one read.
 const READ: usize = 256 << 10;
 
 impl Ingress {
@@ -92,8 +92,9 @@ impl Handler for Ingress {
         self.take(&message.message, now);
     }
 
-    /// The workers always drain the ring (a slow consumer does not hold them up), so it has room
-    /// again soon. A message takes no more there than on the wire: its header is left out.
+    /// Returns the bytes that may be read now. The workers always drain the ring, even for slow
+    /// consumers, so its free capacity recovers soon. A message takes no more there than on the
+    /// wire, because its header is left out.
     fn room(&mut self) -> usize {
         let mut reads = self.reads.into_iter();
         reads
@@ -103,7 +104,7 @@ impl Handler for Ingress {
 
     fn on_logon(&mut self, peer: &mut Peer<'_>) {
         if self.logged_on.contains(&peer.key()) {
-            // Its numbers were reset while it is logged on.
+            // The numbers of the session were reset while it is logged on.
             return;
         }
         self.logged_on.push(peer.key());

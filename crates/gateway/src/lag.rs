@@ -1,21 +1,21 @@
-//! How long bytes have waited for a peer, from looks at its queue now and then.
+//! The age of the bytes queued for a peer, estimated from samples of its queue.
 
-/// Looks that are remembered. Their ages grow by a factor, so that an hour of four looks a second
-/// has neighbours of which one is about twice as old as the other.
+/// The number of samples that are remembered. Their ages grow by a factor, so that within an hour
+/// of four samples a second, one neighbour is about twice as old as the other.
 const MARKS: usize = 16;
 
-/// Remembers where the end of a queue was at some times. Has a fixed size and allocates nothing.
+/// A memory of the end of a queue at some times. Has a fixed size and allocates nothing.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Lag {
-    /// Times, and the bytes that the queue had taken until then, the oldest first.
+    /// The times, and the bytes that the queue had taken until then, oldest first.
     marks: [(u64, u64); MARKS],
     len: usize,
 }
 
 impl Lag {
-    /// Looks at a queue that has taken `passed` bytes so far, of which `waits` still wait. Returns
-    /// how old the oldest of these is at least, in the unit of `now`: since the first look
-    /// that is remembered of those that have seen it.
+    /// Samples a queue that has taken `passed` bytes so far, of which `waits` are still queued.
+    /// Returns a lower bound of the age of the oldest of these, in the unit of `now`: the time
+    /// since the first remembered sample that includes it.
     pub(crate) fn look(&mut self, now: u64, passed: u64, waits: u64) -> u64 {
         let sent = passed.saturating_sub(waits);
         let marks = self.marks.get(..self.len).unwrap_or_default();
@@ -36,7 +36,7 @@ impl Lag {
             .len
             .checked_sub(1)
             .and_then(|last| self.marks.get(last));
-        // Nothing has come since: the mark before says more.
+        // Nothing was queued since, so the earlier mark says more.
         if last.is_some_and(|(_, end)| *end == passed) {
             return;
         }
@@ -49,8 +49,8 @@ impl Lag {
         }
     }
 
-    /// Forgets the look that is missed least: that leaves the smallest gap, for its age. The first
-    /// and the last stay.
+    /// Forgets the sample whose removal leaves the smallest gap, relative to its age. The first and
+    /// the last stay.
     fn forget(&mut self, now: u64) {
         let gap = |place: usize| {
             let [(before, _), (behind, _)] = [self.marks[place - 1], self.marks[place + 1]];
@@ -100,7 +100,7 @@ mod tests {
                 let seen = lag.look(now, passed, queue.len() as u64);
                 let oldest = queue.front().map_or(0, |at| now - at);
                 prop_assert!(seen <= oldest, "{seen} > {oldest}");
-                // A byte is seen by the look behind it: up to 50 later.
+                // The next sample sees a byte up to 50 later.
                 prop_assert!(seen >= (oldest / 2).saturating_sub(50), "{seen} of {oldest}");
             }
         }

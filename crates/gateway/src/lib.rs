@@ -1,10 +1,10 @@
-//! The FIX fan-out gateway: producers' sessions in, each marked message encoded once, many
-//! consumers' sessions out.
+//! The FIX fan-out gateway: it accepts the sessions of producers and forwards each marked message,
+//! encoded once, to the sessions of many consumers.
 //!
-//! A [`Gateway`] listens on two ports. The ingress agent owns the producers' sessions; a message
-//! that carries `FanoutID(20001)` goes into one broadcast ring. Each worker owns a group of
-//! consumers' sessions and reads the ring: it puts each session's own header in front of the
-//! shared body and sends. Which agents share a thread is configuration.
+//! A [`Gateway`] listens on two ports. The ingress agent owns the producers' sessions and writes
+//! each message that carries `FanoutID(20001)` to one broadcast ring. Each worker owns a group of
+//! consumers' sessions, reads the ring, puts each session's own header before the shared body and
+//! sends. Which agents share a thread is configuration.
 //!
 //! ```
 //! use fanfare_engine::stop::Stop;
@@ -114,6 +114,6 @@ pub use start_error::StartError;
 pub use users::{Denied, LONGEST_PASSWORD, Lists, PortName, UserTables, UsersError, hash_password};
 pub use watch::{lacks, state_name};
 
-/// The mark of a message for all consumers. Its value is unique in a run, so that a capture can
-/// pair what came in with what went out.
+/// The tag that marks a message for all consumers. Its value is unique in a run, so that a capture
+/// can pair incoming with outgoing messages.
 pub use fanfare_fix::tag::FANOUT_ID;

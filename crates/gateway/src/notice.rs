@@ -1,4 +1,4 @@
-//! Notices for the operator of the gateway: sessions that come and go, with typed reasons, and
+//! Notices for the operator of the gateway: sessions that log on and end, with typed reasons, and
 //! events of DDS.
 
 use crate::feed::feed_notice::FeedNotice;
@@ -18,50 +18,51 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::time::Duration;
 
-/// The most notices that wait to be taken. Further ones are left out and counted, so that a slow
-/// reader never holds up a hot thread.
+/// The most notices that are queued for the receiver. Further ones are dropped and counted, so that
+/// a slow reader never holds up a hot thread.
 const CAPACITY: usize = 4096;
 
-/// Something an operator wants to know. Displayed as one line.
+/// An event for the operator. Displayed as one line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Notice {
     /// A session is logged on.
     LoggedOn {
-        /// The session, seen from our side.
+        /// The session, from the gateway's point of view.
         session: SessionId,
-        /// Where the peer is.
+        /// The address of the peer.
         peer: SocketAddr,
     },
     /// A connection ended.
     Ended {
         /// The session, if the connection had one.
         session: Option<SessionId>,
-        /// Where the peer was.
+        /// The address of the peer.
         peer: SocketAddr,
-        /// Why.
+        /// The reason.
         end: PeerEnd,
-        /// Messages that were left out for it because it did not read.
+        /// The messages dropped for the session because the peer did not read.
         left_out: u64,
     },
-    /// Messages were left out for a consumer that does not read; it is told when it does.
+    /// Messages were dropped for a consumer that does not read. The consumer is notified once it
+    /// reads.
     LeftOut {
-        /// The session, seen from our side.
+        /// The session, from the gateway's point of view.
         session: SessionId,
-        /// Where the consumer is.
+        /// The address of the consumer.
         peer: SocketAddr,
-        /// How many since the last such notice of the session.
+        /// The number of messages since the last such notice of the session.
         count: u64,
     },
-    /// Something happened at the port for DBN.
+    /// Something happened at the DBN port.
     Dbn {
-        /// Where the client is.
+        /// The address of the client.
         peer: SocketAddr,
-        /// What.
+        /// The event.
         what: String,
     },
-    /// The system does not let a port take connections; it tries again.
+    /// The operating system refuses to accept connections of a port. The port tries again.
     CannotAccept {
-        /// What the operating system said.
+        /// The error of the operating system.
         error: String,
     },
     /// The state of a message log has changed.
@@ -70,33 +71,34 @@ pub enum Notice {
     Audit {
         /// The file.
         path: String,
-        /// What happened.
+        /// The event.
         what: String,
     },
     /// The log of market events cannot be written, or can be again.
     History {
         /// Its folder.
         folder: String,
-        /// What happened.
+        /// The event.
         what: String,
     },
-    /// Something about the replay of a log.
+    /// Something happened to the replay of a log.
     Replay {
         /// Its folder.
         log: String,
-        /// What.
+        /// The event.
         what: String,
     },
     /// Something happened to a topic of Kafka.
     Kafka {
         /// The topic.
         topic: String,
-        /// What happened.
+        /// The event.
         what: String,
     },
-    /// Code of the gateway panicked: a defect. The session is logged out, and the others go on.
+    /// Code of the gateway panicked, which is a defect. The session is logged out, and the others
+    /// continue.
     Panicked {
-        /// The session, if it was at work on one.
+        /// The session that was being processed, if any.
         session: Option<SessionId>,
         /// The text of the panic.
         message: String,
@@ -105,60 +107,61 @@ pub enum Notice {
     Dds {
         /// The topic.
         topic: String,
-        /// What.
+        /// The event.
         what: Status,
     },
-    /// A topic of DDS is no longer subscribed to; the others are.
+    /// A topic of DDS is no longer subscribed to. The others are unaffected.
     BusClosed {
-        /// Which, and why.
+        /// The topic and the reason.
         why: String,
     },
-    /// The topics with the feed's decoded messages have a subscriber, or no longer have.
+    /// The topics with the feed's decoded messages have gained or lost their subscribers.
     FeedTopics {
-        /// Whether all of them have.
+        /// Whether all of them have a subscriber.
         matched: bool,
     },
-    /// An outlet to DDS left messages out: those since the last such notice.
+    /// An outlet to DDS dropped messages since the last such notice.
     Unpublished {
-        /// Which outlet.
+        /// The outlet.
         outlet: Outlet,
-        /// How many messages; of a feed's topics, samples.
+        /// The number of messages, or of samples for a feed's topics.
         count: u64,
-        /// Why.
+        /// The reason.
         why: Why,
     },
     /// A line of the feed has less receive buffer than it should have.
     SmallBuffer(SmallBuffer),
-    /// The template file has what the schema does not; it is left out.
+    /// The template file has elements that the schema does not allow, and they are ignored.
     LeftOutOfTemplates {
         /// The file.
         templates: String,
-        /// What, and where.
+        /// The first of them, and its position.
         what: TemplateError,
-        /// How many others there are.
+        /// The number of others.
         more: usize,
     },
-    /// Something about the feed's messages.
+    /// Something happened to the messages of the feed.
     Feed(FeedNotice),
-    /// A peer rejected a message of ours.
+    /// A peer rejected a message of the gateway.
     Rejected {
-        /// The session, seen from our side.
+        /// The session, from the gateway's point of view.
         session: SessionId,
-        /// What it said.
+        /// The contents of the rejection.
         reject: Rejection,
-        /// How many more were not told since the last one.
+        /// The number of rejections since the last notice that were not reported.
         untold: u64,
     },
 }
 
-/// What a Reject(3) or a BusinessMessageReject(j) says.
+/// The contents of a Reject(3) or a BusinessMessageReject(j).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rejection {
-    /// MsgSeqNum(34) of the message rejected: RefSeqNum(45).
+    /// RefSeqNum(45): MsgSeqNum(34) of the message rejected.
     pub number: Option<u64>,
-    /// Its MsgType(35): RefMsgType(372). What is not printable is escaped, here and below.
+    /// RefMsgType(372): the MsgType(35) of the message rejected. Unprintable bytes are escaped,
+    /// here and below.
     pub msg_type: String,
-    /// The field at fault: RefTagID(371).
+    /// RefTagID(371): the field at fault.
     pub tag: String,
     /// SessionRejectReason(373) or BusinessRejectReason(380).
     pub reason: String,
@@ -167,7 +170,7 @@ pub struct Rejection {
 }
 
 impl Rejection {
-    /// Of the message that rejects.
+    /// Returns the rejection that a message contains.
     pub(crate) fn of(message: &Message<'_>) -> Self {
         let text = |tag: u32| {
             let value = message.get(tag).unwrap_or_default();
@@ -207,24 +210,24 @@ impl fmt::Display for Rejection {
     }
 }
 
-/// The longest text of a peer that is told, in bytes.
+/// The longest reported text of a peer, in bytes.
 const MOST_TEXT: usize = 256;
 
-/// Limits the notices of one kind in a period, and counts the others.
+/// A limit on the notices of one kind in a period, which counts the excess.
 #[derive(Debug, Default)]
 pub(crate) struct Limit {
-    /// When the while began, nanoseconds since 1970, and how many came through in it.
+    /// The start of the period in nanoseconds since 1970, and the number admitted in it.
     begun: i64,
     passed: u32,
     untold: u64,
 }
 
 impl Limit {
-    /// How many come through in a while, and how long that is in nanoseconds.
+    /// The most notices in a period, and its length in nanoseconds.
     const MOST: u32 = 10;
     const WHILE: i64 = 10_000_000_000;
 
-    /// Whether one more comes through now.
+    /// Returns whether one more is admitted now.
     pub(crate) fn lets(&mut self, utc_nanos: i64) -> bool {
         if utc_nanos.wrapping_sub(self.begun).unsigned_abs() >= Self::WHILE as u64 {
             (self.begun, self.passed) = (utc_nanos, 0);
@@ -237,13 +240,13 @@ impl Limit {
         lets
     }
 
-    /// How many did not since the last look.
+    /// Returns the number suppressed since the last call.
     pub(crate) fn untold(&mut self) -> u64 {
         std::mem::take(&mut self.untold)
     }
 }
 
-/// A way to DDS, which no source waits for.
+/// An outlet to DDS, which never holds up a source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outlet {
     /// FIX messages, `[dds.publish]`.
@@ -254,47 +257,47 @@ pub enum Outlet {
     Edges,
 }
 
-/// Why messages did not go to DDS.
+/// The reason why messages were not published on DDS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Why {
-    /// A reliable subscriber kept a writer's history full for longer than writes wait.
+    /// A reliable subscriber kept a writer's history full for longer than a write may block.
     Unacknowledged,
-    /// The outlet was so far behind that its ring was written anew.
+    /// The outlet fell so far behind that its ring was overwritten.
     Overrun,
 }
 
-/// Why a connection ended.
+/// The reason why a connection ended.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PeerEnd {
     /// The session ended.
     #[error("{0}")]
     Session(DisconnectReason),
-    /// It was turned away before it had a session.
+    /// It was refused before it had a session.
     #[error(transparent)]
     Refused(Refusal),
-    /// It was a user's, and not let in.
+    /// The Logon of a user was refused.
     #[error("session {session}: {why}")]
     Denied {
         /// The session that the Logon named.
         session: SessionId,
-        /// The user; not in the words, as Username(553) is no text of a log.
+        /// The user. It is not displayed, because Username(553) does not belong in a log.
         user: String,
-        /// Why.
+        /// The reason.
         why: Denied,
     },
     /// The consumer's outbound queue was full.
     #[error("consumer too slow: {queued} bytes wait for it")]
     SlowConsumer {
-        /// Bytes that waited.
+        /// The bytes queued.
         queued: usize,
     },
-    /// It sent a message that is longer than `limits.message_bytes`.
+    /// The peer sent a message longer than `limits.message_bytes`.
     #[error("a message has more than {most} bytes")]
     TooLong {
         /// The most bytes of a message.
         most: usize,
     },
-    /// The connection broke; what the operating system said.
+    /// The connection failed, with the error of the operating system.
     #[error("connection broke: {0}")]
     Broken(String),
 }
@@ -306,27 +309,27 @@ pub(crate) struct Notices {
     left_out: Arc<AtomicU64>,
 }
 
-/// What was taken of the notices.
+/// An item received from the channel of notices.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Taken<'a> {
-    /// One of them.
+    /// A notice.
     Notice(&'a Notice),
-    /// So many were left out.
+    /// The number of notices that were dropped.
     LeftOut(u64),
 }
 
-/// Takes what is received, beside whoever receives it.
+/// A further observer of the items received.
 type Also = Box<dyn Fn(Taken<'_>) + Send>;
 
-/// The receiving end of a gateway's notices: for one thread, which may be slow.
+/// The receiving end of a gateway's notices, for one thread, which may be slow.
 pub struct NoticeReceiver {
     receiver: Receiver<Notice>,
     left_out: Arc<AtomicU64>,
-    /// For those who look later.
+    /// The observer that keeps the notices for later queries.
     also: Option<Also>,
 }
 
-/// A bounded channel of notices.
+/// Creates a bounded channel of notices.
 pub(crate) fn channel() -> (Notices, NoticeReceiver) {
     let (sender, receiver) = sync_channel(CAPACITY);
     let left_out = Arc::new(AtomicU64::new(0));
@@ -339,9 +342,9 @@ pub(crate) fn channel() -> (Notices, NoticeReceiver) {
 }
 
 impl Notices {
-    /// Never waits.
+    /// Sends a notice without blocking.
     pub(crate) fn send(&self, notice: Notice) {
-        // Without a receiver nothing is left out.
+        // Without a receiver, nothing counts as dropped.
         if let Err(TrySendError::Full(_)) = self.sender.try_send(notice) {
             self.left_out.fetch_add(1, Ordering::Relaxed);
         }
@@ -349,7 +352,7 @@ impl Notices {
 }
 
 impl NoticeReceiver {
-    /// Calls `also` from now on with what is taken.
+    /// Registers `also`, which is called with each item received from now on.
     pub(crate) fn tell_also(&mut self, also: impl Fn(Taken<'_>) + Send + 'static) {
         self.also = Some(Box::new(also));
     }
@@ -360,22 +363,22 @@ impl NoticeReceiver {
         }
     }
 
-    /// The next notice; waits for it at most for `wait`. `None` if none came, and at once when the
-    /// gateway has ended and all have been taken.
+    /// Returns the next notice, and waits at most `wait` for it. Returns `None` if none arrived,
+    /// and immediately once the gateway has ended and all have been received.
     #[must_use]
     pub fn next(&self, wait: Duration) -> Option<Notice> {
         let notice = self.receiver.recv_timeout(wait).ok();
         notice.inspect(|notice| self.tell(Taken::Notice(notice)))
     }
 
-    /// All that have come.
+    /// Returns an iterator over all notices that have arrived.
     pub fn iter(&self) -> impl Iterator<Item = Notice> + '_ {
         self.receiver
             .try_iter()
             .inspect(|notice| self.tell(Taken::Notice(notice)))
     }
 
-    /// How many notices were left out since the last call, because 4,096 waited.
+    /// Returns how many notices were dropped since the last call, because 4,096 were queued.
     #[must_use]
     pub fn left_out(&self) -> u64 {
         let count = self.left_out.swap(0, Ordering::Relaxed);
@@ -385,7 +388,7 @@ impl NoticeReceiver {
 }
 
 impl Notice {
-    /// What it is about, in a word or two of `snake_case`.
+    /// Returns the kind of the notice, in a word or two of `snake_case`.
     #[must_use]
     pub const fn kind(&self) -> &'static str {
         match self {
@@ -409,8 +412,8 @@ impl Notice {
         }
     }
 
-    /// Whether it is anything but a Logon, an orderly Logout, or a reader or writer on DDS that
-    /// came or went.
+    /// Returns whether it is anything but a Logon, an orderly Logout, or a reader or writer on DDS
+    /// that was discovered or lost.
     #[must_use]
     pub fn is_trouble(&self) -> bool {
         let orderly = [
@@ -515,7 +518,7 @@ fn write_panic(
 }
 
 impl Outlet {
-    /// A number of what it publishes.
+    /// Formats a count in the units of the outlet.
     fn units(self, count: u64) -> String {
         let plural = if count == 1 { "" } else { "s" };
         match self {

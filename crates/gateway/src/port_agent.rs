@@ -1,5 +1,5 @@
-//! A port of the gateway: hands each connection whose Logon has come to the host with the fewest
-//! sessions.
+//! A port of the gateway, which hands each connection whose Logon has arrived to the host with the
+//! fewest sessions.
 
 use crate::counts::PortCounts;
 use crate::notice::{Notice, Notices, PeerEnd};
@@ -16,12 +16,12 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// How long a busy thread leaves new connections waiting, in nanoseconds: looking is a system
-/// call, and messages come first.
+/// The longest time for which a busy thread does not accept connections, in nanoseconds. Accepting
+/// is a system call, and messages have priority.
 const PACE: u64 = 1_000_000;
 
-/// Most Logons that waited for their passwords to be checked and are let in or refused in one
-/// turn, so that sessions do not wait for them.
+/// The most Logons in one turn that are admitted or refused after their passwords were checked, so
+/// that sessions are not delayed.
 const PASSAGES: usize = 8;
 
 /// A port with the hosts of its sessions.
@@ -36,7 +36,7 @@ pub(crate) struct PortAgent {
     next_look: u64,
 }
 
-/// A host, and how many sessions it has.
+/// A host, and the number of its sessions.
 pub(crate) struct HostEnd {
     handle: HostHandle,
     sessions: Arc<AtomicUsize>,
@@ -56,7 +56,7 @@ impl HostEnd {
     }
 }
 
-/// Counts one session of a host until it is dropped.
+/// A guard that counts one session of a host until it is dropped.
 struct Counted(Arc<AtomicUsize>);
 
 impl Drop for Counted {
@@ -114,7 +114,7 @@ impl PortAgent {
         }
     }
 
-    /// What becomes of a Logon is known.
+    /// Admits or refuses a Logon whose password was checked.
     fn pass(&mut self, passage: Passage, now: Now) {
         match passage {
             Passage::Through(incoming, user) => {
@@ -151,7 +151,8 @@ impl PortAgent {
         let config = incoming.config(&self.rules.now().template);
         let id = config.id.clone();
         let claim = self.rules.now().registry.claim(id.clone());
-        // Behind the claim: what removes a session changes the rules and then finds the claim.
+        // After the claim, because removing a session changes the rules first and then finds the
+        // claim.
         if self.rules.look() {
             self.apply_rules();
         }
@@ -178,7 +179,7 @@ impl PortAgent {
                 return Ok(());
             }
         };
-        // Behind the place on the roster, as above.
+        // After the place on the roster, for the same reason.
         if self.rules.look() {
             self.apply_rules();
         }
@@ -197,7 +198,7 @@ impl PortAgent {
             return Ok(());
         };
         let mut store = MemoryStore::without_resends(256 << 10);
-        // This store keeps numbers in memory; setting them cannot fail.
+        // This store keeps numbers in memory, so setting them cannot fail.
         let _ = store.set_next_sender(numbers.sender);
         let _ = store.set_next_target(numbers.target);
         let admission = Admission {
@@ -226,7 +227,7 @@ impl PortAgent {
         });
     }
 
-    /// Takes some of the Logons that wait at the door and need not any more.
+    /// Processes some of the Logons whose passwords have been checked.
     fn poll_door(&mut self, now: Now) -> usize {
         for taken in 0..PASSAGES {
             let Some(passage) = self.door.poll(&self.rules.now().door, now) else {
@@ -277,7 +278,7 @@ impl Agent for PortAgent {
 
     fn after_sleep(&mut self) {
         self.door.waker().awake();
-        // The thread may have slept until a connection came.
+        // The thread may have slept until a connection arrived.
         self.next_look = 0;
     }
 }

@@ -7,22 +7,22 @@ use serde::{Deserialize, Deserializer};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
-/// A port on which the gateway listens. In a file every key has a default.
+/// A port on which the gateway listens. In a file, every key has a default.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PortConfig {
-    /// Address to listen on; loopback unless told otherwise.
+    /// The address to listen on, by default loopback.
     pub bind: IpAddr,
-    /// Port; 0 lets the kernel pick one, which is then printed.
+    /// The port. With 0, the kernel picks one, which is then printed.
     pub port: u16,
-    /// Sessions that may log on; empty means any pair of CompIDs.
+    /// The sessions that may log on. If empty, any pair of CompIDs may.
     pub sessions: Vec<Pair>,
-    /// Most connections at a time, logged on or not.
+    /// The most concurrent connections, logged on or not.
     pub max_sessions: usize,
-    /// Networks that may connect; empty means all.
+    /// The networks that may connect. If empty, all may.
     pub allow: Vec<Network>,
-    /// Encrypts all connections.
+    /// The TLS of all connections.
     pub tls: Option<PortTls>,
-    /// Whether sessions of no user may log on.
+    /// Whether sessions without a user may log on.
     pub open: bool,
 }
 
@@ -30,13 +30,14 @@ pub struct PortConfig {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PortTls {
-    /// Our certificate, and behind it those that lead to the root.
+    /// The server certificate, followed by the chain to the root.
     pub certificate: PathBuf,
-    /// Its private key.
+    /// The private key of the certificate.
     pub key: PathBuf,
-    /// Where a client's certificate has to come from; without it, clients are asked for none.
+    /// The authorities that client certificates must come from. If absent, clients are not asked
+    /// for a certificate.
     pub client_ca: Option<PathBuf>,
-    /// Whether a client's certificate has to name its CompID.
+    /// Whether a client's certificate must name its CompID.
     #[serde(default = "yes")]
     pub check_client_name: bool,
 }
@@ -47,11 +48,11 @@ pub struct PortTls {
 pub struct Pair {
     /// `SenderCompID(49)` of the Logon.
     pub sender: String,
-    /// `TargetCompID(56)` of the Logon: our side's name.
+    /// `TargetCompID(56)` of the Logon: the gateway's CompID.
     pub target: String,
 }
 
-/// A [`PortConfig`] in a file: what is absent has the port's own default.
+/// A [`PortConfig`] in a file, whose absent keys have the port's own defaults.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct PortTable {
@@ -94,7 +95,7 @@ fn networks<'de, D: Deserializer<'de>>(list: D) -> Result<Vec<Network>, D::Error
     networks.collect::<Result<_, _>>().map_err(D::Error::custom)
 }
 
-/// The ports of the two sides.
+/// The default port of the producers.
 pub(crate) const PRODUCERS: u16 = 3000;
 pub(crate) const CONSUMERS: u16 = 3001;
 
@@ -105,7 +106,7 @@ const fn yes() -> bool {
 }
 
 impl PortConfig {
-    /// Loopback, any CompIDs, plain text.
+    /// Returns the configuration of a port on loopback, for any CompIDs, in plain text.
     #[must_use]
     pub fn on_port(port: u16) -> Self {
         Self {
@@ -119,18 +120,18 @@ impl PortConfig {
         }
     }
 
-    /// Where to listen.
+    /// Returns the address to listen on.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         SocketAddr::new(self.bind, self.port)
     }
 
-    /// Whether sessions of no user may log on, given whether users are configured.
+    /// Returns whether sessions without a user may log on, given whether users are configured.
     pub(crate) const fn takes_strangers(&self, has_users: bool) -> bool {
         self.open || self.bind.is_loopback() && !has_users
     }
 
-    /// Which certificates admit a client to its session.
+    /// Returns which certificates admit a client to its session.
     pub(crate) fn client_names(&self) -> ClientNames {
         match &self.tls {
             Some(tls) if !tls.check_client_name => ClientNames::Any,

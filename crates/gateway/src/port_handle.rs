@@ -1,4 +1,4 @@
-//! A port of a gateway, from any thread.
+//! The handle of a port, for any thread.
 
 use crate::port_config::Pair;
 use crate::rules::RuleBook;
@@ -6,11 +6,11 @@ use fanfare_engine::host::{HostError, HostHandle, Port};
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// The sessions of one port, for use on any thread while the gateway runs: see
+/// A handle of the sessions of one port, for use on any thread while the gateway runs: see
 /// [`Gateway::producer_port`](crate::Gateway::producer_port).
 #[derive(Clone)]
 pub struct PortHandle {
-    /// Where the port listens.
+    /// The address on which the port listens.
     pub(crate) address: SocketAddr,
     pub(crate) rules: RuleBook,
     /// The hosts of its sessions.
@@ -33,11 +33,11 @@ impl PortHandle {
     }
 
     /// Removes a session from those that may log on, and logs it out. Waits until it has ended,
-    /// about half a second if it does not answer. Returns whether it was listed. Once the last one
-    /// is removed, no session may log on.
+    /// about half a second if the counterparty does not respond. Returns whether it was listed.
+    /// Once the last one is removed, no session may log on.
     ///
     /// # Errors
-    /// The gateway has ended.
+    /// Returns an error if the gateway has ended.
     pub fn remove_session(&self, session: &Pair) -> Result<bool, HostError> {
         let was_listed = self.rules.change(|rules| rules.remove_session(session));
         if was_listed {
@@ -46,8 +46,8 @@ impl PortHandle {
         Ok(was_listed)
     }
 
-    /// Logs out the live sessions of these CompIDs. A session that is claimed and not hosted yet
-    /// follows at once; later Logons meet the new rules.
+    /// Logs out the live sessions of these CompIDs. A session that is claimed but not hosted yet is
+    /// logged out as soon as it is hosted. Later Logons meet the new rules.
     fn log_out(&self, session: &Pair) -> Result<(), HostError> {
         let registry = self.rules.read().registry.clone();
         loop {
@@ -69,7 +69,7 @@ impl PortHandle {
     }
 }
 
-/// How long to wait for a session that is claimed and not hosted yet, or just ended.
+/// The time to wait for a session that is claimed but not hosted yet, or that has just ended.
 const LOOK: Duration = Duration::from_millis(1);
 
 impl std::fmt::Debug for PortHandle {

@@ -1,4 +1,4 @@
-//! `[log]`: what the program says about its run, and what it says of a [`Notice`].
+//! `[log]`: the configuration of the program's log, and the form of a [`Notice`] in it.
 
 use crate::config_error::{ConfigError, range};
 use crate::notice::{Notice, PeerEnd};
@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-/// What lines of the program's log are about: each of these has a level of its own.
+/// The targets of the lines of the program's log, each with a level of its own.
 ///
 /// | target | lines about |
 /// |---|---|
@@ -25,28 +25,29 @@ pub const LOG_TARGETS: [&str; 9] = [
     "program", "session", "feed", "dds", "dbn", "kafka", "history", "files", "control",
 ];
 
-/// What the program says about its run, where and how.
+/// The configuration of the program's log.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ProgramLog {
-    /// Where the lines go.
+    /// The destination of the lines.
     pub to: LogTo,
     /// The form of a line.
     pub format: LogFormat,
-    /// Levels, as [`LogLevels::apply`] reads them.
+    /// The levels, as [`LogLevels::apply`] parses them.
     pub level: String,
-    /// When a file ends, and how many are kept.
+    /// When a file is rotated, and how many are kept.
     pub rotate: RotationConfig,
 }
 
-/// Where the lines of the program's log go.
+/// The destination of the lines of the program's log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LogTo {
-    /// To stderr. Where that is the journal's, as systemd has it for a service, in its form.
+    /// Standard error. If it is connected to the journal, as for a service of systemd, lines have
+    /// the journal's form.
     Stderr,
-    /// To stderr in the journal's form, with the priority in front.
+    /// Standard error in the journal's form, with the priority first.
     Journald,
-    /// To this file, which is rotated.
+    /// This file, which is rotated.
     File(PathBuf),
 }
 
@@ -54,7 +55,7 @@ pub enum LogTo {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LogFormat {
-    /// Time, level, target, words, fields that the words do not have.
+    /// Time, level, target, text, and the fields that the text does not contain.
     Text,
     /// A JSON object.
     Json,
@@ -88,13 +89,13 @@ impl<'de> Deserialize<'de> for LogTo {
 }
 
 impl ProgramLog {
-    /// The size at which a file ends by default, in bytes.
+    /// The default size at which a file is rotated, in bytes.
     pub const MAX_BYTES: u64 = 100 << 20;
 
     /// Checks levels and ranges.
     ///
     /// # Errors
-    /// `Range`, naming the first key that is out of its range.
+    /// Returns `Range`, naming the first key that is out of range.
     pub fn check(&self) -> Result<(), ConfigError> {
         if let Err(why) = LogLevels::new(&LOG_TARGETS).apply(&self.level) {
             range("log.level", &self.level, false, &why.to_string())?;
@@ -116,7 +117,7 @@ impl ProgramLog {
         self.rotate.check("log")
     }
 
-    /// Whether both differ in their levels at most, which a running program changes.
+    /// Returns whether both differ at most in their levels, which a running program can change.
     pub(crate) fn is_written_as(&self, other: &Self) -> bool {
         let of = |log: &Self| (log.to.clone(), log.format, log.rotate.clone());
         of(self) == of(other)
@@ -124,7 +125,7 @@ impl ProgramLog {
 }
 
 impl Notice {
-    /// What it is about: one of [`LOG_TARGETS`].
+    /// Returns the target of the notice: one of [`LOG_TARGETS`].
     #[must_use]
     pub const fn target(&self) -> &'static str {
         match self {
@@ -146,7 +147,7 @@ impl Notice {
         }
     }
 
-    /// How much it matters.
+    /// Returns the level of the notice.
     #[must_use]
     pub fn level(&self) -> LogLevel {
         match self {
@@ -156,7 +157,7 @@ impl Notice {
         }
     }
 
-    /// The session that it is about, if it is about one.
+    /// Returns the session that the notice concerns, if any.
     #[must_use]
     pub const fn session(&self) -> Option<&SessionId> {
         match self {
@@ -172,7 +173,7 @@ impl Notice {
         }
     }
 
-    /// Where the peer is that it is about, if it is about one.
+    /// Returns the address of the peer that the notice concerns, if any.
     #[must_use]
     pub const fn peer(&self) -> Option<SocketAddr> {
         match self {

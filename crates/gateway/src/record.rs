@@ -1,18 +1,20 @@
-//! A marked message as it stands in the ring: what its recipients share, and its sum.
+//! The record of a marked message in the ring: the part that its recipients share, and its byte
+//! sum.
 //!
 //! Layout: byte sum of the fields (1), length of MsgType (1), MsgType, fields.
 
 use fanfare_fix::codec::{Message, SharedBody};
 
-/// Bytes in front of MsgType(35).
+/// The bytes before MsgType(35).
 const PREFIX: usize = 2;
 
-/// The shared part of `message`; `None` if its MsgType(35) is longer than any that exists.
+/// Returns the shared part of `message`, or `None` if its MsgType(35) is longer than any that
+/// exists.
 pub(crate) fn shared<'a>(message: &Message<'a>) -> Option<SharedBody<'a>> {
     SharedBody::new(message.msg_type(), message.body()).ok()
 }
 
-/// Length of the record of `body`.
+/// Returns the length of the record of `body`.
 pub(crate) fn len(body: &SharedBody<'_>) -> usize {
     PREFIX + body.msg_type().len() + body.fields().len()
 }
@@ -30,7 +32,7 @@ pub(crate) fn write(body: &SharedBody<'_>, room: &mut [u8]) {
     fields.copy_from_slice(body.fields());
 }
 
-/// The shared part that a record holds; `None` if it is no record.
+/// Returns the shared part in a record, or `None` if the bytes are not a record.
 pub(crate) fn read(record: &[u8]) -> Option<SharedBody<'_>> {
     let (&[sum, type_len], rest) = record.split_first_chunk()?;
     let (msg_type, fields) = rest.split_at_checked(type_len.into())?;

@@ -1,4 +1,4 @@
-//! What is kept of the sessions of one port besides counters: the roster, and the audit file.
+//! The records of the sessions of one port besides counters: the roster and the audit file.
 
 use crate::audit::Audit;
 use crate::lag::Lag;
@@ -10,7 +10,7 @@ use std::fmt::Display;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-/// For any thread; clones are the same.
+/// The roster and the audit file of one port, for any thread. Clones share them.
 #[derive(Clone)]
 pub(crate) struct Records {
     pub(crate) port: PortName,
@@ -19,7 +19,7 @@ pub(crate) struct Records {
 }
 
 impl Records {
-    /// A Logon came to nothing; `user` is empty if it is nobody's.
+    /// Records that a Logon was refused. `user` is empty if the session has no user.
     pub(crate) fn refused(
         &self,
         session: &SessionId,
@@ -32,17 +32,17 @@ impl Records {
     }
 }
 
-/// How often the sessions of a host are looked at, in nanoseconds, and how many in one turn, so
-/// that no message waits for it.
+/// The interval at which the sessions of a host are sampled, in nanoseconds, and how many are
+/// sampled in one turn, so that no message is delayed.
 const INTERVAL: u64 = 250_000_000;
 const OF_TURN: usize = 256;
 
 /// The places of one host's sessions on the roster.
 pub(crate) struct Seats {
     records: Records,
-    /// By session.
+    /// The places, indexed by session.
     seats: Vec<Option<Taken>>,
-    /// The next one that is looked at, and when.
+    /// The next session to be sampled, and when.
     cursor: usize,
     due: u64,
 }
@@ -64,7 +64,7 @@ impl Seats {
         }
     }
 
-    /// A session has logged on.
+    /// Records that a session has logged on.
     pub(crate) fn logged_on(&mut self, peer: &Peer<'_>) {
         let Records {
             port,
@@ -86,7 +86,7 @@ impl Seats {
         }
     }
 
-    /// A session has ended.
+    /// Records that a session has ended.
     pub(crate) fn ended(&mut self, peer: &Peer<'_>, why: &dyn Display) {
         let place = self.seats.get_mut(peer.key().index());
         if let Some(Taken { seat, .. }) = place.and_then(Option::take) {
@@ -95,8 +95,8 @@ impl Seats {
         }
     }
 
-    /// Notes how some of the sessions are, if it is time to. `served` is asked what the agent knows
-    /// of each.
+    /// Samples the state of some of the sessions, if it is due. `served` returns the agent's state
+    /// of a session.
     #[inline]
     pub(crate) fn look(&mut self, peers: &mut Peers<'_>, served: impl Fn(SessionKey) -> Served) {
         if peers.now().mono >= self.due {

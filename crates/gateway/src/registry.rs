@@ -1,52 +1,53 @@
-//! Which sessions are live, and which numbers a session left off with. Looked at when a session
-//! logs on or ends, never per message.
+//! The sessions that are live, and the sequence numbers of those that ended. Consulted when a
+//! session logs on or ends, never per message.
 
 use fanfare_fix::session::SessionId;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// What a session costs besides its CompIDs, in bytes, about.
+/// The approximate size of a session besides its CompIDs, in bytes.
 const OVERHEAD: usize = 256;
 
-/// The sessions of one side, shared by its agents.
+/// The sessions of one port, shared by its agents.
 #[derive(Clone)]
 pub(crate) struct Registry(Arc<Mutex<Sessions>>);
 
 struct Sessions {
     known: HashMap<Arc<SessionId>, Known>,
-    /// Those that are not live, in the order in which they ended.
+    /// The sessions that are not live, in the order in which they ended.
     idle: BTreeMap<u64, Arc<SessionId>>,
-    /// Counts the releases.
+    /// The number of releases so far.
     releases: u64,
-    /// The most sessions that are not live and whose numbers are remembered, and the most bytes of
-    /// them. At either bound the session that ended first is forgotten.
+    /// The most sessions that are remembered once they are not live, and their most bytes. At
+    /// either limit, the session that ended first is forgotten.
     most: usize,
     most_bytes: usize,
     idle_bytes: usize,
 }
 
 struct Known {
-    /// When it ended, as a number of releases; `None` while it is live.
+    /// The release at which it ended, or `None` while it is live.
     released: Option<u64>,
     numbers: Numbers,
 }
 
-/// The next MsgSeqNum(34) of both directions.
+/// The next MsgSeqNum(34) in both directions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Numbers {
     pub(crate) sender: u64,
     pub(crate) target: u64,
 }
 
-/// The right to run a session; dropped, the session is no longer live and its numbers stand as
-/// last [kept](Registry::keep).
+/// The right to run a session. Once it is dropped, the session is no longer live, and its numbers
+/// are those last [kept](Registry::keep).
 pub(crate) struct Claim {
     registry: Registry,
     id: Arc<SessionId>,
 }
 
 impl Registry {
-    /// Remembers the numbers of up to `most` sessions that are not live, in up to `most_bytes`.
+    /// Creates a registry that remembers the numbers of up to `most` sessions that are not live, in
+    /// up to `most_bytes`.
     pub(crate) fn new(most: usize, most_bytes: usize) -> Self {
         Self(Arc::new(Mutex::new(Sessions {
             known: HashMap::new(),
@@ -58,7 +59,7 @@ impl Registry {
         })))
     }
 
-    /// Claims a session. Returns where it goes on; `None` if it is live.
+    /// Claims a session. Returns the numbers at which it continues, or `None` if it is live.
     pub(crate) fn claim(&self, id: SessionId) -> Option<(Claim, Numbers)> {
         let mut sessions = self.lock();
         let sessions = &mut *sessions;
@@ -80,14 +81,14 @@ impl Registry {
         Some((Claim { registry, id }, numbers))
     }
 
-    /// Keeps the numbers of a live session for the next time it logs on.
+    /// Stores the numbers of a live session for its next Logon.
     pub(crate) fn keep(&self, id: &SessionId, numbers: Numbers) {
         if let Some(known) = self.lock().known.get_mut(id) {
             known.numbers = numbers;
         }
     }
 
-    /// The sessions that are not live and that `wanted` takes, with their numbers.
+    /// Returns the sessions that are not live and that `wanted` accepts, with their numbers.
     pub(crate) fn idle(
         &self,
         wanted: impl Fn(&SessionId) -> bool,
@@ -98,7 +99,7 @@ impl Registry {
             .collect()
     }
 
-    /// Changes the numbers of a session that is not live. Returns whether there is one.
+    /// Sets the numbers of a session that is not live. Returns whether it exists.
     pub(crate) fn set(&self, id: &SessionId, numbers: Numbers) -> bool {
         let mut sessions = self.lock();
         let known = sessions.known.get_mut(id);
@@ -109,7 +110,7 @@ impl Registry {
         true
     }
 
-    /// The live sessions of a counterparty with these CompIDs.
+    /// Returns the live sessions of a counterparty with these CompIDs.
     pub(crate) fn live(&self, sender: &str, target: &str) -> Vec<SessionId> {
         let sessions = self.lock();
         let live = sessions.known.iter().filter(|(id, known)| {
@@ -118,7 +119,7 @@ impl Registry {
         live.map(|(id, _)| SessionId::clone(id)).collect()
     }
 
-    /// Changes how much is remembered, from the next session that ends on.
+    /// Sets the limits, which apply from the next session that ends.
     pub(crate) fn set_most(&self, most: usize, most_bytes: usize) {
         let mut sessions = self.lock();
         (sessions.most, sessions.most_bytes) = (most, most_bytes);
@@ -135,7 +136,7 @@ impl Sessions {
             return;
         };
         if known.numbers == FRESH {
-            // There is nothing to remember.
+            // Fresh numbers need not be remembered.
             self.known.remove(id);
             return;
         }

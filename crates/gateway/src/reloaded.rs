@@ -1,4 +1,4 @@
-//! What a reload changed.
+//! The outcome of a reload.
 
 use crate::config::Config;
 use crate::users::{User, UserSet};
@@ -6,32 +6,32 @@ use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::fmt;
 
-/// What a reload changed. Displayed as words for one line.
+/// The changes of a reload. Displayed on one line.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Reloaded {
-    /// Names of users that are new, that are gone, and whose tables are others.
+    /// The names of users that were added, removed or changed.
     pub users: Changes,
-    /// Names of lists that are new, gone, others.
+    /// The names of lists that were added, removed or changed.
     pub lists: Changes,
-    /// Channels of the feeds whose mappings make something else of messages.
+    /// The channels of the feeds whose mappings have changed.
     pub mappings: Vec<String>,
-    /// Other keys that were changed.
+    /// The other keys that changed.
     pub keys: Vec<&'static str>,
-    /// Sessions that were logged out because they may no longer be there.
+    /// The sessions that were logged out because they are no longer permitted.
     pub logged_out: usize,
-    /// Keys that differ from the start and that only a new start changes.
+    /// The keys that differ from the start and that only a restart changes.
     pub fixed: Vec<&'static str>,
 }
 
-/// Names in two configurations.
+/// The differences of names between two configurations.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Changes {
-    /// In the second alone.
+    /// Names in the second only.
     pub added: Vec<String>,
-    /// In the first alone.
+    /// Names in the first only.
     pub removed: Vec<String>,
-    /// In both, and not the same.
+    /// Names in both, with different contents.
     pub changed: Vec<String>,
 }
 
@@ -56,7 +56,7 @@ impl Changes {
 }
 
 impl Reloaded {
-    /// Of the configuration and users in force, and those that are to be.
+    /// Compares the configuration and users in force with new ones.
     pub(crate) fn between(
         config: &Config,
         new: &Config,
@@ -75,7 +75,7 @@ impl Reloaded {
     }
 }
 
-/// As an operator is shown what a reload would change.
+/// Formats the changes that a reload would make for an operator.
 impl From<&Reloaded> for Value {
     fn from(reloaded: &Reloaded) -> Self {
         let named = |changes: &Changes| {
@@ -95,7 +95,7 @@ impl From<&Reloaded> for Value {
     }
 }
 
-/// The keys that a reload changes and that differ.
+/// Returns the keys that a reload changes and that differ.
 fn changed_keys(old: &Config, new: &Config) -> Vec<&'static str> {
     let ports = [
         (&old.producers, &new.producers, PRODUCERS),
@@ -137,7 +137,7 @@ const CONSUMERS: [&str; 4] = [
     "consumers.open",
 ];
 
-/// Names of one kind that are written; of the others the number is.
+/// The most names of one kind that are listed. Of the others, only the number is.
 const SHOWN: usize = 3;
 
 impl fmt::Display for Reloaded {

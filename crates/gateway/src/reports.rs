@@ -1,4 +1,4 @@
-//! What is counted and told of the sessions of one host.
+//! The counts and notices of the sessions of one host.
 
 use crate::counts::SessionCounts;
 use crate::notice::{Limit, Notice, Notices, PeerEnd, Rejection};
@@ -12,7 +12,8 @@ use fanfare_fix::session::{AppMessage, DisconnectReason, Event, MessageStore, Se
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-/// Counts the sessions of a host, sends notices of them, and stores their sequence numbers.
+/// The reporter of a host's sessions, which counts them, sends notices, and stores their sequence
+/// numbers.
 pub(crate) struct Reports {
     counts: SessionCounts,
     notices: Notices,
@@ -20,7 +21,7 @@ pub(crate) struct Reports {
     rejects: Limit,
     logged_on: u64,
     seats: Seats,
-    /// The last session whose connection has failed, and how.
+    /// The last session whose connection has failed, and the error.
     broken: Option<(SessionKey, PeerEnd)>,
 }
 
@@ -47,7 +48,7 @@ impl Reports {
     }
 
     pub(crate) fn logged_on(&mut self, peer: &Peer<'_>) {
-        // The key may be that of another session, which has ended.
+        // The key may belong to another session, which has ended.
         self.broken = None;
         self.logged_on += 1;
         self.counts.connections.set(self.logged_on);
@@ -61,13 +62,13 @@ impl Reports {
         }
     }
 
-    /// The connection of a session has failed; [`ended`](Self::ended) follows.
+    /// Records that the connection of a session has failed. [`ended`](Self::ended) follows.
     pub(crate) fn broken(&mut self, peer: &Peer<'_>, error: &io::Error) {
         self.broken = Some((peer.key(), PeerEnd::Broken(error.to_string())));
     }
 
-    /// A session has ended; `end` says why, if not for `reason`. `left_out` counts the messages
-    /// that it did not get, if it was logged on.
+    /// Records that a session has ended, because of `end` if it is set, and of `reason` otherwise.
+    /// `left_out` counts the messages that it did not receive, if it was logged on.
     pub(crate) fn ended(
         &mut self,
         peer: &mut Peer<'_>,
@@ -98,32 +99,32 @@ impl Reports {
         });
     }
 
-    /// Once a turn: notes how the sessions are, for operators. `served` is asked what the agent
-    /// knows of each.
+    /// Samples the state of the sessions for operators, once a turn. `served` returns the agent's
+    /// state of a session.
     pub(crate) fn look(&mut self, peers: &mut Peers<'_>, served: impl Fn(SessionKey) -> Served) {
         self.seats.look(peers, served);
     }
 
-    /// Tells of a message of ours that a BusinessMessageReject(j) rejects.
+    /// Reports a BusinessMessageReject(j) of a message that the gateway sent.
     pub(crate) fn message(&mut self, peer: &Peer<'_>, message: &AppMessage<'_>) {
         if message.message.msg_type() == msg_type::BUSINESS_MESSAGE_REJECT {
             self.rejected(peer, &message.message);
         }
     }
 
-    /// Tells of a message of ours that a Reject(3) rejects.
+    /// Reports a Reject(3) of a message that the gateway sent.
     pub(crate) fn event(&mut self, peer: &Peer<'_>, event: &Event<'_>) {
         if let Event::RejectReceived(message) = event {
             self.rejected(peer, message);
         }
     }
 
-    /// Tells of a change in the state of the message log.
+    /// Reports a change in the state of the message log.
     pub(crate) fn log(&self, trouble: &LogTrouble) {
         self.notices.send(Notice::Log(trouble.clone()));
     }
 
-    /// Tells of a panic in a handler.
+    /// Reports a panic in a handler.
     pub(crate) fn panicked(&self, session: Option<&SessionId>, message: &str) {
         self.notices.send(Notice::Panicked {
             session: session.cloned(),
@@ -143,5 +144,5 @@ impl Reports {
     }
 }
 
-/// The address of a connection that is gone.
+/// The address of a connection that has ended.
 const NOWHERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);

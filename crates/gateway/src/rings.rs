@@ -9,21 +9,21 @@ use fanfare_engine::counters::Counters;
 use fanfare_engine::poll::Waker;
 use fanfare_engine::ring::{Broadcast, BroadcastReader, Policy};
 
-/// The rings, while they are given their ends.
+/// The rings, while their ends are handed out.
 pub(crate) struct Rings {
-    /// One for each source.
+    /// The rings to the workers, one for each source.
     pub(crate) sources: Vec<Broadcast>,
     pub(crate) wakers: Vec<Waker>,
-    /// Reading ends of the rings to DDS.
+    /// The reading ends of the rings to DDS.
     pub(crate) to_dds: Vec<BroadcastReader>,
-    /// Of the consumers.
+    /// The versions of the consumers.
     pub(crate) versions: Versions,
     /// The raw log, if it is configured.
     raw: Option<RawLog>,
 }
 
 impl Rings {
-    /// Rings for the producers, DDS and the feeds.
+    /// Opens the rings for the producers, DDS and the feeds.
     pub(crate) fn open(config: &Config, counters: &Counters) -> Result<Self, StartError> {
         let ring = || Broadcast::new(config.ring_bytes, config.workers, Policy::Gate);
         let sources = 1 + usize::from(config.dds.subscribe.is_some()) + config.feeds.len();
@@ -36,12 +36,12 @@ impl Rings {
         })
     }
 
-    /// Returns the maker of the raw log's producers.
+    /// Returns the factory of the raw log's producers.
     pub(crate) fn inlets(&mut self) -> Option<&mut RawInlets> {
         self.raw.as_mut().map(|raw| &mut raw.inlets)
     }
 
-    /// Returns the agents of the raw log, once all of its producers were made.
+    /// Returns the agents of the raw log, once all of its producers were created.
     pub(crate) fn start_raw(
         &mut self,
         notices: &Notices,

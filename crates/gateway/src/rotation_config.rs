@@ -1,23 +1,23 @@
-//! `rotate = { … }` of a table: when the files of a log end, and how many are kept.
+//! `rotate = { … }` of a table: when the files of a log are rotated, and how many are kept.
 
 use crate::config_error::{ConfigError, range, within};
 use fanfare_engine::rotate::{Daily, Rotation};
 use fanfare_engine::zone;
 use serde::Deserialize;
 
-/// When the files of a log end, and how many are kept.
+/// When the files of a log are rotated, and how many are kept.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct RotationConfig {
-    /// The size in bytes at which a file ends.
+    /// The size in bytes at which a file is rotated.
     pub max_bytes: Option<u64>,
-    /// When a file ends each day: `HH:MM` in `time_zone`.
+    /// The time of day at which a file is rotated: `HH:MM` in `time_zone`.
     pub roll_at: Option<String>,
-    /// Name of the time zone of `roll_at`, such as `Europe/London`; UTC if there is none.
+    /// The name of the time zone of `roll_at`, such as `Europe/London`. The default is UTC.
     pub time_zone: Option<String>,
-    /// How many files that have ended are kept.
+    /// The number of rotated files that are kept.
     pub keep: Option<usize>,
-    /// The level of zstd for files that have ended, from 1 to 19; 0 leaves them as they are.
+    /// The zstd level for rotated files, from 1 to 19. With 0, they are not compressed.
     pub compress: Option<u8>,
 }
 
@@ -37,7 +37,7 @@ impl RotationConfig {
         check_daily(&table, self.roll_at.as_deref(), self.time_zone.as_deref())
     }
 
-    /// What it says, and the defaults for the rest; `max_bytes` is the default for the size.
+    /// Returns the rotation, with defaults for absent keys and `max_bytes` as the default size.
     #[must_use]
     pub fn rotation(&self, max_bytes: u64) -> Rotation {
         let default = Rotation::default();
@@ -50,7 +50,7 @@ impl RotationConfig {
     }
 }
 
-/// The moment of `roll_at` and `time_zone`, which were checked.
+/// Returns the daily time of `roll_at` and `time_zone`, which were checked.
 pub(crate) fn daily(roll_at: Option<&str>, time_zone: Option<&str>) -> Option<Daily> {
     Daily::new(roll_at?, time_zone.unwrap_or("UTC")).ok()
 }

@@ -1,4 +1,4 @@
-//! What the connections of one port have in common, and how that is changed while they run.
+//! The rules that the connections of one port share, and their changes at run time.
 
 use crate::registry::Registry;
 use crate::users::door::DoorRules;
@@ -10,7 +10,7 @@ use fanfare_fix::session::{self, SECOND, SessionId};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What the sessions of one port have in common.
+/// The rules that the sessions of one port share.
 #[derive(Clone)]
 pub(crate) struct PortRules {
     pub(crate) config: PortConfig,
@@ -21,15 +21,15 @@ pub(crate) struct PortRules {
     pub(crate) template: session::Config,
     pub(crate) queue_bytes: usize,
     pub(crate) door: DoorRules,
-    /// Sessions that operators keep out.
+    /// The sessions that operators keep out.
     pub(crate) stopped: Stopped,
 }
 
-/// How long a shutdown waits for the answer to a Logout, in nanoseconds.
+/// The time that a shutdown waits for the response to a Logout, in nanoseconds.
 const LOGOUT_TIMEOUT: u64 = SECOND / 2;
 
 impl PortRules {
-    /// Reads the certificates.
+    /// Builds the rules of a port, and reads its certificates.
     pub(crate) fn new(config: &Config, port: &PortConfig) -> Result<Self, TlsError> {
         let limits = &config.limits;
         let registry = Registry::new(limits.remembered_sessions, limits.remembered_bytes);
@@ -50,14 +50,14 @@ impl PortRules {
             heart_bt_int_range: (0, u32::try_from(limits.heartbeat_max_s).unwrap_or(0)),
             max_message: limits.message_bytes,
             max_header_field: limits.header_field_bytes,
-            // A consumer over FIXT.1.1 gets messages of the version that it names.
+            // A consumer over FIXT.1.1 receives messages of the version that it names.
             mirror_appl_ver_id: true,
             ..session::Config::new(nobody)
         };
         let mut options = port.options(tls);
         options.max_without_logon = limits.not_logged_on;
         options.max_without_logon_per_address = limits.not_logged_on_per_address;
-        // A stranger has no claim to what a session skips.
+        // Noise from an unauthenticated peer ends the connection.
         options.skip_noise = false;
         options.max_logon = limits.logon_bytes.min(limits.message_bytes);
         Self {
@@ -77,12 +77,12 @@ impl PortRules {
         }
     }
 
-    /// Whether any session may log on, so that there is no list.
+    /// Returns whether any session may log on, because no sessions are listed.
     pub(crate) const fn admits_all(&self) -> bool {
         self.admits_all
     }
 
-    /// Whether a Logon with these CompIDs is admitted.
+    /// Returns whether a Logon with these CompIDs is admitted.
     pub(crate) fn admits(&self, sender: &str, target: &str) -> bool {
         let matches = |own: &Pair| own.sender == sender && own.target == target;
         self.admits_all || self.config.sessions.iter().any(matches)
@@ -96,15 +96,15 @@ impl PortRules {
         }
     }
 
-    /// Removes a session from the list. Returns whether it was there.
+    /// Removes a session from the list. Returns whether it was listed.
     pub(crate) fn remove_session(&mut self, session: &Pair) -> bool {
         let sessions = &mut self.config.sessions;
         let place = sessions.iter().position(|own| own == session);
         place.map(|place| sessions.remove(place)).is_some()
     }
 
-    /// Takes the limits, networks and sessions of a new configuration, and certificates that were
-    /// read for it; the rest stays as it is.
+    /// Returns the rules with the limits, networks and sessions of a new configuration and with
+    /// certificates that were read for it. The rest is unchanged.
     fn reloaded(&self, config: &Config, port: &PortConfig, tls: Option<TlsServer>) -> Self {
         let mut config = config.clone();
         config.limits.message_bytes = self.template.max_message;
@@ -125,14 +125,14 @@ impl PortRules {
     }
 }
 
-/// The rules in force, as the thread of a port has them.
+/// The rules in force, as read by the thread of a port.
 pub(crate) struct Rules {
     seen: u64,
     known: Arc<PortRules>,
     shared: RuleBook,
 }
 
-/// Where new rules are put, from any thread.
+/// The writing end of the rules, for any thread.
 #[derive(Clone)]
 pub(crate) struct RuleBook(Arc<Book>);
 
@@ -149,7 +149,7 @@ impl RuleBook {
         }))
     }
 
-    /// For the thread of a port.
+    /// Opens a reader for the thread of a port.
     pub(crate) fn open(&self) -> Rules {
         Rules {
             seen: self.0.version.load(Ordering::Acquire),
@@ -158,7 +158,7 @@ impl RuleBook {
         }
     }
 
-    /// New rules for connections from now on, with certificates that were read for them.
+    /// Sets new rules for connections from now on, with certificates that were read for them.
     pub(crate) fn reload(&self, config: &Config, port: &PortConfig, tls: Option<TlsServer>) {
         self.change(|rules| *rules = rules.reloaded(config, port, tls));
     }
@@ -185,7 +185,7 @@ impl Rules {
         &self.known
     }
 
-    /// Takes new rules, if there are any.
+    /// Adopts new rules, if there are any. Returns whether there were.
     pub(crate) fn look(&mut self) -> bool {
         let version = self.shared.0.version.load(Ordering::Acquire);
         let is_new = version != self.seen;

@@ -1,5 +1,5 @@
-//! Where a source's messages enter the gateway: the writing end of its ring to the workers, and of
-//! its ring to DDS.
+//! The entry of a source's messages into the gateway: the writing ends of its ring to the workers
+//! and of its ring to DDS.
 
 use crate::bridge::entry::{self, Entry};
 use crate::hole::{self, Hole};
@@ -12,12 +12,13 @@ use fanfare_engine::ring::{Broadcast, WriteError};
 use fanfare_fix::codec::SharedBody;
 use fanfare_fix::session::Now;
 
-/// One source's way in. Every source has rings of its own: a ring has one writer.
+/// The writing ends of one source. Every source has rings of its own, because a ring has one
+/// writer.
 pub(crate) struct SourceRings {
     ring: Broadcast,
-    /// Overwrites what DDS has not read yet: DDS never holds a source up.
+    /// The ring to DDS. Unread messages are overwritten, so that DDS never holds up a source.
     dds: Option<Broadcast>,
-    /// Of the threads that read, where they are others.
+    /// The wakers of the reading threads, if they are other threads.
     wakers: Vec<Waker>,
     wrote: bool,
     /// The mark of the next message in each ring, if it is measured.
@@ -25,13 +26,13 @@ pub(crate) struct SourceRings {
     dds_mark: Pending,
 }
 
-/// What became of a message.
+/// The outcome of writing a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Put {
     Done,
-    /// The workers are behind: try again.
+    /// The workers are behind: the caller tries again.
     Full,
-    /// It is too long for the ring.
+    /// The message is too long for the ring.
     TooLong,
 }
 
@@ -47,30 +48,30 @@ impl SourceRings {
         }
     }
 
-    /// Whether messages read from so many bytes can be put now.
+    /// Returns whether messages read from this many bytes can be put now.
     pub(crate) fn has_room(&mut self, bytes: usize) -> bool {
         self.ring.has_room(bytes + Mark::SIZE)
     }
 
-    /// The next message is measured; it arrived then.
+    /// Marks the next message for measurement, with its time of arrival.
     pub(crate) const fn mark(&mut self, arrived: u64) {
         self.mark.set(arrived);
         self.dds_mark.set(arrived);
     }
 
-    /// Returns when the measured message was written, if it was; the next one is not measured.
+    /// Returns when the measured message was written, if it was. The next message is not measured.
     pub(crate) fn end_mark(&mut self) -> Option<u64> {
         let to_dds = self.dds_mark.end();
         self.mark.end().or(to_dds)
     }
 
-    /// Whether the key is needed: only DDS has one.
+    /// Returns whether the key is needed, which only DDS uses.
     pub(crate) fn wants_symbol(&self) -> bool {
         self.dds.is_some()
     }
 
-    /// Writes a message for sessions of all versions to the ring of the workers, and to that of the
-    /// dds if there is one. Does not allocate.
+    /// Writes a message for sessions of all versions to the ring of the workers, and to the ring of
+    /// DDS if there is one. Does not allocate.
     pub(crate) fn put(&mut self, body: &SharedBody<'_>, stamp: Stamp<'_>) -> Put {
         let put = self.put_for(versions::ALL, body);
         if put == Put::Done {
@@ -79,7 +80,8 @@ impl SourceRings {
         put
     }
 
-    /// As `put`, in the turn that began at `now`; measured if it is the first of that turn.
+    /// Writes a message as `put` does, in the turn that began at `now`. The first message of a turn
+    /// is measured.
     pub(crate) fn put_measured(
         &mut self,
         stages: &mut Option<SourceStages>,
@@ -119,8 +121,9 @@ impl SourceRings {
     pub(crate) fn put_to_dds(&mut self, body: &SharedBody<'_>, stamp: Stamp<'_>) {
         if let Some(dds) = &mut self.dds {
             let entry = Entry { stamp, body: *body };
-            // As long as the ring to the workers: what fits there fits here, but for the few bytes
-            // more of a message half as long as the ring, which the configuration excludes.
+            // The ring is as long as the ring to the workers, so every message fits, except for the
+            // few bytes more of a message half as long as the ring, which the configuration
+            // excludes.
             let mark = self.dds_mark.make();
             let (kind, more) = Mark::of_record(mark);
             let _ = dds.write(kind, entry::len(&entry) + more, |room| {
@@ -130,13 +133,12 @@ impl SourceRings {
         }
     }
 
-    /// Writes what is missing behind the last message to the ring of the workers. Does not
-    /// allocate.
+    /// Writes a hole after the last message to the ring of the workers. Does not allocate.
     pub(crate) fn put_hole(&mut self, hole: &Hole) -> Put {
         self.put_hole_for(versions::ALL, hole)
     }
 
-    /// As `put_hole`, those of these versions.
+    /// Writes a hole as `put_hole` does, for sessions of these versions.
     pub(crate) fn put_hole_for(&mut self, versions: u32, hole: &Hole) -> Put {
         let kind = hole::HOLE | versions;
         let written = self.ring.write(kind, hole::RECORD, |room| hole.write(room));

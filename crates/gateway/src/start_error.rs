@@ -1,4 +1,4 @@
-//! Why a gateway could not start.
+//! The error of a gateway that cannot start.
 
 use crate::config_error::ConfigError;
 use crate::dbn::DbnError;
@@ -10,13 +10,13 @@ use fanfare_engine::tls::TlsError;
 use std::io;
 use std::path::PathBuf;
 
-/// Why a gateway could not start.
+/// The reason why a gateway could not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// A value of the configuration is out of its range.
+    /// A value of the configuration is out of range.
     #[error("configuration")]
     Config(#[from] ConfigError),
-    /// A port could not be listened on.
+    /// A port could not be opened.
     #[error(transparent)]
     Port(#[from] BindError),
     /// The certificates of a port cannot be used.
@@ -34,10 +34,10 @@ pub enum StartError {
     /// The log of market events cannot be opened.
     #[error("history")]
     History(#[source] fanfare_history::LogError),
-    /// The log that is to be replayed cannot be.
+    /// The log cannot be replayed.
     #[error("replay")]
     Replay(#[from] ReplayError),
-    /// The system gave no descriptor, thread or memory.
+    /// The operating system provided no descriptor, thread or memory.
     #[error("cannot start")]
     System(#[from] io::Error),
     /// DDS could not be joined.
@@ -46,13 +46,13 @@ pub enum StartError {
     /// The feed could not be opened.
     #[error("feed")]
     Feed(#[from] FeedError),
-    /// The port for DBN could not be opened.
+    /// The DBN port could not be opened.
     #[error("dbn")]
     Dbn(#[from] DbnError),
-    /// The file of the ring of market events cannot be made.
+    /// The file of the ring of market events cannot be created.
     #[error("cannot make {}, the file of the ring of market events (`history.ring`)", .0.display())]
     RingFile(PathBuf, #[source] io::Error),
-    /// The ring takes no more readers; not expected.
+    /// The ring accepts no more readers, which is not expected.
     #[error("cannot start: the ring takes no more readers")]
     Ring,
 }

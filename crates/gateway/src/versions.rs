@@ -1,14 +1,15 @@
-//! The versions of FIX that consumers' sessions have, and which of them are in use now.
+//! The versions of FIX of the consumers' sessions, and which of them are in use.
 
 use fanfare_fix::dict::Version;
 use fanfare_fix::session::{self, ApplVerId};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// How many versions of application messages there are.
+/// The number of versions of application messages.
 pub(crate) const COUNT: usize = 8;
 
-/// They, oldest first; a message for some of them has a bit for each, the lowest for the first.
+/// The versions, oldest first. A message for some of them has one bit for each, the lowest for the
+/// first.
 pub(crate) const VERSIONS: [Version; COUNT] = [
     Version::Fix40,
     Version::Fix41,
@@ -20,11 +21,11 @@ pub(crate) const VERSIONS: [Version; COUNT] = [
     Version::Fix50Sp2,
 ];
 
-/// For sessions of whatever version.
+/// The versions of a message for all sessions.
 pub(crate) const ALL: u32 = 0;
 
-/// The place among [`VERSIONS`] of what a session sends. Over FIXT.1.1 that is the version of the
-/// consumer's DefaultApplVerID(1137), which our Logon answers with.
+/// Returns the index in [`VERSIONS`] of the version that a session sends. Over FIXT.1.1, that is
+/// the consumer's DefaultApplVerID(1137), which the gateway's Logon repeats.
 pub(crate) fn of_session(version: session::Version, default: Option<ApplVerId>) -> usize {
     let default = default.unwrap_or(ApplVerId::Fix50Sp2);
     let appl = match version {
@@ -35,12 +36,12 @@ pub(crate) fn of_session(version: session::Version, default: Option<ApplVerId>) 
         session::Version::Fix44 => ApplVerId::Fix44,
         session::Version::Fixt11 => default,
     };
-    // ApplVerIDs count from 2 for FIX.4.0 on.
+    // ApplVerIDs begin at 2 for FIX.4.0.
     appl as usize - 2
 }
 
-/// How many sessions of each version are logged on: written by the workers, read by the sources
-/// that write a body for each version.
+/// The number of sessions of each version that are logged on. The workers write it, and the sources
+/// that encode a body for each version read it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Versions(Arc<[AtomicU32; COUNT]>);
 
@@ -57,7 +58,7 @@ impl Versions {
         }
     }
 
-    /// A bit for each version in use.
+    /// Returns a bit for each version in use.
     pub(crate) fn in_use(&self) -> u32 {
         let counts = self.0.iter().enumerate();
         counts.fold(0, |bits, (i, count)| {

@@ -1,4 +1,4 @@
-//! Which sessions operators mean.
+//! The selection of sessions by operators.
 
 use crate::users::PortName;
 use crate::users::roster::Seat;
@@ -7,7 +7,7 @@ use fanfare_wire::text::Escaped;
 use std::fmt;
 use std::sync::Arc;
 
-/// Which sessions a command is for: those that fit all that is said.
+/// The sessions that a command applies to: those that match all criteria.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Which {
     pub(crate) session: Option<String>,
@@ -18,12 +18,12 @@ pub(crate) struct Which {
 }
 
 impl Which {
-    /// Whether a session that is there is meant.
+    /// Returns whether a session matches.
     pub(crate) fn is(&self, seat: &Seat) -> bool {
         self.port.is_none_or(|port| port == seat.port) && self.is_of(&seat.id, &seat.user)
     }
 
-    /// Whether the session of a user is meant, whatever its port.
+    /// Returns whether the session of a user matches, whatever its port.
     pub(crate) fn is_of(&self, id: &SessionId, user: &str) -> bool {
         let is = |wanted: &Option<String>, own: &str| wanted.as_ref().is_none_or(|it| it == own);
         let is_session = |wanted: &String| *wanted == *id.target || *wanted == id.to_string();
@@ -34,7 +34,7 @@ impl Which {
     }
 }
 
-/// As an operator writes it.
+/// Formats the selection as an operator writes it.
 impl fmt::Display for Which {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let port = self.port.map(PortName::name);
@@ -56,12 +56,12 @@ impl fmt::Display for Which {
     }
 }
 
-/// Sessions that operators keep out, whatever the configuration says.
+/// The sessions that operators keep out, whatever the configuration.
 #[derive(Clone, Default)]
 pub(crate) struct Stopped(pub(crate) Arc<[Which]>);
 
 impl Stopped {
-    /// Whether the session of a user is kept out.
+    /// Returns whether the session of a user is kept out.
     pub(crate) fn has(&self, id: &SessionId, user: &str) -> bool {
         self.0.iter().any(|which| which.is_of(id, user))
     }

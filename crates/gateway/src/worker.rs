@@ -1,4 +1,4 @@
-//! One worker: a group of consumers' sessions, to each of which every marked message goes.
+//! A worker: a group of consumers' sessions, each of which receives every marked message.
 
 use crate::audience::Audience;
 use crate::batch::Batch;
@@ -17,17 +17,17 @@ use fanfare_fix::codec::{DecodeError, Garbled};
 use fanfare_fix::session::{AppMessage, DisconnectReason, Event, SECOND, SessionId};
 use std::io;
 
-/// How often it is looked whether there is something to tell of a consumer, in nanoseconds.
+/// The interval at which consumers are checked for pending reports, in nanoseconds.
 const TICK: u64 = SECOND / 10;
 
-/// Owns a reading end of each source's ring; its host has the consumers' sessions.
+/// The handler of a group of consumers' sessions, which owns a reading end of each source's ring.
 pub(crate) struct Worker {
     rings: Vec<BroadcastReader>,
     batch: Batch,
-    /// By session; those that are logged on.
+    /// The consumers that are logged on, indexed by session.
     consumers: Vec<Option<Box<Consumer>>>,
     audience: Audience,
-    /// Those that have not been told of messages they miss.
+    /// The consumers with unreported missing messages.
     with_holes: Vec<SessionKey>,
     versions: Versions,
     measures: WorkerMeasures,
@@ -35,15 +35,15 @@ pub(crate) struct Worker {
     queue_bytes: usize,
     policy: SlowPolicy,
     next_tick: u64,
-    /// Answers requests for market data, if a feed is a market.
+    /// The service that responds to requests for market data, if a feed is a market.
     service: Option<Service>,
     mode: Mode,
 }
 
-/// What a worker counts and measures.
+/// The counters and stages of a worker.
 pub(crate) struct WorkerMeasures {
     pub(crate) counts: WorkerCounts,
-    /// Of the messages for all; if stages are measured.
+    /// The stages of the messages for all, if measured.
     pub(crate) stages: Option<OutletStages>,
 }
 
@@ -130,7 +130,7 @@ impl Worker {
         messages
     }
 
-    /// The users are others: some consumers may see less, or more.
+    /// Updates the entitlements of all consumers after a change of the users.
     #[cold]
     fn look_at_users(&mut self, peers: &mut Peers<'_>) {
         for peer in peers.logged_on() {
@@ -142,8 +142,8 @@ impl Worker {
         }
     }
 
-    /// Tells those of missing messages that have room for it again. Returns how many were told of
-    /// all.
+    /// Reports missing messages to the consumers whose queues have capacity again. Returns the
+    /// number of consumers without unreported ones.
     fn send_holes(&mut self, peers: &mut Peers<'_>, limit: usize) -> usize {
         let Self {
             consumers,
@@ -170,8 +170,8 @@ impl Worker {
         }
     }
 
-    /// Takes what the feeds brought, and sends what sessions have asked for. Returns the number of
-    /// messages.
+    /// Reads the events of the feeds, and sends the messages that sessions have requested. Returns
+    /// the number of messages.
     fn serve(&mut self, peers: &mut Peers<'_>) -> usize {
         let Some(service) = &mut self.service else {
             return 0;
@@ -190,7 +190,7 @@ impl Worker {
         turn.work
     }
 
-    /// Ends the session of a consumer, with the reason where it can be written.
+    /// Ends the session of a consumer, and sends the reason if it can be written.
     fn log_out(&mut self, peer: &mut Peer<'_>, end: PeerEnd) {
         peer.logout(&end.to_string());
         let consumer = self.consumers.get_mut(peer.key().index());
@@ -199,7 +199,7 @@ impl Worker {
         }
     }
 
-    /// Tells all who have asked for market data that events were lost.
+    /// Reports lost events to all sessions that have requested market data.
     #[cold]
     fn lose(&mut self, peers: &mut Peers<'_>, lost: &Hole) {
         for peer in peers.logged_on() {
@@ -217,7 +217,7 @@ impl Worker {
     }
 }
 
-/// Whether what is for all is for a consumer.
+/// Returns whether messages addressed to all are for a consumer.
 fn is_of_all(mode: Mode, consumer: &Consumer) -> bool {
     mode == Mode::Broadcast && !consumer.has_asked && !consumer.is_limited
 }
@@ -243,7 +243,7 @@ impl Handler for Worker {
     fn on_logon(&mut self, peer: &mut Peer<'_>) {
         let index = peer.key().index();
         if self.consumers.get(index).is_some_and(Option::is_some) {
-            // Its numbers were reset while it is logged on.
+            // The numbers of the session were reset while it is logged on.
             return;
         }
         if self.consumers.len() <= index {
@@ -284,7 +284,7 @@ impl Handler for Worker {
 
     fn on_event(&mut self, peer: &mut Peer<'_>, event: &Event<'_>) {
         self.reports.event(peer, event);
-        // Skipped, it would be asked for again, and be as long.
+        // If it were skipped, it would be requested again and be as long.
         if let Event::Garbled(DecodeError::Garbled(why)) = event
             && matches!(why, Garbled::TooLong | Garbled::BodyLengthTooLarge)
         {
@@ -345,5 +345,5 @@ impl Handler for Worker {
     }
 }
 
-/// Text(58) of the Logouts of a gateway that is stopped.
+/// Text(58) of the Logouts of a gateway that shuts down.
 pub(crate) const SHUTTING_DOWN: &str = "shutting down";

@@ -1,9 +1,9 @@
-//! Subscriptions that begin.
+//! Subscriptions that are starting.
 
 use fanfare_market::InstrumentId;
 use fanfare_market::dbn::live::{LiveSchema, SymbolType};
 
-/// A subscription that begins.
+/// A subscription that is starting.
 pub(super) struct Join {
     pub(super) schema: LiveSchema,
     pub(super) by: SymbolType,
@@ -11,9 +11,9 @@ pub(super) struct Join {
     pub(super) snapshot: bool,
 }
 
-/// The instruments of a subscription that have not begun.
+/// The instruments of a subscription that have not started.
 pub(super) enum Targets {
     Some(std::vec::IntoIter<InstrumentId>),
-    /// All behind this symbol.
+    /// All instruments after this symbol.
     All(Option<Box<[u8]>>),
 }

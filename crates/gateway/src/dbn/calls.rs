@@ -1,4 +1,4 @@
-//! Operators end sessions.
+//! The ending of sessions by operators.
 
 use super::DbnAgent;
 use super::client::Phase;

@@ -1,4 +1,4 @@
-//! A client: its session, what it subscribed to, and what it missed.
+//! A client: its session, its subscriptions, and the records that it missed.
 
 use super::interest::Interest;
 use super::task::Task;
@@ -15,26 +15,26 @@ use fanfare_wire::text::Escaped;
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
-/// How long a client that is to end may take to read why, in nanoseconds.
+/// The time that a client that is being closed has to read the reason, in nanoseconds.
 pub(super) const FAREWELL: u64 = 2_000_000_000;
-/// Bytes that a client that is to end may still send.
+/// The most bytes that a client that is being closed may still send.
 const DISCARDED: usize = 16 << 20;
-/// `rtype` of what is never left out: errors, symbols, notices.
+/// The `rtype`s of records that are never dropped: errors, symbols, notices.
 const KEPT: std::ops::RangeInclusive<u8> = 0x15..=0x17;
-/// `rtype` of orders: behind one that was left out, a book is wrong.
+/// The `rtype` of orders. After a dropped one, a book is wrong.
 const MBO: u8 = 0xa0;
 
-/// Where a session is.
+/// The phase of a session.
 pub(super) enum Phase {
     /// The challenge was sent.
     Greeted { challenge: String, until: u64 },
-    /// Its key was wrong, which it is told then.
+    /// Its key was wrong, which is reported to it at this time.
     Denied { at: u64 },
-    /// Authenticated, and not started.
+    /// The client is authenticated, and the session is not started.
     Ready { until: u64 },
     /// Records are sent.
     Streaming,
-    /// It gets what waits, and is closed.
+    /// Queued bytes are sent, and then the connection is closed.
     Ending { until: u64 },
 }
 
@@ -47,16 +47,16 @@ pub(super) struct Times {
     pub(super) utc: u64,
 }
 
-/// One client.
+/// A client of the port.
 pub(super) struct Client {
     /// The number of the session.
     pub(super) session: u64,
     pub(super) wire: Wire,
     pub(super) inbox: Vec<u8>,
-    /// Bytes that came since it is to end.
+    /// The bytes received since the client is being closed.
     discarded: usize,
     pub(super) phase: Phase,
-    /// `None`: nobody has to be a user.
+    /// The key and the user, or `None` if clients need not be users.
     pub(super) user: Option<(DbnKey, Arc<User>)>,
     pub(super) grant: Arc<Grant>,
     /// Its place among the sessions, once it has authenticated.
@@ -64,37 +64,37 @@ pub(super) struct Client {
     pub(super) ts_out: bool,
     pub(super) zstd: bool,
     pub(super) warns: bool,
-    /// Nanoseconds between two heartbeats.
+    /// The interval of heartbeats, in nanoseconds.
     pub(super) heartbeat: u64,
     pub(super) interest: Interest,
     pub(super) tasks: VecDeque<Task>,
-    /// What came while the past is on its way, if it is.
+    /// Records that arrive while the past is being sent, if it is.
     held: Option<Vec<u8>>,
-    /// Requests that came before the session was started, each on a line.
+    /// The requests received before the session was started, one per line.
     pub(super) early: String,
-    /// Requests of the second that began then.
+    /// The number of requests in the second that began then.
     pub(super) requests: (u64, u32),
-    /// When a record was sent last.
+    /// The time at which a record was sent last.
     last_sent: u64,
-    /// Bytes that may wait.
+    /// The most bytes that may be queued.
     limit: usize,
     is_warned: bool,
-    /// It ends because it reads too slowly.
+    /// Whether it is closed because it reads too slowly.
     pub(super) is_cut: bool,
     is_skipping: bool,
-    /// Records that were left out and that no error has told of.
+    /// The number of dropped records that no error has reported.
     skipped: u64,
-    /// Instruments of whose orders some were left out.
+    /// The instruments of which orders were dropped.
     pub(super) missed: BTreeSet<u32>,
-    /// Records that were left out since the last look.
+    /// The number of records dropped since the last look.
     pub(super) uncounted: u64,
-    /// All that were left out.
+    /// The number of all dropped records.
     left_out: u64,
-    /// Whether its socket is looked at for room.
+    /// Whether its socket is polled for writability.
     pub(super) writes: bool,
-    /// Why it is to end, at the next look.
+    /// The reason for which it is closed at the next look.
     pub(super) ends: Option<(ErrorCode, String)>,
-    /// What an operator did to it.
+    /// The action of an operator that ended it.
     pub(super) dismissed: Option<&'static str>,
 }
 
@@ -133,12 +133,12 @@ impl Client {
         }
     }
 
-    /// The user's name; empty: nobody's.
+    /// Returns the user's name, or an empty text if it has no user.
     pub(super) fn user_name(&self) -> &str {
         self.user.as_ref().map_or("", |(_, user)| &user.name)
     }
 
-    /// Notes how it is for operators.
+    /// Records its state for operators.
     pub(super) fn note(&self) {
         let Some(seated) = &self.seat else {
             return;
@@ -152,9 +152,9 @@ impl Client {
         });
     }
 
-    /// Tells it why it is not let in.
+    /// Reports to the client why it is refused.
     pub(super) fn refuse(&mut self, why: &str, now: Times) {
-        // It would end the field.
+        // These characters would end the field.
         let why = why.replace(['|', '\n'], " ");
         let line = format!("success=0|error={}\n", Escaped::text(&why));
         self.wire.put(line.as_bytes());
@@ -162,8 +162,8 @@ impl Client {
         self.phase = Phase::Ending { until };
     }
 
-    /// Drops what came from a client that is to end. Its connection is closed at a limit, although
-    /// the client may not have read why it ends.
+    /// Discards the bytes of a client that is being closed. Beyond a limit the connection is
+    /// closed, although the client may not have read the reason.
     pub(super) fn discard(&mut self) {
         self.discarded += self.inbox.len();
         self.inbox.clear();
@@ -172,7 +172,7 @@ impl Client {
         }
     }
 
-    /// Why its connection is over.
+    /// Returns the reason why its connection has ended.
     pub(super) fn gone(&self) -> &'static str {
         let usual = match self.phase {
             Phase::Ending { .. } => "closed",
@@ -181,7 +181,7 @@ impl Client {
         self.dismissed.unwrap_or(usual)
     }
 
-    /// Whether nothing is known of it.
+    /// Returns whether the client has not sent its first line.
     pub(super) const fn is_new(&self) -> bool {
         matches!(self.phase, Phase::Greeted { .. } | Phase::Denied { .. })
     }
@@ -190,7 +190,7 @@ impl Client {
         matches!(self.phase, Phase::Streaming)
     }
 
-    /// Begins the stream with its metadata.
+    /// Starts the stream with its metadata.
     pub(super) fn begin(&mut self, dataset: &str, now: Times) {
         if self.zstd {
             self.wire.pack();
@@ -202,13 +202,13 @@ impl Client {
         self.last_sent = now.mono;
     }
 
-    /// Whether there is room to catch up.
+    /// Returns whether the queue has capacity for catching up.
     pub(super) fn has_room(&self) -> bool {
         self.wire.len() <= self.limit / 2 && !self.wire.is_broken()
     }
 
-    /// Whether each record has to be looked at: the client wants everything of some schemas and
-    /// does not yet have it, or something else as well.
+    /// Returns whether each record must be examined: the client wants all instruments for some
+    /// schemas and does not have them yet, or has other subscriptions too.
     pub(super) fn is_mixed(&self) -> bool {
         let all_alone = self.interest.some.is_empty() && self.tasks.is_empty();
         !(self.interest.all.is_empty() || all_alone && self.missed.is_empty())
@@ -243,26 +243,26 @@ impl Client {
         }
     }
 
-    /// Appends records of the past, in front of what is held back.
+    /// Appends records of the past, before those that are held back.
     pub(super) fn put_past(&mut self, records: &[u8], now: Times) {
         let held = self.held.take();
         self.put_all(records, now);
         self.held = held;
     }
 
-    /// Holds back what comes from now on.
+    /// Holds back the records from now on.
     pub(super) fn hold(&mut self) {
         self.held = Some(Vec::new());
     }
 
-    /// Appends what was held back.
+    /// Appends the records that were held back.
     pub(super) fn unhold(&mut self) {
         if let Some(held) = self.held.take() {
             self.wire.put(&held);
         }
     }
 
-    /// Appends a notice, and what was held back.
+    /// Appends a notice, and the records that were held back.
     pub(super) fn release(&mut self, code: SystemCode, text: &str, now: Times) {
         let held = self.held.take();
         self.tell(code, text, now);
@@ -270,14 +270,14 @@ impl Client {
         self.unhold();
     }
 
-    /// Appends records one behind the other, whatever waits.
+    /// Appends consecutive records, whatever the length of the queue.
     pub(super) fn put_all(&mut self, records: &[u8], now: Times) {
         for record in each(records) {
             self.put(record, now);
         }
     }
 
-    /// Appends a record that the client wants, or leaves it out.
+    /// Appends a record that the client wants, or drops it.
     pub(super) fn push(&mut self, tag: &Tag, record: &[u8], now: Times) {
         if tag.entry != 0 && !self.grant.entries.has(tag.entry) {
             return;
@@ -288,7 +288,7 @@ impl Client {
         }
     }
 
-    /// Whether there is room for `len` bytes of a record.
+    /// Returns whether the queue has capacity for `len` bytes of a record.
     fn takes(&mut self, record: &[u8], len: usize) -> bool {
         let rtype = record.get(1).copied().unwrap_or_default();
         if KEPT.contains(&rtype) {
@@ -319,7 +319,7 @@ impl Client {
         }
     }
 
-    /// Sends records, whose time is in them already, as far as there is room.
+    /// Sends records that already contain their time, as far as the queue has capacity.
     pub(super) fn send(&mut self, records: &[u8], now: Times) {
         if records.is_empty() {
             return;
@@ -342,7 +342,7 @@ impl Client {
             if end <= sent {
                 continue;
             }
-            // One that was begun has to be finished.
+            // A record whose first bytes were sent must be completed.
             let rest = record.get(sent.saturating_sub(start)..).unwrap_or_default();
             match start < sent || self.takes(record, rest.len()) {
                 true => self.wire.put(rest),
@@ -351,8 +351,8 @@ impl Client {
         }
     }
 
-    /// Tells of records that were left out once there is room, warns a client that asked for it,
-    /// and sends a heartbeat if nothing else was sent. Returns whether there was anything to do.
+    /// Reports dropped records once the queue has capacity, warns a client that asked for it, and
+    /// sends a heartbeat if nothing else was sent. Returns whether there was anything to do.
     pub(super) fn look(&mut self, now: Times) -> bool {
         if let Phase::Denied { at } = self.phase
             && now.mono >= at
@@ -398,7 +398,7 @@ impl Client {
         self.last_sent.saturating_add(self.heartbeat)
     }
 
-    /// When something is to be done for it that no record or byte brings about.
+    /// Returns the time of the client's next work that no record or byte triggers.
     pub(super) fn next_timer(&self, stall: u64) -> u64 {
         let stalled = self.wire.stalled().map(|since| since.saturating_add(stall));
         let phase = match self.phase {
@@ -412,7 +412,7 @@ impl Client {
     }
 }
 
-/// The records in bytes that hold whole ones.
+/// Returns the records in bytes that contain whole ones.
 fn each(mut bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     std::iter::from_fn(move || {
         let (record, rest) = bytes.split_at_checked(length(bytes)?)?;
@@ -421,7 +421,7 @@ fn each(mut bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// The instrument in a record's header.
+/// Returns the instrument in a record's header.
 fn instrument(record: &[u8]) -> u32 {
     let bytes = record.get(4..8).and_then(|bytes| bytes.try_into().ok());
     bytes.map_or(u32::MAX, u32::from_le_bytes)
@@ -437,7 +437,7 @@ mod tests {
 
     const LIMIT: usize = 1 << 16;
 
-    /// A streaming client, and the other end of its connection.
+    /// Returns a streaming client, and the remote end of its connection.
     fn pair(warns: bool) -> (Client, TcpStream) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let other = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
@@ -449,7 +449,7 @@ mod tests {
         (client, other)
     }
 
-    /// Orders of an instrument, each with its number.
+    /// Returns orders of an instrument, each with its number.
     fn orders(instrument: u32, numbers: std::ops::Range<u64>) -> Vec<u8> {
         let mut out = Vec::new();
         for number in numbers {
@@ -462,7 +462,7 @@ mod tests {
         out
     }
 
-    /// Reads what there is, all records whole.
+    /// Reads the available bytes, and checks that all records are whole.
     fn read(client: &mut Client, other: &mut TcpStream, all: &mut Vec<u8>) {
         other.set_nonblocking(true).unwrap();
         let mut room = vec![0; 1 << 16];

@@ -6,37 +6,38 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-/// The port that clients use if they are told none.
+/// The default port of clients.
 const PORT: u16 = 13_000;
 
 /// A port for clients of DBN's live protocol.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct DbnConfig {
-    /// Address to listen on; loopback unless told otherwise.
+    /// The address to listen on, by default loopback.
     pub bind: IpAddr,
-    /// Port; 0 lets the kernel pick one, which is then printed.
+    /// The port. With 0, the kernel picks one, which is then printed.
     pub port: u16,
     /// The name of the dataset, 1 to 15 characters.
     pub dataset: String,
     /// Whether clients need no key.
     pub open: bool,
-    /// Networks that may connect; empty means all.
+    /// The networks that may connect. If empty, all may.
     #[serde(deserialize_with = "networks")]
     pub allow: Vec<Network>,
-    /// Connections at a time, authenticated or not.
+    /// The most concurrent connections, authenticated or not.
     pub max_clients: usize,
-    /// Longest line of a client, in bytes.
+    /// The longest line of a client, in bytes.
     pub request_bytes: usize,
-    /// Bytes that may wait for one client beyond what its socket took.
+    /// The most bytes that are queued for one client beyond those its socket accepted.
     pub queue_bytes: usize,
-    /// Seconds without a record until a heartbeat is sent, unless the client asks for others.
+    /// The seconds without a record until a heartbeat is sent, unless the client requests another
+    /// interval.
     pub heartbeat_s: u64,
-    /// Seconds that a connection may take to authenticate.
+    /// The seconds that a connection has to authenticate.
     pub auth_timeout_s: u64,
-    /// Seconds that an authenticated client may take to start its session.
+    /// The seconds that an authenticated client has to start its session.
     pub start_timeout_s: u64,
-    /// Seconds that bytes may wait for a client of which its socket takes none.
+    /// The seconds after which a client is closed whose socket accepts none of the queued bytes.
     pub stall_timeout_s: u64,
 }
 
@@ -66,13 +67,13 @@ fn networks<'de, D: Deserializer<'de>>(list: D) -> Result<Vec<Network>, D::Error
 }
 
 impl DbnConfig {
-    /// Where to listen.
+    /// Returns the address to listen on.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         SocketAddr::new(self.bind, self.port)
     }
 
-    /// Whether clients need no key, given whether users are configured.
+    /// Returns whether clients need no key, given whether users are configured.
     pub(crate) const fn takes_strangers(&self, has_users: bool) -> bool {
         self.open || self.bind.is_loopback() && !has_users
     }

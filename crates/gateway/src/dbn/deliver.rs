@@ -1,4 +1,4 @@
-//! Records to the clients that want them.
+//! The delivery of records to the clients that want them.
 
 use super::client::Times;
 use super::join::Place;
@@ -8,7 +8,7 @@ use fanfare_engine::poll::Token;
 use fanfare_market::InstrumentId;
 use fanfare_market::dbn::live::{Batch, LiveSchemas, Tag, with_ts_out};
 
-/// Clients that want the same of all instruments, and the records for them.
+/// Clients that want the same schemas of all instruments, and the records for them.
 struct Group {
     schemas: LiveSchemas,
     ts_out: bool,
@@ -16,7 +16,7 @@ struct Group {
 }
 
 impl DbnAgent {
-    /// Gives the records of a turn to the clients that want them.
+    /// Queues the records of a turn for the clients that want them.
     pub(super) fn deliver(&mut self) {
         let now = self.times;
         self.counts
@@ -47,7 +47,7 @@ impl DbnAgent {
         self.deliver_listed(&mixed, now);
     }
 
-    /// Gives records to the clients that want some instruments.
+    /// Queues records for the clients that want some instruments.
     fn deliver_listed(&mut self, mixed: &[Token], now: Times) {
         let listed = self.hub.listed();
         if listed.is_empty() {
@@ -81,7 +81,7 @@ impl DbnAgent {
         self.batch = batch;
     }
 
-    /// An instrument has appeared: clients that want all that they may see want it.
+    /// Adds a new instrument to the subscriptions of clients that want all that they may see.
     fn appeared(&mut self, tag: &Tag, listed: &[Token]) {
         for token in listed {
             let Some(client) = self.hub.clients.get_mut(*token) else {
@@ -105,8 +105,8 @@ impl DbnAgent {
 }
 
 impl Hub {
-    /// The streaming clients that want the same of all instruments, and those for whom each record
-    /// has to be looked at.
+    /// Returns the streaming clients that want the same schemas of all instruments, in groups, and
+    /// those for whom each record must be examined.
     fn sort(&self) -> (Vec<Group>, Vec<Token>) {
         let (mut groups, mut mixed) = (Vec::<Group>::new(), Vec::new());
         for (token, client) in self.clients.iter() {
@@ -133,7 +133,7 @@ impl Hub {
         (groups, mixed)
     }
 
-    /// The streaming clients that want nothing of all instruments, but something of some.
+    /// Returns the streaming clients that want some instruments, but no schema of all.
     fn listed(&self) -> Vec<Token> {
         let clients = self.clients.iter();
         let listed = clients.filter(|(_, client)| {
@@ -145,7 +145,7 @@ impl Hub {
     }
 }
 
-/// The records of a batch as a group wants them.
+/// Returns the records of a batch in the form that a group wants.
 fn shape<'a>(group: &Group, batch: &'a Batch, now: Times, room: &'a mut Vec<u8>) -> &'a [u8] {
     if batch.schemas().without(group.schemas).is_empty() && !group.ts_out {
         return batch.bytes();

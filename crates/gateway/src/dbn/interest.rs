@@ -1,4 +1,4 @@
-//! What clients have subscribed to, by client and by instrument.
+//! The subscriptions, by client and by instrument.
 
 use crate::users::grant::Grant;
 use fanfare_engine::poll::Token;
@@ -7,21 +7,21 @@ use fanfare_market::dbn::live::{LiveSchema, LiveSchemas, Tag};
 use fanfare_market::event::entry;
 use std::collections::HashMap;
 
-/// What one client wants.
+/// The records that one client wants.
 #[derive(Default)]
 pub(super) struct Interest {
-    /// Of all instruments, those to come among them.
+    /// The schemas of all instruments, including future ones.
     pub(super) all: LiveSchemas,
-    /// Of all instruments that the user may see; they are in `some` one by one.
+    /// The schemas of all instruments that the user may see. These are also in `some`, one by one.
     pub(super) permitted: LiveSchemas,
-    /// By instrument.
+    /// The schemas of single instruments.
     pub(super) some: HashMap<u32, LiveSchemas>,
-    /// All schemas that it asked for.
+    /// All schemas that the client requested.
     pub(super) any: LiveSchemas,
 }
 
 impl Interest {
-    /// Whether a record is wanted.
+    /// Returns whether a record is wanted.
     pub(super) fn takes(&self, tag: &Tag) -> bool {
         if tag.instrument == InstrumentId::ALL {
             return self.any.meets(tag.schemas);
@@ -33,7 +33,7 @@ impl Interest {
         own.is_some_and(|own| own.meets(tag.schemas))
     }
 
-    /// Sets `any` anew from what is wanted.
+    /// Recomputes `any` from the other fields.
     pub(super) fn sum_up(&mut self) {
         let some = self.some.values();
         self.any = some.fold(self.all.with(self.permitted), |any, own| any.with(*own));
@@ -52,13 +52,13 @@ pub(super) struct Want {
 pub(super) struct Wants(Vec<Vec<Want>>);
 
 impl Wants {
-    /// The clients of an instrument.
+    /// Returns the clients of an instrument.
     pub(super) fn of(&self, instrument: InstrumentId) -> &[Want] {
         let own = self.0.get(instrument.0 as usize);
         own.map_or(&[], Vec::as_slice)
     }
 
-    /// Sets what a client wants of an instrument; nothing takes it out.
+    /// Sets the schemas that a client wants of an instrument. An empty set removes the client.
     pub(super) fn set(&mut self, instrument: u32, client: Token, schemas: LiveSchemas) {
         let place = instrument as usize;
         if place >= self.0.len() {
@@ -80,11 +80,11 @@ impl Wants {
     }
 }
 
-/// Checks that a user may have a schema: its records have entries of market data that are not
-/// looked into one by one.
+/// Checks that a user may have a schema as a whole, because the market data entries in its records
+/// are not filtered one by one.
 ///
 /// # Errors
-/// What the user lacks.
+/// Returns the entitlement that the user lacks.
 pub(super) fn permits(grant: &Grant, schema: LiveSchema) -> Result<(), String> {
     use LiveSchema as S;
     let (entries, depth): (&[u8], u16) = match schema {

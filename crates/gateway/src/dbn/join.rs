@@ -1,5 +1,5 @@
-//! How a client comes to what it subscribed to: symbols first, and the book where that was asked
-//! for, some instruments at a time, as the client reads them.
+//! The start of a client's subscriptions: symbols first, and the book if requested, some
+//! instruments at a time, as the client reads them.
 
 use super::beginning::{Join, Targets};
 use super::client::{Client, Times};
@@ -11,10 +11,10 @@ use fanfare_market::InstrumentId;
 use fanfare_market::dbn::live::{Encoder, ErrorCode, LiveSchema, SystemCode};
 use fanfare_market::instruments::{Directory, Lookup};
 
-/// Instruments of one client in one turn.
+/// The most instruments of one client in one turn.
 const TURN: usize = 1_000;
 
-/// What it takes to bring a client to its subscriptions.
+/// The state needed to start a client's subscriptions.
 pub(super) struct Place<'a> {
     pub(super) encoder: &'a Encoder,
     pub(super) wants: &'a mut Wants,
@@ -24,8 +24,8 @@ pub(super) struct Place<'a> {
 }
 
 impl Place<'_> {
-    /// Goes on with what a client is yet to get, as long as there is room. Returns how many
-    /// instruments it went on with. `next` is the number of the event that comes next.
+    /// Continues with the client's pending tasks while the queue has capacity. Returns the number
+    /// of instruments processed. `next` is the number of the next event.
     pub(super) fn go_on(&mut self, next: u64, token: Token, client: &mut Client) -> usize {
         let mut done = 0;
         while done < TURN
@@ -57,7 +57,7 @@ impl Place<'_> {
         done
     }
 
-    /// Goes on with the past of a subscription. Returns false if there was nothing to do.
+    /// Continues with the past of a subscription. Returns false if there was nothing to do.
     fn replay(
         &mut self,
         mut replay: Box<Replay>,
@@ -97,7 +97,7 @@ impl Place<'_> {
         client.put_all(self.room, self.now);
     }
 
-    /// Goes on with the next instrument. Returns false if there was none.
+    /// Continues with the next instrument. Returns false if there was none.
     fn step(&mut self, join: &mut Join, token: Token, client: &mut Client) -> bool {
         match &mut join.targets {
             Targets::Some(instruments) => match instruments.next() {
@@ -118,8 +118,8 @@ impl Place<'_> {
         }
     }
 
-    /// A subscription to all instruments has come to the last one: from here on, those to come
-    /// belong to it.
+    /// Ends the start of a subscription to all instruments after the last one: from here on, it
+    /// includes future ones.
     fn end(&mut self, join: &Join, token: Token, client: &mut Client) {
         if join.snapshot || !client.grant.has_no_limits() {
             return;
@@ -127,7 +127,7 @@ impl Place<'_> {
         let (schema, interest) = (join.schema.alone(), &mut client.interest);
         interest.all = interest.all.with(schema);
         interest.permitted = interest.permitted.without(schema);
-        // Those that appeared meanwhile are among them.
+        // Instruments that appeared in the meantime are among them.
         interest.some.retain(|instrument, own| {
             *own = own.without(schema);
             self.wants.set(*instrument, token, *own);
@@ -135,7 +135,7 @@ impl Place<'_> {
         });
     }
 
-    /// Begins with an instrument. Returns false if the subscription cannot go on.
+    /// Starts an instrument. Returns false if the subscription cannot continue.
     pub(super) fn join(
         &mut self,
         join: &Join,
@@ -177,7 +177,7 @@ impl Place<'_> {
         true
     }
 
-    /// A subscription whose past has come so far is live from here on.
+    /// Makes a subscription live whose past has been read up to here.
     pub(super) fn enter_all(&mut self, join: &Join, token: Token, client: &mut Client) {
         let numbers: Vec<InstrumentId> = match &join.targets {
             Targets::Some(all) => all.as_slice().to_vec(),
@@ -196,7 +196,7 @@ impl Place<'_> {
         }
     }
 
-    /// An instrument belongs to a client's subscription from here on.
+    /// Adds an instrument to a client's subscription from here on.
     fn enter(
         &mut self,
         schema: LiveSchema,
@@ -209,8 +209,8 @@ impl Place<'_> {
         self.wants.set(instrument.0, token, *own);
     }
 
-    /// An instrument has appeared that belongs to a subscription to all that the user may see: its
-    /// symbol and its first records are on their way.
+    /// Adds a new instrument to a subscription to all that the user may see. Its symbol and its
+    /// first records are already queued.
     pub(super) fn appeared(&mut self, instrument: InstrumentId, token: Token, client: &mut Client) {
         let known = self.directory.instrument(instrument);
         let sees = known.is_some_and(|known| client.grant.may_see(known.definition.name.symbol));

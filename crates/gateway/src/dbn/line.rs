@@ -1,23 +1,23 @@
-//! What clients write: lines of `key=value`, with `|` between them.
+//! The lines that clients send: fields of `key=value`, separated by `|`.
 
 use fanfare_market::dbn::live::{LiveSchema, SymbolType};
 
-/// All instruments, in place of their symbols.
+/// The symbol that stands for all instruments.
 const ALL: &str = "ALL_SYMBOLS";
-/// Seconds between two heartbeats that a client may ask for.
+/// The intervals of heartbeats that a client may request, in seconds.
 const HEARTBEATS: std::ops::RangeInclusive<u64> = 1..=1_800;
 
-/// The answer to a challenge, and what a session is to be.
+/// The response to a challenge, with the parameters of the session.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Auth<'a> {
     pub(super) answer: &'a str,
     pub(super) dataset: &'a str,
     pub(super) ts_out: bool,
     pub(super) zstd: bool,
-    /// Seconds between two heartbeats, if the client asks for others.
+    /// The interval of heartbeats in seconds, if the client requests one.
     pub(super) heartbeat: Option<u64>,
-    /// Whether the client is to be warned, and its connection closed at the bound, instead of
-    /// records being left out.
+    /// Whether a slow client is warned, and disconnected at the limit, instead of having records
+    /// dropped.
     pub(super) warns: bool,
     pub(super) client: &'a str,
 }
@@ -28,10 +28,10 @@ pub(super) struct Request<'a> {
     pub(super) ends: bool,
     pub(super) schema: LiveSchema,
     pub(super) by: SymbolType,
-    /// `None`: all instruments.
+    /// The symbols, or `None` for all instruments.
     pub(super) symbols: Option<Vec<&'a str>>,
     pub(super) snapshot: bool,
-    /// From when on, in nanoseconds since 1970; `None`: from now on.
+    /// The start in nanoseconds since 1970, or `None` for now.
     pub(super) start: Option<u64>,
     pub(super) id: Option<u32>,
 }
@@ -63,7 +63,7 @@ impl<'a> Fields<'a> {
         value.ok_or_else(|| format!("`{key}` is missing"))
     }
 
-    /// A field with 0 or 1.
+    /// Parses a field with 0 or 1.
     fn flag(&self, key: &str, absent: bool) -> Result<bool, String> {
         match self.get(key) {
             None | Some("") => Ok(absent),
@@ -83,10 +83,10 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// Reads the first line of a client. Unknown fields are ignored.
+/// Parses the first line of a client. Unknown fields are ignored.
 ///
 /// # Errors
-/// What is wrong with it.
+/// Returns the fault of the line.
 pub(super) fn auth(line: &str) -> Result<Auth<'_>, String> {
     let fields = Fields::of(line);
     let answer = fields.need("auth")?;
@@ -125,19 +125,19 @@ pub(super) fn auth(line: &str) -> Result<Auth<'_>, String> {
     })
 }
 
-/// Why a line came to nothing.
+/// The reason why a line was refused.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Wrong {
-    /// It is no request: the session cannot go on.
+    /// The line is not a request, and the session cannot continue.
     Line(String),
-    /// A subscription that cannot be.
+    /// The subscription is not possible.
     Subscription(String),
 }
 
-/// Reads a line of an authenticated client. Unknown fields are ignored.
+/// Parses a line of an authenticated client. Unknown fields are ignored.
 ///
 /// # Errors
-/// What is wrong with it.
+/// Returns the fault of the line.
 pub(super) fn line(line: &str) -> Result<Line<'_>, Wrong> {
     let fields = Fields::of(line);
     if fields.get("start_session").is_some() {

@@ -1,11 +1,11 @@
 //! DBN live: market events as records, for clients of its live protocol.
 //!
 //! One agent reads the ring of market events, encodes each event once, and queues the records for
-//! the clients that want them. It waits for none: what a client does not read waits in its queue,
-//! and beyond the queue's bound it is left out, and told of.
+//! the clients that want them. It waits for no client: unread records stay in the client's queue,
+//! and records beyond the queue's limit are dropped and reported.
 //!
-//! A subscription begins with symbols and, where it was asked for, the book, some instruments at a
-//! time ([`join`]).
+//! A subscription starts with symbols and, if requested, the book, some instruments at a time
+//! ([`join`]).
 
 mod beginning;
 mod calls;
@@ -52,25 +52,25 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use task::Task;
 
-/// Messages of the feeds that are taken in a turn.
+/// The most messages of the feeds that are processed in a turn.
 const TURN: usize = 256;
-/// Sockets that are looked at in a turn.
+/// The most sockets that are served in a turn.
 const SOCKETS: usize = 256;
-/// The least time between two looks at the sockets while events come, in nanoseconds: a look is a
-/// system call.
+/// The least interval between two polls of the sockets while events arrive, in nanoseconds, because
+/// a poll is a system call.
 const PACE: u64 = 200_000;
 
-/// How often a replay is looked at, in nanoseconds.
+/// The interval at which a replay is polled, in nanoseconds.
 const REPLAY: u64 = 1_000_000;
 
 const LISTENER: Token = Token(u64::MAX);
 const SECOND: u64 = 1_000_000_000;
 
-/// What the agent is made of.
+/// The components of the agent.
 pub(crate) struct Parts {
     pub(crate) config: DbnConfig,
     pub(crate) events: EventReader,
-    /// Of the feeds, in their order.
+    /// The books of the feeds, in their order.
     pub(crate) books: Vec<BookConfig>,
     pub(crate) users: UserBook,
     pub(crate) roster: Roster,
@@ -79,17 +79,17 @@ pub(crate) struct Parts {
     pub(crate) counts: DbnCounts,
     /// The folder of the log, if there is one.
     pub(crate) log: Option<PathBuf>,
-    /// Whether events are of now: the clock ends intervals.
+    /// Whether events are live, so that the clock ends intervals.
     pub(crate) is_live: bool,
 }
 
-/// Why the port for DBN cannot be opened.
+/// The reason why the DBN port cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum DbnError {
-    /// It could not be listened on.
+    /// The address could not be listened on.
     #[error(transparent)]
     Port(#[from] BindError),
-    /// The system gave no descriptor.
+    /// The operating system provided no descriptor.
     #[error("cannot start the port for DBN")]
     System(#[from] io::Error),
     /// The feeds' books are too large.
@@ -105,37 +105,37 @@ pub(crate) struct DbnAgent {
     poller: Poller,
     encoder: Encoder,
     batch: Batch,
-    /// The plant was started again in front of the next event.
+    /// Whether the plant was restarted before the next event.
     is_restarted: bool,
     is_live: bool,
     hub: Hub,
-    /// Users and lists, as of this version of the book.
+    /// The users and lists, as of this version of the book.
     users: (u64, Arc<UserSet>),
     book: UserBook,
     roster: Roster,
-    /// Rung by operators.
+    /// The bell that operators ring.
     bell: Bell,
-    /// Who has sent wrong keys.
+    /// The addresses that have sent wrong keys.
     wrong: Throttle,
     audit: Audit,
     notices: Notices,
     counts: DbnCounts,
-    /// What replays need, if there is a log.
+    /// The state for replays, if there is a log.
     past: Option<Past>,
     next_session: u64,
     next_look: u64,
     room: Vec<u8>,
-    /// When something is to be done that nothing wakes the thread for.
+    /// The time of the next work for which nothing wakes the thread.
     next_timer: u64,
     times: Times,
 }
 
-/// The clients, and who of them wants what.
+/// The clients, and their subscriptions.
 #[derive(Default)]
 struct Hub {
     clients: Slots<Client>,
     wants: Wants,
-    /// The sum of what all want.
+    /// The union of the schemas that clients want.
     wanted: LiveSchemas,
 }
 
@@ -184,12 +184,12 @@ impl DbnAgent {
         })
     }
 
-    /// Where it listens.
+    /// Returns the address on which it listens.
     pub(crate) fn address(&self) -> io::Result<SocketAddr> {
         self.listener.address()
     }
 
-    /// Takes what the feeds brought, as records for all.
+    /// Encodes the events of the feeds as records for all clients.
     fn take_events(&mut self) -> usize {
         let Self {
             events,
@@ -223,7 +223,7 @@ impl DbnAgent {
         read
     }
 
-    /// Goes on with what clients are yet to get, and sends what waits for them.
+    /// Continues with the clients' pending tasks, and sends their queued bytes.
     fn look_after(&mut self) -> usize {
         let now = self.times;
         let mut work = 0;
@@ -253,7 +253,7 @@ impl DbnAgent {
                 .increment(std::mem::take(&mut client.uncounted));
             if let Some((code, why)) = client.ends.take() {
                 end(client, code, &why, now);
-                // One that reads slowly needs longer until it comes to why.
+                // A client that reads slowly needs longer until it reaches the reason.
                 if let (true, Phase::Ending { until }) = (client.is_cut, &mut client.phase) {
                     *until = now.mono + stall;
                 }
@@ -291,7 +291,7 @@ impl DbnAgent {
         work
     }
 
-    /// A connection is over.
+    /// Removes a client whose connection has ended.
     fn leave(&mut self, token: Token, why: &str) {
         let Some(client) = self.hub.clients.remove(token) else {
             return;
@@ -312,7 +312,7 @@ impl DbnAgent {
         self.notices.send(Notice::Dbn { peer, what });
     }
 
-    /// The schemas that are written are those that somebody wants.
+    /// Limits the encoded schemas to those that clients want.
     fn sum_up(&mut self) {
         let clients = self.hub.clients.iter();
         let wanted = clients.fold(LiveSchemas::NONE, |sum, (_, client)| {
@@ -324,7 +324,7 @@ impl DbnAgent {
         }
     }
 
-    /// Tells of something of a client.
+    /// Reports an event of a client.
     fn note(&self, token: Token, event: &'static str, what: &str, why: &str) {
         let Some(client) = self.hub.clients.get(token) else {
             return;
@@ -340,7 +340,7 @@ impl DbnAgent {
     }
 }
 
-/// A client is to read why it ends, and is closed.
+/// Sends a client the reason why it ends, after which it is closed.
 fn end(client: &mut Client, code: ErrorCode, why: &str, now: Times) {
     if let Phase::Ending { .. } = client.phase {
         return;
@@ -353,7 +353,7 @@ fn end(client: &mut Client, code: ErrorCode, why: &str, now: Times) {
     client.phase = Phase::Ending { until };
 }
 
-/// Why a connection is over, if it is.
+/// Returns the reason why a connection has ended, if it has.
 fn over(client: &Client, now: u64, stall: u64) -> Option<&'static str> {
     let is_late = |since: u64| now >= since.saturating_add(stall);
     match client.phase {
@@ -407,7 +407,7 @@ impl Agent for DbnAgent {
             self.deliver();
         }
         self.counts.lost.set(self.encoder.lost());
-        // What clients still take without being waited for.
+        // Sends what clients accept without waiting.
         for token in self.tokens() {
             if let Some(client) = self.hub.clients.get_mut(token) {
                 client.wire.flush(now.mono);

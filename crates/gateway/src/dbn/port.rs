@@ -1,4 +1,4 @@
-//! Connections: accepted, authenticated, read.
+//! The connections: accepting, authenticating, reading.
 
 use super::client::{Client, Phase};
 use super::line::{self, Auth};
@@ -17,22 +17,22 @@ use ring::rand::{SecureRandom, SystemRandom};
 use std::fmt::Write;
 use std::sync::Arc;
 
-/// Connections accepted in a turn.
+/// The most connections accepted in a turn.
 const ACCEPTED: usize = 64;
-/// Bytes read at once.
+/// The most bytes of one read.
 const ROOM: usize = 1 << 16;
-/// Random bytes of a challenge.
+/// The random bytes of a challenge.
 const CHALLENGE: usize = 16;
 
 impl DbnAgent {
-    /// Looks at the sockets: new connections, and what clients wrote.
+    /// Polls the sockets for new connections, and for bytes of clients.
     pub(super) fn sockets(&mut self) -> Result<usize, AgentError> {
         let ready = self.poller.poll(Some(std::time::Duration::ZERO))?;
         for index in 0..ready {
             match self.poller.event(index) {
                 Some(event) if event.token == LISTENER => self.accept(),
                 Some(event) if event.is_readable() => self.read(event.token),
-                // What waits is sent in any case.
+                // Queued bytes are sent in any case.
                 _ => {}
             }
         }
@@ -80,7 +80,7 @@ impl DbnAgent {
         }
     }
 
-    /// Takes the lines that a client wrote.
+    /// Processes the lines of a client.
     fn read(&mut self, token: Token) {
         let Some(client) = self.hub.clients.get_mut(token) else {
             return;
@@ -135,7 +135,7 @@ impl DbnAgent {
         }
     }
 
-    /// A client ends because of what it wrote.
+    /// Closes a client because of what it sent.
     pub(super) fn close(&mut self, token: Token, why: &str) {
         let now = self.times;
         let Some(client) = self.hub.clients.get_mut(token) else {
@@ -151,7 +151,7 @@ impl DbnAgent {
         self.note(token, "refusal", "", why);
     }
 
-    /// A client is not let in: `answer` is what it is told.
+    /// Refuses a client. `answer` is sent to it.
     fn refuse(&mut self, token: Token, answer: &str, why: &str) {
         let now = self.times;
         if let Some(client) = self.hub.clients.get_mut(token) {
@@ -160,8 +160,8 @@ impl DbnAgent {
         self.note_refusal(token, why);
     }
 
-    /// A client has a wrong key. The more of them its address has sent, the longer it takes until
-    /// it is told.
+    /// Refuses a client with a wrong key. The more wrong keys its address has sent, the longer the
+    /// response is delayed.
     fn deny(&mut self, token: Token) {
         let now = self.times.mono;
         let longest = self.config.auth_timeout_s * SECOND;
@@ -187,7 +187,7 @@ impl DbnAgent {
         self.notices.send(Notice::Dbn { peer, what });
     }
 
-    /// The first line of a client.
+    /// Processes the first line of a client.
     fn authenticate(&mut self, token: Token, challenge: &str, line: &str) {
         let auth = match line::auth(line) {
             Ok(auth) => auth,
@@ -254,7 +254,7 @@ impl DbnAgent {
     }
 }
 
-/// A text that nobody can guess; `None` if the system has no random numbers.
+/// Returns an unpredictable text, or `None` if the system has no random numbers.
 fn challenge() -> Option<String> {
     let mut bytes = [0; CHALLENGE];
     SystemRandom::new().fill(&mut bytes).ok()?;

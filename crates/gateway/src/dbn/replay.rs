@@ -1,10 +1,10 @@
-//! The past, from the log: read, and made into records, on a thread of its own for each
-//! subscription, so that nobody else waits for the disk.
+//! The past, read from the log and encoded on a thread of its own for each subscription, so that
+//! the disk delays no other client.
 //!
-//! The thread reads up to where the agent is, and follows it. Once it is near, the agent says where
-//! the past ends: at the event that it takes next. From that one on the subscription is live, and
-//! what comes is held back until the thread has come to the same place: no event is missing, and
-//! none comes twice.
+//! The thread reads up to the position of the agent, and follows it. Once it is near, the agent
+//! sets the end of the past to the event that it reads next. From that event on the subscription is
+//! live, and its records are held back until the thread has reached the same position, so that no
+//! event is missing and none is repeated.
 
 use super::beginning::{Join, Targets};
 use crate::users::grant::Grant;
@@ -22,38 +22,38 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
 use std::time::Duration;
 
-/// Messages read at once, and pieces that may wait for the agent.
+/// The messages read at once, and the most batches queued for the agent.
 const TURN: usize = 512;
 const PIECES: usize = 4;
-/// Events that the past may be behind when the subscription goes live.
+/// The most events that the past may be behind when the subscription becomes live.
 const NEAR: u64 = 4_096;
-/// How long the thread waits for more of the log.
+/// The time that the thread waits for more of the log.
 const LOOK: Duration = Duration::from_millis(1);
-/// Threads at a time; other replays wait.
+/// The most concurrent threads. Other replays are queued.
 const THREADS: usize = 16;
 
-/// What threads of replays need.
+/// The state that the threads of replays share.
 #[derive(Clone)]
 pub(super) struct Past {
     pub(super) folder: PathBuf,
     pub(super) books: Vec<BookConfig>,
     pub(super) waker: Waker,
-    /// Held by each thread.
+    /// Held by each thread, so that they can be counted.
     pub(super) threads: Arc<()>,
 }
 
-/// A subscription that begins in the past.
+/// A subscription that starts in the past.
 pub(super) struct Replay {
     join: Join,
-    /// Nanoseconds since 1970; 0: with the first event that there is.
+    /// Nanoseconds since 1970, or 0 for the first event of the log.
     start: u64,
     past: Past,
     running: Option<Running>,
-    /// The subscription is live, and what comes is held back.
+    /// Whether the subscription is live, and its records are held back.
     has_joined: bool,
 }
 
-/// The thread, as the agent sees it.
+/// The agent's handle of the thread.
 struct Running {
     pieces: Receiver<Step>,
     shared: Arc<Shared>,
@@ -67,27 +67,27 @@ impl Drop for Running {
 
 #[derive(Default)]
 struct Shared {
-    /// Nothing from this number on is read.
+    /// The number before which reading stops.
     bound: AtomicU64,
-    /// The bound is the end.
+    /// Whether the bound is the end of the past.
     is_last: AtomicBool,
-    /// The number that is read next.
+    /// The number of the event that is read next.
     position: AtomicU64,
-    /// The client has gone.
+    /// Whether the client has gone.
     ends: AtomicBool,
 }
 
-/// What a replay brings.
+/// The result of a step of a replay.
 pub(super) enum Step {
-    /// Records.
+    /// Records of the past.
     Records(Vec<u8>),
-    /// The subscription is live from the next event on; what comes of it is held back.
+    /// The subscription is live from the next event on, and its records are held back.
     Live,
-    /// All that was held back follows.
+    /// The records that were held back follow.
     Done,
-    /// Why it ends.
+    /// The reason why the replay fails.
     Failed(ErrorCode, String),
-    /// Nothing yet.
+    /// No records yet.
     Waits,
 }
 
@@ -106,17 +106,18 @@ impl Replay {
         self.join.schema.alone()
     }
 
-    /// Whether its subscription is still to become live.
+    /// Returns whether its subscription is not live yet.
     pub(super) const fn is_past(&self) -> bool {
         !self.has_joined
     }
 
-    /// The subscription.
+    /// Returns the subscription.
     pub(super) const fn join(&self) -> &Join {
         &self.join
     }
 
-    /// What the thread brought; `next` is the number of the event that the agent takes next.
+    /// Returns the next result of the thread. `next` is the number of the event that the agent
+    /// reads next.
     pub(super) fn step(&mut self, next: u64, grant: &Arc<Grant>) -> Step {
         if self.running.is_none() {
             if Arc::strong_count(&self.past.threads) > THREADS {
@@ -141,7 +142,7 @@ impl Replay {
         if self.has_joined {
             return Step::Waits;
         }
-        // The bound first: whoever sees that it is the last sees it.
+        // The bound is stored first, so that a thread that sees `is_last` also sees the bound.
         let shared = &running.shared;
         shared.bound.store(next, Ordering::Release);
         let position = shared.position.load(Ordering::Acquire);
@@ -176,12 +177,12 @@ impl Replay {
     }
 }
 
-/// What the thread does.
+/// The state of the thread.
 struct Player {
     schemas: LiveSchemas,
     start: u64,
     past: Past,
-    /// `None`: all that may be seen.
+    /// The instruments, or `None` for all that the user may see.
     wanted: Option<HashSet<InstrumentId>>,
     grant: Arc<Grant>,
     /// Whether an instrument may be seen.
@@ -190,7 +191,7 @@ struct Player {
     pieces: SyncSender<Step>,
 }
 
-/// Why a thread ends before the end.
+/// The reason why a thread ends early.
 enum Ended {
     Log(LogError),
     /// The client has gone.
@@ -270,7 +271,7 @@ impl Player {
         }
     }
 
-    /// Gives the agent the records that the client wants.
+    /// Sends the agent the records that the client wants.
     fn send(&mut self, batch: &Batch, directory: &Directory) -> Result<(), Ended> {
         let mut records = Vec::new();
         for (tag, record) in batch.records() {

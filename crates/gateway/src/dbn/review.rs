@@ -1,4 +1,4 @@
-//! Other users: what clients may no longer have ends.
+//! The effect of a change of the users: subscriptions that are no longer permitted end.
 
 use super::DbnAgent;
 use super::beginning::{Join, Targets};
@@ -10,11 +10,11 @@ use fanfare_market::dbn::live::{ErrorCode, LiveSchemas, SymbolType};
 use fanfare_market::instruments::Lookup;
 use std::sync::Arc;
 
-/// What a client is told that may no longer be there.
+/// The text sent to a client that is no longer permitted.
 const REVOKED: &str = "no longer permitted";
 
 impl DbnAgent {
-    /// Takes over the current users if they have changed.
+    /// Adopts the current users if they have changed.
     pub(super) fn review(&mut self) {
         let version = self.book.version();
         if version == self.users.0 {
@@ -53,8 +53,8 @@ impl DbnAgent {
         }
     }
 
-    /// A client's rights are others: it keeps what it may still have, and gets what it wanted and
-    /// may have now.
+    /// Applies changed entitlements to a client: it keeps the subscriptions that are still
+    /// permitted, and receives the instruments it requested that are newly permitted.
     fn narrow(&mut self, token: Token) {
         let (now, directory) = (self.times, self.events.directory());
         let Some(client) = self.hub.clients.get_mut(token) else {
@@ -91,7 +91,7 @@ impl DbnAgent {
             let text = format!("{gone} instruments: {REVOKED}");
             client.fail(ErrorCode::InvalidSubscription, &text, now);
         }
-        // A replay goes by the rights that it began with: it ends.
+        // A replay uses the entitlements it started with, so it ends.
         let ends = |task: &Task| matches!(task, Task::Replay(_)) || task.schema().meets(revoked);
         if client
             .tasks

@@ -1,4 +1,4 @@
-//! The port for DBN without the rest of a gateway.
+//! A DBN port without the rest of a gateway.
 
 use super::config::DbnConfig;
 use super::{DbnAgent, DbnError, Parts};
@@ -19,11 +19,11 @@ use fanfare_market::instruments::Instrument;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// The longest sleep of the thread with nothing to do.
+/// The longest sleep of an idle thread.
 const LONGEST_SLEEP: Duration = Duration::from_millis(50);
 
-/// A port for DBN whose events a program brings itself. It has no users. Dropped, it stops and
-/// waits for its thread.
+/// A DBN port whose events the caller provides. It has no users. Dropping it stops it and joins its
+/// thread.
 pub struct DbnServer {
     ring: EventRing,
     crew: Crew,
@@ -32,12 +32,12 @@ pub struct DbnServer {
 }
 
 impl DbnServer {
-    /// Listens, and starts the thread, on this processor if there is one. `ring_bytes` is a quarter
-    /// of the size of the ring of events, a power of two; `books` are those of the feeds, from
+    /// Listens, and starts the thread, pinned to a processor if given. `ring_bytes` is a quarter of
+    /// the size of the ring of events, a power of two. `books` are those of the feeds, from
     /// [`Event::source`] 1 on.
     ///
     /// # Errors
-    /// The port cannot be opened.
+    /// Returns an error if the port cannot be opened.
     pub fn start(
         config: &DbnConfig,
         ring_bytes: usize,
@@ -72,38 +72,38 @@ impl DbnServer {
         })
     }
 
-    /// Where it listens.
+    /// Returns the address on which it listens.
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Writes an instrument, which comes in front of its events.
+    /// Writes an instrument, which must precede its events.
     pub fn put_instrument(&mut self, instrument: &Instrument<'_>) {
         self.ring.put_instrument(instrument);
     }
 
-    /// Numbers the events of a message and writes them. Does not wait: what the thread has not read
-    /// may be overwritten, which its clients are told.
+    /// Numbers the events of a message and writes them. Does not wait: events that the thread has
+    /// not read may be overwritten, which is reported to its clients.
     pub fn put(&mut self, events: &mut [Event]) {
         self.ring.put(events);
     }
 
-    /// Wakes the thread, once for all that was put.
+    /// Wakes the thread, once for all events written.
     pub fn wake(&mut self) {
         self.ring.wake();
     }
 
-    /// As [`total`](crate::total), so far.
+    /// Returns the current [`total`](crate::total) of a counter.
     #[must_use]
     pub fn count(&self, name: &str) -> u64 {
         crate::total(&self.counters, name)
     }
 
-    /// Stops, and waits for the thread.
+    /// Stops the thread and joins it.
     ///
     /// # Errors
-    /// It failed.
+    /// Returns the error with which the thread failed.
     pub fn stop(self) -> Result<(), CrewError> {
         self.crew.stop().raise();
         self.crew.join()

@@ -12,15 +12,17 @@ use fanfare_market::InstrumentId;
 use fanfare_market::dbn::live::{ErrorCode, LiveSchemas, SymbolType, SystemCode};
 use fanfare_market::instruments::{Directory, IdSource, Instrument, Lookup, SecurityId};
 
-/// Bytes of requests that may wait for the start of a session, as lines of the longest kind.
+/// The limit of requests that are queued until the session is started, in lines of the longest
+/// kind.
 const EARLY: usize = 64;
-/// Subscriptions of one client that may be beginning.
+/// The most subscriptions of one client that may be starting.
 const TASKS: usize = 10_000;
-/// Symbols that an error names.
+/// The most symbols that an error names.
 const NAMED: usize = 5;
 
 impl DbnAgent {
-    /// A line of a client that has not started its session: requests wait for that.
+    /// Processes a line of a client that has not started its session. Requests are queued until
+    /// then.
     pub(super) fn before_start(&mut self, token: Token, text: &str) {
         let most = EARLY * self.config.request_bytes;
         let Some(client) = self.hub.clients.get_mut(token) else {
@@ -48,7 +50,7 @@ impl DbnAgent {
         early.lines().for_each(|text| self.run(token, text));
     }
 
-    /// A line of a client whose session has started.
+    /// Processes a line of a client whose session has started.
     pub(super) fn request(&mut self, token: Token, text: &str) {
         let second = self.times.mono / SECOND;
         let now = self.times;
@@ -191,7 +193,7 @@ impl DbnAgent {
     }
 }
 
-/// The instruments of symbols that a client may see, and which symbols have none.
+/// Returns the instruments of symbols that a client may see, and the symbols without any.
 fn find(
     client: &Client,
     directory: &Directory,
@@ -230,7 +232,7 @@ fn find(
     (found, why)
 }
 
-/// Adds the instruments of a symbol. One without a symbol is called by its SecurityID(48).
+/// Adds the instruments of a symbol. An instrument without a symbol is named by its SecurityID(48).
 fn named(directory: &Directory, symbol: &str, found: &mut Vec<InstrumentId>) {
     let before = found.len();
     found.extend(directory.of_symbol(symbol.as_bytes()));

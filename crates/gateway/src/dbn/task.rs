@@ -1,21 +1,21 @@
-//! What clients are yet to get.
+//! The pending tasks of clients.
 
 use super::beginning::Join;
 use super::replay::Replay;
 use fanfare_market::dbn::live::LiveSchemas;
 
-/// What a client is yet to get.
+/// A pending task of a client.
 pub(super) enum Task {
-    /// A subscription begins.
+    /// A subscription starts.
     Join(Join),
-    /// A subscription begins in the past.
+    /// A subscription starts in the past.
     Replay(Box<Replay>),
-    /// Books of orders of which some were left out, once more.
+    /// Books with dropped orders are sent again.
     Again,
 }
 
 impl Task {
-    /// The schema of the subscription that it is of.
+    /// Returns the schema of the subscription that it belongs to.
     pub(super) const fn schema(&self) -> LiveSchemas {
         match self {
             Self::Join(join) => join.schema.alone(),
@@ -25,7 +25,7 @@ impl Task {
     }
 }
 
-/// The schemas of which no record may be sent yet: their past is on its way.
+/// Returns the schemas of which no record may be sent yet, because their past is being sent.
 pub(super) fn past<'a>(tasks: impl IntoIterator<Item = &'a Task>) -> LiveSchemas {
     let past = tasks.into_iter().filter_map(|task| match task {
         Task::Replay(replay) if replay.is_past() => Some(replay.schema()),

@@ -1,4 +1,4 @@
-//! The connection of a client, and the bytes that wait for it.
+//! The connection of a client, and the bytes queued for it.
 
 use fanfare_engine::outbound::Outbound;
 use fanfare_engine::tcp::{Received, Stream};
@@ -6,23 +6,23 @@ use std::io::{self, IoSlice, Write};
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 
-/// The level of zstd: the fastest that is not worse than none.
+/// The zstd level: the fastest that is better than no compression.
 const LEVEL: i32 = 1;
 
-/// A connection. What its socket does not take waits, without a bound of its own.
+/// A connection. Bytes that its socket does not accept are queued, without a limit here.
 pub(super) struct Wire {
     stream: Stream,
     queue: Outbound,
-    /// What is sent is compressed.
+    /// The compressor, if the stream is compressed.
     packer: Option<zstd::stream::write::Encoder<'static, Vec<u8>>>,
-    /// Something was compressed that the client could not read yet.
+    /// Whether compressed bytes have not been flushed to the client.
     is_packing: bool,
-    /// Since when bytes have waited of which the socket took none.
+    /// The time since which the socket has accepted none of the queued bytes.
     stalled: Option<u64>,
     is_broken: bool,
-    /// Nothing more is sent.
+    /// Whether nothing more is sent.
     is_finished: bool,
-    /// Bytes that the socket took.
+    /// The bytes that the socket has accepted.
     pub(super) sent: u64,
 }
 
@@ -44,13 +44,13 @@ impl Wire {
         self.stream.peer()
     }
 
-    /// Bytes that wait.
+    /// Returns the number of queued bytes.
     pub(super) fn len(&self) -> usize {
         let packed = self.packer.as_ref();
         self.queue.len() + packed.map_or(0, |packer| packer.get_ref().len())
     }
 
-    /// Compresses what is sent from now on.
+    /// Compresses the stream from now on.
     pub(super) fn pack(&mut self) {
         match zstd::stream::write::Encoder::new(Vec::new(), LEVEL) {
             Ok(packer) => self.packer = Some(packer),
@@ -58,7 +58,7 @@ impl Wire {
         }
     }
 
-    /// Whether the connection is gone.
+    /// Returns whether the connection is broken.
     pub(super) const fn is_broken(&self) -> bool {
         self.is_broken
     }
@@ -67,7 +67,8 @@ impl Wire {
         self.is_broken = true;
     }
 
-    /// Since when bytes have waited of which the socket took none, if they do.
+    /// Returns the time since which the socket has accepted none of the queued bytes, if any are
+    /// queued.
     pub(super) const fn stalled(&self) -> Option<u64> {
         self.stalled
     }
@@ -82,7 +83,7 @@ impl Wire {
         self.queue.push_rest(&[IoSlice::new(bytes)], 0);
     }
 
-    /// Gives bytes to the socket if none wait. Returns how many it took.
+    /// Writes bytes to the socket if none are queued. Returns how many it accepted.
     pub(super) fn send(&mut self, bytes: &[u8]) -> usize {
         if self.is_broken || !self.queue.is_empty() || self.packer.is_some() {
             return 0;
@@ -104,7 +105,7 @@ impl Wire {
         }
     }
 
-    /// Gives what waits to the socket. Returns whether something is left.
+    /// Writes the queued bytes to the socket. Returns whether any are left.
     pub(super) fn flush(&mut self, now: u64) -> bool {
         if let Some(packer) = &mut self.packer
             && std::mem::take(&mut self.is_packing)
@@ -132,15 +133,15 @@ impl Wire {
         left > 0
     }
 
-    /// Says that nothing more is sent, once everything was. A connection that is closed while the
-    /// client still sends would take back what it has not read.
+    /// Shuts down the sending direction once everything was sent. Closing a connection while the
+    /// client still sends would discard the bytes it has not read.
     pub(super) fn finish(&mut self) {
         if self.len() == 0 && !std::mem::replace(&mut self.is_finished, true) {
             self.is_broken |= self.stream.finish().is_err();
         }
     }
 
-    /// Appends what has come to `inbox`, through `room`. Returns false at the end.
+    /// Appends the received bytes to `inbox`, through the buffer `room`. Returns false at the end.
     pub(super) fn receive(&mut self, room: &mut [u8], inbox: &mut Vec<u8>) -> bool {
         match self.stream.receive(room) {
             Ok(Received::Bytes(count)) => {

@@ -1,4 +1,4 @@
-//! The `[feed]` part of the configuration.
+//! The `[feed]` table of the configuration.
 
 use super::lines::{FeedLine, OneOrMany, by_name, check_lines, field_or_none};
 use crate::bridge::endpoint::{DdsQos, DdsTransport, LEASE_MS, Participant, check, dds_endpoint};
@@ -25,104 +25,104 @@ use std::path::PathBuf;
 /// The first tag of the user-defined range.
 pub(crate) const USER_TAGS: u32 = 5_000;
 
-/// A FAST feed on multicast lines. Its messages go to the consumers as FIX messages.
+/// A FAST feed on multicast lines. Its messages are sent to the consumers as FIX messages.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Feed {
-    /// A file of DBN in place of lines with FAST, with `channel` alone beside it. Such a feed
-    /// is one of [`Config::files`](crate::Config::files).
+    /// A file of DBN instead of FAST lines, with `channel` as the only other key. Such a feed is
+    /// one of [`Config::files`](crate::Config::files).
     pub dbn: Option<FileSource>,
     /// A template file, or `builtin:simple`, `builtin:complex` or `builtin:spectra`.
     #[serde(default)]
     pub templates: String,
-    /// Takes templates with attributes, elements and text that the schema of FAST does not have,
-    /// and leaves those out; a notice has the first of them and the number of the others.
+    /// Whether templates may have attributes, elements and text that the schema of FAST does not
+    /// allow. These are ignored, and a notice has the first of them and the number of the others.
     #[serde(default)]
     pub lenient_templates: bool,
     /// One line, or up to four with the same feed: multicast groups, `ADDRESS:PORT`, or tables with
-    /// `group`, and `interface` and `source` of that line alone.
+    /// `group`, and the line's own `interface` and `source`.
     #[serde(default)]
     pub lines: Vec<FeedLine>,
-    /// Address of the interface that receives lines that name none.
+    /// The address of the interface for lines that name none.
     #[serde(default = "loopback")]
     pub interface: Ipv4Addr,
-    /// Length headers of the packets in a datagram: `none`, `u8`, `u16le`, `u16be`, `u32le`,
+    /// The length headers of the packets in a datagram: `none`, `u8`, `u16le`, `u16be`, `u32le`,
     /// `u32be` or `fast`.
     #[serde(default = "no_header", deserialize_with = "by_name")]
     pub header: Header,
-    /// What stands in front of the messages of a packet, and numbers it: `none`, `seq32le`,
-    /// `seq32be` or `cme`.
+    /// The preamble before the messages of a packet, which numbers it: `none`, `seq32le`, `seq32be`
+    /// or `cme`.
     #[serde(default, deserialize_with = "by_name")]
     pub preamble: Preamble,
-    /// The field with a message's sequence number, by name or tag; `auto` is MsgSeqNum(34) or a
-    /// field of that name or named SequenceNumber, where there is one; `none`: packets pass as they
-    /// come. Not used with a preamble.
+    /// The field with a message's sequence number, by name or tag. `auto` is MsgSeqNum(34), or a
+    /// field of that name or named SequenceNumber, if there is one. With `none`, packets pass in
+    /// the order of arrival. Not used with a preamble.
     #[serde(default = "auto", deserialize_with = "field_or_none")]
     pub sequence: Option<SequenceField>,
-    /// How long all lines must be silent before numbers that come again are a restart, in
-    /// milliseconds; 0: never.
+    /// The time for which all lines must be silent before repeated numbers are a restart, in
+    /// milliseconds. With 0, they never are.
     #[serde(default = "restart_after")]
     pub restart_after_ms: u64,
-    /// How long a packet that is missing on all lines is waited for, in milliseconds.
+    /// The time to wait for a packet that is missing on all lines, in milliseconds.
     #[serde(default = "gap_timeout")]
     pub gap_timeout_ms: u64,
-    /// Name of the feed on DDS: gateways that receive the same feed have the same, and a
-    /// subscriber takes each message from the first that brings it. Default: the groups of the
-    /// lines, lowest first, with `+` between.
+    /// The name of the feed on DDS. Gateways that receive the same feed use the same name, and a
+    /// subscriber takes each message from the first that delivers it. The default is the groups of
+    /// the lines, lowest first, joined by `+`.
     pub channel: Option<String>,
-    /// MsgType(35) of messages whose template has none. They go only to versions whose dictionary
-    /// has this type, and with `user_tags`.
+    /// The MsgType(35) of messages whose template has none. They are sent only to versions whose
+    /// dictionary has this type, and with `user_tags`.
     #[serde(default = "msg_type")]
     pub msg_type: String,
-    /// Added to the tags of fields that have no place in a version, and user-defined fields go out
-    /// too; without it both are left out. 5000 to 95000.
+    /// The offset added to the tags of fields that have no place in a version, from 5000 to 95000.
+    /// It also forwards user-defined fields. Without it, both are left out.
     pub user_tags: Option<u32>,
-    /// Fields that go out under another tag, by the feed's own.
+    /// The tags of fields that are sent under another tag, by the feed's own.
     #[serde(default)]
     pub tags: BTreeMap<String, u32>,
-    /// Dictionaries in place of the built-in ones, as QuickFIX XML or FIX Orchestra XML: files, by
-    /// version, such as `"FIX.4.4"`.
+    /// The dictionaries that replace the built-in ones, as QuickFIX XML or FIX Orchestra XML:
+    /// files, by version, such as `"FIX.4.4"`.
     #[serde(default)]
     pub dictionaries: BTreeMap<String, PathBuf>,
-    /// The version in which messages go over DDS.
+    /// The version of FIX for messages over DDS.
     #[serde(default = "dds_version")]
     pub dds_version: String,
-    /// Where decoded messages are published, as samples of types made from the templates.
+    /// The topics of the decoded messages, as samples of types made from the templates.
     pub publish: Option<FeedTopics>,
-    /// Says which messages and fields become which market events: a mapping file, or `builtin:fix`,
+    /// The mapping from messages and fields to market events: a mapping file, or `builtin:fix`,
     /// `builtin:spectra` or `builtin:complex`. With it the gateway keeps the feed's instruments,
-    /// books and states, and passes events on.
+    /// books and states, and forwards events.
     pub mapping: Option<String>,
-    /// Kind, size and numbers of the books; needs `mapping`.
+    /// The kind, size and numbers of the books. Requires `mapping`.
     pub book: Option<FeedBook>,
-    /// Lines with pictures and definitions: one table, or several for lines that differ; needs
-    /// `mapping`.
+    /// The lines with snapshots and definitions: one table, or several for lines that differ.
+    /// Requires `mapping`.
     #[serde(default, deserialize_with = "one_or_many_snapshots")]
     pub snapshot: Vec<SnapshotLines>,
-    /// A replay that is asked for what no line brought; needs `mapping`.
+    /// The replay from which messages are requested that no line delivered. Requires `mapping`.
     pub replay: Option<FeedReplay>,
-    /// Where the feed's market events are published for gateways that do not receive it; needs
-    /// `mapping`.
+    /// The topics on which the feed's market events are published for gateways that do not receive
+    /// it. Requires `mapping`.
     pub edges: Option<FeedEdges>,
 }
 
 dds_endpoint! {
     lease_ms = LEASE_MS;
-    /// Topics with the decoded messages: as `fanfare dds publish` has them.
+    /// The topics of the decoded messages, as `fanfare dds publish` has them.
     pub struct FeedTopics {
-        /// How samples are delivered.
+        /// The delivery of samples.
         pub qos: DdsQos = DdsQos::Reliable,
-        /// Key samples, and put all securities of a split template on one topic.
+        /// Whether samples are keyed, with all securities of a split template on one topic.
         pub keyed: bool = false,
-        /// Name of the key field.
+        /// The name of the key field.
         pub key: String = "SecurityID".to_owned(),
-        /// Name of the field to split templates by; `none`: no template is split.
+        /// The name of the field to split templates by. With `none`, no template is split.
         pub split: String = "SecurityID".to_owned(),
-        /// Securities that have topics of their own, counted from 0: 1 to 100,000.
+        /// The number of securities that have topics of their own, counted from 0: 1 to 100,000.
         pub securities: u32 = 100,
-        /// Decimals become `{mantissa, exponent}` instead of double.
+        /// Whether decimals become `{mantissa, exponent}` instead of double.
         pub exact_decimals: bool = false,
-        /// IDL module around the types.
+        /// The IDL module of the types.
         pub module: String = "Fanfare".to_owned(),
     }
 }
@@ -131,7 +131,7 @@ fn auto() -> Option<SequenceField> {
     Some(SequenceField::Auto)
 }
 
-/// The feeds of a configuration: one table, or an array of tables.
+/// Deserializes the feeds of a configuration: one table, or an array of tables.
 pub(crate) fn one_or_many<'de, D: Deserializer<'de>>(d: D) -> Result<Vec<Feed>, D::Error> {
     d.deserialize_any(OneOrMany("a table [feed], or tables [[feed]]", PhantomData))
 }
@@ -147,7 +147,7 @@ where
 /// Takes out the feeds that are files.
 ///
 /// # Errors
-/// One of them has something that is of lines.
+/// Returns an error if one of them has a key that only lines have.
 pub(crate) fn take_files(feeds: &mut Vec<Feed>) -> Result<Vec<FileFeed>, ConfigError> {
     let all = feeds.extract_if(.., |feed| feed.dbn.is_some());
     let files = all.map(|mut feed| {
@@ -204,13 +204,13 @@ fn dds_version() -> String {
     Version::Fix44.name().to_owned()
 }
 
-/// The place of an application version of this name.
+/// Returns the index of an application version of this name.
 fn version(name: &str) -> Option<usize> {
     VERSIONS.iter().position(|known| known.name() == name)
 }
 
 impl Feed {
-    /// The name of the feed on DDS.
+    /// Returns the name of the feed on DDS.
     #[must_use]
     pub fn channel(&self) -> String {
         self.channel.clone().unwrap_or_else(|| {
@@ -221,7 +221,7 @@ impl Feed {
         })
     }
 
-    /// How it is received.
+    /// Returns the configuration of its receiver.
     pub(crate) fn receiver(&self) -> ReceiverConfig {
         let mut config = self.receive(&self.lines, self.interface);
         let channel = &mut config.channel;
@@ -231,7 +231,7 @@ impl Feed {
         config
     }
 
-    /// How lines with pictures are received.
+    /// Returns the configuration of the receiver of lines with snapshots.
     pub(crate) fn snapshot_receiver(&self, of: &SnapshotLines) -> ReceiverConfig {
         let mut config = self.receive(&of.lines, of.interface.unwrap_or(self.interface));
         let channel = &mut config.channel;
@@ -242,7 +242,7 @@ impl Feed {
         config
     }
 
-    /// Lines as the arbiter takes them.
+    /// Returns the configuration of a receiver of lines.
     fn receive(&self, lines: &[FeedLine], interface: Ipv4Addr) -> ReceiverConfig {
         const MS: u64 = 1_000_000;
         let several = lines.len() > 1;
@@ -257,7 +257,7 @@ impl Feed {
         if several {
             channel.unnumbered = Unnumbered::AtTheEnd;
         }
-        // What one line has not brought, no other one does.
+        // With a single line, no other one can deliver a missing packet.
         let gap_timeout = if several { self.gap_timeout_ms * MS } else { 0 };
         channel.arbiter.gap_timeout = gap_timeout;
         channel.arbiter.start = Start::First { wait: gap_timeout };
@@ -334,14 +334,14 @@ impl Feed {
         Ok(())
     }
 
-    /// The feed's tags that go out under others, once they have been checked.
+    /// Returns the feed's tags that are sent under others, once they have been checked.
     pub(crate) fn mapped_tags(&self) -> Vec<(u32, u32)> {
         let tags = self.tags.iter();
         tags.filter_map(|(from, to)| Some((from.parse().ok()?, *to)))
             .collect()
     }
 
-    /// The place of the version in which messages go over DDS.
+    /// Returns the index of the version for messages over DDS.
     pub(crate) fn dds_place(&self) -> usize {
         version(&self.dds_version).unwrap_or_default()
     }

@@ -1,4 +1,4 @@
-//! What becomes of a decoded message at the FIX side: the consumers', DDS', or the channel's.
+//! The FIX side of a decoded message: the consumers', that of DDS, or the channel's own session.
 
 use super::config::Feed;
 use super::feed_notice::{ExchangeState, FeedNotice};
@@ -20,21 +20,21 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Writes messages for the consumers and for DDS.
+/// The writer of messages for the consumers and for DDS.
 pub(crate) struct Fan {
     fix: Fix,
     versions: Versions,
-    /// Those in use in this turn.
+    /// The versions in use in this turn.
     in_use: u32,
     dds: usize,
     /// The longest body.
     longest: usize,
-    /// The bodies of the message at hand, each with the versions that it is for.
+    /// The bodies of the current message, each with the versions that it is for.
     bodies: Vec<(u32, Range<usize>)>,
     bytes: Vec<u8>,
-    /// The versions in which it cannot be valid though its template can.
+    /// The versions in which the message is invalid although its template can be valid.
     lacking: u32,
-    /// What is missing in front of the next message.
+    /// The holes before the next message.
     holes: Holes,
     msg_type: Vec<u8>,
     key: Vec<u8>,
@@ -47,14 +47,14 @@ pub(crate) struct Fan {
 /// The most bytes that a body takes in the ring besides itself: its record, and that of a hole.
 const IN_RING: usize = 128;
 
-/// Fields that make a key, the better one first: Symbol and SecurityID.
+/// The fields that serve as key, in order of preference: Symbol and SecurityID.
 const KEYS: [u32; 2] = [tag::SYMBOL, 48];
 
-/// What a template of some exchanges has where there is no Symbol.
+/// The value that templates of some exchanges have in place of a Symbol.
 const NO_SYMBOL: &[u8] = b"[N/A]";
 
 impl Fan {
-    /// `dictionaries` are those in place of the built-in ones, by version.
+    /// Creates a fan. `dictionaries` replace the built-in ones, by version.
     pub(crate) fn new(
         feed: &Feed,
         program: &Arc<Program>,
@@ -91,7 +91,7 @@ impl Fan {
         self.in_use.count_ones() as usize
     }
 
-    /// Deals with one message. The stamp is without the symbol.
+    /// Processes one message. The stamp is without the symbol.
     pub(crate) fn message(
         &mut self,
         message: MessageView<'_>,
@@ -107,12 +107,12 @@ impl Fan {
         }
     }
 
-    /// Messages are missing behind the last one.
+    /// Records that messages are missing after the last one.
     pub(crate) fn miss(&mut self, hole: &Hole) {
         self.holes.add(hole);
     }
 
-    /// Writes the records of what is missing, until the ring is full.
+    /// Writes the records of holes, until the ring is full.
     pub(crate) fn put_holes(&mut self, source_rings: &mut SourceRings) {
         if !self.holes.is_empty() {
             self.holes
@@ -124,7 +124,7 @@ impl Fan {
         let dds = u32::from(source_rings.wants_symbol()) << self.dds;
         self.convert(message, self.in_use | dds);
         self.put_holes(source_rings);
-        // Each version gets it, or none.
+        // Either each version receives the message, or none does.
         let room = self
             .bodies
             .iter()
@@ -160,7 +160,7 @@ impl Fan {
         }
     }
 
-    /// Writes the message once for each version; those that come out equal are one.
+    /// Converts the message for each version. Equal bodies are merged.
     fn convert(&mut self, message: MessageView<'_>, versions: u32) {
         self.bodies.clear();
         self.bytes.clear();
@@ -194,7 +194,7 @@ impl Fan {
         }
     }
 
-    /// A message of the exchange's own session, which is not the consumers'.
+    /// Processes a message of the exchange's own session, which is not forwarded to consumers.
     fn session(&mut self, message: MessageView<'_>, msg_type: u8, utc_nanos: i64) {
         match msg_type {
             b'0' => self.counts.heartbeats.increment(1),
@@ -219,7 +219,7 @@ impl Fan {
         }
     }
 
-    /// Tells a change of the exchange's session.
+    /// Reports a change of the exchange's session.
     fn state(&mut self, state: ExchangeState, utc_nanos: i64) {
         if state == ExchangeState::Done {
             self.counts.done.increment(1);
@@ -235,7 +235,7 @@ impl Fan {
     }
 }
 
-/// The key of a message: Symbol(55), or SecurityID(48), the first of each, or nothing.
+/// Writes the key of a message: the first Symbol(55), or the first SecurityID(48), or nothing.
 fn key(message: MessageView<'_>, key: &mut Vec<u8>) {
     key.clear();
     for tag in KEYS {
@@ -249,7 +249,7 @@ fn key(message: MessageView<'_>, key: &mut Vec<u8>) {
     }
 }
 
-/// The first value of a tag, wherever it stands.
+/// Returns the first value of a tag at any level.
 fn first(fields: Fields<'_>, tag: u32) -> Option<Value<'_>> {
     fields.into_iter().find_map(|(field, value)| match value {
         Value::Group(inside) | Value::Template(_, inside) => first(inside, tag),

@@ -7,64 +7,65 @@ use std::sync::Arc;
 /// A notice about a feed for the operator of the gateway.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FeedNotice {
-    /// What becomes of a template's messages in a version.
+    /// A finding about a template's messages in a version.
     Template {
         /// The version of the sessions concerned.
         version: &'static str,
         /// The template.
         template: String,
-        /// What.
+        /// The finding.
         what: TemplateNotice,
     },
     /// The exchange's session on the feed has changed.
     Exchange(ExchangeState),
-    /// Something about the market that is made of a feed.
+    /// Something happened to the market of a feed.
     Market {
         /// The name of the feed. It is shared, so that a notice allocates nothing for it.
         channel: Arc<str>,
-        /// What.
+        /// The event.
         what: MarketNotice,
     },
 }
 
-/// Something about the market that is made of a feed.
+/// An event of the market of a feed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MarketNotice {
     /// States of instruments have changed.
     States(StateCounts),
     /// The replay refused a request, or could not be reached, for this reason.
     Replay(String),
-    /// A value that no event can hold, with its message, field and instrument.
+    /// A value exceeds what an event can hold, with its message, field and instrument.
     Value(String),
-    /// Entries that the mapping or a limit leaves out: how many, and why.
+    /// The mapping or a limit leaves out entries: their number, and the reason.
     LeftOut(String),
-    /// The file that the feed is was read to its end, or is damaged.
+    /// The file of the feed was read to its end, or is damaged.
     File(String),
-    /// Gateways that publish the feed come and go: how many there are.
+    /// The number of gateways that publish the feed has changed.
     Plants(usize),
-    /// A gateway publishes the feed with books that are not those of the configuration.
+    /// A gateway publishes the feed with books that differ from the configuration.
     OtherBooks,
 }
 
-/// What becomes of a template's messages in a version.
+/// A finding about a template's messages in a version.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TemplateNotice {
-    /// Fields that have no place in the version, when the first message comes.
+    /// Fields have no place in the version. Reported at the first message.
     Fields {
-        /// The fields that are left out; may be empty.
+        /// The fields that are left out, possibly none.
         left: String,
-        /// The fields that go out under other tags; may be empty.
+        /// The fields that are sent under other tags, possibly none.
         moved: String,
     },
-    /// No message can be valid in the version; what is in the way.
+    /// No message can be valid in the version, for this reason.
     Unfit(String),
-    /// A message lacks what the version asks for, the first of the template; what it lacks.
+    /// A message lacks a field that the version requires. Reported for the first message of the
+    /// template.
     Lacking(String),
-    /// A value that its field cannot have: the first of the template.
+    /// A value is invalid for its field. Reported for the first one of the template.
     Value {
         /// The field.
         field: String,
-        /// The value, what is not printable escaped.
+        /// The value, with unprintable bytes escaped.
         value: String,
     },
 }
@@ -72,11 +73,11 @@ pub enum TemplateNotice {
 /// The state of the exchange's session, by its messages on the feed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ExchangeState {
-    /// It has logged on.
+    /// The exchange has logged on.
     LoggedOn,
-    /// It has logged out, with this text, escaped; may be empty.
+    /// The exchange has logged out, with this text, escaped and possibly empty.
     LoggedOut(String),
-    /// It has said that the feed is over.
+    /// The exchange has announced the end of the feed.
     Done,
 }
 
@@ -170,7 +171,7 @@ impl TemplateNotice {
 }
 
 impl FeedNotice {
-    /// Whether it is anything but a Logon, the end of the feed, or books that are whole.
+    /// Returns whether it is anything but a Logon, the end of the feed, or complete books.
     #[must_use]
     pub fn is_trouble(&self) -> bool {
         match self {

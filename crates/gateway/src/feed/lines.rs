@@ -1,4 +1,4 @@
-//! Lines in the configuration, and how values are read from it.
+//! Lines in the configuration, and the deserialization of their values.
 
 use crate::config_error::{ConfigError, range, within};
 use fanfare_feed::SequenceField;
@@ -14,11 +14,11 @@ use std::str::FromStr;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(remote = "Self", deny_unknown_fields)]
 pub struct FeedLine {
-    /// Multicast group and port.
+    /// The multicast group and port.
     pub group: SocketAddrV4,
-    /// Address of the interface that receives it; the feed's if it is none of its own.
+    /// The address of the interface that receives it. The default is the feed's.
     pub interface: Option<Ipv4Addr>,
-    /// The only sender that is heard (source-specific multicast); any without.
+    /// The only accepted sender (source-specific multicast). If absent, any sender is accepted.
     pub source: Option<Ipv4Addr>,
 }
 
@@ -55,7 +55,7 @@ impl<'de> Visitor<'de> for LineVisitor {
     }
 }
 
-/// A value that is written as a name, with the error of its own.
+/// Deserializes a value that is written as a name, with the error of its parser.
 pub(crate) fn by_name<'de, D, T>(deserializer: D) -> Result<T, D::Error>
 where
     D: Deserializer<'de>,
@@ -74,7 +74,7 @@ pub(crate) fn field_or_none<'de, D: Deserializer<'de>>(
     field.transpose().map_err(D::Error::custom)
 }
 
-/// Reads a table, or an array of tables. Has the words for what is expected.
+/// A visitor for a table, or an array of tables. Contains the text for what is expected.
 pub(crate) struct OneOrMany<T>(pub(crate) &'static str, pub(crate) PhantomData<T>);
 
 impl<'de, T: Deserialize<'de>> Visitor<'de> for OneOrMany<T> {
@@ -93,7 +93,7 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for OneOrMany<T> {
     }
 }
 
-/// Most lines of a feed.
+/// The most lines of a feed.
 const MOST_LINES: usize = 4;
 
 /// Checks the lines under a key.

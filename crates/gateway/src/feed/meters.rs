@@ -1,4 +1,4 @@
-//! What the lines of a feed did, as counters that others read.
+//! The counters of the lines of a feed.
 
 use crate::counts::LineCounts;
 use fanfare_engine::counters::Counters;
@@ -6,21 +6,21 @@ use fanfare_engine::feed::Receiver;
 use fanfare_feed::Line;
 use fanfare_fix::session::Now;
 
-/// How often the counters are set, and how often the kernel is asked what it dropped, in
-/// nanoseconds: that is a system call for each line.
+/// The interval at which the counters are set and the kernel's drops are read, in nanoseconds,
+/// because the latter is a system call for each line.
 const LOOK: u64 = 100_000_000;
 const ASK: u64 = 1_000_000_000;
 
-/// What the lines of a feed are for.
+/// The use of the lines of a feed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Use {
-    /// Changes, and all else that the feed says.
+    /// Changes, and all other messages of the feed.
     Changes,
-    /// Pictures: the lines of this place in the configuration, from 0.
+    /// Snapshots: the lines at this index in the configuration, from 0.
     Pictures(usize),
 }
 
-/// Whose counters those of a line are.
+/// Returns the owner of the counters of a line.
 pub(crate) fn owner(channel: &str, what: Use, line: usize) -> String {
     let line = Line::new(line).unwrap_or(Line::A);
     match what {
@@ -30,7 +30,7 @@ pub(crate) fn owner(channel: &str, what: Use, line: usize) -> String {
     }
 }
 
-/// The counters of the lines that one receiver has.
+/// The counters of the lines of one receiver.
 pub(crate) struct LineMeters {
     lines: Vec<LineCounts>,
     due: u64,
@@ -47,7 +47,7 @@ impl LineMeters {
         }
     }
 
-    /// Sets the counters, if it is time to. Returns whether it was. Allocates nothing.
+    /// Sets the counters, if it is due. Returns whether it was. Allocates nothing.
     #[inline]
     pub(crate) fn look(&mut self, now: Now, receiver: &Receiver) -> bool {
         let is_due = now.mono >= self.due;
@@ -62,12 +62,12 @@ impl LineMeters {
         is_due
     }
 
-    /// Datagrams that the kernel dropped, of all lines.
+    /// Returns the datagrams of all lines that the kernel dropped.
     pub(crate) fn drops(&self) -> u64 {
         self.lines.iter().map(|line| line.drops.value()).sum()
     }
 
-    /// Sets the counters; with `asks`, also what the kernel dropped.
+    /// Sets the counters. With `asks`, also reads what the kernel dropped.
     pub(crate) fn set(&self, now: Now, receiver: &Receiver, asks: bool) {
         let arbiter = receiver.channel().arbiter();
         for (index, (counts, own)) in self.lines.iter().zip(receiver.line_counts()).enumerate() {

@@ -1,5 +1,6 @@
-//! A FAST feed: multicast lines arbitrated, decoded once, as FIX messages to the consumers and to
-//! DDS; and as samples of their own types to a thread that publishes them.
+//! A FAST feed: multicast lines, arbitrated and decoded once. Its messages are forwarded as FIX
+//! messages to the consumers and to DDS, and as samples of their own types to a thread that
+//! publishes them.
 
 pub(crate) mod config;
 mod fan;
@@ -50,16 +51,16 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 use std::sync::Arc;
 
-/// The longest template file, in bytes: of UTF-16, as long as a document may be.
+/// The longest template file, in bytes: in UTF-16, the longest document allowed.
 const MOST_TEMPLATES: u64 = 2 * MAX_BYTES as u64 + 2;
 
 /// The longest dictionary, in bytes.
 const MOST_DICTIONARY: u64 = 64 << 20;
 
-/// The parts of the ring. A turn needs room for two of them, with several versions for three.
+/// The number of parts of the ring. A turn needs two of them free, or three with several versions.
 const PARTS: usize = 8;
 
-/// Why a feed could not be opened.
+/// The reason why a feed could not be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum FeedError {
     /// The template file could not be read.
@@ -68,13 +69,13 @@ pub enum FeedError {
     /// No templates of this name are built in.
     #[error("there is no `{0}`: there are builtin:simple, builtin:complex and builtin:spectra")]
     NoBuiltin(String),
-    /// It holds no templates that can be used.
+    /// The file has no usable templates.
     #[error("templates `{0}`")]
     Templates(String, #[source] TemplateError),
     /// A dictionary could not be read.
     #[error("cannot read dictionary `{0}`")]
     ReadDictionary(String, #[source] io::Error),
-    /// It is none.
+    /// The file is not a dictionary.
     #[error("dictionary `{0}`")]
     Dictionary(String, #[source] LoadError),
     /// The topics are to be keyed, and no template has the field.
@@ -89,7 +90,7 @@ pub enum FeedError {
     /// DDS could not be joined.
     #[error(transparent)]
     Dds(#[from] DdsError),
-    /// It cannot become a market.
+    /// The feed cannot become a market.
     #[error("market of the feed")]
     Market(#[from] MarketError),
     /// All feeds together may have more instruments than the plant has numbers.
@@ -100,29 +101,29 @@ pub enum FeedError {
 /// All feeds, which share one ring of market events.
 pub(crate) struct Feeds {
     feeds: Vec<FeedSource>,
-    /// Feeds that other gateways receive.
+    /// The feeds that other gateways receive.
     edges: Vec<EdgeFeed>,
-    /// Feeds that are files.
+    /// The feeds that are files.
     files: Vec<FileMarket>,
-    /// A log in place of them.
+    /// The log that replaces them.
     replay: Option<ReplaySource>,
     events: Option<EventRing>,
-    /// Of the threads of replays.
+    /// The waker of the threads of replays.
     waker: Waker,
 }
 
-/// Receives a feed and writes its messages to all outlets.
+/// The receiver of a feed, which writes its messages to all outlets.
 pub(crate) struct FeedSource {
     receiver: Receiver,
     handler: FeedHandler,
     market: Option<MarketFeed>,
     stages: Option<SourceStages>,
     meters: LineMeters,
-    /// A part of the ring, in bytes.
+    /// The size of a part of the ring, in bytes.
     part: usize,
 }
 
-/// Where a feed's messages go.
+/// The outlets of a feed's messages.
 pub(crate) struct Outlets {
     /// The consumers, and DDS.
     pub(crate) source_rings: SourceRings,
@@ -130,11 +131,11 @@ pub(crate) struct Outlets {
     pub(crate) versions: Versions,
     /// Topics of the templates' own types.
     pub(crate) to_topics: Option<SampleRing>,
-    /// Of the ring to the workers.
+    /// The size of the ring to the workers, in bytes.
     pub(crate) ring_bytes: usize,
 }
 
-/// What becomes of a message.
+/// The handler of a feed's messages.
 struct FeedHandler {
     fan: Fan,
     channel: Vec<u8>,
@@ -144,7 +145,7 @@ struct FeedHandler {
     counts: FeedCounts,
 }
 
-/// Numbers of the plant for the feeds that are markets, in the order of the configuration.
+/// The plant's numbers for the feeds that are markets, in the order of the configuration.
 #[derive(Default)]
 pub(crate) struct Places {
     feeds: u16,
@@ -152,10 +153,10 @@ pub(crate) struct Places {
 }
 
 impl Places {
-    /// The place of the next feed, from 1, and the number of its first instrument.
+    /// Returns the number of the next feed, from 1, and the number of its first instrument.
     ///
     /// # Errors
-    /// There are no such numbers any more.
+    /// Returns an error if no numbers are left.
     pub(crate) fn next(&mut self, book: &FeedBook) -> Result<(u16, u32), FeedError> {
         let base = self.instruments;
         self.instruments += u64::from(book.most_instruments);
@@ -203,8 +204,8 @@ impl FeedSource {
 }
 
 impl FeedSource {
-    /// Writes all datagrams to the raw log as well. `place` is the feed's place among the markets,
-    /// from 1, or 0 if it is none.
+    /// Also writes all datagrams to the raw log. `place` is the feed's number among the markets,
+    /// from 1, or 0 if it is not one.
     pub(crate) fn log_to(&mut self, log: &mut RawInlets, place: u16) {
         self.receiver.set_tap(log.tap(Source::Line, place));
         if let Some(market) = &mut self.market {
@@ -215,7 +216,7 @@ impl FeedSource {
 
 /// Reads the templates and dictionaries that a feed names, and makes the types of its topics.
 pub(crate) fn check(feed: &Feed) -> Result<(), FeedError> {
-    // What a lenient reading leaves out is told at the start.
+    // What a lenient reading ignores is reported at the start.
     let (notices, _) = notice::channel();
     let program = Arc::new(templates(feed, &notices)?);
     let checked = feed.receiver().channel.check(&program);
@@ -230,7 +231,7 @@ pub(crate) fn check(feed: &Feed) -> Result<(), FeedError> {
     Ok(())
 }
 
-/// The types of the templates' topics.
+/// Returns the types of the templates' topics.
 pub(crate) fn mapping(topics: &FeedTopics, program: Arc<Program>) -> Result<Mapping, FeedError> {
     let mapping = Mapping::new(program, &topics.types())?;
     match topics.keyed && !mapping.types().any(TemplateType::is_keyed) {
@@ -239,7 +240,7 @@ pub(crate) fn mapping(topics: &FeedTopics, program: Arc<Program>) -> Result<Mapp
     }
 }
 
-/// The content of a file of at most `most` bytes.
+/// Reads a file of at most `most` bytes.
 pub(crate) fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     File::open(path)?.take(most + 1).read_to_end(&mut bytes)?;
@@ -249,7 +250,7 @@ pub(crate) fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     }
 }
 
-/// Reads templates from a file, or those that are built in.
+/// Reads templates from a file, or returns those that are built in.
 pub(crate) fn templates(feed: &Feed, notices: &Notices) -> Result<Program, FeedError> {
     let name = &feed.templates;
     let cannot = |e| FeedError::Templates(name.clone(), e);
@@ -278,7 +279,7 @@ pub(crate) fn templates(feed: &Feed, notices: &Notices) -> Result<Program, FeedE
     Ok(program)
 }
 
-/// The dictionaries of the configuration, by version.
+/// Reads the dictionaries of the configuration, by version.
 fn dictionaries(feed: &Feed) -> Result<HashMap<&str, Arc<Dictionary>>, FeedError> {
     let mut all = HashMap::new();
     for (version, file) in &feed.dictionaries {
@@ -305,13 +306,13 @@ impl FeedHandler {
                     .miss(&Hole::new(Missing::Undecodable, 0, self.utc_nanos));
             }
             Event::Gap(gap) => self.gap(*gap),
-            // What may still come is not missing yet.
+            // Messages that may still arrive are not missing yet.
             Event::Recover(_) => {}
             Event::Reset { .. } => self.counts.restarts.increment(1),
         }
     }
 
-    /// A message to the workers and to DDS, then to the topics.
+    /// Writes a message to the workers and to DDS, then to the topics.
     fn message(&mut self, message: &mut Delivered<'_>) {
         self.counts.messages.increment(1);
         let &mut Delivered {
@@ -321,13 +322,13 @@ impl FeedHandler {
             index,
             ..
         } = message;
-        // Its numbers are for DDS alone.
+        // Its numbers are for DDS only.
         let number = number.filter(|_| self.source_rings.wants_symbol());
         let identity = number.map(|number| Identity {
             channel: &self.channel,
             number,
             index,
-            // Made where it is published: not on the way to the consumers.
+            // Computed by the publisher, not on the path to the consumers.
             epoch: 0,
         });
         let stamp = Stamp {
@@ -353,8 +354,8 @@ impl FeedHandler {
     }
 }
 
-/// A message of a turn that is measured: to FIX, then by `to_market` to the market
-/// events, which returns when they were written.
+/// Processes a message of a turn that is measured: first to FIX, then by `to_market`, which returns
+/// when the market events were written.
 fn measured(
     arrived: u64,
     stages: &mut SourceStages,
@@ -375,13 +376,14 @@ fn measured(
 }
 
 impl FeedSource {
-    /// Takes what has come.
+    /// Processes the datagrams that have arrived.
     fn turn(&mut self, now: Now, events: Option<&mut EventRing>) -> Result<usize, AgentError> {
         if self.meters.look(now, &self.receiver) {
             self.count();
         }
-        // While the workers are behind, the kernel holds the datagrams, and counts what it drops.
-        // A body for each version takes its own room. More than half is never sure to be there.
+        // While the workers are behind, the kernel holds the datagrams, and counts those it drops.
+        // The bodies of several versions need more of the ring. More than half of it is never
+        // certain to be free.
         let parts = if self.handler.fan.look() > 1 { 3 } else { 2 };
         if !self.handler.source_rings.has_room(self.part * parts) {
             return Ok(0);
@@ -433,7 +435,7 @@ impl FeedSource {
         Ok(work)
     }
 
-    /// Sets the counters of what is not counted as it comes.
+    /// Sets the counters that are not counted on arrival.
     fn count(&self) {
         let counts = &self.handler.counts;
         counts.strangers.set(self.receiver.strangers());
@@ -446,7 +448,7 @@ impl FeedSource {
         let counts = &self.handler.counts;
         let stats = self.receiver.channel().stats();
         counts.unusable.increment(stats.unnumbered_dropped);
-        // An error here says that a socket is gone, and what it held with it.
+        // An error here means that a socket is gone, with the bytes it held.
         counts.unread.set(self.receiver.unread().unwrap_or(0));
         if let Some(market) = &mut self.market {
             market.close(now);
@@ -455,7 +457,7 @@ impl FeedSource {
 }
 
 impl Feeds {
-    /// These feeds; with `events` where one of them is a market, and what its replay wakes.
+    /// Collects the feeds, with `events` if one of them is a market, and the waker of its replay.
     pub(crate) fn new(
         feeds: Vec<FeedSource>,
         (edges, files, replay): (Vec<EdgeFeed>, Vec<FileMarket>, Option<ReplaySource>),
@@ -474,7 +476,7 @@ impl Feeds {
 }
 
 impl Feeds {
-    /// Shows instruments once more, where the reader of market events has lost some, as it asks.
+    /// Shows instruments again, as requested by a reader of market events that has lost some.
     fn show(&mut self, now: Now) -> usize {
         let Some(ring) = &mut self.events else {
             return 0;

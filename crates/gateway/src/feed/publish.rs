@@ -1,7 +1,7 @@
-//! The feed's decoded messages to DDS topics of their own types.
+//! The publisher of the feed's decoded messages on DDS topics of their own types.
 //!
 //! The feed's thread makes the samples of each message that it has decoded, and puts them into a
-//! ring that overwrites what was not read. A thread of its own writes those: no other thread ever
+//! ring that overwrites unread ones. A thread of its own writes those, so that no other thread ever
 //! waits for a subscriber.
 
 use super::FeedError;
@@ -22,19 +22,19 @@ use fanfare_fix::session::Now;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The longest sample, where the ring has room for it.
+/// The longest sample, if the ring has the capacity.
 const SAMPLE: usize = 1 << 20;
 
-/// The least size of the ring.
+/// The least size of the ring, in bytes.
 const LEAST: usize = 1 << 18;
 
-/// A sample takes about so many times the bytes of its message.
+/// The approximate ratio of the size of a sample to that of its message.
 const PER_MESSAGE: usize = 4;
 
-/// Samples of one turn.
+/// The most samples of one turn.
 const TURN: usize = 256;
 
-/// Kinds of records: a sample, the end of the feed, a sample that is too long.
+/// The kinds of records: a sample, the end of the feed, a sample that is too long.
 const IS_SAMPLE: u32 = 0;
 const IS_END: u32 = 1;
 const IS_TOO_LONG: u32 = 2;
@@ -42,7 +42,7 @@ const IS_TOO_LONG: u32 = 2;
 /// The feed's end of the ring of samples.
 pub(crate) struct SampleRing {
     converter: Converter,
-    /// The template that says that the feed is over.
+    /// The template that announces the end of the feed.
     last: Option<u32>,
     ring: Broadcast,
     waker: Waker,
@@ -52,8 +52,8 @@ pub(crate) struct SampleRing {
 }
 
 impl SampleRing {
-    /// A ring for the samples of these templates, and its other end. It has four times as many
-    /// `bytes`, so that about as many messages have room as in the other rings.
+    /// Creates a ring for the samples of these templates, and its reading end. It has four times as
+    /// many `bytes`, so that it holds about as many messages as the other rings.
     pub(crate) fn new(
         topics: &FeedTopics,
         mapping: &Arc<Mapping>,
@@ -75,17 +75,17 @@ impl SampleRing {
         Some((this, reader))
     }
 
-    /// The samples of the next message are measured, which arrived then.
+    /// Marks the samples of the next message for measurement, with its time of arrival.
     pub(crate) const fn mark(&mut self, arrived: u64) {
         self.mark.set(arrived);
     }
 
-    /// The next samples are not measured.
+    /// Ends the measurement of samples.
     pub(crate) fn end_mark(&mut self) {
         self.mark.end();
     }
 
-    /// Takes a message. Does not allocate, and never waits.
+    /// Writes the samples of a message. Does not allocate, and never waits.
     pub(crate) fn put(&mut self, message: &mut Record) {
         self.wrote = true;
         let Self {
@@ -94,7 +94,7 @@ impl SampleRing {
             mark,
             ..
         } = self;
-        // A ring that laps has room for all that is not too long.
+        // A ring that laps has capacity for every record that is not too long.
         if self.last.is_some() && message.template_index() == self.last {
             let _ = ring.push(IS_END, &[]);
             return;
@@ -117,7 +117,7 @@ impl SampleRing {
         }
     }
 
-    /// Wakes the thread that writes, once for all samples of a turn.
+    /// Wakes the writing thread, once for all samples of a turn.
     pub(crate) fn wake(&mut self) {
         if std::mem::take(&mut self.wrote) {
             self.waker.wake();
@@ -125,7 +125,7 @@ impl SampleRing {
     }
 }
 
-/// Reads the ring and writes samples.
+/// The agent that reads the ring and writes samples.
 pub(crate) struct TopicsPublisher {
     ring: BroadcastReader,
     waker: Waker,
@@ -199,7 +199,7 @@ impl TopicsPublisher {
 }
 
 impl Topics {
-    /// Tells when all topics have a subscriber, and when they no longer have.
+    /// Reports when all topics have a subscriber, and when they no longer do.
     fn look(&mut self) {
         let matched = self.publisher.is_matched();
         if matched != self.matched {
@@ -219,9 +219,9 @@ impl Topics {
         self.next = record.sequence + 1;
         match record.kind {
             IS_SAMPLE => self.publish(record.bytes),
-            // The token is written, and no subscriber is waited for.
+            // The token is written without waiting for a subscriber.
             IS_END => self.publisher.finish(Duration::ZERO).map(|_| ()),
-            // A sample that is too long counts as the others that were left out.
+            // A sample that is too long counts as dropped.
             _ => {
                 self.left_out();
                 Ok(())
@@ -244,7 +244,7 @@ impl Topics {
         let written = self.patience.write(writer_of(&sample), write)?;
         match written {
             Written::Done(true) => self.counts.samples.increment(1),
-            // Which of the two the publisher knows.
+            // The publisher counts which of the two it was.
             Written::Done(false) => {}
             Written::InVain => self.left_out(),
             Written::Stopped => self.counts.left.increment(1),
@@ -255,7 +255,7 @@ impl Topics {
     }
 }
 
-/// A number for the writer that a sample goes to.
+/// Returns a number for the writer of a sample.
 fn writer_of(sample: &Converted<'_>) -> u64 {
     let key = sample.key.unwrap_or(0);
     key.rotate_left(32) ^ u64::from(sample.template.index)
@@ -271,7 +271,7 @@ impl Agent for TopicsPublisher {
         Ok(self.turn(now)?)
     }
 
-    /// Writes what came before the stop, while subscribers take it in time.
+    /// Writes the samples from before the stop, while subscribers accept them in time.
     fn on_close(&mut self, now: Now) {
         while matches!(self.turn(now), Ok(1..)) {}
         let Topics {
@@ -279,7 +279,8 @@ impl Agent for TopicsPublisher {
             patience,
             ..
         } = &mut self.topics;
-        // A subscriber that does not acknowledge in time loses what it has not received.
+        // A subscriber that does not acknowledge in time loses the samples that it has not
+        // received.
         let _ = publisher.wait_for_acks(patience.left());
     }
 

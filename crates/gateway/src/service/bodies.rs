@@ -1,4 +1,4 @@
-//! Bodies of messages that are written once and sent to many: those of one turn.
+//! Message bodies that are encoded once in a turn and sent to many sessions.
 
 use crate::versions;
 use fanfare_fix::codec::{EncodeError, FieldWriter, SharedBody};
@@ -9,24 +9,24 @@ use fanfare_wire::byte_sum;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// The place of a body among those of the turn.
+/// The index of a body among those of the turn.
 pub(crate) type BodyId = u32;
 
-/// Room at the start, in bytes.
+/// The initial capacity of the buffer, in bytes.
 const ROOM: usize = 1 << 16;
 
-/// The bodies of a turn. Allocates only where a turn has more than any before it.
+/// The bodies of a turn. Allocates only if a turn has more than any before it.
 pub(crate) struct Bodies {
     room: Vec<u8>,
     used: usize,
     all: Vec<Body>,
-    /// Of all bodies: conflated subscriptions keep them where a body is left out.
+    /// The trades of all bodies. Conflated subscriptions keep those of a body that they skip.
     trades: Vec<Event>,
-    /// The longest body.
+    /// The longest body allowed.
     most: usize,
 }
 
-/// A body, and what of an instrument it says.
+/// A body, and the part of an instrument's history that it contains.
 #[derive(Debug, Clone)]
 pub(crate) struct Body {
     msg_type: &'static [u8],
@@ -34,23 +34,23 @@ pub(crate) struct Body {
     sum: u8,
     /// RptSeq(83) of its first and its last entry.
     pub(crate) numbers: (u32, u32),
-    /// Its trades.
+    /// The range of its trades.
     trades: Range<usize>,
 }
 
-/// Why a body was not written.
+/// The reason why a body was not encoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BodyError {
-    /// It is longer than messages may be.
+    /// The body is longer than messages may be.
     TooLong,
-    /// The version cannot say it.
+    /// The version cannot express it.
     Write(WriteError),
-    /// A value holds the separator of fields, or is empty.
+    /// A value contains the separator of fields, or is empty.
     Encode(EncodeError),
 }
 
 impl Bodies {
-    /// For bodies of at most `most` bytes.
+    /// Creates a buffer for bodies of at most `most` bytes.
     pub(crate) fn new(most: usize) -> Self {
         Self {
             room: vec![0; ROOM],
@@ -61,14 +61,14 @@ impl Bodies {
         }
     }
 
-    /// Forgets the bodies of the turn before.
+    /// Clears the bodies of the previous turn.
     pub(crate) fn clear(&mut self) {
         self.used = 0;
         self.all.clear();
         self.trades.clear();
     }
 
-    /// Writes a body; `fill` may be called again with more room.
+    /// Encodes a body. `fill` may be called again with a larger buffer.
     pub(crate) fn put(
         &mut self,
         msg_type: &'static [u8],
@@ -117,14 +117,14 @@ impl Bodies {
         }
     }
 
-    /// The trades of a body of this turn.
+    /// Returns the trades of a body of this turn.
     pub(crate) fn trades(&self, id: BodyId) -> &[Event] {
         let body = self.all.get(id as usize);
         let trades = body.and_then(|body| self.trades.get(body.trades.clone()));
         trades.unwrap_or_default()
     }
 
-    /// A body of this turn, and what it says.
+    /// Returns a body of this turn with its encoded fields.
     pub(crate) fn get(&self, id: BodyId) -> Option<(&Body, SharedBody<'_>)> {
         let body = self.all.get(id as usize)?;
         let fields = self.room.get(body.range.clone())?;
@@ -133,10 +133,11 @@ impl Bodies {
     }
 }
 
-/// The versions that market data is served in, by their place among [`versions::VERSIONS`].
+/// The writers of the versions in which market data is served, by their index in
+/// [`versions::VERSIONS`].
 pub(crate) struct Writers([Option<Writer>; versions::COUNT]);
 
-/// What writes the messages of a version.
+/// The writer of the messages of a version.
 pub(crate) struct Writer {
     pub(crate) to_fix: ToFix,
     pub(crate) dictionary: Arc<Dictionary>,
@@ -147,7 +148,7 @@ impl Writers {
         Self([const { None }; versions::COUNT])
     }
 
-    /// Makes the writer of a version, when its first session logs on. Allocates.
+    /// Creates the writer of a version when its first session logs on. Allocates.
     pub(crate) fn open(&mut self, version: usize) {
         if let (Some(place @ None), Some(of)) =
             (self.0.get_mut(version), versions::VERSIONS.get(version))
@@ -160,7 +161,7 @@ impl Writers {
         }
     }
 
-    /// The writer of a version.
+    /// Returns the writer of a version.
     pub(crate) fn get(&self, version: usize) -> Option<&Writer> {
         self.0.get(version)?.as_ref()
     }

@@ -1,5 +1,5 @@
-//! Subscriptions of one instrument that are sent the same: what is encoded, is encoded once for all
-//! of them.
+//! Classes: subscriptions of one instrument that receive the same messages, which are encoded once
+//! for all of them.
 
 use super::entry_types::EntryTypes;
 use super::ladder::Ladder;
@@ -8,54 +8,53 @@ use fanfare_market::book::Level;
 use fanfare_market::event::entry;
 use fanfare_market::{Action, Event, InstrumentId, Kind, Side};
 
-/// What a subscription asks for of each instrument.
+/// The contents that a subscription requests of each instrument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Spec {
-    /// MarketDepth(264): levels of a side, 0 for all.
+    /// MarketDepth(264): the levels of a side, or 0 for all.
     pub(crate) depth: u16,
     /// MDEntryTypes(269).
     pub(crate) entries: EntryTypes,
     /// AggregatedBook(266)=N: orders instead of levels.
     pub(crate) by_order: bool,
-    /// MDUpdateType(265)=0: pictures alone.
+    /// MDUpdateType(265)=0: snapshots only.
     pub(crate) pictures: bool,
-    /// Milliseconds between two updates; 0: each change.
+    /// The milliseconds between two updates. With 0, each change is sent.
     pub(crate) interval: u32,
-    /// Updates from one checksum of the book to the next; 0: none has one.
+    /// The number of updates from one checksum of the book to the next. With 0, no update has one.
     pub(crate) checksum_every: u32,
 }
 
 /// A subscription's part in a class: one instrument of one request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Link {
-    /// The session, by its place in the host.
+    /// The session, by its index in the host.
     pub(crate) session: u32,
-    /// The subscription among those of the session, and the instrument among those of the
-    /// subscription.
+    /// The index of the subscription in the session, and of the instrument in the subscription.
     pub(crate) subscription: u32,
     pub(crate) entry: u32,
-    /// The place of the session's version.
+    /// The index of the session's version.
     pub(crate) version: u8,
-    /// Whether a picture has to come first.
+    /// Whether a snapshot must be sent first.
     pub(crate) is_behind: bool,
-    /// Whether the session has it among those that wait for a picture.
+    /// Whether the session has queued it for a snapshot.
     pub(crate) is_queued: bool,
-    /// Whether what it misses is merged, not announced.
+    /// Whether missed updates are merged instead of announced.
     pub(crate) conflates: bool,
-    /// RptSeq(83) of the first entry that found no room; 0: none.
+    /// RptSeq(83) of the first entry that did not fit into the queue, or 0 if none.
     pub(crate) missed: u32,
 }
 
-/// Trades and statistics that a class holds between two updates at most.
+/// The most trades and statistics that a class holds between two updates.
 const MOST_HELD: usize = 1024;
 
-/// Last values of an instrument, for which there is room from its first subscription.
+/// The initial capacity for last values of an instrument, from its first subscription.
 pub(crate) const FEW: usize = 8;
 
-/// Trades and statistics of a class between two updates, for which there is room from the start.
+/// The initial capacity for trades and statistics of a class between two updates.
 const HELD: usize = 32;
 
-/// The subscriptions that are sent the same of an instrument.
+/// The subscriptions that receive the same messages of an instrument.
 #[derive(Debug)]
 pub(crate) struct Class {
     pub(crate) instrument: InstrumentId,
@@ -64,16 +63,16 @@ pub(crate) struct Class {
     /// RptSeq(83) of the last entry.
     pub(crate) rpt_seq: u32,
     ladder: Ladder,
-    /// Trades, statistics and orders of updates to come.
+    /// The trades, statistics and orders of the next update.
     held: Vec<Event>,
-    /// Those that found no room there.
+    /// The number of events that exceeded its capacity.
     left_out: u64,
-    /// Updates since the last one with a checksum.
+    /// The updates since the last one with a checksum.
     updates: u32,
-    /// Whether it waits for its next update.
+    /// Whether its next update is scheduled.
     pub(crate) is_due: bool,
-    /// Whether the book was cleared since the last update, which no entry of an order says, or an
-    /// order found no room.
+    /// Whether the book was cleared since the last update, which no entry of an order expresses, or
+    /// an order exceeded the capacity.
     pub(crate) is_cleared: bool,
 }
 
@@ -82,9 +81,9 @@ pub(crate) struct Class {
 pub(crate) struct Update {
     /// RptSeq(83) of the first entry. The last entry has [`Class::rpt_seq`].
     pub(crate) first: u32,
-    /// The checksum goes with it.
+    /// Whether it carries the checksum.
     pub(crate) has_checksum: bool,
-    /// Trades and statistics that found no room between two updates.
+    /// Trades and statistics that exceeded the capacity between two updates.
     pub(crate) left_out: u64,
 }
 
@@ -107,7 +106,7 @@ impl Class {
         }
     }
 
-    /// Takes an event that is an entry of its own: a trade, a statistic, a change of an order.
+    /// Holds an event that is an entry of its own: a trade, a statistic, a change of an order.
     pub(crate) fn hold(&mut self, event: &Event, seen: &Seen) {
         let is_wanted = self.spec.entries.has(event.entry);
         if event.kind == Kind::Order {
@@ -122,14 +121,14 @@ impl Class {
     fn push(&mut self, event: &Event) {
         match self.held.len() < MOST_HELD {
             true => self.held.push(*event),
-            // A book of orders that lacks one is wrong: a picture takes the place of all.
+            // A book of orders that lacks one is wrong, so a snapshot replaces all of its changes.
             false if event.kind == Kind::Order => self.is_cleared = true,
             false => self.left_out += 1,
         }
     }
 
-    /// Takes the book as it is, for a picture that everybody gets. Its numbers go on; trades that
-    /// are held follow behind the picture.
+    /// Adopts the current book, for a snapshot to all subscribers. The numbers continue, and trades
+    /// that are held follow the snapshot.
     pub(crate) fn restart(
         &mut self,
         seen: &Seen,
@@ -145,8 +144,8 @@ impl Class {
         (self.rpt_seq, self.updates, self.held) = (number, updates, trades);
     }
 
-    /// Writes to `out` the entries that have come since the last update, numbered; `None` if there
-    /// are none. `last` is the event behind which the book is read.
+    /// Writes to `out` the entries since the last update, numbered. Returns `None` if there are
+    /// none. `last` is the event after which the book is read.
     pub(crate) fn update(
         &mut self,
         seen: &Seen,
@@ -190,8 +189,8 @@ impl Class {
         })
     }
 
-    /// Writes to `out` a picture: a Clear with the number of the last entry, then what the class
-    /// was sent so far, with the last trade and statistics.
+    /// Writes a snapshot to `out`: a Clear with the number of the last entry, the state sent to the
+    /// class so far, and the last trade and statistics.
     pub(crate) fn picture(&self, seen: &Seen, out: &mut Vec<Event>) {
         out.clear();
         out.push(Event {
@@ -214,18 +213,18 @@ impl Class {
         out.extend(wanted);
         for event in out.iter_mut().skip(from) {
             event.instrument = self.instrument;
-            // FIX.5.0SP2 has it in each entry of a picture.
+            // FIX.5.0SP2 has RptSeq(83) in each entry of a snapshot.
             event.rpt_seq = self.rpt_seq;
         }
     }
 
-    /// The levels of a side as they were sent so far.
+    /// Returns the levels of a side as they were last sent.
     pub(crate) fn levels(&self, side: Side) -> &[Level] {
         self.ladder.side(side)
     }
 }
 
-/// The orders of a side as entries of a picture, the best first.
+/// Writes the orders of a side as entries of a snapshot, the best first.
 fn orders(seen: &Seen, side: Side, out: &mut Vec<Event>) {
     let Some(book) = &seen.book else {
         return;
@@ -242,8 +241,8 @@ fn orders(seen: &Seen, side: Side, out: &mut Vec<Event>) {
     }
 }
 
-/// What became of an order, in the terms of MDUpdateAction(279): a fill is a change, or a deletion
-/// if nothing is left.
+/// Translates an event of an order to the terms of MDUpdateAction(279): a fill is a change, or a
+/// deletion if nothing is left.
 fn of_order(event: &Event, seen: &Seen) -> Event {
     let order = seen.book.as_ref().and_then(|book| book.order(event.id));
     match order {

@@ -5,28 +5,28 @@ use super::view::View;
 use fanfare_market::book::Level;
 use fanfare_market::{Event, InstrumentId};
 
-/// A subscription's part in a class, as the subscription finds it.
+/// The place of a subscription's part in a class, as the subscription stores it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Place {
     pub(crate) class: u32,
-    /// Among the links of the class.
+    /// The index among the links of the class.
     pub(crate) link: u32,
 }
 
-/// The place of a part that was given up.
+/// The place of a part that was released.
 pub(crate) const NOWHERE: Place = Place {
     class: u32::MAX,
     link: u32::MAX,
 };
 
-/// A link that was moved to fill the place of one that was removed.
+/// A link that was moved to the index of one that was removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Moved {
     pub(crate) link: Link,
     pub(crate) to: Place,
 }
 
-/// The classes, by number; numbers of those that have ended are used again.
+/// The classes, by number. The numbers of classes that have ended are reused.
 #[derive(Debug, Default)]
 pub(crate) struct Classes {
     all: Vec<Option<Box<Class>>>,
@@ -42,8 +42,8 @@ impl Classes {
         self.all.get_mut(class as usize)?.as_deref_mut()
     }
 
-    /// Adds a link to the class of this instrument, which is made if nobody has asked for it
-    /// before. Allocates.
+    /// Adds a link to the class of this instrument, which is created on the first request for it.
+    /// Allocates.
     pub(crate) fn join(
         &mut self,
         view: &mut View,
@@ -88,8 +88,8 @@ impl Classes {
         }
     }
 
-    /// Removes a link. Returns the one that is in its place now, whose subscription has to know. A
-    /// class without links ends.
+    /// Removes a link. Returns the link that has moved to its index, whose subscription must be
+    /// updated. A class without links ends.
     pub(crate) fn leave(&mut self, view: &mut View, place: Place) -> Option<Moved> {
         let class = self.get_mut(place.class)?;
         let at = place.link as usize;

@@ -1,4 +1,4 @@
-//! A session that asks for market data, and what it has asked for.
+//! A session that has requested market data, with its subscriptions.
 
 use super::bodies::BodyId;
 use super::class::Spec;
@@ -14,7 +14,7 @@ use fanfare_market::{Event, InstrumentId, Kind};
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 
-/// Messages of a turn that a session has room for from the start.
+/// The initial capacity for messages of a turn for a session.
 const OUTBOX: usize = 64;
 
 /// A message of this turn for a session.
@@ -24,7 +24,7 @@ pub(crate) struct Out {
     pub(crate) of: Of,
 }
 
-/// What a message is of.
+/// The subject of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Of {
     /// An instrument of a subscription.
@@ -40,7 +40,7 @@ pub(crate) struct Part {
     pub(crate) entry: u32,
 }
 
-/// What a session has not been told of an instrument.
+/// An item about an instrument that a session has not been sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Untold {
     /// Its state.
@@ -49,7 +49,7 @@ pub(crate) enum Untold {
     Status(InstrumentId),
     /// The status of a feed's trading session.
     Session(u16),
-    /// That a subscription has more instruments than the session may have.
+    /// The notice that a subscription has more instruments than the session may have.
     TooMany(u32),
 }
 
@@ -57,72 +57,73 @@ pub(crate) enum Untold {
 #[derive(Debug)]
 pub(crate) struct Client {
     pub(crate) key: SessionKey,
-    /// The place of its version.
+    /// The index of its version.
     pub(crate) version: usize,
     pub(crate) grant: Arc<Grant>,
     pub(crate) subscriptions: Vec<Option<Box<Subscription>>>,
-    /// Places of `subscriptions` whose subscription has ended.
+    /// The free indices of `subscriptions`.
     vacant: Vec<u32>,
-    /// By their [leads](Subscription::lead).
+    /// The subscriptions by their [leads](Subscription::lead).
     by_request: HashMap<Box<[u8]>, u32>,
-    /// Whether it has asked for market data since it logged on, granted or refused.
+    /// Whether the session has requested market data since it logged on, granted or refused.
     pub(crate) has_asked: bool,
-    /// Instruments of all its subscriptions.
+    /// The number of instruments of all its subscriptions.
     pub(crate) parts: usize,
-    /// Messages of this turn.
+    /// The messages of this turn.
     pub(crate) outbox: Vec<Out>,
-    /// Instruments whose picture has to come first.
+    /// The instruments that need a snapshot first.
     pub(crate) behind: VecDeque<Part>,
     pub(crate) untold: BTreeSet<Untold>,
-    /// Lists of instruments that are being sent, the first in front.
+    /// The lists of instruments that are being sent, the current one first.
     pub(crate) lists: VecDeque<List>,
-    /// The event whose state was told last: several subscriptions are told once.
+    /// The event whose state was sent last, so that several subscriptions receive it once.
     pub(crate) told: u64,
-    /// Whether it is among those with something to catch up.
+    /// Whether it is among the sessions with pending messages.
     pub(crate) is_waiting: bool,
-    /// Requests in the second that began at this time.
+    /// The number of requests in the second that began at this time.
     requests: (u64, u32),
-    /// Of all its subscriptions, those that have ended among them.
+    /// The losses of all its subscriptions, including those that have ended.
     losses: Losses,
 }
 
-/// What did not go out one by one, because the client was behind.
+/// The updates that were not sent one by one, because the client was behind.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Losses {
     /// Updates that were merged into later ones.
     pub(crate) conflated: u64,
-    /// Updates that were left out, and announced.
+    /// Updates that were skipped, and announced.
     pub(crate) skipped: u64,
 }
 
 /// A MarketDataRequest(V) that is being served.
 #[derive(Debug)]
 pub(crate) struct Subscription {
-    /// `262=…|`, in front of each of its messages; `324=…|` if it is of the trading status.
+    /// The first field of each of its messages: `262=…|`, or `324=…|` for the trading status.
     pub(crate) lead: Box<[u8]>,
     pub(crate) spec: Spec,
     pub(crate) contract: Contract,
-    /// 263=1: goes on behind the picture.
+    /// Whether updates follow the snapshot: 263=1.
     pub(crate) goes_on: bool,
     pub(crate) places: Vec<Place>,
-    /// Instruments that were named one by one, in order.
+    /// The instruments that were named one by one, in order.
     pub(crate) named: Arc<[InstrumentId]>,
-    /// Prefixes: instruments that come later belong to it too.
+    /// The prefixes, to which instruments that appear later belong too.
     pub(crate) patterns: Vec<Pattern>,
     /// The pattern whose instruments are being added, and the last symbol that was.
     pub(crate) growing: Option<(usize, Option<Box<[u8]>>)>,
-    /// Parts that have not had their picture, where nothing follows it.
+    /// The number of parts without a snapshot yet, in a subscription without updates.
     pub(crate) unserved: usize,
-    /// Trades that wait while the client is behind, and how many found no room here.
+    /// The trades that are queued while the client is behind, and the number that exceeded the
+    /// capacity.
     pub(crate) trades: Vec<Event>,
     pub(crate) trades_left_out: u64,
     pub(crate) losses: Losses,
 }
 
-/// Trades that wait for one subscription at most.
+/// The most trades that are queued for one subscription.
 const MOST_TRADES: usize = 1024;
 
-/// The field that each message of a subscription begins with.
+/// Returns the first field of each message of a subscription.
 pub(crate) fn lead(tag: u32, id: &[u8]) -> Vec<u8> {
     let mut lead = format!("{tag}=").into_bytes();
     lead.extend_from_slice(id);
@@ -131,7 +132,7 @@ pub(crate) fn lead(tag: u32, id: &[u8]) -> Vec<u8> {
 }
 
 impl Subscription {
-    /// One of instruments that are named one by one, in order.
+    /// Creates a subscription to instruments that are named one by one, in order.
     pub(crate) fn new(
         lead: Vec<u8>,
         spec: Spec,
@@ -155,22 +156,22 @@ impl Subscription {
         }
     }
 
-    /// Whether it is of the trading status alone: SecurityStatusRequest(e).
+    /// Returns whether it is for the trading status only: SecurityStatusRequest(e).
     pub(crate) const fn is_of_status(&self) -> bool {
         self.spec.entries.is_empty()
     }
 
-    /// MDReqID(262) or SecurityStatusReqID(324).
+    /// Returns the MDReqID(262) or SecurityStatusReqID(324).
     pub(crate) fn request(&self) -> &[u8] {
         let end = self.lead.len().saturating_sub(1);
         self.lead.get(4..end).unwrap_or_default()
     }
 
-    /// Keeps the trades of an update that the client is behind with.
+    /// Keeps the trades of an update for which the client is behind.
     pub(crate) fn hold_trades(&mut self, entries: &[Event]) {
         for event in entries.iter().filter(|event| event.kind == Kind::Trade) {
             match self.trades.len() < MOST_TRADES {
-                // Without a number: it is not in its turn.
+                // Without a number, because it is sent out of sequence.
                 true => self.trades.push(Event {
                     rpt_seq: 0,
                     ..*event
@@ -203,7 +204,7 @@ impl Client {
         }
     }
 
-    /// What it has been served so far.
+    /// Returns the counts of what it has been served so far.
     pub(crate) fn served(&self) -> Served {
         Served {
             conflated: self.losses.conflated,
@@ -212,7 +213,7 @@ impl Client {
         }
     }
 
-    /// Notes that an update of a subscription was merged into a later one.
+    /// Counts an update of a subscription that was merged into a later one.
     pub(crate) fn count_conflated(&mut self, subscription: u32) {
         self.losses.conflated += 1;
         if let Some(own) = self.get_mut(subscription) {
@@ -220,7 +221,7 @@ impl Client {
         }
     }
 
-    /// Notes that an update of a subscription was left out.
+    /// Counts an update of a subscription that was skipped.
     pub(crate) fn count_skipped(&mut self, subscription: u32) {
         self.losses.skipped += 1;
         if let Some(own) = self.get_mut(subscription) {
@@ -228,7 +229,7 @@ impl Client {
         }
     }
 
-    /// Whether it may make one more request now.
+    /// Returns whether it may make one more request now.
     pub(crate) fn may_ask(&mut self, now: u64) -> bool {
         if now.saturating_sub(self.requests.0) >= SECOND {
             self.requests = (now, 0);
@@ -237,12 +238,12 @@ impl Client {
         self.requests.1 <= self.grant.requests_per_second
     }
 
-    /// The subscription with an ID: MDReqID(262) or SecurityStatusReqID(324).
+    /// Returns the subscription with an ID: MDReqID(262) or SecurityStatusReqID(324).
     pub(crate) fn find(&self, tag: u32, id: &[u8]) -> Option<u32> {
         self.by_request.get(lead(tag, id).as_slice()).copied()
     }
 
-    /// Adds a subscription. Returns its place.
+    /// Adds a subscription. Returns its index.
     pub(crate) fn add(&mut self, subscription: Subscription) -> u32 {
         let number = self.vacant.pop().unwrap_or_else(|| {
             self.subscriptions.push(None);
@@ -273,7 +274,7 @@ impl Client {
         self.subscriptions.get_mut(number as usize)?.as_deref_mut()
     }
 
-    /// Whether a message is of a conflated subscription.
+    /// Returns whether a message belongs to a conflated subscription.
     pub(crate) fn conflates(&self, out: &Out) -> bool {
         match out.of {
             Of::Part(part) => self
@@ -283,7 +284,7 @@ impl Client {
         }
     }
 
-    /// Where a part stands.
+    /// Returns the place of a part.
     pub(crate) fn place(&self, part: Part) -> Option<Place> {
         self.get(part.subscription)?
             .places
@@ -291,7 +292,7 @@ impl Client {
             .copied()
     }
 
-    /// Whether there is something to catch up.
+    /// Returns whether messages are pending.
     pub(crate) fn has_to_catch_up(&self) -> bool {
         !self.behind.is_empty() || !self.untold.is_empty() || !self.lists.is_empty()
     }

@@ -1,24 +1,25 @@
-//! Delivery contracts: what happens to a subscription whose client is behind its bound.
+//! Delivery contracts: the treatment of a subscription whose client exceeds its limit.
 
 use serde::Deserialize;
 
-/// What is delivered while a client keeps up, and when it is behind.
+/// The delivery to a client that keeps up, and to one that is behind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Contract {
-    /// Each change; a client that is behind is logged out.
+    /// Each change is sent, and a client that is behind is logged out.
     Cut,
-    /// Each change; what a client that is behind does not get is announced, and a picture follows.
+    /// Each change is sent. The changes that a client misses while it is behind are announced, and
+    /// a snapshot follows.
     Skip,
-    /// The newest state of each instrument; changes are merged while a client is behind.
+    /// The newest state of each instrument is sent. Changes are merged while a client is behind.
     Conflated,
 }
 
 impl Contract {
-    /// All of them.
+    /// All contracts.
     pub const ALL: [Self; 3] = [Self::Cut, Self::Skip, Self::Conflated];
 
-    /// Its name, as in the configuration and in `DeliveryContract(20010)`.
+    /// Returns its name, as in the configuration and in `DeliveryContract(20010)`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -28,7 +29,7 @@ impl Contract {
         }
     }
 
-    /// The contract of a name.
+    /// Returns the contract of a name.
     #[must_use]
     pub fn of_name(name: &[u8]) -> Option<Self> {
         let mut all = Self::ALL.into_iter();

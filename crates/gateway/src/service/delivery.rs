@@ -1,5 +1,5 @@
-//! From the messages of a turn to the connections, by the contract of each subscription; and
-//! pictures for those who are behind.
+//! The delivery of a turn's messages to the connections by the contract of each subscription, and
+//! of snapshots to sessions that are behind.
 
 use super::bodies::{Bodies, BodyId};
 use super::classes::{NOWHERE, Place};
@@ -14,14 +14,14 @@ use fanfare_engine::host::{Peer, Peers};
 use fanfare_fix::codec::{SendingTime, SharedParts};
 use fanfare_market::instruments::Directory;
 
-/// The most pictures of a turn, of all sessions together: updates do not wait for more.
+/// The most snapshots of a turn, of all sessions together, so that updates are not delayed by more.
 const PICTURES: usize = 256;
 
-/// Bytes that wait for a session at most while conflated subscriptions of it are sent more: what
-/// waits there is not the newest any more.
+/// The most bytes queued for a session at which its conflated subscriptions are still sent updates,
+/// because queued updates become stale.
 const CONFLATED_ROOM: usize = 1 << 14;
 
-/// Sends messages.
+/// The sender of messages to the sessions.
 pub(super) struct Sender {
     parts: Vec<SharedParts>,
     limit: usize,
@@ -35,7 +35,7 @@ impl Sender {
         }
     }
 
-    /// Bytes that may wait for one session.
+    /// Returns the most bytes that may be queued for one session.
     pub(super) const fn limit(&self) -> usize {
         self.limit
     }
@@ -105,9 +105,9 @@ impl Sender {
         Ok(outbox.len() - rest.len())
     }
 
-    /// Sends as many messages as the queue surely takes, in one gathering write, without those of
-    /// conflated subscriptions if the session is behind. Returns the number of messages that it is
-    /// done with.
+    /// Sends as many messages as are certain to fit into the queue, in one gathering write, without
+    /// those of conflated subscriptions if the session is behind. Returns the number of messages
+    /// processed.
     fn write_some(
         &mut self,
         bodies: &Bodies,
@@ -118,7 +118,7 @@ impl Sender {
     ) -> Result<usize, PeerEnd> {
         let wanted = outbox.iter().enumerate();
         let wanted = wanted.filter(|(_, out)| !(is_behind && client.conflates(out)));
-        // A subscription that has ended meanwhile is sent nothing.
+        // Messages of a subscription that has ended in the meantime are not sent.
         let bodies = wanted.filter_map(|(at, out)| {
             let lead: &[u8] = match out.of {
                 Of::Part(part) => &client.get(part.subscription)?.lead,
@@ -131,8 +131,8 @@ impl Sender {
         Ok(last.map_or(0, |last| last + 1))
     }
 
-    /// Sends pictures, and what else is to be said, to sessions that are behind and have room for
-    /// it. Returns the number of messages.
+    /// Sends snapshots and other pending messages to sessions that are behind and whose queues have
+    /// capacity. Returns the number of messages.
     pub(super) fn catch_up(
         &mut self,
         core: &mut Core,
@@ -143,7 +143,7 @@ impl Sender {
         let mut times = Times::at(peers.now());
         let mut waiting = std::mem::take(&mut core.waiting);
         let mut budget = PICTURES;
-        // Those that come first now come last in the next turn.
+        // The session that comes first now comes last in the next turn.
         let first = waiting.len().min(1);
         waiting.rotate_left(first);
         waiting.retain(|&session| {
@@ -182,8 +182,8 @@ impl Sender {
         PICTURES - budget
     }
 
-    /// Sends the next of what a session waits for. Returns the number of messages, 0 if there is
-    /// nothing more.
+    /// Sends the next pending message of a session. Returns the number of messages, or 0 if none is
+    /// pending.
     fn catch_up_one(
         &mut self,
         core: &mut Core,
@@ -245,7 +245,7 @@ impl Sender {
         )
     }
 
-    /// Sends an instrument's picture, behind what is to be said of what was missed.
+    /// Sends an instrument's snapshot, after the announcement of missed messages.
     fn catch_up_part(
         &mut self,
         core: &mut Core,
@@ -264,7 +264,7 @@ impl Sender {
         let said = Self::say_missed(core, peer, (session, part), (number, at), directory)?;
         let sent = self.send_one(core, peer, session, (body, Of::Part(part)), time)?;
         if sent == 0 {
-            // A resend is under way: the picture waits for its end.
+            // A resend is under way: the snapshot follows it.
             core.requeue(session, number, at);
             return Ok(said);
         }
@@ -276,7 +276,7 @@ impl Sender {
         Ok(said + sent)
     }
 
-    /// Announces the range that a subscription has skipped, and sends the trades that it waits for.
+    /// Announces the range that a subscription has skipped, and sends its queued trades.
     fn say_missed(
         core: &mut Core,
         peer: &mut Peer<'_>,
@@ -333,7 +333,7 @@ impl Sender {
             let lead = &own.lead;
             let sent = peer.send(b"X", |out| {
                 out.raw(lead);
-                // What the version cannot say was not asked for.
+                // Trades that the version cannot express were not requested.
                 let _ = writer.to_fix.changes(directory, b"", &trades, out);
             });
             said += usize::from(sent.is_ok());
@@ -343,7 +343,8 @@ impl Sender {
 }
 
 impl Core {
-    /// The session is behind: its conflated subscriptions wait for pictures.
+    /// Marks the conflated subscriptions of a session that is behind, so that they receive
+    /// snapshots.
     fn conflate(&mut self, session: u32, outbox: &[Out]) {
         for out in outbox {
             let Some(Some(client)) = self.clients.get_mut(session as usize) else {
@@ -367,14 +368,15 @@ impl Core {
         own.is_some_and(|own| own.contract == Contract::Conflated)
     }
 
-    /// A part waits on, and is the next one.
+    /// Queues a part again, in front of the others.
     fn put_off(&mut self, session: u32, part: Part) {
         if let Some(client) = self.client_mut(session) {
             client.behind.push_front(part);
         }
     }
 
-    /// Messages found no room: by contract the session ends, or its subscriptions fall behind.
+    /// Handles messages that did not fit into the queue: by contract, the session ends or its
+    /// subscriptions fall behind.
     fn leave_out(
         &mut self,
         session: u32,
@@ -398,7 +400,7 @@ impl Core {
             };
             match own.contract {
                 Contract::Cut => return Err(PeerEnd::SlowConsumer { queued }),
-                // Of those that are behind it was noted before.
+                // A part that is behind was recorded before.
                 Contract::Conflated if is_behind => continue,
                 Contract::Conflated => {
                     self.conflate(session, std::slice::from_ref(out));
@@ -414,7 +416,7 @@ impl Core {
         Ok(())
     }
 
-    /// A part does not get a message: from its first entry on a range is announced, and a picture
+    /// Skips a message of a part: the range from its first entry on is announced, and a snapshot
     /// follows.
     fn skip(&mut self, place: Place, body: BodyId) {
         let body = self.bodies.get(body);
@@ -429,7 +431,7 @@ impl Core {
         self.fall_behind(place.class, place.link as usize);
     }
 
-    /// The class and the place of a part whose picture is to be sent, if it is to be sent now.
+    /// Returns the class and the place of a part whose snapshot is queued, if it is to be sent now.
     fn unqueue(&mut self, session: u32, part: Part) -> Option<(u32, usize, usize)> {
         let client = self.clients.get(session as usize)?.as_ref()?;
         let (version, place) = (client.version, client.place(part)?);
@@ -440,7 +442,7 @@ impl Core {
         let own = client.get(part.subscription)?;
         let is_wanted = link.is_behind && !own.is_of_status();
         let seen = self.view.get(instrument)?;
-        // The update that is due asks for it anew.
+        // The update that is due queues it again.
         let waits = class.is_due && class.spec.by_order;
         let is_ready = is_wanted && seen.has_picture() && !waits;
         is_ready.then_some((place.class, place.link as usize, version))
@@ -451,7 +453,7 @@ impl Core {
         self.wait(session);
     }
 
-    /// A part has had its picture: where nothing follows, it is done.
+    /// Records that a part has received its snapshot. Without updates, it is complete.
     fn served(&mut self, session: u32, part: Part) {
         let Some(own) = self
             .client_mut(session)
@@ -473,7 +475,7 @@ impl Core {
         }
     }
 
-    /// A subscription has more instruments than the session may have.
+    /// Refuses a subscription with more instruments than the session may have.
     fn too_many(&mut self, peer: &mut Peer<'_>, session: u32, number: u32) {
         let Some(client) = self.client_mut(session) else {
             return;
@@ -487,7 +489,7 @@ impl Core {
         self.stop(session, number);
     }
 
-    /// A picture that no message can hold: the subscription is refused.
+    /// Refuses a subscription whose snapshot does not fit into a message.
     fn refuse_part(&mut self, peer: &mut Peer<'_>, session: u32, part: Part) {
         let Some(own) = self
             .client_mut(session)

@@ -10,13 +10,13 @@ impl EntryTypes {
     /// No type.
     pub const NONE: Self = Self(0);
 
-    /// Whether the type is in the set.
+    /// Returns whether the type is in the set.
     #[must_use]
     pub const fn has(self, entry: u8) -> bool {
         entry < 128 && self.0 >> entry & 1 == 1
     }
 
-    /// The set with this type.
+    /// Returns the set with this type added.
     #[must_use]
     pub const fn with(self, entry: u8) -> Self {
         match entry < 128 {
@@ -25,13 +25,13 @@ impl EntryTypes {
         }
     }
 
-    /// The types that are in both sets.
+    /// Returns the types that are in both sets.
     #[must_use]
     pub const fn and(self, other: Self) -> Self {
         Self(self.0 & other.0)
     }
 
-    /// Whether no type is in it.
+    /// Returns whether the set is empty.
     #[must_use]
     pub const fn is_empty(self) -> bool {
         self.0 == 0

@@ -1,4 +1,4 @@
-//! From the plant's events to the messages of a turn.
+//! The conversion of the plant's events to the messages of a turn.
 
 use super::bodies::BodyId;
 use super::class::{Link, Update};
@@ -9,7 +9,7 @@ use fanfare_market::instruments::Directory;
 use fanfare_market::{Event, Flags, InstrumentId, Kind};
 
 impl Core {
-    /// Takes an event of the plant.
+    /// Processes an event of the plant.
     #[inline]
     pub(super) fn event(&mut self, event: &Event, directory: &Directory) {
         if event.instrument == InstrumentId::ALL {
@@ -24,7 +24,7 @@ impl Core {
             return;
         }
         match event.kind {
-            // It happened before, and stands in the picture.
+            // The trade happened before, and is in the snapshot.
             Kind::Trade if event.flags.has(Flags::SNAPSHOT) => {}
             Kind::Trade | Kind::Statistic | Kind::Order => self.hold(event),
             Kind::State => self.state(event, had_picture, directory),
@@ -44,7 +44,7 @@ impl Core {
         seen.is_some_and(super::view::Seen::has_picture)
     }
 
-    /// The events of a message are complete: trades whose instrument had no last event go now.
+    /// Ends the events of a message, and sends trades whose instrument had no last event.
     pub(super) fn end_of_message(&mut self, directory: &Directory) {
         while let Some(event) = self.pending.pop() {
             self.pending
@@ -65,7 +65,7 @@ impl Core {
         self.pending.push(*event);
     }
 
-    /// A book of orders was cleared: who has its orders has to have a picture.
+    /// Clears a book of orders, whose subscribers need a snapshot.
     fn clear(&mut self, instrument: InstrumentId) {
         let Some(seen) = self.view.get(instrument) else {
             return;
@@ -77,7 +77,7 @@ impl Core {
         }
     }
 
-    /// Sends what an instrument's events changed to all who want it, or notes that it is due.
+    /// Sends the changes of an instrument's events to all subscribers, or schedules them.
     fn update_all(&mut self, last: &Event, directory: &Directory) {
         let Some(seen) = self.view.get(last.instrument) else {
             return;
@@ -105,7 +105,7 @@ impl Core {
         }
     }
 
-    /// Sends what is due.
+    /// Sends the updates that are due.
     pub(super) fn flush_due(&mut self, directory: &Directory) {
         let now = self.now;
         let mut at = 0;
@@ -156,11 +156,11 @@ impl Core {
             };
             let (link, version) = (*link, usize::from(link.version));
             if link.is_behind && self.waits_for_orders(number) {
-                // Its picture has waited for this update.
+                // Its snapshot was delayed until this update.
                 self.fall_behind(number, at);
             }
             if link.is_behind {
-                // Not for one that has yet to get its first picture.
+                // A part without its first snapshot keeps no trades.
                 if has_trades && link.conflates && link.missed != 0 {
                     self.hold_trades(link);
                 }
@@ -192,14 +192,16 @@ impl Core {
         }
     }
 
-    /// Whether pictures of a class wait while changes of orders do: a picture is of the book as it
-    /// is, and what comes behind it may not say the same once more.
+    /// Returns whether snapshots of a class are delayed until its queued changes of orders are
+    /// sent. A snapshot has the current book, and no later update may repeat a change that it
+    /// contains.
     fn waits_for_orders(&self, number: u32) -> bool {
         let class = self.classes.get(number);
         class.is_some_and(|class| class.spec.by_order && class.spec.interval != 0)
     }
 
-    /// Trades and statistics of an update found no room: all are told how many, and have a picture.
+    /// Announces how many trades and statistics of an update exceeded the capacity, and queues
+    /// snapshots for all subscribers.
     #[cold]
     fn tell_left_out(&mut self, number: u32, count: u64) {
         for at in 0..self.links(number) {
@@ -234,7 +236,7 @@ impl Core {
             .map_or(0, |class| class.links.len())
     }
 
-    /// Writes an update in a version; `None` if it cannot be written.
+    /// Encodes an update in a version, or returns `None` if that is impossible.
     fn encode(
         &mut self,
         number: u32,
@@ -269,7 +271,8 @@ impl Core {
         Some(body)
     }
 
-    /// The picture of a class in a version, as of its last update; written once a turn.
+    /// Returns the snapshot of a class in a version, as of its last update. It is encoded once a
+    /// turn.
     pub(super) fn picture(
         &mut self,
         number: u32,
@@ -310,7 +313,7 @@ impl Core {
         Some(body)
     }
 
-    /// Gives a session a message of this turn.
+    /// Adds a message of this turn to the outbox of a session.
     pub(super) fn post(&mut self, session: u32, body: BodyId, of: Of) {
         let Some(client) = self.client_mut(session) else {
             return;
@@ -322,7 +325,7 @@ impl Core {
         }
     }
 
-    /// The state of an instrument has changed, or is said once more.
+    /// Sends the state of an instrument if it has changed or is repeated.
     fn state(&mut self, event: &Event, had_picture: bool, directory: &Directory) {
         let instrument = event.instrument;
         let has_picture = self.has_picture(instrument);
@@ -340,7 +343,7 @@ impl Core {
         }
     }
 
-    /// Tells all who have asked for the instrument.
+    /// Sends an item to all sessions that have requested the instrument.
     fn tell(&mut self, event: &Event, what: Untold, directory: &Directory) {
         let Some(seen) = self.view.get(event.instrument) else {
             return;
@@ -382,7 +385,8 @@ impl Core {
         }
     }
 
-    /// Writes what is to be said of an instrument in a version; `None` if it cannot be said there.
+    /// Encodes an item about an instrument in a version, or returns `None` if the version cannot
+    /// express it.
     pub(super) fn news(
         &mut self,
         what: Untold,
@@ -416,7 +420,7 @@ impl Core {
         put.ok()
     }
 
-    /// All subscriptions to an instrument wait for a picture.
+    /// Marks all subscriptions to an instrument as in need of a snapshot.
     pub(super) fn put_behind(&mut self, instrument: InstrumentId) {
         let Some(seen) = self.view.get(instrument) else {
             return;
@@ -431,7 +435,7 @@ impl Core {
         }
     }
 
-    /// An instrument has a picture again, for all who wait for it.
+    /// Queues all subscriptions to an instrument whose snapshot is available again.
     fn come_back(&mut self, instrument: InstrumentId) {
         let Self {
             view,
@@ -462,7 +466,7 @@ impl Core {
         }
     }
 
-    /// A link has to have a picture next.
+    /// Marks a link as in need of a snapshot next.
     pub(super) fn fall_behind(&mut self, number: u32, at: usize) {
         let class = self.classes.get_mut(number);
         let Some(link) = class.and_then(|class| class.links.get_mut(at)) else {
@@ -483,7 +487,7 @@ impl Core {
         self.wait(link.session);
     }
 
-    /// A session has something to catch up.
+    /// Records that a session has pending messages.
     pub(super) fn wait(&mut self, session: u32) {
         if let Some(client) = self.client_mut(session)
             && !std::mem::replace(&mut client.is_waiting, true)

@@ -1,4 +1,5 @@
-//! What operators ask about subscriptions: a worker answers a few at a time, between messages.
+//! Queries of operators about subscriptions. A worker processes a few subscriptions at a time,
+//! between messages.
 
 use super::client::{Client, Subscription};
 use super::{Core, NOWHERE, Pattern};
@@ -15,28 +16,28 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
 
-/// Subscriptions that are looked at in one turn.
+/// The number of subscriptions that are examined in one turn.
 const OF_TURN: usize = 64;
-/// Questions that wait for one worker.
+/// The most queries that are queued for one worker.
 const WAITING: usize = 16;
-/// How long an answer may take.
+/// The time limit of a response.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Symbols of a subscription that are named.
+/// The most symbols of a subscription that are named.
 const SYMBOLS: usize = 8;
 
-/// Which subscriptions an operator wants.
+/// The subscriptions that an operator selects.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct WantedSubscriptions {
-    /// Those of these sessions; all without.
+    /// The sessions, or all if absent.
     pub(crate) sessions: Option<Arc<HashSet<SessionId>>>,
-    /// Those that have this symbol.
+    /// The symbol that they must include.
     pub(crate) symbol: Option<String>,
 }
 
-/// A place in the list of a worker: the session, and the subscription of it.
+/// A position in the list of a worker: the session, and its subscription.
 pub(crate) type At = (u32, u32);
 
-/// A question of an operator.
+/// A query of an operator.
 struct Question {
     wanted: WantedSubscriptions,
     after: Option<At>,
@@ -44,16 +45,16 @@ struct Question {
     answer: SyncSender<Found>,
 }
 
-/// A part of a worker's subscriptions.
+/// A page of a worker's subscriptions.
 #[derive(Debug, Default)]
 pub(crate) struct Found {
-    /// All that are wanted, those in front of the part and behind it among them.
+    /// The number of all that match, including those before and after the page.
     pub(crate) total: u64,
     pub(crate) rows: Vec<(At, Value)>,
     pub(crate) has_more: bool,
 }
 
-/// The asking end, for any thread.
+/// The requesting end, for any thread.
 #[derive(Clone)]
 pub(crate) struct Inspector {
     questions: SyncSender<Question>,
@@ -61,7 +62,7 @@ pub(crate) struct Inspector {
     waker: Option<Waker>,
 }
 
-/// The answering end, of a worker.
+/// The responding end, of a worker.
 pub(super) struct Inspection {
     questions: Receiver<Question>,
     is_asked: Arc<AtomicBool>,
@@ -69,7 +70,7 @@ pub(super) struct Inspection {
     running: Option<Running>,
 }
 
-/// A question that is being answered.
+/// A query that is being processed.
 struct Running {
     question: Question,
     next: At,
@@ -87,7 +88,7 @@ impl Inspection {
         }
     }
 
-    /// The asking end.
+    /// Returns the requesting end.
     pub(super) fn inspector(&self) -> Inspector {
         Inspector {
             questions: self.sender.clone(),
@@ -96,12 +97,12 @@ impl Inspection {
         }
     }
 
-    /// Whether a question is being answered.
+    /// Returns whether a query is being processed.
     pub(super) const fn is_running(&self) -> bool {
         self.running.is_some()
     }
 
-    /// Goes on with the answer to a question, if there is one. Returns how much was done.
+    /// Continues with a query, if there is one. Returns the amount of work done.
     #[inline]
     pub(super) fn turn(
         &mut self,
@@ -118,7 +119,7 @@ impl Inspection {
     #[cold]
     fn go_on(&mut self, core: &Core, peers: &mut Peers<'_>, directory: &Directory) -> usize {
         if self.running.is_none() {
-            // In front of the look: what is asked from here on sets it again.
+            // Before the queue is read: a query from here on sets the flag again.
             self.is_asked.store(false, Ordering::Release);
             self.running = self.questions.try_recv().ok().map(|question| Running {
                 question,
@@ -131,7 +132,7 @@ impl Inspection {
         };
         match running.look(core, peers, directory) {
             true => {
-                // Who asked may have lost patience. There may be other questions.
+                // The requester may have timed out, and other queries may be queued.
                 let _ = running.question.answer.try_send(running.found);
                 self.is_asked.store(true, Ordering::Release);
             }
@@ -142,7 +143,7 @@ impl Inspection {
 }
 
 impl Running {
-    /// Looks at some more subscriptions. Returns whether these were all.
+    /// Examines some more subscriptions. Returns whether these were all.
     fn look(&mut self, core: &Core, peers: &mut Peers<'_>, directory: &Directory) -> bool {
         let mut left = OF_TURN;
         while let Some(place) = core.clients.get(self.next.0 as usize) {
@@ -195,7 +196,7 @@ impl Running {
     }
 }
 
-/// Whether a subscription has an instrument of this symbol.
+/// Returns whether a subscription has an instrument of this symbol.
 fn has(core: &Core, own: &Subscription, symbol: &[u8], directory: &Directory) -> bool {
     if own.patterns.iter().any(|pattern| pattern.fits(symbol)) {
         return true;
@@ -247,28 +248,28 @@ fn row(
     })
 }
 
-/// Why a worker has not answered.
+/// The reason why a worker has not responded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum NoAnswer {
-    /// As many questions wait as may.
+    /// The queue of queries is full.
     #[error("too many questions wait for a worker")]
     Busy,
-    /// It took too long.
+    /// The query timed out.
     #[error("a worker did not answer in time")]
     Late,
 }
 
 impl Inspector {
-    /// The same, whose worker is woken by `waker`.
+    /// Returns the same inspector, which wakes the worker by `waker`.
     pub(crate) fn woken_by(self, waker: Waker) -> Self {
         let waker = Some(waker);
         Self { waker, ..self }
     }
 
-    /// Asks for up to `limit` subscriptions behind `after`, and waits for the answer.
+    /// Queries up to `limit` subscriptions after `after`, and waits for the response.
     ///
     /// # Errors
-    /// There is none.
+    /// Returns the reason why there is no response.
     pub(crate) fn ask(
         &self,
         wanted: &WantedSubscriptions,

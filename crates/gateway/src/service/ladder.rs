@@ -1,8 +1,9 @@
-//! Price levels as the subscribers of a class have them, and what changes them into others.
+//! The price levels as sent to the subscribers of a class, and the changes that turn them into
+//! others.
 //!
-//! What it writes is right for clients that go by position and for those that go by price:
-//! deletions first, the worst level in front, each with its position at that moment; then from the
-//! best on what is new or has another size, each at its final position.
+//! The changes are valid for clients that apply them by position and for those that apply them by
+//! price: first the deletions, the worst level first, each with its position at that moment; then
+//! the new and changed levels, the best first, each at its final position.
 
 use fanfare_market::book::Level;
 use fanfare_market::{Action, Book, Event, Flags, Kind, Side};
@@ -13,11 +14,11 @@ pub(crate) struct Ladder {
     sides: [Vec<Level>; 2],
 }
 
-/// Levels of a side that there is room for at once.
+/// The initial capacity for levels of a side.
 const LEVELS: usize = 20;
 
 impl Ladder {
-    /// An empty one, of at most `depth` levels a side, or any number for 0.
+    /// Creates an empty ladder of at most `depth` levels a side, or of any number if `depth` is 0.
     pub(crate) fn new(depth: u16) -> Self {
         let room = match usize::from(depth) {
             0 => LEVELS,
@@ -29,8 +30,8 @@ impl Ladder {
         }
     }
 
-    /// Takes the levels of a book on one side, at most `depth`, or all for 0, and writes to `out`
-    /// what turns those of before into them. `room` is emptied.
+    /// Adopts the levels of a book on one side, at most `depth`, or all for 0, and writes the
+    /// changes from the previous levels to `out`. `room` is emptied.
     pub(crate) fn update(
         &mut self,
         side: Side,
@@ -59,13 +60,13 @@ impl Ladder {
         old.extend_from_slice(room);
     }
 
-    /// Writes the levels of a side as entries of a picture.
+    /// Writes the levels of a side as entries of a snapshot.
     pub(crate) fn picture(&self, side: Side, out: &mut Vec<Event>) {
         let levels = self.side(side).iter().enumerate();
         out.extend(levels.map(|(place, level)| event(side, Action::New, level, number(place))));
     }
 
-    /// The levels of a side.
+    /// Returns the levels of a side.
     pub(crate) fn side(&self, side: Side) -> &[Level] {
         self.sides.get(side as usize).map_or(&[], Vec::as_slice)
     }
@@ -78,7 +79,7 @@ fn is_better(side: Side, level: &Level, than: &Level) -> bool {
     }
 }
 
-/// What is in `old` and not in `new`, the worst first.
+/// Writes the levels that are in `old` and not in `new`, the worst first.
 fn deletions(side: Side, old: &[Level], new: &[Level], out: &mut Vec<Event>) {
     let mut staying = new.iter().rev().peekable();
     for (place, level) in old.iter().enumerate().rev() {
@@ -89,7 +90,7 @@ fn deletions(side: Side, old: &[Level], new: &[Level], out: &mut Vec<Event>) {
     }
 }
 
-/// What is in `new` and not in `old`, or has another size, the best first.
+/// Writes the levels that are in `new` and not in `old`, or differ in size, the best first.
 fn additions(side: Side, old: &[Level], new: &[Level], out: &mut Vec<Event>) {
     let mut before = old.iter().peekable();
     for (place, level) in new.iter().enumerate() {
@@ -103,7 +104,7 @@ fn additions(side: Side, old: &[Level], new: &[Level], out: &mut Vec<Event>) {
     }
 }
 
-/// MDPriceLevel(1023) of a place: books have fewer levels than it has values.
+/// Returns the MDPriceLevel(1023) of an index. Books have fewer levels than it has values.
 fn number(place: usize) -> u16 {
     u16::try_from(place + 1).unwrap_or(u16::MAX)
 }
@@ -149,7 +150,8 @@ mod tests {
         proptest::collection::vec((Just(side), 1i64..12, 1i64..4), 0..12)
     }
 
-    /// A client that goes by position alone, and one that goes by price alone.
+    /// Applies changes as a client does that goes by position alone, and as one that goes by price
+    /// alone.
     fn follow(side: Side, events: &[Event], by_place: &mut Vec<Level>, by_price: &mut Vec<Level>) {
         for event in events {
             let level = Level {

@@ -1,4 +1,4 @@
-//! Lists of instruments: SecurityList(y), and SecurityDefinitions(d) of many.
+//! Lists of instruments: SecurityList(y), and a series of SecurityDefinitions(d).
 
 use super::bodies::Writer;
 use super::patterns::Pattern;
@@ -8,38 +8,40 @@ use fanfare_market::InstrumentId;
 use fanfare_market::instruments::{Directory, Instrument, Lookup};
 use fanfare_market::to_fix::{Request, WriteError};
 
-/// Instruments of a SecurityList(y).
+/// The most instruments of a SecurityList(y).
 const PAGE: usize = 50;
 
-/// Symbols that are looked at for one message at most: others wait for the session's next turn.
+/// The most symbols that are examined for one message. Others are examined in the session's next
+/// turn.
 const LOOKED_AT: usize = 4096;
 
-/// A list that is being sent, some instruments at a time.
+/// A list that is sent in pages.
 #[derive(Debug)]
 pub(crate) struct List {
     /// SecurityReqID(320).
     pub(crate) request: Box<[u8]>,
-    /// SecurityDefinitions(d), one for each instrument, instead of SecurityLists(y).
+    /// Whether it consists of SecurityDefinitions(d), one for each instrument, instead of
+    /// SecurityLists(y).
     pub(crate) definitions: bool,
     pub(crate) filter: Filter,
-    /// How many instruments it has, if that is known.
+    /// The number of its instruments, if known.
     pub(crate) total: Option<u64>,
-    /// The symbol that was looked at last.
+    /// The symbol that was examined last.
     last: Option<Box<[u8]>>,
-    /// Instruments of the next message.
+    /// The instruments of the next message.
     held: Vec<InstrumentId>,
-    /// Messages so far.
+    /// The number of messages so far.
     pages: u64,
 }
 
-/// Which instruments belong to a list.
+/// The criteria for the instruments of a list.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Filter {
     /// Symbol(55), or a prefix with `*`.
     pub(crate) symbol: Option<Pattern>,
     /// SecurityType(167).
     pub(crate) security_type: Option<Box<[u8]>>,
-    /// CFICode(461), or how it begins.
+    /// CFICode(461), or a prefix of it.
     pub(crate) cfi: Option<Box<[u8]>>,
     /// MarketID(1301) or SecurityExchange(207), MarketSegmentID(1300).
     pub(crate) market: Option<Box<[u8]>>,
@@ -49,7 +51,7 @@ pub(crate) struct Filter {
 }
 
 impl Filter {
-    /// Whether it lets every instrument pass.
+    /// Returns whether every instrument matches.
     pub(crate) fn is_open(&self) -> bool {
         let texts = [
             &self.security_type,
@@ -75,7 +77,7 @@ impl Filter {
     }
 }
 
-/// The next part of a list.
+/// A page of a list.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Page {
     pub(crate) instruments: Vec<InstrumentId>,
@@ -95,9 +97,9 @@ impl List {
         }
     }
 
-    /// Looks up the next instruments, without those that the user may not see; `None` if there may
-    /// be more, and they are to be looked up in another turn. Only the last page may be empty, and
-    /// only if it is the first, too. Allocates.
+    /// Looks up the next instruments, without those that the user may not see. Returns `None` if
+    /// there may be more, which the next turn looks up. Only the last page may be empty, and only
+    /// if it is also the first. Allocates.
     pub(crate) fn page(&mut self, directory: &Directory, grant: &Grant) -> Option<Page> {
         let most = if self.definitions { 1 } else { PAGE };
         for _ in 0..LOOKED_AT {
@@ -121,7 +123,7 @@ impl List {
         None
     }
 
-    /// The next symbol, and its instruments that belong to the list.
+    /// Looks up the next symbol, and its instruments that belong to the list.
     fn next_symbol(
         &self,
         directory: &Directory,
@@ -143,7 +145,7 @@ impl List {
         Some((symbol.into(), found))
     }
 
-    /// How many instruments it has.
+    /// Returns the number of its instruments.
     pub(crate) fn count_all(&self, directory: &Directory, grant: &Grant) -> u64 {
         let mut copy = Self::new(b"", false, self.filter.clone());
         let mut count = 0;
@@ -182,7 +184,7 @@ impl List {
         }
     }
 
-    /// Counts a message, before it is written: its number is SecurityResponseID(322).
+    /// Counts a message before it is written. The count is its SecurityResponseID(322).
     pub(crate) const fn count(&mut self) {
         self.pages += 1;
     }

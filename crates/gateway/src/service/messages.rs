@@ -1,4 +1,4 @@
-//! What the service says in News(B), and what it adds to W and X.
+//! The News(B) of the service, and the fields that it adds to W and X.
 
 use super::bodies::Writer;
 use super::class::Class;
@@ -13,16 +13,16 @@ use fanfare_market::to_fix::WriteError;
 use fanfare_market::{Event, InstrumentId, Kind, Side};
 use std::io::{Cursor, Write};
 
-/// MsgType(35) of what is said in words.
+/// MsgType(35) of notices in words.
 pub(crate) const NEWS: &[u8] = b"B";
 
 /// TradingSessionID(336): day.
 pub(crate) const DAY: &[u8] = b"1";
 
-/// Room for a Text(58).
+/// The most bytes of a Text(58).
 const TEXT: usize = 256;
 
-/// The fields of a News(B) about the state of an instrument.
+/// Writes the fields of a News(B) about the state of an instrument.
 pub(crate) fn state(
     writer: &Writer,
     directory: &Directory,
@@ -52,7 +52,7 @@ pub(crate) fn state(
     line(&text, out);
 }
 
-/// The fields of a News(B) about entries of a subscription that were left out.
+/// Writes the fields of a News(B) about skipped entries of a subscription.
 pub(crate) fn missing(
     writer: &Writer,
     directory: &Directory,
@@ -76,7 +76,7 @@ pub(crate) fn missing(
     line(&text, out);
 }
 
-/// Headline(148) and the instrument.
+/// Writes Headline(148) and the instrument.
 fn head(
     writer: &Writer,
     headline: &str,
@@ -111,7 +111,7 @@ fn head(
     }
 }
 
-/// The body of h: TradingSessionStatus of the day.
+/// Writes the body of h: TradingSessionStatus of the day.
 pub(crate) fn session_status(
     writer: &Writer,
     request: &[u8],
@@ -130,8 +130,8 @@ fn written(text: &Cursor<[u8; TEXT]>) -> &[u8] {
     text.get_ref().get(..end).unwrap_or_default()
 }
 
-/// The checksum of what a class was sent so far. The book of one of orders is `seen`, as of the
-/// class's last update.
+/// Returns the checksum of the state last sent to a class. For a class of orders, `seen` is the
+/// book as of its last update.
 pub(crate) fn checksum(class: &Class, seen: &Seen) -> u64 {
     match (&seen.book, class.spec.by_order) {
         (Some(book), true) => book.checksum_of(|side| class.spec.entries.has(side.entry())),
@@ -149,8 +149,8 @@ pub(crate) fn put_checksum(checksum: Option<u64>, out: &mut FieldWriter<'_>) {
     out.field(BOOK_CHECKSUM, written(&text));
 }
 
-/// Writes to `out` the events that `write` can write, each on its own: versions lack entries that
-/// others have.
+/// Writes to `out` the events that `write` can write, each on its own, because versions lack
+/// entries that others have.
 pub(crate) fn sayable(
     events: &[Event],
     out: &mut Vec<Event>,

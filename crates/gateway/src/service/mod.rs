@@ -1,10 +1,10 @@
-//! Market data as a service: requests, subscriptions, pictures and increments.
+//! Market data as a service: requests, subscriptions, snapshots and increments.
 //!
 //! A worker keeps its own view of the market from the plant's events, and the subscriptions of its
-//! sessions. Subscriptions that are sent the same of an instrument form a class ([`class`]), whose
-//! updates are encoded once for each version of FIX. A subscription begins with a picture, and
-//! begins again with one whenever it has missed anything: there is one way to join
-//! ([`delivery`]).
+//! sessions. Subscriptions that receive the same messages of an instrument form a class
+//! ([`class`]), whose updates are encoded once for each version of FIX. A subscription begins with
+//! a snapshot, and begins again with one whenever it has missed anything, so that there is one way
+//! to join ([`delivery`]).
 
 mod bodies;
 mod class;
@@ -51,7 +51,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use view::View;
 
-/// Messages of the feeds that are taken in a turn: so many may be late for the others.
+/// The most messages of the feeds that are processed in a turn, which bounds the delay between
+/// sessions.
 const TURN: usize = 64;
 
 /// The market data service of one worker.
@@ -62,30 +63,31 @@ pub(crate) struct Service {
     inspection: Inspection,
 }
 
-/// What the service is told when it is made.
+/// The parameters of the service.
 pub(crate) struct ServiceConfig {
-    /// Of the feeds, in their order.
+    /// The books of the feeds, in their order.
     pub(crate) books: Vec<BookConfig>,
     pub(crate) users: UserBook,
     pub(crate) audit: Audit,
-    /// Bytes that may wait for one session.
+    /// The most bytes that may be queued for one session.
     pub(crate) queue_bytes: usize,
 }
 
-/// What the service did in a turn.
+/// The results of a turn.
 #[derive(Default)]
 pub(crate) struct Turn {
-    /// Messages taken and sent.
+    /// The number of messages processed and sent.
     pub(crate) work: usize,
-    /// Messages given to connections.
+    /// The number of messages handed to connections.
     pub(crate) sent: usize,
-    /// Sessions that are to end, and why.
+    /// The sessions that are to end, with the reason.
     pub(crate) ends: Vec<(SessionKey, PeerEnd)>,
-    /// Events that the worker was too slow for: every session has to be told.
+    /// The events that were overwritten before the worker read them, of which every session must be
+    /// notified.
     pub(crate) lost: Option<Hole>,
 }
 
-/// Everything but the source of the events.
+/// The state of the service without the source of the events.
 struct Core {
     view: View,
     classes: Classes,
@@ -94,32 +96,32 @@ struct Core {
     bodies: Bodies,
     book: UserBook,
     audit: Audit,
-    /// Users and named lists, as of this version of the book.
+    /// The users and named lists, as of this version of the book.
     users: (u64, Arc<UserSet>),
     /// The state of each feed's trading session: TradingSessionStatus(h).
     sessions: Vec<Event>,
-    /// Sessions with messages of this turn.
+    /// The sessions with messages of this turn.
     touched: Vec<u32>,
-    /// Sessions with something to catch up.
+    /// The sessions with pending messages.
     waiting: Vec<u32>,
-    /// Classes whose interval has to end first, and when that is.
+    /// The classes whose interval must end first, and the time at which it does.
     due: Vec<(u64, u32)>,
-    /// Subscriptions whose patterns are not all looked up.
+    /// The subscriptions whose patterns are not fully looked up.
     growing: Vec<(u32, u32)>,
-    /// Subscriptions with patterns: instruments may come.
+    /// The subscriptions with patterns, to which instruments may be added.
     with_patterns: Vec<(u32, u32)>,
-    /// Events of the message that no book holds, until their instrument's last one.
+    /// The events of the message that no book holds, until their instrument's last one.
     pending: Vec<Event>,
-    /// Pictures of this turn: by class and version.
+    /// The snapshots of this turn, by class and version.
     pictures: HashMap<(u32, u8), BodyId>,
     now: u64,
     scratch: Scratch,
 }
 
-/// Entries of a message that there is room for from the start.
+/// The initial capacity for entries of a message.
 const ENTRIES: usize = 1024;
 
-/// Room that is used again. It grows only for a message with more entries than any before.
+/// Buffers that are reused. They grow only for a message with more entries than any before.
 struct Scratch {
     levels: Vec<Level>,
     entries: Vec<Event>,
@@ -166,16 +168,16 @@ impl Service {
         }
     }
 
-    /// Asks about its subscriptions, from any thread.
+    /// Returns an inspector of its subscriptions, for any thread.
     pub(crate) fn inspector(&self) -> Inspector {
         self.inspection.inspector()
     }
 
-    /// A session has logged on, in the version of this place.
+    /// Adds a session that has logged on, with the index of its version.
     pub(crate) fn on_logon(&mut self, peer: &Peer<'_>, version: usize) {
         let index = peer.key().index();
         let core = &mut self.core;
-        // Who has none is being logged out.
+        // A session without a grant is being logged out.
         let grant = core.book.grant(peer.id());
         let grant = grant.unwrap_or_else(|| Arc::new(Grant::nothing()));
         core.writers.open(version);
@@ -187,12 +189,12 @@ impl Service {
         }
     }
 
-    /// A session is over.
+    /// Removes a session that has ended.
     pub(crate) fn on_end(&mut self, key: SessionKey) {
         self.core.end(key.index() as u32);
     }
 
-    /// Answers a message of a session. Returns why the session is to end, if it is.
+    /// Processes a message of a session. Returns the reason why the session is to end, if it is.
     pub(crate) fn on_message(
         &mut self,
         peer: &mut Peer<'_>,
@@ -200,10 +202,10 @@ impl Service {
     ) -> Option<PeerEnd> {
         let queued = peer.queued();
         if queued > self.sender.limit() {
-            // One that asks and does not read the answers.
+            // The session sends requests and does not read the responses.
             return Some(PeerEnd::SlowConsumer { queued });
         }
-        // Many requests may come in a turn: the session's store has no room for all answers.
+        // Many requests may arrive in a turn, and the session's store does not hold all responses.
         if let Err(error) = peer.make_room() {
             return Some(end_of(error));
         }
@@ -213,25 +215,25 @@ impl Service {
         None
     }
 
-    /// Whether the session has asked for market data since it logged on.
+    /// Returns whether the session has requested market data since it logged on.
     pub(crate) fn has_asked(&self, key: SessionKey) -> bool {
         let client = self.core.clients.get(key.index());
         let client = client.and_then(Option::as_ref);
         client.is_some_and(|client| client.has_asked)
     }
 
-    /// Returns whether the feeds brought events that no turn has taken.
+    /// Returns whether the feeds brought events that no turn has processed.
     pub(crate) fn has_events(&self) -> bool {
         self.events.backlog() > 0
     }
 
-    /// What a session has been served so far.
+    /// Returns the counts of what a session has been served so far.
     pub(crate) fn served(&self, key: SessionKey) -> Served {
         let client = self.core.clients.get(key.index()).and_then(Option::as_ref);
         client.map_or_else(Served::default, |client| client.served())
     }
 
-    /// Takes what the feeds brought, and sends what sessions have asked for.
+    /// Processes the events of the feeds, and sends the messages that sessions have requested.
     pub(crate) fn turn(&mut self, peers: &mut Peers<'_>) -> Turn {
         let Self {
             events,
@@ -275,7 +277,7 @@ impl Service {
         turn
     }
 
-    /// The time at which there is something to do.
+    /// Returns the time of the next scheduled work.
     pub(crate) fn next_turn(&self) -> Option<u64> {
         let core = &self.core;
         if !core.growing.is_empty() || self.inspection.is_running() {
@@ -303,7 +305,7 @@ impl Core {
         };
         // A session may be behind with all of a million subscriptions.
         client.behind.clear();
-        // With the session in its place: links of its other subscriptions move meanwhile.
+        // The session stays in its place, because links of its other subscriptions move meanwhile.
         for number in 0..client.subscriptions.len() as u32 {
             self.stop(session, number);
         }
@@ -314,7 +316,7 @@ impl Core {
         self.waiting.retain(|own| *own != session);
     }
 
-    /// Events were lost: every picture has to come anew.
+    /// Marks every subscription as in need of a snapshot, because events were lost.
     fn lose_all(&mut self) {
         let all: Vec<InstrumentId> = self.view.numbers().collect();
         self.view.lose_all();

@@ -1,17 +1,17 @@
-//! Names of instruments as requests and users' rights have them: a Symbol(55), a prefix with `*`
-//! behind it, or `*` for all.
+//! Names of instruments in requests and entitlements: a Symbol(55), a prefix followed by `*`, or
+//! `*` for all.
 
-/// One name or prefix.
+/// A name or a prefix.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Pattern {
     /// The Symbol(55) itself.
     Symbol(Box<[u8]>),
-    /// All symbols that begin so; an empty one begins them all.
+    /// All symbols that begin with the prefix, which is empty for all symbols.
     Prefix(Box<[u8]>),
 }
 
 impl Pattern {
-    /// The pattern of a text: a `*` at its end makes it a prefix.
+    /// Parses a pattern. A `*` at its end makes it a prefix.
     #[must_use]
     pub fn parse(text: &[u8]) -> Self {
         match text.strip_suffix(b"*") {
@@ -20,7 +20,7 @@ impl Pattern {
         }
     }
 
-    /// Whether a Symbol(55) fits.
+    /// Returns whether a Symbol(55) matches.
     #[must_use]
     pub fn fits(&self, symbol: &[u8]) -> bool {
         match self {

@@ -1,4 +1,4 @@
-//! Answers to requests that are not done.
+//! The responses to requests that are refused.
 
 use super::request::Fault;
 use fanfare_engine::host::Peer;
@@ -17,7 +17,7 @@ pub(super) fn refuse(peer: &mut Peer<'_>, request: &[u8], reason: Option<u8>, te
     took(sent);
 }
 
-/// Answers a request that cannot be done.
+/// Responds to a request that is refused.
 pub(super) fn fault(peer: &mut Peer<'_>, message: &Message<'_>, fault: &Fault) {
     let now = peer.now();
     let sent = match fault {
@@ -25,8 +25,9 @@ pub(super) fn fault(peer: &mut Peer<'_>, message: &Message<'_>, fault: &Fault) {
             let session = peer.session();
             session.reject(now, message, *reason, Some(*tag), reason.text())
         }
-        // That of the session names DefaultApplVerID(1137), as QuickFIX's does, which no dictionary
-        // of FIX.5.0 has there: QuickFIX itself rejects it.
+        // The BusinessMessageReject(j) of the session layer names DefaultApplVerID(1137), as
+        // QuickFIX's does. No dictionary of FIX.5.0 has that field there, and QuickFIX itself
+        // rejects the message.
         Fault::Business(reason, text) if peer.id().version == Version::Fixt11 => {
             peer.send(b"j", |out| {
                 out.u64(45, message.u64(34).unwrap_or_default());
@@ -39,7 +40,7 @@ pub(super) fn fault(peer: &mut Peer<'_>, message: &Message<'_>, fault: &Fault) {
             session.reject_business(now, message, *reason, text)
         }
         Fault::Refused(reason, text) => {
-            // What could not be read has no MDReqID(262) to be refused by.
+            // An unreadable request has no MDReqID(262) to be refused by.
             let request = message.get(262).unwrap_or_default();
             return refuse(peer, request, *reason, text);
         }
@@ -47,8 +48,8 @@ pub(super) fn fault(peer: &mut Peer<'_>, message: &Message<'_>, fault: &Fault) {
     took(sent);
 }
 
-/// An answer that cannot be sent: the session is over, or its store cannot be written, which ends
-/// it.
+/// Ignores a response that cannot be sent: the session has ended, or its store cannot be written,
+/// which ends it.
 fn took(sent: Result<u64, SendError>) {
     let _ = sent;
 }

@@ -1,4 +1,4 @@
-//! MarketDataRequest(V) as it is asked, and what is wrong with it.
+//! MarketDataRequest(V), parsed, and its faults.
 
 use super::contract::Contract;
 use super::entry_types::EntryTypes;
@@ -33,60 +33,60 @@ pub(crate) struct MarketDataRequest<'m> {
 /// SubscriptionRequestType(263).
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum What<'m> {
-    /// 0 and 1: pictures, and with 1 what changes them.
+    /// 0 and 1: snapshots, and with 1 their changes.
     Open(Wanted<'m>),
-    /// 2.
+    /// 2: the end of a subscription.
     Stop,
 }
 
-/// What a request wants to see.
+/// The contents that a request selects.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Wanted<'m> {
-    /// 263=1.
+    /// Whether updates follow: 263=1.
     pub(crate) changes: bool,
-    /// MarketDepth(264): 0 for all.
+    /// MarketDepth(264), or 0 for all.
     pub(crate) depth: u16,
-    /// MDUpdateType(265)=0.
+    /// Whether only snapshots are sent: MDUpdateType(265)=0.
     pub(crate) pictures: bool,
-    /// AggregatedBook(266)=N.
+    /// Whether orders are sent instead of levels: AggregatedBook(266)=N.
     pub(crate) by_order: bool,
     pub(crate) entries: EntryTypes,
     pub(crate) instruments: Vec<Named<'m>>,
     pub(crate) contract: Option<Contract>,
-    /// Milliseconds between two updates.
+    /// The milliseconds between two updates.
     pub(crate) interval: u32,
     pub(crate) checksum_every: u32,
 }
 
-/// How a request names instruments.
+/// The name of instruments in a request.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Named<'m> {
-    /// By Symbol(55): one, a prefix, all.
+    /// By Symbol(55): one, a prefix, or all.
     Symbols(Pattern),
     /// By SecurityID(48) and SecurityIDSource(22).
     Id(SecurityId<'m>, IdSource),
-    /// `@NAME`: a list of the configuration.
+    /// By `@NAME`: a list of the configuration.
     List(&'m [u8]),
 }
 
-/// Why a request is not done.
+/// The reason why a request is refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// Reject(3).
+    /// A Reject(3).
     Reject(RejectReason, u32),
-    /// BusinessMessageReject(j).
+    /// A BusinessMessageReject(j).
     Business(BusinessReason, String),
-    /// MarketDataRequestReject(Y): MDReqRejReason(281), if one fits, and Text(58).
+    /// A MarketDataRequestReject(Y): MDReqRejReason(281), if one fits, and Text(58).
     Refused(Option<u8>, String),
 }
 
 impl Fault {
-    /// A MarketDataRequestReject(Y).
+    /// Returns the fault for a MarketDataRequestReject(Y).
     pub(crate) fn refused(reason: u8, text: impl Into<String>) -> Self {
         Self::Refused(Some(reason), text.into())
     }
 
-    /// It as a text.
+    /// Formats the fault as text.
     pub(crate) fn text(&self) -> String {
         match self {
             Self::Reject(reason, tag) => format!("{} ({tag})", reason.text()),
@@ -98,7 +98,7 @@ impl Fault {
 /// The longest description of a request, in bytes.
 const LONGEST_WHAT: usize = 512;
 
-/// What a request asks for: its fields behind the header, as far as there is room.
+/// Formats a request: its fields after the header, truncated to the limit.
 pub(crate) fn what(message: &Message<'_>) -> String {
     let body = message.body();
     let body = body.get(..LONGEST_WHAT).unwrap_or(body);
@@ -123,17 +123,17 @@ const INCORRECT: RejectReason = RejectReason::ValueIncorrect;
 const FORMAT: RejectReason = RejectReason::DataFormat;
 const COUNT: RejectReason = RejectReason::NumInGroup;
 
-/// Fields of a request whose format is looked at.
+/// The fields of a request whose format is checked.
 struct Fields<'a, 'm> {
     message: &'a Message<'m>,
     dictionary: &'a Dictionary,
 }
 
 impl<'m> MarketDataRequest<'m> {
-    /// Reads a request of a version.
+    /// Parses a request of a version.
     ///
     /// # Errors
-    /// What is missing or cannot be, with its field.
+    /// Returns the field that is missing or invalid.
     pub(crate) fn read(message: &Message<'m>, dictionary: &Dictionary) -> Result<Self, Fault> {
         let fields = Fields {
             message,
@@ -154,7 +154,7 @@ impl<'m> MarketDataRequest<'m> {
     }
 }
 
-/// The session has ended.
+/// Returns the fault of a session that has ended.
 pub(crate) fn gone() -> Fault {
     Fault::Business(
         BusinessReason::ApplicationNotAvailable,
@@ -162,7 +162,7 @@ pub(crate) fn gone() -> Fault {
     )
 }
 
-/// An ID that a reply repeats.
+/// Returns an ID that a response repeats.
 pub(crate) fn id<'m>(message: &Message<'m>, tag: u32) -> Result<&'m [u8], Fault> {
     let id = message.get(tag).ok_or(Fault::Reject(MISSING, tag))?;
     match id.len() <= LONGEST_ID {
@@ -171,7 +171,8 @@ pub(crate) fn id<'m>(message: &Message<'m>, tag: u32) -> Result<&'m [u8], Fault>
     }
 }
 
-/// Names of instruments in the fields of a request or of an entry: `None` if it has none.
+/// Parses the names of instruments in the fields of a request or of an entry. Returns `None` if
+/// there are none.
 pub(crate) fn named<'m>(fields: &FieldSet<'m>) -> Result<Option<Named<'m>>, Fault> {
     if let Some(id) = fields.get(48) {
         let source = fields.get(22).unwrap_or_default();
@@ -267,7 +268,7 @@ impl<'m> Fields<'_, 'm> {
         }
     }
 
-    /// The entries of a group that the request must have.
+    /// Returns the entries of a group that the request must have.
     fn group(&self, count: u32) -> Result<Vec<FieldSet<'m>>, Fault> {
         let place = self.message.position(count);
         let place = place.ok_or(Fault::Reject(MISSING, count))?;
@@ -288,8 +289,8 @@ impl<'m> Fields<'_, 'm> {
     }
 }
 
-/// A group of the dictionary whose entries begin with the field that they were sent with: clients
-/// leave out a Symbol(55) that the version does not demand.
+/// A group of the dictionary whose entries begin with the field that they were sent with, because
+/// clients leave out a Symbol(55) that the version does not require.
 struct AsSent<'d> {
     group: Option<DictGroup<'d>>,
     first: u32,

@@ -1,4 +1,4 @@
-//! Requests for what there is: SecurityListRequest(x), SecurityDefinitionRequest(c),
+//! Requests for instruments and statuses: SecurityListRequest(x), SecurityDefinitionRequest(c),
 //! SecurityStatusRequest(e), TradingSessionStatusRequest(g).
 
 use super::Core;
@@ -18,10 +18,11 @@ use fanfare_market::instruments::{Directory, Lookup};
 use fanfare_market::to_fix::WriteError;
 use fanfare_market::{Event, InstrumentId, Kind};
 
-/// Lists of one session at a time.
+/// The most concurrent lists of one session.
 const MOST_LISTS: usize = 16;
 
-/// Instruments that are counted before a list is sent: a longer one does not say its length.
+/// The most instruments that are counted before a list is sent. A longer list does not state its
+/// length.
 const COUNTED: usize = 20_000;
 
 /// SecurityTradingStatus(326): unknown or invalid.
@@ -32,7 +33,7 @@ const UNSUPPORTED: u8 = b'1';
 const NONE_FOUND: u8 = b'2';
 
 impl Core {
-    /// Answers x, c, e or g.
+    /// Responds to x, c, e or g.
     pub(super) fn securities(
         &mut self,
         peer: &mut Peer<'_>,
@@ -56,7 +57,7 @@ impl Core {
         }
     }
 
-    /// A session, and what writes its messages.
+    /// Returns a session, and the writer of its messages.
     fn of(&self, peer: &Peer<'_>) -> Result<(&Client, &Writer), Fault> {
         let client = self
             .clients
@@ -67,7 +68,7 @@ impl Core {
         Ok((client, writer))
     }
 
-    /// SecurityListRequest(x).
+    /// Responds to SecurityListRequest(x).
     fn list(
         &mut self,
         peer: &mut Peer<'_>,
@@ -89,7 +90,7 @@ impl Core {
         self.begin_list(peer, List::new(request, false, filter), directory)
     }
 
-    /// SecurityDefinitionRequest(c): of one instrument, or of a list.
+    /// Responds to SecurityDefinitionRequest(c): for one instrument, or for a list.
     fn definition(
         &mut self,
         peer: &mut Peer<'_>,
@@ -117,7 +118,7 @@ impl Core {
         Ok(())
     }
 
-    /// The instruments of a name that the session may see.
+    /// Returns the instruments of a name that the session may see.
     fn find(
         &self,
         peer: &Peer<'_>,
@@ -166,8 +167,8 @@ impl Core {
         Ok(())
     }
 
-    /// Sends the next message of a session's first list. Returns the number of messages, 1 where
-    /// more is to be looked up.
+    /// Sends the next message of a session's first list. Returns the number of messages, or 1 if
+    /// more instruments must be looked up.
     pub(super) fn send_page(
         &mut self,
         peer: &mut Peer<'_>,
@@ -200,7 +201,7 @@ impl Core {
         1
     }
 
-    /// SecurityStatusRequest(e).
+    /// Responds to SecurityStatusRequest(e).
     fn status(
         &mut self,
         peer: &mut Peer<'_>,
@@ -242,7 +243,7 @@ impl Core {
         Ok(())
     }
 
-    /// The last status of an instrument.
+    /// Returns the last status of an instrument.
     fn last_status(&self, instrument: InstrumentId, directory: &Directory) -> Event {
         let known = self.view.get(instrument).and_then(|seen| seen.status);
         let defined = directory.instrument(instrument);
@@ -258,7 +259,7 @@ impl Core {
         status
     }
 
-    /// Statuses of instruments are told when they change.
+    /// Subscribes to the statuses of instruments, which are sent when they change.
     fn follow_status(&mut self, session: u32, request: &[u8], found: &[InstrumentId]) {
         let Some(client) = self.client_mut(session) else {
             return;
@@ -284,7 +285,7 @@ impl Core {
         }
     }
 
-    /// TradingSessionStatusRequest(g).
+    /// Responds to TradingSessionStatusRequest(g).
     fn trading_session(&mut self, peer: &mut Peer<'_>, message: &Message<'_>) -> Result<(), Fault> {
         let request = id(message, 335)?;
         let (_, writer) = self.of(peer)?;
@@ -309,7 +310,7 @@ impl Core {
         Ok(())
     }
 
-    /// The status of a feed's trading session has changed.
+    /// Sends the status of a feed's trading session after a change.
     #[cold]
     pub(super) fn session_status(&mut self, event: &Event) {
         if event.kind != Kind::Status {
@@ -336,7 +337,7 @@ fn business(reason: BusinessReason) -> Fault {
     Fault::Business(reason, reason.text().to_owned())
 }
 
-/// Sends a list without instruments, and why it has none.
+/// Sends a list without instruments, with the reason.
 fn empty_list(peer: &mut Peer<'_>, request: &[u8], why: u8) -> Result<(), Fault> {
     answer(peer, b"y", |out| {
         out.field(320, request).str(322, "1").char(560, why);
@@ -344,17 +345,17 @@ fn empty_list(peer: &mut Peer<'_>, request: &[u8], why: u8) -> Result<(), Fault>
     })
 }
 
-/// Says that a request for definitions found no instrument.
+/// Responds to a request for definitions that matches no instrument.
 fn no_definition(peer: &mut Peer<'_>, request: &[u8]) -> Result<(), Fault> {
     answer(peer, b"d", |out| {
-        // SecurityResponseType(323): the request is rejected. FIX.4.2 demands 393.
+        // SecurityResponseType(323): the request is rejected. FIX.4.2 requires 393.
         out.field(320, request).str(322, "1").u64(323, 5);
         out.u64(393, 0).str(58, "no instrument");
         Ok(())
     })
 }
 
-/// What a request filters by.
+/// Parses the criteria of a request.
 fn filter(message: &Message<'_>) -> Result<Filter, Fault> {
     let symbol = match named(message)? {
         Some(Named::Symbols(pattern)) => Some(pattern),
@@ -373,18 +374,18 @@ fn filter(message: &Message<'_>) -> Result<Filter, Fault> {
     })
 }
 
-/// Sends an answer.
+/// Sends a response.
 fn answer(
     peer: &mut Peer<'_>,
     msg_type: &[u8],
     fill: impl FnOnce(&mut FieldWriter<'_>) -> Result<(), WriteError>,
 ) -> Result<(), Fault> {
     let mut done = Ok(());
-    // Unless the session has ended, or its store ends it.
+    // Sending fails only if the session has ended, or if its store ends it.
     let _ = peer.send(msg_type, |out| {
         done = fill(out);
         if done.is_err() {
-            // A field that is none: nothing is sent.
+            // An invalid field: nothing is sent.
             out.u64(0, 0);
         }
     });

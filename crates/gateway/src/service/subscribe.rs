@@ -1,4 +1,4 @@
-//! Requests of sessions: what is asked for, granted and stopped.
+//! The requests of sessions: granting, refusing and ending subscriptions.
 
 use super::class::{Link, Spec};
 use super::classes::{NOWHERE, Place};
@@ -18,24 +18,24 @@ use fanfare_market::book::{BookConfig, BookKind};
 use fanfare_market::instruments::{Directory, Lookup};
 use std::sync::Arc;
 
-/// Instruments of patterns that are looked up in a turn.
+/// The most instruments of patterns that are looked up in a turn.
 const GROWTH: usize = 512;
 
-/// Prefixes that one request may have.
+/// The most prefixes of one request.
 const MOST_PATTERNS: usize = 64;
 
-/// What a request is granted.
+/// The part of a request that is granted.
 struct Granted {
     named: Vec<InstrumentId>,
     patterns: Vec<Pattern>,
 }
 
-/// What a request for messages that have gone by is told.
+/// Text(58) of the refusal of a request for past messages.
 const PAST: &str = "what has gone by is not sent again in FIX: a subscription begins with a \
                     picture. Clients of DBN have it from the log, by start=";
 
 impl Core {
-    /// Answers a message.
+    /// Responds to a message.
     pub(super) fn answer(
         &mut self,
         peer: &mut Peer<'_>,
@@ -60,7 +60,7 @@ impl Core {
                 "too many requests in a second".to_owned(),
             )),
             b"x" | b"c" | b"e" | b"g" => self.securities(peer, message, directory),
-            // Answers to what we send.
+            // Responses to messages of the gateway.
             b"j" | b"B" => return,
             b"BW" if self.knows(session, b"BW") => {
                 let reason = BusinessReason::UnsupportedMessageType;
@@ -74,7 +74,7 @@ impl Core {
         }
     }
 
-    /// Writes a request and what became of it to the audit file.
+    /// Writes a request and its outcome to the audit file.
     fn record(&self, peer: &Peer<'_>, message: &Message<'_>, fault: Option<&Fault>) {
         let client = self
             .clients
@@ -95,14 +95,14 @@ impl Core {
         });
     }
 
-    /// Whether the version of a session has a message.
+    /// Returns whether the version of a session has a message.
     fn knows(&self, session: u32, msg_type: &[u8]) -> bool {
         let client = self.clients.get(session as usize).and_then(Option::as_ref);
         let writer = client.and_then(|client| self.writers.get(client.version));
         writer.is_some_and(|writer| writer.dictionary.message(msg_type).is_some())
     }
 
-    /// A message that the service does not answer.
+    /// Returns the fault for a message that the service does not support.
     fn unsupported(&self, session: u32, msg_type: &[u8]) -> Fault {
         match self.knows(session, msg_type) {
             true => {
@@ -113,7 +113,7 @@ impl Core {
         }
     }
 
-    /// MarketDataRequest(V).
+    /// Responds to MarketDataRequest(V).
     fn market_data(
         &mut self,
         session: u32,
@@ -157,7 +157,7 @@ impl Core {
         }
     }
 
-    /// What of a request may be served.
+    /// Returns the part of a request that may be served.
     fn grant(
         &self,
         client: &Client,
@@ -190,7 +190,7 @@ impl Core {
         Ok(granted)
     }
 
-    /// Adds what a name means.
+    /// Adds the instruments of a name.
     fn add(
         &self,
         named: &Named<'_>,
@@ -218,7 +218,8 @@ impl Core {
                     let text = format!("no list @{}", name.escape_ascii());
                     Fault::refused(reason::UNKNOWN_SYMBOL, text)
                 })?;
-                // What the user may not see of a list, and what there is not, is left out.
+                // Instruments of a list that the user may not see, or that do not exist, are left
+                // out.
                 let seen = list.symbols().filter(|symbol| grant.may_see(symbol));
                 let found = seen.flat_map(|symbol| directory.of_symbol(symbol));
                 granted.named.extend(found);
@@ -230,7 +231,7 @@ impl Core {
         }
     }
 
-    /// AggregatedBook(266)=N: only of books of orders, and whole.
+    /// Checks AggregatedBook(266)=N, which is possible only for books of orders, at full depth.
     fn check_orders(&self, wanted: &Wanted<'_>, granted: &Granted) -> Result<(), Fault> {
         if wanted.depth != 0 {
             let text = "a book by order is whole: MarketDepth(264) is 0";
@@ -239,7 +240,7 @@ impl Core {
         let of_feeds = self.view.configs().iter().map(BookConfig::kind);
         let is_of_orders = |kind| kind == BookKind::Orders;
         let fits = match granted.patterns.is_empty() {
-            // One without a book yet may be of any feed.
+            // An instrument without a book yet may be of any feed.
             true => {
                 let known = granted.named.iter().filter_map(|id| self.view.kind(*id));
                 of_feeds.clone().any(is_of_orders) && known.into_iter().all(is_of_orders)
@@ -255,7 +256,7 @@ impl Core {
         }
     }
 
-    /// Opens a subscription: its parts begin with pictures.
+    /// Opens a subscription, whose parts begin with snapshots.
     fn open(&mut self, session: u32, id: &[u8], wanted: &Wanted<'_>, granted: Granted) {
         let Some(client) = self.client_mut(session) else {
             return;
@@ -330,8 +331,8 @@ impl Core {
         self.wait(session);
     }
 
-    /// The users have changed: each session has what its user has now, and subscriptions to what
-    /// it may no longer see end.
+    /// Applies a change of the users: each session has the current entitlements of its user, and
+    /// subscriptions that are no longer permitted end.
     #[cold]
     pub(super) fn review(&mut self, peers: &mut Peers<'_>, directory: &Directory) {
         self.users = (self.book.version(), self.book.read());
@@ -357,7 +358,7 @@ impl Core {
         }
     }
 
-    /// Ends a subscription to what the user may not see.
+    /// Ends a subscription that the user is not permitted.
     fn revoke(
         &mut self,
         peer: &mut Peer<'_>,
@@ -381,7 +382,7 @@ impl Core {
             return;
         }
         let text = "it is no longer yours to see: the subscription has ended";
-        // One that does not read is ended by what it is sent next.
+        // A session that does not read is ended by the next message sent to it.
         let _ = peer.make_room();
         replies::refuse(peer, own.request(), Some(reason::PERMISSION), text);
         self.stop(session, number);
@@ -397,20 +398,20 @@ impl Core {
         }
     }
 
-    /// Gives up the parts of a subscription that was removed from its session.
+    /// Releases the parts of a subscription that was removed from its session.
     pub(super) fn leave_all(&mut self, session: u32, number: u32, own: &Subscription) {
         if !own.patterns.is_empty() {
             let is_other = |other: &(u32, u32)| *other != (session, number);
             self.growing.retain(is_other);
             self.with_patterns.retain(is_other);
         }
-        // From behind: what is moved into a place is of another subscription.
+        // In reverse, so that a link moved into a place belongs to another subscription.
         for place in own.places.iter().rev() {
             self.leave(*place);
         }
     }
 
-    /// Gives up one part; another one may take its place.
+    /// Releases one part, whose place another one may take.
     pub(super) fn leave(&mut self, place: Place) {
         if place == NOWHERE {
             return;
@@ -428,8 +429,8 @@ impl Core {
         }
     }
 
-    /// Looks up instruments of patterns, and adds those that have come to the subscriptions that
-    /// they belong to. Returns the number of instruments looked at.
+    /// Looks up instruments of patterns, and adds new instruments to the subscriptions that they
+    /// belong to. Returns the number of instruments examined.
     pub(super) fn grow(&mut self, added: &[InstrumentId], directory: &Directory) -> usize {
         let mut work = 0;
         for instrument in added {
@@ -459,7 +460,7 @@ impl Core {
         work
     }
 
-    /// A subscription with more instruments than the session may have is refused.
+    /// Refuses a subscription with more instruments than the session may have.
     fn check_most(&mut self, session: u32, number: u32) {
         if let Some(client) = self.client_mut(session)
             && client.parts > client.grant.subscriptions
@@ -469,7 +470,7 @@ impl Core {
         }
     }
 
-    /// Whether an instrument that has come belongs to a subscription, and is not looked up anyway.
+    /// Returns whether a new instrument belongs to a subscription whose pattern will not reach it.
     fn belongs(&self, session: u32, number: u32, symbol: &[u8], id: InstrumentId) -> bool {
         let client = self.clients.get(session as usize).and_then(Option::as_ref);
         let Some((client, own)) = client.and_then(|client| Some((client, client.get(number)?)))
@@ -539,7 +540,7 @@ impl Core {
     }
 }
 
-/// Instruments named one by one have to be there, and the user has to be allowed to see them.
+/// Checks that instruments named one by one exist, and that the user may see them.
 fn check_named(
     grant: &Grant,
     directory: &Directory,
@@ -565,12 +566,12 @@ fn check_named(
     }
 }
 
-/// Whether a user may have as many levels, 0 for all.
+/// Returns whether a user may have this many levels, where 0 stands for all.
 const fn may_have_depth(grant: &Grant, depth: u16) -> bool {
     grant.depth == 0 || depth != 0 && depth <= grant.depth
 }
 
-/// Whether a user may ask for entries, depth and contract.
+/// Checks that a user may request entries, depth and contract.
 fn allow(grant: &Grant, wanted: &Wanted<'_>) -> Result<(), Fault> {
     if wanted.entries.and(grant.entries) != wanted.entries {
         let text = "some of the MDEntryTypes(269) are not yours to see";

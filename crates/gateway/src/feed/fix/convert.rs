@@ -1,4 +1,5 @@
-//! The fields of a message by its plan: one walk over the message, into memory that is kept.
+//! The conversion of the fields of a message by its plan: one pass over the message, into reused
+//! memory.
 
 use super::plan::{Block, From, Order, Plan, Slot, Step, Target};
 use super::value::Conv;
@@ -9,27 +10,27 @@ use std::ops::Range;
 
 const SOH: u8 = 1;
 
-/// Writes bodies.
+/// The converter of messages to bodies.
 #[derive(Debug, Default)]
 pub(super) struct Converter {
     out: Vec<u8>,
-    /// Of the levels that are open, where the text of each slot stands; empty: nowhere.
+    /// The range of each slot's text in the open levels, empty if absent.
     spans: Vec<Range<usize>>,
     handed: Vec<u8>,
     hands: Vec<Range<usize>>,
     pub(super) tally: Tally,
-    /// Tag and text of the first value that did not fit.
+    /// The tag and the text of the first value that did not fit.
     pub(super) sample: Option<(u32, Vec<u8>)>,
 }
 
-/// What of a message was left out.
+/// The counts of what the conversion of a message left out.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Tally {
     /// Fields that have no place in the version.
     pub(crate) fields: u64,
-    /// Values that their field cannot have.
+    /// Values that are invalid for their field.
     pub(crate) values: u64,
-    /// Entries of groups that lacked something.
+    /// Entries of groups that lacked a field.
     pub(crate) entries: u64,
 }
 
@@ -46,7 +47,7 @@ impl Converter {
     /// value does not fit for the first time.
     ///
     /// # Errors
-    /// The tag of a required field that the message lacks, or 0 if it has no field at all.
+    /// Returns the tag of a required field that the message lacks, or 0 if it has no field at all.
     pub(super) fn convert(
         &mut self,
         plan: &Plan,
@@ -67,12 +68,12 @@ impl Converter {
         }
     }
 
-    /// The fields.
+    /// Returns the fields.
     pub(super) fn body(&self) -> &[u8] {
         &self.out
     }
 
-    /// One level; nothing of it is left if it lacks a required field.
+    /// Writes one level, and removes it if it lacks a required field.
     fn block(
         &mut self,
         conversion: Conversion<'_>,
@@ -87,7 +88,7 @@ impl Converter {
         self.walk(conversion, block, base, fields);
         let complete = self.complete(conversion, block, base);
         match (complete, block.order) {
-            // What was filled in stands at the end.
+            // Values that were filled in are at the end.
             (Ok(_), Order::Other) | (Ok(true), Order::Same) => self.put_in_order(start, base),
             (Ok(_), _) => {}
             (Err(_), _) => self.out.truncate(start),
@@ -157,7 +158,7 @@ impl Converter {
             }
         };
         match self.spans.get_mut(base + place) {
-            // Two fields of the template have this place.
+            // Two fields of the template have this slot.
             Some(span) if span.start < span.end => {
                 self.out.truncate(start);
                 self.tally.fields += 1;
@@ -167,7 +168,7 @@ impl Converter {
         }
     }
 
-    /// The entries of a group with their count in front.
+    /// Writes the entries of a group after their count.
     fn group(
         &mut self,
         conversion: Conversion<'_>,
@@ -183,8 +184,8 @@ impl Converter {
                 Err(_) => self.tally.entries += 1,
             }
         }
-        // Where the version asks for the count, the feed's 0 is told too; a group of which no entry
-        // is left is not the same.
+        // If the version requires the count, a 0 of the feed is forwarded. A group that lost all of
+        // its entries is a different case.
         if count > 0 || slot.required && of_feed == 0 {
             let entries = self.out.len();
             self.out.extend_from_slice(&slot.text);
@@ -196,7 +197,7 @@ impl Converter {
         }
     }
 
-    /// `tag=value` with the separator, and the length of data in front.
+    /// Writes `tag=value` and the separator, after the length if it is data.
     #[inline]
     fn value(
         &mut self,
@@ -242,8 +243,8 @@ impl Converter {
         }
     }
 
-    /// Fills what is empty and can be filled; whether anything was. The tag of a required field
-    /// that is not there.
+    /// Fills the empty slots that can be filled, and returns whether there were any. Returns the
+    /// tag of a required field that is absent as an error.
     fn complete(
         &mut self,
         conversion: Conversion<'_>,
@@ -292,7 +293,7 @@ impl Converter {
         Ok(filled)
     }
 
-    /// Puts what stands behind `start` into the order of the slots.
+    /// Reorders the text after `start` by the order of the slots.
     fn put_in_order(&mut self, start: usize, base: usize) {
         let end = self.out.len();
         for span in self.spans.get(base..).unwrap_or_default() {

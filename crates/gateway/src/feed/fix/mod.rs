@@ -1,5 +1,6 @@
-//! The messages of a feed as FIX messages that are valid in each version of FIX, by the dictionary
-//! of that version: types, times, groups; what a version has no place for is left out or moved.
+//! The conversion of a feed's messages to FIX messages that are valid in each version, by the
+//! dictionary of that version: types, times and groups. Fields without a place in a version are
+//! left out or moved.
 
 mod convert;
 mod plan;
@@ -22,75 +23,76 @@ use plan::{Plan, Refs, Unfit};
 use rules::Rules;
 use std::sync::Arc;
 
-/// Most pairs of a template and a MsgType(35) of the message's own whose plans are kept.
+/// The most plans that are kept for pairs of a template and the message's own MsgType(35).
 const MOST_TYPED: usize = 1_024;
 
 /// The longest MsgType(35) of a message that is fanned out.
 const MOST_TYPE: usize = 8;
 
-/// What a message is for.
+/// The purpose of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// The consumers.
     Data,
     /// The session of the exchange: MsgType(35) 0 to 5, or A.
     Session(u8),
-    /// No session: it has no field that FIX has, as FAST's Reset.
+    /// No session, because the message has no field of FIX, such as FAST's Reset.
     Empty,
-    /// It says that the feed is over.
+    /// The end of the feed.
     Done,
 }
 
-/// What a message is in a version.
+/// The result of converting a message to a version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Made<'a> {
     /// MsgType(35), and the fields between header and trailer.
     Body(&'a [u8], &'a [u8]),
-    /// Nothing: it lacks what the version asks for, though others of its template may not.
+    /// None: the message lacks a field that the version requires, which others of its template may
+    /// have.
     Lacking,
-    /// Nothing, and nor is any other of its template.
+    /// None, as for every message of its template.
     Never,
 }
 
-/// Makes FIX of a feed's messages.
+/// The converter of a feed's messages to FIX.
 pub(crate) struct Fix {
     program: Arc<Program>,
     templates: Box<[Template]>,
     versions: Box<[PerVersion]>,
-    /// MsgType(35) of messages whose template has none.
+    /// The MsgType(35) of messages whose template has none.
     default_type: Box<[u8]>,
-    /// Of the message at hand, where it is not its template's.
+    /// The MsgType(35) of the current message, if it differs from its template's.
     own_type: Vec<u8>,
     converter: Converter,
 }
 
-/// What is known of a template beforehand.
+/// The properties of a template.
 struct Template {
     kind: Kind,
     msg_type: TypeOf,
-    /// It has dynamic references: what it consists of only the message tells.
+    /// Whether it has dynamic references, so that its contents vary by message.
     is_dynamic: bool,
 }
 
-/// Where the MsgType(35) of a template's messages is.
+/// The source of the MsgType(35) of a template's messages.
 enum TypeOf {
     Constant(Box<[u8]>),
     Message,
     Configuration,
 }
 
-/// A version.
+/// The state of a version.
 struct PerVersion {
     rules: Rules,
     plans: Plans,
 }
 
-/// The plans of the templates that have been met.
+/// The plans of the templates met so far.
 #[derive(Default)]
 struct Plans {
     by_template: Box<[Option<Planned>]>,
     typed: Vec<(u32, Box<[u8]>, Planned)>,
-    /// Templates with dynamic references, whose messages each have a plan, that have had a notice.
+    /// The templates with dynamic references that were reported. Their messages have a plan each.
     told: Vec<u32>,
 }
 
@@ -100,7 +102,7 @@ type Planned = Result<Box<Plan>, Unfit>;
 const DONE: &str = "Done";
 
 impl Fix {
-    /// For the templates of a feed. `dictionary` gives that of a version.
+    /// Creates a converter for the templates of a feed. `dictionary` returns that of a version.
     pub(crate) fn new(
         feed: &Feed,
         program: &Arc<Program>,
@@ -124,7 +126,7 @@ impl Fix {
         }
     }
 
-    /// What a message is for.
+    /// Returns the purpose of a message.
     pub(crate) fn kind(&self, message: MessageView<'_>) -> Kind {
         let Some(template) = self.templates.get(message.template().index() as usize) else {
             return Kind::Empty;
@@ -141,8 +143,8 @@ impl Fix {
         }
     }
 
-    /// A message in a version. That it has no valid form there is told the first time. What was
-    /// left out of it is in [`Fix::tally`].
+    /// Converts a message to a version. The first message without a valid form in the version is
+    /// reported. [`Fix::tally`] counts what was left out.
     pub(crate) fn convert(
         &mut self,
         version: usize,
@@ -203,13 +205,13 @@ impl Fix {
         })
     }
 
-    /// What was left out of the last message.
+    /// Returns the counts of what was left out of the last message.
     pub(crate) fn tally(&self) -> Tally {
         self.converter.tally
     }
 }
 
-/// A message that wants a plan.
+/// A message that needs a plan.
 #[derive(Clone, Copy)]
 struct Met<'a> {
     program: &'a Program,
@@ -219,7 +221,7 @@ struct Met<'a> {
 }
 
 impl Plans {
-    /// The plan of a template, made when it is met first.
+    /// Returns the plan of a template, which is made when the template is first met.
     fn plan(&mut self, met: Met<'_>, notices: &Notices) -> Option<&Planned> {
         if self.by_template.is_empty() {
             self.by_template = met.program.templates().iter().map(|_| None).collect();
@@ -229,7 +231,8 @@ impl Plans {
         Some(place.get_or_insert_with(|| met.plan(&Refs::new(), Some(notices))))
     }
 
-    /// As `plan`, of a template whose messages have types of their own.
+    /// Returns the plan of a template as `plan` does, for templates whose messages have types of
+    /// their own.
     fn typed(&mut self, met: Met<'_>, notices: &Notices) -> Option<&Planned> {
         let index = met.message.template().index();
         let is_it =
@@ -246,7 +249,7 @@ impl Plans {
         self.typed.get(at).map(|(_, _, planned)| planned)
     }
 
-    /// The plan of one message, which is as its dynamic references have it.
+    /// Returns the plan of one message, according to its dynamic references.
     fn of_message(&mut self, met: Met<'_>, notices: &Notices) -> Planned {
         let mut refs = Refs::new();
         plan::refs(met.message.fields(), &mut refs);
@@ -264,7 +267,7 @@ impl Plans {
 }
 
 impl Met<'_> {
-    /// A plan, and what it leaves out told.
+    /// Makes a plan, and reports what it leaves out.
     fn plan(&self, refs: &Refs, notices: Option<&Notices>) -> Planned {
         let template = self.message.template();
         let planned = Plan::new(self.program, template, self.msg_type, refs, self.rules);
@@ -306,7 +309,7 @@ impl Rules {
         })
     }
 
-    /// Tells the first value of a template that did not fit, and the first message.
+    /// Reports the first value of a template that did not fit, and the first message.
     fn tell(
         &self,
         plan: &Plan,
@@ -356,7 +359,7 @@ impl Template {
         };
         Self {
             kind,
-            // What it refers to may have the type too.
+            // A referenced template may have the type too.
             msg_type: match msg_type {
                 TypeOf::Configuration if look.is_dynamic => TypeOf::Message,
                 other => other,
@@ -366,13 +369,13 @@ impl Template {
     }
 }
 
-/// What a template's fields say.
+/// The properties of a template's fields.
 #[derive(Default)]
 struct Look {
     constant: Option<Box<[u8]>>,
     has_type: bool,
     is_dynamic: bool,
-    /// It has a field that is not of header or trailer.
+    /// Whether it has a field outside header and trailer.
     tells: bool,
 }
 
@@ -395,7 +398,7 @@ impl Look {
     }
 }
 
-/// The text that a field has in every message.
+/// Returns the text that a field has in every message.
 fn constant(program: &Program, id: FieldId) -> Option<Box<[u8]>> {
     match program.op(id) {
         Op::Text(op) if op.operator == OperatorKind::Constant && !op.optional => {
@@ -405,7 +408,7 @@ fn constant(program: &Program, id: FieldId) -> Option<Box<[u8]>> {
     }
 }
 
-/// The first value of a tag outside sequences.
+/// Returns the first value of a tag outside sequences.
 pub(crate) fn find(fields: Fields<'_>, tag: u32) -> Option<Value<'_>> {
     fields.into_iter().find_map(|(field, value)| match value {
         Value::Group(inside) | Value::Template(_, inside) => find(inside, tag),

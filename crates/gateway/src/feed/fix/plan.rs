@@ -1,5 +1,5 @@
-//! What a template's messages become in one version of FIX, resolved when the template is met
-//! first: a step for each field, and for each level of the message the order of what goes out.
+//! The form of a template's messages in one version of FIX, resolved when the template is first
+//! met: a step for each field, and for each level of the message the order of its slots.
 
 use super::rules::{Filler, Rules, filler, is_own, other_tag};
 use super::value::{Conv, Source};
@@ -12,23 +12,23 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// A template in a version.
+/// The plan of a template in a version.
 #[derive(Debug)]
 pub(super) struct Plan {
-    /// By field, ascending.
+    /// The steps by field, ascending.
     steps: Box<[Step]>,
-    /// The body first.
+    /// The blocks, the body first.
     pub(super) blocks: Box<[Block]>,
-    /// How many values are handed from one place to others.
+    /// The number of values that are moved from one place to others.
     pub(super) hands: usize,
-    /// Of the fields that have no place: those left out, and those that go under other tags.
+    /// The fields without a place: those left out, and those moved to other tags.
     pub(super) left: String,
     pub(super) moved: String,
-    /// Whether it has been told that a value did not fit, and that a message did not.
+    /// Whether a value that did not fit was reported, and a message that did not.
     pub(super) told: [Cell<bool>; 2],
 }
 
-/// What becomes of a field.
+/// The treatment of a field.
 #[derive(Debug)]
 pub(super) struct Step {
     field: FieldId,
@@ -38,9 +38,10 @@ pub(super) struct Step {
 
 #[derive(Debug, PartialEq)]
 pub(super) enum Target {
-    /// Header and trailer are the session's, and fields without a tag are none of FIX's.
+    /// The field is ignored: header and trailer belong to the session, and fields without a tag are
+    /// not part of FIX.
     Nothing,
-    /// It has no place in this version.
+    /// The field has no place in this version.
     Leave,
     Value {
         slot: usize,
@@ -53,7 +54,7 @@ pub(super) enum Target {
     },
 }
 
-/// A value kept for where it is wanted.
+/// A value that is kept for another place.
 #[derive(Debug)]
 pub(super) struct Deferred {
     pub(super) place: usize,
@@ -64,30 +65,30 @@ pub(super) struct Deferred {
 /// A level of the message.
 #[derive(Debug, Default)]
 pub(super) struct Block {
-    /// In the order in which they go out.
+    /// The slots in the order of sending.
     pub(super) slots: Box<[Slot]>,
     pub(super) order: Order,
 }
 
-/// How the order of the slots of a level is to that of its fields in the template.
+/// The relation between the order of the slots of a level and that of its fields in the template.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Order {
-    /// It does not matter, as in a body.
+    /// The order does not matter, as in a body.
     #[default]
     Free,
-    /// The same.
+    /// The orders are the same.
     Same,
     Other,
 }
 
-/// A field, or a group with its count in front.
+/// A field, or a group with its count.
 #[derive(Debug)]
 pub(super) struct Slot {
     pub(super) tag: u32,
     /// `tag=`.
     pub(super) text: Box<[u8]>,
     pub(super) required: bool,
-    /// What fills it when the feed has nothing for it.
+    /// The value that fills it if the feed has none.
     pub(super) from: From,
 }
 
@@ -96,25 +97,25 @@ pub(super) enum From {
     Nowhere,
     /// A value of another place.
     Handed(usize),
-    /// A text, if the slot has one that this one needs.
+    /// A text, if the level has the slot that this one needs.
     Text(&'static [u8], Option<u32>),
 }
 
-/// Why no message of a template can go out.
+/// The reason why no message of a template can be sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Unfit {
     /// The version has no message of this MsgType(35).
     Type,
-    /// It asks for this field, which the template does not have.
+    /// The version requires this field, and the template does not have it.
     Required(u32),
-    /// One template stands in several places of the message.
+    /// The same template occurs in several places of the message.
     Twice,
 }
 
-/// The templates that stand for the dynamic references of a message.
+/// The templates that the dynamic references of a message resolve to.
 pub(super) type Refs = BTreeMap<FieldId, Vec<u32>>;
 
-/// The dynamic references of a message.
+/// Collects the dynamic references of a message.
 pub(super) fn refs(fields: Fields<'_>, refs: &mut Refs) {
     for (field, value) in fields {
         match value {
@@ -133,7 +134,7 @@ pub(super) fn refs(fields: Fields<'_>, refs: &mut Refs) {
 }
 
 impl Plan {
-    /// Of `template`, whose messages are of `msg_type`.
+    /// Makes the plan of `template`, whose messages are of `msg_type`.
     pub(super) fn new(
         program: &Program,
         template: &TemplateProgram,
@@ -172,7 +173,7 @@ impl Plan {
         })
     }
 
-    /// What becomes of a field. The fields of a template are numbered in a row.
+    /// Returns the treatment of a field. The fields of a template are numbered consecutively.
     #[inline]
     pub(super) fn step(&self, field: FieldId) -> Option<&Step> {
         let first = self.steps.first()?.field.index();
@@ -187,11 +188,11 @@ impl Plan {
     }
 }
 
-/// What may stand at a level.
+/// The fields that a level may have.
 #[derive(Clone, Copy)]
 enum Scope<'a> {
     Standard(Layout<'a>),
-    /// Anything, under tags of the user-defined range.
+    /// Any field, under tags of the user-defined range.
     Free,
 }
 
@@ -202,10 +203,10 @@ struct Pushed {
     place: usize,
 }
 
-/// A slot before its place is known.
+/// A slot before its index is known.
 struct Draft {
     tag: u32,
-    /// Those of the version first, as it orders them, then the user-defined ones.
+    /// The sort key: fields of the version first, in its order, then the user-defined ones.
     order: (bool, usize),
     from: From,
     source: Option<(FieldId, Option<usize>)>,
@@ -216,7 +217,7 @@ struct Compiler<'a> {
     refs: &'a Refs,
     rules: &'a Rules,
     steps: BTreeMap<FieldId, Step>,
-    /// The first place is the body's, which is made last.
+    /// The blocks. The first index is the body's, which is made last.
     blocks: Vec<Block>,
     root: Vec<FieldId>,
     hands: usize,
@@ -225,7 +226,8 @@ struct Compiler<'a> {
 }
 
 impl<'a> Compiler<'a> {
-    /// The fields of a level: FAST's groups and references have no counterpart in FIX.
+    /// Returns the fields of a level, in which FAST's groups and references are expanded, because
+    /// FIX has no counterpart.
     fn flat(&self, fields: &[FieldId]) -> Vec<FieldId> {
         let mut flat = Vec::new();
         for &id in fields {
@@ -262,7 +264,7 @@ impl<'a> Compiler<'a> {
         join(&mut self.left, &name);
     }
 
-    /// One level with everything inside it.
+    /// Plans one level with everything inside it.
     fn level(
         &mut self,
         fields: &[FieldId],
@@ -311,7 +313,7 @@ impl<'a> Compiler<'a> {
         self.finish(drafts, scope, is_body)
     }
 
-    /// Adds what the level needs and the feed has elsewhere.
+    /// Adds slots that the level requires and the feed has elsewhere.
     fn fill_in(
         &mut self,
         drafts: &mut Vec<Draft>,
@@ -347,7 +349,7 @@ impl<'a> Compiler<'a> {
         Ok(())
     }
 
-    /// Makes the slots of the drafts.
+    /// Builds the slots of the drafts.
     fn finish(
         &mut self,
         mut drafts: Vec<Draft>,
@@ -362,7 +364,7 @@ impl<'a> Compiler<'a> {
         };
         let mut slots: Vec<Slot> = Vec::new();
         for draft in drafts {
-            // Two fields of a template may have one place: the first that is there takes it.
+            // Two fields of a template may have one slot, which the first that is present takes.
             let place = slots.iter().position(|slot| slot.tag == draft.tag);
             let slot = place.unwrap_or(slots.len());
             if place.is_none() {
@@ -399,7 +401,7 @@ impl<'a> Compiler<'a> {
         })
     }
 
-    /// The tag that a field goes out under; `None` if it has no place.
+    /// Returns the tag under which a field is sent, or `None` if it has no place.
     fn target(
         &mut self,
         id: FieldId,
@@ -440,8 +442,8 @@ impl<'a> Compiler<'a> {
         }
     }
 
-    /// Whether the version has the field in the entries of a group behind it, which do not have
-    /// it themselves.
+    /// Returns whether the version has the field in the entries of a later group that does not have
+    /// it itself.
     fn goes_down(&self, tag: u32, scope: Scope<'a>, behind: &[FieldId]) -> bool {
         let Scope::Standard(layout) = scope else {
             return false;
@@ -455,8 +457,8 @@ impl<'a> Compiler<'a> {
         })
     }
 
-    /// The entries of a sequence: the tag of the count, and the block; `None` if they have no
-    /// place.
+    /// Plans the entries of a sequence. Returns the tag of the count, and the block, or `None` if
+    /// they have no place.
     fn group(
         &mut self,
         id: FieldId,
@@ -503,7 +505,7 @@ impl<'a> Compiler<'a> {
         }
     }
 
-    /// Whether the field is the length of a data field, which is written with it.
+    /// Returns whether the field is the length of a data field, which is written with the data.
     fn is_length(&self, tag: u32, beside: &[FieldId]) -> bool {
         let data = fanfare_wire::DataFields::standard().data_tag(tag);
         data.is_some_and(|data| self.has_tag(beside, data))
@@ -517,7 +519,7 @@ impl<'a> Compiler<'a> {
         Conv::new(&self.rules.dictionary, tag, source, self.rules.precision)
     }
 
-    /// Has the value of a field kept for a place elsewhere.
+    /// Keeps the value of a field for another place.
     fn hand(&mut self, id: FieldId, tag: u32) -> usize {
         let hands = self.steps.get(&id).map(|step| &step.hands[..]);
         let known = hands.into_iter().flatten().find(|hand| hand.tag == tag);
@@ -574,7 +576,7 @@ fn join(list: &mut String, name: &str) {
     let _ = write!(list, "{separator}{name}");
 }
 
-/// Where a message begins and ends, and of which type it is: never a field of the body.
+/// Returns whether a tag frames a message or has its type, and so is never a field of the body.
 const fn is_framing(tag: u32) -> bool {
     matches!(
         tag,

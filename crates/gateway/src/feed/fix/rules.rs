@@ -1,5 +1,5 @@
-//! What holds for all templates in one version, and the places that fields of a feed get where
-//! the version has other ones for them.
+//! The rules that apply to all templates in one version, and the replacements of fields for which
+//! the version has other ones.
 
 use crate::feed::config::{Feed, USER_TAGS};
 use fanfare_fix::dict::{Dictionary, Version};
@@ -7,22 +7,22 @@ use fanfare_fix::tag;
 use fanfare_wire::Precision;
 use std::sync::Arc;
 
-/// A version, and what its consumers agreed to.
+/// The rules of a version, and the options that its consumers agreed to.
 #[derive(Debug)]
 pub(super) struct Rules {
     pub(super) version: Version,
     pub(super) dictionary: Arc<Dictionary>,
-    /// The most digits that a time has.
+    /// The most digits of a time.
     pub(super) precision: Precision,
-    /// Added to the tags of fields that have no place; without, they are left out.
+    /// The offset added to the tags of fields that have no place. Without it, they are left out.
     pub(super) user_tags: Option<u32>,
-    /// The feed's tags that go out under others.
+    /// The feed's tags that are sent under others.
     tags: Arc<[(u32, u32)]>,
 }
 
-/// What fills a required field that the feed does not have.
+/// The value that fills a required field that the feed does not have.
 pub(super) enum Filler {
-    /// This text, if the other field is beside it.
+    /// This text, if the other field is present at the same level.
     Text(&'static [u8], Option<u32>),
     /// The value of another field of the message.
     Field(u32),
@@ -39,17 +39,18 @@ impl Rules {
         }
     }
 
-    /// The tag that the configuration gives to the feed's field of this tag.
+    /// Returns the tag that the configuration assigns to a tag of the feed.
     pub(super) fn mapped(&self, tag: u32) -> Option<u32> {
         let found = self.tags.iter().find(|(from, _)| *from == tag);
         found.map(|(_, to)| *to)
     }
 
-    /// The tag in the user-defined range of a field that has no place in the version.
+    /// Returns the tag in the user-defined range of a field that has no place in the version.
     pub(super) fn user_tag(&self, tag: u32) -> Option<u32> {
         let first = self.user_tags?;
         match tag {
-            // Which message it was on its line is worth keeping; for whom it was is not.
+            // The sender and the number of a message on its line are worth keeping, and its target
+            // is not.
             tag::TARGET_COMP_ID | tag::APPL_VER_ID => None,
             1..USER_TAGS => tag.checked_add(first),
             _ => Some(tag),
@@ -57,7 +58,8 @@ impl Rules {
     }
 }
 
-/// Times have seconds up to FIX.4.1, milliseconds up to FIX.5.0SP1, and then what there is.
+/// Returns the precision of times: seconds up to FIX.4.1, milliseconds up to FIX.5.0SP1, and then
+/// as available.
 pub(super) fn precision(version: Version) -> Precision {
     match version {
         Version::Fix40 | Version::Fix41 => Precision::Seconds,
@@ -66,8 +68,8 @@ pub(super) fn precision(version: Version) -> Precision {
     }
 }
 
-/// Header fields that each consumer's session writes itself: that they are not passed on is no
-/// loss worth telling.
+/// Returns whether each consumer's session writes the header field itself, so that leaving it out
+/// is not reported.
 pub(super) const fn is_own(tag: u32) -> bool {
     matches!(
         tag,
@@ -83,9 +85,9 @@ pub(super) const fn is_own(tag: u32) -> bool {
     )
 }
 
-/// Another field with the same meaning, for versions that have no place for the feed's own:
+/// Returns another field with the same meaning, for versions that have no place for the feed's own:
 /// MsgSeqNum(34) of the feed is ApplSeqNum(1181), LastMsgSeqNumProcessed(369) of the feed is
-/// ApplLastSeqNum(1350), MDPriceLevel(1023) is MDEntryPositionNo(290).
+/// ApplLastSeqNum(1350), and MDPriceLevel(1023) is MDEntryPositionNo(290).
 pub(super) const fn other_tag(tag: u32, is_body: bool) -> Option<u32> {
     match (tag, is_body) {
         (tag::MSG_SEQ_NUM, true) => Some(1181),
@@ -95,10 +97,10 @@ pub(super) const fn other_tag(tag: u32, is_body: bool) -> Option<u32> {
     }
 }
 
-/// What fills a required field that the feed does not have: see docs/gateway.md.
+/// Returns the value that fills a required field that the feed does not have: see docs/gateway.md.
 pub(super) const fn filler(tag: u32) -> Option<Filler> {
     Some(match tag {
-        // Symbol: the standard's own text for "there is none", beside SecurityID.
+        // Symbol: the standard's own text for an absent symbol, beside SecurityID.
         55 => Filler::Text(b"[N/A]", Some(48)),
         // QuoteReqID, MDReqID, SecurityReqID, SecurityResponseID: a number of its own.
         131 | 262 | 320 | 322 => Filler::Field(tag::MSG_SEQ_NUM),

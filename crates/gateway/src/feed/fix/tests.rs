@@ -17,7 +17,7 @@ fn place(version: Version) -> usize {
     VERSIONS.iter().position(|known| *known == version).unwrap()
 }
 
-/// Messages of a program, and what becomes of them.
+/// The messages of a program, and their conversions.
 struct Bench {
     fix: Fix,
     decoder: Decoder,
@@ -25,7 +25,7 @@ struct Bench {
     notices: Notices,
     told: crate::notice::NoticeReceiver,
     left: Tally,
-    /// Messages that lacked something.
+    /// The number of messages that lacked a field.
     lacking: usize,
     /// The fields of the last message as the template has them.
     raw: Vec<(u32, String)>,
@@ -47,7 +47,8 @@ impl Bench {
         }
     }
 
-    /// Decodes the messages of a packet; what each is in a version, `|` for SOH: kind, type, body.
+    /// Decodes the messages of a packet and converts each to a version. Returns kind, type and
+    /// body, with `|` for SOH.
     fn packet(&mut self, packet: &[u8], version: Version) -> Vec<(Kind, Option<[String; 2]>)> {
         self.decoder.reset();
         let (mut rest, mut out) = (packet, Vec::new());
@@ -93,7 +94,7 @@ fn split(text: &str) -> Vec<(u32, String)> {
         .collect()
 }
 
-/// Whole messages around bodies, validated by the dictionary of a version.
+/// A validator of whole messages around bodies, by the dictionary of a version.
 struct Judge {
     dictionary: Arc<Dictionary>,
     begin_string: &'static str,
@@ -130,7 +131,7 @@ impl Judge {
     }
 }
 
-/// A program with one template, and a packet of the bytes behind presence map and identifier 1.
+/// Returns a program with one template. A packet has the bytes after presence map and identifier 1.
 fn one(fields: &str) -> Program {
     Program::parse(&format!(
         "<template name=\"T\" id=\"1\">{fields}</template>"
@@ -197,7 +198,7 @@ fn what_has_no_place_is_left_out_and_told_or_moved() {
         <string name=\"MDEntryType\" id=\"269\"/>\
         <uInt32 name=\"Session\" id=\"5842\"/>\
         </sequence>";
-    // 34=7, 83=9, 369=5, 48=3, two entries: of the second the type is none that exists.
+    // 34=7, 83=9, 369=5, 48=3, two entries, of which the second has an invalid type.
     let mut packet = vec![0xc0, 0x81, 0x87, 0x89, 0x85, 0x83, 0x82];
     for entry_type in [b'0', b'!'] {
         packet.extend([0x81, 0x03, 0xe8, entry_type | 0x80, 0x84]);
@@ -254,7 +255,7 @@ fn session_messages_and_empty_ones_are_nobodys() {
     }
     let session = [b'0', b'1', b'2', b'3', b'4', b'5', b'A'].map(Kind::Session);
     assert_eq!((&kinds[..7], kinds[7]), (&session[..], Kind::Data));
-    // MsgType(35) in the message.
+    // MsgType(35) is in the message.
     let own = |t: u8| [0xc0, 0x89, 0x80 | t, 0xc1];
     assert_eq!(
         bench.packet(&own(b'5'), Version::Fix44)[0].0,
@@ -267,7 +268,7 @@ fn session_messages_and_empty_ones_are_nobodys() {
     );
 }
 
-/// The whole recording of MOEX SPECTRA.
+/// Converts the whole recording of MOEX SPECTRA.
 #[test]
 fn a_recorded_feed_is_valid_in_every_version_that_has_its_messages() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/moex-spectra");
@@ -289,7 +290,7 @@ fn a_recorded_feed_is_valid_in_every_version_that_has_its_messages() {
                 let told = bench.told();
                 match version {
                     Version::Fix40 | Version::Fix41 => assert!(bodies.is_empty()),
-                    // An entry of the type "empty book" alone, which came with FIX.5.0.
+                    // Only an entry of the type "empty book", which came with FIX.5.0.
                     _ => {
                         let all = bodies.len() + bench.lacking;
                         assert_eq!(all, data, "{version:?} {file}: {told:?}");
@@ -306,7 +307,7 @@ fn a_recorded_feed_is_valid_in_every_version_that_has_its_messages() {
     }
 }
 
-/// Fields that market data has, and some that no version has.
+/// Fields of market data, and some that no version has.
 const POOL: [u32; 40] = [
     15, 22, 31, 34, 48, 52, 55, 58, 60, 61, 75, 83, 95, 96, 107, 131, 148, 207, 264, 269, 270, 271,
     272, 273, 278, 279, 290, 320, 336, 340, 346, 369, 541, 600, 866, 1023, 1079, 1128, 5842, 20003,
@@ -314,7 +315,7 @@ const POOL: [u32; 40] = [
 const GROUPS: [u32; 7] = [33, 146, 268, 453, 555, 711, 1141];
 const TYPES: [&str; 8] = ["W", "X", "d", "f", "h", "B", "R", "BP"];
 
-/// A field of a random template: its tag, type, and whether it may be absent.
+/// A field of a random template: its tag, its type, and whether it may be absent.
 type Drawn = (usize, usize, bool);
 
 fn declared(fields: &[Drawn], inside: Option<&str>) -> String {
@@ -338,7 +339,7 @@ fn declared(fields: &[Drawn], inside: Option<&str>) -> String {
     text + inside.unwrap_or_default()
 }
 
-/// Values that may be some of the types that a field can have.
+/// Values that match some of the types of fields.
 fn values() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![
         "[0-9]{1,9}".prop_map(String::into_bytes),
@@ -352,7 +353,7 @@ fn values() -> impl Strategy<Value = Vec<u8>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
-    /// Whatever the template and the values, what goes out is valid.
+    /// Checks that every converted message is valid, whatever the template and the values.
     #[test]
     fn what_goes_out_is_valid(
         msg_type in 0..TYPES.len(),
@@ -401,7 +402,7 @@ proptest! {
     }
 }
 
-/// Whether a field that goes out says what the feed does: the slow way, by looking.
+/// Returns whether a field that is sent has a value of the feed, by linear search.
 fn has_source(raw: &[(u32, String)], dictionary: &Dictionary, tag: u32, value: &str) -> bool {
     use fanfare_fix::dict::DataType as T;
     let has = |wanted: u32| {
@@ -423,7 +424,8 @@ fn has_source(raw: &[(u32, String)], dictionary: &Dictionary, tag: u32, value: &
                 T::UtcTimestamp | T::UtcTimeOnly | T::UtcDateOnly | T::LocalMktDate | T::TzTimeOnly,
             ),
         ) => {
-            // The same digits, perhaps with zeros in front or cut behind, or of 1970 and later.
+            // The digits are the same, up to leading or trailing zeros, or are those of a time
+            // since 1970.
             let wanted = digits(value);
             let wanted = wanted.trim_start_matches('0').trim_end_matches('0');
             let since = |had: &str| matches!(had.len(), 10 | 13 | 16 | 19);
@@ -434,7 +436,7 @@ fn has_source(raw: &[(u32, String)], dictionary: &Dictionary, tag: u32, value: &
     }
 }
 
-/// The fields of one level on the wire.
+/// Returns the fields of one level on the wire.
 fn fast_bytes<'v>(
     out: &mut Vec<u8>,
     fields: &[Drawn],
@@ -468,7 +470,7 @@ fn fast_bytes<'v>(
     }
 }
 
-/// A stop-bit integer; a signed one needs room for its sign.
+/// Writes a stop-bit integer. A signed one needs a bit for its sign.
 fn stop_bit(out: &mut Vec<u8>, value: u64, signed: bool) {
     let bits = 64 - value.leading_zeros() + u32::from(signed);
     for i in (0..bits.div_ceil(7).max(1)).rev() {

@@ -1,4 +1,4 @@
-//! A value of a feed as the text that a version's dictionary wants.
+//! The conversion of a value of a feed to the text that a version's dictionary requires.
 
 use fanfare_fast::Value;
 use fanfare_fast::fix::write_value;
@@ -6,35 +6,35 @@ use fanfare_fix::dict::{DataType, Dictionary};
 use fanfare_wire::{Precision, UtcTimestamp, int};
 use std::cell::Cell;
 
-/// How a field's value is written.
+/// The conversion of a field's values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Conv {
-    /// As it stands: it always fits.
+    /// Unchanged, which always fits.
     Plain,
-    /// As it stands, if it fits.
+    /// Unchanged, if it fits.
     Checked,
     /// As UTCTimestamp.
     Timestamp(Precision),
     /// As UTCTimeOnly or LocalMktTime.
     Time(Clock),
-    /// As UTCTimeOnly with a `Z` behind it: TZTimeOnly.
+    /// As TZTimeOnly: UTCTimeOnly followed by `Z`.
     ZonedTime(Clock),
-    /// As UTCTimestamp with a `Z` behind it: TZTimestamp.
+    /// As TZTimestamp: UTCTimestamp followed by `Z`.
     ZonedTimestamp(Precision),
     /// As UTCDateOnly or LocalMktDate.
     Date,
     /// As Boolean.
     Boolean,
-    /// As bytes, with the field of their length in front.
+    /// As bytes, after the field of their length.
     Data(u32),
 }
 
-/// How a time of day is read and written.
+/// The format of a time of day.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Clock {
     precision: Precision,
-    /// Digits behind the seconds that integers of this field have: they have no leading zeros to
-    /// tell it. Fields of 64 bits may have more than milliseconds; the longest value tells.
+    /// The digits of a fraction of a second in integers of this field, which have no leading zeros
+    /// to show it. Fields of 64 bits may have more than milliseconds, as the longest value shows.
     fraction: Cell<usize>,
 }
 
@@ -51,7 +51,7 @@ impl Clock {
 }
 
 impl Conv {
-    /// For values of a FAST field that become the field `tag`.
+    /// Creates the conversion for values of a FAST field that becomes the field `tag`.
     pub(super) fn new(dictionary: &Dictionary, tag: u32, source: Source, limit: Precision) -> Self {
         let Some(data_type) = dictionary.data_type(tag) else {
             return Self::Plain;
@@ -82,13 +82,13 @@ impl Conv {
 
     fn data(tag: u32) -> Self {
         let pairs = fanfare_wire::DataFields::standard();
-        // Looked for when a template is met, not for each message.
+        // Searched when a template is met, not for each message.
         let length = (1..tag.saturating_add(1_000)).find(|t| pairs.data_tag(*t) == Some(tag));
         length.map_or(Self::Checked, Self::Data)
     }
 
-    /// Appends the text of `value` for the field `tag`; false, with nothing appended, if it does
-    /// not fit.
+    /// Appends the text of `value` for the field `tag`. Returns false, with nothing appended, if it
+    /// does not fit.
     pub(super) fn write(
         &self,
         dictionary: &Dictionary,
@@ -108,7 +108,7 @@ impl Conv {
         fits
     }
 
-    /// Makes of the text behind `start`, which is as the feed has it, what the field wants.
+    /// Converts the text after `start`, as the feed has it, to the form of the field.
     fn finish(
         &self,
         dictionary: &Dictionary,
@@ -142,7 +142,7 @@ impl Conv {
     }
 }
 
-/// What the values of a FAST field are.
+/// The kind of a FAST field's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Source {
     Number,
@@ -179,7 +179,7 @@ fn all_digits(text: &[u8]) -> bool {
     !text.is_empty() && text.iter().all(u8::is_ascii_digit)
 }
 
-/// Text that has a zone stays as it is.
+/// Returns a text that has a zone unchanged.
 fn zoned(text: &[u8]) -> Option<Text> {
     let clock = text.get(text.iter().position(|b| *b == b':')?..)?;
     let has_zone = clock.iter().any(|b| matches!(b, b'Z' | b'+' | b'-'));
@@ -194,14 +194,14 @@ fn boolean(text: &[u8]) -> Option<Text> {
     }])
 }
 
-/// `YYYYMMDD`, of a date or of a date with a time of day.
+/// Returns `YYYYMMDD` of a date, or of a date with a time of day.
 fn date(text: &[u8]) -> Option<Text> {
     let is_whole = all_digits(text) && matches!(text.len(), 8 | 14 | 17 | 20 | 23);
     let is_date = is_whole || UtcTimestamp::parse(text).is_some();
     Text::of(&[text.get(..8).filter(|_| is_date)?])
 }
 
-/// A fraction of a second, with its point, as long as the precision lets it be.
+/// Returns a fraction of a second with its point, truncated to the precision.
 fn fraction(digits: &[u8], precision: Precision) -> Option<Text> {
     let most = match precision {
         Precision::Seconds => 0,
@@ -215,9 +215,9 @@ fn fraction(digits: &[u8], precision: Precision) -> Option<Text> {
     }
 }
 
-/// Of `YYYYMMDD-HH:MM:SS` with a fraction, of `YYYYMMDDHHMMSS` with 0, 3, 6 or 9 digits behind it,
-/// of `YYYYMMDD`, or of a whole number of seconds, milliseconds, microseconds or nanoseconds since
-/// 1970, which has 10, 13, 16 or 19 digits from 2001 to 2286.
+/// Converts a timestamp: `YYYYMMDD-HH:MM:SS` with a fraction, `YYYYMMDDHHMMSS` followed by 0, 3, 6
+/// or 9 digits, `YYYYMMDD`, or a whole number of seconds, milliseconds, microseconds or nanoseconds
+/// since 1970. Such a number has 10, 13, 16 or 19 digits from 2001 to 2286.
 fn timestamp(text: &[u8], precision: Precision) -> Option<Text> {
     let part = |from: usize, to: usize| text.get(from..to);
     if !all_digits(text) {
@@ -249,8 +249,8 @@ fn timestamp(text: &[u8], precision: Precision) -> Option<Text> {
 }
 
 impl Clock {
-    /// Of `HH:MM:SS` with a fraction, of `HHMMSS` with 0, 3, 6 or 9 digits behind it, of an
-    /// integer with the same, whose leading zeros are not there.
+    /// Converts a time of day: `HH:MM:SS` with a fraction, `HHMMSS` followed by 0, 3, 6 or 9
+    /// digits, or an integer of the same digits without leading zeros.
     fn time(&self, text: &[u8], value: Value<'_>) -> Option<Text> {
         if !all_digits(text) {
             let behind = fraction(text.get(9..).unwrap_or_default(), self.precision)?;
@@ -271,7 +271,7 @@ impl Clock {
         Text::of(&[hour, b":", minute, b":", second, behind.bytes()])
     }
 
-    /// Digits behind the seconds of an integer of `len` digits.
+    /// Returns the digits of the fraction in an integer of `len` digits.
     fn fraction_of(&self, len: usize) -> usize {
         let least = len.saturating_sub(6).next_multiple_of(3);
         self.fraction.set(self.fraction.get().max(least));

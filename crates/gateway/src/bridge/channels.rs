@@ -1,36 +1,40 @@
-//! Which messages of a feed have come, where several gateways publish the same feed.
+//! The messages of a feed that have arrived, if several gateways publish the same feed.
 //!
-//! A message is known by its channel, epoch, number and index ([`Identity`]). It is taken from the
-//! first gateway that brings it, so that each gateway fills the gaps of the others. See ADR 0027.
+//! A message is identified by its channel, epoch, number and index ([`Identity`]). It is taken from
+//! the first gateway that delivers it, so that each gateway fills the gaps of the others. See ADR
+//! 0027.
 
 use fanfare_dds::AsItIs;
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
 
-/// The most channels of a topic that are remembered. One more replaces the one longest silent.
+/// The most channels of a topic that are remembered. A further one replaces the one silent for
+/// longest.
 const MOST_CHANNELS: usize = 8;
 
-/// The most gateways of a channel that are told apart. One more replaces the one longest silent.
+/// The most gateways of a channel that are distinguished. A further one replaces the one silent for
+/// longest.
 const MOST_GATEWAYS: usize = 8;
 
-/// Messages of a channel that a gateway remembers: at least this many, and at most twice as many.
+/// The messages of a channel that are remembered: at least this many, and at most twice as many.
 const WINDOW: usize = 57_344;
 
-/// What a message of a feed is, whichever publisher sends it.
+/// The identity of a message of a feed, independent of its publisher.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Identity<'a> {
-    /// The name of the feed; empty for a message that came from no feed.
+    /// The name of the feed, or empty for a message that belongs to no feed.
     pub channel: &'a [u8],
-    /// Tells messages of one number apart when numbers begin again; 0 until it is computed.
+    /// A hash that distinguishes messages of one number when numbers begin again, or 0 until it is
+    /// computed.
     pub epoch: u64,
     /// The feed's own number.
     pub number: u64,
-    /// Which of several messages with this number, from 0.
+    /// The index among several messages with this number, from 0.
     pub index: u32,
 }
 
 impl Identity<'_> {
-    /// Whether the message is of a feed with numbers.
+    /// Returns whether the message belongs to a feed with numbers.
     pub(crate) fn is_some(&self) -> bool {
         !self.channel.is_empty()
     }
@@ -41,8 +45,8 @@ impl Identity<'_> {
     }
 }
 
-/// The epoch of a message with this content: the same at every publisher, whenever it was started
-/// and whatever it lost; never 0. Does not allocate.
+/// Returns the epoch of a message with this content. It is never 0, and is the same at every
+/// publisher, whatever its start and its losses. Does not allocate.
 #[must_use]
 pub fn epoch(msg_type: &[u8], fields: &[u8]) -> u64 {
     let mut hash = mix(0, msg_type.len() as u64);
@@ -60,24 +64,24 @@ pub fn epoch(msg_type: &[u8], fields: &[u8]) -> u64 {
     hash.max(1)
 }
 
-/// The hash of a name.
+/// Returns the hash of a name.
 pub(crate) fn hash_of(name: &[u8]) -> u64 {
     epoch(b"", name)
 }
 
-/// Folds a word into a hash: both halves of a wide product, so that each bit reaches each.
+/// Folds a word into a hash by both halves of a wide product, so that each bit reaches each.
 fn mix(hash: u64, word: u64) -> u64 {
     let product = u128::from(hash ^ word ^ 0x9e37_79b9_7f4a_7c15)
         * u128::from(0xd6e8_feb8_6659_fd93_u64 ^ hash.rotate_left(32));
     (product as u64) ^ (product >> 64) as u64
 }
 
-/// How often each gateway has brought a message.
+/// The number of times that each gateway has delivered a message.
 type Counts = [u8; MOST_GATEWAYS];
 type Seen = HashMap<u64, Counts, BuildHasherDefault<AsItIs>>;
 
-/// Which messages have come on one topic, of up to eight channels and from up to eight publishers
-/// of each. A message is taken from the first publisher that brings it.
+/// The messages that have arrived on one topic, of up to eight channels and from up to eight
+/// publishers of each. A message is taken from the first publisher that delivers it.
 ///
 /// ```
 /// use fanfare_gateway::{Channels, Identity, Turn, epoch};
@@ -97,9 +101,9 @@ type Seen = HashMap<u64, Counts, BuildHasherDefault<AsItIs>>;
 pub struct Channels {
     known: Vec<Channel>,
     clock: u64,
-    /// Messages of a channel that are remembered at least.
+    /// The least number of messages of a channel that are remembered.
     window: usize,
-    /// Messages for which a new channel has memory at once.
+    /// The messages for which a new channel allocates memory at once.
     reserved: usize,
 }
 
@@ -108,41 +112,43 @@ struct Channel {
     name: Vec<u8>,
     last_seen: u64,
     gateways: [Gateway; MOST_GATEWAYS],
-    /// What came last, and what came before `young` was begun.
+    /// The latest messages, and those from before `young` was started.
     young: Seen,
     old: Seen,
-    /// How often `young` became `old`.
+    /// The number of times that `young` became `old`.
     generation: u64,
     /// The newest number.
     head: u64,
-    /// As in [`Channels`].
+    /// The window of [`Channels`].
     window: usize,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
 struct Gateway {
-    /// 0: a free place.
+    /// The origin, or 0 for a free slot.
     origin: u64,
     last_seen: u64,
-    /// The generation in which it last brought something that the others had, or that was new.
+    /// The generation in which it last delivered a message that was new or that the others had.
     place: u64,
     /// Its last number.
     last: u64,
 }
 
-/// What is to be done with a message.
+/// The decision on a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Turn {
-    /// Take it: no publisher has brought it as often.
+    /// Take it: no publisher has delivered it as often.
     New,
-    /// Drop it: another publisher has brought it.
+    /// Drop it: another publisher has delivered it.
     Before,
-    /// Drop it: its publisher is behind the others by more than is remembered, so it may have come.
+    /// Drop it: its publisher is behind the others by more than the window, so it may have been
+    /// delivered.
     Behind,
 }
 
 impl Default for Channels {
-    /// Remembers 57,344 messages of each channel; a new channel gets the memory for them at once.
+    /// Remembers 57,344 messages of each channel, and allocates the memory of a new channel at
+    /// once.
     fn default() -> Self {
         Self {
             reserved: WINDOW,
@@ -153,7 +159,7 @@ impl Default for Channels {
 
 impl Channels {
     /// Remembers at least `window` messages of each channel, and at most twice as many. The memory
-    /// grows as they come.
+    /// grows as they arrive.
     #[must_use]
     pub const fn of_window(window: usize) -> Self {
         Self {
@@ -164,8 +170,8 @@ impl Channels {
         }
     }
 
-    /// Decides on a message and remembers it. `origin` is a number that stands for its publisher,
-    /// not 0.
+    /// Decides on a message and remembers it. `origin` is a nonzero number that identifies its
+    /// publisher.
     pub fn take(&mut self, identity: &Identity<'_>, origin: u64) -> Turn {
         let turn = self.look(identity, origin);
         self.clock += 1;
@@ -183,7 +189,8 @@ impl Channels {
         channel.map_or(Turn::New, |channel| channel.look(identity, origin))
     }
 
-    /// Whether more than one gateway publishes the channel: what one leaves out another may bring.
+    /// Returns whether more than one gateway publishes the channel, so that one may deliver what
+    /// another left out.
     pub(crate) fn has_several(&self, name: &[u8]) -> bool {
         let channel = self.known.iter().find(|c| c.name == name);
         channel.is_some_and(|c| c.gateways.iter().filter(|g| g.origin != 0).count() > 1)
@@ -222,7 +229,7 @@ impl Channel {
         }
     }
 
-    /// Becomes another channel, in the same memory.
+    /// Resets the memory for another channel.
     fn forget(&mut self, name: &[u8]) {
         self.young.clear();
         self.old.clear();
@@ -245,7 +252,7 @@ impl Channel {
             return if is_new { Turn::New } else { Turn::Before };
         }
         let gateway = slot.and_then(|slot| self.gateways.get(slot));
-        // A gateway whose numbers go back has begun again. One in front of all is not behind.
+        // A gateway whose numbers go back has restarted. One ahead of all others is not behind.
         let is_behind = gateway.is_some_and(|g| {
             let (number, lost) = (identity.number, g.place + 1 < self.generation);
             lost && g.last < number && number <= self.head
@@ -283,7 +290,7 @@ impl Channel {
         self.young.insert(key, counts);
     }
 
-    /// The gateway's place; a new one gets that of the one longest silent.
+    /// Returns the gateway's slot. A new gateway takes that of the one silent for longest.
     fn slot(&mut self, origin: u64) -> usize {
         let all = &self.gateways;
         if let Some(slot) = all.iter().position(|g| g.origin == origin) {
@@ -449,8 +456,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever either loses, and however far one is in front: what comes out is what either
-        /// had, each once.
+        /// Checks that the messages taken are the union of both, each once, whatever either loses,
+        /// and however far one is ahead.
         #[test]
         fn two_that_lose_are_one_that_loses_what_both_lost(
             lost in prop::collection::vec((any::<bool>(), any::<bool>()), 1..200),

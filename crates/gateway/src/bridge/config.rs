@@ -1,4 +1,4 @@
-//! The `[dds]` part of the configuration.
+//! The `[dds]` table of the configuration.
 
 use super::endpoint::{
     DdsQos, DdsTransport, LEASE_MS, Participant, check, check_topics, dds_endpoint,
@@ -7,42 +7,44 @@ use crate::config_error::{ConfigError, range};
 use fanfare_dds::{Domain, Durability, History, Qos};
 use serde::Deserialize;
 
-/// FIX messages over DDS, to other gateways and from them.
+/// FIX messages over DDS, to and from other gateways.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Dds {
-    /// Where messages of this gateway's own sources are published.
+    /// The topics on which messages of this gateway's own sources are published.
     pub publish: Option<DdsEnd>,
-    /// Where messages of other gateways are subscribed to; they go to the consumers.
+    /// The topics of other gateways whose messages are forwarded to the consumers.
     pub subscribe: Option<DdsEnd>,
-    /// Whether what is subscribed to is published too, under its first gateway's name: a link
-    /// between two domains. What has been here before is dropped, so a ring of gateways is none.
+    /// Whether received messages are published too, under their first gateway's origin, as a link
+    /// between two domains. A message that was here before is dropped, so a ring of gateways makes
+    /// no loop.
     pub relay: bool,
 }
 
 dds_endpoint! {
     lease_ms = LEASE_MS;
-    /// One side: a domain, and the topics in it.
+    /// One direction: a domain, and the topics in it.
     pub struct DdsEnd {
-        /// How samples are delivered.
+        /// The delivery of samples.
         pub qos: DdsQos = DdsQos::Reliable,
-        /// What stands in front of `_` and MsgType(35) in the names of topics.
+        /// The prefix of `_` and MsgType(35) in the names of topics.
         pub topics: String = "Fix".to_owned(),
-        /// The partition; gateways in different ones do not hear each other.
+        /// The partition. Gateways in different partitions do not communicate.
         pub partition: Option<String> = None,
-        /// MsgType(35) of the messages that go over DDS; others do not.
+        /// The MsgTypes(35) of the messages that are sent over DDS.
         pub msg_types: Vec<String> = ["W", "X", "d", "f", "h"].map(str::to_owned).to_vec(),
     }
 }
 
-/// Samples that a reader keeps until the gateway takes them.
+/// The samples that a reader keeps until the gateway takes them.
 pub(crate) const READER_SAMPLES: u32 = 8_192;
 
-/// Most topics of one side.
+/// The most topics of one direction.
 const MOST_TYPES: usize = 64;
 
 impl Dds {
-    /// Opens the participants of both sides, publishers first: one, if both are in the same domain.
+    /// Opens the participants of both directions, publishers first. They are one if both are in the
+    /// same domain.
     pub(crate) fn domains(&self) -> Result<[Option<Domain>; 2], fanfare_dds::Error> {
         let open = |end: &DdsEnd| end.participant().open();
         let publish = self.publish.as_ref().map(open).transpose()?;
@@ -69,7 +71,7 @@ impl Dds {
 }
 
 impl DdsEnd {
-    /// Checks the ranges; `at` is its table.
+    /// Checks the ranges. `at` is the name of the table.
     fn check(&self, at: &str) -> Result<(), ConfigError> {
         check(at, self.domain, self.wait_ms, self.instances, self.lease_ms)?;
         let types = format!("{at}.msg_types");
@@ -97,21 +99,21 @@ impl DdsEnd {
         check_topics(at, &self.topics)
     }
 
-    /// Whether both are the same participant's topics.
+    /// Returns whether both use the same participant.
     pub(crate) fn shares_domain(&self, other: &Self) -> bool {
         self.participant() == other.participant()
     }
 
-    /// The policies of writers and readers alike. A reader keeps what its gateway has not taken
-    /// yet: up to 8,192 messages, and then a reliable writer waits for it.
+    /// Returns the policies of writers and readers alike. A reader keeps the messages that its
+    /// gateway has not taken yet, up to 8,192, and then a reliable writer blocks.
     pub(crate) fn qos(&self) -> Qos {
         let qos = self.qos.policies(self.wait_ms, self.instances);
         let partition = self.partition.iter();
         partition.fold(qos, |qos, name| qos.partition(name))
     }
 
-    /// As `qos`, for a reader: it keeps more than the last value, which may not be taken yet, but
-    /// never more than is taken in one go.
+    /// Returns the policies of a reader. It keeps more than the last value, which may not be taken
+    /// yet, but never more than is taken at once.
     pub(crate) fn reader_qos(&self) -> Qos {
         let limits = (Some(READER_SAMPLES), Some(self.instances));
         let qos = self.qos().ignore_own();

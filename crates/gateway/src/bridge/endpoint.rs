@@ -1,4 +1,5 @@
-//! What every side on DDS is told first: which domain it joins, and how samples go.
+//! The settings that every direction on DDS has: the domain that it joins, and the transport of
+//! samples.
 
 use super::patience::slice;
 use crate::config_error::{ConfigError, range, within};
@@ -6,7 +7,7 @@ use fanfare_dds::{Domain, DomainConfig, Error, Qos, Reliability, Transport};
 use serde::Deserialize;
 use std::time::Duration;
 
-/// What carries samples.
+/// The transport of samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DdsTransport {
@@ -18,19 +19,19 @@ pub enum DdsTransport {
     Mcast,
 }
 
-/// How samples are delivered.
+/// The delivery of samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DdsQos {
-    /// Lost packets are sent again.
+    /// Lost packets are retransmitted.
     Reliable,
-    /// Lost packets are lost.
+    /// Lost packets are not retransmitted.
     BestEffort,
-    /// Reliable, and who comes late gets the last message of each Symbol(55).
+    /// Reliable, and late joiners receive the last message of each Symbol(55).
     LastValue,
 }
 
-/// How to join a domain.
+/// The settings for joining a domain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Participant<'a> {
     pub(crate) domain: u32,
@@ -39,17 +40,18 @@ pub(crate) struct Participant<'a> {
     pub(crate) peers: &'a [String],
     pub(crate) tcp_port: u16,
     pub(crate) lease_ms: u64,
-    /// Bytes sent ahead of the slowest subscriber's acknowledgement; `None`: as DDS has it.
+    /// The bytes sent ahead of the slowest subscriber's acknowledgement, or `None` for the default
+    /// of DDS.
     pub(crate) unacknowledged: Option<usize>,
 }
 
-/// The lease of a participant unless told otherwise, as Cyclone DDS has it, in milliseconds.
+/// The default lease of a participant, which is that of Cyclone DDS, in milliseconds.
 pub(crate) const LEASE_MS: u64 = 10_000;
 
 impl DdsQos {
-    /// The policies of a topic with up to `instances` keys. Where they are reliable, a call of a
-    /// writer waits a slice of `wait_ms` for a subscriber, and
-    /// [`Patience`](super::patience::Patience) calls again.
+    /// Returns the policies of a topic with up to `instances` keys. If they are reliable, a call of
+    /// a writer blocks for a slice of `wait_ms`, and [`Patience`](super::patience::Patience) calls
+    /// again.
     pub(crate) fn policies(self, wait_ms: u64, instances: u32) -> Qos {
         let reliable = Reliability::Reliable(slice(wait_ms));
         let qos = match self {
@@ -76,14 +78,14 @@ impl Participant<'_> {
             transport,
             peers: self.peers.to_vec(),
             tcp_port: self.tcp_port,
-            // Publishers wait for acknowledgements before: no longer than a stop may take.
+            // Publishers wait for acknowledgements before, no longer than a stop may take.
             linger: Duration::ZERO,
             ..config
         })
     }
 }
 
-/// Checks the ranges of the keys that every side has; `at` is its table.
+/// Checks the ranges of the keys that every direction has. `at` is the name of the table.
 pub(crate) fn check(
     at: &str,
     domain: u32,
@@ -103,7 +105,7 @@ pub(crate) fn check(
     within(format!("{at}.wait_ms"), wait_ms, 0..=10_000)
 }
 
-/// Checks what stands in front of the names of topics; `at` is the table.
+/// Checks the prefix of the names of topics. `at` is the name of the table.
 pub(crate) fn check_topics(at: &str, name: &str) -> Result<(), ConfigError> {
     let starts = name.starts_with(|c: char| c.is_ascii_alphabetic());
     let rest = name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
@@ -115,9 +117,9 @@ pub(crate) fn check_topics(at: &str, name: &str) -> Result<(), ConfigError> {
     )
 }
 
-/// Declares the table of a side: the keys that every side has, then its own with their defaults.
-/// A macro, because `serde(flatten)` of a shared struct would cost the line in the error of an
-/// unknown key or a wrong value.
+/// Declares the table of a direction: the keys that every direction has, then its own with their
+/// defaults. It is a macro because `serde(flatten)` of a shared struct would lose the line in the
+/// error of an unknown key or a wrong value.
 macro_rules! dds_endpoint {
     (
         lease_ms = $lease:expr;
@@ -130,25 +132,25 @@ macro_rules! dds_endpoint {
         #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
         #[serde(deny_unknown_fields, default)]
         pub struct $name {
-            /// Domain id, 0 to 232.
+            /// The domain id, from 0 to 232.
             pub domain: u32,
-            /// Network interface, by name or address.
+            /// The network interface, by name or address.
             pub interface: String,
-            /// What carries the samples.
+            /// The transport of the samples.
             pub transport: DdsTransport,
             /// Other hosts with participants, ADDRESS or ADDRESS:PORT.
             pub peers: Vec<String>,
-            /// With tcp, the port to listen on; 0: the system chooses.
+            /// The port to listen on with tcp. With 0, the system chooses.
             pub tcp_port: u16,
-            /// Milliseconds, 0 to 10,000, that a reliable write waits for a subscriber that has
-            /// not acknowledged what is under way; then the message is left out, and counted.
+            /// The milliseconds, from 0 to 10,000, that a reliable write waits for a subscriber
+            /// that has not acknowledged earlier samples. Then the message is dropped, and counted.
             pub wait_ms: u64,
-            /// Keys that a topic may have, at least 1. To publish: what has another is left out,
-            /// and counted. To subscribe: a topic with more is left, and the others go on.
+            /// The keys that a topic may have, at least 1. A publisher drops and counts messages
+            /// with further keys. A subscriber leaves a topic with more keys, and keeps the others.
             pub instances: u32,
-            /// Milliseconds, 100 to 600,000, of silence of this process after which the others take
-            /// it to be gone, with all that it writes and reads: how soon the end of a process that
-            /// was killed, or of its machine, is known.
+            /// The milliseconds of silence, from 100 to 600,000, after which the other participants
+            /// consider this process gone, with all of its writers and readers. It bounds how soon
+            /// a killed process or machine is detected.
             pub lease_ms: u64,
             $( $(#[$doc])* pub $field: $type, )*
         }

@@ -1,4 +1,4 @@
-//! A message as it stands in the ring to DDS: as in the other ring, with its stamps in front.
+//! The record of a message in the ring to DDS: as in the other ring, preceded by its stamps.
 //!
 //! Layout: ingress time (8), origin (8), number (8), epoch (8), number in the feed (8), index (4),
 //! all little endian; length of Symbol (1), of the channel (1), Symbol, channel, and the
@@ -11,10 +11,10 @@ use fanfare_fix::codec::SharedBody;
 
 const PREFIX: usize = 46;
 
-/// The longest name of a channel that there is.
+/// The longest name of a channel.
 pub(crate) const MAX_CHANNEL: usize = 96;
 
-/// The longest key; longer ones are cut.
+/// The longest key. Longer ones are truncated.
 pub(crate) const MAX_SYMBOL: usize = 255;
 
 /// A message with its stamps.
@@ -34,12 +34,12 @@ fn channel<'a>(entry: &Entry<'a>) -> &'a [u8] {
     channel.get(..MAX_CHANNEL).unwrap_or(channel)
 }
 
-/// Length of an entry's record.
+/// Returns the length of an entry's record.
 pub(crate) fn len(entry: &Entry<'_>) -> usize {
     PREFIX + key(entry).len() + channel(entry).len() + record::len(&entry.body)
 }
 
-/// Writes it into `room`, which has exactly `len(entry)` bytes.
+/// Writes the entry into `room`, which has exactly `len(entry)` bytes.
 pub(crate) fn write(entry: &Entry<'_>, room: &mut [u8]) {
     let (stamp, identity) = (&entry.stamp, &entry.stamp.identity);
     let (symbol, channel) = (key(entry), channel(entry));
@@ -65,7 +65,7 @@ pub(crate) fn write(entry: &Entry<'_>, room: &mut [u8]) {
     record::write(&entry.body, rest);
 }
 
-/// What a record holds; `None` if it is no record.
+/// Parses a record, or returns `None` if it is not one.
 pub(crate) fn read(record: &[u8]) -> Option<Entry<'_>> {
     let (ingress, rest) = record.split_first_chunk()?;
     let (origin, rest) = rest.split_first_chunk()?;

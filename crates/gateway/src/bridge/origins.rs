@@ -1,22 +1,22 @@
-//! What of a topic has been seen before: the numbers of each origin only go up.
+//! The messages of a topic that have been seen: the numbers of each origin only increase.
 
-/// Origins remembered; the one longest silent is forgotten.
+/// The most origins that are remembered. The one silent for longest is forgotten.
 const MOST: usize = 256;
 
-/// The last number of each gateway that messages of a topic first came into.
+/// The last number of each gateway that messages of a topic entered first.
 #[derive(Debug, Default)]
 pub(crate) struct Origins {
-    /// Origin, its last number, when it was last last_seen of.
+    /// The origins, with their last numbers and the times at which they were last seen.
     known: Vec<(u64, u64, u64)>,
     clock: u64,
 }
 
-/// What a number says.
+/// The result of looking up a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Seen {
-    /// It is new; so many in front of it have not come and will not.
+    /// The number is new. `missing` messages before it have not arrived and will not.
     New { missing: u64 },
-    /// It, or a later one, was here before: it went round, or came by two ways.
+    /// This number or a later one was seen before: the message has looped, or arrived on two paths.
     Before,
 }
 
@@ -28,7 +28,7 @@ impl Origins {
         }
     }
 
-    /// Looks at a message's number without taking note of it.
+    /// Looks up a message's number without recording it.
     pub(crate) fn look(&self, origin: u64, number: u64) -> Seen {
         match self.known.iter().find(|known| known.0 == origin) {
             Some((_, last, _)) if number <= *last => Seen::Before,
@@ -39,7 +39,7 @@ impl Origins {
         }
     }
 
-    /// Takes note of a message that was new.
+    /// Records a message that was new.
     pub(crate) fn note(&mut self, origin: u64, number: u64) {
         self.clock += 1;
         let last_seen = self.clock;

@@ -1,43 +1,44 @@
-//! How long writers to DDS wait for subscribers: never longer than a stop may take.
+//! The time that writers to DDS wait for subscribers, which is never longer than a stop may take.
 
 use crate::notice::{Notice, Notices, Outlet, Why};
 use fanfare_dds::{Error, ReturnCode};
 use fanfare_engine::stop::Stop;
 use std::time::{Duration, Instant};
 
-/// The longest wait of one call of a writer, and the longest time until it sees a raised stop.
+/// The longest wait of one call of a writer, and so the longest time until it notices a raised
+/// stop.
 pub(crate) const SLICE: Duration = Duration::from_millis(50);
 
-/// How long a stop waits for subscribers.
+/// The time that a stop waits for subscribers.
 const FAREWELL: Duration = Duration::from_millis(400);
 
-/// The time between two notices of messages left out by one outlet.
+/// The interval between two notices of messages dropped by one outlet.
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// Lets writes wait for a subscriber that does not acknowledge: in slices, up to the configured
-/// time, and after a stop for less.
+/// A limit on the time that writes wait for a subscriber that does not acknowledge: in slices, up
+/// to the configured time, and after a stop for less.
 pub(crate) struct Patience {
-    /// Slices that a write waits.
+    /// The slices that a write waits.
     slices: u32,
     stop: Stop,
-    /// When the last samples go out, once the stop was seen.
+    /// The deadline of the last samples, once the stop was noticed.
     until: Option<Instant>,
-    /// Writers that have waited in vain for their subscribers since the stop.
+    /// The writers whose subscribers have not acknowledged in time since the stop.
     hanging: Vec<u64>,
 }
 
-/// What became of a write.
+/// The outcome of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Written<T> {
     Done(T),
     /// A subscriber did not acknowledge in time.
     InVain,
-    /// The stop came first.
+    /// The stop was raised first.
     Stopped,
 }
 
 impl Patience {
-    /// A write waits for at most `wait_ms` while the gateway runs, in calls of [`slice`] each.
+    /// Creates a limit of `wait_ms` for a write while the gateway runs, in calls of [`slice`] each.
     pub(crate) fn new(wait_ms: u64, stop: Stop) -> Self {
         let slices = Duration::from_millis(wait_ms)
             .as_nanos()
@@ -50,10 +51,10 @@ impl Patience {
         }
     }
 
-    /// Writes by way of `attempt`; `id` is the writer's.
+    /// Writes through `attempt`. `id` identifies the writer.
     ///
     /// # Errors
-    /// Those of the writer. A subscriber that does not acknowledge is no error.
+    /// Returns the errors of the writer. A subscriber that does not acknowledge is not an error.
     pub(crate) fn write<T>(
         &mut self,
         id: u64,
@@ -73,7 +74,7 @@ impl Patience {
         Ok(Written::InVain)
     }
 
-    /// Writes after the stop: no writer waits in vain twice, and all of them together no longer
+    /// Writes after the stop. No writer times out twice, and all of them together wait no longer
     /// than [`FAREWELL`].
     fn part<T>(
         &mut self,
@@ -94,7 +95,7 @@ impl Patience {
         }
     }
 
-    /// The time left for acknowledgements after the stop; zero if a subscriber hangs.
+    /// Returns the time left for acknowledgements after the stop, or zero if a subscriber hangs.
     pub(crate) fn left(&mut self) -> Duration {
         let until = *self.until.get_or_insert_with(|| Instant::now() + FAREWELL);
         match self.hanging.is_empty() {
@@ -104,7 +105,7 @@ impl Patience {
     }
 }
 
-/// The longest wait of one call of a writer.
+/// Returns the longest wait of one call of a writer.
 pub(crate) fn slice(wait_ms: u64) -> Duration {
     SLICE.min(Duration::from_millis(wait_ms))
 }
@@ -119,11 +120,11 @@ fn in_vain(error: &Error) -> bool {
     )
 }
 
-/// Notices of the messages that an outlet left out: the first at once, then sums once a second.
+/// The notices of the messages that an outlet dropped: the first at once, then sums once a second.
 pub(crate) struct Omissions {
     outlet: Outlet,
     notices: Notices,
-    /// Messages without a notice, by reason.
+    /// The unreported messages, by reason.
     untold: [u64; 2],
     told: Option<Instant>,
 }
@@ -138,7 +139,7 @@ impl Omissions {
         }
     }
 
-    /// Counts messages that were left out.
+    /// Counts messages that were dropped.
     pub(crate) fn add(&mut self, why: Why, count: u64) {
         if let Some(untold) = self.untold.get_mut(why as usize) {
             *untold += count;
@@ -217,7 +218,7 @@ mod tests {
         let mut hang = |patience: &mut Patience| {
             let written = patience.write::<()>(1, || {
                 tries += 1;
-                // The stop comes while the write waits.
+                // The stop is raised while the write waits.
                 stop.raise();
                 Err(full())
             });

@@ -1,4 +1,4 @@
-//! The gateway's messages to DDS.
+//! The publisher of the gateway's messages on DDS.
 
 use crate::bridge::Plan;
 use crate::bridge::channels;
@@ -16,11 +16,11 @@ use fanfare_engine::poll::Waker;
 use fanfare_engine::ring::BroadcastReader;
 use fanfare_fix::session::Now;
 
-/// Messages of one turn.
+/// The most messages of one turn.
 const TURN: usize = 64;
 
-/// Reads the rings to DDS and writes samples. It has a thread of its own: a reliable write may
-/// wait for a subscriber.
+/// The agent that reads the rings to DDS and writes samples. It has a thread of its own, because a
+/// reliable write may block.
 pub(crate) struct BusPublisher {
     rings: Vec<BroadcastReader>,
     waker: Waker,
@@ -31,7 +31,7 @@ pub(crate) struct BusPublisher {
 /// The writers, by MsgType(35).
 struct Outlets {
     outlets: Vec<Outlet>,
-    /// This gateway's own name, in this run.
+    /// This gateway's origin in this run.
     origin: u64,
     buffer: CdrBuffer,
     patience: Patience,
@@ -42,7 +42,7 @@ struct Outlets {
 struct Outlet {
     msg_type: Vec<u8>,
     writer: Writer,
-    /// Of the last message of this gateway's own.
+    /// The number of the last message of this gateway's own.
     number: u64,
 }
 
@@ -95,15 +95,16 @@ impl Agent for BusPublisher {
         Ok(self.turn(now)?)
     }
 
-    /// What the sources wrote before the stop still goes out, as far as subscribers take it in
-    /// time: one that does not would hold the stop up by its time-out with each message.
+    /// Writes the messages from before the stop, while subscribers accept them in time. A
+    /// subscriber that does not would delay the stop by its time-out with each message.
     fn on_close(&mut self, now: Now) {
         while matches!(self.turn(now), Ok(1..)) {}
         let Outlets {
             outlets, patience, ..
         } = &mut self.outlets;
         for outlet in outlets {
-            // Whoever does not acknowledge in time loses what it has not: it is counted there.
+            // A subscriber that does not acknowledge in time loses the unacknowledged messages, and
+            // counts them.
             let _ = outlet.writer.wait_for_acks(patience.left());
         }
     }
@@ -162,7 +163,8 @@ impl Outlets {
         let stamp = &mut entry.stamp;
         let own = stamp.origin == 0;
         if own {
-            // Taken also by a message that is then left out: subscribers see that one is missing.
+            // A message that is then dropped also takes a number, so that subscribers notice the
+            // gap.
             outlet.number += 1;
             (stamp.origin, stamp.number) = (self.origin, outlet.number);
         }
@@ -185,7 +187,7 @@ impl Outlets {
                 self.omissions.add(Why::Unacknowledged, 1);
             }
             Ok(Written::Stopped) => self.counts.left.increment(1),
-            // Producers may make up symbols without end.
+            // Producers may invent any number of symbols.
             Err(Error::TooManyKeys { .. }) => self.counts.refused.increment(1),
             Err(error) => return Err(error),
         }

@@ -10,13 +10,13 @@ use fanfare_fix::{msg_type, tag};
 use fanfare_wire::FieldIndex;
 use std::ops::Range;
 
-/// What a sample takes besides Symbol, MsgType and body, at most.
+/// The most bytes that a sample takes besides Symbol, MsgType and body.
 pub(crate) const OVERHEAD: usize = 192 + MAX_CHANNEL;
 
-/// Header and trailer around a body that is checked, at most.
+/// The most bytes of header and trailer around a body that is checked.
 const ENVELOPE: usize = 64;
 
-/// The type of all topics with FIX messages.
+/// Returns the type of all topics with FIX messages.
 pub(crate) fn sample_type() -> StructType {
     StructType::new("Fanfare::FixMessage")
         .key("Symbol", Kind::String(None))
@@ -31,12 +31,12 @@ pub(crate) fn sample_type() -> StructType {
         .member("FeedIndex", Kind::UInt32)
 }
 
-/// The topic of a MsgType(35).
+/// Returns the topic of a MsgType(35).
 pub(crate) fn topic_name(prefix: &str, msg_type: &str) -> String {
     format!("{prefix}_{msg_type}")
 }
 
-/// Writes a sample; its bytes.
+/// Writes a sample, and returns its bytes.
 pub(crate) fn write<'b>(
     entry: &Entry<'_>,
     buffer: &'b mut CdrBuffer,
@@ -56,7 +56,7 @@ pub(crate) fn write<'b>(
     buffer.finish()
 }
 
-/// A sample's parts.
+/// The parts of a sample.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Parts<'a> {
     pub(crate) stamp: Stamp<'a>,
@@ -64,7 +64,7 @@ pub(crate) struct Parts<'a> {
     pub(crate) body: &'a [u8],
 }
 
-/// Reads a sample.
+/// Parses a sample.
 pub(crate) fn read(bytes: &[u8]) -> Result<Parts<'_>, CdrError> {
     let mut cdr = CdrReader::new(bytes)?;
     let (symbol, msg_type) = (cdr.string()?, cdr.string()?);
@@ -90,10 +90,10 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Parts<'_>, CdrError> {
     })
 }
 
-/// Checks that a body from DDS can go to FIX sessions. It must be of an application message and
-/// consist of whole fields, none of them of the header or trailer: then it cannot end its message
-/// early, begin another, or end or reset a session. Any participant of the domain may have written
-/// it.
+/// A check whether a body from DDS can be forwarded to FIX sessions. The body must belong to an
+/// application message and consist of whole fields, none of them of the header or trailer. Then it
+/// cannot end its message early, begin another, or end or reset a session. Any participant of the
+/// domain may have written it.
 pub(crate) struct Inspector {
     decoder: Decoder,
     frame: Vec<u8>,
@@ -101,7 +101,7 @@ pub(crate) struct Inspector {
 }
 
 impl Inspector {
-    /// For bodies of up to `longest` bytes; allocates now, never later.
+    /// Creates an inspector of bodies of up to `longest` bytes. Allocates only here.
     pub(crate) fn new(longest: usize) -> Self {
         let decoder = Decoder::with(FrameFinder::new(longest + ENVELOPE), FieldIndex::default());
         Self {
@@ -111,7 +111,7 @@ impl Inspector {
         }
     }
 
-    /// Whether it is a body.
+    /// Returns whether the body is valid.
     pub(crate) fn passes(&mut self, body: &SharedBody<'_>) -> bool {
         let len = body.fields().len();
         let msg_type = body.msg_type();
@@ -124,12 +124,12 @@ impl Inspector {
             return false;
         };
         let alien = |tag: &u32| *tag == 0 || is_framing(*tag);
-        // Three fields stand in front, one behind.
+        // Three fields precede it, and one follows.
         let inner = message.tags().get(3..message.len().saturating_sub(1));
         message.body() == body.fields() && !inner.unwrap_or_default().iter().any(alien)
     }
 
-    /// A whole message around the body.
+    /// Composes a whole message around the body.
     fn compose(&mut self, body: &SharedBody<'_>) -> Range<usize> {
         let frame = &mut self.frame;
         frame.clear();
@@ -150,7 +150,7 @@ impl Inspector {
     }
 }
 
-/// Fields that say where a message begins and ends, whose it is and which it is.
+/// Returns whether a field frames a message, or identifies its session or number.
 const fn is_framing(field: u32) -> bool {
     matches!(
         field,

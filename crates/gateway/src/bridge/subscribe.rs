@@ -1,4 +1,4 @@
-//! Messages of other gateways from DDS.
+//! The messages of other gateways from DDS.
 
 use crate::bridge::Plan;
 use crate::bridge::channels::{self, Channels, Turn};
@@ -20,52 +20,52 @@ use fanfare_wire::UtcTimestamp;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Messages that one topic gives to the workers in one turn.
+/// The most messages that one topic forwards to the workers in one turn.
 const TURN: usize = 64;
 
-/// Takes samples and gives them to the workers. While those are behind it leaves them with the
-/// readers, whose bound makes reliable writers wait.
+/// The agent that takes samples and forwards them to the workers. While these are behind, it leaves
+/// the samples with the readers, whose limit blocks reliable writers.
 pub(crate) struct BusSubscriber {
     sources: Vec<Source>,
     waker: Waker,
     handler: SampleHandler,
 }
 
-/// One topic.
+/// A topic.
 struct Source {
-    /// `None` when it was closed: its writers had too many keys.
+    /// The reader, or `None` once it was closed because its writers had too many keys.
     reader: Option<Reader>,
-    /// The library has called since the last look.
+    /// Whether the library has called since the last look.
     called: Arc<AtomicBool>,
-    /// The reader may still have samples.
+    /// Whether the reader may have more samples.
     hungry: bool,
     samples: Samples,
-    /// What of `samples` is left, the last first.
+    /// The rest of `samples`, the last first.
     left: Vec<Waiting>,
     known: Known,
     msg_type: Vec<u8>,
 }
 
-/// What has come on one topic.
+/// The messages that have arrived on one topic.
 #[derive(Default)]
 struct Known {
     origins: Origins,
     channels: Channels,
 }
 
-/// A sample that waits for its turn.
+/// A sample that is queued for its turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Waiting {
     origin: u64,
     number: u64,
-    /// Which sample it is.
+    /// The index of the sample.
     place: usize,
-    /// A hash of its channel, its number and index there; 0 if it is of no feed.
+    /// A hash of its channel, its number and index there, or 0 if it belongs to no feed.
     channel: u64,
     in_feed: (u64, u32),
 }
 
-/// What it takes to deal with a sample.
+/// The state needed to process a sample.
 struct SampleHandler {
     source_rings: SourceRings,
     inspector: Inspector,
@@ -79,7 +79,7 @@ struct SampleHandler {
     notices: Notices,
 }
 
-/// What the record of a hole takes in the ring, with the headers of two records.
+/// The bytes that the record of a hole takes in the ring, with the headers of two records.
 const HOLE_ROOM: usize = 128;
 
 impl BusSubscriber {
@@ -145,7 +145,7 @@ impl BusSubscriber {
 }
 
 impl Source {
-    /// Deals with some samples; how much was done.
+    /// Processes some samples. Returns the amount of work done.
     fn turn(&mut self, handler: &mut SampleHandler) -> Result<usize, Error> {
         if self.left.is_empty() {
             if !self.hungry && !self.called.swap(false, Ordering::Acquire) {
@@ -161,7 +161,8 @@ impl Source {
                 .is_none_or(|sample| handler.take(sample.bytes(), &self.msg_type, &mut self.known));
             done += 1;
             if !taken {
-                // No room: this sample is the first of the next turn, which comes at once.
+                // The ring is full: this sample is the first of the next turn, which follows at
+                // once.
                 break;
             }
             self.left.pop();
@@ -172,7 +173,7 @@ impl Source {
         Ok(done)
     }
 
-    /// Takes what the reader has. One that was closed goes; the other topics stay.
+    /// Takes the samples of the reader. A closed reader is removed, and the other topics remain.
     fn take(&mut self, handler: &SampleHandler) -> Result<(), Error> {
         let Some(reader) = &self.reader else {
             self.hungry = false;
@@ -192,9 +193,9 @@ impl Source {
         Ok(())
     }
 
-    /// The reader gives samples by instance; all that it had were taken, so their numbers give the
-    /// order in which their gateway had them. What several gateways have of one feed is put in the
-    /// feed's order.
+    /// Sorts the samples taken. The reader returns them by instance, and since all were taken,
+    /// their numbers restore the order of their gateway. Samples that several gateways have of one
+    /// feed are sorted into the feed's order.
     fn put_in_order(&mut self, counts: &SubscribeCounts) {
         let Self { samples, left, .. } = self;
         for (place, sample) in samples.iter().enumerate() {
@@ -223,8 +224,8 @@ impl Source {
     }
 }
 
-/// Whether samples, sorted by gateway, are those of one feed from several gateways, whose numbers
-/// do not begin again among them: then they have an order in common.
+/// Returns whether samples, sorted by gateway, belong to one feed from several gateways, with no
+/// restart of its numbers among them, so that they have an order in common.
 fn is_one_feed(waiting: &[Waiting]) -> bool {
     let [first, .., last] = waiting else {
         return false;
@@ -237,7 +238,7 @@ fn is_one_feed(waiting: &[Waiting]) -> bool {
 }
 
 impl SampleHandler {
-    /// Deals with one sample; `false` if the workers have no room for it now.
+    /// Processes one sample. Returns `false` if the ring to the workers is full.
     fn take(&mut self, bytes: &[u8], msg_type: &[u8], known: &mut Known) -> bool {
         let counts = &self.counts;
         let parts = sample::read(bytes).ok().filter(|p| p.msg_type == msg_type);
@@ -265,9 +266,10 @@ impl SampleHandler {
             true => channels.look(identity, stamp.origin),
             false => Turn::New,
         };
-        // What one gateway of several with the same feed lacks, another may bring.
+        // If several gateways publish the same feed, another may deliver the messages that one
+        // lacks.
         if missing > 0 && !channels.has_several(identity.channel) {
-            // Both find room, or the sample is looked at again.
+            // Both must fit, or the sample is processed again.
             if !self.source_rings.has_room(record::len(&body) + HOLE_ROOM) {
                 return false;
             }
@@ -291,7 +293,8 @@ impl SampleHandler {
         if identity.is_some() {
             channels.take(identity, stamp.origin);
         }
-        // What one gateway of several did not send, another may have brought.
+        // If several gateways publish the same feed, another may have delivered the messages that
+        // one did not send.
         if !channels.has_several(identity.channel) {
             counts.missing.increment(missing);
         }

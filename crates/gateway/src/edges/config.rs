@@ -1,5 +1,5 @@
-//! `[feed.edges]`, what a gateway publishes of a feed for others, and `[[edge]]`, a feed that it
-//! takes from them.
+//! `[feed.edges]`, the topics on which a gateway publishes a feed for others, and `[[edge]]`, a
+//! feed that it receives from them.
 
 use crate::bridge::endpoint::{DdsTransport, Participant, check, check_topics, dds_endpoint};
 use crate::config_error::{ConfigError, range, within};
@@ -10,10 +10,10 @@ use fanfare_market::book::ConfigError as BookError;
 use fanfare_market::relay::EdgeConfig;
 use serde::Deserialize;
 
-/// Bytes on their way to edges that have not acknowledged them.
+/// The most bytes sent to edges that have not acknowledged them.
 const UNACKNOWLEDGED: usize = 64 << 20;
 
-/// Samples of one gateway's feed that wait for an edge: beyond, it misses the oldest.
+/// The most samples of one gateway's feed that are queued for an edge. Beyond, it loses the oldest.
 const WAITING: u32 = 8_192;
 
 /// The longest packet of a feed, with its events.
@@ -21,36 +21,37 @@ const LONGEST_PACKET: usize = 16 << 20;
 
 dds_endpoint! {
     lease_ms = 500;
-    /// Topics with a feed's market events, for gateways that do not receive it.
+    /// The topics of a feed's market events, for gateways that do not receive it.
     pub struct FeedEdges {
-        /// What stands in front of `_Steps` and `_Pictures` in the names of the topics.
+        /// The prefix of `_Steps` and `_Pictures` in the names of the topics.
         pub topics: String = "Market".to_owned(),
-        /// The partition; gateways in different ones do not hear each other.
+        /// The partition. Gateways in different partitions do not communicate.
         pub partition: Option<String> = None,
-        /// Milliseconds, 10 to 60,000, between two pictures of an instrument that changes.
+        /// The milliseconds, from 10 to 60,000, between two snapshots of an instrument that
+        /// changes.
         pub pictures_ms: u64 = 250,
     }
 }
 
 dds_endpoint! {
     lease_ms = 500;
-    /// A feed that other gateways receive, and publish with `[feed.edges]`.
+    /// A feed that other gateways receive and publish with `[feed.edges]`.
     pub struct Edge {
-        /// What stands in front of `_Steps` and `_Pictures` in the names of the topics.
+        /// The prefix of `_Steps` and `_Pictures` in the names of the topics.
         pub topics: String = "Market".to_owned(),
-        /// The partition; gateways in different ones do not hear each other.
+        /// The partition. Gateways in different partitions do not communicate.
         pub partition: Option<String> = None,
-        /// Name of the feed, as its `channel` at the gateways that receive it.
+        /// The name of the feed: its `channel` at the gateways that receive it.
         pub channel: String = String::new(),
-        /// How long a message is waited for that one gateway did not bring and another may, in
+        /// The time to wait for a message that one gateway did not deliver and another may, in
         /// milliseconds.
         pub gap_timeout_ms: u64 = 50,
-        /// Its books, as at the gateways that receive it.
+        /// The books, as at the gateways that receive it.
         pub book: FeedBook = FeedBook::default(),
     }
 }
 
-/// Policies of the steps: nobody waits for a reader that is behind.
+/// Returns the policies of the steps: no writer waits for a reader that is behind.
 fn steps_qos(partition: Option<&str>, instances: u32) -> Qos {
     let qos = Qos::reliable()
         .history(History::KeepLast(WAITING))
@@ -58,7 +59,7 @@ fn steps_qos(partition: Option<&str>, instances: u32) -> Qos {
     partition.iter().fold(qos, |qos, name| qos.partition(name))
 }
 
-/// Policies of the pictures: the last one of each instrument waits for readers that come late.
+/// Returns the policies of the snapshots: the last one of each instrument is kept for late joiners.
 fn pictures_qos(partition: Option<&str>, instances: u32) -> Qos {
     let qos = Qos::last_value().instances(instances);
     partition.iter().fold(qos, |qos, name| qos.partition(name))
@@ -114,10 +115,10 @@ impl Edge {
         self.participant()
     }
 
-    /// How it is followed, as feed `source` of the plant.
+    /// Returns the configuration for following it, as feed `source` of the plant.
     ///
     /// # Errors
-    /// Levels or orders are beyond what a book can have.
+    /// Returns an error if levels or orders exceed the limits of a book.
     pub(crate) fn follower(&self, source: u16) -> Result<EdgeConfig, BookError> {
         Ok(EdgeConfig {
             follower: self.book.follower(source, None)?,
@@ -131,7 +132,7 @@ impl Edge {
     }
 }
 
-/// Checks the edges of a configuration; `channels` are the feeds that it receives itself.
+/// Checks the edges of a configuration. `channels` are the feeds that it receives itself.
 pub(crate) fn check_all(edges: &[Edge], channels: &[String]) -> Result<(), ConfigError> {
     for (i, edge) in edges.iter().enumerate() {
         edge.check()?;

@@ -1,4 +1,4 @@
-//! A feed that other gateways receive: their samples become the events of this one.
+//! A feed that other gateways receive: the events of this gateway come from their samples.
 
 use super::config::Edge as EdgeSettings;
 use super::relay::book_kind;
@@ -21,10 +21,10 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Room for the steps and events of a usual sample.
+/// The initial capacity for the steps and events of a sample.
 const ROOM: usize = 1_024;
 
-/// Samples taken at a time.
+/// The most samples taken at a time.
 const TAKEN: usize = 256;
 
 /// A feed that other gateways receive.
@@ -37,40 +37,40 @@ pub(crate) struct EdgeFeed {
     notices: Notices,
 }
 
-/// What takes the samples.
+/// The state that samples are applied to.
 struct Follower {
     edge: Edge,
     channel: Vec<u8>,
     book: BookKind,
-    /// Gateways by DDS's numbers of their instances, with the number of the last sample.
+    /// The gateways by DDS's numbers of their instances, with the number of the last sample.
     origins: HashMap<u64, (u64, u64)>,
-    /// Steps and events of a sample.
+    /// The steps and events of a sample.
     room: (Vec<Step>, Vec<Event>),
     counts: EdgeCounts,
-    /// Its gap count at the last look.
+    /// The gap count at the last look.
     gaps: u64,
-    /// The gateway that spoke last has other books.
+    /// Whether the gateway of the last sample has other books.
     has_other_books: bool,
-    /// Instances whose writers are gone.
+    /// The instances whose writers are gone.
     ended: Vec<u64>,
-    /// Of the last notices: the number of gateways, and whether one has other books.
+    /// The number of gateways, and whether one has other books, in the last notices.
     told: (usize, bool),
 }
 
-/// A reader, and what it has.
+/// A reader, and its state.
 struct Topic {
-    /// `None` when it was closed: its writers had too many keys.
+    /// The reader, or `None` once it was closed because its writers had too many keys.
     reader: Option<Reader>,
-    /// The library has called since the last look.
+    /// Whether the library has called since the last look.
     called: Arc<AtomicBool>,
-    /// There may be more.
+    /// Whether there may be more samples.
     is_hungry: bool,
     samples: Samples,
 }
 
 impl EdgeFeed {
-    /// Opens the topics. `base` is the plant's number of the feed's first instrument; samples wake
-    /// by `waker`.
+    /// Opens the topics. `base` is the plant's number of the feed's first instrument. Samples wake
+    /// `waker`.
     pub(crate) fn open(
         settings: &EdgeSettings,
         config: EdgeConfig,
@@ -118,7 +118,7 @@ impl EdgeFeed {
         })
     }
 
-    /// Takes what has come. Returns the number of samples.
+    /// Processes the samples that have arrived. Returns their number.
     pub(crate) fn turn(&mut self, now: Now, ring: &mut EventRing) -> Result<usize, AgentError> {
         let Self {
             follower,
@@ -126,7 +126,7 @@ impl EdgeFeed {
             stages,
             ..
         } = self;
-        // Pictures name instruments, which the steps behind them are of.
+        // Snapshots define instruments, to which the steps after them refer.
         let pictures = self.pictures.take(|sample| {
             follower.picture(now.mono, sample.bytes(), outlet);
             outlet.pass_on(follower.edge.instruments(), ring);
@@ -179,7 +179,7 @@ impl EdgeFeed {
         Ok(work)
     }
 
-    /// Shows the next instruments once more where a reader has lost events. Returns their number.
+    /// Shows the next instruments again, after a reader has lost events. Returns their number.
     pub(crate) fn show(&mut self, now: Now, ring: &mut EventRing) -> usize {
         let (edge, outlet) = (&mut self.follower.edge, &mut self.outlet);
         outlet.show(now, |received, instrument, events| {
@@ -190,7 +190,7 @@ impl EdgeFeed {
         shown
     }
 
-    /// The way to the ring.
+    /// Returns the outlet to the ring.
     pub(crate) const fn outlet(&mut self) -> &mut MarketOutlet {
         &mut self.outlet
     }
@@ -199,7 +199,7 @@ impl EdgeFeed {
         self.follower.edge.poll_timeout()
     }
 
-    /// Counts what is not counted as it comes.
+    /// Sets the counters that are not counted on arrival.
     pub(crate) fn count(&mut self) {
         self.outlet.set_counts();
         self.follower.count();
@@ -217,7 +217,7 @@ impl EdgeFeed {
 }
 
 impl Topic {
-    /// Calls `each` with what has come. Returns the number of samples.
+    /// Calls `each` with the samples that have arrived. Returns their number.
     fn take(&mut self, mut each: impl FnMut(fanfare_dds::Sample<'_>)) -> Result<usize, DdsError> {
         if !self.is_hungry && !self.called.swap(false, Ordering::Acquire) {
             return Ok(0);
@@ -305,13 +305,13 @@ impl Follower {
             }
             self.edge.steps(now, origin, steps, events, send);
         }
-        // Each sample that was taken with the last one says so.
+        // Each sample that was taken with the last one has this state.
         if !sample.info.alive && !self.ended.contains(&instance) {
             self.ended.push(instance);
         }
     }
 
-    /// Gateways whose writers are gone.
+    /// Ends the gateways whose writers are gone.
     fn end(&mut self, now: u64, outlet: &mut MarketOutlet) {
         let brought = &mut outlet.brought;
         for instance in self.ended.drain(..) {
@@ -322,7 +322,7 @@ impl Follower {
         }
     }
 
-    /// What the operator should know.
+    /// Sends notices for the operator.
     fn describe(&mut self, notices: &Notices) {
         let plants = self.edge.plants();
         let is_other = self.has_other_books;
@@ -349,7 +349,7 @@ impl Follower {
     }
 }
 
-/// Decodes all of them into `out`. Returns false if one is none.
+/// Decodes all of them into `out`. Returns false if one is invalid.
 fn decode<const N: usize, T>(
     all: &[[u8; N]],
     out: &mut Vec<T>,

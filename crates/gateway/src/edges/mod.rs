@@ -1,13 +1,13 @@
-//! Market events over DDS: from the gateways that receive a feed to gateways that do not.
+//! Market events over DDS, from the gateways that receive a feed to gateways that do not.
 //!
-//! A gateway with `[feed.edges]` publishes two topics for the feed: `Market_Steps`, what each
-//! message of the channel was mapped to, with the number of the message; and `Market_Pictures`,
-//! what is known of each instrument, whose last sample waits for those that come late. A gateway
-//! with `[[edge]]` follows the feed by what one or several such gateways publish
-//! ([`fanfare_market::relay`]), and serves it as one that it receives itself.
+//! A gateway with `[feed.edges]` publishes two topics for the feed: `Market_Steps`, the events of
+//! each message of the channel with the number of the message, and `Market_Pictures`, the snapshot
+//! of each instrument, whose last sample is kept for late joiners. A gateway with `[[edge]]`
+//! follows the feed by the samples of one or several such gateways ([`fanfare_market::relay`]), and
+//! serves it like one that it receives itself.
 //!
-//! No writer waits for an edge: what an edge that is behind has missed it knows by the numbers, and
-//! pictures bring it back.
+//! No writer waits for an edge. An edge that is behind detects by the numbers what it has missed,
+//! and recovers by snapshots.
 
 pub(crate) mod config;
 pub(crate) mod edge_feed;

@@ -1,4 +1,4 @@
-//! Writes a feed's market events to DDS, on a thread of its own.
+//! The publisher of a feed's market events on DDS, on a thread of its own.
 
 use super::config::FeedEdges;
 use super::relay::{HEAD, INSTRUMENT, PICTURE, Relay, RelayEnd, STEPS, book_kind};
@@ -22,13 +22,13 @@ use fanfare_market::relay::Step;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Records of one turn.
+/// The most records of one turn.
 const TURN: usize = 256;
 
-/// Bytes of instruments that wait for the next steps.
+/// The bytes of instruments that are kept for the next steps.
 const INSTRUMENTS: usize = 1 << 16;
 
-/// Reads the ring and writes samples.
+/// The agent that reads the ring and writes samples.
 pub(crate) struct EdgesPublisher {
     ring: BroadcastReader,
     waker: Waker,
@@ -42,11 +42,11 @@ struct Topics {
     channel: Vec<u8>,
     origin: u64,
     book: BookKind,
-    /// Samples of the steps so far.
+    /// The number of samples of the steps so far.
     number: u64,
     /// The number of the next record in the ring.
     next: u64,
-    /// Instruments that go with the next steps, each with its length in front.
+    /// The instruments that are sent with the next steps, each preceded by its length.
     instruments: Vec<u8>,
     buffer: CdrBuffer,
     asked: Arc<AtomicBool>,
@@ -95,7 +95,7 @@ impl Topics {
             let feeds = feeds.clone();
             let writer = topic.writer(&qos).on_status(move |status| {
                 if let (Some(asked), Status::Matched { change: 1.., .. }) = (&asked, status) {
-                    // An edge has come: what it finds of instruments at rest may be old.
+                    // An edge has joined, and the samples of instruments at rest may be outdated.
                     asked.store(true, Ordering::Relaxed);
                     feeds.wake();
                 }
@@ -126,7 +126,7 @@ impl Topics {
         })
     }
 
-    /// Writes what a record of the ring holds.
+    /// Writes the samples of a record of the ring.
     fn take(&mut self, record: &Record<'_>) -> Result<(), DdsError> {
         let lost = record.sequence.saturating_sub(self.next);
         if lost > 0 {
@@ -140,7 +140,7 @@ impl Topics {
                 let len = u32::try_from(record.bytes.len()).unwrap_or(u32::MAX);
                 self.instruments.extend(len.to_le_bytes());
                 self.instruments.extend_from_slice(record.bytes);
-                // They wait for steps, of which there is one in a fraction of a second.
+                // They are kept for the next steps, which follow within a fraction of a second.
                 match self.instruments.len() > INSTRUMENTS {
                     true => self.write_steps(&[], &[]),
                     false => Ok(()),
@@ -237,7 +237,7 @@ impl Topics {
     }
 }
 
-/// Writes a sample; `id` is the writer's. Returns false if DDS did not take it.
+/// Writes a sample. `id` identifies the writer. Returns false if DDS did not accept it.
 fn write(
     writer: &Writer,
     id: u64,
@@ -278,7 +278,7 @@ impl Agent for EdgesPublisher {
         let Topics {
             steps, patience, ..
         } = &mut self.topics;
-        // An edge that does not acknowledge in time has others, or pictures.
+        // An edge that does not acknowledge in time has other publishers, or snapshots.
         let _ = steps.wait_for_acks(patience.left());
     }
 

@@ -1,4 +1,4 @@
-//! What the thread of the feeds puts into the ring to a feed's publisher.
+//! The records that the thread of the feeds writes to the ring of a feed's publisher.
 
 use super::sample::BookKind;
 use crate::counts::RelayCounts;
@@ -10,42 +10,43 @@ use fanfare_market::{Event, Flags, Follower, InstrumentId, Instruments, Kind, La
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Kinds of records.
+/// The kinds of records.
 pub(super) const STEPS: u32 = 0;
 pub(super) const INSTRUMENT: u32 = 1;
 pub(super) const PICTURE: u32 = 2;
 
-/// Room in the ring, in bytes of the rings to the workers, and at least.
+/// The ratio of the ring's size to that of the rings to the workers, and its least size.
 const PER_BYTE: usize = 4;
 const LEAST: usize = 1 << 20;
 
-/// Events of one sample, unless a packet has more.
+/// The most events of one sample, unless a packet has more.
 const EVENTS: usize = 256;
 
-/// Room for a usual record, in bytes.
+/// The initial capacity for a record, in bytes.
 const ROOM: usize = 1 << 16;
 
-/// Pictures of one turn.
+/// The most snapshots of one turn.
 const TURN: usize = 16;
 
-/// The longest time without a word to the edges, in nanoseconds.
+/// The longest time between samples to the edges, in nanoseconds.
 const BETWEEN: u64 = 200_000_000;
 
-/// Bytes of a picture in front of the definition.
+/// The bytes of a snapshot before the definition.
 pub(super) const HEAD: usize = 24;
 
 /// The feed's end of the ring to its publisher.
 pub(crate) struct Relay {
     ring: Broadcast,
     waker: Waker,
-    /// All instruments are to be shown: an edge has come, or the publisher was overtaken.
+    /// Whether all instruments are to be shown, because an edge has joined, or the publisher was
+    /// overtaken.
     asked: Arc<AtomicBool>,
     pictures: Pictures,
     last: Vec<LastValues>,
-    /// Instruments that the publisher has, and those that have changed since.
+    /// The number of instruments that the publisher has, and those that have changed since.
     known: u32,
     changed: Vec<InstrumentId>,
-    /// When the last steps went.
+    /// The time of the last steps.
     spoken: u64,
     room: Vec<u8>,
     events: Vec<Event>,
@@ -53,7 +54,7 @@ pub(crate) struct Relay {
     wrote: bool,
 }
 
-/// What a publisher is made of.
+/// The publisher's end of the ring.
 pub(super) struct RelayEnd {
     pub(super) ring: BroadcastReader,
     pub(super) waker: Waker,
@@ -62,8 +63,8 @@ pub(super) struct RelayEnd {
 }
 
 impl Relay {
-    /// A ring of about as many messages as those of `bytes` to the workers, and its other end;
-    /// pictures of an instrument come once in `interval` nanoseconds.
+    /// Creates a ring for about as many messages as those of `bytes` to the workers, and its
+    /// reading end. Snapshots of an instrument are sent once in `interval` nanoseconds.
     pub(super) fn new(
         bytes: usize,
         interval: u64,
@@ -96,8 +97,8 @@ impl Relay {
         Some((this, end))
     }
 
-    /// Notes what the events change, whose instruments have the feed's own numbers. Allocates for
-    /// new instruments.
+    /// Records the instruments that the events change, by the feed's own numbers. Allocates for new
+    /// instruments.
     #[inline]
     pub(crate) fn see(&mut self, now: u64, events: &[Event]) {
         for event in events {
@@ -121,7 +122,7 @@ impl Relay {
         }
     }
 
-    /// Passes on what the turn brought, and pictures that are due.
+    /// Writes the events of the turn, and the snapshots that are due.
     pub(crate) fn turn(&mut self, now: Now, follower: &mut Follower) {
         let table = follower.instruments();
         if table.len() > self.known as usize || !self.changed.is_empty() {
@@ -151,7 +152,7 @@ impl Relay {
         }
     }
 
-    /// When there is something to do.
+    /// Returns the time of the next scheduled work.
     pub(crate) fn next_timer(&self) -> Option<u64> {
         let spoken = self.spoken + BETWEEN;
         let pictures = self.pictures.poll_timeout();
@@ -161,7 +162,7 @@ impl Relay {
     /// Writes the record in `self.room`.
     fn put(&mut self, kind: u32) {
         self.wrote = true;
-        // A ring that laps has room for all that is not too long.
+        // A ring that laps has capacity for every record that is not too long.
         if self.ring.push(kind, &self.room).is_err() {
             self.counts.too_long.increment(1);
         }
@@ -221,7 +222,7 @@ impl Relay {
         self.put(PICTURE);
     }
 
-    /// Makes the book and the last values of an instrument.
+    /// Writes the book and the last values of an instrument.
     fn picture(&mut self, follower: &Follower, id: InstrumentId) {
         let events = &mut self.events;
         events.clear();
@@ -240,7 +241,7 @@ impl Relay {
     }
 }
 
-/// How the books of a feed are kept.
+/// Returns the kind of the books of a feed.
 pub(super) fn book_kind(book: &crate::market::config::FeedBook) -> BookKind {
     BookKind {
         kind: book.kind as u8,

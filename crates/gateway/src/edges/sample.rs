@@ -1,4 +1,4 @@
-//! The samples of both topics. Their steps and events are structures of integers: in CDR they are
+//! The samples of both topics. Their steps and events are structures of integers, whose CDR form is
 //! the bytes of [`Step::to_bytes`] and [`Event::to_bytes`].
 
 use fanfare_dds::cdr::{CdrBuffer, CdrError, CdrReader};
@@ -7,20 +7,20 @@ use fanfare_market::Event;
 use fanfare_market::relay::Step;
 use std::sync::Arc;
 
-/// What a sample takes besides its texts, steps and events, at most.
+/// The most bytes that a sample takes besides its texts, steps and events.
 pub(super) const OVERHEAD: usize = 512;
 
-/// How the books of a feed are kept: both sides must have the same.
+/// The kind of the books of a feed, which must be the same at publisher and edge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct BookKind {
-    /// 0 levels with numbers, 1 prices, 2 orders.
+    /// 0 for levels with numbers, 1 for prices, 2 for orders.
     pub(super) kind: u8,
-    /// 0 RptSeq(83), 1 MsgSeqNum(34).
+    /// 0 for RptSeq(83), 1 for MsgSeqNum(34).
     pub(super) numbers: u8,
     pub(super) depth: u32,
 }
 
-/// Which gateway's, and of which feed.
+/// The gateway and the feed of a sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Source<'a> {
     pub(super) channel: &'a [u8],
@@ -31,22 +31,22 @@ pub(super) struct Source<'a> {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct StepsSample<'a> {
     pub(super) source: Source<'a>,
-    /// Counts the samples of the source.
+    /// The number of the sample at its source.
     pub(super) number: u64,
     pub(super) book: BookKind,
-    /// Instruments that are new or have changed, each with its length in front.
+    /// The instruments that are new or have changed, each preceded by its length.
     pub(super) instruments: &'a [u8],
     pub(super) steps: &'a [[u8; Step::SIZE]],
     pub(super) events: &'a [[u8; Event::SIZE]],
 }
 
-/// A sample of the pictures.
+/// A sample of the snapshots.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PictureSample<'a> {
     pub(super) source: Source<'a>,
     pub(super) instrument: u32,
     pub(super) symbol: &'a [u8],
-    /// A code of `fanfare_market::state::code`, 0 if nothing of it came.
+    /// A code of `fanfare_market::state::code`, or 0 without events.
     pub(super) state: u8,
     pub(super) has_last: bool,
     pub(super) last: u32,
@@ -78,7 +78,7 @@ fn octets() -> Kind {
     Kind::Sequence(Box::new(Kind::Byte), None)
 }
 
-/// The type of the steps.
+/// Returns the type of the steps.
 pub(super) fn steps_type() -> StructType {
     let step = StructType::new("Fanfare::MarketStep")
         .member("Received", Kind::UInt64)
@@ -101,7 +101,7 @@ pub(super) fn steps_type() -> StructType {
         .member("Events", event_type())
 }
 
-/// The type of the pictures.
+/// Returns the type of the snapshots.
 pub(super) fn pictures_type() -> StructType {
     StructType::new("Fanfare::MarketPicture")
         .key("Channel", Kind::String(None))
@@ -168,7 +168,7 @@ impl PictureSample<'_> {
     }
 }
 
-/// Reads a sample of the steps.
+/// Parses a sample of the steps.
 pub(super) fn read_steps(bytes: &[u8]) -> Result<StepsSample<'_>, CdrError> {
     let mut cdr = CdrReader::new(bytes)?;
     Ok(StepsSample {
@@ -188,7 +188,7 @@ pub(super) fn read_steps(bytes: &[u8]) -> Result<StepsSample<'_>, CdrError> {
     })
 }
 
-/// Reads a sample of the pictures.
+/// Parses a sample of the snapshots.
 pub(super) fn read_picture(bytes: &[u8]) -> Result<PictureSample<'_>, CdrError> {
     let mut cdr = CdrReader::new(bytes)?;
     Ok(PictureSample {
@@ -207,7 +207,7 @@ pub(super) fn read_picture(bytes: &[u8]) -> Result<PictureSample<'_>, CdrError> 
     })
 }
 
-/// The instruments of a sample of steps, one after the other.
+/// Returns the instruments of a sample of steps, in order.
 pub(super) fn instruments(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut rest = bytes;
     std::iter::from_fn(move || {

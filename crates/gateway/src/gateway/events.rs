@@ -1,4 +1,4 @@
-//! The ring of market events, with what reads it and what writes its log.
+//! The ring of market events, with its readers and the agents of its log.
 
 use super::Builder;
 use crate::counts::DbnCounts;
@@ -13,23 +13,23 @@ use crate::watch::{Watched, WatchedLog, WatchedMarket};
 use fanfare_engine::poll::Waker;
 use fanfare_market::book::BookConfig;
 
-/// The ring of market events while it is given its readers.
+/// The ring of market events, while its readers are handed out.
 pub(super) struct Events {
     pub(super) ring: EventRing,
-    /// Of the thread of the feeds.
+    /// The waker of the thread of the feeds.
     pub(super) waker: Waker,
     /// The books of the feeds that are markets.
     pub(super) books: Vec<BookConfig>,
-    /// Instruments that a log knows.
+    /// The instruments in the log.
     pub(super) known: KnownInstruments,
-    /// A log in place of feeds.
+    /// The log that replaces the feeds.
     pub(super) replay: Option<OpenReplay>,
-    /// What operators look at.
+    /// The state that operators view.
     pub(super) watched: Watched,
 }
 
 impl Builder<'_> {
-    /// The ring of market events, if a feed is a market, and what writes their log.
+    /// Builds the ring of market events, if a feed is a market, and the agents of its log.
     pub(super) fn events(&self) -> Result<(Option<Events>, LogThreads), StartError> {
         let config = self.config;
         if !config.has_market() {
@@ -45,7 +45,8 @@ impl Builder<'_> {
         };
         let books = feeds.iter().map(|feed| feed.book).collect();
         let first = replay.as_ref().map_or(1, OpenReplay::number);
-        // Each worker reads it, who takes the events, operators, the outlet for DBN, and the log.
+        // The readers are each worker, the taker of the events, operators, the DBN outlet, and the
+        // log.
         let is_watched = config.console.is_some() || config.control.is_some();
         let optional = [config.dbn.is_some(), is_watched];
         let optional = optional.into_iter().filter(|is_there| *is_there).count();
@@ -86,7 +87,7 @@ impl Builder<'_> {
         Ok((Some(events), history))
     }
 
-    /// The ring, with the number of its first event; in a file, where there is a log.
+    /// Opens the ring, with the number of its first event. It is in a file if there is a log.
     fn event_ring(
         &self,
         readers: usize,
@@ -102,7 +103,7 @@ impl Builder<'_> {
             .map_err(|error| StartError::RingFile(file, error))
     }
 
-    /// The market data service of a worker.
+    /// Builds the market data service of a worker.
     pub(super) fn service(&self, worker: &str, events: &mut Events) -> Result<Service, StartError> {
         let reader = events.ring.reader(Waker::detached()?);
         let mut reader = reader.ok_or(StartError::Ring)?;
@@ -117,7 +118,7 @@ impl Builder<'_> {
         Ok(Service::new(config, reader))
     }
 
-    /// The port for DBN, if there is one.
+    /// Opens the DBN port, if there is one.
     pub(super) fn dbn(&self, events: &mut Option<Events>) -> Result<Option<DbnAgent>, StartError> {
         let (Some(config), Some(events)) = (&self.config.dbn, events) else {
             return Ok(None);

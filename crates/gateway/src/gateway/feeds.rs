@@ -1,4 +1,4 @@
-//! The feeds of a gateway: its sources, edges, files and what is replayed.
+//! The feeds of a gateway: its sources, edges, files and replay.
 
 use super::{Builder, Events};
 use crate::bridge::Plan;
@@ -21,7 +21,7 @@ use fanfare_market::book::BookConfig;
 use std::sync::Arc;
 
 impl Builder<'_> {
-    /// The feeds; what publishes on topics of the feeds' own goes to `alone`.
+    /// Opens the feeds. Agents that publish on topics of the feeds' own are added to `alone`.
     pub(super) fn feeds(
         &self,
         rings: &mut Rings,
@@ -90,7 +90,7 @@ impl Builder<'_> {
         Ok(Some(Feeds::new(sources, others, ring, waker)))
     }
 
-    /// The feeds that are files, with the places behind all others.
+    /// Opens the feeds that are files, with numbers after all others.
     fn files(
         &self,
         mut places: Places,
@@ -107,7 +107,7 @@ impl Builder<'_> {
         Ok(files)
     }
 
-    /// The way of a feed's market events to edges, and the agent that publishes them.
+    /// Opens the relay of a feed's market events to edges, and the agent that publishes them.
     fn relay(
         &self,
         feed: &Feed,
@@ -122,7 +122,8 @@ impl Builder<'_> {
         Ok((Some(relay), Some(publisher)))
     }
 
-    /// The ring of a feed's samples, and the agent that publishes them on topics of their own.
+    /// Opens the ring of a feed's samples, and the agent that publishes them on topics of their
+    /// own.
     fn feed_topics(
         &self,
         feed: &Feed,

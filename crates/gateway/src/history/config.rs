@@ -8,78 +8,79 @@ use std::path::{Path, PathBuf};
 
 const DAY: u64 = 86_400_000_000_000;
 
-/// The log of market events.
+/// The configuration of the log of market events.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct History {
-    /// Folder of its files; it is created.
+    /// The folder of its files, which is created if absent.
     pub folder: PathBuf,
     /// The size at which a segment is full, in bytes.
     #[serde(default = "segment_bytes")]
     pub segment_bytes: u64,
-    /// Events from one checkpoint of all books to the next.
+    /// The events from one checkpoint of all books to the next.
     #[serde(default = "checkpoint_events")]
     pub checkpoint_events: u64,
-    /// The level of zstd for full segments, from 1 to 19; 0 turns compaction off.
+    /// The zstd level for full segments, from 1 to 19. With 0, they are not compressed.
     #[serde(default = "compress")]
     pub compress: u8,
-    /// Bytes of all segments, beyond which the oldest are removed.
+    /// The most bytes of all segments, beyond which the oldest are removed.
     pub keep_bytes: Option<u64>,
-    /// Days for which events are kept.
+    /// The days for which events are kept.
     pub keep_days: Option<u32>,
-    /// When a new segment begins each day: `HH:MM` in `time_zone`.
+    /// The time of day at which a new segment begins: `HH:MM` in `time_zone`.
     pub roll_at: Option<String>,
-    /// Name of the time zone of `roll_at`, such as `Europe/London`; UTC if there is none.
+    /// The name of the time zone of `roll_at`, such as `Europe/London`. The default is UTC.
     pub time_zone: Option<String>,
-    /// Days of the week on which `roll_at` holds, such as `Mon`; all of them if there are none.
+    /// The days of the week on which `roll_at` applies, such as `Mon`. If empty, all do.
     #[serde(default)]
     pub roll_days: Vec<String>,
-    /// Local dates without a session, `YYYY-MM-DD`, on which no segment begins by `roll_at`.
+    /// The local dates without a session, `YYYY-MM-DD`, on which `roll_at` does not apply.
     #[serde(default)]
     pub holidays: Vec<String>,
-    /// How often what was written is forced to the disk, in milliseconds; 0: when the system does
-    /// it. A kill of the gateway loses nothing either way.
+    /// The interval at which written events are synced to the disk, in milliseconds. With 0, the
+    /// system decides. A kill of the gateway loses nothing either way.
     #[serde(default)]
     pub sync_ms: u64,
-    /// The file of the ring of events, from which a start rescues what the log lacks after a kill.
-    /// Without one it is in `/dev/shm`, or in the folder where there is no such file system.
+    /// The file of the ring of events, from which a start recovers the events that the log lacks
+    /// after a kill. The default is in `/dev/shm`, or in the folder if that file system does not
+    /// exist.
     pub ring: Option<PathBuf>,
-    /// What happens when the log is behind by the whole ring of events.
+    /// The action when the log is behind by the whole ring of events.
     #[serde(default)]
     pub when_behind: WhenBehind,
     /// The raw log: datagrams of the feeds' lines and messages of producers.
     pub raw: Option<RawHistory>,
 }
 
-/// The raw log, in the folder `raw` of the log of market events. Its segments end at the same times
-/// of the day.
+/// The configuration of the raw log, in the folder `raw` of the log of market events. Its segments
+/// end at the same times of the day.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RawHistory {
-    /// Bytes of each ring to the log: the lines of each feed have one, and the producers. What does
-    /// not fit is lost and counted; nothing waits.
+    /// The size of each ring to the log in bytes: one for the lines of each feed, and one for the
+    /// producers. Records that do not fit are dropped and counted, and no thread waits.
     #[serde(default = "raw_ring_bytes")]
     pub ring_bytes: usize,
     /// The size at which a segment is full, in bytes.
     #[serde(default = "segment_bytes")]
     pub segment_bytes: u64,
-    /// The level of zstd for full segments, from 1 to 19; 0 turns compaction off.
+    /// The zstd level for full segments, from 1 to 19. With 0, they are not compressed.
     #[serde(default = "compress")]
     pub compress: u8,
-    /// Bytes of all segments, beyond which the oldest are removed.
+    /// The most bytes of all segments, beyond which the oldest are removed.
     pub keep_bytes: Option<u64>,
-    /// Days for which they are kept.
+    /// The days for which segments are kept.
     pub keep_days: Option<u32>,
 }
 
-/// What happens when the log is behind by the whole ring of events.
+/// The action when the log is behind by the whole ring of events.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WhenBehind {
-    /// Events are lost to the log, which says which ones. Nothing else is held up.
+    /// The log loses events, and records which ones. Nothing else is held up.
     #[default]
     Lose,
-    /// The feeds wait for the log; the kernel drops datagrams when its buffers are full.
+    /// The feeds wait for the log, and the kernel drops datagrams when its buffers are full.
     Wait,
 }
 
@@ -120,7 +121,7 @@ impl History {
         rolls::check(self.calendar())
     }
 
-    /// When segments end.
+    /// Returns the keys that determine when segments end.
     pub(super) fn calendar(&self) -> Calendar<'_> {
         Calendar {
             roll_at: self.roll_at.as_deref(),
@@ -161,7 +162,7 @@ impl History {
         }
     }
 
-    /// The file of the ring of events.
+    /// Returns the file of the ring of events.
     pub(crate) fn ring_file(&self) -> PathBuf {
         if let Some(ring) = &self.ring {
             return ring.clone();
@@ -178,7 +179,7 @@ impl History {
     }
 }
 
-/// Checks the size of segments, their compression, and how much of them is kept, of a table.
+/// Checks the size, compression and retention of segments in a table.
 fn check_segments(
     table: &str,
     (size, level, bytes, days): (u64, u8, Option<u64>, Option<u32>),

@@ -1,4 +1,4 @@
-//! The producers of the raw log, one for each thread that receives.
+//! The producers of the raw log, one for each receiving thread.
 
 use crate::counts::RawCounts;
 use fanfare_engine::counters::{Counter, Counters};
@@ -7,13 +7,13 @@ use fanfare_engine::ring::{Consumer, Producer, spsc};
 use fanfare_history::{Raw, RawLine, Source};
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 
-/// Bytes in front of a record of a ring: the number of records lost since the one before.
+/// The bytes before a record of a ring: the number of records dropped since the previous one.
 pub(super) const LACK: usize = 8;
 
 /// The kind of the rings' records.
 const RECORD: u32 = 1;
 
-/// Makes the producers, and keeps the consumers.
+/// The factory of the producers, which keeps their consumers.
 pub(crate) struct RawInlets {
     ring_bytes: usize,
     pub(super) rings: Vec<Consumer>,
@@ -21,7 +21,7 @@ pub(crate) struct RawInlets {
 }
 
 impl RawInlets {
-    /// Rings of this size each.
+    /// Creates a factory of rings of this size each.
     pub(super) const fn new(ring_bytes: usize, counters: Counters) -> Self {
         Self {
             ring_bytes,
@@ -41,8 +41,8 @@ impl RawInlets {
         }
     }
 
-    /// Returns what writes the datagrams of a feed's lines. `feed` is its place among the markets,
-    /// from 1, or 0 if it is none.
+    /// Returns a tap that writes the datagrams of a feed's lines. `feed` is its number among the
+    /// markets, from 1, or 0 if it is not one.
     pub(crate) fn tap(&mut self, source: Source, feed: u16) -> Tap {
         let mut inlet = self.inlet();
         Box::new(move |line, datagram| {
@@ -61,17 +61,17 @@ impl RawInlets {
     }
 }
 
-/// The producer of one thread. It allocates nothing.
+/// The producer of one thread. It does not allocate.
 pub(crate) struct RawInlet {
     ring: Producer,
-    /// Records lost since the last one that was written.
+    /// The records dropped since the last one that was written.
     lack: u64,
     lost: Counter,
 }
 
 impl RawInlet {
-    /// Writes a datagram or a message. One that finds no room, or is longer than [`Raw::MOST`], is
-    /// lost: the counter says so at once, and the log where the next one stands.
+    /// Writes a datagram or a message. A record that does not fit, or is longer than [`Raw::MOST`],
+    /// is dropped: the counter includes it at once, and the log records it before the next record.
     pub(crate) fn put(&mut self, raw: &Raw<'_>) {
         if raw.bytes.len() > Raw::MOST {
             return self.lose();

@@ -1,5 +1,5 @@
-//! Follows the log, on a thread of its own: checkpoints, compaction, retention, and what is forced
-//! to the disk.
+//! The keeper of the log, on a thread of its own: checkpoints, compaction, retention and syncing to
+//! disk.
 
 use super::config::History;
 use crate::counts::KeeperCounts;
@@ -9,19 +9,19 @@ use fanfare_fix::session::Now;
 use fanfare_history::{Keeper, LogError};
 use std::path::PathBuf;
 
-/// How long it waits after an error, in nanoseconds.
+/// The pause after an error, in nanoseconds.
 const PATIENCE: u64 = 1_000_000_000;
 
-/// Follows the log.
+/// The agent that keeps the log.
 pub(crate) struct KeeperAgent {
     folder: PathBuf,
     keeper: Keeper,
-    /// Nanoseconds between two times that the log is forced to the disk, 0: never.
+    /// The interval at which the log is synced to the disk in nanoseconds, or 0 for never.
     sync: u64,
     synced: u64,
     retry: Option<u64>,
     limit: Limit,
-    /// Of the log of market events.
+    /// The counters of the log of market events.
     counts: Option<KeeperCounts>,
     notices: Notices,
 }

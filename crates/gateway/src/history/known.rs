@@ -1,20 +1,20 @@
-//! Instruments of the log: they keep their numbers over restarts.
+//! The instruments of the log, which keep their numbers over restarts.
 
 use fanfare_history::{At, Log, LogError, Run};
 use fanfare_market::Instruments;
 use fanfare_market::instruments::Instrument;
 use std::path::Path;
 
-/// The instruments that the log knows, by the plant's numbers of the run before.
+/// The instruments in the log, by the plant's numbers of the previous run.
 #[derive(Default)]
 pub(crate) struct KnownInstruments {
     run: Run,
-    /// In the order of their numbers.
+    /// The instruments in the order of their numbers.
     all: Vec<(u32, Box<[u8]>)>,
 }
 
 impl KnownInstruments {
-    /// Reads what the log of a folder has.
+    /// Reads the instruments of the log in a folder.
     pub(crate) fn read(folder: &Path) -> Result<Self, LogError> {
         let end = Log::open(folder)?.as_of(At::End)?;
         let all = end.directory().iter();
@@ -26,7 +26,7 @@ impl KnownInstruments {
         })
     }
 
-    /// Puts the instruments of a feed into its table, in the order of their numbers.
+    /// Defines the instruments of a feed in its table, in the order of their numbers.
     pub(crate) fn define(&self, feed: &str, table: &mut Instruments) {
         let place = self.run.feeds.iter().position(|own| own.name == feed);
         let Some(own) = place.and_then(|place| self.run.feeds.get(place)) else {
@@ -37,12 +37,13 @@ impl KnownInstruments {
         let range = own.base..end.unwrap_or(u32::MAX);
         let of_feed = self.all.iter().filter(|(number, _)| range.contains(number));
         for (at, (number, bytes)) in (own.base..).zip(of_feed) {
-            // Behind a hole others have other numbers: they are taken as they come.
+            // After a hole, instruments have other numbers, and are defined as they arrive.
             if at != *number {
                 return;
             }
             if let Some(instrument) = Instrument::read(bytes) {
-                // One that the table refuses is refused when it comes again, and counted.
+                // An instrument that the table refuses is refused again when it arrives, and
+                // counted.
                 let _ = table.define(&instrument.definition);
             }
         }

@@ -1,12 +1,12 @@
-//! The log of market events: what the ring has goes to segments on disk, on a thread of its own; a
-//! second one keeps checkpoints, compacts and removes.
+//! The log of market events: one thread writes the ring to segments on disk, and a second one makes
+//! checkpoints, compacts and removes segments.
 //!
-//! The thread that writes reads the ring as every other outlet does. At the ring's bound the
-//! configuration says whether events are lost to the log, which then says which ones, or the feeds
+//! The writing thread reads the ring as every other outlet does. When it is a whole ring behind,
+//! the configuration decides whether the log loses events, and records which ones, or the feeds
 //! wait.
 //!
-//! The ring is in a file, in memory that outlives the process: a start after a kill finds there
-//! what outlets may have sent, and the log had not yet.
+//! The ring is in a file, in memory that outlives the process. A start after a kill finds there the
+//! events that outlets may have sent and the log had not written.
 
 pub(crate) mod config;
 mod inlet;
@@ -46,32 +46,32 @@ use std::sync::atomic::AtomicU64;
 use std::time::{Duration, SystemTime};
 use writer::LogAgent;
 
-/// How long the threads of a log sleep when there is nothing to do. What comes meanwhile is in the
-/// rings, which have room for more than any feed brings in that time.
+/// The sleep of the threads of a log when idle. Events that arrive in the meantime are in the
+/// rings, which hold more than any feed delivers in that time.
 const WRITER_SLEEP: Duration = Duration::from_millis(1);
 const KEEPER_SLEEP: Duration = Duration::from_millis(10);
 
-/// What has a thread of its own, and how long that sleeps when there is nothing to do.
+/// The agents that have threads of their own, and the sleep of each when idle.
 pub(crate) type LogThreads = Vec<(Box<dyn Agent>, Duration)>;
 
-/// A log that was opened, before its threads begin.
+/// A log that was opened, before its threads start.
 pub(crate) struct OpenLog {
     writer: Writer,
     pub(crate) opened: Opened,
-    /// Instruments of the runs before.
+    /// The instruments of the previous runs.
     known: KnownInstruments,
-    /// Numbers that a machine which has crashed may have used, the first and the last.
+    /// The first and the last of the numbers that a crashed machine may have used.
     passed: Option<(u64, u64)>,
 }
 
 impl OpenLog {
-    /// Its folder, and the number behind the last event that it has.
+    /// Returns its folder, and the number after its last event.
     pub(crate) fn place(&self) -> (PathBuf, Arc<AtomicU64>) {
         (self.writer.folder().to_owned(), self.writer.committed())
     }
 
-    /// Subscribes to the ring. Returns what writes the log, what keeps it and what reads
-    /// it, and the instruments that the log knows.
+    /// Subscribes to the ring. Returns the agents that write and keep the log, its reader, and the
+    /// instruments in the log.
     pub(crate) fn start(
         self,
         (config, history, books): (&Config, &History, &[BookConfig]),
@@ -79,7 +79,7 @@ impl OpenLog {
         counters: &Counters,
         (notices, order): (&Notices, RollOrder),
     ) -> Result<(LogThreads, KnownInstruments), StartError> {
-        // Nobody wakes the thread: that would cost the feeds' thread a system call.
+        // The thread is not woken, because that would cost the feeds' thread a system call.
         let records = ring.record_reader(Waker::detached()?);
         let records = records.ok_or(StartError::Ring)?;
         if history.when_behind == WhenBehind::Wait {
@@ -98,7 +98,7 @@ impl OpenLog {
             let folder = history.folder.display().to_string();
             notices.send(Notice::History { folder, what });
         }
-        // Behind the ring's file: a claim without one is that of a machine that has crashed.
+        // After the ring's file: a claim without one is that of a machine that has crashed.
         let claim = Claim::make(&history.folder, self.writer.next());
         let claim = claim.map_err(StartError::History)?;
         let open = Arc::new(());
@@ -121,8 +121,8 @@ impl OpenLog {
     }
 }
 
-/// Opens the log, if there is to be one, and puts into it what a kill has left in the ring.
-/// One that is new begins with the number `first`.
+/// Opens the log, if configured, and appends the events that a kill has left in the ring. A new log
+/// begins with the number `first`.
 pub(crate) fn open(
     config: &Config,
     feeds: Vec<FeedInfo>,
@@ -153,13 +153,13 @@ pub(crate) fn open(
     }))
 }
 
-/// Nanoseconds since 1970-01-01 UTC.
+/// Returns the nanoseconds since 1970-01-01 UTC.
 pub(crate) fn now() -> u64 {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     u64::try_from(now.unwrap_or_default().as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// Appends what the ring of a process that was killed has, and the log has not.
+/// Appends the events that the log lacks from the ring of a killed process.
 fn rescue(file: &Path, writer: &mut Writer) -> Result<Rescued, LogError> {
     let mut failed = None;
     let rescued = ring::rescue(file, |record| {
@@ -178,8 +178,8 @@ fn rescue(file: &Path, writer: &mut Writer) -> Result<Rescued, LogError> {
     Ok(rescued)
 }
 
-/// Where the ring is gone with the machine, passes over all numbers that clients may have seen.
-/// Returns the first and the last of them.
+/// Skips all numbers that clients may have seen, if the ring was lost with the machine. Returns the
+/// first and the last of them.
 fn pass_over(found: Rescued, writer: &mut Writer) -> Result<Option<(u64, u64)>, LogError> {
     let Some(left) = Claim::left(writer.folder())? else {
         return Ok(None);
@@ -193,7 +193,7 @@ fn pass_over(found: Rescued, writer: &mut Writer) -> Result<Option<(u64, u64)>, 
     Ok(Some(passed))
 }
 
-/// The feeds that are markets, and the edges, in the order of their places.
+/// Returns the feeds that are markets, and the edges, in the order of their numbers.
 pub(crate) fn feeds(config: &Config) -> Result<Vec<FeedInfo>, StartError> {
     let mut places = Places::default();
     let markets = config.feeds.iter().filter(|feed| feed.mapping.is_some());

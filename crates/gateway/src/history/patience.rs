@@ -1,4 +1,4 @@
-//! Writers of logs try again where the system refuses, and report it.
+//! The retries of writers of logs after an error of the system, and their reports.
 
 use crate::notice::{Limit, Notice, Notices};
 use fanfare_engine::counters::Counter;
@@ -6,13 +6,13 @@ use fanfare_fix::session::Now;
 use fanfare_history::LogError;
 use std::path::Path;
 
-/// How long a log that cannot be written waits before it tries again, in nanoseconds.
+/// The pause before a log that cannot be written is retried, in nanoseconds.
 const PATIENCE: u64 = 100_000_000;
 
 pub(super) struct Patience {
     /// The folder of the log.
     folder: String,
-    /// The monotonic time at which the log is to be tried again.
+    /// The monotonic time of the next retry.
     retry: Option<u64>,
     limit: Limit,
     notices: Notices,
@@ -28,12 +28,12 @@ impl Patience {
         }
     }
 
-    /// Returns whether it is too early to try again.
+    /// Returns whether it is too early to retry.
     pub(super) fn waits(&self, now: Now) -> bool {
         self.retry.is_some_and(|at| now.mono < at)
     }
 
-    /// Takes what came of a turn, and returns the work that it did.
+    /// Records the result of a turn, and returns the work that it did.
     pub(super) fn take(
         &mut self,
         now: Now,
@@ -58,7 +58,7 @@ impl Patience {
         }
     }
 
-    /// The log could not be ended.
+    /// Reports that the log could not be closed.
     pub(super) fn end(&mut self, now: Now, error: &LogError) {
         self.limit = Limit::default();
         self.report(now, format!("could not be ended: {error}"));

@@ -1,7 +1,7 @@
 //! The raw log: datagrams of the feeds' lines and messages of producers.
 //!
-//! Each thread that receives writes to a ring of its own, and waits for nothing. One more thread
-//! writes the rings' records to the log.
+//! Each receiving thread writes to a ring of its own, and never waits. One more thread writes the
+//! rings' records to the log.
 
 use super::config::History;
 use super::inlet::{LACK, RawInlets};
@@ -20,10 +20,10 @@ use fanfare_engine::ring::Consumer;
 use fanfare_fix::session::Now;
 use fanfare_history::{LogError, Raw, Writer};
 
-/// Records of one ring that are written in a turn.
+/// The most records of one ring that are written in a turn.
 const TURN: usize = 512;
 
-/// The raw log before its threads begin.
+/// The raw log, before its threads start.
 pub(crate) struct RawLog {
     settings: History,
     writer: Writer,
@@ -73,25 +73,25 @@ impl RawLog {
     }
 }
 
-/// Reads the rings and writes the log.
+/// The agent that reads the rings and writes the log.
 struct RawAgent {
     rings: Vec<Consumer>,
     roll: Roll,
-    /// `None` once it was closed.
+    /// The writer, or `None` once it was closed.
     writer: Option<Writer>,
     patience: Patience,
-    /// Lost records that the log does not show yet.
+    /// The dropped records that the log does not show yet.
     lack: u64,
     counts: RawCounts,
 }
 
 impl RawAgent {
-    /// Takes what the rings have, and commits it. Returns how many records there were.
+    /// Appends the records of the rings, and commits them. Returns how many records there were.
     fn turn(&mut self, now: Now) -> Result<usize, LogError> {
         let Some(writer) = &mut self.writer else {
             return Ok(0);
         };
-        // What could not be written before comes first.
+        // Records that could not be written before come first.
         writer.commit()?;
         let (mut failed, mut read, mut written) = (None, 0, 0);
         for ring in &mut self.rings {
@@ -144,7 +144,7 @@ impl Agent for RawAgent {
     }
 }
 
-/// Appends a record behind what is lacking; false if it is none.
+/// Appends a record after the count of dropped ones. Returns false if it is not a record.
 fn append(writer: &mut Writer, lack: &mut u64, record: &[u8]) -> Result<bool, LogError> {
     if *lack > 0 {
         let first = writer.next();

@@ -1,16 +1,16 @@
-//! Segments that end because an operator wants it.
+//! Segments that end at the request of an operator.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The wish of an operator that the segments of all logs end. Clones are the same.
+/// The requests of operators to end the segments of all logs. Clones share them.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Rolling(Arc<Logs>);
 
 #[derive(Debug, Default)]
 struct Logs {
     asked: AtomicU64,
-    /// Of each log, the last wish that it has followed.
+    /// The last request that each log has completed.
     done: Mutex<Vec<Arc<AtomicU64>>>,
 }
 
@@ -26,12 +26,12 @@ impl Rolling {
         }
     }
 
-    /// Asks all logs. Returns the number of the wish.
+    /// Requests the end of the segments of all logs. Returns the number of the request.
     pub(crate) fn ask(&self) -> u64 {
         self.0.asked.fetch_add(1, Ordering::AcqRel) + 1
     }
 
-    /// Returns how many logs there are, and whether all have followed this wish.
+    /// Returns how many logs there are, and whether all have completed this request.
     pub(crate) fn have_followed(&self, wish: u64) -> (usize, bool) {
         let all = self.0.done.lock().unwrap_or_else(PoisonError::into_inner);
         let all_have = all.iter().all(|done| done.load(Ordering::Acquire) >= wish);
@@ -47,13 +47,13 @@ pub(crate) struct RollOrder {
 }
 
 impl RollOrder {
-    /// Returns the last wish, if it was not followed yet.
+    /// Returns the last request, if it was not completed yet.
     pub(crate) fn wish(&self) -> Option<u64> {
         let asked = self.logs.asked.load(Ordering::Acquire);
         (asked != self.done.load(Ordering::Relaxed)).then_some(asked)
     }
 
-    /// The segment has ended for this wish.
+    /// Records that the segment has ended for this request.
     pub(crate) fn follow(&self, wish: u64) {
         self.done.store(wish, Ordering::Release);
     }

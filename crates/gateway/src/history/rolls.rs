@@ -1,4 +1,4 @@
-//! The ends of sessions: a time of the day, on the days that have one.
+//! The ends of sessions: a time of day, on the days that have one.
 
 use super::rolling::RollOrder;
 use crate::config_error::{ConfigError, range};
@@ -10,7 +10,7 @@ use fanfare_wire::UtcTimestamp;
 
 const DAY: i64 = 86_400;
 
-/// What the configuration says of the ends of sessions.
+/// The keys of the configuration about the ends of sessions.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Calendar<'a> {
     pub(super) roll_at: Option<&'a str>,
@@ -19,7 +19,7 @@ pub(super) struct Calendar<'a> {
     pub(super) holidays: &'a [String],
 }
 
-/// Checks the keys that say when segments end.
+/// Checks the keys that determine when segments end.
 pub(super) fn check(history: Calendar<'_>) -> Result<(), ConfigError> {
     check_daily("history", history.roll_at, history.time_zone)?;
     for day in history.roll_days {
@@ -38,7 +38,7 @@ pub(super) fn check(history: Calendar<'_>) -> Result<(), ConfigError> {
     range("history.holidays", &dates, is_fit(!dates.is_empty()), rule)
 }
 
-/// Days from 1970-01-01 to `YYYY-MM-DD`.
+/// Returns the days from 1970-01-01 to `YYYY-MM-DD`.
 fn day_of(date: &str) -> Option<i64> {
     let (year, rest) = date.split_once('-')?;
     let (month, day) = rest.split_once('-')?;
@@ -52,16 +52,16 @@ fn day_of(date: &str) -> Option<i64> {
 #[derive(Debug)]
 struct Rolls {
     daily: Daily,
-    /// Days of the week that have one, Monday first.
+    /// The days of the week with a session, Monday first.
     days: [bool; 7],
-    /// Days without one, from 1970-01-01.
+    /// The days without a session, counted from 1970-01-01.
     holidays: Vec<i64>,
-    /// The day, from one end to the next, that was seen last.
+    /// The last day seen, from one end to the next.
     day: Option<i64>,
 }
 
 impl Rolls {
-    /// `None` if segments end by their size alone.
+    /// Creates the schedule, or returns `None` if segments end only by their size.
     fn new(history: Calendar<'_>) -> Option<Self> {
         let daily = daily(history.roll_at, history.time_zone)?;
         let named = history
@@ -79,7 +79,8 @@ impl Rolls {
         })
     }
 
-    /// Whether a session has ended since the last call. `utc` is nanoseconds since 1970-01-01.
+    /// Returns whether a session has ended since the last call. `utc` is nanoseconds since
+    /// 1970-01-01.
     fn is_due(&mut self, utc: i64) -> bool {
         let day = self.daily.day(utc);
         let last = *self.day.get_or_insert(day);
@@ -88,7 +89,7 @@ impl Rolls {
             return false;
         }
         self.day = Some(day);
-        // Of a clock that has leapt ahead a year is looked at.
+        // If the clock has leapt ahead, at most a year is examined.
         (last.max(day - 366) + 1..=day).any(|day| self.has_session(day))
     }
 
@@ -99,7 +100,7 @@ impl Rolls {
     }
 }
 
-/// Ends segments where sessions end, as soon as the log can be written.
+/// The rolling of segments at the ends of sessions, as soon as the log can be written.
 #[derive(Debug)]
 pub(super) struct Roll {
     rolls: Option<Rolls>,
@@ -116,7 +117,7 @@ impl Roll {
         }
     }
 
-    /// Ends the segment if a session has ended, or an operator wants it.
+    /// Ends the segment if a session has ended, or an operator has requested it.
     pub(super) fn turn(&mut self, now: Now, writer: &mut Writer) -> Result<(), LogError> {
         if let Some(rolls) = &mut self.rolls {
             self.is_due |= rolls.is_due(now.utc.nanos());
@@ -170,7 +171,7 @@ mod tests {
         let expected = [true, true, true, false, true, false, false];
         let week = (0..7).map(|day| is_due(&mut rolls, SECOND + 1 + day * DAY));
         assert!(week.eq(expected));
-        // From Sunday to Tuesday without a look in between.
+        // From Sunday to Tuesday without a call in between.
         assert!(is_due(&mut rolls, SECOND + 1 + 8 * DAY));
         // From Friday, before the end, to Saturday; from Saturday to Sunday.
         assert!(is_due(&mut rolls, SECOND + 12 * DAY));

@@ -1,4 +1,4 @@
-//! Writes the ring to the log, on a thread of its own.
+//! The writer of the ring to the log, on a thread of its own.
 
 use super::config::History;
 use super::patience::{Patience, drain};
@@ -14,26 +14,26 @@ use fanfare_history::{Claim, LogError, Writer};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Records of one turn, which are committed together.
+/// The most records of one turn, which are committed together.
 const TURN: usize = 512;
 
-/// Reads the ring and writes the log.
+/// The agent that reads the ring and writes the log.
 pub(crate) struct LogAgent {
     ring: RecordReader,
-    /// `None` once it was closed.
+    /// The writer, or `None` once it was closed.
     writer: Option<Writer>,
-    /// Numbers that are set aside; `None` once the log was closed.
+    /// The claimed numbers, or `None` once the log was closed.
     claim: Option<Claim>,
     roll: Roll,
     /// The file of the ring.
     ring_file: PathBuf,
     patience: Patience,
-    /// What was counted so far.
+    /// The number of the first event that is counted.
     first: u64,
     seen: u64,
     counts: HistoryCounts,
     stages: Option<OutletStages>,
-    /// There until it is closed.
+    /// Held until the log is closed.
     open: Option<Arc<()>>,
 }
 
@@ -60,17 +60,17 @@ impl LogAgent {
         }
     }
 
-    /// Holds this until the log is closed.
+    /// Holds `open` until the log is closed.
     pub(crate) fn hold(&mut self, open: Arc<()>) {
         self.open = Some(open);
     }
 
-    /// Takes what the ring has, and commits it. Returns how many records there were.
+    /// Appends the records of the ring, and commits them. Returns how many records there were.
     fn turn(&mut self, now: Now) -> Result<usize, LogError> {
         let Some(writer) = &mut self.writer else {
             return Ok(0);
         };
-        // What could not be written before comes first.
+        // Records that could not be written before come first.
         writer.commit()?;
         let (mut failed, mut seen) = (None, 0);
         let stages = &mut self.stages;
@@ -91,7 +91,8 @@ impl LogAgent {
             }
         });
         if let Some(error) = failed {
-            // The numbers say which events are lost, but instruments have none.
+            // The numbers show which events are lost. Instruments have no numbers, so all are
+            // requested again.
             self.ring.ask();
             return Err(error);
         }
@@ -140,10 +141,10 @@ impl Agent for LogAgent {
         let outcome = drain(|| self.turn(now));
         self.count();
         let outcome = outcome.and_then(|()| self.writer.take().map_or(Ok(()), Writer::close));
-        // The claim first: one without a ring is that of a machine that has crashed.
+        // The claim first: a claim without a ring is that of a machine that has crashed.
         let outcome = outcome.and_then(|()| self.claim.take().map_or(Ok(()), Claim::end));
         match outcome {
-            // Nothing is left to be rescued; a file that stays holds what the log has.
+            // Nothing is left to recover, and a file that remains has only events of the log.
             Ok(()) => drop(std::fs::remove_file(&self.ring_file)),
             Err(error) => self.patience.end(now, &error),
         }

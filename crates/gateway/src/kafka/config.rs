@@ -1,4 +1,4 @@
-//! `[[kafka]]`: topics with market events.
+//! `[[kafka]]`: topics of Kafka with market events.
 
 use crate::config_error::{ConfigError, range, within};
 use fanfare_market::Kind;
@@ -6,8 +6,8 @@ use fanfare_market::dbn::live::LiveSchema;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-/// Options of the library that the gateway sets itself: with others a number could be written
-/// twice, or not at all.
+/// The options of the library that the gateway sets itself, because with other values a number
+/// could be written twice or not at all.
 const OWN: [&str; 9] = [
     "bootstrap.servers",
     "transactional.id",
@@ -20,41 +20,41 @@ const OWN: [&str; 9] = [
     "group.id",
 ];
 
-/// A topic with market events.
+/// A topic of Kafka with market events.
 #[derive(Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Kafka {
-    /// Where brokers are: `HOST:PORT`, one or more.
+    /// The brokers: `HOST:PORT`, one or more.
     pub brokers: Vec<String>,
-    /// The topic. It must be there, or the brokers must make it when it is asked for.
+    /// The topic. It must exist, or the brokers must create it on request.
     pub topic: String,
-    /// What messages are.
+    /// The format of messages.
     #[serde(default)]
     pub format: KafkaFormat,
-    /// With `dbn`: the schemas of the records; those of intervals are none of them.
+    /// The schemas of the records with `dbn`, except those of intervals.
     #[serde(default)]
     pub schemas: Vec<String>,
-    /// With `json`: the kinds of events; empty: all.
+    /// The kinds of events with `json`. If empty, all are sent.
     #[serde(default)]
     pub kinds: Vec<String>,
-    /// Symbols, and prefixes with `*`; empty: all instruments.
+    /// The symbols, and prefixes with `*`. If empty, all instruments are sent.
     #[serde(default)]
     pub instruments: Vec<String>,
-    /// Where an empty topic begins.
+    /// The start of an empty topic.
     #[serde(default)]
     pub begin: KafkaBegin,
-    /// Who writes: a second producer with this name ends the first one's transactions.
-    /// `fanfare-TOPIC` if there is none.
+    /// The transactional ID. A second producer with the same ID ends the first one's transactions.
+    /// The default is `fanfare-TOPIC`.
     pub transactional_id: Option<String>,
-    /// Milliseconds from the first message of a transaction to its end.
+    /// The milliseconds from the first message of a transaction to its end.
     #[serde(default = "commit_ms")]
     pub commit_ms: u64,
-    /// Options of librdkafka, such as `security.protocol`.
+    /// The options of librdkafka, such as `security.protocol`.
     #[serde(default)]
     pub options: BTreeMap<String, String>,
 }
 
-/// Options may be secret.
+/// Hides the options, which may be secret.
 impl std::fmt::Debug for Kafka {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Kafka")
@@ -64,25 +64,25 @@ impl std::fmt::Debug for Kafka {
     }
 }
 
-/// What a message is.
+/// The format of a message.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum KafkaFormat {
     /// A JSON object.
     #[default]
     Json,
-    /// The records of DBN that an event becomes.
+    /// The DBN records of an event.
     Dbn,
 }
 
-/// Where an empty topic begins.
+/// The start of an empty topic.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum KafkaBegin {
-    /// With the first event of the log.
+    /// The first event of the log.
     #[default]
     First,
-    /// With the next event.
+    /// The next event.
     Now,
 }
 
@@ -91,7 +91,7 @@ const fn commit_ms() -> u64 {
 }
 
 impl Kafka {
-    /// The name of the producer.
+    /// Returns the transactional ID of the producer.
     #[must_use]
     pub fn transactional_id(&self) -> String {
         let named = self.transactional_id.clone();
@@ -168,14 +168,14 @@ pub(crate) fn check_all(all: &[Kafka], has_log: bool) -> Result<(), ConfigError>
     Ok(())
 }
 
-/// The schema of a name, if its records are made of single events.
+/// Returns the schema of a name, if its records are made of single events.
 pub(super) fn schema(name: &str) -> Option<LiveSchema> {
     use LiveSchema::{Bbo1M, Bbo1S, Ohlcv1D, Ohlcv1H, Ohlcv1M, Ohlcv1S};
     let of_intervals = [Bbo1S, Bbo1M, Ohlcv1S, Ohlcv1M, Ohlcv1H, Ohlcv1D];
     LiveSchema::of_name(name).filter(|schema| !of_intervals.contains(schema))
 }
 
-/// The kind of event of a name.
+/// Returns the kind of event of a name.
 pub(super) fn kind(name: &str) -> Option<Kind> {
     Kind::ALL.into_iter().find(|kind| kind.name() == name)
 }

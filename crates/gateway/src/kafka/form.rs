@@ -1,4 +1,4 @@
-//! Events as messages.
+//! The conversion of events to messages.
 
 use super::config::{self, Kafka, KafkaFormat};
 use super::topic::{Message, To, TopicError, What};
@@ -10,10 +10,10 @@ use fanfare_market::instruments::{Directory, Lookup, SecurityId};
 use fanfare_market::{Event, InstrumentId, Kind, json};
 use std::collections::HashMap;
 
-/// What is done with each message.
+/// The function that is called with each message.
 pub(super) type Put<'a> = &'a mut dyn FnMut(&Message<'_>) -> Result<(), TopicError>;
 
-/// Makes messages of events.
+/// The converter of events to messages.
 pub(super) struct Form {
     chosen: Chosen,
     kinds: Vec<Kind>,
@@ -31,7 +31,7 @@ struct Dbn {
 /// The instruments that were chosen, and their keys.
 struct Chosen {
     patterns: Vec<Pattern>,
-    /// The key, if the instrument is wanted.
+    /// The key of each instrument, or `None` if it is not wanted.
     known: HashMap<u32, Option<Vec<u8>>>,
 }
 
@@ -92,19 +92,19 @@ impl Form {
         })
     }
 
-    /// What follows the events before it from the books: they are brought to where they are.
+    /// Returns the encoder whose books are brought to the current position by the earlier events.
     pub(super) fn encoder(&mut self) -> Option<&mut Encoder> {
         self.dbn.as_mut().map(|dbn| &mut dbn.encoder)
     }
 
-    /// The books are complete.
+    /// Starts the conversion once the books are complete.
     pub(super) fn begin(&mut self, table: &Directory) {
         if let Some(dbn) = &mut self.dbn {
             dbn.encoder.want(dbn.schemas, table);
         }
     }
 
-    /// Makes the messages of an event; `is_new`: it is none of what the topic has.
+    /// Converts an event. `is_new` is set if the topic does not have it.
     pub(super) fn event(
         &mut self,
         event: &Event,
@@ -117,7 +117,7 @@ impl Form {
         }
         match &mut self.dbn {
             Some(dbn) => {
-                // The books have what is in the topic.
+                // The books include the events in the topic.
                 if is_new {
                     dbn.event(event, table, &mut self.chosen, put)?;
                 }
@@ -154,7 +154,7 @@ impl Form {
         })
     }
 
-    /// Makes the message of events that are missing.
+    /// Makes the message of missing events.
     pub(super) fn lost(&mut self, first: u64, last: u64, put: Put<'_>) -> Result<(), TopicError> {
         self.line.clear();
         json::lost(first, last, &mut self.line);
@@ -162,7 +162,7 @@ impl Form {
         self.notice(&text, last, What::Lost, put)
     }
 
-    /// Makes the message of a new start of the plant.
+    /// Makes the message of a restart of the plant.
     pub(super) fn restart(&mut self, number: u64, put: Put<'_>) -> Result<(), TopicError> {
         self.chosen.known.clear();
         self.line.clear();

@@ -1,8 +1,8 @@
-//! Kafka as an outlet: market events from the log to a topic, each once.
+//! Kafka as an outlet: market events from the log to a topic, exactly once.
 //!
-//! A thread for each topic reads the log, and so holds up nobody and is behind by what the disk
-//! has. It writes in transactions, whose messages have the numbers of their events: where it goes
-//! on after any restart stands in the topic itself.
+//! A thread for each topic reads the log, so it holds up no other thread and may lag by as much as
+//! the disk holds. It writes in transactions, whose messages have the numbers of their events, so
+//! that the topic itself shows where to continue after any restart.
 
 pub(crate) mod config;
 #[cfg(any(test, feature = "kafka"))]
@@ -37,13 +37,13 @@ use std::sync::{Arc, Weak};
 )]
 pub(crate) struct LogEnd {
     pub(crate) folder: PathBuf,
-    /// The number behind the last event.
+    /// The number after the last event.
     pub(crate) written: Arc<AtomicU64>,
-    /// There until the log is closed.
+    /// Alive until the log is closed.
     pub(crate) writer: Weak<()>,
 }
 
-/// The ways to all topics.
+/// Builds the agents of all topics.
 #[cfg(feature = "kafka")]
 pub(crate) fn sinks(
     config: &Config,
@@ -65,7 +65,7 @@ pub(crate) fn sinks(
     config.kafka.iter().map(sink).collect()
 }
 
-/// There are none: a configuration with one was refused.
+/// Returns no agents, because a configuration with a topic was refused.
 #[cfg(not(feature = "kafka"))]
 pub(crate) fn sinks(
     _: &Config,

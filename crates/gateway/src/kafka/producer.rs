@@ -1,5 +1,5 @@
 //! A topic of a broker, by librdkafka: one transactional producer, and a consumer that reads back
-//! what the topic has.
+//! the contents of the topic.
 
 use super::config::Kafka;
 use super::topic::{Held, Message, To, Topic, TopicError, What};
@@ -15,14 +15,14 @@ use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The longest wait for a broker's answer.
+/// The longest wait for a broker's response.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How long the outcome of a transaction may be awaited by readers, if its writer is gone.
+/// The time that readers may wait for the outcome of a transaction whose writer is gone.
 const TRANSACTION_MS: &str = "15000";
-/// Messages between two looks at what the broker has acknowledged.
+/// The number of messages between two polls for acknowledgements of the broker.
 const LOOK: u64 = 256;
-/// Messages that are read back of each partition at first. The last of them are markers of
-/// transactions, or may be of one that was given up.
+/// The messages that are first read back of each partition. The last of them are markers of
+/// transactions, or may belong to an aborted one.
 const TAIL: i64 = 256;
 
 /// The header with the number of a message.
@@ -36,7 +36,7 @@ pub(crate) struct KafkaTopic {
     put: u64,
 }
 
-/// Keeps what the library said last: errors of calls say less.
+/// The last error of the library, because the errors of calls say less.
 #[derive(Default)]
 struct Said(Mutex<String>);
 
@@ -69,7 +69,7 @@ impl KafkaTopic {
         }
     }
 
-    /// The options of both clients.
+    /// Returns the options of both clients.
     fn options(&self) -> ClientConfig {
         let mut options = ClientConfig::new();
         for (key, value) in &self.config.options {
@@ -84,7 +84,7 @@ impl KafkaTopic {
         options
             .set("transactional.id", self.config.transactional_id())
             .set("transaction.timeout.ms", TRANSACTION_MS)
-            // As Java's producers: whoever else writes a key to the topic writes to its partition.
+            // As Java's producers do, so that other producers of a key write to the same partition.
             .set("partitioner", "murmur2_random");
         for (key, value) in [("queue.buffering.max.kbytes", "65536"), ("linger.ms", "5")] {
             if !self.config.options.contains_key(key) {
@@ -109,7 +109,7 @@ impl KafkaTopic {
             return Err(TopicError("it has no partitions".to_owned()));
         }
         self.partitions = partitions as i32;
-        // From here on no other producer of this name adds anything.
+        // From here on, no other producer of this name adds anything.
         let begun = producer.init_transactions(PATIENCE);
         begun.map_err(|error| self.error(error))?;
         self.read_back().map_err(|error| self.error(error))
@@ -265,12 +265,12 @@ struct Found {
     last: Option<u64>,
     /// The numbers of restarts in the first partition.
     restarts: Vec<u64>,
-    /// Offsets that were seen: a tail may be read again from further in front.
+    /// The offsets seen, because a tail may be read again from an earlier offset.
     seen: BTreeSet<(i32, i64)>,
 }
 
 impl Found {
-    /// Takes a message; false if it is none of ours.
+    /// Records a message. Returns false if Fanfare did not write it.
     fn take(&mut self, message: &impl rdkafka::Message) -> bool {
         if !self.seen.insert((message.partition(), message.offset())) {
             return true;

@@ -1,4 +1,4 @@
-//! The way from the log to a topic.
+//! The agent that copies the log to a topic.
 
 use super::LogEnd;
 use super::config::{Kafka, KafkaBegin};
@@ -15,19 +15,19 @@ use std::mem;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// Messages of the feeds that are read in a turn.
+/// The most messages of the feeds that are read in a turn.
 const TURN: usize = 512;
-/// Messages of a transaction.
+/// The most messages of a transaction.
 const MOST: u64 = 10_000;
-/// How long a topic that cannot be written is left alone, in nanoseconds.
+/// The pause before a topic that cannot be written is retried, in nanoseconds.
 const PATIENCE: u64 = 1_000_000_000;
 
-/// How often the log is looked at, in nanoseconds.
+/// The interval at which the log is polled, in nanoseconds.
 const PACE: u64 = 5_000_000;
-/// How long the end of the log is waited for at a time.
+/// The longest single wait for the end of the log.
 const LOOK: Duration = Duration::from_millis(2);
 
-/// Why the sink has to begin anew.
+/// The reason why the sink must restart.
 #[derive(Debug, thiserror::Error)]
 enum SinkError {
     #[error(transparent)]
@@ -43,23 +43,23 @@ enum SinkError {
     Ahead { last: u64, end: u64 },
 }
 
-/// What a sink reads.
+/// The source of a sink.
 pub(crate) struct Source {
     pub(crate) log: LogEnd,
     pub(crate) books: Vec<BookConfig>,
     pub(crate) notices: Notices,
 }
 
-/// Reads the log and writes a topic.
+/// The agent that reads the log and writes a topic.
 pub(crate) struct KafkaSink<T> {
     config: Kafka,
     source: Source,
     topic: T,
     running: Option<Running>,
     retry: Option<u64>,
-    /// When the log is looked at next.
+    /// The time at which the log is polled next.
     next: u64,
-    /// Whether it is yet to be said that the topic is written.
+    /// Whether the notice that the topic is written is still to be sent.
     is_silent: bool,
     limit: Limit,
     counts: KafkaCounts,
@@ -69,11 +69,11 @@ pub(crate) struct KafkaSink<T> {
 struct Running {
     reader: Reader,
     form: Form,
-    /// What the topic had.
+    /// The contents of the topic at the start.
     held: Held,
     /// The number of the last event that was read.
     seen: u64,
-    /// Messages in the transaction, and when it began.
+    /// The number of messages in the transaction, and the time of its first.
     pending: u64,
     since: u64,
 }
@@ -98,7 +98,7 @@ impl<T: Topic> KafkaSink<T> {
         self.source.notices.send(Notice::Kafka { topic, what });
     }
 
-    /// Connects, and finds the place in the log.
+    /// Connects, and finds the position in the log.
     fn connect(&mut self) -> Result<Running, SinkError> {
         let held = self.topic.open()?;
         if held.is_emptied {
@@ -112,7 +112,7 @@ impl<T: Topic> KafkaSink<T> {
         };
         let (reader, gone) = match log.reader(start) {
             Ok(reader) => (reader, None),
-            // Nothing is missing where the log begins with the event that comes next.
+            // Nothing is missing if the log begins with the next event.
             Err(LogError::Gone { wanted, first, .. }) => {
                 let gone = (wanted + 1 < first).then_some((wanted + 1, first - 1));
                 (log.reader(Start::Number(first))?, gone)
@@ -126,7 +126,8 @@ impl<T: Topic> KafkaSink<T> {
             Err(error) => return Err(error.into()),
         };
         let mut form = Form::new(&self.config, &self.source.books)?;
-        // The last event that the topic has is read once more: a restart behind it is not missed.
+        // The last event that the topic has is read again, so that a restart after it is not
+        // missed.
         let books_at = held.last.unwrap_or_else(|| reader.next_number() - 1);
         if let Some(encoder) = form.encoder()
             && gone.is_none()
@@ -183,7 +184,7 @@ impl<T: Topic> KafkaSink<T> {
     }
 }
 
-/// Adds messages to the transaction, which begins with the first one.
+/// Returns a function that adds messages to the transaction, which begins with the first one.
 fn putter<'a, T: Topic>(
     topic: &'a mut T,
     pending: &'a mut u64,
@@ -259,7 +260,7 @@ impl<T: Topic + Send> Agent for KafkaSink<T> {
         }
     }
 
-    /// Sends what the log has, if the topic takes it.
+    /// Sends the rest of the log, if the topic accepts it.
     fn on_close(&mut self, now: Now) {
         while self.running.is_some() {
             let is_end = self.source.log.writer.strong_count() == 0;

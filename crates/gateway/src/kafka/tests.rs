@@ -1,4 +1,4 @@
-//! The sink with a topic of this process, which fails wherever it can.
+//! Tests of the sink with an in-process topic that fails wherever it can.
 
 use super::LogEnd;
 use super::config::{Kafka, KafkaBegin, KafkaFormat};
@@ -19,7 +19,7 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, Weak};
 
-/// What a broker keeps while producers come and go.
+/// The contents of a broker while producers start and end.
 #[derive(Default)]
 struct Broker {
     messages: Vec<(u64, What, Vec<u8>)>,
@@ -27,7 +27,7 @@ struct Broker {
     fails: Vec<u8>,
 }
 
-/// A producer of it.
+/// A producer of the broker.
 #[derive(Clone, Default)]
 struct Fake {
     broker: Arc<Mutex<Broker>>,
@@ -35,7 +35,7 @@ struct Fake {
 }
 
 impl Fake {
-    /// Fails when it is time to.
+    /// Fails when it is due.
     fn may_fail(&self) -> Result<(), TopicError> {
         let mut broker = self.broker.lock().unwrap();
         match broker.fails.last_mut() {
@@ -83,7 +83,7 @@ impl Topic for Fake {
         self.may_fail()?;
         let open = self.open.take().unwrap();
         self.broker.lock().unwrap().messages.extend(open);
-        // The answer may be lost.
+        // The response may be lost.
         self.may_fail()
     }
 
@@ -113,7 +113,7 @@ fn books() -> BookConfig {
     BookConfig::by_price(20).unwrap()
 }
 
-/// A run of the plant with events of these numbers.
+/// Writes a run of the plant with events of these numbers.
 fn write(folder: &Folder, numbers: impl Iterator<Item = u64>, start: u64) {
     let feed = FeedInfo {
         name: "feed".to_owned(),
@@ -176,7 +176,7 @@ fn sink(folder: &Folder, topic: &Fake) -> (KafkaSink<Fake>, notice::NoticeReceiv
     )
 }
 
-/// Some turns of a sink, and perhaps its end, or a kill.
+/// Runs some turns of a sink, and either ends or kills it.
 fn run(folder: &Folder, topic: &Fake, turns: u64, is_stopped: bool) -> Vec<String> {
     let (mut sink, told, _) = sink(folder, topic);
     let now = |turn: u64| Now {
@@ -192,7 +192,7 @@ fn run(folder: &Folder, topic: &Fake, turns: u64, is_stopped: bool) -> Vec<Strin
     told.iter().map(|notice| notice.to_string()).collect()
 }
 
-/// The numbers of events, and of notices by what they are.
+/// Returns the numbers of events, or of notices of one kind.
 fn numbers(topic: &Fake, what: What) -> Vec<u64> {
     let broker = topic.broker.lock().unwrap();
     let of = broker.messages.iter().filter(|message| message.1 == what);
@@ -248,7 +248,7 @@ fn what_retention_has_removed_is_said_in_the_topic() {
     write(&folder, 1..10, 1);
     run(&folder, &topic, 3, true);
     drop(folder);
-    // A log that begins with a later number, as one does whose first segments are gone.
+    // The log begins with a later number, as if its first segments were gone.
     let folder = Folder::new("gone");
     write(&folder, 20..30, 1);
     let first = fanfare_history::Log::open(&folder.0)

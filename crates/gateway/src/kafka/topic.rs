@@ -1,40 +1,40 @@
-//! A topic as the sink sees it, so that tests have one without a broker.
+//! The topic as seen by the sink, so that tests need no broker.
 
 /// A message for a topic.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Message<'a> {
     pub(crate) to: To<'a>,
-    /// The number of the event; for a notice, that of the event before it.
+    /// The number of the event, or for a notice that of the event before it.
     pub(crate) number: u64,
-    /// Nanoseconds since 1970, 0: unknown.
+    /// Nanoseconds since 1970, or 0 if unknown.
     pub(crate) time: u64,
     pub(crate) what: What,
     pub(crate) value: &'a [u8],
 }
 
-/// Where a message goes.
+/// The destination of a message.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum To<'a> {
-    /// To the partition of the key.
+    /// The partition of the key.
     Key(&'a [u8]),
-    /// To the first partition, without a key.
+    /// The first partition, without a key.
     First,
-    /// To each partition, without a key.
+    /// Each partition, without a key.
     All,
 }
 
-/// What a message is about.
+/// The subject of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum What {
     Event,
     /// Events up to its number are missing.
     Lost,
-    /// The plant was started again.
+    /// The plant was restarted.
     Restart,
 }
 
 impl What {
-    /// The name of the header that says so.
+    /// Returns the name of the header that marks it.
     pub(crate) const fn header(self) -> Option<&'static str> {
         match self {
             Self::Event => None,
@@ -44,25 +44,26 @@ impl What {
     }
 }
 
-/// What a topic holds.
+/// The contents of a topic.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Held {
     /// The highest number.
     pub(crate) last: Option<u64>,
-    /// Messages of restarts with that number.
+    /// The number of restart messages with that number.
     pub(crate) restarts: u64,
-    /// Messages were there, and retention has removed all of them.
+    /// Whether messages existed, and retention has removed all of them.
     pub(crate) is_emptied: bool,
 }
 
-/// Why a topic cannot be written.
+/// The reason why a topic cannot be written.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct TopicError(pub(super) String);
 
-/// A topic and its one producer.
+/// A topic and its only producer.
 pub(crate) trait Topic {
-    /// Connects; ends what another producer of the name has begun, and says what the topic holds.
+    /// Connects, ends what another producer of the name has begun, and returns the contents of the
+    /// topic.
     fn open(&mut self) -> Result<Held, TopicError>;
 
     /// Begins a transaction.
@@ -75,6 +76,6 @@ pub(crate) trait Topic {
     /// be the case.
     fn commit(&mut self) -> Result<(), TopicError>;
 
-    /// Disconnects; a transaction that was begun is given up.
+    /// Disconnects, and aborts an open transaction.
     fn close(&mut self);
 }

@@ -1,5 +1,5 @@
-//! The parts of `[[feed]]` that make a market of it: `mapping`, `[feed.book]`, `[[feed.snapshot]]`
-//! and `[feed.replay]`.
+//! The parts of `[[feed]]` that make it a market: `mapping`, `[feed.book]`, `[[feed.snapshot]]` and
+//! `[feed.replay]`.
 
 use crate::config_error::{ConfigError, range, within};
 use crate::feed::lines::{FeedLine, by_name, check_lines, field_or_none};
@@ -17,55 +17,57 @@ use std::time::Duration;
 
 const MS: u64 = 1_000_000;
 
-/// Books of a feed, and when they can be trusted.
+/// The books of a feed, and the conditions for trusting them.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct FeedBook {
-    /// How the feed describes books.
+    /// The way in which the feed describes books.
     pub kind: FeedBookKind,
-    /// Levels of a side: of numbered levels exactly as many as the feed sends, of others at most.
+    /// The levels of a side: exactly as many as the feed sends if levels are numbered, and the most
+    /// otherwise.
     pub depth: u32,
-    /// Orders of a book at most, where the feed describes books by orders.
+    /// The most orders of a book, if the feed describes books by orders.
     pub orders: u32,
-    /// What numbers the changes.
+    /// The numbers of the changes.
     pub numbers: FeedNumbers,
-    /// Levels that the feed sends anew bring a book back without a picture.
+    /// Whether levels that the feed sends anew restore a book without a snapshot.
     pub natural_refresh: bool,
-    /// Books are empty, and whole, in front of RptSeq(83) 1.
+    /// Whether books are empty, and complete, before RptSeq(83) 1.
     pub starts_empty: bool,
-    /// Instruments that are known before: a CSV file, or a TOML file.
+    /// The instruments that are known in advance: a CSV file, or a TOML file.
     pub instruments: Option<PathBuf>,
-    /// Most instruments of the feed; more are refused and counted.
+    /// The most instruments of the feed. Further ones are refused and counted.
     pub most_instruments: u32,
-    /// Changes that wait for a picture at most, of all instruments together.
+    /// The most changes of all instruments together that are queued for a snapshot.
     pub most_waiting: u32,
-    /// As `most_waiting`, of one instrument.
+    /// The same limit as `most_waiting`, for one instrument.
     pub most_waiting_each: u32,
-    /// How long all lines may bring nothing before books are stale, in milliseconds; 0: for ever.
+    /// The time of silence on all lines after which books are stale, in milliseconds. With 0, they
+    /// never are.
     pub silence_ms: u64,
-    /// The longest time from making a picture to its arrival, in milliseconds.
+    /// The longest time from the creation of a snapshot to its arrival, in milliseconds.
     pub snapshot_age_ms: u64,
 }
 
-/// How a feed describes books.
+/// The way in which a feed describes books.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FeedBookKind {
     /// Levels with numbers, MDPriceLevel(1023).
     Levels,
-    /// Levels known by their prices.
+    /// Levels identified by their prices.
     Prices,
     /// Orders.
     Orders,
 }
 
-/// What numbers the changes of a feed.
+/// The numbers of a feed's changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FeedNumbers {
     /// RptSeq(83) of the instrument.
     Instrument,
-    /// MsgSeqNum(34) of the channel, with LastMsgSeqNumProcessed(369) in pictures.
+    /// MsgSeqNum(34) of the channel, with LastMsgSeqNumProcessed(369) in snapshots.
     Channel,
 }
 
@@ -90,19 +92,19 @@ impl Default for FeedBook {
     }
 }
 
-/// Lines with pictures, definitions or states of the feed's instruments, arbitrated on their own.
-/// They have the feed's templates; what they leave out here is as the feed has it.
+/// The lines with snapshots, definitions or states of the feed's instruments, arbitrated on their
+/// own. They use the feed's templates. Absent keys default to those of the feed.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SnapshotLines {
-    /// One line, or up to four with the same pictures.
+    /// One line, or up to four with the same snapshots.
     pub lines: Vec<FeedLine>,
-    /// Address of the interface that receives lines that name none.
+    /// The address of the interface for lines that name none.
     pub interface: Option<Ipv4Addr>,
-    /// Length headers of the packets in a datagram, as `header` of the feed.
+    /// The length headers of the packets in a datagram, as `header` of the feed.
     #[serde(default, deserialize_with = "by_name_if_there")]
     pub header: Option<Header>,
-    /// What stands in front of the messages of a packet, as `preamble` of the feed.
+    /// The preamble before the messages of a packet, as `preamble` of the feed.
     #[serde(default, deserialize_with = "by_name_if_there")]
     pub preamble: Option<Preamble>,
     /// The field with a message's sequence number, as `sequence` of the feed.
@@ -124,51 +126,51 @@ fn field_if_there<'de, D: Deserializer<'de>>(d: D) -> Result<IfThere<SequenceFie
     field_or_none(d).map(Some)
 }
 
-/// A replay over TCP, which is asked for what no line brought.
+/// A replay over TCP, from which messages are requested that no line delivered.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FeedReplay {
-    /// Address of the service.
+    /// The address of the service.
     pub address: SocketAddr,
-    /// What the service speaks.
+    /// The protocol of the service.
     #[serde(default)]
     pub service: ReplayKind,
     /// SenderCompID(49).
     pub sender: String,
     /// TargetCompID(56).
     pub target: String,
-    /// Version of the session, such as `FIX.4.4`; FIXT.1.1 if there is none.
+    /// The version of the session, such as `FIX.4.4`. The default is FIXT.1.1.
     #[serde(default)]
     pub version: Option<String>,
     /// Username(553).
     pub username: Option<String>,
-    /// File whose first line is Password(554).
+    /// The file whose first line is Password(554).
     pub password_file: Option<PathBuf>,
-    /// ApplID(1180): which channel's messages.
+    /// ApplID(1180) of the channel.
     pub appl_id: Option<String>,
-    /// Most messages a request.
+    /// The most messages of a request.
     #[serde(default = "most_messages")]
     pub most: u32,
-    /// How long to wait for the connection, and for each further message, in milliseconds.
+    /// The time to wait for the connection, and for each further message, in milliseconds.
     #[serde(default = "timeout_ms")]
     pub timeout_ms: u64,
-    /// How often the same messages are asked for.
+    /// The number of requests for the same messages.
     #[serde(default = "attempts")]
     pub attempts: u32,
-    /// How long to wait after a refusal, in milliseconds; doubled with each one, up to 64 times.
+    /// The pause after a refusal, in milliseconds. It doubles with each one, up to 64 times.
     #[serde(default = "pause_ms")]
     pub pause_ms: u64,
 }
 
-/// What a replay speaks.
+/// The protocol of a replay.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ReplayKind {
-    /// MarketDataRequest(V) with ApplBegSeqNum(1182) and ApplEndSeqNum(1183) on a connection for
-    /// each request, answered in FAST.
+    /// MarketDataRequest(V) with ApplBegSeqNum(1182) and ApplEndSeqNum(1183), on one connection for
+    /// each request, with responses in FAST.
     #[default]
     Fast,
-    /// ApplMessageRequest(BW) in a FIX session, answered with FIX messages.
+    /// ApplMessageRequest(BW) in a FIX session, with responses in FIX.
     Fix,
 }
 
@@ -189,10 +191,10 @@ fn pause_ms() -> u64 {
 }
 
 impl FeedBook {
-    /// The books of its instruments.
+    /// Returns the configuration of the books of its instruments.
     ///
     /// # Errors
-    /// Levels or orders are beyond what a book can have.
+    /// Returns an error if levels or orders exceed the limits of a book.
     pub(crate) fn book(&self) -> Result<BookConfig, BookError> {
         match self.kind {
             FeedBookKind::Levels => BookConfig::by_level(self.depth),
@@ -201,10 +203,10 @@ impl FeedBook {
         }
     }
 
-    /// How the feed is followed, as its feed `source` of the plant.
+    /// Returns the configuration for following the feed, as feed `source` of the plant.
     ///
     /// # Errors
-    /// Levels or orders are beyond what a book can have.
+    /// Returns an error if levels or orders exceed the limits of a book.
     pub(crate) fn follower(
         &self,
         source: u16,
@@ -256,11 +258,11 @@ impl FeedBook {
     }
 }
 
-/// Most instruments of a feed.
+/// The most instruments of a feed.
 const MOST_INSTRUMENTS: u32 = 10_000_000;
 
 impl FeedReplay {
-    /// Limits of its requests.
+    /// Returns the limits of its requests.
     fn requests(&self) -> ReplayConfig {
         ReplayConfig {
             most: self.most.into(),
@@ -270,7 +272,7 @@ impl FeedReplay {
         }
     }
 
-    /// The session to open, with this password.
+    /// Returns the session to open, with this password.
     pub(crate) fn source(&self, password: Option<String>) -> ReplaySource {
         ReplaySource {
             version: self.begin_string().unwrap_or(Version::Fixt11),
@@ -316,10 +318,10 @@ impl FeedReplay {
     }
 }
 
-/// Most channels of pictures of one feed.
+/// The most snapshot channels of one feed.
 const MOST_CHANNELS: usize = 4;
 
-/// Checks what makes a market of a feed. `has_mapping` says that it is one.
+/// Checks the parts that make a feed a market. `has_mapping` is set if it is one.
 pub(crate) fn check(
     has_mapping: bool,
     book: Option<&FeedBook>,

@@ -1,4 +1,4 @@
-//! Why a feed cannot become a market.
+//! The error of a feed that cannot become a market.
 
 use fanfare_engine::feed::OpenError;
 use fanfare_market::book::ConfigError;
@@ -6,33 +6,33 @@ use fanfare_market::instruments::FileError;
 use fanfare_market::mapping::MappingError;
 use std::io;
 
-/// Why a feed cannot become a market.
+/// The reason why a feed cannot become a market.
 #[derive(Debug, thiserror::Error)]
 pub enum MarketError {
     /// A mapping, a table of instruments or a password could not be read.
     #[error("cannot read {what} `{file}`")]
     Read {
-        /// What is in the file.
+        /// The kind of file.
         what: &'static str,
         /// The file.
         file: String,
-        /// Why.
+        /// The error.
         #[source]
         source: io::Error,
     },
     /// No mapping of this name is built in.
     #[error("there is no `{0}`: there are builtin:fix, builtin:spectra and builtin:complex")]
     NoBuiltin(String),
-    /// A mapping is wrong, or does not fit the templates.
+    /// A mapping is invalid, or does not fit the templates.
     #[error(transparent)]
     Mapping(#[from] MappingError),
-    /// A table of instruments is wrong.
+    /// A table of instruments is invalid.
     #[error(transparent)]
     Instruments(#[from] FileError),
-    /// A book cannot be as large.
+    /// A book exceeds its limits.
     #[error("`feed.book`: {0}")]
     Book(#[from] ConfigError),
-    /// A line of pictures could not be received.
+    /// A line with snapshots could not be received.
     #[error(transparent)]
     Lines(#[from] OpenError),
     /// The replay cannot be started.

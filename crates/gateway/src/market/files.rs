@@ -1,4 +1,4 @@
-//! What a feed's market is made of: mapping, instruments, replay.
+//! The components of a feed's market: mapping, instruments, replay.
 
 use super::config::{FeedReplay, ReplayKind};
 use super::error::MarketError;
@@ -16,17 +16,17 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The longest mapping file, the longest table of instruments and password file, in bytes.
+/// The longest mapping file, table of instruments and password file, in bytes.
 const MOST_MAPPING: u64 = 16 << 20;
 const MOST_INSTRUMENTS: u64 = 1 << 30;
 const MOST_PASSWORD: u64 = 4096;
 
-/// A mapping compiled for the messages of a feed and, where its replay answers in FIX, for those
-/// answers.
+/// The mappings compiled for the messages of a feed and, if its replay responds in FIX, for those
+/// responses.
 pub(super) type Mappers = (FastMapper, Option<FixMapper>);
 
-/// What follows the feed, with this mapping and the instruments that are known before: those that
-/// a log knows keep their numbers.
+/// Builds the follower of the feed, with this mapping and the instruments known in advance.
+/// Instruments in a log keep their numbers.
 pub(super) fn follower(
     feed: &Feed,
     (mapper, fix): Mappers,
@@ -65,7 +65,7 @@ pub(super) fn mappers(
     Ok((fast, fix))
 }
 
-/// The mapping that a feed names.
+/// Reads the mapping that a feed names.
 pub(super) fn mapping(feed: &Feed, program: &Program) -> Result<Mapping, MarketError> {
     let name = match feed.mapping.as_deref() {
         Some(name) => name,
@@ -78,8 +78,8 @@ pub(super) fn mapping(feed: &Feed, program: &Program) -> Result<Mapping, MarketE
     Ok(Mapping::parse(name, &text)?)
 }
 
-/// Compiles the mapping of a replay's answers in FIX: the mapping of the feed, or `builtin:fix`
-/// where the feed's has no FIX messages.
+/// Compiles the mapping for a replay's responses in FIX: the mapping of the feed, or `builtin:fix`
+/// if the feed's has no FIX messages.
 fn fix_mapper(
     mapping: &Mapping,
     replay: &FeedReplay,
@@ -104,7 +104,7 @@ fn fix_mapper(
     Ok(standard.for_fix(&dictionary, source)?)
 }
 
-/// Starts the replay of a feed, which wakes by `waker`.
+/// Starts the replay of a feed, which wakes `waker`.
 pub(super) fn replayer(
     feed: &Feed,
     replay: &FeedReplay,
@@ -150,7 +150,7 @@ fn text(what: &'static str, file: &Path, most: u64) -> Result<String, MarketErro
     })
 }
 
-/// Reads what the feed names, and opens nothing.
+/// Reads the files that the feed names, and opens no socket.
 pub(crate) fn check(feed: &Feed, program: &Arc<Program>) -> Result<(), MarketError> {
     let mapping = mapping(feed, program)?;
     let none = KnownInstruments::default();

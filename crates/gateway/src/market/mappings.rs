@@ -1,4 +1,4 @@
-//! Mappings of feeds, exchanged while they run.
+//! The mappings of feeds, which can be replaced at run time.
 
 use super::error::MarketError;
 use super::files::{self, Mappers};
@@ -9,7 +9,7 @@ use fanfare_market::Mapping;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The mappings in force of all feeds that are markets.
+/// The mappings in force, of all feeds that are markets.
 #[derive(Clone, Default)]
 pub(crate) struct Mappings(Arc<Mutex<Vec<InForce>>>);
 
@@ -18,14 +18,14 @@ pub(super) struct InForce {
     pub(super) channel: String,
     pub(super) mapping: Mapping,
     pub(super) program: Arc<Program>,
-    /// The place of the feed in the configuration.
+    /// The number of the feed in the configuration.
     pub(super) source: u16,
     pub(super) slot: Slot,
-    /// Of the thread of the feeds.
+    /// The waker of the thread of the feeds.
     pub(super) waker: Waker,
 }
 
-/// Another mapping of a feed, compiled.
+/// A new mapping of a feed, compiled.
 pub(crate) struct NewMapping {
     channel: String,
     mapping: Mapping,
@@ -33,7 +33,7 @@ pub(crate) struct NewMapping {
 }
 
 impl NewMapping {
-    /// The channel of its feed.
+    /// Returns the channel of its feed.
     pub(crate) fn channel(&self) -> String {
         self.channel.clone()
     }
@@ -48,8 +48,8 @@ impl Mappings {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reads and compiles the mappings of these feeds. Returns those that make something else of
-    /// messages than the ones in force.
+    /// Reads and compiles the mappings of these feeds. Returns those that differ from the ones in
+    /// force.
     pub(crate) fn read(&self, feeds: &[Feed]) -> Result<Vec<NewMapping>, MarketError> {
         let mut new = Vec::new();
         for in_force in self.all().iter() {
@@ -80,7 +80,7 @@ impl Mappings {
         Ok(new)
     }
 
-    /// Hands new mappings over to the thread of the feeds. Returns the channels of their feeds.
+    /// Hands new mappings to the thread of the feeds. Returns the channels of their feeds.
     pub(crate) fn exchange(&self, new: Vec<NewMapping>) -> Vec<String> {
         let mut all = self.all();
         let mut channels = Vec::new();
@@ -97,20 +97,20 @@ impl Mappings {
     }
 }
 
-/// Where the thread of the feeds finds another mapping of a feed.
+/// The slot in which the thread of the feeds finds a new mapping of a feed.
 #[derive(Clone, Default)]
 pub(super) struct Slot(Arc<Place>);
 
 #[derive(Default)]
 struct Place {
     is_new: AtomicBool,
-    /// The new mapping; once it is taken the old one, which the thread of the feeds does not have
-    /// to free.
+    /// The new mapping, and once it is taken the old one, so that the thread of the feeds does not
+    /// free it.
     mappers: Mutex<Option<Mappers>>,
 }
 
 impl Slot {
-    /// Puts a mapping there, in the place of one that was not taken.
+    /// Stores a mapping, and replaces one that was not taken.
     fn put(&self, new: Mappers) {
         let place = &*self.0;
         let mut mappers = place.mappers.lock().unwrap_or_else(PoisonError::into_inner);
@@ -118,7 +118,7 @@ impl Slot {
         place.is_new.store(true, Ordering::Release);
     }
 
-    /// Takes a mapping that was put there for what `exchange` returns. Returns false if there is
+    /// Exchanges a stored mapping for the one that `exchange` returns. Returns false if there is
     /// none. Never waits.
     #[inline]
     pub(super) fn take(&self, exchange: impl FnOnce(Mappers) -> Mappers) -> bool {
@@ -127,7 +127,7 @@ impl Slot {
 
     #[cold]
     fn take_new(&self, exchange: impl FnOnce(Mappers) -> Mappers) -> bool {
-        // While another one is put there, the next turn takes it.
+        // While another one is being stored, the next turn takes it.
         let Ok(mut mappers) = self.0.mappers.try_lock() else {
             return false;
         };

@@ -35,52 +35,53 @@ use std::ops::ControlFlow;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
-/// Answers of a replay that are taken in a turn.
+/// The most responses of a replay that are processed in a turn.
 const ANSWERS: usize = 64;
 
-/// How long pictures wait at most while changes come, in nanoseconds: a look is a system call.
+/// The longest time that snapshots are delayed while changes arrive, in nanoseconds, because a look
+/// is a system call.
 const BETWEEN_LOOKS: u64 = 1_000_000;
 
 /// A feed's market.
 pub(crate) struct MarketFeed {
     follower: Follower,
-    /// Another mapping, if a reload brings one.
+    /// The slot for a new mapping of a reload.
     slot: Slot,
     snapshots: Vec<Receiver>,
     meters: Vec<LineMeters>,
-    /// What was found wrong with pictures, as far as it was counted.
+    /// The faults of snapshots that were counted so far.
     bad_pictures: u64,
-    /// When they were looked at last.
+    /// The time at which snapshots were last polled.
     looked: u64,
     replay: Option<(Replayer, FixDecoder)>,
     outlet: MarketOutlet,
-    /// To edges, if there may be any.
+    /// The relay to edges, if there may be any.
     relay: Option<Relay>,
     channel: Arc<str>,
     /// The time of the turn, in nanoseconds since 1970.
     utc_nanos: i64,
-    /// Values so far that no event can hold.
+    /// The number of values so far that no event can hold.
     faults: u64,
-    /// What the last notice of left out entries counted.
+    /// The count in the last notice of entries left out.
     left_out: u64,
     limit: Limit,
     notices: Notices,
 }
 
-/// What all feeds of a plant have in common.
+/// The state that all feeds of a plant share.
 #[derive(Clone, Copy)]
 pub(crate) struct Held<'a> {
     /// The mappings in force, for reloads.
     pub(crate) mappings: &'a Mappings,
-    /// Instruments that a log knows.
+    /// The instruments in the log.
     pub(crate) known: &'a KnownInstruments,
 }
 
 impl MarketFeed {
-    /// Joins the lines with pictures, and starts the replay, which wakes the feed's thread by
-    /// `waker`. `source` is the place of the feed in the configuration, `base` the plant's number
-    /// of its first instrument. What changes its mapping is added to `held`, which also has the
-    /// instruments that a log knows.
+    /// Joins the lines with snapshots, and starts the replay, which wakes the feed's thread by
+    /// `waker`. `source` is the number of the feed in the configuration, and `base` the plant's
+    /// number of its first instrument. The slot of its mapping is added to `held`, which also has
+    /// the instruments in the log.
     pub(crate) fn open(
         feed: &Feed,
         program: &Arc<Program>,
@@ -147,15 +148,15 @@ impl MarketFeed {
         })
     }
 
-    /// Writes all datagrams with pictures to the raw log as well.
+    /// Also writes all datagrams with snapshots to the raw log.
     pub(crate) fn log_to(&mut self, log: &mut RawInlets, place: u16) {
         for lines in &mut self.snapshots {
             lines.set_tap(log.tap(Source::Pictures, place));
         }
     }
 
-    /// Takes what the channel of changes says. Allocates for new instruments and books, and for
-    /// changes that wait.
+    /// Processes an event of the channel of changes. Allocates for new instruments and books, and
+    /// for queued changes.
     #[inline]
     pub(crate) fn channel(&mut self, now: u64, event: &ChannelEvent<'_>, ring: &mut EventRing) {
         let brought = &mut self.outlet.brought;
@@ -164,8 +165,8 @@ impl MarketFeed {
         self.pass_on(now, ring);
     }
 
-    /// What there is to do besides the changes, of which the turn brought `changes` datagrams:
-    /// pictures, the replay, silence. Returns the datagrams and answers taken.
+    /// Processes everything besides the changes, of which the turn brought `changes` datagrams:
+    /// snapshots, the replay, silence. Returns the number of datagrams and responses.
     pub(crate) fn turn(
         &mut self,
         now: Now,
@@ -193,7 +194,7 @@ impl MarketFeed {
             && let Some(range) = self.follower.poll_request(now.mono)
             && !replayer.request(range)
         {
-            // The last request is still under way: its answers are taken first.
+            // The last request is still under way, and its responses are processed first.
             self.follower.replay_refused(now.mono);
         }
         self.outlet.count(now.mono);
@@ -207,7 +208,7 @@ impl MarketFeed {
         Ok(work)
     }
 
-    /// Takes another mapping, if a reload has brought one.
+    /// Adopts a new mapping, if a reload has stored one.
     #[inline]
     fn remap(&mut self, now: Now, ring: &mut EventRing) {
         let (follower, brought) = (&mut self.follower, &mut self.outlet.brought);
@@ -240,7 +241,7 @@ impl MarketFeed {
         Ok(datagrams)
     }
 
-    /// Takes answers of the replay.
+    /// Processes responses of the replay.
     fn answers(&mut self, now: Now, ring: &mut EventRing) -> usize {
         let Some((replayer, decoder)) = &mut self.replay else {
             return 0;
@@ -258,7 +259,7 @@ impl MarketFeed {
                     follower.replayed(now.mono, number, received, &record, send);
                 }
                 Answer::Fix { number, message } => {
-                    // One that cannot be decoded stays missing.
+                    // A message that cannot be decoded stays missing.
                     if let Ok(message) = decoder.decode(&message) {
                         follower.replayed_fix(now.mono, number, received, &message, send);
                     }
@@ -278,7 +279,7 @@ impl MarketFeed {
         taken
     }
 
-    /// Shows the next instruments once more where a reader has lost events. Returns their number.
+    /// Shows the next instruments again, after a reader has lost events. Returns their number.
     pub(crate) fn show(&mut self, now: Now, ring: &mut EventRing) -> usize {
         let (follower, outlet) = (&mut self.follower, &mut self.outlet);
         outlet.show(now, |received, instrument, events| {
@@ -289,12 +290,12 @@ impl MarketFeed {
         shown
     }
 
-    /// The way to the ring.
+    /// Returns the outlet to the ring.
     pub(crate) const fn outlet(&mut self) -> &mut MarketOutlet {
         &mut self.outlet
     }
 
-    /// Writes what came to the ring: instruments that are new or have changed, then events.
+    /// Writes the collected records to the ring: new and changed instruments, then events.
     #[inline]
     fn pass_on(&mut self, now: u64, ring: &mut EventRing) {
         if let Some(relay) = &mut self.relay {
@@ -321,8 +322,8 @@ impl MarketFeed {
         }
     }
 
-    /// Sends a notice of what the mapping and the limits leave out: of the first, and whenever it
-    /// has doubled.
+    /// Sends a notice of entries left out by the mapping and the limits: of the first, and whenever
+    /// the count has doubled.
     fn describe_left_out(&mut self) {
         let (counts, market) = (self.follower.mapper().counts(), self.follower.market());
         let left_out = [
@@ -349,7 +350,7 @@ impl MarketFeed {
         self.notices.send(Notice::Feed(notice));
     }
 
-    /// The end: what was counted.
+    /// Closes the market, and sets the counters.
     pub(crate) fn close(&mut self, now: Now) {
         for (meters, lines) in self.meters.iter().zip(&self.snapshots) {
             meters.set(now, lines, true);
@@ -357,7 +358,7 @@ impl MarketFeed {
         self.count(now);
     }
 
-    /// Counts what is not counted as it comes. Allocates nothing.
+    /// Sets the counters that are not counted on arrival. Allocates nothing.
     fn count(&mut self, now: Now) {
         for (meters, lines) in self.meters.iter_mut().zip(&self.snapshots) {
             meters.look(now, lines);

@@ -1,5 +1,5 @@
-//! The way of a feed's events to the ring: instruments in front of their events, the plant's
-//! numbers, states and their notices. The same for a feed that is received and one that is relayed.
+//! The outlet of a feed's events to the ring: instruments before their events, the plant's numbers,
+//! states and their notices. It is the same for a feed that is received and one that is relayed.
 
 use super::ring::{Brought, EventRing};
 use super::states::{StateCounts, States};
@@ -11,35 +11,36 @@ use fanfare_fix::session::Now;
 use fanfare_market::{Event, InstrumentId, Instruments, Kind};
 use std::sync::Arc;
 
-/// Room for the events of a usual message.
+/// The initial capacity for the events of a message.
 const ROOM: usize = 1_024;
 
-/// Instruments that are shown once more in a turn, where a reader has lost events.
+/// The most instruments that are shown again in a turn, after a reader has lost events.
 const SHOWN: u32 = 16;
 
-/// How often what is not counted as it comes is counted, in nanoseconds.
+/// The interval at which other counters are set, in nanoseconds.
 const LOOK: u64 = 100_000_000;
 
-/// The shortest time between two notices of the states of a feed's instruments, in nanoseconds;
-/// while some recover, the longer one.
+/// The shortest time between two notices of the states of a feed's instruments, in nanoseconds. The
+/// longer one applies while some recover.
 const BETWEEN: u64 = 1_000_000_000;
 const WHILE_RECOVERING: u64 = 10_000_000_000;
 
-/// The way of one feed's events to the ring.
+/// The outlet of one feed's events to the ring.
 pub(crate) struct MarketOutlet {
     /// The plant's number of the feed's first instrument.
     base: u32,
     pub(crate) brought: Brought,
-    /// Instruments of the table that the ring has.
+    /// The number of instruments of the table that the ring has.
     known: u32,
-    /// The next instrument to be shown once more; `None` if all were.
+    /// The next instrument to be shown again, or `None` if all were.
     shown: Option<u32>,
-    /// All are to be shown again behind it: what was lost may have been among the first.
+    /// Whether all are to be shown again afterwards, because the lost events may belong to the
+    /// first ones.
     is_asked_again: bool,
     states: States,
-    /// The states of the last notice, and when it was sent.
+    /// The states in the last notice, and the time at which it was sent.
     notice: (StateCounts, u64),
-    /// When what is not counted as it comes is counted next.
+    /// The time at which other counters are set next.
     due: u64,
     channel: Arc<str>,
     pub(crate) counts: MarketCounts,
@@ -47,7 +48,8 @@ pub(crate) struct MarketOutlet {
 }
 
 impl MarketOutlet {
-    /// Of the feed with this name; `base` is the plant's number of its first instrument.
+    /// Creates the outlet of the feed with this name. `base` is the plant's number of its first
+    /// instrument.
     pub(crate) fn new(channel: Arc<str>, base: u32, plan: Plan<'_>) -> Self {
         Self {
             base,
@@ -67,12 +69,12 @@ impl MarketOutlet {
         }
     }
 
-    /// Instruments of the table that the ring has.
+    /// Returns the number of instruments of the table that the ring has.
     pub(crate) const fn known(&self) -> u32 {
         self.known
     }
 
-    /// Writes what came to the ring: instruments that are new or have changed, then events.
+    /// Writes the collected records to the ring: new and changed instruments, then events.
     #[inline]
     pub(crate) fn pass_on(&mut self, table: &Instruments, ring: &mut EventRing) {
         if table.len() > self.known as usize || !self.brought.changed.is_empty() {
@@ -92,7 +94,7 @@ impl MarketOutlet {
         self.brought.events.clear();
     }
 
-    /// Writes events that have numbers of the plant to the ring, and instruments of the plant.
+    /// Writes events with the plant's numbers, and instruments of the plant, to the ring.
     pub(crate) fn pass_numbered(&mut self, events: &[Event], ring: &mut EventRing) {
         for event in events.iter().filter(|event| event.kind == Kind::State) {
             self.states.take(event);
@@ -123,7 +125,7 @@ impl MarketOutlet {
         self.known = len;
     }
 
-    /// Brings what is known of the next instruments, by `show`, where a reader has lost events.
+    /// Shows the next instruments by `show`, after a reader has lost events.
     pub(crate) fn show(
         &mut self,
         now: Now,
@@ -144,7 +146,7 @@ impl MarketOutlet {
         };
     }
 
-    /// All instruments are to be shown once more.
+    /// Marks all instruments to be shown again.
     pub(crate) const fn show_all(&mut self) {
         match self.shown {
             Some(_) => self.is_asked_again = true,
@@ -152,12 +154,12 @@ impl MarketOutlet {
         }
     }
 
-    /// Whether some instruments are still to be shown.
+    /// Returns whether some instruments are still to be shown.
     pub(crate) const fn is_showing(&self) -> bool {
         self.shown.is_some()
     }
 
-    /// Publishes how many instruments are in which state, and sends a notice of it. Allocates
+    /// Publishes the number of instruments in each state, and sends a notice of it. Allocates
     /// nothing.
     pub(crate) fn count(&mut self, now: u64) {
         let counts = self.states.counts();
@@ -178,7 +180,7 @@ impl MarketOutlet {
         self.notices.send(Notice::Feed(notice));
     }
 
-    /// Whether it is time to count what is not counted as it comes.
+    /// Returns whether other counters are due.
     #[inline]
     pub(crate) const fn is_due(&mut self, now: u64) -> bool {
         let is_due = now >= self.due;

@@ -1,9 +1,9 @@
 //! The ring of market events: every outlet reads the same events, with the plant's numbers.
 //!
-//! The thread of the feeds writes and does not wait, unless the configuration says that it waits
-//! for the log. A reader that is overtaken knows from the
-//! numbers what it lost, and asks for all instruments and pictures once more: some at a time, as
-//! it reads them, so that these do not overtake it again.
+//! The thread of the feeds writes and does not wait, unless it is configured to wait for the log. A
+//! reader that is overtaken detects by the numbers what it lost, and requests all instruments and
+//! snapshots again. These are written some at a time, as it reads them, so that they do not
+//! overtake it again.
 
 use crate::stages::{MARKED, Mark, OutletStages, Pending};
 use fanfare_engine::poll::Waker;
@@ -17,24 +17,25 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Kinds of records: events of one message, one behind the other; an instrument; the end of all
-/// instruments that a reader has asked for.
+/// The kinds of records: the consecutive events of one message, an instrument, and the end of all
+/// instruments that a reader has requested.
 const EVENTS: u32 = 0;
 const INSTRUMENT: u32 = 1;
 const SHOWN: u32 = 2;
-/// The plant whose log is replayed was started again, at this time.
+/// The plant whose log is replayed was restarted at this time.
 const RESTART: u32 = 3;
 
-/// Events of one record at most: a longer message takes several.
+/// The most events of one record. A longer message takes several.
 const MOST: usize = 256;
 
-/// Room for events, in bytes of the rings to the workers: about as many messages have room.
+/// The ratio of the ring's size to that of the rings to the workers, so that it holds about as many
+/// messages.
 const PER_BYTE: usize = 4;
 
-/// The least size of the ring: the longest instrument has room.
+/// The least size of the ring, which holds the longest instrument.
 const LEAST: usize = 1 << 18;
 
-/// Calls `each` with the records that the log lacks of the ring of a process that was killed.
+/// Calls `each` with the records that the log lacks, from the ring of a killed process.
 pub(crate) fn rescue(path: &Path, mut each: impl FnMut(Record<'_>)) -> io::Result<Rescued> {
     fanfare_engine::ring::rescue(path, |kind, bytes| match kind & !MARKED {
         INSTRUMENT => each(Record::Instrument(bytes)),
@@ -44,7 +45,7 @@ pub(crate) fn rescue(path: &Path, mut each: impl FnMut(Record<'_>)) -> io::Resul
     })
 }
 
-/// A record of events, with a mark in front where they are measured.
+/// Parses a record of events, which a mark precedes if they are measured.
 fn events(kind: u32, bytes: &[u8]) -> Record<'_> {
     let (mark, bytes) = Mark::split(kind, bytes);
     Record::Events(bytes.as_chunks().0, mark)
@@ -55,46 +56,47 @@ fn restart<'a>(bytes: &[u8]) -> Record<'a> {
     Record::Restart(u64::from_le_bytes(time))
 }
 
-/// The writing end.
+/// The writing end of the ring.
 pub(crate) struct EventRing {
     ring: Broadcast,
     /// The plant's number of the next event.
     next: u64,
-    /// An instrument as bytes.
+    /// An encoded instrument.
     room: Vec<u8>,
     wakers: Vec<Waker>,
     asks: Arc<Asks>,
-    /// What may wait in the ring while readers ask for more instruments, in bytes.
+    /// The backlog of the ring up to which readers request more instruments, in bytes.
     most: u64,
-    /// Wakes the thread of the feeds.
+    /// The waker of the thread of the feeds.
     feeds: Waker,
     wrote: bool,
-    /// The log, if it is waited for.
+    /// The log, if the writer waits for it.
     log: Option<Awaited>,
-    /// How far each reader has read, in bytes.
+    /// The position of each reader, in bytes.
     read: Vec<Arc<AtomicU64>>,
     /// The mark of the next events, if they are measured.
     mark: Pending,
-    /// `next`, as of the end of the last turn.
+    /// The value of `next` at the end of the last turn.
     shown: Arc<AtomicU64>,
 }
 
-/// A reader that holds up nobody: it has not begun, or is gone.
+/// The position of a reader that holds up no writer, because it has not started or is gone.
 const ABSENT: u64 = u64::MAX;
 
-/// A log that is waited for when it is behind.
+/// A log that the writer waits for when it is behind.
 struct Awaited {
-    /// The number behind the last event that it has.
+    /// The number after its last event.
     committed: Arc<AtomicU64>,
-    /// Events that it may be behind.
+    /// The most events that it may be behind.
     most: u64,
 }
 
-/// How long an event waits for the log at most: a disk that hangs does not stop the feeds for ever.
+/// The longest time that an event waits for the log, so that a disk that hangs does not stop the
+/// feeds.
 const LONGEST_WAIT: Duration = Duration::from_secs(5);
 
 impl Awaited {
-    /// Waits until the log has room for the event with the number `next`.
+    /// Waits until the log is close enough to the event with the number `next`.
     #[inline]
     fn wait(&self, next: u64) {
         if self.is_behind(next) {
@@ -115,43 +117,43 @@ impl Awaited {
     }
 }
 
-/// What the readers ask of the writer.
+/// The requests of the readers to the writer.
 #[derive(Default)]
 struct Asks {
-    /// All instruments once more.
+    /// Whether all instruments are requested again.
     all: AtomicBool,
-    /// The next of them: a reader that waits for them has taken most of what was there.
+    /// Whether the next of them are requested: a reader that waits for them has read most of the
+    /// ring.
     more: AtomicBool,
 }
 
-/// The reading end: market events in the order of the plant's numbers, and the instruments they are
-/// of.
+/// The reading end: market events in the order of the plant's numbers, and their instruments.
 pub struct EventReader {
     records: RecordReader,
     directory: Directory,
-    /// Instruments that were not known before, if the owner of the reader wants to know.
+    /// The instruments that were not known before, if the owner of the reader collects them.
     added: Option<Vec<InstrumentId>>,
-    /// The number that comes next.
+    /// The number of the next event.
     next: u64,
     stages: Option<OutletStages>,
-    /// When the turn began, for the stages.
+    /// The beginning of the turn, for the stages.
     now: u64,
 }
 
-/// The reading end, for records as they stand in the ring.
+/// The reading end for raw records of the ring.
 pub(crate) struct RecordReader {
     ring: BroadcastReader,
-    /// All instruments were asked for, and did not all come yet.
+    /// Whether all instruments were requested, and some are still missing.
     is_waiting: bool,
     most: u64,
     waker: Waker,
     feeds: Waker,
     asks: Arc<Asks>,
-    /// How far it has read, for a writer that waits.
+    /// The position of the reader, for a writer that waits.
     read: Arc<AtomicU64>,
-    /// Whether it asks for all instruments when it was overtaken, or somebody else does.
+    /// Whether the reader requests all instruments by itself after it was overtaken.
     asks_itself: bool,
-    /// It was overtaken, and has not asked since.
+    /// Whether it was overtaken, and has not requested them since.
     lacks_some: bool,
 }
 
@@ -163,24 +165,26 @@ impl Drop for RecordReader {
 
 /// A record of the ring.
 pub(crate) enum Record<'a> {
-    /// The events of one message, as bytes, with their mark if they are measured.
+    /// The events of one message, encoded, with their mark if they are measured.
     Events(&'a [[u8; Event::SIZE]], Option<Mark>),
-    /// An instrument, as bytes.
+    /// An instrument, encoded.
     Instrument(&'a [u8]),
-    /// The plant whose log is replayed was started again at this time.
+    /// The plant whose log is replayed was restarted at this time.
     Restart(u64),
 }
 
 impl EventRing {
-    /// A ring for at most `readers`, which wake the thread of the feeds by `feeds`. `bytes` is the
-    /// size of the rings to the workers, a power of two; `next` the number of the first event.
+    /// Creates a ring for at most `readers`, which wake the thread of the feeds by `feeds`. `bytes`
+    /// is the size of the rings to the workers, a power of two, and `next` the number of the first
+    /// event.
     pub(crate) fn new(bytes: usize, readers: usize, feeds: Waker, next: u64) -> Self {
         let bytes = Self::capacity(bytes);
         let ring = Broadcast::new(bytes, readers, Policy::Lap);
         Self::of(ring, bytes, feeds, next)
     }
 
-    /// As [`Self::new`], in a file that has the events when the process is killed.
+    /// Creates a ring as [`Self::new`] does, in a file that keeps the events if the process is
+    /// killed.
     pub(crate) fn in_file(
         path: &Path,
         bytes: usize,
@@ -214,8 +218,8 @@ impl EventRing {
         }
     }
 
-    /// A reader of all that is written from now on; `None` if there are as many as the ring was
-    /// made for. Its thread is woken by `waker`.
+    /// Returns a reader of all later records, or `None` if the ring has as many readers as it was
+    /// created for. Its thread is woken by `waker`.
     pub(crate) fn reader(&mut self, waker: Waker) -> Option<EventReader> {
         Some(EventReader {
             records: self.record_reader(waker)?,
@@ -227,7 +231,7 @@ impl EventRing {
         })
     }
 
-    /// As [`Self::reader`], for records as they stand in the ring.
+    /// Returns a reader as [`Self::reader`] does, for raw records of the ring.
     pub(crate) fn record_reader(&mut self, waker: Waker) -> Option<RecordReader> {
         self.wakers.push(waker.clone());
         let read = Arc::new(AtomicU64::new(self.ring.position()));
@@ -245,21 +249,21 @@ impl EventRing {
         })
     }
 
-    /// The plant's number of the next event, as of the end of the last turn, for any thread.
+    /// Returns the plant's number of the next event at the end of the last turn, for any thread.
     pub(crate) fn number(&self) -> Arc<AtomicU64> {
         Arc::clone(&self.shown)
     }
 
-    /// Waits from now on for a log, by the number behind the last event that it has, when it is
-    /// behind by half of the ring.
+    /// Waits from now on for a log that is behind by half of the ring. `committed` is the number
+    /// after its last event.
     pub(crate) fn wait_for(&mut self, committed: Arc<AtomicU64>) {
-        // An event takes at most 96 bytes with its mark, and instruments come seldom.
+        // An event takes at most 96 bytes with its mark, and instruments are rare.
         let most = self.most * 8 / 160;
         self.log = Some(Awaited { committed, most });
     }
 
-    /// Whether all readers have read so much that half of the ring is free, those alone that have
-    /// begun. For a writer that waits for readers.
+    /// Returns whether all readers that have started have read so much that half of the ring is
+    /// free, for a writer that waits for readers.
     pub(crate) fn has_room(&self) -> bool {
         let position = self.ring.position();
         self.read.iter().all(|read| {
@@ -268,7 +272,7 @@ impl EventRing {
         })
     }
 
-    /// Adds a waker for a thread that starts after its reader was made.
+    /// Adds a waker for a thread that starts after its reader was created.
     pub(crate) fn add_waker(&mut self, waker: Waker) {
         self.wakers.push(waker);
     }
@@ -281,19 +285,19 @@ impl EventRing {
         self.wrote = true;
     }
 
-    /// Writes an instrument that [`Instrument::write`] wrote.
+    /// Writes an instrument in the form of [`Instrument::write`].
     pub(crate) fn put_bytes(&mut self, instrument: &[u8]) {
         let _ = self.ring.push(INSTRUMENT, instrument);
         self.wrote = true;
     }
 
-    /// The plant whose log is replayed was started again at this time.
+    /// Writes that the plant whose log is replayed was restarted at this time.
     pub(crate) fn put_restart(&mut self, time: u64) {
         let _ = self.ring.push(RESTART, &time.to_le_bytes());
         self.wrote = true;
     }
 
-    /// Writes events that have numbers, above those before.
+    /// Writes events that have numbers, which must exceed those before.
     pub(crate) fn put_numbered(&mut self, events: &[Event]) {
         if let Some(log) = &self.log {
             log.wait(self.next);
@@ -312,7 +316,7 @@ impl EventRing {
         let mark = self.mark.make();
         let (marked, more) = Mark::of_record(mark);
         let len = events.len() * Event::SIZE + more;
-        // A ring that laps has room for all that is not too long.
+        // A ring that laps has capacity for every record that is not too long.
         let _ = self.ring.write(EVENTS | marked, len, |room| {
             let places = Mark::write(mark, room).as_chunks_mut::<{ Event::SIZE }>().0;
             for (place, event) in places.iter_mut().zip(events) {
@@ -322,18 +326,18 @@ impl EventRing {
         self.wrote = true;
     }
 
-    /// The next events are measured; what they are of arrived then.
+    /// Marks the next events for measurement, with the time of arrival of their message.
     pub(crate) const fn mark(&mut self, arrived: u64) {
         self.mark.set(arrived);
     }
 
-    /// Returns when the measured events were written, if they were; the next are not measured.
+    /// Returns when the measured events were written, if they were. The next ones are not measured.
     pub(crate) const fn end_mark(&mut self) -> Option<u64> {
         self.mark.end()
     }
 
-    /// Numbers events and writes them. Does not allocate, and waits for nothing but a log that it
-    /// was told to.
+    /// Numbers events and writes them. Does not allocate, and waits only for a log set by
+    /// [`Self::wait_for`].
     pub(crate) fn put(&mut self, events: &mut [Event]) {
         if let Some(log) = &self.log {
             log.wait(self.next);
@@ -347,17 +351,17 @@ impl EventRing {
         }
     }
 
-    /// Whether a reader has asked for all instruments since the last call.
+    /// Returns whether a reader has requested all instruments since the last call.
     pub(crate) fn is_asked(&self) -> bool {
         take(&self.asks.all)
     }
 
-    /// Whether a reader has asked for the next of them since the last call.
+    /// Returns whether a reader has requested the next of them since the last call.
     pub(crate) fn wants_more(&self) -> bool {
         take(&self.asks.more)
     }
 
-    /// All instruments that were asked for are in the ring.
+    /// Writes that all requested instruments are in the ring.
     pub(crate) fn put_shown(&mut self) {
         let _ = self.ring.push(SHOWN, &[]);
         self.wrote = true;
@@ -372,14 +376,14 @@ impl EventRing {
     }
 }
 
-/// Takes a flag back.
+/// Takes and clears a flag.
 fn take(flag: &AtomicBool) -> bool {
     flag.load(Ordering::Relaxed) && flag.swap(false, Ordering::Relaxed)
 }
 
 impl RecordReader {
-    /// Calls `each` with at most `limit` records, and returns how many there were. Where the reader
-    /// was overtaken, it asks for all instruments. Does not wait.
+    /// Calls `each` with at most `limit` records, and returns how many there were. If the reader
+    /// was overtaken, it requests all instruments. Does not wait.
     pub(crate) fn read(&mut self, limit: usize, mut each: impl FnMut(Record<'_>)) -> usize {
         let is_waiting = &mut self.is_waiting;
         let batch = self.ring.read(limit, |record| match record.kind & !MARKED {
@@ -404,27 +408,28 @@ impl RecordReader {
         batch.read
     }
 
-    /// What was read so far is in the log, and is not to be rescued from the ring's file.
+    /// Releases the records read so far, which are in the log and need not be recovered from the
+    /// ring's file.
     pub(crate) fn release(&self) {
         self.ring.release();
     }
 
-    /// Asks for all instruments, pictures and states once more.
+    /// Requests all instruments, snapshots and states again.
     pub(crate) fn ask(&mut self) {
         self.is_waiting = true;
         self.lacks_some = false;
         self.asks.all.store(true, Ordering::Relaxed);
     }
 
-    /// What the writer wakes the reader's thread with.
+    /// Returns the waker of the reader's thread.
     pub(crate) const fn waker(&self) -> &Waker {
         &self.waker
     }
 }
 
 impl EventReader {
-    /// Calls `each` with what has come, of at most `limit` messages, and returns how many there
-    /// were. Does not wait.
+    /// Calls `each` with the events of at most `limit` messages, and returns how many there were.
+    /// Does not wait.
     pub fn read(&mut self, limit: usize, mut each: impl FnMut(Delivery<'_>)) -> usize {
         let Self {
             records,
@@ -461,23 +466,23 @@ impl EventReader {
         })
     }
 
-    /// Bytes that were written and not read, headers included.
+    /// Returns the bytes written and not read, including headers.
     pub(crate) fn backlog(&self) -> u64 {
         self.records.ring.backlog()
     }
 
-    /// Measures what comes with a mark from now on.
+    /// Measures marked events from now on.
     pub(crate) fn measure(&mut self, stages: Option<OutletStages>) {
         self.stages = stages;
     }
 
-    /// A turn of the reader begins: monotonic, in nanoseconds.
+    /// Begins a turn of the reader, at a monotonic time in nanoseconds.
     #[inline]
     pub(crate) const fn begin_turn(&mut self, now: u64) {
         self.now = now;
     }
 
-    /// The turn is over. `is_sent`: something of it went to the end of the outlet.
+    /// Ends the turn. `is_sent` is set if some of its messages reached the end of the outlet.
     #[inline]
     pub(crate) fn end_turn(&mut self, is_sent: bool) {
         if let Some(stages) = &mut self.stages {
@@ -485,68 +490,68 @@ impl EventReader {
         }
     }
 
-    /// Nobody waits for this reader until it reads.
+    /// Excludes this reader from those that a writer waits for, until it reads.
     pub(crate) fn may_be_late(self) -> Self {
         self.records.read.store(ABSENT, Ordering::Relaxed);
         self
     }
 
-    /// Where it is overtaken, it does not ask for all instruments by itself.
+    /// Disables the automatic request for all instruments after the reader was overtaken.
     pub(crate) const fn ask_by_hand(&mut self) {
         self.records.asks_itself = false;
     }
 
-    /// Whether it was overtaken and has not asked since.
+    /// Returns whether it was overtaken and has not requested all instruments since.
     pub(crate) const fn lacks_some(&self) -> bool {
         self.records.lacks_some
     }
 
-    /// Asks for all instruments, pictures and states once more.
+    /// Requests all instruments, snapshots and states again.
     pub(crate) fn ask(&mut self) {
         self.records.ask();
     }
 
-    /// What the writer wakes the reader's thread with.
+    /// Returns the waker of the reader's thread.
     pub const fn waker(&self) -> &Waker {
         self.records.waker()
     }
 
-    /// The number of the event that comes next.
+    /// Returns the number of the next event.
     pub(crate) const fn next_number(&self) -> u64 {
         self.next
     }
 
-    /// The instruments known so far.
+    /// Returns the instruments known so far.
     pub const fn directory(&self) -> &Directory {
         &self.directory
     }
 
-    /// Keeps the numbers of instruments that come from now on.
+    /// Collects the numbers of new instruments from now on.
     pub(crate) fn keep_added(&mut self) {
         self.added = Some(Vec::new());
     }
 
-    /// Takes the numbers of instruments that came since the last call.
+    /// Takes the numbers of new instruments since the last call.
     pub(crate) fn take_added(&mut self) -> Vec<InstrumentId> {
         self.added.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
-    /// True once the gateway has ended and everything was read.
+    /// Returns true once the gateway has ended and everything was read.
     pub fn is_finished(&mut self) -> bool {
         self.records.ring.is_finished()
     }
 }
 
-/// What one feed's message brought, until it is written to the ring.
+/// The events of a feed's message, until they are written to the ring.
 #[derive(Default)]
 pub(crate) struct Brought {
     pub(crate) events: Vec<Event>,
-    /// Instruments of which something else than the book has changed.
+    /// The instruments of which anything besides the book has changed.
     pub(crate) changed: Vec<InstrumentId>,
 }
 
 impl Brought {
-    /// Takes an event.
+    /// Adds an event.
     #[inline]
     pub(crate) fn take(&mut self, event: &Event) {
         self.events.push(*event);

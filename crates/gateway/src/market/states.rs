@@ -1,29 +1,29 @@
-//! How many instruments of a feed are in which state.
+//! The number of a feed's instruments in each state.
 
 use fanfare_market::event::{Event, Kind};
 use fanfare_market::state::code;
 
-/// Instruments of a feed by state.
+/// The instruments of a feed by state.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct StateCounts {
-    /// Their books are whole.
+    /// Instruments whose books are complete.
     pub live: u64,
-    /// Something of them is missing.
+    /// Instruments of which something is missing.
     pub recovering: u64,
-    /// They were live when the lines fell silent.
+    /// Instruments that were live when the lines fell silent.
     pub stale: u64,
-    /// They are not traded any more.
+    /// Instruments that are no longer traded.
     pub closed: u64,
 }
 
 impl StateCounts {
-    /// All of them.
+    /// Returns the number of all instruments.
     #[must_use]
     pub const fn all(&self) -> u64 {
         self.live + self.recovering + self.stale + self.closed
     }
 
-    /// The count of a state; `None` of a code that is none.
+    /// Returns the count of a state, or `None` for an invalid code.
     const fn of(&mut self, state: u64) -> Option<&mut u64> {
         match state {
             code::LIVE => Some(&mut self.live),
@@ -35,10 +35,10 @@ impl StateCounts {
     }
 }
 
-/// The state of each instrument of a feed, as its events say: a byte each.
+/// The state of each instrument of a feed according to its events, in one byte each.
 #[derive(Debug, Default)]
 pub(crate) struct States {
-    /// Codes of states, 0 before the first, by number of the instrument.
+    /// The codes of states by number of the instrument, 0 before the first event.
     codes: Vec<u8>,
     counts: StateCounts,
 }
@@ -48,7 +48,7 @@ impl States {
         self.counts
     }
 
-    /// Takes an event; one of another kind changes nothing. Allocates for new instruments.
+    /// Applies an event of a state. Other events have no effect. Allocates for new instruments.
     pub(crate) fn take(&mut self, event: &Event) {
         let Some(count) = self
             .counts

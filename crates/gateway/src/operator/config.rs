@@ -1,4 +1,4 @@
-//! The configuration, read again by whoever runs the gateway.
+//! The configuration, which the program reads again on request.
 
 use super::GatewayOperator;
 use fanfare_operator::{Member, OperatorError, Outcome, Row, Shape};
@@ -6,9 +6,9 @@ use serde_json::Value;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
 
-/// The most questions that wait for whoever runs the gateway.
+/// The most requests that are queued for the program.
 pub(super) const MOST: usize = 16;
-/// How long a question may take until who asked is told that it is still under way.
+/// The time after which the requester is told that a request is still under way.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 const NAMES: Shape = Shape::List(&Shape::Text);
@@ -59,20 +59,20 @@ pub(super) const COMMANDS: &[Row<GatewayOperator>] = &[
     .returns(Shape::Text),
 ];
 
-/// What an operator asks about the configuration.
+/// A request of an operator about the configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConfigAsk {
-    /// Whether it could be used.
+    /// Check whether it is valid.
     Check,
-    /// What a reload would change.
+    /// Return the changes that a reload would make.
     Diff,
-    /// That it is read again.
+    /// Read it again.
     Reload,
-    /// That its users and lists are read again.
+    /// Read its users and lists again.
     ReloadUsers,
 }
 
-/// What operators ask about the configuration, for whoever runs the gateway.
+/// The requests of operators about the configuration, for the program that runs the gateway.
 #[derive(Debug)]
 pub struct ConfigAsks(Receiver<ConfigAsked>);
 
@@ -81,25 +81,25 @@ impl ConfigAsks {
         Self(asks)
     }
 
-    /// Returns the next question, if there is one.
+    /// Returns the next request, if there is one.
     #[must_use]
     pub fn next(&self) -> Option<ConfigAsked> {
         self.0.try_recv().ok()
     }
 }
 
-/// A question of an operator, which waits for its answer.
+/// A request of an operator, which awaits a response.
 #[derive(Debug)]
 pub struct ConfigAsked {
-    /// What is asked.
+    /// The kind of request.
     pub ask: ConfigAsk,
     answer: SyncSender<Result<Value, String>>,
 }
 
 impl ConfigAsked {
-    /// Answers it: what was done or found, or why nothing was.
+    /// Responds to the request with its result, or with the reason why it failed.
     pub fn answer(self, outcome: Result<Value, String>) {
-        // Who asked may be gone.
+        // The requester may be gone.
         let _ = self.answer.try_send(outcome);
     }
 }

@@ -1,4 +1,4 @@
-//! The log of market events.
+//! The commands about the log of market events.
 
 use super::GatewayOperator;
 use fanfare_operator::{Member, OperatorError, Outcome, Row, Shape};

@@ -1,4 +1,4 @@
-//! The market: lines, instruments, books, the log.
+//! The commands about the market: lines, instruments, books and the log.
 
 use super::GatewayOperator;
 use super::of;

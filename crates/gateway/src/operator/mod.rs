@@ -1,7 +1,7 @@
-//! What an operator can ask a gateway and tell it, whichever way the question comes.
+//! The commands of operators to a gateway, independent of their transport.
 //!
-//! A family of commands is a file with its rows; [`COMMANDS`] lists the families. A row is all that
-//! a command takes to be at the control socket, in `fanfare ctl` and under `/api/v1/`.
+//! A family of commands is a file with its rows, and [`COMMANDS`] lists the families. One row makes
+//! a command available at the control socket, in `fanfare ctl` and under `/api/v1/`.
 
 mod config;
 mod log;
@@ -26,7 +26,7 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 
 pub use config::{ConfigAsk, ConfigAsked, ConfigAsks};
 
-/// What a gateway can do, by family.
+/// The commands of a gateway, by family.
 const COMMANDS: Rows<GatewayOperator> = &[
     status::COMMANDS,
     stages::COMMANDS,
@@ -40,12 +40,12 @@ const COMMANDS: Rows<GatewayOperator> = &[
     &level_rows(),
 ];
 
-/// A member of a result, in the tables of the families.
+/// Returns a member of a result, for the tables of the families.
 const fn of(name: &'static str, shape: Shape, about: &'static str) -> Member {
     Member::new(name, shape, about)
 }
 
-/// Answers operators, from any thread. Clones answer for the same gateway.
+/// The executor of operators' commands, usable from any thread. Clones refer to the same gateway.
 #[derive(Clone)]
 pub struct GatewayOperator {
     gateway: GatewayHandle,
@@ -54,8 +54,9 @@ pub struct GatewayOperator {
 }
 
 impl GatewayOperator {
-    /// For a running gateway, whose stages are looked at each second from now on. Whoever runs it
-    /// answers what is asked about its configuration; without [`ConfigAsks`], that is refused.
+    /// Creates the executor of a running gateway, whose stages are sampled each second from now on.
+    /// The program that runs the gateway responds to the requests in [`ConfigAsks`], which are
+    /// refused once it is dropped.
     #[must_use]
     pub fn new(gateway: GatewayHandle) -> (Self, ConfigAsks) {
         gateway.shared().stages.watch();
@@ -69,13 +70,13 @@ impl GatewayOperator {
         (own, ConfigAsks::new(asks))
     }
 
-    /// Lets operators see and set these levels, those of the program's log.
+    /// Lets operators read and set these levels, those of the program's log.
     #[must_use]
     pub fn with_levels(self, levels: LogLevels) -> Self {
         Self { levels, ..self }
     }
 
-    /// What there is to look at besides counters. It is looked at from now on, if it was not.
+    /// Returns the state besides counters, which is watched from the first call on.
     fn watch(&self) -> Result<&Watch, OperatorError> {
         let watch = &self.gateway.shared().watch;
         let begun = watch.begin();
@@ -84,7 +85,7 @@ impl GatewayOperator {
         Ok(watch)
     }
 
-    /// What gateways can do.
+    /// Returns the commands of gateways.
     #[must_use]
     pub fn commands() -> Vec<&'static Command> {
         fanfare_operator::commands(COMMANDS)
@@ -96,8 +97,8 @@ impl Operator for GatewayOperator {
         Self::commands()
     }
 
-    /// Waits for sessions that it ends, for up to 3 s, and for what is asked about the
-    /// configuration, for up to a minute.
+    /// Runs a command. Waits up to 3 s for the sessions that it ends, and up to a minute for a
+    /// request about the configuration.
     fn run(&self, ask: &Ask) -> Outcome {
         fanfare_operator::run(COMMANDS, self, ask)
     }

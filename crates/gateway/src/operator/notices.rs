@@ -1,4 +1,4 @@
-//! What the gateway has told lately.
+//! The command that lists recent notices.
 
 use super::GatewayOperator;
 use super::of;

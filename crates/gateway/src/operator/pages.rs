@@ -1,23 +1,23 @@
-//! What all long lists have in common.
+//! The parameters and results that all long lists share.
 
 use crate::watch::Page;
 use fanfare_operator::{Ask, Field, Member, OperatorError, Shape};
 
-/// Where a part begins.
+/// The parameter for the start of a page.
 pub(super) const AFTER: Field = Field::text("after", "Those behind: the `next` of an answer.");
-/// How long it is.
+/// The parameter for the length of a page.
 pub(super) const LIMIT: Field = Field::number("limit", "Rows at most: 1 to 1000, 100 without.");
 
-/// How many there are.
+/// The member with the number of all rows.
 pub(super) const TOTAL: Member = Member::new("total", Shape::Count, "All that are asked for.");
-/// Where the next part begins.
+/// The member with the start of the next page.
 pub(super) const NEXT: Member = Member::new(
     "next",
     Shape::Maybe(&Shape::Text),
     "What `after` is for the next part; null if this is the last one.",
 );
 
-/// The part that is asked for.
+/// Returns the page that is requested.
 pub(super) fn page(ask: &Ask) -> Result<Page, OperatorError> {
     let after = ask.text("after").map(str::to_owned);
     Page::new(after, ask.number("limit")).map_err(OperatorError::usage)

@@ -1,4 +1,4 @@
-//! How long messages take from stage to stage.
+//! The command that lists latencies from stage to stage.
 
 use super::GatewayOperator;
 use super::of;

@@ -1,4 +1,4 @@
-//! How the gateway is.
+//! The command for the state of the gateway.
 
 use super::GatewayOperator;
 use super::of;

@@ -1,4 +1,4 @@
-//! What sessions have asked for of the market.
+//! The commands about the market data subscriptions of sessions.
 
 use super::GatewayOperator;
 use super::of;
@@ -62,7 +62,7 @@ fn subscriptions(operator: &GatewayOperator, ask: &Ask) -> Outcome {
     Ok(list)
 }
 
-/// The name of a session as rows have it.
+/// Returns the name of a session as used in rows.
 fn shown(id: &SessionId) -> String {
     fanfare_wire::text::Escaped::text(&id.to_string()).to_string()
 }

@@ -1,4 +1,4 @@
-//! Who may log on.
+//! The commands about users.
 
 use super::GatewayOperator;
 use super::of;

@@ -1,4 +1,4 @@
-//! `[replay]`: a log of market events, or a file of DBN, in place of feeds.
+//! `[replay]`: a log of market events, or a file of DBN, that replaces feeds.
 
 use crate::config_error::{ConfigError, range};
 use fanfare_history::Moment;
@@ -7,32 +7,32 @@ use serde::{Deserialize, Deserializer};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// A log, or a file of DBN, that is replayed. It is the only source of market events, so that they
+/// A log or a file of DBN that is replayed. It is the only source of market events, so that they
 /// keep their numbers.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Replay {
-    /// Folder of the log.
+    /// The folder of the log.
     pub log: Option<PathBuf>,
-    /// A file of DBN in place of a log.
+    /// A file of DBN instead of a log.
     pub dbn: Option<PathBuf>,
-    /// How many times as fast as it was, from 0.001 to 1,000,000, or `max`: as fast as the outlets
-    /// read.
+    /// The speed relative to the original, from 0.001 to 1,000,000, or `max` for as fast as the
+    /// outlets read.
     #[serde(default)]
     pub speed: Speed,
-    /// Where the replay begins. The default is the first event of the log.
+    /// The start of the replay. The default is the first event of the log.
     #[serde(default, deserialize_with = "moment")]
     pub from: Option<Moment>,
-    /// Where the replay ends, exclusive. The default is the end of the log at the start.
+    /// The end of the replay, exclusive. The default is the end of the log at the start.
     #[serde(default, deserialize_with = "moment")]
     pub to: Option<Moment>,
-    /// How often: `true` until the gateway is stopped.
+    /// The number of times that it is replayed, or `true` to repeat until the gateway is stopped.
     #[serde(rename = "loop", default)]
     pub turns: Turns,
 }
 
 impl Replay {
-    /// The folder or the file.
+    /// Returns the folder or the file.
     #[must_use]
     pub fn path(&self) -> &Path {
         let path = self.log.as_ref().or(self.dbn.as_ref());
@@ -50,16 +50,16 @@ impl Replay {
     }
 }
 
-/// How many times as fast as it was.
+/// The speed relative to the original.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Speed {
-    /// This many thousandths.
+    /// The speed in thousandths.
     Thousandths(u32),
     /// As fast as the outlets read.
     Max,
 }
 
-/// How often something is replayed.
+/// The number of times that a source is replayed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Turns(pub u64);
 
@@ -84,7 +84,7 @@ impl fmt::Display for Speed {
     }
 }
 
-/// A value that is written in several ways.
+/// A value that can be written in several ways.
 #[derive(Deserialize)]
 #[serde(
     untagged,

@@ -1,4 +1,5 @@
-//! What a thread has read, one message or instrument at a time, when it is due.
+//! The position in the pieces of a thread, which returns one message or instrument at a time when
+//! it is due.
 
 use super::config::Speed;
 use super::pace::Pace;
@@ -7,28 +8,28 @@ use crate::market::ring::EventRing;
 use fanfare_market::Event;
 use std::sync::mpsc::{Receiver, TryRecvError};
 
-/// How long it waits for an outlet that does not read, in nanoseconds. Then it goes on, and the
-/// outlet loses events as it would lose those of a feed.
+/// The time to wait for an outlet that does not read, in nanoseconds. After it the replay
+/// continues, and the outlet loses events as it would lose those of a feed.
 const PATIENCE: u64 = 5_000_000_000;
 
-/// How long it sleeps while it waits for one.
+/// The interval at which such an outlet is polled, in nanoseconds.
 const LOOK: u64 = 200_000;
 
-/// A place in what the thread reads.
+/// A position in the pieces that the thread reads.
 pub(super) struct Cursor {
     pieces: Receiver<Step>,
     piece: Piece,
-    /// How far the piece was taken.
+    /// The position in the current piece.
     at: At,
     pace: Pace,
-    /// When the next message is due; `None` at the end of what there is.
+    /// The time at which the next message is due, or `None` at the end.
     pub(super) due: Option<u64>,
-    /// Since when the slowest outlet is waited for.
+    /// The time since which the slowest outlet is waited for.
     full_since: Option<u64>,
     is_over: bool,
 }
 
-/// Places in a piece.
+/// The positions in a piece.
 #[derive(Default)]
 struct At {
     mark: usize,
@@ -36,15 +37,15 @@ struct At {
     instrument: usize,
 }
 
-/// What is due.
+/// An item that is due.
 pub(super) enum Next<'a> {
     /// The events of a message.
     Message(&'a [Event]),
-    /// An instrument, as `Instrument::write` has it.
+    /// An instrument in the form of `Instrument::write`.
     Instrument(&'a [u8]),
-    /// The plant that wrote it was started again, at this time; 0: it begins once more.
+    /// The plant that wrote the log was restarted at this time. With 0, the replay begins again.
     Restart(u64),
-    /// It is over, and why, if that is before the end.
+    /// The replay is over, with the reason if that is before the end.
     Over(Option<String>),
 }
 
@@ -61,7 +62,7 @@ impl Cursor {
         }
     }
 
-    /// Whether all outlets have read enough, or were waited for long enough.
+    /// Returns whether all outlets have read enough, or the time to wait for them has passed.
     pub(super) fn has_room(&mut self, now: u64, ring: &EventRing) -> bool {
         if ring.has_room() {
             self.full_since = None;
@@ -75,7 +76,7 @@ impl Cursor {
         is_late
     }
 
-    /// The next of what is due, if anything is.
+    /// Returns the next item that is due, if any.
     pub(super) fn next(&mut self, now: u64) -> Option<Next<'_>> {
         let mark = loop {
             match self.piece.marks.get(self.at.mark).copied() {
@@ -117,7 +118,7 @@ impl Cursor {
         })
     }
 
-    /// What the thread has sent; `None`: nothing yet, or nothing more.
+    /// Receives the next step of the thread, or returns `None` if there is none yet or none left.
     fn receive(&mut self) -> Option<Step> {
         self.due = None;
         if self.is_over {

@@ -1,4 +1,4 @@
-//! A file of DBN as a source: its records become the events of one feed.
+//! A file of DBN as a source, whose records become the events of one feed.
 
 use super::error::ReplayError;
 use super::file::{DbnFile, DbnFileError};
@@ -8,17 +8,17 @@ use fanfare_market::book::ConfigError;
 use fanfare_market::{BookConfig, Event, Flags, InstrumentId, Instruments, Kind};
 use std::path::Path;
 
-/// Instruments of a file at most.
+/// The most instruments of a file.
 const INSTRUMENTS: usize = 10_000_000;
-/// Levels of a side: as many as a record has; orders of a book.
+/// The levels of a side, which are those of a record, and the orders of a book.
 const LEVELS: u32 = 10;
 const ORDERS: (u32, u32) = (10_000, 1_000_000);
-/// Records in which the first change of a book is looked for.
+/// The records in which the first change of a book is searched for.
 const LOOKED: usize = 1_000_000;
-/// Events of a message at most, where the records do not say where it ends.
+/// The most events of a message, if the records do not mark its end.
 const MOST: usize = 256;
 
-/// The run that a file is taken for: one feed.
+/// Returns the run that a file stands for: one feed.
 pub(super) fn run(path: &Path) -> Result<Run, ReplayError> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     Ok(Run {
@@ -32,7 +32,7 @@ pub(super) fn run(path: &Path) -> Result<Run, ReplayError> {
     })
 }
 
-/// The books of a file: by order, or by price.
+/// Returns the books of a file: by order, or by price.
 pub(crate) fn book_of(path: &Path) -> Result<BookConfig, ReplayError> {
     let cannot = |error| ReplayError::Dbn(path.display().to_string(), error);
     let mut file = DbnFile::open(path, 1).map_err(cannot)?;
@@ -50,7 +50,7 @@ pub(crate) fn book_of(path: &Path) -> Result<BookConfig, ReplayError> {
             _ if has_orders.is_some() => break,
             Ok(true) => {}
             Ok(false) => break,
-            // A damaged file is replayed up to there, if anything of it can be read.
+            // A damaged file is replayed up to the damage, if any of it is readable.
             Err(error) if file.counts().records == 0 => return Err(cannot(error)),
             Err(_) => break,
         }
@@ -65,11 +65,11 @@ fn book(has_orders: bool) -> Result<BookConfig, ConfigError> {
     }
 }
 
-/// Reads a file, message by message.
+/// The reader of a file, message by message.
 pub(super) struct DbnPlay {
     file: DbnFile,
     table: Instruments,
-    /// Instruments that were passed on.
+    /// The number of instruments that were passed on.
     known: usize,
     events: Vec<Event>,
     room: Vec<u8>,
@@ -80,12 +80,13 @@ pub(super) struct DbnPlay {
     base: u32,
 }
 
-/// The place of a file among the feeds of a plant.
+/// The number of a file among the feeds of a plant.
 #[derive(Clone, Copy)]
 pub(crate) struct DbnPlace {
     /// The number of the feed, from 1.
     pub(super) source: u16,
-    /// The plant's number of its first instrument, and how many there may be; more are refused.
+    /// The plant's number of its first instrument, and the most instruments. Further ones are
+    /// refused.
     base: u32,
     instruments: usize,
 }
@@ -100,7 +101,7 @@ impl DbnPlace {
     }
 }
 
-/// Of the only feed.
+/// The numbers of the only feed.
 pub(super) const ALONE: DbnPlace = DbnPlace {
     source: 1,
     base: 0,
@@ -108,7 +109,7 @@ pub(super) const ALONE: DbnPlace = DbnPlace {
 };
 
 impl DbnPlay {
-    /// `shift` is added to the numbers of events.
+    /// Opens a file. `shift` is added to the numbers of events.
     pub(super) fn open(path: &Path, place: DbnPlace, shift: u64) -> Result<Self, DbnFileError> {
         Ok(Self {
             file: DbnFile::open(path, place.source)?,
@@ -122,7 +123,7 @@ impl DbnPlay {
         })
     }
 
-    /// Adds the next record to the piece; false at the end.
+    /// Adds the next record to the piece. Returns false at the end.
     pub(super) fn read(&mut self, piece: &mut Piece) -> Result<bool, DbnFileError> {
         let more = self.file.read(&mut self.table);
         for at in self.known..self.table.len() {

@@ -1,31 +1,31 @@
-//! Why something cannot be replayed.
+//! The error of a source that cannot be replayed.
 
 use super::file::DbnFileError;
 use fanfare_history::LogError;
 
-/// Why a log, or a file of DBN, cannot be replayed.
+/// The reason why a log, or a file of DBN, cannot be replayed.
 #[derive(Debug, thiserror::Error)]
 pub enum ReplayError {
-    /// It cannot be read.
+    /// The log cannot be read.
     #[error(transparent)]
     Log(#[from] LogError),
-    /// There is nothing from `from` to `to`.
+    /// No events are between `from` and `to`.
     #[error("{log} has no events from event {first} on, and before event {end}")]
     Nothing {
         /// The folder.
         log: String,
         /// The number of the first event.
         first: u64,
-        /// The number behind the last one.
+        /// The number after the last event.
         end: u64,
     },
     /// A file of DBN cannot be read.
     #[error("{0}: {1}")]
     Dbn(String, DbnFileError),
-    /// There are no such books; not expected.
+    /// Such books are not possible, which is not expected.
     #[error("books of DBN are beyond the limits of books")]
     Books,
-    /// The log of this gateway is in the same folder.
+    /// The gateway's own log is in the same folder.
     #[error("`replay.log` and `history.folder` are the same folder")]
     OwnLog,
 }

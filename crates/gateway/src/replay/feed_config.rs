@@ -9,23 +9,23 @@ use serde::{Deserialize, Deserializer};
 use std::fmt;
 use std::path::PathBuf;
 
-/// Instruments of a file, unless it is told otherwise.
+/// The default limit of the instruments of a file.
 const MOST_INSTRUMENTS: u32 = 100_000;
 
-/// A file of DBN, and how it is read: the file alone as a text, or a table.
+/// A file of DBN and the settings for reading it: the path as a text, or a table.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(remote = "Self", deny_unknown_fields)]
 pub struct FileSource {
-    /// The file, compressed by zstd or not.
+    /// The file, which may be compressed by zstd.
     pub file: PathBuf,
-    /// How many times as fast as it was, from 0.001 to 1,000,000, or `max`: as fast as the outlets
-    /// read.
+    /// The speed relative to the original, from 0.001 to 1,000,000, or `max` for as fast as the
+    /// outlets read.
     #[serde(default)]
     pub speed: Speed,
-    /// How often: `true` until the gateway is stopped.
+    /// The number of times that it is read, or `true` to repeat until the gateway is stopped.
     #[serde(rename = "loop", default)]
     pub turns: Turns,
-    /// Most instruments; more are refused and counted.
+    /// The most instruments. Further ones are refused and counted.
     #[serde(default = "most_instruments")]
     pub most_instruments: u32,
 }
@@ -63,8 +63,8 @@ impl<'de> Visitor<'de> for SourceVisitor {
     }
 }
 
-/// A file of DBN that is received as a feed is: its records become market events when they are
-/// due, beside those of other feeds, with the numbers and times of arrival of this plant.
+/// A file of DBN that is received like a feed: its records become market events when they are due,
+/// beside those of other feeds, with the numbers and times of arrival of this plant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileFeed {
     /// The name of the feed.
@@ -74,14 +74,14 @@ pub struct FileFeed {
 }
 
 impl FileFeed {
-    /// The feed of a file, whose name is its own if it is given none.
+    /// Creates the feed of a file, which is named after the file if `channel` is absent.
     pub(crate) fn new(channel: Option<String>, source: FileSource) -> Self {
         let name = source.file.file_name().unwrap_or_default();
         let channel = channel.unwrap_or_else(|| name.to_string_lossy().into_owned());
         Self { channel, source }
     }
 
-    /// As a feed with books, for its place in the plant.
+    /// Returns its books in the form of a feed's, for its numbers in the plant.
     pub(crate) fn book(&self) -> FeedBook {
         FeedBook {
             most_instruments: self.source.most_instruments,

@@ -1,4 +1,4 @@
-//! A file of DBN, compressed by zstd or not.
+//! A file of DBN, which may be compressed by zstd.
 
 use fanfare_market::dbn::{FromDbn, FromDbnCounts, FromDbnError};
 use fanfare_market::{Event, Instruments};
@@ -6,24 +6,24 @@ use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::path::Path;
 
-/// What a file that zstd compressed begins with.
+/// The first bytes of a file compressed by zstd.
 const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
-/// Bytes that are read at once.
+/// The bytes that are read at once.
 const PIECE: usize = 1 << 16;
 
-/// Why a file of DBN cannot be read.
+/// The reason why a file of DBN cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum DbnFileError {
-    /// It is damaged, cut, or of another version; bytes are counted in what zstd unpacks.
+    /// The file is damaged, truncated, or of another version. Positions count decompressed bytes.
     #[error(transparent)]
     Dbn(#[from] FromDbnError),
-    /// The system refused, or zstd found it damaged.
+    /// An error of the system, or damage found by zstd.
     #[error(transparent)]
     Io(#[from] io::Error),
 }
 
-/// Reads a file of DBN.
+/// A reader of a file of DBN.
 pub struct DbnFile {
     input: Box<dyn Read + Send>,
     from: FromDbn,
@@ -44,7 +44,7 @@ impl DbnFile {
     /// Opens a file as the feed `source` of the plant.
     ///
     /// # Errors
-    /// It cannot be read.
+    /// Returns an error if the file cannot be read.
     pub fn open(path: &Path, source: u16) -> Result<Self, DbnFileError> {
         let mut file = File::open(path)?;
         let mut magic = Vec::with_capacity(ZSTD.len());
@@ -66,10 +66,10 @@ impl DbnFile {
         })
     }
 
-    /// Reads the next record. Returns false at the end, behind the last events.
+    /// Reads the next record. Returns false at the end, after the last events.
     ///
     /// # Errors
-    /// [`DbnFileError`]; the events in front of the damage were read.
+    /// Returns a [`DbnFileError`]. The events before the damage were read.
     pub fn read(&mut self, table: &mut Instruments) -> Result<bool, DbnFileError> {
         loop {
             let rest = self.bytes.get(self.at..).unwrap_or(&[]);
@@ -95,12 +95,12 @@ impl DbnFile {
         Ok(())
     }
 
-    /// The events of the last call of [`Self::read`].
+    /// Returns the events of the last call of [`Self::read`].
     pub fn events(&self) -> &[Event] {
         self.from.events()
     }
 
-    /// What was read so far.
+    /// Returns the counts so far.
     pub const fn counts(&self) -> FromDbnCounts {
         self.from.counts()
     }

@@ -1,4 +1,5 @@
-//! A file of DBN as one feed among others: its events arrive now, with the plant's own numbers.
+//! A file of DBN as one feed among others: its events have the current time of arrival, and the
+//! plant's own numbers.
 
 use super::cursor::{Cursor, Next};
 use super::dbn::DbnPlace;
@@ -18,32 +19,31 @@ use fanfare_market::state::to_event;
 use fanfare_market::{BookConfig, Event, Flags, InstrumentId, Instruments, Kind, View};
 use std::sync::Arc;
 
-/// Messages of one turn.
+/// The most messages of one turn.
 const TURN: usize = 512;
 
-/// Instruments that are shown once more in a turn, where a reader has lost events.
+/// The most instruments that are shown again in a turn, after a reader has lost events.
 const SHOWN: usize = 16;
 
-/// A file that is received as a feed is.
+/// A file that is received like a feed.
 pub(crate) struct FileMarket {
     cursor: Cursor,
     source: u16,
     outlet: MarketOutlet,
-    /// Books and states, for whoever has lost events.
+    /// The books and states, for readers that have lost events.
     view: View,
-    /// Instruments so far.
+    /// The instruments so far.
     directory: Directory,
-    /// Those that are to be shown once more, the last one first.
+    /// The instruments that are to be shown again, the last one first.
     shown: Vec<(InstrumentId, Box<[u8]>)>,
-    /// The numbers of instruments are given where the file is read.
+    /// An empty table, because the numbers of instruments are assigned where the file is read.
     none: Instruments,
     channel: Arc<str>,
     notices: Notices,
 }
 
 impl FileMarket {
-    /// Starts the thread that reads, which wakes this one by `waker`. `books` are those of all
-    /// feeds.
+    /// Starts the reading thread, which wakes this one by `waker`. `books` are those of all feeds.
     pub(crate) fn open(
         settings: &FileFeed,
         place: DbnPlace,
@@ -69,7 +69,7 @@ impl FileMarket {
         })
     }
 
-    /// Writes to the ring what is due. Returns how much it was.
+    /// Writes the items that are due to the ring. Returns the amount of work done.
     pub(crate) fn turn(&mut self, now: Now, ring: &mut EventRing) -> usize {
         let received = now.utc.nanos().unsigned_abs();
         let mut work = 0;
@@ -105,7 +105,7 @@ impl FileMarket {
         work
     }
 
-    /// The file is read once more: its books begin empty.
+    /// Restarts the file, with empty books.
     fn begin_again(&mut self, received: u64, ring: &mut EventRing) {
         let clear = Event {
             kind: Kind::Clear,
@@ -116,7 +116,7 @@ impl FileMarket {
         self.put_to_all(&state, received, ring);
     }
 
-    /// Nothing more comes of it. Behind damage, books are not what they should be.
+    /// Ends the feed. After damage, its books are not reliable.
     fn end(&mut self, why: Option<String>, received: u64, ring: &mut EventRing) {
         if why.is_some() {
             self.put_to_all(&to_event(State::Stale), received, ring);
@@ -146,19 +146,19 @@ impl FileMarket {
         }
     }
 
-    /// All instruments are to be shown once more, to a reader that has lost some events.
+    /// Marks all instruments to be shown again, for a reader that has lost events.
     pub(crate) fn show_all(&mut self) {
         let all = self.directory.iter();
         self.shown = all.map(|(number, bytes)| (number, bytes.into())).collect();
         self.shown.reverse();
     }
 
-    /// Whether some instruments are still to be shown.
+    /// Returns whether some instruments are still to be shown.
     pub(crate) const fn is_showing(&self) -> bool {
         !self.shown.is_empty()
     }
 
-    /// Shows the next ones, with their books. Returns their number.
+    /// Shows the next instruments, with their books. Returns their number.
     pub(crate) fn show(&mut self, now: Now, ring: &mut EventRing) -> usize {
         let received = now.utc.nanos().unsigned_abs();
         let rest = self.shown.len().saturating_sub(SHOWN);
@@ -185,7 +185,7 @@ impl FileMarket {
         self.cursor.due
     }
 
-    /// Counts what is not counted as it comes.
+    /// Sets the counters that are not counted on arrival.
     pub(crate) fn count(&self) {
         self.outlet.set_counts();
         let counts = &self.outlet.counts;

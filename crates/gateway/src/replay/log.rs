@@ -1,4 +1,4 @@
-//! A log as a source: read by a thread of its own, so that nobody else waits for the disk.
+//! A log as a source, read by a thread of its own, so that the disk delays no other thread.
 
 use super::config::{Replay, Turns};
 use super::dbn::{self, ALONE, DbnPlace, DbnPlay};
@@ -11,28 +11,28 @@ use fanfare_market::{Delivery, Event};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::SyncSender;
 
-/// A part of a log, before its thread begins.
+/// A part of a log, before its thread starts.
 pub(crate) struct OpenReplay {
     source: Source,
-    /// The numbers of the first event, and behind the last one.
+    /// The number of the first event, and the number after the last one.
     first: u64,
     end: u64,
     /// The run of the plant that wrote the first event.
     run: Run,
-    /// What is known in front of the first event.
+    /// The state before the first event.
     known: Known,
-    /// Added to the numbers of the log.
+    /// The offset added to the numbers of the log.
     shift: u64,
     turns: Turns,
 }
 
-/// What is read.
+/// The source of the replay.
 enum Source {
     Log(Log),
     Dbn(PathBuf, DbnPlace),
 }
 
-/// Instruments, and the events that bring a reader to a moment: of one instrument each.
+/// Instruments, and the events that bring a reader to a moment, of one instrument each.
 #[derive(Default)]
 struct Known {
     instruments: Vec<Box<[u8]>>,
@@ -82,7 +82,7 @@ impl OpenReplay {
         Ok(replay)
     }
 
-    /// A file of DBN, whose events are numbered from 1 on.
+    /// Opens a file of DBN, whose events are numbered from 1.
     fn of_dbn(replay: &Replay) -> Result<Self, ReplayError> {
         let path = replay.path();
         Ok(Self {
@@ -91,7 +91,7 @@ impl OpenReplay {
         })
     }
 
-    /// A file of DBN at a place among feeds.
+    /// Opens a file of DBN with its numbers among feeds.
     pub(super) fn of_file(path: &Path, place: DbnPlace, turns: Turns) -> Self {
         Self {
             source: Source::Dbn(path.to_owned(), place),
@@ -104,23 +104,23 @@ impl OpenReplay {
         }
     }
 
-    /// The run of the plant that wrote it.
+    /// Returns the run of the plant that wrote it.
     pub(crate) const fn run(&self) -> &Run {
         &self.run
     }
 
-    /// The number of the first event that it brings: of what is known in front of its part.
+    /// Returns the number of its first event, which belongs to the state before its part.
     pub(crate) fn number(&self) -> u64 {
         self.first + self.shift - self.known.count()
     }
 
-    /// Numbers below `next` are used.
+    /// Moves its numbers to `next` or above, because those below are in use.
     pub(crate) fn number_from(&mut self, next: u64) {
         let least = (next + self.known.count()).saturating_sub(self.first);
         self.shift = self.shift.max(least);
     }
 
-    /// By how much the numbers are above those of the log.
+    /// Returns the offset of its numbers from those of the log.
     pub(crate) const fn shift(&self) -> u64 {
         self.shift
     }
@@ -140,7 +140,7 @@ impl OpenReplay {
     }
 }
 
-/// The run that wrote an event.
+/// Returns the run that wrote an event.
 fn run_at(log: &Log, first: u64) -> Result<Run, LogError> {
     let mut reader = log.reader(Start::Number(first))?;
     let mut is_there = false;
@@ -156,8 +156,8 @@ fn run_at(log: &Log, first: u64) -> Result<Run, LogError> {
 }
 
 impl Known {
-    /// What is known in front of the event with this number; of books nothing where another
-    /// run was in force, and nothing at all where retention has removed it.
+    /// Returns the state before the event with this number. It has no books if another run was in
+    /// force, and is empty if retention has removed it.
     fn before(log: &Log, first: u64, run: &Run) -> Result<Self, LogError> {
         if first <= 1 {
             return Ok(Self::default());
@@ -200,7 +200,7 @@ impl Known {
     }
 }
 
-/// What the thread does.
+/// The state of the thread.
 struct Player {
     part: OpenReplay,
     pieces: SyncSender<Step>,
@@ -208,11 +208,11 @@ struct Player {
     piece: Piece,
     /// The latest time of arrival so far.
     clock: u64,
-    /// The number behind the last event.
+    /// The number after the last event.
     next: u64,
 }
 
-/// Why it ends before the end.
+/// The reason why it ends early.
 enum Ended {
     Log(LogError),
     Dbn(DbnFileError),
@@ -275,7 +275,7 @@ impl Player {
         Ok(())
     }
 
-    /// What is known in front of the part, with the numbers in front of its own.
+    /// Sends the state before the part, with the numbers before its own.
     fn show(&mut self) {
         let known = &self.part.known;
         for instrument in &known.instruments {
@@ -361,7 +361,7 @@ impl Player {
                     events.push(Event { number, ..*event });
                 }
                 Delivery::Restart => *restarted = true,
-                // The next number says it.
+                // The next number shows it.
                 Delivery::Lost { .. } | Delivery::End(_) => {}
             },
         )

@@ -1,9 +1,10 @@
-//! The past as the market of a plant: a log whose events go into the ring as those of a feed do,
-//! with the same numbers and in the same time.
+//! The past as the market of a plant: a log whose events are written to the ring like those of a
+//! feed, with the same numbers and timing.
 //!
-//! A thread of its own reads the log; the thread of the feeds writes to the ring what is due. It
-//! waits for outlets that are behind, which a feed never does. A jump of the numbers is what is
-//! missing in the log; a new start of the plant that wrote it has a record of its own in the ring.
+//! A thread of its own reads the log, and the thread of the feeds writes the events that are due to
+//! the ring. It waits for outlets that are behind, unlike a feed. A jump of the numbers shows
+//! events missing in the log. A restart of the plant that wrote it has a record of its own in the
+//! ring.
 
 pub(crate) mod config;
 mod cursor;

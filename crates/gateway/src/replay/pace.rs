@@ -1,4 +1,4 @@
-//! When a message of a replay is due.
+//! The times at which the messages of a replay are due.
 
 use super::config::Speed;
 
@@ -15,13 +15,13 @@ impl Pace {
         Self { speed, begun: None }
     }
 
-    /// Times begin again.
+    /// Resets the clock, for times that begin again.
     pub(super) const fn begin_again(&mut self) {
         self.begun = None;
     }
 
-    /// The monotonic time at which a message of this time is due. The first one is due now.
-    /// One of time 0 is due, too.
+    /// Returns the monotonic time at which a message of this time is due. The first message, and
+    /// one of time 0, are due immediately.
     pub(super) fn due(&mut self, time: u64, now: u64) -> u64 {
         let Speed::Thousandths(speed) = self.speed else {
             return now;

@@ -1,31 +1,32 @@
-//! What a thread that reads for a replay hands to the thread of the feeds.
+//! The pieces that a reading thread hands to the thread of the feeds.
 
 use fanfare_market::Event;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
-/// Messages of a piece at most, and pieces that wait.
+/// The most messages of a piece, and the most pieces that are queued.
 pub(super) const MESSAGES: usize = 512;
 const PIECES: usize = 4;
 
-/// What comes next.
+/// The kind of the next item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mark {
     /// The next events are those of one message.
     Message {
-        /// When they are due, in the time of the source: nanoseconds since 1970-01-01 UTC.
+        /// The time at which they are due, in the time of the source: nanoseconds since 1970-01-01
+        /// UTC.
         time: u64,
-        /// How many there are.
+        /// The number of events.
         events: u32,
     },
     /// An instrument, with its length in bytes.
     Instrument(u32),
-    /// The plant that wrote the log was started again, at this time: books are not known.
+    /// The plant that wrote the log was restarted at this time, and books are unknown.
     Restart(u64),
-    /// Another turn begins: times begin again.
+    /// The replay begins again, and so do its times.
     Again,
 }
 
-/// Some messages, one behind the other.
+/// Some consecutive messages.
 #[derive(Debug, Default)]
 pub(super) struct Piece {
     pub(super) marks: Vec<Mark>,
@@ -46,7 +47,7 @@ impl Piece {
         });
     }
 
-    /// Adds an instrument, as `Instrument::write` has it.
+    /// Adds an instrument in the form of `Instrument::write`.
     pub(super) fn instrument(&mut self, bytes: &[u8]) {
         self.instruments.extend_from_slice(bytes);
         let len = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
@@ -58,16 +59,16 @@ impl Piece {
     }
 }
 
-/// A piece, or how it ended.
+/// A piece, or the end.
 pub(super) enum Step {
     Piece(Piece),
-    /// All was read.
+    /// Everything was read.
     Done,
-    /// Why nothing more can be read.
+    /// The reason why nothing more can be read.
     Failed(String),
 }
 
-/// The way of the pieces. Who reads waits when [`PIECES`] of them wait.
+/// Returns the channel of the pieces. The reading thread waits while [`PIECES`] of them are queued.
 pub(super) fn channel() -> (SyncSender<Step>, Receiver<Step>) {
     sync_channel(PIECES)
 }

@@ -1,4 +1,5 @@
-//! A log as a source of the plant: the thread of the feeds writes to the ring what is due.
+//! A log as a source of the plant: the thread of the feeds writes the events that are due to the
+//! ring.
 
 use super::config::Replay;
 use super::cursor::{Cursor, Next};
@@ -12,26 +13,26 @@ use fanfare_engine::poll::Waker;
 use fanfare_fix::session::Now;
 use fanfare_market::instruments::Directory;
 
-/// Messages of one turn.
+/// The most messages of one turn.
 const TURN: usize = 512;
 
-/// Instruments that are shown once more in a turn, where an outlet has lost events.
+/// The most instruments that are shown again in a turn, after an outlet has lost events.
 const SHOWN: usize = 16;
 
 /// A log that is replayed.
 pub(crate) struct ReplaySource {
     cursor: Cursor,
     outlet: MarketOutlet,
-    /// Instruments so far.
+    /// The instruments so far.
     directory: Directory,
-    /// Those that are to be shown once more.
+    /// The instruments that are to be shown again.
     shown: Vec<Box<[u8]>>,
     log: String,
     notices: Notices,
 }
 
 impl ReplaySource {
-    /// Starts the thread that reads, which wakes this one by `waker`.
+    /// Starts the reading thread, which wakes this one by `waker`.
     pub(crate) fn open(
         settings: &Replay,
         part: OpenReplay,
@@ -57,7 +58,7 @@ impl ReplaySource {
         })
     }
 
-    /// Writes to the ring what is due. Returns how much it was.
+    /// Writes the items that are due to the ring. Returns the amount of work done.
     pub(crate) fn turn(&mut self, now: Now, ring: &mut EventRing) -> usize {
         let mut work = 0;
         while work < TURN && self.cursor.has_room(now.mono, ring) {
@@ -98,20 +99,20 @@ impl ReplaySource {
         work
     }
 
-    /// All instruments are to be shown once more, to an outlet that has lost some. Books are shown
-    /// by the log alone: pictures would need numbers of their own.
+    /// Marks all instruments to be shown again, for an outlet that has lost some. Books are shown
+    /// only by the log, because snapshots would need numbers of their own.
     pub(crate) fn show_all(&mut self) {
         let all = self.directory.iter();
         self.shown = all.map(|(_, bytes)| bytes.into()).collect();
         self.shown.reverse();
     }
 
-    /// Whether some instruments are still to be shown.
+    /// Returns whether some instruments are still to be shown.
     pub(crate) const fn is_showing(&self) -> bool {
         !self.shown.is_empty()
     }
 
-    /// Shows the next ones. Returns their number.
+    /// Shows the next instruments. Returns their number.
     pub(crate) fn show(&mut self, ring: &mut EventRing) -> usize {
         let rest = self.shown.len().saturating_sub(SHOWN);
         let next = self.shown.drain(rest..).rev();
@@ -122,7 +123,7 @@ impl ReplaySource {
         self.cursor.due
     }
 
-    /// Counts what is not counted as it comes.
+    /// Sets the counters that are not counted on arrival.
     pub(crate) fn count(&self) {
         self.outlet.set_counts();
         let counts = &self.outlet.counts;

@@ -1,11 +1,11 @@
-//! The times that go with a message through a ring.
+//! The times that accompany a message through a ring.
 
 use fanfare_engine::clock::monotonic;
 
-/// Bit in the kind of a ring's record in front of whose message a [`Mark`] stands.
+/// The bit in the kind of a ring's record that begins with a [`Mark`].
 pub(crate) const MARKED: u32 = 1 << 30;
 
-/// When the message behind it arrived, and when it was written to the ring: monotonic, in
+/// The times at which the following message arrived and was written to the ring: monotonic, in
 /// nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Mark {
@@ -17,7 +17,7 @@ impl Mark {
     /// Its length in bytes.
     pub(crate) const SIZE: usize = 16;
 
-    /// What a record of a ring holds: the mark, if the kind says that there is one, and the rest.
+    /// Splits a record of a ring into the mark, if the kind has the bit, and the rest.
     #[inline]
     pub(crate) fn split(kind: u32, bytes: &[u8]) -> (Option<Self>, &[u8]) {
         if kind & MARKED == 0 {
@@ -41,7 +41,7 @@ impl Mark {
         (u128::from(self.arrived) | u128::from(self.written) << 64).to_le_bytes()
     }
 
-    /// The bit of the kind, and the length, that a record has besides its own for this mark.
+    /// Returns the bit of the kind, and the length, that this mark adds to a record.
     #[inline]
     pub(crate) const fn of_record(mark: Option<Self>) -> (u32, usize) {
         match mark {
@@ -50,7 +50,7 @@ impl Mark {
         }
     }
 
-    /// Writes the mark, if there is one, to the front of a record, and returns what is behind it.
+    /// Writes the mark, if there is one, to the front of a record, and returns the rest.
     #[inline]
     pub(crate) fn write(mark: Option<Self>, room: &mut [u8]) -> &mut [u8] {
         let Some(mark) = mark else {
@@ -66,7 +66,7 @@ impl Mark {
     }
 }
 
-/// At the writing end of a ring: a mark that waits for the next message.
+/// A mark that is pending for the next message, at the writing end of a ring.
 #[derive(Debug, Default)]
 pub(crate) struct Pending {
     arrived: Option<u64>,
@@ -74,14 +74,14 @@ pub(crate) struct Pending {
 }
 
 impl Pending {
-    /// The next message is measured; it arrived then.
+    /// Marks the next message for measurement, with its time of arrival.
     #[inline]
     pub(crate) const fn set(&mut self, arrived: u64) {
         self.arrived = Some(arrived);
         self.written = None;
     }
 
-    /// The mark for the message that is written now. Reads the clock, if there is one to be made.
+    /// Returns the mark for the message that is written now. Reads the clock if there is one.
     #[inline]
     pub(crate) fn make(&mut self) -> Option<Mark> {
         let arrived = self.arrived.take()?;
@@ -90,7 +90,7 @@ impl Pending {
         Some(Mark { arrived, written })
     }
 
-    /// When the message was written, if it was; the next one is not measured.
+    /// Returns when the message was written, if it was. The next one is not measured.
     #[inline]
     pub(crate) const fn end(&mut self) -> Option<u64> {
         self.arrived = None;

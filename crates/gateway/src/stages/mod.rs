@@ -1,9 +1,9 @@
-//! How long what comes in takes to each outlet, stage by stage.
+//! The latencies from the arrival of a message to each outlet, stage by stage.
 //!
-//! What is measured is the first message of a turn of a source. The thread of the source reads the
-//! clock at the end of each of its stages, and the times of arrival and of writing go through the
-//! ring in front of that message, as a [`Mark`]. Who reads the ring knows from there how long the
-//! message was in the ring, and from one more reading of the clock when it was through.
+//! The first message of a turn of a source is measured. The thread of the source reads the clock at
+//! the end of each of its stages, and writes the times of arrival and of writing before that
+//! message in the ring, as a [`Mark`]. The reader of the ring computes from it how long the message
+//! was in the ring, and from one more reading of the clock when it was done.
 //!
 //! ```text
 //! arrival ─▶ decode ─▶ fix ─▶ event ─▶ ring ─▶ socket | dds | log
@@ -24,10 +24,10 @@ pub(crate) use watch::Stages;
 
 use fanfare_engine::counters::{Counters, Histogram};
 
-/// Front of the names of the histograms.
+/// The prefix of the names of the histograms.
 pub(crate) const STAGE: &str = "stage_";
 
-/// Makes what measures, or nothing where it is switched off.
+/// The factory of the stages, which returns none if measuring is switched off.
 #[derive(Clone, Copy)]
 pub(crate) struct StagePlan<'a> {
     counters: &'a Counters,
@@ -39,19 +39,19 @@ impl<'a> StagePlan<'a> {
         Self { counters, is_on }
     }
 
-    /// For a feed with this name.
+    /// Returns the stages of a feed with this name.
     pub(crate) fn feed(&self, name: &str, has_market: bool) -> Option<SourceStages> {
         let of = format!("feed {name}");
         self.is_on
             .then(|| SourceStages::new_feed(*self, &of, has_market))
     }
 
-    /// For a source whose arrival the kernel does not stamp.
+    /// Returns the stages of a source whose arrival the kernel does not stamp.
     pub(crate) fn source(&self, of: &str) -> Option<SourceStages> {
         self.is_on.then(|| SourceStages::new_unstamped(*self, of))
     }
 
-    /// For who reads a ring.
+    /// Returns the stages of the reader of a ring.
     pub(crate) fn outlet(&self, of: &str, end: End) -> Option<OutletStages> {
         self.is_on.then(|| OutletStages::new(*self, of, end))
     }

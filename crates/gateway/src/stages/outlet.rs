@@ -1,13 +1,13 @@
-//! The stages behind a ring, on the thread that reads it.
+//! The stages after a ring, on the thread that reads it.
 
 use super::{Mark, StagePlan};
 use fanfare_engine::clock::monotonic;
 use fanfare_engine::counters::Histogram;
 
-/// Messages of a turn that are measured to the end at most.
+/// The most messages of a turn that are measured to the end.
 const MOST: usize = 256;
 
-/// What is at the end of an outlet.
+/// The end of an outlet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum End {
     /// Connections.
@@ -18,12 +18,12 @@ pub(crate) enum End {
     Log,
 }
 
-/// Measures what comes through one or more rings with a mark. Allocates nothing.
+/// The measurement of marked messages from one or more rings. Allocates nothing.
 pub(crate) struct OutletStages {
     ring: Histogram,
     end: Histogram,
     total: Histogram,
-    /// What was read and is not through: when it arrived, and when it was read.
+    /// The messages that were read and are not done: the times of arrival and of reading.
     under_way: Vec<(u64, u64)>,
 }
 
@@ -55,7 +55,7 @@ impl OutletStages {
         }
     }
 
-    /// A message with a mark was read in the turn that began `now`.
+    /// Records that a marked message was read in the turn that began at `now`.
     #[inline]
     pub(crate) fn take(&mut self, mark: Mark, now: u64) {
         // On a thread that is the writer's too, the turn began before it was written.
@@ -66,7 +66,7 @@ impl OutletStages {
         }
     }
 
-    /// The turn is over. `is_sent`: something went to the end.
+    /// Ends the turn. `is_sent` is set if something reached the end of the outlet.
     #[inline]
     pub(crate) fn end(&mut self, is_sent: bool) {
         if !self.under_way.is_empty() {

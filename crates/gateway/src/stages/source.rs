@@ -6,16 +6,16 @@ use fanfare_engine::counters::Histogram;
 use fanfare_fix::session::Now;
 use fanfare_wire::UtcTimestamp;
 
-/// A time of arrival is believed up to here before the turn: a packet that waited for the one in
-/// front of it, or for a thread that was held up.
+/// The greatest age of a packet at the beginning of the turn that is believed. A packet may be
+/// delayed by the one before it, or by a thread that was held up.
 const OLDEST: u64 = 60_000_000_000;
-/// Messages of a turn that are tried: of a reset or a heartbeat nothing comes to any ring.
+/// The messages of a turn that are tried, because a reset or a heartbeat writes to no ring.
 pub(super) const TRIED: u8 = 4;
 
-/// Measures one message of each turn of a source: the first of its first four that comes to a
-/// ring. Allocates nothing.
+/// The measurement of one message of each turn of a source: the first of its first four that is
+/// written to a ring. Allocates nothing.
 pub(crate) struct SourceStages {
-    /// From the kernel's stamp to the turn, where there is one.
+    /// From the kernel's stamp to the turn, if there is a stamp.
     arrival: Option<Histogram>,
     decode: Histogram,
     /// To the ring of the workers.
@@ -23,9 +23,9 @@ pub(crate) struct SourceStages {
     /// To the ring of market events.
     event: Option<Histogram>,
     now: Now,
-    /// Messages of this turn that may still be measured.
+    /// The messages of this turn that may still be measured.
     left: u8,
-    /// When the last stage of the message ended.
+    /// The end of the message's last stage.
     last: u64,
 }
 
@@ -65,7 +65,7 @@ impl SourceStages {
         }
     }
 
-    /// The turn that began at `now` goes on, or begins.
+    /// Continues or begins the turn that began at `now`.
     #[inline]
     pub(crate) const fn turn(&mut self, now: Now) {
         if now.mono != self.now.mono {
@@ -74,8 +74,8 @@ impl SourceStages {
         }
     }
 
-    /// A message was decoded, which the kernel received at this time of UTC. Returns when it
-    /// arrived if it is measured: its mark has to go with it.
+    /// Records that a message was decoded, which the kernel received at this time of UTC. If it is
+    /// measured, returns its time of arrival for its mark.
     #[inline]
     pub(crate) fn decoded(&mut self, received: u64) -> Option<u64> {
         if self.left == 0 {
@@ -86,7 +86,7 @@ impl SourceStages {
         let now = self.now;
         self.last = monotonic();
         let age = now.utc.nanos().unsigned_abs().wrapping_sub(received) as i64;
-        // One that came after the turn had begun is younger than that.
+        // A packet that arrived after the turn had begun is younger than that.
         let arrived = now.mono.saturating_add_signed(age.wrapping_neg());
         let is_known = arrived <= self.last && age < OLDEST as i64;
         let arrived = if is_known { arrived } else { now.mono };
@@ -101,8 +101,9 @@ impl SourceStages {
         Some(arrived)
     }
 
-    /// A message without a stamp of the kernel's is about to be written in the turn that began at
-    /// `now`. Returns when it arrived if it is the first of the turn, which is measured.
+    /// Prepares a message without a stamp of the kernel, which is about to be written in the turn
+    /// that began at `now`. Returns its time of arrival if it is measured, as the first of the
+    /// turn.
     #[inline]
     pub(crate) const fn unstamped_message(&mut self, now: Now) -> Option<u64> {
         self.turn(now);
@@ -114,8 +115,8 @@ impl SourceStages {
         Some(self.now.mono)
     }
 
-    /// It was written at this time to the ring of its source, if it was. For sources without a
-    /// stamp.
+    /// Records when the message was written to the ring of its source, if it was. Used by sources
+    /// without a stamp.
     #[inline]
     pub(crate) fn end_decode(&self, written: Option<u64>) {
         if let Some(written) = written {
@@ -123,7 +124,7 @@ impl SourceStages {
         }
     }
 
-    /// It was written at this time to the ring of the workers, if it was.
+    /// Records when the message was written to the ring of the workers, if it was.
     #[inline]
     pub(crate) fn end_fix(&mut self, written: Option<u64>) {
         if let (Some(written), Some(stage)) = (written, &self.fix) {
@@ -133,7 +134,7 @@ impl SourceStages {
         }
     }
 
-    /// Its events were written to their ring at this time, if they were.
+    /// Records when its events were written to their ring, if they were.
     #[inline]
     pub(crate) fn end_event(&mut self, written: Option<u64>) {
         if let (Some(written), Some(stage)) = (written, &self.event) {

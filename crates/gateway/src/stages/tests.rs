@@ -13,7 +13,7 @@ use fanfare_market::{Delivery, Event};
 
 const MS: u64 = 1_000_000;
 
-/// How many values a stage has, and the longest of them.
+/// Returns the number of values of a stage, and the longest of them.
 fn stage(counters: &Counters, of: &str, name: &str) -> (u64, u64) {
     let all = counters.histograms();
     let found = all
@@ -23,7 +23,7 @@ fn stage(counters: &Counters, of: &str, name: &str) -> (u64, u64) {
     (found.count(), found.max())
 }
 
-/// A turn that began a moment ago.
+/// Returns a turn that began a moment ago.
 fn now() -> Now {
     Clock::new().read()
 }
@@ -48,9 +48,10 @@ fn a_feed_is_measured_from_the_kernels_time_to_both_rings() {
     stages.end_event(Some(end + 3 * MS));
     assert_eq!(stage(&counters, "feed A", "fix").0, 1);
     assert_eq!(stage(&counters, "feed A", "event"), (1, 2 * MS));
-    // The first message of a turn alone.
+    // Only the first message of a turn is measured.
     assert_eq!(stages.decoded(utc(turn)), None);
-    // Where one is written to no ring the next is measured in its place, if it is among the first.
+    // If a message is written to no ring, the next one is measured instead, if it is among the
+    // first.
     stages.turn(Now {
         mono: turn.mono + 1,
         ..turn
@@ -77,7 +78,7 @@ fn a_time_of_arrival_that_cannot_be_is_left_out() {
     let counters = Counters::new();
     let mut stages = StagePlan::new(&counters, true).feed("A", false).unwrap();
     let turn = now();
-    // Without a stamp it is monotonic; and clocks step.
+    // A time without a stamp is monotonic, and clocks may step.
     let wrong = [turn.mono, utc(turn) + 90_000 * MS, utc(turn) - 90_000 * MS];
     for (i, received) in wrong.into_iter().enumerate() {
         let turn = Now {
@@ -103,7 +104,7 @@ fn an_outlet_is_measured_from_the_ring_to_its_end() {
         written: at - 4 * MS,
     };
     stages.take(mark, at);
-    // On the writer's own thread the turn began before.
+    // On the writer's own thread, the turn began before.
     stages.take(mark, at - 5 * MS);
     assert_eq!(stage(&counters, "w", "ring"), (2, 4 * MS));
     stages.end(true);
@@ -113,12 +114,12 @@ fn an_outlet_is_measured_from_the_ring_to_its_end() {
     );
     assert_eq!((socket, total), (2, 2));
     assert!(longest >= 9 * MS);
-    // What nobody wanted never came to an end, and the next turn begins anew.
+    // A message that no outlet sent has no end, and the next turn begins anew.
     stages.take(mark, at);
     stages.end(false);
     stages.end(true);
     assert_eq!(stage(&counters, "w", "socket").0, 2);
-    // However much comes.
+    // The count is bounded.
     (0..10_000).for_each(|_| stages.take(mark, at));
     stages.end(true);
     assert_eq!(stage(&counters, "w", "ring").0, 10_003);
@@ -157,7 +158,7 @@ fn the_ring_to_dds_has_the_same_messages_with_marks() {
     assert_eq!((marks, stage(&counters, "p", "decode").0), (2, 2));
 }
 
-/// Writes two messages' events, the first with a mark.
+/// Writes the events of two messages, the first with a mark.
 fn put_events(ring: &mut EventRing) -> u64 {
     ring.mark(7);
     ring.put(&mut [Event::EMPTY; 3]);

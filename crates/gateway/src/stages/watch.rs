@@ -1,4 +1,4 @@
-//! What the stages took lately, for operators.
+//! The recent latencies of the stages, for operators.
 
 use super::STAGE;
 use fanfare_engine::clock::monotonic;
@@ -7,11 +7,10 @@ use fanfare_engine::stop::Stop;
 use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
 use std::time::Duration;
 
-/// How long the thread that reads the histograms each second sleeps.
+/// The sleep of the thread that reads the histograms each second.
 const SLEEP: Duration = Duration::from_millis(100);
 
-/// The stages over the last 10 s, the last minute and all the time, from any thread. Clones are the
-/// same.
+/// The stages over the last 10 s, the last minute and in total, for any thread. Clones share them.
 #[derive(Clone)]
 pub(crate) struct Stages(Arc<Inner>);
 
@@ -23,7 +22,7 @@ struct Inner {
 }
 
 impl Stages {
-    /// Those of a gateway that runs until `stop`.
+    /// Creates the stages of a gateway that runs until `stop`.
     pub(crate) fn new(counters: Counters, is_on: bool, stop: Stop) -> Self {
         Self(Arc::new(Inner {
             windows: Mutex::new(Windows::new(counters)),
@@ -33,7 +32,7 @@ impl Stages {
         }))
     }
 
-    /// Begins to make a reading each second, on a thread of its own, unless it has begun.
+    /// Starts to take a reading each second, on a thread of its own, unless started.
     pub(crate) fn watch(&self) {
         if !self.0.is_on {
             return;
@@ -50,14 +49,14 @@ impl Stages {
                     std::thread::sleep(SLEEP);
                 }
             };
-            // Without a thread there are no windows: all values are said to be of the last seconds.
+            // Without a thread there are no windows, and all values count as recent.
             let _ = std::thread::Builder::new()
                 .name("stages".to_owned())
                 .spawn(watch);
         });
     }
 
-    /// All stages as of now.
+    /// Returns all stages as of now.
     pub(crate) fn read(&self) -> Vec<Windowed> {
         self.watch();
         let mut all = self.0.lock().read(monotonic());

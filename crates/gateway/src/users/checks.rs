@@ -1,25 +1,25 @@
-//! Passwords are checked on a thread of their own, one at a time: each takes tens of milliseconds
-//! and 19 MiB.
+//! The checking of passwords on a thread of its own, one at a time, because each check takes tens
+//! of milliseconds and 19 MiB.
 
 use super::password::Hashed;
 use fanfare_engine::poll::Waker;
 use std::io;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
-/// A password and the hash that it is held against.
+/// A password and the hash to verify it against.
 pub(super) struct Check {
     pub(super) hash: Hashed,
     pub(super) password: Vec<u8>,
 }
 
-/// The thread of one port; it is there from the first password on.
+/// The thread of one port, which starts with the first password.
 pub(super) struct Checker {
     waker: Waker,
     thread: Option<(SyncSender<Check>, Receiver<bool>)>,
 }
 
 impl Checker {
-    /// Wakes `waker` with each result.
+    /// Creates a checker that wakes `waker` with each result.
     pub(super) const fn new(waker: Waker) -> Self {
         Self {
             waker,
@@ -31,10 +31,10 @@ impl Checker {
         &self.waker
     }
 
-    /// Begins a check. One at a time.
+    /// Starts a check. Only one runs at a time.
     ///
     /// # Errors
-    /// The system has no thread left.
+    /// Returns an error if the system cannot start a thread.
     pub(super) fn begin(&mut self, check: Check) -> io::Result<()> {
         if self.thread.is_none() {
             self.thread = Some(self.start()?);
@@ -72,7 +72,7 @@ impl Checker {
         Ok((checks, result))
     }
 
-    /// The result of the check that was begun, once it is there. `Some(false)` as well if the
+    /// Returns the result of the check once it is available. Returns `Some(false)` as well if the
     /// thread has ended.
     pub(super) fn poll(&mut self) -> Option<bool> {
         use std::sync::mpsc::TryRecvError;

@@ -1,24 +1,24 @@
-//! Keys of users for DBN. Whoever connects proves that it knows its key by hashing it with a text
-//! that the gateway has drawn: the key itself has to be there.
+//! The users' keys for DBN. A client proves that it knows its key by hashing it with a random
+//! challenge of the gateway, so the gateway must store the key itself.
 
 use std::fmt;
 use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-/// The characters of a key, and those at its end that a client names it by.
+/// The length of a key, and of the suffix by which a client identifies it.
 const KEY: usize = 32;
 const BUCKET: usize = 5;
-/// Characters of SHA-256 in hexadecimal digits.
+/// The length of a SHA-256 hash in hexadecimal digits.
 const HASH: usize = 64;
-/// What the group and others may do with a file.
+/// The permissions of the group and others on a file.
 const OTHERS: u32 = 0o077;
 
 /// A user's key.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct DbnKey([u8; KEY]);
 
-/// The key is not shown.
+/// Hides the key.
 impl fmt::Debug for DbnKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("DbnKey")
@@ -26,10 +26,10 @@ impl fmt::Debug for DbnKey {
 }
 
 impl DbnKey {
-    /// Reads a file that has a key in its first line and that nobody but its owner may read.
+    /// Reads the key in the first line of a file that only its owner may read.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// Returns the fault of the file.
     pub(super) fn read(path: &Path) -> Result<Self, String> {
         let cannot = |error: std::io::Error| format!("cannot be read: {error}");
         let file = std::fs::File::open(path).map_err(cannot)?;
@@ -50,7 +50,7 @@ impl DbnKey {
         })
     }
 
-    /// The key of these characters.
+    /// Returns the key of these characters.
     fn of(text: &[u8]) -> Option<Self> {
         let key = <[u8; KEY]>::try_from(text).ok()?;
         key.iter()
@@ -58,8 +58,8 @@ impl DbnKey {
             .then_some(Self(key))
     }
 
-    /// Whether `answer` is the one to this challenge: the hash of both in hexadecimal digits, `-`,
-    /// and the end of the key.
+    /// Returns whether `answer` is the response to this challenge: the hash of both in hexadecimal
+    /// digits, `-`, and the suffix of the key.
     pub(crate) fn answers(&self, challenge: &str, answer: &[u8]) -> bool {
         let Some((hash, end)) = answer.split_at_checked(HASH) else {
             return false;
@@ -69,7 +69,7 @@ impl DbnKey {
         }
         let text = [challenge.as_bytes(), b"|", &self.0].concat();
         let right = ring::digest::digest(&ring::digest::SHA256, &text);
-        // The same time for every answer. Each challenge is used once.
+        // The comparison takes the same time for every response. Each challenge is used once.
         let digits = right
             .as_ref()
             .iter()

@@ -1,4 +1,4 @@
-//! Sessions of DBN, as operators see them.
+//! The sessions of DBN as operators view them.
 
 use fanfare_engine::poll::Waker;
 use fanfare_market::dbn::live::LiveSchemas;
@@ -7,22 +7,22 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// One session. The numbers are as they were when its thread last looked after it.
+/// A session of DBN. The numbers are those of its thread's last update.
 pub(crate) struct DbnSeat {
     /// The number of the session.
     pub(crate) session: u64,
-    /// The user's name; empty: a stranger.
+    /// The user's name, or an empty text if it has no user.
     pub(crate) user: Arc<str>,
     pub(crate) peer: SocketAddr,
     pub(crate) since: UtcTimestamp,
-    /// What the client calls itself.
+    /// The name that the client gives itself.
     pub(crate) client: Box<str>,
     reading: Numbers,
     end: Mutex<Option<DbnEnd>>,
     bell: Bell,
 }
 
-/// How an operator ends a session.
+/// The way in which an operator ends a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum DbnEnd {
     /// With an error record that has this text.
@@ -30,16 +30,16 @@ pub(crate) enum DbnEnd {
     Disconnect,
 }
 
-/// What the thread of a session knows of it.
+/// The measures that the thread of a session records.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct DbnReading {
     pub(crate) is_started: bool,
     pub(crate) schemas: LiveSchemas,
-    /// Instruments that it subscribed to one by one.
+    /// The instruments that it subscribed to one by one.
     pub(crate) instruments: u64,
-    /// Bytes that wait for the client.
+    /// The bytes queued for the client.
     pub(crate) queued: u64,
-    /// Records that were left out.
+    /// The records that were dropped.
     pub(crate) skipped: u64,
 }
 
@@ -52,7 +52,7 @@ struct Numbers {
     skipped: AtomicU64,
 }
 
-/// Calls the thread of the sessions. Clones are the same bell.
+/// A bell that notifies the thread of the sessions. Clones share it.
 #[derive(Clone)]
 pub(crate) struct Bell {
     rings: Arc<AtomicBool>,
@@ -70,7 +70,7 @@ impl Bell {
         self.waker.wake();
     }
 
-    /// Whether it was rung since the last call. Costs one load.
+    /// Returns whether it was rung since the last call. Costs one load.
     #[inline]
     pub(crate) fn was_rung(&self) -> bool {
         self.rings.load(Ordering::Relaxed) && self.rings.swap(false, Ordering::Acquire)
@@ -97,7 +97,7 @@ impl DbnSeat {
         }
     }
 
-    /// Notes how the session is.
+    /// Records the state of the session.
     pub(crate) fn set(&self, reading: DbnReading) {
         let own = &self.reading;
         own.is_started.store(reading.is_started, Ordering::Relaxed);
@@ -120,13 +120,13 @@ impl DbnSeat {
         }
     }
 
-    /// Asks its thread to end it.
+    /// Requests its thread to end it.
     pub(crate) fn end(&self, how: DbnEnd) {
         *self.end.lock().unwrap_or_else(PoisonError::into_inner) = Some(how);
         self.bell.ring();
     }
 
-    /// How it is to end, if it is.
+    /// Takes the request to end it, if there is one.
     pub(crate) fn take_end(&self) -> Option<DbnEnd> {
         let mut end = self.end.lock().unwrap_or_else(PoisonError::into_inner);
         end.take()

@@ -1,18 +1,18 @@
-//! Why a user's Logon came to nothing.
+//! The reason why a user's Logon was refused.
 
 use fanfare_fix::session::WRONG_CREDENTIALS;
 
-/// Why the Logon of a user's session came to nothing.
+/// The reason why the Logon of a user's session was refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Denied {
-    /// Username(553) or Password(554) is wrong, or there is none.
+    /// Username(553) or Password(554) is wrong or absent.
     #[error("wrong Username(553) or Password(554)")]
     WrongCredentials,
-    /// So soon behind a wrong password of the same user from the same address that this one was
-    /// not looked at.
+    /// A wrong password of the same user from the same address was so recent that this one was not
+    /// checked.
     #[error("passwords of this address are not looked at for {0} ms more")]
     SlowedDown(u64),
-    /// The user may not come from this address.
+    /// The user may not log on from this address.
     #[error("address not on the user's allow list")]
     Address,
     /// The user has as many sessions as allowed.
@@ -21,14 +21,15 @@ pub enum Denied {
     /// An operator has stopped the session.
     #[error("stopped by an operator")]
     Stopped,
-    /// As many connections as allowed wait for their passwords to be checked, or this one has
-    /// waited as long as a connection may be without a Logon.
+    /// The limit of connections that await a password check is reached, or this one has waited as
+    /// long as a connection may be without a Logon.
     #[error("too many connections wait for their passwords to be checked")]
     Busy,
 }
 
 impl Denied {
-    /// Text(58) of the Logout that closes the connection; `None`: it is closed without an answer.
+    /// Returns Text(58) of the Logout that closes the connection, or `None` if it is closed without
+    /// a response.
     pub(crate) const fn answer(&self) -> Option<&'static str> {
         match self {
             Self::WrongCredentials => Some(WRONG_CREDENTIALS),

@@ -1,4 +1,4 @@
-//! A port's door: whose a Logon is, and whether it is let in.
+//! The door of a port, which finds the user of a Logon and admits or refuses it.
 
 use super::UserBook;
 use super::checks::{Check, Checker};
@@ -17,29 +17,29 @@ use std::collections::VecDeque;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-/// What becomes of a Logon.
+/// The outcome of a Logon.
 pub(crate) enum Passage {
-    /// It is the user's, or a stranger's who may come in.
+    /// It is admitted, for a user or without one.
     Through(Incoming, Option<Arc<User>>),
-    /// The user is known, and does not get in.
+    /// The user is known, and is refused.
     Denied(Incoming, Arc<str>, Denied),
-    /// It is closed without an answer.
+    /// The connection is closed without a response.
     Refused(Incoming, Refusal),
 }
 
-/// What the configuration of the port says of Logons.
+/// The rules of the port's configuration for Logons.
 #[derive(Clone)]
 pub(crate) struct DoorRules {
-    /// The certificates that admit where a user has none of their own.
+    /// The certificates that admit a user without certificates of their own.
     pub(crate) names: ClientNames,
-    /// How long a connection may be without a session, in nanoseconds.
+    /// The time that a connection may be without a session, in nanoseconds.
     pub(crate) patience: u64,
-    /// Connections that may wait for their passwords to be checked, of all addresses and of one.
+    /// The most connections that await a password check, of all addresses and of one.
     pub(crate) most_waiting: usize,
     pub(crate) most_waiting_of_address: usize,
 }
 
-/// For the thread of the port.
+/// The door of a port, for the thread of the port.
 pub(crate) struct Door {
     port: PortName,
     book: UserBook,
@@ -47,21 +47,21 @@ pub(crate) struct Door {
     users: Arc<UserSet>,
     throttle: Throttle,
     checker: Checker,
-    /// Logons whose passwords are to be checked, in their order.
+    /// The Logons that await a password check, in their order.
     waiting: VecDeque<Waiting>,
     /// The Logon whose password is being checked.
     checked: Option<Waiting>,
     decoder: Decoder,
 }
 
-/// A Logon that waits for its password to be checked.
+/// A Logon that awaits a password check.
 struct Waiting {
     incoming: Incoming,
     user: Arc<str>,
     hash: Hashed,
     password: Vec<u8>,
-    /// Whether Username(553) is the user's name. The password is checked in any case: a wrong name
-    /// takes as long as a wrong password.
+    /// Whether Username(553) is the user's name. The password is checked in any case, so that a
+    /// wrong name takes as long as a wrong password.
     is_name_right: bool,
     since: u64,
 }
@@ -91,17 +91,17 @@ impl Door {
         }
     }
 
-    /// Wakes the thread of the port when a password was checked.
+    /// Returns the waker of the port's thread, for checked passwords.
     pub(crate) const fn waker(&self) -> &Waker {
         self.checker.waker()
     }
 
-    /// Connections whose passwords are to be checked.
+    /// Returns the number of connections that await a password check.
     pub(crate) fn len(&self) -> usize {
         self.waiting.len() + usize::from(self.checked.is_some())
     }
 
-    /// Takes new users, if there are any.
+    /// Adopts new users, if there are any.
     pub(crate) fn look(&mut self) {
         let version = self.book.version();
         if version != self.version {
@@ -110,14 +110,13 @@ impl Door {
         }
     }
 
-    /// Whether a session that was let in may still be there, as the users are now.
+    /// Returns whether a session that was admitted is still permitted by the current users.
     pub(crate) fn still_admits(&mut self, seat: &Seat) -> bool {
         self.look();
         self.users.admits(seat)
     }
 
-    /// A Logon has come. Returns what becomes of it; `None`: that is known when its password was
-    /// checked.
+    /// Processes a new Logon. Returns its outcome, or `None` if that depends on a password check.
     pub(crate) fn ask(
         &mut self,
         incoming: Incoming,
@@ -160,8 +159,8 @@ impl Door {
         None
     }
 
-    /// Returns what becomes of a Logon that has waited, if that is known now, and begins with the
-    /// next one.
+    /// Returns the outcome of a Logon whose password was checked, if any, and starts the next
+    /// check.
     pub(crate) fn poll(&mut self, rules: &DoorRules, now: Now) -> Option<Passage> {
         if self.checked.is_some() {
             let is_right = self.checker.poll()?;
@@ -206,7 +205,7 @@ impl Door {
             return Some(Passage::Denied(incoming, name, Denied::WrongCredentials));
         }
         self.throttle.succeeded(&name, address);
-        // The users may be others by now.
+        // The users may have changed.
         self.look();
         match self.whose(&incoming, rules) {
             Ok(Some(user)) if user.password.as_ref() == Some(&hash) && user.name == name => {
@@ -217,8 +216,8 @@ impl Door {
         }
     }
 
-    /// The user whose Logon it is by CompIDs, address and certificate; `None`: a stranger's who may
-    /// come in.
+    /// Returns the user of a Logon by CompIDs, address and certificate, or `None` for a session
+    /// without a user that may log on.
     fn whose(&self, incoming: &Incoming, rules: &DoorRules) -> Result<Option<Arc<User>>, Closed> {
         let id = incoming.id();
         let Some(user) = self.users.find(id, self.port) else {
@@ -244,7 +243,7 @@ impl Door {
         Some(Denied::SlowedDown(wait.div_ceil(1_000_000)))
     }
 
-    /// Whether Username(553) of the Logon is the user's name, and its Password(554).
+    /// Returns whether Username(553) of the Logon is the user's name, and its Password(554).
     fn credentials(&mut self, incoming: &Incoming, user: &User) -> Option<(bool, Vec<u8>)> {
         let Next::Message { message, .. } = self.decoder.next(incoming.bytes()) else {
             return None;
@@ -255,7 +254,7 @@ impl Door {
     }
 }
 
-/// Why nobody comes in.
+/// The reason why a Logon is refused.
 enum Closed {
     Denied(Arc<str>, Denied),
     Refused(Refusal),

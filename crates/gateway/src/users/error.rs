@@ -1,17 +1,18 @@
-//! Why users were refused.
+//! The error of refused users.
 
 use std::fmt;
 use std::path::PathBuf;
 
-/// Why the users, or the named lists of instruments, were refused. Never shows a password.
+/// The reason why the users, or the named lists of instruments, were refused. Never shows a
+/// password.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}{why}", Place(self))]
 pub struct UsersError {
-    /// The file of the users; `None`: the configuration itself.
+    /// The file of the users, or `None` for the configuration itself.
     pub file: Option<PathBuf>,
     /// The line, from 1, if the users were read from text.
     pub line: Option<usize>,
-    /// Which user and key, and what is wrong.
+    /// The user, the key and the fault.
     pub why: String,
 }
 
@@ -29,7 +30,7 @@ impl fmt::Display for Place<'_> {
     }
 }
 
-/// A fault at a place of the text, in bytes from its beginning.
+/// A fault at a position of the text, in bytes from its beginning.
 #[derive(Debug)]
 pub(super) struct Fault {
     pub(super) at: Option<usize>,
@@ -44,7 +45,7 @@ impl Fault {
         }
     }
 
-    /// The error, with the line if the text is known.
+    /// Returns the error, with the line if the text is known.
     pub(super) fn error(self, file: Option<PathBuf>, text: Option<&str>) -> UsersError {
         UsersError {
             file,
@@ -54,22 +55,22 @@ impl Fault {
     }
 }
 
-/// The line, from 1, of a place in a text.
+/// Returns the line, from 1, of a position in a text.
 fn line_of(text: &str, at: usize) -> usize {
     let before = text.as_bytes().get(..at).unwrap_or(text.as_bytes());
     before.iter().filter(|&&byte| byte == b'\n').count() + 1
 }
 
-/// A text of the configuration in an error: quoted, unless it may be or hold a password or a hash,
-/// as where a quotation mark is missing and the text of one key runs on into another.
+/// A text of the configuration in an error. It is quoted unless it may be or contain a password or
+/// a hash, for example if a quotation mark is missing and the text of one key extends into another.
 #[derive(Clone, Copy)]
 pub(super) struct Quoted<'a>(pub(super) &'a str);
 
 impl Quoted<'_> {
-    /// The longest text that is shown, in bytes; argon2's output is longer.
+    /// The longest text that is shown, in bytes. The output of argon2 is longer.
     const LONGEST: usize = 40;
 
-    /// Whether the text is shown. A hash has `$`, and a line `password = "..."` has `=`.
+    /// Returns whether the text is shown. A hash has `$`, and a line `password = "..."` has `=`.
     pub(super) fn is_shown(self) -> bool {
         let is_odd = |c: char| c.is_control() || matches!(c, '$' | '=');
         self.0.len() <= Self::LONGEST && !self.0.contains(is_odd)
@@ -85,11 +86,11 @@ impl fmt::Display for Quoted<'_> {
     }
 }
 
-/// What errors have in place of a text that may hold a secret.
+/// The replacement for a text that may contain a secret.
 const NOT_SHOWN: &str = "(not shown)";
 
-/// The line of TOML's error, and what it says. The line of the text that it would show is left
-/// out: there may be a password in it.
+/// Returns the line and the message of an error of TOML. The text of that line is left out, because
+/// it may contain a password.
 pub(crate) fn without_text(text: &str, error: &toml::de::Error) -> (Option<usize>, String) {
     let at = error.span().map(|span| span.start);
     let line = at.map(|at| line_of(text, at));
@@ -101,11 +102,11 @@ pub(crate) fn without_text(text: &str, error: &toml::de::Error) -> (Option<usize
     (line, why)
 }
 
-/// Why a `password` is none.
+/// The fault of a `password` that is not a string.
 pub(super) const NO_STRING: &str = "`password`: must be a string, an argon2 hash";
 
-/// A message of TOML's or serde's, which may quote a value, key or variant that it was not to
-/// be: ``invalid type: string "x", expected u16``.
+/// Removes values from a message of TOML's or serde's, which may quote a value, key or variant that
+/// it did not expect: ``invalid type: string "x", expected u16``.
 fn without_values(message: &str) -> String {
     let end = message.rfind(", expected").unwrap_or(message.len());
     let (found, expected) = message.split_at(end);
@@ -113,7 +114,7 @@ fn without_values(message: &str) -> String {
     let (Some(first), Some(last)) = (found.find(quotes), found.rfind(quotes)) else {
         return message.to_owned();
     };
-    // The quotes are of one byte each.
+    // The quotes are one byte each.
     let value = found.get(first + 1..last).unwrap_or_default();
     match Quoted(value).is_shown() && !expected.contains('$') {
         true => message.to_owned(),

@@ -1,35 +1,35 @@
-//! What a user may see and ask for.
+//! The entitlements of a user.
 
 use super::names::Instruments;
 use crate::service::{Contract, EntryTypes};
 
-/// What the sessions of a user may see and ask for.
+/// The entitlements of a user's sessions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Grant {
-    /// The user's name, for notices and the audit file; empty: nobody.
+    /// The user's name, for notices and the audit file, or an empty text without a user.
     pub(crate) user: Box<str>,
-    /// Instruments by Symbol(55).
+    /// The instruments by Symbol(55).
     pub(crate) instruments: Instruments,
-    /// Entries of market data.
+    /// The entries of market data.
     pub(crate) entries: EntryTypes,
-    /// Levels of a side at most; 0: all there are.
+    /// The most levels of a side, or 0 for all.
     pub(crate) depth: u16,
-    /// Contracts that requests may name.
+    /// The contracts that requests may name.
     pub(crate) contracts: Vec<Contract>,
-    /// The contract of requests that name none; one of `contracts`.
+    /// The contract of requests that name none: one of `contracts`.
     pub(crate) contract: Contract,
-    /// Instruments that a session may subscribe to at a time, counted once for each request.
+    /// The most instruments that a session may be subscribed to, counted once for each request.
     pub(crate) subscriptions: usize,
-    /// Requests of a session in a second.
+    /// The most requests of a session in a second.
     pub(crate) requests_per_second: u32,
 }
 
-/// What is not limited by a user's table.
+/// The limit of subscriptions that a user's table does not set.
 pub(crate) const MOST_SUBSCRIPTIONS: usize = 1 << 20;
 pub(crate) const MOST_REQUESTS_PER_SECOND: u32 = 1_000;
 
 impl Grant {
-    /// Everything, for sessions where nobody has to be a user.
+    /// Returns full entitlements, for sessions that need no user.
     pub(crate) fn everything() -> Self {
         Self {
             user: Box::default(),
@@ -43,7 +43,7 @@ impl Grant {
         }
     }
 
-    /// Nothing, for a session that is being logged out.
+    /// Returns empty entitlements, for a session that is being logged out.
     pub(crate) fn nothing() -> Self {
         Self {
             instruments: Instruments::of(Vec::new()),
@@ -53,19 +53,19 @@ impl Grant {
         }
     }
 
-    /// Whether an instrument of this Symbol(55) may be seen.
+    /// Returns whether an instrument of this Symbol(55) may be seen.
     #[inline]
     pub(crate) fn may_see(&self, symbol: &[u8]) -> bool {
         self.instruments.fit(symbol)
     }
 
-    /// Whether nothing is hidden, and all of it may be subscribed to at a time.
+    /// Returns whether everything may be seen and subscribed to at a time.
     pub(crate) fn has_no_limits(&self) -> bool {
         self.sees_everything() && self.subscriptions >= MOST_SUBSCRIPTIONS
     }
 
-    /// Whether nothing is hidden. What is fanned out to everybody as it came, in messages that
-    /// nobody looks into, is for such sessions alone.
+    /// Returns whether everything may be seen. Messages that are fanned out unchanged, without a
+    /// look at their instruments, are only for such sessions.
     pub(crate) fn sees_everything(&self) -> bool {
         self.instruments.are_all() && self.entries == EntryTypes::ALL && self.depth == 0
     }

@@ -1,4 +1,4 @@
-//! Who may see what.
+//! The users and their entitlements.
 
 mod checks;
 mod dbn_key;
@@ -31,7 +31,7 @@ use grant::Grant;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The users in force, from any thread. Cheap to clone; clones are the same book.
+/// The users in force, for any thread. Clones are cheap and refer to the same book.
 #[derive(Clone)]
 pub(crate) struct UserBook(Arc<Book>);
 
@@ -48,27 +48,27 @@ impl UserBook {
         }))
     }
 
-    /// Changes whenever the users or the lists do: what was read before is to be read again. Costs
-    /// one load.
+    /// Returns the version, which changes with the users or the lists. Values read before are then
+    /// outdated. Costs one load.
     #[inline]
     pub(crate) fn version(&self) -> u64 {
         self.0.version.load(Ordering::Acquire)
     }
 
-    /// All of them, as they are now. Takes a lock: for once in each version.
+    /// Returns the current users. Takes a lock, so it is meant for one call in each version.
     pub(crate) fn read(&self) -> Arc<UserSet> {
         let users = self.0.users.lock().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(&users)
     }
 
-    /// Puts others in their place.
+    /// Replaces the users.
     pub(crate) fn replace(&self, users: Arc<UserSet>) {
         *self.0.users.lock().unwrap_or_else(PoisonError::into_inner) = users;
         self.0.version.fetch_add(1, Ordering::Release);
     }
 
-    /// What a consumer's session may see and ask for; `None`: it may not be there, and is being
-    /// logged out.
+    /// Returns the entitlements of a consumer's session, or `None` if it is no longer permitted and
+    /// is being logged out.
     pub(crate) fn grant(&self, id: &SessionId) -> Option<Arc<Grant>> {
         self.read().grant(id, PortName::Consumers)
     }

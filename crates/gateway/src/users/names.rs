@@ -1,40 +1,40 @@
-//! Sets of instruments' names.
+//! Sets of names of instruments.
 
 use crate::service::Pattern;
 use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 
-/// Symbols and prefixes, as a list of the configuration has them.
+/// Symbols and prefixes of a list in the configuration.
 #[derive(Default, PartialEq, Eq)]
 pub(crate) struct Names {
     symbols: HashSet<Box<[u8]>>,
-    /// Sorted; none begins with another.
+    /// Sorted, and none is a prefix of another.
     prefixes: Vec<Box<[u8]>>,
 }
 
 impl Names {
-    /// Whether a Symbol(55) is among them. Takes the time of one look-up in a hash table and one
-    /// binary search.
+    /// Returns whether a Symbol(55) is in the set. Takes one look-up in a hash table and one binary
+    /// search.
     pub(crate) fn fits(&self, symbol: &[u8]) -> bool {
-        // A prefix of the symbol can only be the last one that is not behind it, as none of the
-        // others in between begins as the symbol does.
+        // A prefix of the symbol can only be the last one that does not sort after it, because none
+        // of the others in between begins as the symbol does.
         let behind = self.prefixes.partition_point(|prefix| **prefix <= *symbol);
         let before = behind.checked_sub(1).and_then(|i| self.prefixes.get(i));
         before.is_some_and(|prefix| symbol.starts_with(prefix)) || self.symbols.contains(symbol)
     }
 
-    /// The symbols that stand there whole, in no order.
+    /// Returns the full symbols, in no order.
     pub(crate) fn symbols(&self) -> impl Iterator<Item = &[u8]> {
         self.symbols.iter().map(|symbol| &**symbol)
     }
 
-    /// The prefixes, sorted; one that is empty fits every symbol.
+    /// Returns the prefixes, sorted. An empty one matches every symbol.
     pub(crate) fn prefixes(&self) -> impl Iterator<Item = &[u8]> {
         self.prefixes.iter().map(|prefix| &**prefix)
     }
 
-    /// How many symbols and prefixes there are.
+    /// Returns the number of symbols and prefixes.
     pub(crate) fn len(&self) -> usize {
         self.symbols.len() + self.prefixes.len()
     }
@@ -52,7 +52,7 @@ impl FromIterator<Pattern> for Names {
             }
         }
         names.prefixes.sort_unstable();
-        // Each stands behind the shortest that it begins with.
+        // Each sorts after the shortest prefix that it begins with.
         names.prefixes.dedup_by(|next, kept| next.starts_with(kept));
         names
     }
@@ -67,15 +67,15 @@ impl fmt::Debug for Names {
 /// The instruments that a user may see.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Instruments {
-    /// `None`: all of them.
+    /// The sets, or `None` for all instruments.
     sets: Option<Vec<Arc<Names>>>,
 }
 
 impl Instruments {
-    /// All of them.
+    /// All instruments.
     pub(crate) const ALL: Self = Self { sets: None };
 
-    /// Those in any of these sets, which others may share.
+    /// Returns the instruments in any of these sets, which may be shared.
     pub(crate) fn of(sets: Vec<Arc<Names>>) -> Self {
         let is_all = |names: &Arc<Names>| names.prefixes().any(<[u8]>::is_empty);
         match sets.iter().any(is_all) {
@@ -84,12 +84,12 @@ impl Instruments {
         }
     }
 
-    /// Whether they are all instruments there are.
+    /// Returns whether these are all instruments.
     pub(crate) const fn are_all(&self) -> bool {
         self.sets.is_none()
     }
 
-    /// Whether an instrument of this Symbol(55) is among them.
+    /// Returns whether an instrument of this Symbol(55) is included.
     pub(crate) fn fit(&self, symbol: &[u8]) -> bool {
         let sets = self.sets.as_ref();
         sets.is_none_or(|sets| sets.iter().any(|names| names.fits(symbol)))

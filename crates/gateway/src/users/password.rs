@@ -8,20 +8,19 @@ use serde::{Deserialize, Deserializer};
 use std::fmt;
 use std::str::FromStr;
 
-/// The most memory that checking a password may take, in KiB, and the most passes over it and
-/// lanes of it.
+/// The most memory that checking a password may take, in KiB, and the most passes and lanes.
 const MOST_MEMORY: u32 = 256 << 10;
 const MOST_PASSES: u32 = 64;
 const MOST_LANES: u32 = 16;
 
-/// The longest password that is hashed or looked at, in bytes.
+/// The longest password that is hashed or checked, in bytes.
 pub const LONGEST_PASSWORD: usize = 1024;
 
 /// The argon2 hash of a password, as a PHC string.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Hashed(String);
 
-/// An error does not quote what there is instead of a string: it may be the password.
+/// An error does not quote a value that is not a string, because it may be the password.
 impl<'de> Deserialize<'de> for Hashed {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let hash = String::deserialize(deserializer);
@@ -29,7 +28,7 @@ impl<'de> Deserialize<'de> for Hashed {
     }
 }
 
-/// Neither a password nor a hash of one is shown.
+/// Hides the hash.
 impl fmt::Debug for Hashed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Hashed")
@@ -37,10 +36,10 @@ impl fmt::Debug for Hashed {
 }
 
 impl Hashed {
-    /// Checks that it is a hash, and that checking a password against it has bounds.
+    /// Checks that it is a hash whose verification has bounded cost.
     ///
     /// # Errors
-    /// What it must be.
+    /// Returns the requirement that it violates.
     pub(super) fn check(&self) -> Result<(), &'static str> {
         const NO_HASH: &str = "must be an argon2 hash (`$argon2id$…`): `fanfare gateway \
                                --hash-password` makes one";
@@ -58,7 +57,7 @@ impl Hashed {
         }
     }
 
-    /// Whether this is the password. Takes tens of milliseconds.
+    /// Returns whether this is the password. Takes tens of milliseconds.
     pub(crate) fn is_of(&self, password: &[u8]) -> bool {
         let Ok(hash) = PasswordHash::from_str(&self.0) else {
             return false;
@@ -68,10 +67,12 @@ impl Hashed {
     }
 }
 
-/// Hashes a password with argon2id and a salt of its own, for `password` of a user: the PHC string.
+/// Hashes a password with argon2id and a random salt. Returns the PHC string for `password` of a
+/// user.
 ///
 /// # Errors
-/// The password is empty or longer than [`LONGEST_PASSWORD`], or the system has no random numbers.
+/// Returns an error if the password is empty or longer than [`LONGEST_PASSWORD`], or if the system
+/// has no random numbers.
 pub fn hash_password(password: &[u8]) -> Result<String, String> {
     if password.is_empty() || password.len() > LONGEST_PASSWORD {
         return Err(format!(

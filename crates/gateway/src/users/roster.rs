@@ -1,5 +1,5 @@
-//! Which sessions are there, and whose they are. Looked at when a session logs on or ends, by
-//! operators, and at a reload; never per message.
+//! The connected sessions, and their users. Consulted when a session logs on or ends, by operators,
+//! and at a reload, never per message.
 
 use super::dbn_seat::DbnSeat;
 use super::tables::PortName;
@@ -10,23 +10,23 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The sessions of both ports and of DBN, from any thread.
+/// The sessions of both ports and of DBN, for any thread.
 #[derive(Clone, Default)]
 pub(crate) struct Roster(Arc<Mutex<State>>);
 
 #[derive(Default)]
 struct State {
     live: [HashMap<Arc<SessionId>, Arc<Seat>>; 2],
-    /// Those of DBN by their number.
+    /// The sessions of DBN by their number.
     dbn: BTreeMap<u64, Arc<DbnSeat>>,
     by_user: HashMap<Arc<str>, usize>,
 }
 
-/// One session. The numbers are as they were at the last look of its thread, every 100 ms.
+/// A session. The numbers are those of its thread's last sample, taken every 100 ms.
 pub(crate) struct Seat {
     pub(crate) port: PortName,
     pub(crate) id: Arc<SessionId>,
-    /// The user's name; empty: a stranger.
+    /// The user's name, or an empty text if it has no user.
     pub(crate) user: Arc<str>,
     pub(crate) peer: SocketAddr,
     pub(crate) since: UtcTimestamp,
@@ -35,7 +35,7 @@ pub(crate) struct Seat {
     queued: AtomicU64,
     is_logged_on: AtomicBool,
     last_heard: AtomicU64,
-    /// [`UNKNOWN`]: none.
+    /// The round-trip time, or [`UNKNOWN`].
     round_trip: AtomicU64,
     lag: AtomicU64,
     conflated: AtomicU64,
@@ -43,40 +43,40 @@ pub(crate) struct Seat {
     subscriptions: AtomicU64,
 }
 
-/// A time that is not known.
+/// The value of an unknown time.
 const UNKNOWN: u64 = u64::MAX;
 
-/// What the thread of a session knows of it.
+/// The measures that the thread of a session records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Reading {
     /// The next MsgSeqNum(34) of both directions.
     pub(crate) next_sender: u64,
     pub(crate) next_target: u64,
-    /// Bytes that wait for the peer.
+    /// The bytes queued for the peer.
     pub(crate) queued: u64,
     pub(crate) is_logged_on: bool,
-    /// When it was heard last, in nanoseconds since 1970.
+    /// The time at which the peer was last heard, in nanoseconds since 1970.
     pub(crate) last_heard: u64,
-    /// How long the last answer to a TestRequest(1) took, in nanoseconds.
+    /// The time that the last response to a TestRequest(1) took, in nanoseconds.
     pub(crate) round_trip: Option<u64>,
-    /// How old the oldest byte that waits is at least, in nanoseconds.
+    /// A lower bound of the age of the oldest queued byte, in nanoseconds.
     pub(crate) lag: u64,
     pub(crate) served: Served,
 }
 
-/// What an agent knows of a session beside its connection.
+/// The counts that an agent keeps of a session besides its connection.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Served {
-    /// Updates that were merged into later ones, because the peer was behind.
+    /// Updates that were merged into later ones because the peer was behind.
     pub(crate) conflated: u64,
-    /// Messages left out, because the peer was behind: it is told of them.
+    /// Messages that were skipped because the peer was behind, and reported to it.
     pub(crate) skipped: u64,
-    /// Requests for market data that are being served.
+    /// The requests for market data that are being served.
     pub(crate) subscriptions: u64,
 }
 
 impl Seat {
-    /// Notes how the session is.
+    /// Records the state of the session.
     pub(crate) fn set(&self, reading: Reading) {
         self.next_sender
             .store(reading.next_sender, Ordering::Relaxed);
@@ -116,7 +116,7 @@ impl Seat {
     }
 }
 
-/// A place on the roster until it is dropped.
+/// A place on the roster, which is released when dropped.
 pub(crate) struct Seated {
     roster: Roster,
     seat: Arc<Seat>,
@@ -129,10 +129,10 @@ impl Seated {
 }
 
 impl Roster {
-    /// Takes a place for a session that nobody else has claimed.
+    /// Takes a place for a session that is not claimed yet.
     ///
     /// # Errors
-    /// The user has as many sessions as allowed.
+    /// Returns an error if the user has as many sessions as allowed.
     pub(crate) fn take(&self, seat: Seat, most: usize) -> Result<Seated, usize> {
         let mut state = self.lock();
         let seat = Arc::new(seat);
@@ -147,7 +147,7 @@ impl Roster {
     /// Takes a place for a session of DBN.
     ///
     /// # Errors
-    /// The user has as many sessions as allowed.
+    /// Returns an error if the user has as many sessions as allowed.
     pub(crate) fn take_dbn(&self, seat: DbnSeat, most: usize) -> Result<DbnSeated, usize> {
         let mut state = self.lock();
         state.join(&seat.user, most)?;
@@ -158,37 +158,37 @@ impl Roster {
         Ok(DbnSeated { roster, seat })
     }
 
-    /// All places of DBN that `wanted` takes, by their number.
+    /// Returns all places of DBN that `wanted` accepts, by their number.
     pub(crate) fn dbn_seats(&self, wanted: impl Fn(&DbnSeat) -> bool) -> Vec<Arc<DbnSeat>> {
         let state = self.lock();
         let all = state.dbn.values();
         all.filter(|seat| wanted(seat)).cloned().collect()
     }
 
-    /// Whether the session of a place of DBN is still there.
+    /// Returns whether the session of a place of DBN is still connected.
     pub(crate) fn has_dbn(&self, seat: &DbnSeat) -> bool {
         self.lock().dbn.contains_key(&seat.session)
     }
 
-    /// The place of a session.
+    /// Returns the place of a session.
     pub(crate) fn seat(&self, port: PortName, id: &SessionId) -> Option<Arc<Seat>> {
         self.lock().live[port as usize].get(id).cloned()
     }
 
-    /// All places that `wanted` takes, in no order.
+    /// Returns all places that `wanted` accepts, in no order.
     pub(crate) fn seats(&self, wanted: impl Fn(&Seat) -> bool) -> Vec<Arc<Seat>> {
         let state = self.lock();
         let all = state.live.iter().flat_map(HashMap::values);
         all.filter(|seat| wanted(seat)).cloned().collect()
     }
 
-    /// Whether the session of a place is still there.
+    /// Returns whether the session of a place is still connected.
     pub(crate) fn has(&self, seat: &Arc<Seat>) -> bool {
         let live = self.seat(seat.port, &seat.id);
         live.is_some_and(|live| Arc::ptr_eq(&live, seat))
     }
 
-    /// How many sessions a user has.
+    /// Returns the number of sessions of a user.
     pub(crate) fn of_user(&self, user: &str) -> usize {
         self.lock().by_user.get(user).copied().unwrap_or(0)
     }
@@ -198,7 +198,7 @@ impl Roster {
     }
 }
 
-/// A place of DBN on the roster until it is dropped.
+/// A place of DBN on the roster, which is released when dropped.
 pub(crate) struct DbnSeated {
     roster: Roster,
     seat: Arc<DbnSeat>,
@@ -219,7 +219,7 @@ impl Drop for DbnSeated {
 }
 
 impl State {
-    /// Counts a session of a user; a stranger's are not counted.
+    /// Counts a session of a user. Sessions without a user are not counted.
     fn join(&mut self, user: &Arc<str>, most: usize) -> Result<(), usize> {
         if user.is_empty() {
             return Ok(());
@@ -232,7 +232,7 @@ impl State {
         Ok(())
     }
 
-    /// A session of a user is over.
+    /// Removes a session of a user from the count.
     fn leave(&mut self, user: &str) {
         if let Some(sessions) = self.by_user.get_mut(user) {
             *sessions -= 1;

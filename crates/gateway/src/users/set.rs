@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use toml::Spanned;
 
-/// Bounds for what a configuration may have.
+/// The limits of a configuration.
 const MOST_USERS: usize = 100_000;
 const MOST_SESSIONS: usize = 1_000_000;
 const MOST_NAMES: usize = 4_000_000;
@@ -25,14 +25,14 @@ const MOST_NAMES: usize = 4_000_000;
 const LONGEST_NAME: usize = 64;
 const LONGEST_SYMBOL: usize = 64;
 
-/// One user.
+/// A user.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct User {
     pub(crate) name: Arc<str>,
     ports: [bool; 2],
     pub(crate) sessions: Vec<Pair>,
     pub(crate) password: Option<Hashed>,
-    /// `None`: as the port has it.
+    /// The certificates that admit it, or `None` for those of the port.
     pub(crate) certificates: Option<ClientNames>,
     pub(crate) allow: AllowList,
     pub(crate) sessions_at_a_time: usize,
@@ -42,24 +42,24 @@ pub(crate) struct User {
 }
 
 impl User {
-    /// Whether the user's sessions may log on to a port.
+    /// Returns whether the user's sessions may log on to a port.
     pub(crate) const fn may_use(&self, port: PortName) -> bool {
         self.ports[port as usize]
     }
 }
 
-/// Where users come from.
+/// The source of the users.
 pub(crate) struct Source<'a> {
     pub(crate) users: &'a UserTables,
     pub(crate) lists: &'a Lists,
-    /// A file with more of both.
+    /// A file with further users and lists.
     pub(crate) file: Option<&'a Path>,
-    /// In the order of [`PortName::ALL`].
+    /// The ports in the order of [`PortName::ALL`].
     pub(crate) ports: [&'a PortConfig; 2],
 }
 
 impl Source<'_> {
-    /// Whether nobody but users logs on to a port that is not open.
+    /// Returns whether only users may log on to a port that is not open.
     pub(crate) const fn has_users(&self) -> bool {
         !self.users.is_empty() || self.file.is_some()
     }
@@ -69,23 +69,23 @@ impl Source<'_> {
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct UserSet {
     users: Vec<Arc<User>>,
-    /// By the counterparty's CompID, then ours.
+    /// The users by the counterparty's CompID, then the gateway's.
     by_comp_id: HashMap<String, Vec<(String, Arc<User>)>>,
     lists: BTreeMap<String, Arc<Names>>,
-    /// Whether sessions of no user may log on to a port.
+    /// Whether sessions without a user may log on to a port.
     strangers: [bool; 2],
-    /// Whether there are any, so that whoever connects has to be one of them.
+    /// Whether there are any users, so that every client must be one of them.
     has_users: bool,
-    /// For DBN.
+    /// The keys for DBN.
     keys: Vec<(DbnKey, Arc<User>)>,
 }
 
 impl UserSet {
-    /// Reads the file of the users, if there is one, and checks everything; `text` is what the
-    /// configuration was read from, for the lines of errors.
+    /// Reads the file of the users, if there is one, and checks everything. `text` is the text of
+    /// the configuration, for the lines of errors.
     ///
     /// # Errors
-    /// The first fault.
+    /// Returns the first fault.
     pub(crate) fn load(source: &Source<'_>, text: Option<&str>) -> Result<Self, UsersError> {
         let file = source.file.map(UsersFile::read).transpose()?;
         let mut users = Self::of(source, text, file)?;
@@ -121,18 +121,18 @@ impl UserSet {
             .cloned()
     }
 
-    /// The user of this key as it is now, if it may still come from this address.
+    /// Returns the current user of this key, if it may still connect from this address.
     pub(crate) fn of_key(&self, key: &DbnKey, address: IpAddr) -> Option<&Arc<User>> {
         let (_, user) = self.keys.iter().find(|(own, _)| own == key)?;
         user.allow.allows(address).then_some(user)
     }
 
-    /// Whether there are users, so that no one else gets market data where nothing is open.
+    /// Returns whether there are users, so that no others receive market data if nothing is open.
     pub(crate) const fn has_users(&self) -> bool {
         self.has_users
     }
 
-    /// As `load`, without the file.
+    /// Checks the tables as `load` does, without the file.
     pub(crate) fn check_tables(source: &Source<'_>, text: Option<&str>) -> Result<(), UsersError> {
         // The lists may be in the file.
         match source.file {
@@ -158,7 +158,7 @@ impl UserSet {
         Ok(builder.set)
     }
 
-    /// The user that a session is of, at one port.
+    /// Returns the user of a session at one port.
     pub(crate) fn find(&self, id: &SessionId, port: PortName) -> Option<&Arc<User>> {
         let of_target = self.by_comp_id.get(&*id.target)?;
         let mut own = of_target.iter().filter(|(our, _)| *our == *id.sender);
@@ -166,19 +166,19 @@ impl UserSet {
         user.filter(|user| user.may_use(port))
     }
 
-    /// Whether the CompIDs are some user's, perhaps at the other port.
+    /// Returns whether the CompIDs belong to a user, at either port.
     pub(crate) fn knows(&self, id: &SessionId) -> bool {
         PortName::ALL
             .iter()
             .any(|&port| self.find(id, port).is_some())
     }
 
-    /// Whether sessions of no user may log on to a port.
+    /// Returns whether sessions without a user may log on to a port.
     pub(crate) const fn takes_strangers(&self, port: PortName) -> bool {
         self.strangers[port as usize]
     }
 
-    /// What a session may see and ask for; `None`: it may not be there.
+    /// Returns the entitlements of a session, or `None` if it is not permitted.
     pub(crate) fn grant(&self, id: &SessionId, port: PortName) -> Option<Arc<Grant>> {
         match self.find(id, port) {
             Some(user) => Some(Arc::clone(&user.grant)),
@@ -189,7 +189,7 @@ impl UserSet {
         }
     }
 
-    /// Whether a session that is there may stay.
+    /// Returns whether a connected session is still permitted.
     pub(crate) fn admits(&self, seat: &Seat) -> bool {
         match self.find(&seat.id, seat.port) {
             Some(user) => user.name == seat.user && user.allow.allows(seat.peer.ip()),
@@ -200,19 +200,19 @@ impl UserSet {
         }
     }
 
-    /// A named list.
+    /// Returns a named list.
     pub(crate) fn list(&self, name: &[u8]) -> Option<&Arc<Names>> {
         self.lists.get(std::str::from_utf8(name).ok()?)
     }
 
-    /// All named lists.
+    /// Returns all named lists.
     pub(crate) fn lists(&self) -> impl Iterator<Item = (&str, &Arc<Names>)> {
         self.lists
             .iter()
             .map(|(name, names)| (name.as_str(), names))
     }
 
-    /// All users, in the order of the configuration.
+    /// Returns all users, in the order of the configuration.
     pub(crate) fn users(&self) -> impl Iterator<Item = &Arc<User>> {
         self.users.iter()
     }
@@ -227,7 +227,7 @@ struct Builder {
     sessions: usize,
     names: usize,
     seen: HashSet<Arc<str>>,
-    /// Whether the ports ask clients for certificates.
+    /// Whether each port asks clients for certificates.
     ask_certificates: [bool; 2],
 }
 
@@ -267,7 +267,7 @@ impl Builder {
         Ok(())
     }
 
-    /// Symbols and prefixes of `of`, which errors name.
+    /// Parses the symbols and prefixes of `of`, by which errors name it.
     fn names<'a>(
         &mut self,
         of: &str,
@@ -464,7 +464,7 @@ impl Builder {
     }
 }
 
-/// Whether a text has what no name should have.
+/// Returns whether a text has characters that no name should have.
 fn has_odd(text: &str) -> bool {
     text.chars().any(char::is_control)
 }
@@ -529,7 +529,7 @@ fn entries(table: &UserTable, name: Quoted<'_>) -> Built<EntryTypes> {
     types.collect()
 }
 
-/// The contract of requests that name none: `contract`, or the first of `contracts`.
+/// Returns the contract of requests that name none: `contract`, or the first of `contracts`.
 fn contract(table: &UserTable, name: Quoted<'_>, contracts: &[Contract]) -> Built<Contract> {
     let fault = |at: usize, why: &str| Err(Fault::new(at, format!("user {name}: {why}")));
     let Some(&first) = contracts.first() else {
@@ -542,7 +542,7 @@ fn contract(table: &UserTable, name: Quoted<'_>, contracts: &[Contract]) -> Buil
     }
 }
 
-/// A number from 1 on, if the table has it.
+/// Returns a number from 1 to `most`, if the table has it.
 fn within<T>(name: Quoted<'_>, key: &str, value: &Option<Spanned<T>>, most: T) -> Built<Option<T>>
 where
     T: Copy + PartialOrd + std::fmt::Display + From<u8>,

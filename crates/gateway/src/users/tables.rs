@@ -1,4 +1,4 @@
-//! Users and named lists as a configuration has them: the tables `[[user]]` and `[lists]`.
+//! Users and named lists in the form of the configuration: the tables `[[user]]` and `[lists]`.
 
 use super::error::{Fault, UsersError, without_text};
 use super::password::Hashed;
@@ -10,7 +10,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use toml::Spanned;
 
-/// The longest file of users.
+/// The longest file of users, in bytes.
 const MOST_BYTES: u64 = 256 << 20;
 
 /// The tables `[[user]]` of a configuration.
@@ -19,7 +19,7 @@ const MOST_BYTES: u64 = 256 << 20;
 pub struct UserTables(pub(super) Vec<UserTable>);
 
 impl UserTables {
-    /// Whether there is none.
+    /// Returns whether there are no users.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -31,7 +31,7 @@ impl UserTables {
 #[serde(transparent)]
 pub struct Lists(pub(super) BTreeMap<String, Vec<Spanned<String>>>);
 
-/// One user.
+/// A table `[[user]]`.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct UserTable {
@@ -60,17 +60,17 @@ pub(super) struct UserTable {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PortName {
-    /// Where messages come in.
+    /// The port of incoming messages.
     Producers,
-    /// Where messages go out.
+    /// The port of outgoing messages.
     Consumers,
 }
 
 impl PortName {
-    /// Both, in the order of their places in arrays.
+    /// Both ports, in the order of their indices in arrays.
     pub(crate) const ALL: [Self; 2] = [Self::Producers, Self::Consumers];
 
-    /// Its name, as in the configuration.
+    /// Returns its name, as in the configuration.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -80,7 +80,7 @@ impl PortName {
     }
 }
 
-/// A file of users: the same tables.
+/// A file of users with the same tables.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct UsersFile {

@@ -255,7 +255,7 @@ fn users_and_lists_may_be_in_a_file_of_their_own() {
     assert!(load(&text).unwrap_err().contains("UTF-8"));
     std::fs::remove_file(&path).unwrap();
     assert!(load(&text).unwrap_err().contains("cannot be read"));
-    // A file without users still says that there are to be some.
+    // A file without users still requires clients to be users.
     write("");
     assert_eq!(
         load(&text).unwrap().grant(&id("ANY"), PortName::Consumers),
@@ -288,8 +288,8 @@ fn a_list_of_a_million_names_is_one_look_up() {
     assert!(grant.may_see(b"S999999") && !grant.may_see(b"S1000000"));
 }
 
-/// The example with a part of it cut out and another text in its place is users or an error that
-/// shows no hash.
+/// Loads the example with a part replaced by another text. Checks that the result is users, or an
+/// error that shows no hash.
 fn damaged(at: usize, cut: usize, put: &str) -> Result<(), String> {
     let mut text = include_str!("../../../../examples/users.toml").to_owned();
     let at = at.min(text.len());
@@ -305,7 +305,7 @@ fn damaged(at: usize, cut: usize, put: &str) -> Result<(), String> {
 
 #[test]
 fn a_name_that_runs_on_into_a_password_is_not_shown() {
-    // The quotation mark behind the name is cut out, so the name ends where the hash begins.
+    // The quotation mark after the name is cut out, so the name ends where the hash begins.
     damaged(1530, 39, "").unwrap();
     let text = "[[user]]\nname = \"\"\"x\nsessions = []\npassword = hunter2\"\"\"\nsessions = []\n";
     let told = load(text).unwrap_err();

@@ -1,20 +1,20 @@
-//! Wrong passwords and keys slow down who sends them.
+//! The throttling of clients that send wrong passwords and keys.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-/// How long no password is looked at behind the first wrong one, in nanoseconds; twice as long
-/// behind each further one, up to the longest.
+/// The time for which no password is checked after the first wrong one, in nanoseconds. It doubles
+/// after each further one, up to the longest.
 const FIRST: u64 = 250_000_000;
 const LONGEST: u64 = 32_000_000_000;
-/// Wrong passwords are forgotten this long after the last one.
+/// The time after which wrong passwords are forgotten, counted from the last one.
 const FORGOTTEN: u64 = 600_000_000_000;
-/// Most users and addresses that are remembered. At the bound, the one whose last wrong password
-/// is the oldest is forgotten.
+/// The most users and addresses that are remembered. At the limit, the one whose last wrong
+/// password is the oldest is forgotten.
 const MOST: usize = 16_384;
 
-/// Who has sent wrong passwords: by user and address.
+/// The senders of wrong passwords, by user and address.
 #[derive(Default)]
 pub(crate) struct Throttle(HashMap<(Arc<str>, IpAddr), Wrong>);
 
@@ -36,9 +36,9 @@ impl Wrong {
 }
 
 impl Throttle {
-    /// For how long no password of this user from this address is looked at, in nanoseconds.
+    /// Returns for how long no password of this user from this address is checked, in nanoseconds.
     pub(crate) fn wait(&self, user: &Arc<str>, address: IpAddr, now: u64) -> Option<u64> {
-        // Nobody has to be found where nobody was wrong.
+        // Avoids the look-up in an empty map.
         if self.0.is_empty() {
             return None;
         }
@@ -46,7 +46,7 @@ impl Throttle {
         wrong.until().checked_sub(now).filter(|&left| left > 0)
     }
 
-    /// A password was wrong.
+    /// Records a wrong password.
     pub(crate) fn failed(&mut self, user: &Arc<str>, address: IpAddr, now: u64) {
         let key = (Arc::clone(user), address);
         if self.0.len() >= MOST && !self.0.contains_key(&key) {
@@ -63,7 +63,7 @@ impl Throttle {
         wrong.last = now;
     }
 
-    /// A password was right.
+    /// Records a correct password.
     pub(super) fn succeeded(&mut self, user: &Arc<str>, address: IpAddr) {
         if !self.0.is_empty() {
             self.0.remove(&(Arc::clone(user), address));

@@ -1,4 +1,4 @@
-//! Books of instruments: as they are, and as they were.
+//! Books of instruments, current and as of a moment in the past.
 
 use super::error::{NO_MARKET, NoBook};
 use super::{Watch, instruments, render};
@@ -13,34 +13,34 @@ use serde_json::{Map, Value, json};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Levels of a side unless an operator asks for another number, and at most.
+/// The default and the greatest number of levels of a side.
 const DEPTH: u64 = 10;
 const DEEPEST: u64 = 1_000;
-/// Instruments of one symbol that are shown.
+/// The most instruments of one symbol that are shown.
 const MOST: usize = 64;
 
-/// Which books are wanted.
+/// The selection of books.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct WantedBook {
     /// Symbol(55), or SecurityID(48).
     pub(crate) symbol: String,
     pub(crate) feed: Option<String>,
     pub(crate) depth: Option<u64>,
-    /// The moment as of which they are wanted; now without.
+    /// The moment in the past, or now if absent.
     pub(crate) at: Option<String>,
 }
 
-/// Those that look into the past, one at a time.
+/// The queries about the past, of which one runs at a time.
 #[derive(Default)]
 pub(super) struct Past {
     one: Mutex<()>,
     there: AtomicUsize,
 }
 
-/// Those that may look or wait.
+/// The most queries that run or are queued.
 const LOOKING: usize = 4;
 
-/// A place among them until it is dropped.
+/// A place in the queue, which is released when dropped.
 struct Queue<'a>(&'a Past);
 
 impl<'a> Queue<'a> {
@@ -60,10 +60,10 @@ impl Drop for Queue<'_> {
 }
 
 impl Watch {
-    /// The books of all instruments of a symbol.
+    /// Returns the books of all instruments of a symbol.
     ///
     /// # Errors
-    /// See [`NoBook`].
+    /// Returns a [`NoBook`].
     pub(crate) fn books(&self, wanted: &WantedBook) -> Result<Value, NoBook> {
         let depth = wanted.depth.unwrap_or(DEPTH);
         if !(1..=DEEPEST).contains(&depth) {
@@ -103,7 +103,7 @@ impl Watch {
             "without [history] there is only the book of now",
         ))?;
         let moment: Moment = at.parse().map_err(NoBook::Asked)?;
-        // Each holds all books of that moment: one at a time, and some may wait.
+        // Each query holds all books of that moment, so one runs at a time, and some may be queued.
         let _place = Queue::join(&self.0.past)?;
         let _one = self.0.past.one.lock();
         let log = Log::open(&log.folder)?;
@@ -141,7 +141,7 @@ impl Watch {
     }
 }
 
-/// Both sides, trades and values.
+/// Formats both sides, trades and values.
 fn book<T>(seen: Option<&Seen<T>>, depth: usize, trades: Vec<Value>) -> Map<String, Value> {
     let book = seen.and_then(|seen| seen.book.as_ref());
     let kind = book.map(|book| match book.kind() {
@@ -165,7 +165,7 @@ fn book<T>(seen: Option<&Seen<T>>, depth: usize, trades: Vec<Value>) -> Map<Stri
     ])
 }
 
-/// The instruments of a symbol, or of an ID.
+/// Returns the instruments of a symbol, or of an ID.
 fn find(
     directory: &Directory,
     feeds: &[FeedInfo],

@@ -1,17 +1,17 @@
-//! Why something cannot be shown.
+//! The error of a view.
 
 use fanfare_history::LogError;
 
-/// Why there is no such book.
+/// The reason why a book cannot be shown.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum NoBook {
-    /// The request is wrong.
+    /// The request is invalid.
     #[error("{0}")]
     Asked(String),
-    /// There is no such instrument.
+    /// The instrument does not exist.
     #[error("no instrument has the Symbol(55) or SecurityID(48) `{0}`")]
     Unknown(String),
-    /// What is needed for it is not configured.
+    /// A required part is not configured.
     #[error("{0}")]
     Missing(&'static str),
     /// The log does not have it.
@@ -19,5 +19,5 @@ pub(crate) enum NoBook {
     Log(#[from] LogError),
 }
 
-/// There is nothing to look at.
+/// The error without a market.
 pub(super) const NO_MARKET: NoBook = NoBook::Missing("no feed is a market here");

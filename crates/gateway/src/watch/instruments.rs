@@ -8,13 +8,13 @@ use fanfare_market::event::InstrumentId;
 use fanfare_market::instruments::Lookup;
 use serde_json::{Map, Value, json};
 
-/// Instruments that are looked through while the thread that reads waits.
+/// The most instruments that are examined while the reading thread waits.
 const AT_ONCE: u32 = 4_096;
 
-/// Which instruments are wanted.
+/// The selection of instruments.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct WantedInstruments {
-    /// Of symbols; of the ID of an instrument that has none.
+    /// A prefix of the symbol, or of the ID of an instrument without a symbol.
     pub(crate) prefix: Option<String>,
     /// The name of a state.
     pub(crate) state: Option<String>,
@@ -44,10 +44,10 @@ impl WantedInstruments {
 }
 
 impl Watch {
-    /// A part of the instruments that are wanted, in the order of their numbers.
+    /// Returns a page of the instruments that match, in the order of their numbers.
     ///
     /// # Errors
-    /// There is no market, or a value is none.
+    /// Returns an error if there is no market, or a value is invalid.
     pub(crate) fn instruments(
         &self,
         wanted: &WantedInstruments,
@@ -94,7 +94,7 @@ impl Watch {
     }
 }
 
-/// What the list says of an instrument.
+/// Returns the row of an instrument.
 pub(super) fn row(market: &Market, instrument: InstrumentId) -> Map<String, Value> {
     let mut row = render::names(instrument, market.directory(), &market.feeds);
     let known = market.directory().instrument(instrument);

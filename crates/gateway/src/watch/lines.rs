@@ -1,4 +1,4 @@
-//! The lines of the feeds: what each brought, and since when it has been silent.
+//! The lines of the feeds: the traffic of each, and since when it has been silent.
 
 use super::samples::{Sample, Samples, sample, value};
 use super::{Watch, render, tell};
@@ -12,12 +12,12 @@ use fanfare_operator::Changes;
 use serde_json::{Value, json};
 use std::net::Ipv4Addr;
 
-/// How long a line brings nothing, in milliseconds, until that is told: this long while another
-/// line of the same feed is heard, and as long as books are not stale where none is.
+/// The time after which a silent line is reported, in milliseconds, while another line of the same
+/// feed is heard. Without another line, it is reported when books become stale.
 const SILENT: u64 = 5_000;
 const SILENT_ALL: u64 = 30_000;
 
-/// A line as the configuration has it.
+/// A line in the configuration.
 struct Known<'a> {
     channel: String,
     what: Use,
@@ -32,7 +32,7 @@ impl Known<'_> {
     }
 }
 
-/// All lines of a feed.
+/// Returns all lines of a feed.
 fn lines(feed: &Feed) -> Vec<Known<'_>> {
     let of_changes = (Use::Changes, &feed.lines, feed.interface);
     let of_pictures = feed.snapshot.iter().enumerate().map(|(place, own)| {
@@ -60,7 +60,7 @@ const fn use_name(of: Use) -> &'static str {
 }
 
 impl Watch {
-    /// All feeds, with their lines.
+    /// Returns all feeds, with their lines.
     pub(crate) fn lines(&self) -> Value {
         let now_ms = now() / 1_000_000;
         let sample = sample(&self.0.counters);
@@ -98,7 +98,7 @@ impl Watch {
         json!({ "feeds": of_lines.chain(others).collect::<Vec<_>>() })
     }
 
-    /// Instruments of each feed by state.
+    /// Returns the number of instruments of each feed by state.
     pub(crate) fn states(&self) -> Value {
         let sample = sample(&self.0.counters);
         let config = &self.0.config;
@@ -187,7 +187,7 @@ fn line_object(sample: &Sample, rates: &Samples, line: &Known<'_>, now_ms: u64) 
     })
 }
 
-/// Looks for lines that fall silent or are heard again, and for gaps.
+/// A detector of lines that fall silent or are heard again, and of gaps.
 pub(super) struct LineWatch {
     lines: Vec<Watched>,
 }
@@ -197,7 +197,7 @@ struct Watched {
     what: Use,
     index: usize,
     owner: String,
-    /// How long all lines may be silent, in milliseconds.
+    /// The time that all lines may be silent, in milliseconds.
     silence: u64,
     is_silent: bool,
 }
@@ -223,7 +223,7 @@ impl LineWatch {
         }
     }
 
-    /// Compares two samples, at a time in nanoseconds since 1970, and tells what has changed.
+    /// Compares two samples, at a time in nanoseconds since 1970, and reports the changes.
     pub(super) fn look(&mut self, now: u64, samples: [&Sample; 2], changes: &Changes) {
         let [before, latest] = samples;
         let now = now / 1_000_000;
@@ -292,7 +292,7 @@ impl Watched {
 mod tests {
     use super::*;
 
-    /// A sample in which lines A and B were heard at these times.
+    /// Returns a sample in which lines A and B were heard at these times.
     fn heard(a: u64, b: u64, gaps: u64) -> Sample {
         let key = |of: &str, name: &str| (of.to_owned(), name.to_owned());
         Sample::from([
@@ -317,7 +317,7 @@ mod tests {
         };
         let changes = Changes::default();
         let mut last = heard(0, 0, 0);
-        // What is told of two samples, a line each.
+        // Returns the changes between two samples, one per line.
         let mut look = |now: u64, latest: Sample| {
             let (_, next) = changes.range();
             lines.look(now * 1_000_000, [&last, &latest], &changes);

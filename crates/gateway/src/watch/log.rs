@@ -1,4 +1,4 @@
-//! The log of market events, as it is on disk and behind the ring.
+//! The log of market events, on disk and relative to the ring.
 
 use super::Watch;
 use super::error::NoBook;
@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 use std::sync::atomic::Ordering;
 
 impl Watch {
-    /// What the log has, and how far it is behind. Reads the heads of its files.
+    /// Returns the contents of the log, and how far it is behind. Reads the headers of its files.
     ///
     /// # Errors
-    /// There is none, or a file cannot be read.
+    /// Returns an error if there is no log, or a file cannot be read.
     pub(crate) fn log(&self) -> Result<Value, NoBook> {
         let own = self.0.log.as_ref();
         let own = own.ok_or(NoBook::Missing(

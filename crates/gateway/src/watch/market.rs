@@ -1,4 +1,4 @@
-//! The market as one more outlet sees it.
+//! The market, kept by one more reader of the ring.
 
 use super::{render, tell};
 use crate::counts::WatchCounts;
@@ -15,30 +15,30 @@ use serde_json::{Map, Value, json};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-/// Messages that are taken while somebody who asks may wait.
+/// The most messages that are read while a query may wait.
 const TURN: usize = 512;
-/// Trades of an instrument that are kept.
+/// The most trades of an instrument that are kept.
 const TRADES: usize = 20;
-/// Changes of states that are told one by one, in each of these times.
+/// The most changes of states that are reported one by one in each period.
 const TOLD: u32 = 200;
 const TELL: Duration = Duration::from_millis(100);
-/// How often everything may be asked for once more, where the thread was overtaken.
+/// The least interval between requests for all instruments, if the thread was overtaken.
 const ASK: Duration = Duration::from_secs(10);
 
-/// What is kept of an instrument beside its book.
+/// The state of an instrument besides its book.
 #[derive(Debug, Default)]
 pub(super) struct Own {
-    /// Its last event: the plant's number, when it came, and RptSeq(83).
+    /// The plant's number of its last event, the time of its arrival, and RptSeq(83).
     pub(super) number: u64,
     pub(super) received: u64,
     pub(super) rpt_seq: u32,
-    /// The newest in front.
+    /// The newest trades first.
     pub(super) trades: VecDeque<Event>,
-    /// Whether its state was told.
+    /// Whether its state was reported.
     is_told: bool,
 }
 
-/// The reading end of the ring, and what was read.
+/// The reading end of the ring, and the market built from it.
 pub(crate) struct Market {
     events: EventReader,
     pub(super) view: View<Own>,
@@ -46,15 +46,15 @@ pub(crate) struct Market {
     /// The latest time of arrival.
     pub(super) time: u64,
     changes: Told,
-    /// When everything was asked for.
+    /// The time at which all instruments were requested.
     asked: Option<Instant>,
     counts: WatchCounts,
 }
 
-/// What is told of changes: not more than somebody can read.
+/// A limit on the reported changes.
 struct Told {
     changes: Changes,
-    /// When this time began, and what may still be told in it.
+    /// The start of this period, and the number of reports left in it.
     since: Option<Instant>,
     left: u32,
     untold: u64,
@@ -85,7 +85,7 @@ impl Market {
         }
     }
 
-    /// Takes what has come, for a short time. Returns whether there may be more.
+    /// Reads events for a short time. Returns whether there may be more.
     pub(super) fn read(&mut self, now: Instant) -> bool {
         self.changes.turn(now);
         let Self {
@@ -129,7 +129,7 @@ impl Market {
         read >= TURN
     }
 
-    /// The number of the last event that was read.
+    /// Returns the number of the last event that was read.
     pub(super) const fn number(&self) -> u64 {
         self.events.next_number().saturating_sub(1)
     }
@@ -139,7 +139,7 @@ impl Market {
     }
 }
 
-/// Applies an event of one instrument. Returns the state before it, if it is another one now.
+/// Applies an event of one instrument. Returns the previous state if it has changed.
 fn take(view: &mut View<Own>, event: &Event) -> Option<Option<State>> {
     let before = view.get(event.instrument).map(|seen| seen.state);
     view.apply(event);
@@ -166,7 +166,7 @@ fn take(view: &mut View<Own>, event: &Event) -> Option<Option<State>> {
 }
 
 impl Told {
-    /// What was not told one by one is told as a number.
+    /// Reports the number of changes that were not reported one by one.
     fn turn(&mut self, now: Instant) {
         if self.since.is_some_and(|since| now - since < TELL) {
             return;
@@ -238,7 +238,7 @@ mod tests {
         let (mut market, begun) = (market(&mut ring, &changes), Instant::now());
         for instrument in 0..250 {
             ring.put(&mut [state_of(instrument, State::Live)]);
-            // Said once more, it is no change.
+            // A repeated state is not a change.
             ring.put(&mut [state_of(instrument, State::Live)]);
         }
         while market.read(begun) {}

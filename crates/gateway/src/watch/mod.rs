@@ -1,10 +1,10 @@
-//! What operators look at besides counters: the market as an outlet sees it, what has changed, and
-//! how fast things grow.
+//! The state that operators view besides counters: the market as an outlet sees it, changes, and
+//! rates.
 //!
-//! A thread of its own reads the ring of market events as every other outlet does, and looks at the
-//! counters once a second. It starts when somebody first looks, or with the console. Nothing waits
-//! for it: where it is overtaken it says so, and asks for the pictures of all instruments once
-//! more, every ten seconds at most.
+//! A thread of its own reads the ring of market events as every other outlet does, and samples the
+//! counters once a second. It starts with the first query, or with the console. Nothing waits for
+//! it: if it is overtaken it reports so, and requests the snapshots of all instruments again, at
+//! most every ten seconds.
 
 mod books;
 mod error;
@@ -47,15 +47,16 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long the thread sleeps when the ring is empty. What comes meanwhile has room in it.
+/// The sleep of the thread when the ring is empty. The ring holds the events that arrive in the
+/// meantime.
 const SLEEP: Duration = Duration::from_millis(5);
-/// How often the counters are looked at.
+/// The interval at which the counters are sampled.
 const SAMPLE: Duration = Duration::from_secs(1);
 
-/// What is watched of the market.
+/// The parts of the market that are watched.
 pub(crate) struct WatchedMarket {
     pub(crate) events: EventReader,
-    /// The feeds that are markets, in the order of their places.
+    /// The feeds that are markets, in the order of their numbers.
     pub(crate) feeds: Vec<FeedInfo>,
     /// The number of the next event.
     pub(crate) next: Arc<AtomicU64>,
@@ -64,20 +65,20 @@ pub(crate) struct WatchedMarket {
 /// The log of market events.
 pub(crate) struct WatchedLog {
     pub(crate) folder: PathBuf,
-    /// The number behind the last event that it has.
+    /// The number after its last event.
     pub(crate) committed: Arc<AtomicU64>,
 }
 
-/// What a gateway has to be looked at.
+/// The parts of a gateway that are watched.
 #[derive(Default)]
 pub(crate) struct Watched {
     pub(crate) market: Option<WatchedMarket>,
     pub(crate) log: Option<WatchedLog>,
-    /// Of the workers, in their order.
+    /// The inspectors of the workers, in their order.
     pub(crate) inspectors: Vec<Inspector>,
 }
 
-/// What operators look at, from any thread. Clones are the same.
+/// The view of operators, for any thread. Clones share it.
 #[derive(Clone)]
 pub(crate) struct Watch(Arc<Inner>);
 
@@ -98,7 +99,8 @@ struct Inner {
 }
 
 impl Watch {
-    /// Of a gateway with this configuration, until `stop`. The thread has not begun.
+    /// Creates the view of a gateway with this configuration, until `stop`. The thread is not
+    /// started.
     pub(crate) fn new(config: &Config, counters: &Counters, stop: &Stop, watched: Watched) -> Self {
         let changes = Changes::default();
         let next = watched.market.as_ref().map(|own| Arc::clone(&own.next));
@@ -122,11 +124,10 @@ impl Watch {
         }))
     }
 
-    /// Keeps what is received of notices, where somebody can ask for it, and begins with the
-    /// console.
+    /// Keeps the notices received for later queries, and starts with the console.
     ///
     /// # Errors
-    /// The system refuses a thread.
+    /// Returns an error if the system cannot start a thread.
     pub(crate) fn attach(&self, received: &mut NoticeReceiver) -> io::Result<()> {
         let config = &self.0.config;
         if config.console.is_some() || config.control.is_some() {
@@ -139,10 +140,10 @@ impl Watch {
         }
     }
 
-    /// Starts the thread, if it has not begun.
+    /// Starts the thread, if it is not started.
     ///
     /// # Errors
-    /// The system refuses one.
+    /// Returns an error if the system cannot start a thread.
     pub(crate) fn begin(&self) -> io::Result<()> {
         if self.0.begun.swap(true, Ordering::Relaxed) {
             return Ok(());
@@ -156,17 +157,18 @@ impl Watch {
         started.map(drop)
     }
 
-    /// What has changed.
+    /// Returns the changes.
     pub(crate) fn changes(&self) -> &Changes {
         &self.0.changes
     }
 
-    /// What has been told.
+    /// Returns the notices.
     pub(crate) fn notices(&self) -> &NoticeBoard {
         &self.0.notices
     }
 
-    /// The number of the next event, and how many came in a second lately; none without a market.
+    /// Returns the number of the next event, and the recent rate per second, or `None` without a
+    /// market.
     pub(crate) fn events(&self) -> Option<(u64, Option<f64>)> {
         let next = self.0.next.as_ref()?.load(Ordering::Relaxed);
         let rate = self.0.samples().rate_of("market_events");
@@ -193,7 +195,7 @@ impl Inner {
                 }
             }
             match is_behind {
-                // Whoever asks takes the market in between.
+                // Queries take the market in between.
                 true => std::thread::yield_now(),
                 false => std::thread::sleep(SLEEP),
             }
@@ -216,7 +218,7 @@ impl std::fmt::Debug for Watch {
     }
 }
 
-/// Tells of a change, with the time in front of its fields.
+/// Reports a change, with the time before its fields.
 fn tell(changes: &Changes, kind: &'static str, fields: Map<String, Value>) {
     let mut object = render::object([("time", utc(now_utc()).into())]);
     object.extend(fields);

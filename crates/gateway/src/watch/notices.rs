@@ -1,4 +1,4 @@
-//! The notices of the last time, for whoever looks later than the log of the program was read.
+//! The recent notices, for queries after the program's log was read.
 
 use super::page::Page;
 use super::tell;
@@ -13,10 +13,10 @@ use serde_json::{Map, Value, json};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Notices that are kept.
+/// The most notices that are kept.
 const KEPT: usize = 1_000;
 
-/// The notices as they were taken, for any thread. Clones are the same.
+/// The notices received, for any thread. Clones share them.
 #[derive(Clone)]
 pub(crate) struct NoticeBoard {
     kept: Arc<Mutex<Kept>>,
@@ -59,7 +59,7 @@ impl NoticeBoard {
         }
     }
 
-    /// Keeps what was taken.
+    /// Keeps an item received.
     pub(crate) fn take(&self, taken: Taken<'_>) {
         match taken {
             Taken::Notice(notice) => self.note(notice),
@@ -78,7 +78,7 @@ impl NoticeBoard {
             kind: notice.kind(),
             text: text(notice),
         };
-        // A session that comes, or ends in order, is told as such.
+        // A session that logs on, or ends in order, is reported as such.
         let is_routine = !noted.is_trouble && matches!(noted.kind, "logged_on" | "ended");
         if !is_routine {
             self.changes.push("notice", noted.object());
@@ -89,7 +89,7 @@ impl NoticeBoard {
         }
     }
 
-    /// The newest notices first: those with numbers above `after`.
+    /// Returns the notices with numbers above `after`, the newest first.
     pub(crate) fn list(&self, page: &Page) -> Result<Value, String> {
         let after = page.after_number()?;
         let kept = self.lock();
@@ -132,7 +132,7 @@ fn name(session: &SessionId) -> String {
     Escaped::text(&session.to_string()).to_string()
 }
 
-/// The line of a notice, escaped and cut where it is too long.
+/// Returns the line of a notice, escaped, and truncated if it is too long.
 fn text(notice: &Notice) -> String {
     cut(Escaped::text(&notice.to_string()).to_string())
 }

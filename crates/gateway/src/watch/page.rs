@@ -1,15 +1,15 @@
-//! A part of a long list.
+//! A page of a long list.
 
-/// The rows of a list unless an operator asks for another number, and at most.
+/// The default and the greatest number of rows of a list.
 const ROWS: usize = 100;
 const MOST_ROWS: usize = 1_000;
 
-/// Which part of a list is wanted.
+/// The selection of a page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Page {
-    /// Where the part before ended: what `next` was there.
+    /// The end of the previous page: its `next`.
     pub(crate) after: Option<String>,
-    /// Rows at most.
+    /// The most rows.
     pub(crate) limit: usize,
 }
 
@@ -23,10 +23,10 @@ impl Default for Page {
 }
 
 impl Page {
-    /// The part that an operator asks for.
+    /// Returns the page that an operator requests.
     ///
     /// # Errors
-    /// The limit is out of range.
+    /// Returns an error if the limit is out of range.
     pub(crate) fn new(after: Option<String>, limit: Option<u64>) -> Result<Self, String> {
         let limit = limit.map_or(Ok(ROWS), |limit| {
             let rows = usize::try_from(limit).ok();
@@ -39,10 +39,10 @@ impl Page {
         })
     }
 
-    /// `after` as a number, 0 if it is not there.
+    /// Returns `after` as a number, or 0 if it is absent.
     ///
     /// # Errors
-    /// It is none.
+    /// Returns an error if it is not a number.
     pub(crate) fn after_number(&self) -> Result<u64, String> {
         self.after.as_deref().map_or(Ok(0), |after| {
             let number = after.parse();

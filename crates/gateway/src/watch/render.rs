@@ -1,4 +1,4 @@
-//! What is known of an instrument, as JSON.
+//! The state of an instrument as JSON.
 
 use fanfare_feed::recovery::{Lack, State};
 use fanfare_history::FeedInfo;
@@ -9,10 +9,10 @@ use fanfare_market::{Book, Price, Side};
 use fanfare_wire::text::Escaped;
 use serde_json::{Map, Value, json};
 
-/// Orders of a level that are shown.
+/// The most orders of a level that are shown.
 const ORDERS: usize = 100;
 
-/// The name of a state.
+/// Returns the name of a state.
 #[must_use]
 pub const fn state_name(state: State) -> &'static str {
     match state {
@@ -23,7 +23,7 @@ pub const fn state_name(state: State) -> &'static str {
     }
 }
 
-/// What an instrument that is recovering lacks; none of another.
+/// Returns what an instrument that is recovering lacks, or `None` in another state.
 #[must_use]
 pub fn lacks(state: State) -> Option<Value> {
     let State::Recovering(lack) = state else {
@@ -38,12 +38,12 @@ pub fn lacks(state: State) -> Option<Value> {
     })
 }
 
-/// A text of a feed.
+/// Formats a text of a feed.
 pub(super) fn text(bytes: &[u8]) -> String {
     Escaped::text(&String::from_utf8_lossy(bytes)).to_string()
 }
 
-/// A time, if it is known.
+/// Formats a time, if it is known.
 pub(super) fn time(nanos: u64) -> Option<String> {
     (!matches!(nanos, 0 | Event::NO_TIME)).then(|| utc(nanos))
 }
@@ -56,12 +56,12 @@ fn size(size: i64) -> Option<i64> {
     (size != Event::NO_SIZE).then_some(size)
 }
 
-/// The place of the feed that an instrument is of, among those of `feeds`.
+/// Returns the feed of an instrument.
 pub(super) fn feed_of(feeds: &[FeedInfo], instrument: InstrumentId) -> Option<&FeedInfo> {
     feeds.iter().rev().find(|own| own.base <= instrument.0)
 }
 
-/// SecurityID(48) as text, empty if there is none.
+/// Formats SecurityID(48), as an empty text if there is none.
 pub(super) fn id_text(id: SecurityId<'_>) -> String {
     match id {
         SecurityId::None => String::new(),
@@ -70,7 +70,7 @@ pub(super) fn id_text(id: SecurityId<'_>) -> String {
     }
 }
 
-/// The fields that every answer about an instrument begins with.
+/// Returns the fields that begin every response about an instrument.
 pub(super) fn names(
     instrument: InstrumentId,
     directory: &Directory,
@@ -93,7 +93,7 @@ pub(super) fn names(
     ])
 }
 
-/// The fields of a state.
+/// Returns the fields of a state.
 pub(super) fn state(state: State) -> [(&'static str, Value); 2] {
     [
         ("state", json!(state_name(state))),
@@ -105,7 +105,7 @@ pub(super) fn object<const N: usize>(fields: [(&str, Value); N]) -> Map<String, 
     Map::from_iter(fields.map(|(name, value)| (name.to_owned(), value)))
 }
 
-/// Up to `depth` levels of a side, the best first.
+/// Returns up to `depth` levels of a side, the best first.
 pub(super) fn levels(book: Option<&Book>, side: Side, depth: usize) -> Value {
     let Some(book) = book else {
         return json!([]);
@@ -130,7 +130,7 @@ pub(super) fn levels(book: Option<&Book>, side: Side, depth: usize) -> Value {
     book.depth(side).take(depth).map(level).collect()
 }
 
-/// A trade.
+/// Formats a trade.
 pub(super) fn trade(event: &Event) -> Value {
     let id = (event.id != 0).then(|| event.id.to_string());
     json!({
@@ -142,7 +142,7 @@ pub(super) fn trade(event: &Event) -> Value {
     })
 }
 
-/// The last value of a statistic.
+/// Formats the last value of a statistic.
 pub(super) fn statistic(event: &Event) -> Value {
     json!({
         "type": char::from(event.entry).to_string(),
@@ -153,12 +153,12 @@ pub(super) fn statistic(event: &Event) -> Value {
     })
 }
 
-/// The exchange's time, or that of the arrival.
+/// Returns the exchange's time, or that of the arrival.
 fn time_of(event: &Event) -> Option<String> {
     time(event.ts_event).or_else(|| time(event.ts_recv))
 }
 
-/// What a value of MDEntryType(269) is called.
+/// Returns the name of a value of MDEntryType(269).
 const fn entry_name(of: u8) -> Option<&'static str> {
     Some(match of {
         entry::BID => "bid",
@@ -178,7 +178,7 @@ const fn entry_name(of: u8) -> Option<&'static str> {
     })
 }
 
-/// The state of an instrument of which nothing was heard.
+/// Returns the state of an instrument without events.
 pub(super) const fn unknown() -> State {
     State::Recovering(Lack::Picture)
 }

@@ -1,13 +1,13 @@
-//! What all counters said lately, second by second: from two of them comes how fast a count grows.
+//! The recent values of all counters, second by second, from which rates are computed.
 
 use fanfare_engine::counters::{Counters, Reading};
 use std::collections::{HashMap, VecDeque};
 use std::time::Instant;
 
-/// Samples that are kept: rates are of the time between the first and the last.
+/// The samples that are kept. Rates are computed from the first and the last.
 const KEPT: usize = 4;
 
-/// Values by who counts and what: those of the same name and owner are one.
+/// The values by owner and name. Counters of the same name and owner are one.
 pub(super) type Sample = HashMap<(String, String), u64>;
 
 /// Reads all counters.
@@ -23,13 +23,13 @@ pub(super) fn sample(counters: &Counters) -> Sample {
     all
 }
 
-/// A value of a sample, 0 if there is none.
+/// Returns a value of a sample, or 0 if it is absent.
 pub(super) fn value(of: &Sample, owner: &str, name: &str) -> u64 {
     let key = (owner.to_owned(), name.to_owned());
     of.get(&key).copied().unwrap_or(0)
 }
 
-/// The sum of all values of a name.
+/// Returns the sum of all values of a name.
 fn total(of: &Sample, name: &str) -> u64 {
     let named = of.iter().filter(|((_, own), _)| own == name);
     named.map(|(_, value)| *value).sum()
@@ -53,12 +53,12 @@ impl Samples {
         self.0.as_slices().0
     }
 
-    /// How much a count grew in a second; none before the second sample.
+    /// Returns the growth of a count per second, or `None` before the second sample.
     pub(super) fn rate(&self, owner: &str, name: &str) -> Option<f64> {
         self.per_second(|sample| value(sample, owner, name))
     }
 
-    /// How much the sum of all counts of a name grew in a second.
+    /// Returns the growth of the sum of all counts of a name per second.
     pub(super) fn rate_of(&self, name: &str) -> Option<f64> {
         self.per_second(|sample| total(sample, name))
     }
@@ -67,7 +67,7 @@ impl Samples {
         let (first, last) = (self.0.front()?, self.0.back()?);
         let seconds = last.0.duration_since(first.0).as_secs_f64();
         let grown = value(&last.1).saturating_sub(value(&first.1));
-        // Tenths are enough to look at.
+        // Tenths are precise enough for display.
         (seconds > 0.0).then(|| (grown as f64 / seconds * 10.0).round() / 10.0)
     }
 }

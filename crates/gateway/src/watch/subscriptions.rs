@@ -1,26 +1,26 @@
-//! The list of subscriptions: that of one worker behind that of another.
+//! The list of subscriptions, worker by worker.
 
 use super::Watch;
 use super::page::Page;
 use crate::service::{At, NoAnswer, WantedSubscriptions};
 use serde_json::{Value, json};
 
-/// Why there is no such list.
+/// The reason why the list cannot be returned.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum NoList {
-    /// The request is wrong.
+    /// The request is invalid.
     #[error("{0}")]
     Asked(String),
-    /// A worker has not answered.
+    /// A worker has not responded.
     #[error(transparent)]
     Worker(#[from] NoAnswer),
 }
 
 impl Watch {
-    /// A part of the subscriptions that are wanted, worker by worker. Waits for the workers.
+    /// Returns a page of the subscriptions that match, worker by worker. Waits for the workers.
     ///
     /// # Errors
-    /// See [`NoList`].
+    /// Returns a [`NoList`].
     pub(crate) fn subscriptions(
         &self,
         wanted: &WantedSubscriptions,
@@ -29,7 +29,7 @@ impl Watch {
         let after = page.after.as_deref().map(place).transpose()?;
         let (mut total, mut rows, mut has_more) = (0, Vec::new(), false);
         for (worker, inspector) in self.0.inspectors.iter().enumerate() {
-            // All of a worker in front of the place were there before.
+            // Workers before this position were listed completely.
             let after = match after {
                 Some((of, _)) if worker < of => Some((u32::MAX, u32::MAX)),
                 Some((of, at)) if worker == of => Some(at),
@@ -47,7 +47,7 @@ impl Watch {
     }
 }
 
-/// Reads a place that an answer has named.
+/// Parses a position named in a previous response.
 fn place(text: &str) -> Result<(usize, At), NoList> {
     let mut parts = text.split('.').map(|part| part.parse::<u32>().ok());
     let place = [parts.next(), parts.next(), parts.next()].map(Option::flatten);

@@ -1,4 +1,4 @@
-//! The lists of sessions that may log on, changed while the gateway runs.
+//! The commands that change the lists of sessions that may log on.
 
 use super::{GatewayOperator, of, some_of};
 use crate::port_config::Pair;
@@ -27,7 +27,7 @@ pub(super) const REMOVE: Row<GatewayOperator> = Row::act(
 )
 .returns(LISTED);
 
-/// Most sessions of a list that an operator makes longer.
+/// The most sessions of a list that an operator extends.
 const MOST: usize = 100_000;
 
 fn add(operator: &GatewayOperator, ask: &Ask) -> Outcome {
@@ -62,7 +62,7 @@ fn remove(operator: &GatewayOperator, ask: &Ask) -> Outcome {
     }))
 }
 
-/// The port, which has a list, and the session.
+/// Returns the port, which must have a list, and the session.
 fn asked<'a>(
     operator: &'a GatewayOperator,
     ask: &Ask,

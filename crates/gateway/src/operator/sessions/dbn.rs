@@ -1,4 +1,4 @@
-//! Clients of DBN among the sessions: a number instead of CompIDs.
+//! The clients of DBN among the sessions, which have a number instead of CompIDs.
 
 use super::GatewayOperator;
 use crate::users::dbn_seat::DbnSeat;
@@ -8,10 +8,10 @@ use fanfare_wire::text::Escaped;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// The name of the port for DBN.
+/// The name of the DBN port.
 pub(super) const PORT: &str = "dbn";
 
-/// The clients of DBN that are there and asked for: none where a CompID is asked for.
+/// Returns the clients of DBN that match: none if a CompID is given.
 pub(super) fn seats(operator: &GatewayOperator, ask: &Ask) -> Vec<Arc<DbnSeat>> {
     let has_comp_ids = ask.text("sender").or(ask.text("target")).is_some();
     operator.gateway.dbn_sessions(|seat| {
@@ -23,12 +23,12 @@ pub(super) fn seats(operator: &GatewayOperator, ask: &Ask) -> Vec<Arc<DbnSeat>> 
     })
 }
 
-/// Whether the value of a field is this one, if there is one.
+/// Returns whether the value of a field is this one, if it is given.
 fn is(ask: &Ask, name: &str, own: &str) -> bool {
     ask.text(name).is_none_or(|wanted| wanted == own)
 }
 
-/// What it has not of the fields of others is null.
+/// Formats a client. The fields that it does not have are null.
 pub(super) fn described(seat: &DbnSeat) -> Value {
     let reading = seat.reading();
     let schemas = reading.schemas.iter().map(LiveSchema::name);

@@ -1,4 +1,4 @@
-//! Sessions kept out until they are let in again.
+//! The commands that keep sessions out until they are admitted again.
 
 use super::which::{self, PORT, SENDER, SESSION, TARGET, USER};
 use super::{ENDED, GatewayOperator, TEXT, of, some_of};
@@ -36,9 +36,9 @@ pub(super) const STOPPED: Row<GatewayOperator> = Row::look(
 )
 .returns(Shape::List(&STOP_SHAPE));
 
-/// Most stops in force.
+/// The most stops in force.
 const MOST: usize = 1024;
-/// Text(58) of the Logouts, unless the operator says another.
+/// The default Text(58) of the Logouts.
 const STOPPED_TEXT: &str = "stopped by the operator";
 
 fn stop(operator: &GatewayOperator, ask: &Ask) -> Outcome {
@@ -52,7 +52,7 @@ fn stop(operator: &GatewayOperator, ask: &Ask) -> Outcome {
         return Err(OperatorError::failed(why));
     }
     change(operator, &which, |stopped| stopped.push(which.clone()));
-    // Behind the rules: whoever is let in from now on has seen them.
+    // After the rules, so that sessions admitted from now on have seen them.
     let seats = operator.gateway.sessions(|seat| which.is(seat));
     let text = ask.text("text").unwrap_or(STOPPED_TEXT);
     let forced = operator.gateway.end(&seats, &[], Some(text));
@@ -75,7 +75,7 @@ fn start(operator: &GatewayOperator, ask: &Ask) -> Outcome {
     Ok(json!({ "started": which.to_string() }))
 }
 
-/// The stops in force, each once.
+/// Returns the stops in force, each once.
 fn stopped(operator: &GatewayOperator) -> Vec<Which> {
     let mut all: Vec<Which> = Vec::new();
     for (_, port) in operator.gateway.ports() {
@@ -88,7 +88,7 @@ fn stopped(operator: &GatewayOperator) -> Vec<Which> {
     all
 }
 
-/// Changes the stops of the ports that are meant.
+/// Changes the stops of the selected ports.
 fn change(operator: &GatewayOperator, which: &Which, change: impl Fn(&mut Vec<Which>)) {
     for (name, port) in operator.gateway.ports() {
         if which.port.is_none_or(|own| own == name) {

@@ -1,4 +1,4 @@
-//! The list of sessions.
+//! The command that lists sessions.
 
 use super::which::{self, ANY_PORT, SENDER, SESSION, TARGET, USER};
 use super::{GatewayOperator, dbn, of};
@@ -34,10 +34,10 @@ enum Listed {
     Dbn(Arc<DbnSeat>),
 }
 
-/// What sessions are in the order of: their ports, the number of one of DBN, the name of another.
+/// The sort key of sessions: the port, the number of a DBN session, and the name of another.
 type Key = (&'static str, u64, String);
 
-/// What the worst sessions are in the order of.
+/// The measure by which the worst sessions are sorted.
 #[derive(Clone, Copy)]
 enum Measure {
     Lag,
@@ -56,13 +56,13 @@ impl Listed {
         match (self, what) {
             (Self::Fix(seat), Measure::Lag) => seat.reading().lag,
             (Self::Fix(seat), Measure::Queue) => seat.reading().queued,
-            // How old what waits for it is, is not known.
+            // The age of its queued bytes is not known.
             (Self::Dbn(_), Measure::Lag) => 0,
             (Self::Dbn(seat), Measure::Queue) => seat.reading().queued,
         }
     }
 
-    /// What is known of it, at a time in nanoseconds since 1970.
+    /// Formats its state, at a time in nanoseconds since 1970.
     fn described(&self, now: u64) -> Value {
         match self {
             Self::Fix(seat) => described(seat, now),
@@ -105,7 +105,7 @@ fn list(operator: &GatewayOperator, ask: &Ask) -> Outcome {
     Ok(json!({ "total": total, "next": next, "sessions": rows }))
 }
 
-/// A key as an answer names it.
+/// Formats a key.
 fn text((port, number, name): Key) -> String {
     match port {
         dbn::PORT => format!("{port} {number}"),
@@ -113,7 +113,7 @@ fn text((port, number, name): Key) -> String {
     }
 }
 
-/// Reads what an answer has named.
+/// Parses a key.
 fn read_key(text: &str) -> Result<Key, OperatorError> {
     let read = || {
         let (port, name) = text.split_once(' ')?;

@@ -1,4 +1,4 @@
-//! The sessions that are there: ended, and their numbers set.
+//! The commands about sessions: ending them, and setting their sequence numbers.
 
 mod admitted;
 mod dbn;
@@ -14,7 +14,7 @@ use fanfare_operator::{Ask, Field, Form, OperatorError, Outcome, Row, Shape};
 use serde_json::json;
 use which::{ANY_PORT, SENDER, SESSION, TARGET, USER};
 
-/// Text(58) of the Logouts that operators ask for, unless they say another.
+/// The default Text(58) of the Logouts that operators request.
 const LOGGED_OUT: &str = "logged out by the operator";
 
 const TEXT: Field = Field::new(
@@ -61,10 +61,10 @@ fn end(operator: &GatewayOperator, ask: &Ask, text: Option<&str>) -> Outcome {
     Ok(json!({ "sessions": count, "forced": forced }))
 }
 
-/// Most sessions that an error names.
+/// The most sessions that an error names.
 const NAMED: usize = 5;
 
-/// There is no such session: says which there are.
+/// Returns the error for a session that does not exist, which names those that do.
 fn nobody(operator: &GatewayOperator) -> OperatorError {
     let all = operator.gateway.sessions(|_| true);
     let mut names: Vec<String> = all.iter().map(|seat| seat.id.to_string()).collect();
@@ -75,7 +75,7 @@ fn nobody(operator: &GatewayOperator) -> OperatorError {
     })
 }
 
-/// The first names, and how many more there are.
+/// Formats the first names, and the number of others.
 fn some_of(names: &[String]) -> String {
     let first = names.get(..NAMED).unwrap_or(names).join(", ");
     match names.len().saturating_sub(NAMED) {

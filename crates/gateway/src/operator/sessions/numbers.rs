@@ -1,4 +1,4 @@
-//! Numbers of sessions, of connected and of remembered ones.
+//! The commands about the sequence numbers of connected and remembered sessions.
 
 use super::steer::{self, Found};
 use super::which::{self, PORT, SENDER, SESSION, TARGET, USER};
@@ -61,7 +61,8 @@ fn remembered(operator: &GatewayOperator, ask: &Ask) -> Outcome {
     Ok(Value::Array(rows.collect()))
 }
 
-/// Those that are remembered. Whose they were is not: a user's name fits none.
+/// Returns the remembered sessions that match. Their users are not remembered, so a user's name
+/// matches none.
 fn idle(operator: &GatewayOperator, which: &Which) -> Vec<Found> {
     let ports = operator.gateway.ports();
     let wanted = ports.filter(|(name, _)| which.port.is_none_or(|port| port == *name));
@@ -78,7 +79,7 @@ fn idle(operator: &GatewayOperator, which: &Which) -> Vec<Found> {
     all
 }
 
-/// Those that are there or remembered.
+/// Returns the connected or remembered sessions that match.
 fn found(operator: &GatewayOperator, which: &Which) -> Result<Vec<Found>, OperatorError> {
     let mut all = steer::live(operator, which);
     all.extend(idle(operator, which));

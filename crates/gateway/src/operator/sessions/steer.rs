@@ -1,4 +1,4 @@
-//! Sessions steered by their hosts.
+//! The commands that the hosts of sessions execute.
 
 use super::which::{self, PORT, SENDER, SESSION, TARGET, USER};
 use super::{GatewayOperator, nobody, of, some_of};
@@ -20,10 +20,10 @@ pub(super) const TEST_REQUEST: Row<GatewayOperator> = Row::act(
 )
 .returns(ASKED);
 
-/// How long a host may take.
+/// The time limit of a host.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A session, there or remembered.
+/// A session, connected or remembered.
 pub(super) struct Found {
     pub(super) port: PortName,
     pub(super) id: Arc<SessionId>,
@@ -38,7 +38,7 @@ fn test_request(operator: &GatewayOperator, ask: &Ask) -> Outcome {
     all(operator, &found, &Steer::TestRequest, |own| own, "asked")
 }
 
-/// Those that are there.
+/// Returns the connected sessions that match.
 pub(super) fn live(operator: &GatewayOperator, which: &Which) -> Vec<Found> {
     let seats = operator.gateway.sessions(|seat| which.is(seat));
     let found = seats.iter().map(|seat| Found {
@@ -49,7 +49,7 @@ pub(super) fn live(operator: &GatewayOperator, which: &Which) -> Vec<Found> {
     found.collect()
 }
 
-/// Steers each of them; `done` says what has become of those that could be.
+/// Steers each session. `done` formats the result for those that succeeded.
 pub(super) fn all(
     operator: &GatewayOperator,
     found: &[Found],
@@ -72,7 +72,7 @@ pub(super) fn all(
     }
 }
 
-/// Has the host of a session steer it, or changes what is remembered of it.
+/// Steers a session through its host, or changes its remembered state.
 pub(super) fn one(
     operator: &GatewayOperator,
     found: &Found,

@@ -1,4 +1,4 @@
-//! Which sessions a command is for.
+//! The selection of the sessions of a command.
 
 use super::GatewayOperator;
 use crate::users::PortName;
@@ -23,14 +23,14 @@ pub(super) const TARGET: Field = Field::text(
 pub(super) const USER: Field = Field::text("user", "Those of this user.");
 pub(super) const PORT: Field =
     Field::one_of("port", "Those of one port.", &["producers", "consumers"]);
-/// Of commands that are for clients of DBN too.
+/// The parameter of commands that apply to clients of DBN too.
 pub(super) const ANY_PORT: Field = Field::one_of(
     "port",
     "Those of one port.",
     &["producers", "consumers", super::dbn::PORT],
 );
 
-/// Those that are asked for; all, if nothing is said.
+/// Returns the selection, which is all sessions if no criterion is given.
 pub(super) fn any(ask: &Ask) -> Which {
     let text = |name| ask.text(name).map(str::to_owned);
     let is_asked = |port: &PortName| ask.text("port") == Some(port.name());
@@ -41,7 +41,7 @@ pub(super) fn any(ask: &Ask) -> Which {
         user: text("user"),
         port: PortName::ALL.into_iter().find(is_asked),
     };
-    // A CompID alone says the same as `sender`.
+    // A CompID alone means the same as `sender`.
     let is_comp_id = which
         .session
         .as_ref()
@@ -52,10 +52,10 @@ pub(super) fn any(ask: &Ask) -> Which {
     which
 }
 
-/// Those that are asked for.
+/// Returns the selection.
 ///
 /// # Errors
-/// Nothing is said but the port and our own name.
+/// Returns an error if no criterion is given but the port and the gateway's own CompID.
 pub(super) fn some(ask: &Ask) -> Result<Which, OperatorError> {
     let which = any(ask);
     match (&which.session, &which.sender, &which.user) {
@@ -66,7 +66,7 @@ pub(super) fn some(ask: &Ask) -> Result<Which, OperatorError> {
     }
 }
 
-/// The FIX sessions that are there and asked for.
+/// Returns the FIX sessions that match.
 pub(super) fn seats(operator: &GatewayOperator, ask: &Ask, which: &Which) -> Vec<Arc<Seat>> {
     let is_dbn = ask.text("port") == Some(super::dbn::PORT);
     operator.gateway.sessions(|seat| !is_dbn && which.is(seat))

@@ -1,7 +1,7 @@
-//! Capturing the gateway's own traffic through libpcap.
+//! Captures the gateway's own traffic through libpcap.
 //!
-//! Without the feature `capture` (on by default) libpcap is neither needed to build nor to run,
-//! and [`Capture::start`] says that capturing is not built in.
+//! Without the feature `capture` (on by default) libpcap is needed neither to build nor to run, and
+//! [`Capture::start`] returns [`CaptureError::NotBuilt`].
 
 use std::io;
 use std::path::PathBuf;
@@ -12,22 +12,22 @@ mod live;
 #[cfg(feature = "capture")]
 pub use live::Capture;
 
-/// What to capture, and where to.
+/// The options of a capture.
 #[derive(Debug, Clone)]
 pub struct CaptureOptions {
     /// The device; `any` for all of them.
     pub device: String,
-    /// TCP traffic of these ports, both directions.
+    /// The ports whose TCP traffic is captured, in both directions.
     pub ports: Vec<u16>,
     /// The file to write, a classic pcap with nanosecond stamps. An existing one is replaced.
     pub file: PathBuf,
-    /// Bytes that the kernel keeps for packets not yet written; what does not fit is dropped.
+    /// Bytes that the kernel buffers for packets not yet written; packets beyond are dropped.
     pub ring: usize,
 }
 
 impl CaptureOptions {
-    /// Captures the TCP traffic of `ports` on all devices to `file`, with 64 MiB for packets not
-    /// yet written: seconds of a fan-out of 25,000 packets/s.
+    /// Captures the TCP traffic of `ports` on all devices to `file`, with a buffer of 64 MiB for
+    /// packets not yet written: seconds of a fan-out of 25,000 packets/s.
     pub fn new(file: impl Into<PathBuf>, ports: &[u16]) -> Self {
         let (device, ring) = ("any".to_owned(), 64 << 20);
         Self {
@@ -39,39 +39,39 @@ impl CaptureOptions {
     }
 }
 
-/// What became of the packets.
+/// The counts of packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CaptureStats {
     /// Packets written to the file.
     pub captured: u64,
-    /// Packets the kernel has seen pass the filter; on loopback each counts on its way out and
-    /// in, and is written once.
+    /// Packets that have passed the kernel's filter; on loopback each counts on its way out and in,
+    /// and is written once.
     pub received: u64,
     /// Packets the kernel dropped because the ring or the device was full.
     pub dropped: u64,
 }
 
-/// What [`Capture::reopen`] did with the file.
+/// The effect of [`Capture::reopen`] on the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reopened {
-    /// The file still had its name: the capture goes on in it.
+    /// The file still had its name: the capture continues in it.
     Same,
-    /// It had been renamed or deleted: a new one of the name was begun.
+    /// The file had been renamed or deleted: a new one of the name was created.
     New,
 }
 
-/// Why nothing is captured, or no more.
+/// The error of a capture.
 #[derive(Debug, thiserror::Error)]
 pub enum CaptureError {
-    /// The process may not open raw sockets. The sentence says what to do.
+    /// The process may not open raw sockets. The text names the remedy.
     #[error(
         "no privilege to capture packets on {device}: run as root, or once \
          `sudo setcap cap_net_raw,cap_net_admin+ep {program}`"
     )]
     Privilege {
-        /// The device asked for.
+        /// The requested device.
         device: String,
-        /// This program's file.
+        /// The path of this program.
         program: String,
     },
     /// The file cannot be created or written.
@@ -79,15 +79,15 @@ pub enum CaptureError {
     File {
         /// The file.
         file: PathBuf,
-        /// Why.
+        /// The error of the system.
         error: io::Error,
     },
     /// libpcap refused for another reason: no such device, for example.
     #[error("cannot capture packets on {device}: {text}")]
     Library {
-        /// The device asked for.
+        /// The requested device.
         device: String,
-        /// What libpcap says.
+        /// The error message of libpcap.
         text: String,
     },
     /// This program was built without the feature `capture`.
@@ -95,14 +95,14 @@ pub enum CaptureError {
     NotBuilt,
 }
 
-/// A capture that never runs: this program was built without it.
+/// A capture that never runs: this program was built without the feature.
 #[cfg(not(feature = "capture"))]
 #[derive(Debug)]
 pub struct Capture(std::convert::Infallible);
 
 #[cfg(not(feature = "capture"))]
 impl Capture {
-    /// Says that capturing is not built in.
+    /// Returns an error: capturing is not built in.
     ///
     /// # Errors
     /// Always [`CaptureError::NotBuilt`].
@@ -110,7 +110,7 @@ impl Capture {
         Err(CaptureError::NotBuilt)
     }
 
-    /// Never called, since there is no such capture.
+    /// Never runs, since no such capture exists.
     ///
     /// # Errors
     /// None.
@@ -118,7 +118,7 @@ impl Capture {
         match self.0 {}
     }
 
-    /// Never called, since there is no such capture.
+    /// Never runs, since no such capture exists.
     ///
     /// # Errors
     /// None.

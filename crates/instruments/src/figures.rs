@@ -1,4 +1,4 @@
-//! The one JSON object that every measuring command prints.
+//! The JSON object that every measuring command prints.
 //!
 //! ```
 //! use fanfare_instruments::figures::Figures;
@@ -31,8 +31,8 @@ pub struct Figures {
 }
 
 impl Figures {
-    /// No figures yet, `ok`, and the environment of this machine now. `command` is the
-    /// subcommand as typed, without the program's name: `fanout report`.
+    /// Creates an object without figures, with `ok` and the current environment of this machine.
+    /// `command` is the subcommand as typed, without the program's name: `fanout report`.
     pub fn new(command: &str) -> Self {
         Self {
             command: command.to_owned(),
@@ -43,8 +43,8 @@ impl Figures {
     }
 
     /// Adds or replaces a figure. `name` is snake_case and ends in its unit. The value is rounded
-    /// to six decimals; one that is not finite (nothing was measured) leaves the figure out,
-    /// since JSON has no such number and a made-up zero would be read as a result.
+    /// to six decimals; one that is not finite (nothing was measured) omits the figure, since JSON
+    /// has no such number and zero would be read as a result.
     pub fn add(&mut self, name: &str, value: f64) {
         let rounded = (value * 1e6).round() / 1e6;
         if let Some(number) = Number::from_f64(rounded) {
@@ -52,8 +52,8 @@ impl Figures {
         }
     }
 
-    /// Adds the standard percentiles of times in nanoseconds as figures in microseconds:
-    /// `p50_us`, `p99_9_us` and so on, with `prefix` in front.
+    /// Adds the standard percentiles of times in nanoseconds as figures in microseconds: `p50_us`,
+    /// `p99_9_us` and so on, with the prefix `prefix`.
     pub fn percentiles(&mut self, prefix: &str, nanos: &Histogram) {
         for percent in STANDARD_PERCENTILES {
             let name = percent.to_string().replace('.', "_");
@@ -66,13 +66,14 @@ impl Figures {
         self.figures.insert(name.to_owned(), Value::from(value));
     }
 
-    /// Adds whole numbers, in their order.
+    /// Adds whole numbers, in order.
     pub fn list(&mut self, name: &str, values: Vec<u64>) {
         self.figures.insert(name.to_owned(), Value::from(values));
     }
 
-    /// Adds figures that another process printed, each with `prefix` in front of its name: those
-    /// with these names, or all if there are none. What was not `ok` there is not here.
+    /// Adds figures that another process printed, each with `prefix` before its name: those with
+    /// these names, or all if there are none. If the other process is not `ok`, neither is this
+    /// one.
     pub fn absorb(&mut self, prefix: &str, other: &Printed, names: &[&str]) {
         for (name, value) in other.iter() {
             if value.is_number() && (names.is_empty() || names.contains(&name)) {
@@ -83,34 +84,34 @@ impl Figures {
         self.ok &= other.is_ok();
     }
 
-    /// The value of a figure, if it was added.
+    /// Returns the value of a figure, if it was added.
     pub fn value(&self, name: &str) -> Option<f64> {
         self.figures.get(name).and_then(Value::as_f64)
     }
 
-    /// All figures by name, in the order in which they were added.
+    /// Returns all figures by name, in the order in which they were added.
     pub fn iter(&self) -> impl Iterator<Item = (&str, f64)> + '_ {
         self.figures
             .iter()
             .filter_map(|(name, value)| Some((name.as_str(), value.as_f64()?)))
     }
 
-    /// Whether the command did what it was asked.
+    /// Returns whether the command succeeded.
     pub fn is_ok(&self) -> bool {
         self.ok
     }
 
-    /// Says whether the command did what it was asked; true until told otherwise.
+    /// Sets whether the command succeeded; true by default.
     pub fn set_ok(&mut self, ok: bool) {
         self.ok = ok;
     }
 
-    /// The environment that goes with the figures.
+    /// Returns the environment of the figures.
     pub fn environment(&self) -> &Environment {
         &self.environment
     }
 
-    /// The object `{"command", "ok", "figures", "environment"}`.
+    /// Returns the object `{"command", "ok", "figures", "environment"}`.
     pub fn to_json(&self) -> Value {
         json!({
             "command": self.command,
@@ -125,22 +126,22 @@ impl Figures {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Printed(Value);
 
-/// The process printed no such figure.
+/// The error of a figure that the process did not print.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("another process printed no figure `{0}`")]
 pub struct NoFigure(String);
 
 impl Printed {
-    /// Reads one JSON object.
+    /// Parses one JSON object.
     ///
     /// # Errors
-    /// The text is none.
+    /// The text is not one.
     pub fn parse(text: &str) -> Result<Self, serde_json::Error> {
         let object: Map<String, Value> = serde_json::from_str(text.trim())?;
         Ok(Self(object.into()))
     }
 
-    /// A figure.
+    /// Returns a figure.
     ///
     /// # Errors
     /// There is none of that name: nothing was measured.
@@ -150,7 +151,7 @@ impl Printed {
         value.ok_or_else(|| NoFigure(name.to_owned()))
     }
 
-    /// Whole numbers in their order; none if there is no such list.
+    /// Returns whole numbers in order; none if there is no such list.
     pub fn list(&self, name: &str) -> Vec<f64> {
         let value = self.iter().find(|(key, _)| *key == name);
         let values = value.and_then(|(_, value)| value.as_array());
@@ -158,7 +159,7 @@ impl Printed {
         values.filter_map(Value::as_f64).collect()
     }
 
-    /// Whether the process did what it should.
+    /// Returns whether the process succeeded.
     pub fn is_ok(&self) -> bool {
         self.0.get("ok") == Some(&Value::Bool(true))
     }
@@ -170,8 +171,8 @@ impl Printed {
     }
 }
 
-/// Messages a second, from the first to the last of `count` in so many seconds; 0 for fewer than
-/// two.
+/// Returns messages per second, from the first to the last of `count` in `seconds`; 0 for fewer
+/// than two.
 pub fn rate(count: u64, seconds: f64) -> f64 {
     if seconds > 0.0 {
         count.saturating_sub(1) as f64 / seconds
@@ -180,13 +181,13 @@ pub fn rate(count: u64, seconds: f64) -> f64 {
     }
 }
 
-/// The middle value, the upper one of two; NaN for none.
+/// Returns the middle value, the upper one of two; NaN for none.
 pub fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
-/// The smallest value that so many percent of them do not exceed; NaN for none.
+/// Returns the smallest value that `percent` percent of them do not exceed; NaN for none.
 pub fn percentile(values: &[u64], percent: f64) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_unstable();
@@ -194,12 +195,12 @@ pub fn percentile(values: &[u64], percent: f64) -> f64 {
     sorted.get(rank - 1).map_or(f64::NAN, |&value| value as f64)
 }
 
-/// What a figure depends on besides the program: the machine and the day.
+/// The conditions of a figure besides the program: the machine and the day.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Environment {
-    /// The processor's name as the kernel tells it.
+    /// The processor's name from the kernel.
     pub cpu: String,
-    /// Cores this process may use.
+    /// Cores that this process may use.
     pub cores: usize,
     /// The kernel's name and release.
     pub kernel: String,
@@ -210,7 +211,7 @@ pub struct Environment {
 }
 
 impl Environment {
-    /// Reads the environment of this process. What cannot be read is called `unknown`.
+    /// Reads the environment of this process. A value that cannot be read is `unknown`.
     pub fn collect() -> Self {
         let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
         let read = |path| fs::read_to_string(path).unwrap_or_else(|_| "unknown".to_owned());
@@ -228,7 +229,7 @@ impl Environment {
         }
     }
 
-    /// The environment as a JSON object.
+    /// Returns the environment as a JSON object.
     pub fn to_json(&self) -> Value {
         json!({
             "cpu": self.cpu,
@@ -240,7 +241,7 @@ impl Environment {
     }
 }
 
-/// The first processor's name in the text of /proc/cpuinfo.
+/// Returns the first processor's name in the text of /proc/cpuinfo.
 fn cpu_name(cpuinfo: &str) -> &str {
     cpuinfo
         .lines()
@@ -249,10 +250,10 @@ fn cpu_name(cpuinfo: &str) -> &str {
         .map_or("unknown", |(_, name)| name.trim())
 }
 
-/// Seconds since 1970 as `2026-11-21T03:20:00Z`.
+/// Formats seconds since 1970 as `2026-11-21T03:20:00Z`.
 fn iso_date(secs: u64) -> String {
     let time = UtcTimestamp::from_nanos(secs.cast_signed().saturating_mul(1_000_000_000));
-    // As FIX writes it, without the fraction: 20261121-03:20:00.
+    // The format of FIX, without the fraction: 20261121-03:20:00.
     let text = format!("{time:.17}");
     let (year, month, day) = (&text[..4], &text[4..6], &text[6..8]);
     format!("{year}-{month}-{day}T{}Z", &text[9..])

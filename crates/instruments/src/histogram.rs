@@ -1,5 +1,5 @@
-//! Counts of values over the whole range of `u64` with bounded relative error: HdrHistogram, and
-//! beside it what its buckets round: minimum, maximum and sum.
+//! Counts of values over the whole range of `u64` with bounded relative error: an HdrHistogram,
+//! with exact minimum, maximum and sum, which its buckets would round.
 
 use hdrhistogram::{CreationError, Histogram as Buckets};
 
@@ -16,15 +16,15 @@ pub struct Histogram {
 }
 
 impl Histogram {
-    /// Three significant digits (relative error below 1/1024), 440 KiB from the start: recording
-    /// does not allocate.
+    /// Creates a histogram of three significant digits (relative error below 1/1024). Its 440 KiB
+    /// are allocated here: recording does not allocate.
     pub fn new() -> Self {
         Self::of(Buckets::new_with_bounds(1, u64::MAX, 3))
     }
 
-    /// Two significant digits (relative error below 1/128), for many histograms at once: 1 KiB for
-    /// each power of two up to the largest value, 58 KiB at most. A value larger than all before
-    /// may allocate.
+    /// Creates a histogram of two significant digits (relative error below 1/128), for many
+    /// histograms at once: 1 KiB for each power of two up to the largest value, 58 KiB at most. A
+    /// value larger than all before may allocate.
     pub fn small() -> Self {
         Self::of(Buckets::new(2))
     }
@@ -61,44 +61,44 @@ impl Histogram {
         self.max = self.max.max(other.max);
     }
 
-    /// Forgets everything, keeps the memory.
+    /// Removes all values, and keeps the memory.
     pub fn clear(&mut self) {
         self.buckets.reset();
         (self.sum, self.min, self.max) = (0, u64::MAX, 0);
     }
 
-    /// How many values were counted.
+    /// Returns the number of values.
     pub fn len(&self) -> u64 {
         self.buckets.len()
     }
 
-    /// Whether nothing was counted.
+    /// Returns whether there are no values.
     pub fn is_empty(&self) -> bool {
         self.buckets.is_empty()
     }
 
-    /// The smallest value, exact.
+    /// Returns the smallest value, exact.
     pub fn min(&self) -> Option<u64> {
         (!self.is_empty()).then_some(self.min)
     }
 
-    /// The largest value, exact.
+    /// Returns the largest value, exact.
     pub fn max(&self) -> Option<u64> {
         (!self.is_empty()).then_some(self.max)
     }
 
-    /// The mean, exact but for the rounding of f64.
+    /// Returns the mean, exact except for the rounding of f64.
     pub fn mean(&self) -> Option<f64> {
         (!self.is_empty()).then(|| self.sum as f64 / self.len() as f64)
     }
 
-    /// The [mean](Self::mean) of nanoseconds, in microseconds; NaN if nothing was counted.
+    /// Returns the [mean](Self::mean) of nanoseconds, in microseconds; NaN without values.
     pub fn mean_micros(&self) -> f64 {
         self.mean().map_or(f64::NAN, |nanos| nanos / 1e3)
     }
 
-    /// The standard deviation of what the values are a sample of, with the values taken at the
-    /// middle of their buckets; 0 for fewer than two.
+    /// Returns the standard deviation of the population that the values sample, with the values
+    /// taken at the middle of their buckets; 0 for fewer than two.
     pub fn deviation(&self) -> f64 {
         let Some(mean) = self.mean().filter(|_| self.len() > 1) else {
             return 0.0;
@@ -108,11 +108,12 @@ impl Histogram {
         (squares / (self.len() - 1) as f64).sqrt()
     }
 
-    /// The value that at least `percent` percent of all values do not exceed: the middle of the
-    /// bucket that holds the value of that rank. `percent` is held to 0..=100; 0 is the minimum
-    /// and 100 the maximum, both exact.
+    /// Returns the value that at least `percent` percent of all values do not exceed: the middle of
+    /// the bucket that holds the value of that rank. `percent` is clamped to 0..=100; 0 is the
+    /// minimum and 100 the maximum, both exact.
     pub fn percentile(&self, percent: f64) -> Option<u64> {
-        // The tiny allowance keeps 99.9 % of 1,000 at rank 999 whatever f64 makes of 0.999.
+        // The tiny allowance keeps 99.9 % of 1,000 at rank 999 despite the rounding of 0.999 in
+        // f64.
         let share = percent.clamp(0.0, 100.0) / 100.0 * (1.0 - 1e-12);
         let total = self.len() as f64;
         match (share * total).ceil() {
@@ -123,20 +124,20 @@ impl Histogram {
         }
     }
 
-    /// A [percentile](Self::percentile) of nanoseconds, in microseconds; NaN if nothing was
-    /// counted.
+    /// Returns a [percentile](Self::percentile) of nanoseconds, in microseconds; NaN without
+    /// values.
     pub fn micros(&self, percent: f64) -> f64 {
         let nanos = self.percentile(percent);
         nanos.map_or(f64::NAN, |nanos| nanos as f64 / 1e3)
     }
 
-    /// The filled buckets from low to high, as (middle value, count).
+    /// Returns the filled buckets from low to high, as (middle value, count).
     pub fn buckets(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         let filled = self.buckets.iter_recorded();
         filled.map(|step| (self.middle(step.value_iterated_to()), step.count_at_value()))
     }
 
-    /// The middle of the bucket that holds `value`, within what was recorded.
+    /// Returns the middle of the bucket that holds `value`, within the recorded range.
     fn middle(&self, value: u64) -> u64 {
         self.buckets
             .median_equivalent(value)
@@ -171,7 +172,7 @@ mod tests {
         assert!(Histogram::new().mean_micros().is_nan() && Histogram::new().micros(50.0).is_nan());
     }
 
-    /// The obvious way: sort, take the value of that rank.
+    /// Returns the percentile in the obvious way: sorts, takes the value of that rank.
     fn oracle(values: &mut [u64], percent: f64) -> u64 {
         values.sort_unstable();
         let rank = (percent / 100.0 * values.len() as f64 * (1.0 - 1e-12)).ceil() as usize;

@@ -1,4 +1,4 @@
-//! The IP packet in a captured frame, and what it carries.
+//! Finds the IP packet in a captured frame, and its payload.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -11,7 +11,7 @@ use etherparse::{EtherType, IpNumber, LaxIpSlice, SingleVlanSlice};
 
 use crate::pcap::{LinkType, Packet};
 
-/// Address and port of one end.
+/// Address and port of one end of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Endpoint {
     /// The address.
@@ -26,33 +26,33 @@ impl fmt::Display for Endpoint {
     }
 }
 
-/// What an IP packet carries.
+/// The payload of an IP packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Carried<'a> {
     pub(crate) source: IpAddr,
     pub(crate) destination: IpAddr,
     /// Header and payload of the protocol, as far as they were captured.
     pub(crate) bytes: &'a [u8],
-    /// Bytes that were on the wire behind them.
+    /// Bytes behind them on the wire that were not captured.
     pub(crate) cut: usize,
 }
 
-/// Why a packet gives no TCP segment, or no UDP datagram.
+/// The reason why a packet has no TCP segment, or no UDP datagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NoSegment {
     /// The link type of the file is not supported.
     UnknownLink(LinkType),
     /// Neither IPv4 nor IPv6.
     NotIp,
-    /// IP, but another protocol than the one looked for.
+    /// Another protocol over IP than the expected one.
     OtherProtocol,
-    /// A fragment of an IP packet; they are not put together.
+    /// A fragment of an IP packet; fragments are not reassembled.
     Fragment,
     /// Too short for its headers, or headers that contradict each other.
     Malformed,
 }
 
-/// Finds what the IP packet in a captured frame carries, if that is `protocol`.
+/// Returns the payload of the IP packet in a captured frame, if its protocol is `protocol`.
 pub(crate) fn carried<'a>(
     packet: &Packet<'a>,
     protocol: IpNumber,
@@ -66,16 +66,16 @@ pub(crate) fn carried<'a>(
     }
 }
 
-/// The IP packet behind the header of the link.
+/// Returns the IP packet behind the header of the link.
 fn ip_in(link: LinkType, data: &[u8]) -> Result<&[u8], NoSegment> {
     let (header_len, ethertype_at) = match link {
         LinkType::ETHERNET => (14, 12),
         LinkType::LINUX_SLL => (16, 14),
         LinkType::LINUX_SLL2 => (20, 0),
         // The family's number differs between systems and so does its byte order: the version in
-        // the IP header tells the same.
+        // the IP header is equivalent.
         LinkType::NULL | LinkType::LOOP => return data.get(4..).ok_or(NoSegment::Malformed),
-        // 12 and 14 are what BSDs write for raw IP.
+        // BSDs write 12 and 14 for raw IP.
         LinkType::RAW | LinkType::IPV4 | LinkType::IPV6 | LinkType(12 | 14) => return Ok(data),
         other => return Err(NoSegment::UnknownLink(other)),
     };
@@ -96,7 +96,7 @@ fn ip_in(link: LinkType, data: &[u8]) -> Result<&[u8], NoSegment> {
     }
 }
 
-/// What an IP packet carries. `lost` bytes behind it were not captured.
+/// Returns the payload of an IP packet. `lost` bytes behind it were not captured.
 fn in_ip(ip: &[u8], lost: usize) -> Result<(IpNumber, Carried<'_>), NoSegment> {
     let (found, trouble) = LaxIpSlice::from_slice(ip).map_err(|error| match error {
         LaxHeaderSliceError::Content(HeaderError::UnsupportedIpVersion { .. }) => NoSegment::NotIp,
@@ -106,8 +106,8 @@ fn in_ip(ip: &[u8], lost: usize) -> Result<(IpNumber, Carried<'_>), NoSegment> {
     if payload.fragmented {
         return Err(NoSegment::Fragment);
     }
-    // A total of zero is written by cards that cut up long segments themselves, and in jumbograms:
-    // the packet is then as long as it is.
+    // A total of zero is written by cards that split long segments themselves, and in jumbograms:
+    // the length of the packet applies then.
     let (header_len, total) = match &found {
         LaxIpSlice::Ipv4(v4) => (v4.header().slice().len(), v4.header().total_len().into()),
         LaxIpSlice::Ipv6(v6) => match v6.header().payload_length() {

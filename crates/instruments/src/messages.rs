@@ -1,17 +1,17 @@
-//! FIX messages out of one direction of a captured TCP connection.
+//! Finds FIX messages in one direction of a captured TCP connection.
 
 use fanfare_fix::codec::{Decoder, Message, Next};
 
 use crate::tcp::{Piece, Segment, Stream};
 
-/// What the capture of a connection starts with, where it starts within the connection.
+/// The first bytes of a message, where a capture that begins within a connection starts.
 const START: &[u8] = b"8=FIX";
 
-/// Finds the messages of one stream and the time at which each was complete: the latest capture
-/// time of the packets that hold its bytes, which is that of the last of them unless the packets
-/// were captured out of order.
+/// A finder of the messages of one stream, and of the time at which each was complete: the latest
+/// capture time of the packets that hold its bytes, which is that of the last of them unless the
+/// packets were captured out of order.
 ///
-/// Where the stream starts and behind each hole it goes on at the next `8=FIX`. Memory: that
+/// At the start of the stream and behind each hole it continues at the next `8=FIX`. Memory: that
 /// of [`Stream`], and less than one message of the decoder's maximum length.
 #[derive(Debug, Default)]
 pub struct MessageStream {
@@ -23,15 +23,15 @@ pub struct MessageStream {
 struct Assembly {
     /// The beginning of a message whose end has not come yet.
     partial: Vec<u8>,
-    /// Latest time of the packets that hold `partial`.
+    /// The latest time of the packets that hold `partial`.
     partial_time: u64,
-    /// Whether a message starts at the front of what comes next.
+    /// Whether a message starts at the front of the next bytes.
     in_step: bool,
     garbled: u64,
 }
 
 impl MessageStream {
-    /// Takes a segment captured at `time`, and hands on the messages that it completes with the
+    /// Takes a segment captured at `time`, and passes on the messages that it completes, with the
     /// time of each.
     pub fn push(
         &mut self,
@@ -46,18 +46,18 @@ impl MessageStream {
         });
     }
 
-    /// Hands on the messages that still wait behind a hole: the capture has ended.
+    /// Passes on the messages that are held behind a hole: the capture has ended.
     pub fn finish(&mut self, decoder: &mut Decoder, sink: &mut impl FnMut(u64, &Message<'_>)) {
         let Self { stream, assembly } = self;
         stream.flush(&mut |piece| assembly.take(decoder, piece, sink));
     }
 
-    /// Stretches of the stream that the capture does not hold.
+    /// Returns the number of gaps in the stream that the capture does not hold.
     pub fn holes(&self) -> u64 {
         self.stream.holes()
     }
 
-    /// Stretches that are no message although one started there.
+    /// Returns the number of stretches that start like a message and are none.
     pub fn garbled(&self) -> u64 {
         self.assembly.garbled
     }
@@ -96,8 +96,8 @@ impl Assembly {
         self.partial = joined;
     }
 
-    /// Hands on all whole messages in `bytes`, each with the time of its start; where the rest
-    /// starts.
+    /// Passes on all whole messages in `bytes`, each with the time of its start. Returns the start
+    /// of the rest.
     fn messages(
         &mut self,
         decoder: &mut Decoder,
@@ -109,7 +109,7 @@ impl Assembly {
         if !self.in_step {
             match bytes.windows(START.len()).position(|w| w == START) {
                 Some(start) => at = start,
-                // The last bytes may be the beginning of it.
+                // The last bytes may be the beginning of a message.
                 None => return bytes.len().saturating_sub(START.len() - 1),
             }
             self.in_step = true;
@@ -141,7 +141,7 @@ mod tests {
     use super::*;
     use crate::testing::{fix, segment};
 
-    /// The ClOrdIDs of the messages found, with their times.
+    /// Returns the ClOrdIDs of the messages found, with their times.
     fn run(segments: &[(u64, u32, &[u8])]) -> Vec<(u64, String)> {
         let (mut stream, mut decoder) = (MessageStream::default(), Decoder::new());
         let mut found = Vec::new();
@@ -221,7 +221,7 @@ mod tests {
         fn any_cutting_order_and_repetition_gives_the_same_messages(
             count in 1_usize..20,
             start in any::<u32>(),
-            // Not so short that more than 512 of them may wait behind a hole.
+            // Not so short that more than 512 of them may be held behind a hole.
             cut in 5_usize..200,
             extra in prop::collection::vec((0_usize..2_000, 1_usize..300), 0..30),
             keys in prop::collection::vec(any::<u32>(), 64),
@@ -230,7 +230,8 @@ mod tests {
             let bytes = messages.concat();
             let cover = (0..bytes.len()).step_by(cut).map(|at| (at, cut));
             let mut parts: Vec<_> = cover.chain(extra).enumerate().collect();
-            // The first stays in front: without the opening, the stream starts with what is seen.
+            // The first stays in front: without the opening, the stream starts with the first
+            // segment seen.
             parts[1..].sort_by_key(|(i, _)| keys[i % keys.len()]);
             let segments: Vec<(u64, u32, &[u8])> = parts.into_iter().map(|(i, (at, n))| {
                 let (from, to) = (at.min(bytes.len()), (at + n).min(bytes.len()));

@@ -1,4 +1,4 @@
-//! A report as one HTML page that needs nothing else: styles and charts are inline, no script.
+//! A report as one self-contained HTML page: styles and charts are inline, without scripts.
 
 use std::fmt::Write;
 
@@ -15,14 +15,14 @@ pub struct Page {
 }
 
 impl Page {
-    /// A page with a title and a line below it.
+    /// Creates a page with a title and a line below it.
     pub fn new(title: &str, subtitle: &str) -> Self {
         let (title, subtitle) = (escape(title), escape(subtitle));
         let body = format!("<header><h1>{title}</h1><p>{subtitle}</p></header>\n");
         Self { title, body }
     }
 
-    /// Begins a part of a page that has several: its name, and what was done.
+    /// Begins a part of a page that has several: its name, and a description.
     pub fn part(&mut self, name: &str, text: &str) -> &mut Self {
         let (name, text) = (escape(name), escape(text));
         self.push(&format!(
@@ -30,7 +30,7 @@ impl Page {
         ))
     }
 
-    /// The key figures, side by side: name, value, unit.
+    /// Adds the key figures, side by side: name, value, unit.
     pub fn tiles(&mut self, tiles: &[(&str, String, &str)]) -> &mut Self {
         self.push("<section class=\"tiles\">");
         for (name, value, unit) in tiles {
@@ -39,7 +39,7 @@ impl Page {
         self.push("</section>\n")
     }
 
-    /// As [`tiles`](Self::tiles), each with what its value is held against: name, value, unit,
+    /// Adds figures as [`tiles`](Self::tiles), each with its reference value: name, value, unit,
     /// note.
     pub fn tiles_with_notes(&mut self, tiles: &[(String, String, &str, String)]) -> &mut Self {
         self.push("<section class=\"tiles\">");
@@ -61,7 +61,7 @@ impl Page {
         self.push("</div>");
     }
 
-    /// What a reader must know before trusting the figures. Nothing when there is nothing.
+    /// Adds warnings for the reader of the figures, if there are any.
     pub fn warnings(&mut self, warnings: &[String]) -> &mut Self {
         if warnings.is_empty() {
             return self;
@@ -73,7 +73,7 @@ impl Page {
         self.push("</ul></section>\n")
     }
 
-    /// A chart of [`crate::plot`] under a heading, with a sentence on how to read it.
+    /// Adds a chart of [`crate::plot`] under a heading, with a sentence on how to read it.
     pub fn chart(&mut self, heading: &str, caption: &str, svg: &str) -> &mut Self {
         let (heading, caption) = (escape(heading), escape(caption));
         self.push(&format!(
@@ -82,7 +82,7 @@ impl Page {
         ))
     }
 
-    /// A table: head cells (none for no head), then rows. The first column is text, the others
+    /// Adds a table: head cells (none for no head), then rows. The first column is text, the others
     /// are numbers.
     pub fn table(&mut self, heading: &str, head: &[&str], rows: &[Vec<String>]) -> &mut Self {
         self.push(&format!("<section><h2>{}</h2><table>", escape(heading)));
@@ -108,7 +108,7 @@ impl Page {
         self.push("</tbody></table></section>\n")
     }
 
-    /// Where and when the figures were measured.
+    /// Adds the place and time of the measurement.
     pub fn environment(&mut self, environment: &Environment) -> &mut Self {
         let Environment {
             cpu,
@@ -135,7 +135,7 @@ impl Page {
         self.push("</dl></section>\n")
     }
 
-    /// The whole page.
+    /// Returns the whole page.
     pub fn to_html(&self) -> String {
         let Self { title, body } = self;
         format!(

@@ -58,7 +58,7 @@ impl Tcp {
         self
     }
 
-    /// IPv6 extension headers, each with its protocol number; their first byte is overwritten.
+    /// Adds IPv6 extension headers, each with its protocol number; their first byte is overwritten.
     pub(crate) fn extensions(mut self, extensions: &[(u8, &[u8])]) -> Self {
         self.extensions = extensions
             .iter()
@@ -106,7 +106,7 @@ impl Tcp {
     }
 }
 
-/// A capture of raw IP packets, each with its time in nanoseconds.
+/// Returns a capture of raw IP packets, each with its time in nanoseconds.
 pub(crate) fn capture(packets: &[(u64, Vec<u8>)]) -> Vec<u8> {
     let mut writer = Writer::new(Vec::new(), LinkType::RAW, 65_535).unwrap();
     for (time, ip) in packets {
@@ -115,7 +115,7 @@ pub(crate) fn capture(packets: &[(u64, Vec<u8>)]) -> Vec<u8> {
     writer.into_inner()
 }
 
-/// A segment with this sequence number and payload, between any two ends.
+/// Returns a segment with this sequence number and payload, between arbitrary ends.
 pub(crate) fn segment(sequence: u32, payload: &[u8]) -> Segment<'_> {
     let (source, destination) = (v4(1, 1), v4(2, 2));
     let (syn, cut) = (false, 0);
@@ -129,7 +129,7 @@ pub(crate) fn segment(sequence: u32, payload: &[u8]) -> Segment<'_> {
     }
 }
 
-/// A FIX.4.4 message of that type with these fields, `|` for the separator.
+/// Returns a FIX.4.4 message of that type with these fields, `|` for the separator.
 pub(crate) fn fix(msg_type: &str, fields: &str) -> Vec<u8> {
     let body = format!("35={msg_type}|49=A|56=B|34=1|52=20261121-03:00:00|{fields}");
     let text = format!("8=FIX.4.4|9={}|{body}", body.len()).replace('|', "\x01");
@@ -137,11 +137,11 @@ pub(crate) fn fix(msg_type: &str, fields: &str) -> Vec<u8> {
     format!("{text}10={sum:03}\x01").into_bytes()
 }
 
-/// A folder for the files of one test, gone at its end.
+/// A folder for the files of one test, removed on drop.
 pub(crate) struct Folder(std::path::PathBuf);
 
 impl Folder {
-    /// `name` is the test's own.
+    /// Creates a folder; `name` is unique to the test.
     pub(crate) fn new(name: &str) -> Self {
         let name = format!("fanfare-instruments-{name}-{}", std::process::id());
         let path = std::env::temp_dir().join(name);

@@ -12,18 +12,18 @@ const HEADER: usize = 8;
 /// One captured UDP datagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Datagram<'a> {
-    /// Who sent it.
+    /// The sender.
     pub source: Endpoint,
-    /// To whom, or to which multicast group.
+    /// The receiver, or its multicast group.
     pub destination: Endpoint,
     /// The bytes captured.
     pub payload: &'a [u8],
-    /// Payload bytes that were on the wire behind `payload` and were not captured.
+    /// Payload bytes behind `payload` on the wire that were not captured.
     pub cut: usize,
 }
 
 /// Writes the IPv4 packet of a datagram from `source` to `destination` into `packet`, which is
-/// emptied first: a packet of [`LinkType::RAW`](crate::pcap::LinkType::RAW).
+/// cleared first: a packet of [`LinkType::RAW`](crate::pcap::LinkType::RAW).
 ///
 /// # Errors
 /// The payload is longer than a datagram can be.
@@ -48,8 +48,8 @@ pub fn packet(
 /// Finds the UDP datagram of a captured packet.
 ///
 /// # Errors
-/// [`NoSegment`] says what the packet is instead; a datagram that was sent in fragments counts
-/// as [`NoSegment::Fragment`].
+/// [`NoSegment`] with the kind of the packet; a datagram that was sent in fragments is
+/// [`NoSegment::Fragment`].
 pub fn datagram<'a>(packet: &Packet<'a>) -> Result<Datagram<'a>, NoSegment> {
     let Carried {
         source,
@@ -59,7 +59,7 @@ pub fn datagram<'a>(packet: &Packet<'a>) -> Result<Datagram<'a>, NoSegment> {
     } = carried(packet, ip_number::UDP)?;
     let udp = UdpSlice::from_slice_lax(bytes).map_err(|_| NoSegment::Malformed)?;
     let on_wire = bytes.len() + cut;
-    // Zero is written for datagrams that the card cuts up: as long as the packet is.
+    // Zero is written for datagrams that the card splits: the length of the packet applies.
     let len = match usize::from(udp.length()) {
         0 => on_wire,
         len if (HEADER..=on_wire).contains(&len) => len,
@@ -81,7 +81,7 @@ mod tests {
     use crate::pcap::LinkType;
     use proptest::prelude::*;
 
-    /// An IPv4 packet with a datagram from 127.0.0.1:40000 to 224.1.2.133:13014.
+    /// Returns an IPv4 packet with a datagram from 127.0.0.1:40000 to 224.1.2.133:13014.
     fn ip(payload: &[u8]) -> Vec<u8> {
         let len = (payload.len() + HEADER) as u16;
         let mut ip = vec![0x45, 0];
@@ -108,7 +108,7 @@ mod tests {
     fn payload_and_ends() {
         let mut ip = ip(b"FAST");
         let len = ip.len();
-        // Padding of the link is no payload.
+        // Padding of the link is not payload.
         ip.extend([0; 6]);
         let found = datagram(&packet(&ip, len + 6)).unwrap();
         assert_eq!((found.payload, found.cut), (&b"FAST"[..], 0));

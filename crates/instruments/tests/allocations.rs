@@ -1,4 +1,4 @@
-//! What runs once for each message of a load or of a capture allocates nothing after warm-up.
+//! Code that runs once for each message of a load or of a capture allocates nothing after warm-up.
 #![forbid(unsafe_code)]
 
 use fanfare_counting::allocations;
@@ -10,7 +10,7 @@ fn recording_and_checking_allocate_nothing() {
     let mut histogram = Histogram::new();
     let mut check = OrderCheck::new(true);
     let marks: Vec<String> = (1..=1_000).map(|n| format!("P7-{n}")).collect();
-    // The first mark of a producer makes its entry.
+    // The first mark of a producer creates its entry.
     check.mark(marks[0].as_bytes());
     let count = allocations(|| {
         for (n, mark) in marks.iter().enumerate().skip(1) {

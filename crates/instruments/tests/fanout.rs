@@ -1,4 +1,4 @@
-//! The whole path: producers, gateway, consumers, capture, report.
+//! Tests of the whole path: producers, gateway, consumers, capture, report.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use std::net::{SocketAddr, TcpListener};
@@ -24,7 +24,7 @@ fn close(gateway: Gateway) {
     gateway.join().unwrap();
 }
 
-/// Runs consumers until they have what they expect, and producers besides.
+/// Runs consumers until they have the expected messages, with producers beside them.
 fn run(
     gateway: &Gateway,
     consumers: ConsumerOptions,
@@ -73,7 +73,7 @@ fn producers(clients: usize, messages: u64, rate: f64, fanout: u64) -> ProducerO
     }
 }
 
-/// A capture of both ports, or `None` where that is not allowed.
+/// Returns a capture of both ports, or `None` without the permission.
 fn captured(
     gateway: &Gateway,
     name: &str,
@@ -181,7 +181,7 @@ fn a_gateway_that_goes_away_is_told() {
     let received = consumers.run(&stop, &mut |_| {}).unwrap();
     assert_eq!(received.ended, 3);
     assert!(!received.is_clean() && received.first_ended.is_some());
-    // On this address no other test listens, so none gets the port that is free again.
+    // No other test listens on this address, so that none takes the freed port.
     let free = TcpListener::bind("127.0.0.77:0").and_then(|gone| gone.local_addr());
     let nobody = ProducerOptions {
         address: free.unwrap(),

@@ -1,7 +1,7 @@
-//! Hundreds of clients of the market data service that join, change what they ask for and leave at
+//! Hundreds of clients of the market data service join, change their subscriptions and leave at
 //! random while a market moves: each book is the plant's at each number that has a checksum.
 //!
-//! A run takes a few seconds; `FANFARE_CHURN_SECONDS` says another time, `FANFARE_CHURN_SEED`
+//! A run takes a few seconds; `FANFARE_CHURN_SECONDS` sets another time, `FANFARE_CHURN_SEED`
 //! another seed.
 #![allow(
     clippy::unwrap_used,
@@ -28,7 +28,7 @@ use fanfare_gateway::{Config, Gateway};
 use fanfare_instruments::load::{Asked, SubscribeOptions, SubscribeReport, Subscribers};
 use fanfare_instruments::subscriber::Rights;
 
-/// Clients of each version; a user each, who may see something else.
+/// The clients of each version; each is a user with rights of its own.
 const CLIENTS: [(Version, usize); 3] = [
     (Version::Fix42, 150),
     (Version::Fix44, 200),
@@ -36,35 +36,35 @@ const CLIENTS: [(Version, usize); 3] = [
 ];
 /// Datagrams that are sent before the first client joins, so that there are books.
 const BEFORE: usize = 500;
-/// From one reload to the next, which costs no session anything.
+/// The time from one reload to the next; a reload ends no session.
 const BETWEEN_RELOADS: Duration = Duration::from_millis(30);
-/// Pictures that are sent at a time, between changes.
+/// Snapshots that are sent at a time, between changes.
 const SOME: usize = 10;
 
-/// What comes on the lines of a feed.
+/// The input of a feed's lines.
 struct Feed {
     templates: String,
     mapping: String,
     /// Lines of `[feed.book]`.
     book: &'static str,
-    /// Clients ask for orders.
+    /// Whether clients request orders.
     by_order: bool,
     changes: Vec<Vec<u8>>,
     pictures: Vec<Vec<u8>>,
-    /// Names of instruments that clients ask for.
+    /// Names of instruments that clients request.
     symbols: &'static [&'static str],
-    /// Books that are live before the clients come.
+    /// The number of books that are live before the clients join.
     least: u64,
     /// Instruments of each user.
     rights: [&'static [&'static str]; 3],
 }
 
-/// What the user of this number may see.
+/// Returns the rights of the user of this number.
 fn rights(feed: &Feed, number: usize) -> Rights {
     let instruments = feed.rights.get(number).copied().unwrap_or_default();
     let (entries, depth) = match number {
         0 => (b"01".to_vec(), 0),
-        // A book of orders is whole.
+        // A book of orders has full depth.
         1 => (b"012".to_vec(), if feed.by_order { 0 } else { 3 }),
         _ => (b"0".to_vec(), 0),
     };
@@ -75,7 +75,7 @@ fn rights(feed: &Feed, number: usize) -> Rights {
     }
 }
 
-/// The users: by address, as each password would take the gateway 25 ms.
+/// Returns the users: by address, as each password would take the gateway 25 ms.
 fn users(feed: &Feed) -> String {
     let mut text = String::new();
     for (number, (version, count)) in CLIENTS.iter().enumerate() {
@@ -135,7 +135,7 @@ fn spectra(seconds: u64) -> Feed {
     }
 }
 
-/// The recording of the Moscow Exchange, if it is there.
+/// Returns the recording of the Moscow Exchange, if it is present.
 fn moex() -> Option<Feed> {
     let folder: PathBuf =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/moex-spectra");
@@ -153,7 +153,7 @@ fn moex() -> Option<Feed> {
         while !rest.is_empty() {
             let (len, numbers) = channel.cut(Line::A, rest);
             packet.extend_from_slice(&rest[..len]);
-            // A Reset goes with the message behind it.
+            // A Reset belongs to the message after it.
             if numbers.next.is_none() {
                 all.push(std::mem::take(&mut packet));
             }
@@ -175,7 +175,7 @@ fn moex() -> Option<Feed> {
     })
 }
 
-/// A mapping in which the bids and offers of changes are orders, by MDEntryID(278).
+/// Returns a mapping in which the bids and offers of changes are orders, by MDEntryID(278).
 fn mapping_of_orders() -> String {
     let built_in = Path::new(env!("CARGO_MANIFEST_DIR")).join("../market/mappings/spectra.toml");
     let text = fs::read_to_string(built_in).unwrap();
@@ -187,7 +187,7 @@ fn mapping_of_orders() -> String {
     file.to_str().unwrap().to_owned()
 }
 
-/// Orders of a few instruments: new ones, changed ones, and ones that end.
+/// Returns orders of a few instruments: new ones, changed ones, and ended ones.
 fn orders(seconds: u64) -> Feed {
     const INSTRUMENTS: usize = 8;
     let program = Arc::new(Program::spectra());
@@ -249,7 +249,7 @@ fn orders(seconds: u64) -> Feed {
     }
 }
 
-/// A group on loopback whose port nobody else has.
+/// Returns a group on loopback with a free port.
 fn group(last: u8) -> SocketAddrV4 {
     static KEPT: Mutex<Vec<UdpSocket>> = Mutex::new(Vec::new());
     let own = UdpSocket::bind("127.0.0.1:0").unwrap();
@@ -259,13 +259,14 @@ fn group(last: u8) -> SocketAddrV4 {
     SocketAddrV4::new(Ipv4Addr::new(239, 255, 93, last), port)
 }
 
-/// What is sent on the lines of a gateway's feed.
+/// The senders of the lines of a gateway's feed.
 struct Lines {
     changes: (Sender, Vec<Vec<u8>>),
     pictures: (Sender, Vec<Vec<u8>>),
 }
 
-/// A gateway with this feed, its lines, and configurations to reload by turns: one has a user more.
+/// Starts a gateway with this feed, its lines, and alternating configurations to reload: one has an
+/// additional user.
 fn plant(feed: Feed, last: u8) -> (Gateway, Lines, [Config; 2]) {
     let [line, pictures] = [group(last), group(last + 1)];
     let text = format!(
@@ -291,7 +292,7 @@ fn plant(feed: Feed, last: u8) -> (Gateway, Lines, [Config; 2]) {
 }
 
 impl Lines {
-    /// Sends everything within this time, evenly, or until it is told to stop.
+    /// Sends everything within this time, evenly, or until `stop` is raised.
     fn send(self, time: Duration, stop: &Stop) {
         let (line, changes) = &self.changes;
         let (other, pictures) = &self.pictures;
@@ -323,7 +324,7 @@ fn number(name: &str, default: u64) -> u64 {
     text.map_or(default, |text| text.parse().expect(name))
 }
 
-/// The clients of one version, until the time is up.
+/// Runs the clients of one version, until the time is up.
 fn clients(
     gateway: SocketAddr,
     (version, count): (Version, usize),
@@ -363,9 +364,9 @@ fn churn(feed: Feed, last: u8, seconds: u64) {
     let consumers = gateway.consumers();
     let stop = Stop::new();
     let reports: Vec<SubscribeReport> = thread::scope(|scope| {
-        // A little longer than the clients are there.
+        // Slightly longer than the clients run.
         scope.spawn(|| lines.send(time + Duration::from_secs(2), &stop));
-        // Until then, those that are named are unknown.
+        // Before that, named instruments are unknown.
         while gateway.count("instruments_live") < least {
             thread::yield_now();
         }

@@ -1,8 +1,8 @@
-//! The FIX codec alone: what decoding and encoding one message cost, by tag and through typed
-//! messages.
+//! A benchmark of the FIX codec alone: the cost of decoding and encoding one message, by tag and
+//! through typed messages.
 //!
 //! Each figure is the median over batches; the batches of all figures are interleaved, so that a
-//! slow minute of the machine meets all of them.
+//! slow minute of the machine affects all of them.
 
 use std::hint::black_box;
 use std::ops::Range;
@@ -22,11 +22,11 @@ mod fields;
 
 use fields::{build, get_entries, get_order, read_entries, read_order};
 
-/// The figures in their order: what one message costs, in nanoseconds.
+/// The figures in order: the cost of one message, in nanoseconds.
 const NAMES: [&str; 11] = [
     // Frame, checksum and index of all fields of a NewOrderSingle(D) of 179 bytes, 17 fields.
     "order_index_ns",
-    // The same of a MarketDataSnapshotFullRefresh(W) with 10 entries: 495 bytes, 52 fields.
+    // The same for a MarketDataSnapshotFullRefresh(W) with 10 entries: 495 bytes, 52 fields.
     "snapshot10_index_ns",
     // The order, from its fields to a whole message, with a session's header.
     "order_encode_ns",
@@ -46,10 +46,10 @@ const NAMES: [&str; 11] = [
     "order_build_ns",
 ];
 
-/// Why the benchmark could not run.
+/// The error of the benchmark of the codec.
 #[derive(Debug, thiserror::Error)]
 pub enum CodecBenchError {
-    /// This processor lacks the kernel asked for.
+    /// This processor does not support the requested kernel.
     #[error("this processor has no {0} kernel")]
     NoKernel(&'static str),
     /// A message of the benchmark itself could not be encoded.
@@ -61,7 +61,7 @@ pub enum CodecBenchError {
     /// A message of the benchmark itself is not valid.
     #[error("the benchmark's order is not valid: {0}")]
     Invalid(Fault),
-    /// A message of the benchmark itself has not the fields that are read.
+    /// A message of the benchmark itself does not have the fields that are read.
     #[error(transparent)]
     Field(#[from] FieldError),
 }
@@ -75,10 +75,10 @@ const WARM_UP: u64 = 200;
 /// Rounds of a batch: about 0.1 ms.
 const ROUNDS: usize = 2_000;
 
-/// Measures for well under a second, with `kernel` or the fastest that this processor has.
+/// Measures for well under a second, with `kernel` or the fastest that this processor supports.
 ///
 /// # Errors
-/// The processor lacks the kernel.
+/// The processor does not support the kernel.
 pub fn add_figures(figures: &mut Figures, kernel: Option<Kernel>) -> Result<(), CodecBenchError> {
     let kernel = kernel.unwrap_or_else(Kernel::best);
     if !kernel.is_available() {
@@ -89,7 +89,7 @@ pub fn add_figures(figures: &mut Figures, kernel: Option<Kernel>) -> Result<(), 
     let (mut decoder, mut of_order, mut of_snapshot) = (decoder(), decoder(), decoder());
     let (order, snapshot) = (Paged::new(&order()), Paged::new(&snapshot()));
     let (order, snapshot) = (order.bytes(), snapshot.bytes());
-    // Before they are timed, both must be right.
+    // Both must be correct before they are timed.
     let dictionary = Dictionary::built_in(Version::Fix44);
     let switches = Switches::default();
     dictionary
@@ -140,8 +140,8 @@ pub fn add_figures(figures: &mut Figures, kernel: Option<Kernel>) -> Result<(), 
     Ok(())
 }
 
-/// A message at the front of a page, as a receive buffer has it: over the border of two pages it
-/// takes 5 ns more, and where the allocator puts it is chance.
+/// A message at the front of a page, as in a receive buffer: across the border of two pages it
+/// takes 5 ns more, and its place in an allocation is chance.
 struct Paged {
     room: Vec<u8>,
     place: Range<usize>,
@@ -162,9 +162,9 @@ impl Paged {
     }
 }
 
-/// Nanoseconds a round.
+/// Returns the nanoseconds of a round.
 fn time_batch(mut work: impl FnMut(u64) -> bool) -> f64 {
-    // The other kinds of work have the caches and the branch predictor to themselves until here.
+    // The other kinds of work have filled the caches and trained the branch predictor until here.
     for round in 0..WARM_UP {
         black_box(work(round));
     }
@@ -178,13 +178,13 @@ fn time_batch(mut work: impl FnMut(u64) -> bool) -> f64 {
 /// 2026-11-20, 12:34:56.123.
 const TIME: UtcTimestamp = UtcTimestamp::from_nanos(1_795_178_096_123_000_000);
 
-/// The time of an order: a million of them a second.
+/// Returns the time of an order: a million per second.
 fn time_of(seq: u64) -> UtcTimestamp {
     let since = seq as i64 - 1_234_567;
     black_box(UtcTimestamp::from_nanos(TIME.nanos() + since * 1_000))
 }
 
-/// A NewOrderSingle(D) behind the session's header.
+/// Encodes a NewOrderSingle(D) after the session's header.
 fn encode(header: &SessionHeader, seq: u64, buf: &mut [u8]) -> Result<usize, EncodeError> {
     let now = time_of(seq);
     let sending = SendingTime::new(now, Precision::Millis);
@@ -204,7 +204,7 @@ fn encode(header: &SessionHeader, seq: u64, buf: &mut [u8]) -> Result<usize, Enc
     Ok(order.finish()?.end)
 }
 
-/// The same message, each field of its own.
+/// Encodes the same message, each field singly.
 fn encode_singly(seq: u64, buf: &mut [u8]) -> Result<usize, EncodeError> {
     let now = time_of(seq);
     let mut order = Encoder::new(buf, b"FIX.4.4", b"D");
@@ -228,7 +228,7 @@ fn encode_singly(seq: u64, buf: &mut [u8]) -> Result<usize, EncodeError> {
     Ok(order.finish()?.end)
 }
 
-/// 179 bytes, 17 fields.
+/// Returns a message of 179 bytes, 17 fields.
 fn order() -> Vec<u8> {
     message(
         "35=D|49=BUYSIDE|56=SELLSIDE|34=1234567|52=20261120-12:34:56.123|11=ORDER0001234|21=1|\
@@ -236,7 +236,7 @@ fn order() -> Vec<u8> {
     )
 }
 
-/// 495 bytes, 52 fields.
+/// Returns a message of 495 bytes, 52 fields.
 fn snapshot() -> Vec<u8> {
     let head = "35=W|49=EXCHANGE|56=TRADER|34=1234567|52=20261120-12:34:56.123|262=REQ1|\
                 55=EURUSD|20001=7-1234|268=10|";
@@ -251,7 +251,7 @@ fn snapshot() -> Vec<u8> {
     )
 }
 
-/// `body`, with `|` for the separator, behind its header and in front of its trailer.
+/// Returns the message of `body`, with `|` for the separator, with header and trailer.
 fn message(body: &str) -> Vec<u8> {
     let separated = |text: String| text.replace('|', "\x01").into_bytes();
     let mut bytes = separated(format!("8=FIX.4.4|9={}|{body}", body.len()));
@@ -286,7 +286,7 @@ mod tests {
         );
     }
 
-    /// The order, with the required fields in front of the others.
+    /// Returns the order, with the required fields before the others.
     fn built() -> Vec<u8> {
         message(
             "35=D|49=BUYSIDE|56=SELLSIDE|34=1234567|52=20261120-12:34:56.123|11=ORDER0001234|\

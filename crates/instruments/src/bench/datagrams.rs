@@ -1,4 +1,5 @@
-//! The raw pair of a multicast feed: the same datagrams to two groups, received and only counted.
+//! The raw baseline of a multicast feed: the same datagrams to two groups, received and only
+//! counted.
 
 use std::io;
 use std::net::SocketAddrV4;
@@ -12,14 +13,14 @@ use fanfare_engine::udp::{Receiver, ReceiverConfig, Sender, SenderConfig};
 
 use crate::figures::{Figures, median};
 
-/// Datagrams in one system call, as `fanfare fast multicast` has it.
+/// Datagrams in one system call, the same as in `fanfare fast multicast`.
 const BATCH: usize = 32;
-/// Receive buffer to ask the kernel for, as `fanfare fast decode` does.
+/// Receive buffer to ask the kernel for, the same as in `fanfare fast decode`.
 const BUFFER: usize = 32 << 20;
-/// Silence, after the last was sent, after which what is missing will not come.
+/// The silence after the last send after which missing datagrams are lost.
 const SILENCE: Duration = Duration::from_millis(300);
 
-/// What went through the raw pair.
+/// The result of the raw baseline.
 #[derive(Debug, Clone, Copy)]
 struct Passed {
     /// Datagrams sent, both groups.
@@ -31,30 +32,30 @@ struct Passed {
 }
 
 impl Passed {
-    /// Datagrams a second at the receiver.
+    /// Returns the datagrams per second at the receiver.
     fn rate(&self) -> f64 {
         self.received as f64 / self.elapsed.as_secs_f64().max(1e-9)
     }
 }
 
-/// One run of what is measured.
+/// The result of one measured run.
 #[derive(Debug, Clone, Copy)]
 pub struct Run {
-    /// Messages a second at the receiver.
+    /// Messages per second at the receiver.
     pub rate: f64,
     /// Datagrams that were sent and not received, both lines.
     pub lost: u64,
     /// Those of them that the kernel dropped.
     pub kernel_drops: u64,
-    /// What the receiver could not decode.
+    /// Datagrams that the receiver could not decode.
     pub errors: u64,
 }
 
-/// Adds the figures of the raw pair and of what is measured, which `ours` runs, with the number of
-/// the run from 1: they take turns, until `stop` is raised.
+/// Adds the figures of the raw baseline and of the measured program, which alternate until `stop`
+/// is raised. `ours` runs the program, with the number of the run from 1.
 ///
 /// # Errors
-/// Those of the raw pair, of `groups` and of `ours`.
+/// Those of the raw baseline, of `groups` and of `ours`.
 pub fn add_turns<E: From<io::Error>>(
     figures: &mut Figures,
     packets: &[Vec<u8>],
@@ -91,11 +92,11 @@ pub fn add_turns<E: From<io::Error>>(
     Ok(())
 }
 
-/// Sends `packets` to both groups on loopback, as fast as it goes, from this thread; a second one
-/// spins and counts what comes.
+/// Sends `packets` to both groups on loopback, as fast as possible, from this thread; a second one
+/// spins and counts the datagrams received.
 ///
 /// # Errors
-/// Sockets that cannot be opened, or sends that fail.
+/// A socket cannot be opened, or a send fails.
 fn raw_pair(groups: [SocketAddrV4; 2], packets: &[Vec<u8>]) -> io::Result<Passed> {
     let open = |group| {
         Receiver::open(&ReceiverConfig {
@@ -121,7 +122,7 @@ fn raw_pair(groups: [SocketAddrV4; 2], packets: &[Vec<u8>]) -> io::Result<Passed
     })
 }
 
-/// All packets to each group, as fast as it goes.
+/// Sends all packets to each group, as fast as possible.
 fn send(groups: [SocketAddrV4; 2], packets: &[Vec<u8>]) -> io::Result<()> {
     let open = |group| {
         Sender::open(&SenderConfig {
@@ -142,14 +143,14 @@ fn send(groups: [SocketAddrV4; 2], packets: &[Vec<u8>]) -> io::Result<()> {
     Ok(())
 }
 
-/// Counts until all have come or none comes any more.
+/// Counts datagrams until all have come or the line is silent.
 fn count(
     mut receivers: [Receiver; 2],
     wanted: usize,
     all_sent: &AtomicBool,
 ) -> io::Result<(usize, Duration)> {
     let (mut first, mut last) = (None, Instant::now());
-    // Since nothing has come, and nothing more will be sent.
+    // The time since when nothing has come and nothing more is due.
     let mut silent = None;
     let mut received = 0;
     while received < wanted {

@@ -1,7 +1,7 @@
-//! Records of DBN to one client and to many, beside a raw program that writes as many bytes.
+//! DBN records to one client and to many, compared with a raw program that writes as many bytes.
 //!
-//! One thread brings the events and reads all sockets, as fast as the port's thread goes: no more
-//! bytes are on their way than the queues hold, so that whatever is lost is the port's.
+//! One thread writes the events and reads all sockets, as fast as the port's thread proceeds: no
+//! more bytes are in flight than the queues hold, so that any loss is the port's.
 
 use super::{BenchError, Processors, on};
 use crate::figures::{Figures, rate};
@@ -15,25 +15,25 @@ use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
-/// Instruments, and events of a message.
+/// Instruments, and events per message.
 const INSTRUMENTS: u32 = 100;
 const MESSAGE: usize = 8;
-/// Bytes of a trade, and of the records in front of them: the notice that the subscription was
+/// Bytes of a trade, and of the records before the trades: the notice that the subscription was
 /// accepted, and a symbol for each instrument.
 const TRADE: u64 = 48;
 const FRONT: u64 = 320 + 176 * INSTRUMENTS as u64;
-/// Bytes to one client that may be on their way, and messages between two looks at the sockets.
+/// The most bytes in flight to one client, and the messages between two reads of the sockets.
 const WINDOW: u64 = 1 << 20;
 const LOOK: u64 = 64;
-/// How long nothing may come.
+/// The longest silence.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// How much is measured.
+/// The size of the benchmark.
 #[derive(Debug, Clone, Copy)]
 pub struct DbnBench {
     /// Records to all clients together.
     pub records: u64,
-    /// Where it runs.
+    /// The processors to run on.
     pub processors: Processors,
 }
 
@@ -54,7 +54,7 @@ impl Reader {
         })
     }
 
-    /// Takes what has come.
+    /// Reads the bytes that have arrived.
     fn read(&mut self, room: &mut [u8]) -> Result<(), BenchError> {
         match self.stream.read(room) {
             Ok(0) => Err(BenchError::Missing("a connection was closed".to_owned())),
@@ -69,7 +69,7 @@ impl Reader {
     }
 }
 
-/// Reads until every connection has `wanted` bytes, or nothing comes any more.
+/// Reads until every connection has `wanted` bytes, or the connections are silent.
 fn read_to(readers: &mut [Reader], wanted: u64, room: &mut [u8]) -> Result<(), BenchError> {
     let is_behind = |reader: &Reader| reader.received < wanted && reader.last.elapsed() < PATIENCE;
     while readers.iter().any(is_behind) {
@@ -81,11 +81,11 @@ fn read_to(readers: &mut [Reader], wanted: u64, room: &mut [u8]) -> Result<(), B
 }
 
 impl DbnBench {
-    /// Adds the figures of this number of clients, in turns with the raw program. Returns the
-    /// records that were lost.
+    /// Adds the figures of this number of clients, alternating with the raw program. Returns the
+    /// number of records lost.
     ///
     /// # Errors
-    /// A socket is not to be had, or the port ended a connection.
+    /// A socket cannot be opened, or the port closed a connection.
     pub fn add(
         &self,
         figures: &mut Figures,
@@ -105,7 +105,8 @@ impl DbnBench {
         Ok(lost)
     }
 
-    /// Seconds from the first event to the last byte, and the records that did not come.
+    /// Returns the seconds from the first event to the last byte, and the number of missing
+    /// records.
     fn ours(&self, clients: usize, each: u64, stop: &Stop) -> Result<(f64, u64), BenchError> {
         let config = DbnConfig {
             port: 0,
@@ -143,7 +144,7 @@ impl DbnBench {
         Ok((took, lost))
     }
 
-    /// As `ours`, of a thread that writes the same number of bytes to each socket.
+    /// Measures as `ours`, for a thread that writes the same number of bytes to each socket.
     fn raw(&self, clients: usize, each: u64) -> Result<f64, BenchError> {
         let listener = TcpListener::bind("127.0.0.1:0")?;
         let address = listener.local_addr()?;
@@ -178,7 +179,7 @@ impl DbnBench {
                 let why = "the raw program's bytes did not come".to_owned();
                 read = Err(BenchError::Missing(why));
             }
-            // A writer that still waits for room ends.
+            // This ends a writer that is still blocked.
             for reader in readers.iter().filter(|_| read.is_err()) {
                 reader.stream.shutdown(Shutdown::Both)?;
             }
@@ -206,7 +207,7 @@ fn define(server: &mut DbnServer) {
             revision: 1,
             status: 0,
         });
-        // Its first event: from here on its symbol is known to all.
+        // The instrument's first event makes its symbol known to all.
         server.put(&mut [Event {
             instrument: InstrumentId(number),
             kind: Kind::State,
@@ -222,7 +223,7 @@ fn define(server: &mut DbnServer) {
     }
 }
 
-/// The trades of a message.
+/// Returns the trades of a message.
 fn trades() -> [Event; MESSAGE] {
     let mut number = 0;
     [(); MESSAGE].map(|()| {
@@ -243,12 +244,12 @@ fn trades() -> [Event; MESSAGE] {
     })
 }
 
-/// A connection that has subscribed to all trades, up to its metadata.
+/// Returns a connection that has subscribed to all trades, read up to its metadata.
 fn subscribe(address: SocketAddr) -> Result<TcpStream, BenchError> {
     let stream = TcpStream::connect(address)?;
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_nodelay(true)?;
-    // A byte at a time: what comes behind is not to be taken.
+    // Read one byte at a time: the bytes behind the line stay in the socket.
     let mut lines = BufReader::with_capacity(1, &stream);
     let mut line = String::new();
     lines.read_line(&mut line)?;

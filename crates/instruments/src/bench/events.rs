@@ -1,9 +1,10 @@
-//! From datagrams to events in a ring: what mapping takes above decoding, and the market above it.
+//! From datagrams to events in a ring: the cost of mapping on top of decoding, and of the market on
+//! top of that.
 //!
-//! Packets are decoded from memory, in turns: decoded alone, mapped to events, written into a ring
-//! as the gateway writes them, and put in order and applied to books before that. A hundred packets
-//! at a time are timed, and the least of all turns counts for each, as other programs on the
-//! machine get into most of them somewhere.
+//! Packets are decoded from memory, in alternation: decoded only, mapped to events, written into a
+//! ring as the gateway writes them, and ordered and applied to books before that. A hundred packets
+//! at a time are timed, and the minimum over all runs counts for each, as other programs on the
+//! machine disturb most runs somewhere.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -19,15 +20,15 @@ use std::sync::Arc;
 
 use crate::figures::Figures;
 
-/// Why nothing was measured.
+/// The error of the benchmark of events.
 #[derive(Debug, thiserror::Error)]
 pub enum EventsError {
     /// A packet cannot be decoded.
     #[error("packet {packet}: {error}")]
     Packet {
-        /// Its number, from 1.
+        /// The packet's number, from 1.
         packet: usize,
-        /// Why.
+        /// The error of the decoder.
         error: CodecError,
     },
     /// The mapping does not fit the templates.
@@ -36,26 +37,26 @@ pub enum EventsError {
     /// The book would be too large.
     #[error(transparent)]
     Book(#[from] fanfare_market::book::ConfigError),
-    /// There is nothing to measure.
+    /// The feed has no messages.
     #[error("there are no messages")]
     Empty,
 }
 
-/// What is measured.
+/// The input of the benchmark.
 #[derive(Debug)]
 pub struct Feed {
     /// The templates.
     pub program: Arc<Program>,
-    /// What becomes of their messages.
+    /// The mapping of their messages.
     pub mapping: Mapping,
     /// The messages.
     pub packets: Vec<Vec<u8>>,
-    /// Pictures, of which the first one of each instrument is what its book begins with. Without
-    /// any, books begin empty, and changes are numbered by their messages.
+    /// Snapshots: the first one of each instrument initializes its book. Without any, books begin
+    /// empty, and changes are numbered by their messages.
     pub snapshots: Vec<Vec<u8>>,
-    /// Dictionaries are kept from one packet to the next.
+    /// Whether dictionaries are kept from one packet to the next.
     pub keeps: bool,
-    /// How it is decoded.
+    /// Options of the decoder.
     pub options: Options,
     /// Levels of a side of a book.
     pub depth: u32,
@@ -64,10 +65,10 @@ pub struct Feed {
 /// Packets that are timed together.
 const BATCH: usize = 100;
 
-/// Bytes of the ring.
+/// The size of the ring, bytes.
 const RING: usize = 1 << 18;
 
-/// How far a pass goes.
+/// The stages that a pass includes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum How {
     Decode,
@@ -78,7 +79,7 @@ enum How {
 
 const ALL: [How; 4] = [How::Decode, How::Map, How::Ring, How::Market];
 
-/// Everything that a pass needs.
+/// The state of a pass.
 struct Bench<'f> {
     feed: &'f Feed,
     packets: Vec<Vec<u8>>,
@@ -88,25 +89,25 @@ struct Bench<'f> {
     table: Instruments,
     pictures: Vec<(Option<u32>, Vec<Event>)>,
     ring: Broadcast,
-    /// Those of a message, in order.
+    /// The events of a message, in order.
     out: Vec<Event>,
-    /// The plant's number of the next event, and of the next message where none has a number.
+    /// The plant's number of the next event, and of the next message if messages have no numbers.
     next: u64,
     sequence: u64,
     messages: u64,
-    /// Changes that the market gave to no book.
+    /// Changes that the market applied to no book.
     left_out: u64,
 }
 
-/// Measures; `rounds` is how often each way takes its turn. Adds nanoseconds a message:
-/// `decode_ns` of decoding alone, `map_ns`, `ring_ns` and `market_ns` with the events mapped,
-/// mapped and written into a ring, and put in order by a market in between; `map_above_ns`,
-/// `ring_above_ns` and `market_above_ns`, what these take above decoding; `ring_ratio`, `ring_ns`
-/// to `decode_ns`; `messages`, `events` and `faults` (values that no event can hold) of a pass,
-/// and `left_out`, the changes that no book was given.
+/// Measures each kind of pass `rounds` times, in alternation. Adds nanoseconds per message:
+/// `decode_ns` for decoding alone, and `map_ns`, `ring_ns` and `market_ns` with the events mapped,
+/// mapped and written into a ring, and ordered by a market in between; `map_above_ns`,
+/// `ring_above_ns` and `market_above_ns`, their differences to decoding; `ring_ratio`, `ring_ns` to
+/// `decode_ns`; `messages`, `events` and `faults` (values that no event can represent) of a pass,
+/// and `left_out`, the changes that were applied to no book.
 ///
 /// # Errors
-/// What cannot be decoded or mapped.
+/// A packet cannot be decoded, or a message cannot be mapped.
 pub fn add_figures(figures: &mut Figures, feed: &Feed, rounds: u32) -> Result<(), EventsError> {
     let mut bench = Bench::new(feed)?;
     bench.take_packets()?;
@@ -157,7 +158,7 @@ impl<'f> Bench<'f> {
         })
     }
 
-    /// Where dictionaries are kept, a packet may be long: each message is one of its own.
+    /// If dictionaries are kept, a packet may be long: each message is treated as a packet.
     fn take_packets(&mut self) -> Result<(), EventsError> {
         let feed = self.feed;
         if !feed.keeps {
@@ -176,7 +177,7 @@ impl<'f> Bench<'f> {
         Ok(())
     }
 
-    /// Reads the first picture of each instrument; where there are none, an empty one.
+    /// Reads the first snapshot of each instrument; without snapshots, an empty one.
     fn take_pictures(&mut self) -> Result<(), EventsError> {
         let feed = self.feed;
         let mut seen = Vec::new();
@@ -196,7 +197,7 @@ impl<'f> Bench<'f> {
                 }
             }
         }
-        // A pass makes all instruments known, and finds out how many there are.
+        // A pass makes all instruments known, and counts them.
         self.pass(How::Map, &mut Vec::new())?;
         if feed.snapshots.is_empty() {
             let empty = |number| Event {
@@ -210,7 +211,7 @@ impl<'f> Bench<'f> {
         Ok(())
     }
 
-    /// A market with the pictures in its books.
+    /// Returns a market with the snapshots in its books.
     fn market(&self) -> Result<Market, EventsError> {
         let numbering = match self.feed.snapshots.is_empty() {
             true => Numbering::Channel,
@@ -238,7 +239,7 @@ impl<'f> Bench<'f> {
         }
     }
 
-    /// Decodes a message; returns what is behind it.
+    /// Decodes a message. Returns the bytes behind it.
     #[inline(always)]
     fn decode<'b>(&mut self, packet: usize, bytes: &'b [u8]) -> Result<&'b [u8], EventsError> {
         match self.decoder.decode_record(bytes, &mut self.record) {
@@ -247,7 +248,7 @@ impl<'f> Bench<'f> {
         }
     }
 
-    /// One pass over all packets.
+    /// Makes one pass over all packets.
     fn pass(&mut self, how: How, least: &mut Vec<u64>) -> Result<(), EventsError> {
         let mut market = self.market()?;
         self.decoder.reset();
@@ -296,7 +297,7 @@ impl<'f> Bench<'f> {
         Ok(())
     }
 
-    /// What cannot be mapped is counted by the mapper.
+    /// The mapper counts failures.
     #[inline(always)]
     fn map(&mut self) {
         let outcome = self.mapper.record(&mut self.table, 1, &self.record);
@@ -335,7 +336,7 @@ fn write(ring: &mut Broadcast, events: &[Event]) {
     if events.is_empty() {
         return;
     }
-    // A ring that laps has room for all that is not too long.
+    // A lapping ring accepts every record up to its size limit.
     let _ = ring.write(0, events.len() * Event::SIZE, |room| {
         let (places, _) = room.as_chunks_mut::<{ Event::SIZE }>();
         for (place, event) in places.iter_mut().zip(events) {
@@ -381,7 +382,7 @@ mod tests {
             assert!(value.is_some_and(|value| value > 0.0), "{name}");
         }
         assert_eq!(figures.value("faults"), Some(0.0));
-        // Each message is behind a Reset, and Done is the last.
+        // Each message follows a Reset, and Done is the last.
         assert_eq!(figures.value("messages"), Some(602.0));
     }
 

@@ -1,7 +1,7 @@
-//! The log of market events: how fast it is written and read, how near any moment is, and what an
-//! event takes on disk.
+//! A benchmark of the log of market events: the rates of writing and reading, the time to the books
+//! of any moment, and the bytes per event on disk.
 //!
-//! Events are those of a generated feed, over and over, with numbers and times that go on.
+//! Events are those of a generated feed, repeated, with increasing numbers and times.
 
 use super::{BenchError, Processors, on};
 use crate::figures::{Figures, median, rate};
@@ -19,39 +19,39 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::ScopedJoinHandle;
 use std::time::{Duration, Instant};
 
-/// Messages of the feed, which come over and over.
+/// Messages of the feed, which is repeated.
 const MESSAGES: u64 = 100_000;
 
 /// Messages that are committed together.
 const TURN: usize = 512;
 
-/// Books that are asked for.
+/// The number of books requested.
 const MOMENTS: u64 = 20;
 
-/// Bytes that the raw program writes at a time.
+/// Bytes per write of the raw program.
 const PIECE: usize = 1 << 16;
 
-/// Which feed the events are of.
+/// The feed of the events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// The complex feed: values of the session.
+    /// The complex feed, with statistics of the session.
     Complex,
     /// Books of numbered levels, and trades.
     Spectra,
 }
 
-/// How much is measured.
+/// The size of the benchmark.
 #[derive(Debug, Clone, Copy)]
 pub struct HistoryBench<'a> {
     /// Events of the log.
     pub events: u64,
-    /// A folder for logs, which is there.
+    /// An existing folder for logs.
     pub folder: &'a Path,
-    /// Where it runs.
+    /// The processors to run on.
     pub processors: Processors,
 }
 
-/// Messages, and the instruments that they are of.
+/// Messages, and their instruments.
 struct Feed {
     messages: Vec<Vec<[u8; Event::SIZE]>>,
     instruments: Vec<Vec<u8>>,
@@ -90,7 +90,7 @@ impl Feed {
                 let decoded = decoder.decode_record(rest, &mut record);
                 let len = decoded.map_err(|why| failed(&why))?;
                 rest = rest.get(len..).unwrap_or_default();
-                // What has no instrument makes no events.
+                // A message without an instrument makes no events.
                 let _ = mapper.record(&mut table, 1, &record);
                 let all: Vec<_> = mapper.events().iter().map(Event::to_bytes).collect();
                 messages.extend((!all.is_empty()).then_some(all));
@@ -110,7 +110,7 @@ impl Feed {
         })
     }
 
-    /// Gives a message the next numbers, and a time.
+    /// Sets the next numbers of a message, and its time.
     fn stamp(message: &mut [[u8; Event::SIZE]], next: &mut u64, time: u64) {
         for event in message {
             event[..8].copy_from_slice(&next.to_le_bytes());
@@ -120,7 +120,7 @@ impl Feed {
     }
 }
 
-/// Waits until a writer has begun.
+/// Waits until a writer has created the log.
 fn wait_for_log(folder: &Path) -> Log {
     loop {
         match Log::open(folder) {
@@ -135,7 +135,7 @@ fn join<T>(thread: ScopedJoinHandle<'_, T>) -> T {
     ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
-/// Memory of this process that is its own, in bytes.
+/// Returns the private memory of this process, in bytes.
 fn resident() -> Result<u64, BenchError> {
     let text = std::fs::read_to_string("/proc/self/status")?;
     let line = text.lines().find_map(|line| line.strip_prefix("RssAnon:"));
@@ -152,9 +152,9 @@ fn of_log(error: LogError) -> BenchError {
 impl HistoryBench<'_> {
     /// Adds the figures of a feed: `append_per_s` of the writer alone, `append_ratio` of it to a
     /// raw program that writes the same bytes to a file, `append_zstd_per_s` with a keeper that
-    /// compresses on another processor, until both are done; `read_per_s` of the compacted log,
-    /// `read_plain_per_s` of the other; `as_of_ms`, the median of all books as of some moments;
-    /// `bytes_per_event` of the compacted log. Returns whether everything was there again.
+    /// compresses on another processor, until both have finished; `read_per_s` of the compacted
+    /// log, `read_plain_per_s` of the other; `as_of_ms`, the median time for all books at some
+    /// moments; `bytes_per_event` of the compacted log. Returns whether every event was read back.
     ///
     /// # Errors
     /// A file cannot be written or read.
@@ -193,10 +193,10 @@ impl HistoryBench<'_> {
         Ok(is_whole)
     }
 
-    /// Writes a log once more, with a keeper, beside readers that read it from its beginning and
-    /// one more that has stopped. Adds `memory_mib`, the resident memory of all of it after a
-    /// fifth of the events, and `memory_growth`, that at the end, divided by it; and the events
-    /// that all readers have read. Returns whether each had every event once.
+    /// Writes a log again, with a keeper, beside readers that read it from its beginning and one
+    /// more that has stopped. Adds `memory_mib`, the total resident memory after a fifth of the
+    /// events, and `memory_growth`, that at the end, divided by it; and the events that all readers
+    /// have read. Returns whether each had every event once.
     ///
     /// # Errors
     /// A file cannot be written or read.
@@ -248,7 +248,7 @@ impl HistoryBench<'_> {
         Ok(whole)
     }
 
-    /// Reads a log that is being written, up to its last event. Returns whether each was there
+    /// Reads a log that is being written, up to its last event. Returns whether each event came
     /// once.
     fn follow(
         &self,
@@ -278,7 +278,7 @@ impl HistoryBench<'_> {
         Ok(is_whole && next > self.events)
     }
 
-    /// Seconds for the same bytes into a plain file.
+    /// Returns the seconds to write the same bytes into a plain file.
     fn raw(&self) -> Result<f64, BenchError> {
         let path = self.folder.join("raw");
         let (piece, mut left) = (vec![7; PIECE], self.events * Event::SIZE as u64);
@@ -295,7 +295,7 @@ impl HistoryBench<'_> {
         Ok(took)
     }
 
-    /// Seconds from the first event to the last commit.
+    /// Returns the seconds from the first event to the last commit.
     fn append(&self, folder: &Path, feed: &mut Feed, stop: &Stop) -> Result<f64, BenchError> {
         let book = BookConfig::by_level(20).map_err(|why| BenchError::Feed(why.to_string()))?;
         let feeds = vec![FeedInfo {
@@ -328,7 +328,7 @@ impl HistoryBench<'_> {
         Ok(took)
     }
 
-    /// As `append`, until a keeper on another processor has compressed all full segments.
+    /// Measures as `append`, until a keeper on another processor has compressed all full segments.
     fn append_kept(&self, folder: &Path, feed: &mut Feed, stop: &Stop) -> Result<f64, BenchError> {
         let is_done = AtomicBool::new(false);
         let begun = Instant::now();
@@ -355,7 +355,7 @@ impl HistoryBench<'_> {
         Ok(begun.elapsed().as_secs_f64())
     }
 
-    /// Seconds to read everything, and whether each event was there once.
+    /// Returns the seconds to read all events, and whether each came once.
     fn read(&self, folder: &Path) -> Result<(f64, bool), BenchError> {
         let log = Log::open(folder).map_err(of_log)?;
         let mut reader = log.reader(Start::First).map_err(of_log)?;
@@ -376,12 +376,12 @@ impl HistoryBench<'_> {
         ))
     }
 
-    /// The median time for all books as of a moment, in milliseconds.
+    /// Returns the median time for all books at a moment, in milliseconds.
     fn as_of(&self, folder: &Path) -> Result<f64, BenchError> {
         let log = Log::open(folder).map_err(of_log)?;
         let mut took = Vec::new();
         for moment in 1..=MOMENTS {
-            // Moments at all distances from the checkpoints in front of them.
+            // The moments are at all distances from the checkpoints before them.
             let number = self.events * moment / (MOMENTS + 1) + moment * 12_345 % 250_000;
             let number = number.clamp(1, self.events);
             let begun = Instant::now();
@@ -395,7 +395,7 @@ impl HistoryBench<'_> {
         Ok(median(took))
     }
 
-    /// Bytes of all segments, of which the last one is not compacted: as if it were.
+    /// Returns the bytes of all segments, as if the last one were compacted.
     fn size(&self, folder: &Path) -> Result<f64, BenchError> {
         let log = Log::open(folder).map_err(of_log)?;
         let segments = log.segments().map_err(of_log)?;

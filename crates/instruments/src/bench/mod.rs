@@ -19,10 +19,10 @@ use fanfare_engine::agent::CrewError;
 use fanfare_engine::cpu;
 use fanfare_gateway::{DbnError, StartError};
 
-/// Why a benchmark has come to nothing.
+/// The error of a benchmark.
 #[derive(Debug, thiserror::Error)]
 pub enum BenchError {
-    /// A socket, a process or a processor is not to be had.
+    /// A socket, a process or a processor is not available.
     #[error(transparent)]
     Io(#[from] io::Error),
     /// The gateway cannot be started.
@@ -31,34 +31,35 @@ pub enum BenchError {
     /// An agent of the gateway failed.
     #[error(transparent)]
     Crew(#[from] CrewError),
-    /// The port for DBN cannot be opened.
+    /// The DBN port cannot be opened.
     #[error(transparent)]
     Dbn(#[from] DbnError),
-    /// DDS, or the C program that it is measured against.
+    /// DDS, or the C program of the comparison, failed.
     #[error(transparent)]
     Dds(#[from] fanfare_dds::Error),
     /// A message of the benchmark itself cannot be decoded or converted.
     #[error("the benchmark's own feed: {0}")]
     Feed(String),
-    /// What was waited for has not come, or somebody has not taken part.
+    /// An expected event has not come, or a participant is missing.
     #[error("{0}")]
     Missing(String),
 }
 
-/// Two processors.
+/// Two processors, one for each side of a benchmark.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Processors {
-    /// For the thread that measures.
+    /// The processor of the thread that measures.
     pub here: Option<usize>,
-    /// For what is measured.
+    /// The processor of the measured program.
     pub there: Option<usize>,
 }
 
 impl Processors {
-    /// The last and the first of those that this thread may use; none if there is one only.
+    /// Returns the last and the first processor that this thread may use; none if there is only
+    /// one.
     ///
     /// # Errors
-    /// The system does not say which these are.
+    /// The system call fails.
     pub fn of_this_thread() -> io::Result<Self> {
         Ok(match cpu::allowed()?.as_slice() {
             [first, .., last] => Self {
@@ -69,21 +70,21 @@ impl Processors {
         })
     }
 
-    /// Whether there are two.
+    /// Returns whether there are two.
     pub const fn are_two(self) -> bool {
         self.here.is_some()
     }
 
-    /// Has this thread run on the processor for measuring alone, if there is one.
+    /// Pins this thread to the processor for measuring, if there is one.
     ///
     /// # Errors
-    /// The system refuses.
+    /// The system call fails.
     pub fn pin_here(self) -> io::Result<()> {
         self.here.map_or(Ok(()), cpu::pin_to)
     }
 }
 
-/// Runs `f` in a thread on that processor. The threads that are started there stay on it too.
+/// Runs `f` in a thread on that processor. The threads that it starts stay there too.
 fn on<T: Send>(
     processor: Option<usize>,
     f: impl FnOnce() -> Result<T, BenchError> + Send,

@@ -16,36 +16,37 @@ use pcap::{Active, BreakLoop, Error, Precision};
 use super::{CaptureError, CaptureOptions, CaptureStats, Reopened};
 use crate::pcap::{LinkType, Writer};
 
-/// As tcpdump: more than any packet, segments that offloads have not cut up included.
+/// The snap length, that of tcpdump: more than any packet, including segments that offloads have
+/// not split.
 const SNAP_LEN: u32 = 262_144;
-/// How long the kernel collects packets before it hands them on. Longer means fewer wake-ups of
-/// the capture on machines where it shares a core with what is measured.
+/// The time that the kernel collects packets before it delivers them. A longer one wakes the
+/// capture less often on machines where it shares a core with the measured programs.
 const COLLECT: Duration = Duration::from_millis(20);
 const FILE_BUFFER: usize = 1 << 20;
-/// The longest time until a captured packet is in the file, however the process ends.
+/// The longest time until a captured packet is in the file, even if the process is killed.
 const FLUSH: Duration = Duration::from_secs(1);
 
 /// A capture that writes packets to a file until it is stopped.
 ///
-/// One thread that sleeps while the kernel collects packets in a ring and then writes all of
-/// them; the stamps are the kernel's.
+/// Its one thread sleeps while the kernel collects packets in a ring, and then writes all of them;
+/// the stamps are the kernel's.
 pub struct Capture {
     thread: Option<JoinHandle<Result<CaptureStats, CaptureError>>>,
-    /// Ends the wait for packets.
+    /// The handle that interrupts the wait for packets.
     waker: BreakLoop,
     file: PathBuf,
     wishes: Arc<Wishes>,
     ticker: Option<JoinHandle<()>>,
 }
 
-/// Requests to the capture's thread, and its answers.
+/// Requests to the capture's thread, and its responses.
 #[derive(Debug, Default)]
 struct Wishes {
     /// Whether there are packets that may not be in the file yet.
     unflushed: AtomicBool,
     /// Whether the wait for packets was interrupted because of a request.
     woken: AtomicBool,
-    /// The capture is to end: tells that from a failure of libpcap.
+    /// Whether the capture is to end, as distinct from a failure of libpcap.
     over: AtomicBool,
     reopen: AtomicBool,
     reopened: Mutex<Option<Result<Reopened, CaptureError>>>,
@@ -59,10 +60,10 @@ impl Wishes {
 }
 
 impl Capture {
-    /// Starts to capture: when this returns, every packet from now on is captured.
+    /// Starts a capture: every packet after the return of this call is captured.
     ///
     /// # Errors
-    /// [`CaptureError`]; without the privilege, the text says how to give it.
+    /// [`CaptureError`]; without the privilege, the text names the remedy.
     pub fn start(options: CaptureOptions) -> Result<Self, CaptureError> {
         let mut handle = open(&options).map_err(|error| refused(&options, &error))?;
         let unwritable = |error| CaptureError::File {
@@ -97,14 +98,14 @@ impl Capture {
         })
     }
 
-    /// Begins a new file if the current one has been renamed or deleted. Otherwise writes out what
-    /// has been captured, and goes on in the same file. No packet is lost between the two files.
+    /// Starts a new file if the current one has been renamed or deleted. Otherwise flushes the
+    /// captured packets, and continues in the same file. No packet is lost between the two files.
     ///
     /// # Errors
-    /// The new file cannot be created, and the capture goes on in the old one; or the capture has
+    /// The new file cannot be created, and the capture continues in the old one; or the capture has
     /// ended.
     pub fn reopen(&self) -> Result<Reopened, CaptureError> {
-        // An answer to a call that did not wait long enough for it.
+        // This is the response to a call that timed out.
         let late = self.wishes.reopened.lock();
         *late.unwrap_or_else(PoisonError::into_inner) = None;
         self.wishes.reopen.store(true, Ordering::Release);
@@ -126,23 +127,23 @@ impl Capture {
         })
     }
 
-    /// Waits until the packets sent so far are captured, ends the capture and the file.
+    /// Waits until the packets sent so far are captured, then ends the capture and the file.
     ///
     /// # Errors
-    /// What ended the capture before, if something did.
+    /// The error that ended the capture before, if there was one.
     pub fn stop(mut self) -> Result<CaptureStats, CaptureError> {
         self.end().unwrap_or_else(|| Ok(CaptureStats::default()))
     }
 
     fn end(&mut self) -> Option<Result<CaptureStats, CaptureError>> {
         let thread = self.thread.take()?;
-        // What the kernel is collecting is handed on within that time.
+        // Packets that the kernel is collecting are delivered within that time.
         thread::sleep(COLLECT * 3);
         self.wishes.over.store(true, Ordering::Release);
         self.waker.breakloop();
         if let Some(ticker) = self.ticker.take() {
             ticker.thread().unpark();
-            // It does nothing that could panic.
+            // The ticker has no code that panics.
             let _ = ticker.join();
         }
         Some(thread.join().unwrap_or_else(|panic| resume_unwind(panic)))
@@ -151,7 +152,7 @@ impl Capture {
 
 impl Drop for Capture {
     fn drop(&mut self) {
-        // Nobody is left to hear of it.
+        // There is no caller to report to.
         let _ = self.end();
     }
 }
@@ -167,10 +168,10 @@ fn open(options: &CaptureOptions) -> Result<pcap::Capture<Active>, Error> {
     Ok(handle)
 }
 
-/// The filter expression for TCP traffic of these ports: with IPv4, segments that carry bytes or
-/// open or end a connection. Bare acknowledgements are as many as messages, the report needs none
-/// of them, and what the filter refuses costs the sender no copy into the ring. (libpcap cannot
-/// look into TCP over IPv6; there all are taken.)
+/// Returns the filter expression for TCP traffic of these ports: with IPv4, segments that carry
+/// bytes or open or close a connection. Bare acknowledgements are as many as messages, the report
+/// needs none of them, and a packet that the filter rejects costs the sender no copy into the ring.
+/// (libpcap cannot parse TCP over IPv6; there all are captured.)
 fn filter(ports: &[u16]) -> String {
     const CARRIES_BYTES: &str = "ip[2:2] - ((ip[0] & 0xf) << 2) - ((tcp[12] & 0xf0) >> 2) != 0";
     const OPENS_OR_ENDS: &str = "tcp[tcpflags] & (tcp-syn | tcp-fin | tcp-rst) != 0";
@@ -200,11 +201,11 @@ fn refused(options: &CaptureOptions, error: &Error) -> CaptureError {
     CaptureError::Library { device, text }
 }
 
-/// How often [`Capture::reopen`] looks for the answer: for two seconds.
+/// The number of polls of [`Capture::reopen`] for the response: two seconds.
 const REOPEN_LOOKS: u32 = 100;
 
-/// Wakes the capture's thread every [`FLUSH`] while packets wait to be written: without traffic the
-/// library waits for the next packet without end.
+/// Wakes the capture's thread every [`FLUSH`] while packets are buffered: without traffic the
+/// library blocks until the next packet.
 fn tick(waker: &BreakLoop, wishes: &Wishes) {
     while !wishes.over.load(Ordering::Acquire) {
         thread::park_timeout(FLUSH);
@@ -232,7 +233,7 @@ fn work(
         match handle.dispatch(None, |packet| output.packet(&packet)) {
             _ if wishes.over.load(Ordering::Acquire) => break,
             Ok(_) | Err(Error::TimeoutExpired) => {}
-            // The library reports a wake-up as an error. Any other error comes again.
+            // The library reports a wake-up as an error. Any other error is repeated.
             Err(_) if wishes.woken.swap(false, Ordering::AcqRel) => {}
             Err(error) => return Err(broken(error)),
         }
@@ -245,7 +246,7 @@ fn work(
         }
     }
     let mut handle = handle.setnonblock().map_err(broken)?;
-    // Once, an error may be the call to stop, if the loop above ended without having seen it.
+    // One error may be the call to stop, if the loop above ended without having seen it.
     let mut errors = 0;
     while !output.is_broken() && errors < 2 {
         match handle.dispatch(None, |packet| output.packet(&packet)) {
@@ -298,7 +299,7 @@ impl Output {
         self.unflushed = true;
     }
 
-    /// Called after each batch of packets, and when none came for a while.
+    /// Flushes if due; called after each batch of packets, and after a time without any.
     fn flush_now_and_then(&mut self) {
         if self.unflushed && !self.is_broken() && self.flushed.elapsed() >= FLUSH / 2 {
             self.flush();
@@ -334,7 +335,7 @@ impl Output {
     }
 }
 
-/// A new file with its header.
+/// Creates a file with its header.
 fn begin(path: &Path, link: LinkType) -> io::Result<Writer<BufWriter<File>>> {
     let file = BufWriter::with_capacity(FILE_BUFFER, File::create(path)?);
     let mut writer = Writer::new(file, link, SNAP_LEN)?;
@@ -361,7 +362,7 @@ mod tests {
         );
     }
 
-    /// The bytes that one loopback connection carries, sent in `messages` pieces.
+    /// Sends `messages` pieces over one loopback connection, and returns its bytes.
     fn talk(listener: &TcpListener, messages: u32) -> Vec<u8> {
         let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         client.set_nodelay(true).unwrap();
@@ -377,7 +378,7 @@ mod tests {
         sent
     }
 
-    /// Captures where that is allowed; elsewhere the error must say what to do.
+    /// Captures if permitted; otherwise the error must name the remedy.
     #[test]
     fn a_capture_on_loopback_holds_every_byte_once_or_the_error_helps() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -391,7 +392,7 @@ mod tests {
                 assert!(text.contains("root") && text.contains("setcap"), "{text}");
                 return;
             }
-            // Not even such a device: a container without packet sockets.
+            // The device is missing: a container without packet sockets.
             Err(error) => {
                 assert!(matches!(error, CaptureError::Library { .. }), "{error}");
                 return;
@@ -420,7 +421,7 @@ mod tests {
     fn packets(file: &Path) -> usize {
         let mut reader = Reader::new(File::open(file).unwrap()).unwrap();
         let mut count = 0;
-        // A file that is being written ends in the middle of a packet, perhaps.
+        // A file that is being written may end in the middle of a packet.
         while let Ok(Some(_)) = reader.next_packet() {
             count += 1;
         }
@@ -435,15 +436,15 @@ mod tests {
         }
     }
 
-    /// The name of the file is a symbol for where the packets go: whoever renames the file has the
-    /// first part whole, and the rest in a new one.
+    /// The name of the file selects the packets: after a rename the first part is whole, and the
+    /// rest is in a new file.
     #[test]
     fn a_running_capture_can_be_read_and_goes_on_in_a_new_file() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let name = format!("fanfare-reopen-{}-{port}.pcap", std::process::id());
         let file = std::env::temp_dir().join(name);
-        // Where capturing is not allowed there is nothing to look at.
+        // Without the permission to capture there is nothing to test.
         let Ok(capture) = Capture::start(CaptureOptions::new(&file, &[port])) else {
             return;
         };
@@ -457,7 +458,7 @@ mod tests {
         talk(&listener, 10);
         let stats = capture.stop().unwrap();
         let (old, new) = (packets(&moved), packets(&file));
-        // What the kernel was still collecting belongs to the new file.
+        // Packets that the kernel was still collecting belong to the new file.
         assert!(old >= 10 && new >= 10, "{old} {new}");
         assert_eq!(
             stats.captured,

@@ -1,14 +1,14 @@
-//! Notes on the other side's writers and readers that fall silent, come back, or go.
+//! Notes on the peer's writers and readers that lose their liveliness, regain it, or leave.
 
 use std::time::{Duration, Instant};
 
 use fanfare_dds::distribute::Departures;
 
-/// The writers and readers of one process go one after the other: a note waits until nothing has
-/// changed for this long.
+/// The writers and readers of one process leave one after the other: a note is delayed until
+/// nothing has changed for this long.
 const SETTLED: Duration = Duration::from_millis(100);
 
-/// Compares the departures with those noted before, and notes what changed.
+/// A watch that compares the departures with those noted before, and notes the changes.
 #[derive(Debug)]
 pub struct DepartureWatch {
     /// `writers` or `readers`.
@@ -21,7 +21,7 @@ pub struct DepartureWatch {
 }
 
 impl DepartureWatch {
-    /// Of `writers` or `readers`; each note is a line for `tell`.
+    /// Creates a watch of `writers` or `readers`; each note is a line for `tell`.
     pub fn new(ends: &'static str, tell: fn(&str)) -> Self {
         Self {
             ends,
@@ -47,7 +47,7 @@ impl DepartureWatch {
         }
     }
 
-    /// How many fell silent and were not gone at once.
+    /// Returns the number that lost their liveliness without leaving at once.
     pub fn lost(&self, now: Departures) -> u32 {
         self.lost + lost(self.told, now)
     }
@@ -62,8 +62,8 @@ impl DepartureWatch {
     }
 }
 
-/// Writers that are closed, or whose participant is gone, are silent for a moment before they go:
-/// those are not lost.
+/// Returns the number of writers lost. Writers that are closed, or whose participant has left, lose
+/// their liveliness for a moment before they leave: those are not lost.
 fn lost(told: Departures, now: Departures) -> u32 {
     let silent = now.silent.saturating_sub(told.silent);
     silent.saturating_sub(now.gone.saturating_sub(told.gone))
@@ -80,7 +80,7 @@ fn lines(ends: &str, told: Departures, now: Departures) -> Vec<String> {
     if gone > 0 {
         lines.push(format!("{gone} {ends} gone: closed, stopped or cut off"));
     }
-    // Silent ones that go are not counted as silent any more.
+    // Writers that leave are no longer counted as not alive.
     let back = (told.silent_now + silent).saturating_sub(now.silent_now + gone);
     if back > 0 {
         lines.push(format!("{back} {ends} alive again"));
@@ -113,7 +113,7 @@ mod tests {
             said([0; 3], [4, 0, 0]),
             "4 writers gone: closed, stopped or cut off"
         );
-        // Writers that are closed fall silent first.
+        // Closed writers lose their liveliness first.
         for silent in 0..=5 {
             let told = said([0; 3], [5, silent, 0]);
             assert_eq!(told, "5 writers gone: closed, stopped or cut off");

@@ -1,4 +1,4 @@
-//! The round trips of samples whose echoes have come back.
+//! The round trips of samples, from their echoes.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,13 +10,13 @@ use fanfare_dds::distribute::RoundTrips;
 
 use crate::histogram::Histogram;
 
-/// Round trips by template, and when the last one ended. Made by the thread that publishes, which
-/// each echo wakes.
+/// Round trips by template, and the time of the last echo. Created by the thread that publishes,
+/// which each echo wakes.
 pub struct Echoes {
     series: Mutex<BTreeMap<String, Vec<Arc<Mutex<Histogram>>>>>,
     publisher: Thread,
     begin: Instant,
-    /// Nanoseconds after the beginning; 0: none came.
+    /// The time of the last echo, nanoseconds after the beginning; 0: none came.
     last: Arc<AtomicU64>,
 }
 
@@ -32,7 +32,7 @@ impl Default for Echoes {
 }
 
 impl Echoes {
-    /// When the last echo came.
+    /// Returns the time of the last echo.
     pub fn last(&self) -> Option<Instant> {
         match self.last.load(Ordering::Acquire) {
             0 => None,
@@ -40,7 +40,7 @@ impl Echoes {
         }
     }
 
-    /// A series of its own for each topic: no listener waits for another.
+    /// Returns a new series for a topic: no listener waits for another.
     pub fn recorder(&self, template: &str) -> RoundTrips {
         let series = Arc::new(Mutex::new(Histogram::new()));
         let publisher = self.publisher.clone();
@@ -61,7 +61,7 @@ impl Echoes {
         })
     }
 
-    /// The round trips of all topics of each template.
+    /// Returns the round trips of all topics of each template.
     pub fn merged(&self) -> BTreeMap<String, Histogram> {
         let Ok(all) = self.series.lock() else {
             return BTreeMap::new();

@@ -1,4 +1,4 @@
-//! What a subscriber should receive, made from the file that is published.
+//! The samples that a subscriber should receive, made from the published file.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
@@ -9,51 +9,51 @@ use fanfare_dds::distribute::Distribution;
 use fanfare_dds::fast::{Converter, Mapping};
 use fanfare_fast::{CodecError, Decoder, Record};
 
-/// Writers of a topic that are told apart; the samples of others are wrong.
+/// The most writers of a topic that are distinguished; the samples of others are wrong.
 const WRITERS: usize = 1_024;
 
-/// The samples of a file by topic, in order. Receive threads compare with them.
+/// The expected samples of a file by topic, in order. Receive threads compare with them.
 pub struct Expected {
     topics: HashMap<String, Mutex<Series>>,
 }
 
-/// How samples compared.
+/// The result of the comparison of samples.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Verdict {
-    /// Samples equal to expected ones in every byte, and in their order.
+    /// Samples equal to expected ones in every byte, and in order.
     pub equal: u64,
-    /// Samples that are no expected ones, or out of order.
+    /// Samples that were not expected, or out of order.
     pub wrong: u64,
-    /// Expected samples that came from nobody.
+    /// Expected samples that no writer sent.
     pub missing: u64,
 }
 
-/// One topic's samples, one behind the other. Each writer may begin anywhere, as a reader that
-/// comes late sees it, and leave samples out, but not go back: who begins again is another writer.
+/// One topic's samples, in order. Each writer may begin anywhere, as a late-joining reader sees it,
+/// and omit samples, but not go back: a writer that restarts is another writer.
 #[derive(Debug, Default)]
 struct Series {
     bytes: Vec<u8>,
-    /// Where each sample ends.
+    /// The end of each sample.
     ends: Vec<usize>,
     came: Vec<bool>,
-    /// By their hash: which samples, in order.
+    /// The indexes of samples by hash, in order.
     places: HashMap<u64, Vec<usize>>,
     hash: RandomState,
-    /// By writer: the first sample that it has not written.
+    /// For each writer, the first sample that it has not written.
     next: HashMap<u64, usize>,
     equal: u64,
     wrong: u64,
 }
 
-/// Why there is nothing to compare with.
+/// The error of making the expected samples.
 #[derive(Debug, thiserror::Error)]
 pub enum ExpectedError {
     /// A message cannot be decoded.
     #[error("at byte {at} of a packet: {error}")]
     Message {
-        /// Where it begins.
+        /// The offset of the message.
         at: usize,
-        /// Why.
+        /// The error of the decoder.
         error: CodecError,
     },
     /// A message cannot be converted.
@@ -61,19 +61,19 @@ pub enum ExpectedError {
     Sample(#[from] CdrError),
 }
 
-/// Makes the samples of packets, as the publisher does.
+/// A maker of the samples of packets, in the same way as the publisher.
 pub struct ExpectedReader<'a> {
     decoder: Decoder,
     record: Record,
     converter: Converter,
     distribution: &'a Distribution,
-    /// Names of a template's topics.
+    /// The names of a template's topics.
     names: HashMap<u32, Vec<String>>,
     topics: HashMap<String, Series>,
 }
 
 impl Expected {
-    /// Nothing is expected yet. Samples have at most `longest` bytes.
+    /// Returns a reader without samples yet. Samples have at most `longest` bytes.
     pub fn reader<'a>(
         mapping: &Arc<Mapping>,
         distribution: &'a Distribution,
@@ -96,7 +96,7 @@ impl Expected {
         }
     }
 
-    /// How all samples so far compared.
+    /// Returns the result of all comparisons so far.
     pub fn verdict(&self) -> Verdict {
         let mut all = Verdict::default();
         for series in self.topics.values().filter_map(|s| s.lock().ok()) {
@@ -138,7 +138,7 @@ impl Series {
         }
     }
 
-    /// The first place of a sample from `next` on.
+    /// Returns the first index of a sample from `next` on.
     fn find(&self, next: usize, sample: &[u8]) -> Option<usize> {
         let places = self.places.get(&self.hash.hash_one(sample))?;
         let from = places.partition_point(|place| *place < next);
@@ -151,7 +151,7 @@ impl ExpectedReader<'_> {
     /// Converts all messages of a packet. Their samples stay in memory.
     ///
     /// # Errors
-    /// A message is none.
+    /// The bytes are not a message.
     pub fn packet(&mut self, bytes: &[u8]) -> Result<(), ExpectedError> {
         self.decoder.reset();
         let mut rest = bytes;
@@ -165,7 +165,7 @@ impl ExpectedReader<'_> {
         Ok(())
     }
 
-    /// What is expected: the samples of all packets.
+    /// Returns the expected samples of all packets.
     pub fn finish(self) -> Expected {
         let topics = self.topics.into_iter();
         let topics = topics.map(|(name, series)| (name, Mutex::new(series)));
@@ -174,7 +174,7 @@ impl ExpectedReader<'_> {
         }
     }
 
-    /// The samples of the message decoded last, but those that have no topic.
+    /// Keeps the samples of the message decoded last, except those without a topic.
     fn keep(&mut self) -> Result<(), CdrError> {
         let (topics, names, distribution) = (&mut self.topics, &mut self.names, self.distribution);
         self.converter.samples(&self.record, |sample| {

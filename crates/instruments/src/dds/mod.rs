@@ -1,4 +1,4 @@
-//! What the commands of DDS measure and compare.
+//! Measurements and comparisons of the DDS commands.
 
 mod departures;
 mod echoes;

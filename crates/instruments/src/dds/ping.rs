@@ -14,10 +14,10 @@ use crate::histogram::Histogram;
 
 const PING: &str = "FanfarePing";
 const PONG: &str = "FanfarePong";
-/// Answers that a listener could not send at once, waiting for the thread that can wait.
+/// Echoes that a listener could not send at once, queued for the thread that may block.
 const LATE_ANSWERS: usize = 64;
 
-/// Is told that policies of the two sides do not fit.
+/// A function that is called for policies of the two sides that do not match.
 type Tell = fn(&Status);
 
 fn sample_type() -> StructType {
@@ -27,7 +27,7 @@ fn sample_type() -> StructType {
         .member("payload", Kind::Sequence(Box::new(Kind::Byte), None))
 }
 
-/// Policies of both directions.
+/// Returns the policies of both directions.
 fn qos(best_effort: bool) -> Qos {
     if best_effort {
         Qos::best_effort()
@@ -36,8 +36,8 @@ fn qos(best_effort: bool) -> Qos {
     }
 }
 
-/// As `qos`, for a listener that answers: its writes must not wait for acknowledgements, which the
-/// same thread receives.
+/// Returns `qos` for a listener that sends echoes: its writes must not wait for acknowledgements,
+/// which the same thread receives.
 fn hasty(best_effort: bool) -> Qos {
     let qos = qos(best_effort);
     if best_effort {
@@ -46,11 +46,11 @@ fn hasty(best_effort: bool) -> Qos {
     qos.reliability(Reliability::Reliable(Duration::ZERO))
 }
 
-/// The other side's ends of one topic.
+/// The number of the peer's ends of one topic.
 #[derive(Default)]
 struct Matches(AtomicU32);
 
-/// Counts the other side's ends, and tells what a user wants to see.
+/// Counts the peer's ends, and calls `tell` for user-visible changes.
 fn watch(matches: &Arc<Matches>, tell: Tell) -> impl FnMut(Status) + Send + 'static + use<> {
     let matches = Arc::clone(matches);
     move |status| match status {
@@ -60,7 +60,7 @@ fn watch(matches: &Arc<Matches>, tell: Tell) -> impl FnMut(Status) + Send + 'sta
     }
 }
 
-/// Sends each sample back.
+/// A responder that sends each sample back.
 pub struct Pong {
     reader: Option<Reader>,
     writer: Writer,
@@ -75,10 +75,11 @@ struct Counts {
 }
 
 impl Pong {
-    /// Answers from now on. The thread that calls this is the one that calls [`turn`](Self::turn).
+    /// Starts to send samples back. The thread that calls this is the one that calls
+    /// [`turn`](Self::turn).
     ///
     /// # Errors
-    /// As DDS has them.
+    /// Those of DDS.
     pub fn open(domain: &Domain, best_effort: bool, tell: Tell) -> Result<Self, Error> {
         let (t, qos) = (sample_type(), qos(best_effort));
         let matches = Arc::new(Matches::default());
@@ -107,12 +108,12 @@ impl Pong {
         })
     }
 
-    /// Samples that came.
+    /// Returns the number of samples received.
     pub fn came(&self) -> u64 {
         self.counts.came.load(Ordering::Acquire)
     }
 
-    /// Answers what found too much unacknowledged before it, and waits a little for more.
+    /// Sends the queued echoes, and waits briefly for more.
     ///
     /// # Errors
     /// The reader failed.
@@ -123,9 +124,10 @@ impl Pong {
         Ok(())
     }
 
-    /// Closes the reader. Returns how many samples came, and how many could not be answered.
+    /// Closes the reader. Returns the numbers of samples that came, and of those that could not be
+    /// sent back.
     pub fn finish(mut self) -> (u64, u64) {
-        // With it the listener's last call is over, whose answer may be there already.
+        // This ends the listener's last call, whose echo may be queued.
         drop(self.reader.take());
         self.answer_late();
         (self.came(), self.counts.failed.load(Ordering::Relaxed))
@@ -140,23 +142,23 @@ impl Pong {
     }
 }
 
-/// What a [`Ping`] sends.
+/// The options of a [`Ping`].
 #[derive(Debug, Clone, Copy)]
 pub struct PingOptions {
     /// Bytes of payload in each sample.
     pub size: u32,
     /// Best-effort instead of reliable delivery.
     pub best_effort: bool,
-    /// How long an answer is waited for.
+    /// The time limit for an echo.
     pub timeout: Duration,
 }
 
-/// Sends samples one at a time, and measures the way there and back.
+/// A sender of one sample at a time, which measures its round trip.
 pub struct Ping {
     writer: Writer,
     reader: Reader,
     shared: Arc<Shared>,
-    /// Of both directions.
+    /// The matches of both directions.
     matches: [Arc<Matches>; 2],
     buffer: CdrBuffer,
     payload: Vec<u8>,
@@ -164,15 +166,15 @@ pub struct Ping {
     timeout: Duration,
     /// Samples that were measured.
     pub sent: u64,
-    /// Those of them without an answer in time.
+    /// Samples measured without an echo in time.
     pub lost: u64,
-    /// From the write to the call of the listener with the answer, in nanoseconds.
+    /// The times from the write to the call of the listener with the echo, in nanoseconds.
     pub round_trips: Histogram,
 }
 
-/// Between the listener and the thread that writes.
+/// The state shared by the listener and the thread that writes.
 struct Shared {
-    /// The sequence number that is waited for, and when its answer came.
+    /// The sequence number of the sample in flight, and the time of its echo.
     waiting: Mutex<(u64, Option<Instant>)>,
     wrong: AtomicU64,
     main: Thread,
@@ -182,7 +184,7 @@ impl Ping {
     /// Opens both directions. The thread that calls this is the one that sends.
     ///
     /// # Errors
-    /// As DDS has them.
+    /// Those of DDS.
     pub fn open(domain: &Domain, options: &PingOptions, tell: Tell) -> Result<Self, Error> {
         let (t, qos) = (sample_type(), qos(options.best_effort));
         let matches = [(); 2].map(|()| Arc::new(Matches::default()));
@@ -191,7 +193,7 @@ impl Ping {
             wrong: AtomicU64::new(0),
             main: thread::current(),
         });
-        // Any byte that a copy could get wrong.
+        // The payload has many different bytes, so that a wrong copy is detected.
         let payload: Vec<u8> = (0..options.size).map(|i| (i % 251) as u8).collect();
         let sender = sender();
         let (listener, expected) = (Arc::clone(&shared), payload.clone());
@@ -217,29 +219,29 @@ impl Ping {
         })
     }
 
-    /// Whether both directions have a pong.
+    /// Returns whether both directions have a pong.
     pub fn is_matched(&self) -> bool {
         let there = |matches: &Arc<Matches>| matches.0.load(Ordering::Acquire) > 0;
         self.matches.iter().all(there)
     }
 
-    /// Answers whose bytes were not those that were sent.
+    /// Returns the number of echoes whose bytes differ from those sent.
     pub fn wrong(&self) -> u64 {
         self.shared.wrong.load(Ordering::Relaxed)
     }
 
-    /// Whether the reader still reads.
+    /// Checks that the reader still reads.
     ///
     /// # Errors
-    /// It failed.
+    /// The reader failed.
     pub fn check(&self) -> Result<(), Error> {
         self.reader.check()
     }
 
-    /// Sends one sample there and back.
+    /// Makes one round trip of a sample.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// The sample cannot be written.
     pub fn one(&mut self, sequence: u64, measured: bool) -> Result<(), Error> {
         self.buffer.begin();
         self.buffer.u64(self.sender);
@@ -286,7 +288,7 @@ impl Shared {
         self.waiting.lock().ok()?.1
     }
 
-    /// Takes an answer; those to other programs and to samples given up are not for us.
+    /// Takes an echo; ignores those of other programs and of lost samples.
     fn answer(&self, bytes: &[u8], sender: u64, payload: &[u8], came: Instant) {
         let Some((from, sequence, same)) = read(bytes, payload) else {
             self.wrong.fetch_add(1, Ordering::Relaxed);
@@ -309,14 +311,14 @@ impl Shared {
     }
 }
 
-/// Sender and number of a sample, and whether its payload is as it was sent.
+/// Returns sender and number of a sample, and whether its payload is unchanged.
 fn read(bytes: &[u8], payload: &[u8]) -> Option<(u64, u64, bool)> {
     let mut cdr = CdrReader::new(bytes).ok()?;
     let (sender, sequence) = (cdr.u64().ok()?, cdr.u64().ok()?);
     Some((sender, sequence, cdr.octets().ok()? == payload))
 }
 
-/// A number that tells this run from others.
+/// Returns a number that distinguishes this run from others.
 fn sender() -> u64 {
     use std::hash::{BuildHasher, Hasher, RandomState};
     RandomState::new().build_hasher().finish()

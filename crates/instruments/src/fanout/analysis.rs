@@ -1,4 +1,4 @@
-//! From a capture of the gateway's traffic to the figures of a report.
+//! Computes the figures of a report from a capture of the gateway's traffic.
 
 use std::collections::HashMap;
 use std::io::{self, Read};
@@ -13,28 +13,28 @@ use crate::messages::MessageStream;
 use crate::pcap::{End, LinkType, PcapError, Reader};
 use crate::tcp::{Endpoint, NoSegment, Segment, segment};
 
-/// Connections followed; the segments of further ones are counted and left out.
+/// The most connections followed; the segments of further ones are counted and ignored.
 const MAX_CONNECTIONS: usize = 1 << 16;
 
-/// Why a capture gives no report.
+/// The error of an analysis.
 #[derive(Debug, thiserror::Error)]
 pub enum AnalysisError {
-    /// It cannot be read as a capture.
+    /// The input cannot be read as a capture.
     #[error(transparent)]
     Pcap(#[from] PcapError),
-    /// Reading failed on the way.
+    /// A read failed.
     #[error("cannot read the capture: {0}")]
     Io(#[from] io::Error),
-    /// It holds other traffic, or none; the text says what it does hold.
+    /// The capture holds other traffic, or none; the text describes it.
     #[error("no fan-out traffic in the capture: {0}")]
     OtherTraffic(String),
 }
 
-/// Reads a capture to its end and reports on the fan-out in it. A capture that is cut off or
-/// damaged is reported on up to there, with a warning.
+/// Reads a capture to its end and reports on the fan-out in it. A truncated or damaged capture is
+/// reported on up to there, with a warning.
 ///
 /// # Errors
-/// [`AnalysisError`] when it is no capture, holds no such traffic, or reading fails.
+/// [`AnalysisError`] if the input is not a capture, has no such traffic, or a read fails.
 pub fn analyse(capture: impl Read, options: Options) -> Result<Report, AnalysisError> {
     let mut reader = Reader::new(capture)?;
     let mut analysis = Analysis::new(options);
@@ -68,14 +68,14 @@ struct Analysis {
     seen: Seen,
 }
 
-/// What the messages add up to.
+/// The totals of the messages.
 struct Tally {
     report: Report,
     matcher: Matcher,
     messages: u64,
 }
 
-/// What the packets were, for warnings and for the error when they are of no use.
+/// The counts of packets, for warnings and for the error of a useless capture.
 #[derive(Default)]
 struct Seen {
     packets: u64,
@@ -227,7 +227,7 @@ impl Tally {
 }
 
 impl Seen {
-    /// What the capture holds instead of messages on the two ports.
+    /// Describes the contents of a capture without messages on the two ports.
     fn instead(&self, options: Options, end: End) -> String {
         let Options {
             in_port, out_port, ..
@@ -274,7 +274,8 @@ impl Seen {
     }
 }
 
-/// Heartbeat, TestRequest, ResendRequest, Reject, SequenceReset, Logout, Logon.
+/// Returns whether this is Heartbeat, TestRequest, ResendRequest, Reject, SequenceReset, Logout or
+/// Logon.
 fn is_session_level(msg_type: &[u8]) -> bool {
     matches!(msg_type, [b'0'..=b'5' | b'A'])
 }

@@ -2,23 +2,24 @@
 
 use std::collections::{HashMap, VecDeque};
 
-/// Marks remembered; beyond, the oldest is forgotten, and what is delivered after that counts as
-/// unmatched. At 100 marks a second that is eleven hours.
+/// The most marks remembered; beyond, the oldest is dropped, and its later deliveries count as
+/// unmatched. At 100 marks per second that is eleven hours.
 const MAX_MARKS: usize = 4 << 20;
-/// Deliveries kept whose incoming message has not been seen; further ones count as unmatched.
+/// The most deliveries kept whose incoming message has not been seen; further ones count as
+/// unmatched.
 const MAX_EARLY: u64 = 1 << 20;
 
-/// The arrival of a marked message and how often it was delivered.
+/// The arrival of a marked message and the number of its deliveries.
 #[derive(Debug)]
 struct Mark {
     time: u64,
     deliveries: u64,
 }
 
-/// Remembers the marks that came in, finds them again when they go out.
+/// A store of the marks of incoming messages, which finds them again for outgoing ones.
 ///
-/// An incoming message may be seen after its deliveries, when its stream had a hole in front of
-/// it: so deliveries wait for it.
+/// An incoming message may be seen after its deliveries, if its stream had a hole before it:
+/// deliveries are therefore kept until it comes.
 #[derive(Debug, Default)]
 pub(super) struct Matcher {
     marks: HashMap<Box<[u8]>, Mark>,
@@ -32,8 +33,8 @@ pub(super) struct Matcher {
 }
 
 impl Matcher {
-    /// A marked message came in: hands each delivery that was waiting for it, as time and
-    /// nanoseconds since then, to `matched`. A mark seen before keeps its first time.
+    /// Takes the mark of an incoming message: passes each delivery that was kept for it, as time
+    /// and nanoseconds since then, to `matched`. A mark seen before keeps its first time.
     pub(super) fn incoming(&mut self, mark: &[u8], time: u64, mut matched: impl FnMut(u64, u64)) {
         if self.marks.contains_key(mark) {
             self.repeated += 1;
@@ -56,8 +57,8 @@ impl Matcher {
         self.marks.insert(mark.into(), Mark { time, deliveries });
     }
 
-    /// A message with this mark went out: nanoseconds since it came in, `None` when it did not
-    /// come in so far, or later than that.
+    /// Takes the mark of an outgoing message. Returns the nanoseconds since its arrival, or `None`
+    /// if it has not arrived yet, or arrived later.
     pub(super) fn outgoing(&mut self, mark: &[u8], time: u64) -> Option<u64> {
         let Some(entry) = self.marks.get_mut(mark) else {
             if self.early_count < MAX_EARLY {
@@ -74,18 +75,18 @@ impl Matcher {
         latency
     }
 
-    /// Deliveries whose message did not come in, or only later.
+    /// Returns the number of deliveries whose message did not arrive, or only later.
     pub(super) fn unmatched(&self) -> u64 {
         self.unmatched + self.early_count
     }
 
-    /// Marks that came in and never went out.
+    /// Returns the number of marks that arrived and were never delivered.
     pub(super) fn undelivered(&self) -> u64 {
         let waiting = self.marks.values().filter(|m| m.deliveries == 0).count();
         waiting as u64 + self.undelivered_forgotten
     }
 
-    /// Marks that came in more than once.
+    /// Returns the number of marks that arrived more than once.
     pub(super) fn repeated(&self) -> u64 {
         self.repeated
     }

@@ -1,4 +1,4 @@
-//! The fan-out benchmark: what a capture of the gateway's traffic says about its latency.
+//! The fan-out benchmark: the latency in a capture of the gateway's traffic.
 
 mod analysis;
 mod matcher;

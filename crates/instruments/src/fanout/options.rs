@@ -1,13 +1,13 @@
-//! What of a capture is looked at.
+//! The selection of traffic in a capture.
 
-/// What of a capture is the gateway's traffic.
+/// The gateway's traffic in a capture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
-    /// Producers connect to this port: what is sent to it is incoming.
+    /// The port that producers connect to: traffic to it is incoming.
     pub in_port: u16,
-    /// Consumers connect to this port: what is sent from it is outgoing.
+    /// The port that consumers connect to: traffic from it is outgoing.
     pub out_port: u16,
-    /// The first so many deliveries are the warm-up and left out of the latency figures.
+    /// The number of deliveries at the start that are omitted from the latency figures as warm-up.
     pub skip: u64,
 }
 

@@ -12,13 +12,13 @@ use crate::plot::{
     three_digits,
 };
 
-/// What a capture says about the fan-out in it. Times are nanoseconds.
+/// The results of a capture's fan-out. Times are nanoseconds.
 ///
-/// `Display` is the text report; [`figures`](Self::figures) and [`to_html`](Self::to_html) are
-/// the other two.
+/// `Display` formats the text report; [`figures`](Self::figures) and [`to_html`](Self::to_html)
+/// return the other two.
 #[derive(Debug)]
 pub struct Report {
-    /// What was asked for.
+    /// The options of the analysis.
     pub options: Options,
     /// Incoming application messages, marked or not.
     pub incoming: Flow,
@@ -28,13 +28,13 @@ pub struct Report {
     pub unmatched: u64,
     /// Incoming marked messages of which the capture shows no delivery.
     pub undelivered: u64,
-    /// Deliveries left out of the latency as warm-up.
+    /// Deliveries omitted from the latency as warm-up.
     pub skipped: u64,
-    /// From the arrival of a message to each of its deliveries.
+    /// The times from the arrival of a message to each of its deliveries.
     pub latency: Histogram,
     /// Packets in the capture.
     pub packets: u64,
-    /// What a reader must know before trusting the figures.
+    /// Warnings for the reader of the figures.
     pub warnings: Vec<String>,
     series: Series,
 }
@@ -42,15 +42,15 @@ pub struct Report {
 /// Messages of one direction.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Flow {
-    /// How many.
+    /// The number of messages.
     pub messages: u64,
     first: u64,
     last: u64,
 }
 
 impl Flow {
-    /// Messages a second from the first to the last: n messages lie n-1 intervals apart. Zero for
-    /// fewer than two, or for messages of one instant.
+    /// Returns messages per second from the first to the last: n messages span n-1 intervals. Zero
+    /// for fewer than two, or for messages of one instant.
     pub fn rate(&self) -> f64 {
         let seconds = self.last.saturating_sub(self.first) as f64 / 1e9;
         rate(self.messages, seconds)
@@ -93,7 +93,7 @@ impl Report {
         self.series.outgoing(time);
     }
 
-    /// A delivery at `time`, so many nanoseconds after its message came in.
+    /// Records a delivery at `time`, `nanos` nanoseconds after its message came in.
     pub(super) fn latency(&mut self, time: u64, nanos: u64) {
         if self.skipped < self.options.skip {
             self.skipped += 1;
@@ -103,7 +103,7 @@ impl Report {
         }
     }
 
-    /// Says what of the run the capture does not show.
+    /// Adds warnings of parts of the run that are missing in the capture.
     pub(super) fn warn_of_what_is_missing(&mut self) {
         let Options {
             in_port,
@@ -141,13 +141,13 @@ impl Report {
         }
     }
 
-    /// How many deliveries there were, if all of them were skipped: nothing was measured then.
+    /// Returns the number of deliveries if all of them were skipped: nothing was measured then.
     #[must_use]
     pub fn all_skipped(&self) -> Option<u64> {
         (self.latency.is_empty() && self.skipped > 0).then_some(self.skipped)
     }
 
-    /// The figures of `fanfare fanout report`. Latencies are left out when none was measured.
+    /// Returns the figures of `fanfare fanout report`. Latencies are omitted if none was measured.
     pub fn figures(&self) -> Figures {
         let mut figures = Figures::new("fanout report");
         figures.add("in_rate_per_s", self.incoming.rate());
@@ -166,7 +166,7 @@ impl Report {
         figures
     }
 
-    /// The report as one page with charts. `source` names the capture.
+    /// Returns the report as one page with charts. `source` names the capture.
     pub fn to_html(&self, source: &str) -> String {
         let subtitle = format!("Wire to wire through the gateway, from the capture {source}");
         let mut page = Page::new("Fan-out latency", &subtitle);
@@ -272,7 +272,7 @@ impl Report {
 
     fn rate_chart(&self) -> String {
         let (interval, mut bins) = self.series.coarser(48);
-        // The last interval ends with the run, not on its border: its rate would be too low.
+        // The last interval ends with the run, not at its boundary: its rate would be too low.
         if bins.len() > 1 {
             bins.pop();
         }
@@ -336,7 +336,8 @@ impl Report {
     }
 }
 
-/// The text report, latencies in whole microseconds; no latency lines when none was measured.
+/// Formats the text report, latencies in whole microseconds; without latency lines if none was
+/// measured.
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (incoming, outgoing) = (self.incoming.rate(), self.outgoing.rate());

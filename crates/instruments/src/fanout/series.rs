@@ -2,11 +2,11 @@
 
 use crate::histogram::Histogram;
 
-/// Intervals kept; a longer run makes them wider.
+/// The most intervals kept; a longer run makes them wider.
 const MAX_BINS: usize = 256;
 const FIRST_WIDTH: u64 = 1_000_000;
 
-/// What happened in one interval.
+/// The events of one interval.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Bin {
     pub(super) incoming: u64,
@@ -53,12 +53,12 @@ impl Series {
         }
     }
 
-    /// Seconds in one interval, and the intervals.
+    /// Returns the seconds of one interval, and the intervals.
     pub(super) fn bins(&self) -> (f64, &[Bin]) {
         (self.width as f64 / 1e9, &self.bins)
     }
 
-    /// The intervals joined until there are at most `most`: for values that need many events.
+    /// Returns the intervals merged to at most `most`: for values that need many events.
     pub(super) fn coarser(&self, most: usize) -> (f64, Vec<Bin>) {
         let (mut width, mut bins) = (self.width, self.bins.clone());
         while bins.len() > most.max(1) {
@@ -68,7 +68,7 @@ impl Series {
         (width as f64 / 1e9, bins)
     }
 
-    /// The interval of that time. What was captured before the first event is counted with it.
+    /// Returns the interval of that time. Events before the first one are counted with it.
     fn bin(&mut self, time: u64) -> Option<&mut Bin> {
         let start = *self.start.get_or_insert(time);
         let since = time.saturating_sub(start);
@@ -84,7 +84,7 @@ impl Series {
     }
 }
 
-/// Joins each two neighbours.
+/// Merges each two neighbours.
 fn halve(bins: &[Bin]) -> Vec<Bin> {
     let join = |pair: &[Bin]| {
         let mut joined = Bin::default();

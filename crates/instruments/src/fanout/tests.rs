@@ -6,7 +6,7 @@ use crate::testing::{Tcp, capture, fix, v4};
 const START: u64 = 1_795_230_732_000_000_000;
 const US: u64 = 1_000;
 
-/// A run of `marks` messages from one producer, 10 ms apart; every message is delivered to
+/// Returns a run of `marks` messages from one producer, 10 ms apart; every message is delivered to
 /// `consumers`, the n-th delivery of all `latency(n)` nanoseconds after it came in.
 fn run(marks: u32, consumers: u16, latency: impl Fn(u64) -> u64) -> Vec<(u64, Vec<u8>)> {
     let (producer, gateway) = (v4(9, 50_000), v4(1, 3_000));
@@ -240,7 +240,7 @@ fn the_page_needs_nothing_from_elsewhere_and_survives_no_data() {
 }
 
 proptest! {
-    /// Whatever is flipped or cut, there is a report or an error.
+    /// Any flipped or truncated bytes lead to a report or an error.
     #[test]
     fn no_damage_makes_it_panic(
         flips in prop::collection::vec((any::<u16>(), any::<u8>()), 0..40),

@@ -14,40 +14,41 @@ use super::order::{OrderCheck, OrderCounts};
 use super::sessions::{Refused, SessionOptions, Sessions, Task};
 use crate::figures::{Figures, rate};
 
-/// Sleep between two looks. Asleep outside of the poller the thread is not woken by each
+/// The sleep between two reads. A thread that sleeps outside of the poller is not woken by each
 /// delivery, which would cost the gateway more than the delivery itself, and reads in batches.
 const PAUSE: Duration = Duration::from_millis(10);
-/// A look that took so many bytes a session is followed by the next at once: the load is heavy,
-/// and the kernel's buffers would fill in a pause.
+/// The bytes per session in one read after which the next follows at once: the load is heavy, and
+/// the kernel's buffers would fill in a pause.
 const HEAVY: usize = 8 << 10;
-/// Connections that a turn of the host reads from.
+/// Connections that one duty cycle of the host reads from.
 const READ: usize = 256;
-/// After the last expected message: the time in which one too many would come.
+/// The time after the last expected message in which an excess one would come.
 const GRACE: u64 = SECOND / 5;
 /// `Text(58)`.
 const TEXT: u32 = 58;
 
-/// Who connects, and what is expected.
+/// The options of consumers.
 #[derive(Debug, Clone)]
 pub struct ConsumerOptions {
     /// The gateway's port for consumers.
     pub address: SocketAddr,
     /// Sessions.
     pub clients: usize,
-    /// CompIDs are this and a number.
+    /// The prefix of CompIDs, followed by a number.
     pub name: String,
-    /// The number of the first.
+    /// The number of the first CompID.
     pub first: usize,
-    /// Progress is told every so many messages of all sessions together; 0 is never.
+    /// The interval of progress, in messages of all sessions together; 0 is never.
     pub progress: u64,
-    /// Stop by itself after so many messages of all sessions together.
+    /// The number of messages of all sessions together to stop after.
     pub messages: Option<u64>,
-    /// The first mark of each producer must be its number 1: the consumers are there first.
+    /// Whether the first mark of each producer must be its number 1: the consumers log on first.
     pub from_start: bool,
 }
 
 impl ConsumerOptions {
-    /// `clients` sessions C1, C2 … of FIX.4.4, progress every 1,000 messages, until stopped.
+    /// Returns the options of `clients` sessions C1, C2 … of FIX.4.4, with progress every 1,000
+    /// messages, until stopped.
     pub fn new(address: SocketAddr, clients: usize) -> Self {
         Self {
             address,
@@ -61,48 +62,48 @@ impl ConsumerOptions {
     }
 }
 
-/// What the consumers received.
+/// The results of the consumers.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ConsumerReport {
-    /// Application messages of all sessions, without the News(B) by which the gateway says what is
-    /// missing.
+    /// Application messages of all sessions, except the News(B) by which the gateway announces
+    /// missing ones.
     pub received: u64,
-    /// Those without a mark.
+    /// Messages without a mark.
     pub unmarked: u64,
-    /// Messages that the gateway said are missing, of all sessions.
+    /// Messages that the gateway announced as missing, of all sessions.
     pub told_missing: u64,
-    /// News(B) that say that messages are missing, and not how many.
+    /// News(B) that announce missing messages without a number.
     pub told_unknown: u64,
-    /// What the check of the marks found, all sessions together.
+    /// The results of the check of the marks, all sessions together.
     pub order: OrderCounts,
-    /// Fewest and most messages that a session received: equal unless something was lost.
+    /// Fewest and most messages of a session: equal unless something was lost.
     pub per_session: (u64, u64),
-    /// Sessions that ended before the run did, and why the first of them did.
+    /// Sessions that ended before the run did.
     pub ended: usize,
     /// Session and reason of the first that ended.
     pub first_ended: Option<(String, String)>,
     /// Sessions that could not log on.
     pub refused: usize,
-    /// Messages expected that have not come: of `ConsumerOptions::messages`.
+    /// Expected messages that have not come: of `ConsumerOptions::messages`.
     pub short: u64,
     /// Seconds from the first to the last message.
     pub seconds: f64,
 }
 
 impl ConsumerReport {
-    /// Whether nothing was lost, repeated or out of order, and every session was let in and lived
-    /// on.
+    /// Returns whether nothing was lost, repeated or out of order, and every session logged on and
+    /// stayed up.
     pub fn is_clean(&self) -> bool {
         let told = self.told_missing + self.told_unknown;
         self.order.is_clean() && self.ended + self.refused == 0 && self.short + told == 0
     }
 
-    /// Messages a second, from the first to the last; 0 for fewer than two.
+    /// Returns messages per second, from the first to the last; 0 for fewer than two.
     pub fn rate(&self) -> f64 {
         rate(self.received, self.seconds)
     }
 
-    /// The figures of `fanfare fanout consumers`.
+    /// Returns the figures of `fanfare fanout consumers`.
     pub fn figures(&self) -> Figures {
         let mut figures = Figures::new("fanout consumers");
         figures.count("received", self.received);
@@ -128,21 +129,20 @@ pub struct Consumers {
     sessions: Sessions<Tally>,
 }
 
-/// What came so far.
+/// The counts so far.
 #[derive(Default)]
 struct Tally {
     received: u64,
     unmarked: u64,
     told_missing: u64,
     told_unknown: u64,
-    /// Of application messages, this look.
+    /// Bytes of application messages in this read.
     bytes: usize,
     per_client: Vec<(u64, OrderCheck)>,
 }
 
 impl Consumers {
-    /// Connects all sessions and logs them on. Those that are [refused](Self::refused) are left
-    /// out.
+    /// Connects all sessions and logs them on. Those that are [refused](Self::refused) are omitted.
     ///
     /// # Errors
     /// [`LoadError`] of the first that cannot connect, or if none can log on.
@@ -165,22 +165,22 @@ impl Consumers {
         Ok(Self { options, sessions })
     }
 
-    /// Sessions that are logged on.
+    /// Returns the number of sessions logged on.
     pub const fn sessions(&self) -> usize {
         self.options.clients
     }
 
-    /// Sessions that could not log on.
+    /// Returns the sessions that could not log on.
     pub const fn refused(&self) -> &Refused {
         self.sessions.refused()
     }
 
-    /// Receives until told to stop, until the expected number has come, or until all sessions are
-    /// over; then logs out. `progress` is told the total each time it passes a multiple of
-    /// [`ConsumerOptions::progress`].
+    /// Receives until `stop` is raised, until the expected number has come, or until all sessions
+    /// have ended; then logs out. `progress` is called with the total each time it passes a
+    /// multiple of [`ConsumerOptions::progress`].
     ///
     /// # Errors
-    /// The host failed. Sessions that end are no error here: the report has them.
+    /// The host failed. Sessions that end are not an error: the report has them.
     pub fn run(
         mut self,
         stop: &Stop,
@@ -219,7 +219,7 @@ impl Consumers {
         Ok(self.report(ended, first_ended, seconds))
     }
 
-    /// Reads once from every connection that has something.
+    /// Reads once from every readable connection.
     fn look(&mut self) -> Result<(), LoadError> {
         self.sessions.task().bytes = 0;
         for _ in 0..self.options.clients.div_ceil(READ) {
@@ -230,7 +230,8 @@ impl Consumers {
         Ok(())
     }
 
-    /// Tells every multiple of the progress step that the total has passed; the last one told.
+    /// Reports every multiple of the progress step that the total has passed. Returns the last one
+    /// reported.
     fn tell(&mut self, mut told: u64, progress: &mut dyn FnMut(u64)) -> u64 {
         let (step, received) = (self.options.progress, self.sessions.task().received);
         while step > 0 && told + step <= received {
@@ -301,8 +302,8 @@ impl Task for Tally {
     }
 }
 
-/// How many messages a News(B) of the gateway says are missing, or `Some(None)` if it does not say
-/// how many; `None` for any other message.
+/// Returns the number of messages that a News(B) of the gateway announces as missing, or
+/// `Some(None)` if it has no number; `None` for any other message.
 fn missing(message: &Message<'_>) -> Option<Option<u64>> {
     if message.msg_type() != b"B" {
         return None;

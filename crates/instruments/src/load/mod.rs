@@ -1,7 +1,7 @@
 //! Load generators: many producers' sessions that send on schedule, and many consumers' sessions
-//! that check what they get.
+//! that check the messages they receive.
 //!
-//! Both connect first and then run, so that a program can start the one when the other is ready:
+//! Both connect first and run later, so that a program can start one when the other is ready:
 //!
 //! ```no_run
 //! use fanfare_engine::stop::Stop;
@@ -44,7 +44,7 @@ pub use sessions::Refused;
 pub use subscribe::{Asked, SubscribeOptions, SubscribeReport, Subscribers};
 pub use template::{Template, TemplateError};
 
-/// Why a load generator cannot run, or go on.
+/// The error of a load generator.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
     /// No connection.
@@ -54,7 +54,7 @@ pub enum LoadError {
         session: String,
         /// The gateway.
         address: SocketAddr,
-        /// Why.
+        /// The error of the system.
         error: io::Error,
     },
     /// No session logged on.
@@ -62,23 +62,23 @@ pub enum LoadError {
     Logon {
         /// CompID of the first.
         session: String,
-        /// Why.
+        /// The reason.
         why: String,
     },
-    /// A session ended although nobody asked for it.
+    /// A session ended unexpectedly.
     #[error("session {session} ended: {why}")]
     Ended {
         /// CompID of the session.
         session: String,
-        /// Why.
+        /// The reason.
         why: String,
     },
-    /// A message cannot be sent whatever the state of the connection.
+    /// A message cannot be sent in any state of the connection.
     #[error("session {session} cannot send the template: {why}")]
     Send {
         /// CompID of the session.
         session: String,
-        /// Why.
+        /// The reason.
         why: String,
     },
     /// A session cannot be hosted.

@@ -1,30 +1,30 @@
-//! Whether each marked message comes exactly once and in order.
+//! Checks that each marked message comes exactly once and in order.
 
 use std::collections::{BTreeSet, HashMap};
 
-/// Missing numbers remembered for each producer, to tell late ones from duplicates; a hole that
-/// goes beyond is counted all the same.
+/// The most missing numbers remembered for each producer, to distinguish late ones from duplicates;
+/// numbers beyond are counted all the same.
 const MAX_REMEMBERED: usize = 4_096;
 /// Producers known to one check; the marks of further ones are counted as unreadable.
 const MAX_PRODUCERS: usize = 65_536;
 
-/// What a check has found; all but `in_order` should be zero.
+/// The results of a check; all but `in_order` should be zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct OrderCounts {
-    /// Marks that came when they should.
+    /// Marks that came in order.
     pub in_order: u64,
     /// Marks that have not come although a later one has.
     pub missing: u64,
     /// Marks that came after a later one.
     pub reordered: u64,
-    /// Marks that came again.
+    /// Marks that were repeated.
     pub duplicates: u64,
     /// Marks that are not `<producer>-<n>`.
     pub unreadable: u64,
 }
 
 impl OrderCounts {
-    /// Adds those of another check.
+    /// Adds the counts of another check.
     pub fn add(&mut self, other: Self) {
         self.in_order += other.in_order;
         self.missing = self.missing.saturating_add(other.missing);
@@ -33,7 +33,7 @@ impl OrderCounts {
         self.unreadable += other.unreadable;
     }
 
-    /// Whether every mark came exactly once and in order.
+    /// Returns whether every mark came exactly once and in order.
     pub fn is_clean(&self) -> bool {
         *self
             == Self {
@@ -43,8 +43,8 @@ impl OrderCounts {
     }
 }
 
-/// Follows the marks that one consumer receives: `<producer>-<n>`, n counting from 1 for each
-/// producer. A producer that starts again at 1 is followed anew.
+/// A check of the marks that one consumer receives: `<producer>-<n>`, n counting from 1 for each
+/// producer. A producer that restarts at 1 is followed anew.
 #[derive(Debug, Default)]
 pub struct OrderCheck {
     from_start: bool,
@@ -59,8 +59,8 @@ struct Producer {
 }
 
 impl OrderCheck {
-    /// With `from_start` the first mark of each producer must be its number 1; without, a
-    /// consumer may join later, and the first one seen is taken for the first.
+    /// Creates a check. With `from_start` the first mark of each producer must be its number 1;
+    /// without, a consumer may join later, and the first one seen counts as the first.
     pub fn new(from_start: bool) -> Self {
         Self {
             from_start,
@@ -68,8 +68,8 @@ impl OrderCheck {
         }
     }
 
-    /// Takes the value of a FanoutID(20001). Allocates only for a producer not seen before and
-    /// for what is missing.
+    /// Takes the value of a FanoutID(20001). Allocates only for a new producer and for missing
+    /// marks.
     pub fn mark(&mut self, mark: &[u8]) {
         let Some((name, number)) = split(mark) else {
             self.counts.unreadable += 1;
@@ -92,14 +92,14 @@ impl OrderCheck {
         producer.take(number, &mut self.counts);
     }
 
-    /// What was found so far.
+    /// Returns the counts so far.
     pub fn counts(&self) -> OrderCounts {
         self.counts
     }
 }
 
 impl Producer {
-    /// `number` is at least 1.
+    /// Takes a number, which is at least 1.
     fn take(&mut self, number: u64, counts: &mut OrderCounts) {
         if number - 1 == self.last {
             self.last = number;
@@ -122,7 +122,7 @@ impl Producer {
     }
 }
 
-/// Producer and number of a mark; numbers count from 1.
+/// Returns producer and number of a mark; numbers count from 1.
 fn split(mark: &[u8]) -> Option<(&[u8], u64)> {
     let dash = mark.iter().rposition(|b| *b == b'-')?;
     let number = std::str::from_utf8(mark.get(dash + 1..)?)

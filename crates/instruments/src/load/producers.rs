@@ -1,4 +1,4 @@
-//! Producers: sessions that send on schedule, whatever comes back.
+//! Producers: sessions that send on schedule, regardless of responses.
 
 use std::io::Write;
 use std::net::SocketAddr;
@@ -17,18 +17,18 @@ use super::template::Template;
 use crate::figures::{Figures, rate};
 use crate::histogram::Histogram;
 
-/// From the last logon to the first message.
+/// The time from the last logon to the first message.
 const LEAD: u64 = SECOND / 50;
-/// Longest sleep without a look at what came in.
+/// The longest sleep between two polls of the connections.
 const LONGEST_SLEEP: u64 = SECOND / 100;
-/// Sleep while a session takes no more, or until the kernel has taken what is left.
+/// The sleep while a session accepts no more, or until the kernel has taken the rest.
 const PAUSE: Duration = Duration::from_micros(100);
-/// Messages put into sessions before the sessions write, when behind the schedule.
+/// The messages put into sessions before the sessions write, when behind the schedule.
 const BATCH: usize = 512;
-/// Achieved below this share of the rate asked for is missed.
+/// The least share of the requested rate that counts as achieved.
 const ENOUGH: f64 = 0.98;
 
-/// Who connects, and what is sent when.
+/// The options of producers.
 #[derive(Debug, Clone)]
 pub struct ProducerOptions {
     /// The gateway's port for producers.
@@ -37,21 +37,21 @@ pub struct ProducerOptions {
     pub clients: usize,
     /// Messages that each session sends.
     pub messages: u64,
-    /// Messages a second of each session; infinity for as fast as the gateway takes them.
+    /// Messages per second of each session; infinity for as fast as the gateway takes them.
     pub rate: f64,
     /// One in this number of messages, over all sessions, is marked for fan-out; 0 marks none.
     pub fanout: u64,
-    /// CompIDs, and the producer's name in the marks, are this and a number.
+    /// The prefix of CompIDs, and of the producer's name in the marks, followed by a number.
     pub name: String,
-    /// The number of the first.
+    /// The number of the first CompID.
     pub first: usize,
-    /// Threads among which the sessions are divided.
+    /// Threads over which the sessions are distributed.
     pub threads: usize,
 }
 
 impl ProducerOptions {
-    /// `clients` sessions P1, P2 … of FIX.4.4 on one thread, 1,000 messages each at 100 a second,
-    /// one in `clients` marked.
+    /// Returns the options of `clients` sessions P1, P2 … of FIX.4.4 on one thread, 1,000 messages
+    /// each at 100 per second, one in `clients` marked.
     pub fn new(address: SocketAddr, clients: usize) -> Self {
         Self {
             address,
@@ -65,15 +65,15 @@ impl ProducerOptions {
         }
     }
 
-    /// When message `n` (from 0, over all sessions, which take turns) is to be sent: nanoseconds
-    /// after the start. Evenly spread, so that the gateway sees a steady rate.
+    /// Returns when message `n` (from 0, over all sessions in round-robin order) is due:
+    /// nanoseconds after the start. Evenly spread, so that the gateway gets a steady rate.
     fn intended(&self, n: u64) -> u64 {
         (n as f64 / (self.rate * self.clients as f64) * 1e9) as u64
     }
 
-    /// Whether message `n` (from 0, over all sessions) is marked: one in each `fanout`
-    /// consecutive ones, not always at the same place, or with as many sessions as `fanout` all
-    /// marks would come from one of them.
+    /// Returns whether message `n` (from 0, over all sessions) is marked: one in each `fanout`
+    /// consecutive ones, not always at the same place. Otherwise with as many sessions as `fanout`
+    /// all marks would come from one of them.
     fn is_marked(&self, n: u64) -> bool {
         let Some(block) = n.checked_div(self.fanout) else {
             return false;
@@ -82,32 +82,33 @@ impl ProducerOptions {
     }
 }
 
-/// What the producers sent.
+/// The results of the producers.
 #[derive(Debug, Clone)]
 pub struct ProducerReport {
-    /// Messages that the sessions that logged on were to send, all together.
+    /// Messages due from all sessions that logged on.
     pub wanted: u64,
     /// Sessions that could not log on.
     pub refused: usize,
     /// Messages sent.
     pub sent: u64,
-    /// Marked ones among them.
+    /// Marked messages sent.
     pub marked: u64,
-    /// Rate asked for, messages a second of all sessions together.
+    /// The requested rate, messages per second of all sessions together.
     pub wanted_rate: f64,
     /// Seconds from the first to the last message.
     pub seconds: f64,
-    /// Nanoseconds from the intended to the actual time of each message.
+    /// Nanoseconds from the due time to the actual time of each message.
     pub lag: Histogram,
 }
 
 impl ProducerReport {
-    /// Achieved rate, messages a second of all sessions together; 0 for fewer than two messages.
+    /// Returns the achieved rate, messages per second of all sessions together; 0 for fewer than
+    /// two messages.
     pub fn rate(&self) -> f64 {
         rate(self.sent, self.seconds)
     }
 
-    /// A sentence when the rate asked for was missed: then the load was not what was asked for.
+    /// Returns a sentence if the requested rate was missed: the load was lower than requested.
     pub fn warning(&self) -> Option<String> {
         let (rate, wanted) = (self.rate(), self.wanted_rate);
         (self.sent > 1 && wanted.is_finite() && rate < ENOUGH * wanted).then(|| {
@@ -118,7 +119,7 @@ impl ProducerReport {
         })
     }
 
-    /// The figures of `fanfare fanout producers`.
+    /// Returns the figures of `fanfare fanout producers`.
     pub fn figures(&self) -> Figures {
         let mut figures = Figures::new("fanout producers");
         figures.count("sent", self.sent);
@@ -133,7 +134,7 @@ impl ProducerReport {
         figures
     }
 
-    /// Whether everything was sent that was asked for.
+    /// Returns whether all requested messages were sent.
     pub fn is_whole(&self) -> bool {
         self.sent == self.wanted && self.refused == 0
     }
@@ -142,14 +143,14 @@ impl ProducerReport {
 /// Producers' sessions, all logged on.
 pub struct Producers {
     options: ProducerOptions,
-    /// Those of one thread each.
+    /// The sessions of one thread each.
     lines: Vec<Sessions<Line>>,
     refused: Refused,
 }
 
 impl Producers {
-    /// Connects all sessions and logs them on. Those that are [refused](Self::refused) are left
-    /// out, and the others take turns without them.
+    /// Connects all sessions and logs them on. Those that are [refused](Self::refused) are omitted,
+    /// and the others rotate without them.
     ///
     /// # Errors
     /// [`LoadError`] of the first that cannot connect, or if none can log on.
@@ -180,20 +181,20 @@ impl Producers {
         })
     }
 
-    /// Sessions that are logged on.
+    /// Returns the number of sessions logged on.
     pub fn sessions(&self) -> usize {
         self.options.clients
     }
 
-    /// Sessions that could not log on.
+    /// Returns the sessions that could not log on.
     pub fn refused(&self) -> &Refused {
         &self.refused
     }
 
-    /// Sends all messages on schedule, or until told to stop, and logs out.
+    /// Sends all messages on schedule, or until `stop` is raised, and logs out.
     ///
     /// # Errors
-    /// [`LoadError`] when a session ends on the way: the load is no longer what was asked for.
+    /// [`LoadError`] when a session ends during the run: the load is no longer the requested one.
     pub fn run(self, stop: &Stop) -> Result<ProducerReport, LoadError> {
         let Self {
             options,
@@ -229,7 +230,7 @@ impl Producers {
     }
 }
 
-/// Numbers the sessions that were let in without gaps, in their old order. Returns their number.
+/// Numbers the sessions that logged on without gaps, in their old order. Returns their number.
 fn close_ranks(lines: &mut [Sessions<Line>]) -> usize {
     let mut numbers = Vec::new();
     for line in &mut *lines {
@@ -249,7 +250,7 @@ fn close_ranks(lines: &mut [Sessions<Line>]) -> usize {
     numbers.len()
 }
 
-/// What one thread sent.
+/// The results of one thread.
 #[derive(Default)]
 struct Sent {
     sent: u64,
@@ -283,7 +284,7 @@ impl Sent {
     }
 }
 
-/// Runs the sessions of one thread until all is sent, or until told to stop; logs them out.
+/// Runs the sessions of one thread until all is sent, or until `stop` is raised, and logs them out.
 fn run(mut sessions: Sessions<Line>, start: u64, stop: &Stop) -> Result<Sent, LoadError> {
     sessions.task().start = Some(start);
     while !stop.is_raised() {
@@ -307,11 +308,11 @@ fn run(mut sessions: Sessions<Line>, start: u64, stop: &Stop) -> Result<Sent, Lo
     Ok(std::mem::take(&mut sessions.close().sent))
 }
 
-/// The sessions of one thread, working off their part of the schedule.
+/// The sessions of one thread, with their part of the schedule.
 struct Line {
     options: ProducerOptions,
     template: Arc<Template>,
-    /// Before it is known nothing is sent.
+    /// The start of the schedule; nothing is sent before it is known.
     start: Option<u64>,
     turns: Vec<Turn>,
     /// The next message: its round, and the index of its session.
@@ -321,35 +322,34 @@ struct Line {
     /// The mark written last.
     mark: Vec<u8>,
     progress: Progress,
-    /// A session that cannot send, and why.
+    /// The session that cannot send, and the reason.
     failed: Option<(String, String)>,
 }
 
-/// One of the sessions that take turns.
+/// One of the sessions in rotation.
 struct Turn {
     key: SessionKey,
     name: String,
-    /// Its number among all sessions of the run, from 0.
+    /// The session's number among all sessions of the run, from 0.
     number: u64,
     /// Marks so far.
     marks: u64,
 }
 
-/// How far a stretch of the schedule was worked off.
+/// The progress in the schedule.
 enum Progress {
     /// The next message is due at this time.
     Until(u64),
-    /// A session takes no more for now.
+    /// A session accepts no more for now.
     Blocked,
     /// More is due already.
     Behind,
-    /// All messages are sent; whether the kernel has them.
+    /// All messages are sent; `flushed` tells whether the kernel has them.
     Done { flushed: bool },
 }
 
 impl Task for Line {
-    /// Puts messages that are due into their sessions, at most a batch, which the sessions then
-    /// write.
+    /// Puts due messages into their sessions, at most a batch, which the sessions then write.
     fn on_turn(&mut self, peers: &mut Peers<'_>) -> usize {
         let Some(start) = self.start else {
             return 0;
@@ -399,7 +399,7 @@ impl Line {
         }
     }
 
-    /// Gives the next message to its session; whether the session had room for it.
+    /// Passes the next message to its session. Returns whether the session accepted it.
     fn send(&mut self, peers: &mut Peers<'_>, marked: bool) -> bool {
         let Some(turn) = self.turns.get_mut(self.index) else {
             return false;
@@ -431,7 +431,7 @@ impl Line {
     }
 }
 
-/// The mark of a producer's message: its name and the number of the mark.
+/// Writes the mark of a producer's message: its name and the number of the mark.
 fn write_mark(mark: &mut Vec<u8>, producer: &str, number: u64) {
     mark.clear();
     // Writing to a Vec cannot fail.
@@ -489,7 +489,7 @@ mod tests {
         let mut mark = Vec::new();
         write_mark(&mut mark, "P12", 345);
         assert_eq!(mark, b"P12-345");
-        // Names as long as any that the command takes stay apart.
+        // The longest names that the command accepts stay distinct.
         write_mark(&mut mark, &"x".repeat(90), u64::MAX);
         assert_eq!(
             mark,

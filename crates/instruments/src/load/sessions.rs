@@ -16,45 +16,47 @@ use fanfare_fix::session::{
 
 use super::LoadError;
 
-/// Sessions that connect or log on at a time: no more than wait in a gateway's backlog.
+/// Sessions that connect or log on at a time: no more than fit into a gateway's backlog.
 const AT_A_TIME: usize = 128;
-/// How often the host is looked at while sessions log on.
+/// The interval at which the host is polled while sessions log on.
 const LOOK: Duration = Duration::from_millis(1);
-/// Bytes that may wait for the kernel in one session.
+/// Bytes that may be buffered for the kernel in one session.
 const UNSENT: usize = 5 << 18;
-/// A session that is over stays so.
+/// The backoff of a session that does not reconnect.
 const NEVER_AGAIN: Duration = Duration::from_secs(365 * 24 * 3600);
 /// TargetCompID(56).
 const TARGET: &str = "FANFARE";
-/// How long the gateway may take to answer a Logout.
+/// The time limit for the gateway's Logout.
 const LOGOUT: u64 = 5 * SECOND;
 
-/// Why a gateway closes without an answer, which is the only refusal that FIX lets it give.
+/// The reason for a connection closed without a response, which is the only refusal that FIX
+/// permits.
 const CLOSED_UNANSWERED: &str = "the gateway closed the connection without an answer: a session \
     with this CompID is logged on (--prefix and --first have others), is not on its list, or there \
     are as many as it takes";
 
-/// Who connects to whom.
+/// The options of many sessions.
 #[derive(Debug, Clone)]
 pub(super) struct SessionOptions {
     pub(super) address: SocketAddr,
-    /// CompIDs are this and a number.
+    /// The prefix of CompIDs, followed by a number.
     pub(super) name: String,
-    /// The number in the first.
+    /// The number of the first CompID.
     pub(super) first: usize,
-    /// Largest message sent, and taken.
+    /// The largest message sent, and accepted, bytes.
     pub(super) max_send: usize,
     pub(super) max_receive: usize,
-    /// Spoken by all of them.
+    /// The version of FIX of all sessions.
     pub(super) version: dict::Version,
     /// Username(553) and Password(554).
     pub(super) credentials: Option<Credentials>,
-    /// Whether one that is over connects again, after the shortest and at most the longest wait.
+    /// The shortest and the longest wait before a session that has ended reconnects; `None`: it
+    /// does not.
     pub(super) backoff: Option<(Duration, Duration)>,
 }
 
 impl SessionOptions {
-    /// Sessions of FIX.4.4, each of which stays over once it is.
+    /// Returns the options of sessions of FIX.4.4, which do not reconnect.
     pub(super) fn new(address: SocketAddr, name: &str, first: usize, max_send: usize) -> Self {
         Self {
             address,
@@ -92,26 +94,26 @@ const fn appl_ver_id(version: dict::Version) -> ApplVerId {
     }
 }
 
-/// What sessions do once they are logged on.
+/// The behaviour of sessions once they are logged on.
 pub(super) trait Task: Send {
-    /// The session can send.
+    /// Called when a session is logged on and can send.
     fn on_logon(&mut self, peer: &mut Peer<'_>) {
         let _ = peer;
     }
 
-    /// The session at `index` is over. Returns whether the task wanted that: otherwise it counts as
-    /// ended.
+    /// Called when the session at `index` has ended. Returns whether the task intended that:
+    /// otherwise it counts as ended.
     fn on_logout(&mut self, index: usize) -> bool {
         let _ = index;
         false
     }
 
-    /// An application message of the session at `index`.
+    /// Called for an application message of the session at `index`.
     fn on_message(&mut self, index: usize, message: &Message<'_>) {
         let _ = (index, message);
     }
 
-    /// Called once a turn. Returns an amount of work.
+    /// Called once per duty cycle. Returns an amount of work.
     fn on_turn(&mut self, peers: &mut Peers<'_>) -> usize {
         let _ = peers;
         0
@@ -128,9 +130,9 @@ pub(super) struct Sessions<T> {
 /// Sessions that could not log on.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Refused {
-    /// How many.
+    /// The number of sessions.
     pub count: usize,
-    /// CompID of the first of them, and what happened to it.
+    /// CompID of the first of them, and the reason.
     pub first: Option<(String, String)>,
 }
 
@@ -147,30 +149,30 @@ impl Refused {
 #[derive(Debug)]
 pub(super) struct Member {
     pub(super) key: SessionKey,
-    /// Its number among all sessions of the run, from 0.
+    /// The session's number among all sessions of the run, from 0.
     pub(super) number: usize,
     pub(super) name: String,
     is_logged_on: bool,
-    /// It was not let in, and does not count.
+    /// Whether it was refused, and does not count.
     is_refused: bool,
-    /// Why it is over.
+    /// The reason why it has ended.
     ended: Option<String>,
 }
 
 struct Members<T> {
     all: Vec<Member>,
-    /// How many of those that were let in are over.
+    /// The number of logged-on sessions that have ended.
     ended: usize,
-    /// Why a connection could not be made.
+    /// The error of a connection that could not be made.
     unconnected: Option<io::Error>,
-    /// Whose that was.
+    /// The session of that connection.
     failed: Option<(String, io::Error)>,
     task: T,
 }
 
 impl<T: Task> Sessions<T> {
-    /// Connects the sessions of these numbers and logs them on. Those that the gateway does not
-    /// let in are left out, and counted.
+    /// Connects the sessions of these numbers and logs them on. Those that the gateway refuses are
+    /// omitted, and counted.
     pub(super) fn connect(
         options: &SessionOptions,
         numbers: impl Iterator<Item = usize>,
@@ -241,7 +243,7 @@ impl<T: Task> Sessions<T> {
         }
     }
 
-    /// How many are neither logged on nor over.
+    /// Returns the number of sessions that are neither logged on nor ended.
     fn unsettled(&mut self) -> usize {
         self.count(|member| !member.is_logged_on && member.ended.is_none())
     }
@@ -250,12 +252,12 @@ impl<T: Task> Sessions<T> {
         self.host.handler().all.iter().filter(which).count()
     }
 
-    /// The sessions that were not let in.
+    /// Returns the sessions that were refused.
     pub(super) const fn refused(&self) -> &Refused {
         &self.refused
     }
 
-    /// The sessions that were.
+    /// Returns the sessions that logged on.
     pub(super) fn members(&mut self) -> impl Iterator<Item = &Member> {
         let all = self.host.handler().all.iter();
         all.filter(|member| !member.is_refused)
@@ -265,20 +267,20 @@ impl<T: Task> Sessions<T> {
         &mut self.host.handler().task
     }
 
-    /// Time now.
+    /// Returns the current time.
     pub(super) fn now(&mut self) -> Now {
         self.clock.read()
     }
 
-    /// A turn of the host: takes what has arrived, and lets the task have its turn. Returns an
-    /// amount of work.
+    /// Runs a duty cycle of the host: reads the input, and runs the task. Returns an amount of
+    /// work.
     pub(super) fn turn(&mut self) -> Result<usize, LoadError> {
         let now = self.clock.read();
         let work = self.host.do_work(now);
         work.map_err(|error| LoadError::Io(io::Error::other(error)))
     }
 
-    /// The first session that is over, and why.
+    /// Returns the first session that has ended, and the reason.
     pub(super) fn first_ended(&mut self) -> Option<(String, String)> {
         if self.ended() == 0 {
             return None;
@@ -288,12 +290,12 @@ impl<T: Task> Sessions<T> {
         Some((member.name.clone(), why.clone()))
     }
 
-    /// How many sessions are over.
+    /// Returns the number of sessions that have ended.
     pub(super) fn ended(&mut self) -> usize {
         self.host.handler().ended
     }
 
-    /// Logs all sessions out and waits for the answers. Returns the task.
+    /// Logs all sessions out and waits for the responses. Returns the task.
     pub(super) fn close(&mut self) -> &mut T {
         let now = self.clock.read();
         self.host.on_close(now);
@@ -302,7 +304,7 @@ impl<T: Task> Sessions<T> {
 }
 
 impl<T> Members<T> {
-    /// A session is over; the first reason counts.
+    /// Ends a session; the first reason counts.
     fn end(&mut self, key: SessionKey, why: String) {
         if let Some(member) = self.all.get_mut(key.index()) {
             self.ended += usize::from(member.ended.is_none());
@@ -338,7 +340,8 @@ impl<T: Task> Handler for Members<T> {
         self.end(peer.key(), why);
     }
 
-    /// One that closes before it has read our Logon resets the connection, which is no failure.
+    /// A gateway that closes before it has read the Logon resets the connection, which is not a
+    /// failure.
     fn on_broken(&mut self, peer: &mut Peer<'_>, error: &io::Error) {
         use io::ErrorKind::{BrokenPipe, ConnectionReset};
         if !matches!(error.kind(), BrokenPipe | ConnectionReset) {

@@ -4,9 +4,9 @@ use fanfare_fix::codec::{DecodeError, Decoder, Message};
 use fanfare_fix::tag::FANOUT_ID;
 
 const SOH: u8 = 1;
-/// Largest template taken, in bytes.
+/// The largest template accepted, in bytes.
 const MAX_LEN: usize = 32 << 10;
-/// Fields that the session writes anew for each message, and the mark.
+/// Fields that the session sets for each message, and the mark.
 const SESSION_FIELDS: [u32; 11] = [8, 9, 10, 34, 35, 43, 49, 52, 56, 122, FANOUT_ID];
 
 /// The application fields of a market data message, checked once, sent many times.
@@ -16,25 +16,25 @@ pub struct Template {
     body: Vec<u8>,
 }
 
-/// Why a file is no template.
+/// The error of a template file.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TemplateError {
-    /// Nothing in it.
+    /// The file is empty.
     #[error("the template is empty; it must be one FIX message")]
     Empty,
-    /// Longer than any market data message.
+    /// The text is longer than any market data message.
     #[error("the template has {0} bytes; at most 32768 are taken")]
     TooLong(usize),
-    /// Does not start as a FIX message does.
+    /// The text does not start like a FIX message.
     #[error("the template is not a FIX message: it does not start with 8=FIX, 9= and 35=")]
     NotFix,
-    /// Starts as one, but has no end.
+    /// The message has no end.
     #[error("the template is not a whole FIX message: its last field is not CheckSum(10)")]
     NoCheckSum,
-    /// A field of it is broken.
+    /// A field is malformed.
     #[error("the template has a broken field: {0}")]
     Field(DecodeError),
-    /// A message of the session layer.
+    /// The message belongs to the session layer.
     #[error(
         "the template is a message of the session layer (35={0}); it must be of the application"
     )]
@@ -42,7 +42,7 @@ pub enum TemplateError {
 }
 
 impl Template {
-    /// A MarketDataSnapshotFullRefresh(W) with six entries; about 300 bytes on the wire.
+    /// Returns a MarketDataSnapshotFullRefresh(W) with six entries; about 300 bytes on the wire.
     pub fn builtin() -> Self {
         let mut body = "262=SNAPSHOT|55=EUR/USD|48=EU0009652759|22=4|268=6|".to_owned();
         let prices = [
@@ -59,12 +59,12 @@ impl Template {
         }
     }
 
-    /// Reads a template: one FIX message, fields separated by SOH, or by `|` where the text has no
-    /// SOH. Header and trailer are written anew for each message, so BodyLength(9) and
-    /// CheckSum(10) need not be right. White space at the end is left out.
+    /// Parses a template: one FIX message, fields separated by SOH, or by `|` if the text has no
+    /// SOH. Header and trailer are set for each message, so BodyLength(9) and CheckSum(10) need not
+    /// be right. White space at the end is ignored.
     ///
     /// # Errors
-    /// [`TemplateError`] says what is wrong.
+    /// [`TemplateError`] describes the fault.
     pub fn parse(text: &[u8]) -> Result<Self, TemplateError> {
         let mut text = text.trim_ascii().to_vec();
         if text.is_empty() {
@@ -91,12 +91,12 @@ impl Template {
         })
     }
 
-    /// MsgType(35).
+    /// Returns MsgType(35).
     pub fn msg_type(&self) -> &[u8] {
         &self.msg_type
     }
 
-    /// The encoded fields behind the standard header, without the trailer.
+    /// Returns the encoded fields behind the standard header, without the trailer.
     pub fn body(&self) -> &[u8] {
         &self.body
     }
@@ -108,7 +108,7 @@ impl Default for Template {
     }
 }
 
-/// The message with the BodyLength(9) and CheckSum(10) that it should have.
+/// Returns the message with correct BodyLength(9) and CheckSum(10).
 fn reframed(text: &[u8]) -> Result<Vec<u8>, TemplateError> {
     let mut fields = text.splitn(3, |b| *b == SOH);
     let (Some(begin), Some(length), Some(rest)) = (fields.next(), fields.next(), fields.next())

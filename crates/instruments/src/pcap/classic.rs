@@ -8,7 +8,7 @@ use super::{End, LinkType, MAX_PACKET, Order, PcapError, Step};
 const FILE_HEADER: usize = 24;
 const PACKET_HEADER: usize = 16;
 
-/// What the magic number tells.
+/// The format that the magic number identifies.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Flavour {
     order: Order,

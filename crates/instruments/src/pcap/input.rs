@@ -9,7 +9,7 @@ pub(super) struct Input<R> {
     buffer: Vec<u8>,
     start: usize,
     end: usize,
-    /// Bytes at the front that are done with, given up at the next `advance`.
+    /// Bytes at the front that have been consumed, released by the next `advance`.
     taken: usize,
     offset: u64,
     at_end: bool,
@@ -29,8 +29,8 @@ impl<R: Read> Input<R> {
         }
     }
 
-    /// Reads until `want` bytes stand at the front or the file ends; the number that does.
-    /// The buffer grows to what is wanted, so the caller checks `want` against a limit.
+    /// Reads until the buffer has `want` bytes or the file ends. Returns the number of bytes. The
+    /// buffer grows to that size, so the caller checks `want` against a limit.
     pub(super) fn fill(&mut self, want: usize) -> io::Result<usize> {
         if self.buffer.len() - self.start < want {
             self.buffer.copy_within(self.start..self.end, 0);
@@ -50,25 +50,25 @@ impl<R: Read> Input<R> {
         Ok(self.end - self.start)
     }
 
-    /// All bytes read and not given up.
+    /// Returns all bytes read and not released.
     pub(super) fn bytes(&self) -> &[u8] {
         &self.buffer[self.start..self.end]
     }
 
-    /// Marks `n` bytes, which `fill` has confirmed, as done with once `advance` is called: until
+    /// Marks `n` bytes, which `fill` has confirmed, as consumed, to be released by `advance`: until
     /// then a packet within them may still be borrowed.
     pub(super) fn take(&mut self, n: usize) {
         self.taken = n.min(self.end - self.start);
     }
 
-    /// Gives up the bytes taken.
+    /// Releases the consumed bytes.
     pub(super) fn advance(&mut self) {
         self.start += self.taken;
         self.offset += self.taken as u64;
         self.taken = 0;
     }
 
-    /// Offset in the file of the first byte of `bytes`.
+    /// Returns the offset in the file of the first byte of `bytes`.
     pub(super) fn offset(&self) -> u64 {
         self.offset
     }

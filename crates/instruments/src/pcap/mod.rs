@@ -1,7 +1,7 @@
 //! Capture files: classic pcap and pcapng, read as a stream with bounded memory.
 //!
-//! Own parsers rather than a crate: the crates lose packets and get times wrong that these keep,
-//! and do not give the byte offset at which a damaged file ends (ADR 0034).
+//! The parsers replace crates, which lose packets, report wrong times, and do not return the byte
+//! offset at which a damaged file ends (ADR 0034).
 
 mod classic;
 mod input;
@@ -16,62 +16,62 @@ use std::io::{self, Read};
 use input::Input;
 pub use write::Writer;
 
-/// A packet that claims to be longer than this is damage, not data. The longest that Linux
-/// hands to a capture with offloads is below 512 KiB.
+/// The longest packet; one that claims to be longer is damage. The longest that Linux delivers to a
+/// capture with offloads is below 512 KiB.
 pub const MAX_PACKET: usize = 1 << 20;
 
-/// How the first bytes of a packet are to be read: the numbers of the tcpdump.org registry.
+/// The link type of packets: the numbers of the tcpdump.org registry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct LinkType(pub u16);
 
 impl LinkType {
     /// BSD loopback: 4 bytes of address family in the byte order of the capturing host.
     pub const NULL: Self = Self(0);
-    /// Ethernet, perhaps with VLAN tags.
+    /// Ethernet, with or without VLAN tags.
     pub const ETHERNET: Self = Self(1);
     /// OpenBSD loopback: 4 bytes of address family in network order.
     pub const LOOP: Self = Self(108);
-    /// IPv4 or IPv6 without anything in front.
+    /// IPv4 or IPv6 without a link header.
     pub const RAW: Self = Self(101);
     /// Linux cooked, 16 bytes: captures of the `any` device.
     pub const LINUX_SLL: Self = Self(113);
     /// Linux cooked version 2, 20 bytes.
     pub const LINUX_SLL2: Self = Self(276);
-    /// IPv4 without anything in front.
+    /// IPv4 without a link header.
     pub const IPV4: Self = Self(228);
-    /// IPv6 without anything in front.
+    /// IPv6 without a link header.
     pub const IPV6: Self = Self(229);
 }
 
 /// One packet of a capture file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Packet<'a> {
-    /// When it was captured, nanoseconds since 1970; `None` in a simple packet block of pcapng,
-    /// which has no stamp.
+    /// The capture time, nanoseconds since 1970; `None` in a simple packet block of pcapng, which
+    /// has no stamp.
     pub time: Option<u64>,
-    /// What `data` starts with.
+    /// The link type of `data`.
     pub link: LinkType,
     /// The bytes captured.
     pub data: &'a [u8],
-    /// How long the packet was on the wire: more than `data` when the snap length cut it.
+    /// The length of the packet on the wire: more than `data` if the snap length cut it.
     pub wire_len: u32,
 }
 
-/// Why there are no more packets.
+/// The reason for the end of the packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
-    /// The file ends behind a whole packet.
+    /// The file ends after a whole packet.
     Complete,
     /// The file ends inside the packet or block that starts at byte `offset`.
     CutOff {
-        /// Where the incomplete packet starts.
+        /// The offset of the incomplete packet.
         offset: u64,
     },
-    /// The packet or block at byte `offset` cannot be right; what follows cannot be found.
+    /// The packet or block at byte `offset` is invalid; the next one cannot be found.
     Damaged {
-        /// Where the wrong packet starts.
+        /// The offset of the invalid packet.
         offset: u64,
-        /// What is wrong with it.
+        /// The fault.
         why: &'static str,
     },
 }
@@ -93,22 +93,22 @@ impl fmt::Display for End {
     }
 }
 
-/// Why a file cannot be read as a capture at all.
+/// The error of opening a capture.
 #[derive(Debug, thiserror::Error)]
 pub enum PcapError {
-    /// Reading failed.
+    /// A read failed.
     #[error("cannot read the capture: {0}")]
     Io(#[from] io::Error),
-    /// Not one byte.
+    /// The file is empty.
     #[error("the capture is empty: a pcap file has at least a header of 24 bytes")]
     Empty,
-    /// Ends within the header of the file.
+    /// The file ends within its header.
     #[error("the capture ends after {0} bytes, inside its header")]
     CutOffHeader(usize),
-    /// The first bytes are those of no capture format.
+    /// The first bytes belong to no capture format.
     #[error("not a pcap or pcapng capture: it starts with the bytes {0:02x?}")]
     NotACapture([u8; 4]),
-    /// The first bytes are those of a compressed file.
+    /// The first bytes belong to a compressed file.
     #[error("the capture is compressed with {0}: unpack it first")]
     Compressed(&'static str),
     /// A version of classic pcap other than 2.
@@ -116,10 +116,10 @@ pub enum PcapError {
     Version(u16, u16),
 }
 
-/// Reads the packets of a capture one after the other.
+/// A reader of the packets of a capture, in order.
 ///
-/// Holds one packet at a time and at most [`MAX_PACKET`] plus one read-ahead block of memory,
-/// however long the file. Reads in large blocks: no need for a `BufReader`.
+/// It holds one packet at a time and at most [`MAX_PACKET`] plus one read-ahead block of memory,
+/// for files of any length. It reads in large blocks and needs no `BufReader`.
 pub struct Reader<R> {
     input: Input<R>,
     format: Format,
@@ -131,7 +131,7 @@ enum Format {
     Ng(ng::Section),
 }
 
-/// What a format's parser found at the front of the input.
+/// The parse result at the front of the input.
 enum Step {
     /// A packet: its stamp, link type, the range of its bytes within the block, its wire length.
     Packet {
@@ -143,7 +143,7 @@ enum Step {
     },
     /// A block without a packet.
     Other,
-    /// No more.
+    /// The end of the packets.
     End(End),
 }
 
@@ -151,7 +151,7 @@ impl<R: Read> Reader<R> {
     /// Reads the header of the file.
     ///
     /// # Errors
-    /// [`PcapError`] when this is no capture or reading fails.
+    /// [`PcapError`] if the file is not a capture or a read fails.
     pub fn new(reader: R) -> Result<Self, PcapError> {
         let mut input = Input::new(reader);
         let have = input.fill(4)?;
@@ -176,10 +176,10 @@ impl<R: Read> Reader<R> {
         })
     }
 
-    /// The next packet, or `None` at the end, whose kind [`end`](Self::end) then tells.
+    /// Returns the next packet, or `None` at the end, whose kind [`end`](Self::end) returns.
     ///
     /// # Errors
-    /// When reading fails. A file that is cut off or damaged is not an error here.
+    /// A read fails. A truncated or damaged file is not an error here.
     pub fn next_packet(&mut self) -> io::Result<Option<Packet<'_>>> {
         while self.end.is_none() {
             self.input.advance();
@@ -214,7 +214,7 @@ impl<R: Read> Reader<R> {
         Ok(None)
     }
 
-    /// Why there are no more packets; `None` while there may be.
+    /// Returns why there are no more packets; `None` while there may be.
     pub fn end(&self) -> Option<End> {
         self.end
     }
@@ -238,7 +238,7 @@ fn unknown(magic: [u8; 4]) -> PcapError {
     }
 }
 
-/// Byte order of a file, found from its magic number.
+/// The byte order of a file, detected from its magic number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Order {
     #[default]
@@ -247,17 +247,19 @@ enum Order {
 }
 
 impl Order {
-    /// The 2-byte number at `at`; 0 outside of `bytes`, whose length the callers have checked.
+    /// Returns the 2-byte number at `at`; 0 outside of `bytes`, whose length the callers have
+    /// checked.
     fn u16(self, bytes: &[u8], at: usize) -> u16 {
         u16::from_le_bytes(self.little(bytes, at))
     }
 
-    /// The 4-byte number at `at`; 0 outside of `bytes`, whose length the callers have checked.
+    /// Returns the 4-byte number at `at`; 0 outside of `bytes`, whose length the callers have
+    /// checked.
     fn u32(self, bytes: &[u8], at: usize) -> u32 {
         u32::from_le_bytes(self.little(bytes, at))
     }
 
-    /// The bytes at `at`, the lowest first.
+    /// Returns the bytes at `at`, the lowest first.
     fn little<const N: usize>(self, bytes: &[u8], at: usize) -> [u8; N] {
         let raw = bytes.get(at..).and_then(|bytes| bytes.first_chunk());
         let mut raw = raw.copied().unwrap_or([0; N]);

@@ -1,23 +1,23 @@
-//! pcapng: sections of typed blocks; a packet names the interface that gives it link type and
-//! time unit.
+//! The format pcapng: sections of typed blocks; a packet names the interface that defines its link
+//! type and time unit.
 
 use std::io::{self, Read};
 
 use super::input::Input;
 use super::{End, LinkType, MAX_PACKET, Order, Step};
 
-/// The type of a section header block reads the same in both byte orders.
+/// The type of a section header block, the same in both byte orders.
 pub(super) const SECTION_HEADER: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
 
 const INTERFACE: u32 = 1;
 const PACKET: u32 = 2;
 const SIMPLE_PACKET: u32 = 3;
 const ENHANCED_PACKET: u32 = 6;
-/// Type and length in front of a block's body.
+/// The length of type and length before a block's body.
 const FRONT: usize = 8;
-/// A block besides its packet data: fixed fields and options.
+/// The largest block besides its packet data: fixed fields and options.
 const MAX_BLOCK: usize = MAX_PACKET + (1 << 16);
-/// A file that names more interfaces than this is damage.
+/// The most interfaces; a file that names more is damaged.
 const MAX_INTERFACES: usize = 4_096;
 const OPTION_TSRESOL: u16 = 9;
 const OPTION_TSOFFSET: u16 = 14;
@@ -38,12 +38,12 @@ struct Interface {
     offset_secs: i64,
 }
 
-/// Length of one unit of a stamp.
+/// The length of one unit of a stamp.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Resolution {
-    /// 10 to minus this many seconds.
+    /// 10 to the power of minus this many seconds.
     Decimal(u32),
-    /// 2 to minus this many seconds.
+    /// 2 to the power of minus this many seconds.
     Binary(u32),
 }
 
@@ -140,8 +140,8 @@ impl Section {
         Ok(Step::Other)
     }
 
-    /// Enhanced packet block, and the packet block it replaced: they differ in the width of the
-    /// interface number only.
+    /// Parses an enhanced packet block, or the packet block it replaced: they differ in the width
+    /// of the interface number only.
     fn packet(&self, body: &[u8], interface: u32) -> Found {
         const FIXED: usize = 20;
         if body.len() < FIXED {
@@ -209,7 +209,7 @@ impl Resolution {
 }
 
 impl Interface {
-    /// The stamp as nanoseconds since 1970, `None` when that is no `u64`.
+    /// Returns the stamp as nanoseconds since 1970, `None` if that exceeds `u64`.
     fn nanos(&self, stamp: u64) -> Option<u64> {
         let stamp = u128::from(stamp);
         let nanos = match self.resolution {
@@ -229,7 +229,7 @@ fn byte_order(block: &[u8]) -> Option<Order> {
         .find(|order| order.u32(block, 8) == MAGIC)
 }
 
-/// The options at the end of a block, as (code, value), up to the first that does not fit.
+/// Returns the options at the end of a block, as (code, value), up to the first that does not fit.
 fn options(order: Order, mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     std::iter::from_fn(move || {
         let (front, rest) = bytes.split_at_checked(4)?;

@@ -43,7 +43,7 @@ fn classic(magic: u32, big: bool, fraction: u32) -> Vec<u8> {
     file
 }
 
-/// A pcapng block in the given byte order, padded.
+/// Returns a pcapng block in the given byte order, padded.
 fn block(big: bool, kind: u32, body: &[u8]) -> Vec<u8> {
     let n32 = |v: u32| {
         if big {
@@ -86,7 +86,7 @@ fn ng(big: bool, interfaces: &[Vec<u8>], packets: &[(u32, u64, &[u8])]) -> Vec<u
     file
 }
 
-/// Interface description, little-endian: link type, no snap length, options.
+/// Returns an interface description, little-endian: link type, no snap length, options.
 fn interface(link: u16, options: &[(u16, &[u8])]) -> Vec<u8> {
     let mut body = link.to_le_bytes().to_vec();
     body.extend([0; 6]);

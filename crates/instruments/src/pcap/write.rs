@@ -1,11 +1,11 @@
-//! Writing classic pcap with nanosecond stamps.
+//! Writes classic pcap with nanosecond stamps.
 
 use std::io::{self, Write};
 
 use super::LinkType;
 
-/// Writes a classic pcap file, little-endian, nanosecond stamps. Each packet is two writes: give
-/// it a `BufWriter`.
+/// A writer of a classic pcap file, little-endian, nanosecond stamps. Each packet takes two writes:
+/// wrap the output in a `BufWriter`.
 pub struct Writer<W> {
     output: W,
 }
@@ -14,7 +14,7 @@ impl<W: Write> Writer<W> {
     /// Writes the header of the file.
     ///
     /// # Errors
-    /// When writing fails.
+    /// A write fails.
     pub fn new(mut output: W, link: LinkType, snap_len: u32) -> io::Result<Self> {
         let mut header = [0; 24];
         header[..4].copy_from_slice(&[0x4d, 0x3c, 0xb2, 0xa1]);
@@ -30,7 +30,7 @@ impl<W: Write> Writer<W> {
     /// `data`.
     ///
     /// # Errors
-    /// When writing fails, or the time is past 2106, which the format cannot say.
+    /// A write fails, or the time is past 2106, beyond the format.
     pub fn packet(&mut self, time: u64, data: &[u8], wire_len: u32) -> io::Result<()> {
         let invalid = |_| io::Error::from(io::ErrorKind::InvalidInput);
         let secs = u32::try_from(time / 1_000_000_000).map_err(invalid)?;
@@ -48,17 +48,17 @@ impl<W: Write> Writer<W> {
     /// Flushes the output.
     ///
     /// # Errors
-    /// When writing fails.
+    /// A write fails.
     pub fn flush(&mut self) -> io::Result<()> {
         self.output.flush()
     }
 
-    /// What is written to.
+    /// Returns the output.
     pub fn output(&self) -> &W {
         &self.output
     }
 
-    /// Gives back what is written to.
+    /// Consumes the writer, and returns the output.
     pub fn into_inner(self) -> W {
         self.output
     }

@@ -17,39 +17,39 @@ use crate::figures::Figures;
 use crate::histogram::Histogram;
 use crate::plot::{PercentileChart, Unit, standalone};
 
-/// What a client does.
+/// The options of a client.
 #[derive(Debug, Clone)]
 pub struct ClientOptions {
-    /// Where the server is.
+    /// The address of the server.
     pub address: SocketAddr,
     /// The session.
     pub session: Config,
-    /// Where it keeps its messages.
+    /// The store of the session's messages.
     pub store: StoreKind,
-    /// When orders are sent.
+    /// The schedule of the orders.
     pub pace: Pace,
     /// Orders that count.
     pub count: u64,
-    /// Orders before those.
+    /// Orders before those, which do not count.
     pub warm_up: u64,
-    /// How long a report may be outstanding with none coming.
+    /// The longest time that a report may be outstanding with none arriving.
     pub patience: Duration,
-    /// The thread has a processor to itself and never yields it.
+    /// Whether the thread has a processor to itself and never yields it.
     pub spin: bool,
 }
 
-/// What a client measured.
+/// The results of a client.
 #[derive(Debug, Clone)]
 pub struct ClientReport {
-    /// From an order sent, or due, until its report was decoded and checked; nanoseconds.
+    /// The times from an order sent, or due, until its report was decoded and checked; nanoseconds.
     pub round_trips: Histogram,
-    /// From the first order that counts to the last report.
+    /// The seconds from the first order that counts to the last report.
     pub seconds: f64,
-    /// Orders that were to count.
+    /// The number of orders that were to count.
     pub count: u64,
-    /// Why there are fewer than that, unless somebody stopped it.
+    /// The reason why there are fewer, unless the run was stopped.
     pub trouble: Option<String>,
-    /// What was wrong with the server's Logon, if that is the trouble.
+    /// The fault in the server's Logon, if that is the reason.
     pub logon_fault: Option<LogonFault>,
     pace: Pace,
 }
@@ -57,8 +57,7 @@ pub struct ClientReport {
 /// Runs one client to its end, or until `stop`, and logs out.
 ///
 /// # Errors
-/// The store or a descriptor is not to be had. What happens to the connection is part of the
-/// report.
+/// The store or a descriptor is not available. A failure of the connection is part of the report.
 pub fn measure(
     options: &ClientOptions,
     stop: impl Fn() -> bool,
@@ -81,10 +80,10 @@ pub fn measure(
     Ok(report)
 }
 
-/// Turns between two looks at `stop` while there is always something to do.
+/// Duty cycles between two checks of `stop` while the client is busy.
 const BUSY_TURNS: u32 = 1024;
 
-/// Gives what went wrong, if something did.
+/// Runs the session. Returns the failure, if there was one.
 fn drive(
     options: &ClientOptions,
     host: &mut Host<Trader>,
@@ -98,7 +97,7 @@ fn drive(
     };
     let patience = options.patience.as_nanos() as u64;
     let (mut begun, mut busy) = (false, 0);
-    // The reports that were there when last looked, and when the last one came.
+    // The number of reports at the last check, and the time of the last one.
     let mut progress = (0, 0);
     loop {
         let now = clock.read();
@@ -134,17 +133,17 @@ fn drive(
 }
 
 impl ClientReport {
-    /// Whether all orders that were to count have their reports.
+    /// Returns whether all orders that were to count have their reports.
     pub fn is_complete(&self) -> bool {
         self.trouble.is_none() && self.round_trips.len() == self.count
     }
 
-    /// Reports a second.
+    /// Returns reports per second.
     pub fn rate(&self) -> f64 {
         self.round_trips.len() as f64 / self.seconds
     }
 
-    /// All figures under the names that they have in JSON.
+    /// Adds all figures under their names in JSON.
     pub fn add_to(&self, figures: &mut Figures) {
         let all = &self.round_trips;
         figures.count("messages", all.len());
@@ -162,7 +161,7 @@ impl ClientReport {
         figures.set_ok(self.is_complete());
     }
 
-    /// The percentile curve as an SVG file.
+    /// Returns the percentile curve as an SVG file.
     pub fn to_svg(&self) -> String {
         let chart = PercentileChart {
             label: "Round trips of orders by percentile",
@@ -174,8 +173,8 @@ impl ClientReport {
     }
 }
 
-/// The rate, the extremes and the percentiles on a line each, and a remark if the rate asked for
-/// was not reached.
+/// Formats the rate, the extremes and the percentiles on a line each, and a remark if the requested
+/// rate was not reached.
 impl fmt::Display for ClientReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let all = &self.round_trips;
@@ -203,7 +202,7 @@ impl fmt::Display for ClientReport {
     }
 }
 
-/// A rate counts as reached from this share of it on.
+/// The least share of a rate that counts as reached.
 const REACHED: f64 = 0.98;
 
 #[cfg(test)]

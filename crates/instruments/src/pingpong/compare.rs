@@ -1,15 +1,14 @@
-//! Plain sockets, two sessions, and two sessions with journals, in turns.
+//! Alternates plain sockets, two sessions, and two sessions with journals.
 //!
-//! Two threads, each on its processor, have one end of each. Only the pair whose turn it is is
-//! polled, for a block of round trips that is over in a millisecond: a slow minute of the machine
-//! meets all three. A block's first round trips find the other pairs' data in the caches and do
-//! not count, for none of the three.
+//! Two threads, each on its processor, have one end of each. Only one pair at a time is polled, for
+//! a block of round trips that ends within a millisecond: a slow minute of the machine affects all
+//! three. A block's first round trips find the other pairs' data in the caches and do not count,
+//! for none of the three.
 //!
-//! The figures are medians over slices of 1,000 round trips of each pair, and a ratio is the
-//! median of the slices' own ratios. An interrupt takes as long as a round trip, and how many of
-//! them fall into a run decides where its p99 lies: near 1 % the p99 of two whole runs differ by
-//! half for no reason of the programs. The median over slices asks each time which of two
-//! neighbours was slower, and by how much.
+//! The figures are medians over slices of 1,000 round trips of each pair, and a ratio is the median
+//! of the slices' own ratios. An interrupt takes as long as a round trip, and the number of them in
+//! a run decides its p99: near 1 % the p99 of two whole runs differ by half without a cause in the
+//! programs. The median over slices compares two neighbours each time.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
@@ -30,35 +29,35 @@ use super::trader::{Pace, Trader};
 use crate::figures::{Figures, median};
 use crate::histogram::Histogram;
 
-/// What is compared, and where.
+/// The options of a comparison.
 #[derive(Debug, Clone, Copy)]
 pub struct CompareOptions<'a> {
     /// Round trips of each pair that count.
     pub rounds: u64,
-    /// Round trips of each pair before.
+    /// Round trips of each pair before those, which do not count.
     pub warm_up: u64,
-    /// Folder for the journals; both sides' go there.
+    /// The folder for the journals of both sides.
     pub folder: &'a Path,
-    /// Processors of the side that sends orders and of the side that answers; without, both
-    /// threads yield while nothing has come.
+    /// Processors of the side that sends orders and of the side that responds; without, both
+    /// threads yield while idle.
     pub cpus: Option<(usize, usize)>,
 }
 
-/// What came out.
+/// The results of a comparison.
 #[derive(Debug, Clone, Default)]
 pub struct Comparison {
     /// The same bytes over plain sockets.
     pub raw: Measured,
-    /// Through two sessions that keep their messages in memory.
+    /// Two sessions that keep their messages in memory.
     pub session: Measured,
-    /// Through two sessions that keep their messages in journals.
+    /// Two sessions that keep their messages in journals.
     pub stored: Measured,
 }
 
 /// The round trips of one pair, in nanoseconds.
 #[derive(Debug, Clone, Default)]
 pub struct Measured {
-    /// All of them.
+    /// All round trips.
     pub all: Histogram,
     /// Median and 99th percentile of each slice.
     slices: Vec<(f64, f64)>,
@@ -84,7 +83,7 @@ impl Measured {
 }
 
 impl Comparison {
-    /// Adds all figures under the names that they have in JSON.
+    /// Adds all figures under their names in JSON.
     pub fn add_to(&self, figures: &mut Figures) {
         const P50: fn(&(f64, f64)) -> f64 = |slice| slice.0;
         const P99: fn(&(f64, f64)) -> f64 = |slice| slice.1;
@@ -112,7 +111,8 @@ impl Comparison {
     }
 }
 
-/// Percentiles over all slices together: where the curves part, and what the machine does to them.
+/// Percentiles over all slices together: they show where the curves differ, and the noise of the
+/// machine.
 const POOLED: [(&str, f64); 5] = [
     ("p50", 50.0),
     ("p90", 90.0),
@@ -121,27 +121,27 @@ const POOLED: [(&str, f64); 5] = [
     ("p99_9", 99.9),
 ];
 
-/// Round trips of a pair until the next one has its turn.
+/// Round trips of a pair before the next one.
 const BLOCK: u64 = 100;
-/// The first of each block, which do not count.
+/// The first round trips of each block, which do not count.
 const SETTLE: u64 = 10;
 /// Blocks of each pair in a slice.
 const BLOCKS: u64 = 10;
-/// Round trips of each pair, between them, that make one slice.
+/// Round trips of each pair, interleaved, that make one slice.
 const SLICE: u64 = BLOCKS * BLOCK;
-/// How long a logon may take.
+/// The time limit of a logon.
 const LOGON: Duration = Duration::from_secs(10);
 
-/// Whose turn it is, as the answering thread sees it.
+/// The active pair, as the responding thread reads it.
 const RAW: u8 = 0;
 const SESSION: u8 = 1;
 const STORED: u8 = 2;
 const OVER: u8 = 3;
 
-/// Measures; `stop` is asked between blocks, and ends the run with what there is so far.
+/// Measures; `stop` is checked between blocks, and ends the run with the results so far.
 ///
 /// # Errors
-/// No port, folder or processor; a session ended.
+/// A port, folder or processor is not available, or a session ended.
 pub fn compare(
     options: &CompareOptions<'_>,
     stop: impl Fn() -> bool,
@@ -183,7 +183,7 @@ pub fn compare(
     })
 }
 
-/// A store whose memory is there from the start: the kernel finds no pages while messages are
+/// Returns a store whose memory is resident from the start: no page fault occurs while messages are
 /// measured.
 fn in_memory() -> StoreKind {
     let limits = MemoryLimits::default();
@@ -191,7 +191,7 @@ fn in_memory() -> StoreKind {
     StoreKind::Memory(MemoryLimits { ready, ..limits })
 }
 
-/// Two hosts with a session each, not connected yet.
+/// Creates two hosts with a session each, not connected yet.
 fn pair(
     client: StoreKind,
     server: StoreKind,
@@ -272,7 +272,7 @@ impl Here {
         Ok(())
     }
 
-    /// So many round trips of each pair that count, block by block.
+    /// Runs `rounds` counted round trips of each pair, block by block.
     fn slice(
         &mut self,
         count: u64,
@@ -298,7 +298,7 @@ impl Here {
     }
 }
 
-/// Duty cycles until `done`, which is asked while there is nothing to do.
+/// Runs duty cycles until `done`, which is checked while they are idle.
 fn drive(
     host: &mut Host<Trader>,
     clock: &mut Clock,
@@ -320,7 +320,7 @@ fn drive(
     }
 }
 
-/// The answering ends.
+/// The responding ends.
 struct There {
     raw: Plain,
     session: Host<Exchange>,
@@ -397,7 +397,7 @@ mod tests {
             slice
         };
         let mut comparison = Comparison::default();
-        // A slow minute, an interrupt more on one side, then on the other.
+        // The cases: a slow minute, an interrupt more on one side, then on the other.
         for (raw, session) in [
             ((100, 200), (110, 210)),
             ((200, 400), (220, 420)),

@@ -1,4 +1,4 @@
-//! The peer of testers that do not keep to the session protocol.
+//! The peer of testers that do not comply with the session protocol.
 
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
@@ -13,14 +13,14 @@ use fanfare_fix::{msg_type, tag};
 
 use super::orders::write_report;
 
-/// Answers each NewOrderSingle(D) with an ExecutionReport(8), whatever its number and fields, a
-/// Logon(A) with a Logon, a TestRequest(1) with a Heartbeat(0), a Logout(5) with a Logout, and
-/// nothing else. It checks frames and CheckSum(10) but no session: numbers may start at 0, be
-/// missing or repeat; its own count on from the first number received.
+/// A server that responds to each NewOrderSingle(D) with an ExecutionReport(8), whatever its number
+/// and fields, to a Logon(A) with a Logon, to a TestRequest(1) with a Heartbeat(0), to a Logout(5)
+/// with a Logout, and to nothing else. It checks frames and CheckSum(10) but no session: numbers
+/// may start at 0, be missing or repeat; its own count on from the first number received.
 ///
-/// For the testers of libtrading and Falcon, which a session would disconnect. An agent for a
-/// thread of its own that spins: it looks for callers once a millisecond and reads from every
-/// connection each turn.
+/// It serves the testers of libtrading and Falcon, which a session would disconnect. It is an agent
+/// for a spinning thread of its own: it accepts connections once per millisecond and reads from
+/// every connection in each duty cycle.
 pub struct LenientServer {
     listener: Listener,
     testers: Vec<Tester>,
@@ -31,33 +31,33 @@ pub struct LenientServer {
     tell: Tell,
 }
 
-/// Is told who comes and goes, and why: one line each.
+/// A function that is called with a line for each connection and disconnection.
 pub type Tell = Box<dyn FnMut(String) + Send>;
 
-/// More connections than that are closed at once.
+/// The most connections; further ones are closed at once.
 const MOST_TESTERS: usize = 64;
-/// What may wait for a tester that does not read; then it is disconnected.
+/// The bytes that may be queued for a tester that does not read, before it is disconnected.
 const MOST_UNSENT: usize = 1 << 20;
-/// How often callers are looked for, in nanoseconds.
+/// The interval at which connections are accepted, in nanoseconds.
 const LOOK: u64 = 1_000_000;
-/// Room for one answer: an echoed field may be nearly as long as a message can be.
+/// The buffer for one response: an echoed field may be nearly as long as a message can be.
 const ANSWER_ROOM: usize = 80 << 10;
 
 struct Tester {
     outbound: Outbound,
     inbox: Inbox,
     session: Option<Speaker>,
-    /// Why it is to be closed.
+    /// The reason why it is to be closed.
     over: Option<String>,
 }
 
-/// A stream, and what it still has to send.
+/// A stream, and its unsent bytes.
 struct Outbound {
     stream: Stream,
     unsent: Vec<u8>,
 }
 
-/// Our side of one conversation.
+/// The server's side of one conversation.
 struct Speaker {
     header: SessionHeader,
     version: Version,
@@ -69,7 +69,7 @@ impl LenientServer {
     /// Listens on `address`; port 0 lets the system choose.
     ///
     /// # Errors
-    /// The address cannot be listened on.
+    /// The address cannot be bound.
     pub fn bind(address: SocketAddr, tell: Tell) -> Result<Self, BindError> {
         Ok(Self {
             listener: Listener::bind(address)?,
@@ -82,15 +82,15 @@ impl LenientServer {
         })
     }
 
-    /// Where it listens.
+    /// Returns the address it listens on.
     ///
     /// # Errors
-    /// As the system call has them; not expected.
+    /// The system call fails, which is not expected.
     pub fn address(&self) -> io::Result<SocketAddr> {
         self.listener.address()
     }
 
-    /// Orders received.
+    /// Returns the number of orders received.
     pub fn orders(&self) -> u64 {
         self.orders
     }
@@ -190,7 +190,7 @@ impl Tester {
 }
 
 impl Outbound {
-    /// Sends this with the rest of the turn, or says that too much waits.
+    /// Queues a response for the end of the duty cycle, or returns that too much is queued.
     fn push(&mut self, answer: &[u8]) -> Result<(), String> {
         self.unsent.extend_from_slice(answer);
         if self.unsent.len() > MOST_UNSENT {
@@ -202,7 +202,7 @@ impl Outbound {
         }
     }
 
-    /// Offers what waits to the kernel.
+    /// Writes queued bytes to the kernel.
     fn flush(&mut self) -> io::Result<()> {
         while !self.unsent.is_empty() {
             match self.stream.send(&[IoSlice::new(&self.unsent)])? {
@@ -214,7 +214,8 @@ impl Outbound {
     }
 }
 
-/// Answers every whole message; gives how many bytes are done with, or why this is the end.
+/// Responds to every whole message. Returns the number of bytes consumed, or why the connection
+/// ends.
 fn answer_all(
     now: Now,
     bytes: &[u8],
@@ -240,7 +241,7 @@ fn answer_all(
                     return Err("it logged out".to_owned());
                 }
             }
-            // Dropped, as a session would; the tester misses its answer and tells.
+            // Dropped, as a session would; the tester reports the missing response.
             Next::Garbled { end, .. } | Next::Malformed { end, .. } => done += end,
             Next::Partial { skipped, .. } => return Ok(done + skipped),
         }
@@ -266,7 +267,7 @@ impl Speaker {
         })
     }
 
-    /// The answer, empty if there is none, and whether it is the last.
+    /// Returns the response, empty if there is none, and whether it is the last.
     fn answer(
         &mut self,
         now: Now,
@@ -349,7 +350,7 @@ mod tests {
         message
     }
 
-    /// Runs the server until it has answered, and gives what it said behind the SendingTime.
+    /// Runs the server until it has responded, and returns its response from the SendingTime on.
     fn answer(server: &mut LenientServer, stream: &mut TcpStream, sent: &[&[u8]]) -> String {
         let mut clock = Clock::new();
         for part in sent {
@@ -382,7 +383,7 @@ mod tests {
             said.starts_with("35=A|49=INET|56=HERMES|34=0 98=0|108=30|"),
             "{said}"
         );
-        // As Falcon sends it: no field of an order, head and body in two writes.
+        // The order of Falcon: without an order's fields, head and body in two writes.
         let order = framed("35=D|49=HERMES|56=INET|34=1|52=20261121-10:00:00|98=0|108=30|");
         let said = answer(&mut server, &mut stream, &[&order[..60], &order[60..]]);
         let report = "35=8|49=INET|56=HERMES|34=1 37=1|17=1|20=0|150=0|39=0|151=0|14=0|6=0|";

@@ -1,4 +1,4 @@
-//! Round trips of one order: NewOrderSingle(D) there, ExecutionReport(8) back, through complete
+//! Round trips of one order: a NewOrderSingle(D) and its ExecutionReport(8), through complete
 //! sessions, and the same bytes over a plain socket.
 
 mod client;
@@ -22,7 +22,7 @@ pub use trader::{Pace, Trader};
 /// The percentiles that are printed.
 pub const PERCENTILES: [f64; 8] = [1.0, 5.0, 10.0, 50.0, 90.0, 95.0, 99.0, 99.9];
 
-/// Why round trips could not be measured.
+/// The error of a measurement of round trips.
 #[derive(Debug, thiserror::Error)]
 pub enum PingPongError {
     /// A session cannot be hosted: its store or its port.
@@ -31,10 +31,10 @@ pub enum PingPongError {
     /// The host failed.
     #[error("{0}")]
     Agent(AgentError),
-    /// A socket, a folder or a processor is not to be had.
+    /// A socket, a folder or a processor is not available.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// The session ended, or could not begin.
+    /// The session ended, or could not log on.
     #[error("{0}")]
     Session(String),
 }

@@ -1,4 +1,4 @@
-//! The two messages, and the side that answers.
+//! The two messages, and the responding side.
 
 use fanfare_engine::host::{Handler, Peer};
 use fanfare_fix::codec::{EncodeError, Encoder, FieldWriter, Message, SendingTime, SessionHeader};
@@ -6,7 +6,7 @@ use fanfare_fix::session::{AppMessage, Version};
 use fanfare_fix::{msg_type, tag};
 use fanfare_wire::{Precision, UtcTimestamp};
 
-/// Writes the fields of a NewOrderSingle(D) behind its header: all that FIX.4.2 to FIX.4.4 want.
+/// Writes the fields of a NewOrderSingle(D) after its header: all that FIX.4.2 to FIX.4.4 require.
 pub fn write_order(order: &mut FieldWriter<'_>, number: u64, time: UtcTimestamp) {
     order
         .u64(tag::CL_ORD_ID, number)
@@ -19,8 +19,8 @@ pub fn write_order(order: &mut FieldWriter<'_>, number: u64, time: UtcTimestamp)
         .str(tag::PRICE, "1.0842");
 }
 
-/// Writes the fields of the ExecutionReport(8) that says the order is new. What the order does
-/// not have, the report has not either.
+/// Writes the fields of the ExecutionReport(8) for a new order. A field that the order lacks is
+/// omitted in the report.
 pub fn write_report(
     report: &mut FieldWriter<'_>,
     number: u64,
@@ -44,7 +44,7 @@ pub fn write_report(
     report.char(tag::CUM_QTY, b'0').char(tag::AVG_PX, b'0');
 }
 
-/// Answers each order with a report.
+/// An exchange that responds to each order with a report.
 #[derive(Debug, Default)]
 pub struct Exchange {
     orders: u64,
@@ -52,12 +52,12 @@ pub struct Exchange {
 }
 
 impl Exchange {
-    /// Orders received.
+    /// Returns the number of orders received.
     pub fn orders(&self) -> u64 {
         self.orders
     }
 
-    /// Orders whose report could not be sent: the counterparty does not read.
+    /// Returns the number of orders whose report could not be sent: the counterparty does not read.
     pub fn unanswered(&self) -> u64 {
         self.unanswered
     }
@@ -78,10 +78,10 @@ impl Handler for Exchange {
     }
 }
 
-/// The CompIDs of the benchmark: who sends orders, and who answers.
+/// The CompIDs of the benchmark: those of the sender of orders and of the responder.
 pub(super) const COMP_IDS: (&str, &str) = ("CLIENT", "SERVER");
 
-/// An order and its report as whole messages, as two sessions of FIX.4.4 exchange them.
+/// Returns an order and its report as whole messages, as two sessions of FIX.4.4 exchange them.
 pub(super) fn samples(seq: u64, time: UtcTimestamp) -> Result<(Vec<u8>, Vec<u8>), EncodeError> {
     let sample = |from: &str, to: &str, kind, body: &dyn Fn(&mut FieldWriter<'_>)| {
         let header = SessionHeader::new(b"FIX.4.4", from.as_bytes(), to.as_bytes())?;
@@ -97,7 +97,7 @@ pub(super) fn samples(seq: u64, time: UtcTimestamp) -> Result<(Vec<u8>, Vec<u8>)
         write_order(order, seq, time);
     })?;
     let mut decoder = fanfare_fix::codec::Decoder::new();
-    // It was encoded above; a fault of ours would show as a report without the order's fields.
+    // The order was encoded above; an error would show as a report without the order's fields.
     let report = match decoder.decode(&order) {
         Ok(order) => sample(server, client, msg_type::EXECUTION_REPORT, &|report| {
             write_report(report, seq, &order, Version::Fix44);

@@ -10,7 +10,7 @@ use fanfare_engine::tcp::{Received, Stream};
 use crate::bench::fanout::send_all;
 use crate::histogram::Histogram;
 
-/// One end of a connection on which messages of a fixed length come and go.
+/// One end of a connection with messages of fixed lengths in both directions.
 pub(super) struct Plain {
     stream: Stream,
     message: Vec<u8>,
@@ -19,7 +19,7 @@ pub(super) struct Plain {
     received: usize,
 }
 
-/// Two connected ends: the first sends `order`, the second answers with `report`.
+/// Returns two connected ends: the first sends `order`, the second responds with `report`.
 pub(super) fn connected(order: &[u8], report: &[u8]) -> io::Result<(Plain, Plain)> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     let here = TcpStream::connect(listener.local_addr()?)?;
@@ -41,7 +41,7 @@ impl Plain {
         })
     }
 
-    /// One read; true when a whole message has come.
+    /// Reads once. Returns true when a whole message has come.
     fn receive(&mut self) -> io::Result<bool> {
         match self.stream.receive(&mut self.buffer)? {
             Received::Bytes(count) => self.received += count,
@@ -55,7 +55,7 @@ impl Plain {
         Ok(whole)
     }
 
-    /// One read, and an answer if a whole message has come.
+    /// Reads once, and responds if a whole message has come.
     pub(super) fn answer(&mut self) -> io::Result<usize> {
         if !self.receive()? {
             return Ok(0);
@@ -64,7 +64,7 @@ impl Plain {
         Ok(1)
     }
 
-    /// So many round trips, one after the other; the first `skip` are not recorded.
+    /// Makes round trips in sequence; the first `skip` are not recorded.
     pub(super) fn round_trips(
         &mut self,
         count: u64,
@@ -88,7 +88,7 @@ impl Plain {
     }
 }
 
-/// What a thread with a processor of its own does while nothing has come.
+/// Spins once, for an idle thread with a processor of its own.
 pub(super) fn spin() {
     spin_loop();
 }

@@ -1,4 +1,4 @@
-//! The side that sends orders and takes the time until their reports.
+//! The side that sends orders and measures the time until their reports.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -11,22 +11,22 @@ use fanfare_fix::{msg_type, tag};
 use super::orders::write_order;
 use crate::histogram::Histogram;
 
-/// When the next order is sent.
+/// The schedule of orders.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Pace {
-    /// As soon as the report of the last one is here: one in flight.
+    /// An order after the report of the one before: one in flight.
     PingPong,
-    /// On schedule, so many a second, whatever comes back; an order's time counts from when it
-    /// was due, so that one that had to wait is not forgotten.
+    /// This many orders per second on schedule, regardless of reports; an order's time counts from
+    /// when it was due, so that its delay is included.
     OpenLoop(f64),
 }
 
-/// Most orders without a report under [`Pace::OpenLoop`]; further ones are sent late, and their
+/// The most orders without a report under [`Pace::OpenLoop`]; further ones are sent late, and their
 /// time counts all the same.
 const MOST_IN_FLIGHT: usize = 1 << 16;
 
-/// Sends as many orders as it was [allowed](Self::allow) and records their round trips: from
-/// before the order is encoded until its report was decoded and checked by the session.
+/// A sender of as many orders as it was [allowed](Self::allow), which records their round trips:
+/// from before the order is encoded until its report was decoded and checked by the session.
 #[derive(Debug)]
 pub struct Trader {
     pace: Pace,
@@ -34,22 +34,22 @@ pub struct Trader {
     allowed: u64,
     sent: u64,
     received: u64,
-    /// So many of the next round trips are not recorded.
+    /// The number of the next round trips that are not recorded.
     skip: u64,
-    /// When the order with number `schedule.1` was due.
+    /// The time at which the order with number `schedule.1` was due.
     schedule: (u64, u64),
-    /// When each order without a report was sent, or was due.
+    /// The times at which each order without a report was sent, or was due.
     in_flight: VecDeque<u64>,
     round_trips: Histogram,
     span: Option<(u64, u64)>,
     logged_on: bool,
     trouble: Option<String>,
-    /// What the server's Logon lacked.
+    /// The fault in the server's Logon.
     fault: Option<LogonFault>,
 }
 
 impl Trader {
-    /// Has yet to be allowed to send.
+    /// Creates a trader that may not send yet.
     pub fn new(pace: Pace) -> Self {
         Self {
             pace,
@@ -71,59 +71,60 @@ impl Trader {
         }
     }
 
-    /// Lets it send `orders` more. The round trips of the first `skip` of them are not recorded.
+    /// Allows it to send `orders` more. The round trips of the first `skip` of them are not
+    /// recorded.
     pub fn allow(&mut self, orders: u64, skip: u64) {
         self.allowed += orders;
         self.skip = skip;
         self.schedule = (0, self.sent);
     }
 
-    /// Whether all orders have their reports.
+    /// Returns whether all orders have their reports.
     pub fn is_done(&self) -> bool {
         self.received == self.allowed
     }
 
-    /// Reports received.
+    /// Returns the number of reports received.
     pub fn received(&self) -> u64 {
         self.received
     }
 
-    /// Whether an order has no report yet.
+    /// Returns whether an order has no report yet.
     pub fn is_waiting(&self) -> bool {
         self.sent > self.received
     }
 
-    /// Whether the session is logged on.
+    /// Returns whether the session is logged on.
     pub fn is_logged_on(&self) -> bool {
         self.logged_on
     }
 
-    /// What went wrong, if something did: the run is over then.
+    /// Returns the failure that ended the run, if there was one.
     pub fn trouble(&self) -> Option<&str> {
         self.trouble.as_deref()
     }
 
-    /// What was wrong with the server's Logon, if that ended the session.
+    /// Returns the fault in the server's Logon, if that ended the session.
     pub fn logon_fault(&self) -> Option<LogonFault> {
         self.fault
     }
 
-    /// Round trips in nanoseconds, without those that were skipped.
+    /// Returns the round trips in nanoseconds, without those that were skipped.
     pub fn round_trips(&self) -> &Histogram {
         &self.round_trips
     }
 
-    /// Forgets the round trips so far.
+    /// Removes the round trips so far.
     pub fn clear(&mut self) {
         self.round_trips.clear();
     }
 
-    /// Seconds from the first order that counts to the last report.
+    /// Returns the seconds from the first order that counts to the last report.
     pub fn seconds(&self) -> f64 {
         self.span.map_or(0.0, |(from, to)| (to - from) as f64 / 1e9)
     }
 
-    /// When the next order counts as sent, if it is to be sent now.
+    /// Returns the time at which the next order counts as sent, if it is due now.
     fn due(&mut self) -> Option<u64> {
         if self.sent == self.allowed || self.trouble.is_some() {
             return None;
@@ -137,8 +138,8 @@ impl Trader {
         }
     }
 
-    /// When the next order was due, if that is not after `now`. The schedule begins with the
-    /// first call.
+    /// Returns the time at which the next order was due, if that is not after `now`. The schedule
+    /// begins with the first call.
     fn scheduled(&mut self, now: u64, rate: f64) -> Option<u64> {
         if self.schedule.0 == 0 {
             self.schedule.0 = now;
@@ -164,7 +165,7 @@ impl Trader {
         sent.is_ok()
     }
 
-    /// The report of the order that was sent, or due, then is here.
+    /// Takes the report of the order that was sent, or due, at `due`.
     fn take(&mut self, due: u64, now: u64) {
         self.received += 1;
         if self.skip > 0 {
@@ -200,7 +201,7 @@ impl Handler for Trader {
         }
         let (expected, now) = (self.received + 1, self.clock.read().mono);
         match (self.in_flight.pop_front(), report.opt_u64(tag::CL_ORD_ID)) {
-            // A server need not name the order: reports come in order.
+            // A server may omit the order's id: reports come in order.
             (Some(due), Ok(None)) => self.take(due, now),
             (Some(due), Ok(Some(number))) if number == expected => self.take(due, now),
             _ => self.trouble = Some(format!("the report of order {expected} did not come next")),
@@ -251,7 +252,7 @@ mod tests {
         let start = 77 * MS;
         assert_eq!(send_due(&mut trader, start), 1);
         assert_eq!(send_due(&mut trader, start + MS / 2), 0);
-        // The thread was away: what was due meanwhile goes out late.
+        // The thread was suspended: orders due meanwhile are sent late.
         assert_eq!(send_due(&mut trader, start + 5 * MS), 5);
         let dues: Vec<u64> = trader
             .in_flight
@@ -264,7 +265,7 @@ mod tests {
         }
         assert_eq!(trader.round_trips().min(), Some(MS));
         assert_eq!(trader.round_trips().max(), Some(6 * MS));
-        // Back on schedule, which did not move.
+        // The schedule continues unshifted.
         assert_eq!(send_due(&mut trader, start + 6 * MS), 1);
         assert_eq!(send_due(&mut trader, start + 100 * MS), 3);
         assert!(!trader.is_done() && trader.is_waiting());

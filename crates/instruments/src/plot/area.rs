@@ -10,7 +10,7 @@ const RIGHT: f64 = 18.0;
 const TOP: f64 = 40.0;
 const BOTTOM: f64 = 52.0;
 
-/// How a legend shows a series.
+/// The marker of a series in a legend.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Swatch {
     Line,
@@ -26,8 +26,8 @@ pub(super) struct Area {
 }
 
 impl Area {
-    /// Frame, horizontal grid, tick labels and title of the value axis. Without a finite value,
-    /// the whole chart, which then says that there is no data.
+    /// Draws frame, horizontal grid, tick labels and title of the value axis. Without a finite
+    /// value, returns the whole chart, with a text that there is no data.
     pub(super) fn new(
         label: &str,
         unit: Unit,
@@ -58,23 +58,23 @@ impl Area {
         Ok(area)
     }
 
-    /// Horizontal pixel of a fraction 0..=1 of the width.
+    /// Returns the horizontal pixel of a fraction 0..=1 of the width.
     pub(super) fn x(&self, fraction: f64) -> f64 {
         LEFT + fraction.clamp(0.0, 1.0) * (WIDTH - LEFT - RIGHT)
     }
 
-    /// Vertical pixel of a value.
+    /// Returns the vertical pixel of a value.
     pub(super) fn y(&self, value: f64) -> f64 {
         HEIGHT - BOTTOM - self.axis.position(value) * (HEIGHT - TOP - BOTTOM)
     }
 
-    /// Vertical pixel of the bottom.
+    /// Returns the vertical pixel of the bottom.
     pub(super) fn bottom(&self) -> f64 {
         HEIGHT - BOTTOM
     }
 
-    /// Ticks of the horizontal axis at fractions of the width, with a grid line if asked; a label
-    /// that would touch the one before it is left out.
+    /// Draws ticks of the horizontal axis at fractions of the width, with optional grid lines; a
+    /// label that would touch the one before it is omitted.
     pub(super) fn x_ticks(&mut self, title: &str, ticks: &[(f64, String)], grid: bool) {
         let mut free_from = f64::NEG_INFINITY;
         for (fraction, label) in ticks {
@@ -96,7 +96,7 @@ impl Area {
             .text("label", (middle, HEIGHT - 10.0), Anchor::Middle, title);
     }
 
-    /// Names of the series at the upper right, last to first from the right.
+    /// Draws the names of the series at the upper right, last to first from the right.
     pub(super) fn legend(&mut self, entries: &[(String, usize, Swatch)]) {
         let mut x = WIDTH - RIGHT;
         let y = TOP - 18.0;

@@ -1,11 +1,11 @@
 //! Value axes: range, round ticks, units.
 
-/// What the values of a chart are.
+/// The unit of a chart's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
     /// Durations in nanoseconds, shown in the unit of time that suits their size.
     Nanoseconds,
-    /// Plain numbers, named so.
+    /// Plain numbers, with this name.
     Named(&'static str),
 }
 
@@ -26,8 +26,8 @@ const TIME_SCALES: [TimeScale; 4] = [(1.0, "ns"), (1e3, "µs"), (1e6, "ms"), (1e
 const LOG_FROM_RATIO: f64 = 60.0;
 
 impl Axis {
-    /// An axis from zero (or, when durations differ by orders of magnitude, a logarithmic one)
-    /// that holds all of `values`; `None` without a finite value.
+    /// Returns an axis from zero (or, when durations differ by orders of magnitude, a logarithmic
+    /// one) that holds all of `values`; `None` without a finite value.
     pub(super) fn holding(unit: Unit, values: impl Iterator<Item = f64>) -> Option<Self> {
         let (mut min, mut max) = (f64::INFINITY, f64::NEG_INFINITY);
         let mut any = false;
@@ -64,7 +64,7 @@ impl Axis {
         })
     }
 
-    /// Where the value lies, 0 at the bottom, 1 at the top.
+    /// Returns the position of the value, 0 at the bottom, 1 at the top.
     pub(super) fn position(&self, value: f64) -> f64 {
         let position = if self.log {
             (value.max(self.low) / self.low).ln() / (self.high / self.low).ln()
@@ -74,7 +74,7 @@ impl Axis {
         position.clamp(0.0, 1.0)
     }
 
-    /// Values that get a line and a label, and the labels.
+    /// Returns the values that get a line and a label, and the labels.
     pub(super) fn ticks(&self) -> Vec<(f64, String)> {
         let values = if self.log {
             log_ticks(self.low, self.high)
@@ -87,7 +87,7 @@ impl Axis {
             .collect()
     }
 
-    /// What the axis shows: `latency (µs)`.
+    /// Returns the title of the axis: `latency (µs)`.
     pub(super) fn title(&self, what: &str) -> String {
         let unit = match self.unit {
             Unit::Nanoseconds => self.scale.1,
@@ -112,7 +112,7 @@ impl Axis {
     }
 }
 
-/// A value with its unit, as a reader wants it: three significant digits or more.
+/// Formats a value with its unit, in three significant digits or more.
 pub fn in_unit(unit: Unit, value: f64) -> String {
     match unit {
         Unit::Nanoseconds => {
@@ -123,7 +123,7 @@ pub fn in_unit(unit: Unit, value: f64) -> String {
     }
 }
 
-/// A number with separators between thousands and no more decimals than it needs (at most 3).
+/// Formats a number with separators between thousands and no more decimals than needed (at most 3).
 pub fn thousands(value: f64) -> String {
     let rounded = (value * 1e3).round() / 1e3;
     let text = format!("{}", rounded.abs());
@@ -140,7 +140,7 @@ pub fn thousands(value: f64) -> String {
     format!("{sign}{grouped}{point}{fraction}")
 }
 
-/// A step of 1, 2 or 5 times a power of ten that divides 0..`high` into at most `parts`.
+/// Returns a step of 1, 2 or 5 times a power of ten that divides 0..`high` into at most `parts`.
 pub(super) fn nice_step(high: f64, parts: f64) -> f64 {
     let raw = high / parts;
     let power = 10_f64.powf(raw.log10().floor());
@@ -150,8 +150,8 @@ pub(super) fn nice_step(high: f64, parts: f64) -> f64 {
     step.unwrap_or(10.0) * power
 }
 
-/// The unit of time in which the value is at least 1 and, but for seconds, below 10,000: figures
-/// of microseconds stay in microseconds, which is what the field compares.
+/// Returns the unit of time in which the value is at least 1 and, except for seconds, below 10,000:
+/// figures of microseconds stay in microseconds, as is usual in the field.
 fn time_scale(nanos: f64) -> TimeScale {
     let [ns, us, ms, s] = TIME_SCALES;
     match nanos {
@@ -162,7 +162,7 @@ fn time_scale(nanos: f64) -> TimeScale {
     }
 }
 
-/// The value rounded to three significant digits, or to a whole number where that is more.
+/// Returns the value rounded to three significant digits, or to a whole number if that has more.
 pub fn three_digits(value: f64) -> f64 {
     match value.abs() {
         v if v < 10.0 => (value * 100.0).round() / 100.0,
@@ -171,7 +171,7 @@ pub fn three_digits(value: f64) -> f64 {
     }
 }
 
-/// The smallest 1, 2 or 5 times a power of ten at or above `value`.
+/// Returns the smallest 1, 2 or 5 times a power of ten at or above `value`.
 fn nice_above(value: f64) -> f64 {
     let power = 10_f64.powf(value.log10().floor());
     let multiple = [1.0, 2.0, 5.0, 10.0]
@@ -180,7 +180,8 @@ fn nice_above(value: f64) -> f64 {
     multiple.unwrap_or(10.0) * power
 }
 
-/// 1, 2 and 5 times the powers of ten from `low` to `high`; only the powers when there are many.
+/// Returns 1, 2 and 5 times the powers of ten from `low` to `high`; only the powers if there are
+/// many.
 fn log_ticks(low: f64, high: f64) -> Vec<f64> {
     let decades = (high / low).log10();
     let multiples: &[f64] = if decades > 4.0 {

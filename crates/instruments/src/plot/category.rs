@@ -1,4 +1,4 @@
-//! Values by category: bars beside each other, and lines across, for a comparison.
+//! Values by category: adjacent bars, and lines across, for a comparison.
 
 use super::area::{Area, Swatch};
 use super::axis::{Unit, in_unit, thousands};
@@ -7,7 +7,7 @@ use super::svg::{Anchor, text_width};
 /// Values of several series at the same categories, from zero.
 #[derive(Debug)]
 pub struct CategoryChart<'a> {
-    /// What the chart shows, for those who cannot see it.
+    /// The description of the chart for screen readers.
     pub label: &'a str,
     /// Name of the value axis: `throughput`.
     pub value: &'a str,
@@ -26,14 +26,14 @@ pub struct CategoryChart<'a> {
 pub struct CategorySeries {
     /// Its name in the legend.
     pub name: String,
-    /// Drawn as a line with dots over the bars instead of as bars.
+    /// Whether it is drawn as a line with dots over the bars, instead of as bars.
     pub line: bool,
-    /// A value for each category, `None` where nothing was measured.
+    /// A value for each category, `None` if nothing was measured.
     pub values: Vec<Option<f64>>,
 }
 
 impl CategorySeries {
-    /// A series that is drawn as bars.
+    /// Creates a series that is drawn as bars.
     pub fn bars(name: &str, values: impl Iterator<Item = Option<f64>>) -> Self {
         Self {
             name: name.to_owned(),
@@ -44,7 +44,7 @@ impl CategorySeries {
 }
 
 impl CategoryChart<'_> {
-    /// The chart as SVG.
+    /// Returns the chart as SVG.
     pub fn to_svg(&self) -> String {
         let values = self
             .series
@@ -80,7 +80,7 @@ impl CategoryChart<'_> {
         area.finish()
     }
 
-    /// Bars of the series that is the `at`-th of `of` within each category.
+    /// Draws the bars of the series that is the `at`-th of `of` within each category.
     fn draw_bars(
         &self,
         area: &mut Area,

@@ -8,7 +8,7 @@ use super::percentile::{position, ticks};
 /// [`PercentileChart`](super::PercentileChart).
 #[derive(Debug)]
 pub struct CurvesChart<'a> {
-    /// What the chart shows, for those who cannot see it.
+    /// The description of the chart for screen readers.
     pub label: &'a str,
     /// Name of the value axis: `latency`.
     pub value: &'a str,
@@ -32,7 +32,7 @@ pub struct Curve {
 }
 
 impl CurvesChart<'_> {
-    /// The chart as SVG.
+    /// Returns the chart as SVG.
     pub fn to_svg(&self) -> String {
         let points = || self.curves.iter().flat_map(|curve| &curve.points);
         let values = points().map(|(_, value)| *value);

@@ -1,12 +1,12 @@
 //! Charts as SVG text: percentile curves, values over time, values by category.
 //!
-//! Own writer rather than a plotting crate: inline in a page the charts follow its light or dark
-//! theme through CSS classes, which the crates cannot do, and the axes a latency report needs
-//! (percentiles on a logarithmic scale, values with units) would have to be drawn anyway
+//! The writer replaces a plotting crate: inline in a page the charts follow its light or dark
+//! theme through CSS classes, which the crates do not support, and the axes that a latency report
+//! needs (percentiles on a logarithmic scale, values with units) would have to be drawn anyway
 //! (ADR 0036).
 //!
-//! Every chart has `to_svg`, for inline use in a page that holds [`THEME`], and the same as a file
-//! of its own through [`standalone`]. A chart without data says so and keeps its size.
+//! Every chart has `to_svg`, for inline use in a page that includes [`THEME`]; [`standalone`] makes
+//! a file of it. A chart without data has a text in its place and keeps its size.
 
 mod area;
 mod axis;
@@ -26,18 +26,18 @@ pub use percentile::{PercentileChart, STANDARD_PERCENTILES};
 pub use svg::escape;
 pub use time::{Band, Line, TimeChart};
 
-/// The CSS that gives the charts their colours, light and dark, once a page.
+/// The CSS of the charts' colours, light and dark, needed once per page.
 pub const THEME: &str = include_str!("theme.css");
 
-/// A chart as a file of its own, with namespace and theme inside. It has no CSS variables, which
-/// librsvg and CairoSVG do not support.
+/// Returns a chart as a file of its own, with namespace and theme inside. It has no CSS variables,
+/// which librsvg and CairoSVG do not support.
 pub fn standalone(svg: &str) -> String {
     let open = "<svg xmlns=\"http://www.w3.org/2000/svg\"";
     let body = svg.replacen("<svg", open, 1);
     let Some((head, rest)) = body.split_once('>') else {
         return body;
     };
-    // The background, as large as the view box.
+    // The background has the size of the view box.
     let size = head
         .split_once("viewBox=\"0 0 ")
         .and_then(|(_, size)| size.split_once('"'));

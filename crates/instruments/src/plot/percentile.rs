@@ -1,20 +1,20 @@
-//! Percentile curve on the usual logarithmic axis: each nine takes the same width.
+//! Percentile curves on the usual logarithmic axis: each nine takes the same width.
 
 use super::area::{Area, Swatch};
 use super::axis::{Unit, in_unit};
 use super::svg::{Anchor, text_width};
 use crate::histogram::Histogram;
 
-/// The percentiles that reports of this project give.
+/// The percentiles in this project's reports.
 pub const STANDARD_PERCENTILES: [f64; 7] = [25.0, 50.0, 75.0, 90.0, 99.0, 99.9, 99.99];
 
-/// How much above the largest value an axis reaches at least when points are named.
+/// The least ratio of an axis's end to the largest value if points are named.
 const NAMES_ROOM: f64 = 1.12;
 
 /// Curves of value by percentile.
 #[derive(Debug)]
 pub struct PercentileChart<'a> {
-    /// What the chart shows, for those who cannot see it.
+    /// The description of the chart for screen readers.
     pub label: &'a str,
     /// Name of the value axis: `latency`.
     pub value: &'a str,
@@ -25,11 +25,11 @@ pub struct PercentileChart<'a> {
 }
 
 impl PercentileChart<'_> {
-    /// The chart as SVG.
+    /// Returns the chart as SVG.
     pub fn to_svg(&self) -> String {
         let extremes = self.series.iter().flat_map(|(_, h)| [h.min(), h.max()]);
         let values = extremes.flatten().map(|v| v as f64);
-        // The names of points stand above the curve.
+        // The names of points are above the curve.
         let room = if self.series.len() == 1 {
             NAMES_ROOM
         } else {
@@ -42,7 +42,7 @@ impl PercentileChart<'_> {
             Err(empty) => return empty,
         };
         let most = self.series.iter().map(|(_, h)| h.len()).max().unwrap_or(1);
-        // The curve of n values ends where one of n lies beyond; at least 99 % is shown.
+        // The curve of n values ends at the share of one in n; at least 99 % is shown.
         let nines = (most as f64).log10().max(2.0);
         area.x_ticks("percentile", &ticks(nines), true);
         for (color, (_, histogram)) in self.series.iter().enumerate() {
@@ -62,8 +62,8 @@ impl PercentileChart<'_> {
         area.finish()
     }
 
-    /// Dots at the usual percentiles with their values to the upper left, where a rising curve
-    /// leaves room.
+    /// Draws dots at the usual percentiles with their values to the upper left, where a rising
+    /// curve leaves space.
     fn name_points(&self, area: &mut Area, histogram: &Histogram, nines: f64) {
         for percent in [50.0, 90.0, 99.0, 99.9, 99.99, 99.999] {
             let place = position(percent / 100.0, nines);
@@ -80,9 +80,9 @@ impl PercentileChart<'_> {
     }
 }
 
-/// Fraction of the width for a share of the values: the number of nines.
+/// Returns the fraction of the width for a share of the values: the number of nines.
 pub(super) fn position(share: f64, nines: f64) -> f64 {
-    // A share of one would be infinitely far; the caller's range ends before.
+    // A share of one would be at infinity; the caller's range ends before.
     let beyond = (1.0 - share).max(1e-18);
     (-beyond.log10()).max(0.0) / nines
 }
@@ -113,7 +113,7 @@ fn curve(area: &Area, histogram: &Histogram, nines: f64) -> Vec<(f64, f64)> {
             points.push((area.x(0.0), y));
         }
         below += count as f64;
-        // The largest value stands where one of all values lies beyond.
+        // The largest value is drawn at the share of one in all values.
         let share = (below / total).min(1.0 - 1.0 / (total + 1.0));
         points.push((area.x(position(share, nines)), y));
     }

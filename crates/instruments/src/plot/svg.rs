@@ -1,10 +1,10 @@
-//! The few SVG elements the charts are made of.
+//! The few SVG elements of the charts.
 
 use std::fmt::Write;
 
 use super::theme::class as class_of;
 
-/// How a text lies around its point.
+/// The alignment of a text to its point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Anchor {
     Start,
@@ -34,8 +34,8 @@ impl Svg {
         ));
     }
 
-    /// A line through all points; points closer than a third of a pixel to the one before are
-    /// left out, so that a long series stays small.
+    /// Draws a line through all points; points closer than a third of a pixel to the one before are
+    /// omitted, so that a long series stays small.
     pub(super) fn path(&mut self, class: &str, points: &[(f64, f64)], closed: bool) {
         let mut data = String::new();
         let mut last = (f64::NEG_INFINITY, f64::NEG_INFINITY);
@@ -56,7 +56,7 @@ impl Svg {
         }
     }
 
-    /// A rectangle with a text that shows when pointed at.
+    /// Draws a rectangle with a tooltip.
     pub(super) fn bar(&mut self, class: &str, at: (f64, f64), size: (f64, f64), title: &str) {
         let ((x, y), (w, h), title) = (round(at), round(size), escape(title));
         let class = class_of(class, false);
@@ -104,7 +104,7 @@ impl Svg {
     }
 }
 
-/// Text made safe within markup and attribute values.
+/// Escapes a text for markup and attribute values.
 pub fn escape(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for c in text.chars() {
@@ -114,7 +114,7 @@ pub fn escape(text: &str) -> String {
             '>' => safe.push_str("&gt;"),
             '"' => safe.push_str("&quot;"),
             '\'' => safe.push_str("&#39;"),
-            // Control characters are no XML characters.
+            // Control characters are not XML characters.
             c if c.is_control() && c != '\n' && c != '\t' => safe.push('\u{fffd}'),
             c => safe.push(c),
         }
@@ -122,7 +122,7 @@ pub fn escape(text: &str) -> String {
     safe
 }
 
-/// About how wide a text is at 12 px, for placing labels beside each other; rather too wide.
+/// Returns the approximate width of a text at 12 px, for placing adjacent labels; rather too wide.
 pub(super) fn text_width(text: &str) -> f64 {
     let width = |c: char| match c {
         ' ' | ',' | '.' | 'i' | 'j' | 'l' | '(' | ')' => 4.2,

@@ -3,9 +3,8 @@ use proptest::prelude::*;
 use super::*;
 use crate::histogram::Histogram;
 
-/// Parses a chart as XML and checks what a reader would stumble over: coordinates that are no
-/// numbers or outside of the picture, and labels of the horizontal axis that touch. Gives the
-/// number of these labels.
+/// Parses a chart as XML and checks for coordinates that are not numbers or outside of the picture,
+/// and for labels of the horizontal axis that touch. Returns the number of these labels.
 fn check(svg: &str) -> Result<usize, TestCaseError> {
     let text = standalone(svg);
     let document = roxmltree::Document::parse(&text)

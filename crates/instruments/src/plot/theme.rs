@@ -7,8 +7,7 @@ use super::THEME;
 /// The names of a block with their values.
 type Looks = Vec<(&'static str, String)>;
 
-/// The rules for charts, in their order and in light colours: a class, or `text`, and how it
-/// looks.
+/// The rules for charts, in order and in light colours: a class, or `text`, and its properties.
 static RULES: LazyLock<Vec<(&str, Looks)>> = LazyLock::new(|| {
     let light = colours(0);
     let rules = rules(".chart text").split('}');
@@ -23,8 +22,8 @@ static RULES: LazyLock<Vec<(&str, Looks)>> = LazyLock::new(|| {
     rules.collect()
 });
 
-/// The class attribute, and the presentation attributes of these classes, in light colours. CSS
-/// overrides them where it is supported.
+/// Returns the class attribute, and the presentation attributes of these classes, in light colours.
+/// CSS overrides them if it is supported.
 pub(super) fn class(classes: &str, is_text: bool) -> String {
     let mut attributes: Vec<(&str, &str)> = Vec::new();
     for (class, looks) in RULES.iter() {
@@ -43,8 +42,8 @@ pub(super) fn class(classes: &str, is_text: bool) -> String {
     format!("class=\"{classes}\"{}", looks.collect::<String>())
 }
 
-/// The theme as CSS without variables, with the light colours, and the dark ones where they are
-/// preferred.
+/// Returns the theme as CSS without variables, with the light colours, and the dark ones for
+/// viewers that prefer them.
 pub(super) fn literal() -> String {
     let rules = rules(".chart {");
     let rules = format!("{rules}.chart .paper {{ fill: var(--paper); }}\n");
@@ -52,13 +51,13 @@ pub(super) fn literal() -> String {
     format!("{light}@media (prefers-color-scheme: dark) {{\n{dark}}}\n")
 }
 
-/// The theme from this rule on.
+/// Returns the theme from this rule on.
 fn rules(first: &str) -> &'static str {
     let at = THEME.find(first).and_then(|at| THEME.get(at..));
     at.unwrap_or_default()
 }
 
-/// The variables of the light block, number 0, or of the dark one.
+/// Returns the variables of the light block, number 0, or of the dark one.
 fn colours(block: usize) -> Looks {
     let block = THEME.split(":root {").nth(block + 1);
     let block = block.and_then(|block| block.split_once('}'));
@@ -73,7 +72,7 @@ fn declarations(block: &'static str) -> impl Iterator<Item = (&'static str, &'st
     declarations.filter_map(|declaration| declaration.trim().split_once(": "))
 }
 
-/// The text with the values of its variables.
+/// Returns the text with the values of its variables.
 fn literal_of(text: &str, colours: &Looks) -> String {
     let replace =
         |text: String, (name, value): &(&str, String)| text.replace(&format!("var({name})"), value);

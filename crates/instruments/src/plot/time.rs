@@ -6,13 +6,13 @@ use super::axis::{Unit, nice_step, thousands};
 /// Values over time as lines and bands.
 #[derive(Debug, Default)]
 pub struct TimeChart<'a> {
-    /// What the chart shows, for those who cannot see it.
+    /// The description of the chart for screen readers.
     pub label: &'a str,
     /// Name of the value axis: `latency`.
     pub value: &'a str,
-    /// Unit of the values; plain numbers unless given.
+    /// Unit of the values; plain numbers by default.
     pub unit: Option<Unit>,
-    /// Seconds between the points of every series; the first point is half of it after zero.
+    /// Seconds between the points of every series; the first point is at half of it.
     pub interval: f64,
     /// Areas between two values, drawn first.
     pub bands: Vec<Band>,
@@ -27,7 +27,7 @@ pub struct Band {
     pub name: String,
     /// Index of its colour, 0..5.
     pub color: usize,
-    /// (lower, upper), `None` where nothing was measured.
+    /// (lower, upper), `None` if nothing was measured.
     pub points: Vec<Option<(f64, f64)>>,
 }
 
@@ -40,12 +40,12 @@ pub struct Line {
     pub color: usize,
     /// Whether it is dashed.
     pub dashed: bool,
-    /// Values, `None` where nothing was measured.
+    /// Values, `None` if nothing was measured.
     pub points: Vec<Option<f64>>,
 }
 
 impl TimeChart<'_> {
-    /// The chart as SVG.
+    /// Returns the chart as SVG.
     pub fn to_svg(&self) -> String {
         let bands = self.bands.iter().flat_map(|b| &b.points).flatten();
         let lines = self.lines.iter().flat_map(|l| &l.points).flatten();
@@ -124,7 +124,7 @@ fn ticks(seconds: f64) -> Vec<(f64, String)> {
     ticks.map(|t| (t / seconds, thousands(t))).collect()
 }
 
-/// The stretches of points without a gap, each with the index of its first.
+/// Returns the stretches of points without a gap, each with the index of its first.
 fn runs<T: Copy>(points: &[Option<T>]) -> Vec<(usize, Vec<T>)> {
     let mut runs: Vec<(usize, Vec<T>)> = Vec::new();
     let mut open = false;

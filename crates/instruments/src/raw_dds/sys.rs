@@ -29,7 +29,7 @@ unsafe extern "C" {
     fn fanfare_raw_count(raw: *const Opened, nanos: *mut u64) -> u64;
 }
 
-/// A name for one more domain inside this process, far from those of `fanfare_dds`.
+/// Returns a name for one more domain inside this process, far from those of `fanfare_dds`.
 fn next_local() -> u32 {
     static NEXT: AtomicU32 = AtomicU32::new(1 << 20);
     NEXT.fetch_add(1, Ordering::Relaxed)
@@ -42,7 +42,7 @@ const MOST: u32 = 1 << 16;
 #[derive(Debug)]
 pub struct CProgram {
     raw: NonNull<Opened>,
-    /// Where the C program stores round trips.
+    /// The buffer in which the C program stores round trips.
     round_trips: Vec<u64>,
 }
 
@@ -51,10 +51,10 @@ pub struct CProgram {
 unsafe impl Send for CProgram {}
 
 impl CProgram {
-    /// Opens it. `batching` is that of writers.
+    /// Opens an end. `batching` is that of writers.
     ///
     /// # Errors
-    /// [`Error::Config`] with what Cyclone DDS says.
+    /// [`Error::Config`] with the message of Cyclone DDS.
     pub fn open(config: &DomainConfig, role: Role, batching: bool) -> Result<Self, Error> {
         let xml = CString::new(config.to_xml()?)
             .map_err(|_| Error::Config("there is a NUL byte in it".to_owned()))?;
@@ -70,40 +70,40 @@ impl CProgram {
         })
     }
 
-    /// Whether the other end is there.
+    /// Returns whether the other end is matched.
     pub fn is_matched(&self) -> bool {
         // SAFETY: open until `self` is dropped.
         unsafe { fanfare_raw_matched(self.raw.as_ptr()) }
     }
 
-    /// Begins `n` round trips (at most 65,536), one after the other.
+    /// Starts `n` round trips (at most 65,536), in sequence.
     pub fn ping(&mut self, n: u32) {
         let n = n.min(MOST);
-        // SAFETY: the memory has room for `n`, never moves, and lives until `self` is dropped,
+        // SAFETY: the memory has space for `n`, never moves, and lives until `self` is dropped,
         // which closes the C side first.
         unsafe { fanfare_raw_ping(self.raw.as_ptr(), self.round_trips.as_mut_ptr(), n) };
     }
 
-    /// The round trips that are over, nanoseconds.
+    /// Returns the completed round trips, nanoseconds.
     pub fn round_trips(&mut self) -> &[u64] {
         // SAFETY: open until `self` is dropped. The count is raised after the value is stored.
         let n = unsafe { fanfare_raw_done(self.raw.as_ptr()) };
         self.round_trips.get(..n as usize).unwrap_or_default()
     }
 
-    /// Writes quotes for so long; how many.
+    /// Writes quotes for `nanos` nanoseconds. Returns their number.
     pub fn flow(&mut self, nanos: u64) -> u64 {
         // SAFETY: open until `self` is dropped.
         unsafe { fanfare_raw_flow(self.raw.as_ptr(), nanos) }
     }
 
-    /// Writes `n` quotes; the nanoseconds that this takes, 0 if it fails.
+    /// Writes `n` quotes. Returns the nanoseconds taken, 0 if a write fails.
     pub fn burst(&mut self, n: u32) -> u64 {
         // SAFETY: open until `self` is dropped.
         unsafe { fanfare_raw_burst(self.raw.as_ptr(), n) }
     }
 
-    /// Quotes taken, and the nanoseconds from the first to the last.
+    /// Returns the quotes taken, and the nanoseconds from the first to the last.
     pub fn count(&self) -> (u64, u64) {
         let mut nanos = 0;
         // SAFETY: open until `self` is dropped; `nanos` is written before the call returns.

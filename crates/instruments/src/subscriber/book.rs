@@ -13,21 +13,21 @@ use super::{Counts, Terms, Updates, symbol_of};
 /// `BookChecksum(20013)`.
 const CHECKSUM: u32 = 20_013;
 
-/// A book as a client holds it, and what it knows about it.
+/// A book as a client holds it, with its state.
 #[derive(Debug, Clone)]
 pub struct Held {
     terms: Terms,
     sides: [Levels; 2],
     orders: [Orders; 2],
-    /// The number of the last entry; `None` where it is not known.
+    /// The number of the last entry; `None` if it is unknown.
     number: Option<u64>,
-    /// A picture has come, and X go on from it.
+    /// Whether a snapshot has come, and X continue from it.
     is_live: bool,
-    /// What the gateway said of the instrument last.
+    /// The last state of the instrument from the gateway.
     state: Box<[u8]>,
-    /// Entries were left out, and no picture has come since.
+    /// Whether entries were skipped, and no snapshot has come since.
     is_skipped: bool,
-    /// A fault was found, and no picture has come since.
+    /// Whether a fault was found, and no snapshot has come since.
     is_doubtful: bool,
     /// X since the last checksum.
     unchecked: u32,
@@ -48,7 +48,7 @@ impl Held {
         }
     }
 
-    /// The levels of a side, the best first; none where entries are orders.
+    /// Returns the levels of a side, the best first; none if entries are orders.
     #[must_use]
     pub fn levels(&self, side: Side) -> &[Row] {
         let [bids, offers] = &self.sides;
@@ -58,19 +58,19 @@ impl Held {
         }
     }
 
-    /// RptSeq(83) of the last entry, where that is known.
+    /// Returns RptSeq(83) of the last entry, if it is known.
     #[must_use]
     pub const fn rpt_seq(&self) -> Option<u64> {
         self.number
     }
 
-    /// Whether it has a picture, and nothing was left out since.
+    /// Returns whether it has a snapshot, and nothing was skipped since.
     #[must_use]
     pub const fn is_live(&self) -> bool {
         self.is_live && !self.is_skipped && !self.is_doubtful
     }
 
-    /// FNV-1a of 64 bits, as `market::Book::checksum` has it.
+    /// Returns the FNV-1a checksum of 64 bits, the same as `market::Book::checksum`.
     #[must_use]
     pub fn checksum(&self) -> u64 {
         let mut words = Vec::new();
@@ -122,7 +122,7 @@ impl Held {
         if numbers.iter().any(|number| Some(*number) != self.number) {
             return Err("the entries of a picture have several numbers".to_owned());
         }
-        // A picture for all who have the instrument may take a number of its own.
+        // A snapshot for all who have the instrument may have a number of its own.
         if let (Some(before), Some(now)) = (before, self.number)
             && (now < before || (was_live && now > before + 1 && self.has_all()))
         {
@@ -131,7 +131,7 @@ impl Held {
         self.behind(w, counts, true)
     }
 
-    /// Whether each entry has to come.
+    /// Returns whether each entry has to come.
     const fn has_all(&self) -> bool {
         matches!(self.terms.updates, Updates::Changes) && !self.terms.conflated
     }
@@ -147,7 +147,7 @@ impl Held {
             return Err(format!("changes were not asked for: {entries}"));
         }
         if self.terms.conflated && (!self.is_live || self.is_skipped) {
-            // Trades that were held meanwhile come in front of the picture.
+            // Trades that were held back come before the snapshot.
             self.is_doubtful = false;
             return only_values(x);
         }
@@ -175,7 +175,7 @@ impl Held {
         self.behind(x, counts, false)
     }
 
-    /// The number of an entry: one more than that of the last.
+    /// Counts an entry, whose number must be one more than the last.
     fn count(&mut self, fields: &FieldSet<'_>, has_numbers: bool) -> Result<(), String> {
         let expected = self.number.map(|number| number + 1);
         let number = fields.opt_u64(RPT_SEQ).map_err(said)?;
@@ -214,7 +214,7 @@ impl Held {
         }
     }
 
-    /// What must hold behind a message; from here on the book is not in doubt.
+    /// Checks the book after a message, from which on it is not in doubt.
     fn behind(
         &mut self,
         message: &Message<'_>,
@@ -263,14 +263,14 @@ impl Held {
         }
     }
 
-    /// The instrument's state.
+    /// Sets the instrument's state.
     pub(super) fn state(&mut self, state: &[u8]) {
         self.state = state.into();
-        // One that is stale or closed has the book that it had.
+        // A stale or closed book keeps its contents.
         self.is_live &= state != b"recovering";
     }
 
-    /// Entries were left out.
+    /// Takes an announcement of skipped entries.
     pub(super) fn skipped(&mut self, range: Range) -> Result<(), String> {
         self.is_skipped = true;
         let Range { count, first, last } = range;
@@ -285,7 +285,7 @@ impl Held {
     }
 }
 
-/// Fails where an entry is a bid or an offer.
+/// Fails if an entry is a bid or an offer.
 fn only_values(x: &Message<'_>) -> Result<(), String> {
     for fields in x.group(tag::NO_MD_ENTRIES).map_err(said)? {
         if Entry::of(&fields)?.is_some() {

@@ -1,4 +1,4 @@
-//! Entries of W and X as a client reads them.
+//! Entries of W and X, from a client's point of view.
 
 use fanfare_fix::codec::FieldSet;
 use fanfare_fix::tag;
@@ -42,7 +42,7 @@ pub(super) struct Entry<'a> {
 }
 
 impl<'a> Entry<'a> {
-    /// The entry's bid or offer; `None` of others.
+    /// Returns the entry's bid or offer; `None` for others.
     pub(super) fn of(fields: &FieldSet<'a>) -> Result<Option<Self>, String> {
         let kind = fields.char(tag::MD_ENTRY_TYPE).map_err(said)?;
         let Some(side) = Side::of_entry(kind) else {
@@ -72,14 +72,14 @@ impl<'a> Entry<'a> {
         self.size.ok_or_else(|| "an entry has no size".to_owned())
     }
 
-    /// The place of its level, from 0.
+    /// Returns the index of its level, from 0.
     pub(super) fn place(&self) -> Result<usize, String> {
         let place = self.position.and_then(|position| position.checked_sub(1));
         place.ok_or_else(|| "an entry has no position".to_owned())
     }
 }
 
-/// What an entry of X does.
+/// Returns the action of an entry of X.
 pub(super) fn action(fields: &FieldSet<'_>) -> Result<Action, String> {
     match fields.get(ACTION) {
         Some(b"0") => Ok(Action::New),

@@ -13,11 +13,11 @@ pub struct Row {
     pub price: Price,
     /// MDEntrySize(271).
     pub size: i64,
-    /// NumberOfOrders(346), 0 where it is not said.
+    /// NumberOfOrders(346), 0 if it is absent.
     pub orders: u64,
 }
 
-/// One side of a book, as two clients have it: one goes by position, the other by price.
+/// One side of a book, as two clients keep it: one by position, the other by price.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Levels {
     by_position: Vec<Row>,
@@ -29,7 +29,7 @@ impl Levels {
         &self.by_position
     }
 
-    /// Takes an entry of W; its position is the next.
+    /// Takes an entry of W, whose position must be the next.
     pub(super) fn add(&mut self, entry: &Entry<'_>) -> Result<(), String> {
         let (row, place) = (row(entry)?, entry.place()?);
         if place != self.by_position.len() {
@@ -40,7 +40,7 @@ impl Levels {
         self.new_price(&row)
     }
 
-    /// Takes an entry of X, which leaves at most `depth` levels.
+    /// Takes an entry of X, after which at most `depth` levels remain.
     pub(super) fn change(
         &mut self,
         action: Action,
@@ -89,7 +89,7 @@ impl Levels {
         }
     }
 
-    /// Whether both clients have the same, the best level first.
+    /// Checks that both clients have the same levels, the best first.
     pub(super) fn agree(&self, side: Side) -> Result<(), String> {
         let prices = self.by_price.iter().map(|(price, (size, orders))| Row {
             price: Price::from_units(*price),

@@ -1,11 +1,11 @@
-//! A market data client that believes nothing: it rebuilds the books of its subscriptions from
-//! W and X, and says where a message cannot be true.
+//! A market data client that checks everything: it rebuilds the books of its subscriptions from
+//! W and X, and reports messages that contradict them.
 //!
 //! Each book is kept twice, once by the position of its levels and once by their price, as clients
-//! of both kinds exist; the two have to agree behind each message. Numbers have no holes, checksums
-//! fit, and what the gateway says it left out is exactly what is missing.
+//! of both kinds exist; the two have to agree after each message. Numbers have no gaps, checksums
+//! match, and the entries that the gateway announces as skipped are exactly the missing ones.
 //!
-//! Nothing here reads a socket or a clock: a session's requests and messages come in as arguments.
+//! This module reads neither sockets nor clocks: a session's requests and messages are arguments.
 //!
 //! ```
 //! use fanfare_fix::codec::Decoder;
@@ -47,18 +47,18 @@ const SECURITY_ID: u32 = 48;
 const RELATED: u32 = 46;
 /// MDReqRejReason(281).
 const REASON: u32 = 281;
-/// Subscriptions of a session that have ended and are remembered.
+/// The most ended subscriptions of a session that are remembered.
 const MOST_STOPPED: usize = 4_096;
 
-/// What was asked for.
+/// The terms of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Terms {
-    /// MarketDepth(264): levels of a side, 0 for all there are.
+    /// MarketDepth(264): levels of a side, 0 for all.
     pub depth: u32,
-    /// What comes.
+    /// The messages after the first snapshot.
     pub updates: Updates,
-    /// `ChecksumEvery(20012)`: each picture, and each such X of an instrument, has a checksum; 0:
-    /// none was asked for.
+    /// `ChecksumEvery(20012)`: each snapshot, and each such X of an instrument, has a checksum; 0:
+    /// none was requested.
     pub checksum_every: u32,
     /// Entries are orders, AggregatedBook(266) `N`.
     pub by_order: bool,
@@ -67,12 +67,12 @@ pub struct Terms {
     pub conflated: bool,
 }
 
-/// What comes behind the first picture of an instrument.
+/// The messages after the first snapshot of an instrument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Updates {
     /// Nothing, SubscriptionRequestType(263) `0`.
     None,
-    /// Pictures, MDUpdateType(265) `0`.
+    /// Snapshots, MDUpdateType(265) `0`.
     Pictures,
     /// Changes, MDUpdateType(265) `1`.
     Changes,
@@ -90,7 +90,7 @@ impl Default for Terms {
     }
 }
 
-/// What came, and what was wrong with it.
+/// The counts of messages and faults.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
     /// W.
@@ -99,13 +99,13 @@ pub struct Counts {
     pub changes: u64,
     /// Entries of X.
     pub entries: u64,
-    /// Checksums that were compared.
+    /// Checksums compared.
     pub checked: u64,
-    /// Ranges that the gateway announced as left out, and the entries in them.
+    /// Ranges that the gateway announced as skipped, and the entries in them.
     pub skipped: u64,
     /// See `skipped`.
     pub skipped_entries: u64,
-    /// Trades that the gateway said it left out of what it merged.
+    /// Trades that the gateway announced as omitted from merged changes.
     pub trades_left_out: u64,
     /// States of instruments, News(B).
     pub states: u64,
@@ -113,18 +113,18 @@ pub struct Counts {
     pub statuses: u64,
     /// Y.
     pub refused: u64,
-    /// Y with MDReqRejReason(281) `3` for what the session may not see.
+    /// Y with MDReqRejReason(281) `3` for a request beyond the session's rights.
     pub denied: u64,
-    /// Messages that were under way when a subscription was stopped, or the first one made.
+    /// Messages in flight when a subscription was ended, or the first one made.
     pub late: u64,
     /// 3 and j.
     pub rejected: u64,
-    /// What cannot be true.
+    /// Contradictions.
     pub faults: u64,
 }
 
 impl Counts {
-    /// Adds those of another session.
+    /// Adds the counts of another session.
     pub fn add(&mut self, other: &Self) {
         self.pictures += other.pictures;
         self.changes += other.changes;
@@ -147,14 +147,15 @@ impl Counts {
 #[derive(Debug, Default)]
 pub struct Subscriber {
     requests: HashMap<Box<[u8]>, Request>,
-    /// Those that were stopped, with the number of the request that stopped them.
+    /// Ended subscriptions, with the number of the request that ended them.
     stopped: HashMap<Box<[u8]>, u64>,
-    /// Requests so far.
+    /// The number of requests so far.
     asked: u64,
-    /// The last of them that was answered: what an earlier one stopped is silent from then on.
+    /// The last request with a response: a subscription that an earlier one ended is silent from
+    /// then on.
     answered: u64,
     counts: Counts,
-    /// What the session may see; `None`: everything.
+    /// The session's rights; `None`: everything.
     rights: Option<Rights>,
     first_fault: Option<String>,
     first_refusal: Option<String>,
@@ -166,19 +167,20 @@ struct Request {
     terms: Terms,
     number: u64,
     is_answered: bool,
-    /// It has to be refused.
+    /// Whether it has to be refused.
     is_denied: bool,
     books: HashMap<Box<[u8]>, Held>,
 }
 
 impl Subscriber {
-    /// Of a session that has just logged on.
+    /// Creates the subscriber of a session that has just logged on.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Of a session that may see this alone. What it may not see is a fault, in each message.
+    /// Creates the subscriber of a session with these rights. Data beyond them is a fault, in each
+    /// message.
     #[must_use]
     pub fn with_rights(rights: Rights) -> Self {
         Self {
@@ -187,15 +189,15 @@ impl Subscriber {
         }
     }
 
-    /// The request that was sent with this MDReqID(262) is for something that the session may not
-    /// see: an answer other than Y with MDReqRejReason(281) `3` is a fault.
+    /// Notes that the request with this MDReqID(262) exceeds the session's rights: a response other
+    /// than Y with MDReqRejReason(281) `3` is a fault.
     pub fn denied(&mut self, id: &[u8]) {
         if let Some(request) = self.requests.get_mut(id) {
             request.is_denied = true;
         }
     }
 
-    /// A request was sent with this MDReqID(262), and SubscriptionRequestType(263) `0` or `1`.
+    /// Notes a sent request with this MDReqID(262), and SubscriptionRequestType(263) `0` or `1`.
     pub fn subscribed(&mut self, id: &[u8], terms: Terms) {
         self.asked += 1;
         self.stopped.remove(id);
@@ -209,7 +211,7 @@ impl Subscriber {
         self.requests.insert(id.into(), request);
     }
 
-    /// A request was sent that stops this one, SubscriptionRequestType(263) `2`.
+    /// Notes a sent request that ends this one, SubscriptionRequestType(263) `2`.
     pub fn stopped(&mut self, id: &[u8]) {
         self.asked += 1;
         if self.requests.remove(id).is_none() {
@@ -221,59 +223,59 @@ impl Subscriber {
         self.stopped.insert(id.into(), self.asked);
     }
 
-    /// The session is over, and its subscriptions with it. Counts stay.
+    /// Notes that the session has ended, and its subscriptions with it. Counts stay.
     pub fn logged_out(&mut self) {
         self.requests.clear();
         self.stopped.clear();
         (self.asked, self.answered) = (0, 0);
     }
 
-    /// What came so far.
+    /// Returns the counts so far.
     #[must_use]
     pub const fn counts(&self) -> &Counts {
         &self.counts
     }
 
-    /// The first thing that cannot be true.
+    /// Returns the first contradiction.
     #[must_use]
     pub fn first_fault(&self) -> Option<&str> {
         self.first_fault.as_deref()
     }
 
-    /// The first refusal of a request, Y, j or 3.
+    /// Returns the first refusal of a request, Y, j or 3.
     #[must_use]
     pub fn first_refusal(&self) -> Option<&str> {
         self.first_refusal.as_deref()
     }
 
-    /// Whether a subscription has a picture or the state of an instrument. One of prefixes or lists
-    /// to which no instrument belongs has no answer.
+    /// Returns whether a subscription has a snapshot or the state of an instrument. One of prefixes
+    /// or lists without an instrument has no response.
     #[must_use]
     pub fn is_answered(&self, request: &[u8]) -> bool {
         let request = self.requests.get(request);
         request.is_none_or(|request| request.is_answered)
     }
 
-    /// The book of an instrument in a subscription: by Symbol(55), or by SecurityID(48) where that
-    /// is `[N/A]`.
+    /// Returns the book of an instrument in a subscription: by Symbol(55), or by SecurityID(48) if
+    /// that is `[N/A]`.
     #[must_use]
     pub fn book(&self, request: &[u8], symbol: &[u8]) -> Option<&Held> {
         self.requests.get(request)?.books.get(symbol)
     }
 
-    /// The names of the instruments of a subscription.
+    /// Returns the names of the instruments of a subscription.
     pub fn symbols(&self, request: &[u8]) -> impl Iterator<Item = &[u8]> {
         let books = self.requests.get(request).into_iter();
         books.flat_map(|request| request.books.keys().map(|symbol| &**symbol))
     }
 
-    /// All books.
+    /// Returns all books.
     pub fn books(&self) -> impl Iterator<Item = &Held> {
         let requests = self.requests.values();
         requests.flat_map(|request| request.books.values())
     }
 
-    /// Takes a message of the session; those that are no market data are left alone.
+    /// Takes a message of the session; ignores messages other than market data.
     pub fn take(&mut self, message: &Message<'_>) {
         if let Some(rights) = &self.rights
             && matches!(message.msg_type(), b"W" | b"X" | b"B" | b"f")
@@ -334,10 +336,10 @@ impl Subscriber {
         }
     }
 
-    /// Market data of a subscription that is not there, or is no more.
+    /// Handles market data of a subscription that does not exist, or has ended.
     fn unasked(&mut self, id: &[u8], message: &Message<'_>) {
         if id.is_empty() && self.answered == 0 {
-            // Gateways send everything to sessions that have asked for nothing.
+            // Gateways send everything to sessions without a subscription.
             self.counts.late += 1;
             return;
         }
@@ -366,7 +368,7 @@ impl Subscriber {
             return;
         }
         self.counts.refused += 1;
-        // What refuses a second request of one id leaves the first one as it was.
+        // The refusal of a second request with the same id leaves the first one unchanged.
         if message.get(REASON) != Some(b"1")
             && let Some(request) = self.requests.remove(id)
         {
@@ -386,7 +388,7 @@ impl Subscriber {
             News::State(state) => {
                 self.counts.states += 1;
                 for request in self.requests.values_mut() {
-                    // It comes in place of the first picture of what has none.
+                    // The state replaces the first snapshot of an instrument without one.
                     request.is_answered = true;
                     if let Some(book) = request.books.get_mut(symbol) {
                         book.state(state);
@@ -422,7 +424,7 @@ impl Subscriber {
     }
 }
 
-/// The name of the first instrument of a message. News(B) of FIX.4.2 has RelatdSym(46).
+/// Returns the name of the first instrument of a message. News(B) of FIX.4.2 has RelatdSym(46).
 fn symbol_of<'a>(message: &Message<'a>) -> &'a [u8] {
     match message.get(SYMBOL).or_else(|| message.get(RELATED)) {
         Some(symbol) if symbol != b"[N/A]" => symbol,

@@ -1,4 +1,4 @@
-//! What a gateway says beside the market data, by News(B).
+//! The announcements of a gateway besides the market data, by News(B).
 
 use fanfare_fix::codec::Message;
 use fanfare_fix::tag::{HEADLINE, TEXT};
@@ -9,18 +9,18 @@ use fanfare_wire::int;
 pub(super) enum News<'a> {
     /// The instrument's state from here on.
     State(&'a [u8]),
-    /// Trades of a subscription whose changes are merged were left out.
+    /// Trades of a subscription with merged changes were omitted.
     TradesMissing(u64),
-    /// Entries of a subscription were left out.
+    /// Entries of a subscription were skipped.
     Missing {
         /// MDReqID(262).
         request: &'a [u8],
-        /// Which.
+        /// The range of their numbers.
         range: Range,
     },
 }
 
-/// Numbers of entries that were left out.
+/// The numbers of skipped entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Range {
     pub(super) count: u64,
@@ -29,7 +29,7 @@ pub(super) struct Range {
 }
 
 impl<'a> News<'a> {
-    /// What a News(B) says; `None` of those about other things.
+    /// Parses a News(B); returns `None` for other subjects.
     pub(super) fn of(message: &Message<'a>) -> Option<Self> {
         let text = message.get(TEXT)?;
         match message.get(HEADLINE)? {
@@ -50,7 +50,7 @@ impl<'a> News<'a> {
     }
 }
 
-/// What stands behind `name` in a text of words.
+/// Returns the word after `name` in a text of words.
 fn word<'a>(text: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
     let mut words = text.split(|byte| *byte == b' ');
     words.find_map(|word| word.strip_prefix(name))

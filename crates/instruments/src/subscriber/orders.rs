@@ -1,4 +1,4 @@
-//! A side by order: queues at prices.
+//! A side of a book by order: queues at prices.
 
 use std::collections::BTreeMap;
 
@@ -12,13 +12,13 @@ use fanfare_market::Price;
 #[derive(Debug, Clone, Default)]
 pub(super) struct Orders {
     queues: BTreeMap<i64, Vec<(u64, i64)>>,
-    /// Where each order is.
+    /// The price of each order.
     prices: BTreeMap<u64, i64>,
 }
 
 impl Orders {
     /// Takes an entry of W or X. A new order goes to the back of its queue, and so does one that
-    /// becomes larger or has another price.
+    /// grows or has another price.
     pub(super) fn change(&mut self, action: Action, entry: &Entry<'_>) -> Result<(), String> {
         let id = entry.id.and_then(fanfare_wire::int::parse_u64);
         let id = id.ok_or("an order has no number")?;
@@ -67,7 +67,7 @@ impl Orders {
         }
     }
 
-    /// Levels, the best first, with their queues.
+    /// Returns the levels, the best first, with their queues.
     pub(super) fn levels(&self, side: Side) -> Vec<(Row, &[(u64, i64)])> {
         let level = |(price, queue): (&i64, &'_ Vec<(u64, i64)>)| Row {
             price: Price::from_units(*price),

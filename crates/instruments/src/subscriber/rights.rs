@@ -1,4 +1,4 @@
-//! What a session may see, as its gateway was configured.
+//! The rights of a session in its gateway's configuration.
 
 use fanfare_fix::codec::Message;
 use fanfare_fix::tag;
@@ -6,19 +6,19 @@ use fanfare_fix::tag;
 use super::RELATED;
 use super::entry::{LEVEL, POSITION, said};
 
-/// What a session may see.
+/// The rights of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rights {
     /// Symbol(55) of instruments; `PREFIX*` and `*` stand for several.
     pub instruments: Vec<String>,
     /// MDEntryType(269).
     pub entries: Vec<u8>,
-    /// Levels of a side at most; 0: all there are.
+    /// The most levels of a side; 0: all.
     pub depth: u32,
 }
 
 impl Rights {
-    /// Whether an instrument of this Symbol(55) may be seen.
+    /// Returns whether an instrument of this Symbol(55) may be seen.
     #[must_use]
     pub fn may_see(&self, symbol: &[u8]) -> bool {
         let fits = |name: &String| match name.as_bytes().strip_suffix(b"*") {
@@ -28,8 +28,8 @@ impl Rights {
         self.instruments.iter().any(fits)
     }
 
-    /// Whether a request has to be refused: it names an instrument, an entry type or a depth that
-    /// may not be seen. Of prefixes and lists there is what may.
+    /// Returns whether a request has to be refused: it names an instrument, an entry type or a
+    /// depth beyond the rights. Prefixes and lists yield the permitted part.
     #[must_use]
     pub fn denies(&self, symbols: &[String], entries: &[u8], depth: u32) -> bool {
         let is_named = |name: &&String| !name.ends_with('*') && !name.starts_with('@');
@@ -40,7 +40,7 @@ impl Rights {
             || named.any(|name| !self.may_see(name.as_bytes()))
     }
 
-    /// Fails where a message has something that may not be seen.
+    /// Fails if a message has data beyond the rights.
     pub(super) fn check(&self, message: &Message<'_>) -> Result<(), String> {
         let symbol = message.get(tag::SYMBOL).or_else(|| message.get(RELATED));
         let symbol = match symbol {

@@ -1,4 +1,4 @@
-//! The client against a little plant that writes the obvious.
+//! Tests of the client against a small plant in an obvious implementation.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -56,7 +56,7 @@ impl Plant {
         rows
     }
 
-    /// As the market's own book has it.
+    /// Returns the same checksum as the market's own book.
     fn checksum(&self) -> u64 {
         let mut book = Book::new(&BookConfig::by_price(64).unwrap().may_cross(true));
         for side in Side::BOTH {
@@ -114,7 +114,7 @@ impl Plant {
         self.message(&format!("35=W|262=r1|55=RIU3|268={count}|{all}{sum}"))
     }
 
-    /// What has changed since the last message.
+    /// Returns the changes since the last message.
     fn changes(&mut self) -> Option<String> {
         let mut entries = Vec::new();
         for side in Side::BOTH {
@@ -191,7 +191,7 @@ fn take(subscriber: &mut Subscriber, message: &str) {
     subscriber.take(&Decoder::new().decode(message.as_bytes()).unwrap());
 }
 
-/// A subscriber of these terms that has its first picture, of two bids and an offer.
+/// Returns a subscriber of these terms that has its first snapshot, of two bids and an offer.
 fn joined(begin_string: &'static str, terms: Terms) -> (Plant, Subscriber) {
     let (mut plant, mut subscriber) = (Plant::new(begin_string, terms), Subscriber::new());
     plant.set(Side::Bid, 99, 7);
@@ -211,7 +211,7 @@ fn terms() -> impl Strategy<Value = Terms> {
     })
 }
 
-/// Some levels that are set between two messages: bid or offer, price, size.
+/// Levels that are set between two messages: bid or offer, price, size.
 type Step = Vec<(bool, i64, i64)>;
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
@@ -275,7 +275,7 @@ proptest! {
             match plant.changes() {
                 Some(_) if at == lost => is_lost = true,
                 Some(changes) => {
-                    // What is lost may be undone by what follows it.
+                    // A loss may be undone by the messages that follow.
                     is_followed |= is_lost && before != subscriber
                         .book(b"r1", b"RIU3").unwrap().checksum();
                     take(&mut subscriber, &changes);
@@ -289,7 +289,7 @@ proptest! {
     }
 }
 
-/// The fault that these messages bring.
+/// Returns the fault that these messages cause.
 fn fault(terms: Terms, messages: impl Fn(&mut Plant, &mut Subscriber) -> Vec<String>) -> String {
     let (mut plant, mut subscriber) = joined("FIXT.1.1", terms);
     for message in messages(&mut plant, &mut subscriber) {
@@ -299,7 +299,7 @@ fn fault(terms: Terms, messages: impl Fn(&mut Plant, &mut Subscriber) -> Vec<Str
     told.unwrap_or_else(|| panic!("no fault: {:?}", subscriber.counts()))
 }
 
-/// The X that sets one bid.
+/// Returns the X that sets one bid.
 fn bid(plant: &mut Plant, price: i64, size: i64) -> String {
     plant.set(Side::Bid, price, size);
     plant.changes().unwrap()

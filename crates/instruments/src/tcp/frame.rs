@@ -8,24 +8,24 @@ use crate::pcap::Packet;
 /// One captured TCP segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Segment<'a> {
-    /// Who sent it.
+    /// The sender.
     pub source: Endpoint,
-    /// To whom.
+    /// The receiver.
     pub destination: Endpoint,
     /// Sequence number of the first byte of `payload`, or of the SYN before it.
     pub sequence: u32,
-    /// Opens the connection.
+    /// Whether it opens the connection.
     pub syn: bool,
     /// The bytes captured.
     pub payload: &'a [u8],
-    /// Payload bytes that were on the wire behind `payload` and were not captured.
+    /// Payload bytes behind `payload` on the wire that were not captured.
     pub cut: u32,
 }
 
 /// Finds the TCP segment of a captured packet.
 ///
 /// # Errors
-/// [`NoSegment`] says what the packet is instead.
+/// [`NoSegment`] with the kind of the packet.
 pub fn segment<'a>(packet: &Packet<'a>) -> Result<Segment<'a>, NoSegment> {
     let Carried {
         source,

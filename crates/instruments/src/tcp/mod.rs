@@ -1,4 +1,4 @@
-//! From captured packets to the byte streams of TCP.
+//! Reconstructs the byte streams of TCP from captured packets.
 
 mod frame;
 mod stream;

@@ -1,18 +1,18 @@
-//! One direction of one TCP connection, put back in order.
+//! Reassembles one direction of one TCP connection.
 
 use std::collections::VecDeque;
 use std::ops::Range;
 
 use super::Segment;
 
-/// Bytes held behind a hole; beyond, the hole is given up. Streams are re-ordered by a few
-/// packets only, so whatever is missing for longer was lost by the capture.
+/// The most bytes held behind a hole; beyond, the hole is skipped. Streams are reordered by a few
+/// packets only, so bytes that are missing for longer were lost by the capture.
 const MAX_WAITING: usize = 256 << 10;
-/// Segments held behind a hole.
+/// The most segments held behind a hole.
 const MAX_WAITING_SEGMENTS: usize = 512;
-/// A segment outside of this range around what is expected belongs to another connection of the
-/// same ports whose opening was not captured: nothing is sent again that lies further back than a
-/// window, and no window reaches further ahead.
+/// The range around the expected number in which a segment belongs to this connection; one outside
+/// belongs to another connection of the same ports whose opening was not captured: retransmissions
+/// reach no further back than a window, and no window reaches further ahead.
 const THIS_CONNECTION: Range<i64> = -(64 << 20)..1 << 30;
 
 /// A part of a stream, in order.
@@ -29,17 +29,17 @@ pub enum Piece<'a> {
     Hole,
 }
 
-/// Puts the segments of one direction back in order: each byte once, as first captured,
-/// whatever was sent again, captured twice, overlapped or came out of order. Sequence numbers may
+/// A reassembler of the segments of one direction: each byte once, as first captured, whether
+/// segments were retransmitted, captured twice, overlapping or out of order. Sequence numbers may
 /// wrap. A capture that starts within the connection starts the stream at the first byte seen.
 ///
-/// Memory: what waits behind a hole, at most 256 KiB and 512 segments; then the hole is reported
-/// and the stream goes on behind it.
+/// Memory: the segments behind a hole, at most 256 KiB and 512 segments; then the hole is reported
+/// and the stream continues after it.
 #[derive(Debug, Default)]
 pub struct Stream {
-    /// Sequence number expected next; `None` before the first segment.
+    /// The sequence number expected next; `None` before the first segment.
     next: Option<u32>,
-    /// Sequence number of the first byte of the connection, when its opening was captured.
+    /// The sequence number of the first byte of the connection, if its opening was captured.
     first: Option<u32>,
     /// Segments behind a hole, ordered by distance from `next`.
     waiting: VecDeque<Waiting>,
@@ -56,7 +56,7 @@ struct Waiting {
 }
 
 impl Stream {
-    /// Takes a segment captured at `time` and hands on what is now in order.
+    /// Takes a segment captured at `time` and passes on the bytes that are now in order.
     pub fn push(&mut self, time: u64, segment: &Segment<'_>, sink: &mut impl FnMut(Piece<'_>)) {
         let mut sequence = segment.sequence;
         if segment.syn {
@@ -85,19 +85,19 @@ impl Stream {
         self.deliver_waiting(sink);
     }
 
-    /// Hands on all that waits, with the holes in front of it: the capture has ended.
+    /// Passes on all held segments, with the holes before them: the capture has ended.
     pub fn flush(&mut self, sink: &mut impl FnMut(Piece<'_>)) {
         while !self.waiting.is_empty() {
             self.give_up_hole(sink);
         }
     }
 
-    /// Holes reported so far.
+    /// Returns the number of holes reported so far.
     pub fn holes(&self) -> u64 {
         self.holes
     }
 
-    /// A SYN: captured again it changes nothing, otherwise a new connection starts.
+    /// Handles a SYN: captured again it changes nothing, otherwise a new connection starts.
     fn open(&mut self, first: u32, sink: &mut impl FnMut(Piece<'_>)) {
         if self.first == Some(first) {
             return;
@@ -109,8 +109,8 @@ impl Stream {
         (self.first, self.next) = (Some(first), Some(first));
     }
 
-    /// Hands on the part of a segment at or before `next` that is new, and a hole for what the
-    /// snap length cut.
+    /// Passes on the new part of a segment at or before `next`, and a hole for bytes that the snap
+    /// length cut.
     fn deliver(
         &mut self,
         sequence: u32,
@@ -187,7 +187,7 @@ impl Stream {
     }
 }
 
-/// How far `to` is ahead of `from`, the shorter way around.
+/// Returns the distance of `to` ahead of `from`, the shorter way around.
 fn distance(from: u32, to: u32) -> i64 {
     i64::from(to.wrapping_sub(from).cast_signed())
 }
@@ -199,7 +199,7 @@ mod tests {
     use super::*;
     use crate::testing::segment;
 
-    /// All pieces as text, a hole as `_`, with the times.
+    /// Returns all pieces as text, a hole as `_`, with the times.
     fn run(segments: &[(u64, Segment<'_>)]) -> (String, Vec<u64>) {
         let (mut stream, mut text, mut times) = (Stream::default(), String::new(), Vec::new());
         let mut sink = |piece: Piece<'_>| match piece {
@@ -307,7 +307,7 @@ mod tests {
             keys in prop::collection::vec(any::<u32>(), 120),
         ) {
             let data: Vec<u8> = (0..len).map(|i| b'a' + (i % 26) as u8).collect();
-            // A cover of all bytes, and extra segments that overlap it at random.
+            // Segments that cover all bytes, and extra ones that overlap them at random.
             let cover = (0..len).step_by(7).map(|at| (at, 7));
             let mut parts: Vec<(usize, usize)> = cover.chain(cuts).collect();
             let order = |i: usize| keys[i % keys.len()];

@@ -1,4 +1,4 @@
-//! The side that receives.
+//! The side that receives orders.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -12,18 +12,18 @@ use super::orders::Orders;
 use super::receiver::{Receiver, Tally};
 use super::{ThroughputError, config, open_files, run_while};
 
-/// What the acceptor expects, and where.
+/// The options of the acceptors.
 #[derive(Debug, Clone)]
 pub struct AcceptorOptions {
     /// Sessions.
     pub sessions: usize,
     /// Orders of each.
     pub messages: u64,
-    /// What the orders are.
+    /// The orders that are expected.
     pub orders: Arc<Orders>,
-    /// Where to listen.
+    /// The address to listen on.
     pub address: IpAddr,
-    /// Port of the first thread, the next ones follow; 0: the system chooses each.
+    /// The port of the first thread, followed by those of the others; 0: the system chooses each.
     pub port: u16,
     /// Threads that host sessions.
     pub threads: usize,
@@ -37,14 +37,14 @@ pub struct Acceptors {
     sessions: usize,
 }
 
-/// When all connections are gone, how long it is waited for another one.
+/// The time without any connection after which the run ends.
 const ALONE: Duration = Duration::from_secs(1);
 
 impl Acceptors {
     /// Listens, with one port for each thread.
     ///
     /// # Errors
-    /// A port is taken; too few files may be open.
+    /// A port is in use, or too few files may be open.
     pub fn listen(options: &AcceptorOptions) -> Result<Self, ThroughputError> {
         open_files(options.sessions, 1)?;
         let board = Arc::new(Board::default());
@@ -68,7 +68,7 @@ impl Acceptors {
             port.max_without_logon = options.sessions.max(port.max_without_logon);
             port.max_without_logon_per_address = port.max_without_logon;
             for index in indices {
-                // It sends nothing but the session's own messages.
+                // The acceptor sends the session's own messages only.
                 let store = StoreKind::NoResend(64 << 10);
                 acceptor = acceptor.session_with(config(index, false), store);
             }
@@ -83,14 +83,14 @@ impl Acceptors {
         })
     }
 
-    /// Where it listens, one address for each thread.
+    /// Returns the addresses it listens on, one for each thread.
     #[must_use]
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
     }
 
-    /// Receives until all sessions have ended, or all that had come are gone, or `stop` is
-    /// raised. Gives what was received, and what went wrong first.
+    /// Receives until all sessions have ended, or all that had connected have left, or `stop` is
+    /// raised. Returns the totals, and the first failure.
     ///
     /// # Errors
     /// A thread failed.
@@ -113,7 +113,7 @@ impl Acceptors {
     }
 }
 
-/// Whether nobody is left of those who had come.
+/// Returns whether all sessions that had connected have left.
 fn is_over(board: &Board, alone: &mut Option<Instant>) -> bool {
     let came = board.logged_on();
     if came == 0 || board.ended() < came {

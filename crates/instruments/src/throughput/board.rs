@@ -1,4 +1,4 @@
-//! What the threads of one side tell each other and the main thread.
+//! The counts that the threads of one side share with each other and the main thread.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -15,22 +15,22 @@ pub(super) struct Board {
 }
 
 impl Board {
-    /// Logons so far.
+    /// Returns the number of logons so far.
     pub(super) fn logged_on(&self) -> usize {
         self.logged_on.load(Ordering::Relaxed)
     }
 
-    /// Sessions that had been logged on and are over.
+    /// Returns the number of sessions that had logged on and have ended.
     pub(super) fn ended(&self) -> usize {
         self.ended.load(Ordering::Relaxed)
     }
 
-    /// Threads that are done.
+    /// Returns the number of threads that have finished.
     pub(super) fn done(&self) -> usize {
         self.done.load(Ordering::Relaxed)
     }
 
-    /// Messages sent or received.
+    /// Returns the number of messages sent or received.
     pub(super) fn messages(&self) -> u64 {
         self.messages.load(Ordering::Relaxed)
     }
@@ -53,14 +53,14 @@ impl Board {
         }
     }
 
-    /// Notes the first thing that went wrong.
+    /// Records the first failure.
     pub(super) fn trouble(&self, what: impl FnOnce() -> String) {
         if let Ok(mut place) = self.trouble.lock() {
             place.get_or_insert_with(what);
         }
     }
 
-    /// What went wrong first, if something did.
+    /// Returns the first failure, if there was one.
     pub(super) fn first_trouble(&self) -> Option<String> {
         self.trouble.lock().ok().and_then(|place| place.clone())
     }

@@ -1,4 +1,4 @@
-//! The side that sends.
+//! The side that sends orders.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -12,18 +12,18 @@ use super::orders::Orders;
 use super::sender::Sender;
 use super::{ThroughputError, config, open_files, run_while};
 
-/// What the initiators send, and where to.
+/// The options of the initiators.
 #[derive(Debug, Clone)]
 pub struct InitiatorOptions {
     /// Sessions.
     pub sessions: usize,
     /// Orders of each.
     pub messages: u64,
-    /// What the orders are.
+    /// The orders to send.
     pub orders: Arc<Orders>,
     /// The acceptor's addresses; session `i` connects to `i % addresses.len()`.
     pub addresses: Vec<SocketAddr>,
-    /// Where each session keeps what it sends.
+    /// The store of each session.
     pub store: StoreKind,
     /// Threads that host sessions.
     pub threads: usize,
@@ -35,29 +35,29 @@ pub struct Initiators {
     board: Arc<Board>,
 }
 
-/// What was sent.
+/// The results of the initiators.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sent {
-    /// Orders given to the sessions, and kept if they keep any.
+    /// Orders passed to the sessions, and persisted if the sessions have a store.
     pub orders: u64,
-    /// How often sending waited for the next segment of a journal.
+    /// The number of times that sending waited for the next segment of a journal.
     pub stalls: u64,
-    /// Whether those were all, and the kernel took them.
+    /// Whether all orders were sent, and the kernel took them.
     pub complete: bool,
-    /// What went wrong first, if something did.
+    /// The first failure, if there was one.
     pub trouble: Option<String>,
 }
 
-/// How long all logons may take.
+/// The time limit for all logons.
 const LOGON: Duration = Duration::from_secs(30);
-/// Descriptors of a session: its socket, and of its journal the lock and two segments.
+/// Descriptors of a session: its socket, and the lock and two segments of its journal.
 const FILES: u64 = 4;
 
 impl Initiators {
     /// Opens the stores, which takes a moment: journals prepare their segments.
     ///
     /// # Errors
-    /// A store cannot be opened; too few files may be open.
+    /// A store cannot be opened, or too few files may be open.
     pub fn open(options: &InitiatorOptions) -> Result<Self, ThroughputError> {
         open_files(options.sessions, FILES)?;
         let board = Arc::new(Board::default());
@@ -79,11 +79,11 @@ impl Initiators {
         Ok(Self { hosts, board })
     }
 
-    /// Connects, waits until all sessions are logged on, sends, logs out. Ends early when a
-    /// session does, or `stop` is raised.
+    /// Connects, waits until all sessions are logged on, sends, logs out. Ends early if a session
+    /// ends, or `stop` is raised.
     ///
     /// # Errors
-    /// A thread failed; not all sessions were logged on in 30 s.
+    /// A thread failed, or not all sessions were logged on in 30 s.
     pub fn run(self, stop: &Stop) -> Result<Sent, ThroughputError> {
         let Self { mut hosts, board } = self;
         let (all, began) = (hosts.len(), Instant::now());

@@ -1,13 +1,13 @@
-//! Throughput over many sessions: N acceptors in one process, N initiators in another, every
-//! message sent kept by the initiator.
+//! Throughput over many sessions: N acceptors in one process, N initiators in another, with every
+//! message persisted by the initiator.
 //!
 //! Orders come from a flat [file](Orders). Each session sends the same number of them, as fast as
 //! its counterparty reads; the acceptor checks that every one came, in order, with the fields of
 //! its line. Throughput is the number of orders over all sessions divided by the time from the
 //! first one received and parsed to the last one.
 //!
-//! The sessions of a process are spread over its threads; session `i` is hosted by thread
-//! `i % threads` on both sides. Each thread of the acceptor has a port of its own.
+//! The sessions of a process are distributed over its threads; session `i` is hosted by thread `i %
+//! threads` on both sides. Each thread of the acceptor has a port of its own.
 
 mod acceptor;
 mod board;
@@ -37,22 +37,22 @@ pub use persisted::{holds, persisted, segment_bytes};
 pub use receiver::Tally;
 pub use summary::{MOST_RUNS, Outcome, Plan, Row, Summary};
 
-/// Most sessions of one process.
+/// The most sessions of one process.
 pub const MAX_SESSIONS: usize = 10_000;
-/// Most orders of one session.
+/// The most orders of one session.
 pub const MAX_MESSAGES: u64 = 100_000_000;
-/// Most threads that host sessions; with the main thread and the one that prepares segments no
+/// The most threads that host sessions; with the main thread and the one that prepares segments no
 /// process has more than 20.
 pub const MAX_THREADS: usize = 18;
 
-/// What a thread does when nothing is to be read and no socket has room: a receiver that has
-/// caught up sleeps until there is a batch, rather than for each message.
+/// The idle strategy of a thread without input or writable sockets: a receiver that has caught up
+/// sleeps until there is a batch, rather than for each message.
 const IDLE: Idle = Idle::BackOff;
 
-/// How long the main thread sleeps between two looks.
+/// The sleep of the main thread between two checks.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// Why throughput could not be measured.
+/// The error of a measurement of throughput.
 #[derive(Debug, thiserror::Error)]
 pub enum ThroughputError {
     /// A session cannot be hosted: its store or its port.
@@ -61,26 +61,26 @@ pub enum ThroughputError {
     /// A host failed.
     #[error("{0}")]
     Agent(AgentError),
-    /// A socket or limit of the system.
+    /// A socket or limit of the system failed.
     #[error(transparent)]
     Io(#[from] io::Error),
     /// The system allows fewer open files than the sessions need.
     #[error("{sessions} sessions need {needed} open files, the limit is {limit} (ulimit -n)")]
     OpenFiles {
-        /// Sessions asked for.
+        /// The number of sessions.
         sessions: usize,
-        /// Descriptors that they need.
+        /// The number of descriptors that they need.
         needed: u64,
-        /// The limit that holds.
+        /// The current limit.
         limit: u64,
     },
 }
 
-/// CompID of the side that receives.
+/// The CompID of the receiving side.
 const ACCEPTOR: &str = "SELL";
 
-/// The session number `index` as one side of it sees it: FIX.4.4, HeartBtInt 30 s, numbers from 1
-/// with each logon.
+/// Returns the configuration of session `index` on one side: FIX.4.4, HeartBtInt 30 s, numbers from
+/// 1 with each logon.
 fn config(index: usize, initiates: bool) -> Config {
     let initiator = format!("BUY-{}", index + 1);
     let (us, them) = if initiates {
@@ -91,13 +91,13 @@ fn config(index: usize, initiates: bool) -> Config {
     let mut config = Config::new(SessionId::new(Version::Fix44, us, them));
     config.reset_on_logon = true;
     config.max_send = MAX_LINE + 512;
-    // What waits in the sockets is received before the Logout is.
+    // Messages in the sockets are received before the Logout.
     config.logout_timeout = 10 * SECOND;
     config
 }
 
-/// Runs each host on a thread of its own as long as none of them ends and `goes_on`, which is asked
-/// every few milliseconds; then all are stopped.
+/// Runs each host on a thread of its own while none of them ends and `goes_on`, which is called
+/// every few milliseconds, returns true; then stops all.
 fn run_while<H: Handler + Send>(
     hosts: &mut [Host<H>],
     mut goes_on: impl FnMut() -> bool,
@@ -124,7 +124,7 @@ fn run_while<H: Handler + Send>(
     Ok(())
 }
 
-/// Raises the limit of open files to what so many sessions need.
+/// Raises the limit of open files to the need of this many sessions.
 fn open_files(sessions: usize, each: u64) -> Result<(), ThroughputError> {
     let needed = sessions as u64 * each + 64;
     let limit = fanfare_engine::limits::raise_open_files(needed)?;

@@ -1,4 +1,4 @@
-//! What the initiators' journals have.
+//! The contents of the initiators' journals.
 
 use std::path::Path;
 
@@ -10,8 +10,8 @@ use super::orders::Orders;
 /// MsgSeqNum(34) of the first order: the Logon has 1.
 const FIRST: u64 = 2;
 
-/// Reads the journals under `base`, each a session's, and counts the orders in them that are
-/// whole and stand where they should: the `n`-th with the fields of the `n`-th line.
+/// Reads the journals under `base`, one per session, and counts the orders in them that are intact
+/// and in their place: the `n`-th with the fields of the `n`-th line.
 ///
 /// # Errors
 /// A journal cannot be read.
@@ -37,18 +37,18 @@ pub fn persisted(base: &Path, orders: &Orders) -> Result<u64, OpenError> {
     Ok(count)
 }
 
-/// The default length of a journal's segments, bytes: the journals of all sessions together begin
-/// with at most a gigabyte, each with 64 KiB to 4 MiB. A power of two.
+/// Returns the default length of a journal's segments, bytes: the journals of all sessions together
+/// begin with at most a gigabyte, each with 64 KiB to 4 MiB. A power of two.
 #[must_use]
 pub fn segment_bytes(sessions: usize) -> u32 {
     let share = (1 << 30) / sessions.max(1) as u32;
     1 << share.clamp(64 << 10, 4 << 20).ilog2()
 }
 
-/// Whether a journal of so many segments keeps all orders of a session.
+/// Returns whether a journal of at most `max_segments` segments keeps all orders of a session.
 #[must_use]
 pub fn holds(messages: u64, segment_bytes: u32, max_segments: u32) -> bool {
     let room = u64::from(segment_bytes) * u64::from(max_segments.saturating_sub(1));
-    // An order takes far less.
+    // An order needs far less.
     messages.saturating_mul(1024) <= room
 }

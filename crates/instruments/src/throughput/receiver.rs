@@ -1,4 +1,4 @@
-//! The handler of the acceptor: checks and counts.
+//! The handler of the acceptor: checks and counts orders.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -11,21 +11,21 @@ use fanfare_fix::session::{AppMessage, DisconnectReason};
 use super::board::Board;
 use super::orders::Orders;
 
-/// What one side has received; all but `received` and the times should be zero.
+/// The counts of a receiving side; all but `received` and the times should be zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Tally {
     /// Orders received and parsed, each with the number that was next in its session.
     pub received: u64,
     /// Orders among them whose fields are not those of their line, or beyond those expected.
     pub wrong: u64,
-    /// Orders that were expected and have not come.
+    /// Expected orders that have not come.
     pub lost: u64,
-    /// Monotonic nanoseconds when the first and the last order had been parsed.
+    /// The monotonic nanoseconds at which the first and the last order had been parsed.
     pub span: Option<(u64, u64)>,
 }
 
 impl Tally {
-    /// Adds what another thread has received.
+    /// Adds the counts of another thread.
     pub(super) fn add(&mut self, other: Self) {
         self.received += other.received;
         self.wrong += other.wrong;
@@ -36,7 +36,7 @@ impl Tally {
         };
     }
 
-    /// Orders a second from the first to the last; NaN before there are two.
+    /// Returns orders per second from the first to the last; NaN for fewer than two.
     #[must_use]
     pub fn rate(&self) -> f64 {
         match self.span {
@@ -47,25 +47,25 @@ impl Tally {
         }
     }
 
-    /// Whether every order came, once, in order, as it was sent.
+    /// Returns whether every order came, once, in order and unchanged.
     #[must_use]
     pub const fn is_clean(&self) -> bool {
         self.wrong == 0 && self.lost == 0
     }
 }
 
-/// Receives the orders of the sessions of one thread.
+/// The receiver of the orders of one thread's sessions.
 pub(super) struct Receiver {
     orders: Arc<Orders>,
     board: Arc<Board>,
     clock: Clock,
-    /// Orders expected of each session.
+    /// The orders expected of each session.
     messages: u64,
     /// Orders received, by session.
     counts: Vec<u64>,
     tally: Tally,
     expected: u64,
-    /// Of `tally.received`, what the board does not know yet.
+    /// The part of `tally.received` that is not on the board yet.
     fresh: u64,
 }
 
@@ -88,7 +88,7 @@ impl Receiver {
         }
     }
 
-    /// What has come so far.
+    /// Returns the counts so far.
     pub(super) fn tally(&self) -> Tally {
         let each = self.counts.iter();
         let lost = each.map(|&count| self.messages.saturating_sub(count)).sum();
@@ -97,8 +97,8 @@ impl Receiver {
 }
 
 impl Handler for Receiver {
-    /// The session gives each MsgSeqNum(34) once and in order; the line tells whether the orders
-    /// came in the order in which they were sent.
+    /// The session delivers each MsgSeqNum(34) once and in order; the line verifies the order of
+    /// sending.
     #[inline]
     fn on_message(&mut self, peer: &mut Peer<'_>, message: &AppMessage<'_>) {
         let order = &message.message;
@@ -113,7 +113,7 @@ impl Handler for Receiver {
         self.tally.wrong += u64::from(!right);
         self.tally.received += 1;
         self.fresh += 1;
-        // Two readings of the clock a run.
+        // The clock is read twice per run.
         if self.tally.received == 1 || self.tally.received == self.expected {
             let now = self.clock.read().mono;
             let (first, _) = *self.tally.span.get_or_insert((now, now));
@@ -124,7 +124,7 @@ impl Handler for Receiver {
     fn on_turn(&mut self, peers: &mut Peers<'_>) -> usize {
         if self.fresh > 0 {
             self.board.add(std::mem::take(&mut self.fresh));
-            // Of a run that ends early the last turn counts.
+            // In a run that ends early the last duty cycle counts.
             if self.tally.received < self.expected
                 && let Some(span) = &mut self.tally.span
             {

@@ -1,4 +1,4 @@
-//! The handler of the initiator: sends orders as fast as they are taken.
+//! The handler of the initiator: sends orders as fast as the sessions accept them.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -10,19 +10,19 @@ use fanfare_fix::session::{AppMessage, DisconnectReason, SendError, StoreError};
 use super::board::Board;
 use super::orders::Orders;
 
-/// How much of one session is written in one turn: one send to the socket, short enough for the
+/// The bytes written to one session in one duty cycle: one send to the socket, short enough for the
 /// bytes to be still in the cache when the kernel takes them.
 const BATCH_BYTES: usize = 64 << 10;
 
-/// Sends the orders of the sessions of one thread.
+/// The sender of the orders of one thread's sessions.
 pub(super) struct Sender {
     orders: Arc<Orders>,
     board: Arc<Board>,
-    /// Sessions of all threads: nothing is sent before all are logged on.
+    /// The number of sessions of all threads: nothing is sent before all are logged on.
     all: usize,
     messages: u64,
     sessions: Vec<Outgoing>,
-    /// Whose turn it is.
+    /// The index of the next session.
     cursor: usize,
     /// Sessions with orders left to send, or sent and not yet taken by the kernel.
     left: usize,
@@ -56,17 +56,18 @@ impl Sender {
         self.left += 1;
     }
 
-    /// Orders that were given to the sessions.
+    /// Returns the number of orders passed to the sessions.
     pub(super) fn sent(&self) -> u64 {
         self.sessions.iter().map(|session| session.sent).sum()
     }
 
-    /// How often the next segment of a journal was not ready when it was needed.
+    /// Returns the number of times that the next segment of a journal was not ready when it was
+    /// needed.
     pub(super) const fn stalls(&self) -> u64 {
         self.stalls
     }
 
-    /// One batch of one session; `None` if it has nothing to send or no room.
+    /// Sends one batch of one session. Returns `None` if it has nothing to send or accepts no more.
     fn batch(&mut self, index: usize, peers: &mut Peers<'_>) -> Option<usize> {
         let outgoing = self.sessions.get_mut(index)?;
         if outgoing.done || peers.unsent(outgoing.key) > 0 {
@@ -88,7 +89,7 @@ impl Sender {
         while outgoing.sent < self.messages && bytes < BATCH_BYTES {
             let order = self.orders.body(outgoing.sent);
             let sent = peer.send(msg_type::NEW_ORDER_SINGLE, |fields| {
-                // Checked when they were read.
+                // The line was validated when it was read.
                 fields.raw(order);
             });
             match sent {
@@ -109,7 +110,7 @@ impl Sender {
     }
 }
 
-/// About the bytes of header and trailer.
+/// The approximate bytes of header and trailer.
 const HEADER: usize = 75;
 
 impl Handler for Sender {

@@ -10,51 +10,51 @@ use crate::plot::{CategoryChart, CategorySeries, Unit, standalone, thousands};
 /// The runs with one number of sessions.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Row {
-    /// How many sessions.
+    /// The number of sessions.
     pub sessions: usize,
-    /// Messages a second of each run.
+    /// Messages per second of each run.
     pub rates: Vec<f64>,
-    /// t1 and t2 of each run: when the first and the last order had been received, monotonic
-    /// nanoseconds.
+    /// The times t1 and t2 of each run: when the first and the last order had been received,
+    /// monotonic nanoseconds.
     pub spans: Vec<(u64, u64)>,
 }
 
 /// Throughput by number of sessions.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Summary {
-    /// In the order in which they were asked for.
+    /// The rows, in the requested order.
     pub rows: Vec<Row>,
-    /// Runs that were made.
+    /// The number of runs made.
     pub runs: u64,
     /// Sessions over all runs.
     pub sessions: u64,
-    /// Orders over all runs that did not come.
+    /// Orders over all runs that are missing.
     pub lost: u64,
     /// Orders over all runs that came with other content or in another order.
     pub wrong: u64,
-    /// Orders over all runs that the journals had afterwards; none without persistence.
+    /// Orders over all runs in the journals afterwards; `None` without persistence.
     pub persisted: Option<u64>,
 }
 
-/// What came of one run.
+/// The result of one run.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Outcome {
-    /// Messages a second.
+    /// Messages per second.
     pub rate: f64,
-    /// Monotonic nanoseconds when the acceptor had the first order.
+    /// The monotonic nanoseconds at which the acceptor had the first order.
     pub t1: u64,
-    /// And when it had the last one.
+    /// The monotonic nanoseconds at which it had the last one.
     pub t2: u64,
-    /// Orders that did not come.
+    /// Orders that are missing.
     pub lost: u64,
     /// Orders that came with other content or in another order.
     pub wrong: u64,
-    /// Orders found in the journals afterwards, if they were kept.
+    /// Orders found in the journals afterwards, if they were persisted.
     pub persisted: Option<u64>,
 }
 
 impl Outcome {
-    /// What the acceptor's figures say, without the journals.
+    /// Returns the outcome in the acceptor's figures, without the journals.
     #[must_use]
     pub fn of(received: &Printed) -> Self {
         let figure = |name| received.figure(name).unwrap_or(f64::NAN);
@@ -69,26 +69,26 @@ impl Outcome {
     }
 }
 
-/// Most runs of a number of sessions.
+/// The most runs of a number of sessions.
 pub const MOST_RUNS: u64 = 1000;
 
-/// How often each number of sessions is measured.
+/// The number of runs of each row.
 #[derive(Debug, Clone, Copy)]
 pub struct Plan {
     /// Runs of each, at most [`MOST_RUNS`].
     pub runs: u64,
-    /// Further runs are made until all of a row took so long from t1 to t2, seconds.
+    /// The seconds from t1 to t2, over all runs of a row, up to which further runs are made.
     pub at_least: f64,
 }
 
 impl Row {
-    /// The arithmetic mean of the runs; NaN without any.
+    /// Returns the arithmetic mean of the runs; NaN without any.
     #[must_use]
     pub fn mean(&self) -> f64 {
         self.rates.iter().sum::<f64>() / self.rates.len() as f64
     }
 
-    /// How long all runs took from t1 to t2, seconds.
+    /// Returns the time of all runs from t1 to t2, seconds.
     #[must_use]
     pub fn measured(&self) -> f64 {
         let spans = self.spans.iter().map(|(t1, t2)| t2.saturating_sub(*t1));
@@ -97,7 +97,7 @@ impl Row {
 }
 
 impl Summary {
-    /// A row for each of these numbers of sessions, without a run.
+    /// Creates a summary with a row for each of these numbers of sessions, without a run.
     #[must_use]
     pub fn new(sessions: &[usize], persists: bool) -> Self {
         let rows = sessions.iter().map(|&sessions| Row {
@@ -111,9 +111,9 @@ impl Summary {
         }
     }
 
-    /// Makes all runs, the rows in turns: `measure` has the number of the run, the row and its
-    /// sessions, and returns `None` when it was interrupted. Returns false if it was, or `stop`
-    /// was raised. What was measured before is in the summary in any case.
+    /// Makes all runs, with the rows interleaved: `measure` is called with the number of the run,
+    /// the row and its sessions, and returns `None` if it was interrupted. Returns false in that
+    /// case, or if `stop` was raised. Earlier results stay in the summary in any case.
     ///
     /// # Errors
     /// That of `measure`, at once.
@@ -144,7 +144,7 @@ impl Summary {
         Ok(true)
     }
 
-    /// Whether every order of `messages` a session came, and stands in the journals if these
+    /// Returns whether every order of `messages` per session came, and is in the journals if these
     /// `hold` all.
     #[must_use]
     pub fn is_whole(&self, messages: u64, holds: bool) -> bool {
@@ -168,7 +168,7 @@ impl Summary {
         }
     }
 
-    /// The rate of the last row over that of the first.
+    /// Returns the ratio of the last row's rate to that of the first.
     #[must_use]
     pub fn ratio(&self) -> f64 {
         match (self.rows.first(), self.rows.last()) {
@@ -177,7 +177,7 @@ impl Summary {
         }
     }
 
-    /// Adds all figures under the names that they have in JSON.
+    /// Adds all figures under their names in JSON.
     pub fn add_to(&self, figures: &mut Figures) {
         for row in &self.rows {
             let name = |what: &str| format!("sessions_{}_{what}", row.sessions);
@@ -197,7 +197,7 @@ impl Summary {
         }
     }
 
-    /// The table: a row for each number of sessions, with the mean of its runs.
+    /// Returns the table: a row for each number of sessions, with the mean of its runs.
     #[must_use]
     pub fn table(&self) -> String {
         let mut text = format!(
@@ -215,7 +215,7 @@ impl Summary {
         text
     }
 
-    /// The chart as an SVG file.
+    /// Returns the chart as an SVG file.
     #[must_use]
     pub fn chart(&self) -> String {
         let mean = |row: &Row| Some(row.mean()).filter(|mean| mean.is_finite());

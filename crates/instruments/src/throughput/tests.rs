@@ -82,8 +82,8 @@ fn other_orders_and_too_few_of_them_are_noticed() {
     assert!(trouble.unwrap().contains("10 of 12"));
 }
 
-/// Where nobody listens: on this address no other test does, so none gets the port that is free
-/// again.
+/// Returns an address without a listener: no other test listens on this IP address, so that none
+/// takes the freed port.
 fn nobody() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.78:0").unwrap();
     listener.local_addr().unwrap()
@@ -200,7 +200,7 @@ fn rows_take_turns_until_each_was_measured_for_long_enough() {
     let mut made = Vec::new();
     let measured = summary.measure(plan, &Stop::new(), |run, row, sessions| {
         made.push((run, row, sessions));
-        // The second row is the faster one.
+        // The second row is faster.
         Ok::<_, ()>(Some(outcome([600_000_000, 400_000_000][row])))
     });
     assert_eq!(measured, Ok(true));

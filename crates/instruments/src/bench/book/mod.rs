@@ -1,7 +1,8 @@
-//! Books under what a busy market sends, beside other people's, in turns in one run.
+//! A benchmark of books under the stream of a busy market, alternating with other libraries' books
+//! in one run.
 //!
-//! Every book gets the same events, made into what it takes before the time starts, and is asked
-//! for its best prices after each of them; these have to be the same. A few hundred events at a
+//! Every book gets the same events, converted to its input before the timing starts, and returns
+//! its best prices after each of them; the best prices have to be equal. A few hundred events at a
 //! time are brought into the cache before they are timed: a plant has decoded them a moment ago.
 
 mod stream;
@@ -18,15 +19,15 @@ use crate::figures::Figures;
 pub use stream::{Shape, Stream, Streams, TICK};
 pub use tree::{TreeLevels, TreeOrders};
 
-/// Why books could not be compared.
+/// The error of a comparison of books.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum BookBenchError {
-    /// A book came to other best prices.
+    /// A book has other best prices.
     #[error("{name}: another book than ours after the same {what} updates")]
     Differs {
-        /// Whose book.
+        /// The name of the book.
         name: &'static str,
-        /// Which updates.
+        /// The kind of updates.
         what: &'static str,
     },
     /// The book would be too large.
@@ -34,18 +35,18 @@ pub enum BookBenchError {
     Config(#[from] ConfigError),
 }
 
-/// A book that takes part.
+/// A book that is compared.
 pub trait Contender {
-    /// What an event is made into before the time starts.
+    /// The input that an event is converted to before the timing starts.
     type Input: Copy;
 
-    /// The events as this book takes them.
+    /// Converts the events to inputs of this book.
     fn inputs(events: &[Event]) -> Vec<Self::Input>;
 
-    /// Applies one.
+    /// Applies one input.
     fn apply(&mut self, input: &Self::Input);
 
-    /// The best bid and offer in units of 10^-9, 0 where there is none.
+    /// Returns the best bid and offer in units of 10^-9, 0 for an empty side.
     fn best(&self) -> [i64; 2];
 }
 
@@ -58,7 +59,7 @@ impl Contender for Book {
 
     #[inline]
     fn apply(&mut self, event: &Event) {
-        // What it refuses would show in its best prices, and in being doubtful.
+        // A refusal would show in the best prices, and make the book doubtful.
         let _ = Self::apply(self, event);
     }
 
@@ -68,26 +69,26 @@ impl Contender for Book {
     }
 }
 
-/// What a pass over a stream came to.
+/// The result of a pass over a stream.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Pass {
     /// Nanoseconds of each batch; a batch has the same events in each pass.
     pub batches: Vec<u64>,
-    /// How many updates there were.
+    /// The number of updates.
     pub updates: usize,
-    /// Of all best prices.
+    /// The sum of all best prices.
     pub sum: i64,
-    /// Allocations while it was timed, where they are counted.
+    /// Allocations while it was timed, if they are counted.
     pub allocations: u64,
 }
 
-/// A contender with its inputs: a pass on a new book each time it is called.
+/// A contender with its inputs: each call makes a pass on a new book.
 pub type Passes<'a> = Box<dyn FnMut() -> Pass + 'a>;
 
 /// Events that are timed together.
 const BATCH: usize = 256;
 
-/// Passes of books that `new` makes; `allocations` says how many there were so far.
+/// Returns the passes of books that `new` creates; `allocations` returns the number so far.
 pub fn passes<'a, C: Contender>(
     stream: &Stream,
     mut new: impl FnMut() -> C + 'a,
@@ -96,7 +97,7 @@ pub fn passes<'a, C: Contender>(
 where
     C::Input: 'a,
 {
-    // As one, so that what a later input needs to know of earlier ones is known.
+    // Converted together, so that a later input can depend on earlier ones.
     let all: Vec<Event> = stream.start.iter().chain(&stream.turn).copied().collect();
     let inputs = C::inputs(&all);
     let start = stream.start.len();
@@ -129,18 +130,18 @@ where
     })
 }
 
-/// Allocations are not counted.
+/// Returns zero, for passes whose allocations are not counted.
 pub const fn uncounted() -> u64 {
     0
 }
 
-/// Takes turns, and adds the least of each, batch by batch, as other programs on the machine get
-/// into most passes somewhere: `{what}_update_ns` of the first, which is ours, and
-/// `{name}_{what}_ns` and `{name}_{what}_ratio` (theirs to ours) of the others. How often ours
-/// allocated.
+/// Alternates between contenders, and adds the minimum of each, batch by batch, as other programs
+/// on the machine disturb most passes somewhere: `{what}_update_ns` of the first, which is
+/// Fanfare's, and `{name}_{what}_ns` and `{name}_{what}_ratio` (theirs to Fanfare's) of the others.
+/// Returns the allocations of the first.
 ///
 /// # Errors
-/// A book that differs from ours.
+/// A book differs from the first.
 pub fn compare(
     figures: &mut Figures,
     what: &'static str,
@@ -179,18 +180,18 @@ pub fn compare(
     Ok(allocated)
 }
 
-/// How large a market, and how often.
+/// The size of the market, and the number of runs.
 #[derive(Debug, Clone, Copy)]
 pub struct Options {
     /// The market.
     pub shape: Shape,
-    /// The seed of what happens in it.
+    /// The seed of its operations.
     pub seed: u64,
     /// Passes of each book.
     pub rounds: u32,
 }
 
-/// The configurations that hold a market, a quarter more than it has: by price, by order, by
+/// Returns the configurations that hold a market with a quarter in reserve: by price, by order, by
 /// level number.
 fn configs(streams: &Streams, shape: Shape) -> Result<[BookConfig; 3], ConfigError> {
     let spare = |most: usize| u32::try_from(most + most / 4).unwrap_or(u32::MAX);
@@ -202,22 +203,22 @@ fn configs(streams: &Streams, shape: Shape) -> Result<[BookConfig; 3], ConfigErr
     ])
 }
 
-/// Other people's books, with a name for the figures: what they are fed with comes from the
-/// streams.
+/// Other libraries' books, with a name for the figures; their inputs come from the streams.
 #[derive(Default)]
 pub struct Others<'a> {
-    /// Of levels by price.
+    /// Books of levels by price.
     pub levels: Vec<(&'static str, Passes<'a>)>,
-    /// Of orders.
+    /// Books of orders.
     pub orders: Vec<(&'static str, Passes<'a>)>,
 }
 
-/// Measures ours beside the standard library's maps and `others`: updates of levels by price
-/// (`level_update_ns`), of orders (`order_update_ns`), and of levels by number, which the others do
-/// not have (`number_update_ns`). How often ours allocated, where `allocations` counts.
+/// Measures the books of Fanfare, the standard library's maps and `others`: updates of levels by
+/// price (`level_update_ns`), of orders (`order_update_ns`), and of levels by number, which the
+/// others do not have (`number_update_ns`). Returns the allocations of the first, as `allocations`
+/// counts them.
 ///
 /// # Errors
-/// A market larger than books may be, or a book that differs.
+/// The market is larger than a book may be, or a book differs.
 pub fn add_figures(
     figures: &mut Figures,
     streams: &Streams,

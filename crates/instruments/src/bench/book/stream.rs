@@ -1,4 +1,4 @@
-//! What a busy market sends, from a seed: orders, and the same as levels by price and by number.
+//! The stream of a busy market, from a seed: orders, and the same as levels by price and by number.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
@@ -6,25 +6,25 @@ use fanfare_market::event::{Action, Event, Flags, InstrumentId, Kind};
 use fanfare_market::{Price, Side};
 use fastrand::Rng;
 
-/// How large the market is.
+/// The size of the market.
 #[derive(Debug, Clone, Copy)]
 pub struct Shape {
-    /// Prices of a side at the start, and how many ticks from the best an order is made at most.
+    /// Prices of a side at the start, and the largest distance of an order from the best, in ticks.
     pub levels: i64,
-    /// Orders at the start, if the levels do not make for more.
+    /// The least number of orders at the start; the levels may need more.
     pub orders: usize,
     /// Levels of a side in the stream of numbered levels.
     pub depth: usize,
-    /// What happens to orders after the start: adds 45 %, changes 10, cancels 40, trades 5.
+    /// Operations on orders after the start: 45 % adds, 10 % changes, 40 % cancels, 5 % trades.
     pub operations: usize,
 }
 
-/// The first part makes the book, the second is what is measured.
+/// A stream: the first part builds the book, the second is measured.
 #[derive(Debug, Clone, Default)]
 pub struct Stream {
     /// One event for each order or level at the start.
     pub start: Vec<Event>,
-    /// What happened then; each operation ends with [`Flags::LAST`].
+    /// The events after the start; each operation ends with [`Flags::LAST`].
     pub turn: Vec<Event>,
 }
 
@@ -37,9 +37,9 @@ pub struct Streams {
     pub prices: Stream,
     /// By level number.
     pub levels: Stream,
-    /// The most orders that were there at a time.
+    /// The largest number of orders at a time.
     pub most_orders: usize,
-    /// The most levels of a side that were there at a time.
+    /// The largest number of levels of a side at a time.
     pub most_levels: usize,
 }
 
@@ -49,16 +49,16 @@ pub const TICK: i64 = 10_000_000;
 /// The best bid at the start, in ticks.
 const MIDDLE: i64 = 50_000;
 
-/// One in ten operations is anywhere in the book, the others near its top: an order is made
-/// mostly less than ten ticks from the best, and one of the best sixteen levels' is chosen.
+/// The share of operations anywhere in the book. The others are near its top: an order is mostly
+/// less than ten ticks from the best, and one of the best sixteen levels' is chosen.
 const FAR: f64 = 0.1;
 const NEAR_LEVELS: usize = 16;
 
-/// Orders in these levels of a side, about: few, so that levels come and go.
+/// The approximate number of orders in these levels of a side: few, so that levels come and go.
 const NEAR_ORDERS: usize = 24;
 
 impl Streams {
-    /// The streams of a seed.
+    /// Creates the streams of a seed.
     pub fn new(shape: Shape, seed: u64) -> Self {
         let mut market = Market::new(shape, seed);
         market.fill();
@@ -84,18 +84,18 @@ struct Live {
     side: Side,
     tick: i64,
     size: i64,
-    /// Its place in `ids`.
+    /// The order's index in `ids`.
     place: usize,
 }
 
-/// The market, slow and obvious.
+/// The market, in a slow and obvious implementation.
 struct Market {
     shape: Shape,
     random: Rng,
     orders: HashMap<u64, Live>,
-    /// All of them, to choose from.
+    /// The ids of all orders, to choose from.
     ids: Vec<u64>,
-    /// By [`rank`], so that the best is the first.
+    /// The levels by [`rank`], so that the best is the first.
     sides: [BTreeMap<i64, VecDeque<u64>>; 2],
     next_id: u64,
     most_orders: usize,
@@ -103,7 +103,7 @@ struct Market {
     streams: Streams,
 }
 
-/// The lower the better.
+/// Returns the rank of a price; the best has the lowest.
 fn rank(side: Side, tick: i64) -> i64 {
     if side == Side::Bid { -tick } else { tick }
 }
@@ -123,7 +123,8 @@ impl Market {
         }
     }
 
-    /// The orders at the start: one at each of three of four prices, the others behind the best.
+    /// Adds the orders at the start: one at each of three of four prices, the others behind the
+    /// best.
     fn fill(&mut self) {
         for side in Side::BOTH {
             for distance in 0..self.shape.levels {
@@ -149,21 +150,21 @@ impl Market {
         Side::BOTH[self.random.usize(..2)]
     }
 
-    /// Orders near the top.
+    /// Returns the number of orders near the top.
     fn near(&self, side: Side) -> usize {
         let queues = self.sides[side as usize].values().take(NEAR_LEVELS);
         queues.map(VecDeque::len).sum()
     }
 
-    /// Whether the next operation is far from the top: a little more or less often, as is needed
-    /// to keep the number of orders there.
+    /// Returns whether the next operation is far from the top, slightly more or less often to keep
+    /// the number of orders there.
     fn is_far(&mut self, side: Side, adds: bool) -> bool {
         let excess = self.near(side) as f64 / NEAR_ORDERS as f64 - 1.0;
         let bias = excess.clamp(-1.0, 1.0) * if adds { 0.05 } else { -0.05 };
         self.random.f64() < FAR + bias
     }
 
-    /// How far from the best a new order is, in ticks.
+    /// Returns the distance of a new order from the best, in ticks.
     fn distance(&mut self, side: Side) -> i64 {
         if self.is_far(side, true) {
             return self.random.i64(0..self.shape.levels);
@@ -215,7 +216,7 @@ impl Market {
         self.emit(event, &[(side, tick, true)]);
     }
 
-    /// An order near the top, or any.
+    /// Returns an order near the top, or any.
     fn choose(&mut self) -> Option<u64> {
         let side = self.side();
         if self.is_far(side, false) {
@@ -232,7 +233,7 @@ impl Market {
         None
     }
 
-    /// Half of the changes make an order smaller, a quarter larger, a quarter move it.
+    /// Changes an order: half of the changes reduce it, a quarter enlarge it, a quarter move it.
     fn change(&mut self) {
         let Some(id) = self.choose() else {
             return self.add();
@@ -270,7 +271,7 @@ impl Market {
         self.emit(event, &[(side, tick, false)]);
     }
 
-    /// The first order of the best level trades, half of the time as a whole.
+    /// Trades the first order of the best level, half of the time completely.
     fn trade(&mut self) {
         let side = self.side();
         let Some((_, queue)) = self.sides[side as usize].first_key_value() else {
@@ -334,7 +335,7 @@ impl Market {
     }
 }
 
-/// What is sent of it.
+/// The events of the market.
 impl Market {
     fn event(&self, id: u64, action: Action) -> Event {
         let Live {
@@ -353,8 +354,8 @@ impl Market {
         }
     }
 
-    /// The event, and what became of these levels: side, price, and whether it was not there
-    /// before, or may have been.
+    /// Emits the event, and the changes of these levels: side, price, and whether the level is new,
+    /// or may be.
     fn emit(&mut self, event: Event, levels: &[(Side, i64, bool)]) {
         self.streams.orders.turn.push(event);
         for (at, &(side, tick, may_be_new)) in levels.iter().enumerate() {
@@ -379,7 +380,7 @@ impl Market {
             ..self.level(side, tick, number)
         };
         let depth = self.shape.depth;
-        // What comes into sight behind a level that goes.
+        // The level that becomes visible behind a deleted one.
         let from_behind = (action == Action::Delete)
             .then(|| queues.keys().nth(depth - 1).copied())
             .flatten()
@@ -400,7 +401,7 @@ impl Market {
         }
     }
 
-    /// The level as it is, as a new one.
+    /// Returns the level's current state as a new level.
     fn level(&self, side: Side, tick: i64, number: usize) -> Event {
         let queue = self.sides[side as usize].get(&rank(side, tick));
         let ids = queue.into_iter().flatten();
@@ -449,7 +450,7 @@ mod tests {
     fn book(config: BookConfig, stream: &Stream) -> Book {
         let mut book = Book::new(&config);
         for event in stream.start.iter().chain(&stream.turn) {
-            // What is made at the start is made side by side.
+            // The orders at the start are added side by side.
             assert_eq!(book.apply(event), Ok(()), "{event:?}");
         }
         book

@@ -1,5 +1,5 @@
-//! Books as anybody writes them first, of the standard library's maps: what ours are measured
-//! beside.
+//! Books in the obvious implementation, with the standard library's maps: the baseline of the
+//! comparison.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
@@ -45,7 +45,7 @@ impl Contender for TreeLevels {
     }
 }
 
-/// Orders by number; by price, in units, the sum of their sizes and their queue.
+/// Orders by number; for each price, in units, the sum of their sizes and their queue.
 #[derive(Debug, Default)]
 pub struct TreeOrders {
     orders: HashMap<u64, (u8, i64, i64)>,
@@ -86,7 +86,7 @@ impl TreeOrders {
         }
     }
 
-    /// Another size in the same place.
+    /// Sets another size in the same place of the queue.
     fn resize(&mut self, id: u64, to: impl Fn(i64) -> i64) {
         let Some((entry, price, size)) = self.orders.get_mut(&id) else {
             return;

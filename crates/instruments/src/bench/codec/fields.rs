@@ -1,4 +1,5 @@
-//! The same work twice: by tag, as an application writes it by hand, and through typed messages.
+//! The same work in two ways: by tag, as written by hand in an application, and through typed
+//! messages.
 
 use std::hint::black_box;
 
@@ -55,7 +56,7 @@ pub(super) fn read_order<'a>(order: &Message<'a>) -> Result<Order<'a>, FieldErro
     })
 }
 
-/// A sum over all entries of a snapshot.
+/// Returns a sum over all entries of a snapshot.
 pub(super) fn get_entries(snapshot: &Message<'_>) -> Result<i64, FieldError> {
     let mut sum = 0;
     for entry in snapshot.group(tag::NO_MD_ENTRIES)? {
@@ -85,7 +86,7 @@ pub(super) fn read_entries(snapshot: &Message<'_>) -> Result<i64, FieldError> {
     Ok(sum)
 }
 
-/// The order of the codec's benchmark, from its fields to a whole message.
+/// Encodes the order of the codec's benchmark, from its fields to a whole message.
 pub(super) fn build(
     header: &SessionHeader,
     seq: u64,
@@ -109,12 +110,12 @@ pub(super) fn build(
     Ok(out.finish()?.end)
 }
 
-/// The byte that encodes a value of one.
+/// Returns the byte that encodes a value.
 fn code<'a>(value: impl Listed<'a>) -> u8 {
     value.wire().first().copied().unwrap_or_default()
 }
 
-/// The benchmark's own message is of another type.
+/// Returns the error of a benchmark's own message of another type.
 fn no_such_message(message: &Message<'_>) -> FieldError {
     FieldError {
         tag: tag::MSG_TYPE,

@@ -1,4 +1,4 @@
-//! What decoding a message and making its samples costs.
+//! The cost of decoding a message and making its samples.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -11,9 +11,9 @@ use fanfare_fast::{Decoder, Program, Record};
 use crate::bench::BenchError;
 use crate::figures::{Figures, median};
 
-/// Messages of a feed that is converted.
+/// Messages of a converted feed.
 const MESSAGES: u64 = 30_000;
-/// Passes over a feed that is converted: some tenths of a second, the first of which warm up.
+/// Passes over a converted feed: some tenths of a second, the first of which warm up.
 const PASSES: usize = 60;
 
 /// Adds the nanoseconds to decode a message of the built-in feeds and convert it to its samples:
@@ -34,13 +34,13 @@ pub fn add_conversion(figures: &mut Figures) -> Result<(), BenchError> {
     Ok(())
 }
 
-/// Makes samples of this program's messages, up to so many bytes each.
+/// Returns a converter of this program's messages to samples of at most `room` bytes.
 pub(super) fn converter(program: &Arc<Program>, room: usize) -> Result<Converter, BenchError> {
     let mapping = Mapping::new(Arc::clone(program), &TypeOptions::default()).map_err(told)?;
     Ok(Converter::new(Arc::new(mapping), room))
 }
 
-/// The error of a feed of our own.
+/// Returns the error of a built-in feed.
 pub(super) fn told(error: impl ToString) -> BenchError {
     BenchError::Feed(error.to_string())
 }

@@ -1,4 +1,4 @@
-//! Our own ends of the benchmark.
+//! The ends of the benchmark on Fanfare's side.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -13,7 +13,7 @@ use super::convert::told;
 use super::quote::{put_quote, quote, sequence_of};
 use crate::bench::BenchError;
 
-/// Our reader and writer.
+/// A reader and a writer.
 pub(super) struct Ours {
     /// Dropped first: its closure holds the other end's writer.
     _reader: Option<Reader>,
@@ -67,7 +67,8 @@ impl Ours {
         Self::open(config, Some("Pong"), Some("Ping"), qos, |_, writer| {
             let mut buffer = CdrBuffer::with_capacity(128);
             move |sample: Sample<'_>| {
-                // Converted anew, not passed on: both ways are the whole way.
+                // The sample is converted anew, not passed on: both directions include the
+                // conversion.
                 if let (Some(writer), Some(sequence)) = (&writer, sequence_of(sample.bytes())) {
                     let _ = write_quote(writer, &mut buffer, sequence);
                 }
@@ -75,7 +76,7 @@ impl Ours {
         })
     }
 
-    /// Counts what pings are written, and by their numbers those that never come.
+    /// Counts the samples of the ping, and finds the missing ones by their numbers.
     pub(super) fn beside(config: &DomainConfig, qos: &Qos) -> Result<Self, Error> {
         Self::open(config, None, Some("Ping"), qos, |shared, _| {
             let mut before = None;
@@ -103,7 +104,7 @@ impl Ours {
             move |sample: Sample<'_>| {
                 let _ = std::hint::black_box(sample.bytes());
                 let n = shared.count.fetch_add(1, Ordering::Relaxed);
-                // The clock is read once for many samples, as the C program does.
+                // The clock is read once for many samples, as in the C program.
                 if n % 64 == 0 {
                     let now = begin.elapsed().as_nanos() as u64;
                     if n == 0 {
@@ -157,23 +158,23 @@ impl Ours {
         self.shared.matched.load(Ordering::Acquire) >= ends
     }
 
-    /// Ends of the other side that are gone.
+    /// Returns the number of the peer's readers and writers that are gone.
     pub(super) fn gone(&self) -> u32 {
         self.shared.gone.load(Ordering::Acquire)
     }
 
-    /// Ends of the other side that came.
+    /// Returns the number of the peer's readers and writers that were matched.
     pub(super) fn matched(&self) -> u32 {
         self.shared.matched.load(Ordering::Acquire)
     }
 
-    /// Pings written so far.
+    /// Returns the number of pings written so far.
     pub(super) fn written(&self) -> u64 {
         let ping = self.shared.ping.lock();
         ping.map_or(0, |p| p.sequence.into())
     }
 
-    /// Begins `n` round trips.
+    /// Starts `n` round trips.
     pub(super) fn start(&self, n: u32) {
         let (Ok(mut ping), Some(writer)) = (self.shared.ping.lock(), &self.writer) else {
             return;
@@ -196,7 +197,7 @@ impl Ours {
         ping.map(|p| p.round_trips.clone()).unwrap_or_default()
     }
 
-    /// Writes quotes for so long; how many.
+    /// Writes quotes for `time`. Returns their number.
     pub(super) fn flow(&mut self, time: Duration) -> Result<u64, Error> {
         let Some(writer) = &self.writer else {
             return Ok(0);
@@ -213,8 +214,7 @@ impl Ours {
         Ok(n.into())
     }
 
-    /// Makes the samples of a message and writes them, `n` times; the
-    /// nanoseconds that this takes.
+    /// Makes the samples of a message and writes them, `n` times. Returns the nanoseconds taken.
     pub(super) fn burst(
         &self,
         n: u32,

@@ -1,4 +1,4 @@
-//! Samples a second, from process to process.
+//! Samples per second, from process to process.
 
 use std::time::Duration;
 
@@ -9,11 +9,11 @@ use crate::bench::{BenchError, on};
 use crate::figures::{Figures, median};
 use crate::raw_dds::{CProgram, Role};
 
-/// How long a source writes.
+/// The duration of the writing.
 const FLOW: Duration = Duration::from_millis(500);
 
 impl DdsBench<'_> {
-    /// Adds the samples a second of both programs, and the median of their ratios.
+    /// Adds the samples per second of both programs, and the median of their ratios.
     ///
     /// # Errors
     /// A process or an end of DDS cannot be opened, or not all samples came.
@@ -46,7 +46,7 @@ impl DdsBench<'_> {
     }
 }
 
-/// Samples a second as the sink saw them; all must have come.
+/// Returns the samples per second at the sink; all must have come.
 fn rate(sink: &mut Child, written: u64) -> Result<f64, BenchError> {
     ask_until(
         sink,

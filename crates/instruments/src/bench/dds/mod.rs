@@ -1,6 +1,6 @@
 //! Writing and reading against a plain C program on the same Cyclone DDS.
 //!
-//! The programs take turns in slices, and ratios are medians of the ratios of slices. Each process
+//! The programs alternate in slices, and ratios are medians of the ratios of slices. Each process
 //! is pinned to a processor of its own.
 
 mod convert;
@@ -24,17 +24,17 @@ pub use convert::add_conversion;
 pub use other::{End, Other, Start};
 pub use serve::serve;
 
-/// What is measured, and where.
+/// The parameters of the benchmark.
 pub struct DdsBench<'a> {
-    /// Domain ids used: this one and the next.
+    /// Domain ids: this one and the next.
     pub domain: u32,
     /// Round trips of each program in each round.
     pub round_trips: u32,
     /// Rounds of each kind, each with new processes.
     pub rounds: usize,
-    /// Where the ends run.
+    /// The processors of the ends.
     pub processors: Processors,
-    /// Starts the other process.
+    /// The function that starts the other process.
     pub start: &'a Start,
 }
 
@@ -45,12 +45,12 @@ fn config(domain: u32) -> DomainConfig {
     }
 }
 
-/// That this side knows the other does not mean that the other knows this one.
+/// Waits until the match is mutual: one side discovers the other first.
 fn settle() {
     thread::sleep(Duration::from_millis(300));
 }
 
-/// Looks again and again, sleeping: the processors belong to what is measured.
+/// Polls the condition, with sleeps: the processors belong to the measured programs.
 fn wait(what: &str, mut over: impl FnMut() -> bool) -> Result<(), BenchError> {
     let begin = Instant::now();
     while !over() {
@@ -62,8 +62,8 @@ fn wait(what: &str, mut over: impl FnMut() -> bool) -> Result<(), BenchError> {
     Ok(())
 }
 
-/// Asks the other process, every `pause`, until `done` takes its answer, for at most ten seconds;
-/// `missing` says what was waited for, in the words of the last answer.
+/// Asks the other process, every `pause`, until `done` accepts its response, for at most ten
+/// seconds; `missing` describes what is missing, from the last response.
 fn ask_until<T>(
     child: &mut other::Child,
     pause: Duration,

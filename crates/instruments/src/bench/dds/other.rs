@@ -1,4 +1,4 @@
-//! The process at the other side, as this one sees it.
+//! The other process of the benchmark, as this process controls it.
 
 use std::io::{self, Write};
 use std::time::Duration;
@@ -10,27 +10,27 @@ use fanfare_gateway::SlowPolicy;
 use super::DdsBench;
 use crate::bench::BenchError;
 
-/// What the other process does.
+/// The roles of the other process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
-    /// The C program answers.
+    /// The C program sends samples back.
     RawPong,
-    /// Ours answers.
+    /// Fanfare sends samples back.
     Pong,
     /// The C program receives.
     RawSink,
-    /// Ours receives.
+    /// Fanfare receives.
     Sink,
-    /// Answers through shared memory.
+    /// Sends samples back through shared memory.
     ShmPong,
-    /// Answers, with the policies of the comparison with a reader that stops.
+    /// Sends samples back, with the policies of the comparison with a stopped reader.
     PolicyPong,
-    /// Reads what is written to that, and may be stopped.
+    /// Reads the samples of that comparison too, and may be stopped.
     Beside,
 }
 
 impl End {
-    /// All of them.
+    /// All roles.
     pub const ALL: [Self; 7] = [
         Self::RawPong,
         Self::Pong,
@@ -41,7 +41,7 @@ impl End {
         Self::Beside,
     ];
 
-    /// Its name on the command line.
+    /// Returns the role's name on the command line.
     pub const fn name(self) -> &'static str {
         match self {
             Self::RawPong => "raw-pong",
@@ -55,37 +55,37 @@ impl End {
     }
 }
 
-/// What another process is to be.
+/// The parameters of another process.
 #[derive(Debug, Clone, Copy)]
 pub struct Other {
-    /// What it does.
+    /// The role.
     pub end: End,
-    /// In this domain.
+    /// The domain id.
     pub domain: u32,
-    /// On this processor, if there is one to choose.
+    /// The processor, if there is one to choose.
     pub cpu: Option<usize>,
-    /// What becomes of a reader that stops.
+    /// The policy for a stopped reader.
     pub policy: SlowPolicy,
 }
 
 /// Starts a process that calls [`serve`](super::serve), with its stdin and stdout piped.
 pub type Start = dyn Fn(&Other) -> io::Result<Process> + Sync;
 
-/// How long the other process may take to answer.
+/// The longest time to a response of the other process.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// The other process. It ends when this end of its pipe closes.
+/// The handle of the other process, which ends when this end of its pipe closes.
 pub(super) struct Child {
     process: Process,
 }
 
 impl DdsBench<'_> {
-    /// Starts the other process.
+    /// Starts the other process on its processor.
     pub(super) fn child(&self, end: End, domain: u32) -> Result<Child, BenchError> {
         self.child_on(self.processors.there, end, domain)
     }
 
-    /// Starts it on that processor.
+    /// Starts it on the given processor.
     pub(super) fn child_on(
         &self,
         cpu: Option<usize>,
@@ -100,7 +100,7 @@ impl DdsBench<'_> {
         })
     }
 
-    /// Starts one, and waits until it is open.
+    /// Starts a process, and waits until it is ready.
     pub(super) fn child_as(&self, other: &Other) -> Result<Child, BenchError> {
         let process = (self.start)(other)?;
         let mut child = Child { process };
@@ -110,8 +110,8 @@ impl DdsBench<'_> {
 }
 
 impl Child {
-    /// Asks the sink for its count and its nanoseconds; a reader beside for its count and how
-    /// many it missed.
+    /// Requests the counts: of a sink, its samples and nanoseconds; of a reader beside, its samples
+    /// and the number it missed.
     pub(super) fn ask(&mut self) -> Result<(u64, u64), BenchError> {
         let answer = self.line().map_err(|error| {
             BenchError::Missing(format!("the other process does not answer: {error}"))
@@ -131,7 +131,7 @@ impl Child {
         line.map(|(_, line)| line).map_err(io::Error::other)
     }
 
-    /// Stops the process where it is, or lets it go on.
+    /// Stops the process (SIGSTOP), or continues it.
     pub(super) fn halt(&self, halted: bool) -> io::Result<()> {
         halt(self.process.id(), halted)
     }

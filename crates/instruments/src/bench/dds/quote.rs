@@ -4,7 +4,7 @@ use fanfare_dds::Error;
 use fanfare_dds::cdr::{CdrBuffer, CdrReader};
 use fanfare_dds::types::{Kind, StructType};
 
-/// The Quote message of the simple templates.
+/// Returns the type of the Quote message of the simple templates.
 pub(super) fn quote() -> StructType {
     StructType::new("Bench::Quote")
         .member("MessageType", Kind::UInt16)
@@ -35,7 +35,7 @@ pub(super) fn put_quote(buffer: &mut CdrBuffer, sequence: u32) -> Result<&[u8], 
     Ok(buffer.finish()?)
 }
 
-/// The number of a Quote.
+/// Returns the sequence number of a Quote.
 #[inline]
 pub(super) fn sequence_of(cdr: &[u8]) -> Option<u32> {
     let mut cdr = CdrReader::new(cdr).ok()?;

@@ -1,4 +1,4 @@
-//! What the process at the other side does.
+//! The main loop of the other process.
 
 use std::io::{BufRead, Write, stdin, stdout};
 
@@ -10,10 +10,10 @@ use super::{shm, stalled};
 use crate::bench::BenchError;
 use crate::raw_dds::{CProgram, Role};
 
-/// Is the other process: answers each line with the count, until the pipe closes.
+/// Runs the other process: responds to each line with the counts, until the pipe closes.
 ///
 /// # Errors
-/// An end of DDS cannot be opened, or the pipe is gone.
+/// An end of DDS cannot be opened, or the pipe is broken.
 pub fn serve(other: &Other) -> Result<(), BenchError> {
     let own = super::config(other.domain);
     let with = stalled::config(other.policy, &own);

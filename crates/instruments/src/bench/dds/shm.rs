@@ -20,7 +20,7 @@ const ROUND_TRIPS: usize = 100_000;
 const PING: &str = "bench-ping";
 const PONG: &str = "bench-pong";
 
-/// One end: a ring of its own, and a look at the other's.
+/// One end: a ring of its own, and a view of the other's.
 struct Side {
     sender: Sender,
     receiver: Receiver,
@@ -44,7 +44,7 @@ impl Side {
         self.sender.write(0, 0, cdr)
     }
 
-    /// Writes a Quote and spins until its answer is there: the nanoseconds.
+    /// Writes a Quote and spins until its echo has come. Returns the nanoseconds.
     fn round_trip(&mut self, sequence: u32) -> Result<u64, BenchError> {
         let begin = Instant::now();
         self.write(sequence)?;
@@ -58,7 +58,7 @@ impl Side {
         Ok(begin.elapsed().as_nanos() as u64)
     }
 
-    /// The sequence number of the Quote that came last, if one came.
+    /// Returns the sequence number of the last Quote, if one came.
     fn read(&mut self) -> Option<u32> {
         let mut sequence = None;
         self.receiver.poll(|t| sequence = sequence_of(t.bytes));
@@ -70,7 +70,7 @@ impl DdsBench<'_> {
     /// Adds half the round trip through shared memory: the median of the rounds' medians.
     ///
     /// # Errors
-    /// The other process cannot be started, or does not answer.
+    /// The other process cannot be started, or does not respond.
     pub fn add_shared_memory(&self, figures: &mut Figures) -> Result<(), BenchError> {
         let round_trip = on(self.processors.here, || self.shared_memory())?;
         figures.add("shm_oneway_p50_us", round_trip / 2e3);
@@ -87,7 +87,7 @@ impl DdsBench<'_> {
         let mut medians = Vec::new();
         let mut nanos = Vec::with_capacity(ROUND_TRIPS);
         let mut sequence = 0;
-        // The first round warms up.
+        // The first round is a warm-up.
         for round in 0..=self.rounds {
             nanos.clear();
             for _ in 0..ROUND_TRIPS {
@@ -102,7 +102,7 @@ impl DdsBench<'_> {
     }
 }
 
-/// Answers each Quote with one of the same number, made anew, until it is dropped.
+/// An end that sends each Quote back with the same number, made anew, until it is dropped.
 pub(super) struct Pong {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,

@@ -1,8 +1,8 @@
-//! What a reader that stops does to the others.
+//! The effect of a stopped reader on the others.
 //!
-//! A third process reads what the ping writes, and is stopped (SIGSTOP) in the middle. Three
-//! figures of the same round trip: nobody beside, a reader beside that reads, and one that does
-//! not.
+//! A third process reads the samples of the ping, and is stopped (SIGSTOP) in the middle. Three
+//! figures of the same round trip are compared: without a third process, with one that reads, and
+//! with one that is stopped.
 
 use std::time::{Duration, Instant};
 
@@ -15,11 +15,11 @@ use super::{DdsBench, ask_until, settle, wait};
 use crate::bench::{BenchError, on};
 use crate::figures::{Figures, median, percentile};
 
-/// Samples that wait for a reader that is behind.
+/// Samples that are kept for a slow reader.
 const KEPT: u32 = 64;
-/// The lease of a reader that is to be forgotten.
+/// The lease of a reader that is to be dropped.
 const LEASE: Duration = Duration::from_millis(300);
-/// The kernel's buffer of a reader: small, or all of a round waits there.
+/// The kernel's buffer of a reader: small, so that a round does not fit into it.
 const BUFFER: usize = 64 << 10;
 
 /// The policies of all ends.
@@ -34,7 +34,7 @@ pub(super) fn config(policy: SlowPolicy, config: &DomainConfig) -> DomainConfig 
     DomainConfig {
         receive_buffer: BUFFER,
         lease: Some(match policy {
-            // Whoever is stopped for a whole round is still one of them.
+            // A reader that is stopped for a whole round stays a participant.
             SlowPolicy::Drop => Duration::from_secs(60),
             SlowPolicy::Disconnect => LEASE,
         }),
@@ -42,7 +42,7 @@ pub(super) fn config(policy: SlowPolicy, config: &DomainConfig) -> DomainConfig 
     }
 }
 
-/// Of each round: p50 and p99, nanoseconds.
+/// For each round, p50 and p99 in nanoseconds.
 #[derive(Debug, Default)]
 struct Trips {
     p50: Vec<f64>,
@@ -54,7 +54,7 @@ struct Sums {
     without: Trips,
     reading: Trips,
     stalled: Trips,
-    /// To the reader beside.
+    /// Samples written to the reader beside.
     written: u64,
     received: u64,
     dropped: u64,
@@ -62,9 +62,9 @@ struct Sums {
 }
 
 impl DdsBench<'_> {
-    /// Adds what a reader that is stopped does to the round trip, under this policy: it loses the
-    /// oldest samples, or it is forgotten when it has been silent for its lease. `ok` in the
-    /// figures says that the policy took hold and that the counts are right.
+    /// Adds the effect of a stopped reader on the round trip, under this policy: it loses the
+    /// oldest samples, or it is dropped after a silence of its lease. `ok` in the figures means
+    /// that the policy took effect and that the counts are right.
     ///
     /// # Errors
     /// A process or an end of DDS cannot be opened, or does not take part.
@@ -138,8 +138,8 @@ impl DdsBench<'_> {
     }
 }
 
-/// Lets the reader beside go on, until it has the last sample: what it then counts as dropped, by
-/// the numbers in the samples, must be what was written and did not arrive.
+/// Continues the reader beside, until it has the last sample. Its count of dropped samples, by
+/// their numbers, must equal the samples written that did not arrive.
 fn count(beside: &mut Child, written: u64, sums: &mut Sums) -> Result<(), BenchError> {
     beside.halt(false)?;
     let (received, dropped) = ask_until(

@@ -1,10 +1,10 @@
 //! The round trip of a sample.
 //!
-//! Where the two threads that wake each other run decides more than what they do: on one
-//! processor a wake-up is a change of threads, on two it is an interrupt to a processor that
-//! sleeps, three times as long here. The scheduler picks one or the other for each pair by itself
-//! and may change its mind at any time. So both programs are measured in both places, in slices
-//! that take turns, and all processes are started anew in each round.
+//! The processors of the two threads that wake each other matter more than their code: on one
+//! processor a wake-up is a thread switch, on two it is an interrupt to a sleeping processor, three
+//! times as long here. The scheduler chooses for each pair, and may change its choice at any time.
+//! So both programs are measured in both placements, in slices that alternate, and all processes
+//! are restarted in each round.
 
 use fanfare_dds::Qos;
 
@@ -15,7 +15,7 @@ use crate::bench::{BenchError, Processors, on};
 use crate::figures::{Figures, median, percentile};
 use crate::raw_dds::{CProgram, Role};
 
-/// Slices of each program in a round; one before them warms up.
+/// Slices of each program in a round; one before them is a warm-up.
 const SLICES: usize = 8;
 
 /// Medians of the slices, nanoseconds.
@@ -26,12 +26,11 @@ struct Slices {
 }
 
 impl DdsBench<'_> {
-    /// Adds p50 of both programs, the median of the ratios of slices that follow each other, and
-    /// the tenths below and above which few of these ratios lie: with the ends on two processors,
-    /// and (`one_core_`) on one.
+    /// Adds p50 of both programs, the median of the ratios of adjacent slices, and the first and
+    /// last deciles of these ratios: with the ends on two processors, and (`one_core_`) on one.
     ///
     /// # Errors
-    /// A process or an end of DDS cannot be opened, or an answer does not come.
+    /// A process or an end of DDS cannot be opened, or an echo does not come.
     pub fn add_round_trips(&self, figures: &mut Figures) -> Result<(), BenchError> {
         let two = self.processors;
         let one = Processors {
@@ -53,8 +52,8 @@ impl DdsBench<'_> {
         Ok(())
     }
 
-    /// All ends anew, then slices of both programs in turns; who goes first changes from slice to
-    /// slice and from round to round.
+    /// Starts all ends anew, then measures slices of both programs in alternation; the first one
+    /// changes from slice to slice and from round to round.
     fn round(
         &self,
         there: Option<usize>,
@@ -93,7 +92,7 @@ impl DdsBench<'_> {
     }
 }
 
-/// Makes `n` round trips: their nanoseconds.
+/// Makes `n` round trips. Returns their nanoseconds.
 pub(super) fn of(ours: &Ours, n: u32) -> Result<Vec<u64>, BenchError> {
     ours.start(n);
     wait("the echoes", || ours.done() >= n)?;

@@ -1,4 +1,4 @@
-//! What a decoded Quote costs until it is on the network, beside a plain typed `dds_write` of one.
+//! The cost of a decoded Quote until it is on the network, compared with a plain typed `dds_write`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,14 +14,14 @@ use crate::bench::{BenchError, on};
 use crate::figures::{Figures, median};
 use crate::raw_dds::{CProgram, Role};
 
-/// Samples written in one go: few, so that no writer waits for its reader.
+/// Samples written at once: few, so that no writer waits for its reader.
 const BURST: u32 = 64;
 /// Bursts in a round.
 const BURSTS: u32 = 50;
 
 impl DdsBench<'_> {
-    /// Adds the nanoseconds of a `dds_write`, of a conversion and write, and of what the second
-    /// takes more: medians of the rounds, in turns.
+    /// Adds the nanoseconds of a `dds_write`, of a conversion and write, and of their difference:
+    /// medians of the rounds, in alternation.
     ///
     /// # Errors
     /// A process or an end of DDS cannot be opened, or a sample does not arrive.
@@ -42,7 +42,7 @@ impl DdsBench<'_> {
         let quote = quote(&program)?;
         let mut converter = converter(&program, 1024)?;
         let (mut raws, mut all, mut more) = (Vec::new(), Vec::new(), Vec::new());
-        // The first round of each warms up.
+        // The first round of each is a warm-up.
         for round in 0..=self.rounds {
             let raw_nanos = bursts(&mut raw_sink, || match raw.burst(BURST) {
                 0 => Err(told("the C program cannot write")),
@@ -62,7 +62,7 @@ impl DdsBench<'_> {
     }
 }
 
-/// A Quote, decoded.
+/// Returns a decoded Quote.
 fn quote(program: &Arc<Program>) -> Result<Record, BenchError> {
     let mut feed = Generator::simple(Program::simple(), 1, PACKET_SIZE);
     let packet = feed.next_packet().map_err(told)?.unwrap_or_default();
@@ -72,7 +72,7 @@ fn quote(program: &Arc<Program>) -> Result<Record, BenchError> {
     Ok(record)
 }
 
-/// Nanoseconds a sample, over several bursts; before each the sink has everything.
+/// Returns the nanoseconds per sample, over several bursts; before each the sink has received all.
 fn bursts(
     sink: &mut Child,
     mut burst: impl FnMut() -> Result<u64, BenchError>,

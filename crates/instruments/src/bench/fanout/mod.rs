@@ -1,8 +1,8 @@
-//! The fan-out measured against plain sockets: the same bytes to as many loopback connections,
-//! once from one thread with a send each and nothing else, once through whatever is compared.
+//! The fan-out measured against plain sockets: the same bytes to as many loopback connections, once
+//! from one thread with a send each and nothing else, once through the compared program.
 //!
-//! `Receivers` are the receiving end of both. The two take turns, so that the machine's moods
-//! meet both alike.
+//! `Receivers` are the receiving end of both. The two alternate, so that fluctuations of the
+//! machine affect both alike.
 
 pub(in crate::bench) mod orders;
 mod plant;
@@ -17,7 +17,7 @@ pub(in crate::bench) use receivers::Receivers;
 pub use rounds::PERCENTILES;
 pub(crate) use sessions::send_all;
 
-/// Rounds that warm up and do not count.
+/// Rounds of warm-up, which do not count.
 const WARM_UP: usize = 100;
 
 /// The message of the benchmark: a market data snapshot with four entries, without the header.

@@ -1,4 +1,4 @@
-//! The gateway beside the baseline, and beside one without a consumer that never reads.
+//! The gateway compared with the baseline, and with one without a consumer that never reads.
 
 use std::io;
 
@@ -18,22 +18,22 @@ use crate::figures::{Figures, median};
 /// Measurements of a rate, of which the median counts.
 const TIMES: usize = 5;
 
-/// What is measured, and where.
+/// The parameters of the benchmark.
 #[derive(Debug, Clone, Copy)]
 pub struct FanoutBench {
     /// Consumers, and plain connections of the baseline.
     pub consumers: usize,
     /// Fan-out workers of the gateway.
     pub workers: usize,
-    /// Where consumers and gateway run.
+    /// The processors of consumers and gateway.
     pub processors: Processors,
 }
 
 impl FanoutBench {
-    /// Measures `rounds` messages through both, in turns, and adds all figures.
+    /// Measures `rounds` messages through both, in alternation, and adds all figures.
     ///
     /// # Errors
-    /// Connections or the gateway cannot be had, or break.
+    /// A connection or the gateway fails.
     pub fn add_latency(
         &self,
         figures: &mut Figures,
@@ -49,8 +49,8 @@ impl FanoutBench {
         })
     }
 
-    /// Measures as many of `messages` a second as go through both, five times in turns, and adds
-    /// the medians. Returns whether anything was measured before `stop` was raised.
+    /// Measures the highest rate of `messages` messages through both, five times in alternation,
+    /// and adds the medians. Returns whether anything was measured before `stop` was raised.
     ///
     /// # Errors
     /// As [`add_latency`](Self::add_latency).
@@ -63,14 +63,14 @@ impl FanoutBench {
         self.beside_baseline(|raw, plain, plant| {
             let mut rates = (Vec::new(), Vec::new());
             let mut lost = 0;
-            // In turns, and the median: the machine's moods meet both.
+            // The alternation and the median even out fluctuations of the machine.
             for _ in 0..TIMES {
                 let of_raw = saturate(raw, plain, messages, || stop.is_raised())?;
                 let (producer, receivers) = (&mut plant.producer, &mut plant.receivers);
                 let ours = saturate(producer, receivers, messages, || stop.is_raised())?;
                 lost += of_raw.lost + ours.lost;
                 if stop.is_raised() {
-                    // What was cut short may have met only one of the two.
+                    // An interrupted pair may have measured one of the two only.
                     break;
                 }
                 rates.0.push(of_raw.rate);
@@ -88,9 +88,9 @@ impl FanoutBench {
         })
     }
 
-    /// Measures two gateways in turns, asleep between: one has a consumer that never reads and
-    /// whose queue has filled with four times `messages` before the first round that counts. Adds
-    /// all figures. Returns whether that queue did fill.
+    /// Measures two gateways in alternation, which sleep in between: one has a consumer that never
+    /// reads and whose queue has filled with four times `messages` before the first round that
+    /// counts. Adds all figures. Returns whether that queue was full.
     ///
     /// # Errors
     /// As [`add_latency`](Self::add_latency), or messages were lost before the first round.
@@ -141,10 +141,10 @@ impl FanoutBench {
         Ok(filled)
     }
 
-    /// Measures two gateways in turns, asleep in between, of which one measures its stages; and two
-    /// that do not, which is what chance alone does. Adds the times to the last consumer without
-    /// and with it, `off_last_p50_us` and `on_last_p50_us`; `ratio_on_last_p50`, the second to the
-    /// first, and `ratio_none_last_p50`; the same of p99.
+    /// Measures two gateways in alternation, which sleep in between, one of which measures its
+    /// stages; and two that do not, as the noise of the measurement. Adds the times to the last
+    /// consumer without and with it, `off_last_p50_us` and `on_last_p50_us`; `ratio_on_last_p50`,
+    /// the second to the first, and `ratio_none_last_p50`; the same of p99.
     ///
     /// # Errors
     /// As [`add_latency`](Self::add_latency).
@@ -163,9 +163,9 @@ impl FanoutBench {
         })
     }
 
-    /// Measures two gateways in turns, asleep in between, of which one is watched by what `watch`
-    /// returns, for as long as it is not dropped; and two that are not. Adds the figures of
-    /// [`add_stages`](Self::add_stages).
+    /// Measures two gateways in alternation, which sleep in between, one of which is monitored by
+    /// the value that `watch` returns, until it is dropped; and two that are not. Adds the figures
+    /// of [`add_stages`](Self::add_stages).
     ///
     /// # Errors
     /// As `watch` and [`add_latency`](Self::add_latency).
@@ -242,7 +242,7 @@ impl FanoutBench {
         Ok(())
     }
 
-    /// Ports that the kernel picks, all on one thread.
+    /// Returns a configuration with ports that the kernel chooses, all on one thread.
     fn config(&self) -> Config {
         let mut config = Config::default();
         config.producers.port = 0;
@@ -270,7 +270,7 @@ impl FanoutBench {
     }
 }
 
-/// The gateway with everybody logged on.
+/// The gateway with all its sessions logged on.
 struct Plant {
     gateway: Gateway,
     producer: Marked,
@@ -278,7 +278,7 @@ struct Plant {
 }
 
 impl Plant {
-    /// A message as the first consumer gets it, for the baseline to send.
+    /// Returns a message as the first consumer receives it, for the baseline to send.
     fn sample(&mut self) -> Result<Vec<u8>, BenchError> {
         let mut sample = Vec::new();
         let mut count = 0;
@@ -312,7 +312,7 @@ impl Subject for Plant {
     }
 }
 
-/// A gateway, and what watches it, if something does.
+/// A gateway, and its monitor, if there is one.
 struct Watched<W> {
     plant: Plant,
     watcher: Option<W>,
@@ -329,7 +329,7 @@ impl<W: Send> Subject for Watched<W> {
     }
 }
 
-/// Through the gateway: a producer's marked message.
+/// The target that sends a producer's marked message through the gateway.
 struct Marked {
     producer: Producer,
     began: u64,
@@ -346,10 +346,10 @@ impl Target for Marked {
     }
 }
 
-/// The baseline alone: plain connections and the same bytes, on a thread of its own.
+/// Measures the baseline alone: plain connections and the same bytes, on a thread of its own.
 ///
 /// # Errors
-/// Connections cannot be had, or break.
+/// A connection fails.
 pub fn add_baseline(
     figures: &mut Figures,
     consumers: usize,

@@ -12,23 +12,23 @@ use std::net::{Ipv4Addr, TcpListener};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// Asks the baseline's agent for rounds.
+/// The handle that requests rounds of the baseline's agent.
 pub(super) struct Raw {
     shared: Arc<Shared>,
 }
 
 #[derive(Default)]
 struct Shared {
-    /// Rounds asked for.
+    /// The number of rounds requested.
     asked: AtomicU64,
-    /// When the first send of the last round began, monotonic nanoseconds.
+    /// The time at which the first send of the last round began, monotonic nanoseconds.
     began: AtomicU64,
 }
 
 impl Raw {
-    /// Opens `count` loopback connections. The agent sends `message` to each once a round; it
-    /// shares a thread with whatever it is compared to, so that both have the same processor and
-    /// neither is in the other's way: in its turn it has nothing between two sends.
+    /// Opens `count` loopback connections. The agent sends `message` to each once per round; it
+    /// shares a thread with the compared program, so that both have the same processor and neither
+    /// disturbs the other: in a round of the baseline only its sends run.
     ///
     /// # Errors
     /// No descriptor is left.
@@ -72,7 +72,7 @@ pub(super) struct RawAgent {
 }
 
 impl RawAgent {
-    /// Where to put the message to send, once it is known.
+    /// Returns the cell for the message to send, once it is known.
     pub(super) fn message(&self) -> Arc<OnceLock<Vec<u8>>> {
         self.message.clone()
     }

@@ -7,10 +7,10 @@ use fanfare_fix::codec::{Frame, FrameFinder};
 use std::io;
 use std::time::Duration;
 
-/// The longest message that is taken, in bytes.
+/// The longest message accepted, in bytes.
 const MAX_MESSAGE: usize = 1 << 16;
 
-/// Connections that receive FIX messages and look at no more of them than where they end.
+/// Connections that receive FIX messages and parse only their ends.
 pub(in crate::bench) struct Receivers {
     poller: Poller,
     connections: Vec<(Stream, Inbox)>,
@@ -20,10 +20,10 @@ pub(in crate::bench) struct Receivers {
 }
 
 impl Receivers {
-    /// A receiver on each of these connections; its number is its place in `streams`.
+    /// Creates a receiver on each of these connections; its number is its index in `streams`.
     ///
     /// # Errors
-    /// The connections cannot be watched.
+    /// The connections cannot be polled.
     pub(in crate::bench) fn new(streams: Vec<Stream>) -> io::Result<Self> {
         let poller = Poller::new(streams.len())?;
         for (i, stream) in streams.iter().enumerate() {
@@ -39,26 +39,26 @@ impl Receivers {
         })
     }
 
-    /// How many there are.
+    /// Returns the number of receivers.
     pub(in crate::bench) fn len(&self) -> usize {
         self.connections.len()
     }
 
-    /// The connections, by their numbers.
+    /// Returns the connections, by their numbers.
     pub(in crate::bench) fn streams(&self) -> impl Iterator<Item = &Stream> {
         self.connections.iter().map(|(stream, _)| stream)
     }
 
-    /// The monotonic time, in nanoseconds.
+    /// Returns the monotonic time, in nanoseconds.
     pub(in crate::bench) fn now(&mut self) -> u64 {
         self.clock.read().mono
     }
 
-    /// Reads once from each connection that has something; `each` gets the receiver's number, a
-    /// whole message, and when it was read. Does not wait.
+    /// Reads once from each readable connection. `each` is called with the receiver's number, a
+    /// whole message, and the time of the read. Does not block.
     ///
     /// # Errors
-    /// A connection broke or was closed, or carries something else than FIX.
+    /// A connection broke or was closed, or its bytes are not FIX.
     pub(in crate::bench) fn turn(
         &mut self,
         mut each: impl FnMut(usize, &[u8], u64),
@@ -84,7 +84,7 @@ impl Receivers {
     }
 }
 
-/// Calls `each` for each whole message and gives how many bytes are done with.
+/// Calls `each` for each whole message. Returns the number of bytes consumed.
 fn messages(finder: FrameFinder, bytes: &[u8], mut each: impl FnMut(&[u8])) -> io::Result<usize> {
     let mut done = 0;
     loop {

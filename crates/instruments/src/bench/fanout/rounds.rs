@@ -1,34 +1,34 @@
-//! Rounds: one message out, until everybody has it; and as many as go through at once.
+//! Rounds: one message to all receivers; and the highest rate of messages.
 
 use super::Receivers;
 use crate::figures::{Figures, median, percentile};
 use std::io;
 use std::time::Duration;
 
-/// A round that takes longer has lost what has not come. A busy machine may take seconds.
+/// The longest round; deliveries not yet made are lost. A busy machine may take seconds.
 const ROUND: Duration = Duration::from_secs(20);
 
-/// Messages under way at a time when it is about throughput.
+/// Messages in flight when throughput is measured.
 const WINDOW: u64 = 64;
 
 /// Rounds of a slice.
 const SLICE: usize = 250;
 
-/// Something that sends one message to all receivers.
+/// A sender of one message to all receivers.
 pub(in crate::bench) trait Target {
-    /// Sends the next message, or lets it be sent.
+    /// Sends the next message, or has it sent.
     ///
     /// # Errors
     /// It cannot be sent.
     fn trigger(&mut self) -> io::Result<()>;
 
-    /// When the last message began its way, in monotonic nanoseconds: for the baseline before the
-    /// first send, for a gateway before the send that brings the message to it. Asked when
-    /// everybody has it.
+    /// Returns the time at which the last message was sent, in monotonic nanoseconds: for the
+    /// baseline before the first send, for a gateway before the send that brings the message to it.
+    /// Called when all receivers have it.
     fn began(&mut self) -> u64;
 }
 
-/// The percentiles of times that are figures, by the ends of their names.
+/// The percentiles of times that are figures, by the suffixes of their names.
 pub const PERCENTILES: [(&str, f64); 6] = [
     ("p25", 25.0),
     ("p50", 50.0),
@@ -38,7 +38,7 @@ pub const PERCENTILES: [(&str, f64); 6] = [
     ("p99_9", 99.9),
 ];
 
-/// Times of many rounds: from the message's beginning to its delivery to the first, the median and
+/// Times of many rounds: from the send of the message to its delivery to the first, the median and
 /// the last receiver.
 #[derive(Debug, Default, Clone)]
 pub(in crate::bench) struct Rounds {
@@ -50,7 +50,7 @@ pub(in crate::bench) struct Rounds {
 }
 
 impl Rounds {
-    /// One round more.
+    /// Runs one more round.
     ///
     /// # Errors
     /// A connection broke.
@@ -70,7 +70,7 @@ impl Rounds {
             }
         }
         let began = target.began();
-        // They were read in the order of time.
+        // The times are in the order of the reads.
         let took = |at: Option<&u64>| at.map_or(0, |at| at.saturating_sub(began));
         self.first.push(took(arrivals.first()));
         self.median.push(took(arrivals.get(arrivals.len() / 2)));
@@ -78,7 +78,7 @@ impl Rounds {
         Ok(())
     }
 
-    /// The times by receiver.
+    /// Returns the times by receiver.
     fn times(&self) -> [(&'static str, &[u64]); 3] {
         [
             ("first", &self.first),
@@ -88,7 +88,7 @@ impl Rounds {
     }
 
     /// Adds percentiles of the times to the first, the median and the last receiver, each with
-    /// `prefix` in front of its name: `first_p50_us`.
+    /// `prefix` before its name: `first_p50_us`.
     pub(in crate::bench) fn add_times(&self, figures: &mut Figures, prefix: &str) {
         for (receiver, times) in self.times() {
             for (name, percent) in PERCENTILES {
@@ -98,13 +98,13 @@ impl Rounds {
         }
     }
 
-    /// A percentile of the times to the last receiver, in microseconds.
+    /// Returns a percentile of the times to the last receiver, in microseconds.
     pub(in crate::bench) fn last_us(&self, percent: f64) -> f64 {
         percentile(&self.last, percent) / 1e3
     }
 
-    /// A percentile of the times to the last receiver in a slice of 250 rounds, in microseconds:
-    /// the median of all slices.
+    /// Returns a percentile of the times to the last receiver in a slice of 250 rounds, in
+    /// microseconds: the median of all slices.
     pub(in crate::bench) fn slice_us(&self, percent: f64) -> f64 {
         let slices = self.last.chunks(SLICE);
         median(slices.map(|slice| percentile(slice, percent)).collect()) / 1e3
@@ -120,8 +120,8 @@ impl Rounds {
     }
 }
 
-/// Lets both take turns, `rounds` rounds each after `warm_up` that do not count. Stops early when
-/// `stop` says so.
+/// Alternates between both, `rounds` rounds each after `warm_up` that do not count. Ends early if
+/// `stop` is raised.
 ///
 /// # Errors
 /// A connection broke.
@@ -166,17 +166,17 @@ pub(in crate::bench) fn add_figures(
     figures.set_ok(raw.lost + other.lost == 0 && !other.last.is_empty());
 }
 
-/// What went through at full speed.
+/// The result of a run at full speed.
 #[derive(Debug, Default, Clone, Copy)]
 pub(in crate::bench) struct Saturation {
-    /// Deliveries a second.
+    /// Deliveries per second.
     pub(in crate::bench) rate: f64,
     /// Deliveries that did not come.
     pub(in crate::bench) lost: u64,
 }
 
-/// Sends `messages` as fast as the receivers take them, at most 64 under way to anybody. No more
-/// are sent when `stop` says so; what is under way then counts.
+/// Sends `messages` as fast as the receivers take them, with at most 64 in flight to each. Stops
+/// sending if `stop` is raised; messages in flight still count.
 ///
 /// # Errors
 /// A connection broke.

@@ -1,5 +1,5 @@
-//! The connections of the benchmark: loopback streams, and FIX sessions logged on by hand, so
-//! that the measuring side does as little as it can.
+//! The connections of the benchmark: loopback streams, and FIX sessions logged on by hand, so that
+//! the measuring side does as little work as possible.
 
 use super::{Receivers, SNAPSHOT};
 use fanfare_engine::clock::Clock;
@@ -15,7 +15,7 @@ use std::time::Duration;
 /// `DeliveryContract(20010)`.
 const CONTRACT: u32 = 20_010;
 
-/// How long a Logon may take.
+/// The time limit of a Logon.
 const LOGON: Duration = Duration::from_secs(10);
 
 /// Connects to `address` `count` times.
@@ -28,8 +28,8 @@ pub(in crate::bench) fn connect(address: SocketAddr, count: usize) -> io::Result
         .collect()
 }
 
-/// Logs each of `streams` on as `<name><number>` to the peer called `FANFARE`, without
-/// heartbeats, and gives their receivers once all Logons are answered.
+/// Logs each of `streams` on as `<name><number>` to the peer called `FANFARE`, without heartbeats,
+/// and returns their receivers once all Logons are confirmed.
 ///
 /// # Errors
 /// A connection broke, or not all are logged on after ten seconds.
@@ -75,7 +75,7 @@ fn logon<'b>(buf: &'b mut [u8], sender: &str) -> Result<&'b [u8], EncodeError> {
 }
 
 /// Sends V for bids and offers of an instrument, five levels deep, as the second message of a
-/// session that was [logged on](log_on) with this name; by the contract, if there is one.
+/// session that was [logged on](log_on) with this name; with the contract, if one is given.
 ///
 /// # Errors
 /// The connection broke.
@@ -108,7 +108,7 @@ pub(in crate::bench) fn subscribe(
     send_all(stream, buf.get(range).unwrap_or(&[]))
 }
 
-/// One producer's session, logged on, that sends marked snapshots.
+/// A producer's session, logged on, that sends marked snapshots.
 pub(in crate::bench) struct Producer {
     stream: Stream,
     header: SessionHeader,
@@ -143,7 +143,7 @@ impl Producer {
         })
     }
 
-    /// Sends the next snapshot; gives the monotonic time at which the send began.
+    /// Sends the next snapshot. Returns the monotonic time at which the send began.
     ///
     /// # Errors
     /// The connection broke.
@@ -167,10 +167,10 @@ impl Producer {
     }
 }
 
-/// A snapshot as a consumer would get it.
+/// Returns a snapshot as a consumer would receive it.
 ///
 /// # Errors
-/// None is expected: it would not fit its buffer.
+/// The message does not fit its buffer, which is not expected.
 pub(in crate::bench) fn sample_message() -> io::Result<Vec<u8>> {
     let header = SessionHeader::new(b"FIX.4.4", b"FANFARE", b"CONSUMER0");
     let time = SendingTime::new(Clock::new().read().utc, Precision::Millis);
@@ -181,7 +181,7 @@ pub(in crate::bench) fn sample_message() -> io::Result<Vec<u8>> {
     Ok(out)
 }
 
-/// Sends all of `bytes`, however often the kernel's buffer is full.
+/// Sends all of `bytes`, and retries while the kernel's buffer is full.
 pub(crate) fn send_all(stream: &Stream, mut bytes: &[u8]) -> io::Result<()> {
     while !bytes.is_empty() {
         let taken = stream.send(&[IoSlice::new(bytes)])?;

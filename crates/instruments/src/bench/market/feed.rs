@@ -12,11 +12,11 @@ use fanfare_fast::{Encoder, Message, Program, json};
 use super::super::BenchError;
 use super::super::fanout::rounds::Target;
 
-/// Symbol(55) of the instrument whose book changes, and of the one whose book does not.
+/// Symbol(55) of the instrument whose book changes, and of the one whose book does not change.
 pub(super) const BUSY: &str = "BUSY";
 pub(super) const QUIET: &str = "QUIET";
 
-/// A group on loopback whose port nobody else has.
+/// Returns a group on loopback with a free port.
 pub(super) fn group() -> io::Result<SocketAddrV4> {
     static NEXT: AtomicU8 = AtomicU8::new(1);
     let last = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -26,7 +26,7 @@ pub(super) fn group() -> io::Result<SocketAddrV4> {
     Ok(SocketAddrV4::new(Ipv4Addr::new(239, 255, 91, last), port))
 }
 
-/// One sender's datagrams: the first one has both instruments, each further one another size of a
+/// One sender's datagrams: the first one has both instruments, each further one a new size of a
 /// bid.
 pub(super) struct Feed {
     sender: Sender,
@@ -34,7 +34,7 @@ pub(super) struct Feed {
     encoder: Encoder,
     message: Message,
     packet: Vec<u8>,
-    /// The packet has not been sent.
+    /// Whether a packet is encoded and not sent yet.
     is_ready: bool,
     number: u64,
     clock: Clock,
@@ -59,7 +59,7 @@ impl Feed {
         Ok(feed)
     }
 
-    /// The size in the last datagram that was sent.
+    /// Returns the size in the last datagram sent.
     pub(super) const fn newest(&self) -> u64 {
         size(self.number - self.is_ready as u64)
     }
@@ -89,7 +89,7 @@ impl Feed {
     }
 }
 
-/// The size in the datagram of this number, of six digits.
+/// Returns the size in the datagram of this number, of six digits.
 const fn size(number: u64) -> u64 {
     100_000 + number % 900_000
 }
@@ -113,9 +113,9 @@ impl Target for Feed {
         self.sender.send(&self.packet)
     }
 
-    /// Prepares the next datagram, too: nobody waits for this one any more.
+    /// Also prepares the next datagram: all receivers have this one.
     fn began(&mut self) -> u64 {
-        // An error comes once more with the next send.
+        // An error is returned again by the next send.
         let _ = self.prepare();
         self.began
     }

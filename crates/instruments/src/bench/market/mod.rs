@@ -1,6 +1,6 @@
-//! Market data as a service: from a datagram to the X of its subscribers, in turns with a raw
-//! program that receives the same datagram and sends as many bytes; and what the sessions cost
-//! that do not want it.
+//! Market data as a service: from a datagram to the X of its subscribers, alternating with a raw
+//! program that receives the same datagram and sends as many bytes; and the cost of sessions that
+//! do not subscribe to it.
 
 mod feed;
 mod plant;
@@ -25,38 +25,39 @@ use plant::Plant;
 use raw::RawAgent;
 use slow::SlowOnes;
 
-/// Rounds that warm up and do not count.
+/// Rounds of warm-up, which do not count.
 const WARM_UP: usize = 200;
 
-/// Messages before the first round with clients that are behind: more than the buffers of the
-/// kernel and the gateway's queue hold for one of them.
+/// Messages before the first round with slow clients: more than the buffers of the kernel and the
+/// gateway's queue hold for one of them.
 const BEHIND: u64 = 40_000;
 
 const PERCENTILES: [(&str, f64); 3] = [("p50", 50.0), ("p98", 98.0), ("p99", 99.0)];
 
-/// What is measured, and where.
+/// The parameters of the benchmark.
 #[derive(Debug, Clone, Copy)]
 pub struct MarketBench {
-    /// Datagrams through each, in turns.
+    /// Datagrams through each, in alternation.
     pub rounds: usize,
-    /// Where subscribers and gateway run.
+    /// The processors of subscribers and gateway.
     pub processors: Processors,
 }
 
 impl MarketBench {
     /// Adds the figures of one subscriber: `raw_p50_us`, `p50_us`, `ratio_p50`, and of p99. They
-    /// are medians over slices of 250 rounds, a ratio the median of the slices' own. The ratios of
-    /// two raw programs in turns, `ratio_raw_p50` and `ratio_raw_p99`, are what chance alone does.
+    /// are medians over slices of 250 rounds, and a ratio is the median of the slices' own. The
+    /// ratios of two alternating raw programs, `ratio_raw_p50` and `ratio_raw_p99`, are the noise
+    /// of the measurement.
     ///
     /// # Errors
-    /// Connections or the gateway cannot be had, or break.
+    /// A connection or the gateway fails.
     pub fn add_one(&self, figures: &mut Figures, stop: &Stop) -> Result<(), BenchError> {
         add(figures, "", &self.beside_raw(1, stop)?);
         Ok(())
     }
 
-    /// Adds the figures of the last of many subscribers, beside as many raw sends: the same with
-    /// `last_` in front.
+    /// Adds the figures of the last of many subscribers, compared with as many raw sends: the same
+    /// with the prefix `last_`.
     ///
     /// # Errors
     /// As [`add_one`](Self::add_one).
@@ -72,9 +73,10 @@ impl MarketBench {
         Ok(())
     }
 
-    /// Measures two gateways in turns, asleep in between: one has `sessions`, `wanting` of which
-    /// want the instrument that changes, and the other these alone. Adds the times to the last of
-    /// them, `alone_p50_us` and `among_p50_us`, and `one_of_1000_ratio`, the second to the first.
+    /// Measures two gateways in alternation, which sleep in between: one has `sessions`, `wanting`
+    /// of which subscribe to the instrument that changes, and the other these alone. Adds the times
+    /// to the last of them, `alone_p50_us` and `among_p50_us`, and `one_of_1000_ratio`, the second
+    /// to the first.
     ///
     /// # Errors
     /// As [`add_one`](Self::add_one).
@@ -101,14 +103,15 @@ impl MarketBench {
         among.stop()
     }
 
-    /// Measures two gateways in turns, asleep in between: both have subscribers of the instrument
-    /// that changes, and one has two more, which make `sessions` together: one that never reads,
-    /// whose changes are merged, and one that reads a thousand bytes a second, and is told what it
-    /// does not get. Both are behind before the first round. Adds `slow_ratio_p99` of the last of
-    /// the others, and what the two were sent: it is read in the end, and has to be right.
+    /// Measures two gateways in alternation, which sleep in between: both have subscribers of the
+    /// instrument that changes, and one has two more, for a total of `sessions`: one that never
+    /// reads, whose changes are merged, and one that reads a thousand bytes per second, and is
+    /// notified of the changes it misses. Both are behind before the first round. Adds
+    /// `slow_ratio_p99` of the last of the others, and the counts of the two: their messages are
+    /// read and checked at the end.
     ///
     /// # Errors
-    /// As [`add_one`](Self::add_one), or the two were sent something wrong, or not the newest.
+    /// As [`add_one`](Self::add_one), or a message to the two was wrong, or the newest is missing.
     pub fn add_slow(
         &self,
         figures: &mut Figures,
@@ -135,17 +138,17 @@ impl MarketBench {
         figures.count("stopped_pictures", stopped.pictures);
         figures.count("slow_skipped", slow.skipped);
         figures.count("slow_skipped_entries", slow.skipped_entries);
-        // Otherwise they were not behind.
+        // Otherwise they were not slow.
         let were_behind = stopped.pictures > 1 && slow.skipped > 0;
         figures.set_ok(figures.is_ok() && were_behind);
         without.stop()?;
         with.stop()
     }
 
-    /// Measures two gateways in turns, asleep in between, one of which writes a log into `folder`,
-    /// and two without a log. Adds the times of both to the last of `subscribers`,
+    /// Measures two gateways in alternation, which sleep in between, one of which writes a log into
+    /// `folder`, and two without a log. Adds the times of both to the last of `subscribers`,
     /// `log_off_p50_us` and `log_on_p50_us`, and `append_ratio_p50`, the second to the first; the
-    /// same of p98 and p99; and `append_ratio_none_p50`, what chance alone does.
+    /// same of p98 and p99; and `append_ratio_none_p50`, the noise of the measurement.
     ///
     /// # Errors
     /// As [`add_one`](Self::add_one).
@@ -179,7 +182,7 @@ impl MarketBench {
         Ok(())
     }
 
-    /// Rounds of two gateways.
+    /// Measures rounds of two gateways.
     fn in_turns(
         &self,
         one: &mut Plant,
@@ -195,8 +198,8 @@ impl MarketBench {
         )?)
     }
 
-    /// Rounds of the raw program and of the gateway, and of the raw program and another one like
-    /// it, all on one thread.
+    /// Measures rounds of the raw program and of the gateway, and of two raw programs, all on one
+    /// thread.
     fn beside_raw(&self, subscribers: usize, stop: &Stop) -> Result<[Pair; 2], BenchError> {
         raise_limit(4 * subscribers)?;
         let (agent, mut raw) = baseline(subscribers)?;
@@ -225,11 +228,11 @@ impl MarketBench {
     }
 }
 
-/// Rounds of two that took turns.
+/// Rounds of two programs that alternated.
 type Pair = (Rounds, Rounds);
 
-/// Starts the raw program with this number of connections. Returns it, its feed and the other ends
-/// of the connections.
+/// Starts the raw program with this number of connections. Returns it, its feed and the receiving
+/// ends of the connections.
 fn baseline(count: usize) -> Result<(RawAgent, (Feed, Receivers)), BenchError> {
     let line = group()?;
     let (agent, far) = RawAgent::new(line, count)?;
@@ -264,7 +267,7 @@ fn add(figures: &mut Figures, prefix: &str, [(raw, ours), (one, other)]: &[Pair;
     lost(figures, one, other);
 }
 
-/// Adds to the messages that did not come.
+/// Adds the number of lost messages.
 fn lost(figures: &mut Figures, raw: &Rounds, ours: &Rounds) {
     count_lost(figures, raw.lost + ours.lost);
     figures.set_ok(figures.is_ok() && ours.last_us(50.0).is_finite());

@@ -14,24 +14,25 @@ use super::super::fanout::sessions::{connect, log_on, subscribe};
 use super::super::{BenchError, Processors};
 use super::feed::{BUSY, Feed, QUIET, group};
 
-/// How long subscribers may take to get their first message, in nanoseconds.
+/// The time limit for subscribers to receive their first message, in nanoseconds.
 const PATIENCE: u64 = 20_000_000_000;
 
-/// Sessions that may come in front of those that are measured.
+/// The most sessions before those that are measured.
 const BEFORE: usize = 3;
 
-/// The gateway with everybody subscribed.
+/// The gateway with all its subscribers.
 pub(super) struct Plant {
     pub(super) gateway: Gateway,
     pub(super) feed: Feed,
-    /// Those of the instrument that changes.
+    /// The subscribers of the instrument that changes.
     pub(super) busy: Receivers,
-    /// Those of the one that does not.
+    /// The subscribers of the one that does not change.
     _quiet: Option<Receivers>,
 }
 
 impl Plant {
-    /// Starts a gateway with so many subscribers of the instrument that changes, and of the other.
+    /// Starts a gateway with these numbers of subscribers of the instrument that changes, and of
+    /// the other.
     pub(super) fn start(
         (busy, quiet): (usize, usize),
         idle: Idle,
@@ -50,7 +51,7 @@ impl Plant {
         })
     }
 
-    /// Starts a gateway that sleeps between messages, with a log in `folder` if there is one, and
+    /// Starts a gateway that sleeps between messages, with a log in `folder` if one is given, and
     /// `busy` subscribers of the instrument that changes.
     pub(super) fn start_logged(
         busy: usize,
@@ -98,7 +99,7 @@ impl Plant {
         Ok((plant, others))
     }
 
-    /// A change as the first subscriber gets it, for the baseline to send.
+    /// Returns a change as the first subscriber receives it, for the baseline to send.
     pub(super) fn sample(&mut self) -> Result<Vec<u8>, BenchError> {
         self.feed.trigger()?;
         let mut sample = Vec::new();
@@ -120,7 +121,7 @@ impl Subject for Plant {
 }
 
 /// Starts a gateway for at most `most` sessions, `at_once` of which connect together, with `more`
-/// of a configuration, and sends the first datagram.
+/// as further configuration, and sends the first datagram.
 fn open(
     (at_once, most): (usize, usize),
     (idle, processors): (Idle, Processors),
@@ -185,7 +186,7 @@ fn subscribers(
     }
 }
 
-/// Waits until each receiver has a message more.
+/// Waits until each receiver has one more message.
 pub(super) fn each_has_one(
     receivers: &mut Receivers,
     mut each: impl FnMut(&[u8]),

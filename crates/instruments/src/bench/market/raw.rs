@@ -1,5 +1,5 @@
-//! The raw program: it receives a datagram and sends as many bytes as a subscriber gets, to each of
-//! its connections.
+//! The raw program: it receives a datagram and sends as many bytes as a subscriber receives, to
+//! each of its connections.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4, TcpListener};
@@ -13,8 +13,8 @@ use fanfare_fix::session::Now;
 use super::super::fanout::sessions::connect;
 use super::super::fanout::{Receivers, send_all};
 
-/// Shares a thread with the gateway that it is compared to: both have the same processor, and
-/// neither is in the other's way.
+/// The agent of the raw program. It shares a thread with the compared gateway: both have the same
+/// processor, and neither disturbs the other.
 pub(super) struct RawAgent {
     receiver: Receiver,
     near: Vec<Stream>,
@@ -22,7 +22,8 @@ pub(super) struct RawAgent {
 }
 
 impl RawAgent {
-    /// Receives from `line`, and has `count` connections, whose other ends are returned.
+    /// Creates an agent that receives from `line` and has `count` connections. Also returns their
+    /// peers.
     pub(super) fn new(line: SocketAddrV4, count: usize) -> io::Result<(Self, Receivers)> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         let mut near = Vec::with_capacity(count);
@@ -39,7 +40,7 @@ impl RawAgent {
         Ok((agent, Receivers::new(far)?))
     }
 
-    /// Where to put the message to send, once it is known.
+    /// Returns the cell for the message to send, once it is known.
     pub(super) fn message(&self) -> Arc<OnceLock<Vec<u8>>> {
         Arc::clone(&self.message)
     }

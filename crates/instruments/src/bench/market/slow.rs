@@ -1,5 +1,5 @@
-//! Clients that are behind: one never reads, one reads a thousand bytes a second. At the end what
-//! they were sent is read and judged.
+//! Slow clients: one never reads, one reads a thousand bytes per second. At the end their messages
+//! are read and checked.
 
 use std::io;
 use std::thread::{self, JoinHandle};
@@ -17,19 +17,19 @@ use super::super::fanout::sessions::{connect, log_on, subscribe};
 use super::feed::BUSY;
 use crate::subscriber::{Counts, Subscriber, Terms};
 
-/// The slow one reads this many bytes at a time, ten times a second.
+/// The bytes that the slow one reads at a time, ten times per second.
 const BYTES: usize = 100;
 const PAUSE: Duration = Duration::from_millis(100);
-/// The longest message.
+/// The longest message, bytes.
 const LONGEST: usize = 1 << 16;
-/// How long the newest state may take, once both read again.
+/// The time limit for the newest state, once both read again.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Both of them.
+/// Both clients.
 pub(super) struct SlowOnes {
-    /// By `conflated`.
+    /// The client with the contract `conflated`.
     stopped: Client,
-    /// By `skip`.
+    /// The client with the contract `skip`.
     slow: JoinHandle<io::Result<Client>>,
     stop: Stop,
 }
@@ -37,7 +37,7 @@ pub(super) struct SlowOnes {
 struct Client {
     /// One connection.
     receivers: Receivers,
-    /// What was read.
+    /// The bytes read.
     bytes: Vec<u8>,
     contract: Contract,
 }
@@ -63,7 +63,7 @@ impl SlowOnes {
         })
     }
 
-    /// Both read what waits for them, until they have the newest size. Returns what they counted.
+    /// Reads the queues of both, until they have the newest size. Returns their counts.
     pub(super) fn judge(self, newest: u64) -> Result<[Counts; 2], BenchError> {
         self.stop.raise();
         let Ok(slow) = self.slow.join() else {
@@ -139,7 +139,7 @@ fn is_newest(judge: &Subscriber, newest: u64) -> bool {
     best.is_some_and(|row| u64::try_from(row.size) == Ok(newest))
 }
 
-/// Takes all whole messages. Returns how many bytes they are.
+/// Takes all whole messages. Returns the number of their bytes.
 fn take(judge: &mut Subscriber, bytes: &[u8]) -> Result<usize, BenchError> {
     let (mut done, finder, mut decoder) = (0, FrameFinder::new(LONGEST), Decoder::new());
     loop {

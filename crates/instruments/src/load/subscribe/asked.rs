@@ -1,4 +1,4 @@
-//! What a client asks for, and its V, MarketDataRequest.
+//! The subscriptions of a client, and their V, MarketDataRequest.
 
 use fanfare_fix::codec::FieldWriter;
 use fanfare_fix::tag;
@@ -15,7 +15,7 @@ const CONTRACT: u32 = 20_010;
 const INTERVAL: u32 = 20_011;
 const EVERY: u32 = 20_012;
 
-/// A subscription as it is asked for.
+/// A requested subscription.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Asked {
     /// Symbol(55) of instruments; `PREFIX*`, `*` and `@LIST` stand for several.
@@ -24,14 +24,15 @@ pub struct Asked {
     pub terms: Terms,
     /// MDEntryTypes(269).
     pub entries: Vec<u8>,
-    /// What happens when the client is behind; `None`: as the gateway has it for the user.
+    /// The delivery to a slow client; `None`: the gateway's setting for the user.
     pub contract: Option<Contract>,
     /// Milliseconds between two updates of an instrument; `None`: each change.
     pub interval: Option<u32>,
 }
 
 impl Asked {
-    /// Bids and offers of all instruments in full depth, each change, by the gateway's contract.
+    /// Returns a subscription to bids and offers of all instruments in full depth, each change, by
+    /// the gateway's contract.
     #[must_use]
     pub fn everything() -> Self {
         Self {
@@ -43,8 +44,8 @@ impl Asked {
         }
     }
 
-    /// What the client of this number asks for, if each has a part of this many instruments: those
-    /// behind the part of the client before, in a circle.
+    /// Returns the subscription of the client of this number, if each has a part of this many
+    /// instruments: those after the previous client's part, cyclically.
     pub(super) fn part(&self, client: usize, size: usize) -> Self {
         let count = self.symbols.len().max(1);
         let first = (client % count) * (size % count) % count;
@@ -55,7 +56,7 @@ impl Asked {
         }
     }
 
-    /// Takes away what would be refused.
+    /// Removes the parts that would be refused.
     pub(super) fn keep_to(&mut self, rights: &Rights) {
         self.entries.retain(|entry| rights.entries.contains(entry));
         let depth = &mut self.terms.depth;
@@ -69,13 +70,13 @@ impl Asked {
         }
     }
 
-    /// Whether an instrument is named, so that there has to be an answer.
+    /// Returns whether an instrument is named, so that a response is due.
     pub(super) fn names_one(&self) -> bool {
         let mut symbols = self.symbols.iter();
         symbols.any(|name| !name.ends_with('*') && !name.starts_with('@'))
     }
 
-    /// Bytes of its V at most.
+    /// Returns the largest size of its V, bytes.
     pub(super) fn room(&self) -> usize {
         let symbols = self.symbols.iter();
         1_024 + symbols.map(|symbol| symbol.len() + 4).sum::<usize>() + 6 * self.entries.len()
@@ -108,7 +109,7 @@ impl Asked {
         }
     }
 
-    /// Writes the body of V that stops it.
+    /// Writes the body of V that ends the subscription.
     pub(super) fn stop(&self, id: &str, body: &mut FieldWriter<'_>) {
         self.front(id, b'2', body);
         self.groups(body);

@@ -1,4 +1,4 @@
-//! Clients that change their minds: what one does next, by a seed.
+//! The next steps of clients that change their subscriptions, from a seed.
 
 use fanfare_fix::session::SECOND;
 use fanfare_gateway::Contract;
@@ -7,29 +7,29 @@ use fastrand::Rng;
 use super::Asked;
 use crate::subscriber::{Rights, Updates};
 
-/// Subscriptions of a session at a time.
+/// The most subscriptions of a session at a time.
 const MOST: usize = 4;
 
-/// What a client does.
+/// A client's step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Step {
-    /// Subscribes to something more.
+    /// Adds a subscription.
     Subscribe(Asked),
-    /// Stops the subscription at this place.
+    /// Ends the subscription at this index.
     Stop(usize),
-    /// Stops it, and asks for other things at once.
+    /// Ends it, and subscribes anew at once.
     Change(usize, Asked),
-    /// Logs out, and comes back.
+    /// Logs out, and reconnects.
     Leave,
-    /// Closes its connection without a word, and comes back.
+    /// Closes its connection without a Logout, and reconnects.
     Break,
 }
 
-/// The decisions of one client. Those of a seed and a number are always the same.
+/// The decisions of one client. A seed and a number always lead to the same ones.
 #[derive(Debug)]
 pub(super) struct Churn {
     rng: Rng,
-    /// When the next one is due, in monotonic nanoseconds.
+    /// The time at which the next one is due, in monotonic nanoseconds.
     pub(super) next: u64,
 }
 
@@ -43,7 +43,8 @@ impl Churn {
         }
     }
 
-    /// What the client does now, with this many subscriptions; `base` says what it may ask for.
+    /// Returns the client's step now, with this many subscriptions; `base` limits its
+    /// subscriptions.
     pub(super) fn step(
         &mut self,
         now: u64,
@@ -62,14 +63,14 @@ impl Churn {
         }
     }
 
-    /// Something else within `base`; three times of four within the rights, too.
+    /// Returns another subscription within `base`; three times of four within the rights, too.
     pub(super) fn asked(&mut self, base: &Asked, rights: Option<&Rights>) -> Asked {
         let mut asked = base.clone();
         self.rng.shuffle(&mut asked.symbols);
         let count = self.rng.usize(1..=asked.symbols.len().max(1));
         asked.symbols.truncate(count);
         asked.terms.depth = match base.terms.by_order {
-            // A book of orders is whole.
+            // A book of orders has full depth.
             true => 0,
             false => self.depth(base.terms.depth),
         };
@@ -96,7 +97,7 @@ impl Churn {
         asked
     }
 
-    /// At most as deep as `base`, where 0 is everything.
+    /// Returns a depth of at most `base`, where 0 is full depth.
     fn depth(&mut self, base: u32) -> u32 {
         match (base, self.rng.u8(..4)) {
             (1, _) => 1,
@@ -109,7 +110,7 @@ impl Churn {
 
     fn contract(&mut self) -> Option<Contract> {
         match self.rng.usize(..=Contract::ALL.len()) {
-            // One that is behind would be logged out, which is no fault of its books.
+            // A slow client would be logged out, which is not a fault of its books.
             0 => None,
             at => Contract::ALL.get(at - 1).copied(),
         }

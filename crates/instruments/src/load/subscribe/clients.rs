@@ -1,4 +1,4 @@
-//! The clients' side of their sessions: requests out, messages into the judge.
+//! The clients' side of their sessions: requests out, messages into the checker.
 
 use fanfare_engine::host::{Peer, Peers};
 use fanfare_fix::codec::Message;
@@ -8,41 +8,41 @@ use super::churn::{Churn, Step};
 use super::{Asked, SubscribeOptions};
 use crate::subscriber::{Rights, Subscriber, Updates};
 
-/// All clients of a run, by the place of their session.
+/// All clients of a run, by the index of their session.
 pub(super) struct Clients {
     base: Asked,
     /// Instruments of a client; `None`: all of them.
     part: Option<usize>,
     seed: Option<u64>,
-    /// What they may see.
+    /// The rights of the clients.
     rights: Option<Rights>,
     pub(super) all: Vec<Client>,
-    /// W and X.
+    /// W and X received.
     pub(super) received: u64,
-    /// Bytes of this look.
+    /// Bytes of this read.
     pub(super) bytes: usize,
-    /// Logons, and sessions that ended because they were to.
+    /// Logons, and sessions that ended intentionally.
     pub(super) logons: u64,
     pub(super) left: u64,
     /// V that subscribe.
     pub(super) requests: u64,
     /// V that could not be sent.
     pub(super) unsent: u64,
-    /// Nobody does anything any more.
+    /// Whether all clients have stopped changing their subscriptions.
     pub(super) is_settling: bool,
 }
 
-/// One of them.
+/// One client.
 #[derive(Default)]
 pub(super) struct Client {
     pub(super) judge: Subscriber,
     requests: Vec<(String, Asked)>,
-    /// Those that have to be refused.
+    /// The requests that have to be refused.
     denied: Vec<String>,
-    /// Requests so far: no MDReqID(262) comes twice.
+    /// Requests so far: no MDReqID(262) is repeated.
     made: u64,
     churn: Option<Churn>,
-    /// It is leaving, or has left.
+    /// Whether it is leaving, or has left.
     is_away: bool,
 }
 
@@ -71,13 +71,14 @@ impl Clients {
         }
     }
 
-    /// Subscriptions to instruments by name that have no answer, of all.
+    /// Returns the number of subscriptions to instruments by name without a response, of all
+    /// clients.
     pub(super) fn unanswered(&self) -> usize {
         let all = self.all.iter();
         all.map(Client::unanswered).sum()
     }
 
-    /// Whether a session has left and is to come back.
+    /// Returns whether a session has left and is to reconnect.
     pub(super) fn are_away(&self) -> bool {
         self.all.iter().any(|client| client.is_away)
     }
@@ -115,7 +116,7 @@ impl Clients {
         }
         let (id, asked) = client.requests.swap_remove(at);
         if asked.terms.updates == Updates::None {
-            // It ends by itself.
+            // The session ends by itself.
             return;
         }
         match peer.send(b"V", |body| asked.stop(&id, body)) {

@@ -1,4 +1,4 @@
-//! Sessions that subscribe to market data, rebuild their books and judge them.
+//! Sessions that subscribe to market data, rebuild their books and check them.
 
 mod asked;
 mod churn;
@@ -18,55 +18,55 @@ use crate::subscriber::{Counts, Rights};
 pub use asked::Asked;
 use clients::Clients;
 
-/// Sleep between two looks at the connections.
+/// The sleep between two reads of the connections.
 const PAUSE: Duration = Duration::from_millis(5);
-/// A look that took this many bytes a session is followed by the next at once.
+/// The bytes per session in one read after which the next follows at once.
 const HEAVY: usize = 8 << 10;
-/// Connections that a turn of the host reads from.
+/// Connections that one duty cycle of the host reads from.
 const READ: usize = 256;
-/// Largest message that is taken.
+/// The largest message accepted, bytes.
 const MOST_RECEIVED: usize = 1 << 20;
-/// How soon one that has left comes back.
+/// The shortest and the longest time until a session that has left reconnects.
 const BACK: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(200));
-/// How long answers are waited for at the end.
+/// The time limit for responses at the end.
 const ANSWERS: u64 = 10 * SECOND;
 
-/// Who connects, and what they ask for.
+/// The options of subscribing sessions.
 #[derive(Debug, Clone)]
 pub struct SubscribeOptions {
     /// The gateway's port for consumers.
     pub address: SocketAddr,
     /// Sessions.
     pub clients: usize,
-    /// CompIDs are this and a number.
+    /// The prefix of CompIDs, followed by a number.
     pub name: String,
-    /// The number of the first.
+    /// The number of the first CompID.
     pub first: usize,
     /// The version of FIX; FIX.5.0 and later over FIXT.1.1.
     pub version: Version,
     /// Username(553) and Password(554).
     pub credentials: Option<Credentials>,
-    /// What each of them asks for, or with `churn` at most.
+    /// The subscription of each of them, or with `churn` its limit.
     pub asked: Asked,
-    /// The number of instruments of the list that each session subscribes to, beginning behind
-    /// those of the session before and wrapping around at the end. `None`: all of them. Not with
-    /// `churn`.
+    /// The number of instruments of the list that each session subscribes to, starting after those
+    /// of the session before and wrapping around at the end. `None`: all of them. Not with `churn`.
     pub part: Option<usize>,
-    /// Clients join, change what they ask for, and leave, by this seed.
+    /// The seed with which clients join, change their subscriptions, and leave.
     pub churn: Option<u64>,
-    /// What they may see, as the gateway is told: the judge holds it to that, and with `churn` they
-    /// ask for more than that at times. `None`: everything.
+    /// The rights of the user in the gateway's configuration: the checker verifies them, and with
+    /// `churn` some requests exceed them. `None`: everything.
     pub rights: Option<Rights>,
-    /// Progress is told every so many W and X of all sessions together; 0 is never.
+    /// The interval of progress, in W and X of all sessions together; 0 is never.
     pub progress: u64,
-    /// Stop by itself after so many W and X of all sessions together.
+    /// The number of W and X of all sessions together to stop after.
     pub messages: Option<u64>,
-    /// Stop by itself after this time.
+    /// The duration to stop after.
     pub duration: Option<Duration>,
 }
 
 impl SubscribeOptions {
-    /// `clients` sessions C1, C2 … of FIX.4.4 that ask for this once, until stopped.
+    /// Returns the options of `clients` sessions C1, C2 … of FIX.4.4 that request this once, until
+    /// stopped.
     #[must_use]
     pub fn new(address: SocketAddr, clients: usize, asked: Asked) -> Self {
         Self {
@@ -87,18 +87,18 @@ impl SubscribeOptions {
     }
 }
 
-/// What the clients found.
+/// The results of the clients.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct SubscribeReport {
     /// Sessions.
     pub sessions: usize,
-    /// What came, of all sessions.
+    /// The counts of all sessions.
     pub counts: Counts,
-    /// Books at the end, and those of them that are live.
+    /// Books at the end, and the number of them that are live.
     pub books: usize,
     /// See `books`.
     pub live: usize,
-    /// Logons, and sessions that left to come back.
+    /// Logons, and sessions that left to reconnect.
     pub logons: u64,
     /// See `logons`.
     pub left: u64,
@@ -106,7 +106,7 @@ pub struct SubscribeReport {
     pub requests: u64,
     /// V that could not be sent.
     pub unsent: u64,
-    /// Subscriptions to instruments by name without an answer.
+    /// Subscriptions to instruments by name without a response.
     pub unanswered: usize,
     /// Session and reason of the first fault.
     pub first_fault: Option<(String, String)>,
@@ -118,14 +118,15 @@ pub struct SubscribeReport {
     pub first_ended: Option<(String, String)>,
     /// Sessions that could not log on.
     pub refused: usize,
-    /// W and X expected that have not come: of [`SubscribeOptions::messages`].
+    /// Expected W and X that have not come: of [`SubscribeOptions::messages`].
     pub short: u64,
     /// Seconds from the first to the last message.
     pub seconds: f64,
 }
 
 impl SubscribeReport {
-    /// Whether every book was right, every request was granted, and every session lived on.
+    /// Returns whether every book was right, every request was granted, and every session stayed
+    /// up.
     #[must_use]
     pub fn is_clean(&self) -> bool {
         let Counts {
@@ -139,19 +140,19 @@ impl SubscribeReport {
         is_right && sessions == 0 && !self.is_silent()
     }
 
-    /// Whether there was no answer to any request.
+    /// Returns whether no request had a response.
     #[must_use]
     pub const fn is_silent(&self) -> bool {
         self.requests > 0 && self.counts.pictures + self.counts.states + self.counts.refused == 0
     }
 
-    /// W and X a second, from the first to the last.
+    /// Returns W and X per second, from the first to the last.
     #[must_use]
     pub fn rate(&self) -> f64 {
         rate(self.counts.pictures + self.counts.changes, self.seconds)
     }
 
-    /// The figures of `fanfare fanout consumers --subscribe`.
+    /// Returns the figures of `fanfare fanout consumers --subscribe`.
     #[must_use]
     pub fn figures(&self) -> Figures {
         let counts = &self.counts;
@@ -200,8 +201,8 @@ pub struct Subscribers {
 }
 
 impl Subscribers {
-    /// Connects all sessions and logs them on; each sends its first request at once. Those that
-    /// are [refused](Self::refused) are left out.
+    /// Connects all sessions and logs them on; each sends its first request at once. Those that are
+    /// [refused](Self::refused) are omitted.
     ///
     /// # Errors
     /// [`LoadError`] of the first that cannot connect, or if none can log on.
@@ -230,24 +231,25 @@ impl Subscribers {
         })
     }
 
-    /// Sessions that are logged on.
+    /// Returns the number of sessions logged on.
     #[must_use]
     pub const fn sessions(&self) -> usize {
         self.clients
     }
 
-    /// Sessions that could not log on.
+    /// Returns the sessions that could not log on.
     #[must_use]
     pub const fn refused(&self) -> &Refused {
         self.sessions.refused()
     }
 
-    /// Receives until told to stop, until the time is up or the expected number has come, or until
-    /// all sessions are over; waits for the answers to all requests, and logs out. `progress` is
-    /// told the total each time it passes a multiple of [`SubscribeOptions::progress`].
+    /// Receives until `stop` is raised, until the time is up or the expected number has come, or
+    /// until all sessions have ended; waits for the responses to all requests, and logs out.
+    /// `progress` is called with the total each time it passes a multiple of
+    /// [`SubscribeOptions::progress`].
     ///
     /// # Errors
-    /// The host failed. Sessions that end are no error here: the report has them.
+    /// The host failed. Sessions that end are not an error: the report has them.
     pub fn run(
         mut self,
         stop: &Stop,
@@ -285,7 +287,7 @@ impl Subscribers {
         Ok(self.report(seconds))
     }
 
-    /// Reads once from every connection that has something.
+    /// Reads once from every readable connection.
     fn look(&mut self) -> Result<(), LoadError> {
         self.sessions.task().bytes = 0;
         for _ in 0..self.clients.div_ceil(READ) {
@@ -296,7 +298,8 @@ impl Subscribers {
         Ok(())
     }
 
-    /// Tells every multiple of the progress step that the total has passed; the last one told.
+    /// Reports every multiple of the progress step that the total has passed. Returns the last one
+    /// reported.
     fn tell(&mut self, mut told: u64, progress: &mut dyn FnMut(u64)) -> u64 {
         let (step, received) = (self.options.progress, self.sessions.task().received);
         while step > 0 && told + step <= received {
@@ -306,7 +309,7 @@ impl Subscribers {
         told
     }
 
-    /// What was found, as of now; then all log out.
+    /// Returns the current results, and logs all sessions out.
     fn report(mut self, seconds: f64) -> SubscribeReport {
         let mut report = SubscribeReport {
             sessions: self.clients,

@@ -1,40 +1,40 @@
-//! Events: what changed in the market, 64 bytes each, in one sequence of numbers.
+//! Events: the changes of the market, 64 bytes each, in one sequence of numbers.
 
 use crate::price::Price;
 
-/// The plant's number of an instrument: its place in the table of instruments, from 0.
+/// The plant's number of an instrument: its index in the table of instruments, from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct InstrumentId(pub u32);
 
 impl InstrumentId {
-    /// All instruments of the event's source: the status of a session is of them all.
+    /// All instruments of the event's source, as for the status of a session.
     pub const ALL: Self = Self(u32::MAX);
 }
 
-/// What an [`Event`] is about.
+/// The subject of an [`Event`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Kind {
-    /// The definition of the instrument is new or has changed: it stands in the table of
-    /// instruments, `id` is its revision.
+    /// The definition of the instrument is new or has changed. It is in the table of instruments,
+    /// and `id` is its revision.
     Definition = 1,
-    /// A price level of the book changed: `level` (by level number; 0 if the feed numbers none),
-    /// `price`, `size`, `id` the NumberOfOrders(346), 0 if unknown.
+    /// A price level of the book changed: `level` is its number, or 0 if the feed does not number
+    /// levels; `price` and `size` are its own; `id` is the NumberOfOrders(346), or 0 if unknown.
     Level = 2,
-    /// An order of the book changed: `id` is its OrderID(37) or MDEntryID(278). A trade that
-    /// takes from it is an [`Action::Fill`] of it, beside a [`Kind::Trade`] where the feed has one.
+    /// An order of the book changed, and `id` is its OrderID(37) or MDEntryID(278). A trade that
+    /// reduces it is an [`Action::Fill`], beside a [`Kind::Trade`] if the feed has one.
     Order = 3,
-    /// A trade: `price`, `size`, `id` of the trade, 0 if unknown.
+    /// A trade with its `price`, its `size`, and its `id`, or 0 if unknown.
     Trade = 4,
-    /// A value of the session (open, high, settlement, volume, ...): `entry` says which, `price`
-    /// or `size` is its value.
+    /// A value of the session (open, high, settlement, volume, ...): `entry` is its type, and
+    /// `price` or `size` its value.
     Statistic = 5,
     /// The trading status: `id` is SecurityTradingStatus(326) or TradSesStatus(340).
     Status = 6,
-    /// The plant's state of the instrument: `id` is a code of [`crate::state::code`], `level`,
-    /// `rpt_seq` and `size` say what it lacks ([`crate::state::lack`]).
+    /// The plant's state of the instrument: `id` is a code of [`crate::state::code`], and `level`,
+    /// `rpt_seq` and `size` specify what it lacks ([`crate::state::lack`]).
     State = 7,
-    /// The book is empty from here on; with [`Flags::SNAPSHOT`] a picture of it follows.
+    /// The book is empty from here on. With [`Flags::SNAPSHOT`], a snapshot of it follows.
     Clear = 8,
 }
 
@@ -54,8 +54,7 @@ impl Kind {
     }
 }
 
-/// What became of a level, an order or an entry: MDUpdateAction(279), and what feeds of orders
-/// have beyond it.
+/// The change of a level, an order or an entry: MDUpdateAction(279), extended for feeds of orders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Action {
@@ -65,14 +64,15 @@ pub enum Action {
     Change = 1,
     /// 2: it is gone.
     Delete = 2,
-    /// 3: all levels from the first to this one are gone.
+    /// 3: all levels from the first to this one are deleted.
     DeleteThru = 3,
-    /// 4: all levels from this one to the last are gone.
+    /// 4: all levels from this one to the last are deleted.
     DeleteFrom = 4,
-    /// 5: it takes the place of what stood there, without moving other levels.
+    /// 5: it replaces the level at its number, without moving other levels.
     Overlay = 5,
-    /// The order traded: `size` of it is gone, the rest keeps its place in the queue, and without a
-    /// rest the order is gone. No value of MDUpdateAction(279); DBN's `F`.
+    /// The order traded: its size is reduced by `size`, and the rest keeps its place in the queue.
+    /// Without a rest, the order is removed. This is not a value of MDUpdateAction(279), but DBN's
+    /// `F`.
     Fill = 6,
 }
 
@@ -99,9 +99,9 @@ pub struct Flags(u8);
 impl Flags {
     /// No mark.
     pub const NONE: Self = Self(0);
-    /// The last event of its message for its instrument: the book can be read behind it.
+    /// The last event of its message for its instrument, after which the book can be read.
     pub const LAST: Self = Self(0x80);
-    /// Part of a picture of the book, not of its changes.
+    /// Part of a snapshot of the book, as opposed to its changes.
     pub const SNAPSHOT: Self = Self(0x20);
 
     /// Returns the marks that are in either set.
@@ -116,18 +116,18 @@ impl Flags {
         Self(self.0 & !other.0)
     }
 
-    /// True if all marks of `other` are set.
+    /// Returns true if all marks of `other` are set.
     pub const fn has(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
 
-    /// Returns the marks as bits; LAST and SNAPSHOT are those of DBN.
+    /// Returns the marks as bits. LAST and SNAPSHOT are those of DBN.
     pub const fn bits(self) -> u8 {
         self.0
     }
 }
 
-/// MDEntryType(269) of bids, offers, trades and what else an entry of market data is about.
+/// MDEntryType(269) of bids, offers, trades and other entries of market data.
 pub mod entry {
     /// `0`: bid.
     pub const BID: u8 = b'0';
@@ -139,54 +139,54 @@ pub mod entry {
     pub const EMPTY_BOOK: u8 = b'J';
 }
 
-/// Something that happened to an instrument.
+/// A change of an instrument.
 ///
-/// Events have no pointers and one size, 64 bytes, so that rings and files carry them as they
-/// are. What a field means depends on [`Kind`]; a field that a kind does not mention is as in
+/// Events have no pointers and one size, 64 bytes, so that rings and files carry them unchanged.
+/// The meaning of a field depends on [`Kind`]. Fields that a kind does not mention are as in
 /// [`Event::EMPTY`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Event {
-    /// The plant's number: one sequence for all instruments, from 1, without holes; 0 where none
-    /// was given yet.
+    /// The plant's number: one sequence for all instruments, from 1, without gaps, or 0 if none is
+    /// assigned yet.
     pub number: u64,
-    /// The exchange's time in nanoseconds since 1970-01-01 UTC, [`Event::NO_TIME`] if unknown.
+    /// The exchange's time in nanoseconds since 1970-01-01 UTC, or [`Event::NO_TIME`] if unknown.
     pub ts_event: u64,
-    /// When the datagram or segment arrived, in nanoseconds since 1970-01-01 UTC.
+    /// The time at which the datagram or segment arrived, in nanoseconds since 1970-01-01 UTC.
     pub ts_recv: u64,
-    /// Number of the order, the trade, or another one by [`Kind`].
+    /// The number of the order, the trade, or another one by [`Kind`].
     pub id: u64,
-    /// The price, [`Price::UNDEFINED`] if there is none.
+    /// The price, or [`Price::UNDEFINED`] if there is none.
     pub price: Price,
-    /// The size in the units of the instrument, [`Event::NO_SIZE`] if there is none.
+    /// The size in the units of the instrument, or [`Event::NO_SIZE`] if there is none.
     pub size: i64,
     /// The instrument, by the plant's number.
     pub instrument: InstrumentId,
-    /// RptSeq(83): the feed's number of this change within the instrument, 0 if it has none.
+    /// RptSeq(83): the feed's number of this change within the instrument, or 0 if it has none.
     pub rpt_seq: u32,
-    /// What it is about.
+    /// The kind of the event.
     pub kind: Kind,
-    /// What became of it.
+    /// The action on its subject.
     pub action: Action,
-    /// MDEntryType(269), as on the wire; 0 if there is none.
+    /// MDEntryType(269), as on the wire, or 0 if there is none.
     pub entry: u8,
-    /// Marks.
+    /// The marks of the event.
     pub flags: Flags,
-    /// MDPriceLevel(1023) from 1, 0 if there is none.
+    /// MDPriceLevel(1023) from 1, or 0 if there is none.
     pub level: u16,
-    /// Which feed of the plant it came from.
+    /// The feed of the plant that it belongs to.
     pub source: u16,
 }
 
 const _: () = assert!(size_of::<Event>() == 64);
 
 impl Event {
-    /// A time that is not known.
+    /// The value of an unknown time.
     pub const NO_TIME: u64 = u64::MAX;
-    /// A size that is not known.
+    /// The value of an unknown size.
     pub const NO_SIZE: i64 = i64::MAX;
 
-    /// A [`Kind::Clear`] of instrument 0 with nothing known, to be filled.
+    /// A [`Kind::Clear`] of instrument 0 with all values unknown, as a base for others.
     pub const EMPTY: Self = Self {
         number: 0,
         ts_event: Self::NO_TIME,
@@ -231,10 +231,10 @@ impl Action {
     ];
 }
 
-/// Events as bytes: the fields in the order of [`Event`], integers least significant byte first,
-/// the same on every machine.
+/// The encoding of events: the fields in the order of [`Event`], integers least significant byte
+/// first, the same on every machine.
 impl Event {
-    /// Bytes of an event.
+    /// The bytes of an event.
     pub const SIZE: usize = 64;
 
     /// Returns the event as bytes. Allocates nothing.
@@ -267,7 +267,7 @@ impl Event {
         bytes
     }
 
-    /// The event that [`Self::to_bytes`] wrote; `None` if the bytes are none.
+    /// Returns the event that [`Self::to_bytes`] wrote, or `None` if the bytes are invalid.
     #[inline]
     pub fn from_bytes(bytes: &[u8; Self::SIZE]) -> Option<Self> {
         let (words, _) = bytes.as_chunks::<8>();

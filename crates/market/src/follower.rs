@@ -1,4 +1,4 @@
-//! Following a feed: what its channel, its snapshot lines and its replay bring becomes events.
+//! Following a feed: the messages of its channel, its snapshot lines and its replay become events.
 //!
 //! A [`Follower`] has the table of instruments, the mapping and the [`Market`] of one feed. It is
 //! sans-I/O: the owner of the sockets or files passes it the events of a
@@ -17,20 +17,20 @@ use fanfare_fix::codec::Message;
 use std::mem::replace;
 use std::ops::Range;
 
-/// How a feed is followed.
+/// The configuration of a follower.
 #[derive(Debug, Clone)]
 pub struct FollowerConfig {
-    /// Books, numbers and limits.
+    /// The books, numbers and limits.
     pub market: MarketConfig,
-    /// Limits of requests to the replay, if there is one.
+    /// The limits of requests to the replay, if there is one.
     pub replay: Option<ReplayConfig>,
-    /// Lines that bring nothing for longer than this are silent and books stale, in nanoseconds;
+    /// The time after which lines without traffic are silent and books stale, in nanoseconds, or
     /// `u64::MAX` if a feed may be quiet for any time.
     pub silence: u64,
     /// The plant's number of the first event.
     pub first: u64,
-    /// How much is held of pictures that come in several messages: of the channel, and as much of
-    /// the snapshot lines.
+    /// The limits of incomplete snapshots that span several messages: those of the channel, and
+    /// separately those of the snapshot lines.
     pub fragments: FragmentConfig,
 }
 
@@ -47,55 +47,55 @@ impl FollowerConfig {
     }
 }
 
-/// What a follower did, beside what its mapper, its market and its replay count.
+/// The counts of a follower, besides those of its mapper, its market and its replay.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct FollowerStats {
     /// Messages of the channel.
     pub messages: u64,
-    /// Messages of the channel without a number, of which no gap is known.
+    /// Messages of the channel without a number, for which gaps are not detected.
     pub unnumbered: u64,
-    /// Messages that came late: by a slower line, or by replay.
+    /// Messages that arrived late: by a slower line, or by replay.
     pub late: u64,
-    /// Messages that came again, and were left out.
+    /// Messages that were repeated, and ignored.
     pub repeated: u64,
-    /// Packets that could not be decoded: what they had is missing.
+    /// Packets that could not be decoded, whose messages are missing.
     pub bad: u64,
-    /// Pictures that could not be read, or came over the channel without a number.
+    /// Snapshots that could not be read, or arrived on the channel without a number.
     pub bad_pictures: u64,
-    /// Times that the channel began anew.
+    /// The number of restarts of the channel.
     pub resets: u64,
 }
 
-/// Follows one feed. See the module's text.
+/// A follower of one feed. See the module's text.
 #[derive(Debug)]
 pub struct Follower {
     table: Instruments,
     mapper: FastMapper,
-    /// For a replay that answers in FIX.
+    /// The mapper for a replay that responds in FIX.
     fix: Option<FixMapper>,
     course: Course,
 }
 
-/// Where the channel is, and what it made of the market.
+/// The position in the channel, and the market built from it.
 #[derive(Debug)]
 pub(crate) struct Course {
     pub(crate) market: Market,
-    /// Pictures of the channel that are not whole, and those of the snapshot lines.
+    /// The incomplete snapshots of the channel, and those of the snapshot lines.
     fragments: Fragments,
     fragments_of_pictures: Fragments,
     replay: Option<Replay>,
     silence: u64,
-    /// The number behind the highest message, extended; `None` before the first.
+    /// The number after the highest message, extended, or `None` before the first.
     next: Option<u64>,
-    /// When the channel brought anything last.
+    /// The time at which the channel was last heard.
     heard: u64,
     is_silent: bool,
-    /// What others need to follow the feed by this one, if they do.
+    /// The steps for edges that follow the feed by this follower, if any.
     steps: Option<Steps>,
     stats: FollowerStats,
 }
 
-/// A message with what it was mapped to.
+/// A message with its mapped events.
 pub(crate) struct Mapped<'a> {
     pub(crate) outcome: Result<Outcome, MapError>,
     pub(crate) events: &'a [Event],
@@ -103,10 +103,10 @@ pub(crate) struct Mapped<'a> {
     pub(crate) received: u64,
 }
 
-/// Of which number a message is, in the order of the channel.
+/// The place of a message in the order of the channel.
 enum Turn {
     Next(u64),
-    /// It was missing.
+    /// The message was missing.
     Late(u64),
     Repeated,
 }
@@ -124,7 +124,7 @@ impl<'a> Mapped<'a> {
 }
 
 impl Follower {
-    /// Returns a follower that has seen nothing of its feed.
+    /// Creates a follower that has received nothing of its feed.
     pub fn new(config: FollowerConfig, mapper: FastMapper, table: Instruments) -> Self {
         Self {
             table,
@@ -134,42 +134,42 @@ impl Follower {
         }
     }
 
-    /// Keeps what edges need to follow the feed by this follower, for [`Self::steps`].
+    /// Keeps the steps for edges that follow the feed by this follower, for [`Self::steps`].
     #[must_use]
     pub fn with_steps(mut self) -> Self {
         self.course.keep_steps();
         self
     }
 
-    /// Returns the steps for edges of the calls since the last look; the caller empties it. `None`
+    /// Returns the steps for edges since the last call. The caller clears them. Returns `None`
     /// without [`Self::with_steps`].
     #[inline]
     pub const fn steps(&mut self) -> Option<&mut Steps> {
         self.course.steps()
     }
 
-    /// Adds to [`Self::steps`] where the channel is, and whether its lines are silent: edges want
-    /// to know it from time to time.
+    /// Adds the position in the channel, and whether its lines are silent, to [`Self::steps`].
+    /// Edges need both from time to time.
     pub fn keep_alive(&mut self) {
         self.course.keep_alive();
     }
 
-    /// Returns MsgSeqNum(34) of the last message of the channel, its low 32 bits; `None` before the
-    /// first.
+    /// Returns the low 32 bits of MsgSeqNum(34) of the last message of the channel, or `None`
+    /// before the first.
     pub fn last_number(&self) -> Option<u32> {
         self.course.last_number()
     }
 
-    /// Takes answers of the replay in FIX, with this mapping.
+    /// Sets the mapping for responses of the replay in FIX.
     #[must_use]
     pub fn with_fix(mut self, mapper: FixMapper) -> Self {
         self.fix = Some(mapper);
         self
     }
 
-    /// Takes another mapping of the same templates, between two messages. Instruments keep their
-    /// numbers; no book is live until a picture comes that contains all messages so far. Counts go
-    /// on. Returns what was used so far.
+    /// Adopts another mapping of the same templates, between two messages. Instruments keep their
+    /// numbers, and no book is live until a snapshot arrives that contains all messages so far.
+    /// Counts continue. Returns the previous mapping.
     pub fn remap(
         &mut self,
         now: u64,
@@ -219,8 +219,8 @@ impl Follower {
         self.course.replay.as_ref().map(Replay::stats)
     }
 
-    /// Takes an event of the channel of changes. `now` is the caller's time in nanoseconds, never
-    /// back.
+    /// Processes an event of the channel of changes. `now` is the caller's time in nanoseconds, and
+    /// never goes back.
     #[inline]
     pub fn channel(&mut self, now: u64, event: &channel::Event<'_>, send: &mut impl FnMut(&Event)) {
         match event {
@@ -240,12 +240,12 @@ impl Follower {
         self.course.poll_timeout()
     }
 
-    /// Looks whether the lines are silent, and whether a request took too long.
+    /// Checks whether the lines are silent, and whether a request has timed out.
     pub fn handle_timeout(&mut self, now: u64, send: &mut impl FnMut(&Event)) {
         self.course.handle_timeout(now, send);
     }
 
-    /// Takes an event of the channel of the snapshot lines.
+    /// Processes an event of the channel of the snapshot lines.
     pub fn snapshot_channel(
         &mut self,
         now: u64,
@@ -257,8 +257,8 @@ impl Follower {
         }
     }
 
-    /// Takes a message of the snapshot lines: a picture, a definition, a status. Changes of books
-    /// are not taken from there.
+    /// Processes a message of the snapshot lines: a snapshot, a definition, a status. Changes of
+    /// books are ignored there.
     pub fn snapshot(
         &mut self,
         now: u64,
@@ -270,18 +270,18 @@ impl Follower {
         self.course.snapshot(now, &mapped, send);
     }
 
-    /// Returns what to ask the replay for: numbers of the channel, their low 32 bits. `None` if
-    /// there is nothing to ask, or no replay.
+    /// Returns the messages to request from the replay: numbers of the channel, their low 32 bits.
+    /// Returns `None` if none are needed, or without a replay.
     pub fn poll_request(&mut self, now: u64) -> Option<Range<u32>> {
         self.course.poll_request(now)
     }
 
-    /// Passes on once more what is known of an instrument, see [`Market::show`].
+    /// Passes on the state of an instrument again: see [`Market::show`].
     pub fn show(&mut self, ts_recv: u64, instrument: InstrumentId, send: &mut impl FnMut(&Event)) {
         self.course.market.show(ts_recv, instrument, send);
     }
 
-    /// Takes a message of the replay's answer.
+    /// Processes a message of the replay's response.
     pub fn replayed(
         &mut self,
         now: u64,
@@ -296,8 +296,8 @@ impl Follower {
         }
     }
 
-    /// Takes a message of the replay's answer in FIX. Without [`Self::with_fix`] it is left out,
-    /// and what it would bring stays missing.
+    /// Processes a message of the replay's response in FIX. Without [`Self::with_fix`] it is
+    /// ignored, and its messages stay missing.
     pub fn replayed_fix(
         &mut self,
         now: u64,
@@ -320,12 +320,12 @@ impl Follower {
         }
     }
 
-    /// The replay's answer is over.
+    /// Ends the replay's response.
     pub fn replay_done(&mut self) {
         self.course.replay_done();
     }
 
-    /// The replay refused, or cannot be reached.
+    /// Records that the replay refused the request, or cannot be reached.
     pub fn replay_refused(&mut self, now: u64) {
         if let Some(replay) = &mut self.course.replay {
             replay.refused(now);
@@ -334,7 +334,7 @@ impl Follower {
 }
 
 impl Course {
-    /// Returns a course that has seen nothing.
+    /// Creates a course without messages.
     pub(crate) fn new(config: FollowerConfig) -> Self {
         Self {
             market: Market::new(config.market, config.first),
@@ -370,8 +370,8 @@ impl Course {
             }
             channel::Event::Bad(_) => {
                 self.stats.bad += 1;
-                // Its number is not known: most likely it is the next one. If that comes after
-                // all, it is taken as late.
+                // The number is unknown, but most likely the next one. If a message with that
+                // number arrives, it counts as late.
                 if let Some(next) = self.next {
                     self.lose_up_to(now, next + 1, send);
                 }
@@ -393,7 +393,7 @@ impl Course {
         }
     }
 
-    /// Messages mean something else from here on.
+    /// Records that messages are mapped differently from here on.
     pub(crate) fn distrust(&mut self, now: u64, send: &mut impl FnMut(&Event)) {
         if let Some(steps) = &mut self.steps {
             steps.remapped();
@@ -403,7 +403,7 @@ impl Course {
         self.market.distrust(now, send);
     }
 
-    /// Everything in front of this number that did not come is missing.
+    /// Records that all messages before this number that did not arrive are missing.
     fn lose_up_to(&mut self, now: u64, end: u64, send: &mut impl FnMut(&Event)) {
         let from = self.next.unwrap_or(end);
         if from < end {
@@ -412,7 +412,7 @@ impl Course {
         self.next = Some(from.max(end));
     }
 
-    /// The lines speak.
+    /// Records that the lines are heard.
     #[inline]
     pub(crate) fn hear(&mut self, now: u64, send: &mut impl FnMut(&Event)) {
         self.heard = now;
@@ -422,7 +422,7 @@ impl Course {
         }
     }
 
-    /// Adds to the steps where the channel is, and whether its lines are silent.
+    /// Adds the position in the channel, and whether its lines are silent, to the steps.
     pub(crate) fn keep_alive(&mut self) {
         let (position, is_silent) = (self.last_number(), self.is_silent);
         if let Some(steps) = &mut self.steps {
@@ -450,8 +450,8 @@ impl Course {
         self.next.is_some()
     }
 
-    /// The last message of the channel so far has this number: those in front of it that did not
-    /// come are missing.
+    /// Records that the last message of the channel so far has this number, so that those before it
+    /// that did not arrive are missing.
     pub(crate) fn position(&mut self, now: u64, number: u32, send: &mut impl FnMut(&Event)) {
         let sequence = extend(self.next, number);
         if self.next.is_some() {
@@ -462,7 +462,7 @@ impl Course {
         }
     }
 
-    /// The lines are silent, or are heard again.
+    /// Records that the lines are silent, or are heard again.
     pub(crate) fn set_silent(&mut self, now: u64, is_silent: bool, send: &mut impl FnMut(&Event)) {
         if !is_silent {
             self.heard = now;
@@ -499,7 +499,7 @@ impl Course {
         }
     }
 
-    /// Notes the number of a message, and reports what is missing in front of it.
+    /// Records the number of a message, and reports missing messages before it.
     #[inline]
     fn turn(&mut self, now: u64, number: u32, send: &mut impl FnMut(&Event)) -> Turn {
         let sequence = extend(self.next, number);
@@ -547,7 +547,7 @@ impl Course {
             is_whole = self.faults(mapped.faults, send);
         }
         if let (Some(steps), Some(mark), false) = (&mut self.steps, mark, is_whole) {
-            // It stays missing for the edges too.
+            // The message stays missing for the edges too.
             steps.cut(mark);
         }
         if is_late {
@@ -560,7 +560,7 @@ impl Course {
         }
     }
 
-    /// Passes on to the market what a message was mapped to.
+    /// Passes the events of a message to the market.
     #[inline]
     fn take(
         &mut self,
@@ -576,7 +576,7 @@ impl Course {
                     ..
                 },
             ) => {
-                // In the channel itself: as of its first message, unless it says otherwise.
+                // Within the channel itself: as of its first message, unless specified otherwise.
                 self.market.see(sequence, send);
                 let lost = self.fragments.stats().lost();
                 let Some(whole) = self.fragments.take(outcome, mapped.events) else {
@@ -608,8 +608,8 @@ impl Course {
         }
     }
 
-    /// Values that no event can hold: their instruments lack a change. False if it is not known
-    /// which: then everybody may lack one.
+    /// Handles values that no event can hold, whose instruments lack a change. Returns false if the
+    /// instrument is unknown, so that any instrument may lack one.
     #[cold]
     fn faults(&mut self, faults: &[MapError], send: &mut impl FnMut(&Event)) -> bool {
         let mut is_whole = true;
@@ -627,8 +627,8 @@ impl Course {
         is_whole
     }
 
-    /// A message without a number: what it says of definitions and states counts, its changes of
-    /// books have no place in the order of the channel.
+    /// Processes a message without a number. Its definitions and states are applied, but its
+    /// changes of books have no place in the order of the channel.
     #[cold]
     fn without_number(&mut self, mapped: &Mapped<'_>, send: &mut impl FnMut(&Event)) {
         if let Ok(Outcome {
@@ -690,7 +690,7 @@ impl Course {
         Some(start..u32::try_from(u64::from(start) + len).unwrap_or(u32::MAX))
     }
 
-    /// Returns whether a message of this number was asked of the replay.
+    /// Returns whether a message of this number was requested from the replay.
     fn expects(&mut self, now: u64, number: u32) -> bool {
         let sequence = extend(self.next, number);
         let missing = self.market.missing();

@@ -1,30 +1,31 @@
-//! Pictures that come in several messages, put together.
+//! The assembly of snapshots that span several messages.
 //!
-//! A mapping says with `last-fragment`, and where the feed has them `first-fragment` and
-//! `fragment`, which part of a picture a message has. [`Fragments`] holds the parts until the last
-//! one has come, and passes on nothing of a picture that lacks one: what comes out is whole.
+//! A mapping specifies by `last-fragment`, and if the feed has them by `first-fragment` and
+//! `fragment`, which part of a snapshot a message has. [`Fragments`] holds the parts until the last
+//! one has arrived, and discards a snapshot that lacks one, so that only complete snapshots are
+//! returned.
 //!
-//! No message may be missing between the fragments of a picture, by MsgSeqNum(34). Fragments with
-//! numbers of their own may come among those of other instruments; those without are in consecutive
-//! messages, and where nothing marks the first one, it is the message behind the end of another
-//! picture.
+//! No message may be missing between the fragments of a snapshot, by MsgSeqNum(34). Fragments with
+//! numbers of their own may be interleaved with those of other instruments. Those without are in
+//! consecutive messages. If nothing marks the first one, it is the message after the end of another
+//! snapshot.
 
 use crate::event::{Event, Flags};
 use crate::mapping::{Does, Fragment, Outcome, Picture};
 use std::collections::HashMap;
 
-/// How much is held.
+/// The limits on incomplete snapshots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FragmentConfig {
-    /// Events of one picture at most: a larger one is discarded.
+    /// The most events of one snapshot. A larger one is discarded.
     pub most_of_picture: usize,
-    /// Events of all pictures that are not whole at most, 64 bytes each: for what is beyond, the
-    /// picture that has waited longest is discarded.
+    /// The most events of all incomplete snapshots, 64 bytes each. Beyond it, the oldest incomplete
+    /// snapshot is discarded.
     pub most: usize,
 }
 
 impl Default for FragmentConfig {
-    /// 65,536 events of a picture (4 MB), 1,048,576 of all (64 MB).
+    /// Returns 65,536 events of a snapshot (4 MB) and 1,048,576 of all (64 MB).
     fn default() -> Self {
         Self {
             most_of_picture: 1 << 16,
@@ -33,18 +34,18 @@ impl Default for FragmentConfig {
     }
 }
 
-/// What was put together, and what was not.
+/// The counts of the assembly.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FragmentStats {
-    /// Messages with a part of a picture.
+    /// Messages with a part of a snapshot.
     pub fragments: u64,
-    /// Pictures of more than one message that became whole.
+    /// Snapshots of more than one message that were completed.
     pub whole: u64,
-    /// Pictures that lack a fragment, or had one twice, or one that is of another moment.
+    /// Snapshots with a fragment that is missing, repeated, or of another moment.
     pub discarded: u64,
-    /// Pictures for which there was no room.
+    /// Snapshots discarded because of the limits.
     pub no_room: u64,
-    /// Fragments of pictures whose beginning was not there.
+    /// Fragments of snapshots whose beginning is missing.
     pub without_beginning: u64,
 }
 
@@ -60,12 +61,12 @@ impl FragmentStats {
         ]
     }
 
-    /// Pictures that will not become whole.
+    /// Returns the number of snapshots that will not be completed.
     pub(crate) const fn lost(&self) -> u64 {
         self.discarded + self.no_room + self.without_beginning
     }
 
-    /// Both.
+    /// Returns the sums of both.
     #[must_use]
     pub const fn plus(self, other: Self) -> Self {
         Self {
@@ -78,51 +79,51 @@ impl FragmentStats {
     }
 }
 
-/// The events of a message, or of a whole picture.
+/// The events of a message, or of a complete snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Whole<'a> {
-    /// Of a picture a Clear and its entries.
+    /// The events. Those of a snapshot are a Clear and its entries.
     pub events: &'a [Event],
-    /// MsgSeqNum(34) of the message, or of the first one of the picture.
+    /// MsgSeqNum(34) of the message, or of the first one of the snapshot.
     pub number: Option<u64>,
 }
 
-/// A picture of which something is missing.
+/// An incomplete snapshot.
 #[derive(Debug)]
 struct Part {
     /// The fields that all fragments share.
     moment: (Option<u32>, Option<u64>),
-    /// The expected number of the next fragment; of its message where fragments have none.
+    /// The expected number of the next fragment, or of its message if fragments have none.
     next: u64,
-    /// MsgSeqNum(34) of the first one.
+    /// MsgSeqNum(34) of the first message.
     number: Option<u64>,
-    /// The higher, the later it began.
+    /// The age rank: later snapshots have higher values.
     age: u64,
     events: Vec<Event>,
 }
 
-/// Puts pictures together. See the module's text. Each channel has one of its own.
+/// An assembler of snapshots. See the module's text. Each channel has one of its own.
 ///
-/// Allocates for pictures beyond all that were held at a time before.
+/// Allocates for incomplete snapshots beyond the most held before.
 #[derive(Debug, Default)]
 pub struct Fragments {
     config: FragmentConfig,
     parts: HashMap<u32, Part>,
-    /// The picture that became whole last.
+    /// The snapshot that was completed last.
     whole: Vec<Event>,
-    /// Room of pictures that were.
+    /// The buffers of former snapshots.
     spare: Vec<Vec<Event>>,
     held: usize,
     begun: u64,
-    /// MsgSeqNum(34) of the message before.
+    /// MsgSeqNum(34) of the previous message.
     last: Option<u64>,
-    /// The message before left no picture without its end.
+    /// Whether the previous message left no snapshot incomplete.
     is_between: bool,
     stats: FragmentStats,
 }
 
 impl Fragments {
-    /// Holds nothing.
+    /// Creates an assembler without fragments.
     pub fn new(config: FragmentConfig) -> Self {
         Self {
             config,
@@ -135,14 +136,14 @@ impl Fragments {
         self.stats
     }
 
-    /// Events that are held, of pictures that are not whole.
+    /// Returns the number of events held of incomplete snapshots.
     pub const fn held(&self) -> usize {
         self.held
     }
 
-    /// Takes a message of the channel, in their order: those of two lines arbitrated before.
-    /// Returns its events, or those of the picture that ends with it; `None` if it has a part of a
-    /// picture that is not whole yet, or never will be.
+    /// Processes a message of the channel, in order, after arbitration of its lines. Returns its
+    /// events, or those of the snapshot that it completes. Returns `None` if it has a part of a
+    /// snapshot that is not complete yet, or never will be.
     pub fn take<'a>(&'a mut self, outcome: &Outcome, events: &'a [Event]) -> Option<Whole<'a>> {
         let number = outcome.number;
         let Some(picture) = outcome.picture else {
@@ -176,15 +177,16 @@ impl Fragments {
         self.go_on(&picture, fragment, events)
     }
 
-    /// Messages are missing: a fragment of each picture may have been among them. Even one of the
-    /// same moment that comes behind them may belong to another picture, which is cut elsewhere.
+    /// Records that messages are missing, among which may be a fragment of each snapshot. Even a
+    /// later fragment of the same moment may belong to another snapshot, which is divided
+    /// differently.
     #[cold]
     pub(crate) fn lose(&mut self) {
         self.is_between = false;
         self.discard_all();
     }
 
-    /// Takes a message that has no picture.
+    /// Processes a message without a snapshot.
     #[inline]
     pub fn pass(&mut self, outcome: &Outcome) {
         let has_lost = outcome.does == Some(Does::Snapshot);
@@ -196,7 +198,7 @@ impl Fragments {
         }
     }
 
-    /// Returns whether nothing is missing between the message before and this one.
+    /// Returns whether no message is missing between the previous one and this one.
     #[inline]
     fn is_next(&self, number: Option<u64>) -> bool {
         number.is_some() && self.last.map(|last| last.wrapping_add(1)) == number
@@ -210,7 +212,7 @@ impl Fragments {
         events: &[Event],
     ) {
         if fragment.number.is_none() {
-            // Where messages follow one another, only one picture is not whole.
+            // If fragments are in consecutive messages, only one snapshot is incomplete.
             self.discard_all();
         }
         if !self.has_room(0, events.len(), None) {
@@ -247,13 +249,13 @@ impl Fragments {
             self.stats.without_beginning += 1;
             return None;
         };
-        // Without a number of its own it follows the fragment before directly.
+        // Without a number of its own it directly follows the previous fragment.
         let number = fragment.number.map(u64::from).or(self.last);
         if number != Some(part.next) || part.moment != moment(picture, fragment) {
             self.discard(id);
             return None;
         }
-        // Its Clear was there before.
+        // Its Clear was in an earlier part.
         let more = events.get(1..).unwrap_or_default();
         if !self.has_room(part.events.len(), more.len(), Some(id)) {
             self.remove(id);
@@ -274,7 +276,7 @@ impl Fragments {
         })
     }
 
-    /// The picture is whole: its parts are as those of one message.
+    /// Completes the snapshot, whose parts become like those of one message.
     fn finish(&mut self, id: u32) {
         let Some(part) = self.parts.remove(&id) else {
             return;
@@ -293,7 +295,8 @@ impl Fragments {
         }
     }
 
-    /// Returns whether there is room for more events of a picture, once others have made some.
+    /// Returns whether the limits allow more events of a snapshot, after others were discarded if
+    /// necessary.
     fn has_room(&mut self, has: usize, more: usize, but: Option<u32>) -> bool {
         if has + more > self.config.most_of_picture || has + more > self.config.most {
             self.stats.no_room += 1;
@@ -321,7 +324,7 @@ impl Fragments {
         true
     }
 
-    /// Keeps the room of a picture for another one, of some.
+    /// Keeps the buffer of a snapshot for another one.
     fn keep(&mut self, room: Vec<Event>) {
         if self.spare.len() < SPARE {
             self.spare.push(room);
@@ -340,7 +343,7 @@ impl Fragments {
     }
 }
 
-/// Of how many pictures the room is kept.
+/// The number of buffers that are kept.
 const SPARE: usize = 4;
 
 /// Returns the fields that are the same in all fragments of a picture.
@@ -349,7 +352,7 @@ fn moment(picture: &Picture, fragment: Fragment) -> (Option<u32>, Option<u64>) {
     (rpt_seq, picture.last_processed)
 }
 
-/// Returns the event without LAST: the message ends, the picture does not.
+/// Returns the event without LAST, because the message ends but the snapshot does not.
 fn inner(event: &Event) -> Event {
     Event {
         flags: event.flags.without(Flags::LAST),
@@ -429,7 +432,7 @@ mod tests {
         part
     }
 
-    /// Returns the messages of the levels that are delivered, `None` where none is.
+    /// Returns the messages of the levels that are delivered, or `None` if none are.
     fn take(to: &mut Fragments, part: &(Outcome, Vec<Event>)) -> Option<Vec<u64>> {
         let whole = to.take(&part.0, &part.1)?;
         let kinds: Vec<Kind> = whole.events.iter().map(|event| event.kind).collect();
@@ -447,7 +450,7 @@ mod tests {
     #[test]
     fn consecutive_fragments_become_a_picture() {
         let mut to = Fragments::default();
-        // What comes first may be the end of anything.
+        // The first message may be the end of any snapshot.
         assert_eq!(take(&mut to, &last(part(7, A, 9, 1))), None);
         assert_eq!(to.stats().without_beginning, 1);
         assert_eq!(take(&mut to, &part(8, A, 9, 2)), None);
@@ -485,7 +488,7 @@ mod tests {
             assert_eq!(take(&mut to, &middle(part(2, A, 9, 1))), None);
             assert_eq!(take(&mut to, &wrong), None, "{wrong:?}");
             assert_eq!((to.stats().discarded, to.held()), (1, 0));
-            // Nothing of it is left for what follows.
+            // None of it is left for the next one.
             let next = wrong.0.number.unwrap_or(3) + 1;
             assert_eq!(take(&mut to, &middle(last(part(next, A, 9, 1)))), None);
         }
@@ -501,7 +504,7 @@ mod tests {
             ..part(0, A, 1, 0).0
         };
         assert_eq!(take(&mut to, &last(part(1, A, 9, 1))), None);
-        // Without a number it says nothing.
+        // Without a number it shows nothing.
         to.pass(&heartbeat(None));
         to.pass(&heartbeat(Some(2)));
         assert_eq!(take(&mut to, &part(3, A, 9, 1)), None);
@@ -509,10 +512,10 @@ mod tests {
         assert_eq!(take(&mut to, &last(part(4, A, 9, 1))), Some(vec![3, 4]));
         assert_eq!(take(&mut to, &part(5, A, 9, 1)), None);
         to.pass(&heartbeat(Some(6)));
-        // It is no beginning.
+        // It is not a beginning.
         assert_eq!(take(&mut to, &last(part(7, A, 9, 1))), None);
         assert_eq!(to.stats().discarded, 1);
-        // A picture of an instrument that is not known.
+        // A snapshot of an unknown instrument.
         let unknown = Outcome {
             picture: None,
             ..part(8, A, 9, 0).0
@@ -535,7 +538,7 @@ mod tests {
         let stats = to.stats();
         let counts = (stats.whole, stats.discarded, stats.without_beginning);
         assert_eq!(counts, (1, 1, 1));
-        // A message that is missing may have been the beginning of a picture cut elsewhere.
+        // A missing message may have been the beginning of a snapshot that is divided differently.
         assert_eq!(take(&mut to, &of(1, part(6, A, 9, 1))), None);
         assert_eq!(take(&mut to, &of(2, last(part(8, A, 9, 1)))), None);
         // Without RptSeq(83) of the message it is the highest one of the entries.
@@ -559,7 +562,7 @@ mod tests {
         assert_eq!(take(&mut to, &of(2, part(2, A, 9, 2))), None, "too large");
         assert_eq!((to.stats().no_room, to.held()), (1, 0));
         assert_eq!(take(&mut to, &of(3, last(part(3, A, 9, 0)))), None);
-        // The oldest makes room.
+        // The oldest is discarded.
         for (number, instrument, held) in [(4, 1, 3), (5, 2, 6), (6, 3, 6)] {
             assert_eq!(take(&mut to, &of(1, part(number, instrument, 9, 2))), None);
             assert_eq!(to.held(), held);

@@ -1,5 +1,5 @@
-//! Events and instruments as JSON text. Prices are strings, so that they stay exact; what is not
-//! known is left out.
+//! Events and instruments as JSON text. Prices are strings, so that they stay exact, and unknown
+//! values are left out.
 
 use crate::event::{Action, Event, Flags, InstrumentId, Kind};
 use crate::instruments::{Definition, IdSource, Instrument, Name, SecurityId};
@@ -13,15 +13,15 @@ pub enum Value<'a> {
     Number(&'a dyn Display),
     /// A text of characters that JSON does not escape.
     Plain(&'a dyn Display),
-    /// A text of the feed, in whatever bytes.
+    /// A text of the feed, in any encoding.
     Text(&'a [u8]),
-    /// It is so.
+    /// The value true.
     True,
     /// The definition of this instrument, without its names.
     Definition(&'a Instrument<'a>),
 }
 
-/// The line of a new start of the plant.
+/// The line for a restart of the plant.
 pub const RESTART: &str = r#"{"restart":true}"#;
 
 /// Appends the JSON object of an event.
@@ -31,13 +31,13 @@ pub fn event(event: &Event, known: Option<&Instrument<'_>>, out: &mut String) {
     object.end();
 }
 
-/// Appends the JSON object of the events that are missing.
+/// Appends the JSON object of missing events.
 pub fn lost(first: u64, last: u64, out: &mut String) {
     // Writing to a string cannot fail.
     let _ = write!(out, r#"{{"lost":{{"first":{first},"last":{last}}}}}"#);
 }
 
-/// Appends the JSON object of what is known of an instrument.
+/// Appends the JSON object of an instrument.
 pub fn instrument(known: &Instrument<'_>, out: &mut String) {
     let mut object = Object::begin(out);
     let mut each = |key: &'static str, value: Value<'_>| object.add(key, value);
@@ -231,7 +231,7 @@ impl<'a> Object<'a> {
     }
 }
 
-/// Appends a text as a JSON string; what is not UTF-8 is replaced.
+/// Appends a text as a JSON string, and replaces invalid UTF-8.
 fn text(bytes: &[u8], out: &mut String) {
     out.push('"');
     for char in String::from_utf8_lossy(bytes).chars() {

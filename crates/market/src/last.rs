@@ -2,7 +2,7 @@
 
 use crate::event::Event;
 
-/// Kinds of values that are kept at most: MDEntryType(269) has fewer.
+/// The most kinds of values that are kept. MDEntryType(269) has fewer.
 const MOST: usize = 64;
 
 /// The newest event of each MDEntryType(269). Allocates for the first one of each.
@@ -10,7 +10,8 @@ const MOST: usize = 64;
 pub struct LastValues(Vec<Event>);
 
 impl LastValues {
-    /// Takes a trade or a statistic in place of the one before it. The 65th kind is left out.
+    /// Keeps a trade or a statistic instead of the previous one of its kind. The 65th kind is
+    /// ignored.
     pub fn take(&mut self, event: &Event) {
         if let Some(own) = self.0.iter_mut().find(|own| own.entry == event.entry) {
             *own = *event;
@@ -19,17 +20,17 @@ impl LastValues {
         }
     }
 
-    /// Makes room for `more` kinds.
+    /// Reserves capacity for `more` kinds.
     pub fn reserve(&mut self, more: usize) {
         self.0.reserve(more);
     }
 
-    /// Returns the events, in the order in which their kinds came first.
+    /// Returns the events, in the order in which their kinds first appeared.
     pub fn iter(&self) -> std::slice::Iter<'_, Event> {
         self.0.iter()
     }
 
-    /// Forgets all.
+    /// Removes all events.
     pub fn clear(&mut self) {
         self.0.clear();
     }

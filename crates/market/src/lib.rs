@@ -1,7 +1,7 @@
-//! The market behind the messages of a feed: events, instruments, books and states.
+//! The market of a feed: events, instruments, books and states, built from its messages.
 //!
-//! Everything here is sans-I/O and sans-clock. Decoded messages and times (nanoseconds) come in
-//! as arguments; events come out.
+//! Everything here is sans-I/O and does not read a clock. Decoded messages and times (nanoseconds)
+//! are arguments, and events are passed to the caller.
 #![forbid(unsafe_code)]
 
 pub mod book;

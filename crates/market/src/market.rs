@@ -1,5 +1,5 @@
-//! The market of one feed: the events of its messages, put in order by a [`Recovery`], applied to
-//! books, and passed on as events with the plant's numbers.
+//! The market of one feed: the events of its messages, ordered by a [`Recovery`], applied to books,
+//! and passed on as events with the plant's numbers.
 
 use crate::book::{Book, BookConfig, BookKind, Books, Fault};
 use crate::event::{Event, Flags, InstrumentId, Kind};
@@ -12,44 +12,44 @@ use fanfare_feed::recovery::{
 use fanfare_feed::{Missing, recovery::Refused};
 use std::ops::Range;
 
-/// Kind and size of the books, numbers and limits of a feed.
+/// The kind and size of the books, and the numbers and limits of a feed.
 #[derive(Debug, Clone)]
 pub struct MarketConfig {
-    /// Of each instrument, unless its definition says otherwise.
+    /// The books of each instrument, unless its definition specifies otherwise.
     pub book: BookConfig,
-    /// Numbers and limits.
+    /// The numbers and limits.
     pub recovery: RecoveryConfig,
-    /// The feed sends levels anew often enough that a book comes back by them alone: of numbered
-    /// levels, with RptSeq(83), where both sides have their full depth.
+    /// Whether the feed sends levels anew often enough to restore a book by them alone. This
+    /// requires numbered levels with RptSeq(83), and full depth on both sides.
     pub has_natural_refresh: bool,
-    /// [`Event::source`] of all events.
+    /// The [`Event::source`] of all events.
     pub source: u16,
 }
 
-/// What a market did.
+/// The counts of a market.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct MarketStats {
-    /// Changes that a book refused, or behind which it was crossed or in disorder.
+    /// Changes that a book refused, or after which it was crossed or in disorder.
     pub faults: u64,
-    /// Changes of books without RptSeq(83) in a feed that numbers them: a fault each.
+    /// Changes of books without RptSeq(83) in a feed that numbers them. Each counts as a fault.
     pub unnumbered: u64,
-    /// Changes that were left out: a picture contained them, they came behind a fault, or they were
-    /// dropped ([`RecoveryStats::dropped`]). Trades among them were passed on.
+    /// Changes that were ignored because a snapshot contained them, because they followed a fault,
+    /// or because they were dropped ([`RecoveryStats::dropped`]). Trades among them were passed on.
     pub left_out: u64,
     /// Events of instruments beyond the limit.
     pub refused: u64,
-    /// Books that came back by levels that were sent anew.
+    /// Books that were restored by levels that were sent anew.
     pub refreshed: u64,
 }
 
-/// The instruments' books and states of one feed. See the module's text.
+/// The books and states of one feed's instruments. See the module's text.
 ///
-/// Events come out in the order in which they are true of the book: behind each call, books are as
-/// the events so far say. A change that waits comes out when it is in turn. Numbers are without
-/// holes over everything that comes out.
+/// Events are passed on in the order in which they apply to the book, so that after each call the
+/// books reflect the events so far. A queued change is passed on when it is in sequence. The
+/// numbers of all events are without gaps.
 ///
-/// Allocates for new instruments and books, and for changes that wait beyond all that waited
-/// before; nothing for changes in turn.
+/// Allocates for new instruments and books, and for queued changes beyond the most queued before.
+/// Changes in sequence do not allocate.
 #[derive(Debug)]
 pub struct Market {
     recovery: Recovery<Event>,
@@ -58,19 +58,19 @@ pub struct Market {
     refresh: Option<Refresh>,
 }
 
-/// Most instruments that recover by natural refresh at a time.
+/// The most concurrent instruments that recover by natural refresh.
 const MOST_REFRESHED: usize = 4_096;
 
-/// What becomes of changes in turn.
+/// The output of changes in sequence.
 #[derive(Debug)]
 struct Out {
     books: Books,
     /// The number of the next event.
     next: u64,
     source: u16,
-    /// When the message arrived that is dealt with.
+    /// The time of arrival of the current message.
     ts_recv: u64,
-    /// Instruments whose books were found wrong in the message that is dealt with.
+    /// The instruments whose books had a fault in the current message.
     faulty: Vec<InstrumentId>,
     stats: MarketStats,
 }
@@ -82,7 +82,7 @@ struct To<'a, F> {
 }
 
 impl Market {
-    /// Returns a market that knows nothing; its first event has number `first`.
+    /// Creates a market without instruments, whose first event has number `first`.
     pub fn new(config: MarketConfig, first: u64) -> Self {
         let most = u32::try_from(config.recovery.most_instruments).unwrap_or(u32::MAX);
         let is_numbered = config.recovery.numbering == Numbering::Instrument;
@@ -125,20 +125,20 @@ impl Market {
         self.recovery.missing()
     }
 
-    /// Returns the state of an instrument, or `None` if nothing of it has come.
+    /// Returns the state of an instrument, or `None` before its first event.
     pub fn state(&self, instrument: InstrumentId) -> Option<State> {
         self.recovery.state(instrument.0)
     }
 
     /// Returns RptSeq(83) of the last change in the book of an instrument, or the low 32 bits of
-    /// the number of its message where the feed numbers no instruments.
+    /// the number of its message if the feed does not number by instrument.
     pub fn position(&self, instrument: InstrumentId) -> Option<u32> {
         Some(self.recovery.position(instrument.0)? as u32)
     }
 
-    /// Returns the book of an instrument, or `None` if it has never had a level or an order. It can
-    /// be trusted where [`Self::state`] is [`State::Live`]; one that is live and has no book is
-    /// empty.
+    /// Returns the book of an instrument, or `None` if it has never had a level or an order. It is
+    /// reliable if [`Self::state`] is [`State::Live`]. A live instrument without a book has an
+    /// empty one.
     pub fn book(&self, instrument: InstrumentId) -> Option<&Book> {
         self.out.books.get(instrument)
     }
@@ -148,8 +148,8 @@ impl Market {
         &self.out.books
     }
 
-    /// Takes the changes of one message of the channel: `sequence` is its number, extended as by
-    /// the arbiter, `ts_recv` its time of arrival.
+    /// Processes the changes of one message of the channel. `sequence` is its number, extended as
+    /// by the arbiter, and `ts_recv` its time of arrival.
     #[inline]
     pub fn changes(
         &mut self,
@@ -191,7 +191,7 @@ impl Market {
         self.end(send);
     }
 
-    /// Tries to bring back the instruments of a message by the levels that it sends anew.
+    /// Tries to restore the instruments of a message by the levels that it sends anew.
     fn refresh(&mut self, sequence: u64, events: &[Event], send: &mut impl FnMut(&Event)) {
         let Some(refresh) = &mut self.refresh else {
             return;
@@ -219,13 +219,13 @@ impl Market {
         }
     }
 
-    /// Returns whether changes of this kind wait for their turn.
+    /// Returns whether changes of this kind are queued until they are in sequence.
     const fn is_ordered(kind: Kind) -> bool {
         !matches!(kind, Kind::Definition | Kind::Status | Kind::State)
     }
 
-    /// Takes the picture of one instrument: a Clear and entries, all with [`Flags::SNAPSHOT`], and
-    /// LastMsgSeqNumProcessed(369). `now` is the caller's time in nanoseconds.
+    /// Processes the snapshot of one instrument: a Clear and entries, all with [`Flags::SNAPSHOT`],
+    /// and LastMsgSeqNumProcessed(369). `now` is the caller's time in nanoseconds.
     pub fn snapshot(
         &mut self,
         (now, ts_recv): (u64, u64),
@@ -253,7 +253,7 @@ impl Market {
         self.end(send);
     }
 
-    /// Ends a message: books that were found wrong are given up until a picture comes.
+    /// Ends a message. Books with a fault recover by a snapshot.
     #[inline]
     fn end(&mut self, send: &mut impl FnMut(&Event)) {
         if !self.out.faulty.is_empty() {
@@ -268,27 +268,28 @@ impl Market {
         }
     }
 
-    /// The book of an instrument is wrong, or a change of it could not be read: it recovers.
+    /// Starts the recovery of an instrument whose book is wrong, or of which a change could not be
+    /// read.
     pub fn fault(&mut self, instrument: InstrumentId, send: &mut impl FnMut(&Event)) {
         self.with(send, |recovery, to| recovery.fault(instrument.0, to));
     }
 
-    /// A message of the channel without changes came.
+    /// Records a message of the channel without changes.
     pub fn see(&mut self, sequence: u64, send: &mut impl FnMut(&Event)) {
         self.with(send, |recovery, to| recovery.see(sequence, to));
     }
 
-    /// These messages did not come over any line.
+    /// Records that these messages arrived on no line.
     pub fn gap(&mut self, now: u64, range: Range<u64>, send: &mut impl FnMut(&Event)) {
         self.with(send, |recovery, to| recovery.gap(now, range, to));
     }
 
-    /// These messages came by replay; called behind their changes.
+    /// Records that these messages arrived by replay. Must be called after their changes.
     pub fn replayed(&mut self, range: Range<u64>, send: &mut impl FnMut(&Event)) {
         self.with(send, |recovery, to| recovery.replayed(range, to));
     }
 
-    /// The channel begins anew: SequenceReset(4) to this number.
+    /// Restarts the channel: SequenceReset(4) to this number.
     pub fn reset(&mut self, now: u64, next: u64, send: &mut impl FnMut(&Event)) {
         if let Some(refresh) = &mut self.refresh {
             refresh.clear();
@@ -296,8 +297,9 @@ impl Market {
         self.with(send, |recovery, to| recovery.reset(now, next, to));
     }
 
-    /// Messages mean something else from here on: no book is live until a picture comes that
-    /// contains all messages so far. `now` is the caller's time in nanoseconds.
+    /// Records that messages are mapped differently from here on, so that no book is live until a
+    /// snapshot arrives that contains all messages so far. `now` is the caller's time in
+    /// nanoseconds.
     pub fn distrust(&mut self, now: u64, send: &mut impl FnMut(&Event)) {
         if let Some(refresh) = &mut self.refresh {
             refresh.clear();
@@ -305,25 +307,25 @@ impl Market {
         self.with(send, |recovery, to| recovery.distrust(now, to));
     }
 
-    /// All lines are silent, or speak again.
+    /// Records that all lines are silent, or are heard again.
     pub fn silence(&mut self, is_silent: bool, send: &mut impl FnMut(&Event)) {
         self.with(send, |recovery, to| recovery.silence(is_silent, to));
     }
 
-    /// The instrument is not traded any more.
+    /// Records that the instrument is no longer traded.
     pub fn close(&mut self, instrument: InstrumentId, send: &mut impl FnMut(&Event)) {
         self.with(send, |recovery, to| recovery.close(instrument.0, to));
     }
 
-    /// Passes on what is not of one channel: a definition, a status.
+    /// Passes on an event that belongs to no channel: a definition, a status.
     pub fn pass_on(&mut self, ts_recv: u64, event: &Event, send: &mut impl FnMut(&Event)) {
         self.out.ts_recv = ts_recv;
         self.with(send, |_, to| to.emit(event));
     }
 
-    /// Passes on once more what is known of an instrument: a picture of its book, if it is live,
-    /// and its state. For readers that lost events, or come late; to the others it says nothing
-    /// new. Allocates nothing.
+    /// Passes on the state of an instrument again: a snapshot of its book, if it is live, and its
+    /// state. It serves readers that lost events, or join late, and adds nothing for the others.
+    /// Allocates nothing.
     pub fn show(&mut self, ts_recv: u64, instrument: InstrumentId, send: &mut impl FnMut(&Event)) {
         let Some(state) = self.recovery.state(instrument.0) else {
             return;
@@ -348,8 +350,8 @@ impl Market {
         self.out.next = next;
     }
 
-    /// Calls `send` with a picture of the instrument's book as it is, whole or not: a Clear and the
-    /// book, with the last RptSeq(83) and without numbers of the plant. Allocates nothing.
+    /// Calls `send` with a snapshot of the instrument's current book, complete or not: a Clear and
+    /// the book, with the last RptSeq(83) and without the plant's numbers. Allocates nothing.
     pub fn picture(&self, instrument: InstrumentId, send: &mut impl FnMut(&Event)) {
         let rpt_seq = match self.is_numbered {
             true => self.position(instrument).unwrap_or_default(),
@@ -378,7 +380,7 @@ impl Market {
     ) {
         let out = &mut self.out;
         work(&mut self.recovery, &mut To { out, send });
-        // What was drained may have been impossible for the book.
+        // The drained changes may have been invalid for the book.
         while let Some(instrument) = self.out.faulty.pop() {
             let out = &mut self.out;
             let mut to = To { out, send };
@@ -417,7 +419,8 @@ impl<F: FnMut(&Event)> To<'_, F> {
     fn refused(&mut self, event: &Event, fault: Fault) {
         self.out.stats.faults += 1;
         self.out.faulty.push(event.instrument);
-        // These were found behind the event, which is true; others were not applied.
+        // These were found after the event, which is valid. For other faults the event was not
+        // applied.
         if matches!(fault, Fault::Crossed | Fault::Disorder) {
             self.emit(event);
         }
@@ -428,7 +431,7 @@ impl<F: FnMut(&Event)> Sink<Event> for To<'_, F> {
     #[inline]
     fn apply(&mut self, _: u32, event: &Event) {
         if self.out.faulty.contains(&event.instrument) && is_of_book(event.kind) {
-            // Behind a fault nothing can be true of the book until a picture comes.
+            // After a fault, no change applies to the book until a snapshot arrives.
             self.out.stats.left_out += 1;
             return;
         }

@@ -1,4 +1,4 @@
-//! A book as events: for readers that lost some, or that come late.
+//! A book as events, for readers that lost some, or that join late.
 
 use crate::book::{Book, BookKind, Level, Side};
 use crate::event::{Action, Event, Flags, InstrumentId, Kind, entry};

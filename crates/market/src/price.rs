@@ -1,16 +1,16 @@
-//! Prices: whole multiples of 10^-9 in an `i64`, exact or an error.
+//! Prices: integral multiples of 10^-9 in an `i64`, which are exact or an error.
 
 use core::fmt;
 use fanfare_wire::Decimal;
 
-/// A price in units of 10^-9; [`Price::UNDEFINED`] where there is none.
+/// A price in units of 10^-9, or [`Price::UNDEFINED`].
 ///
-/// The unit and the undefined value are those of DBN. Prices reach from about -9.2 × 10^9 to
-/// 9.2 × 10^9.
+/// The unit and the undefined value are those of DBN. Prices range from about -9.2 × 10^9 to 9.2 ×
+/// 10^9.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Price(i64);
 
-/// Powers of ten, all that 64 bits hold.
+/// The powers of ten that fit into 64 bits.
 const SCALES: [i64; 19] = {
     let mut scales = [1; 19];
     let mut power = 1;
@@ -21,12 +21,12 @@ const SCALES: [i64; 19] = {
     scales
 };
 
-/// Why a number is no [`Price`].
+/// The reason why a number is not a [`Price`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PriceError {
-    /// More than 9.2 × 10^9 on either side of zero.
+    /// The number is beyond 9.2 × 10^9 on either side of zero.
     OutOfRange(Decimal),
-    /// Digits below 10^-9, which would have to be rounded.
+    /// The number has digits below 10^-9, and would have to be rounded.
     TooFine(Decimal),
 }
 
@@ -59,7 +59,7 @@ impl Price {
         self.0
     }
 
-    /// True unless it is [`Price::UNDEFINED`].
+    /// Returns true unless it is [`Price::UNDEFINED`].
     pub const fn is_defined(self) -> bool {
         self.0 != i64::MAX
     }
@@ -68,11 +68,12 @@ impl Price {
     ///
     /// # Errors
     ///
-    /// A value that is out of range, or has digits below 10^-9; nothing is rounded.
+    /// Returns an error if the value is out of range, or has digits below 10^-9. No value is
+    /// rounded.
     #[inline(always)]
     pub fn from_decimal(value: Decimal) -> Result<Self, PriceError> {
         let shift = i32::from(value.exponent) - i32::from(Self::EXPONENT);
-        // One below zero is far beyond the last power.
+        // A negative shift is far beyond the last power.
         let scale = SCALES.get(shift.cast_unsigned() as usize);
         let units = scale.and_then(|scale| value.mantissa.checked_mul(*scale));
         match units {
@@ -81,8 +82,8 @@ impl Price {
         }
     }
 
-    /// Zero has any exponent, and values with more than nine places are prices if the last of them
-    /// are zero.
+    /// Converts zero, which may have any exponent, and values with more than nine decimal places,
+    /// which are prices if the last ones are zero.
     #[cold]
     fn from_unusual(value: Decimal, shift: i32) -> Result<Self, PriceError> {
         if value.mantissa == 0 {

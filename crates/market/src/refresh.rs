@@ -1,38 +1,38 @@
-//! Natural refresh: a book of numbered levels is whole again once the changes of the feed have sent
-//! each of its levels anew.
+//! Natural refresh: a book of numbered levels is complete again once the changes of the feed have
+//! sent each of its levels anew.
 
 use crate::event::{Action, Event, Flags, InstrumentId, Kind};
 use crate::{Price, Side};
 use std::collections::BTreeMap;
 
-/// Most levels of a side that can be followed.
+/// The most levels of a side that can be followed.
 pub(crate) const MOST_LEVELS: u16 = 64;
 
-/// A level that came since the hole; `None` is one that did not.
+/// A level received since the gap, or `None` if it was not.
 type Known = Option<(Price, i64, u64)>;
 
-/// What came of one instrument.
+/// The levels received of one instrument.
 #[derive(Debug, Clone)]
 struct Shadow {
     sides: [Vec<Known>; 2],
-    /// How many levels are known, of both sides.
+    /// The number of known levels, of both sides.
     known: usize,
     rpt_seq: u32,
 }
 
-/// The instruments that recover by natural refresh, each with the levels that came since its hole.
-/// Bounded: instruments beyond the limit wait for a picture.
+/// The instruments that recover by natural refresh, each with the levels received since its gap.
+/// Their number is bounded: instruments beyond the limit wait for a snapshot.
 #[derive(Debug)]
 pub(crate) struct Refresh {
     depth: usize,
     most: usize,
     shadows: BTreeMap<InstrumentId, Shadow>,
-    /// The picture that was put together last.
+    /// The last snapshot that was assembled.
     picture: Vec<Event>,
 }
 
 impl Refresh {
-    /// Follows books of `depth` levels a side, at most `most` of them at a time.
+    /// Creates a tracker of books of `depth` levels a side, at most `most` of them at a time.
     pub(crate) fn new(depth: u16, most: usize) -> Self {
         Self {
             depth: depth.clamp(1, MOST_LEVELS).into(),
@@ -42,18 +42,18 @@ impl Refresh {
         }
     }
 
-    /// Nothing is followed of this instrument any more.
+    /// Stops following an instrument.
     pub(crate) fn forget(&mut self, instrument: InstrumentId) {
         self.shadows.remove(&instrument);
     }
 
-    /// Nothing is followed any more.
+    /// Stops following all instruments.
     pub(crate) fn clear(&mut self) {
         self.shadows.clear();
     }
 
-    /// Takes a change of an instrument that recovers. Returns the picture of its book if this was
-    /// the last change of its message and every level is known.
+    /// Processes a change of an instrument that recovers. Returns the snapshot of its book if this
+    /// was the last change of its message and every level is known.
     pub(crate) fn take(&mut self, event: &Event) -> Option<&[Event]> {
         if event.rpt_seq == 0 {
             return None;
@@ -71,7 +71,7 @@ impl Refresh {
                 rpt_seq: 0,
             });
         if event.rpt_seq != shadow.rpt_seq.wrapping_add(1) {
-            // Levels that are known may have changed in the hole.
+            // Known levels may have changed in the gap.
             shadow.forget();
         }
         shadow.rpt_seq = event.rpt_seq;
@@ -96,10 +96,10 @@ impl Shadow {
         self.known = 0;
     }
 
-    /// Applies a change; false if it cannot be true of a book of this depth.
+    /// Applies a change. Returns false if it is invalid for a book of this depth.
     fn apply(&mut self, event: &Event, depth: usize) -> bool {
         let (Kind::Level, Some(side)) = (event.kind, Side::of_entry(event.entry)) else {
-            // Trades and the like change no level; a book that is cleared, all of them.
+            // Events like trades change no level, and clearing a book changes all of them.
             return event.kind != Kind::Clear;
         };
         let levels = &mut self.sides[side as usize];
@@ -126,7 +126,7 @@ impl Shadow {
         true
     }
 
-    /// Writes the picture: as of this event, the last of its message.
+    /// Writes the snapshot as of this event, the last of its message.
     fn picture(&self, event: &Event, out: &mut Vec<Event>) {
         let part = Event {
             number: 0,
@@ -186,7 +186,7 @@ mod tests {
             entry: side.entry(),
             action,
             level: rng.u16(1..=most),
-            // Prices do not matter here; none is better than another.
+            // Prices do not matter here, so all are equal.
             price: Price::from_units(5),
             size: rng.i64(1..1_000),
             id: rng.u64(0..9),

@@ -1,31 +1,31 @@
-//! States of instruments as events carry them.
+//! The encoding of states of instruments in events.
 
 use crate::event::{Event, Kind};
 use fanfare_feed::recovery::{Lack, State};
 
-/// Codes of states in the `id` of a [`Kind::State`] event.
+/// The codes of states in the `id` of a [`Kind::State`] event.
 pub mod code {
-    /// The book is whole, as of the last change applied.
+    /// The book is complete, as of the last change applied.
     pub const LIVE: u64 = 1;
-    /// The book is not whole: `level` is what it lacks.
+    /// The book is incomplete, and `level` is what it lacks.
     pub const RECOVERING: u64 = 2;
-    /// It was whole when all lines fell silent.
+    /// The book was complete when all lines fell silent.
     pub const STALE: u64 = 3;
-    /// The instrument is not traded any more.
+    /// The instrument is no longer traded.
     pub const CLOSED: u64 = 4;
 }
 
-/// Codes of what a recovering instrument lacks, in the `level` of a [`Kind::State`] event.
+/// The codes of what a recovering instrument lacks, in the `level` of a [`Kind::State`] event.
 pub mod lack {
-    /// A picture to begin with.
+    /// A first snapshot.
     pub const PICTURE: u16 = 1;
-    /// A picture, since the book was found wrong.
+    /// A snapshot, because the book had a fault.
     pub const PICTURE_AFTER_FAULT: u16 = 2;
-    /// Changes: `rpt_seq` is the first of them, `size` their number.
+    /// Changes, of which `rpt_seq` is the first, and `size` the number.
     pub const CHANGES: u16 = 3;
-    /// The certainty that nothing was lost in the messages of the channel in front of number `size`
-    /// (its low 32 bits are MsgSeqNum(34)); [`Event::NO_SIZE`](crate::Event::NO_SIZE) where nothing
-    /// of the channel was heard.
+    /// Certainty that nothing was lost in the messages of the channel before number `size` (its low
+    /// 32 bits are MsgSeqNum(34)). It is [`Event::NO_SIZE`](crate::Event::NO_SIZE) before anything
+    /// of the channel was received.
     pub const CERTAINTY: u16 = 4;
 }
 
@@ -67,7 +67,7 @@ pub fn to_event(state: State) -> Event {
     event
 }
 
-/// Returns whether an instrument in this state has the whole book, as of the last change.
+/// Returns whether an instrument in this state has a complete book, as of the last change.
 pub const fn has_book(state: State) -> bool {
     matches!(state, State::Live | State::Stale)
 }

@@ -1,15 +1,15 @@
-//! TOML texts, read key by key, with the line of everything that is wrong.
+//! The reading of TOML texts key by key, with the line of each fault.
 
 use std::borrow::Cow;
 use std::ops::Range;
 use toml::de::{DeTable, DeValue};
 
-/// What is wrong with a text, and where.
+/// A fault of a text, and its position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Problem {
-    /// From 1.
+    /// The line, from 1.
     pub(crate) line: usize,
-    /// With the names of the tables around it; empty if it is not about a key.
+    /// The key with the names of the tables around it, or empty if it concerns no key.
     pub(crate) key: String,
     pub(crate) why: String,
 }
@@ -23,7 +23,7 @@ pub(crate) struct Table<'t> {
     keys: Vec<(String, usize, Node<'t>)>,
 }
 
-/// A value, and where it stands.
+/// A value, and its position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Scalar<'t> {
     pub(crate) text: Cow<'t, str>,
@@ -32,7 +32,7 @@ pub(crate) struct Scalar<'t> {
     pub(crate) is_number: bool,
 }
 
-/// A value with its place.
+/// A value with its position.
 type Node<'t> = (DeValue<'t>, Range<usize>);
 
 fn node_of(value: toml::Spanned<DeValue<'_>>) -> Node<'_> {
@@ -46,7 +46,7 @@ fn line_of(source: &str, at: usize) -> usize {
 }
 
 impl<'t> Table<'t> {
-    /// Returns the whole text.
+    /// Parses a whole text.
     pub(crate) fn parse(source: &'t str) -> Result<Self, Problem> {
         match DeTable::parse(source) {
             Ok(table) => Ok(Self::new(source, String::new(), 0, table.into_inner())),
@@ -73,12 +73,12 @@ impl<'t> Table<'t> {
         }
     }
 
-    /// Something is wrong with the table, or with one of its keys.
+    /// Returns a fault of the table, or of one of its keys.
     pub(crate) fn problem(&self, key: &str, why: impl Into<String>) -> Problem {
         self.problem_at(self.at, key, why)
     }
 
-    /// Something is wrong with what stands there.
+    /// Returns a fault at a position.
     pub(crate) fn problem_at(&self, at: usize, key: &str, why: impl Into<String>) -> Problem {
         Problem {
             line: line_of(self.source, at),
@@ -101,7 +101,7 @@ impl<'t> Table<'t> {
         Some((at, node))
     }
 
-    /// Returns the tables `[[key]]`, or none if there is no such key.
+    /// Returns the tables `[[key]]`, or none if the key is absent.
     pub(crate) fn tables(&mut self, key: &str) -> Result<Vec<Self>, Problem> {
         let Some((at, (value, _))) = self.take(key) else {
             return Ok(Vec::new());
@@ -134,7 +134,7 @@ impl<'t> Table<'t> {
         }
     }
 
-    /// Returns a table, or a value that stands for the one key of it that is called `short`.
+    /// Returns a table, or a value that stands for its key `short`.
     pub(crate) fn table_or(&mut self, key: &str, short: &str) -> Result<Option<Self>, Problem> {
         let found = self.keys.iter().find(|(name, ..)| name == key);
         if matches!(found, None | Some((_, _, (DeValue::Table(_), _)))) {
@@ -211,7 +211,7 @@ impl<'t> Table<'t> {
         })
     }
 
-    /// Returns the Boolean of a key; false if there is none.
+    /// Returns the Boolean of a key, or false if absent.
     pub(crate) fn flag(&mut self, key: &str) -> Result<bool, Problem> {
         match self.take(key) {
             None => Ok(false),
@@ -223,7 +223,7 @@ impl<'t> Table<'t> {
         }
     }
 
-    /// Returns all keys that are left, with their values as lists, and where the keys stand.
+    /// Returns all remaining keys, with their positions, and their values as lists.
     pub(crate) fn rest(&mut self) -> Result<Vec<(String, usize, Vec<Scalar<'t>>)>, Problem> {
         let keys = std::mem::take(&mut self.keys);
         let all = keys.into_iter().map(|(key, at, node)| {

@@ -1,4 +1,4 @@
-//! The market as a reader of events sees it: the book, the state and the last values of each
+//! The market as built by a reader of events: the book, the state and the last values of each
 //! instrument.
 
 use crate::book::{BookConfig, BookKind};
@@ -6,20 +6,20 @@ use crate::event::{Event, Flags, InstrumentId, Kind};
 use crate::{Book, LastValues, picture, state};
 use fanfare_feed::recovery::{Lack, State};
 
-/// What is known of an instrument, and what a reader keeps beside it.
+/// The state of an instrument, with a value of the reader.
 #[derive(Debug)]
 pub struct Seen<T = ()> {
-    /// The book; `None` until the first level or order.
+    /// The book, or `None` until the first level or order.
     pub book: Option<Book>,
-    /// Whether the book can be trusted.
+    /// The state, which shows whether the book is reliable.
     pub state: State,
-    /// Events of it were lost, and it has not been shown since.
+    /// Whether events were lost, and it has not been shown since.
     is_lost: bool,
     /// The last event of the trading status.
     pub status: Option<Event>,
     /// The last trade, and the last value of each statistic.
     pub last: LastValues,
-    /// The reader's own.
+    /// The reader's own value.
     pub own: T,
 }
 
@@ -37,13 +37,13 @@ impl<T: Default> Default for Seen<T> {
 }
 
 impl<T> Seen<T> {
-    /// Returns whether pictures of the book may be shown: an instrument that is stale or closed has
-    /// the book that it had.
+    /// Returns whether snapshots of the book may be shown. An instrument that is stale or closed
+    /// keeps its last book.
     pub const fn has_picture(&self) -> bool {
         !self.is_lost && !matches!(self.state, State::Recovering(_))
     }
 
-    /// Events of it were lost: nothing is known of the book until it is shown again.
+    /// Records that events were lost, so that the book is unknown until it is shown again.
     pub fn lose(&mut self) {
         self.state = State::Recovering(Lack::Picture);
         self.is_lost = true;
@@ -51,15 +51,14 @@ impl<T> Seen<T> {
         self.last.clear();
     }
 
-    /// Returns whether events of it were lost, and it has not been shown since.
+    /// Returns whether events were lost, and it has not been shown since.
     pub const fn is_lost(&self) -> bool {
         self.is_lost
     }
 
-    /// Calls `send` with events that bring a reader to what is known: the book, which may be shown
-    /// if the state says so, the last values, the trading status, and the state, which is the last
-    /// event. Values and status keep their numbers and times; the others have none. Allocates
-    /// nothing.
+    /// Calls `send` with events that bring a reader to this state: the book, if the state allows
+    /// showing it, the last values, the trading status, and the state as the last event. Values and
+    /// status keep their numbers and times, and the others have none. Allocates nothing.
     pub fn show(&self, instrument: InstrumentId, source: u16, send: &mut impl FnMut(&Event)) {
         let base = Event {
             instrument,
@@ -96,13 +95,13 @@ impl<T> Seen<T> {
 /// All instruments, by the plant's numbers.
 #[derive(Debug)]
 pub struct View<T = ()> {
-    /// Of the books of each feed.
+    /// The books of each feed.
     books: Vec<BookConfig>,
     seen: Vec<Option<Box<Seen<T>>>>,
 }
 
 impl<T: Default> View<T> {
-    /// Returns a view of feeds whose books are of these kinds, in the order of [`Event::source`],
+    /// Creates a view of feeds whose books are of these kinds, in the order of [`Event::source`],
     /// from 1.
     pub const fn new(books: Vec<BookConfig>) -> Self {
         Self {
@@ -121,22 +120,22 @@ impl<T: Default> View<T> {
         Some(self.get(instrument)?.book.as_ref()?.kind())
     }
 
-    /// Returns what is known of an instrument, if anything.
+    /// Returns the state of an instrument, if it has any.
     pub fn get(&self, instrument: InstrumentId) -> Option<&Seen<T>> {
         self.seen.get(instrument.0 as usize)?.as_deref()
     }
 
-    /// Returns what is known of an instrument, to be changed.
+    /// Returns a mutable reference to the state of an instrument, if it has any.
     pub fn get_mut(&mut self, instrument: InstrumentId) -> Option<&mut Seen<T>> {
         self.seen.get_mut(instrument.0 as usize)?.as_deref_mut()
     }
 
-    /// Returns what is known of an instrument, which may be nothing yet. Allocates for a new one.
+    /// Returns the state of an instrument, which is created if absent. Allocates for a new one.
     pub fn open(&mut self, instrument: InstrumentId) -> &mut Seen<T> {
         open(&mut self.seen, instrument)
     }
 
-    /// Returns the numbers of all instruments of which something is known.
+    /// Returns the numbers of all instruments with a state.
     pub fn numbers(&self) -> impl Iterator<Item = InstrumentId> + use<'_, T> {
         let all = (0..).zip(&self.seen);
         all.filter_map(|(number, seen)| seen.as_ref().map(|_| InstrumentId(number)))
@@ -158,7 +157,7 @@ impl<T: Default> View<T> {
                         seen.book.insert(Book::new(config))
                     }
                 };
-                // The feed's own book took it; what it found wrong behind it is in the state.
+                // The feed's own book applied it, and a fault found after it is in the state.
                 let _ = book.apply(event);
             }
             Kind::Clear => {
@@ -178,7 +177,7 @@ impl<T: Default> View<T> {
         }
     }
 
-    /// The plant was started again: nothing is known of any book, and what follows says it.
+    /// Records a restart of the plant: no book is known, until later events show it.
     pub fn restart(&mut self) {
         for seen in self.seen.iter_mut().flatten() {
             seen.lose();
@@ -186,7 +185,7 @@ impl<T: Default> View<T> {
         }
     }
 
-    /// Events were lost: nothing is known of any book until it is shown again.
+    /// Records that events were lost, so that no book is known until it is shown again.
     pub fn lose_all(&mut self) {
         for seen in self.seen.iter_mut().flatten() {
             seen.lose();

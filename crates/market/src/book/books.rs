@@ -1,4 +1,4 @@
-//! The books of all instruments, each made when its first data comes.
+//! The books of all instruments, each created with its first data.
 
 use super::{Book, BookConfig, Fault};
 use crate::event::{Event, InstrumentId, Kind};
@@ -15,7 +15,7 @@ pub struct Books {
 }
 
 impl Books {
-    /// Books of this kind for the instruments with numbers below `most`.
+    /// Creates a set of books of this kind, for the instruments with numbers below `most`.
     pub const fn new(config: BookConfig, most: u32) -> Self {
         Self {
             config,
@@ -26,12 +26,12 @@ impl Books {
     }
 
     /// Applies an event to the book of its instrument. The first event of [`Kind::Level`] or
-    /// [`Kind::Order`] makes that book, which allocates; until then there is nothing to apply
-    /// others to.
+    /// [`Kind::Order`] creates that book, which allocates. Earlier events of other kinds have no
+    /// effect.
     ///
     /// # Errors
     ///
-    /// The fault of [`Book::apply`], or [`Fault::Instrument`].
+    /// Returns the fault of [`Book::apply`], or [`Fault::Instrument`].
     #[inline]
     pub fn apply(&mut self, event: &Event) -> Result<(), Fault> {
         match self.books.get_mut(event.instrument.0 as usize) {
@@ -49,12 +49,12 @@ impl Books {
         self.open(event.instrument, &config)?.apply(event)
     }
 
-    /// Makes a new book for the instrument, with a configuration of its own, in the place of the
-    /// one that it has.
+    /// Creates a new book for the instrument, with a configuration of its own, and replaces any
+    /// earlier one.
     ///
     /// # Errors
     ///
-    /// [`Fault::Instrument`]: its number is beyond the most.
+    /// Returns [`Fault::Instrument`] if its number is beyond the limit.
     pub fn open(&mut self, id: InstrumentId, config: &BookConfig) -> Result<&mut Book, Fault> {
         if id.0 >= self.most {
             self.refused += 1;
@@ -73,7 +73,7 @@ impl Books {
         self.books.get(id.0 as usize)?.as_deref()
     }
 
-    /// Returns the book of an instrument, to be changed, or `None` if it has had no data.
+    /// Returns a mutable reference to the book of an instrument, or `None` if it has had no data.
     pub fn get_mut(&mut self, id: InstrumentId) -> Option<&mut Book> {
         self.books.get_mut(id.0 as usize)?.as_deref_mut()
     }
@@ -89,7 +89,7 @@ impl Books {
         self.refused
     }
 
-    /// Returns the number of bytes of all books and their table. Looks at each of them.
+    /// Returns the number of bytes of all books and their table. Visits each of them.
     pub fn memory(&self) -> usize {
         size_of::<Self>()
             + self.books.capacity() * size_of::<Option<Box<Book>>>()

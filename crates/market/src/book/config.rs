@@ -1,23 +1,23 @@
-//! What a book holds, and how much of it at most.
+//! The configuration of a book: its kind and its limits.
 
 use core::fmt;
 
-/// What a book is fed with.
+/// The events that a book is built from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BookKind {
-    /// Levels with numbers: as many as the feed sends, each where MDPriceLevel(1023) says.
+    /// Levels with numbers: as many as the feed sends, each at its MDPriceLevel(1023).
     Levels,
-    /// Levels without numbers, each known by its price.
+    /// Levels without numbers, each identified by its price.
     Prices,
-    /// Orders, each known by its number (MBO); levels are the sums of their orders.
+    /// Orders, each identified by its number (MBO). Levels are the sums of their orders.
     Orders,
 }
 
-/// The kind of a book, its limits, and what venues do differently.
+/// The kind of a book, its limits, and the rules that differ between venues.
 ///
-/// A book takes all of its memory when it is made. With `L` levels a side at most and `M`
-/// orders it has, in bytes beside its own 400 or so, where `w(L)` = L + L/2 + 8 and `t(n)` =
-/// 5 p + 16 with the power of two p from 16 n / 7 on (from 8 levels or orders on):
+/// A book allocates all of its memory when it is created. With at most `L` levels a side and `M`
+/// orders it has, in bytes beside its own 400 or so, where `w(L)` = L + L/2 + 8 and `t(n)` = 5 p +
+/// 16 with the power of two p from 16 n / 7 on (from 8 levels or orders on):
 ///
 /// | kind | bytes | L = 20 | L = 1,000 |
 /// |---|---|---|---|
@@ -25,7 +25,7 @@ pub enum BookKind {
 /// | prices | 48 L + 32 w(L) + 2 t(L) | 2.8 kB | 137 kB |
 /// | orders | 64 L + 32 w(L) + 2 t(L) + 32 M + t(M) | 3.2 kB + orders | 153 kB + orders |
 ///
-/// An order takes 43 to 55 bytes; 28,672 of them 1.2 MB.
+/// An order takes 43 to 55 bytes, so 28,672 of them take 1.2 MB.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BookConfig {
     pub(super) kind: BookKind,
@@ -35,13 +35,13 @@ pub struct BookConfig {
     pub(super) priority: Priority,
 }
 
-/// Which changes of an order's size cost its place in the queue. A change of its price always
-/// does; a fill never.
+/// The changes of an order's size that cost its place in the queue. A change of its price always
+/// does, and a fill never does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Priority {
-    /// A larger order stays where it is; by default it goes to the back.
+    /// Whether a larger order keeps its place. By default it goes to the back.
     pub increase_keeps: bool,
-    /// A smaller order goes to the back; by default it stays where it is.
+    /// Whether a smaller order goes to the back. By default it keeps its place.
     pub decrease_loses: bool,
 }
 
@@ -71,20 +71,21 @@ impl BookConfig {
     /// The most orders of a book.
     pub const MOST_ORDERS: u32 = 1 << 24;
 
-    /// Levels by number, `depth` of them on each side, as the feed sends them.
+    /// Returns a configuration for numbered levels, `depth` of them on each side, as the feed sends
+    /// them.
     ///
     /// # Errors
     ///
-    /// The depth is not from 1 to [`BookConfig::MOST_LEVELS`].
+    /// Returns an error if the depth is not from 1 to [`BookConfig::MOST_LEVELS`].
     pub const fn by_level(depth: u32) -> Result<Self, ConfigError> {
         Self::new(BookKind::Levels, depth, 1)
     }
 
-    /// Levels by price, at most `levels` of them on each side.
+    /// Returns a configuration for levels by price, at most `levels` of them on each side.
     ///
     /// # Errors
     ///
-    /// The levels are not from 1 to [`BookConfig::MOST_LEVELS`].
+    /// Returns an error if the levels are not from 1 to [`BookConfig::MOST_LEVELS`].
     pub const fn by_price(levels: u32) -> Result<Self, ConfigError> {
         Self::new(BookKind::Prices, levels, 1)
     }
@@ -94,8 +95,8 @@ impl BookConfig {
     ///
     /// # Errors
     ///
-    /// The levels are not from 1 to [`BookConfig::MOST_LEVELS`], or the orders not from 1 to
-    /// [`BookConfig::MOST_ORDERS`].
+    /// Returns an error if the levels are not from 1 to [`BookConfig::MOST_LEVELS`], or the orders
+    /// not from 1 to [`BookConfig::MOST_ORDERS`].
     pub const fn by_order(levels: u32, orders: u32) -> Result<Self, ConfigError> {
         Self::new(BookKind::Orders, levels, orders)
     }
@@ -119,22 +120,22 @@ impl BookConfig {
         })
     }
 
-    /// Sets whether a bid above the offers is no fault: in auctions, or where several venues fill
-    /// one book. By default it is one.
+    /// Sets whether a bid above the offers is allowed, as in auctions, or if several venues fill
+    /// one book. By default it is a fault.
     #[must_use]
     pub const fn may_cross(mut self, may_cross: bool) -> Self {
         self.may_cross = may_cross;
         self
     }
 
-    /// Sets what costs an order its place in the queue.
+    /// Sets the changes that cost an order its place in the queue.
     #[must_use]
     pub const fn priority(mut self, priority: Priority) -> Self {
         self.priority = priority;
         self
     }
 
-    /// Returns what the events of the book are: levels, prices or orders.
+    /// Returns the kind of the book's events: levels, prices or orders.
     pub const fn kind(&self) -> BookKind {
         self.kind
     }
@@ -144,7 +145,7 @@ impl BookConfig {
         self.levels
     }
 
-    /// Returns the most orders, 1 unless it is a book of orders.
+    /// Returns the most orders, or 1 unless it is a book of orders.
     pub const fn orders(&self) -> u32 {
         self.orders
     }

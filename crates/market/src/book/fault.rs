@@ -1,46 +1,46 @@
-//! What a book refuses, and how often it did.
+//! The faults of a book, and their counts.
 
 use core::fmt;
 
-/// Why an event cannot be true of a book, or why the book cannot be after it.
+/// The reason why an event cannot be valid for a book, or the book is invalid after it.
 ///
 /// All but [`Fault::Disorder`] and [`Fault::Crossed`], which are found at the end of a message,
-/// leave the content of the book as it was. All make the book doubtful: an event was lost or
-/// comes from elsewhere, and a picture has to bring the book back.
+/// leave the contents of the book unchanged. All make the book doubtful: an event was lost or does
+/// not belong to it, and a snapshot has to restore the book.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Fault {
     /// MDPriceLevel(1023) is 0 or beyond the depth of the book.
     Level,
-    /// A new level more than one behind the last: what lies between was lost.
+    /// A new level is more than one after the last, so a level between them was lost.
     Hole,
-    /// A change or a deletion of a level or a price that is not there.
+    /// A level or a price that does not exist was changed or deleted.
     NotThere,
-    /// A new order with the number of one that is there.
+    /// A new order has the number of an existing one.
     DuplicateOrder,
-    /// A change, a deletion or a fill of an order that is not there.
+    /// An order that does not exist was changed, deleted or filled.
     UnknownOrder,
-    /// No price where one is needed.
+    /// A required price is absent.
     Price,
-    /// No size where one is needed, a size below zero, an order of nothing, a fill of more than
-    /// there is, or a level whose orders add up to more than 2^63 - 1.
+    /// A required size is absent, a size is negative, an order has size zero, a fill exceeds the
+    /// order, or the orders of a level add up to more than 2^63 - 1.
     Size,
-    /// Neither bid nor offer, or another side than the order is on.
+    /// The side is neither bid nor offer, or differs from the order's.
     Side,
-    /// An action that books of this kind do not have.
+    /// Books of this kind do not have the action.
     Action,
-    /// No room for another level or another order.
+    /// The book has no capacity for another level or another order.
     Full,
     /// At the end of a message a level has a better price than one before it.
     Disorder,
     /// At the end of a message the best bid is above the best offer.
     Crossed,
-    /// An instrument beyond the most that there may be; no book was made for it.
+    /// The instrument's number is beyond the limit, and no book was created.
     Instrument,
 }
 
 impl Fault {
-    /// All of them, in the order of [`Faults::iter`].
+    /// All faults, in the order of [`Faults::iter`].
     pub const ALL: [Self; 13] = [
         Self::Level,
         Self::Hole,
@@ -57,7 +57,7 @@ impl Fault {
         Self::Instrument,
     ];
 
-    /// Returns a name for counters: lower case, with underscores.
+    /// Returns a name for counters, in lower case with underscores.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Level => "level",
@@ -99,7 +99,7 @@ impl fmt::Display for Fault {
 
 impl core::error::Error for Fault {}
 
-/// How often each [`Fault`] was found; a count that reaches 2^32 - 1 stays there.
+/// The count of each [`Fault`]. A count that reaches 2^32 - 1 stays there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Faults([u32; Fault::ALL.len()]);
 
@@ -109,7 +109,7 @@ impl Faults {
         *count = count.saturating_add(1);
     }
 
-    /// How often this one was found.
+    /// Returns the count of this fault.
     pub const fn count(&self, fault: Fault) -> u32 {
         self.0[fault as usize]
     }

@@ -1,18 +1,18 @@
-//! Where an order or a level is, by its number or price.
+//! A table of orders or levels, by number or price.
 
 use hashbrown::HashTable;
 
-/// Places by a number that each of them knows of itself.
+/// A map from numbers to places, where each place knows its number.
 ///
-/// Room is for twice the most, so that the table is at most half full. Then what is taken out
-/// leaves no mark but once in very many times, and where marks have used the table up, it is put in
-/// order in its place: nothing is ever allocated.
+/// Its capacity is twice the limit, so that it is at most half full. Removing a number then leaves
+/// a tombstone only very rarely, and when tombstones have used the table up, it is rehashed in
+/// place. It never allocates after its creation.
 #[derive(Clone, Debug)]
 pub(super) struct Ids {
     places: HashTable<u32>,
 }
 
-/// The hash of a number that is not there.
+/// The hash of a number that is absent.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Vacant(u64);
 
@@ -24,15 +24,15 @@ impl Ids {
         }
     }
 
-    /// Returns both halves of a product of 128 bits: numbers that follow each other, or differ in
-    /// any of their bits alone, differ at both ends, where the table looks.
+    /// Returns both halves of a product of 128 bits. Numbers that are consecutive, or differ in any
+    /// single bit, differ at both ends, which the table uses.
     #[inline]
     fn hash(id: u64) -> u64 {
         let product = u128::from(id ^ 0x243f_6a88_85a3_08d3) * 0xd6e8_feb8_6659_fd93;
         (product >> 64) as u64 ^ product as u64
     }
 
-    /// Returns the place of a number, which `is` knows by the place.
+    /// Returns the place of a number. `is` returns whether a place has it.
     #[inline]
     pub(super) fn find(&self, id: u64, is: impl Fn(u32) -> bool) -> Result<u32, Vacant> {
         let hash = Self::hash(id);
@@ -40,15 +40,15 @@ impl Ids {
         found.copied().ok_or(Vacant(hash))
     }
 
-    /// Puts a place where [`Ids::find`] has found its number to be missing. There must be less than
-    /// the most. `id` returns the number of each place.
+    /// Inserts a place whose number [`Ids::find`] has found to be absent. The table must be below
+    /// its limit. `id` returns the number of each place.
     #[inline]
     pub(super) fn insert(&mut self, vacant: Vacant, place: u32, id: impl Fn(u32) -> u64) {
         let hash = |&place: &u32| Self::hash(id(place));
         self.places.insert_unique(vacant.0, place, hash);
     }
 
-    /// Takes a number out that has this place.
+    /// Removes a number that has this place.
     #[inline]
     pub(super) fn remove(&mut self, id: u64, place: u32) {
         let found = self
@@ -74,7 +74,7 @@ mod tests {
     use super::*;
     use std::collections::{BTreeMap, BTreeSet};
 
-    /// Numbers by place, as a book has them; the map is the oracle.
+    /// Compares the table with a map, for numbers by place as in a book.
     fn churn(ids: impl Fn(u64) -> u64, most: usize) {
         let mut table = Ids::new(most);
         let mut by_place: Vec<u64> = Vec::new();
@@ -110,7 +110,7 @@ mod tests {
             churn(|n| n, most);
             churn(|n| n << 32, most);
             churn(|n| u64::MAX - n * 1_000_000_007, most);
-            // Of one group, all of them: full of marks as no other.
+            // All of one group, which produces the most tombstones.
             churn(|n| n % 40, most);
         }
     }
@@ -135,7 +135,7 @@ mod tests {
                 let places: BTreeSet<u64> = (0..10_000).map(|n| of(hash(n))).collect();
                 places.len()
             };
-            // Of 16,384 places random ones would be at 7,480.
+            // Random ones would be at 7,480 of 16,384 places.
             let places = distinct(|hash| hash & 0x3fff);
             assert!(places > 7_300, "step {step}: {places}");
             assert_eq!(distinct(|hash| hash >> 57), 128, "step {step}");

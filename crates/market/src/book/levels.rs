@@ -1,10 +1,10 @@
-//! Levels by number: two windows of rows, the best at the end.
+//! Levels by number: two windows of rows, the best last.
 
 use super::window::{Row, Window};
 use super::{Fault, Side};
 use crate::event::{Action, Event};
 
-/// A level as it is kept.
+/// A stored level.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct LevelRow {
     pub(super) key: i64,
@@ -42,7 +42,7 @@ impl LevelRow {
 pub(super) struct Levels {
     sides: [Window<LevelRow>; 2],
     most: usize,
-    /// A level has come that was not in order with its neighbours.
+    /// Whether a level was applied that was out of order with its neighbours.
     suspect: bool,
 }
 
@@ -108,10 +108,10 @@ impl Levels {
         Ok(())
     }
 
-    /// True if each level has a price no better than the one in front of it.
+    /// Returns true if no level has a better price than the one before it.
     ///
-    /// Within a message numbered levels may be out of order; only what came out of order is
-    /// looked at again, and then all of it.
+    /// Within a message, numbered levels may be out of order. Only if a level was out of order are
+    /// all of them checked.
     #[inline]
     pub(super) fn are_in_order(&mut self) -> bool {
         if self.suspect {
@@ -122,7 +122,7 @@ impl Levels {
     }
 }
 
-/// True if the row at `at` is in order with its neighbours.
+/// Returns true if the row at `at` is in order with its neighbours.
 #[inline]
 fn in_order(rows: &[LevelRow], at: usize) -> bool {
     let Some(row) = rows.get(at) else { return true };

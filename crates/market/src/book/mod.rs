@@ -1,8 +1,8 @@
-//! Books: what stands in the market, by level number, by price or by order, from [`Event`]s.
+//! Books by level number, by price or by order, built from [`Event`]s.
 //!
-//! A [`Book`] refuses what cannot be true of it with a [`Fault`], counts it, and reports from then
-//! on that it is doubtful, until a [`Kind::Clear`] and the picture behind it bring it back.
-//! [`Books`] has one for each instrument that has data.
+//! A [`Book`] refuses an invalid event with a [`Fault`], counts it, and is doubtful until a
+//! [`Kind::Clear`] and the snapshot after it restore it. [`Books`] has one book for each instrument
+//! that has data.
 //!
 //! ```
 //! use fanfare_market::event::{Action, Event, Flags, Kind, entry};
@@ -56,20 +56,20 @@ use prices::Prices;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Side {
-    /// Orders to buy; the highest price is the best.
+    /// Orders to buy, of which the highest price is the best.
     Bid = 0,
-    /// Orders to sell; the lowest price is the best.
+    /// Orders to sell, of which the lowest price is the best.
     Offer = 1,
 }
 
 impl Side {
-    /// Both.
+    /// Both sides.
     pub const BOTH: [Self; 2] = [Self::Bid, Self::Offer];
 
-    /// Returns the side of MDEntryType(269) `0` and `1`, or `None` of others.
+    /// Returns the side of MDEntryType(269) `0` and `1`, or `None` for others.
     #[inline]
     pub const fn of_entry(entry: u8) -> Option<Self> {
-        // Sides come in no order that a processor could foresee: no branch tells them apart.
+        // Sides alternate unpredictably, so the code is free of branches.
         match entry.wrapping_sub(entry::BID) {
             number @ 0..2 => Some(Self::of_number(number as u32)),
             _ => None,
@@ -86,7 +86,7 @@ impl Side {
         if number == 0 { Self::Bid } else { Self::Offer }
     }
 
-    /// Returns a number that is higher the better the price is. It is its own inverse; no price
+    /// Returns a key that is higher the better the price is. It is its own inverse, and no price
     /// overflows.
     #[inline]
     const fn key(self, price: Price) -> i64 {
@@ -107,8 +107,8 @@ impl Side {
 
 /// The book of an instrument.
 ///
-/// It takes all of its memory when it is made ([`BookConfig`] says how much) and allocates nothing
-/// after that. Two books are equal if they hold the same, whatever happened to them.
+/// It allocates all of its memory when it is created ([`BookConfig`] specifies how much) and
+/// nothing after that. Two books are equal if they have the same contents, whatever their history.
 #[derive(Clone)]
 pub struct Book {
     may_cross: bool,
@@ -126,7 +126,7 @@ enum Body {
 }
 
 impl Book {
-    /// Returns an empty book; allocates.
+    /// Creates an empty book. Allocates.
     pub fn new(config: &BookConfig) -> Self {
         Self {
             may_cross: config.may_cross,
@@ -141,28 +141,28 @@ impl Book {
         }
     }
 
-    /// Applies what happened to the instrument.
+    /// Applies an event of the instrument.
     ///
-    /// Books of levels take events of [`Kind::Level`], books of orders those of [`Kind::Order`],
-    /// all of them [`Kind::Clear`]; of all others only [`Flags::LAST`] counts. At the last event of
-    /// a message the book must be in order and not crossed; within a message it may be either.
+    /// Books of levels apply events of [`Kind::Level`], books of orders those of [`Kind::Order`],
+    /// and all books [`Kind::Clear`]. Of all others, only [`Flags::LAST`] matters. At the last
+    /// event of a message the book must be in order and not crossed. Within a message it may be
+    /// either.
     ///
-    /// A level by number needs a price and a size but for being deleted; `id` is its number of
-    /// orders. A new one moves those from its number on down, and what falls out of the depth is
-    /// gone; one that is deleted moves up what is behind it. A level by price is set by New and
-    /// Change, whichever it was, and goes with Delete; its number is not looked at. A size of 0
-    /// is kept as any other in a level; an order of nothing is a fault.
+    /// A numbered level needs a price and a size unless it is deleted, and `id` is its number of
+    /// orders. A new one moves the levels from its number on down, and those beyond the depth are
+    /// dropped. Deleting one moves the levels after it up. A level by price is set by New and
+    /// Change alike, and removed by Delete, and its number is ignored. A level may have size 0, but
+    /// an order of size 0 is a fault.
     ///
-    /// A new order goes to the back of the queue of its price, and so does one whose price
-    /// changes or that becomes larger (see [`Priority`]). [`Fill`](crate::Action::Fill) takes
-    /// from an order. Deletions and fills are found by `id` alone; where they say a side, it has
-    /// to be the order's.
+    /// A new order goes to the back of the queue of its price, and so does one whose price changes
+    /// or that becomes larger (see [`Priority`]). [`Fill`](crate::Action::Fill) reduces an order.
+    /// Deletions and fills are found by `id` alone. If they have a side, it must be the order's.
     ///
     /// # Errors
     ///
-    /// The event cannot be true of this book, or the book cannot be true behind the last event of
-    /// a message. The fault is counted, and the book doubtful from here on; its content is as it
-    /// was before an impossible event.
+    /// Returns a fault if the event is invalid for this book, or the book is invalid after the last
+    /// event of a message. The fault is counted, and the book is doubtful from then on. Its
+    /// contents are unchanged by an invalid event.
     #[inline]
     pub fn apply(&mut self, event: &Event) -> Result<(), Fault> {
         let mut done = match (event.kind, &mut self.body) {
@@ -185,7 +185,7 @@ impl Book {
         done
     }
 
-    /// Empties the book, which is not doubtful then; the counts of faults stay.
+    /// Empties the book, which is then not doubtful. The counts of faults are kept.
     #[cold]
     pub fn clear(&mut self) {
         self.is_doubtful = false;
@@ -196,7 +196,7 @@ impl Book {
         }
     }
 
-    /// Checks what must hold at the end of a message.
+    /// Checks the conditions at the end of a message.
     #[inline]
     fn check(&mut self) -> Result<(), Fault> {
         if let Body::Levels(levels) = &mut self.body
@@ -216,22 +216,22 @@ impl Book {
         self.faults.add(fault);
     }
 
-    /// True from a fault on until the book is cleared: what it holds may be wrong.
+    /// Returns true from a fault on until the book is cleared, because its contents may be wrong.
     pub const fn is_doubtful(&self) -> bool {
         self.is_doubtful
     }
 
-    /// How often each fault was found since the book was made.
+    /// Returns the counts of faults since the book was created.
     pub const fn faults(&self) -> &Faults {
         &self.faults
     }
 
-    /// Returns RptSeq(83) of the last event, 0 if that had none.
+    /// Returns RptSeq(83) of the last event, or 0 if it had none.
     pub const fn rpt_seq(&self) -> u32 {
         self.rpt_seq
     }
 
-    /// Returns what the events of the book are: levels, prices or orders.
+    /// Returns the kind of the book's events: levels, prices or orders.
     pub const fn kind(&self) -> BookKind {
         match self.body {
             Body::Levels(_) => BookKind::Levels,
@@ -240,7 +240,7 @@ impl Book {
         }
     }
 
-    /// Returns the number of bytes of the book, its own included, which does not depend on its
+    /// Returns the number of bytes of the book, including itself, which does not depend on its
     /// contents.
     pub fn memory(&self) -> usize {
         size_of::<Self>()
@@ -253,7 +253,7 @@ impl Book {
 }
 
 impl PartialEq for Book {
-    /// True if both hold the same levels and, if both are of orders, the same queues.
+    /// Returns true if both have the same levels and, if both are books of orders, the same queues.
     fn eq(&self, other: &Self) -> bool {
         let queues = |book: &Self| book.kind() == BookKind::Orders;
         queues(self) == queues(other)

@@ -6,23 +6,23 @@ use super::ranks::{NIL, RankRow, Ranks};
 use super::{Fault, Side};
 use crate::event::{Action, Event};
 
-/// An order, or a level: two to a cache line.
+/// An order or a level, two to a cache line.
 ///
-/// A level is in a ring with its orders, in front of the first and behind the last. An order comes
-/// and goes there without a question whether it is the first or the last: to those a processor
-/// could only guess the answers.
+/// A level is in a ring with its orders, before the first and after the last. Inserting and
+/// removing an order needs no test whether it is the first or the last, which a processor could not
+/// predict.
 #[derive(Clone, Copy, Debug, Default)]
 struct Node {
-    /// The order's number; of a level its price as a key.
+    /// The order's number, or the key of a level's price.
     id: u64,
-    /// What is left of the order; of a level what is left of all of its orders.
+    /// The remaining size of the order, or of all orders of a level.
     size: i64,
     prev: u32,
-    /// In a list of free ones the next free one.
+    /// The next node, which in a free list is the next free one.
     next: u32,
-    /// The order's level; of a level its number of orders.
+    /// The order's level, or a level's number of orders.
     level: u32,
-    /// Of a level.
+    /// The side of a level.
     side: u32,
 }
 
@@ -30,11 +30,11 @@ struct Node {
 #[derive(Clone, Debug)]
 pub(super) struct Orders {
     ids: Ids,
-    /// Room for all levels, then orders.
+    /// The nodes of all levels, followed by those of orders.
     nodes: Vec<Node>,
     free_order: u32,
     free_level: u32,
-    /// From here on no level was ever used.
+    /// The first level node that was never used.
     new_level: u32,
     ranks: [Ranks; 2],
     most_levels: usize,
@@ -152,7 +152,7 @@ impl Orders {
         place: u32,
         node: Node,
     ) -> Result<(), Fault> {
-        // A level that loses its last order makes room for another.
+        // A level that loses its last order frees its node for another.
         let is_last = self.nodes[node.level as usize].level == 1;
         let goes_first = is_last && self.is_full(side) && self.find_level(side, key).is_err();
         if goes_first {
@@ -184,7 +184,7 @@ impl Orders {
         Ok(())
     }
 
-    /// Returns the side of the order, with which the side of the event has to agree, if it has one.
+    /// Returns the side of the order, which must equal that of the event, if it has one.
     #[inline]
     fn check_side(&self, event: &Event, node: Node) -> Result<Side, Fault> {
         let side = Side::of_number(self.nodes[node.level as usize].side);
@@ -202,8 +202,8 @@ impl Orders {
         self.free_order = place;
     }
 
-    /// Takes the order out of its queue and its size out of the level, and the level away with
-    /// the last order.
+    /// Removes the order from its queue and its size from the level, and the level with its last
+    /// order.
     #[inline]
     fn take_from_level(&mut self, node: Node) {
         self.unlink(node);
@@ -216,7 +216,7 @@ impl Orders {
     }
 }
 
-/// Queues and levels.
+/// The queues and levels.
 impl Orders {
     #[inline]
     fn new_order(&mut self, node: Node) -> u32 {
@@ -246,7 +246,7 @@ impl Orders {
         self.ranks[side as usize].find(key, is)
     }
 
-    /// Returns the level of that price, with the size of one more order.
+    /// Returns the level of that price, after adding the size of one more order.
     #[inline]
     fn level(&mut self, side: Side, key: i64, size: i64) -> Result<u32, Fault> {
         match self.find_level(side, key) {
@@ -309,7 +309,7 @@ impl Orders {
     }
 }
 
-/// What there is to read.
+/// The read access.
 impl Orders {
     /// Returns the levels, the worst first.
     #[inline]
@@ -317,7 +317,7 @@ impl Orders {
         self.ranks[side as usize].rows()
     }
 
-    /// Size and number of orders.
+    /// Returns size and number of orders.
     #[inline]
     pub(super) fn sums(&self, row: &RankRow) -> (i64, u32) {
         let level = self.nodes.get(row.slot as usize);
@@ -330,14 +330,14 @@ impl Orders {
         sides.map(|row| self.sums(row).1 as usize).sum()
     }
 
-    /// Returns the first order of a queue, or none if there is no such level.
+    /// Returns the first order of a queue, or none if the level does not exist.
     pub(super) fn first(&self, side: Side, key: i64) -> u32 {
         let level = self.find_level(side, key).ok();
         let level = level.and_then(|place| self.nodes.get(place as usize));
         level.map_or(NIL, |level| level.next)
     }
 
-    /// Number and size of an order, and which is behind it. There is nothing behind the last one.
+    /// Returns number and size of an order, and the next one, which is invalid for the last one.
     #[inline]
     pub(super) fn order(&self, place: u32) -> Option<(u64, i64, u32)> {
         let is_level = (place as usize) < 2 * self.most_levels;
@@ -345,7 +345,7 @@ impl Orders {
         Some((node.id, node.size, node.next))
     }
 
-    /// Side, price as a key, and size of an order.
+    /// Returns side, price as a key, and size of an order.
     pub(super) fn find(&self, id: u64) -> Option<(Side, i64, i64)> {
         let nodes = &self.nodes;
         let is = |place| {

@@ -1,4 +1,4 @@
-//! Levels by price: in slots, found by a table, ranked when they come and go.
+//! Levels by price: in slots that are found by a table, and ranked when they are added and removed.
 
 use super::levels::LevelRow;
 use super::ranks::{NIL, RankRow, Ranks};
@@ -8,7 +8,7 @@ use crate::event::{Action, Event};
 /// The levels of both sides.
 #[derive(Clone, Debug)]
 pub(super) struct Prices {
-    /// In a free one `orders` is the next free one.
+    /// The levels. In a free slot, `orders` is the next free one.
     slots: Vec<LevelRow>,
     free: u32,
     ranks: [Ranks; 2],

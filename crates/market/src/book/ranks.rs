@@ -1,12 +1,12 @@
-//! Which slot a price's level is in, and how good it is among the levels of its side.
+//! The slots of the levels of a side, by price and by rank.
 
 use super::ids::{Ids, Vacant};
 use super::window::{Row, Window};
 
-/// No slot, no order.
+/// The index of no slot and no order.
 pub(super) const NIL: u32 = u32::MAX;
 
-/// Where the level of a price is: levels stay in their slots while their ranks change.
+/// The price and the slot of a level. Levels stay in their slots while their ranks change.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct RankRow {
     pub(super) key: i64,
@@ -22,9 +22,9 @@ impl Row for RankRow {
 
 /// The levels of a side by price, and by rank.
 ///
-/// Most updates are of a level that is there. They find it in a table by its price, without a
-/// search among the ranks, where it comes to a branch that no processor foresees; ranks are looked
-/// at when a level comes or goes.
+/// Most updates are of existing levels. A table finds them by price, without a binary search among
+/// the ranks, whose branches are unpredictable. Ranks are searched only when a level is added or
+/// removed.
 #[derive(Clone, Debug)]
 pub(super) struct Ranks {
     by_price: Ids,
@@ -44,20 +44,21 @@ impl Ranks {
         self.rows.len()
     }
 
-    /// Returns the rows, the best at the end.
+    /// Returns the rows, the best last.
     #[inline]
     pub(super) fn rows(&self) -> &[RankRow] {
         self.rows.rows()
     }
 
-    /// Returns the slot of a price's level, which `is` knows, or where to put it.
+    /// Returns the slot of a price's level, or a vacancy for it. `is` returns whether a slot has
+    /// the price.
     #[inline]
     pub(super) fn find(&self, key: i64, is: impl Fn(u32) -> bool) -> Result<u32, Vacant> {
         self.by_price.find(key.cast_unsigned(), is)
     }
 
-    /// Ranks a level that [`Ranks::find`] has found to be missing. There must be less than the
-    /// most. `key_of` returns the key of each slot.
+    /// Ranks a level that [`Ranks::find`] has found to be absent. There must be fewer than the
+    /// limit. `key_of` returns the key of each slot.
     pub(super) fn insert(
         &mut self,
         vacant: Vacant,
@@ -71,7 +72,7 @@ impl Ranks {
             .insert(self.rows.place(key), RankRow { key, slot });
     }
 
-    /// Takes a level out that is there.
+    /// Removes an existing level.
     pub(super) fn remove(&mut self, key: i64, slot: u32) {
         self.by_price.remove(key.cast_unsigned(), slot);
         self.rows.remove(self.rows.place(key));

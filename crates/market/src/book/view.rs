@@ -1,4 +1,4 @@
-//! What there is to read of a book: best levels, depth, queues, a checksum.
+//! The read access of a book: best levels, depth, queues, a checksum.
 
 use super::levels::LevelRow;
 use super::orders::Orders;
@@ -12,22 +12,22 @@ use crate::price::Price;
 pub struct Level {
     /// The price.
     pub price: Price,
-    /// The size, in a book of orders that of all its orders.
+    /// The size, which in a book of orders is that of all its orders.
     pub size: i64,
-    /// The number of orders: in a book of levels as the feed says it, 0 if it does not.
+    /// The number of orders. In a book of levels it is the feed's, or 0 if unknown.
     pub orders: u64,
 }
 
 /// An order in its queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Order {
-    /// Its number, as the feed says it.
+    /// Its number in the feed.
     pub id: u64,
-    /// What is left of it.
+    /// The remaining size.
     pub size: i64,
 }
 
-/// The levels of a side, the best first; allocates nothing.
+/// An iterator over the levels of a side, the best first. Allocates nothing.
 #[derive(Clone, Debug)]
 pub struct DepthIter<'a> {
     side: Side,
@@ -78,7 +78,7 @@ impl Iterator for DepthIter<'_> {
 
 impl ExactSizeIterator for DepthIter<'_> {}
 
-/// The orders of a level, the one that trades first in front; allocates nothing.
+/// An iterator over the orders of a level, the one that trades first in front. Allocates nothing.
 #[derive(Clone, Debug)]
 pub struct QueueIter<'a>(Option<(&'a Orders, u32)>);
 
@@ -112,7 +112,7 @@ impl Book {
         DepthIter { side, rows }
     }
 
-    /// Returns the orders at a price, the first of the queue in front; none in a book of levels.
+    /// Returns the orders at a price, the first of the queue first. Empty for a book of levels.
     pub fn queue(&self, side: Side, price: Price) -> QueueIter<'_> {
         QueueIter(match &self.body {
             Body::Levels(_) | Body::Prices(_) => None,
@@ -120,7 +120,7 @@ impl Book {
         })
     }
 
-    /// Side, price and what is left of an order; none in a book of levels.
+    /// Returns side, price and remaining size of an order, or `None` for a book of levels.
     pub fn order(&self, id: u64) -> Option<(Side, Price, i64)> {
         match &self.body {
             Body::Levels(_) | Body::Prices(_) => None,
@@ -130,7 +130,7 @@ impl Book {
         }
     }
 
-    /// Returns the number of orders in the book; 0 in a book of levels, which knows only their
+    /// Returns the number of orders in the book, or 0 for a book of levels, which knows only their
     /// counts.
     pub fn orders(&self) -> usize {
         match &self.body {
@@ -139,13 +139,13 @@ impl Book {
         }
     }
 
-    /// True if nothing is in the book.
+    /// Returns true if the book is empty.
     pub fn is_empty(&self) -> bool {
         Side::BOTH.iter().all(|&side| self.depth(side).len() == 0)
     }
 
-    /// True if the best bid is above the best offer. Within a message that may be so; behind its
-    /// last event it is a fault, unless the configuration says otherwise.
+    /// Returns true if the best bid is above the best offer. This may occur within a message. After
+    /// its last event it is a fault, unless the configuration allows it.
     #[inline]
     pub fn is_crossed(&self) -> bool {
         let best = |side| match &self.body {
@@ -159,17 +159,17 @@ impl Book {
         }
     }
 
-    /// Returns a checksum of the contents of the book: equal books have equal ones, on each machine
-    /// and in each version. Reads the whole book.
+    /// Returns a checksum of the contents of the book. Equal books have equal checksums, on each
+    /// machine and in each version. Reads the whole book.
     ///
-    /// It is FNV-1a of 64 bits over, for bids, then for offers: the number of levels; of each
-    /// level, the best first, price in units, size and number of orders; of each order of its
-    /// queue, the first in front, number and size. All of them as 8 bytes, little-endian.
+    /// It is the 64-bit FNV-1a of the following, for bids, then for offers: the number of levels;
+    /// of each level, the best first, price in units, size and number of orders; of each order of
+    /// its queue, the first first, number and size. All of them are 8 bytes, little-endian.
     pub fn checksum(&self) -> u64 {
         self.checksum_of(|_| true)
     }
 
-    /// Returns the checksum of a book that has nothing on the sides that `has` excludes.
+    /// Returns the checksum of the book without the sides that `has` excludes.
     pub fn checksum_of(&self, has: impl Fn(Side) -> bool) -> u64 {
         let mut sum = Sum::new();
         for side in Side::BOTH {
@@ -190,7 +190,7 @@ impl Book {
     }
 }
 
-/// As [`Book::checksum`], of levels that a book of levels would have, the best first.
+/// Returns the [checksum](Book::checksum) of a book of levels with these levels, the best first.
 pub fn checksum_of_levels(bids: &[Level], offers: &[Level]) -> u64 {
     let mut sum = Sum::new();
     for side in [bids, offers] {
@@ -200,7 +200,7 @@ pub fn checksum_of_levels(bids: &[Level], offers: &[Level]) -> u64 {
     sum.0
 }
 
-/// FNV-1a of 64 bits.
+/// A 64-bit FNV-1a sum.
 struct Sum(u64);
 
 impl Sum {

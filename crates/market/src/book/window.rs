@@ -1,26 +1,27 @@
-//! Sorted rows in one piece of memory, the best at the end, with room in front and behind.
+//! Sorted rows in one buffer, the best last, with free capacity at both ends.
 
-/// Rows with a key, in ascending order of it: the last is the best.
+/// A row with a key, in ascending order, so that the last is the best.
 pub(super) trait Row: Copy + Default {
     /// Returns the key by which rows are sorted: a price, or [`!price`](super::Side::key) among
     /// offers.
     fn key(&self) -> i64;
 }
 
-/// Rows that move as little as may be when one comes or goes: only those on its shorter side.
+/// Sorted rows, of which as few as possible move on insertion and removal: those on the shorter
+/// side.
 ///
-/// Most changes are near the best, so that mostly one to three rows move. Where the room at an
-/// end is used up, all rows move to the middle; that is once in a quarter of the most rows at the
-/// earliest.
+/// Most changes are near the best, so that mostly one to three rows move. When the capacity at an
+/// end is used up, all rows move to the middle, at most once in as many insertions as a quarter of
+/// the limit.
 #[derive(Clone, Debug)]
 pub(super) struct Window<R> {
-    /// As long as there is room.
+    /// The buffer, as long as the capacity.
     rows: Box<[R]>,
     start: usize,
     end: usize,
 }
 
-/// Rows at the end that are compared without a branch for each.
+/// The rows at the end that are compared without branches.
 const NEAR: usize = 16;
 
 impl<R: Row> Window<R> {
@@ -50,8 +51,8 @@ impl<R: Row> Window<R> {
         self.rows.get_mut(self.start..self.end).unwrap_or_default()
     }
 
-    /// Returns how many rows have keys below this one: the place of the row with the key, or where
-    /// it would be.
+    /// Returns how many rows have keys below this one: the index of the row with the key, or of its
+    /// insertion.
     #[inline]
     pub(super) fn place(&self, key: i64) -> usize {
         let rows = self.rows();
@@ -66,8 +67,8 @@ impl<R: Row> Window<R> {
         rows[..far].partition_point(|row| row.key() < key)
     }
 
-    /// Puts a row in front of the one at `at`. There must be room: fewer rows than the most, and
-    /// `at` no more than there are.
+    /// Inserts a row before the one at `at`. There must be fewer rows than the limit, and `at` must
+    /// not exceed their number.
     #[inline]
     pub(super) fn insert(&mut self, at: usize, row: R) {
         debug_assert!(at <= self.len() && self.len() + 2 < self.rows.len());
@@ -90,7 +91,7 @@ impl<R: Row> Window<R> {
         }
     }
 
-    /// Takes the row at `at` out, which must be one.
+    /// Removes the row at `at`, which must exist.
     #[inline]
     pub(super) fn remove(&mut self, at: usize) {
         debug_assert!(at < self.len());

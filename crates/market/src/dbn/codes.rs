@@ -1,8 +1,8 @@
-//! FIX's codes of statuses and entries as DBN's.
+//! The conversion of FIX's codes of statuses and entries to DBN's.
 
 use crate::event::entry;
 
-/// `action` of a status.
+/// The values of `action` of a status.
 mod action {
     pub(super) const PRE_OPEN: u16 = 1;
     pub(super) const PRE_CROSS: u16 = 2;
@@ -18,8 +18,8 @@ mod action {
     pub(super) const NOT_AVAILABLE: u16 = 15;
 }
 
-/// `action` of SecurityTradingStatus(326), and of TradSesStatus(340) where it is of a
-/// session; `None` for those that DBN does not have.
+/// Returns `action` of SecurityTradingStatus(326), or of TradSesStatus(340) for a session, or
+/// `None` for those that DBN does not have.
 pub(super) const fn status(code: u64, is_of_session: bool) -> Option<u16> {
     if is_of_session {
         return Some(match code {
@@ -58,12 +58,12 @@ pub(super) const fn is_trading(of: u16) -> Option<bool> {
     }
 }
 
-/// A volume, or a price, that only the venue knows.
+/// The codes of a volume and a price that are specific to the venue.
 const VENUE_VOLUME: u16 = 10_001;
 const VENUE_PRICE: u16 = 10_002;
 
-/// `stat_type` and `stat_flags` of MDEntryType(269). Types that DBN does not have are volumes and
-/// prices of the venue, with MDEntryType in the flags.
+/// Returns `stat_type` and `stat_flags` of MDEntryType(269). Types that DBN does not have are
+/// volumes and prices of the venue, with MDEntryType in the flags.
 pub(super) const fn statistic(entry: u8, has_price: bool) -> (u16, u8) {
     let known = match entry {
         b'4' => 1,
@@ -91,7 +91,7 @@ pub(super) const fn side(of: u8) -> u8 {
     }
 }
 
-/// Returns SecurityTradingStatus(326) of an `action`; `None` of those that it does not have.
+/// Returns SecurityTradingStatus(326) of an `action`, or `None` for those that it does not have.
 pub(super) const fn status_of(of: u16) -> Option<u16> {
     Some(match of {
         action::PAUSE => 1,
@@ -108,7 +108,8 @@ pub(super) const fn status_of(of: u16) -> Option<u16> {
     })
 }
 
-/// Returns MDEntryType(269) of `stat_type` and `stat_flags`; `None` of those that it does not have.
+/// Returns MDEntryType(269) of `stat_type` and `stat_flags`, or `None` for those that it does not
+/// have.
 pub(super) const fn entry_of(stat_type: u16, flags: u8) -> Option<u8> {
     Some(match stat_type {
         1 => b'4',

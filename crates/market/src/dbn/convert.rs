@@ -1,4 +1,4 @@
-//! What record an event becomes.
+//! The conversion of events to records.
 
 use super::lost::{Lost, Why};
 use super::schema::Schema;
@@ -11,10 +11,10 @@ use crate::instruments::{Lookup, Name, SecurityId};
 use crate::price::Price;
 use std::borrow::Cow;
 
-/// A size that is not known.
+/// The value of an unknown size.
 const NO_SIZE: u32 = u32::MAX;
 
-/// Where records go, and what they have of their message.
+/// The destination of records, and the fields of their message.
 pub(super) struct To<'a> {
     pub(super) table: &'a dyn Lookup,
     pub(super) out: &'a mut Vec<u8>,
@@ -23,8 +23,8 @@ pub(super) struct To<'a> {
 }
 
 impl To<'_> {
-    /// Returns when the event was received. Where that is not known it is the exchange's time, and
-    /// a flag says so.
+    /// Returns the time of arrival and a flag. If the time is unknown, it is the exchange's time,
+    /// and the flag is set.
     const fn received(&self, event: &Event) -> (u64, u8) {
         match self.ts_recv {
             0 | Event::NO_TIME => (event.ts_event, flag::BAD_TS_RECV),
@@ -33,10 +33,10 @@ impl To<'_> {
     }
 }
 
-/// Side, price and size of an order before an event.
+/// The side, price and size of an order before an event.
 type Before = Option<(Side, Price, i64)>;
 
-/// Which records of books an instrument has.
+/// The records of books that an instrument has.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum BookRecord {
     Mbo,
@@ -49,7 +49,7 @@ impl ToDbn {
         let is_of_book = matches!(event.kind, Kind::Level | Kind::Order | Kind::Clear);
         if !is_of_book && event.flags.has(Flags::LAST) && self.books.get(event.instrument).is_some()
         {
-            // Behind the last event of a message the book must be in order.
+            // The book must be in order after the last event of a message.
             self.apply(event);
         }
         match event.kind {
@@ -63,7 +63,7 @@ impl ToDbn {
         }
     }
 
-    /// The state of the instrument's books after the events so far.
+    /// Records the state of the instrument's books after the events so far.
     pub(super) fn see(&mut self, event: &Event, table: &dyn Lookup) {
         let place = event.instrument.0 as usize;
         if place >= self.trust.len() && event.instrument.0 < table.bound() {
@@ -74,7 +74,7 @@ impl ToDbn {
         if let Some(trust) = self.trust.get_mut(place) {
             trust.see(event, gaps);
             trust.source = Some(event.source);
-            // A definition may bring a symbol.
+            // A definition may have a symbol.
             trust.is_named &= event.kind != Kind::Definition;
         }
     }
@@ -94,7 +94,8 @@ impl ToDbn {
         });
     }
 
-    /// A record of the book cannot be written: what follows has no ground.
+    /// Records that a record of the book cannot be written, so that the following ones lack their
+    /// base.
     fn lose_change(&mut self, event: &Event, field: &'static str, why: Why) {
         self.lose(event, field, why);
         if let Some(trust) = self.trust(event) {
@@ -110,7 +111,7 @@ impl ToDbn {
         }
     }
 
-    /// Begins a record: the first one of an instrument comes behind its symbol.
+    /// Begins a record. The first one of an instrument follows its symbol.
     fn begin(&mut self, event: &Event, to: &mut To<'_>) {
         self.counts.records += 1;
         if !self.config.names || self.trust(event).is_none_or(|trust| trust.is_named) {
@@ -135,7 +136,7 @@ impl ToDbn {
         }
     }
 
-    /// Returns the fields that records of books and trades have in common.
+    /// Returns the fields that records of books and trades share.
     fn tick(&mut self, event: &Event, action: u8, to: &To<'_>) -> Tick {
         let (ts_recv, flags) = to.received(event);
         Tick {
@@ -150,7 +151,7 @@ impl ToDbn {
         }
     }
 
-    /// Writes a record of a book; its flags say whether the book may be wrong.
+    /// Returns the fields of a record of a book, whose flags show whether the book may be wrong.
     fn book_tick(&mut self, event: &Event, action: u8, to: &To<'_>) -> Tick {
         let mut tick = self.tick(event, action, to);
         let is_last = event.flags.has(Flags::LAST);
@@ -165,7 +166,7 @@ impl ToDbn {
         tick
     }
 
-    /// Returns the kind of records of books of an instrument; `None` if there are none, or its book
+    /// Returns the kind of an instrument's records of books, or `None` if it has none, or its book
     /// is not known.
     fn book_record(&self, event: &Event) -> Option<BookRecord> {
         let schemas = self.config.schemas;
@@ -179,7 +180,7 @@ impl ToDbn {
         }
     }
 
-    /// A level or an order changed.
+    /// Converts a change of a level or an order.
     fn change(&mut self, event: &Event, to: &mut To<'_>) {
         let by_order = event.kind == Kind::Order && self.config.schemas.has(Schema::Mbo);
         let levels = self.config.schemas.levels();
@@ -191,7 +192,7 @@ impl ToDbn {
         let before = book.and_then(|book| book.order(event.id));
         let before = before.filter(|_| event.kind == Kind::Order);
         let has_book = self.has_book(event, to.table);
-        // Only a deletion needs to know what the order was.
+        // Only a deletion needs the order before the event.
         let needs_book = event.action == Action::Delete && event.size == Event::NO_SIZE;
         if !has_book && (!by_order || needs_book) {
             return self.lose_change(event, "book", Why::NoBook);
@@ -214,7 +215,8 @@ impl ToDbn {
         }
     }
 
-    /// Makes the book of an instrument, if it has none and there is room for it.
+    /// Creates the book of an instrument, if it has none and memory allows. Returns whether it has
+    /// one.
     fn has_book(&mut self, event: &Event, table: &dyn Lookup) -> bool {
         if self.books.get(event.instrument).is_some() {
             return true;
@@ -238,7 +240,7 @@ impl ToDbn {
         true
     }
 
-    /// A change of an order, by order.
+    /// Converts a change of an order to records by order.
     fn order(&mut self, event: &Event, before: Before, to: &mut To<'_>) {
         let (action, known) = match event.action {
             Action::New => (b'A', None),
@@ -247,7 +249,8 @@ impl ToDbn {
             Action::Fill => (b'F', before),
             _ => (b'N', before),
         };
-        // A deletion cancels the rest of the order: the size in the message may be another one.
+        // A deletion cancels the rest of the order, whose size may differ from the one in the
+        // message.
         let all = known.filter(|_| event.action == Action::Delete);
         let size = match (all, event.size) {
             (Some((_, _, size)), _) => Ok(size),
@@ -276,7 +279,7 @@ impl ToDbn {
             }
         }
         if event.action == Action::Fill {
-            // It does not take from the book; the cancellation behind it does.
+            // The fill does not change the book, but the cancellation after it does.
             let fill = Tick {
                 flags: tick.flags & !flag::LAST,
                 ..tick
@@ -288,7 +291,7 @@ impl ToDbn {
         wire::mbo(&tick, event.id, to.out);
     }
 
-    /// A change of the levels of a book.
+    /// Converts a change of the levels of a book.
     fn levels(&mut self, event: &Event, before: Before, levels: u8, to: &mut To<'_>) {
         let depth = self.depth(event, before);
         if depth >= usize::from(levels) {
@@ -323,7 +326,7 @@ impl ToDbn {
         }
     }
 
-    /// Writes a record with the levels of the book, unless one of them cannot be written.
+    /// Writes a record with the levels of the book, unless one of them cannot be represented.
     fn with_levels(
         &mut self,
         event: &Event,
@@ -376,7 +379,7 @@ impl ToDbn {
         old.into_iter().chain(new).min().unwrap_or(0)
     }
 
-    /// The book is empty, or its state changed.
+    /// Converts a cleared book, or a change of its state.
     fn mark(&mut self, event: &Event, to: &mut To<'_>) {
         let action = match event.kind {
             Kind::Clear => {
@@ -391,8 +394,8 @@ impl ToDbn {
         }
     }
 
-    /// Writes a record that changes no level; returns false if there are no records of the
-    /// instrument's book.
+    /// Writes a record that changes no level. Returns false if the instrument has no records of
+    /// books.
     fn note(&mut self, event: &Event, action: u8, to: &mut To<'_>) -> bool {
         match self.book_record(event) {
             None => return false,
@@ -413,7 +416,7 @@ impl ToDbn {
         true
     }
 
-    /// The last event of a message became no record: a record without a change ends it.
+    /// Ends a message whose last event became no record by a record without a change.
     pub(super) fn close(&mut self, event: &Event, to: &mut To<'_>) {
         if self.trust(event).is_some_and(|trust| trust.is_open) {
             self.note(event, b'N', to);
@@ -489,7 +492,7 @@ impl ToDbn {
         wire::status(Self::header(event), ts_recv, action, to.out);
     }
 
-    /// The status of a session is a status of each instrument.
+    /// Converts the status of a session to a status of each instrument.
     pub(super) fn status_of_all(&mut self, event: &Event, to: &mut To<'_>) {
         if event.kind != Kind::Status || !self.config.schemas.has(Schema::Status) {
             self.counts.other_schemas += 1;

@@ -1,16 +1,16 @@
-//! Definitions of instruments as DBN's.
+//! The conversion of definitions of instruments to DBN's.
 
 use super::wire::{Header, Put, SYMBOL, rtype};
 use crate::instruments::{Definition, Instrument, SecurityId};
 use crate::price::Price;
 
-/// What is not known, or no instrument of ours has.
+/// The value of an unknown price, and of fields that Fanfare's instruments do not have.
 const NO_PRICE: Price = Price::UNDEFINED;
 const NO_I32: i32 = i32::MAX;
 const NO_U32: u32 = u32::MAX;
 
-/// Appends the definition of an instrument. `lost` is called with each field whose value DBN
-/// cannot hold; it is empty then.
+/// Appends the definition of an instrument. `lost` is called with each field whose value DBN cannot
+/// represent, which is then empty.
 pub(super) fn write(
     header: Header,
     ts_recv: u64,
@@ -49,7 +49,7 @@ pub(super) fn write(
     marks(of, known.revision, out);
 }
 
-/// Fields of 32 and 16 bits.
+/// Writes the fields of 32 and 16 bits.
 fn numbers(of: &Definition<'_>, lost: &mut impl FnMut(&'static str), out: &mut Vec<u8>) {
     // inst_attrib_value, underlying_id, market_depth_implied
     out.i32(NO_I32);
@@ -80,7 +80,7 @@ fn numbers(of: &Definition<'_>, lost: &mut impl FnMut(&'static str), out: &mut V
     out.u16(0);
 }
 
-/// Returns MarketSegmentID(1300), where it is a number; `None` if it is another text.
+/// Returns MarketSegmentID(1300) if it is a number, and `None` otherwise.
 fn segment(text: &[u8]) -> Option<u32> {
     match text {
         b"" => Some(NO_U32),
@@ -88,7 +88,7 @@ fn segment(text: &[u8]) -> Option<u32> {
     }
 }
 
-/// Year and month of MaturityMonthYear(200), day and week (`w1` to `w5`) where it has them.
+/// Returns year and month of MaturityMonthYear(200), and day and week (`w1` to `w5`) if present.
 fn maturity(of: &Definition<'_>) -> (u16, u8, u8, u8) {
     const NONE: (u16, u8, u8, u8) = (u16::MAX, u8::MAX, u8::MAX, u8::MAX);
     let text = str::from_utf8(of.maturity_month).unwrap_or_default();
@@ -129,7 +129,7 @@ fn texts(of: &Definition<'_>, lost: &mut impl FnMut(&'static str), out: &mut Vec
     }
 }
 
-/// Fields of one character or byte.
+/// Writes the fields of one character or byte.
 fn marks(of: &Definition<'_>, revision: u32, out: &mut Vec<u8>) {
     let (_, month, day, week) = maturity(of);
     out.u8(class(of));
@@ -153,7 +153,8 @@ fn marks(of: &Definition<'_>, revision: u32, out: &mut Vec<u8>) {
     out.zeros(17);
 }
 
-/// `instrument_class` by CFICode(461) (ISO 10962), or by SecurityType(167); 0 if neither is known.
+/// Returns `instrument_class` by CFICode(461) (ISO 10962), or by SecurityType(167), or 0 if neither
+/// is known.
 fn class(of: &Definition<'_>) -> u8 {
     match (of.cfi, of.security_type) {
         ([b'E', ..], _) => b'K',

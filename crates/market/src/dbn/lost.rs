@@ -1,36 +1,36 @@
-//! What DBN cannot hold.
+//! The values that DBN cannot represent.
 
 use crate::event::{InstrumentId, Kind};
 use crate::instruments::Lookup;
 use core::fmt;
 
-/// A value of an event that no record of DBN can hold.
+/// A value of an event that no record of DBN can represent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lost {
     /// The plant's number of the event.
     pub number: u64,
-    /// What the event is about.
+    /// The kind of the event.
     pub kind: Kind,
     /// The instrument.
     pub instrument: InstrumentId,
-    /// The field of DBN's record, by its name there.
+    /// The field of DBN's record, by its name in DBN.
     pub field: &'static str,
-    /// What is wrong.
+    /// The reason.
     pub why: Why,
 }
 
-/// Why a value is lost.
+/// The reason why a value is lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Why {
-    /// It is not from 0 to 2^32 - 2: the record is not written.
+    /// The value is not from 0 to 2^32 - 2, and the record is not written.
     Range(i128),
-    /// There is no room for another book: the record is not written.
+    /// The memory does not allow another book, and the record is not written.
     NoBook,
-    /// DBN has no such status: the record is not written.
+    /// DBN does not have the status, and the record is not written.
     Status(u64),
-    /// A trade was changed or taken back: the record is not written.
+    /// A trade was changed or cancelled, and the record is not written.
     Trade,
-    /// It is too long, no UTF-8 or no number: the field is empty.
+    /// The text is too long, not UTF-8 or not a number, and the field is empty.
     Text,
 }
 

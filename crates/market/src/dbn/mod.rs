@@ -1,10 +1,10 @@
-//! Events as records of DBN (Databento Binary Encoding, version 3), which its readers take as
-//! they are; and records of versions 1 to 3 as events ([`FromDbn`]).
+//! The conversion of events to records of DBN (Databento Binary Encoding, version 3), which its
+//! readers accept unchanged, and of records of versions 1 to 3 to events ([`FromDbn`]).
 //!
-//! [`ToDbn`] makes at most one record of an event (two of a fill, one for each instrument of the
-//! status of a session) and puts the symbol of an instrument in front of its first record. The
-//! layouts are ours, from the published ones; tests read them with the crate `dbn`. ADR 0048 says
-//! what becomes of what.
+//! [`ToDbn`] makes at most one record of an event (two of a fill, and one for each instrument of
+//! the status of a session) and writes the symbol of an instrument before its first record. The
+//! layouts are implemented here from the published ones, and tests read them with the crate `dbn`.
+//! ADR 0048 documents the conversions.
 //!
 //! ```
 //! use fanfare_market::dbn::{DbnConfig, Schemas, ToDbn};
@@ -46,12 +46,12 @@ use crate::instruments::Lookup;
 use convert::To;
 use trust::Trust;
 
-/// `publisher_id` of the feed 0. Numbers from here on are no publisher's that clients know: they
-/// show the number, and no venue's name.
+/// The `publisher_id` of feed 0. Numbers from here on belong to no publisher that clients know, so
+/// they show the number, and no venue's name.
 pub const PUBLISHERS: u16 = 50_000;
 
-/// Returns the `publisher_id` of records of a feed: [`PUBLISHERS`] and its number, 65,535 at most;
-/// 0 of records that are of no feed (0).
+/// Returns the `publisher_id` of records of a feed: [`PUBLISHERS`] plus its number, at most 65,535,
+/// or 0 for records of no feed (0).
 #[must_use]
 pub const fn publisher_id(source: u16) -> u16 {
     match source {
@@ -60,27 +60,28 @@ pub const fn publisher_id(source: u16) -> u16 {
     }
 }
 
-/// What is written, and how large the books are that it is made of.
+/// The schemas that are written, and the limits of the books they are made of.
 #[derive(Clone, Copy, Debug)]
 pub struct DbnConfig {
-    /// What is written.
+    /// The schemas that are written.
     pub schemas: Schemas,
-    /// Whether the symbol of an instrument is written in front of its first record.
+    /// Whether the symbol of an instrument is written before its first record.
     pub names: bool,
-    /// Numbered levels of a side, as many as the feed sends, where the definition of an
-    /// instrument does not say it with MarketDepth(264).
+    /// The numbered levels of a side, as many as the feed sends, if the definition of an instrument
+    /// has no MarketDepth(264).
     pub depth: u16,
-    /// Levels of a side of books by price and by order, at most.
+    /// The most levels of a side of books by price and by order.
     pub levels: u32,
-    /// Orders of a book, at most.
+    /// The most orders of a book.
     pub orders: u32,
-    /// Memory of all books at most, in bytes. Instruments beyond it have no book: their events of
-    /// levels are lost, and so are deletions of orders that say no size.
+    /// The most memory of all books, in bytes. Instruments beyond it have no book: their events of
+    /// levels are lost, and so are deletions of orders without a size.
     pub most_memory: usize,
 }
 
 impl DbnConfig {
-    /// Five numbered levels; 1,000 levels and 10,000 orders of other books; 1 GiB.
+    /// Returns a configuration of five numbered levels, of 1,000 levels and 10,000 orders of other
+    /// books, and of 1 GiB.
     pub const fn new(schemas: Schemas) -> Self {
         Self {
             schemas,
@@ -93,12 +94,12 @@ impl DbnConfig {
     }
 }
 
-/// What was written, and what was not.
+/// The counts of what was written, and of what was not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DbnCounts {
-    /// Records, those with symbols among them.
+    /// Records, including those with symbols.
     pub records: u64,
-    /// Events that no schema asked for is about.
+    /// Events of schemas that are not written.
     pub other_schemas: u64,
     /// Changes of books below the levels of a record.
     pub too_deep: u64,
@@ -106,7 +107,7 @@ pub struct DbnCounts {
     pub doubtful: u64,
     /// Events that a book refused, or that left it crossed or in disorder.
     pub faults: u64,
-    /// Values that DBN cannot hold.
+    /// Values that DBN cannot represent.
     pub lost: u64,
 }
 
@@ -124,11 +125,11 @@ impl DbnCounts {
     }
 }
 
-/// Makes records of DBN of events. See the module's text.
+/// A converter of events to records of DBN. See the module's text.
 ///
-/// Records of books come from books of its own, one for each instrument that needs one. Allocates
-/// for new instruments and their books, for definitions, for what is lost, and in `out` beyond its
-/// capacity; nothing else.
+/// Records of books are made from books of its own, one for each instrument that needs one.
+/// Allocates only for new instruments and their books, for definitions, for lost values, and in
+/// `out` beyond its capacity.
 #[derive(Debug)]
 pub struct ToDbn {
     config: DbnConfig,
@@ -136,21 +137,21 @@ pub struct ToDbn {
     by_price: BookConfig,
     by_order: BookConfig,
     books: Books,
-    /// Bytes of the books.
+    /// The bytes of the books.
     memory: usize,
     trust: Vec<Trust>,
-    /// How many gaps of the channel there were.
+    /// The number of gaps of the channel.
     gaps: u32,
     counts: DbnCounts,
     lost: Vec<Lost>,
 }
 
 impl ToDbn {
-    /// Knows no instrument yet.
+    /// Creates a converter without instruments.
     ///
     /// # Errors
     ///
-    /// `levels` or `orders` is beyond the limits of [`BookConfig`].
+    /// Returns an error if `levels` or `orders` is beyond the limits of [`BookConfig`].
     pub fn new(config: DbnConfig) -> Result<Self, ConfigError> {
         let by_price = BookConfig::by_price(config.levels)?;
         Ok(Self {
@@ -167,9 +168,9 @@ impl ToDbn {
         })
     }
 
-    /// Appends the metadata, which a stream begins with: a mix of schemas from `start` on
-    /// (nanoseconds since 1970-01-01 UTC), without an end. A name of the dataset that is longer
-    /// than 15 bytes is left out: false.
+    /// Appends the metadata at the start of a stream: a mix of schemas from `start` on (nanoseconds
+    /// since 1970-01-01 UTC), without an end. Returns false if the name of the dataset has more
+    /// than 15 bytes, and was left out.
     pub fn metadata(&self, dataset: &str, start: u64, out: &mut Vec<u8>) -> bool {
         wire::metadata(dataset, start, false, out).0
     }
@@ -179,23 +180,25 @@ impl ToDbn {
         self.counts
     }
 
-    /// Returns what DBN cannot represent of the last event.
+    /// Returns the values of the last event that DBN cannot represent.
     pub fn lost(&self) -> &[Lost] {
         &self.lost
     }
 
-    /// Messages of the channel are missing: books of instruments without RptSeq(83) may be wrong.
+    /// Records that messages of the channel are missing, so that books of instruments without
+    /// RptSeq(83) may be wrong.
     pub const fn gap(&mut self) {
         self.gaps = self.gaps.wrapping_add(1);
     }
 
-    /// Events were lost: every book may be wrong until it is cleared.
+    /// Records that events were lost, so that every book may be wrong until it is cleared.
     pub fn lose_all(&mut self) {
         self.trust.iter_mut().for_each(Trust::lose);
     }
 
     /// Appends the records of an event. `sequence` is MsgSeqNum(34) of its message, for events
-    /// without RptSeq(83); 0 if it has none. [`Self::lost`] has what DBN cannot hold of it.
+    /// without RptSeq(83), or 0 if it has none. [`Self::lost`] has the values that DBN cannot
+    /// represent.
     ///
     /// Instruments that are not in the table have no symbol and no book.
     pub fn write(&mut self, event: &Event, sequence: u32, table: &dyn Lookup, out: &mut Vec<u8>) {

@@ -1,4 +1,4 @@
-//! Schemas, and what there is to choose.
+//! The schemas, and sets of them.
 
 use core::fmt;
 use core::str::FromStr;
@@ -24,7 +24,7 @@ pub enum Schema {
 }
 
 impl Schema {
-    /// All of them.
+    /// All schemas.
     pub const ALL: [Self; 7] = [
         Self::Mbo,
         Self::Mbp1,
@@ -55,7 +55,7 @@ impl fmt::Display for Schema {
     }
 }
 
-/// A name that is none of a schema.
+/// The error for a name that is not a schema's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NoSchema(String);
 
@@ -82,10 +82,11 @@ impl FromStr for Schema {
 pub struct Schemas(u8);
 
 impl Schemas {
-    /// `mbo`, `mbp-10`, `trades`, `definition`, `status` and `statistics`: whatever the feed has.
+    /// `mbo`, `mbp-10`, `trades`, `definition`, `status` and `statistics`, as far as the feed has
+    /// them.
     pub const MIXED: Self = Self(0x7f & !(Schema::Mbp1 as u8));
 
-    /// Returns these schemas, or `None` for both of `mbp-1` and `mbp-10`, and for no schema at all.
+    /// Returns these schemas, or `None` if they include both `mbp-1` and `mbp-10`, or are empty.
     pub fn new(schemas: &[Schema]) -> Option<Self> {
         let bits = schemas.iter().fold(0, |bits, schema| bits | *schema as u8);
         let all = Self(bits);
@@ -93,12 +94,12 @@ impl Schemas {
         (!both && bits != 0).then_some(all)
     }
 
-    /// True if the schema is one of them.
+    /// Returns true if the schema is in the set.
     pub const fn has(self, schema: Schema) -> bool {
         self.0 & schema as u8 != 0
     }
 
-    /// Returns the levels of records of levels, 0 if there are none.
+    /// Returns the levels of records of levels, or 0 if there are none.
     pub(super) const fn levels(self) -> u8 {
         if self.has(Schema::Mbp10) {
             10

@@ -1,31 +1,32 @@
-//! Whether a reader's book can be whole, as far as the events show.
+//! The completeness of a reader's book, as far as the events show it.
 
 use crate::event::{Event, Flags, Kind};
 use crate::state::code;
 
-/// What is known of an instrument's books.
+/// The state of an instrument's books.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Trust {
-    /// Its symbol was written.
+    /// Whether its symbol was written.
     pub(super) is_named: bool,
-    /// The feed that the instrument is of, once an event has come.
+    /// The feed of the instrument, once an event has arrived.
     pub(super) source: Option<u16>,
-    /// The last record of its book was not the last one of a message.
+    /// Whether the last record of its book was not the last one of a message.
     pub(super) is_open: bool,
-    /// Whether the book is whole; `None` before its first event.
+    /// Whether the book is complete, or `None` before its first event.
     is_whole: Option<bool>,
-    /// The state is told by events of [`Kind::State`], which know better.
+    /// Whether events of [`Kind::State`], which take precedence, report the state.
     is_told: bool,
-    /// A record was not written: what follows has no ground until the book is cleared.
+    /// Whether a record was not written, so that the following ones lack their base until the book
+    /// is cleared.
     has_lost: bool,
-    /// RptSeq(83) of the last event, 0 if it had none.
+    /// RptSeq(83) of the last event, or 0 if it had none.
     last: u32,
-    /// How many gaps of the channel there were.
+    /// The number of gaps of the channel.
     gaps: u32,
 }
 
 impl Trust {
-    /// Takes an event; `gaps` is how many gaps the channel had so far.
+    /// Records an event. `gaps` is the number of gaps of the channel so far.
     pub(super) fn see(&mut self, event: &Event, gaps: u32) {
         match event.kind {
             Kind::State => {
@@ -41,7 +42,7 @@ impl Trust {
         }
     }
 
-    /// Counts by RptSeq(83), and by gaps of the channel where the instrument has no numbers.
+    /// Detects losses by RptSeq(83), and by gaps of the channel if the instrument has no numbers.
     fn count(&mut self, event: &Event, gaps: u32) {
         let is_next = match (self.is_whole, event.rpt_seq) {
             (None, number) => number == 1,
@@ -59,7 +60,7 @@ impl Trust {
         }
     }
 
-    /// A record of the book was not written.
+    /// Records that a record of the book was not written.
     pub(super) const fn lose(&mut self) {
         self.has_lost = true;
     }

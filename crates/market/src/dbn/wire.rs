@@ -6,25 +6,25 @@ use crate::price::Price;
 
 /// The version of the layouts.
 pub(super) const VERSION: u8 = 3;
-/// Bytes of a symbol, with the NUL behind it.
+/// The bytes of a symbol, including the NUL.
 pub(super) const SYMBOL: usize = 71;
-/// Bytes of the name of a dataset.
+/// The bytes of the name of a dataset.
 pub(super) const DATASET: usize = 16;
-/// No schema: records of several.
+/// The code of no schema, for records of several.
 const NO_SCHEMA: u16 = u16::MAX;
-/// No symbology.
+/// The code of no symbology.
 const NO_STYPE: u8 = u8::MAX;
-/// Symbology: the numbers of instruments, and their symbols.
+/// The symbologies: the numbers of instruments, and their symbols.
 const BY_NUMBER: u8 = 0;
 const BY_SYMBOL: u8 = 1;
-/// A time that is not known.
+/// The value of an unknown time.
 const NO_TIME: u64 = u64::MAX;
-/// Bytes of the metadata behind magic and length: fixed fields, and five empty lists of symbols.
+/// The bytes of the metadata after magic and length: fixed fields, and five empty lists of symbols.
 const METADATA: u32 = 100 + 5 * 4;
-/// Bytes of it that are reserved.
+/// The reserved bytes of the metadata.
 const RESERVED: usize = 53;
 
-/// `rtype` of records. That of trades and levels is the number of levels.
+/// The `rtype` of records. That of trades and levels is the number of levels.
 pub(super) mod rtype {
     pub(in crate::dbn) const STATUS: u8 = 0x12;
     pub(in crate::dbn) const DEFINITION: u8 = 0x13;
@@ -35,23 +35,23 @@ pub(super) mod rtype {
     pub(in crate::dbn) const MBO: u8 = 0xa0;
 }
 
-/// Bits of `flags`.
+/// The bits of `flags`.
 pub(super) mod flag {
     pub(in crate::dbn) const LAST: u8 = 0x80;
     pub(in crate::dbn) const BAD_TS_RECV: u8 = 0x08;
     pub(in crate::dbn) const MAYBE_BAD_BOOK: u8 = 0x04;
 }
 
-/// What each record begins with.
+/// The header of each record.
 #[derive(Clone, Copy)]
 pub(super) struct Header {
-    /// The number of the feed; 0: none.
+    /// The number of the feed, or 0 for none.
     pub(super) source: u16,
     pub(super) instrument: u32,
     pub(super) ts_event: u64,
 }
 
-/// What records of books and trades have in common.
+/// The fields that records of books and trades share.
 #[derive(Clone, Copy)]
 pub(super) struct Tick {
     pub(super) header: Header,
@@ -64,7 +64,7 @@ pub(super) struct Tick {
     pub(super) sequence: u32,
 }
 
-/// Appends numbers and texts as DBN has them.
+/// A writer that appends numbers and texts in the form of DBN.
 pub(super) trait Put {
     fn bytes(&mut self, bytes: &[u8]);
 
@@ -98,8 +98,8 @@ pub(super) trait Put {
 
     fn zeros(&mut self, count: usize);
 
-    /// Returns a text in `room` bytes, with at least one NUL behind it; one that does not fit is
-    /// empty.
+    /// Writes a text in `room` bytes, followed by at least one NUL. A text that does not fit is
+    /// left empty.
     fn text(&mut self, text: &[u8], room: usize) -> Fits {
         let fits = text.len() < room && !text.contains(&0) && str::from_utf8(text).is_ok();
         let text = if fits { text } else { b"" };
@@ -118,7 +118,7 @@ pub(super) trait Put {
     }
 }
 
-/// Whether a text had room.
+/// Whether a text fitted.
 #[must_use]
 pub(super) struct Fits(pub(super) bool);
 
@@ -132,7 +132,8 @@ impl Put for Vec<u8> {
     }
 }
 
-/// Metadata of a stream of records of any schema, whose symbols are in records of their own.
+/// Writes the metadata of a stream of records of any schema, whose symbols are in records of their
+/// own.
 pub(super) fn metadata(dataset: &str, start: u64, ts_out: bool, out: &mut Vec<u8>) -> Fits {
     out.bytes(b"DBN");
     out.u8(VERSION);
@@ -153,7 +154,7 @@ pub(super) fn metadata(dataset: &str, start: u64, ts_out: bool, out: &mut Vec<u8
     fits
 }
 
-/// A change of an order, a trade, or the end of a book, by order.
+/// Writes a record by order: a change of an order, a trade, or the end of a book.
 pub(super) fn mbo(tick: &Tick, order: u64, out: &mut Vec<u8>) {
     out.header(56, rtype::MBO, tick.header);
     out.u64(order);
@@ -167,15 +168,15 @@ pub(super) fn mbo(tick: &Tick, order: u64, out: &mut Vec<u8>) {
     times(tick, out);
 }
 
-/// When it was received and sent, and its number.
+/// Writes the times of receiving and sending, and the number.
 fn times(tick: &Tick, out: &mut Vec<u8>) {
     out.u64(tick.ts_recv);
-    // When it was sent is not known.
+    // The time of sending is not known.
     out.i32(0);
     out.u32(tick.sequence);
 }
 
-/// A trade, or what comes in front of the levels of a book.
+/// Writes a trade, or the fields before the levels of a book.
 pub(super) fn trade(tick: &Tick, levels: u8, depth: u8, out: &mut Vec<u8>) {
     out.header(48 + 32 * usize::from(levels), levels, tick.header);
     out.price(tick.price);
@@ -187,13 +188,13 @@ pub(super) fn trade(tick: &Tick, levels: u8, depth: u8, out: &mut Vec<u8>) {
     times(tick, out);
 }
 
-/// What a record of levels cannot hold.
+/// A value that a record of levels cannot represent.
 pub(super) struct NoRoom {
     pub(super) field: &'static str,
     pub(super) value: i128,
 }
 
-/// Returns the best levels of a book, or none where there is no book.
+/// Writes the best levels of a book, or empty ones without a book.
 pub(super) fn levels(book: Option<&Book>, count: u8, out: &mut Vec<u8>) -> Result<(), NoRoom> {
     let mut sides = Side::BOTH.map(|side| book.map(|book| book.depth(side)));
     for _ in 0..count {
@@ -213,7 +214,7 @@ pub(super) fn levels(book: Option<&Book>, count: u8, out: &mut Vec<u8>) -> Resul
     Ok(())
 }
 
-/// Returns a size or a number of orders; the largest number stands for none.
+/// Returns a size or a number of orders, where the largest number stands for none.
 pub(super) fn unsigned(field: &'static str, value: i128) -> Result<u32, NoRoom> {
     u32::try_from(value)
         .ok()
@@ -221,12 +222,12 @@ pub(super) fn unsigned(field: &'static str, value: i128) -> Result<u32, NoRoom> 
         .ok_or(NoRoom { field, value })
 }
 
-/// Returns the record of an instrument's symbol.
+/// Writes the record of an instrument's symbol.
 pub(super) fn symbol_mapping(header: Header, symbol: &[u8], out: &mut Vec<u8>) -> Fits {
     mapping(header, false, symbol, out)
 }
 
-/// Returns the record of the symbol of an instrument that was requested by its symbol, or by its
+/// Writes the record of the symbol of an instrument that was requested by its symbol, or by its
 /// number.
 pub(super) fn mapping(header: Header, by_symbol: bool, symbol: &[u8], out: &mut Vec<u8>) -> Fits {
     out.header(176, rtype::SYMBOL_MAPPING, header);
@@ -263,7 +264,7 @@ pub(super) fn bar(header: Header, rtype: u8, bar: &Bar, out: &mut Vec<u8>) {
     out.u64(bar.volume);
 }
 
-/// Returns the record of the best level at the end of an interval, and of the last trade.
+/// Writes the record of the best level at the end of an interval, and of the last trade.
 pub(super) fn quote(
     tick: &Tick,
     rtype: u8,
@@ -283,7 +284,7 @@ pub(super) fn quote(
     levels(book, 1, out)
 }
 
-/// Returns the flag of DBN for yes, no, or not known.
+/// Returns the flag of DBN for yes, no, or unknown.
 const fn tristate(is: Option<bool>) -> u8 {
     match is {
         Some(true) => b'Y',
@@ -292,7 +293,7 @@ const fn tristate(is: Option<bool>) -> u8 {
     }
 }
 
-/// A trading status.
+/// Writes a trading status.
 pub(super) fn status(
     header: Header,
     ts_recv: u64,

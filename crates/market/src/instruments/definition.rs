@@ -1,15 +1,15 @@
-//! What is known of an instrument, borrowed from a message, a file or the table.
+//! The definition of an instrument, borrowed from a message, a file or the table.
 
 use crate::event::{Event, InstrumentId};
 use crate::price::Price;
 use core::fmt;
 use fanfare_wire::int;
 
-/// SecurityID(48). Digits without a leading zero are a number, whatever way they were sent, so
-/// that FAST's integers and FIX's texts are the same.
+/// SecurityID(48). Digits without a leading zero are a number, however they were sent, so that
+/// FAST's integers and FIX's texts are equal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum SecurityId<'a> {
-    /// There is none.
+    /// No ID.
     #[default]
     None,
     /// A number.
@@ -19,7 +19,7 @@ pub enum SecurityId<'a> {
 }
 
 impl<'a> SecurityId<'a> {
-    /// Returns the ID with this text; [`SecurityId::None`] for an empty one.
+    /// Returns the ID with this text, or [`SecurityId::None`] for an empty one.
     #[inline]
     pub fn parse(text: &'a [u8]) -> Self {
         let is_canonical = text.first() != Some(&b'0') || text.len() == 1;
@@ -49,7 +49,7 @@ impl IdSource {
     /// No source.
     pub const NONE: Self = Self([0; 4]);
 
-    /// Returns the source of this text; `None` for more than four bytes.
+    /// Returns the source of this text, or `None` for more than four bytes.
     #[inline]
     pub fn parse(text: &[u8]) -> Option<Self> {
         let mut bytes = [0; 4];
@@ -78,10 +78,10 @@ impl fmt::Display for IdSource {
     }
 }
 
-/// What an instrument is called where it is mentioned: at least one of symbol and ID.
+/// The name of an instrument: at least one of symbol and ID.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Name<'a> {
-    /// Symbol(55), empty if there is none.
+    /// Symbol(55), or empty if there is none.
     pub symbol: &'a [u8],
     /// SecurityID(48).
     pub id: SecurityId<'a>,
@@ -90,7 +90,7 @@ pub struct Name<'a> {
 }
 
 impl Name<'_> {
-    /// True if it has neither symbol nor ID.
+    /// Returns true if it has neither symbol nor ID.
     pub const fn is_empty(&self) -> bool {
         self.symbol.is_empty() && matches!(self.id, SecurityId::None)
     }
@@ -111,11 +111,10 @@ impl fmt::Display for Name<'_> {
     }
 }
 
-/// Texts of a definition, in the order in which the table keeps them.
+/// The number of texts of a definition, in the order in which the table keeps them.
 pub(super) const TEXTS: usize = 10;
 
-/// The definition of an instrument. A text that is empty and a price that is undefined are not
-/// known.
+/// The definition of an instrument. Empty texts and undefined prices are unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Definition<'a> {
     /// Symbol, SecurityID and SecurityIDSource.
@@ -146,12 +145,12 @@ pub struct Definition<'a> {
     pub low_limit: Price,
     /// HighLimitPrice(1149).
     pub high_limit: Price,
-    /// MaturityDate(541) with MaturityTime(1079), in nanoseconds since 1970-01-01 UTC;
+    /// MaturityDate(541) with MaturityTime(1079), in nanoseconds since 1970-01-01 UTC, or
     /// [`Event::NO_TIME`] if unknown.
     pub maturity: u64,
-    /// MarketDepth(264) of the book, 0 if unknown.
+    /// MarketDepth(264) of the book, or 0 if unknown.
     pub depth: u16,
-    /// MDBookType(1021): 1 top of book, 2 by price, 3 by order; 0 if unknown.
+    /// MDBookType(1021): 1 top of book, 2 by price, 3 by order, or 0 if unknown.
     pub book_type: u8,
 }
 
@@ -180,7 +179,7 @@ impl Default for Definition<'_> {
 }
 
 impl<'a> Definition<'a> {
-    /// Symbol first, and a text ID second.
+    /// Returns the texts, the symbol first and a text ID second.
     pub(super) const fn texts(&self) -> [&'a [u8]; TEXTS] {
         let id = match self.name.id {
             SecurityId::Text(text) => text,
@@ -206,10 +205,10 @@ impl<'a> Definition<'a> {
 pub struct Instrument<'a> {
     /// The plant's number.
     pub instrument: InstrumentId,
-    /// What is known of it; of one that was never defined, its name.
+    /// Its definition, or the name alone if it was never defined.
     pub definition: Definition<'a>,
-    /// How often it was defined anew; 0 if never.
+    /// The number of its definitions, or 0 if it was never defined.
     pub revision: u32,
-    /// SecurityTradingStatus(326), 0 if unknown.
+    /// SecurityTradingStatus(326), or 0 if unknown.
     pub status: u16,
 }

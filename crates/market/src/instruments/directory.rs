@@ -1,4 +1,4 @@
-//! A table of instruments for readers of events: kept by the plant's numbers as they come, found by
+//! A table of instruments for readers of events, kept by the plant's numbers, and searchable by
 //! symbol, by prefix and by ID.
 
 use super::definition::{IdSource, Instrument, Name, SecurityId};
@@ -9,21 +9,22 @@ use std::ops::Bound;
 
 /// Instruments by the plant's numbers.
 ///
-/// It takes what [`Instrument::write`] wrote, in any order and as often as it comes; the last one
-/// of a number holds. Memory is that of the instruments and about 200 bytes for each. Looking up
-/// does not allocate.
+/// It accepts the output of [`Instrument::write`] in any order and any number of times. The last
+/// one of a number is valid. Its memory is that of the instruments and about 200 bytes for each.
+/// Looking up does not allocate.
 #[derive(Debug, Clone, Default)]
 pub struct Directory {
     by_number: HashMap<u32, Box<[u8]>>,
-    /// Symbols, each with its instruments in the order of their numbers: several feeds may have the
-    /// same.
+    /// The symbols, each with its instruments in the order of their numbers. Several feeds may have
+    /// the same symbol.
     by_symbol: BTreeMap<Box<[u8]>, Vec<u32>>,
     by_id: HashMap<Box<[u8]>, Vec<u32>>,
-    /// Above all numbers.
+    /// A number above all others.
     bound: u32,
 }
 
-/// Returns SecurityID(48) and SecurityIDSource(22) as the bytes of a key.
+/// Writes SecurityID(48) and SecurityIDSource(22) as the bytes of a key. Returns false without an
+/// ID.
 fn key_of_id(id: SecurityId<'_>, source: IdSource, out: &mut Vec<u8>) -> bool {
     out.clear();
     match id {
@@ -37,14 +38,14 @@ fn key_of_id(id: SecurityId<'_>, source: IdSource, out: &mut Vec<u8>) -> bool {
             out.extend(text);
         }
     }
-    // No source holds a zero byte in front of a character.
+    // No source has a zero byte before a character.
     out.push(0);
     out.extend(source.as_bytes());
     true
 }
 
 impl Directory {
-    /// Returns an empty table.
+    /// Creates an empty table.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -56,7 +57,7 @@ impl Directory {
         self.by_number.len()
     }
 
-    /// Returns the instruments as [`Instrument::write`] wrote them, in the order of their numbers.
+    /// Returns the instruments in the form of [`Instrument::write`], in the order of their numbers.
     /// Allocates for the time of the call.
     pub fn iter(&self) -> impl Iterator<Item = (InstrumentId, &[u8])> {
         let mut all: Vec<_> = self.by_number.iter().collect();
@@ -65,14 +66,14 @@ impl Directory {
             .map(|(number, bytes)| (InstrumentId(*number), &**bytes))
     }
 
-    /// True if there is none.
+    /// Returns true if there is none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.by_number.is_empty()
     }
 
-    /// Takes an instrument as [`Instrument::write`] wrote it. Returns its number, and whether it
-    /// was not known; `None` if the bytes are none. Allocates.
+    /// Adds or replaces an instrument in the form of [`Instrument::write`]. Returns its number, and
+    /// whether it is new, or `None` if the bytes are invalid. Allocates.
     pub fn take(&mut self, bytes: &[u8]) -> Option<(InstrumentId, bool)> {
         let new = Instrument::read(bytes)?;
         let number = new.instrument.0;
@@ -135,7 +136,7 @@ impl Directory {
         found.into_iter().flatten().copied().map(InstrumentId)
     }
 
-    /// Returns the first symbol behind `last`, if there is one, that begins with `prefix`, and its
+    /// Returns the first symbol after `last`, if there is one, that begins with `prefix`, and its
     /// instruments. Instruments without a symbol have an empty one.
     pub fn next_symbol<'a>(
         &'a self,

@@ -8,16 +8,16 @@ use crate::toml_text::{Problem, Table};
 use core::fmt;
 use fanfare_wire::{Decimal, int};
 
-/// Why a file of instruments was not read. Instruments in front of the line are in the table.
+/// The reason why a file of instruments was not read. Instruments before the line are in the table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileError {
-    /// The name that the caller gave the file.
+    /// The name of the file given by the caller.
     pub file: String,
     /// The line, from 1.
     pub line: usize,
-    /// The column or key, empty if it is not about one.
+    /// The column or key, or empty if it concerns none.
     pub key: String,
-    /// What is wrong.
+    /// The fault.
     pub why: String,
 }
 
@@ -33,7 +33,7 @@ impl fmt::Display for FileError {
 
 impl core::error::Error for FileError {}
 
-/// Names of columns and keys that are not of the instrument's name, nor times.
+/// The names of columns and keys of values, apart from names and times.
 pub(crate) const VALUES: [&str; 16] = [
     "description",
     "type",
@@ -53,10 +53,10 @@ pub(crate) const VALUES: [&str; 16] = [
     "status",
 ];
 
-/// The other ones.
+/// The names of the other columns and keys.
 const NAMES: [&str; 4] = ["symbol", "id", "source", "maturity"];
 
-/// Names of all columns and keys.
+/// Returns the names of all columns and keys.
 fn columns() -> impl Iterator<Item = &'static str> {
     NAMES.into_iter().chain(VALUES)
 }
@@ -109,7 +109,7 @@ fn set<'t>(
     Ok(())
 }
 
-/// `YYYYMMDD` or a UTCTimestamp.
+/// Parses `YYYYMMDD` or a UTCTimestamp.
 fn maturity(text: &str) -> Result<u64, String> {
     let format = match text.len() {
         8 => Format::Date,
@@ -125,7 +125,7 @@ impl Instruments {
     ///
     /// # Errors
     ///
-    /// As [`Instruments::read_csv`] and [`Instruments::read_toml`].
+    /// Returns the errors of [`Instruments::read_csv`] and [`Instruments::read_toml`].
     pub fn read_file(&mut self, name: &str, text: &str) -> Result<usize, FileError> {
         match name.ends_with(".toml") {
             true => self.read_toml(name, text),
@@ -133,17 +133,17 @@ impl Instruments {
         }
     }
 
-    /// Defines the instruments of a CSV file (RFC 4180): a first line with the names of the
-    /// columns, which are `symbol`, `id`, `source`, `description`, `type`, `cfi`, `currency`,
-    /// `market`, `segment`, `underlying`, `maturity-month`, `tick`, `multiplier`, `strike`,
-    /// `low-limit`, `high-limit`, `maturity` (`YYYYMMDD` or a UTCTimestamp), `depth`, `book-type`
-    /// and `status`, in any order. `name` is what errors call the file. Returns how many were new
-    /// or changed.
+    /// Defines the instruments of a CSV file (RFC 4180). Its first line has the names of the
+    /// columns: `symbol`, `id`, `source`, `description`, `type`, `cfi`, `currency`, `market`,
+    /// `segment`, `underlying`, `maturity-month`, `tick`, `multiplier`, `strike`, `low-limit`,
+    /// `high-limit`, `maturity` (`YYYYMMDD` or a UTCTimestamp), `depth`, `book-type` and `status`,
+    /// in any order. `name` is the name of the file in errors. Returns how many were new or
+    /// changed.
     ///
     /// # Errors
     ///
-    /// [`FileError`] with the line: a name or value that cannot be used, more or fewer values than
-    /// names, an instrument that is refused or that two lines define.
+    /// Returns a [`FileError`] with the line: an invalid name or value, more or fewer values than
+    /// names, or an instrument that is refused or defined by two lines.
     pub fn read_csv(&mut self, name: &str, text: &str) -> Result<usize, FileError> {
         let mut rows = Csv::new(text.strip_prefix('\u{feff}').unwrap_or(text));
         let error = |line, key: &str, why: String| FileError {
@@ -186,12 +186,12 @@ impl Instruments {
         Ok(adding.changes)
     }
 
-    /// Defines the instruments of a TOML file: tables `[[instrument]]` with the keys that
-    /// [`Instruments::read_csv`] has columns for. Returns how many were new or changed.
+    /// Defines the instruments of a TOML file: tables `[[instrument]]` with the columns of
+    /// [`Instruments::read_csv`] as keys. Returns how many were new or changed.
     ///
     /// # Errors
     ///
-    /// [`FileError`] with line and key.
+    /// Returns a [`FileError`] with line and key.
     pub fn read_toml(&mut self, name: &str, text: &str) -> Result<usize, FileError> {
         let error = |problem: Problem| FileError {
             file: name.to_owned(),
@@ -222,9 +222,9 @@ impl Instruments {
     }
 }
 
-/// Adds what a file has, each instrument once.
+/// The addition of a file's instruments, each once.
 struct Adding {
-    /// By number: it was in this file.
+    /// Whether an instrument was in this file, by its number.
     seen: Vec<bool>,
     changes: usize,
 }
@@ -265,7 +265,7 @@ struct Csv<'t> {
 }
 
 struct Row {
-    /// Where it begins, from 1.
+    /// The line of the position, from 1.
     line: usize,
     values: Vec<String>,
 }
@@ -315,7 +315,7 @@ impl<'t> Csv<'t> {
         }
     }
 
-    /// Takes what stands behind a value; true for a comma.
+    /// Consumes the end of a value. Returns true for a comma.
     fn ends_value(&mut self) -> bool {
         if let Some(rest) = self.rest.strip_prefix(',') {
             self.rest = rest;
@@ -331,7 +331,7 @@ impl Iterator for Csv<'_> {
     type Item = Result<Row, (usize, &'static str)>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        // Empty lines are no rows.
+        // Empty lines are not rows.
         while let Some(rest) = self
             .rest
             .strip_prefix("\r\n")

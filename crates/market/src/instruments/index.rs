@@ -1,4 +1,4 @@
-//! From hashes to places in the table.
+//! An index from hashes to places in the table.
 
 use hashbrown::HashTable;
 use std::hash::{BuildHasher, RandomState};
@@ -10,19 +10,19 @@ struct Slot {
     place: u32,
 }
 
-/// Finds places by the hashes of their keys. The caller compares the keys.
+/// An index of places by the hashes of their keys. The caller compares the keys.
 #[derive(Debug, Default)]
 pub(super) struct Index {
     slots: HashTable<Slot>,
 }
 
-/// Mixes all 64 bits, as a table looks at the highest ones first.
+/// Mixes all 64 bits, because a table uses the highest ones first.
 const fn spread(hash: u32) -> u64 {
     (hash as u64).wrapping_mul(ODD)
 }
 
 impl Index {
-    /// Returns the place with this hash for which `is_it` holds.
+    /// Returns the place with this hash that `is_it` accepts.
     #[inline]
     pub(super) fn find(&self, hash: u32, mut is_it: impl FnMut(u32) -> bool) -> Option<u32> {
         let mut fits = |slot: &Slot| slot.hash == hash && is_it(slot.place);
@@ -30,7 +30,7 @@ impl Index {
         found.map(|slot| slot.place)
     }
 
-    /// Adds a place, whose key is not there yet.
+    /// Adds a place, whose key must be absent.
     pub(super) fn insert(&mut self, hash: u32, place: u32) {
         let slot = Slot { hash, place };
         let _ = self
@@ -47,8 +47,8 @@ impl Index {
     }
 }
 
-/// Hashes of keys, of another kind in each process: a sender of made-up keys cannot choose them so
-/// that they collide.
+/// Hashes of keys, seeded randomly in each process, so that a sender cannot choose keys that
+/// collide.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Keys {
     seed: u64,

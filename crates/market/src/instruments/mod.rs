@@ -1,4 +1,4 @@
-//! The table of instruments: names to numbers, and what is known of each.
+//! The table of instruments: their names, numbers and definitions.
 //!
 //! ```
 //! use fanfare_market::instruments::{Definition, IdSource, Instruments, Name, SecurityId};
@@ -35,13 +35,13 @@ use index::{Index, Keys};
 use record::{Record, Records};
 use texts::Texts;
 
-/// The longest text of a definition, bytes.
+/// The longest text of a definition, in bytes.
 pub const MAX_TEXT: usize = 4096;
 
-/// The instruments of a plant. The number of an instrument is its place, from 0, and stays.
+/// The instruments of a plant. The number of an instrument is its index, from 0, and never changes.
 ///
-/// Looking up does not allocate. Adding allocates in large pieces; an instrument takes about 130
-/// bytes, and the bytes of its texts. What no longer fits into the limit is refused and counted.
+/// Looking up does not allocate. Adding allocates in large pieces, and an instrument takes about
+/// 130 bytes and those of its texts. Instruments beyond the limit are refused and counted.
 #[derive(Debug)]
 pub struct Instruments {
     records: Records,
@@ -55,7 +55,7 @@ pub struct Instruments {
     room: Vec<u8>,
 }
 
-/// Where instruments are found by their numbers.
+/// A look-up of instruments by their numbers.
 pub trait Lookup {
     /// Returns the instrument of this number, if there is one. Allocates nothing.
     fn instrument(&self, number: InstrumentId) -> Option<Instrument<'_>>;
@@ -64,14 +64,14 @@ pub trait Lookup {
     fn bound(&self) -> u32;
 }
 
-/// What a definition was.
+/// The result of a definition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Defined {
     /// The instrument.
     pub instrument: InstrumentId,
     /// Whether the definition changes anything.
     pub change: Change,
-    /// How often the instrument was defined anew, from 1.
+    /// The number of the instrument's definitions, from 1.
     pub revision: u32,
 }
 
@@ -80,16 +80,16 @@ pub struct Defined {
 pub enum Change {
     /// The instrument was not defined before.
     New,
-    /// It was defined in other words.
+    /// It was defined differently.
     Changed,
-    /// It was defined in these words.
+    /// It was defined equally.
     Same,
 }
 
-/// Why an instrument is not in the table.
+/// The reason why an instrument was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
-    /// There are as many as the limit allows.
+    /// The limit of instruments is reached.
     Full,
     /// It has neither symbol nor SecurityID.
     NoName,
@@ -110,7 +110,7 @@ impl fmt::Display for Refused {
 impl core::error::Error for Refused {}
 
 impl Instruments {
-    /// Returns an empty table for at most `limit` instruments, and never more than 2^32 - 2.
+    /// Creates an empty table for at most `limit` instruments, and never more than 2^32 - 2.
     pub fn new(limit: usize) -> Self {
         Self {
             records: Records::default(),
@@ -130,7 +130,7 @@ impl Instruments {
         self.records.len()
     }
 
-    /// True if there is none.
+    /// Returns true if there is none.
     pub const fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -140,13 +140,13 @@ impl Instruments {
         self.limit
     }
 
-    /// How often an instrument was refused because the table was full.
+    /// Returns how often an instrument was refused because the table was full.
     pub const fn refused(&self) -> u64 {
         self.refused
     }
 
     /// Returns how many instruments have the symbol of another one. [`Instruments::by_symbol`]
-    /// returns the one that was there first.
+    /// returns the first of them.
     pub const fn same_symbol(&self) -> u64 {
         self.same_symbol
     }
@@ -189,7 +189,7 @@ impl Instruments {
     }
 
     /// Returns the instrument of this name: by its ID, or by its symbol if it has no ID, or if no
-    /// instrument has this ID and the one of the symbol has none.
+    /// instrument has this ID and the instrument of the symbol has none.
     #[inline]
     pub fn find(&self, name: &Name<'_>) -> Option<InstrumentId> {
         if name.id != SecurityId::None {
@@ -210,11 +210,11 @@ impl Instruments {
         (record.id(&self.texts) == SecurityId::None).then_some(found)
     }
 
-    /// Returns the instrument of this name, which is added if it is not there.
+    /// Returns the instrument of this name, which is added if it is new.
     ///
     /// # Errors
     ///
-    /// [`Refused`]; nothing was added.
+    /// Returns a [`Refused`] if nothing was added.
     pub fn see(&mut self, name: &Name<'_>) -> Result<InstrumentId, Refused> {
         match self.find(name) {
             Some(found) => Ok(found),
@@ -225,12 +225,12 @@ impl Instruments {
         }
     }
 
-    /// Defines an instrument, or defines it anew; what the definition does not say is not known
-    /// from then on, except for the name.
+    /// Defines an instrument, or replaces its definition. Values that the definition does not have
+    /// are unknown from then on, except for the name.
     ///
     /// # Errors
     ///
-    /// [`Refused`]; the table is as before.
+    /// Returns a [`Refused`] if the table is unchanged.
     pub fn define(&mut self, definition: &Definition<'_>) -> Result<Defined, Refused> {
         check(definition)?;
         let (instrument, is_new) = match self.find(&definition.name) {
@@ -276,7 +276,7 @@ impl Instruments {
         })
     }
 
-    /// Keeps SecurityTradingStatus(326); true if it was another one before.
+    /// Sets SecurityTradingStatus(326). Returns true if it has changed.
     pub fn set_status(&mut self, instrument: InstrumentId, status: u16) -> bool {
         let Some(mut record) = self.records.get(instrument.0).copied() else {
             return false;
@@ -305,7 +305,7 @@ impl Instruments {
         Ok(InstrumentId(number))
     }
 
-    /// Makes an instrument known by its symbol and its ID.
+    /// Indexes an instrument by its symbol and its ID.
     fn enter(&mut self, number: u32, name: &Name<'_>) {
         if !name.symbol.is_empty() {
             match self.by_symbol(name.symbol) {
@@ -321,7 +321,7 @@ impl Instruments {
         }
     }
 
-    /// An instrument has other names from now on.
+    /// Replaces the indexed names of an instrument.
     fn rename(&mut self, number: u32, names: &Names, definition: &Definition<'_>) {
         if let Some(hash) = names.old_symbol {
             self.by_symbol.remove(hash, number);
@@ -339,7 +339,7 @@ impl Instruments {
         self.enter(number, &added);
     }
 
-    /// Moves the texts together if most of the room for them is waste.
+    /// Compacts the texts if most of their memory is wasted.
     fn tidy_up(&mut self) {
         if !self.texts.is_wasteful() {
             return;
@@ -364,9 +364,9 @@ fn hash_of_id(keys: Keys, id: SecurityId<'_>, source: IdSource) -> Option<u32> {
     }
 }
 
-/// What becomes of the names of an instrument that is defined anew.
+/// The changes of the names of an instrument that is redefined.
 struct Names {
-    /// Hashes of names that it had and no longer has.
+    /// The hashes of names that it had and no longer has.
     old_symbol: Option<u32>,
     old_id: Option<u32>,
     has_new_symbol: bool,

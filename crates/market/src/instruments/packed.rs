@@ -1,16 +1,16 @@
-//! An instrument as bytes, for readers of a ring with a table of their own.
+//! The encoding of an instrument, for readers of a ring with a table of their own.
 
 use super::definition::{Definition, IdSource, Instrument, Name, SecurityId};
 use super::record::{Parts, write_texts};
 use crate::event::InstrumentId;
 use crate::price::Price;
 
-/// Bytes in front of the texts.
+/// The bytes before the texts.
 const FIXED: usize = 80;
 
 impl Instrument<'_> {
-    /// Writes the instrument as bytes into `out`, which is emptied first. Allocates only what `out`
-    /// lacks.
+    /// Encodes the instrument into `out`, which is emptied first. Allocates only beyond the
+    /// capacity of `out`.
     pub fn write(&self, out: &mut Vec<u8>) {
         let of = &self.definition;
         write_texts(of, out);
@@ -46,7 +46,7 @@ impl Instrument<'_> {
 }
 
 impl<'a> Instrument<'a> {
-    /// Returns the instrument that [`Instrument::write`] wrote, or `None` if the bytes are none.
+    /// Returns the instrument that [`Instrument::write`] wrote, or `None` if the bytes are invalid.
     /// Allocates nothing.
     pub fn read(bytes: &'a [u8]) -> Option<Self> {
         let (fixed, texts) = bytes.split_at_checked(FIXED)?;

@@ -1,13 +1,13 @@
-//! An instrument as the table keeps it: numbers in a record, texts elsewhere.
+//! An instrument in the form of the table: numbers in a record, texts elsewhere.
 
 use super::definition::{Definition, IdSource, Name, SecurityId, TEXTS};
 use super::texts::{Span, Texts};
 use crate::price::Price;
 
-/// Records of a piece. The table grows by pieces, so that no record moves.
+/// The records of a piece. The table grows by pieces, so that no record moves.
 const PIECE: usize = 4096;
 
-/// All but the texts.
+/// A definition without its texts.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Record {
     /// SecurityID(48), if it is a number.
@@ -112,11 +112,11 @@ impl Record {
     }
 }
 
-/// Lengths of 255 and more are written as 255 and two bytes.
+/// The marker of a length of 255 or more, which two bytes follow.
 const LONG: u8 = u8::MAX;
 
-/// Writes the texts of a definition, each with its length in front; those at the end that are
-/// empty are left out.
+/// Writes the texts of a definition, each preceded by its length. Empty ones at the end are left
+/// out.
 pub(super) fn write_texts(of: &Definition<'_>, out: &mut Vec<u8>) {
     out.clear();
     let texts: [&[u8]; TEXTS] = of.texts();
@@ -133,7 +133,7 @@ pub(super) fn write_texts(of: &Definition<'_>, out: &mut Vec<u8>) {
     }
 }
 
-/// Texts as [`write_texts`] wrote them.
+/// The texts in the form of [`write_texts`].
 pub(super) struct Parts<'t>(pub(super) &'t [u8]);
 
 impl<'t> Iterator for Parts<'t> {

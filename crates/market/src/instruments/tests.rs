@@ -33,12 +33,12 @@ fn instruments_are_found_by_their_names() {
     let other_source = IdSource::parse(b"4").unwrap();
     assert_eq!(table.by_id(SecurityId::Number(7), other_source), None);
     assert_eq!(table.by_symbol(b""), None);
-    // The definition of an instrument that was seen by its ID, and of one seen by its symbol.
+    // The definition of an instrument first seen by its ID, and of one first seen by its symbol.
     assert_eq!(table.define(&of("GAZP", "7")).unwrap().instrument, second);
     assert_eq!(table.define(&of("SBER", "X9")).unwrap().instrument, third);
     assert_eq!(table.by_symbol(b"GAZP"), Some(second));
     assert_eq!(table.find(&name("", "X9")), Some(third));
-    // Another ID is another instrument, whatever its symbol.
+    // A different ID is a different instrument, whatever its symbol.
     let fourth = table.define(&of("SBER", "8")).unwrap().instrument;
     assert_eq!((fourth, table.same_symbol()), (InstrumentId(3), 1));
     assert_eq!(table.by_symbol(b"SBER"), Some(third));
@@ -158,7 +158,7 @@ fn errors_of_files_say_where() {
 }
 
 proptest! {
-    /// The table, and an obvious one: a list that is searched from its front.
+    /// Compares the table with a list that is searched linearly.
     #[test]
     fn as_a_list(steps in proptest::collection::vec((0..6_usize, 0..6_usize, 0..40_usize), 1..60)) {
         let mut table = Instruments::new(1000);
@@ -177,8 +177,8 @@ proptest! {
                 true => by_symbol,
                 false => by_id.or(by_symbol.filter(|at| list[*at].1.is_empty())),
             };
-            // Names are given once here: what a later one does to a symbol that two have is
-            // another matter.
+            // Names are assigned once here. The effect of a later one on a symbol that two have is
+            // tested elsewhere.
             let is_taken = by_symbol.is_some() && by_symbol != found;
             if is_taken || found.is_some_and(|at| !symbol.is_empty() && list[at].0 != symbol) {
                 continue;

@@ -1,22 +1,22 @@
-//! Texts of instruments, one after the other in large pieces.
+//! The texts of instruments, consecutive in large pieces.
 
-/// Bytes of a piece.
+/// The bytes of a piece.
 const PIECE: usize = 1 << 20;
 /// Texts begin at multiples of this many bytes.
 const UNIT: usize = 8;
-/// Texts are not moved together while fewer bytes than this are wasted.
+/// The least wasted bytes at which texts are compacted.
 const LEAST_WASTE: usize = 4 << 20;
 
-/// A place for texts. A text that is replaced leaves waste ([`Texts::is_wasteful`]).
+/// A store of texts. A text that is replaced leaves waste ([`Texts::is_wasteful`]).
 #[derive(Debug, Default)]
 pub(super) struct Texts {
     pieces: Vec<Box<[u8]>>,
-    /// Bytes of the last piece that are used.
+    /// The used bytes of the last piece.
     used: usize,
     wasted: usize,
 }
 
-/// Where a text stands.
+/// The position of a text.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Span {
     at: u32,
@@ -28,7 +28,7 @@ const fn room(len: usize) -> usize {
 }
 
 impl Texts {
-    /// Keeps a text of less than 64 KiB.
+    /// Stores a text of less than 64 KiB.
     pub(super) fn push(&mut self, text: &[u8]) -> Span {
         let len = text.len().min(u16::MAX.into());
         if len == 0 {
@@ -55,7 +55,7 @@ impl Texts {
         }
     }
 
-    /// Returns the place of a text that replaces another: the same if there is room.
+    /// Replaces a text, in place if it fits. Returns its position.
     pub(super) fn replace(&mut self, old: Span, text: &[u8]) -> Span {
         let (have, need) = (room(old.len.into()), room(text.len()));
         if need == 0 || need > have {
@@ -87,7 +87,7 @@ impl Texts {
         (at / PIECE, at % PIECE)
     }
 
-    /// More than half of it is no text any more.
+    /// Returns whether more than half of the memory is wasted.
     pub(super) const fn is_wasteful(&self) -> bool {
         self.wasted > LEAST_WASTE && self.wasted > self.pieces.len() * PIECE / 2
     }

@@ -1,23 +1,23 @@
-//! The values of the fields that a mapping uses, as they come.
+//! The values of the fields that a mapping uses.
 
 use super::fault::Why;
 use crate::instruments::{IdSource, SecurityId};
 use crate::price::Price;
 use fanfare_wire::{Decimal, int};
 
-/// Cells of an entry, and as many of the message behind them.
+/// The number of cells of an entry, which is also that of the message's cells after them.
 pub(super) const LEVEL: usize = 64;
 
-/// Where a value is: the first of these cells that has one.
+/// The position of a value: the first of these cells that has one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Ref(pub(super) [u8; Self::MOST]);
 
 impl Ref {
-    /// How many cells there can be.
+    /// The most cells of a reference.
     pub(super) const MOST: usize = 6;
     /// No cell.
     pub(super) const END: u8 = u8::MAX;
-    /// Never there.
+    /// A value that is never present.
     pub(super) const NONE: Self = Self([Self::END; Self::MOST]);
 
     pub(super) const fn is_none(self) -> bool {
@@ -31,21 +31,21 @@ pub(super) enum Raw {
     Unsigned(u64),
     Signed(i64),
     Decimal(Decimal),
-    /// Up to eight bytes, and how many.
+    /// A text of up to eight bytes, and its length.
     Short([u8; 8], u8),
-    /// Where it begins and ends among the texts.
+    /// The beginning and the end of a longer text.
     Long(u32, u32),
 }
 
-/// A table of values, with room for the texts that are longer than eight bytes.
+/// A table of values, with a buffer for texts longer than eight bytes.
 #[derive(Debug)]
 pub(super) struct Cells {
     present: u128,
-    /// Cells of which the largest value counts, not the first.
+    /// The cells that keep their largest value instead of the first.
     pub(super) largest: u128,
     cells: Box<[Raw; 2 * LEVEL]>,
     pub(super) texts: Vec<u8>,
-    /// The texts of the message's own fields.
+    /// The length of the texts of the message's own fields.
     own: usize,
 }
 
@@ -60,7 +60,7 @@ impl Cells {
         }
     }
 
-    /// A message begins.
+    /// Begins a message.
     #[inline]
     pub(super) fn clear(&mut self, largest: u128) {
         self.present = 0;
@@ -69,19 +69,19 @@ impl Cells {
         self.own = 0;
     }
 
-    /// The entries begin.
+    /// Begins the entries.
     pub(super) fn keep_texts(&mut self) {
         self.own = self.texts.len();
     }
 
-    /// An entry begins.
+    /// Begins an entry.
     #[inline]
     pub(super) fn clear_entry(&mut self) {
         self.present &= !u128::from(u64::MAX);
         self.texts.truncate(self.own);
     }
 
-    /// The first value counts, unless it is the largest.
+    /// Sets a cell to its first value, or to the largest one if it is such a cell.
     #[inline(always)]
     pub(super) fn set(&mut self, cell: u8, value: Raw) {
         let (at, bit) = (usize::from(cell) % (2 * LEVEL), 1 << (cell & 127));
@@ -141,11 +141,11 @@ impl Cells {
     }
 }
 
-/// Digits of a number.
+/// The buffer for the digits of a number.
 pub(super) type Room = [u8; 24];
 
 impl Raw {
-    /// Returns a text unchanged, and a number as its digits.
+    /// Returns a text unchanged, or a number as digits.
     #[inline]
     pub(super) fn text<'a>(&'a self, texts: &'a [u8], room: &'a mut Room) -> &'a [u8] {
         let len = match self {
@@ -249,13 +249,12 @@ impl Raw {
         IdSource::parse(self.text(texts, &mut room)).ok_or(Why::LongSource)
     }
 
-    /// Returns a number that identifies something; of a text that is no number, its hash if
-    /// `hashes`.
+    /// Returns an identifying number. If `hashes`, a text that is not a number is hashed.
     #[inline]
     pub(super) fn number_of(&self, hashes: bool, texts: &[u8]) -> Result<u64, Why> {
         match self {
             Self::Unsigned(value) => Ok(*value),
-            // Numbers below zero stay what they are as 64 bits.
+            // Negative numbers keep their 64 bits.
             Self::Signed(value) => Ok(*value as u64),
             Self::Decimal(_) => Err(Why::NoNumber),
             text => number_of_text(text.bytes(texts).unwrap_or_default(), hashes),
@@ -285,7 +284,7 @@ pub(super) fn whole_size(size: Decimal) -> Result<i64, Why> {
     }
 }
 
-/// FNV-1a with the highest bit set, so that it is no number that a feed counts up to.
+/// Returns the FNV-1a with the highest bit set, which no feed's numbers reach.
 fn hash(text: &[u8]) -> u64 {
     let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
     text.iter().fold(0xcbf2_9ce4_8422_2325, step) | 1 << 63

@@ -1,4 +1,4 @@
-//! What becomes of each field, in words.
+//! The effect of a mapping on each field, in words.
 
 use super::cells::LEVEL;
 use super::document::Does;
@@ -10,38 +10,38 @@ use core::fmt::Write as _;
 use fanfare_fast::Program;
 use fanfare_fast::program::{FieldId, Reset, TemplateProgram};
 
-/// What becomes of messages and their fields.
+/// The effect of a mapping on messages and their fields.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
     /// One for each template or MsgType.
     pub messages: Vec<MessageReport>,
 }
 
-/// What becomes of a message.
+/// The effect of a mapping on a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MessageReport {
     /// Its name, with its identifier or MsgType.
     pub name: String,
-    /// What it does; `None`: nothing, the mapping does not name it.
+    /// The purpose of the message, or `None` if the mapping does not name it.
     pub does: Option<Does>,
-    /// Its fields in their order.
+    /// Its fields in order.
     pub fields: Vec<FieldReport>,
-    /// What the mapping names and the message does not have.
+    /// The fields that the mapping names and the message does not have.
     pub missing: Vec<String>,
 }
 
-/// What becomes of a field.
+/// The effect of a mapping on a field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldReport {
     /// Its name, with its tag.
     pub name: String,
-    /// How many groups and sequences it is in.
+    /// The number of groups and sequences around it.
     pub depth: usize,
-    /// What becomes of it; empty: it is ignored.
+    /// The uses of the field, or empty if it is ignored.
     pub uses: Vec<String>,
 }
 
-/// `MDEntryPx(270)`.
+/// Formats a name like `MDEntryPx(270)`.
 pub(super) fn name_of(name: &str, number: Option<u32>) -> String {
     match number {
         Some(number) => format!("{name}({number})"),
@@ -49,7 +49,7 @@ pub(super) fn name_of(name: &str, number: Option<u32>) -> String {
     }
 }
 
-/// Templates with their plans, and the sequences of their entries.
+/// Returns the templates with their plans, and the sequences of their entries.
 pub(super) fn of_templates<'p>(
     program: &Program,
     plan_of: impl Fn(usize) -> Option<(&'p Plan, Option<FieldId>)>,
@@ -115,7 +115,7 @@ pub(super) fn of_plan(plan: &Plan) -> Vec<FieldReport> {
     fields.collect()
 }
 
-/// Returns an error with all names.
+/// Formats an error with all names.
 pub(super) fn describe(error: &MapError, plan: Option<&Plan>, table: &Instruments) -> String {
     let mut text = String::new();
     if let Some(plan) = plan {

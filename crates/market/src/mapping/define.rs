@@ -1,14 +1,14 @@
-//! Definitions out of the values of a message.
+//! The construction of definitions from the values of a message.
 
 use super::cells::{Cells, Raw, Ref, Room};
 use super::fault::Flaw;
 use super::plan::Plan;
 use crate::instruments::Definition;
 
-/// Texts of a definition that may have been sent as numbers.
+/// The number of texts of a definition that may have been sent as numbers.
 pub(super) const ROOMS: usize = 9;
 
-/// The definition that a message or an entry holds, without source and maturity, and its
+/// Returns the definition in a message or an entry, without source and maturity, and its
 /// SecurityTradingStatus(326).
 pub(super) fn read<'c>(
     cells: &'c Cells,

@@ -1,30 +1,30 @@
-//! A mapping file as it is written: checked in itself, not yet against templates.
+//! A parsed mapping file, checked in itself, but not yet against templates.
 
 use super::time::{DateTime, Format, offset};
 use crate::event::Kind;
 use crate::instruments::{IdSource, VALUES};
 use crate::toml_text::{Problem, Scalar, Table};
 
-/// The whole file.
+/// A mapping file.
 #[derive(Clone, Debug)]
 pub(super) struct Document {
     pub(super) unknown: Unknown,
     pub(super) source: IdSource,
-    /// Fields that a message does not have are an error.
+    /// Whether fields that a message does not have are an error.
     pub(super) is_strict: bool,
     pub(super) messages: Vec<MessageMap>,
 }
 
-/// What happens to instruments that were never defined.
+/// The treatment of instruments that were never defined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unknown {
     /// They are added to the table, until that is full.
     Add,
-    /// Their entries are left out and counted.
+    /// Their entries are ignored and counted.
     Count,
 }
 
-/// What stands for a field: a tag or a name.
+/// The reference to a field: a tag or a name.
 #[derive(Clone, Debug)]
 pub(super) struct FieldRef {
     pub(super) name: String,
@@ -32,35 +32,35 @@ pub(super) struct FieldRef {
     pub(super) place: Problem,
 }
 
-/// Fields of which the first one that is there counts.
+/// Alternative fields, of which the first that is present is used.
 pub(super) type Refs = Vec<FieldRef>;
 
-/// What a message is for.
+/// The purpose of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Does {
-    /// Entries that change books, trades, statistics.
+    /// It has entries that change books, trades and statistics.
     Changes,
-    /// A picture of one instrument.
+    /// It is a snapshot of one instrument.
     Snapshot,
-    /// Defines instruments.
+    /// It defines instruments.
     Definition,
-    /// SecurityTradingStatus(326) of an instrument.
+    /// It has SecurityTradingStatus(326) of an instrument.
     Status,
-    /// TradSesStatus(340) of all instruments.
+    /// It has TradSesStatus(340) of all instruments.
     SessionStatus,
-    /// Resets the decoder.
+    /// It resets the decoder.
     Reset,
-    /// The numbers begin again.
+    /// It restarts the numbers.
     SequenceReset,
-    /// The feed begins.
+    /// It begins the feed.
     Logon,
-    /// The feed ends.
+    /// It ends the feed.
     Logout,
-    /// The feed is there.
+    /// It shows that the feed is alive.
     Heartbeat,
-    /// A generator's feed is over.
+    /// It ends the feed of a generator.
     Done,
-    /// Nothing.
+    /// It is ignored.
     Ignore,
 }
 
@@ -86,7 +86,7 @@ impl Does {
         found.map_or("", |(name, _)| name)
     }
 
-    /// Returns whether the message drives the channel, and is never passed on.
+    /// Returns whether the message controls the channel, and is never passed on.
     pub const fn is_control(self) -> bool {
         matches!(
             self,
@@ -108,7 +108,7 @@ impl Does {
     }
 }
 
-/// A message and what becomes of it.
+/// The mapping of a message.
 #[derive(Clone, Debug)]
 pub(super) struct MessageMap {
     pub(super) place: Problem,
@@ -116,7 +116,7 @@ pub(super) struct MessageMap {
     pub(super) is_optional: bool,
     pub(super) does: Does,
     pub(super) entries: Option<FieldRef>,
-    /// By [`MESSAGE_KEYS`].
+    /// The fields by [`MESSAGE_KEYS`].
     pub(super) fields: Vec<(&'static str, Refs)>,
     pub(super) sent: Option<TimeMap>,
     pub(super) id: Refs,
@@ -124,19 +124,19 @@ pub(super) struct MessageMap {
     pub(super) symbol: Refs,
     pub(super) carries: bool,
     pub(super) events: Vec<EventMap>,
-    /// By the columns of instrument files.
+    /// The fields by the columns of instrument files.
     pub(super) definition: Vec<(&'static str, Refs)>,
     pub(super) maturity: Option<TimeMap>,
 }
 
-/// Which message.
+/// The selection of messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Binding {
     /// By the template's name.
     Template(String),
     /// By its identifier.
     Id(u32),
-    /// By MsgType(35), which in templates is a constant.
+    /// By MsgType(35), which is a constant in templates.
     MsgType(String),
 }
 
@@ -158,22 +158,22 @@ pub(super) struct TimeMap {
     pub(super) how: DateTime,
 }
 
-/// What becomes of an entry.
+/// The mapping of an entry.
 #[derive(Clone, Debug)]
 pub(super) struct EventMap {
-    /// `None`: nothing.
+    /// The kind of event, or `None` if the entry is ignored.
     pub(super) kind: Option<Kind>,
     pub(super) when: Vec<(FieldRef, Vec<String>)>,
     pub(super) with: Vec<Refs>,
     pub(super) without: Vec<Refs>,
-    /// By [`EVENT_KEYS`]; those of `[message.entry]` are in it.
+    /// The fields by [`EVENT_KEYS`], including those of `[message.entry]`.
     pub(super) fields: Vec<(&'static str, Refs)>,
     pub(super) time: Option<TimeMap>,
     pub(super) entry_type: Option<u8>,
     pub(super) hashes_id: bool,
 }
 
-/// Keys of a message that are fields.
+/// The keys of a message that name fields.
 pub(super) const MESSAGE_KEYS: [&str; 9] = [
     "number",
     "last",
@@ -186,7 +186,7 @@ pub(super) const MESSAGE_KEYS: [&str; 9] = [
     "fragment",
 ];
 
-/// Keys of an event that are fields.
+/// The keys of an event that name fields.
 pub(super) const EVENT_KEYS: [&str; 7] =
     ["type", "action", "price", "size", "level", "id", "rpt-seq"];
 
@@ -200,7 +200,7 @@ const KINDS: [(&str, Option<Kind>); 7] = [
     ("ignore", None),
 ];
 
-/// Returns the word of mapping files for a kind of event.
+/// Returns the word for a kind of event in mapping files.
 pub(super) fn kind_name(kind: Option<Kind>) -> &'static str {
     let found = KINDS.iter().find(|(_, other)| *other == kind);
     found.map_or("", |(name, _)| name)
@@ -268,7 +268,7 @@ fn instruments(root: &mut Table<'_>) -> Result<(Unknown, IdSource), Problem> {
     Ok((unknown.map_or(Unknown::Add, |(unknown, _)| unknown), source))
 }
 
-/// Returns the word of a key, which is one of these, and its place.
+/// Returns the value of a key, which must be one of these words, and its position.
 fn choice<T: Copy>(
     table: &mut Table<'_>,
     key: &str,
@@ -287,7 +287,7 @@ fn choice<T: Copy>(
     }
 }
 
-/// Fragments have an end, and numbers that show that one is missing.
+/// Checks that fragments have an end, and numbers that show gaps.
 fn check_fragments(table: &Table<'_>, message: &MessageMap) -> Result<(), Problem> {
     let has = |key| message.field(key).is_some();
     if (has("fragment") || has("first-fragment")) && !has("last-fragment") {
@@ -382,7 +382,7 @@ fn binding(table: &mut Table<'_>) -> Result<Binding, Problem> {
     }
 }
 
-/// Returns the fields of a key: one, or a list of which the first one that is present counts.
+/// Parses the fields of a key: one, or a list of which the first one that is present is used.
 fn refs(table: &mut Table<'_>, key: &str) -> Result<Option<Refs>, Problem> {
     let Some(values) = table.list(key)? else {
         return Ok(None);
@@ -391,7 +391,7 @@ fn refs(table: &mut Table<'_>, key: &str) -> Result<Option<Refs>, Problem> {
     fields.collect::<Result<_, _>>().map(Some)
 }
 
-/// Fields of a list, each of which counts.
+/// Parses a list of fields, each of which is used.
 fn each(table: &mut Table<'_>, key: &str) -> Result<Vec<Refs>, Problem> {
     let found = refs(table, key)?.unwrap_or_default();
     Ok(found.into_iter().map(|field| vec![field]).collect())
@@ -411,7 +411,7 @@ fn field(table: &Table<'_>, key: &str, value: &Scalar<'_>) -> Result<FieldRef, P
     })
 }
 
-/// `{ field = 52, format = "…" }`, with `date` and `utc-offset` if wanted; a field alone is a
+/// Parses `{ field = 52, format = "…" }`, with optional `date` and `utc-offset`. A field alone is a
 /// UTCTimestamp.
 fn time(parent: &mut Table<'_>, key: &str, zone: i32) -> Result<Option<TimeMap>, Problem> {
     let Some(mut table) = parent.table_or(key, "field")? else {
@@ -518,7 +518,7 @@ fn entry_type(table: &mut Table<'_>) -> Result<Option<u8>, Problem> {
     }
 }
 
-/// `when = { 269 = ["0", "1"] }`.
+/// Parses `when = { 269 = ["0", "1"] }`.
 fn when(event: &mut Table<'_>) -> Result<Vec<(FieldRef, Vec<String>)>, Problem> {
     let Some(mut table) = event.table("when")? else {
         return Ok(Vec::new());
@@ -551,7 +551,7 @@ fn definition(table: &mut Table<'_>, message: &mut MessageMap, zone: i32) -> Res
     fields.finish()
 }
 
-/// `{ date = 541, time = 1079, format = "HHMMSSmmm" }`: a date, and perhaps a time of the day.
+/// Parses `{ date = 541, time = 1079, format = "HHMMSSmmm" }`: a date with an optional time of day.
 fn maturity(parent: &mut Table<'_>, zone: i32) -> Result<Option<TimeMap>, Problem> {
     let Some(mut table) = parent.table_or("maturity", "date")? else {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! From the values of a message to its events.
+//! The conversion of the values of a message to events.
 
 use super::cells::{Cells, Raw, Ref};
 use super::document::{Does, Unknown};
@@ -11,20 +11,20 @@ use crate::instruments::{Change, IdSource, Instruments, Name, Refused, SecurityI
 use core::cmp::Ordering;
 use fanfare_wire::Decimal;
 
-/// How many faults of a message are kept; behind these all of it is withheld.
+/// The most faults of a message that are kept. Beyond them, the whole message is withheld.
 const FAULTS: usize = 32;
 
-/// How many instruments are remembered.
+/// The number of instruments in the cache.
 const KNOWN: usize = 1024;
 
-/// Returns where an instrument is remembered, by its number: in the highest bits of a product, as
-/// numbers of one exchange often have their lowest bits in common.
+/// Returns the cache index of an instrument's number: the highest bits of a product, because
+/// numbers of one exchange often share their lowest bits.
 #[inline(always)]
 const fn place(number: u64) -> usize {
     (number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 54) as usize % KNOWN
 }
 
-/// An instrument by the number that it has at its source.
+/// An instrument with its number at its source.
 #[derive(Debug, Clone, Copy)]
 struct Known {
     number: u64,
@@ -33,7 +33,7 @@ struct Known {
 }
 
 impl Known {
-    /// No instrument has this number.
+    /// The value for an unused entry.
     const NONE: Self = Self {
         number: 0,
         source: IdSource::NONE,
@@ -41,7 +41,7 @@ impl Known {
     };
 }
 
-/// Whatever of a message does not belong to one entry.
+/// The state of a mapper, apart from the fields of an entry.
 #[derive(Debug)]
 pub(super) struct Engine {
     pub(super) cells: Cells,
@@ -51,31 +51,31 @@ pub(super) struct Engine {
     unknown: Unknown,
     source: IdSource,
     pub(super) feed: u16,
-    /// By instrument: the message in which its last event is found.
+    /// The last message with an event of each instrument.
     stamps: Vec<u32>,
     stamp: u32,
     message: Current,
-    /// Instruments by their numbers ([`place`]): most entries are of one that was there before.
+    /// A cache of instruments by number ([`place`]), because most entries belong to a known one.
     known: Box<[Known; KNOWN]>,
     /// A date as digits, and its midnight.
     date: (u64, i64),
-    /// A day that was straightly found: its digits, the offset of its clocks, its beginning.
+    /// The last day found by the fast path: its digits, its UTC offset, its beginning.
     pub(super) day: (u64, i64, u64),
 }
 
-/// The message in hand.
+/// The current message.
 #[derive(Debug, Clone, Copy, Default)]
 struct Current {
     plan: u16,
     ts_recv: u64,
-    /// The time of the message, once it is asked for.
+    /// The time of the message, once it is computed.
     sent: Option<u64>,
     has_sent: bool,
-    /// The instrument of the entry before, or of the picture.
+    /// The instrument of the previous entry, or of the snapshot.
     instrument: Option<InstrumentId>,
-    /// How many entries there were.
+    /// The number of entries so far.
     entries: u32,
-    /// The picture has begun.
+    /// Whether the snapshot has begun.
     has_begun: bool,
     withholds_all: bool,
 }
@@ -99,18 +99,18 @@ impl Engine {
         }
     }
 
-    /// Returns whether it treats all messages as the other one does, with the same plans.
+    /// Returns whether it maps all messages as the other one does, with equal plans.
     pub(super) fn is_as(&self, other: &Self) -> bool {
         (self.unknown, self.source, self.feed) == (other.unknown, other.source, other.feed)
     }
 
-    /// Returns when the message in hand arrived.
+    /// Returns when the current message arrived.
     #[cfg(test)]
     pub(super) const fn ts_recv(&self) -> u64 {
         self.message.ts_recv
     }
 
-    /// A message begins.
+    /// Begins a message.
     #[inline]
     pub(super) fn begin(&mut self, number: u16, largest: u128, ts_recv: u64) {
         self.cells.clear(largest);
@@ -123,7 +123,7 @@ impl Engine {
         };
     }
 
-    /// The entries begin: the message's own fields are there.
+    /// Begins the entries, after the message's own fields were set.
     #[inline]
     pub(super) fn begin_entries(&mut self, plan: &Plan, table: &mut Instruments, texts: &[u8]) {
         if plan.does == Does::Snapshot {
@@ -162,7 +162,7 @@ impl Engine {
         Ok(())
     }
 
-    /// The values of an entry are there.
+    /// Maps an entry, after its values were set.
     #[inline]
     pub(super) fn entry(&mut self, plan: &Plan, table: &mut Instruments, texts: &[u8]) {
         if let Err(flaw) = self.try_entry(plan, table, texts) {
@@ -203,7 +203,7 @@ impl Engine {
             return Ok(());
         };
         if is_picture && kind == Kind::Clear {
-            // The picture has begun with it.
+            // It began the snapshot.
             return Ok(());
         }
         let mut event = self.event(kind, rule, plan, texts)?;
@@ -257,7 +257,7 @@ impl Engine {
         Ok(event)
     }
 
-    /// Returns the first rule that an entry fits.
+    /// Returns the first rule that matches an entry.
     #[inline]
     fn rule<'p>(&self, plan: &'p Plan, texts: &[u8]) -> Result<Option<&'p Rule>, Flaw> {
         for rule in &plan.rules {
@@ -294,7 +294,8 @@ impl Engine {
         is_one_of(&condition.values, number, raw.text(texts, &mut room))
     }
 
-    /// Returns the instrument that an entry or a message names; `None`, counted, if there is none.
+    /// Returns the instrument that an entry or a message names. Returns `None`, and counts it, if
+    /// there is none.
     #[inline]
     fn instrument(
         &mut self,
@@ -325,7 +326,7 @@ impl Engine {
         (is_it && known.instrument != InstrumentId::ALL).then_some(known.instrument)
     }
 
-    /// Remembers an instrument that was found, if it was found by its ID.
+    /// Caches an instrument that was found by its ID.
     pub(super) fn keep(
         &mut self,
         table: &Instruments,
@@ -421,7 +422,7 @@ impl Engine {
         self.stamped(time, near, texts)
     }
 
-    /// Returns a time; one without a date is near another one.
+    /// Returns a time. A time without a date is placed near another one.
     #[inline]
     fn stamped(&mut self, time: &TimePlan, near: u64, texts: &[u8]) -> Result<Option<u64>, Flaw> {
         let date = match self.cells.find(time.date) {
@@ -550,8 +551,8 @@ impl Engine {
         Ok(outcome)
     }
 
-    /// Returns which part of the picture the message is; called while its Clear has RptSeq(83) of
-    /// the message.
+    /// Returns the fragment of the snapshot in the message. Must be called while its Clear has
+    /// RptSeq(83) of the message.
     fn fragment(&self, plan: &Plan, texts: &[u8]) -> Result<Option<Fragment>, Flaw> {
         let flag = |field: Ref| match self.cells.find(field) {
             None => Ok(None),
@@ -573,8 +574,8 @@ impl Engine {
         }))
     }
 
-    /// Returns RptSeq(83) of a picture: that of the message, or the highest one of its entries,
-    /// which its [`Kind::Clear`] then has as well.
+    /// Returns RptSeq(83) of a snapshot: that of the message, or the highest one of its entries,
+    /// which is then set in its [`Kind::Clear`].
     pub(super) fn as_of(&mut self) -> u32 {
         let rpt_seq = self.events.iter().map(|event| event.rpt_seq).max();
         let rpt_seq = rpt_seq.unwrap_or(0);
@@ -647,7 +648,7 @@ impl Engine {
         self.message.instrument = Some(instrument);
         let ts_event = self.sent(plan, texts)?.unwrap_or(Event::NO_TIME);
         if defined.change == Change::Changed {
-            // Perhaps it had another ID.
+            // It may have had another ID.
             self.known.fill(Known::NONE);
         }
         match defined.change {
@@ -670,7 +671,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Takes back the events of instruments that a fault is about.
+    /// Removes the events of instruments with a fault.
     #[cold]
     fn withhold(&mut self) {
         if self.message.withholds_all {
@@ -729,7 +730,7 @@ impl Engine {
     }
 }
 
-/// Returns whether a number, or a text that is none, is one of some values.
+/// Returns whether a number, or a text that is not a number, equals one of some values.
 pub(super) fn is_one_of(values: &[Expected], number: Option<Decimal>, text: &[u8]) -> bool {
     values.iter().any(|expected| match number {
         None => *expected.text == *text,

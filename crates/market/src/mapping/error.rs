@@ -1,18 +1,19 @@
-//! What can be wrong with a mapping file.
+//! The errors of a mapping file.
 
 use crate::toml_text::Problem;
 use core::fmt;
 
-/// Why a mapping cannot be used.
+/// The reason why a mapping cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MappingError {
-    /// The name that the caller gave the text.
+    /// The name of the text given by the caller.
     pub file: String,
     /// The line, from 1.
     pub line: usize,
-    /// The key with the tables around it, like `message.event.price`; empty if the text is no TOML.
+    /// The key with the tables around it, like `message.event.price`, or empty if the text is not
+    /// TOML.
     pub key: String,
-    /// What is wrong.
+    /// The fault.
     pub why: String,
 }
 

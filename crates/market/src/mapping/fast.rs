@@ -1,4 +1,4 @@
-//! A mapping compiled against FAST templates, and applied to their messages.
+//! Mappings compiled against FAST templates, and applied to their messages.
 
 use super::Mapping;
 use super::cells::Raw;
@@ -24,17 +24,16 @@ use std::sync::Arc;
 /// No cell.
 const NONE: u8 = u8::MAX;
 
-/// Turns the messages of a FAST feed into events.
+/// A mapper of the messages of a FAST feed to events.
 ///
-/// What becomes of each field is resolved when it is made: while it runs it looks up no name and
-/// hashes nothing but the names of instruments. After it has seen the largest message it does not
-/// allocate.
+/// Each field is resolved when the mapper is created, so that it looks up no names at run time
+/// except those of instruments. It does not allocate once it has seen the largest message.
 #[derive(Debug)]
 pub struct FastMapper {
     program: Arc<Program>,
-    /// By template.
+    /// The plans by template.
     plans: Box<[Option<Mapped>]>,
-    /// By field: its cell.
+    /// The cell of each field.
     cells: Box<[u8]>,
     engine: Engine,
 }
@@ -44,9 +43,9 @@ pub struct FastMapper {
 struct Mapped {
     plan: Plan,
     entries: Option<FieldId>,
-    /// Straight from records in rows.
+    /// The fast path for records in rows.
     in_rows: Option<Straight<Lane>>,
-    /// Straight from records that are messages, with the place of their entries.
+    /// The fast path for records that are messages, with the position of their entries.
     in_levels: Option<(Straight<Seat>, Option<Seat>)>,
 }
 
@@ -79,12 +78,12 @@ impl Mapped {
 }
 
 impl Mapping {
-    /// Compiles the mapping against templates; `feed` is the source in the events.
+    /// Compiles the mapping against templates. `feed` is the source in the events.
     ///
     /// # Errors
     ///
-    /// [`MappingError`] with line and key: a template or a field that is not there, a field of a
-    /// type that cannot become what it shall, two mappings of one template.
+    /// Returns a [`MappingError`] with line and key: a template or a field that does not exist, a
+    /// field whose type does not fit its use, or two mappings of one template.
     pub fn for_templates(
         &self,
         program: &Arc<Program>,
@@ -231,11 +230,11 @@ impl TemplateFields<'_> {
     }
 }
 
-/// Where a walk through a template is.
+/// The position of a walk through a template.
 struct Walked {
     entries: Option<FieldId>,
     level: Level,
-    /// Within a sequence that is not that of the entries.
+    /// Whether it is in a sequence that is not that of the entries.
     in_other: bool,
     is_behind: bool,
     path: String,
@@ -290,19 +289,19 @@ impl FastMapper {
         &self.program
     }
 
-    /// Returns the events of the message in hand: complete, each without a number, the last one of
-    /// each instrument marked.
+    /// Returns the events of the current message. They are complete, without numbers, and the last
+    /// one of each instrument is marked.
     pub fn events(&self) -> &[Event] {
         &self.engine.events
     }
 
-    /// As [`FastMapper::events`], for callers that number them.
+    /// Returns a mutable reference to [`FastMapper::events`], for callers that number them.
     pub fn events_mut(&mut self) -> &mut [Event] {
         &mut self.engine.events
     }
 
-    /// Returns what cannot be represented in the message in hand, the first of which is its error.
-    /// With more than 32 all events of the message are withheld.
+    /// Returns the values of the current message that cannot be represented, the first of which is
+    /// its error. With more than 32, all events of the message are withheld.
     pub fn faults(&self) -> &[MapError] {
         &self.engine.faults
     }
@@ -312,13 +311,13 @@ impl FastMapper {
         self.engine.counts
     }
 
-    /// Counts on from what the other one has counted.
+    /// Continues from the counts of another mapper.
     pub(crate) const fn count_from(&mut self, other: &Self) {
         self.engine.counts = other.engine.counts;
     }
 
-    /// Returns true if it makes the same of every message as the other one does, which has the
-    /// same templates. Mappings that differ in comments, or in what no template has, are the same.
+    /// Returns true if it maps every message as the other one does, which must have the same
+    /// templates. Mappings that differ in comments, or in parts that no template uses, are equal.
     pub fn maps_as(&self, other: &Self) -> bool {
         let mut plans = self.plans.iter().zip(&other.plans);
         let are_same = |(own, other): (&Option<Mapped>, &Option<Mapped>)| match (own, other) {
@@ -328,14 +327,14 @@ impl FastMapper {
         self.engine.is_as(&other.engine) && self.cells == other.cells && plans.all(are_same)
     }
 
-    /// Returns the error in words, with the names of message, field and instrument.
+    /// Formats an error, with the names of message, field and instrument.
     pub fn describe(&self, error: &MapError, table: &Instruments) -> String {
         let plans = self.plans.get(usize::from(error.plan));
         let plan = plans.and_then(|mapped| mapped.as_ref());
         check::describe(error, plan.map(|mapped| &mapped.plan), table)
     }
 
-    /// Returns what becomes of each template and each of its fields.
+    /// Returns the effect of the mapping on each template and each of its fields.
     pub fn report(&self) -> Report {
         let mapped = |index: usize| self.plans.get(index).and_then(|mapped| mapped.as_ref());
         check::of_templates(&self.program, |index| {
@@ -343,7 +342,7 @@ impl FastMapper {
         })
     }
 
-    /// Returns whether records of a template in this form (in rows or not) are read straight.
+    /// Returns whether the fast path reads records of a template in this form (in rows or not).
     #[cfg(test)]
     pub(super) fn reads_straight(&self, template: &str, is_in_rows: bool) -> bool {
         let template = self.program.by_name(template);
@@ -354,20 +353,20 @@ impl FastMapper {
         })
     }
 
-    /// Returns whether the last message took the slow way.
+    /// Returns whether the last message took the slow path.
     #[cfg(test)]
     pub(super) const fn has_walked(&self, ts_recv: u64) -> bool {
         self.engine.ts_recv() == ts_recv
     }
 
-    /// Maps a message that a decoder of these templates, or a channel, has decoded; it arrived at
+    /// Maps a message decoded by a decoder of these templates, or by a channel. It arrived at
     /// `ts_recv`, in nanoseconds since 1970-01-01 UTC. Its events are in [`FastMapper::events`]
-    /// until the next message. The table must be the same at each call.
+    /// until the next message. The table must be the same for all calls.
     ///
     /// # Errors
     ///
-    /// [`MapError`], the first of [`FastMapper::faults`]: the events of the instruments that these
-    /// name are withheld, those of the others are there.
+    /// Returns a [`MapError`], the first of [`FastMapper::faults`]. The events of the instruments
+    /// that these name are withheld, and those of the others are available.
     #[inline]
     pub fn record(
         &mut self,
@@ -400,7 +399,7 @@ impl FastMapper {
         self.walk(table, ts_recv, record, index)
     }
 
-    /// Maps the message the slow way.
+    /// Maps the message by the slow path.
     #[inline(never)]
     fn walk(
         &mut self,
@@ -419,11 +418,11 @@ impl FastMapper {
         })
     }
 
-    /// Maps a message of these templates, as [`FastMapper::record`].
+    /// Maps a message of these templates, as [`FastMapper::record`] does.
     ///
     /// # Errors
     ///
-    /// As [`FastMapper::record`].
+    /// Returns the errors of [`FastMapper::record`].
     pub fn message(
         &mut self,
         table: &mut Instruments,
@@ -445,7 +444,8 @@ impl FastMapper {
     }
 }
 
-/// Returns a template that is not mapped; the Reset message is the same in all templates.
+/// Returns the outcome of a template that is not mapped. The Reset message is the same in all
+/// templates.
 fn unmapped(engine: &mut Engine, program: &Program, index: usize) -> Outcome {
     engine.events.clear();
     engine.faults.clear();
@@ -458,7 +458,7 @@ fn unmapped(engine: &mut Engine, program: &Program, index: usize) -> Outcome {
     }
 }
 
-/// Maps a message whose fields `visit` calls the walk with.
+/// Maps a message whose fields `visit` passes to the walk.
 #[inline]
 fn walked(
     engine: &mut Engine,
@@ -499,13 +499,13 @@ fn entry(engine: &mut Engine, plan: &Plan, table: &mut Instruments) {
     engine.cells.texts = texts;
 }
 
-/// Takes the values from the calls of a decoder or a message.
+/// A visitor that takes the values from a decoder or a message.
 struct Walk<'a> {
     engine: &'a mut Engine,
     mapped: &'a Mapped,
     cells: &'a [u8],
     table: &'a mut Instruments,
-    /// How many dynamic references are open: their fields are those of other templates.
+    /// The number of open dynamic references, whose fields belong to other templates.
     foreign: u32,
 }
 

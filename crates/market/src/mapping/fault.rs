@@ -1,73 +1,73 @@
-//! Values that no event can hold.
+//! The values that no event can represent.
 
 use crate::event::InstrumentId;
 use crate::price::PriceError;
 use core::fmt;
 use fanfare_wire::Decimal;
 
-/// A value of a message cannot be represented. The events of its instrument that this message has
-/// are withheld, all of them: to followers of the instrument it is a message that was lost. The
-/// events of other instruments are passed on.
+/// A value of a message that cannot be represented. All events of its instrument in this message
+/// are withheld, so that followers of the instrument treat it as a lost message. The events of
+/// other instruments are passed on.
 ///
 /// [`FastMapper::describe`](super::FastMapper::describe) returns the names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MapError {
-    /// Number of the message among those that are mapped.
+    /// The number of the message among those that are mapped.
     pub(super) plan: u16,
-    /// Cell of the field; `u8::MAX` for none.
+    /// The cell of the field, or `u8::MAX` for none.
     pub(super) cell: u8,
-    /// Index of the entry, from 0; `None` if it is in none.
+    /// The index of the entry, from 0, or `None` outside of entries.
     pub entry: Option<u32>,
     /// The instrument, if it is known.
     pub instrument: Option<InstrumentId>,
-    /// What is wrong.
+    /// The fault.
     pub why: Why,
 }
 
-/// A value that cannot be represented: of which cell, and why.
+/// A value that cannot be represented: its cell, and the reason.
 pub(super) type Flaw = (u8, Why);
 
-/// What is wrong with a value.
+/// The fault of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Why {
-    /// It is no price.
+    /// It is not a price.
     Price(PriceError),
-    /// It is no number.
+    /// It is not a number.
     NoNumber,
-    /// It is below zero.
+    /// It is negative.
     Negative,
     /// It is larger than 2^63 - 2.
     Large(u64),
-    /// It is larger than the event has room for.
+    /// It exceeds the range of the event's field.
     Above {
         /// The value.
         value: u64,
-        /// The largest possible one.
+        /// The greatest value allowed.
         most: u64,
     },
     /// A size that does not fit.
     SizeRange(Decimal),
-    /// A size that is no whole number.
+    /// A size that is not a whole number.
     Fraction(Decimal),
-    /// A level 0: levels count from 1.
+    /// The level is 0, and levels count from 1.
     LevelZero,
     /// It is not one ASCII character.
     NoChar,
-    /// It is none of `Y`, `N`, 1 and 0.
+    /// It is not `Y`, `N`, 1 or 0.
     NoFlag,
-    /// It is no time of the format that the mapping names.
+    /// It is not a time of the format that the mapping names.
     Time,
-    /// MDUpdateAction(279) is none of 0 to 5.
+    /// MDUpdateAction(279) is not from 0 to 5.
     Action,
     /// SecurityIDSource(22) has more than four characters.
     LongSource,
     /// A text of a definition is too long.
     LongText,
-    /// The message does not have as many entries as it says.
+    /// The number of entries of the message differs from its count.
     Count {
-        /// The number that it says.
+        /// The count in the message.
         says: u64,
-        /// What it has.
+        /// The number of its entries.
         has: u64,
     },
 }

@@ -1,4 +1,4 @@
-//! A mapping compiled against a FIX dictionary, and applied to FIX messages.
+//! Mappings compiled against a FIX dictionary, and applied to FIX messages.
 
 use super::Mapping;
 use super::check::{self, MessageReport, Report};
@@ -19,15 +19,15 @@ use std::mem::take;
 
 /// No cell.
 const NONE: u8 = u8::MAX;
-/// Tags from here on are those of users: no dictionary knows them all.
+/// The first tag of the user-defined range, which no dictionary knows in full.
 const USER_TAGS: u32 = 5000;
-/// Tags below this are looked up at once.
+/// The limit of tags that are looked up directly.
 const DIRECT: usize = 2048;
 
-/// Turns FIX messages into events.
+/// A mapper of FIX messages to events.
 ///
-/// What becomes of each tag is resolved when it is made. After it has seen the largest message it
-/// does not allocate.
+/// Each tag is resolved when the mapper is created. It does not allocate once it has seen the
+/// largest message.
 #[derive(Debug)]
 pub struct FixMapper {
     messages: Vec<Mapped>,
@@ -39,7 +39,7 @@ pub struct FixMapper {
 struct Mapped {
     msg_type: Box<[u8]>,
     plan: Plan,
-    /// The tag that counts the entries, 0 if there are none.
+    /// The tag that counts the entries, or 0 if there are none.
     count: u32,
     own: Tags,
     of_entries: Tags,
@@ -83,13 +83,13 @@ impl Tags {
 }
 
 impl Mapping {
-    /// Compiles the mapping against a dictionary; `feed` is the source in the events. What the
-    /// mapping says about templates is left out. Tags from 5000 on need not be in the dictionary.
+    /// Compiles the mapping against a dictionary. `feed` is the source in the events. Parts of the
+    /// mapping about templates are ignored. Tags from 5000 on need not be in the dictionary.
     ///
     /// # Errors
     ///
-    /// [`MappingError`] with line and key: a MsgType or a field that is not there, a field of a
-    /// type that cannot become what it shall.
+    /// Returns a [`MappingError`] with line and key: a MsgType or a field that does not exist, or a
+    /// field whose type does not fit its use.
     pub fn for_fix(&self, dictionary: &Dictionary, feed: u16) -> Result<FixMapper, MappingError> {
         let document = &self.document;
         let mut messages = Vec::new();
@@ -113,7 +113,7 @@ impl Mapping {
             return Ok(None);
         };
         let message = dictionary.message(msg_type.as_bytes());
-        // Messages of the session are the transport's, whose dictionary may be another one.
+        // Messages of the session belong to the transport, whose dictionary may be another one.
         if message.is_none() && !map.does.is_control() {
             let why = format!("there is no {} in {}", map.of, dictionary.version());
             return match map.is_optional {
@@ -151,7 +151,7 @@ impl Mapping {
 /// The fields of a message of a dictionary.
 struct MessageFields<'d> {
     dictionary: &'d Dictionary,
-    /// `None`: it may have any field.
+    /// The message, or `None` if it may have any field.
     message: Option<&'d MessageDef>,
     msg_type: &'d str,
     entries: Option<&'d FieldRef>,
@@ -182,7 +182,7 @@ impl MessageFields<'_> {
                     self.walk(items, level, depth, to);
                 }
                 Item::Component { name, .. } => {
-                    // Components that hold themselves would have no end.
+                    // Components that contain themselves would not end.
                     let items = self.dictionary.schema().components.get(name);
                     if let Some(items) = items.filter(|_| depth < 32) {
                         self.walk(items, level, depth + 1, to);
@@ -286,13 +286,13 @@ const fn type_of(kind: DataType) -> Type {
 }
 
 impl FixMapper {
-    /// Returns the events of the message in hand: complete, each without a number, the last one of
-    /// each instrument marked.
+    /// Returns the events of the current message. They are complete, without numbers, and the last
+    /// one of each instrument is marked.
     pub fn events(&self) -> &[Event] {
         &self.engine.events
     }
 
-    /// As [`FixMapper::events`], for callers that number them.
+    /// Returns a mutable reference to [`FixMapper::events`], for callers that number them.
     pub fn events_mut(&mut self) -> &mut [Event] {
         &mut self.engine.events
     }
@@ -303,8 +303,8 @@ impl FixMapper {
         all.map(|mapped| std::str::from_utf8(&mapped.msg_type).unwrap_or_default())
     }
 
-    /// Returns what cannot be represented in the message in hand, as
-    /// [`FastMapper::faults`](super::FastMapper::faults).
+    /// Returns the values of the current message that cannot be represented, as
+    /// [`FastMapper::faults`](super::FastMapper::faults) does.
     pub fn faults(&self) -> &[MapError] {
         &self.engine.faults
     }
@@ -314,13 +314,13 @@ impl FixMapper {
         self.engine.counts
     }
 
-    /// Counts on from what the other one has counted.
+    /// Continues from the counts of another mapper.
     pub(crate) const fn count_from(&mut self, other: &Self) {
         self.engine.counts = other.engine.counts;
     }
 
-    /// Returns true if it makes the same of every message as the other one does, which was compiled
-    /// against the same dictionary.
+    /// Returns true if it maps every message as the other one does, which must be compiled against
+    /// the same dictionary.
     pub fn maps_as(&self, other: &Self) -> bool {
         fn all(of: &FixMapper) -> impl Iterator<Item = (&[u8], &Plan)> {
             of.messages.iter().map(|m| (&*m.msg_type, &m.plan))
@@ -328,14 +328,14 @@ impl FixMapper {
         self.engine.is_as(&other.engine) && all(self).eq(all(other))
     }
 
-    /// Returns the error in words, with the names of message, field and instrument.
+    /// Formats an error, with the names of message, field and instrument.
     pub fn describe(&self, error: &MapError, table: &Instruments) -> String {
         let mapped = self.messages.get(usize::from(error.plan));
         check::describe(error, mapped.map(|mapped| &mapped.plan), table)
     }
 
-    /// Returns what becomes of each message of the mapping and of each of its fields. Fields that
-    /// are ignored are not in it.
+    /// Returns the effect of the mapping on each of its messages and their fields. Ignored fields
+    /// are not included.
     pub fn report(&self) -> Report {
         let messages = self.messages.iter().map(|mapped| MessageReport {
             name: mapped.plan.name.clone(),
@@ -349,17 +349,17 @@ impl FixMapper {
     }
 
     /// Maps a message that arrived at `ts_recv`, in nanoseconds since 1970-01-01 UTC. Its events
-    /// are in [`FixMapper::events`] until the next message. The table must be the same at each
-    /// call.
+    /// are in [`FixMapper::events`] until the next message. The table must be the same for all
+    /// calls.
     ///
-    /// Of a field that comes more than once in a message, or in an entry, the first one counts.
-    /// An entry begins with the tag that stands behind the count.
+    /// Of a field that is repeated in a message, or in an entry, the first one is used. An entry
+    /// begins with the tag that follows the count.
     ///
     /// # Errors
     ///
-    /// [`MapError`], the first of [`FixMapper::faults`]: the events of the instruments that these
-    /// name are withheld, those of the others are there. A message with another number of entries
-    /// than it says has no events.
+    /// Returns a [`MapError`], the first of [`FixMapper::faults`]. The events of the instruments
+    /// that these name are withheld, and those of the others are available. A message whose number
+    /// of entries differs from its count has no events.
     pub fn message(
         &mut self,
         table: &mut Instruments,
@@ -391,7 +391,7 @@ impl FixMapper {
     }
 }
 
-/// Takes the fields that are in no entry, wherever they are; returns the position of the count.
+/// Takes the fields outside of entries, at any position. Returns the position of the count.
 #[inline]
 fn own_fields(engine: &mut Engine, mapped: &Mapped, message: &Message<'_>) -> Option<usize> {
     let mut count = None;
@@ -409,7 +409,7 @@ fn own_fields(engine: &mut Engine, mapped: &Mapped, message: &Message<'_>) -> Op
     count
 }
 
-/// Takes the entries, the first of which begins behind the count.
+/// Takes the entries, the first of which begins after the count.
 #[inline]
 fn entries(
     engine: &mut Engine,

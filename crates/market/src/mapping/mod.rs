@@ -1,6 +1,6 @@
-//! Mappings: which message and which of its fields become which event, as data.
+//! Mappings: the conversion of messages and fields to events, as data.
 //!
-//! A [`Mapping`] is a TOML text, one for each venue; `docs/mapping.md` describes it. It is
+//! A [`Mapping`] is a TOML text, one for each venue, as described in `docs/mapping.md`. It is
 //! checked in itself when it is parsed, and against templates or a FIX dictionary when it is
 //! compiled to a mapper.
 //!
@@ -60,14 +60,14 @@ pub use outcome::{Counts, Fragment, Outcome, Picture};
 use document::Document;
 use fanfare_fast::Program;
 
-/// FIX as the standard has it: W, X, d, f, h and y by their tags.
+/// Standard FIX: W, X, d, f, h and y by their tags.
 pub const FIX: &str = include_str!("../../mappings/fix.toml");
 /// MOEX SPECTRA: templates 74, 75, 79, 78 and 66.
 pub const SPECTRA: &str = include_str!("../../mappings/spectra.toml");
 /// The market data of the built-in templates `builtin:complex`.
 pub const COMPLEX: &str = include_str!("../../mappings/complex.toml");
 
-/// The mappings that are part of the product.
+/// The built-in mappings.
 pub const BUILT_IN: [(&str, &str); 3] = [
     ("builtin:fix", FIX),
     ("builtin:spectra", SPECTRA),
@@ -82,12 +82,12 @@ pub struct Mapping {
 }
 
 impl Mapping {
-    /// Parses the text of a mapping file; `file` is what errors call it.
+    /// Parses the text of a mapping file. `file` is its name in errors.
     ///
     /// # Errors
     ///
-    /// [`MappingError`] with line and key: what is no TOML, what a mapping does not have, what it
-    /// lacks, what is there twice.
+    /// Returns a [`MappingError`] with line and key: invalid TOML, or an unknown, missing or
+    /// repeated key.
     pub fn parse(file: &str, text: &str) -> Result<Self, MappingError> {
         let parsed = document::parse(text);
         let document = parsed.map_err(|problem| MappingError::new(file, problem))?;
@@ -104,8 +104,8 @@ impl Mapping {
         Self::parse(name, text).ok()
     }
 
-    /// Returns the name of the built-in mapping that fits these templates: that of SPECTRA or of
-    /// the complex feed where they have the names of its templates, that of standard FIX otherwise.
+    /// Returns the name of the built-in mapping for these templates: that of SPECTRA or of the
+    /// complex feed if they have the names of its templates, and that of standard FIX otherwise.
     pub fn name_for(program: &Program) -> &'static str {
         let has = |name: &str, id| program.by_name(name).is_some_and(|t| t.id() == Some(id));
         if has("DefaultIncrementalRefreshMessage", 74) {

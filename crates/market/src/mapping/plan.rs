@@ -1,4 +1,4 @@
-//! A mapping compiled against the fields that messages have.
+//! A mapping compiled against the fields of messages.
 
 use super::cells::{LEVEL, Ref};
 use super::document::{Does, EventMap, FieldRef, MessageMap, Refs, TimeMap, kind_name};
@@ -7,7 +7,7 @@ use crate::event::Kind;
 use crate::toml_text::Problem;
 use fanfare_wire::Decimal;
 
-/// What is to be done with a message.
+/// The plan of a message.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Plan {
     /// Its name, for errors.
@@ -30,22 +30,22 @@ pub(super) struct Plan {
     pub(super) rules: Box<[Rule]>,
     pub(super) definition: Vec<(&'static str, Ref)>,
     pub(super) maturity: Option<TimePlan>,
-    /// Whether each entry is something of its own.
+    /// Whether each entry is mapped on its own.
     pub(super) has_entries: bool,
-    /// Cells of which the largest value counts.
+    /// The cells that keep their largest value.
     pub(super) largest: u128,
-    /// Names of the fields of the cells.
+    /// The names of the fields of the cells.
     pub(super) names: Vec<(u8, String)>,
-    /// Which field goes to which cell, and what becomes of it.
+    /// The cell and the use of each field.
     pub(super) uses: Vec<Used>,
-    /// What the mapping names and the message does not have.
+    /// The fields that the mapping names and the message does not have.
     pub(super) missing: Vec<String>,
 }
 
 /// A field that is used.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Used {
-    /// Number of the field in its program, or its tag.
+    /// The number of the field in its program, or its tag.
     pub(super) key: u32,
     pub(super) cell: u8,
     pub(super) what: Vec<String>,
@@ -59,11 +59,11 @@ pub(super) struct TimePlan {
     pub(super) how: DateTime,
 }
 
-/// What becomes of an entry.
+/// The mapping of an entry.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Rule {
     pub(super) kind: Option<Kind>,
-    /// MDEntryTypes of one character that it is for.
+    /// The MDEntryTypes of one character that it applies to.
     pub(super) types: u128,
     pub(super) conditions: Box<[Condition]>,
     pub(super) with: Box<[Ref]>,
@@ -80,7 +80,7 @@ pub(super) struct Rule {
     pub(super) time: Option<TimePlan>,
 }
 
-/// A field has one of some values.
+/// A condition that a field has one of some values.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Condition {
     pub(super) field: Ref,
@@ -94,7 +94,7 @@ pub(super) struct Expected {
     pub(super) number: Option<Decimal>,
 }
 
-/// What a field can be.
+/// The type of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Type {
     Int,
@@ -102,13 +102,13 @@ pub(super) enum Type {
     Text,
     Unicode,
     Bytes,
-    /// It has fields of its own.
+    /// A field with fields of its own.
     Many,
-    /// What no dictionary knows: what it is is seen when it comes.
+    /// A field that no dictionary knows, whose values are typed on arrival.
     Any,
 }
 
-/// Where a field is.
+/// The level of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Level {
     Message,
@@ -123,16 +123,16 @@ pub(super) struct Found {
     pub(super) ty: Type,
     /// Its name, with its tag.
     pub(super) name: String,
-    /// It stands behind the entries: they cannot wait for it.
+    /// Whether it is after the entries, so that these cannot use it.
     pub(super) is_behind: bool,
 }
 
-/// The fields of a message, by what a mapping calls them.
+/// The fields of a message, by their names in a mapping.
 pub(super) trait Fields {
     /// Returns the fields of this name or tag, those of entries first.
     fn find(&self, field: &FieldRef) -> Vec<Found>;
-    /// Returns the field of the message itself that venues add to a picture, though it is not
-    /// defined with it; the fields of templates are as they are defined.
+    /// Returns a field of the message itself that venues add to a snapshot although it is not
+    /// defined there. The fields of templates are as they are defined.
     fn added(&self, _: &FieldRef) -> Option<Found> {
         None
     }
@@ -142,7 +142,7 @@ pub(super) trait Fields {
     fn name(&self) -> String;
 }
 
-/// What is wanted of a field.
+/// The type that a use of a field requires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Want {
     /// An integer, or digits.
@@ -190,7 +190,7 @@ pub(super) struct Compiler<'c, F> {
     fields: &'c F,
     is_strict: bool,
     plan: Plan,
-    /// Cells that are taken, of entries and of messages.
+    /// The cells in use, of entries and of messages.
     taken: [u8; 2],
 }
 
@@ -287,7 +287,7 @@ impl<'c, F: Fields> Compiler<'c, F> {
         }
     }
 
-    /// Checks that a picture is of one instrument, which the message names.
+    /// Checks that a snapshot is of one instrument, which the message names.
     fn check_snapshot(&self, map: &MessageMap) -> Result<(), Problem> {
         for (refs, cells) in [(&map.id, self.plan.id), (&map.symbol, self.plan.symbol)] {
             let in_entry = cells.0.iter().any(|cell| usize::from(*cell) < LEVEL);
@@ -330,7 +330,7 @@ impl<'c, F: Fields> Compiler<'c, F> {
         for (field, values) in &event.when {
             let found = self.one(field, Want::Value, "condition")?;
             if found.is_none() {
-                // A field that is not there has no value.
+                // An absent field has no value.
                 rule.types = 0;
             }
             match types(values).filter(|_| found == rule.kind_of && !found.is_none()) {
@@ -368,7 +368,7 @@ impl<'c, F: Fields> Compiler<'c, F> {
         }))
     }
 
-    /// Returns the cells of fields, of which the first one that is present counts.
+    /// Returns the cells of alternative fields, of which the first one that is present is used.
     fn all(&mut self, refs: &Refs, want: Want, what: &str) -> Result<Ref, Problem> {
         let mut cells = Vec::new();
         let mut missing = None;
@@ -382,7 +382,7 @@ impl<'c, F: Fields> Compiler<'c, F> {
         self.check(cells, refs.first(), missing, what)
     }
 
-    /// As [`Self::all`], with what venues add to pictures.
+    /// Returns the cells as [`Self::all`] does, including fields that venues add to snapshots.
     fn of_picture(&mut self, refs: &Refs, want: Want, what: &str) -> Result<Ref, Problem> {
         let mut cells = Vec::new();
         let mut missing = None;
@@ -513,7 +513,7 @@ fn bits(field: Ref) -> u128 {
     cells.fold(0, |bits, cell| bits | 1 << (cell & 127))
 }
 
-/// Returns the set of these characters; `None` if one of the values is something else.
+/// Returns the set of these characters, or `None` if one of the values is not a character.
 fn types(values: &[String]) -> Option<u128> {
     values
         .iter()

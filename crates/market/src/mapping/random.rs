@@ -1,4 +1,4 @@
-//! Random templates, mappings and messages: the fast way comes to what the slow one does.
+//! Random templates, mappings and messages, for which the fast path must equal the slow one.
 
 use super::{FastMapper, Mapping};
 use crate::instruments::Instruments;
@@ -50,18 +50,18 @@ fn field(random: &mut Rng, types: &[&str], name: &str, tag: u32) -> String {
 
 const INTS: &[&str] = &["uInt32", "uInt32", "uInt32", "int32", "uInt64", "int64"];
 
-/// How much of a template is as in most feeds.
+/// The share of a template that is as in most feeds.
 #[derive(Clone, Copy, PartialEq)]
 enum Shape {
-    /// Nothing.
+    /// None of it.
     Any,
-    /// All, in a message of changes.
+    /// All of it, in a message of changes.
     Changes,
-    /// All, in a picture.
+    /// All of it, in a snapshot.
     Picture,
 }
 
-/// Something that no mapping uses, and that moves what stands behind it.
+/// Returns a field that no mapping uses, and that moves those after it.
 fn noise(random: &mut Rng, number: u32, shape: Shape) -> String {
     if shape != Shape::Any && random.bool() {
         return field(random, &["uInt32"], "Noise", 9000 + number);
@@ -103,7 +103,7 @@ const FIELDS: [(&[&str], &str, u32); 10] = [
     (&["uInt32"], "MDEntryDate", 272),
 ];
 
-/// Returns a template, with its fields in any order; a plain one has those that most feeds have.
+/// Returns a template, with its fields in any order. A plain one has the fields of most feeds.
 fn template(random: &mut Rng, shape: Shape) -> String {
     let is_plain = shape != Shape::Any;
     let sending: &[&str] = if is_plain {
@@ -172,7 +172,7 @@ fn template(random: &mut Rng, shape: Shape) -> String {
     format!("<template name='T' id='1'>{body}</template>")
 }
 
-/// Rules, some of which are left out.
+/// The rules, some of which are left out.
 const RULES: [&str; 7] = [
     "kind = \"level\"\nwhen = { 269 = [\"0\", \"1\"] }\nlevel = 1023\n",
     "kind = \"order\"\nwhen = { 269 = \"0\" }\nwith = [1023]\nid = 278\nid-text = \"hash\"\n",
@@ -183,7 +183,7 @@ const RULES: [&str; 7] = [
     "kind = \"statistic\"\n",
 ];
 
-/// Formats of times, the most usual ones first.
+/// The formats of times, the most usual ones first.
 const TIMES: [&str; 7] = [
     "day-s",
     "HHMMSS",
@@ -205,7 +205,7 @@ fn mapping(random: &mut Rng, xml: &str, shape: Shape) -> String {
         &[", date = 75", ", date = 272", ", date = [272, 75]", ""],
     );
     let sent_date = pick(random, &[", date = 75", ""]);
-    // Times with a date take no other.
+    // Times with a date use no other.
     let is_of_day = |format: &str| format.starts_with("day") || format.starts_with("HH");
     let date = if is_of_day(time) { date } else { "" };
     let sent_date = if is_of_day(sent) { sent_date } else { "" };
@@ -254,11 +254,11 @@ fn mapping(random: &mut Rng, xml: &str, shape: Shape) -> String {
     text
 }
 
-/// Values that are right for the most part.
+/// A source of values that are mostly valid.
 struct Dice<'p> {
     program: &'p Program,
     random: Rng,
-    /// How many values of a hundred are anything.
+    /// The percentage of arbitrary values.
     wild: u8,
 }
 
@@ -334,14 +334,14 @@ impl Source for Dice<'_> {
     }
 }
 
-/// One mapper for each way, with a table of its own.
+/// One mapper for each path, with a table of its own.
 struct Ways {
     fast: (FastMapper, Instruments),
     slow: (FastMapper, Instruments),
 }
 
 impl Ways {
-    /// Maps a message in both ways; returns whether it took the fast one.
+    /// Maps a message by both paths. Returns whether it took the fast one.
     fn compare(&mut self, ts_recv: u64, record: &Record, message: &Message) -> bool {
         let (fast, table) = &mut self.fast;
         let (slow, other) = &mut self.slow;
@@ -356,7 +356,7 @@ impl Ways {
     }
 }
 
-/// How many messages there were, those in rows, and how many took the fast way.
+/// The number of messages, of those in rows, and of those that took the fast path.
 #[derive(Default, Debug)]
 struct Taken {
     messages: u64,
@@ -420,7 +420,7 @@ fn play(seed: u64, taken: &mut Taken) {
     }
 }
 
-/// `FANFARE_SEEDS` of them, 1,000 if it is not set.
+/// Runs `FANFARE_SEEDS` seeds, by default 1,000.
 #[test]
 fn random_messages_give_the_same_in_both_ways() {
     let seeds = std::env::var("FANFARE_SEEDS").ok();
@@ -439,7 +439,7 @@ fn random_messages_give_the_same_in_both_ways() {
         }
     }
     println!("{taken:?}");
-    // All of it is about the fast way: it has to be taken often enough.
+    // The test is about the fast path, which has to be taken often enough.
     assert!(taken.fast_in_rows * 100 > taken.messages, "{taken:?}");
     assert!(taken.fast_in_levels * 20 > taken.messages, "{taken:?}");
     assert!(taken.pictures * 50 > taken.messages, "{taken:?}");

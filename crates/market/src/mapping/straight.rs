@@ -1,9 +1,9 @@
-//! From the values of a record straight to events: the fast way, for mappings that are as most
-//! are. It reads what is used, where it stands, and nothing else.
+//! The fast path from the values of a record to events, for mappings of the usual form. It reads
+//! only the values that are used, at their positions.
 //!
-//! What is out of the ordinary it leaves to the engine, the slow way, message by message: an
-//! instrument that is not in the table yet, an entry that names none, a value that no event can
-//! hold. So there is one place that judges.
+//! Unusual messages are left to the engine, the slow path: with an instrument that is not in the
+//! table yet, an entry that names none, or a value that no event can represent. So there is one
+//! place that decides on them.
 
 use super::cells::{self, LEVEL, Ref};
 use super::document::Does;
@@ -17,7 +17,7 @@ use crate::instruments::{IdSource, Instruments, Name, SecurityId};
 use crate::price::Price;
 use core::fmt::Debug;
 
-/// How the messages of a template become events, `A` saying where values stand.
+/// The conversion of a template's messages to events, where `A` is the position of a value.
 #[derive(Debug)]
 pub(super) struct Straight<A> {
     does: Does,
@@ -26,34 +26,34 @@ pub(super) struct Straight<A> {
     next: A,
     last: A,
     total: A,
-    /// RptSeq(83) of a picture.
+    /// RptSeq(83) of a snapshot.
     rpt_seq: A,
-    /// Which part of a picture it is: the last, the first, its number.
+    /// The fragment of a snapshot: whether it is the last, whether it is the first, and its number.
     last_fragment: Flag<A>,
     first_fragment: Flag<A>,
     fragment: A,
     sent: Option<Stamp<A>>,
     /// The time of an entry.
     time: Option<Stamp<A>>,
-    /// What entries have that have none of their own.
+    /// The values for entries that have none of their own.
     defaults: Defaults<A>,
     id: A,
-    /// A text, or nowhere.
+    /// A text, or no position.
     symbol: A,
     source: IdSource,
     kind_of: A,
-    /// By MDEntryType(269): a rule's place, [`NO_RULE`] or [`LEAVE`].
+    /// The index of a rule by MDEntryType(269), or [`NO_RULE`] or [`LEAVE`].
     rule_of: Box<[u8; NO_CHAR as usize + 1]>,
     rules: Box<[StraightRule<A>]>,
 }
 
-/// No rule is for this MDEntryType(269).
+/// The value for an MDEntryType(269) without a rule.
 const NO_RULE: u8 = u8::MAX;
 
-/// The slow way deals with this MDEntryType(269).
+/// The value for an MDEntryType(269) that is left to the slow path.
 const LEAVE: u8 = u8::MAX - 1;
 
-/// Values of the message.
+/// The values of the message.
 #[derive(Debug)]
 struct Defaults<A> {
     rpt_seq: A,
@@ -62,7 +62,7 @@ struct Defaults<A> {
 
 #[derive(Debug)]
 struct StraightRule<A> {
-    /// `None`: such entries are left out.
+    /// The kind of event, or `None` if such entries are ignored.
     kind: Option<Kind>,
     entry_type: Option<u8>,
     action: A,
@@ -71,7 +71,7 @@ struct StraightRule<A> {
     level: A,
     id: A,
     rpt_seq: A,
-    /// The same for all rules.
+    /// The time, which is the same for all rules.
     time: Option<Stamp<A>>,
 }
 
@@ -82,61 +82,61 @@ enum Size<A> {
     Decimal(A),
 }
 
-/// Yes or no.
+/// A Boolean value.
 #[derive(Debug)]
 enum Flag<A> {
     Text(A),
     Int(A),
 }
 
-/// A time, which is an integer.
+/// A time that is an integer.
 #[derive(Clone, Copy, Debug)]
 struct Stamp<A> {
     at: A,
     date: A,
     how: DateTime,
     is_of_day: bool,
-    /// Nanoseconds of its unit, if it counts since midnight, and how many are a day; or 0.
+    /// The nanoseconds of its unit, if it counts since midnight, and the units of a day, or 0.
     unit: u64,
     most: u64,
 }
 
-/// The slow way has to look at the message.
+/// The outcome of a message that is left to the slow path.
 #[derive(Debug)]
 pub(super) struct Leave;
 
-/// What is known of the message that is dealt with.
+/// The state of the current message.
 struct Turn {
     ts_recv: u64,
     source: u16,
     rpt_seq: u32,
-    /// [`Event::NO_TIME`] if it is not known.
+    /// The time of sending, or [`Event::NO_TIME`] if unknown.
     sent: u64,
     /// The beginning of the message's date, UTC, if times of entries need it.
     start: Option<u64>,
-    /// The time of a day that was read last, and its digits.
+    /// The time of day that was read last, and its digits.
     clock: (u64, u64),
-    /// That of a picture.
+    /// The instrument of a snapshot.
     instrument: InstrumentId,
     no_rule: u64,
     ignored: u64,
 }
 
-/// Makes the rules of a [`Straight`].
+/// A compiler of the rules of a [`Straight`].
 struct Compiler<'f, 'p, L> {
     finder: &'f Finder<'p, L>,
-    /// Fields of entries; where a message has none, it is the entry itself.
+    /// Whether the fields belong to entries. If a message has none, it is the entry itself.
     is_entry: bool,
-    /// The field that entries have RptSeq(83) from where they have none of their own: one for all
-    /// rules, as the time is.
+    /// The field that supplies RptSeq(83) for entries without one. It is the same for all rules, as
+    /// the time is.
     rpt_seq: Option<Ref>,
     time: Option<Option<TimePlan>>,
 }
 
 impl<L: Layout> Finder<'_, L> {
-    /// How a plan's messages are read straight. `None` if they cannot be: definitions and
-    /// statuses, which are rare; instruments by their symbols alone; values that do not stand
-    /// where they could be found. `default` is the source of instruments that name none.
+    /// Returns how the fast path reads a plan's messages, or `None` if it cannot: definitions and
+    /// statuses, which are rare; instruments named only by their symbols; values without a fixed
+    /// position. `default` is the source of instruments that name none.
     pub(super) fn straight(&self, default: IdSource) -> Option<Straight<L::At>> {
         let plan = self.plan;
         let is_rare = matches!(
@@ -161,7 +161,7 @@ impl<L: Layout> Finder<'_, L> {
         let time = compiler.time.flatten();
         let dates = time.map_or([Ref::NONE; 2], |time| compiler.split(time.date));
         let of_message = |cells| self.int(cells, false);
-        // A picture is of one instrument, which the message names.
+        // A snapshot is of one instrument, which the message names.
         let names_each = plan.has_entries && plan.does == Does::Changes;
         let sent = match &plan.sent {
             None => None,
@@ -225,7 +225,7 @@ impl<L: Layout> Finder<'_, L> {
 }
 
 impl<L: Layout> Compiler<'_, '_, L> {
-    /// Returns the rules that can be read straight, and which one is for each MDEntryType(269).
+    /// Returns the rules that the fast path can read, and the one for each MDEntryType(269).
     fn rules(&mut self, kind_of: Ref) -> (Vec<StraightRule<L::At>>, [u8; NO_CHAR as usize + 1]) {
         let mut rules = Vec::new();
         let mut rule_of = [NO_RULE; NO_CHAR as usize + 1];
@@ -288,7 +288,7 @@ impl<L: Layout> Compiler<'_, '_, L> {
         })
     }
 
-    /// Returns the fields of an entry, and those of the message behind them.
+    /// Returns the fields of an entry, and those of the message that replace absent ones.
     fn split(&self, cells: Ref) -> [Ref; 2] {
         if !self.is_entry {
             return [cells, Ref::NONE];
@@ -306,8 +306,8 @@ impl<L: Layout> Compiler<'_, '_, L> {
 }
 
 impl<A: Copy + Debug> Straight<A> {
-    /// Maps a message to events in the engine; where the slow way has to do it, nothing has
-    /// happened. Entries are `None` if the sequence is absent.
+    /// Maps a message to events in the engine, which is unchanged if the message is left to the
+    /// slow path. Entries are `None` if the sequence is absent.
     #[inline(never)]
     pub(super) fn map<V: Values<At = A>>(
         &self,
@@ -446,8 +446,8 @@ impl<A: Copy + Debug> Straight<A> {
         self.entry::<_, false>(engine, table, entry, turn)
     }
 
-    /// Maps one entry. What it reads of a mapping is in its rule, so that the loop around it does
-    /// not try to keep all of that in registers.
+    /// Maps one entry. The values of a mapping that it reads are in its rule, so that the loop
+    /// around it does not keep all of them in registers.
     #[inline(always)]
     fn entry<V: Values<At = A>, const IN_PICTURE: bool>(
         &self,
@@ -472,7 +472,7 @@ impl<A: Copy + Debug> Straight<A> {
             return Ok(());
         };
         if IN_PICTURE && kind == Kind::Clear {
-            // It has begun with one.
+            // It began with one.
             return Ok(());
         }
         let flags = match IN_PICTURE {
@@ -505,7 +505,7 @@ impl<A: Copy + Debug> Straight<A> {
         Ok(())
     }
 
-    /// Returns the instrument that an entry, or a message, names by a number.
+    /// Returns the instrument that an entry or a message names by a number.
     #[inline(always)]
     fn instrument<V: Values<At = A>>(
         &self,
@@ -568,7 +568,7 @@ impl<A: Copy + Debug> StraightRule<A> {
 impl<A: Copy + Debug> Flag<A> {
     fn read<V: Values<At = A>>(&self, head: V) -> Result<Option<bool>, Leave> {
         match self {
-            // Absent or strange.
+            // Absent or unusual.
             Self::Text(at) => match head.char(*at) {
                 b'Y' | b'1' => Ok(Some(true)),
                 b'N' | b'0' => Ok(Some(false)),
@@ -642,12 +642,12 @@ impl<A: Copy + Debug> Stamp<A> {
     #[inline(never)]
     fn begin(&self, digits: u64, engine: &mut Engine) -> Option<(u64, i64, u64)> {
         let start = self.how.on(engine.midnight(digits)?, 0)?;
-        // So that what is a sum here is one there.
+        // The range in which sums are equal on both paths.
         let is_usual = (DAY..u64::MAX / 4).contains(&start);
         is_usual.then_some((digits, self.how.offset(), start))
     }
 
-    /// Nanoseconds: since midnight, or UTC if there is a date in it.
+    /// Returns the nanoseconds since midnight, or UTC if they include a date.
     #[inline(always)]
     fn value(&self, digits: u64, engine: &mut Engine) -> Result<u64, Leave> {
         let value = match self.unit {
@@ -663,7 +663,7 @@ impl<A: Copy + Debug> Stamp<A> {
         value.ok_or(Leave)
     }
 
-    /// Returns the time of a message: of the day of its date, else near its arrival.
+    /// Returns the time of a message: of the day of its date, or near its arrival.
     #[inline(always)]
     fn read<V: Values<At = A>>(
         &self,
@@ -683,8 +683,8 @@ impl<A: Copy + Debug> Stamp<A> {
         }
     }
 
-    /// Returns the time of an entry: of the day of its date, or of the message's, else near that of
-    /// the message; that of the message if it has none.
+    /// Returns the time of an entry: of the day of its own or the message's date, or near the time
+    /// of the message. Without a time, it is that of the message.
     #[inline(always)]
     fn of_entry<V: Values<At = A>>(
         &self,

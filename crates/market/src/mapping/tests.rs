@@ -25,7 +25,7 @@ fn the_built_in_mappings_fit_the_built_in_templates() {
         let mapping = Mapping::parse(name, text).unwrap_or_else(|error| panic!("{error}"));
         let mapper = mapping.for_templates(&program, 0);
         mapper.unwrap_or_else(|error| panic!("{error}"));
-        // Their times are integers, those of standard FIX are not.
+        // Their times are integers, unlike those of standard FIX.
         let fix = Mapping::parse("fix.toml", FIX).unwrap_or_else(|error| panic!("{error}"));
         let error = fix.for_templates(&program, 0).unwrap_err();
         assert!(error.why.starts_with("SendingTime(52) of "), "{error}");
@@ -33,7 +33,7 @@ fn the_built_in_mappings_fit_the_built_in_templates() {
     assert!(Mapping::built_in("builtin:other").is_none());
 }
 
-/// A template with all that a mapping can use.
+/// A template with all fields that a mapping can use.
 const QUOTES: &str = r#"<templates>
   <template name="Quotes" id="1"><uInt32 name="MsgSeqNum" id="34"/>
     <uInt64 name="SendingTime" id="52" presence="optional"/>
@@ -99,7 +99,7 @@ impl Rig {
         }
     }
 
-    /// Maps a message with these entries, which are JSON.
+    /// Maps a message with these entries in JSON.
     fn play(&mut self, entries: &str) -> Result<Outcome, MapError> {
         let line = format!(
             r#"{{"template":"Quotes","fields":{{"MsgSeqNum":5,"SendingTime":1000,
@@ -185,7 +185,7 @@ fn what_cannot_be_represented_is_an_error_with_names() {
         "Quotes(1): entry 2: MDEntryPx(270): instrument A: 1000000000000000000 is out of range: \
          prices are below 9.2e9"
     );
-    // The events of B are there, those of A are not.
+    // The events of B are available, those of A are not.
     let table = &rig.table;
     let symbols = rig.mapper.events().iter().map(|event| {
         let known = table.get(event.instrument).unwrap();
@@ -233,7 +233,7 @@ fn what_cannot_be_represented_is_an_error_with_names() {
             what => assert_eq!(rig.error(&entries), format!("Quotes(1): entry 0: {what}")),
         }
     }
-    // RptSeq that jumps back is passed on: whoever follows the instrument judges it.
+    // RptSeq that jumps back is passed on, and the follower of the instrument handles it.
     rig.play(r#"{"MDEntryType":"0","Symbol":"A","RptSeq":9}"#)
         .unwrap();
     rig.play(r#"{"MDEntryType":"0","Symbol":"A","RptSeq":3}"#)
@@ -275,7 +275,7 @@ fn unknown_instruments_are_added_up_to_the_limit_or_counted() {
     );
 }
 
-/// What loading says about a mapping, against [`QUOTES`].
+/// Returns the error of loading a mapping against [`QUOTES`].
 fn refused(text: &str) -> String {
     let mapping = match Mapping::parse("m.toml", text) {
         Ok(mapping) => mapping,
@@ -285,7 +285,7 @@ fn refused(text: &str) -> String {
     error.to_string()
 }
 
-/// What loading says about [`MAPPING`] with one thing changed.
+/// Returns the error of loading [`MAPPING`] with one change.
 fn with(from: &str, to: &str) -> String {
     assert!(MAPPING.contains(from), "{from}");
     refused(&MAPPING.replace(from, to))
@@ -452,7 +452,8 @@ fn a_report_says_what_becomes_of_each_field() {
     assert_eq!(missing[..], ["84 (level: rpt-seq)", "84 (trade: rpt-seq)"]);
 }
 
-/// The feeds whose mappings are built in take the fast way, whatever their records are.
+/// Checks that the feeds of the built-in mappings take the fast path, whatever the form of their
+/// records.
 #[test]
 fn built_in_feeds_are_read_straight() {
     let complex = program(fanfare_fast::builtin::COMPLEX);
@@ -480,7 +481,7 @@ fn built_in_feeds_are_read_straight() {
     assert!(!mapper.reads_straight("TradingSessionStatus", false));
 }
 
-/// A date that is none, in front of all others.
+/// Checks that an invalid date before all others is refused.
 #[test]
 fn a_date_of_zeros_is_no_date() {
     let mut rig = Rig::new(&MAPPING.replace(
@@ -491,7 +492,8 @@ fn a_date_of_zeros_is_no_date() {
     assert!(told.contains("it is no time"), "{told}");
 }
 
-/// What an ID was found by, another one of the same instrument is not.
+/// Checks that the cache does not confuse an instrument's ID with another one of the same
+/// instrument.
 #[test]
 fn instruments_that_were_found_by_symbol_are_not_remembered_by_id() {
     let xml = r#"<template name="T" id="1"><uInt32 name="SecurityID" id="48"/>
@@ -524,7 +526,7 @@ fn instruments_that_were_found_by_symbol_are_not_remembered_by_id() {
     );
 }
 
-/// A FIX message with `|` for SOH.
+/// Returns a FIX message, with `|` for SOH.
 fn fix(version: &str, fields: &str) -> Vec<u8> {
     let soh = |text: &str| text.replace('|', "\x01").into_bytes();
     let mut bytes = soh(&format!("8={version}|9={}|{fields}", fields.len()));
@@ -602,7 +604,7 @@ fn fix_increments_become_events() {
     assert_eq!((order.size, order.flags), (300, Flags::NONE));
     let time = fanfare_wire::UtcTimestamp::parse(b"20261120-12:34:56").unwrap();
     assert_eq!(order.ts_event, time.nanos() as u64);
-    // The second entry names no instrument: it is of the one before.
+    // The second entry names no instrument, so it belongs to that of the previous one.
     assert_eq!(
         (level.instrument, level.flags),
         (order.instrument, Flags::LAST)
@@ -684,7 +686,7 @@ fn fix_pictures_definitions_and_states_become_events() {
     );
     assert!(rig.mapper.events().is_empty());
     assert_eq!(rig.play("35=D|34=5|").unwrap().does, None);
-    // Two securities, of which one was there.
+    // Two securities, of which one is known.
     rig.play("35=y|34=6|52=20261120-12:34:56|320=a|322=b|560=0|146=2|55=RIU3|55=SIZ3|15=RUB|")
         .unwrap();
     let actions: Vec<_> = rig
@@ -762,7 +764,7 @@ fn fix_mappings_are_checked_against_the_dictionary() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Damaged mappings are refused or used, and what they say of messages is harmless.
+    /// Checks that damaged mappings are refused or harmless.
     #[test]
     fn damaged_mappings_are_harmless(
         at in 0..2000_usize, len in 0..40_usize, to in "[ -~\n]{0,12}",
@@ -779,7 +781,7 @@ proptest! {
         }
     }
 
-    /// FIX messages of any fields are harmless.
+    /// Checks that FIX messages of any fields are harmless.
     #[test]
     fn any_fix_message_is_harmless(
         fields in proptest::collection::vec((0..14_usize, "[0-9A-Z:.-]{1,12}"), 0..40),

@@ -1,12 +1,12 @@
-//! Times as feeds send them, to nanoseconds since 1970-01-01 UTC.
+//! The conversion of times in the formats of feeds to nanoseconds since 1970-01-01 UTC.
 
 use fanfare_wire::{UtcTimestamp, int};
 
 const SECOND: u64 = 1_000_000_000;
-/// Nanoseconds of a day.
+/// The nanoseconds of a day.
 pub(super) const DAY: u64 = 86_400 * SECOND;
 
-/// How a time is written.
+/// The format of a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Format {
     /// `YYYYMMDD-HH:MM:SS` with a fraction of 3, 6, 9 digits or none.
@@ -15,7 +15,7 @@ pub(crate) enum Format {
     DateAndTime { digits: u32 },
     /// Digits: `HHMMSS` and `digits` of the fraction.
     Time { digits: u32 },
-    /// `HH:MM` or `HH:MM:SS` with a fraction of 3, 6, 9 digits or none, and perhaps `Z` behind it.
+    /// `HH:MM` or `HH:MM:SS` with a fraction of 3, 6, 9 digits or none, optionally followed by `Z`.
     TimeOnly,
     /// `YYYYMMDD`.
     Date,
@@ -58,7 +58,7 @@ impl Format {
         NAMES.map(|(name, _)| name).join(", ")
     }
 
-    /// Returns whether there is a time, but no date.
+    /// Returns whether the format has a time, but no date.
     pub(crate) const fn is_of_day(self) -> bool {
         matches!(
             self,
@@ -72,16 +72,16 @@ impl Format {
     }
 }
 
-/// How a time is written, and where.
+/// The format of a time, with the UTC offset of its clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct DateTime {
     pub(crate) format: Format,
-    /// How far the clocks of the place are ahead of UTC, ns. Epochs are UTC everywhere.
+    /// The UTC offset of the clock, in nanoseconds. Epochs are always UTC.
     offset: i64,
 }
 
 impl DateTime {
-    /// `offset` in seconds: how far the clocks of the place are ahead of UTC.
+    /// Creates a format. `offset` is the UTC offset of the clock in seconds.
     pub(crate) const fn new(format: Format, offset: i32) -> Self {
         Self {
             format,
@@ -89,7 +89,7 @@ impl DateTime {
         }
     }
 
-    /// How far the clocks of the place are ahead of UTC, ns.
+    /// Returns the UTC offset of the clock, in nanoseconds.
     pub(super) const fn offset(self) -> i64 {
         self.offset
     }
@@ -102,8 +102,8 @@ impl DateTime {
         }
     }
 
-    /// Returns the date and the nanoseconds since midnight (`None`: that is no time), if both are
-    /// in digits.
+    /// Returns the date and the nanoseconds since midnight (`None` if invalid), if both are in
+    /// digits.
     #[inline]
     pub(super) fn split(self, value: u64) -> Option<(u64, Option<u64>)> {
         let Format::DateAndTime { digits } = self.format else {
@@ -114,7 +114,7 @@ impl DateTime {
         Some((whole / 1_000_000, time.map(|time| time * SECOND + nanos)))
     }
 
-    /// Nanoseconds, UTC; of a time without date, the local ones since midnight.
+    /// Returns the nanoseconds in UTC, or since local midnight for a time without a date.
     #[inline]
     pub(crate) fn read_number(self, value: u64) -> Option<u64> {
         match self.format {
@@ -133,13 +133,13 @@ impl DateTime {
         }
     }
 
-    /// As [`DateTime::read_number`], of a text.
+    /// Returns the time in a text, as [`DateTime::read_number`] does.
     #[inline]
     pub(crate) fn read_text(self, text: &[u8]) -> Option<u64> {
         match self.format {
             Format::Timestamp => self.utc(UtcTimestamp::parse(text)?.nanos()),
             Format::TimeOnly => {
-                // MaturityTime(1079) is a TZTimeOnly, with `Z` behind it and perhaps no seconds.
+                // MaturityTime(1079) is a TZTimeOnly, with a final `Z` and optional seconds.
                 let text = text.strip_suffix(b"Z").unwrap_or(text);
                 let mut whole = *b"19700101-00:00:00.000000000";
                 if text.len() == 5 {
@@ -182,8 +182,8 @@ impl DateTime {
     }
 }
 
-/// Returns what is in front of a fraction of some digits, and the nanoseconds of the fraction.
-/// Divisors that are known are multiplications.
+/// Returns the part before a fraction of some digits, and the nanoseconds of the fraction. Constant
+/// divisors compile to multiplications.
 #[inline]
 const fn parts(value: u64, digits: u32) -> (u64, u64) {
     match digits {
@@ -204,8 +204,8 @@ const fn time_of_day(digits: u64) -> Option<u64> {
     Some(hour * 3_600 + minute * 60 + second)
 }
 
-/// Returns the beginning of the day of the digits `YYYYMMDD`, ns since 1970-01-01 of the same
-/// clock.
+/// Returns the beginning of the day of the digits `YYYYMMDD`, in nanoseconds since 1970-01-01 of
+/// the same clock.
 #[inline]
 pub(crate) fn date(digits: u64) -> Option<i64> {
     let (year, month, day) = (digits / 10_000, digits / 100 % 100, digits % 100);
@@ -304,7 +304,7 @@ mod tests {
         assert_eq!(near("20130802-00:00:01", 235_959_900), today);
         let tomorrow = Some(utc("20130802-00:00:00.100"));
         assert_eq!(near("20130801-23:59:59", 100), tomorrow);
-        // 01:00 in Moscow is 22:00 of the day before.
+        // 01:00 in Moscow is 22:00 of the previous day.
         let moscow = DateTime::new(Format::Time { digits: 3 }, 10_800);
         let at = moscow.near(utc("20130801-22:00:01"), of_day(10_000_000));
         assert_eq!(at, Some(utc("20130801-22:00:00")));

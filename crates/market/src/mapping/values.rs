@@ -1,5 +1,5 @@
-//! Values of a message by where they stand, in rows or as a level of values: what is not used is
-//! not looked at.
+//! The values of a message by their positions, in rows or as a level of values. Unused values are
+//! not read.
 
 use super::cells::{LEVEL, Ref};
 use super::plan::Plan;
@@ -11,43 +11,42 @@ use fanfare_wire::int;
 
 /// The values of a message's own fields, or of an entry's.
 pub(super) trait Values: Copy {
-    /// Where one of them stands.
+    /// The position of a value.
     type At: Copy + Debug;
 
-    /// Whether reading takes more registers than a loop has, so that each entry is better read by a
+    /// Whether reading needs more registers than a loop has, so that each entry is better read by a
     /// call.
     const IS_CALLED: bool;
 
-    /// Returns an integer; an unsigned one from 2^63 on is below zero here.
+    /// Returns an integer. An unsigned one from 2^63 on is negative here.
     fn int(self, at: Self::At) -> Option<i64>;
 
     /// Returns a decimal.
     fn decimal(self, at: Self::At) -> Option<Decimal>;
 
-    /// Returns the only character of a text, or [`NO_CHAR`] if it has another length or there is no
-    /// text.
+    /// Returns the only character of a text, or [`NO_CHAR`] if it has another length or is absent.
     fn char(self, at: Self::At) -> u8;
 
-    /// Calls `read` with a text, which is empty if there is none.
+    /// Calls `read` with a text, which is empty if absent.
     fn with_text<R>(self, at: Self::At, read: impl FnOnce(&[u8]) -> R) -> R;
 }
 
-/// A text that is not one ASCII character, or none.
+/// The value for a text that is absent or not one ASCII character.
 pub(super) const NO_CHAR: u8 = 128;
 
-/// Where a value of a row is.
+/// The position of a value in a row.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Lane {
     /// Its presence bit.
     bit: u64,
-    /// The lane of the value, of a decimal's mantissa.
+    /// The lane of the value, or of a decimal's mantissa.
     lane: u8,
-    /// The lane of a decimal's exponent, unless that is fixed.
+    /// The lane of a decimal's exponent, unless it is fixed.
     exponent: u8,
     fixed: Option<i8>,
 }
 
-/// A row, with its presence bits at hand.
+/// A row, with a copy of its presence bits.
 #[derive(Clone, Copy)]
 pub(super) struct InRow<'r> {
     row: RowRef<'r>,
@@ -135,7 +134,7 @@ impl Values for Level<'_> {
     }
 }
 
-/// What values of a field are.
+/// The class of a field's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Class {
     Unsigned,
@@ -150,15 +149,15 @@ impl Class {
     }
 }
 
-/// Where fields stand, in one of the forms of a record.
+/// The positions of fields in one of the forms of a record.
 pub(super) trait Layout {
     type At: Copy + Debug;
 
-    /// Where there is never a value.
+    /// The position without a value.
     const NOWHERE: Self::At;
 
-    /// Returns the place of a field of the entries, or of the message itself; `None` if it is in
-    /// neither.
+    /// Returns the position of a field of the entries, or of the message itself, or `None` if it is
+    /// in neither.
     fn stands(&self, field: FieldId, is_entry: bool) -> Option<(Class, Self::At)>;
 }
 
@@ -229,7 +228,7 @@ impl Layout for InLevels<'_> {
     }
 }
 
-/// Finds where the values of a plan stand.
+/// A finder of the positions of a plan's values.
 pub(super) struct Finder<'a, L> {
     pub(super) layout: L,
     pub(super) program: &'a Program,
@@ -248,8 +247,8 @@ impl<L: Layout> Finder<'_, L> {
         self.layout.stands(self.field(cell)?, is_entry)
     }
 
-    /// Returns the place of the value of one field, of the entries or of the message; `None` if it
-    /// is in neither, or if there are several such fields.
+    /// Returns the position of the value of one field, of the entries or of the message, or `None`
+    /// if it is in neither, or if there are several such fields.
     pub(super) fn one(&self, cells: Ref, is_entry: bool) -> Option<(Class, L::At)> {
         match cells.0 {
             [Ref::END, ..] => Some((Class::Unsigned, L::NOWHERE)),
@@ -258,13 +257,13 @@ impl<L: Layout> Finder<'_, L> {
         }
     }
 
-    /// As [`Finder::one`] of an integer.
+    /// Returns the position of an integer, as [`Finder::one`] does.
     pub(super) fn int(&self, cells: Ref, is_entry: bool) -> Option<L::At> {
         let (class, at) = self.one(cells, is_entry)?;
         class.is_int().then_some(at)
     }
 
-    /// As [`Finder::one`] of a text.
+    /// Returns the position of a text, as [`Finder::one`] does.
     pub(super) fn text(&self, cells: Ref, is_entry: bool) -> Option<L::At> {
         let (class, at) = self.one(cells, is_entry)?;
         (class == Class::Text || cells.is_none()).then_some(at)

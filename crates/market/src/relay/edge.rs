@@ -10,53 +10,53 @@ use fanfare_feed::arbiter::{self, Arbiter, ArbiterConfig, ArbiterStats, Unit, Ve
 use fanfare_feed::channel;
 use fanfare_feed::{Line, LineStats};
 
-/// Room for a usual packet, in bytes.
+/// The initial capacity for a packet, in bytes.
 const UNIT: usize = 1 << 16;
 
-/// How an edge follows a feed.
+/// The configuration of an edge.
 #[derive(Debug, Clone)]
 pub struct EdgeConfig {
-    /// Books, numbers and limits; there is no replay.
+    /// The books, numbers and limits, without a replay.
     pub follower: FollowerConfig,
-    /// Instruments at most.
+    /// The most instruments.
     pub instruments: usize,
-    /// How messages of several plants are put in order.
+    /// The arbitration of messages of several plants.
     pub arbiter: ArbiterConfig,
 }
 
-/// What an edge did, beside what its arbiter and its market count.
+/// The counts of an edge, besides those of its arbiter and its market.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct EdgeStats {
-    /// Plants beyond the most.
+    /// Plants beyond the limit.
     pub refused: u64,
-    /// Packets of plants that do not know all instruments that others know.
+    /// Packets of plants that lack instruments that others know.
     pub not_covered: u64,
-    /// Packets with an instrument that their plant did not name before.
+    /// Packets with an instrument that their plant had not named.
     pub unknown: u64,
-    /// Packets of a plant that has not begun anew where another one has.
+    /// Packets of a plant that has not restarted while another one has.
     pub of_another_time: u64,
 }
 
-/// What a plant knows of one instrument.
+/// A plant's snapshot of one instrument.
 #[derive(Debug, Clone, Copy)]
 pub struct Relayed<'a> {
-    /// The instrument, as [`Instrument::write`] wrote it, with the plant's number.
+    /// The instrument in the form of [`Instrument::write`], with the plant's number.
     pub instrument: &'a [u8],
-    /// It is not traded any more.
+    /// Whether it is no longer traded.
     pub is_closed: bool,
-    /// LastMsgSeqNumProcessed(369): the last message of the channel that the book contains; `None`
-    /// if there was none.
+    /// LastMsgSeqNumProcessed(369): the last message of the channel that the book contains, or
+    /// `None` if there was none.
     pub last: Option<u32>,
-    /// When the picture arrived, in nanoseconds since 1970-01-01 UTC.
+    /// The time at which the snapshot arrived, in nanoseconds since 1970-01-01 UTC.
     pub received: u64,
-    /// A Clear, the book, and the last values; nothing if the book is not whole.
+    /// A Clear, the book, and the last values, or empty if the book is not complete.
     pub events: &'a [Event],
 }
 
-/// Follows a feed by what one or several plants relay of it. See the module's text.
+/// A follower of a feed by the steps that one or several plants relay of it. See the module's text.
 ///
-/// Sans-I/O; times are nanoseconds. Bounded by its configuration. Allocates for instruments, and
-/// for what waits beyond all that waited before.
+/// It is sans-I/O, takes times in nanoseconds, and is bounded by its configuration. Allocates for
+/// instruments, and for queued packets beyond the most queued before.
 #[derive(Debug)]
 pub struct Edge {
     table: Instruments,
@@ -64,9 +64,9 @@ pub struct Edge {
     arbiter: Arbiter,
     plants: [Option<Plant>; Line::MAX],
     coverage: Coverage,
-    /// How often the channel has begun anew, and when it did last.
+    /// The number of restarts of the channel, and the time of the last one.
     generation: (u32, u64),
-    /// A packet as bytes, and the events of one that is applied.
+    /// An encoded packet, and the events of the one that is applied.
     unit: Vec<u8>,
     events: Vec<Event>,
     stats: EdgeStats,
@@ -75,33 +75,35 @@ pub struct Edge {
 /// A plant that relays the feed.
 #[derive(Debug)]
 struct Plant {
-    /// Its name in this run.
+    /// Its origin in this run.
     origin: u64,
-    /// Our numbers of its instruments, from 1; 0: not named.
+    /// The edge's numbers of its instruments, from 1, or 0 if not named.
     ids: Vec<u32>,
-    /// How many of our instruments it knows.
+    /// The number of the edge's instruments that it knows.
     covered: u32,
     generation: u32,
     is_silent: bool,
 }
 
-/// Which plants know which instrument.
+/// The instruments that each plant knows.
 #[derive(Debug, Default)]
 struct Coverage {
-    /// A bit for each line, by our number of the instrument.
+    /// A bit for each line, by the edge's number of the instrument.
     masks: Vec<u8>,
-    /// Instruments that at least one knows.
+    /// The number of instruments that at least one plant knows.
     known: u32,
-    /// The last plant is gone, and none has brought anything since: what it knew is as it was.
+    /// Whether the last plant is gone and none has delivered since, so that its instruments are as
+    /// it left them.
     is_left: bool,
-    /// The last number that each line has brought, and behind them those that are gone.
+    /// The last number that each line has delivered, followed by the one of lines that are gone.
     brought: [Option<u32>; Line::MAX + 1],
-    /// By our number of the instrument: what others had brought when the first line that knows it
-    /// named it. They may have left out its changes, which a picture has to contain.
+    /// By the edge's number of the instrument: the last number that others had delivered when the
+    /// first line that knows it named it. Those may have left out its changes, which a snapshot has
+    /// to contain.
     floors: Vec<Option<u32>>,
 }
 
-/// Returns the later one of two numbers that may have wrapped.
+/// Returns the later of two numbers that may have wrapped.
 fn later(a: Option<u32>, b: Option<u32>) -> Option<u32> {
     match (a, b) {
         (Some(a), Some(b)) if b.wrapping_sub(a).cast_signed() > 0 => Some(b),
@@ -111,7 +113,7 @@ fn later(a: Option<u32>, b: Option<u32>) -> Option<u32> {
 }
 
 impl Coverage {
-    /// Returns true if the line did not know the instrument before.
+    /// Adds an instrument to those that a line knows. Returns true if it was not one of them.
     fn add(&mut self, line: Line, instrument: u32) -> bool {
         let place = instrument as usize;
         if place >= self.masks.len() {
@@ -133,19 +135,20 @@ impl Coverage {
         true
     }
 
-    /// A line brings a packet with this number.
+    /// Records that a line delivers a packet with this number.
     fn bring(&mut self, line: Line, number: u32) {
         let own = &mut self.brought[line.index()];
         *own = later(*own, Some(number));
     }
 
-    /// Returns whether a picture as of message `last` contains what may have been left out.
+    /// Returns whether a snapshot as of message `last` contains all changes that may have been left
+    /// out.
     fn suffices(&self, instrument: InstrumentId, last: u32) -> bool {
         let floor = self.floors.get(instrument.0 as usize).copied().flatten();
         floor.is_none_or(|floor| last.wrapping_sub(floor).cast_signed() >= 0)
     }
 
-    /// The numbers begin again.
+    /// Restarts the numbers.
     fn restart(&mut self) {
         self.brought = Default::default();
         self.floors.fill(None);
@@ -157,7 +160,7 @@ impl Coverage {
         all.filter_map(|(number, mask)| (*mask == 0).then_some(InstrumentId(number)))
     }
 
-    /// Removes a line, and calls `lost` with the instruments that no other one knows.
+    /// Removes a line, and calls `lost` with the instruments that no other line knows.
     fn remove(&mut self, line: Line, mut lost: impl FnMut(InstrumentId)) {
         let gone = self.brought[line.index()].take();
         self.brought[Line::MAX] = later(self.brought[Line::MAX], gone);
@@ -175,7 +178,7 @@ impl Coverage {
 }
 
 impl Edge {
-    /// Returns an edge that knows no plant.
+    /// Creates an edge without plants.
     #[must_use]
     pub fn new(config: EdgeConfig) -> Self {
         Self {
@@ -212,7 +215,7 @@ impl Edge {
         self.stats
     }
 
-    /// Returns As those of a follower.
+    /// Returns the counters of its follower.
     #[must_use]
     pub const fn follower_stats(&self) -> FollowerStats {
         self.course.stats()
@@ -224,14 +227,13 @@ impl Edge {
         self.arbiter.stats()
     }
 
-    /// Returns the counters of the plant in this place.
+    /// Returns the counters of the plant on this line.
     #[must_use]
     pub fn line(&self, line: Line) -> &LineStats {
         self.arbiter.line(line)
     }
 
-    /// Returns MsgSeqNum(34) of the last message that came, its low 32 bits; `None` before the
-    /// first.
+    /// Returns the low 32 bits of MsgSeqNum(34) of the last message, or `None` before the first.
     #[must_use]
     pub fn last_number(&self) -> Option<u32> {
         self.course.last_number()
@@ -243,7 +245,7 @@ impl Edge {
         self.plants.iter().flatten().count()
     }
 
-    /// Passes on once more what is known of an instrument, see [`Market::show`].
+    /// Passes on the state of an instrument again: see [`Market::show`].
     pub fn show(&mut self, ts_recv: u64, instrument: InstrumentId, send: &mut impl FnMut(&Event)) {
         self.course.market.show(ts_recv, instrument, send);
     }
@@ -255,14 +257,14 @@ impl Edge {
         course.into_iter().chain(self.arbiter.poll_timeout()).min()
     }
 
-    /// Looks whether the plants are silent, and what is to be waited for no longer.
+    /// Checks whether the plants are silent, and whether missing messages have timed out.
     pub fn handle_timeout(&mut self, now: u64, send: &mut impl FnMut(&Event)) {
         self.arbiter.handle_timeout(now);
         self.drain(now, send);
         self.course.handle_timeout(now, send);
     }
 
-    /// Returns the place of a plant, which is new if it is not known; `None` if there are too many.
+    /// Returns the line of a plant, which is added if it is new, or `None` if there are too many.
     fn line_of(&mut self, origin: u64) -> Option<Line> {
         let has = |plant: &Option<Plant>| plant.as_ref().is_some_and(|own| own.origin == origin);
         if let Some(place) = self.plants.iter().position(has) {
@@ -286,27 +288,27 @@ impl Edge {
         self.plants.get_mut(line.index())?.as_mut()
     }
 
-    /// Returns whether the plant has begun anew as often as the channel.
+    /// Returns whether the plant has restarted as often as the channel.
     fn is_of_this_time(&self, line: Line) -> bool {
         let plant = self.plants.get(line.index()).and_then(Option::as_ref);
         plant.is_some_and(|plant| plant.generation == self.generation.0)
     }
 
-    /// Returns whether the plant knows every instrument that any other one knows: else its messages
-    /// may lack changes.
+    /// Returns whether the plant knows every instrument that any other one knows. Otherwise its
+    /// messages may lack changes.
     fn covers(&self, line: Line) -> bool {
         let plant = self.plants.get(line.index()).and_then(Option::as_ref);
         plant.is_some_and(|plant| plant.covered >= self.coverage.known)
     }
 
-    /// Returns the plant whose messages without numbers count, and whose definitions do.
+    /// Returns the plant whose definitions and unnumbered messages are used.
     fn leader(&self) -> Option<Line> {
         let lines = (0..Line::MAX).filter_map(Line::new);
         lines.into_iter().find(|line| self.covers(*line))
     }
 
-    /// Takes an instrument that a plant names, or defines anew. Returns its number here, or `None`
-    /// if the bytes are none, or there is no room.
+    /// Processes an instrument that a plant names or redefines. Returns its number at the edge, or
+    /// `None` if the bytes are invalid, or the table is full.
     pub fn instrument(
         &mut self,
         origin: u64,
@@ -360,8 +362,8 @@ impl Edge {
         Some(defined.instrument)
     }
 
-    /// Takes steps of a plant, whose name in this run is `origin`, with their events, in the order
-    /// in which it had them.
+    /// Processes steps of a plant with the name `origin` in this run, with their events, in the
+    /// plant's order.
     pub fn steps(
         &mut self,
         now: u64,
@@ -387,7 +389,7 @@ impl Edge {
         }
     }
 
-    /// A step that is no part of a packet.
+    /// Processes a step that belongs to no packet.
     fn single(
         &mut self,
         now: u64,
@@ -415,8 +417,8 @@ impl Edge {
         }
     }
 
-    /// Puts events into `self.events` with our numbers of their instruments. Returns false if the
-    /// plant did not name all of them.
+    /// Copies events to `self.events` with the edge's numbers of their instruments. Returns false
+    /// if the plant did not name all of them.
     fn translate(&mut self, line: Line, events: &[Event]) -> bool {
         let Some(plant) = self.plants.get(line.index()).and_then(Option::as_ref) else {
             return false;
@@ -441,7 +443,7 @@ impl Edge {
         true
     }
 
-    /// Takes a packet of the channel.
+    /// Processes a packet of the channel.
     fn packet(
         &mut self,
         now: u64,
@@ -465,7 +467,7 @@ impl Edge {
             return;
         }
         if std::mem::take(&mut self.coverage.is_left) {
-            // What the plants before knew, and this one does not, may have changed.
+            // Instruments that the earlier plants knew, and this one does not, may have changed.
             let market = &mut self.course.market;
             self.coverage
                 .unknown()
@@ -494,7 +496,7 @@ impl Edge {
         self.drain(now, send);
     }
 
-    /// Takes the events of the arbiter behind a unit.
+    /// Processes the events of the arbiter after a unit.
     fn drain(&mut self, now: u64, send: &mut impl FnMut(&Event)) {
         let mut unit = std::mem::take(&mut self.unit);
         loop {
@@ -521,7 +523,7 @@ impl Edge {
         self.unit = unit;
     }
 
-    /// Applies a packet that is in turn.
+    /// Applies a packet that is in sequence.
     fn take(&mut self, now: u64, unit: &[u8], send: &mut impl FnMut(&Event)) {
         self.course.hear(now, send);
         let mut events = std::mem::take(&mut self.events);
@@ -575,7 +577,7 @@ impl Edge {
             if is_fault(event) {
                 faults.push(event.instrument);
             }
-            // Definitions came in front, with the instrument.
+            // Definitions preceded it, with the instrument.
             !is_fault(event) && event.kind != Kind::Definition
         });
         let picture = events.first().filter(|_| step.what == What::Picture);
@@ -606,9 +608,10 @@ impl Edge {
         }
     }
 
-    /// The channel begins anew at a plant.
+    /// Processes a restart of the channel at a plant.
     fn reset(&mut self, now: u64, line: Line, next: u32, send: &mut impl FnMut(&Event)) {
-        /// How far the channel may have come behind a reset while another plant has not got there.
+        /// The distance that the channel may have advanced after a reset that another plant has not
+        /// reached.
         const NEAR: u32 = 1 << 16;
         const SOON: u64 = 60_000_000_000;
         let (generation, at) = self.generation;
@@ -630,9 +633,9 @@ impl Edge {
         self.drain(now, send);
     }
 
-    /// The channel of a plant is at this number.
+    /// Processes the position of the channel at a plant.
     fn position(&mut self, now: u64, line: Line, number: u32, send: &mut impl FnMut(&Event)) {
-        // Another plant may be about to bring what is missing up to there.
+        // Another plant may be about to deliver the messages missing up to there.
         let is_alone = self.plants() == 1 || !self.course.has_begun();
         let expected = self.arbiter.expected();
         let is_ahead =
@@ -645,13 +648,13 @@ impl Edge {
         self.listen(now, send);
     }
 
-    /// Whether any plant hears its lines.
+    /// Updates whether any plant hears its lines.
     fn listen(&mut self, now: u64, send: &mut impl FnMut(&Event)) {
         let is_heard = self.plants.iter().flatten().any(|plant| !plant.is_silent);
         self.course.set_silent(now, !is_heard, send);
     }
 
-    /// Takes what a plant knows of an instrument.
+    /// Processes a plant's snapshot of an instrument.
     pub fn picture(
         &mut self,
         now: u64,
@@ -699,7 +702,7 @@ impl Edge {
         market.snapshot(times, Some(last), &self.events, send);
     }
 
-    /// A plant is gone: what it alone knew recovers.
+    /// Removes a plant that is gone. Instruments that only it knew recover.
     pub fn gone(&mut self, now: u64, origin: u64, send: &mut impl FnMut(&Event)) {
         let has = |plant: &Option<Plant>| plant.as_ref().is_some_and(|own| own.origin == origin);
         let Some(place) = self.plants.iter().position(has) else {

@@ -1,12 +1,12 @@
-//! A feed's messages as events, from the plant that receives it to edges that do not.
+//! The relay of a feed's messages as events, from the plant that receives it to edges that do not.
 //!
-//! A plant that follows a feed keeps [`Steps`]: what each message of the channel was mapped to,
-//! with the number of the message, in front of any book. An [`Edge`] takes the steps of one or
-//! several plants as an arbiter takes lines, and applies what comes in turn to a
-//! [`Market`](crate::Market) of its own: the identity of a change is the feed's number, whichever
-//! plant brings it. A plant that dies costs an edge nothing while another one lives.
+//! A plant that follows a feed keeps [`Steps`]: the mapped events of each message of the channel
+//! with its number, before any book. An [`Edge`] arbitrates the steps of one or several plants like
+//! lines, and applies those in sequence to a [`Market`](crate::Market) of its own. A change is
+//! identified by the feed's number, whichever plant delivers it. An edge loses nothing when a plant
+//! dies while another one lives.
 //!
-//! Pictures of the instruments ([`Pictures`]) bring back an edge that comes late, or that has lost
+//! Snapshots of the instruments ([`Pictures`]) restore an edge that joins late, or that has lost
 //! something.
 
 mod edge;
@@ -21,23 +21,23 @@ use crate::event::{Event, Flags, InstrumentId, Kind};
 use crate::state;
 use fanfare_feed::recovery::{Lack, State};
 
-/// What a [`Step`] is.
+/// The kind of a [`Step`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum What {
     /// The events of a message of the channel.
     Changes = 1,
-    /// A picture in the channel itself, as of the message `last`.
+    /// A snapshot in the channel itself, as of the message `last`.
     Picture = 2,
     /// Events of a message without a number, or of a snapshot line.
     Unnumbered = 3,
-    /// The channel begins anew with this number.
+    /// The channel restarts with this number.
     Reset = 4,
     /// The lines of the plant fell silent (1) or are heard (0).
     Silence = 5,
     /// The last message of the channel so far has this number.
     Position = 6,
-    /// The plant makes something else of messages from here on.
+    /// The plant maps messages differently from here on.
     Remapped = 7,
 }
 
@@ -64,23 +64,23 @@ impl What {
     }
 }
 
-/// One step of a feed. Its events stand beside it.
+/// One step of a feed. Its events are stored separately.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// When the message arrived, in nanoseconds since 1970-01-01 UTC.
+    /// The time at which the message arrived, in nanoseconds since 1970-01-01 UTC.
     pub received: u64,
     /// MsgSeqNum(34) of the message, the number of its packet, or another number by [`What`].
     pub number: u32,
-    /// LastMsgSeqNumProcessed(369) of a picture.
+    /// LastMsgSeqNumProcessed(369) of a snapshot.
     pub last: u32,
-    /// How many events it has.
+    /// The number of its events.
     pub events: u32,
-    /// What it is.
+    /// The kind of the step.
     pub what: What,
 }
 
 impl Step {
-    /// Bytes of a step.
+    /// The bytes of a step.
     pub const SIZE: usize = 24;
 
     /// Returns a step without events.
@@ -94,13 +94,13 @@ impl Step {
         }
     }
 
-    /// Returns the step that the lines of the plant are silent, or are heard.
+    /// Returns the step for lines of the plant that are silent, or are heard.
     #[must_use]
     pub fn silence(is_silent: bool) -> Self {
         Self::new(What::Silence, is_silent.into(), 0)
     }
 
-    /// Returns the step that the last message of the channel has this number.
+    /// Returns the step for the position of the channel after the message of this number.
     #[must_use]
     pub const fn position(number: u32) -> Self {
         Self::new(What::Position, number, 0)
@@ -121,7 +121,7 @@ impl Step {
         bytes
     }
 
-    /// The step that [`Self::to_bytes`] wrote; `None` if the bytes are none.
+    /// Returns the step that [`Self::to_bytes`] wrote, or `None` if the bytes are invalid.
     #[must_use]
     pub fn from_bytes(bytes: &[u8; Self::SIZE]) -> Option<Self> {
         let (words, _) = bytes.as_chunks::<8>();
@@ -139,22 +139,22 @@ impl Step {
 
 /// Steps of a feed with their events, in the order of the feed.
 ///
-/// Steps of one number that follow each other are parts of one packet. Allocates for steps and
-/// events beyond all that were there at a time before.
+/// Consecutive steps of one number are parts of one packet. Allocates for steps and events beyond
+/// the most stored before.
 #[derive(Debug)]
 pub struct Steps {
     steps: Vec<Step>,
     events: Vec<Event>,
-    /// The packet with this number is not whole.
+    /// The number of a packet that is incomplete.
     cut: Option<u32>,
 }
 
-/// Room for the steps and events of a usual turn.
+/// The initial capacity for the steps and events of a turn.
 const STEPS: usize = 256;
 const EVENTS: usize = 2_048;
 
 impl Steps {
-    /// Returns an empty list, with room for the steps of a usual turn.
+    /// Creates an empty list, with capacity for the steps of a usual turn.
     pub(crate) fn with_room() -> Self {
         Self {
             steps: Vec::with_capacity(STEPS),
@@ -163,13 +163,13 @@ impl Steps {
         }
     }
 
-    /// True if there is nothing.
+    /// Returns true if there are no steps.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.steps.is_empty()
     }
 
-    /// Forgets everything.
+    /// Removes all steps.
     pub fn clear(&mut self) {
         self.steps.clear();
         self.events.clear();
@@ -181,7 +181,7 @@ impl Steps {
         &self.events
     }
 
-    /// Adds a step, with its events behind those that are there.
+    /// Adds a step, with its events after the existing ones.
     pub fn push(&mut self, step: Step, events: &[Event]) {
         self.steps.push(Step {
             events: u32::try_from(events.len()).unwrap_or(u32::MAX),
@@ -190,7 +190,7 @@ impl Steps {
         self.events.extend_from_slice(events);
     }
 
-    /// Calls `each` with the steps and their events in parts of about `most` events; a packet is
+    /// Calls `each` with the steps and their events in parts of about `most` events. A packet is
     /// never divided.
     pub fn parts(&self, most: usize, mut each: impl FnMut(&[Step], &[Event])) {
         let (mut steps, mut events) = (&*self.steps, &*self.events);
@@ -210,12 +210,12 @@ impl Steps {
         }
     }
 
-    /// Returns a mark with which [`Self::cut`] removes what follows.
+    /// Returns a mark with which [`Self::cut`] removes the steps after it.
     pub(crate) const fn mark(&self) -> (usize, usize) {
         (self.steps.len(), self.events.len())
     }
 
-    /// Removes the steps behind this mark, with the whole packet that they are of.
+    /// Removes the steps after this mark, with the whole packet that they belong to.
     pub(crate) fn cut(&mut self, (steps, events): (usize, usize)) {
         self.cut = self.steps.get(steps).map(|step| step.number);
         self.steps.truncate(steps);
@@ -250,7 +250,7 @@ impl Steps {
         self.push(Step::new(What::Unnumbered, 0, received), events);
     }
 
-    /// The message before lacks a change of this instrument.
+    /// Records that the previous message lacks a change of this instrument.
     pub(crate) fn fault(&mut self, instrument: InstrumentId) {
         let fault = Event {
             instrument,
@@ -276,12 +276,12 @@ impl Steps {
     }
 }
 
-/// Returns the steps of one packet after the other.
+/// Returns the steps of each packet in order.
 fn packets(steps: &[Step]) -> impl Iterator<Item = &[Step]> {
     steps.chunk_by(|a, b| a.what.is_numbered() && b.what.is_numbered() && a.number == b.number)
 }
 
-/// Returns whether an event says that its message lacks a change of the instrument.
+/// Returns whether an event marks a lost change of the instrument in its message.
 fn is_fault(event: &Event) -> bool {
     event.kind == Kind::State
 }

@@ -1,35 +1,35 @@
-//! Which instruments are to be shown to edges: those that have changed, and in turn all others.
+//! The schedule of snapshots for edges: instruments that have changed, and in rotation all others.
 
 use std::collections::VecDeque;
 
-/// How many of the others are shown at a time.
+/// The number of other instruments that are shown at a time.
 const OTHERS: u32 = 4;
 
-/// The least time between two looks at the others, in nanoseconds.
+/// The least interval between two rounds of other instruments, in nanoseconds.
 const BETWEEN: u64 = 10_000_000;
 
-/// The instruments whose pictures are due.
+/// The instruments whose snapshots are due.
 ///
-/// An instrument that changes is due once in an interval. Those that do not are due in turn, 400 a
-/// second, and all of them at once when an edge comes. Times are nanoseconds of the caller.
-/// Allocates for instruments that are new.
+/// An instrument that changes is due once in an interval. The others are due in rotation, 400 a
+/// second, and all of them at once when an edge joins. Times are nanoseconds of the caller.
+/// Allocates for new instruments.
 #[derive(Debug)]
 pub struct Pictures {
     interval: u64,
-    /// Whether an instrument waits among the changed and among the urgent, by its number.
+    /// Whether an instrument is queued among the changed and among the urgent, by its number.
     waits: Vec<[bool; 2]>,
-    /// When, and which: the first one first.
+    /// The times and the instruments, the first one first.
     changed: VecDeque<(u64, u32)>,
-    /// Instruments of which something else than the book has changed.
+    /// The instruments of which anything besides the book has changed.
     urgent: VecDeque<u32>,
-    /// The next of the others, and when.
+    /// The next of the other instruments, and its time.
     other: (u64, u32),
-    /// What is left of all, which are due at once.
+    /// The number left of all instruments, if all are due at once.
     all: u32,
 }
 
 impl Pictures {
-    /// Pictures of an instrument come at most once in `interval` nanoseconds.
+    /// Creates a schedule with at most one snapshot of an instrument in `interval` nanoseconds.
     #[must_use]
     pub const fn new(interval: u64) -> Self {
         Self {
@@ -42,7 +42,7 @@ impl Pictures {
         }
     }
 
-    /// An instrument has changed.
+    /// Records that an instrument has changed.
     #[inline]
     pub fn change(&mut self, now: u64, instrument: u32) {
         let [waits, _] = self.waits(instrument);
@@ -60,7 +60,7 @@ impl Pictures {
         &mut self.waits[place]
     }
 
-    /// The state of an instrument has changed: its picture is due at once.
+    /// Records that the state of an instrument has changed, so that its snapshot is due at once.
     pub fn hurry(&mut self, instrument: u32) {
         let [_, waits] = self.waits(instrument);
         if !std::mem::replace(waits, true) {
@@ -68,12 +68,12 @@ impl Pictures {
         }
     }
 
-    /// All instruments are due at once.
+    /// Makes all instruments due at once.
     pub fn show_all(&mut self) {
         self.all = self.waits.len() as u32;
     }
 
-    /// Returns the next instrument that is due; `None` if there is none now.
+    /// Returns the next instrument that is due, or `None` if there is none now.
     pub fn next(&mut self, now: u64) -> Option<u32> {
         if let Some(instrument) = self.urgent.pop_front() {
             self.waits(instrument)[1] = false;
@@ -106,7 +106,7 @@ impl Pictures {
         Some(next)
     }
 
-    /// Returns when [`Self::next`] is to be called; `None` before the first instrument.
+    /// Returns when to call [`Self::next`], or `None` before the first instrument.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<u64> {
         if !self.urgent.is_empty() || self.all > 0 {

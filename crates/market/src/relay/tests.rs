@@ -1,4 +1,4 @@
-//! Edges beside plants that lose messages, die and come back.
+//! Tests of edges with plants that lose messages, die and return.
 
 use super::*;
 use crate::book::BookConfig;
@@ -27,13 +27,13 @@ fn config(numbering: Numbering) -> FollowerConfig {
     })
 }
 
-/// A plant, and what it relays.
+/// A plant, and the steps that it relays.
 struct Plant {
     course: Course,
     table: Instruments,
     origin: u64,
     is_alive: bool,
-    /// The instruments of the feed that it knows: what messages say of others is left out.
+    /// The instruments of the feed that it knows. It ignores messages about others.
     knows: [bool; INSTRUMENTS as usize],
 }
 
@@ -86,7 +86,7 @@ impl Plant {
         self.course.message(now, Some(number), &mapped, &mut |_| {});
     }
 
-    /// A picture of the feed's snapshot line.
+    /// Processes a snapshot of the feed's snapshot line.
     fn snapshot(&mut self, now: u64, of: u32, last: u32, picture: &[Event]) {
         let instrument = InstrumentId(self.number(of));
         self.knows[of as usize] = true;
@@ -152,17 +152,17 @@ fn level(of: u32, rpt_seq: u32, price: i64, size: i64) -> Event {
     }
 }
 
-/// What happens, in turn.
+/// A step of the scenario.
 #[derive(Debug, Clone)]
 enum Act {
-    /// A message with a change of this instrument; which plants do not receive it, and whose steps
-    /// the edge does not.
+    /// A message with a change of this instrument, the plants that do not receive it, and those
+    /// whose steps the edge does not.
     Message(u32, i64, [bool; 2], [bool; 2]),
     /// The plant shows an instrument to the edge.
     Show(usize, u32),
     /// The snapshot line shows an instrument to the plants.
     Snapshot(u32),
-    /// The plant is gone, or comes back.
+    /// The plant is gone, or returns.
     Die(usize),
     /// Time passes.
     Wait,
@@ -188,7 +188,7 @@ struct World {
     rpt_seq: [u32; INSTRUMENTS as usize],
     /// The prices of each book.
     prices: [std::collections::BTreeSet<i64>; INSTRUMENTS as usize],
-    /// The truth: a plant that loses nothing.
+    /// The reference: a plant that loses nothing.
     truth: Plant,
     plants: [Plant; 2],
     edge: Edge,
@@ -213,7 +213,7 @@ impl World {
             numbering,
             origins: 2,
         };
-        // The truth begins with empty books.
+        // The reference begins with empty books.
         let all: Vec<_> = (0..INSTRUMENTS).collect();
         world.truth.message(0, 1000, &[]);
         for of in all {
@@ -280,7 +280,7 @@ impl World {
         }
     }
 
-    /// Returns what the edge has of an instrument: whether it is live, and its book as a picture.
+    /// Returns the edge's state of an instrument: whether it is live, and its book as a snapshot.
     fn picture(market: &Market, id: InstrumentId) -> Vec<Event> {
         let mut all = Vec::new();
         market.picture(id, &mut |event| {
@@ -292,7 +292,7 @@ impl World {
         all
     }
 
-    /// Every instrument that is live, and of which nothing is on its way, is as the truth has it.
+    /// Checks that every live instrument without messages in transit equals the reference.
     fn check(&self) -> Result<u32, TestCaseError> {
         let mut live = 0;
         for of in 0..INSTRUMENTS {
@@ -319,7 +319,7 @@ impl World {
         Ok(live)
     }
 
-    /// All plants speak of all instruments again: everything comes back.
+    /// Lets all plants show all instruments again, so that everything recovers.
     fn heal(&mut self) {
         for at in 0..2 {
             if !self.plants[at].is_alive {

@@ -1,4 +1,4 @@
-//! d, y, f and h.
+//! The messages d, y, f and h.
 
 use super::{ToFix, WriteError, names};
 use crate::event::{Event, InstrumentId};
@@ -9,26 +9,27 @@ use fanfare_fix::dict::Layout;
 use fanfare_wire::Precision;
 use fanfare_wire::{Decimal, UtcTimestamp, int};
 
-/// What a definition or a list answers.
+/// The request that a definition or a list responds to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request<'a> {
     /// SecurityReqID(320).
     pub id: &'a [u8],
     /// SecurityResponseID(322).
     pub response: &'a [u8],
-    /// How many instruments the whole answer has: TotNoRelatedSym(393), if that is known.
+    /// The number of instruments of the whole response, if known: TotNoRelatedSym(393).
     pub total: Option<u64>,
-    /// LastFragment(893) of a list: whether no other follows.
+    /// LastFragment(893) of a list: whether it is the last message.
     pub is_last: bool,
 }
 
 impl ToFix {
     /// Writes the body of d, SecurityDefinition. Returns how many values were left out because this
-    /// version does not have them: it has no such field, or no such value of it.
+    /// version does not have the field, or the value of it.
     ///
     /// # Errors
     ///
-    /// [`WriteError`]: there is no such instrument, or no such message in this version.
+    /// Returns a [`WriteError`] if the instrument does not exist, or the version does not have the
+    /// message.
     pub fn definition(
         &self,
         table: &impl Lookup,
@@ -39,10 +40,10 @@ impl ToFix {
         let body = self.body(b"d")?;
         let known = table.instrument(instrument).ok_or(WriteError::Instrument)?;
         out.field(320, request.id).field(322, request.response);
-        // It is accepted as it was asked for.
+        // It is accepted as requested.
         out.u64(323, 1);
         if body.has(393) {
-            // FIX.4.2 demands it.
+            // FIX.4.2 requires it.
             out.u64(393, request.total.unwrap_or(1));
         }
         names(&known.definition.name, |tag| body.has(tag), out);
@@ -55,7 +56,7 @@ impl ToFix {
     ///
     /// # Errors
     ///
-    /// As [`ToFix::definition`]; FIX.4.2 has no such message.
+    /// Returns the errors of [`ToFix::definition`]. FIX.4.2 does not have the message.
     pub fn list(
         &self,
         table: &impl Lookup,
@@ -86,12 +87,13 @@ impl ToFix {
         Ok(left_out)
     }
 
-    /// Writes the body of f, SecurityStatus; `request` is SecurityStatusReqID(324), left out if it
-    /// is empty.
+    /// Writes the body of f, SecurityStatus. `request` is SecurityStatusReqID(324), left out if
+    /// empty.
     ///
     /// # Errors
     ///
-    /// [`WriteError`]: there is no such instrument, or no such status in this version.
+    /// Returns a [`WriteError`] if the instrument does not exist, or the version does not have the
+    /// status.
     pub fn status(
         &self,
         table: &impl Lookup,
@@ -110,12 +112,12 @@ impl ToFix {
         self.code(326, event.id, out)
     }
 
-    /// Writes the body of h, TradingSessionStatus, of the session `id`, TradingSessionID(336);
-    /// `request` is TradSesReqID(335), left out if it is empty.
+    /// Writes the body of h, TradingSessionStatus, of the session `id`, TradingSessionID(336).
+    /// `request` is TradSesReqID(335), left out if empty.
     ///
     /// # Errors
     ///
-    /// [`WriteError`]: there is no such session or status in this version.
+    /// Returns a [`WriteError`] if the version does not have the session or the status.
     pub fn session_status(
         &self,
         request: &[u8],
@@ -146,12 +148,12 @@ impl ToFix {
     }
 }
 
-/// Fields of a definition, beside its names.
+/// The fields of a definition, besides its names.
 const TAGS: [u32; 16] = [
     107, 167, 461, 15, 1301, 207, 1300, 200, 541, 1079, 202, 231, 969, 1148, 1149, 311,
 ];
 
-/// Writes the fields of definitions that a level of a message has.
+/// A writer of the fields of definitions that a level of a message has.
 struct Fields<'f> {
     to: &'f ToFix,
     level: Layout<'f>,
@@ -167,7 +169,7 @@ impl<'f> Fields<'f> {
         }
     }
 
-    /// Returns all instruments, in the order of `by`.
+    /// Writes all instruments, in the order of `by`.
     fn write<K: Ord>(
         &mut self,
         known: &Instrument<'_>,
@@ -179,7 +181,7 @@ impl<'f> Fields<'f> {
         tags.into_iter().for_each(|tag| self.one(tag, known, out));
     }
 
-    /// Names and fields in the order of the level.
+    /// Writes names and fields in the order of the level.
     fn ordered(&mut self, known: &Instrument<'_>, out: &mut FieldWriter<'_>) {
         let mut tags = [0; TAGS.len() + 3];
         let all = [55, 48, 22].into_iter().chain(TAGS);
@@ -205,7 +207,7 @@ impl<'f> Fields<'f> {
             167 => self.text(tag, of.security_type, out),
             461 => self.text(tag, of.cfi, out),
             15 => self.text(tag, of.currency, out),
-            // SecurityExchange(207) where there is no MarketID(1301).
+            // SecurityExchange(207) if there is no MarketID(1301).
             1301 if self.level.has(1301) => self.text(tag, of.market, out),
             207 if !self.level.has(1301) => self.text(tag, of.market, out),
             1300 => self.text(tag, of.segment, out),
@@ -239,7 +241,7 @@ impl<'f> Fields<'f> {
         self.text(tag, digits.get(..len).unwrap_or_default(), out);
     }
 
-    /// MaturityDate(541), and MaturityTime(1079) unless that is midnight.
+    /// Writes MaturityDate(541), and MaturityTime(1079) unless it is midnight.
     fn maturity(&mut self, tag: u32, nanos: u64, out: &mut FieldWriter<'_>) {
         if nanos == Event::NO_TIME {
             return;

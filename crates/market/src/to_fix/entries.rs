@@ -1,4 +1,4 @@
-//! Entries of W and X.
+//! The entries of W and X.
 
 use super::{ToFix, WriteError, names, one_name};
 use crate::event::{Action, Event, Flags, InstrumentId, Kind, entry};
@@ -8,7 +8,7 @@ use fanfare_fix::dict::Dictionary;
 use fanfare_wire::Precision;
 use fanfare_wire::UtcTimestamp;
 
-/// What an entry can have, in no order.
+/// The fields that an entry can have, in no order.
 const TAGS: [u32; 16] = [
     279, 269, 278, 37, 1003, 55, 48, 22, 270, 271, 272, 273, 346, 1023, 290, 83,
 ];
@@ -16,13 +16,13 @@ const TAGS: [u32; 16] = [
 /// The entries of a message of a version.
 #[derive(Debug)]
 pub(super) struct Entries {
-    /// Those of [`TAGS`] that it has, in its order.
+    /// The fields of [`TAGS`] that it has, in its order.
     tags: Vec<u32>,
-    /// Those of them that it must have.
+    /// The fields that it requires.
     required: Vec<u32>,
-    /// MDEntryTypes(269) that it has.
+    /// The MDEntryTypes(269) that it has.
     types: u128,
-    /// MDUpdateActions(279) that it has.
+    /// The MDUpdateActions(279) that it has.
     actions: u8,
     time: Precision,
     has_level: bool,
@@ -103,7 +103,7 @@ impl Entries {
         }
     }
 
-    /// Writes a field if the event has it; false if not.
+    /// Writes a field if the event has it. Returns whether it was written.
     fn value(&self, tag: u32, event: &Event, out: &mut FieldWriter<'_>) -> bool {
         let has_id = event.id != 0;
         match tag {
@@ -149,18 +149,18 @@ impl Entries {
     }
 }
 
-/// It was written.
+/// Returns true for a field that was written.
 fn is(_: &mut FieldWriter<'_>) -> bool {
     true
 }
 
 impl ToFix {
     /// Writes the body of X, MarketDataIncrementalRefresh: one entry for each event, of any
-    /// instruments. `request` is MDReqID(262), left out if it is empty.
+    /// instruments. `request` is MDReqID(262), left out if empty.
     ///
     /// # Errors
     ///
-    /// [`WriteError`]: an event that is no entry of this version.
+    /// Returns a [`WriteError`] for an event that cannot be an entry of this version.
     pub fn changes(
         &self,
         table: &impl Lookup,
@@ -182,14 +182,14 @@ impl ToFix {
         })
     }
 
-    /// Writes the body of W, MarketDataSnapshotFullRefresh: the events of a picture of one
-    /// instrument, of which a [`Kind::Clear`] is no entry, unless there is no other and the version
-    /// has an entry for an empty book (FIX.4.4 on; before, such a picture has no entries).
-    /// `request` is MDReqID(262), left out if it is empty.
+    /// Writes the body of W, MarketDataSnapshotFullRefresh: the events of a snapshot of one
+    /// instrument. A [`Kind::Clear`] is an entry only if there is no other and the version has an
+    /// entry for an empty book (FIX.4.4 on). In earlier versions an empty snapshot has no entries.
+    /// `request` is MDReqID(262), left out if empty.
     ///
     /// # Errors
     ///
-    /// [`WriteError`]: an event that is no entry of this version.
+    /// Returns a [`WriteError`] for an event that cannot be an entry of this version.
     pub fn picture(
         &self,
         table: &impl Lookup,

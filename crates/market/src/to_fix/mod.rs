@@ -1,4 +1,4 @@
-//! Market events and instruments back to FIX: the bodies of W, X, d, y, f and h, in the words of
+//! The conversion of market events and instruments to FIX: the bodies of W, X, d, y, f and h, for
 //! each version.
 //!
 //! ```
@@ -39,27 +39,27 @@ use fanfare_fix::codec::FieldWriter;
 use fanfare_fix::dict::{Dictionary, Layout, Version};
 use std::sync::Arc;
 
-/// Why something cannot be expressed in a version of FIX. What was written of the body before is of
-/// no use.
+/// The reason why a value cannot be expressed in a version of FIX. The partial body must be
+/// discarded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WriteError {
-    /// The version has no such message.
+    /// The version does not have the message.
     NoMessage,
-    /// The version has no such value of this field.
+    /// The version does not have this value of the field.
     Value {
         /// The field.
         tag: u32,
     },
-    /// The version demands this field, and it is not known.
+    /// The version requires this field, and its value is not known.
     Missing {
         /// The field.
         tag: u32,
     },
-    /// Events of this kind are no entries.
+    /// Events of this kind cannot be entries.
     Kind,
-    /// A picture is of one instrument.
+    /// A snapshot has several instruments.
     Mixed,
-    /// There is no such instrument.
+    /// The instrument does not exist.
     Instrument,
 }
 
@@ -78,12 +78,12 @@ impl fmt::Display for WriteError {
 
 impl core::error::Error for WriteError {}
 
-/// Writes bodies of market data messages that pass the validation of a version.
+/// A writer of bodies of market data messages that pass the validation of a version.
 ///
-/// What a version has is looked up when it is made; writing changes and pictures does not
-/// allocate. Fields that a version does not have are left out (RptSeq(83) before FIX.5.0,
-/// MDPriceLevel(1023), which is MDEntryPositionNo(290) there); values that it does not have are
-/// errors. Times are cut to milliseconds where the version has no finer ones. Text with the
+/// The properties of a version are looked up on creation, and writing changes and snapshots does
+/// not allocate. Fields that a version does not have are left out (RptSeq(83) before FIX.5.0, and
+/// MDPriceLevel(1023), which is MDEntryPositionNo(290) there). Values that it does not have are
+/// errors. Times are truncated to milliseconds if the version has none finer. Text with the
 /// separator of FIX fields, and a buffer that is too small, are errors of the writer.
 #[derive(Debug)]
 pub struct ToFix {
@@ -93,12 +93,12 @@ pub struct ToFix {
 }
 
 impl ToFix {
-    /// For messages of this version.
+    /// Creates a writer for messages of this version.
     pub fn new(version: Version) -> Self {
         Self::with(Dictionary::built_in(version))
     }
 
-    /// For messages of a dictionary.
+    /// Creates a writer for messages of a dictionary.
     pub fn with(dictionary: Arc<Dictionary>) -> Self {
         Self {
             changes: Entries::of(&dictionary, b"X"),
@@ -112,7 +112,7 @@ impl ToFix {
     }
 }
 
-/// Returns Symbol(55), `[N/A]` where it is not known, SecurityID(48) and SecurityIDSource(22).
+/// Writes Symbol(55), or `[N/A]` if unknown, SecurityID(48) and SecurityIDSource(22).
 fn names(name: &Name<'_>, has: impl Fn(u32) -> bool, out: &mut FieldWriter<'_>) {
     for tag in [55, 48, 22] {
         if has(tag) {

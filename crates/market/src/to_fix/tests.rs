@@ -56,7 +56,7 @@ fn judge(version: Version) -> Dictionary {
     }
 }
 
-/// Puts a body into a message and has it validated; returns the body with `|`.
+/// Puts a body into a message and validates it. Returns the body, and its text with `|`.
 fn validated(version: Version, msg_type: &[u8], body: &[u8]) -> (Vec<u8>, String) {
     let mut room = vec![0; body.len() + 300];
     let begin = match version.name().starts_with("FIX.5") {
@@ -260,7 +260,8 @@ fn any_event() -> impl Strategy<Value = Event> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// Messages of all versions are valid, and the standard mapping reads the same events.
+    /// Checks that messages of all versions are valid, and that the standard mapping reads the same
+    /// events.
     #[test]
     fn what_is_written_is_valid_and_read_as_it_was(
         events in proptest::collection::vec(any_event(), 1..12), is_picture: bool,
@@ -292,7 +293,7 @@ proptest! {
             for (read, event) in read.iter().zip(&events) {
                 let has = |tag: &str| text.contains(&format!("|{tag}="));
                 let mut expected = Event { flags: read.flags, ts_recv: 0, ..*event };
-                // What a version does not have is not read.
+                // Fields that a version does not have are not read.
                 expected.rpt_seq *= u32::from(has("83"));
                 let has_id = match expected.kind {
                     Kind::Level => has("346"),

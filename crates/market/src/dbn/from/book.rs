@@ -1,4 +1,4 @@
-//! Changes of books, from records with levels and orders.
+//! The changes of books, from records with levels and orders.
 
 use super::bytes::Bytes;
 use super::{Tick, size};
@@ -6,25 +6,26 @@ use crate::event::{Action, Event, Kind, entry};
 use crate::price::Price;
 use std::collections::HashMap;
 
-/// Levels of a record at most.
+/// The most levels of a record.
 const LEVELS: usize = 10;
 
-/// Orders of an instrument that are followed; of others a deletion is always a whole one.
+/// The most orders of an instrument that are followed. A deletion of further ones always deletes
+/// the whole order.
 const MOST_ORDERS: usize = 10_000_000;
 
-/// What is known of an instrument.
+/// The state of an instrument.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
-    /// Whether its book is whole, by the last event.
+    /// Whether its book is complete, by the last event.
     pub(super) is_whole: Option<bool>,
-    /// Its orders are known from their beginning.
+    /// Whether its orders are known from their beginning.
     pub(super) has_begun: bool,
-    /// Levels of the last record: bids and offers.
+    /// The levels of the last record: bids and offers.
     levels: [Vec<Level>; 2],
     orders: HashMap<u64, Order>,
 }
 
-/// What is left of an order, and what was filled and not yet taken from it.
+/// The remaining size of an order, and the filled size that was not subtracted yet.
 #[derive(Debug)]
 struct Order {
     left: u32,
@@ -38,9 +39,9 @@ struct Level {
     orders: u32,
 }
 
-/// What becomes of a record.
+/// The conversion of a record.
 pub(super) struct OfBook<'a> {
-    /// What all of its events have.
+    /// The fields that all of its events share.
     pub(super) base: Event,
     pub(super) tick: &'a Tick,
     pub(super) out: &'a mut Vec<Event>,
@@ -64,7 +65,7 @@ impl OfBook<'_> {
         });
     }
 
-    /// A record by order.
+    /// Converts a record by order.
     pub(super) fn order(&mut self, seen: &mut Seen) {
         let (id, amount) = (self.tick.order, self.tick.size);
         let action = match self.tick.action {
@@ -94,7 +95,8 @@ impl OfBook<'_> {
         self.put_order(action, size(amount));
     }
 
-    /// A part of an order, or all of it, is gone: behind a fill of as much it has traded.
+    /// Converts a cancellation of all or a part of an order. After a fill of the same size it is a
+    /// trade.
     fn cancel(&mut self, seen: &mut Seen) {
         let (id, amount) = (self.tick.order, self.tick.size);
         let Some(order) = seen.orders.get_mut(&id) else {
@@ -125,7 +127,7 @@ impl OfBook<'_> {
         });
     }
 
-    /// A record with the levels behind a change.
+    /// Converts a record with the levels after a change.
     pub(super) fn levels(&mut self, seen: &mut Seen, record: Bytes<'_>) {
         if self.tick.action == b'R' {
             self.clear(seen);
@@ -153,7 +155,8 @@ impl OfBook<'_> {
         }
     }
 
-    /// What makes one side another: what is gone, then what is new or has changed.
+    /// Appends the changes from one state of a side to another: first the deletions, then the new
+    /// and changed levels.
     fn changes(&mut self, entry: u8, before: &[Level], now: &[Level]) {
         let find = |levels: &[Level], price| {
             let mut levels = levels.iter();

@@ -1,8 +1,8 @@
-//! Numbers and texts of a record.
+//! The numbers and texts of a record.
 
 use crate::price::Price;
 
-/// A record. What is not there is 0.
+/// A record. Absent fields are 0.
 #[derive(Clone, Copy)]
 pub(super) struct Bytes<'a>(pub(super) &'a [u8]);
 

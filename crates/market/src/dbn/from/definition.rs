@@ -4,11 +4,11 @@ use super::bytes::Bytes;
 use crate::dbn::wire::SYMBOL;
 use crate::instruments::{Definition, Name, SecurityId};
 
-/// Where the fields of a version stand, in bytes.
+/// The positions of the fields of a version, in bytes.
 struct Layout {
     strike: usize,
     raw_id: usize,
-    /// Bytes of `raw_instrument_id`.
+    /// The bytes of `raw_instrument_id`.
     raw_id_bytes: usize,
     depth: usize,
     segment: usize,
@@ -71,7 +71,7 @@ const V3: Layout = Layout {
     month: 494,
 };
 
-/// Reads a definition; `room` is for texts that are made of numbers.
+/// Parses a definition. `room` is a buffer for texts that are made of numbers.
 pub(super) fn read<'a>(record: Bytes<'a>, version: u8, room: &'a mut Vec<u8>) -> Definition<'a> {
     let at = match version {
         1 => V1,
@@ -93,7 +93,7 @@ pub(super) fn read<'a>(record: Bytes<'a>, version: u8, room: &'a mut Vec<u8>) ->
         name: Name {
             symbol: record.text(at.raw_symbol, at.symbol),
             id: match id {
-                // Undefined, in the words of the versions.
+                // The undefined values of all versions.
                 0 | 0x7fff_ffff | 0xffff_ffff | u64::MAX => SecurityId::None,
                 id => SecurityId::Number(id),
             },
@@ -120,7 +120,7 @@ pub(super) fn read<'a>(record: Bytes<'a>, version: u8, room: &'a mut Vec<u8>) ->
     }
 }
 
-/// Returns MaturityMonthYear(200): year and month, with the day or the week if there is one.
+/// Returns MaturityMonthYear(200): year and month, with the day or the week if present.
 fn maturity(record: Bytes<'_>, at: &Layout) -> String {
     let year = record.u16(at.year);
     let [month, day, week] = [0, 1, 2].map(|part| record.u8(at.month + part));

@@ -1,30 +1,30 @@
-//! What a stream begins with.
+//! The metadata at the start of a stream.
 
 use super::bytes::Bytes;
 use super::{NEWEST, Wrong};
 
-/// Bytes of a symbol of version 1, with its NUL.
+/// The bytes of a symbol of version 1, with its NUL.
 pub(super) const SYMBOL_V1: usize = 22;
-/// Bytes in front of the metadata: `DBN`, the version and the length.
+/// The bytes before the metadata: `DBN`, the version and the length.
 const PREFIX: usize = 8;
-/// Bytes of the fixed part.
+/// The bytes of the fixed part.
 const FIXED: usize = 100;
-/// The longest metadata: those of a million symbols.
+/// The longest metadata, which are those of a million symbols.
 const MOST: usize = 256 << 20;
-/// Symbologies.
+/// The codes of symbologies.
 const BY_NUMBER: u8 = 0;
 const BY_SYMBOL: u8 = 1;
 
-/// What is kept of them.
+/// The parts of the metadata that are kept.
 #[derive(Debug)]
 pub(super) struct Metadata {
     pub(super) version: u8,
-    /// Symbols by `instrument_id`.
+    /// The symbols by `instrument_id`.
     pub(super) symbols: Vec<(u32, Vec<u8>)>,
 }
 
 impl Metadata {
-    /// Reads them, and returns their length; `None` if not all of them are there.
+    /// Parses the metadata, and returns their length, or `None` if they are incomplete.
     pub(super) fn read(bytes: &[u8]) -> Result<Option<(Self, usize)>, Wrong> {
         let magic = bytes.get(..3).unwrap_or(bytes);
         if !b"DBN".starts_with(magic) {
@@ -55,7 +55,7 @@ impl Metadata {
 
 /// Returns the symbols of the mappings, in either direction.
 fn symbols(version: u8, body: Bytes<'_>) -> Option<Vec<(u32, Vec<u8>)>> {
-    // Version 1 has the number of records in front of the symbologies.
+    // Version 1 has the number of records before the symbologies.
     let (stypes, room) = match version {
         1 => (50, SYMBOL_V1),
         _ => (42, usize::from(body.u16(45))),
@@ -64,7 +64,7 @@ fn symbols(version: u8, body: Bytes<'_>) -> Option<Vec<(u32, Vec<u8>)>> {
     let mut rest = Lists(body.0.get(FIXED..)?);
     let definition = rest.count()?;
     rest.skip(definition)?;
-    // Symbols that were asked for, those that were found in part, and not at all.
+    // Symbols that were requested, found in part, and not found.
     for _ in 0..3 {
         let count = rest.count()?;
         rest.skip(count.checked_mul(room)?)?;
@@ -90,7 +90,7 @@ fn number(text: &[u8]) -> Option<u32> {
     str::from_utf8(text).ok()?.parse().ok()
 }
 
-/// Lists one behind the other.
+/// A sequence of lists.
 struct Lists<'a>(&'a [u8]);
 
 impl<'a> Lists<'a> {

@@ -1,8 +1,8 @@
-//! Records of DBN, versions 1 to 3, as events.
+//! The conversion of records of DBN, versions 1 to 3, to events.
 //!
-//! An event has what its record has, and no more. [`FromDbn`] follows the levels and orders of each
-//! instrument, because a record has the levels behind a change, and the size that was cancelled;
-//! events have the change, and what is left.
+//! An event has the fields of its record, and no others. [`FromDbn`] follows the levels and orders
+//! of each instrument, because a record has the levels after a change, and the size that was
+//! cancelled, whereas events have the change, and the remaining size.
 
 mod book;
 mod bytes;
@@ -25,32 +25,33 @@ use std::collections::HashMap;
 /// The newest version that is read.
 pub const NEWEST: u8 = super::wire::VERSION;
 
-/// Bytes of the header of a record.
+/// The bytes of the header of a record.
 const HEADER: usize = 16;
 
-/// What is wrong with a stream of DBN, and where.
+/// A fault of a stream of DBN, and its position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FromDbnError {
-    /// The byte, from 0, where the metadata or the record begins.
+    /// The byte, from 0, at which the metadata or the record begins.
     pub at: u64,
-    /// What is wrong.
+    /// The fault.
     pub why: Wrong,
 }
 
-/// What is wrong with a stream of DBN.
+/// A fault of a stream of DBN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wrong {
-    /// It does not begin with `DBN`.
+    /// The stream does not begin with `DBN`.
     NotDbn,
-    /// It is of a version that is not read.
+    /// The version is not supported.
     Version(u8),
-    /// Its metadata are no metadata; what is wrong.
+    /// The metadata are invalid, for this reason.
     Metadata(&'static str),
-    /// A record has less bytes than its header or its kind: the bytes, and the least of its kind.
+    /// A record has fewer bytes than its header or its kind: the kind, the bytes, and the least of
+    /// its kind.
     Short(u8, usize, usize),
-    /// It ends within the metadata or a record, of which it has this many bytes.
+    /// The stream ends within the metadata or a record, of which it has this many bytes.
     Cut(usize),
-    /// The table of instruments takes no more.
+    /// The table of instruments refuses another one.
     Instrument(Refused),
 }
 
@@ -79,23 +80,23 @@ impl fmt::Display for FromDbnError {
 
 impl core::error::Error for FromDbnError {}
 
-/// What was read.
+/// The counts of what was read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FromDbnCounts {
     /// Records of all kinds.
     pub records: u64,
     /// Bars, which are made of trades.
     pub bars: u64,
-    /// Messages of the gateway that recorded the stream: errors, notices.
+    /// Messages of the gateway that recorded the stream, such as errors and notices.
     pub messages: u64,
     /// Imbalances of auctions, consolidated quotes, and records of unknown kinds.
     pub other: u64,
-    /// Statuses and values that no event has.
+    /// Statuses and values that no event can express.
     pub unknown: u64,
 }
 
 impl FromDbnCounts {
-    /// Records that became no events, with what they are.
+    /// Returns the counts of records that became no events, with their kinds.
     pub const fn left_out(&self) -> [(&'static str, u64); 4] {
         [
             ("bars", self.bars),
@@ -106,28 +107,29 @@ impl FromDbnCounts {
     }
 }
 
-/// Makes events of a stream of DBN. See the module's text.
+/// A converter of a stream of DBN to events. See the module's text.
 ///
-/// Instruments get numbers as they come. Allocates for instruments, levels and orders.
+/// Instruments are numbered in the order of their appearance. Allocates for instruments, levels and
+/// orders.
 #[derive(Debug)]
 pub struct FromDbn {
     source: u16,
     metadata: Option<Metadata>,
-    /// Where the next record begins.
+    /// The position of the next record.
     at: u64,
-    /// By `instrument_id`.
+    /// The instruments by `instrument_id`.
     numbers: HashMap<u32, InstrumentId>,
     seen: Vec<Seen>,
-    /// The last event: a record without a change may end its message.
+    /// The last event, which is held back because a record without a change may end its message.
     held: Option<Event>,
-    /// Events of the last record.
+    /// The events of the last record.
     new: Vec<Event>,
     out: Vec<Event>,
     next: u64,
     counts: FromDbnCounts,
 }
 
-/// What each record begins with, and what most have.
+/// The header of a record, and the fields that most records have.
 #[derive(Clone, Copy)]
 struct Head {
     rtype: u8,
@@ -136,7 +138,7 @@ struct Head {
 }
 
 impl FromDbn {
-    /// Reads a stream from its beginning, as the feed `source` of the plant.
+    /// Creates a converter of a stream from its beginning, as the feed `source` of the plant.
     pub fn new(source: u16) -> Self {
         Self {
             source,
@@ -168,11 +170,11 @@ impl FromDbn {
         self.metadata.as_ref().map(|metadata| metadata.version)
     }
 
-    /// Reads the metadata, or one record, and returns how many bytes it has; `None` if not all of
-    /// it is there. Instruments go into `table`, which is the same for all calls.
+    /// Parses the metadata, or one record, and returns its length in bytes, or `None` if it is
+    /// incomplete. Instruments are added to `table`, which must be the same for all calls.
     ///
     /// # Errors
-    /// [`FromDbnError`]; nothing more can be read then.
+    /// Returns a [`FromDbnError`], after which nothing more can be read.
     pub fn read(
         &mut self,
         table: &mut Instruments,
@@ -192,7 +194,7 @@ impl FromDbn {
     /// Ends the stream, of which `rest` was not read.
     ///
     /// # Errors
-    /// [`Wrong::Cut`]; the events so far are there.
+    /// Returns [`Wrong::Cut`]. The events so far are available.
     pub fn finish(&mut self, rest: &[u8]) -> Result<(), FromDbnError> {
         self.out.clear();
         self.pass_held();
@@ -266,7 +268,7 @@ impl FromDbn {
         Ok(())
     }
 
-    /// Passes on what was held back, and holds back the last new event.
+    /// Passes on the event held back, and holds back the last new event.
     fn pass(&mut self, head: Head, record: Bytes<'_>) {
         let Some(last) = self.new.pop() else {
             let ends = tick_flags(head.rtype, record) & flag::LAST != 0;
@@ -299,7 +301,7 @@ impl FromDbn {
         self.next - 1
     }
 
-    /// Returns the instrument of this `instrument_id`, which has no other name if none has come.
+    /// Returns the instrument of this `instrument_id`, which is also its name if it has no other.
     fn instrument(&mut self, table: &mut Instruments, id: u32) -> Result<InstrumentId, Wrong> {
         if let Some(number) = self.numbers.get(&id) {
             return Ok(*number);
@@ -313,7 +315,7 @@ impl FromDbn {
         Ok(number)
     }
 
-    /// Names an instrument. One that has another name is another instrument.
+    /// Names an instrument. A different name makes it another instrument.
     fn name(&mut self, table: &mut Instruments, id: u32, symbol: &[u8]) -> Result<(), Wrong> {
         if symbol.is_empty() {
             return Ok(());
@@ -346,7 +348,7 @@ impl FromDbn {
         }
     }
 
-    /// A record of a book or a trade.
+    /// Converts a record of a book or a trade.
     fn tick(&mut self, head: Head, instrument: InstrumentId, record: Bytes<'_>) {
         let Some(tick) = Tick::read(head.rtype, record) else {
             return;
@@ -393,12 +395,12 @@ impl FromDbn {
         }
     }
 
-    /// Whether the book can be trusted is told when it changes.
+    /// Appends an event of the state if the reliability of the book has changed.
     fn state(&mut self, base: Event, tick: &Tick, rtype: u8) {
         let Some(seen) = self.seen.get_mut(base.instrument.0 as usize) else {
             return;
         };
-        // Orders have a beginning; levels are all in each record.
+        // Orders have a beginning, and levels are all in each record.
         seen.has_begun |= rtype != rtype::MBO || tick.action == b'R';
         seen.has_begun |= base.flags.has(Flags::SNAPSHOT);
         let is_whole = seen.has_begun && tick.flags & flag::MAYBE_BAD_BOOK == 0;
@@ -509,7 +511,7 @@ impl FromDbn {
         head: Head,
         record: Bytes<'_>,
     ) -> Result<(), Wrong> {
-        // Of version 1 the symbols stand right behind each other, without their kinds.
+        // In version 1 the symbols are adjacent, without their kinds.
         let symbol = match self.version() {
             Some(1) => record.text(38, metadata::SYMBOL_V1),
             _ => record.text(89, super::wire::SYMBOL),
@@ -518,7 +520,7 @@ impl FromDbn {
     }
 }
 
-/// What records of books and trades have in common.
+/// The fields that records of books and trades share.
 struct Tick {
     price: Price,
     size: u32,
@@ -544,7 +546,7 @@ impl Tick {
                 sequence: record.u32(52),
             });
         }
-        // The last trade of an interval is told by every record of quotes: it is no trade.
+        // Every record of quotes repeats the last trade of an interval, which is not a new trade.
         let is_interval = kind >= 0xc0;
         Some(Self {
             order: 0,
@@ -559,7 +561,7 @@ impl Tick {
     }
 }
 
-/// `flags` of a record of a book or a trade, 0 of others.
+/// Returns `flags` of a record of a book or a trade, or 0 for others.
 fn tick_flags(kind: u8, record: Bytes<'_>) -> u8 {
     match kind {
         rtype::MBO => record.u8(36),
@@ -580,7 +582,7 @@ const fn marks(flags: u8) -> Flags {
     marks
 }
 
-/// Returns a size; the largest number stands for none.
+/// Returns a size, where the largest number stands for none.
 const fn size(size: u32) -> i64 {
     match size {
         u32::MAX => Event::NO_SIZE,
@@ -588,7 +590,7 @@ const fn size(size: u32) -> i64 {
     }
 }
 
-/// Returns the least bytes of a record.
+/// Returns the least length of a record in bytes.
 const fn least(kind: u8, version: u8) -> usize {
     match (kind, version) {
         (0x00, _) => 48,

@@ -1,20 +1,20 @@
-//! Records one behind the other, each with the tag that decides which clients receive it.
+//! Consecutive records, each with the tag that decides which clients receive it.
 
 use super::control::{SystemCode, system};
 use super::schema::LiveSchemas;
 use crate::event::InstrumentId;
 
-/// A record of a [`Batch`].
+/// The tag of a record of a [`Batch`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tag {
-    /// Where it ends, in bytes from the beginning of the batch.
+    /// The end of the record, in bytes from the beginning of the batch.
     pub end: u32,
-    /// Its instrument; [`InstrumentId::ALL`]: it is of none, and goes to everybody with one of the
-    /// schemas.
+    /// Its instrument. A record of [`InstrumentId::ALL`] belongs to no instrument, and is sent to
+    /// every client with one of the schemas.
     pub instrument: InstrumentId,
-    /// The schemas that it is of.
+    /// The schemas of the record.
     pub schemas: LiveSchemas,
-    /// MDEntryType(269) of a value of the session, otherwise 0.
+    /// MDEntryType(269) of a value of the session, or 0.
     pub entry: u8,
 }
 
@@ -27,7 +27,7 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// Forgets all records, and keeps the room.
+    /// Removes all records, and keeps the capacity.
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.tags.clear();
@@ -49,7 +49,7 @@ impl Batch {
         self.schemas
     }
 
-    /// True if there is no record.
+    /// Returns true if there is no record.
     pub fn is_empty(&self) -> bool {
         self.tags.is_empty()
     }
@@ -64,13 +64,13 @@ impl Batch {
         })
     }
 
-    /// Appends a notice for everybody.
+    /// Appends a notice for every client.
     pub fn notice(&mut self, code: SystemCode, text: &str, ts_event: u64) {
         system(code, text, ts_event, &mut self.bytes);
         self.tag(InstrumentId::ALL, LiveSchemas::ALL, 0);
     }
 
-    /// Tags the bytes that were appended last as a record.
+    /// Tags the bytes appended last as a record.
     pub(super) fn tag(&mut self, instrument: InstrumentId, schemas: LiveSchemas, entry: u8) {
         self.schemas = self.schemas.with(schemas);
         self.tags.push(Tag {
@@ -81,7 +81,7 @@ impl Batch {
         });
     }
 
-    /// Tags the records from byte `start` on, which are of this kind, and takes out those for which
+    /// Tags the records from byte `start` on, which are of this kind, and removes those for which
     /// `wanted` returns no schema.
     pub(super) fn tag_all(
         &mut self,

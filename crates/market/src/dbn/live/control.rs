@@ -1,25 +1,25 @@
-//! What a live stream has besides market data: metadata, notices, errors, symbols.
+//! The records of a live stream besides market data: metadata, notices, errors, symbols.
 
 use crate::dbn::wire::{self, Fits, Header, Put, SYMBOL, rtype};
 use crate::event::InstrumentId;
 
-/// Bytes of the texts of notices and errors, with the NUL behind them.
+/// The bytes of the texts of notices and errors, including the NUL.
 const NOTICE: usize = 303;
 const ERROR: usize = 302;
 
-/// `code` of a notice.
+/// The `code` of a notice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum SystemCode {
-    /// Nothing else was to send.
+    /// Nothing else was sent.
     Heartbeat = 0,
     /// A subscription was accepted.
     SubscriptionAck = 1,
-    /// The client reads more slowly than records come.
+    /// The client reads more slowly than records arrive.
     SlowReaderWarning = 2,
-    /// All that was asked for of the past was sent.
+    /// All requested records of the past were sent.
     ReplayCompleted = 3,
-    /// All records of an interval were sent; `ts_event` is its end.
+    /// All records of an interval were sent, and `ts_event` is its end.
     EndOfInterval = 4,
     /// A subscription was ended.
     UnsubscribeAck = 5,
@@ -27,7 +27,7 @@ pub enum SystemCode {
     Unset = 255,
 }
 
-/// `code` of an error.
+/// The `code` of an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum ErrorCode {
@@ -41,19 +41,20 @@ pub enum ErrorCode {
     SymbolResolutionFailed = 4,
     /// A subscription cannot be served.
     InvalidSubscription = 5,
-    /// A fault of the server.
+    /// The server failed.
     InternalError = 6,
-    /// Records were left out for a client that reads too slowly.
+    /// Records were dropped for a client that reads too slowly.
     SkippedRecordsAfterSlowReading = 7,
-    /// What was asked for of the past is not kept any more.
+    /// The requested records of the past are no longer kept.
     ReplayDataAgedOut = 8,
     /// Anything else.
     Unset = 255,
 }
 
-/// Appends the metadata that a live stream begins with: a mix of schemas from `start` on
-/// (nanoseconds since 1970-01-01 UTC). `ts_out`: each record has 8 bytes more, the time at which it
-/// was sent. Returns false if the name of the dataset has more than 15 bytes, and was left out.
+/// Appends the metadata at the start of a live stream: a mix of schemas from `start` on
+/// (nanoseconds since 1970-01-01 UTC). With `ts_out`, each record has 8 more bytes, the time at
+/// which it was sent. Returns false if the name of the dataset has more than 15 bytes, and was left
+/// out.
 pub fn metadata(dataset: &str, start: u64, ts_out: bool, out: &mut Vec<u8>) -> bool {
     wire::metadata(dataset, start, ts_out, out).0
 }
@@ -66,30 +67,30 @@ const fn header(ts_event: u64) -> Header {
     }
 }
 
-/// Returns the longest beginning of a text that leaves room for a NUL.
+/// Returns the longest prefix of a text that leaves a byte for a NUL.
 fn clipped(text: &str, room: usize) -> &str {
     let most = text.len().min(room - 1);
     let end = (0..=most).rev().find(|&end| text.is_char_boundary(end));
     text.get(..end.unwrap_or(0)).unwrap_or_default()
 }
 
-/// Appends a notice. A text that is too long is cut.
+/// Appends a notice. A text that is too long is truncated.
 pub fn system(code: SystemCode, text: &str, ts_event: u64, out: &mut Vec<u8>) {
     out.header(320, rtype::SYSTEM, header(ts_event));
     let Fits(_) = out.text(clipped(text, NOTICE).as_bytes(), NOTICE);
     out.u8(code as u8);
 }
 
-/// Appends an error. A text that is too long is cut.
+/// Appends an error. A text that is too long is truncated.
 pub fn error(code: ErrorCode, text: &str, ts_event: u64, out: &mut Vec<u8>) {
     out.header(320, rtype::ERROR, header(ts_event));
     let Fits(_) = out.text(clipped(text, ERROR).as_bytes(), ERROR);
     out.u8(code as u8);
-    // The last one of those that belong together.
+    // The last of those that belong together.
     out.u8(1);
 }
 
-/// How a client names instruments.
+/// The way in which a client names instruments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SymbolType {
     /// By the plant's numbers.
@@ -98,8 +99,8 @@ pub enum SymbolType {
     RawSymbol,
 }
 
-/// Appends which symbol an instrument has. Returns false, and appends nothing, if there is no room
-/// for it in a record.
+/// Appends the symbol of an instrument. Returns false, and appends nothing, if it does not fit into
+/// a record.
 pub fn mapping(
     by: SymbolType,
     (source, instrument): (u16, InstrumentId),
@@ -123,13 +124,13 @@ pub fn mapping(
     fits
 }
 
-/// Returns the length of the record that begins here; `None` if it is not whole.
+/// Returns the length of the record at the start of `bytes`, or `None` if it is incomplete.
 pub fn length(bytes: &[u8]) -> Option<usize> {
     let length = usize::from(*bytes.first()?) * 4;
     (length >= 16 && length <= bytes.len()).then_some(length)
 }
 
-/// Appends a record with the time at which it is sent behind it.
+/// Appends a record followed by the time at which it is sent.
 pub fn with_ts_out(record: &[u8], sent: u64, out: &mut Vec<u8>) {
     let Some((length, rest)) = record.split_first() else {
         return;

@@ -1,4 +1,4 @@
-//! Events to records of all schemas that are wanted.
+//! The conversion of events to records of all schemas that are wanted.
 
 use super::batch::Batch;
 use super::control::{SymbolType, mapping};
@@ -13,35 +13,36 @@ use crate::instruments::Lookup;
 use crate::state;
 use fanfare_feed::recovery::{Lack, State};
 
-/// Bytes of a record at which the action of a trade or a change of a level stands.
+/// The byte of a record that has the action of a trade or a change of a level.
 const ACTION: usize = 28;
 
-/// Makes records of events, each once for all clients.
+/// An encoder of events to records, each once for all clients.
 ///
 /// It keeps the book, the state and the last trade of each instrument, so that a schema can be
-/// wanted at any time. Allocates for new instruments, for schemas that were not wanted before, and
-/// in batches beyond their room.
+/// added at any time. Allocates for new instruments, for schemas that were not wanted before, and
+/// in batches beyond their capacity.
 #[derive(Debug)]
 pub struct Encoder {
     views: Views,
     intervals: Intervals,
-    /// By place in [`Schema::ALL`].
+    /// The converters by index in [`Schema::ALL`].
     converters: [Option<Box<ToDbn>>; Schema::ALL.len()],
     wanted: LiveSchemas,
     config: DbnConfig,
     /// The time of the last event.
     time: u64,
-    /// Of converters that are no longer needed.
+    /// The lost values of converters that are no longer needed.
     lost: u64,
 }
 
 impl Encoder {
-    /// For feeds whose books are of these kinds, in the order of [`Event::source`], from 1.
+    /// Creates an encoder for feeds whose books are of these kinds, in the order of
+    /// [`Event::source`], from 1.
     ///
     /// # Errors
-    /// `config` has books beyond the limits of [`BookConfig`].
+    /// Returns an error if `config` has books beyond the limits of [`BookConfig`].
     pub fn new(books: Vec<BookConfig>, config: DbnConfig) -> Result<Self, ConfigError> {
-        // What is checked here does not fail later.
+        // A configuration that is checked here does not fail later.
         ToDbn::new(config)?;
         let other = BookConfig::by_level(config.depth.into())?;
         Ok(Self {
@@ -63,8 +64,8 @@ impl Encoder {
         self.wanted
     }
 
-    /// Writes these schemas from now on. The books of a schema that was not written before are as
-    /// those of the plant.
+    /// Sets the schemas that are written from now on. The books of an added schema are those of the
+    /// plant.
     pub fn want(&mut self, wanted: LiveSchemas, table: &dyn Lookup) {
         self.wanted = wanted;
         self.intervals.want(wanted);
@@ -106,14 +107,14 @@ impl Encoder {
         Some(Box::new(converter))
     }
 
-    /// Takes an event of which no record is written: what was before.
+    /// Applies an earlier event without writing a record.
     pub fn seed(&mut self, event: &Event) {
         if event.instrument != InstrumentId::ALL {
             self.views.take(event);
         }
     }
 
-    /// Appends the records of an event, behind the symbol of an instrument that is new.
+    /// Appends the records of an event, after the symbol of an instrument that is new.
     #[inline]
     pub fn event(&mut self, event: &Event, table: &dyn Lookup, batch: &mut Batch) {
         let time = match (event.ts_recv, event.ts_event) {
@@ -192,7 +193,7 @@ impl Encoder {
         }
     }
 
-    /// Appends which symbol an instrument has. Returns false if it has none that fits.
+    /// Appends the symbol of an instrument. Returns false if it has none that fits.
     pub fn write_name(
         &self,
         instrument: InstrumentId,
@@ -210,7 +211,7 @@ impl Encoder {
     }
 
     /// Appends the orders of an instrument's book: an `R`, then an `A` for each, all marked as a
-    /// picture. Returns the number of records; 0 if the instrument has no book of orders.
+    /// snapshot. Returns the number of records, or 0 if the instrument has no book of orders.
     pub fn write_orders(&self, instrument: InstrumentId, out: &mut Vec<u8>) -> u64 {
         self.views.orders(instrument, out)
     }
@@ -246,8 +247,8 @@ impl Encoder {
         }
     }
 
-    /// The time is `utc`, in nanoseconds since 1970: appends the records of intervals that have
-    /// ended.
+    /// Advances the clock to `utc`, in nanoseconds since 1970, and appends the records of intervals
+    /// that have ended.
     pub fn tick(&mut self, utc: u64, batch: &mut Batch) {
         self.lost += self.intervals.tick(utc, &self.views, batch) as u64;
     }
@@ -260,7 +261,7 @@ impl Encoder {
         self.intervals.next_end().filter(|_| has_intervals)
     }
 
-    /// Events were lost: books may be wrong until they are shown again.
+    /// Records that events were lost, so that books may be wrong until they are shown again.
     pub fn lose_all(&mut self) {
         self.views.lose_all();
         for converter in self.converters.iter_mut().flatten() {
@@ -268,8 +269,8 @@ impl Encoder {
         }
     }
 
-    /// The plant was started again: every book is empty, and recovers. What follows may be of
-    /// another time.
+    /// Records a restart of the plant: every book is empty and recovering, and later events may be
+    /// of another time.
     pub fn restart(&mut self, table: &dyn Lookup, batch: &mut Batch) {
         self.lost += self.intervals.begin_again(&self.views, batch) as u64;
         let all: Vec<_> = self.views.numbers().collect();
@@ -290,12 +291,12 @@ impl Encoder {
         self.lost += self.intervals.begin_again(&self.views, batch) as u64;
     }
 
-    /// Returns the time of the last event, 0 before the first one.
+    /// Returns the time of the last event, or 0 before the first one.
     pub const fn time(&self) -> u64 {
         self.time
     }
 
-    /// Values so far that DBN cannot hold.
+    /// Returns the number of values so far that DBN cannot represent.
     pub fn lost(&self) -> u64 {
         let all = self.converters.iter().flatten();
         let all = all.map(|converter| converter.counts().lost);

@@ -1,4 +1,4 @@
-//! Schemas of intervals: bars of trades, and the best level at the end of each interval.
+//! The schemas of intervals: bars of trades, and the best level at the end of each interval.
 
 use super::batch::Batch;
 use super::control::{SystemCode, system};
@@ -41,27 +41,27 @@ const INTERVALS: [Kept; 4] = [
     },
 ];
 
-/// How far the clock has to be behind the end of an interval for it to end without an event: what
-/// was received before may still be on its way.
+/// The time after the end of an interval at which the clock ends it without an event, because
+/// earlier events may still be on their way.
 const GRACE: u64 = SECOND / 20;
 
-/// One interval's bars and quotes.
+/// The bars and quotes of one interval.
 #[derive(Debug, Default)]
 struct Interval {
-    /// When it began; 0 before the first event.
+    /// The beginning of the interval, or 0 before the first event.
     start: u64,
     bars: Vec<Option<Bar>>,
-    /// Instruments with a bar.
+    /// The instruments with a bar.
     traded: Vec<InstrumentId>,
     quotes: Vec<Quoted>,
-    /// Instruments whose quotes may have changed.
+    /// The instruments whose quotes may have changed.
     changed: Vec<InstrumentId>,
 }
 
 /// The quote of an instrument as it was last written.
 #[derive(Clone, Copy, Debug, Default)]
 struct Quoted {
-    /// The best level, as bytes; zeros before the first one.
+    /// The best level, as bytes, or zeros before the first one.
     level: [u8; 32],
     is_changed: bool,
     has_traded: bool,
@@ -82,8 +82,8 @@ impl Intervals {
         self.wanted = wanted;
     }
 
-    /// Returns when the clock ends an interval, in nanoseconds since 1970-01-01 UTC; `None` before
-    /// the first event.
+    /// Returns when the clock ends an interval, in nanoseconds since 1970-01-01 UTC, or `None`
+    /// before the first event.
     pub(super) fn next_end(&self) -> Option<u64> {
         (self.next_end != 0).then(|| self.next_end.saturating_add(GRACE))
     }
@@ -93,7 +93,8 @@ impl Intervals {
         self.advance(now.saturating_sub(GRACE), views, batch)
     }
 
-    /// Times may go back: ends all intervals. Returns what could not be written.
+    /// Ends all intervals, because times may go back. Returns the number of values that could not
+    /// be written.
     pub(super) fn begin_again(&mut self, views: &Views, batch: &mut Batch) -> usize {
         if self.next_end == 0 {
             return 0;
@@ -103,7 +104,8 @@ impl Intervals {
         lost
     }
 
-    /// Ends the intervals that end at `time` or before it. Returns what could not be written.
+    /// Ends the intervals that end at `time` or before it. Returns the number of values that could
+    /// not be written.
     #[inline]
     pub(super) fn advance(&mut self, time: u64, views: &Views, batch: &mut Batch) -> usize {
         match self.next_end != 0 && time >= self.next_end {
@@ -132,7 +134,7 @@ impl Intervals {
         self.next_end = ends.min().unwrap_or(0);
     }
 
-    /// Takes an event of this time, behind [`Self::advance`].
+    /// Applies an event of this time, after [`Self::advance`].
     #[inline]
     pub(super) fn take(&mut self, event: &Event, time: u64) {
         if self.next_end == 0 {
@@ -161,7 +163,7 @@ impl Intervals {
     }
 }
 
-/// Returns the place of an instrument in a list that grows as needed.
+/// Returns the entry of an instrument in a list that grows as needed.
 fn place<T: Clone + Default>(list: &mut Vec<T>, instrument: InstrumentId) -> Option<&mut T> {
     let at = instrument.0 as usize;
     if at >= list.len() {
@@ -211,7 +213,7 @@ impl Interval {
         }
     }
 
-    /// Writes what the interval brought. Returns what could not be written.
+    /// Writes the records of the interval. Returns the number of values that could not be written.
     fn write(
         &mut self,
         kept: &Kept,
@@ -257,7 +259,7 @@ impl Interval {
 }
 
 impl Quoted {
-    /// Writes the quote if it is another one, or there were trades. Returns false if it cannot be
+    /// Writes the quote if it has changed, or there were trades. Returns false if it cannot be
     /// written.
     fn write(
         &mut self,

@@ -1,9 +1,9 @@
-//! Live streams of DBN, sans-I/O: events to records that are encoded once for all clients, and
-//! what a stream has besides them.
+//! Live streams of DBN, sans-I/O: events to records that are encoded once for all clients, and the
+//! other records of a stream.
 //!
-//! An [`Encoder`] appends the records of each event to a [`Batch`], in the order of the events. A
-//! [`Tag`] of each decides who receives it: a client receives a record if it has subscribed to one
-//! of its schemas for its instrument.
+//! An [`Encoder`] appends the records of each event to a [`Batch`], in the order of the events. The
+//! [`Tag`] of each record decides who receives it: a client receives a record if it has subscribed
+//! to one of its schemas for its instrument.
 
 mod batch;
 mod control;

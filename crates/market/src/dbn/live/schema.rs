@@ -37,7 +37,7 @@ pub enum LiveSchema {
 }
 
 impl LiveSchema {
-    /// All of them.
+    /// All schemas.
     pub const ALL: [Self; 14] = [
         Self::Mbo,
         Self::Mbp1,
@@ -85,7 +85,8 @@ impl LiveSchema {
         LiveSchemas(1 << self as u8)
     }
 
-    /// Returns what [`ToDbn`](crate::dbn::ToDbn) makes the records of; `None` of intervals.
+    /// Returns the schema of [`ToDbn`](crate::dbn::ToDbn) that this one is made of, or `None` for
+    /// intervals.
     pub(super) const fn made_of(self) -> Option<Schema> {
         Some(match self {
             Self::Mbo => Schema::Mbo,
@@ -116,7 +117,7 @@ impl LiveSchemas {
         self.0
     }
 
-    /// Returns the schemas of these bits; others are ignored.
+    /// Returns the schemas of these bits. Others are ignored.
     #[must_use]
     pub const fn of_bits(bits: u16) -> Self {
         Self(bits & Self::ALL.0)
@@ -140,17 +141,17 @@ impl LiveSchemas {
         Self(self.0 & others.0)
     }
 
-    /// True if the schema is one of them.
+    /// Returns true if the schema is in the set.
     pub const fn has(self, schema: LiveSchema) -> bool {
         self.0 >> schema as u8 & 1 == 1
     }
 
-    /// True if a schema is in both sets.
+    /// Returns true if the sets have a schema in common.
     pub const fn meets(self, others: Self) -> bool {
         self.0 & others.0 != 0
     }
 
-    /// True if there is none.
+    /// Returns true if the set is empty.
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }

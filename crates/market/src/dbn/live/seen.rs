@@ -1,4 +1,4 @@
-//! What is known of instruments: their books, states and last trades.
+//! The state of instruments: their books, states and last trades.
 
 use crate::book::{Book, BookConfig, BookKind, Books, Side};
 use crate::dbn::wire::{self, Header, Tick, flag};
@@ -7,16 +7,16 @@ use crate::price::Price;
 use crate::{picture, state};
 use fanfare_feed::recovery::State;
 
-/// What is known of an instrument.
+/// The state of an instrument.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Seen {
     /// Its feed.
     pub(super) source: u16,
-    /// RptSeq(83) of the last event, 0 if it had none.
+    /// RptSeq(83) of the last event, or 0 if it had none.
     pub(super) rpt_seq: u32,
-    /// When the last event was received.
+    /// The time at which the last event was received.
     pub(super) ts_recv: u64,
-    /// Its symbol was written.
+    /// Whether its symbol was written.
     pub(super) is_named: bool,
     pub(super) state: Option<State>,
     pub(super) trade: Option<Event>,
@@ -24,7 +24,7 @@ pub(super) struct Seen {
 }
 
 impl Seen {
-    /// Returns whether the book of the instrument is known to be whole.
+    /// Returns whether the book of the instrument is known to be complete.
     pub(super) const fn is_whole(&self) -> bool {
         matches!(self.state, Some(State::Live))
     }
@@ -33,7 +33,7 @@ impl Seen {
 /// All instruments, by the plant's numbers.
 #[derive(Debug)]
 pub(super) struct Views {
-    /// Of the books of each feed, from source 1 on.
+    /// The configuration of the books of each feed, from source 1 on.
     configs: Vec<BookConfig>,
     books: Books,
     seen: Vec<Option<Box<Seen>>>,
@@ -60,13 +60,13 @@ impl Views {
         self.books.get(instrument)
     }
 
-    /// Instruments of which something is known.
+    /// Returns the instruments with a state.
     pub(super) fn numbers(&self) -> impl Iterator<Item = InstrumentId> + use<'_> {
         let all = (0..).zip(&self.seen);
         all.filter_map(|(number, seen)| seen.as_ref().map(|_| InstrumentId(number)))
     }
 
-    /// Takes an event of one instrument. Allocates for a new one.
+    /// Applies an event of one instrument. Allocates for a new one.
     #[inline]
     pub(super) fn take(&mut self, event: &Event) {
         let place = event.instrument.0 as usize;
@@ -96,15 +96,15 @@ impl Views {
         if self.books.get(event.instrument).is_none() && event.kind != Kind::Clear {
             let config = usize::from(event.source).checked_sub(1);
             if let Some(config) = config.and_then(|at| self.configs.get(at)) {
-                // There is room for every number.
+                // The table takes every number.
                 let _ = self.books.open(event.instrument, config);
             }
         }
-        // The feed's own book took it; what it found wrong behind it is in the state.
+        // The feed's own book applied it, and a fault found after it is in the state.
         let _ = self.books.apply(event);
     }
 
-    /// Nothing is known of any book until it is shown again.
+    /// Records that no book is reliable until it is shown again.
     pub(super) fn lose_all(&mut self) {
         for seen in self.seen.iter_mut().flatten() {
             seen.state = None;
@@ -145,8 +145,8 @@ impl Views {
         }
     }
 
-    /// Appends the orders of an instrument's book as records of a picture: `R`, then an `A` for
-    /// each order. Returns the number of records; 0 if the instrument has no book of orders.
+    /// Appends the orders of an instrument's book as records of a snapshot: `R`, then an `A` for
+    /// each order. Returns the number of records, or 0 if the instrument has no book of orders.
     pub(super) fn orders(&self, instrument: InstrumentId, out: &mut Vec<u8>) -> u64 {
         let (Some(seen), Some(book)) = (self.seen(instrument), self.book(instrument)) else {
             return 0;

@@ -250,7 +250,7 @@ counts! {
 
 #[cfg(any(test, feature = "kafka"))]
 counts! {
-    /// The counters of the outlet to a topic of Kafka. Their names end like no others.
+    /// The counters of the outlet to a topic of Kafka. No other counter's name ends like theirs.
     KafkaCounts:
     sent = "kafka_sent", "messages of transactions that the broker has confirmed";
     lag = "kafka_lag", now: "events now in the log that were not read yet";

@@ -272,7 +272,7 @@ pub enum PeerEnd {
     /// The session ended.
     #[error("{0}")]
     Session(DisconnectReason),
-    /// It was refused before it had a session.
+    /// The connection was refused before it had a session.
     #[error(transparent)]
     Refused(Refusal),
     /// The Logon of a user was refused.

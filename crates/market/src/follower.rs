@@ -207,7 +207,7 @@ impl Follower {
         self.course.stats
     }
 
-    /// Returns the counters of pictures that come in several messages.
+    /// Returns the counters of snapshots that span several messages.
     pub const fn fragment_stats(&self) -> FragmentStats {
         let course = &self.course;
         let channel = course.fragments.stats();

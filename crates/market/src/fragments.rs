@@ -346,7 +346,7 @@ impl Fragments {
 /// The number of buffers that are kept.
 const SPARE: usize = 4;
 
-/// Returns the fields that are the same in all fragments of a picture.
+/// Returns the fields that are the same in all fragments of a snapshot.
 fn moment(picture: &Picture, fragment: Fragment) -> (Option<u32>, Option<u64>) {
     let rpt_seq = fragment.has_rpt_seq.then_some(picture.rpt_seq);
     (rpt_seq, picture.last_processed)

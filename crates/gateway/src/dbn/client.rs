@@ -28,7 +28,7 @@ const MBO: u8 = 0xa0;
 pub(super) enum Phase {
     /// The challenge was sent.
     Greeted { challenge: String, until: u64 },
-    /// Its key was wrong, which is reported to it at this time.
+    /// The key was wrong, which is reported to the client at this time.
     Denied { at: u64 },
     /// The client is authenticated, and the session is not started.
     Ready { until: u64 },

@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 /// The outcome of a Logon.
 pub(crate) enum Passage {
-    /// It is admitted, for a user or without one.
+    /// The Logon is admitted, for a user or without one.
     Through(Incoming, Option<Arc<User>>),
     /// The user is known, and is refused.
     Denied(Incoming, Arc<str>, Denied),

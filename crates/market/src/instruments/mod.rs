@@ -80,9 +80,9 @@ pub struct Defined {
 pub enum Change {
     /// The instrument was not defined before.
     New,
-    /// It was defined differently.
+    /// The instrument was defined differently.
     Changed,
-    /// It was defined equally.
+    /// The instrument was defined equally.
     Same,
 }
 
@@ -91,7 +91,7 @@ pub enum Change {
 pub enum Refused {
     /// The limit of instruments is reached.
     Full,
-    /// It has neither symbol nor SecurityID.
+    /// The instrument has neither symbol nor SecurityID.
     NoName,
     /// A text has more than [`MAX_TEXT`] bytes.
     TooLong,

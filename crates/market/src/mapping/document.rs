@@ -18,9 +18,9 @@ pub(super) struct Document {
 /// The treatment of instruments that were never defined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unknown {
-    /// They are added to the table, until that is full.
+    /// Unknown instruments are added to the table, until that is full.
     Add,
-    /// Their entries are ignored and counted.
+    /// Entries of unknown instruments are ignored and counted.
     Count,
 }
 
@@ -38,29 +38,29 @@ pub(super) type Refs = Vec<FieldRef>;
 /// The purpose of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Does {
-    /// It has entries that change books, trades and statistics.
+    /// Entries that change books, trades and statistics.
     Changes,
-    /// It is a snapshot of one instrument.
+    /// A snapshot of one instrument.
     Snapshot,
-    /// It defines instruments.
+    /// Definitions of instruments.
     Definition,
-    /// It has SecurityTradingStatus(326) of an instrument.
+    /// SecurityTradingStatus(326) of an instrument.
     Status,
-    /// It has TradSesStatus(340) of all instruments.
+    /// TradSesStatus(340) of all instruments.
     SessionStatus,
-    /// It resets the decoder.
+    /// A reset of the decoder.
     Reset,
-    /// It restarts the numbers.
+    /// A restart of the sequence numbers.
     SequenceReset,
-    /// It begins the feed.
+    /// The beginning of the feed.
     Logon,
-    /// It ends the feed.
+    /// The end of the feed.
     Logout,
-    /// It shows that the feed is alive.
+    /// A sign that the feed is alive.
     Heartbeat,
-    /// It ends the feed of a generator.
+    /// The end of a generator's feed.
     Done,
-    /// It is ignored.
+    /// None: the message is ignored.
     Ignore,
 }
 

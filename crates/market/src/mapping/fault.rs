@@ -30,15 +30,15 @@ pub(super) type Flaw = (u8, Why);
 /// The fault of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Why {
-    /// It is not a price.
+    /// The value is not a price.
     Price(PriceError),
-    /// It is not a number.
+    /// The value is not a number.
     NoNumber,
-    /// It is negative.
+    /// The value is negative.
     Negative,
-    /// It is larger than 2^63 - 2.
+    /// The value is larger than 2^63 - 2.
     Large(u64),
-    /// It exceeds the range of the event's field.
+    /// The value exceeds the range of the event's field.
     Above {
         /// The value.
         value: u64,
@@ -51,11 +51,11 @@ pub enum Why {
     Fraction(Decimal),
     /// The level is 0, and levels count from 1.
     LevelZero,
-    /// It is not one ASCII character.
+    /// The value is not one ASCII character.
     NoChar,
-    /// It is not `Y`, `N`, 1 or 0.
+    /// The value is not `Y`, `N`, 1 or 0.
     NoFlag,
-    /// It is not a time of the format that the mapping names.
+    /// The value is not a time of the format that the mapping names.
     Time,
     /// MDUpdateAction(279) is not from 0 to 5.
     Action,

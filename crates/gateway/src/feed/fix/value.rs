@@ -9,9 +9,9 @@ use std::cell::Cell;
 /// The conversion of a field's values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Conv {
-    /// Unchanged, which always fits.
+    /// The unchanged text, which always fits.
     Plain,
-    /// Unchanged, if it fits.
+    /// The unchanged text, if it fits.
     Checked,
     /// As UTCTimestamp.
     Timestamp(Precision),

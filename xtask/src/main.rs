@@ -30,7 +30,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// The workspace root: the folder above this crate's manifest.
+/// Returns the workspace root: the folder above this crate's manifest.
 fn root() -> PathBuf {
     let mut root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
     root.pop();

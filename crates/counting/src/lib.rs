@@ -1,5 +1,5 @@
-//! The system's allocator, counting: linked by the tests that prove that a hot path allocates
-//! nothing. Whoever uses this crate has it as the global allocator.
+//! A counting wrapper of the system's allocator, for the tests that prove that a hot path
+//! allocates nothing. A program that uses this crate has it as the global allocator.
 //!
 //! ```
 //! assert_eq!(fanfare_counting::allocations(|| drop(Box::new(7))), 1);
@@ -25,35 +25,35 @@ thread_local! {
     static IS_EXEMPT: Cell<bool> = const { Cell::new(false) };
 }
 
-/// What the threads that are not exempt did together.
+/// The counts of all threads that are not exempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Totals {
     /// Allocations and reallocations.
     pub allocations: u64,
-    /// Bytes allocated and not given back. A block that one thread allocates and an exempt one
-    /// gives back stays counted.
+    /// Bytes allocated and not freed. A block that one thread allocates and an exempt one frees
+    /// stays counted.
     pub live_bytes: i64,
 }
 
-/// How often this thread allocates while `work` runs; what other threads do does not count.
+/// Returns the number of allocations of this thread during `work`; other threads do not count.
 pub fn allocations(work: impl FnOnce()) -> u64 {
     let before = HERE.get();
     work();
     HERE.get() - before
 }
 
-/// Bytes that this thread has allocated less those that it gave back. What other threads do, such
-/// as the test harness, does not count.
+/// Returns the bytes that this thread has allocated, minus those that it freed. Other threads, such
+/// as the test harness, do not count.
 pub fn live_bytes_here() -> i64 {
     LIVE_HERE.get()
 }
 
-/// Leaves what this thread does out of [`totals`]: a test that drives the threads it watches.
+/// Exempts this thread from [`totals`]: for a test that drives the threads it watches.
 pub fn exempt_this_thread() {
     IS_EXEMPT.set(true);
 }
 
-/// What all threads but the exempt ones did since the start.
+/// Returns the counts of all threads that are not exempt, since the start.
 pub fn totals() -> Totals {
     Totals {
         allocations: ALLOCATIONS.load(Relaxed),
@@ -75,13 +75,14 @@ fn count(allocations: u64, bytes: i64) {
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(1, layout.size() as i64);
-        // SAFETY: the caller keeps the contract of `alloc`, which is the system's.
+        // SAFETY: the caller keeps the contract of `alloc`, which the system's allocator shares.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         count(1, layout.size() as i64);
-        // SAFETY: the caller keeps the contract of `alloc_zeroed`, which is the system's.
+        // SAFETY: the caller keeps the contract of `alloc_zeroed`, which the system's allocator
+        // shares.
         unsafe { System.alloc_zeroed(layout) }
     }
 

@@ -1,23 +1,23 @@
-//! DDS domains that no other test is in.
+//! DDS domains for the exclusive use of one test.
 
 use std::cell::RefCell;
 use std::net::{Ipv4Addr, UdpSocket};
 use std::ops::RangeInclusive;
 
-/// Domains whose ports are below those that the system picks for anybody (32,768 and up): in the
-/// others a stranger's socket may be where the first participant is looked for.
+/// Domains whose ports are below the system's ephemeral ports (32,768 and up): in the others a
+/// foreign socket may have the port of the first participant.
 const QUIET: RangeInclusive<u32> = 1..=100;
-/// The rest, for the case that there are that many tests at the same time.
+/// The other domains, for many simultaneous tests.
 const OTHERS: RangeInclusive<u32> = 101..=229;
 
 thread_local! {
-    /// What holds the domains of this thread: of a test, which has one.
+    /// The sockets that hold the domains of this thread, that is, of a test.
     static HELD: RefCell<Vec<UdpSocket>> = const { RefCell::new(Vec::new()) };
 }
 
-/// A DDS domain id, 1 to 229, that no other caller in this process or another has until this
-/// thread ends: that of a test. It is held by a socket at a port of the domain that RTPS does not
-/// use (DDSI-RTPS 9.6.1.1), so that nothing is left behind, however the process ends.
+/// Returns a DDS domain id, 1 to 229, that no other caller in this process or another has until
+/// this thread ends, which is that of a test. A socket at a port of the domain that RTPS does not
+/// use (DDSI-RTPS 9.6.1.1) holds it, so that nothing is left behind, however the process ends.
 ///
 /// # Panics
 /// All domains are taken.

@@ -1,6 +1,6 @@
-//! Counterparties that others made, for the interoperation tests: libraries are fetched from the
-//! registry of their language with a pinned version, small programs are built on them, all in the
-//! build's own folder and once only. And DDS domains in which no other test is.
+//! Third-party counterparties for the interoperation tests: libraries are fetched from the registry
+//! of their language with a pinned version, small programs are built on them, all in the build's
+//! own folder and once only. The crate also has DDS domains for the exclusive use of a test.
 #![forbid(unsafe_code)]
 
 mod domain;
@@ -19,8 +19,8 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-/// Why a counterparty cannot be had: a tool is missing, a registry cannot be reached, or what was
-/// fetched does not build.
+/// The reason why a counterparty is unavailable: a tool is missing, a registry cannot be reached,
+/// or the download does not build.
 #[derive(Debug)]
 pub struct Absent(String);
 
@@ -32,10 +32,10 @@ impl fmt::Display for Absent {
 
 impl std::error::Error for Absent {}
 
-/// The counterparty, or `None` after it was said why the test is skipped.
+/// Returns the counterparty, or `None` after printing why the test is skipped.
 ///
 /// # Errors
-/// It cannot be had and `CI` is set: there the test must not be skipped.
+/// The counterparty is unavailable and `CI` is set: there the test must not be skipped.
 pub fn or_skip<T>(found: Result<T, Absent>) -> Result<Option<T>, Absent> {
     match found {
         Ok(found) => Ok(Some(found)),
@@ -47,17 +47,17 @@ pub fn or_skip<T>(found: Result<T, Absent>) -> Result<Option<T>, Absent> {
     }
 }
 
-/// Says why a test is skipped. Not by a macro: what those print of a test that passes is not
-/// shown.
+/// Prints why a test is skipped. It does not use a macro: the harness hides their output for a test
+/// that passes.
 pub fn skipped(why: &dyn fmt::Display) {
     let _ = writeln!(io::stderr(), "skipped: {why}");
 }
 
-/// Two tests of one process do not fetch the same at the same time.
+/// A lock that serializes the fetches of one process's tests.
 static FETCH: Mutex<()> = Mutex::new(());
 
-/// A Python interpreter that has `packages` (as `pip` names them, with their versions, separated
-/// by spaces) and can import `module`; its environment is made in `home`.
+/// Returns a Python interpreter that has `packages` (as `pip` names them, with their versions,
+/// separated by spaces) and can import `module`; its environment is created in `home`.
 ///
 /// # Errors
 /// See [`Absent`].
@@ -79,8 +79,8 @@ pub fn python(home: &Path, packages: &str, module: &str) -> Result<PathBuf, Abse
     Ok(python)
 }
 
-/// A folder with the packages that the lock file of an npm project names. What packages would run
-/// when they are installed is not run.
+/// Returns a folder with the packages that the lock file of an npm project names. Their install
+/// scripts are not run.
 ///
 /// # Errors
 /// See [`Absent`].
@@ -100,7 +100,8 @@ pub fn npm(home: &Path, project: &Path) -> Result<PathBuf, Absent> {
     Ok(home.to_path_buf())
 }
 
-/// A folder with the jars of the dependencies that a Maven project file names, and theirs.
+/// Returns a folder with the jars of the dependencies that a Maven project file names, and of
+/// theirs.
 ///
 /// # Errors
 /// See [`Absent`].
@@ -118,7 +119,7 @@ pub fn jars(home: &Path, pom: &Path) -> Result<PathBuf, Absent> {
     Ok(jars)
 }
 
-/// A folder with the classes of one Java source file that uses `jars`.
+/// Returns a folder with the classes of one Java source file that uses `jars`.
 ///
 /// # Errors
 /// See [`Absent`].
@@ -132,7 +133,7 @@ pub fn java(home: &Path, source: &Path, jars: &Path) -> Result<PathBuf, Absent> 
     Ok(home.to_path_buf())
 }
 
-/// A program made of one C++ source file with these options of the compiler.
+/// Returns a program built from one C++ source file with these options of the compiler.
 ///
 /// # Errors
 /// See [`Absent`].
@@ -146,8 +147,8 @@ pub fn cpp(home: &Path, source: &Path, options: &[&str]) -> Result<PathBuf, Abse
     Ok(program)
 }
 
-/// The program of a Cargo package that is no part of this workspace, with the dependencies that its
-/// `Cargo.lock` names, built in `home`. Cargo knows what is to be built anew.
+/// Returns the program of a Cargo package outside this workspace, with the dependencies that its
+/// `Cargo.lock` names, built in `home`. Cargo decides what to rebuild.
 ///
 /// # Errors
 /// See [`Absent`].
@@ -161,7 +162,7 @@ pub fn cargo(home: &Path, package: &Path, program: &str) -> Result<PathBuf, Abse
     Ok(home.join("debug").join(program))
 }
 
-/// The files of an archive (jar) whose names end so, unpacked into `home`.
+/// Returns the files of an archive (jar) whose names end in `suffix`, unpacked into `home`.
 ///
 /// # Errors
 /// See [`Absent`].
@@ -181,7 +182,7 @@ pub fn unpack(home: &Path, archives: &[PathBuf], suffix: &str) -> Result<(), Abs
     })
 }
 
-/// Does something in a new folder unless it was done there before with the same sources.
+/// Runs a step in a new folder unless it has succeeded there before with the same sources.
 fn once(
     home: &Path,
     sources: &[&Path],
@@ -204,12 +205,12 @@ fn once(
     fs::write(&stamp_file, stamp).map_err(|error| cannot(&stamp_file, &error))
 }
 
-/// A registry may be away for a moment: how often it is asked, and the pause before it is asked
-/// again.
+/// The number of attempts to reach a registry, which may be down for a moment, and the pause
+/// between them.
 const TRIES: u32 = 3;
 const PAUSE: Duration = Duration::from_secs(5);
 
-/// As [`run`], for what comes from a registry.
+/// Runs a command as [`run`] does, with retries, for downloads from a registry.
 fn fetch(command: &mut Command) -> Result<String, Absent> {
     for _ in 1..TRIES {
         let fetched = run(command);
@@ -221,10 +222,10 @@ fn fetch(command: &mut Command) -> Result<String, Absent> {
     run(command)
 }
 
-/// Characters.
+/// The longest reason, in characters.
 const MOST_OF_A_REASON: usize = 400;
 
-/// Its output, if it succeeds.
+/// Runs a command. Returns its output, if it succeeds.
 fn run(command: &mut Command) -> Result<String, Absent> {
     let name = command.get_program().to_string_lossy().into_owned();
     let out = command
@@ -235,7 +236,7 @@ fn run(command: &mut Command) -> Result<String, Absent> {
         return Ok(text(&out.stdout));
     }
     let said = text(&out.stderr) + &text(&out.stdout);
-    // Of the pages that some of them print the first line that has a reason.
+    // Of the pages that some tools print, the first line with a reason is kept.
     let mut lines = said.lines().filter(|line| !line.trim().is_empty());
     let last = lines.clone().next_back().unwrap_or_default();
     let fault = |line: &&str| line.to_lowercase().contains("error");

@@ -1,4 +1,4 @@
-//! A counterparty as a child process: lines in, lines out.
+//! A counterparty as a child process, controlled by lines.
 
 use std::fs;
 use std::io::{self, Write};
@@ -9,28 +9,28 @@ use std::time::{Duration, Instant};
 
 use fanfare_engine::process::{Missing, Process, Stream};
 
-/// Longest wait for anything that a counterparty does: three Java machines on a busy one take more
+/// The longest wait for any response of a counterparty: three Java machines on a busy one take more
 /// than a minute to start.
 pub const PATIENCE: Duration = Duration::from_secs(180);
 
-/// A child process; killed when dropped.
+/// A child process, killed on drop.
 #[derive(Debug)]
 pub struct Program(Process);
 
 impl Program {
-    /// Starts it; its errors go to this process's.
+    /// Starts the process; its stderr is that of this process.
     ///
     /// # Errors
-    /// It cannot be started.
+    /// The process cannot be started.
     pub fn start(command: &mut Command) -> io::Result<Self> {
         let command = command.stdin(Stdio::piped()).stdout(Stdio::piped());
         Process::start(command.stderr(Stdio::inherit())).map(Self)
     }
 
-    /// The next line that it prints.
+    /// Returns the next line that it prints.
     ///
     /// # Errors
-    /// It ended, or says nothing more for three minutes.
+    /// The process has ended, or prints nothing for three minutes.
     pub fn line(&mut self) -> Result<String, Missing> {
         let found = self.0.next_line(Some(Stream::Out), PATIENCE);
         found.map(|(_, line)| line.trim_end().to_owned())
@@ -39,7 +39,7 @@ impl Program {
     /// Sends it a line.
     ///
     /// # Errors
-    /// It has ended.
+    /// The process has ended.
     pub fn tell(&mut self, line: &str) -> io::Result<()> {
         match self.0.stdin() {
             Some(stdin) => writeln!(stdin, "{line}"),
@@ -47,10 +47,10 @@ impl Program {
         }
     }
 
-    /// The port of the address it listens on, which the kernel chose, once it listens.
+    /// Waits until it listens, and returns the address, whose port the kernel chose.
     ///
     /// # Errors
-    /// It ends, or does not listen within three minutes.
+    /// The process ends, or does not listen within three minutes.
     pub fn listens(&mut self) -> io::Result<SocketAddr> {
         let end = Instant::now() + PATIENCE;
         while Instant::now() < end {
@@ -65,7 +65,7 @@ impl Program {
         Err(io::ErrorKind::TimedOut.into())
     }
 
-    /// Closes its stdin, and waits for its end; kills it if that does not come.
+    /// Closes its stdin, and waits for its end; kills it if it does not end.
     pub fn close(&mut self) {
         drop(self.0.stdin().take());
         if !matches!(self.0.wait(PATIENCE), Ok(Some(_))) {
@@ -73,14 +73,14 @@ impl Program {
         }
     }
 
-    /// Kills it.
+    /// Kills the process.
     pub fn end(&mut self) {
-        // It may have ended.
+        // The process may have ended.
         let _ = self.0.kill();
     }
 }
 
-/// From the kernel's tables of sockets, those that the process has open.
+/// Returns the listening port of the process, from the kernel's tables of sockets.
 fn listening_port(process: u32) -> io::Result<Option<u16>> {
     let mut sockets = Vec::new();
     for file in fs::read_dir(format!("/proc/{process}/fd"))?.flatten() {

@@ -1,4 +1,5 @@
-//! The amendments file: what changes between the Repository and the tables. See its head.
+//! The amendments file: differences between the Repository and the tables. The head of the file
+//! describes it.
 
 use super::VERSIONS;
 use super::repository::Enum;

@@ -1,6 +1,6 @@
 //! `cargo xtask dict`: makes the FIX dictionary tables of crates/fix/dict-data from the FIX
 //! Repository, 2010 edition, and the constants of crates/fix/src/vocabulary from the tables. The
-//! same source gives the same bytes.
+//! same source results in the same bytes.
 //!
 //!     cargo xtask dict                     fetch the pinned source package, write the tables
 //!     cargo xtask dict --source FOLDER     the same from an unpacked fix-repository folder
@@ -20,7 +20,7 @@ use std::process::ExitCode;
 use amend::Amendment;
 use repository::Repository;
 
-/// Application versions in the order of their publication, then the transport.
+/// The application versions in the order of their publication, then the transport.
 const VERSIONS: [&str; 9] = [
     "FIX.4.0",
     "FIX.4.1",
@@ -98,7 +98,7 @@ fn generate(root: &Path, options: &Options) -> Result<(), String> {
     }
 }
 
-/// The tables by version.
+/// Returns the tables by version.
 fn tables(
     root: &Path,
     options: &Options,
@@ -120,7 +120,7 @@ fn tables(
     VERSIONS.into_iter().map(render).collect()
 }
 
-/// Writes a file whose text has changed, unless this is but a check, and returns its name.
+/// Writes a file if its text has changed, unless `check` is set, and returns its name.
 fn renew(path: &Path, text: &str, check: bool) -> Result<Option<String>, String> {
     if fs::read_to_string(path).is_ok_and(|old| old == text) {
         return Ok(None);

@@ -8,7 +8,7 @@ use roxmltree::{Document, Node};
 
 use super::read;
 
-/// One version as the files have it.
+/// One version, as in the files.
 pub(super) struct Repository {
     pub(super) version: String,
     /// False if Fields.xml is that of another version (the edition has such a file for 4.3).
@@ -41,7 +41,7 @@ pub(super) struct Enum {
 }
 
 impl Enum {
-    /// `VALUE=Name`.
+    /// Parses `VALUE=Name`.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let (value, name) = text.rsplit_once('=')?;
         (!value.is_empty() && !name.is_empty()).then(|| Self {
@@ -50,7 +50,8 @@ impl Enum {
         })
     }
 
-    /// A "value" with blanks describes free values ("ISO Country Code").
+    /// Returns whether this is a description of free values ("ISO Country Code"), which contains
+    /// blanks.
     pub(super) fn is_description(&self) -> bool {
         self.value.contains(char::is_whitespace)
     }
@@ -158,7 +159,7 @@ fn contents(folder: &Path) -> Result<HashMap<String, Vec<Row>>, String> {
     Ok(contents)
 }
 
-/// Calls `take` for each record of a file; an error gets the file and line.
+/// Calls `take` for each record of a file; an error includes the file and line.
 fn each(
     folder: &Path,
     file: &str,

@@ -1,5 +1,5 @@
-//! Fetches the package that carries the FIX Repository. Cargo downloads and verifies it; the
-//! checksum of the package is pinned here, so that another package can not slip in.
+//! Fetches the package that contains the FIX Repository. Cargo downloads and verifies it; the
+//! checksum of the package is pinned here, so that another package is refused.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ const PACKAGE: &str = "truefix-dict";
 const PACKAGE_VERSION: &str = "0.1.10";
 const PACKAGE_SHA256: &str = "65cf6b998c3a949ea70b58b997075f18d84984c9cdd79a5e8f47f61b697250f4";
 
-/// Vendors the package under target/ and gives the folder of the Repository in it.
+/// Vendors the package under target/ and returns the folder of the Repository in it.
 pub(super) fn fetch(root: &Path) -> Result<PathBuf, String> {
     let work = root.join("target/dict-source");
     let package = work.join("vendor").join(PACKAGE);

@@ -13,7 +13,7 @@ const HEAD: &str = "\
 # Not edited by hand: see PROVENANCE.md and amendments.txt.
 ";
 
-/// The table of `version`; `editions` has all versions in the order of VERSIONS.
+/// Returns the table of `version`; `editions` has all versions in the order of VERSIONS.
 pub(super) fn render(
     editions: &[Repository],
     version: &str,
@@ -77,7 +77,7 @@ fn write_fields(
         let values = own.or_else(|| enums.get(&field.values_of?));
         let values = values.map_or(&[][..], Vec::as_slice);
         // A "value" with blanks describes free values ("ISO Country Code"); the list of another
-        // field is there for the names.
+        // field only provides the names.
         let is_open = open.contains(tag)
             || own.is_none() && !values.is_empty()
             || values.iter().any(Enum::is_description);
@@ -91,9 +91,9 @@ fn write_fields(
     Ok(())
 }
 
-/// The fields that a version knows: its own, and those of earlier versions, as a tag stays
-/// assigned when a later version no longer uses it. A version without fields of its own takes
-/// those that later versions say were there by then.
+/// Returns the fields that a version knows: its own, and those of earlier versions, as a tag stays
+/// assigned when a later version no longer uses it. A version without fields of its own takes those
+/// that later versions date to it or before.
 fn known_fields(
     editions: &[Repository],
     edition: &Repository,
@@ -111,7 +111,7 @@ fn known_fields(
         fields.extend(edition.fields.clone());
         return Ok(fields);
     }
-    // The nearest one has the last word.
+    // The nearest one takes precedence.
     for newer in rest
         .iter()
         .rev()
@@ -127,13 +127,13 @@ fn known_fields(
     Ok(fields)
 }
 
-/// Where a version stands in time; versions before 4.0 have no rank.
+/// Returns the position of a version in time; versions before 4.0 have none.
 fn rank(version: &str) -> Option<usize> {
     VERSIONS.iter().position(|v| *v == version)
 }
 
-/// The name of the data type. Before 4.2, `char` was any text, and `time` and `date` stood for
-/// what later versions call UTCTimestamp and LocalMktDate.
+/// Returns the name of the data type. Before 4.2, `char` was any text, and `time` and `date` were
+/// the types that later versions call UTCTimestamp and LocalMktDate.
 fn data_type(version: &str, kind: &str) -> String {
     let early = matches!(version, "FIX.4.0" | "FIX.4.1");
     match kind.to_ascii_uppercase().as_str() {
@@ -186,7 +186,7 @@ fn items(edition: &Repository, id: &str) -> Result<String, String> {
     Ok(out)
 }
 
-/// Writes the rows of one indent and, as groups, those below; gives what is left.
+/// Writes the rows of one indent and, as groups, those below. Returns the remaining rows.
 fn write_level<'a>(out: &mut String, mut rows: &'a [Row], indent: u32) -> Option<&'a [Row]> {
     while let Some((row, rest)) = rows.split_first().filter(|(row, _)| row.indent >= indent) {
         rows = rest;

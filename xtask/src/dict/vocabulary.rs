@@ -1,8 +1,8 @@
 //! Writes the constants of crates/fix/src/vocabulary: tags, MsgTypes and listed values, from the
 //! tables of crates/fix/dict-data.
 //!
-//! A name of any version has its constant. Where two versions name two values alike, the name is
-//! that of the newest, and the older value has its last version in its name.
+//! A name of any version has its constant. If two versions give two values the same name, the
+//! newest keeps it, and the older value has its last version in its name.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -31,7 +31,7 @@ const HEAD: &str = "\
 
 const MSG_TYPE: u32 = 35;
 
-/// The generated files by name.
+/// Returns the generated files by name.
 pub(super) fn render(data: &Path) -> Result<Vec<(&'static str, String)>, String> {
     let mut words = Words::default();
     for (place, version) in ORDER.iter().enumerate() {
@@ -48,7 +48,7 @@ pub(super) fn render(data: &Path) -> Result<Vec<(&'static str, String)>, String>
     ])
 }
 
-/// The first and the last version that knows something, by their places in `ORDER`.
+/// The first and the last version with a definition, by their indexes in `ORDER`.
 #[derive(Clone, Copy)]
 struct Span {
     first: usize,
@@ -63,7 +63,7 @@ impl Span {
         }
     }
 
-    /// `since FIX.4.2`, `FIX.4.3 alone`, `FIX.4.0 to FIX.4.3`.
+    /// Formats `since FIX.4.2`, `FIX.4.3 alone`, `FIX.4.0 to FIX.4.3`.
     fn text(self) -> String {
         let (first, last) = (ORDER[self.first], ORDER[self.last]);
         if self.last == ORDER.len() - 1 {
@@ -92,7 +92,7 @@ struct Value {
     span: Span,
 }
 
-/// What the tables declare.
+/// The declarations of the tables.
 #[derive(Default)]
 struct Words {
     fields: BTreeMap<u32, Field>,
@@ -198,7 +198,7 @@ impl Field {
             }
             let earlier = self.values[..i].iter();
             if earlier.clone().any(|v| v.value == value.value && rival(&v)) {
-                // The same name, written otherwise by another version.
+                // Another version spells the same name differently.
                 continue;
             }
             let meaning = &value.name;
@@ -257,10 +257,10 @@ fn note(values: &mut Vec<Value>, name: &str, value: &str, place: usize) {
     }
 }
 
-/// `MDEntryPx` as `MD_ENTRY_PX`.
+/// Converts `MDEntryPx` to `MD_ENTRY_PX`.
 fn constant(name: &str) -> String {
     match name {
-        // Its capitals belong to two words.
+        // The capitals belong to two words.
         "XMLnonFIX" => "XML_NON_FIX".to_owned(),
         _ => snake(name).to_ascii_uppercase(),
     }
@@ -270,7 +270,7 @@ fn constant(name: &str) -> String {
 mod tests {
     use super::*;
 
-    /// The generated files are what the generator writes.
+    /// The files in the tree are equal to the generator's output.
     #[test]
     fn the_constants_are_up_to_date() {
         let root = crate::root();

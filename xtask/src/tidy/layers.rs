@@ -1,4 +1,5 @@
-//! wire, fix, fast and feed are sans-I/O: no socket, file, thread or clock in their sources.
+//! Checks that wire, fix, fast and feed are sans-I/O: no socket, file, thread or clock in their
+//! sources.
 
 use super::{File, Finding};
 
@@ -21,7 +22,7 @@ pub(crate) fn check(file: &File) -> Vec<Finding> {
     }
     let mut found = Vec::new();
     for (i, line) in file.text.lines().enumerate() {
-        // Unit tests stand at the end of a file and may use what they like.
+        // Unit tests are at the end of a file and are exempt.
         if line.trim() == "#[cfg(test)]" {
             break;
         }

@@ -1,10 +1,11 @@
-//! Each crate takes lints and versions from the root, has a README, and uses only the crates
-//! that stand below it.
+//! Checks that each crate takes lints and versions from the root, has a README, and depends only on
+//! the crates below it.
 
 use super::{File, Finding};
 use std::path::{Path, PathBuf};
 
-/// What each crate may use of ours. A crate that is not listed here may not exist.
+/// The crates of this workspace that each crate may use. A crate that is not listed here may not
+/// exist.
 const MAY_USE: [(&str, &[&str]); 15] = [
     ("peers", &["engine"]),
     ("wire", &[]),

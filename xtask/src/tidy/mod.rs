@@ -1,5 +1,5 @@
-//! The tree's rules (ARCHITECTURE.md, "Rules that a test checks"), each a function from the
-//! tracked files to findings. A finding names file and line, so that an editor can jump there.
+//! The tree's rules (ARCHITECTURE.md, "Rules that a test checks"), each a function from the tracked
+//! files to findings. A finding names file and line, so that an editor can jump there.
 
 mod cycles;
 mod layers;
@@ -11,7 +11,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
-/// One broken rule at one place.
+/// A violation of a rule.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Finding {
     file: PathBuf,
@@ -46,7 +46,7 @@ impl File {
         self.path.extension().is_some_and(|e| e == "rs")
     }
 
-    /// `crates/NAME/...` gives NAME.
+    /// Returns NAME for `crates/NAME/...`.
     fn crate_name(&self) -> Option<&str> {
         let mut parts = self.path.iter();
         if parts.next()? != "crates" {
@@ -86,7 +86,7 @@ pub(crate) fn run(root: &Path) -> ExitCode {
     }
 }
 
-/// Every text file that git tracks or would track.
+/// Returns every text file that git tracks or would track.
 fn tracked(root: &Path) -> Result<Vec<File>, String> {
     let list = Command::new("git")
         .args([

@@ -47,8 +47,8 @@ pub(crate) fn check(file: &File) -> Vec<Finding> {
     found
 }
 
-/// Functions over the limit, from the signature to the brace that closes at its indentation.
-/// It relies on rustfmt's layout, which `make test` checks first.
+/// Returns functions over the limit, from the signature to the brace that closes at its
+/// indentation. It relies on rustfmt's layout, which `make test` checks first.
 fn long_functions(file: &File) -> Vec<Finding> {
     let mut found = Vec::new();
     let mut open: Vec<(usize, usize)> = Vec::new();
@@ -87,7 +87,8 @@ fn is_fn_start(line: &str) -> bool {
     rest.starts_with("fn ")
 }
 
-/// `unsafe` only where ARCHITECTURE.md allows it; elsewhere the crate forbids it by itself.
+/// Reports `unsafe` outside the places that ARCHITECTURE.md allows; elsewhere the crate's lints
+/// forbid it.
 fn unsafe_use(file: &File) -> Vec<Finding> {
     let path = file.path.to_string_lossy();
     let may_hold = path.starts_with("crates/wire/src")

@@ -1,4 +1,4 @@
-//! Rules on every text file: no trailing white space in code, no path of somebody's machine.
+//! Rules on every text file: no trailing white space in code, no path of a private machine.
 
 use super::{File, Finding};
 

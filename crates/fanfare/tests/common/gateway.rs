@@ -1,9 +1,9 @@
-//! A fan-out gateway, whichever command starts it.
+//! A fan-out gateway, whatever command starts it.
 
 use super::{Running, Said};
 use std::process::Command;
 
-/// A gateway that listens on ports that the kernel picked.
+/// A gateway that listens on ports that the kernel chose.
 pub(crate) struct Gateway {
     running: Running,
     /// The port for producers.
@@ -23,7 +23,7 @@ impl Gateway {
         }
     }
 
-    /// Waits for a line on stderr with this in it.
+    /// Waits for a line on stderr that contains `what`.
     pub(crate) fn tells(&mut self, what: &str) {
         self.running.tells(what);
     }
@@ -32,24 +32,24 @@ impl Gateway {
         self.running.id()
     }
 
-    /// A signal to it.
+    /// Sends it a signal.
     pub(crate) fn signal(&self, name: &str) {
         self.running.signal(name);
     }
 
-    /// As if its machine had gone.
+    /// Kills the process, like a failure of its machine.
     pub(crate) fn kill(mut self) {
         self.running.kill();
     }
 
-    /// Ctrl-C; what it says at the end, which is a good one.
+    /// Interrupts it, as Ctrl-C does, and returns its last output; it must succeed.
     pub(crate) fn stop(self) -> Said {
         self.running.interrupt();
         self.running.end().succeeded()
     }
 }
 
-/// The port at the end of a line.
+/// Returns the port at the end of a line.
 pub(crate) fn port(line: &str) -> String {
     let port = line.rsplit(':').next().unwrap_or_default();
     assert!(port.parse::<u16>().is_ok_and(|port| port > 0), "{line}");

@@ -36,8 +36,8 @@ pub(crate) fn books() -> BookConfig {
     BookConfig::by_price(20).unwrap()
 }
 
-/// The events of a log of `count` seconds, one message a second: levels of three instruments, and
-/// trades.
+/// Returns the events of a log of `count` seconds, one message per second: levels of three
+/// instruments, and trades.
 pub(crate) fn events(count: u64) -> Vec<Vec<Event>> {
     let mut number = 0;
     let message = |second: u64| {
@@ -61,7 +61,7 @@ pub(crate) fn events(count: u64) -> Vec<Vec<Event>> {
         };
         let level = Event {
             kind: Kind::Level,
-            // Each of five prices of a side comes once in 30 seconds.
+            // Each of five prices of a side is added once in 30 seconds.
             action: if second < 30 {
                 Action::New
             } else {
@@ -88,7 +88,7 @@ pub(crate) fn events(count: u64) -> Vec<Vec<Event>> {
     (0..count).map(message).collect()
 }
 
-/// The same, with the states of the instruments in front, which are live.
+/// Returns the same, with the states of the instruments before them, which are live.
 pub(crate) fn live(count: u64) -> Vec<Vec<Event>> {
     let state = |instrument| Event {
         instrument: InstrumentId(instrument),
@@ -107,8 +107,8 @@ pub(crate) fn live(count: u64) -> Vec<Vec<Event>> {
     all
 }
 
-/// Messages behind those of [`events`] with what else there is: a definition, a status, values of
-/// the session, a picture of a book, a state; behind a hole of five numbers.
+/// Returns messages after those of [`events`] with the other kinds: a definition, a status,
+/// statistics of the session, a snapshot of a book, a state; a gap of five numbers precedes them.
 pub(crate) fn others(messages: &[Vec<Event>]) -> Vec<Event> {
     let mut number = messages.iter().map(Vec::len).sum::<usize>() as u64 + 5;
     let of = |kind, id| Event {
@@ -156,7 +156,7 @@ pub(crate) fn others(messages: &[Vec<Event>]) -> Vec<Event> {
     numbered.to_vec()
 }
 
-/// Writes a raw log: a datagram each of two lines, and a message of FIX.
+/// Writes a raw log: a datagram each of two lines, and a FIX message.
 pub(crate) fn write_raw(folder: &Path) {
     let (mut writer, _) = Writer::open(folder, WriterConfig::default(), Vec::new(), NOON).unwrap();
     let address = SocketAddrV4::new(Ipv4Addr::new(239, 255, 0, 1), 9000);

@@ -1,4 +1,5 @@
-//! What the end-to-end tests share: the binary started, watched, and ended with its test.
+//! The common part of the end-to-end tests: the binary is started, watched, and ended with its
+//! test.
 #![allow(dead_code, reason = "each test program uses a part")]
 
 pub(crate) mod gateway;
@@ -20,12 +21,13 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The binary, its streams piped; it ends with this test however that ends.
+/// Returns a command of the binary, with piped streams; the process ends with this test in any
+/// case.
 pub(crate) fn fanfare(args: &[&str]) -> Command {
     with_program(Command::new(env!("CARGO_BIN_EXE_fanfare")), args)
 }
 
-/// The same for a program that starts the binary.
+/// Returns the same for a program that starts the binary.
 pub(crate) fn with_program(mut command: Command, args: &[&str]) -> Command {
     command
         .args(args)
@@ -37,22 +39,22 @@ pub(crate) fn with_program(mut command: Command, args: &[&str]) -> Command {
     command
 }
 
-/// Runs to the end.
+/// Runs the binary to its end.
 pub(crate) fn run(args: &[&str]) -> Said {
     said(&mut fanfare(args))
 }
 
-/// Runs to the end.
+/// Runs a command to its end.
 pub(crate) fn said(command: &mut Command) -> Said {
     Running::start(command).end()
 }
 
-/// Runs to the end, which is a good one.
+/// Runs a command to its end, and checks that it succeeds.
 pub(crate) fn done(command: &mut Command) -> Said {
     said(command).succeeded()
 }
 
-/// That exit status, and what it said on stderr, which is no panic.
+/// Runs the binary, checks for this exit status, and returns its stderr, which is not a panic.
 pub(crate) fn told(args: &[&str], status: i32) -> String {
     let said = run(args);
     assert_eq!(said.code, status, "{args:?}: {}", said.err);
@@ -60,14 +62,14 @@ pub(crate) fn told(args: &[&str], status: i32) -> String {
     said.err
 }
 
-/// Exit status 1 and one sentence on stderr, which is given.
+/// Runs the binary, checks for exit status 1 and one sentence on stderr, and returns the sentence.
 pub(crate) fn fails(args: &[&str]) -> String {
     let told = told(args, 1);
     assert!(told.starts_with("fanfare: "), "{args:?}: {told}");
     told
 }
 
-/// Waits until `holds`, for what another process does; fails after a minute.
+/// Waits until `holds`, for the effect of another process; fails after a minute.
 pub(crate) fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     let until = Instant::now() + Duration::from_secs(60);
     while !holds() {
@@ -76,10 +78,10 @@ pub(crate) fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// What a process that has ended said; of the lines that were waited for, no more.
+/// The output of a process that has ended, without the lines up to one that was waited for.
 #[derive(Debug)]
 pub(crate) struct Said {
-    /// The exit status; -1 of one that a signal ended.
+    /// The exit status; -1 for a process that a signal ended.
     pub(crate) code: i32,
     pub(crate) out: String,
     pub(crate) err: String,
@@ -91,25 +93,25 @@ impl Said {
         self
     }
 
-    /// The JSON object that stdout is.
+    /// Returns stdout as a JSON object.
     pub(crate) fn json(&self) -> Value {
         let parsed = serde_json::from_str(&self.out);
         parsed.unwrap_or_else(|e| panic!("{e}: {}{}", self.out, self.err))
     }
 
-    /// The JSON values that the lines on stdout are.
+    /// Returns the lines of stdout as JSON values.
     pub(crate) fn json_lines(&self) -> Vec<Value> {
         let parsed = self.out.lines().map(serde_json::from_str);
         parsed.collect::<Result<_, _>>().unwrap()
     }
 
-    /// The figures on the last line of stdout.
+    /// Returns the figures on the last line of stdout.
     pub(crate) fn figures(&self) -> Value {
         figures(&self.out)
     }
 }
 
-/// The figures in a text whose last line is the JSON object.
+/// Returns the figures in a text whose last line is the JSON object.
 pub(crate) fn figures(text: &str) -> Value {
     let line = text.lines().last().unwrap_or_default();
     let object: Value = serde_json::from_str(line).unwrap_or_else(|e| panic!("{e}: {text}"));
@@ -122,16 +124,17 @@ pub(crate) fn figure(of: &Value, name: &str) -> f64 {
         .unwrap_or_else(|| panic!("no figure {name} in {of}"))
 }
 
-/// A folder of one test of this program, empty; gone when the test ends well.
+/// A folder of one test of this program, initially empty; removed if the test succeeds.
 pub(crate) struct Folder(PathBuf);
 
 impl Folder {
-    /// Two of one name are two folders: tests run at the same time.
+    /// Creates a folder. Two of one name are two folders: tests run at the same time.
     pub(crate) fn new(test: &str) -> Self {
         Self::in_parent(Path::new(env!("CARGO_TARGET_TMPDIR")), test)
     }
 
-    /// As [`Self::new`], where other users can reach it: a clone may be in a folder of one user's.
+    /// Creates a folder as [`Self::new`], accessible to other users: a clone may be in a private
+    /// folder.
     pub(crate) fn for_others(test: &str) -> Self {
         let test = format!("{test}-{}", std::process::id());
         Self::in_parent(&std::env::temp_dir(), &test)
@@ -157,12 +160,12 @@ impl Folder {
         &self.0
     }
 
-    /// The path of a file in it, as text.
+    /// Returns the path of a file in it, as text.
     pub(crate) fn file(&self, name: &str) -> String {
         self.0.join(name).to_str().unwrap().to_owned()
     }
 
-    /// A file in it with these contents.
+    /// Writes a file in it with these contents, and returns its path.
     pub(crate) fn with(&self, name: &str, contents: impl AsRef<[u8]>) -> String {
         std::fs::write(self.0.join(name), contents).unwrap();
         self.file(name)
@@ -181,8 +184,8 @@ impl Drop for Folder {
     }
 }
 
-/// Reads, also where somebody stops this process for a while meanwhile: that ends a read that has
-/// a time-out.
+/// Reads, and retries if this process is stopped for a while: that interrupts a read with a
+/// time-out.
 pub(crate) fn receive(from: &mut impl Read, room: &mut [u8]) -> io::Result<usize> {
     loop {
         match from.read(room) {
@@ -192,7 +195,7 @@ pub(crate) fn receive(from: &mut impl Read, room: &mut [u8]) -> io::Result<usize
     }
 }
 
-/// What is kept until this program ends, so that no other socket gets its port.
+/// Sockets that are kept until this program ends, so that no other socket gets their ports.
 static KEPT: Mutex<Vec<Box<dyn Any + Send>>> = Mutex::new(Vec::new());
 
 fn keep(socket: impl Any + Send) {
@@ -200,7 +203,8 @@ fn keep(socket: impl Any + Send) {
     kept.push(Box::new(socket));
 }
 
-/// Where nobody listens, nor will: the port is taken by a connection whose listener is gone.
+/// Returns an address without a listener, now or later: the port is taken by a connection whose
+/// listener is closed.
 pub(crate) fn nobody() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -209,7 +213,7 @@ pub(crate) fn nobody() -> SocketAddr {
     address
 }
 
-/// Two multicast groups of one test, `ADDRESS:PORT`, on a port that nobody else gets.
+/// Returns two multicast groups of one test, `ADDRESS:PORT`, on a port that is its own.
 pub(crate) fn groups() -> [String; 2] {
     static NEXT: AtomicU8 = AtomicU8::new(0);
     let test = NEXT.fetch_add(1, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! A way to a server of the test's own, which sees how much goes there.
+//! A relay to a server of the test's own, which counts the bytes.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -6,17 +6,17 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 use std::time::Duration;
 
-/// Waited for longest.
+/// The longest wait.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Forwards connections; where one side closes, so does the other.
+/// A relay of connections; when one side closes, it closes the other.
 pub(crate) struct Relay {
-    /// Where it listens.
+    /// The port it listens on.
     pub(crate) port: String,
     passed: Arc<Passed>,
 }
 
-/// Bytes to the server, and back.
+/// The bytes to the server, and back.
 #[derive(Default)]
 struct Passed {
     bytes: Mutex<[u64; 2]>,
@@ -31,7 +31,7 @@ impl Relay {
         let counts = Arc::clone(&passed);
         thread::spawn(move || {
             for client in listener.incoming().flatten() {
-                // The server may be gone, as its clients shall see.
+                // The server may be gone, which its clients should notice.
                 if let Ok(server) = TcpStream::connect(server) {
                     join(&client, &server, &counts);
                 }
@@ -40,12 +40,12 @@ impl Relay {
         Self { port, passed }
     }
 
-    /// Waits until so many bytes have gone to the server.
+    /// Waits until this many bytes have gone to the server.
     pub(crate) fn wait_sent(&self, bytes: u64) {
         self.wait(0, bytes);
     }
 
-    /// Waits until so many bytes have come back.
+    /// Waits until this many bytes have come back.
     pub(crate) fn wait_answered(&self, bytes: u64) {
         self.wait(1, bytes);
     }

@@ -1,4 +1,4 @@
-//! A process that runs beside its test.
+//! A process that runs during its test.
 
 use super::Said;
 use fanfare_engine::process::{Process, Stream};
@@ -6,7 +6,7 @@ use std::io::{BufReader, Write};
 use std::process::{ChildStdin, ChildStdout, Command};
 use std::time::{Duration, Instant};
 
-/// No process of these tests is waited for longer.
+/// The longest wait for a process of these tests.
 const LIMIT: Duration = Duration::from_secs(120);
 
 /// A child that does not outlive its test.
@@ -17,8 +17,8 @@ impl Running {
         Self(Process::start(command).unwrap())
     }
 
-    /// One whose stdout the test reads itself: what it does not read fills the pipe, and stops
-    /// the process.
+    /// Starts one whose stdout the test reads itself: unread output fills the pipe, and blocks the
+    /// process.
     pub(crate) fn start_unread(command: &mut Command) -> (Self, BufReader<ChildStdout>) {
         let mut child = command.spawn().unwrap();
         let unread = BufReader::new(child.stdout.take().unwrap());
@@ -29,12 +29,12 @@ impl Running {
         self.0.id()
     }
 
-    /// Waits for a line on stdout with this in it, and gives it.
+    /// Waits for a line on stdout that contains `what`, and returns it.
     pub(crate) fn prints(&mut self, what: &str) -> String {
         self.wait(what, Stream::Out, Stream::Err)
     }
 
-    /// Waits for a line on stderr with this in it, and gives it.
+    /// Waits for a line on stderr that contains `what`, and returns it.
     pub(crate) fn tells(&mut self, what: &str) -> String {
         self.wait(what, Stream::Err, Stream::Out)
     }
@@ -46,20 +46,20 @@ impl Running {
         found.unwrap_or_else(|missing| panic!("no {what:?}: {missing}"));
     }
 
-    /// Its stdin, which must be piped.
+    /// Returns its stdin, which must be piped.
     pub(crate) fn stdin(&mut self) -> ChildStdin {
         self.0.stdin().take().unwrap()
     }
 
-    /// What it reads on stdin, which must be piped, and then the end.
+    /// Writes a text to its stdin, which must be piped, and closes it.
     pub(crate) fn reads(&mut self, text: impl Into<Vec<u8>>) {
         let (mut stdin, text) = (self.stdin(), text.into());
-        // One that cannot start does not read.
+        // A process that fails to start does not read.
         std::thread::spawn(move || drop(stdin.write_all(&text)));
     }
 
-    /// Ctrl-C as a terminal gives it, to the process and to all of its group, but not before the
-    /// process catches it: until then it ends without a word, as any program does.
+    /// Sends SIGINT to the process and to all of its group, as Ctrl-C on a terminal does, once the
+    /// process has a handler: before that it ends without a report, like any program.
     pub(crate) fn interrupt(&self) {
         let until = Instant::now() + LIMIT;
         while !self.0.catches_interrupts() {
@@ -69,19 +69,20 @@ impl Running {
         self.signal("INT");
     }
 
-    /// A signal to the process and to all of its group.
+    /// Sends a signal to the process and to all of its group.
     pub(crate) fn signal(&self, name: &str) {
         let kill = format!("kill -{name} -{}", self.id());
         let status = Command::new("sh").args(["-c", &kill]).status();
         assert!(status.unwrap().success());
     }
 
-    /// As if its machine had gone.
+    /// Kills the process, like a failure of its machine.
     pub(crate) fn kill(&mut self) {
         self.0.kill().unwrap();
     }
 
-    /// Waits for its end, not for ever; what it said that was not waited for.
+    /// Waits for its end, within the limit. Returns the output after the last line that was waited
+    /// for.
     pub(crate) fn end(mut self) -> Said {
         let (out, err) = (self.rest(Stream::Out), self.rest(Stream::Err));
         let status = self.0.wait(LIMIT).unwrap();

@@ -1,5 +1,5 @@
-//! The acceptance definitions of QuickFIX, and those of QuickFIX/n, against `fix acceptor --echo`;
-//! `make conformance` fetches them and says where they are.
+//! Runs the acceptance definitions of QuickFIX, and those of QuickFIX/n, against
+//! `fix acceptor --echo`. `make conformance` fetches them and sets the variables with their paths.
 //!
 //! | line | meaning |
 //! |---|---|
@@ -25,16 +25,17 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// All definitions of a folder, against a server with these settings.
+/// All definitions of a folder, run against a server with these settings.
 struct Suite {
     name: String,
     folder: PathBuf,
     settings: String,
-    /// Whether `<TIME+1>` is tomorrow; otherwise it is in a second.
+    /// Whether the unit of `<TIME+1>` is a day; otherwise it is a second.
     in_days: bool,
-    /// How many there are at least.
+    /// The least number of definitions.
     least: usize,
-    /// The ends of the names of those that ask for something else than QuickFIX does, and what.
+    /// The suffixes of the names of definitions with expectations other than QuickFIX's, and the
+    /// difference.
     others: &'static [(&'static str, &'static str)],
 }
 
@@ -57,7 +58,7 @@ fn run_all(suites: &[Suite]) {
     assert!(failures == 0, "{failures} definitions failed");
 }
 
-/// All definitions of a folder, one after the other; how many failed.
+/// Runs all definitions of a folder in sequence. Returns the number of failures.
 fn run_suite(suite: &Suite) -> usize {
     let name = &suite.name;
     let server = Server::start(&format!("definitions-{name}"), &suite.settings);
@@ -98,7 +99,7 @@ fn listed(folder: &Path) -> Vec<PathBuf> {
     paths
 }
 
-/// Runs a definition; what failed in which line.
+/// Runs a definition. The error names the failed line.
 fn run(text: &str, server: &Server, in_days: bool) -> Result<(), String> {
     let unit = if in_days { 86_400 } else { 1 };
     let mut peers: HashMap<&str, Peer> = HashMap::new();
@@ -154,7 +155,7 @@ fn step<'a>(
     }
 }
 
-/// Waits so many seconds, a few at most.
+/// Sleeps this many seconds, a few at most.
 fn sleep(seconds: &str) -> Option<()> {
     let seconds: f64 = seconds.strip_suffix(')')?.parse().ok()?;
     let pause = Duration::try_from_secs_f64(seconds.min(5.0)).ok()?;
@@ -162,7 +163,7 @@ fn sleep(seconds: &str) -> Option<()> {
     Some(())
 }
 
-/// `<TIME>` and `<TIME+n>`, `<TIME-n>` replaced, n in units of so many seconds.
+/// Replaces `<TIME>` and `<TIME+n>`, `<TIME-n>`, n in units of this many seconds.
 fn timed(text: &str, unit: i64) -> String {
     let mut parts = text.split("<TIME");
     let mut out = parts.next().unwrap_or_default().to_owned();
@@ -174,7 +175,7 @@ fn timed(text: &str, unit: i64) -> String {
     out
 }
 
-/// The time so many seconds from now.
+/// Returns the time this many seconds from now.
 fn time(offset: i64) -> String {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
     let seconds = now.as_secs() as i64 + offset;
@@ -184,7 +185,7 @@ fn time(offset: i64) -> String {
     String::from_utf8_lossy(&room[..len]).into_owned()
 }
 
-/// A message with the BodyLength and CheckSum that it leaves out; what is no message as it is.
+/// Returns a message with the BodyLength and CheckSum that it lacks; other text is unchanged.
 fn whole(text: &str) -> String {
     let Some((begin_string, rest)) = text.split_once('|').filter(|_| text.starts_with("8=")) else {
         return text.to_owned();
@@ -204,7 +205,7 @@ fn whole(text: &str) -> String {
     }
 }
 
-/// The same fields in the same order.
+/// Checks for the same fields in the same order.
 fn compare(expected: &str, message: &str) -> Result<(), String> {
     let expected: Vec<_> = expected.split_terminator('|').collect();
     let got: Vec<_> = message.split_terminator('|').collect();
@@ -227,7 +228,7 @@ fn compare(expected: &str, message: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// `YYYYMMDD-HH:MM:SS`, with or without a fraction.
+/// Returns whether this is `YYYYMMDD-HH:MM:SS`, with or without a fraction.
 fn is_time(value: &str) -> bool {
     let (time, fraction) = value.split_at(value.len().min(17));
     let form = time.bytes().zip(*b"00000000-00:00:00");

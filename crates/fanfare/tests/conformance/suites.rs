@@ -1,15 +1,15 @@
-//! Which folders of definitions there are, and how the server is set up for each.
+//! The folders of definitions, and the set-up of the server for each.
 
 use super::{Suite, listed};
 use std::path::{Path, PathBuf};
 
-/// Where the sources of QuickFIX are unpacked, and the definitions of QuickFIX/n.
+/// The variables with the folder of QuickFIX's sources, and that of the definitions of QuickFIX/n.
 const SOURCES: [&str; 2] = ["QUICKFIX_SOURCES", "QUICKFIX_N_DEFINITIONS"];
 
-/// What a server checks messages with, and where it keeps its own.
+/// The server's dictionaries, and its stores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Setup {
-    /// The dictionaries beside the definitions, and a store on disk.
+    /// The dictionaries among the definitions, and a store on disk.
     Files,
     /// Built-in tables and a store in memory.
     BuiltIn,
@@ -22,7 +22,7 @@ fn sources(variable: &str) -> PathBuf {
         .into()
 }
 
-/// All of QuickFIX, both ways.
+/// Returns all of QuickFIX's definitions, with both set-ups.
 pub(crate) fn quickfix() -> Vec<Suite> {
     let sources = sources(SOURCES[0]);
     let folders = listed(&sources.join("test/definitions/server"));
@@ -43,7 +43,8 @@ pub(crate) fn quickfix() -> Vec<Suite> {
     folders.iter().flat_map(both).collect()
 }
 
-/// QuickFIX/n's: those of each version both ways, and those of its switches.
+/// Returns QuickFIX/n's definitions: those of each version with both set-ups, and those of its
+/// switches.
 pub(crate) fn quickfix_n() -> Vec<Suite> {
     let sources = sources(SOURCES[1]);
     let folder = |name: &str| sources.join("definitions").join(name);
@@ -114,7 +115,7 @@ const SWITCHES_OF_N: [(&str, &str, &str); 4] = [
     ),
 ];
 
-/// What QuickFIX/n's definitions want otherwise.
+/// The definitions of QuickFIX/n with other expectations.
 const OTHERS_OF_N: &[(&str, &str)] = &[
     (
         "2i_BeginStringValueUnexpected",

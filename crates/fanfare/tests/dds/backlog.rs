@@ -10,7 +10,7 @@ fn a_subscriber_that_hangs_for_a_while_costs_no_datagram() {
     let file = feed("complex", MESSAGES);
     let ([group, _], domain) = (groups(), domain(33));
     let both = ["--keyed", "--no-echo", "--json", "--domain", &domain];
-    // It hangs for as long as the messages take on a busy machine, and is not given up.
+    // The process hangs for as long as the messages take on a busy machine, and is not dropped.
     let both = [&both[..], &["--lease", "120000"]].concat();
     let mut subscribe = fanfare(&["dds", "subscribe", "complex"]);
     let mut subscriber = Running::start(subscribe.args(&both).arg("--check").arg(&file));
@@ -22,7 +22,7 @@ fn a_subscriber_that_hangs_for_a_while_costs_no_datagram() {
     subscriber.signal("STOP");
     let (address, port) = group.split_once(':').unwrap();
     let mut multicast = fanfare(&["fast", "multicast", "-a", address, "-p", port]);
-    // A pace at which the kernel has room for what comes while a busy machine does something else.
+    // The pace leaves the kernel's buffer enough space while a busy machine runs other tasks.
     done(multicast.args(["-s", "50", "-f"]).arg(&file));
     publisher.tells("a subscriber does not read");
     subscriber.signal("CONT");

@@ -1,4 +1,5 @@
-//! What cannot work is said in one sentence, and what a network brings in does not end a plant.
+//! Impossible requests are refused with one sentence, and malformed network input does not end a
+//! plant.
 
 use crate::common::{Running, done, fails, fanfare, groups, told};
 use crate::{domain, feed};
@@ -60,7 +61,7 @@ fn what_cannot_work_is_said_in_one_sentence() {
     }
 }
 
-/// Whoever ends a command that waits is told what it waited for.
+/// The error of an interrupted command names what it was waiting for.
 #[test]
 fn a_command_that_is_interrupted_before_it_began_says_so() {
     let file = feed("simple", 400).into_os_string();
@@ -100,7 +101,7 @@ fn a_packet_that_is_no_message_does_not_end_a_live_publisher() {
     publish.args(["--domain", &domain(15), "--multicast", &group]);
     let mut publisher = Running::start(&mut publish);
     publisher.tells("receiving");
-    // Through the command, which knows how to stay on loopback.
+    // The command keeps the packets on loopback.
     let noise = feed("simple", 400).with_file_name("dds-noise.dat");
     let mut packets = Vec::new();
     for bytes in [&[0xff; 40][..], &[0xc0, 0xff], &[0], &[0x80; 1400]] {

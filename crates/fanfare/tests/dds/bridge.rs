@@ -1,5 +1,5 @@
-//! `fanfare dds bridge`: two gateways as two processes, producers at the first, consumers at the
-//! second, which check that each message comes once and in order.
+//! Tests of `fanfare dds bridge`: two gateways as two processes, producers at the first, consumers
+//! at the second, which check that each message comes once and in order.
 
 use crate::common::gateway::Gateway;
 use crate::common::{Folder, Running, done, fanfare, figure, said};

@@ -1,5 +1,5 @@
-//! Writers that know no end, against the commands: what is resident stays bounded, and what has
-//! nothing to do with the flood goes on.
+//! Tests of the commands against writers without limits: resident memory stays bounded, and
+//! unrelated topics continue.
 
 use crate::common::{Running, eventually, fanfare, said};
 use crate::{domain, feed};
@@ -15,12 +15,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-/// Keys of the flood.
+/// The keys of the flood.
 const KEYS: u32 = 1_200_000;
-/// Those that the subscriber takes.
+/// The keys that the subscriber accepts.
 const LIMIT: u32 = 50_000;
 
-/// A reliable writer that has found its reader and waits for nobody.
+/// A reliable writer that has found its reader and does not wait for it.
 struct Pushy {
     writer: Writer,
     readers: Arc<AtomicU32>,
@@ -52,8 +52,8 @@ impl Pushy {
         self.readers.load(Ordering::Acquire) > 0
     }
 
-    /// Writes a sample of zeros and nothing else but this key, and `load` bytes where the type has
-    /// room; whether it could.
+    /// Writes a sample of zeros with this key, and `load` bytes if the type has a member for them.
+    /// Returns whether it succeeded.
     fn write(&mut self, key: u64, load: usize) -> bool {
         self.buffer.begin();
         fill(&mut self.buffer, &self.t, key, load);
@@ -77,7 +77,7 @@ fn fill(buffer: &mut CdrBuffer, t: &StructType, key: u64, load: usize) {
     }
 }
 
-/// The most that a process ever had resident, MiB.
+/// Returns the peak resident memory of a process, MiB.
 fn peak(process: &Running) -> u64 {
     let status = fs::read_to_string(format!("/proc/{}/status", process.id())).unwrap();
     let line = status.lines().find(|l| l.starts_with("VmHWM")).unwrap();
@@ -117,7 +117,7 @@ fn a_flood_of_keys_ends_one_topic_of_a_subscriber() {
     eventually("two matches", || bad.is_read() && good.is_read());
     let mut wrote = 0;
     for key in 0..u64::from(KEYS) {
-        // One that cannot be sent is left out: its key is none that the subscriber sees.
+        // A sample that cannot be sent is skipped: the subscriber never sees its key.
         bad.write(key, 0);
         if key.is_multiple_of(1_000) {
             wrote += u64::from(good.write(key % 7, 0));
@@ -138,7 +138,7 @@ fn a_flood_of_keys_ends_one_topic_of_a_subscriber() {
     assert!(figures.contains("\"topics_closed\":1"), "{figures}");
 }
 
-/// A publisher whose feed has more keys than it may write leaves the rest out, and says so.
+/// A publisher whose feed has more keys than it may write omits the others, and reports it.
 #[test]
 fn a_publisher_leaves_out_samples_of_keys_beyond_the_limit() {
     let (file, id) = (feed("complex", 300), domain(45));
@@ -170,7 +170,7 @@ fn a_publisher_leaves_out_samples_of_keys_beyond_the_limit() {
     assert_eq!(received["topics_closed"], 0, "{received}");
 }
 
-/// Whoever reads its lines has stopped, as a pager does.
+/// The reader of the output has stopped, as a pager does.
 #[test]
 fn echo_keeps_a_bounded_part_of_what_is_not_read() {
     const SAMPLES: u64 = 60_000;
@@ -179,7 +179,7 @@ fn echo_keeps_a_bounded_part_of_what_is_not_read() {
     let t = StructType::new("Test::Blob")
         .key("id", Kind::UInt64)
         .member("load", Kind::Sequence(Box::new(Kind::Byte), None));
-    // Less under way than a socket holds: nothing need be sent again.
+    // Less in flight than a socket holds: no retransmission is needed.
     let mut config = joined(&id);
     config.unacknowledged = 100_000;
     let domain = Domain::open(&config).unwrap();
@@ -188,7 +188,7 @@ fn echo_keeps_a_bounded_part_of_what_is_not_read() {
     echo.tells("topic Blobs");
     eventually("a match", || writer.is_read());
     for n in 1..SAMPLES {
-        // Many keys, so that no depth of one helps.
+        // With many keys, the depth of one has no effect.
         eventually("room", || writer.write(n % 5_000, 2_000));
     }
     // The queue drops its oldest lines, so the last sample is always printed.

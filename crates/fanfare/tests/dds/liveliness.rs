@@ -1,4 +1,4 @@
-//! Who stops is found out by its silence, and those beside it go on.
+//! A stopped participant is detected by its silence, and the others continue.
 
 use crate::common::{Folder, Running, fanfare, groups};
 use crate::{Piecemeal, feed};
@@ -7,7 +7,7 @@ use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
-/// Long enough that nobody seems silent who only has to wait for a busy machine.
+/// Long enough that a participant on a busy machine does not seem silent.
 const LEASE: &str = "4000";
 
 fn command(what: &str, domain: u32, options: &[&str]) -> Command {
@@ -25,7 +25,7 @@ fn a_subscriber_that_is_stopped_is_lost_and_the_other_gets_everything() {
     reading.tells("Finished subscribing");
     let mut publish = command("publish", 70, &["--json", "-f", "/dev/stdin"]);
     let (mut publisher, mut messages) = Piecemeal::start(&mut publish, &file);
-    // More than a pipe holds: that it takes them means that it has met the first subscriber.
+    // More than a pipe holds: the write succeeds only after the first subscriber was matched.
     messages.some(200_000);
     let mut stopping = command("subscribe", 70, &["--format", "json"]);
     let (stopping, mut lines) = Running::start_unread(&mut stopping);
@@ -63,14 +63,14 @@ fn a_publisher_that_is_stopped_is_gone_and_comes_back() {
     publisher.end().succeeded();
 }
 
-/// Cyclone DDS takes the writers of a participant that goes for silent first.
+/// Cyclone DDS reports the writers of a participant that leaves as not alive first.
 #[test]
 fn a_publisher_that_ends_is_gone_and_not_lost_by_liveliness() {
     let folder = Folder::new("ends");
     let no_feed = folder.with("no-feed.dat", "x".repeat(64));
     let mut subscriber = Running::start(&mut command("subscribe", 73, &[]));
     subscriber.tells("Finished");
-    // One that cannot go on says no Done.
+    // A publisher that fails writes no Done.
     let mut publish = command("publish", 73, &["-f", &no_feed]);
     assert_eq!(Running::start(&mut publish).end().code, 1);
     let told = subscriber.tells(" writers ");
@@ -86,7 +86,7 @@ fn a_writer_that_writes_nothing_is_lost_by_liveliness_if_writing_says_that_it_li
     subscriber.tells("4 writers lost by liveliness");
 }
 
-/// A publisher of a group that nobody sends to: it waits, and lives.
+/// Starts a publisher of a group without a sender: it waits, and stays alive.
 fn waiting(domain: u32, options: &[&str]) -> Running {
     let [group, _] = groups();
     let mut publish = command("publish", domain, &["--multicast", &group]);

@@ -1,16 +1,17 @@
-//! Two accounts of what did not come: by numbers, and by what came.
+//! Two counts of lost samples: by numbers, and by contents.
 
 use crate::common::{Running, done, fanfare, groups};
 use crate::{domain, feed};
 
-/// `lost` is what the Done token says was written, less what was counted. `--check` knows nothing
-/// of either: it looks for each sample that came, byte for byte, among those of the file.
+/// `lost` is the number in the Done token minus the count of samples. `--check` is independent of
+/// both: it searches for each sample that came, byte for byte, among those of the file.
 #[test]
 fn what_is_counted_as_lost_is_what_is_missing_of_the_file() {
     let file = feed("complex", 30_000);
     let ([group, _], domain) = (groups(), domain(44));
     let both = ["--keyed", "--no-echo", "--json", "--domain", &domain];
-    // It is stopped for as long as the messages take on a busy machine, and is not given up.
+    // The process is stopped for as long as the messages take on a busy machine, and is not
+    // dropped.
     let both = [&both[..], &["--qos", "best-effort", "--lease", "120000"]].concat();
     let mut subscribe = fanfare(&["dds", "subscribe", "complex"]);
     let mut subscriber = Running::start(subscribe.args(&both).arg("--check").arg(&file));
@@ -18,7 +19,7 @@ fn what_is_counted_as_lost_is_what_is_missing_of_the_file() {
     let mut publish = fanfare(&["dds", "publish", "complex"]);
     let mut publisher = Running::start(publish.args(&both).args(["--multicast", &group]));
     publisher.tells("receiving");
-    // The system keeps for it what fits into a socket, the first; it drops the rest.
+    // The system keeps the first samples, up to the size of a socket's buffer, and drops the rest.
     subscriber.signal("STOP");
     let (address, port) = group.split_once(':').unwrap();
     let mut multicast = fanfare(&["fast", "multicast", "-a", address, "-p", port]);

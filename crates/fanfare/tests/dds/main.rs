@@ -1,4 +1,4 @@
-//! `fanfare dds` as a user runs it: publisher and subscriber as two processes.
+//! End-to-end tests of `fanfare dds`: publisher and subscriber as two processes.
 #![forbid(unsafe_code)]
 #![allow(
     clippy::unwrap_used,
@@ -28,7 +28,7 @@ use std::path::{Path, PathBuf};
 use std::process::{ChildStdin, Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 
-/// A domain for each number, which no other test is in.
+/// Returns a domain for each number, exclusive to its test.
 fn domain(test: u32) -> String {
     static MINE: Mutex<BTreeMap<u32, u32>> = Mutex::new(BTreeMap::new());
     let mut mine = MINE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -52,8 +52,8 @@ impl Piecemeal {
         (running, Self { bytes, at, pipe })
     }
 
-    /// So many bytes more, which need not end with a packet. More than a pipe holds are written
-    /// when some of them were read.
+    /// Writes `count` more bytes, which need not end with a packet. Bytes beyond the pipe's
+    /// capacity are written as others are read.
     fn some(&mut self, count: usize) {
         let piece = self.bytes[self.at..].iter().take(count);
         let piece: Vec<u8> = piece.copied().collect();
@@ -62,14 +62,14 @@ impl Piecemeal {
         self.at += count;
     }
 
-    /// All that is left, as fast as it is read, and then the end.
+    /// Writes the rest, as fast as it is read, and closes the pipe.
     fn rest(mut self) {
-        // One that dies does not read.
+        // A process that has ended does not read.
         std::thread::spawn(move || drop(self.pipe.write_all(&self.bytes[self.at..])));
     }
 }
 
-/// A file with so many messages of a built-in feed; the tests share it.
+/// Returns a file with this many messages of a built-in feed; the tests share it.
 fn feed(kind: &str, messages: u32) -> PathBuf {
     static MADE: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
     let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("dds-{kind}-{messages}.dat"));
@@ -82,7 +82,7 @@ fn feed(kind: &str, messages: u32) -> PathBuf {
     file
 }
 
-/// Starts a subscriber, publishes, and gives the publisher's and the subscriber's output.
+/// Starts a subscriber, publishes, and returns the output of both.
 fn run(kind: &str, domain: u32, messages: u32, options: &[&str]) -> (String, String) {
     let file = feed(kind, messages);
     let domain = crate::domain(domain);
@@ -104,7 +104,7 @@ fn simple_messages_reach_the_subscriber_field_by_field() {
         figures.contains("\"samples\":400,\"echoes\":400"),
         "{figures}"
     );
-    // The subscriber went when it had everything.
+    // The subscriber left when it had everything.
     assert!(figures.contains("\"readers_left\":0"), "{figures}");
     assert_eq!(samples.lines().count(), 400);
     let decode = ["fast", "decode", "-t", "builtin:simple", "--format", "json"];
@@ -156,7 +156,7 @@ fn a_subscriber_compares_with_the_file() {
         let said = subscriber.end();
         (said.code, said.out)
     };
-    // What the file has more is missing; what it has less is wrong.
+    // Additional messages of the file are missing; absent ones are wrong.
     let (code, figures) = check(300, 12);
     let expected = "\"equal\":250,\"wrong\":0,\"not_received\":50";
     assert!(code == 0 && figures.contains(expected), "{figures}");

@@ -1,4 +1,4 @@
-//! `fanfare gateway`: FAST lines in, FIX consumers and DDS subscribers out, from one file.
+//! Tests of `fanfare gateway`: FAST lines in, FIX consumers and DDS subscribers out, from one file.
 
 use crate::common::gateway::Gateway;
 use crate::common::{Folder, Running, done, fails, fanfare, figure, groups, receive};
@@ -10,7 +10,7 @@ use std::net::TcpStream;
 use std::path::Path;
 use std::time::Duration;
 
-/// The example of the documentation, with ports and a domain of this run: a file in the folder.
+/// Writes the example of the documentation into the folder, with ports and a domain of this run.
 fn configuration(folder: &Folder, domain: &str, groups: &[String; 2]) -> String {
     let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/gateway.toml");
     let text = fs::read_to_string(example).unwrap();
@@ -27,7 +27,7 @@ fn configuration(folder: &Folder, domain: &str, groups: &[String; 2]) -> String 
     folder.with("gateway.toml", text)
 }
 
-/// A FIX consumer that is nothing but a socket.
+/// A FIX consumer on a plain socket.
 struct Consumer {
     stream: TcpStream,
     bytes: Vec<u8>,
@@ -55,7 +55,7 @@ impl Consumer {
         consumer
     }
 
-    /// The next message with `|` for SOH.
+    /// Returns the next message with `|` for SOH.
     fn receive(&mut self) -> String {
         let finder = FrameFinder::new(1 << 16);
         loop {
@@ -72,7 +72,7 @@ impl Consumer {
     }
 }
 
-/// MsgType(35), and the fields that FIX.4.4 has as the template has them.
+/// Returns MsgType(35), and the fields of FIX.4.4 as in the template.
 fn content(message: &str) -> String {
     let kept = [
         "35=", "268=", "279=", "48=", "22=", "270=", "146=", "55=", "131=",
@@ -83,15 +83,15 @@ fn content(message: &str) -> String {
         .collect()
 }
 
-/// Sorts the fields: the two messages that are compared may have theirs in different orders, as the
-/// gateway writes those of an entry in the order of the dictionary.
+/// Sorts the fields: the two compared messages may have theirs in different orders, as the gateway
+/// writes those of an entry in the order of the dictionary.
 fn sorted(content: String) -> Vec<String> {
     let mut fields: Vec<String> = content.split_inclusive('|').map(str::to_owned).collect();
     fields.sort();
     fields
 }
 
-/// What `fast decode` makes of the same file.
+/// Returns the output of `fast decode` for the same file.
 fn decoded(file: &Path) -> Vec<String> {
     let decode = [
         "fast",
@@ -104,7 +104,7 @@ fn decoded(file: &Path) -> Vec<String> {
     ];
     let text = done(fanfare(&decode).arg(file)).out.replace('\x01', "|");
     let messages = text.lines().filter(|line| !line.contains("|35=99|"));
-    // FIX.4.4 asks for the identifier that the feed does not have: the number of the message.
+    // FIX.4.4 requires the identifier, which the feed does not have: the number of the message.
     let identified = |line: &str| match line.split_once("|146=") {
         Some((front, behind)) if !front.contains("|131=") => {
             let number = front.split_once("|34=").unwrap().1;
@@ -165,8 +165,8 @@ fn a_feed_on_lossy_lines_reaches_fix_consumers_and_dds_subscribers() {
     }
 }
 
-/// Of two gateways with the same line one is killed; whoever subscribes to both gets each message
-/// once, and none is missing.
+/// One of two gateways with the same line is killed; a subscriber to both gets each message once,
+/// and none is missing.
 #[test]
 fn a_gateway_that_is_killed_beside_another_costs_no_message() {
     let file = feed("complex", 3_000);
@@ -205,8 +205,8 @@ fn a_gateway_that_is_killed_beside_another_costs_no_message() {
     assert!(told.contains(&line), "{told}");
 }
 
-/// Gateways whose lines are each one of these groups, and which publish samples of the feed's own
-/// types; each has every topic's subscriber.
+/// Starts gateways with one line each, which publish samples of the feed's own types; each has a
+/// subscriber to every topic.
 fn publishing(folder: &Folder, domain: &str, groups: [&str; 2]) -> [Gateway; 2] {
     groups.map(|group| {
         let text = format!(
@@ -221,7 +221,7 @@ fn publishing(folder: &Folder, domain: &str, groups: [&str; 2]) -> [Gateway; 2] 
     })
 }
 
-/// A subscriber to what they publish.
+/// Starts a subscriber to these samples.
 fn subscribing(domain: &str, options: &[&str]) -> Running {
     let subscribe = ["dds", "subscribe", "complex", "--keyed", "--no-echo"];
     let mut subscribe = fanfare(&subscribe);
@@ -250,7 +250,7 @@ fn samples_of_two_gateways_come_once_and_the_second_fills_the_gaps_of_the_first(
     assert_eq!(figure(&received, "samples"), 560.0, "{received}");
     assert_eq!(figure(&received, "lost"), 0.0, "{received}");
     let dropped = figure(&received, "from_another");
-    // The packets are lost by a seed: some are, and some are not.
+    // The seed decides which packets are lost.
     assert!(dropped > 400.0 && dropped < 560.0, "{received}");
     each.interrupt();
     let received = each.end().json();
@@ -277,7 +277,7 @@ fn a_gateway_that_is_killed_beside_another_costs_no_sample() {
     let received = serde_json::from_str(figures).unwrap();
     assert_eq!(figure(&received, "samples"), 560.0, "{received}");
     assert_eq!(figure(&received, "lost"), 0.0, "{received}");
-    // One was waited for.
+    // One line was waited for.
     assert_eq!(said.out.lines().count(), 559);
     let dropped = figure(&received, "from_another");
     assert!(dropped > 0.0 && dropped < 560.0, "{received}");
@@ -299,7 +299,7 @@ fn a_configuration_with_a_mistake_is_refused_with_the_line() {
     assert!(told.contains("cannot read /nosuch.toml"), "{told}");
 }
 
-/// A feed in the folder: with this in `[feed]` besides its line.
+/// Writes a feed's configuration into the folder, with `rest` in `[feed]` besides its line.
 fn with_feed(folder: &Folder, rest: &str) -> String {
     let text = format!(
         "[producers]\nport = 0\n[consumers]\nport = 0\n[feed]\nlines = [\"{}\"]\n{rest}\n",

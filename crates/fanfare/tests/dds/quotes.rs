@@ -1,5 +1,5 @@
-//! `crates/dds/examples/subscribe_quotes.rs` reads what `fanfare dds publish` publishes, and what
-//! `publish_quotes.rs` does.
+//! Tests that `crates/dds/examples/subscribe_quotes.rs` reads the samples of `fanfare dds publish`,
+//! and those of `publish_quotes.rs`.
 
 #[path = "../../../dds/examples/subscribe_quotes.rs"]
 #[expect(dead_code, reason = "its main is not this program's")]
@@ -35,8 +35,8 @@ fn a_rust_structure_holds_what_the_publisher_decoded() {
         quotes
     });
     matched.recv_timeout(Duration::from_secs(60)).unwrap();
-    // The reader has heard of the writer, but perhaps not the writer of the reader: the first
-    // quotes may not be for it.
+    // The reader has discovered the writer, but the writer may not have discovered the reader: the
+    // first quotes may be lost.
     while !reading.is_finished() {
         messages.some(1_000);
         thread::sleep(Duration::from_millis(5));
@@ -67,7 +67,7 @@ fn a_rust_structure_holds_what_the_publisher_decoded() {
 #[test]
 fn a_rust_structure_is_read_from_the_one_that_wrote_it() {
     let domain: u32 = domain(51).parse().unwrap();
-    // More than it takes to find each other.
+    // More than the discovery takes.
     let writing = thread::spawn(move || publisher::publish(domain, 600));
     let mut next = None;
     let done = example::subscribe(

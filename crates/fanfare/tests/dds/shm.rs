@@ -1,5 +1,5 @@
-//! `--transport shm`: publisher and subscriber as processes that meet in shared memory, come in
-//! either order, die, and come again.
+//! Tests of `--transport shm`: publisher and subscriber as processes that meet in shared memory,
+//! start in either order, die, and restart.
 
 use crate::common::{Running, fanfare, said};
 use crate::{Piecemeal, feed};
@@ -9,7 +9,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::{ChildStdout, Command};
 
-/// A domain of this test alone.
+/// Returns a domain of this test alone.
 fn domain(number: u32) -> String {
     crate::domain(200 + number)
 }
@@ -30,7 +30,7 @@ fn publisher(domain: &str, file: &Path, options: &[&str]) -> Running {
     Running::start(command.arg("-f").arg(file))
 }
 
-/// The figures of a process that ends well.
+/// Returns the figures of a process that succeeds.
 fn figures(process: Running) -> String {
     process.end().succeeded().out
 }
@@ -78,8 +78,8 @@ fn two_domains_do_not_hear_each_other() {
     has(&figures(other), &["\"samples\":400", "\"equal\":400"]);
 }
 
-/// A subscriber that stops after its first sample, and so stops the publisher, whose ring of 1 MiB
-/// is full soon.
+/// A subscriber that stops after its first sample, and thereby blocks the publisher, whose ring of
+/// 1 MiB is soon full.
 struct Stuck {
     process: Running,
     out: BufReader<ChildStdout>,
@@ -92,7 +92,7 @@ impl Stuck {
         Self { process, out }
     }
 
-    /// Waits until it has received something, and holds it there.
+    /// Waits until it has received a sample, and stops it there.
     fn first_line(&mut self) {
         let mut line = String::new();
         self.out.read_line(&mut line).unwrap();
@@ -104,11 +104,11 @@ impl Stuck {
 const LONG: u32 = 60_000;
 const SHORT: u32 = 5_000;
 const NO_WAIT: [&str; 3] = ["--no-echo", "--ring", "1"];
-/// Bytes of the first messages: more come when the test is ready for them, so that the publisher is
-/// not done before that.
+/// Bytes of the first messages: the test releases further ones, so that the publisher does not
+/// finish before.
 const FIRST: usize = 10_000;
 
-/// A publisher that has the first messages of the file.
+/// Starts a publisher that has the first messages of the file.
 fn holding_back(domain: &str, file: &Path) -> (Running, Piecemeal) {
     let mut command = command("publish", domain, &NO_WAIT);
     let (publisher, mut messages) = Piecemeal::start(command.args(["-f", "/dev/stdin"]), file);
@@ -116,7 +116,7 @@ fn holding_back(domain: &str, file: &Path) -> (Running, Piecemeal) {
     (publisher, messages)
 }
 
-/// Files of rings in the domain; none if there is no folder for them.
+/// Returns the number of ring files in the domain; `None` if there is no folder for them.
 fn rings(domain: &str) -> Option<usize> {
     let user = fs::metadata("/proc/self").unwrap().uid();
     let folder = format!("/dev/shm/fanfare-{user}/domain-{domain}");
@@ -140,7 +140,7 @@ fn a_killed_subscriber_frees_the_publisher_and_the_next_one_gets_the_rest() {
     next.tells("Finished subscribing");
     dying.process.kill();
     has(&figures(published), &["\"samples\":60000"]);
-    // What it was not quick enough for is lost, and told.
+    // Samples that it was too slow for are lost, and counted.
     let text = next.end().out;
     assert_eq!(
         number(&text, "samples") + number(&text, "lost"),
@@ -154,7 +154,7 @@ fn a_killed_subscriber_frees_the_publisher_and_the_next_one_gets_the_rest() {
 #[test]
 fn a_killed_publisher_may_come_again_and_leaves_nothing_behind() {
     let (domain, file) = (domain(5), feed("simple", LONG));
-    // With what the first one sent it is less than the 65,536 lines that wait to be printed.
+    // Together with the samples of the first one it is less than the 65,536 lines in the queue.
     let short = feed("simple", SHORT);
     let mut reading = Stuck::start(&domain);
     let (mut dying, _messages) = holding_back(&domain, &file);

@@ -59,7 +59,7 @@ fn policies_that_do_not_fit_are_told_and_no_pong_is_an_error() {
     assert!(told.contains("no pong in domain"), "{told}");
 }
 
-/// The samples of a topic that `echo` knows nothing of but what its writer announces.
+/// `echo` prints samples of a topic that is known only from its writer's announcement.
 #[test]
 fn echo_prints_the_samples_of_a_topic_it_has_never_heard_of() {
     let _pong = pong(22);

@@ -1,4 +1,4 @@
-//! What is wrong is said in one sentence that names the place.
+//! Errors are reported in one sentence that names the place.
 
 use crate::common::{Folder, fails, nobody, run, told};
 use std::net::TcpListener;

@@ -56,7 +56,7 @@ impl Plant {
         stream
     }
 
-    /// The status and the body of the answer to a request with these headers.
+    /// Returns the status and the body of the response to a request with these headers.
     fn raw(&self, line: &str, headers: &str, body: &str) -> (u16, String) {
         let mut stream = self.connect();
         let head = format!(
@@ -238,7 +238,7 @@ fn bad_requests_are_refused_and_harm_nobody() {
     assert!(!audit.contains("wrong"), "no token is written: {audit}");
 }
 
-/// A body of 1 GB is refused when it is announced, not when it has come.
+/// A body of 1 GB is refused when it is announced, before it is sent.
 fn announced_gigabyte(plant: &Plant, headers: &str) {
     let mut stream = plant.connect();
     let head = format!(
@@ -251,7 +251,7 @@ fn announced_gigabyte(plant: &Plant, headers: &str) {
     assert_eq!(&answer, b"HTTP/1.1 413");
 }
 
-/// Connections beyond the limit are closed at once, and there is room when others leave.
+/// Connections beyond the limit are closed at once, and accepted again when others end.
 fn too_many(plant: &Plant) {
     let idle: Vec<TcpStream> = (0..1_000).map(|_| plant.connect()).collect();
     let is_closed = |mut stream: &TcpStream| {
@@ -322,7 +322,7 @@ fn debians_prometheus_scrapes_it_and_has_nothing_to_say_against_it() {
     plant.stop();
 }
 
-/// Prometheus, which scrapes the console each second.
+/// Starts Prometheus, which scrapes the console each second.
 fn prometheus(plant: &Plant, listen: &str) -> Running {
     let config = plant.folder.with(
         "prometheus.yml",
@@ -345,7 +345,7 @@ fn prometheus(plant: &Plant, listen: &str) -> Running {
     Running::start(&mut command)
 }
 
-/// The part of the tree that operators install beside Prometheus.
+/// The part of the tree that operators install for Prometheus.
 const PACKAGING: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging");
 
 #[test]
@@ -363,7 +363,7 @@ fn alerts_are_rules_that_fire_when_they_should() {
     }
 }
 
-/// The names of counters in a text of Prometheus's queries.
+/// Returns the names of counters in a text of Prometheus's queries.
 fn counters_in(text: &str) -> BTreeSet<String> {
     let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let words = text.split(|c| !is_name(c));

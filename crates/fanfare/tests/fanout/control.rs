@@ -1,4 +1,4 @@
-//! `fanfare ctl` and `fanfare gateway --hash-password`, as whoever runs a gateway has them.
+//! Tests of `fanfare ctl` and `fanfare gateway --hash-password`, from an operator's point of view.
 
 use crate::common::{Folder, Running, fanfare};
 use std::io::Write;
@@ -21,7 +21,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// The hash of a password, as the command prints it.
+/// Returns the hash of a password, as the command prints it.
 fn hash() -> String {
     let hash = run(&["gateway", "--hash-password"], "open sesame\n");
     assert!(hash.status.success(), "{}", text(&hash.stderr));
@@ -38,8 +38,8 @@ fn hash() -> String {
     hash
 }
 
-/// What a reload would change is shown, and changes nothing. Of a file with other users and limits,
-/// the users alone are taken.
+/// The changes of a reload are shown without being applied. Of a file with other users and limits,
+/// only the users are applied.
 fn a_part_is_reloaded(ctl: &dyn Fn(&[&str]) -> Output, file: &str, text_of: &str) {
     let two = text_of.replace("\"*\"", "\"EURUSD\"");
     let rest = two.split_once("[[user]]").unwrap();
@@ -95,7 +95,7 @@ fn levels_of_the_log_are_set(ctl: &dyn Fn(&[&str]) -> Output) {
     ctl(&["log", "set-level", "info"]);
 }
 
-/// What is wrong with a file is told with its line, and what is in force stays.
+/// An error in a file is reported with its line, and the current configuration stays.
 fn a_wrong_file_is_refused(ctl: &dyn Fn(&[&str]) -> Output, file: &str, front: &str, user: &str) {
     let padding = "\n".repeat(39 - front.lines().count());
     std::fs::write(file, format!("{front}{padding}[user]\n")).unwrap();

@@ -1,4 +1,4 @@
-//! The gateway's log: what is in it, and what becomes of its files.
+//! Tests of the gateway's log: its contents, and its files.
 
 use crate::common::gateway::Gateway;
 use crate::common::{Folder, eventually, fanfare};
@@ -26,11 +26,11 @@ fn refused(port: &str, first: &[u8]) {
         .set_read_timeout(Some(Duration::from_secs(60)))
         .unwrap();
     stream.write_all(first).unwrap();
-    // It may end with a reset.
+    // The connection may end with a reset.
     let _ = stream.read_to_end(&mut Vec::new());
 }
 
-/// The lines of a file of JSON, each of which says when, how bad, about what, and what.
+/// Returns the lines of a file of JSON, each with a time, a level, a target and a message.
 fn objects(text: &str) -> Vec<Value> {
     let object = |line: &str| -> Value {
         let object: Value = serde_json::from_str(line).unwrap_or_else(|e| panic!("{e}: {line}"));
@@ -44,7 +44,7 @@ fn objects(text: &str) -> Vec<Value> {
     text.lines().map(object).collect()
 }
 
-/// The files of a log that have ended, compressed or not.
+/// Returns the rotated files of a log, compressed or not.
 fn ended(folder: &Path) -> Vec<String> {
     let names = std::fs::read_dir(folder).unwrap();
     let names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
@@ -127,7 +127,7 @@ fn a_log_of_json_names_sessions_escapes_text_and_has_no_secret() {
 fn a_log_is_rotated_by_size_compressed_and_opened_again_at_a_hangup() {
     let folder = Folder::new("log-rotate");
     let log = folder.file("run.log");
-    // At level debug each stranger has its line.
+    // At level debug each refused connection has its line.
     let text = format!(
         "{PORTS}[log]\nto = \"{log}\"\nlevel = \"session=debug\"\n\
          rotate = {{ max_bytes = 65536, keep = 1 }}\n"
@@ -140,7 +140,7 @@ fn a_log_is_rotated_by_size_compressed_and_opened_again_at_a_hangup() {
             refused(&gateway.consumers, &message(&long, 1, "A", "98=0|108=0|"));
             let names = ended(folder.path());
             names.len() == 1 && names[0].ends_with(".zst") && {
-                // The first one may be there still, or be gone for the second one.
+                // The first one may still be present, or be replaced by the second one.
                 let whole = folder.read(&names[0]);
                 let text = zstd::stream::decode_all(&*whole).unwrap();
                 !String::from_utf8(text)

@@ -1,4 +1,5 @@
-//! The fan-out commands, end to end: the real binary, loopback, ports that the kernel picks.
+//! Tests of the fan-out commands, end to end: the real binary, loopback, ports that the kernel
+//! chooses.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

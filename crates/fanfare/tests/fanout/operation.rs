@@ -1,4 +1,4 @@
-//! What whoever runs the gateway does with it: signals, logs, captures.
+//! Tests of a gateway in operation: signals, logs, captures.
 
 use crate::common::gateway::Gateway;
 use crate::common::{Folder, Running, eventually, fanfare};
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 const PORTS: [&str; 4] = ["--producer-port", "0", "--consumer-port", "0"];
 
-/// A session that is nothing but a socket, logged on without heartbeats.
+/// Opens a session on a plain socket, logged on without heartbeats.
 pub(crate) fn log_on(port: &str, name: &str) -> TcpStream {
     let mut stream = TcpStream::connect(format!("127.0.0.1:{port}")).unwrap();
     let patience = Some(Duration::from_secs(60));
@@ -46,7 +46,7 @@ pub(crate) fn receive(stream: &mut TcpStream, what: &str) -> String {
         match stream.read(&mut chunk) {
             Ok(0) => panic!("closed before {what:?}: {text}"),
             Ok(n) => text += &String::from_utf8_lossy(&chunk[..n]).replace('\x01', "|"),
-            // With a time-out, a read that was stopped and continued is not begun again.
+            // A read with a time-out is not restarted after the process was stopped and continued.
             Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
             Err(e) => panic!("{what:?} did not come: {e}"),
         }
@@ -54,7 +54,7 @@ pub(crate) fn receive(stream: &mut TcpStream, what: &str) -> String {
     text
 }
 
-/// A process that is killed with its test.
+/// A process that is killed at the end of its test.
 struct Killed(Child);
 
 impl Drop for Killed {
@@ -64,12 +64,12 @@ impl Drop for Killed {
     }
 }
 
-/// stderr is a pipe that is full, and nobody reads it: sessions are served, and Ctrl-C ends the
-/// gateway with its report.
+/// With stderr a full pipe without a reader, sessions are served, and Ctrl-C ends the gateway with
+/// its report.
 #[test]
 fn stderr_that_nobody_reads_stops_neither_sessions_nor_the_end() {
     let (reader, mut writer) = std::io::pipe().unwrap();
-    // As much as a pipe holds, whatever that is: one thread fills it, and stays in the write.
+    // One thread fills the pipe, whatever its size, and stays in the write.
     let mut filler = writer.try_clone().unwrap();
     std::thread::spawn(move || while filler.write_all(&[b'x'; 4096]).is_ok() {});
     std::thread::sleep(Duration::from_millis(500));
@@ -117,11 +117,11 @@ fn a_flood_of_strangers_is_a_few_short_lines() {
         let to = format!("127.0.0.1:{}", server.consumers);
         let mut stranger = TcpStream::connect(to).unwrap();
         let name = format!("{i}\u{1b}[2J\u{9b}{}", "y".repeat(60_000));
-        // It may have been closed before all is written.
+        // The connection may be closed before all is written.
         let _ = stranger.write_all(&message(&name, 1, "A", "98=0|108=0|"));
         let _ = stranger.read(&mut [0; 16]);
     }
-    // One whose CompID is short enough, but would clear the screen.
+    // This CompID is short enough, but would clear the screen.
     drop(log_on(&server.consumers, "EVIL\u{1b}[2J\nFORGED"));
     let said = server.stop();
     assert!(said.err.len() < 10_000, "{} bytes", said.err.len());
@@ -191,7 +191,7 @@ fn sighup_reads_the_file_again_and_says_what_it_took() {
     server.end().succeeded();
 }
 
-/// The length of a file that begins as a pcap does; 0 of any other.
+/// Returns the length of a file that begins like a pcap file; 0 for any other.
 fn pcap(path: &Path) -> u64 {
     let bytes = std::fs::read(path).unwrap_or_default();
     let is_pcap = bytes.starts_with(&[0x4d, 0x3c, 0xb2, 0xa1]);

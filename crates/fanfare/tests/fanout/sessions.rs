@@ -1,4 +1,5 @@
-//! Several hosts at one gateway, more sessions than it takes, and how many threads it has.
+//! Tests of several hosts at one gateway, of more sessions than it accepts, and of its number of
+//! threads.
 
 use crate::common::gateway::Gateway;
 use crate::common::{Folder, Running, fanfare, figure, run};
@@ -16,7 +17,7 @@ fn consumers(port: &str, args: &[&str]) -> Running {
     Running::start(&mut fanfare(&[&command, args, &["--port", port]].concat()))
 }
 
-/// The line that says how many threads there are; the system must show as many workers' by name.
+/// Returns the line with the number of threads; the system must list as many workers by name.
 fn threads(args: &[&str], workers: usize) -> String {
     let ports = ["--producer-port", "0", "--consumer-port", "0"];
     let mut server = Running::start(&mut fanfare(
@@ -24,7 +25,7 @@ fn threads(args: &[&str], workers: usize) -> String {
     ));
     let said = server.prints("Running on ");
     server.prints("Listening for consumers on ");
-    // A new thread sets its own name, which may be later than the line above.
+    // A new thread sets its own name, possibly after the line above.
     let until = Instant::now() + Duration::from_secs(60);
     while named(server.id()) < workers {
         assert!(Instant::now() < until, "{workers} threads of workers");
@@ -35,7 +36,7 @@ fn threads(args: &[&str], workers: usize) -> String {
     said
 }
 
-/// How many threads of a process have the name of a worker.
+/// Returns the number of a process's threads with the name of a worker.
 fn named(process: u32) -> usize {
     let tasks = std::fs::read_dir(format!("/proc/{process}/task")).unwrap();
     let names = tasks.flatten().map(|task| task.path().join("comm"));
@@ -65,7 +66,7 @@ fn two_hosts_load_one_gateway_under_other_names() {
     let messages = ["--messages", "20", "--from-start", "--json"];
     let mut first = consumers(&server.consumers, &[&["2", "0"], &messages[..]].concat());
     first.tells("2 sessions logged on");
-    // The same names are taken, and that is said; none is left.
+    // The same names are in use, which is reported; no session is left.
     let taken = consumers(&server.consumers, &["2"]).end();
     assert_eq!(taken.code, 1);
     assert!(
@@ -80,7 +81,7 @@ fn two_hosts_load_one_gateway_under_other_names() {
     let other = ["2", "0", "--prefix", "HOST2-"];
     let mut second = consumers(&server.consumers, &[&other, &messages[..]].concat());
     second.tells("2 sessions logged on");
-    // One of these is taken, the others go on.
+    // One of these names is in use, the others log on.
     let third = ["2", "0", "--first", "2", "--messages", "10", "--json"];
     let mut third = consumers(&server.consumers, &third);
     third.tells("1 session logged on");
@@ -141,7 +142,7 @@ fn enter_ends_consumers_also_from_a_pipe_where_that_is_asked_for() {
     until.tells("Press Enter to shutdown");
     until.reads("\n");
     until.end().succeeded();
-    // Without, a line on stdin is none of its business, and the end of stdin never is.
+    // Without the option, a line on stdin is ignored, and the end of stdin always is.
     let mut plain = start(&["--prefix", "P"]);
     plain.reads("\n");
     let mut ended = start(&["--until-enter", "--prefix", "E"]);

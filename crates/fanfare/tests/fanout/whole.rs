@@ -1,4 +1,4 @@
-//! Server, consumers, producers and report together.
+//! Tests of server, consumers, producers and report together.
 
 use crate::common::gateway::Gateway;
 use crate::common::{Folder, Running, fanfare, figure, run, said};
@@ -33,8 +33,8 @@ fn each_marked_message_reaches_each_consumer_once_and_in_order() {
     assert!(told.lines().any(|line| line == sum), "{told}");
 }
 
-/// The whole demo, twice in a row, in one folder: what it prints is one JSON object, nothing is
-/// lost, and no file but the page is left.
+/// The whole demo runs twice in a row in one folder: it prints one JSON object, nothing is lost,
+/// and only the page is left.
 #[test]
 fn the_demo_works_twice_in_a_row_and_cleans_up() {
     let folder = Folder::new("demo");

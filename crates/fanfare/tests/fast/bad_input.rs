@@ -1,4 +1,4 @@
-//! Input that is wrong: one clear sentence, the right code, the right exit status.
+//! Malformed input leads to one clear sentence, the right code, and the right exit status.
 
 use crate::common::Folder;
 use crate::run::run;
@@ -11,7 +11,7 @@ const TEMPLATES: &str = r#"<templates>
 /// Two packets of one Tick each, after their u8 headers.
 const PACKETS: [u8; 8] = [3, 0xe0, 0x87, 0xaa, 3, 0xe0, 0x87, 0xab];
 
-/// Decodes bytes as JSON lines with u8 headers; exit code and lines.
+/// Decodes bytes as JSON lines with u8 headers. Returns the exit status and the lines.
 fn decode(folder: &Folder, bytes: &[u8], more: &[&str]) -> (i32, Vec<Value>) {
     let templates = folder.with("templates.xml", TEMPLATES);
     let file = folder.with("packets.dat", bytes);
@@ -121,7 +121,7 @@ fn sequence_numbers_that_jump_by_half_their_range_are_resets() {
     };
     let half = 1 << 31;
     assert_eq!(figures(&[1, 2, 2 + half, 3 + half, 3, 4]), [6, 2, 0, 0]);
-    // A number that nothing confirms is none, but counted.
+    // An unconfirmed number is ignored, but counted.
     assert_eq!(figures(&[1, 2, 2 + half, 3, 4]), [4, 0, 0, 1]);
 }
 
@@ -155,7 +155,7 @@ fn what_would_take_too_much_is_refused_where_it_stands() {
         ),
         (endless, "D2 at byte 12 in template T, field S: "),
     ] {
-        // The first packet is cut short: its error is told, and the run goes on.
+        // The first packet is truncated: its error is reported, and the run continues.
         let said = run(&["decode", "-t", &templates, "-f", &file, "--keep-going"]);
         assert_eq!(said.code, 1);
         assert!(

@@ -1,4 +1,4 @@
-//! Feeds out of packet captures.
+//! Tests of feeds from packet captures.
 
 use crate::common::{Folder, Said};
 use crate::run::run;
@@ -8,7 +8,7 @@ pub(crate) const A: [u8; 4] = [224, 1, 2, 133];
 pub(crate) const B: [u8; 4] = [224, 1, 2, 134];
 const PORT: u16 = 13_014;
 
-/// An IPv4 packet with a datagram to `group`.
+/// Returns an IPv4 packet with a datagram to `group`.
 pub(crate) fn datagram(group: [u8; 4], payload: &[u8]) -> Vec<u8> {
     let len = (payload.len() + 8) as u16;
     let mut ip = vec![0x45, 0];
@@ -23,7 +23,7 @@ pub(crate) fn datagram(group: [u8; 4], payload: &[u8]) -> Vec<u8> {
     ip
 }
 
-/// The packets of a generated feed.
+/// Returns the packets of a generated feed.
 pub(crate) fn packets(folder: &Folder, count: &str) -> Vec<Vec<u8>> {
     let file = folder.file("feed.dat");
     run(&["generate", "complex", "-n", count, "-o", &file]).succeeded();
@@ -38,7 +38,7 @@ pub(crate) fn packets(folder: &Folder, count: &str) -> Vec<Vec<u8>> {
     packets
 }
 
-/// Writes a capture; a packet of which `cut` bytes were not captured is shorter than it was.
+/// Writes a capture; a packet of which `cut` bytes were not captured is truncated.
 pub(crate) fn write(file: &str, packets: impl IntoIterator<Item = (u64, Vec<u8>)>, cut: usize) {
     let mut writer = Writer::new(Vec::new(), LinkType::RAW, 65_535).unwrap();
     for (micros, ip) in packets {
@@ -132,7 +132,7 @@ fn captures_that_are_cut_or_none_are_told_apart() {
     let packets = packets(&folder, "20");
     write(&file, packets.iter().map(|p| (0, datagram(A, p))), 5);
     let said = decode(&file, &["--keep-going"]);
-    // Of Done not even the UDP header is left.
+    // Not even the UDP header of Done is left.
     assert_eq!((said.code, &said.figures()["errors"]), (1, &20.into()));
     write(&file, packets.iter().map(|p| (0, datagram(A, p))), 0);
     let bytes = std::fs::read(&file).unwrap();

@@ -1,4 +1,4 @@
-//! Generate, decode, encode: files only.
+//! Tests of generating, decoding and encoding, with files only.
 
 use crate::common::{Folder, Running, fanfare, figures};
 use crate::run::run;
@@ -6,7 +6,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::Stdio;
 
-/// Generates `count` messages of a feed and gives the file.
+/// Generates `count` messages of a feed and returns the file.
 fn generated(folder: &Folder, feed: &str, count: &str, more: &[&str]) -> String {
     let file = folder.file(&format!("{feed}.dat"));
     let args = ["generate", feed, "-n", count, "-o", &file];
@@ -14,7 +14,7 @@ fn generated(folder: &Folder, feed: &str, count: &str, more: &[&str]) -> String 
     file
 }
 
-/// Decodes to lines and encodes those: the file that comes out.
+/// Decodes to lines and encodes those. Returns the resulting file.
 fn there_and_back(folder: &Folder, templates: &str, file: &str, framing: &[&str]) -> Vec<u8> {
     let decode = ["decode", "-t", templates, "-f", file, "--format", "json"];
     let lines = run(&[&decode[..], framing].concat()).succeeded().out;
@@ -53,7 +53,7 @@ fn spectra_comes_back_byte_for_byte() {
     let folder = Folder::new("spectra");
     let none = ["--header", "none"];
     for more in [&["--trades", "10"][..], &["--snapshots"]] {
-        // As the exchange's recordings are: one stream, whose Resets are enough.
+        // Framed like the exchange's recordings: one stream, whose Resets suffice.
         let more = [more, &none].concat();
         let file = generated(&folder, "spectra", "2000", &more);
         let again = there_and_back(&folder, "builtin:spectra", &file, &none);
@@ -66,7 +66,7 @@ fn spectra_comes_back_byte_for_byte() {
             &[&more[..], &["--seed", "2"]].concat(),
         );
         assert!(again != std::fs::read(other).unwrap());
-        // One message a packet, with its Reset.
+        // One message per packet, with its Reset.
         let file = generated(&folder, "spectra", "2000", &more[..more.len() - 2]);
         let decode = ["decode", "-t", "builtin:spectra", "-f", &file];
         let said = run(&[&decode[..], &["--format", "json"]].concat()).succeeded();
@@ -84,7 +84,7 @@ fn spectra_comes_back_byte_for_byte() {
 #[test]
 fn fix_is_a_way_there_and_back() {
     let folder = Folder::new("fix");
-    // Messages of simple have no MsgType(35): their template is the one that has their fields.
+    // Messages of simple have no MsgType(35): their template is the one with the same fields.
     for (feed, begin) in [
         ("complex", "8=FIX.4.4|9=95|35=R|"),
         ("simple", "8=FIX.4.4|9=79|100=11|"),
@@ -203,7 +203,7 @@ fn generating_is_repeatable_and_has_the_published_size() {
     let folder = Folder::new("repeatable");
     generated(&folder, "complex", "30000", &[]);
     let bytes = folder.read("complex.dat");
-    // 66.5 bytes a message, as the published file has.
+    // The mean is 66.5 bytes per message, as in the published file.
     let mean = (bytes.len() - 30_001 * 4) as f64 / 30_001.0;
     assert!((66.49..66.59).contains(&mean), "{mean}");
     generated(&folder, "complex", "30000", &[]);
@@ -230,7 +230,7 @@ fn figures_tell_what_was_decoded() {
     let f = run(&empty).succeeded().figures();
     assert_eq!(f["messages"], 501);
     assert!(f["decode_ns"].as_f64().unwrap() > 0.0);
-    // With --format the messages have stdout and the figures stderr.
+    // With --format the messages go to stdout and the figures to stderr.
     let both = ["--format", "fix", "--json", "-n", "2"];
     let decode = ["decode", "-t", "builtin:complex", "-f", &file];
     let said = run(&[&decode[..], &both].concat()).succeeded();
@@ -342,8 +342,8 @@ fn recordings_of_two_lines_are_arbitrated() {
     }
 }
 
-/// Templates whose second message means nothing without the first, and what a stream of messages
-/// with these numbers is; 0 is one without a number.
+/// Templates whose second message depends on the first, and a stream of messages with these
+/// numbers; 0 is a message without a number.
 fn continuous(folder: &Folder, name: &str, numbers: impl Iterator<Item = u32>) -> [String; 2] {
     let xml = "<templates><template name='T' id='1'><uInt32 name='MsgSeqNum' id='34'><increment/>\
                </uInt32><string name='S'><copy/></string></template>\
@@ -366,8 +366,8 @@ fn continuous(folder: &Folder, name: &str, numbers: impl Iterator<Item = u32>) -
 #[test]
 fn continuous_streams_of_two_lines_are_arbitrated() {
     let folder = Folder::new("two-streams");
-    // A message without a number is at the begin, and behind 300 and 400. Only the last number is
-    // more than 65,536 beyond the one before.
+    // A message without a number is at the beginning, and after 300 and 400. Only the last number
+    // is more than 65,536 beyond the one before.
     let all = || {
         [0].into_iter()
             .chain((1..=100_000).chain([200_000, 200_001]))
@@ -390,7 +390,7 @@ fn continuous_streams_of_two_lines_are_arbitrated() {
         "b.dat",
         with_beats(&[1, 501, 502, 80_000, 99_999, 100_000]),
     );
-    // A Reset in front changes nothing, and is shown once.
+    // A leading Reset changes nothing, and is shown once.
     let reset = |file: &str| {
         let bytes = [&[0xc0, 0xf8][..], &folder.read(file)].concat();
         folder.with(file, bytes)
@@ -452,7 +452,7 @@ fn a_packet_with_too_many_messages_is_told() {
     let [t, file] = continuous(&folder, "a.dat", 1..=70_000);
     let bytes = folder.read("a.dat");
     let reset = [0xc0, 0xf8];
-    // Two short packets, and one that is none.
+    // Two short packets, and bytes that are not a packet.
     let first = [&reset[..], &bytes[..8]].concat();
     folder.with("a.dat", [&first[..], &reset, &bytes].concat());
     let decode = [

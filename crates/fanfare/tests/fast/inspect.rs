@@ -1,4 +1,4 @@
-//! Templates, explain, bench.
+//! Tests of templates, explain and bench.
 
 use crate::common::{Folder, fanfare, said};
 use crate::run::run;
@@ -78,7 +78,7 @@ fn explain_of_a_cut_packet_goes_as_far_as_the_bytes() {
         "templates.xml",
         "<template name='T' id='7'><uInt32 name='A'/><uInt32 name='B'/></template>",
     );
-    // Five of seven bytes are there: the second message's B is not.
+    // Five of seven bytes are present: B of the second message is missing.
     let file = folder.with("packet.dat", [7, 0xc0, 0x87, 0x81, 0x82, 0x80, 0x83]);
     let explain = ["explain", "-t", &templates, "-f", &file, "--header", "u8"];
     let said = run(&explain);
@@ -149,7 +149,7 @@ fn bench_measures_and_checks() {
     }
 }
 
-/// Of other templates the binary has no structs.
+/// The binary has no structs of other templates.
 #[test]
 fn bench_says_where_there_are_no_structs() {
     let folder = Folder::new("bench-other");
@@ -166,7 +166,7 @@ fn bench_says_where_there_are_no_structs() {
     assert_eq!(f.get("generated_decode_ns"), None);
 }
 
-/// It builds the structs of any templates, in the user's cache; here without optimisation.
+/// The structs of any templates are built in the user's cache, here without optimisation.
 #[test]
 fn bench_builds_structs() {
     let folder = Folder::new("bench-structs");
@@ -203,7 +203,7 @@ fn bench_measures_what_another_encoder_wrote() {
     let folder = Folder::new("bench-other");
     let xml = "<template name='T' id='1'><uInt32 name='V'><copy/></uInt32></template>";
     let templates = folder.with("t.xml", xml);
-    // The second message sends a value that it could leave out.
+    // The second message sends a value that it could omit.
     let packet = [6, 0xe0, 0x81, 0x85, 0xe0, 0x81, 0x85];
     let file = folder.with("feed.dat", packet);
     let bench = [

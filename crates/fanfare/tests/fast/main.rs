@@ -1,4 +1,4 @@
-//! `fanfare fast` from outside: the real binary, started as a user starts it.
+//! End-to-end tests of `fanfare fast`.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test")]
 
 mod bad_input;

@@ -1,9 +1,9 @@
-//! Multicast on loopback: two lines, losses on both, arbitrated by the receiver.
+//! Tests of multicast on loopback: two lines, losses on both, arbitrated by the receiver.
 
 use crate::common::{Folder, Said, groups};
 use crate::run::{receiving, run};
 
-/// Sends a generated feed over two lines that each lose `loss`, and gives what the receiver says.
+/// Sends a generated feed over two lines that each lose `loss`, and returns the receiver's output.
 fn exchange(feed: &str, loss: &str, more: &[&str], format: &[&str]) -> (Said, Said) {
     let [a, b] = groups();
     let folder = Folder::new(&a);
@@ -19,7 +19,7 @@ fn exchange(feed: &str, loss: &str, more: &[&str], format: &[&str]) -> (Said, Sa
         "--multicast",
         &b,
     ];
-    // The sender may be held up for a while between its lines, and between their last packets.
+    // The sender may be delayed between its lines, and between their last packets.
     let patient = ["--idle", "60", "--gap-timeout", "2000"];
     let receiver = receiving(&[&decode[..], &patient, more, format].concat(), 2);
     let (address, port) = a.split_once(':').unwrap();
@@ -40,7 +40,7 @@ fn exchange(feed: &str, loss: &str, more: &[&str], format: &[&str]) -> (Said, Sa
     (sent, receiver.end().succeeded())
 }
 
-/// Nothing is lost that one line had: each packet sent is delivered or a duplicate.
+/// Checks that no packet is lost that one line had: each packet sent is delivered or a duplicate.
 fn nothing_lost(sent: &Said, received: &Said) {
     let (s, r) = (sent.figures(), received.figures());
     let number = |v: &serde_json::Value| v.as_u64().unwrap();
@@ -83,7 +83,7 @@ fn complex_with_loss_loses_only_what_both_lines_lost() {
     let messages = r["messages"].as_u64().unwrap();
     let missing = r["missing"].as_u64().unwrap();
     assert!(missing > 0, "some of 5,000 are lost on both lines");
-    // All but what was lost on both before the first or behind the last.
+    // All except those lost on both lines before the first or after the last one.
     assert!((4_990..=5_001).contains(&(messages + missing)), "{r}");
 }
 

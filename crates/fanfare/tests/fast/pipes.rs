@@ -1,4 +1,4 @@
-//! Pipes, Ctrl-C, and files that are read and written at once.
+//! Tests of pipes, Ctrl-C, and files that are read and written at once.
 
 use crate::common::{Folder, Running, fanfare, figures};
 use crate::run::run;
@@ -34,7 +34,8 @@ fn a_stream_without_packets_is_shown_as_it_comes() {
         ];
         let mut running = piped(&args);
         let mut pipe = running.stdin();
-        // A message and a half, then the rest: each is shown before the next one is there.
+        // A message and a half, then the rest: each message is shown before the next one is
+        // written.
         let (first, rest) = bytes.split_at(bytes.len() / 2);
         pipe.write_all(first).unwrap();
         running.prints(what);
@@ -139,7 +140,7 @@ fn ctrl_c_keeps_what_was_encoded() {
     let args = ["encode", "-t", "builtin:simple", "-f", "-", "-o", &out];
     let mut running = piped(&[&args[..], &["--packet-messages", "2", "--json"]].concat());
     let mut pipe = running.stdin();
-    // Three lines and half a line: the second packet is not full, the half is none.
+    // Three lines and half a line: the second packet is not full, the half is ignored.
     pipe.write_all(LINE.repeat(3).as_bytes()).unwrap();
     pipe.write_all(b"{\"template\"").unwrap();
     while !std::fs::read(&out).is_ok_and(|bytes| !bytes.is_empty()) {
@@ -178,7 +179,7 @@ fn ctrl_c_ends_a_feed_without_its_end() {
     let said = running.end();
     assert_eq!(said.code, 1);
     assert!(said.err.contains("interrupted"), "{}", said.err);
-    // What there is are whole packets.
+    // The existing part consists of whole packets.
     let file = folder.with("feed.dat", [&some[..], &rest].concat());
     run(&["decode", "-t", "builtin:simple", "-f", &file, "--json"]).succeeded();
 }
@@ -193,7 +194,7 @@ fn ctrl_c_ends_a_bench_with_what_was_measured() {
     std::thread::sleep(std::time::Duration::from_millis(300));
     running.interrupt();
     let said = running.end();
-    // Where the machine is slow, not even one pass may be done.
+    // On a slow machine, not even one pass may have finished.
     match said.code {
         0 => assert!(figures(&said.out)["passes"].as_f64().unwrap() >= 1.0),
         _ => assert!(said.err.contains("interrupted"), "{}", said.err),
@@ -253,7 +254,7 @@ fn packets_are_filled_up_to_their_size() {
     let lines = folder.with("lines.jsonl", lines);
     let out = folder.file("out.dat");
     let encode = ["encode", "-t", "builtin:simple", "-f", &lines, "-o", &out];
-    // As the generator fills them, byte for byte.
+    // The encoder fills packets like the generator, byte for byte.
     run(&[&encode[..], &["--packet-size", "1024"]].concat()).succeeded();
     assert!(folder.read("out.dat") == folder.read("feed.dat"));
     let size = ["--packet-size", "60", "--header", "u8"];

@@ -1,4 +1,4 @@
-//! `fanfare replay`: captures and files of packets into multicast lines.
+//! Tests of `fanfare replay`: captures and files of packets into multicast lines.
 
 use crate::capture::{A, B, datagram, packets, write};
 use crate::common::{Folder, Running, Said, fails, groups, told};
@@ -12,7 +12,7 @@ fn replay(args: &[&str]) -> Said {
     crate::common::run(&[&["replay", "--json"], args].concat())
 }
 
-/// A receiver of two lines of a generated feed, which waits long for what is missing.
+/// Starts a receiver of two lines of a generated feed, with a long gap time-out.
 fn receiver([a, b]: &[String; 2]) -> Running {
     let decode = ["decode", "-t", "builtin:complex", "--json"];
     let lines = ["--multicast", a, "--multicast", b];
@@ -38,7 +38,7 @@ fn two_files_are_two_lines_with_their_skew() {
         kept.map(move |(i, packet)| (i as u64 * 100 + skew, datagram(to, packet)))
     };
     write(&a, line(A, 0, 3), 0);
-    // Of the second host's clock, with other traffic, and later by 250 us.
+    // A capture with the second host's clock, with other traffic, and later by 250 us.
     write(
         &b,
         line(B, 250, 4).chain([(60_000, datagram([224, 0, 0, 251], b"other"))]),
@@ -137,7 +137,7 @@ fn a_part_of_a_capture_again_and_again() {
     assert_eq!(part("22:13:30", "2023-11-14T22:13:31.000000001Z"), 6);
 }
 
-/// A block of pcapng.
+/// Returns a block of pcapng.
 fn block(kind: u32, body: &[u8], order: fn(u32) -> [u8; 4]) -> Vec<u8> {
     let mut body = body.to_vec();
     body.resize(body.len().next_multiple_of(4), 0);
@@ -145,8 +145,8 @@ fn block(kind: u32, body: &[u8], order: fn(u32) -> [u8; 4]) -> Vec<u8> {
     [&order(kind)[..], &len, &body, &len].concat()
 }
 
-/// A capture of datagrams, a thousandth of a second after the other, without the stamp of the
-/// last one.
+/// Returns a capture of datagrams, at intervals of a millisecond, without the stamp of the last
+/// one.
 fn ng(datagrams: &[Vec<u8>], order: fn(u32) -> [u8; 4]) -> Vec<u8> {
     let short = |word: u32| order(word)[..].to_vec();
     let half = |n: u16| {

@@ -1,13 +1,13 @@
-//! Commands of the group.
+//! Runs commands of `fanfare fast`.
 
 use crate::common::{self, Running, Said};
 
-/// Runs to the end.
+/// Runs a command to its end.
 pub(crate) fn run(args: &[&str]) -> Said {
     common::run(&[&["fast"], args].concat())
 }
 
-/// Starts, and waits for the lines of stderr that say it receives.
+/// Starts a command, and waits for the lines of stderr that announce reception.
 pub(crate) fn receiving(args: &[&str], lines: usize) -> Running {
     let mut running = Running::start(&mut common::fanfare(&[&["fast"], args].concat()));
     for _ in 0..lines {

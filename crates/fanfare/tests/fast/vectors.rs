@@ -1,4 +1,4 @@
-//! The codec's vectors through the binary: what it reads and writes, and its exit status.
+//! Runs the codec's vectors through the binary, and checks its output and exit status.
 
 use crate::common::Folder;
 use crate::run::run;
@@ -10,8 +10,8 @@ fn all() -> Vec<Case> {
     cases(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../fast/tests/vectors"))
 }
 
-/// Lines of output: those of messages, and the error as a case writes it, of which there is one
-/// at most.
+/// Returns the lines of messages, and the error in the format of a case, of which there is one at
+/// most.
 fn told(out: &str) -> (Vec<String>, Option<String>) {
     let (mut lines, mut told) = (Vec::new(), None);
     for line in out.lines() {

@@ -1,21 +1,21 @@
 //! Runs `scripts.txt`, numbered as in the FIX session test cases, against `fix acceptor --echo`.
 //!
-//! `## NAME` begins a script; `[FROM-TO]` in front of a name or step limits it to these versions.
+//! `## NAME` begins a script; `[FROM-TO]` before a name or step limits it to these versions.
 //!
 //! | step | meaning |
 //! |---|---|
 //! | `connect`, `second` | opens a connection; a second one, which the next steps use |
 //! | `first` | back to the first connection |
 //! | `logon` | connects and exchanges Logons with number 1, HeartBtInt 30 |
-//! | `I TYPE SEQ FIELDS` | sends this; 49, 52, 56 are added; `49=X` replaces, `-49` leaves out |
+//! | `I TYPE SEQ FIELDS` | sends this; 49, 52, 56 are added; `49=X` replaces, `-49` omits |
 //! | `raw FIELDS` | sends exactly this |
 //! | `other TYPE SEQ FIELDS` | as `I`, with another version's BeginString |
 //! | `E TYPE SEQ FIELDS` | the next message has these fields in this order, `*` for any value |
 //! | `closed` | the server closes without another byte |
-//! | `drop` | closes from our side |
+//! | `drop` | closes from the client's side |
 //!
-//! `{order}` is the body of an order, `{60}` TransactTime(60) where orders have it, `{now}` the
-//! time, `{old}` one too far off.
+//! `{order}` is the body of an order, `{60}` TransactTime(60) if orders have it, `{now}` the current
+//! time, `{old}` one outside of the tolerance.
 
 use crate::server::{Peer, Server, check_sum, framed};
 use std::fmt::Write;
@@ -48,7 +48,7 @@ fn session_test_cases_in_every_version() {
     assert!(count == 0, "{count} failed:\n{}", failures.join("\n"));
 }
 
-/// Gives what failed.
+/// Runs all scripts. Returns the failures.
 fn all_scripts(version: usize, server: SocketAddr) -> Vec<String> {
     let scripts: Vec<_> = include_str!("scripts.txt").split("\n## ").skip(1).collect();
     assert!(scripts.len() >= 30, "scripts are missing");
@@ -71,7 +71,7 @@ fn all_scripts(version: usize, server: SocketAddr) -> Vec<String> {
     failures
 }
 
-/// The line without its `[FROM-TO]`, if it is for this version.
+/// Returns the line without its `[FROM-TO]`, if it is for this version.
 fn for_version(line: &str, version: usize) -> Option<&str> {
     let Some((range, rest)) = line.strip_prefix('[').and_then(|line| line.split_once(']')) else {
         return Some(line);
@@ -175,7 +175,7 @@ impl Script {
             .replace("{old}", &self.old)
     }
 
-    /// `TYPE SEQ FIELDS` with the rest of the header.
+    /// Returns `TYPE SEQ FIELDS` with the rest of the header.
     fn fields(&self, text: &str) -> String {
         let mut parts = text.splitn(3, ' ');
         let (msg_type, seq) = (parts.next().unwrap(), parts.next().unwrap());
@@ -246,7 +246,7 @@ impl Script {
     }
 }
 
-/// `YYYYMMDD-HH:MM:SS`, by the calendar of the days since 1970.
+/// Formats `YYYYMMDD-HH:MM:SS`, by the calendar of the days since 1970.
 fn time(seconds: u64) -> String {
     let stamp = fanfare_wire::UtcTimestamp::from_nanos(seconds as i64 * 1_000_000_000);
     let mut room = [0; 32];

@@ -1,4 +1,4 @@
-//! `fanfare fix cat`: logs, streams and captures, good and bad.
+//! Tests of `fanfare fix cat`: logs, streams and captures, well-formed and malformed.
 
 use fanfare_instruments::pcap::{LinkType, Writer};
 use serde_json::Value;
@@ -14,14 +14,14 @@ fn command(args: &[&str]) -> Command {
     command
 }
 
-/// Runs it with this on stdin.
+/// Runs the command with this on stdin.
 fn cat(args: &[&str], text: &[u8]) -> Said {
     let mut running = Running::start(&mut command(args));
     running.reads(text);
     running.end()
 }
 
-/// An order with `|`.
+/// Returns an order with `|`.
 fn order(begin_string: &str, seq: u32, fields: &str) -> String {
     let header = format!("35=D|49=A|56=B|34={seq}|52=20261121-10:00:00|");
     framed(begin_string, &format!("{header}{fields}"))
@@ -52,7 +52,7 @@ fn a_log_is_printed_with_names_groups_and_what_is_wrong() {
         said.out
             .contains("  ! NoPartyIDs(453) is 3, 2 entries follow\n")
     );
-    // Side 5 of 4.2 is another than that of the message as it was sent.
+    // Side 5 of FIX.4.2 differs from that of the message as sent.
     assert!(
         said.out.contains("\n\n12:01\nOrderSingle(D)\n"),
         "{}",
@@ -160,7 +160,7 @@ fn colours_are_for_terminals_or_when_asked_for() {
     assert!(colour.contains("\x1b[32mBuy\x1b[0m"), "{colour}");
     assert_eq!(cat(&["--color", "never"], log.as_bytes()).out, plain);
     assert_eq!(cat(&["--color", "sometimes"], b"").code, 2);
-    // A value cannot steer the terminal, nor can what stands in front.
+    // Neither a value nor a prefix can control the terminal.
     let hostile = format!("\x1b[2J {}", order("FIX.4.4", 2, "58=\x1b[2J\u{7}|"));
     let shown = cat(&[], hostile.as_bytes()).out;
     assert!(
@@ -208,7 +208,7 @@ fn a_growing_log_is_followed_and_an_interrupt_ends_it() {
     assert!(err.starts_with("2 messages, 2 shown"), "{err}");
 }
 
-/// A TCP segment over IPv4 between two ends of loopback.
+/// Returns a TCP segment over IPv4 between two ends of loopback.
 fn packet(from: u16, to: u16, sequence: u32, payload: &[u8]) -> Vec<u8> {
     let mut ip = vec![0x45, 0];
     ip.extend((40 + payload.len() as u16).to_be_bytes());
@@ -261,7 +261,7 @@ fn a_capture_is_put_back_in_order() {
         format!("\"3\" \"20261120-10:00:00.000000003 {there}\""),
     ];
     assert_eq!(told, expected);
-    // From stdin too; cut off in a packet, it is told.
+    // From stdin too, a capture that ends within a packet is reported.
     let said = cat(&[], &capture[..capture.len() - 10]);
     assert_eq!(said.code, 0);
     assert!(
@@ -302,7 +302,7 @@ fn secrets_are_masked_unless_they_are_asked_for() {
     let header = "35=A|49=A|56=B|34=1|52=20261121-10:00:00|98=0|108=30|";
     let secrets = "95=8|96=raw|data|553=me|554=open|925=sesame|1402=crypt|1404=again|5555=token|";
     let logon = framed("FIX.4.4", &format!("{header}{secrets}"));
-    // Its sum is wrong, and it has no end.
+    // The message has a wrong sum and no end.
     let cut = "8=FIX.4.4|9=99|35=BE|49=A|56=B|34=2|923=r|924=1|553=me|554=un|925=told";
     let log = format!("10:00 {logon}\n10:01 {cut}\n");
     let hidden = [

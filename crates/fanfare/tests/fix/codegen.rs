@@ -1,4 +1,4 @@
-//! `fanfare fix codegen`: code of dictionaries, and what it says of those that are wrong.
+//! Tests of `fanfare fix codegen`: code of dictionaries, and errors for malformed ones.
 
 use crate::common::{Folder, done, fails, fanfare, run};
 

@@ -1,4 +1,4 @@
-//! `fanfare fix initiator` against `fanfare fix acceptor --echo`.
+//! Tests of `fanfare fix initiator` against `fanfare fix acceptor --echo`.
 
 use crate::common::{Folder, Running, Said, fanfare, nobody};
 use crate::server::Server;
@@ -7,14 +7,14 @@ use serde_json::Value;
 use std::net::SocketAddr;
 use std::process::Stdio;
 
-/// Two orders and what is none: as fields, and whole as somebody else sent it.
+/// Two orders and a comment: bare fields, and a whole message of another sender.
 const ORDERS: &str = "# orders\n\
     35=D|11=one|55=IBM|54=1|38=100|40=1|60=20261121-10:00:00|21=1|\n\n\
     35=0|\n\
     out 8=FIX.4.4|9=1|35=D|49=X|56=Y|34=77|52=20200101-00:00:00|50=DESK|11=two|55=IBM|54=2|38=7|\
     40=1|60=20261121-10:00:00|10=000|\n";
 
-/// Long enough that a try comes to its end on a busy machine.
+/// Long enough for an attempt to complete on a busy machine.
 const GIVE_UP: [&str; 2] = ["--give-up", "5"];
 
 fn acceptor(test: &str, lines: &str) -> Server {
@@ -30,7 +30,7 @@ fn start(test: &str, hosts: &[SocketAddr], lines: &str, args: &[&str]) -> Starte
     start_with(test, &settings, args)
 }
 
-/// The default section, with these lines and hosts.
+/// Returns the default section, with these lines and hosts.
 pub(crate) fn settings(hosts: &[SocketAddr], lines: &str) -> String {
     let mut settings = format!(
         "[DEFAULT]\nConnectionType=initiator\nSenderCompID=TW\nTargetCompID=ISLD\nHeartBtInt=30\n\
@@ -45,7 +45,7 @@ pub(crate) fn settings(hosts: &[SocketAddr], lines: &str) -> String {
     settings
 }
 
-/// An initiator that waits for messages on its stdin.
+/// An initiator that reads messages from its stdin.
 pub(crate) struct Started {
     running: Running,
     _folder: Folder,
@@ -62,19 +62,19 @@ pub(crate) fn start_with(test: &str, settings: &str, args: &[&str]) -> Started {
     }
 }
 
-/// Starts it and sends `input`.
+/// Starts an initiator and sends `input`.
 fn run(test: &str, hosts: &[SocketAddr], lines: &str, args: &[&str], input: &str) -> Said {
     finish(start(test, hosts, lines, args), input)
 }
 
-/// Sends `input` to the one that was started.
+/// Sends `input` to a started initiator.
 pub(crate) fn finish(mut started: Started, input: &str) -> Said {
     started.running.reads(input);
     started.running.end()
 }
 
-/// Sends `input` to the one that was started with `--json --stay`, and ends it when so many answers
-/// have come: the answers, and what it said.
+/// Sends `input` to an initiator started with `--json --stay`, and ends it after `count` responses.
+/// Returns the responses, and its output.
 pub(crate) fn answered(mut started: Started, input: &str, count: usize) -> (Vec<Value>, String) {
     started.running.reads(input);
     let answers = (0..count).map(|_| started.running.prints("{"));

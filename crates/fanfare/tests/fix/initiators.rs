@@ -1,5 +1,5 @@
-//! What the settings of `fanfare fix initiator` make it do: hours, numbers that go on or begin
-//! anew, several sessions, coming again.
+//! Tests of the effects of settings of `fanfare fix initiator`: schedules, numbers that continue or
+//! restart, several sessions, reconnection.
 
 use crate::common::{Folder, Said};
 use crate::initiator::{ANSWERED, answered, finish, settings, start_with};
@@ -15,13 +15,13 @@ fn listener() -> TcpListener {
     TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap()
 }
 
-/// Seconds since 1970.
+/// Returns the seconds since 1970.
 fn now() -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
     now.as_secs()
 }
 
-/// The time of day so many minutes from now, in UTC.
+/// Returns the time of day this many minutes from now, in UTC.
 fn in_minutes(minutes: i64) -> String {
     let time = now().wrapping_add_signed(minutes * 60) % DAY;
     format!("{:02}:{:02}:{:02}", time / 3600, time / 60 % 60, time % 60)
@@ -69,7 +69,7 @@ fn outside_its_hours_nobody_connects() {
     }
 }
 
-/// An hour ago and in an hour, as clocks show it where it is five and a half hours later.
+/// The session time is from an hour ago to in an hour, in a time zone five and a half hours ahead.
 #[test]
 fn within_its_hours_elsewhere_it_trades() {
     let server = Server::start(
@@ -89,8 +89,8 @@ fn within_its_hours_elsewhere_it_trades() {
     assert!(said.contains("1 message sent, 1 received"), "{said}");
 }
 
-/// The counterparty of one run: MsgSeqNum(34) of the Logon, and whether it resets. Our own numbers
-/// begin with `next`, or with 1 when it does.
+/// Acts as the counterparty of one run. Returns MsgSeqNum(34) of the Logon, and whether it resets.
+/// The counterparty's numbers begin with `next`, or with 1 after a reset.
 fn meet(listener: &TcpListener, next: u64) -> Result<(String, bool), String> {
     let (stream, _) = listener.accept().map_err(|error| error.to_string())?;
     let mut peer = Peer::of(stream);
@@ -116,7 +116,7 @@ fn meet(listener: &TcpListener, next: u64) -> Result<(String, bool), String> {
     Ok((number, resets))
 }
 
-/// Now, for SendingTime(52).
+/// Returns the current time, for SendingTime(52).
 fn time() -> String {
     let stamp = fanfare_wire::UtcTimestamp::from_nanos(now() as i64 * 1_000_000_000);
     let mut room = [0; 32];
@@ -126,7 +126,7 @@ fn time() -> String {
 
 #[test]
 fn numbers_go_on_or_begin_anew() {
-    // A run sends Logon, an order and Logout; the counterparty answers two of them.
+    // A run sends Logon, an order and Logout; the counterparty responds to two of them.
     for (name, lines, second, next) in [
         ("kept", "", ("4", false), 3),
         ("logon", "ResetOnLogon=Y\n", ("1", true), 1),
@@ -214,6 +214,6 @@ fn who_is_turned_away_comes_again() {
         assert_eq!(code, 0, "{said}");
         peer.join().unwrap()
     });
-    // The Logon that nobody answered had a number, too.
+    // The Logon without a response had a number, too.
     assert_eq!(met, Ok(("2".to_owned(), false)));
 }

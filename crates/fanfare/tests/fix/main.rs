@@ -1,4 +1,4 @@
-//! `fanfare fix` from outside: the real binary, started as a user starts it.
+//! End-to-end tests of `fanfare fix`.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test")]
 
 mod acceptor;
@@ -17,14 +17,14 @@ mod steering;
 mod stores;
 mod templates;
 
-/// One of the certificates and keys that the tests of TLS have.
+/// Returns one of the certificates and keys of the TLS tests.
 fn certificate(name: &str) -> String {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../engine/testdata/tls");
     format!("{folder}/{name}")
 }
 
-/// Settings of an acceptor that asks for certificates and has one; that of the tests' client is
-/// for any CompID.
+/// Returns settings of an acceptor that requires certificates and has one; the certificate of the
+/// tests' client is valid for any CompID.
 fn server_files() -> String {
     format!(
         "SERVER_CERTIFICATE_FILE={}\nSERVER_CERTIFICATE_KEY_FILE={}\n\

@@ -1,4 +1,4 @@
-//! `fanfare fix acceptor` in operation: TLS, logs, stops, and stores that it cannot use.
+//! Tests of `fanfare fix acceptor` in operation: TLS, logs, stops, and stores that it cannot use.
 
 use crate::common::{Folder, said, with_program};
 use crate::server::{Peer, Server, framed};
@@ -29,7 +29,7 @@ pub(crate) fn logon(fields: &str) -> String {
     framed("FIX.4.4", &format!("{header}{fields}"))
 }
 
-/// What it says when it cannot start; `before` comes in front of it on the command line.
+/// Returns its error when it cannot start; `before` precedes it on the command line.
 pub(crate) fn refusal(test: &str, lines: &str, before: &[&str]) -> String {
     let folder = Folder::new(test);
     let path = folder.with("settings.cfg", settings(lines));
@@ -42,7 +42,7 @@ pub(crate) fn refusal(test: &str, lines: &str, before: &[&str]) -> String {
     said
 }
 
-/// Notes whether it got in.
+/// A client that notes whether it has logged on.
 #[derive(Default)]
 struct Trader {
     in_for: Option<bool>,
@@ -66,7 +66,7 @@ impl Handler for Trader {
     }
 }
 
-/// Connects with TLS; whether it gets in, and what was said.
+/// Connects with TLS. Returns whether it logs on, and the log.
 fn trade(address: SocketAddr, tls: TlsClient) -> (bool, String) {
     trade_as("TW", address, tls)
 }
@@ -88,7 +88,7 @@ pub(crate) fn trade_as(name: &str, address: SocketAddr, tls: TlsClient) -> (bool
     }
 }
 
-/// A client that expects a server of this name and has this certificate.
+/// Returns a client that expects a server of this name and has this certificate.
 pub(crate) fn client(name: &str, own: Option<&str>) -> TlsClient {
     let own = own.map(|own| Identity {
         certificates: certificate(&format!("{own}.pem")).into(),
@@ -164,7 +164,7 @@ fn only_an_interrupt_or_a_termination_ends_it_and_with_logouts() {
         signals
             .iter()
             .for_each(|signal| server.running.signal(signal));
-        // It still answers.
+        // The session still responds.
         let test = "35=1|34=2|49=TW|52=20261121-10:00:00|56=ISLD|112=still there|";
         peer.send(&framed("FIX.4.4", test)).unwrap();
         let beat = peer.receive().unwrap().unwrap();
@@ -200,7 +200,7 @@ fn a_hangup_opens_the_log_again_and_reads_certificates_again() {
     let client = || TlsClient::new(Path::new(&roots), "exchange.test", None).unwrap();
     let (is_in, why) = trade(server.address, client());
     assert!(!is_in && why.contains("expired"), "{why}");
-    // A key that does not fit: those from before stay, and it is told.
+    // A key that does not match: the previous pair stays, and the error is reported.
     std::fs::copy(certificate("server.pem"), path("own.pem")).unwrap();
     std::fs::rename(path("messages.log"), path("rotated.log")).unwrap();
     server.running.signal("HUP");
@@ -274,7 +274,7 @@ fn who_is_not_on_the_list_or_sends_too_fast_is_turned_away() {
     let elsewhere = settings("AllowedRemoteAddresses=10.0.0.0/8\n");
     let server = Server::start("list", &elsewhere);
     let mut peer = Peer::connect(server.address);
-    // It may be closed before this arrives.
+    // The connection may be closed before this arrives.
     let _ = peer.send(&logon(""));
     assert!(!matches!(peer.receive(), Ok(Some(_))));
 
@@ -296,7 +296,7 @@ fn who_is_not_on_the_list_or_sends_too_fast_is_turned_away() {
     assert_eq!(peer.receive().unwrap(), None);
 }
 
-/// A store of this session in a folder, closed.
+/// Creates a store of this session in a folder, closed.
 fn store(base: &Path, identity: &str) -> PathBuf {
     let folder = folder_for(base, identity);
     let now = UtcTimestamp::from_nanos(1_795_168_800_000_000_000);
@@ -350,7 +350,8 @@ fn a_store_in_use_is_told() {
     );
 }
 
-/// A file system of its own under `base` for what is started by this, if that is allowed here.
+/// Returns a command that mounts a file system under `base` for its child, if that is permitted
+/// here.
 fn mounted(base: &Path, options: &str) -> Option<Vec<String>> {
     let mount = format!(
         "mount -t tmpfs -o {options} tmpfs {} && exec \"$@\"",
@@ -385,7 +386,7 @@ fn a_full_disk_and_a_read_only_one_are_told() {
 #[test]
 fn a_thousand_callers_that_say_nothing_keep_nobody_out() {
     let server = Server::start("silent", &settings("LogonTimeout=5\n"));
-    // As many as this process may have open beside the other tests.
+    // The limit is the number that this process may have open besides the other tests.
     let limits = std::fs::read_to_string("/proc/self/limits").unwrap();
     let limit = limits
         .lines()

@@ -1,4 +1,4 @@
-//! What `fix acceptor` keeps of what passes its sockets, and who reads what it says.
+//! Tests of the message log of `fix acceptor`, and of its output without a reader.
 
 use crate::common::{Folder, fanfare, run};
 use crate::operation::{logon, settings};
@@ -11,7 +11,7 @@ fn order(seq: usize, text: &str) -> String {
     framed("FIX.4.4", &format!("{header}{body}{text}|"))
 }
 
-/// Logged on to it.
+/// Returns a counterparty that is logged on.
 fn peer(server: &Server) -> Peer {
     let mut peer = Peer::connect(server.address);
     peer.send(&logon("")).unwrap();
@@ -33,7 +33,7 @@ fn a_burst_is_all_in_the_log_and_in_the_store() {
     let text = "x".repeat(1000);
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            // In few calls, as fast as it goes.
+            // The orders are sent in few calls, as fast as possible.
             for first in (0..ORDERS).step_by(500) {
                 let orders = (first..first + 500).map(|index| order(index + 2, &text));
                 writer.send(&orders.collect::<String>()).unwrap();
@@ -93,7 +93,7 @@ fn a_kill_loses_nothing_that_was_answered() {
 #[test]
 fn stderr_and_stdout_that_nobody_reads_hold_no_session_up() {
     let folder = Folder::new("unread");
-    // A port of its own: nobody reads which one it would say.
+    // The test chooses the port: the output that would name it is not read.
     let port = std::net::TcpListener::bind("127.0.0.1:0")
         .unwrap()
         .local_addr()
@@ -102,7 +102,7 @@ fn stderr_and_stdout_that_nobody_reads_hold_no_session_up() {
     let text = settings("").replace("Port=0", &format!("Port={port}"));
     let path = folder.with("settings.cfg", text);
     let mut command = fanfare(&["fix", "acceptor", "--config", &path]);
-    // A pipe that is full: one thread fills it, and stays in the write until the reader is gone.
+    // A full pipe: one thread fills it, and stays in the write until the reader is gone.
     let (reader, mut writer) = std::io::pipe().unwrap();
     let stderr = writer.try_clone().unwrap();
     std::thread::spawn(move || while writer.write_all(&[b'x'; 4096]).is_ok() {});
@@ -118,7 +118,7 @@ fn stderr_and_stdout_that_nobody_reads_hold_no_session_up() {
     };
     peer.send(&logon("")).unwrap();
     assert!(peer.receive().unwrap().unwrap().contains("|35=A|"));
-    // Lines for stderr, and far more than a pipe holds for stdout.
+    // These cause lines on stderr, and far more than a pipe holds on stdout.
     for _ in 0..50 {
         let mut stranger = Peer::connect(address);
         stranger.send(&framed("FIX.4.4", "35=0|34=1|")).unwrap();
@@ -131,7 +131,7 @@ fn stderr_and_stdout_that_nobody_reads_hold_no_session_up() {
     peer.send(&framed("FIX.4.4", test)).unwrap();
     let beat = peer.receive().unwrap().unwrap();
     assert!(beat.contains("|35=0|"), "{beat}");
-    // It ends although nobody reads.
+    // The process ends although its output is not read.
     let id = child.id().to_string();
     let kill = std::process::Command::new("kill")
         .args(["-TERM", &id])

@@ -1,11 +1,11 @@
-//! Counterparties that ask again and again, or for more than is good for the disk.
+//! Tests of counterparties that request resends repeatedly, or of more than the disk should write.
 
 use crate::common::{Folder, fanfare, said};
 use crate::server::{Peer, Server, framed};
 
 const ORDERS: u64 = 60;
 
-/// A settings file of an acceptor that keeps its messages in `base`.
+/// Returns a settings file of an acceptor that keeps its messages in `base`.
 fn settings(base: &Folder, lines: &str) -> String {
     format!(
         "[DEFAULT]\nConnectionType=acceptor\nSocketAcceptAddress=127.0.0.1\nSocketAcceptPort=0\n\
@@ -15,7 +15,7 @@ fn settings(base: &Folder, lines: &str) -> String {
     )
 }
 
-/// A counterparty that counts.
+/// A counterparty that counts messages.
 struct Counting {
     peer: Peer,
     seq: u64,

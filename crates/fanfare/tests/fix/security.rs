@@ -1,4 +1,4 @@
-//! Settings that ask for more security than there is, and certificates of somebody else.
+//! Tests of settings that require more security than is available, and of foreign certificates.
 
 use crate::common::{Folder, Running, fails, fanfare};
 use crate::operation::{client, logon, refusal, settings, trade_as};
@@ -7,7 +7,7 @@ use crate::{certificate, server_files};
 use std::io::ErrorKind;
 use std::net::TcpListener;
 
-/// What would have gone out in plain text, with its password, does not go out.
+/// Messages that would be sent in plain text, with the password, are not sent.
 #[test]
 fn an_initiator_that_is_to_encrypt_and_cannot_connects_to_nobody() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();

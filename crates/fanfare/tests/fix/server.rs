@@ -1,4 +1,4 @@
-//! The acceptor as a process of its own, and a counterparty that speaks to it byte by byte.
+//! The acceptor as a process of its own, and a counterparty on a plain socket.
 
 use crate::common::{Folder, Running, fanfare, receive};
 use std::io::Write;
@@ -13,12 +13,12 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Starts it with these settings and waits until it listens.
+    /// Starts the acceptor with these settings and waits until it listens.
     pub(crate) fn start(test: &str, settings: &str) -> Self {
         Self::with(test, settings, &["--echo", "--quiet"])
     }
 
-    /// The same, with these options.
+    /// Starts it with these options too.
     pub(crate) fn with(test: &str, settings: &str, options: &[&str]) -> Self {
         let folder = Folder::new(&format!("server-{test}"));
         let path = folder.with("settings.cfg", settings);
@@ -47,17 +47,17 @@ impl Peer {
         Self::of(stream)
     }
 
-    /// One to an address at which perhaps nobody listens yet.
+    /// Connects to an address that may not have a listener yet.
     pub(crate) fn try_connect(address: SocketAddr) -> Option<Self> {
         TcpStream::connect(address).ok().map(Self::of)
     }
 
-    /// Another hand on the same connection, which has received nothing yet.
+    /// Returns another handle of the same connection, with an empty buffer.
     pub(crate) fn clone(&self) -> Self {
         Self::of(self.stream.try_clone().unwrap())
     }
 
-    /// The other end of a connection.
+    /// Wraps a connection.
     pub(crate) fn of(stream: TcpStream) -> Self {
         stream.set_nodelay(true).unwrap();
         stream
@@ -67,14 +67,14 @@ impl Peer {
         Self { stream, received }
     }
 
-    /// Sends text as it is, `|` for SOH.
+    /// Sends a text unchanged, except `|` for SOH.
     pub(crate) fn send(&mut self, text: &str) -> Result<(), String> {
         let bytes = text.replace('|', "\x01");
         let sent = self.stream.write_all(bytes.as_bytes());
         sent.map_err(|error| format!("cannot send: {error}"))
     }
 
-    /// The next message, `|` for SOH; `None` when the server has closed.
+    /// Returns the next message, `|` for SOH; `None` when the server has closed.
     pub(crate) fn receive(&mut self) -> Result<Option<String>, String> {
         loop {
             let text = String::from_utf8_lossy(&self.received).replace('\x01', "|");
@@ -93,7 +93,7 @@ impl Peer {
     }
 }
 
-/// Waits until the server has closed too: its session is free then for the next connection.
+/// Waits until the server has closed too: its session is then free for the next connection.
 impl Drop for Peer {
     fn drop(&mut self) {
         let _ = self.stream.shutdown(Shutdown::Write);
@@ -101,7 +101,7 @@ impl Drop for Peer {
     }
 }
 
-/// A whole message around these fields.
+/// Returns a whole message around these fields.
 pub(crate) fn framed(begin_string: &str, fields: &str) -> String {
     let message = format!("8={begin_string}|9={}|{fields}", fields.len());
     let sum = check_sum(&message);

@@ -1,4 +1,4 @@
-//! Sessions of `fix acceptor` and `fix initiator`, steered by `fanfare ctl` while they run.
+//! Tests of sessions of `fix acceptor` and `fix initiator` controlled by `fanfare ctl`.
 
 use crate::common::{Folder, Said, eventually, fanfare, said};
 use crate::initiator::{settings, start_with};
@@ -33,7 +33,7 @@ impl Steered {
         self.ctl(args).succeeded().json()
     }
 
-    /// A session, as the program lists it.
+    /// Returns a session, as the program lists it.
     fn session(&self, name: &str) -> Value {
         self.does(&["sessions", name])[0].clone()
     }
@@ -42,13 +42,13 @@ impl Steered {
         self.session(name)["state"] == state
     }
 
-    /// What was done, with its outcome.
+    /// Returns the audited commands, with their outcomes.
     fn audited(&self) -> String {
         std::fs::read_to_string(&self.audit).unwrap_or_default()
     }
 }
 
-/// Numbers are set at both ends while the session is kept out, and begin again at 1.
+/// Sets numbers at both ends while the session is disabled, and resets them to 1.
 fn the_numbers_are_set(ours: &Steered, theirs: &Steered) {
     theirs.does(&["sessions", "stop", "ISLD"]);
     eventually("it is stopped", || {
@@ -106,7 +106,7 @@ fn sessions_are_steered_at_both_ends_and_no_other_is_touched() {
     eventually("both are logged on", both_are_on);
     let untouched = ours.session("OTHER")["peer"].clone();
 
-    // It comes back by itself.
+    // The session reconnects by itself.
     let before = ours.session("TW");
     ours.does(&["sessions", "logout", "TW", "--text", "for a moment"]);
     let is_back = || ours.is("TW", "logged on") && ours.session("TW")["peer"] != before["peer"];

@@ -1,4 +1,5 @@
-//! Stores of `fanfare fix`: cut short, open to others, with passwords, five hundred of them.
+//! Tests of stores of `fanfare fix`: truncated, readable by others, with passwords, five hundred of
+//! them.
 
 use crate::common::{Folder, Running, Said, fanfare, run, said};
 use crate::initiator;
@@ -28,7 +29,7 @@ fn settings(base: &Path, sessions: &[&str]) -> String {
     text
 }
 
-/// A store with messages of a hundred bytes; its file.
+/// Writes a store with messages of a hundred bytes. Returns its file.
 fn written(base: &Path) -> PathBuf {
     let folder = folder_for(base, IDENTITY);
     let now = UtcTimestamp::from_nanos(1_795_168_800_000_000_000);
@@ -36,12 +37,12 @@ fn written(base: &Path) -> PathBuf {
     for _ in 0..MESSAGES {
         journal.record(&[&[b'x'; 100]]).unwrap();
     }
-    // As a kill leaves it: nothing is noted to be on the disk.
+    // The state after a kill: no write is noted as durable.
     drop(journal);
     folder.join("0000000001.journal")
 }
 
-/// Everything under a folder, and the folder.
+/// Returns everything under a folder, and the folder.
 fn all_under(folder: &Path) -> Vec<PathBuf> {
     let mut all = vec![folder.to_owned()];
     let mut at = 0;
@@ -65,7 +66,7 @@ fn start(config: &str, more: &[&str]) -> Running {
     Running::start(&mut fanfare(&args))
 }
 
-/// What the acceptor says that does not start.
+/// Returns the output of an acceptor that does not start.
 fn refused(config: &str) -> Said {
     said(&mut fanfare(&["fix", "acceptor", "--config", config]))
 }
@@ -102,7 +103,7 @@ fn a_store_cut_short_anywhere_says_what_is_lost_and_does_not_start() {
     running.end().succeeded();
     let listed = run(&["store", "list", "--json", folder.path().to_str().unwrap()]);
     assert_eq!(listed.json_lines()[0]["next_sender"], 101);
-    // Now it is in order.
+    // The store is intact now.
     let mut running = start(&config, &[]);
     running.prints("listening on ");
     running.interrupt();
@@ -237,7 +238,7 @@ fn passwords_leave_with_the_logon_and_stay_nowhere() {
         "{exported}"
     );
     assert!(exported.contains(&format!("|5555={masked}|")), "{exported}");
-    // What is masked is a message all the same.
+    // A masked message is still a message.
     let shown = run(&["fix", "cat", &ours.with("exported", exported)]).succeeded();
     assert!(!shown.out.contains('!'), "{}", shown.out);
 }
@@ -318,7 +319,7 @@ fn a_stranger_who_holds_the_lock_of_an_earlier_version_keeps_nobody_out() {
         std::fs::metadata(&lock).unwrap().permissions().mode() & 0o777,
         0o600
     );
-    // One of ours is no stranger.
+    // A store of this acceptor's own sessions is accepted.
     let told = refused(&config);
     assert!(
         told.err.contains(" is in use by another process"),

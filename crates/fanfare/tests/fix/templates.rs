@@ -1,4 +1,4 @@
-//! Sections that are templates: sessions for whoever fits.
+//! Tests of sections that are templates: sessions for any matching counterparty.
 
 use crate::common::Folder;
 use crate::server::{Peer, Server, framed};
@@ -10,10 +10,10 @@ fn settings(lines: &str) -> String {
     )
 }
 
-/// Logs on with this version and these CompIDs; what comes back, if anything does.
+/// Logs on with this version and these CompIDs. Returns the response, if there is one.
 fn come(server: &Server, version: &str, from: &str, to: &str, more: &str) -> (Peer, String) {
     let mut peer = Peer::connect(server.address);
-    // SubIDs stand in the header.
+    // SubIDs are in the header.
     let (sub, more) = more.split_once("//").unwrap_or(("", more));
     let header = format!("35=A|34=1|49={from}|{sub}52=20261121-10:00:00|56={to}|98=0|108=30|");
     peer.send(&framed(version, &format!("{header}{more}")))

@@ -1,20 +1,20 @@
-//! A chapter of the guide: its blocks, as a reader meets them.
+//! A chapter of the guide: its blocks, in reading order.
 
-/// What a fenced block is for. The words behind the language say it.
+/// The purpose of a fenced block, from the words after the language.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Block {
-    /// `LANGUAGE file=NAME`: a file that the reader makes.
+    /// `LANGUAGE file=NAME`: a file that the reader creates.
     File { name: String, text: String },
     /// `sh`: commands that the reader runs, and waits for.
     Run { script: String },
-    /// `sh background`: a command that goes on running to the end of the chapter.
+    /// `sh background`: a command that runs to the end of the chapter.
     Background { script: String },
-    /// `text`: lines that the commands in front of it print, among others.
+    /// `text`: lines that the preceding commands print, among others.
     Prints { lines: Vec<String> },
 }
 
-/// The blocks of a chapter, in order. `sh skip`, and blocks of a language that say nothing more,
-/// are there to be read alone.
+/// Returns the blocks of a chapter, in order. `sh skip`, and blocks with a language only, are
+/// ignored.
 pub(crate) fn blocks(markdown: &str) -> Vec<Block> {
     let mut found = Vec::new();
     let mut lines = markdown.lines();
@@ -49,7 +49,7 @@ fn block(info: &str, body: &[&str]) -> Option<Block> {
     }
 }
 
-/// The value of `<!-- NAME: VALUE -->`, for the tests alone.
+/// Returns the value of `<!-- NAME: VALUE -->`, a note for the tests.
 pub(crate) fn note<'a>(markdown: &'a str, name: &str) -> Option<&'a str> {
     let line = |line: &'a str| {
         let inner = line.strip_prefix("<!-- ")?.strip_suffix(" -->")?;
@@ -58,8 +58,8 @@ pub(crate) fn note<'a>(markdown: &'a str, name: &str) -> Option<&'a str> {
     markdown.lines().find_map(line)
 }
 
-/// Returns whether a program printed a line of the guide: digits may be others, white space more
-/// or less, and `…` stands for anything.
+/// Returns whether a program printed a line of the guide: digits may differ, white space may be
+/// longer or shorter, and `…` stands for anything.
 pub(crate) fn is_like(printed: &str, expected: &str) -> bool {
     let printed = plain(printed);
     let mut rest = printed.as_str();
@@ -73,7 +73,7 @@ pub(crate) fn is_like(printed: &str, expected: &str) -> bool {
     true
 }
 
-/// White space as one blank, and each number as one 0.
+/// Replaces white space by one blank, and each number by one 0.
 fn plain(line: &str) -> String {
     let mut out = String::new();
     for word in line.split_whitespace() {

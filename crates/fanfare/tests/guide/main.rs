@@ -1,8 +1,8 @@
-//! The guide (docs/guide), read as a newcomer reads it: each chapter's files are made and its
-//! commands run, in order and in a folder of its own, and they print what the chapter says.
+//! Follows the guide (docs/guide) as a newcomer does: each chapter's files are created and its
+//! commands run, in order and in a folder of its own, and they print the lines of the chapter.
 //!
-//! Ports are others than in the text, as tests run at the same time. [`chapter::Block`] says what
-//! the words behind a block's language mean.
+//! Ports differ from the text, as tests run at the same time. [`chapter::Block`] defines the words
+//! after a block's language.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test")]
 
 mod chapter;
@@ -16,7 +16,7 @@ use std::net::{TcpListener, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Ports of TCP in the guide, and of multicast groups.
+/// The TCP ports of the guide, and those of multicast groups.
 const TCP: [&str; 5] = ["3000", "3001", "9464", "9880", "13000"];
 const GROUPS: [&str; 2] = ["13014", "13016"];
 
@@ -90,15 +90,15 @@ fn read(name: &str) {
     reader.close();
 }
 
-/// Somebody who does what a chapter says.
+/// A reader who follows a chapter.
 struct Reader {
     folder: Folder,
     path: Vec<PathBuf>,
-    /// What goes on running.
+    /// The processes that are running.
     running: Vec<Running>,
-    /// What the last commands printed to stdout and stderr, if they have ended.
+    /// The output of the last commands to stdout and stderr, if they have ended.
     printed: Option<[String; 2]>,
-    /// Multicast ports that no other test has.
+    /// Multicast ports that are exclusive to this test.
     _ports: Vec<UdpSocket>,
     ports: Vec<(&'static str, u16)>,
 }
@@ -123,7 +123,7 @@ impl Reader {
         }
     }
 
-    /// The text with ports that nobody else has.
+    /// Returns the text with ports that are exclusive to this test.
     fn with_own_ports(&self, text: &str) -> String {
         let word = |word: &str| {
             let own = self.ports.iter().find(|(port, _)| *port == word);
@@ -172,8 +172,8 @@ impl Reader {
         command
     }
 
-    /// Checks that the last command printed these lines in this order; of one that runs, waits
-    /// for them.
+    /// Checks that the last command printed these lines in this order; for one that runs, waits for
+    /// them.
     fn check(&mut self, lines: &[String]) {
         let lines = lines.iter().filter(|line| !line.trim().is_empty());
         let Some(printed) = &self.printed else {
@@ -195,7 +195,7 @@ impl Reader {
         }
     }
 
-    /// Ctrl-C to what runs, the last first.
+    /// Interrupts the running processes, the last first.
     fn close(mut self) {
         while let Some(running) = self.running.pop() {
             running.interrupt();

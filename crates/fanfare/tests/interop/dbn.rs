@@ -1,4 +1,4 @@
-//! `fanfare market events --format dbn`, read by PyPI's databento-dbn.
+//! Tests that PyPI's databento-dbn reads the output of `fanfare market events --format dbn`.
 
 use crate::common::{Folder, done, fanfare};
 use crate::engines::{databento_dbn, source};
@@ -22,7 +22,7 @@ fn databento_dbn_reads_what_market_events_writes() {
     let out = out.unwrap();
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     assert!(out.status.success(), "{}", text(&out.stderr));
-    // What it made of each record of a level or a trade, beside the event.
+    // The expected contents of each record of a level or a trade, from the event.
     let wanted = said.out.lines().filter_map(|line| {
         let event: serde_json::Value = serde_json::from_str(line).unwrap();
         let kind = event["kind"].as_str().unwrap();

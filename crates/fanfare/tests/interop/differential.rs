@@ -1,25 +1,26 @@
-//! `differential.txt` goes to QuickFIX C++ and to `fix acceptor --echo`, in every version. What
-//! they answer has to be the same, field by field, but for times. Where we want it otherwise the
-//! script says so and why, and then has to differ.
+//! Sends `differential.txt` to QuickFIX C++ and to `fix acceptor --echo`, in every version. Their
+//! responses have to be the same, field by field, except for times. An intended difference is
+//! stated in the script with its reason, and then has to occur.
 //!
-//! `## NAME` begins a script; `[FROM-TO]` in front of a name or step limits it to these versions.
+//! `## NAME` begins a script; `[FROM-TO]` before a name or step limits it to these versions.
 //!
 //! | step | meaning |
 //! |---|---|
 //! | `each A ~ B ~ C` | runs the script once with each of them for `{x}` |
-//! | `differs WHY` | the answers differ at least once, for this reason |
+//! | `differs WHY` | the responses differ at least once, for this reason |
 //! | `connect`, `second` | opens a connection; a second one, which the next steps use |
 //! | `first` | back to the first connection |
 //! | `logon FIELDS` | connects and logs on with number 1, HeartBtInt 30 and these fields |
-//! | `I TYPE SEQ FIELDS` | sends this; 49, 52, 56 are added; `49=X` replaces, `-49` leaves out |
+//! | `I TYPE SEQ FIELDS` | sends this; 49, 52, 56 are added; `49=X` replaces, `-49` omits |
 //! | `as BEGINSTRING TYPE SEQ FIELDS` | the same with another BeginString |
-//! | `msg FIELDS` | sends exactly these fields in a right frame |
+//! | `msg FIELDS` | sends exactly these fields in a correct frame |
 //! | `raw TEXT` | sends exactly this |
 //! | `closed` | reads until the server has closed |
 //!
-//! `{order}` is the body of an order, `{60}` TransactTime(60) where orders have it, `{appl}`
-//! DefaultApplVerID(1137) where Logons have it, `{id}` our CompID, `{now}` the time, `{old}` one
-//! too far off. At the end each connection is logged out, so that both servers have said all.
+//! `{order}` is the body of an order, `{60}` TransactTime(60) if orders have it, `{appl}`
+//! DefaultApplVerID(1137) if Logons have it, `{id}` the client's CompID, `{now}` the current time,
+//! `{old}` one outside of the tolerance. At the end each connection is logged out, so that the
+//! messages of both servers are complete.
 
 use crate::common::receive;
 use crate::engines::{Engine, Engines, VERSIONS, Version, acceptor_settings};
@@ -94,7 +95,7 @@ fn scripts() -> Vec<Script> {
     scripts
 }
 
-/// All scripts in one version, each with the difference found.
+/// Runs all scripts in one version. Returns each with the difference found.
 fn run<'a>(
     engines: &Engines,
     version: usize,
@@ -143,7 +144,7 @@ fn report(script: &Script, version: usize, expected: &[String], got: &[String]) 
     )
 }
 
-/// The line without its `[FROM-TO]`, if it is for this version.
+/// Returns the line without its `[FROM-TO]`, if it is for this version.
 fn for_version(line: &str, version: usize) -> Option<&str> {
     let Some((range, rest)) = line.strip_prefix('[').and_then(|line| line.split_once(']')) else {
         return Some(line);
@@ -157,7 +158,7 @@ fn for_version(line: &str, version: usize) -> Option<&str> {
     is_for.then(|| rest.trim_start())
 }
 
-/// The counterparty, byte by byte.
+/// The counterparty, on plain sockets.
 struct Talk {
     version: Version,
     is_old: bool,
@@ -168,7 +169,7 @@ struct Talk {
 }
 
 impl Talk {
-    /// What the server said on each connection.
+    /// Returns the server's messages on each connection.
     fn transcript(address: SocketAddr, version: usize, steps: &[String]) -> Vec<String> {
         let seconds = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
         let mut talk = Self {
@@ -227,7 +228,8 @@ impl Talk {
         &mut self.peers[self.active]
     }
 
-    /// A Logout with any number ends a session. A second one, should the first be swallowed.
+    /// Sends a Logout, which ends a session with any number, and a second one in case the first is
+    /// ignored.
     fn log_out(&mut self) {
         for at in (0..self.peers.len()).rev() {
             self.active = at;
@@ -262,8 +264,8 @@ impl Talk {
         .replace("{old}", &self.old)
     }
 
-    /// `TYPE SEQ FIELDS` with the rest of the header. `-TAG` leaves a field out, the first field
-    /// of a tag that the header has replaces it.
+    /// Returns `TYPE SEQ FIELDS` with the rest of the header. `-TAG` omits a field; the first field
+    /// with a tag of the header replaces it.
     fn fields(&self, text: &str) -> String {
         let mut parts = text.splitn(3, ' ');
         let (msg_type, seq) = (parts.next().unwrap(), parts.next().unwrap_or_default());
@@ -299,8 +301,8 @@ impl Talk {
     }
 }
 
-/// One connection, and what the server said on it: messages without BeginString, BodyLength and
-/// CheckSum, which are checked, and with the fractions' lengths for times.
+/// One connection, and the server's messages on it: without BeginString, BodyLength and CheckSum,
+/// which are checked, and with the fractions' lengths for times.
 struct Peer {
     stream: TcpStream,
     received: Vec<u8>,
@@ -320,10 +322,11 @@ impl Peer {
         }
     }
 
-    /// Sends text as it is, `|` for SOH. QuickFIX looks at what came with the first message only
-    /// when more comes, so that one is waited for; it may be without an answer.
+    /// Sends a text unchanged, except `|` for SOH. QuickFIX processes input that came with the
+    /// first message only when more arrives, so the test waits for the response to the first one,
+    /// if there is any.
     fn send(&mut self, text: &str) {
-        // The server may have closed: then it has said all.
+        // The server may have closed: its messages are complete then.
         let _ = self.stream.write_all(text.replace('|', "\x01").as_bytes());
         if self.said.is_empty() {
             self.read(Duration::from_millis(150), |said| !said.is_empty());
@@ -387,7 +390,7 @@ impl Peer {
     }
 }
 
-/// The field with the length of the fraction for a time, as far as it is one of today's.
+/// Returns the field with the length of the fraction for a time, if it is one of today's.
 fn timeless(field: &str) -> String {
     match field.split_once('=') {
         Some((tag @ ("52" | "60" | "122" | "629"), value)) if value.get(8..9) == Some("-") => {
@@ -397,7 +400,7 @@ fn timeless(field: &str) -> String {
     }
 }
 
-/// A whole message around these fields.
+/// Returns a whole message around these fields.
 fn framed(begin_string: &str, fields: &str) -> String {
     let message = format!("8={begin_string}|9={}|{fields}", fields.len());
     let bytes = message
@@ -407,7 +410,7 @@ fn framed(begin_string: &str, fields: &str) -> String {
     format!("{message}10={sum:03}|")
 }
 
-/// `YYYYMMDD-HH:MM:SS`.
+/// Formats `YYYYMMDD-HH:MM:SS`.
 fn time(seconds: u64) -> String {
     let stamp = fanfare_wire::UtcTimestamp::from_nanos(seconds as i64 * 1_000_000_000);
     let mut room = [0; 32];

@@ -10,11 +10,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// A version of FIX as the engines' settings name it.
+/// A version of FIX in the engines' settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Version {
     pub(crate) begin_string: &'static str,
-    /// Of FIXT.1.1: ApplVerID, its name in settings, and its dictionary's.
+    /// For FIXT.1.1: ApplVerID, its name in settings, and that of its dictionary.
     pub(crate) application: Option<(&'static str, &'static str, &'static str)>,
     dictionary: &'static str,
 }
@@ -47,7 +47,7 @@ pub(crate) const VERSIONS: [Version; 8] = [
 ];
 
 impl Version {
-    /// `44`, `50SP2`: for names of files and folders.
+    /// Returns `44`, `50SP2`: for names of files and folders.
     pub(crate) fn short(&self) -> &'static str {
         let name = self
             .application
@@ -55,7 +55,7 @@ impl Version {
         name.trim_start_matches("FIX")
     }
 
-    /// The settings of a session, from `sender` to `target`.
+    /// Returns the settings of a session, from `sender` to `target`.
     pub(crate) fn settings(&self, dictionaries: &Path, sender: &str, target: &str) -> String {
         let mut text = format!(
             "[SESSION]\nBeginString={}\nSenderCompID={sender}\nTargetCompID={target}\n",
@@ -76,7 +76,7 @@ impl Version {
     }
 }
 
-/// Who made it.
+/// The vendors of the engines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Engine {
     Ours,
@@ -84,19 +84,19 @@ pub(crate) enum Engine {
     QuickFixJ,
 }
 
-/// How an initiator begins.
+/// The start of an initiator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Start {
-    /// With a new store, which a QuickFIX has in files: its memory store resends nothing of a
-    /// range whose first number it does not have.
+    /// With a new store, in files for a QuickFIX: its memory store resends nothing of a range whose
+    /// first number it does not have.
     Stored,
-    /// Without the store that it had.
+    /// Without its previous store.
     Forgetful,
     /// With ResetSeqNumFlag(141) in its Logon.
     Resets,
 }
 
-/// What the engines need, made once.
+/// The prerequisites of the engines, created once.
 pub(crate) struct Engines {
     cpp: PathBuf,
     jars: PathBuf,
@@ -106,7 +106,7 @@ pub(crate) struct Engines {
 }
 
 impl Engines {
-    /// `None` if they cannot be had; why was said then.
+    /// Returns the engines, or `None` after printing why they are unavailable.
     pub(crate) fn find() -> Option<Self> {
         let found = || {
             let jars = jars(&home("quickfixj"), &source("pom.xml"))?;
@@ -122,7 +122,7 @@ impl Engines {
         or_skip(found()).unwrap_or_else(|absent| panic!("{absent}"))
     }
 
-    /// Starts one with these settings; it is told what to do and tells what it did.
+    /// Starts an engine with these settings, controlled by lines.
     pub(crate) fn start(&self, engine: Engine, role: &str, name: &str, settings: &str) -> Program {
         let command = match engine {
             Engine::Ours => &mut fanfare(name, settings),
@@ -135,12 +135,12 @@ impl Engines {
         Program::start(command).unwrap()
     }
 
-    /// Small and quick to start: several of them run beside the build.
+    /// Returns a command of Java, small and quick to start: several of them run during the build.
     fn java(&self) -> Command {
         java_program(&self.jars, &self.classes, "Peer")
     }
 
-    /// An acceptor that echoes orders, and where it listens.
+    /// Starts an acceptor that echoes orders. Returns it with its address.
     pub(crate) fn acceptor(&self, engine: Engine, version: Version) -> (Program, SocketAddr) {
         let name = format!("acceptor-{engine:?}-{}", version.short());
         let settings = acceptor_settings() + &version.settings(&self.dictionaries, "ISLD", "TW");
@@ -149,7 +149,7 @@ impl Engines {
         (program, address)
     }
 
-    /// An initiator that connects to `address`.
+    /// Starts an initiator that connects to `address`.
     pub(crate) fn initiator(
         &self,
         engine: Engine,
@@ -181,7 +181,7 @@ impl Engines {
     }
 }
 
-/// Our acceptor with these settings.
+/// Returns a command of Fanfare's acceptor with these settings.
 pub(crate) fn fanfare(name: &str, settings: &str) -> Command {
     let acceptor = ["fix", "acceptor", "--echo", "--quiet", "--config"];
     let mut command = common::fanfare(&acceptor);
@@ -190,7 +190,7 @@ pub(crate) fn fanfare(name: &str, settings: &str) -> Command {
     command
 }
 
-/// A file of its own each time: tests that run beside each other start engines of one name.
+/// Writes a new file each time: simultaneous tests start engines of the same name.
 fn settings_file(name: &str, settings: &str) -> PathBuf {
     static MADE: AtomicU32 = AtomicU32::new(0);
     let number = MADE.fetch_add(1, Ordering::Relaxed);
@@ -200,14 +200,15 @@ fn settings_file(name: &str, settings: &str) -> PathBuf {
     path
 }
 
-/// What all acceptors have in common; the kernel picks the port.
+/// Returns the settings common to all acceptors; the kernel chooses the port.
 pub(crate) fn acceptor_settings() -> String {
     "[DEFAULT]\nConnectionType=acceptor\nSocketAcceptAddress=127.0.0.1\nSocketAcceptPort=0\n\
      SocketReuseAddress=Y\nStartTime=00:00:00\nEndTime=00:00:00\n"
         .to_owned()
 }
 
-/// An initiator: theirs, or ours in this process; both are told the same and tell the same.
+/// An initiator: a third-party one, or Fanfare's in this process; both have the same commands and
+/// output.
 pub(crate) enum Party {
     Ours(Ours),
     Theirs(Program),
@@ -221,7 +222,7 @@ impl Party {
         }
     }
 
-    /// Stops it before another takes its place.
+    /// Stops it before another replaces it.
     pub(crate) fn end(&mut self) {
         match self {
             Self::Ours(ours) => ours.end(),
@@ -246,7 +247,7 @@ impl Party {
         Err(format!("no {wanted}: {seen:#?}"))
     }
 
-    /// The next line; none if it ended, or does nothing more for three minutes.
+    /// Returns the next line; `None` if the process ended, or prints nothing for three minutes.
     fn line(&mut self) -> Option<String> {
         match self {
             Self::Ours(ours) => ours.lines.recv_timeout(PATIENCE).ok(),
@@ -255,7 +256,7 @@ impl Party {
     }
 }
 
-/// Debian's QuickFIX declares its exceptions as C++ has them up to 2014.
+/// Debian's QuickFIX declares its exceptions in the style of C++ up to 2014.
 fn java_program(jars: &Path, classes: &Path, main: &str) -> Command {
     let mut command = Command::new("java");
     command.args(["-Xmx128m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]);
@@ -265,7 +266,7 @@ fn java_program(jars: &Path, classes: &Path, main: &str) -> Command {
     command
 }
 
-/// Programs that write a file store to a folder; none if they cannot be had.
+/// Returns programs that write a file store to a folder; none if they are unavailable.
 pub(crate) fn file_stores() -> Vec<(&'static str, Command)> {
     let found = || {
         let jars = jars(&home("quickfixj"), &source("pom.xml"))?;
@@ -286,20 +287,20 @@ pub(crate) fn file_stores() -> Vec<(&'static str, Command)> {
 
 const CPP_OPTIONS: [&str; 4] = ["-std=c++14", "-w", "-lquickfix", "-lpthread"];
 
-/// An interpreter with PyPI's simplefix.
+/// Returns an interpreter with PyPI's simplefix.
 pub(crate) fn simplefix() -> Option<PathBuf> {
     let found = python(&home("python-simplefix"), "simplefix==1.0.17", "simplefix");
     or_skip(found).unwrap_or_else(|absent| panic!("{absent}"))
 }
 
-/// An interpreter with PyPI's databento-dbn.
+/// Returns an interpreter with PyPI's databento-dbn.
 pub(crate) fn databento_dbn() -> Option<PathBuf> {
     let package = "databento-dbn==0.72.0";
     let found = python(&home("python-databento-dbn"), package, "databento_dbn");
     or_skip(found).unwrap_or_else(|absent| panic!("{absent}"))
 }
 
-/// An interpreter with PyPI's databento, pandas, polars and duckdb.
+/// Returns an interpreter with PyPI's databento, pandas, polars and duckdb.
 pub(crate) fn frames() -> Option<PathBuf> {
     let packages = "databento==0.87.0 databento-dbn==0.70.0 duckdb==2.0.0 pandas==3.1.1 \
                     polars==2.1.0 pyarrow==26.0.1";
@@ -308,7 +309,7 @@ pub(crate) fn frames() -> Option<PathBuf> {
     or_skip(found).unwrap_or_else(|absent| panic!("{absent}"))
 }
 
-/// A file beside this one.
+/// Returns the path of a file in this folder.
 pub(crate) fn source(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/interop");
     folder.join(name)
@@ -318,7 +319,7 @@ fn home(name: &str) -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join(name)
 }
 
-/// The jars that hold dictionaries.
+/// Returns the jars that hold dictionaries.
 fn archives(jars: &Path) -> Vec<PathBuf> {
     let files = fs::read_dir(jars).unwrap().flatten();
     let mut found: Vec<PathBuf> = files.map(|file| file.path()).collect();

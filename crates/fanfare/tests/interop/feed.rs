@@ -1,5 +1,5 @@
-//! A FAST feed through the gateway to QuickFIX, which validates by its own dictionaries, in three
-//! versions at once: every message is taken, and none rejected.
+//! Tests a FAST feed through the gateway to QuickFIX, which validates by its own dictionaries, in
+//! three versions at once: every message is accepted, and none rejected.
 
 use crate::common::gateway::Gateway;
 use crate::common::{Folder, done, groups};
@@ -11,7 +11,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Packets under way at a time, so that nobody's buffer overflows.
+/// Packets in flight at a time, so that no buffer overflows.
 const WINDOW: usize = 32;
 
 /// A packet, and whether the consumers get a message for it.
@@ -42,8 +42,8 @@ fn quickfix_takes_every_message_of_a_recorded_feed() {
     let Some(told) = take_all(templates.to_str().unwrap(), &packets) else {
         return;
     };
-    // Eight messages have one entry each, and that says "empty book", a type that came with
-    // FIX.5.0: the other two get a News(B) in its place.
+    // Eight messages have one entry each, of the type "empty book", which FIX.5.0 introduced: the
+    // other two versions get a News(B) instead.
     for line in [
         "733 SequenceResets",
         "17415 empty messages",
@@ -69,7 +69,7 @@ fn quickfix_takes_every_message_of_a_generated_feed() {
         packets.push((packet.to_vec(), true));
         rest = behind;
     }
-    // The last says that the feed is over.
+    // The last message ends the feed.
     packets.last_mut().unwrap().1 = false;
     let Some(told) = take_all("builtin:complex", &packets) else {
         return;
@@ -80,8 +80,8 @@ fn quickfix_takes_every_message_of_a_generated_feed() {
     );
 }
 
-/// Sends packets to a gateway with consumers of three versions; what that says at the end. `None`
-/// if there is no QuickFIX.
+/// Sends packets to a gateway with consumers of three versions. Returns the gateway's last output,
+/// or `None` without QuickFIX.
 fn take_all(templates: &str, packets: &[Packet]) -> Option<String> {
     let engines = Engines::find()?;
     let folder = Folder::new("interop-gateway");

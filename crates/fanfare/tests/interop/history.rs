@@ -1,4 +1,4 @@
-//! Exports of a log, read by PyPI's duckdb, polars, pandas and databento.
+//! Tests that PyPI's duckdb, polars, pandas and databento read exports of a log.
 
 use crate::common::log::{events, others, write};
 use crate::common::{Folder, Running, done, fanfare};
@@ -7,13 +7,13 @@ use std::io::Read;
 use std::path::Path;
 use std::process::Command;
 
-/// Makes a file of what an export has written that Ctrl-C ended in its midst.
+/// Writes a file with the output of an export that Ctrl-C ended early.
 fn interrupted(folder: &Folder, log: &Path, format: &str) {
     let mut command = fanfare(&["history", "export", "--format", format, "-o", "-"]);
     let (export, mut out) = Running::start_unread(command.arg(log));
     let mut bytes = vec![0; 100_000];
     out.read_exact(&mut bytes).unwrap();
-    // It waits for the pipe.
+    // The export is blocked on the pipe.
     export.interrupt();
     out.read_to_end(&mut bytes).unwrap();
     let said = export.end().succeeded();
@@ -44,7 +44,7 @@ fn frames_read_what_cat_prints() {
             "history", "export", &log, "--format", format, "-o", &to,
         ]));
     }
-    // Several row groups.
+    // The log has several row groups.
     let log = folder.path().join("long");
     write(&log, &events(240_000));
     for format in &formats {

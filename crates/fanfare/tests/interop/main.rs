@@ -1,5 +1,5 @@
-//! Interoperation with what others made, against the real binary and against the library: FIX
-//! engines (QuickFIX C++, QuickFIX/J, a client on simplefix), a reader of DBN.
+//! Interoperation tests with third-party software, against the real binary and against the library:
+//! FIX engines (QuickFIX C++, QuickFIX/J, a client on simplefix), a reader of DBN.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

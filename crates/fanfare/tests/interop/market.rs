@@ -1,5 +1,6 @@
-//! The market data service to engines that others made, which validate by their own dictionaries:
-//! they subscribe, their books are rebuilt from what they take, and they take every message.
+//! Tests of the market data service with third-party engines, which validate by their own
+//! dictionaries: they subscribe, their books are rebuilt from the messages they receive, and they
+//! accept every message.
 
 mod plant;
 mod subscriber;
@@ -43,7 +44,7 @@ fn quickfix_is_refused_what_it_may_not_see() {
     plant.stop();
 }
 
-/// The same story with three versions at once, side by side on one gateway.
+/// Runs the scenario with three versions at once, on one gateway.
 fn tell(engine: Engine) {
     let Some(engines) = Engines::find() else {
         return;
@@ -53,7 +54,7 @@ fn tell(engine: Engine) {
         let version = VERSIONS[at];
         Subscriber::log_on(&engines, engine, version, plant.consumers())
     });
-    // The books lack a picture.
+    // The books lack a snapshot.
     plant.changes(2_000);
     for own in &mut all {
         own.subscribe("r1", "*");

@@ -1,4 +1,4 @@
-//! Our library as initiator, told what to do and telling what it did as the other engines are.
+//! Fanfare's library as initiator, with the same commands and output as the other engines.
 
 use crate::engines::Version;
 use fanfare_engine::host::{Handler, Host, Initiator, Peer, Peers};
@@ -14,7 +14,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Stopped when dropped.
+/// An initiator that stops on drop.
 pub(crate) struct Ours {
     pub(crate) lines: Receiver<String>,
     commands: Sender<String>,
@@ -77,7 +77,7 @@ struct Trader {
 
 impl Trader {
     fn say(&self, line: String) {
-        // Nobody listens any more at the end.
+        // The receiver may be gone at the end.
         let _ = self.tell.send(line);
     }
 

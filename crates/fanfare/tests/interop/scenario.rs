@@ -1,6 +1,6 @@
-//! The same story with every pair of engines, one of them ours: logon, orders and their echoes,
-//! messages lost on the way to either side and to both, a gap with nothing in it, a reset of a
-//! live session and one with the Logon, a lost store, and the logout.
+//! The same scenario with every pair of engines, one of them Fanfare's: logon, orders and their
+//! echoes, messages lost on the way to either side and to both, a gap without messages, a reset of
+//! a live session and one with the Logon, a lost store, and the logout.
 
 use crate::engines::{Engine, Engines, Party, Start, VERSIONS, Version};
 use crate::wire::{To, Wire};
@@ -94,7 +94,7 @@ impl<'a> Story<'a> {
         waited.unwrap_or_else(|seen| panic!("{:?}, {:?}: {seen}", self.initiator, self.version))
     }
 
-    /// Waits for the echo of an order, possibly again.
+    /// Waits for the echo of an order, possibly as a duplicate.
     fn echo(&mut self, id: u32, is_again: bool) {
         let field = format!("|11=O{id}|");
         let is_echo = |line: &str| {
@@ -118,7 +118,7 @@ impl<'a> Story<'a> {
         }
     }
 
-    /// Three orders get lost: the acceptor asks for them, and has each once.
+    /// Loses three orders: the acceptor requests them, and has each once.
     fn orders_are_lost(&mut self) {
         self.wire.lose(To::Acceptor);
         for id in 6..=8 {
@@ -135,7 +135,7 @@ impl<'a> Story<'a> {
         self.exchange(9..=10);
     }
 
-    /// Three echoes get lost: the initiator asks for them.
+    /// Loses three echoes: the initiator requests them.
     fn echoes_are_lost(&mut self) {
         self.wire.lose(To::Initiator);
         for id in 11..=13 {
@@ -143,7 +143,7 @@ impl<'a> Story<'a> {
         }
         self.wire.wait_lost(To::Initiator, "|35=D|", 3);
         self.wire.cut();
-        // The resend may come before the application is told of the logon.
+        // The resend may precede the application's notification of the logon.
         for id in 11..=13 {
             self.echo(id, true);
         }
@@ -151,7 +151,7 @@ impl<'a> Story<'a> {
         self.exchange(14..=15);
     }
 
-    /// An echo gets lost and then an order: both ask at the same time.
+    /// Loses an echo and then an order: both sides request a resend at the same time.
     fn both_are_lost(&mut self) {
         self.wire.lose(To::Initiator);
         self.order(16);
@@ -172,7 +172,7 @@ impl<'a> Story<'a> {
         self.exchange(18..=19);
     }
 
-    /// The initiator leaves numbers out: there is nothing to send again but a gap fill.
+    /// Skips numbers of the initiator: a gap fill is the only resend.
     fn numbers_jump(&mut self) {
         let asked = self.wire.passed(To::Initiator, "|35=2|");
         self.party.tell("next-sender 1000");
@@ -183,7 +183,7 @@ impl<'a> Story<'a> {
         self.exchange(21..=22);
     }
 
-    /// Both directions start at 1 again while the session goes on.
+    /// Resets both directions to 1 while the session is live.
     fn live_reset(&mut self) {
         self.party.tell("reset");
         self.wire.wait_passed(To::Initiator, "|141=Y|", 1);
@@ -205,14 +205,14 @@ impl<'a> Story<'a> {
         assert_eq!(self.wire.passed(To::Initiator, "|35=j|"), 0, "no rejects");
     }
 
-    /// An initiator that has forgotten its numbers is logged out.
+    /// Checks that an initiator that has lost its numbers is logged out.
     fn lost_store(&mut self) {
         self.begin_again(Start::Forgetful);
         self.wire
             .wait_passed(To::Initiator, "|58=MsgSeqNum too low, expecting", 1);
     }
 
-    /// With ResetSeqNumFlag(141) it may begin again at 1, and so does the acceptor.
+    /// Checks that both directions restart at 1 with ResetSeqNumFlag(141).
     fn reset_with_the_logon(&mut self) {
         let before = self.wire.passed(To::Initiator, "|141=Y|");
         self.begin_again(Start::Resets);
@@ -223,7 +223,7 @@ impl<'a> Story<'a> {
         self.wait("logout", |line| line.starts_with("logout"));
     }
 
-    /// A new initiator takes the place of the one before.
+    /// Replaces the initiator by a new one.
     fn begin_again(&mut self, start: Start) {
         self.wire.cut();
         let address = self.wire.address;
@@ -232,7 +232,7 @@ impl<'a> Story<'a> {
         self.party = next(self.initiator);
     }
 
-    /// How often an order, or its echo, was sent as a possible duplicate.
+    /// Returns how often an order, or its echo, was sent as a possible duplicate.
     fn resent(&self, to: To, id: u32) -> usize {
         let field = format!("|11=O{id}|");
         self.wire.passed_with(to, &["|43=Y|", "|122=", &field])

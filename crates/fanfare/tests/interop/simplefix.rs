@@ -1,4 +1,4 @@
-//! A client on PyPI's simplefix, with a session layer of its own, against our acceptor.
+//! Tests a client on PyPI's simplefix, with a session layer of its own, against Fanfare's acceptor.
 
 use crate::engines::{acceptor_settings, fanfare, simplefix, source};
 use fanfare_peers::Program;

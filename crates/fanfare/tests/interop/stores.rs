@@ -1,4 +1,4 @@
-//! File stores that other engines wrote, taken over.
+//! Tests of the import of file stores that other engines wrote.
 
 use crate::common::{Folder, done, fanfare};
 use crate::engines::file_stores;

@@ -1,4 +1,4 @@
-//! The connection between two engines: it can lose what one of them sends, and be cut.
+//! The connection between two engines, which can drop the messages of one of them, and be cut.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -6,16 +6,16 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Where bytes go.
+/// The direction of bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum To {
     Acceptor,
     Initiator,
 }
 
-/// Forwards connections to an acceptor.
+/// A relay of connections to an acceptor.
 pub(crate) struct Wire {
-    /// Where initiators connect.
+    /// The address that initiators connect to.
     pub(crate) address: SocketAddr,
     shared: Arc<Shared>,
 }
@@ -28,9 +28,9 @@ struct Shared {
 
 #[derive(Default)]
 struct State {
-    /// By direction.
+    /// Whether messages are dropped, by direction.
     loses: [bool; 2],
-    /// Everything that was sent, `|` for SOH.
+    /// All text sent, `|` for SOH.
     passed: [String; 2],
     lost: [String; 2],
     streams: Vec<TcpStream>,
@@ -53,12 +53,12 @@ impl Wire {
         Self { address, shared }
     }
 
-    /// From now on loses what is sent in this direction.
+    /// Drops messages in this direction from now on.
     pub(crate) fn lose(&self, to: To) {
         self.shared.state.lock().unwrap().loses[to as usize] = true;
     }
 
-    /// Cuts the connection, and loses nothing more.
+    /// Cuts the connection, and stops dropping messages.
     pub(crate) fn cut(&self) {
         let mut state = self.shared.state.lock().unwrap();
         for stream in state.streams.drain(..) {
@@ -67,27 +67,27 @@ impl Wire {
         state.loses = [false; 2];
     }
 
-    /// Waits until so many messages were lost whose text has `part`.
+    /// Waits until `count` messages were dropped whose text contains `part`.
     pub(crate) fn wait_lost(&self, to: To, part: &str, count: usize) {
         self.wait(part, |state| {
             messages(&state.lost[to as usize], part) >= count
         });
     }
 
-    /// Waits until so many messages have arrived whose text has `part`.
+    /// Waits until `count` messages have arrived whose text contains `part`.
     pub(crate) fn wait_passed(&self, to: To, part: &str, count: usize) {
         self.wait(part, |state| {
             messages(&state.passed[to as usize], part) >= count
         });
     }
 
-    /// How many messages have arrived whose text has `part`.
+    /// Returns the number of messages that have arrived whose text contains `part`.
     pub(crate) fn passed(&self, to: To, part: &str) -> usize {
         let state = self.shared.state.lock().unwrap();
         messages(&state.passed[to as usize], part)
     }
 
-    /// How many messages have arrived whose text has all these parts.
+    /// Returns the number of messages that have arrived whose text contains all these parts.
     pub(crate) fn passed_with(&self, to: To, parts: &[&str]) -> usize {
         let state = self.shared.state.lock().unwrap();
         let all = state.passed[to as usize].split("|10=");
@@ -111,7 +111,7 @@ impl Wire {
     }
 }
 
-/// How many messages have this part.
+/// Returns the number of messages that contain this part.
 fn messages(text: &str, part: &str) -> usize {
     let all = text.split_inclusive("|10=");
     all.filter(|message| message.contains(part)).count()

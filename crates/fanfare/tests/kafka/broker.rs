@@ -12,17 +12,17 @@ pub(crate) struct Broker {
     jars: PathBuf,
     properties: String,
     running: Option<Running>,
-    /// Where it listens.
+    /// The address it listens on.
     pub(crate) address: String,
 }
 
 impl Broker {
-    /// Starts one with its data in a folder.
+    /// Starts a broker with its data in a folder.
     pub(crate) fn start(folder: &Folder) -> Result<Self, Absent> {
         let home = Path::new(env!("CARGO_TARGET_TMPDIR")).join("kafka");
         let pom = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/kafka/pom.xml");
         let jars = jars(&home, &pom)?;
-        // A node names its controller, and clients its broker, before either listens.
+        // A node names its controller, and clients their broker, before either listens.
         let ports: Vec<TcpListener> = (0..2)
             .map(|_| TcpListener::bind("127.0.0.1:0").unwrap())
             .collect();
@@ -67,7 +67,7 @@ impl Broker {
         java
     }
 
-    /// Starts it with the data that it has, and waits until it listens.
+    /// Restarts it with its data, and waits until it listens.
     pub(crate) fn start_again(&mut self) {
         let mut java = self.java("kafka.Kafka");
         self.running = Some(Running::start(java.arg(&self.properties)));
@@ -78,7 +78,7 @@ impl Broker {
         }
     }
 
-    /// As if its machine had gone.
+    /// Kills the process, like a failure of its machine.
     pub(crate) fn kill(&mut self) {
         if let Some(mut running) = self.running.take() {
             running.kill();

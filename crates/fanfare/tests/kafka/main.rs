@@ -1,5 +1,5 @@
-//! `[[kafka]]` with a broker of Apache Kafka and a client in Python: each event once, over kills of
-//! plant and broker.
+//! Tests of `[[kafka]]` with a broker of Apache Kafka and a client in Python: each event comes
+//! once, despite kills of plant and broker.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -36,7 +36,7 @@ fn kafka_python() -> Option<std::path::PathBuf> {
     or_skip(found).unwrap_or_else(|absent| panic!("{absent}"))
 }
 
-/// What a topic holds.
+/// Returns the messages of a topic.
 fn read(python: &Path, broker: &Broker, topic: &str) -> Vec<Message> {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/kafka/reader.py");
     let mut reader = Command::new(python);
@@ -89,7 +89,7 @@ fn send(sender: &Sender, feed: &mut Generator) {
     }
 }
 
-/// Waits until both topics are.
+/// Waits until both topics are written.
 fn is_written(gateway: &mut Gateway) {
     (0..2).for_each(|_| gateway.tells(": is written from event "));
 }
@@ -113,14 +113,14 @@ fn each_event_is_in_a_topic_once_over_kills_of_plant_and_broker() {
     let mut gateway = start();
     is_written(&mut gateway);
     send(&sender, &mut feed);
-    // In the middle of a transaction.
+    // The gateway is in the middle of a transaction.
     gateway.kill();
     let mut gateway = start();
     is_written(&mut gateway);
     send(&sender, &mut feed);
     broker.kill();
     send(&sender, &mut feed);
-    // The broker is away, and so the plant is killed with transactions that nobody can end.
+    // The broker is down, so that the plant is killed with transactions that cannot end.
     gateway.kill();
     broker.start_again();
     let mut gateway = start();
@@ -132,7 +132,8 @@ fn each_event_is_in_a_topic_once_over_kills_of_plant_and_broker() {
     judge_dbn(&folder, &read(&python, &broker, "dbn"));
 }
 
-/// Of each key, and of what has none, numbers go up in the order of offsets.
+/// Checks that the numbers of each key, and of messages without one, increase in the order of
+/// offsets.
 fn are_in_order(messages: &[&Message]) {
     let mut last = BTreeMap::new();
     for message in messages {
@@ -146,7 +147,7 @@ fn are_in_order(messages: &[&Message]) {
     }
 }
 
-/// Holds the topic against what `history cat` prints.
+/// Compares the topic with the output of `history cat`.
 fn judge_json(folder: &Folder, messages: &[Message]) {
     let said = run(&["history", "cat", &folder.file("log"), "--json"]).succeeded();
     let is_restart = |line: &&str| line.contains("\"restart\"");
@@ -155,7 +156,7 @@ fn judge_json(folder: &Folder, messages: &[Message]) {
     let (notices, events): (Vec<_>, Vec<_>) = messages
         .iter()
         .partition(|message| !message.header.is_empty());
-    // To each of three partitions.
+    // Each restart is in each of three partitions.
     assert_eq!(notices.len(), 3 * restarts);
     assert!(
         notices
@@ -177,7 +178,7 @@ fn judge_json(folder: &Folder, messages: &[Message]) {
     }
 }
 
-/// The records of DBN one behind the other, without symbols, notices and errors.
+/// Returns the records of DBN in order, without symbols, notices and errors.
 fn records(mut bytes: &[u8]) -> Vec<Vec<u8>> {
     let mut all = Vec::new();
     while let Some(&words) = bytes.first() {
@@ -190,7 +191,7 @@ fn records(mut bytes: &[u8]) -> Vec<Vec<u8>> {
     all
 }
 
-/// Holds the topic against an export of the log.
+/// Compares the topic with an export of the log.
 fn judge_dbn(folder: &Folder, messages: &[Message]) {
     let (log, to) = (folder.file("log"), folder.file("all.dbn"));
     let schemas = ["--format", "dbn", "--schema", "trades,statistics"];

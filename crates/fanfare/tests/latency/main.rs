@@ -1,4 +1,5 @@
-//! The latency commands, end to end: the real binary, loopback, ports that the kernel picks.
+//! Tests of the latency commands, end to end: the real binary, loopback, ports that the kernel
+//! chooses.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -22,7 +23,7 @@ fn fanfare(args: &[&str]) -> Command {
     common::fanfare(&[&["latency"], args].concat())
 }
 
-/// A server on a port that the kernel picked.
+/// A server on a port that the kernel chose.
 struct Server {
     running: Running,
     port: String,
@@ -36,7 +37,7 @@ impl Server {
         Self { running, port }
     }
 
-    /// Interrupts it; what it said last.
+    /// Interrupts it. Returns its last output.
     fn stop(self) -> Said {
         self.running.interrupt();
         self.running.end().succeeded()
@@ -80,7 +81,7 @@ fn ping_pong_gives_every_figure_a_chart_and_a_clean_end() {
             .unwrap()
             .starts_with("<svg xmlns")
     );
-    // Another run, and another version, on the same server.
+    // Another run, in another version, on the same server.
     for version in ["FIX.4.4", "FIX.4.2", "FIXT.1.1"] {
         let output = client(&server.port, &["100", "--begin-string", version, "--json"]);
         let figures = output.succeeded().json();
@@ -174,7 +175,7 @@ fn a_server_that_never_answers_the_logon_is_given_up() {
     );
 }
 
-/// An endless run that has had some reports.
+/// Starts an endless run, and waits for its first reports.
 fn endless(server: &Server) -> Running {
     let relay = Relay::to(SocketAddr::from((
         [127, 0, 0, 1],
@@ -225,7 +226,7 @@ fn an_interrupted_client_logs_out_and_reports() {
     assert!(told.contains("the counterparty logged out"), "{told}");
 }
 
-/// A whole message around these fields, `|` for SOH.
+/// Returns a whole message around these fields, `|` for SOH.
 fn framed(fields: &str) -> Vec<u8> {
     framed_in("FIX.4.2", fields)
 }
@@ -240,9 +241,9 @@ fn framed_in(version: &str, fields: &str) -> Vec<u8> {
     message
 }
 
-/// Answers as libtrading's fix_server does: a Logon without EncryptMethod(98) and HeartBtInt(108),
-/// reports without ClOrdID(11), its own CompIDs whatever it is called, and a clock that stands
-/// still from the Logon on; here it stands an hour back, as it would after an hour.
+/// Responds like libtrading's fix_server: a Logon without EncryptMethod(98) and HeartBtInt(108),
+/// reports without ClOrdID(11), its own CompIDs whatever the client sends, and a clock that stands
+/// still from the Logon on; here the clock is an hour behind, as after an hour.
 fn bare_server(listener: &TcpListener) {
     let (mut stream, _) = listener.accept().unwrap();
     let (mut received, mut seq) = (Vec::new(), 0);
@@ -351,7 +352,7 @@ fn the_lenient_server_takes_testers_that_a_session_refuses() {
         );
     }
     drop(tester);
-    // Ours is let in too.
+    // A complete client logs on too.
     let output = client(&server.port, &["50", "--begin-string", "FIX.4.2"]);
     assert_eq!(output.code, 0, "{}", output.err);
     let Said {

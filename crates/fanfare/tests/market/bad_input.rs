@@ -1,4 +1,4 @@
-//! What is said of feeds and mappings that are wrong, by the real binary.
+//! Tests of the errors for malformed feeds and mappings, by the real binary.
 
 use super::text;
 use crate::common::{Folder, Said, fails, run};
@@ -75,7 +75,7 @@ impl Files {
         }
     }
 
-    /// Messages, as lines of JSON, in a file.
+    /// Writes messages, as lines of JSON, into a file.
     fn feed(&self, name: &str, messages: &[String]) -> PathBuf {
         let lines = self.folder.path().join(format!("{name}.jsonl"));
         let file = self.folder.path().join(name);
@@ -94,7 +94,7 @@ impl Files {
         run(&args)
     }
 
-    /// The book of instrument 7 behind three good levels and this message.
+    /// Returns the book of instrument 7 after three good levels and this message.
     fn book_behind(&self, message: &str) -> Said {
         let mut messages = good();
         messages.push(message.to_owned());
@@ -103,7 +103,7 @@ impl Files {
     }
 }
 
-/// A change of one bid.
+/// Returns a change of one bid.
 fn change(number: u32, instrument: u32, rpt_seq: u32, price: &str, level: u32) -> String {
     format!(
         r#"{{"template": "Change", "fields": {{"MsgSeqNum": {number}, "MDEntries": [

@@ -1,4 +1,4 @@
-//! `fanfare market book`: files, pictures, loss, multicast, nonsense.
+//! Tests of `fanfare market book`: files, snapshots, loss, multicast, malformed input.
 
 use crate::common::{Folder, Running, Said, fails, fanfare, groups, run, told};
 use fanfare_instruments::pcap::{LinkType, Writer};
@@ -43,7 +43,7 @@ pub(crate) fn picture(rpt_seq: u64, last: u64, entries: &[Value]) -> String {
     .to_string()
 }
 
-/// Three messages from RptSeq 1 on.
+/// Returns three messages from RptSeq 1 on.
 pub(crate) fn day() -> Vec<String> {
     vec![
         changes(
@@ -58,7 +58,7 @@ pub(crate) fn day() -> Vec<String> {
     ]
 }
 
-/// Messages as a file of packets, one each.
+/// Writes messages as a file of packets, one each.
 fn packets(folder: &Folder, name: &str, lines: &[String]) -> String {
     let from = folder.with(&format!("{name}.jsonl"), lines.join("\n"));
     let to = folder.file(name);
@@ -215,7 +215,7 @@ fn a_book_is_followed_over_multicast() {
     );
 }
 
-/// An IPv4 packet with a datagram to a group of 224.1.2.0, port 13014.
+/// Returns an IPv4 packet with a datagram to a group of 224.1.2.0, port 13014.
 pub(crate) fn datagram(group: u8, payload: &[u8]) -> Vec<u8> {
     let len = (payload.len() + 8) as u16;
     let mut ip = vec![0x45, 0];

@@ -1,4 +1,4 @@
-//! `fanfare market events --format dbn`, read by the crate `dbn`.
+//! Tests that the crate `dbn` reads the output of `fanfare market events --format dbn`.
 
 use super::{feed, lines, text};
 use crate::common::{Folder, fails, fanfare, run, told};
@@ -17,7 +17,7 @@ fn read(bytes: &[u8], mut take: impl FnMut(RecordRef<'_>)) {
     }
 }
 
-/// A price of JSON in units of 10^-9.
+/// Returns a price of JSON in units of 10^-9.
 fn units(price: &Value) -> i64 {
     let price: f64 = price.as_str().unwrap().parse().unwrap();
     (price * 1e9).round() as i64
@@ -54,7 +54,7 @@ fn a_feed_is_written_as_dbn() {
     assert!(said.out.is_empty());
     let figures: Value = serde_json::from_str(said.err.lines().last().unwrap()).unwrap();
     let bytes = fs::read(&target).unwrap();
-    // The same on stdout, which is a pipe.
+    // The same to stdout, which is a pipe.
     let mut piped = base.to_vec();
     piped.extend(["--format", "dbn"]);
     assert_eq!(fanfare(&piped).output().unwrap().stdout, bytes);
@@ -71,7 +71,7 @@ fn a_feed_is_written_as_dbn() {
         if let Some(trade) = record.get::<TradeMsg>() {
             seen.push((symbol, "trade", trade.price, trade.size, trade.sequence));
         } else if let Some(mbp) = record.get::<Mbp10Msg>() {
-            // The feed begins in the middle, and has no pictures.
+            // The feed begins in the middle, and has no snapshots.
             assert!(mbp.flags.raw() & dbn::flags::MAYBE_BAD_BOOK != 0);
             seen.push((symbol, "level", mbp.price, mbp.size, mbp.sequence));
         }

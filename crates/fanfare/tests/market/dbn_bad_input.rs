@@ -1,4 +1,4 @@
-//! Clients of DBN that are none.
+//! Tests of connections to the DBN port that are not proper clients.
 
 use crate::common::gateway::port;
 use crate::common::{Folder, Running, eventually, fanfare, groups};
@@ -29,7 +29,7 @@ fn gateway(folder: &Folder, dbn: &str) -> (Running, String) {
     (gateway, port)
 }
 
-/// A connection that has got its challenge.
+/// Returns a connection that has received its challenge.
 fn connect(port: &str) -> BufReader<TcpStream> {
     let stream = TcpStream::connect(format!("127.0.0.1:{port}")).unwrap();
     stream
@@ -46,7 +46,7 @@ fn connect(port: &str) -> BufReader<TcpStream> {
 
 fn answer(client: &mut BufReader<TcpStream>) -> String {
     let mut all = String::new();
-    // The rest may be cut off, where it still writes.
+    // The rest may be cut off while the client still writes.
     let _ = client.read_line(&mut all);
     all
 }
@@ -65,13 +65,13 @@ fn lines_without_an_end_and_garbage_are_answered_and_closed() {
     let folder = Folder::new("dbn-garbage");
     let (gateway, port) = gateway(&folder, "");
     let before = peak_kb(gateway.id());
-    // A gigabyte, or as much of it as is taken.
+    // Up to a gigabyte is sent, until the port closes.
     let mut endless = connect(&port);
     let block = vec![b'x'; 1 << 20];
     let taken = (0..1024).take_while(|_| endless.get_mut().write_all(&block).is_ok());
     let taken = taken.count();
     assert!(taken < 1024, "all was taken");
-    // What it was told may be lost: it did not read while it wrote.
+    // The response may be lost: the client did not read while it wrote.
     let told = answer(&mut endless);
     assert!(
         ["", "success=0|error=a line is too long\n"].contains(&&*told),
@@ -121,7 +121,7 @@ fn wrong_keys_are_slowed_and_told_of_and_hinder_nobody() {
         let line = format!("auth={}-pqrst|dataset=FANFARE\n", "0".repeat(64));
         client.get_mut().write_all(line.as_bytes()).unwrap();
     }
-    // In order: behind each one the next waits longer, up to 32 s.
+    // In order: after each failure the next response is delayed longer, up to 32 s.
     assert_eq!(
         answer(&mut wrong[0]),
         "success=0|error=authentication failed\n"
@@ -138,7 +138,7 @@ fn wrong_keys_are_slowed_and_told_of_and_hinder_nobody() {
     last.get_ref().set_nonblocking(true).unwrap();
     let nothing = last.read(&mut [0]).unwrap_err();
     assert_eq!(nothing.kind(), ErrorKind::WouldBlock);
-    // A client with the right key gets in while they wait.
+    // A client with the right key is accepted during these delays.
     if let Some(program) = program() {
         let right = Stock::start((&program, &folder), "right", &port, &[]);
         right.says("session");

@@ -1,4 +1,4 @@
-//! DBN live with PyPI's databento, unmodified.
+//! Tests of live DBN with PyPI's databento, unmodified.
 
 use crate::common::gateway::port;
 use crate::common::{Folder, Running, fanfare, groups, run};
@@ -19,12 +19,12 @@ fn databento() -> Option<std::path::PathBuf> {
     or_skip(found).unwrap_or_else(|absent| panic!("{absent}"))
 }
 
-/// Waits for a line of the client with this in it.
+/// Waits for a line of the client that contains `what`.
 fn says(client: &mut Running, what: &str) -> Value {
     serde_json::from_str(&client.prints(what)).unwrap()
 }
 
-/// The trades of a file of events, as the client writes them, and what was traded.
+/// Returns the trades of a file of events, in the client's format, and the volume.
 fn traded(events: &str) -> (Vec<Value>, i64) {
     let events = events
         .lines()
@@ -51,7 +51,7 @@ fn traded(events: &str) -> (Vec<Value>, i64) {
     (trades.iter().map(trade).collect(), volume)
 }
 
-/// What a file of events says once it does not grow any more.
+/// Returns the trades of a file of events once it no longer grows.
 fn settled(path: &str) -> (Vec<Value>, i64) {
     let mut before = String::new();
     loop {
@@ -134,7 +134,7 @@ fn stock_clients_receive_what_the_plant_says() {
     gateway.end().succeeded();
 }
 
-/// Compares what the client received with the trades that there were.
+/// Compares the client's messages with the trades.
 fn judge(client: &mut Running, trades: &[Value], volume: i64) {
     let mut stdin = client.stdin();
     writeln!(stdin, "{} {volume}", trades.len()).unwrap();

@@ -1,5 +1,5 @@
-//! Who may see what over DBN, from the first record to a reload, and what operators do; over a feed
-//! that is a file of DBN.
+//! Tests of the rights of DBN clients, from the first record to a reload, and of operators'
+//! commands; over a feed that is a file of DBN.
 
 use crate::common::gateway::port;
 use crate::common::log::{events, write};
@@ -12,7 +12,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-/// A file of DBN with the levels and trades of a minute: of ALFA, BETA and GAMMA.
+/// Writes a file of DBN with the levels and trades of a minute: of ALFA, BETA and GAMMA.
 fn minute(folder: &Folder) -> String {
     let (log, file) = (folder.file("source"), folder.file("minute.dbn"));
     write(Path::new(&log), &events(60));
@@ -20,7 +20,7 @@ fn minute(folder: &Folder) -> String {
     file
 }
 
-/// A gateway with users whose feed is the minute again and again, at sixty times its speed.
+/// A gateway with users whose feed repeats the minute, at sixty times its speed.
 struct Plant {
     folder: Folder,
     gateway: Running,
@@ -67,7 +67,7 @@ impl Plant {
         self.ctl(&["config", "reload"]);
     }
 
-    /// The lines of the audit file of clients of DBN, and of one event.
+    /// Returns the lines of the audit file of DBN clients, and of one event.
     fn audit(&self, event: &str) -> Vec<Value> {
         let text = String::from_utf8(self.folder.read("audit.jsonl")).unwrap();
         let all = lines(&text[..text.rfind('\n').map_or(0, |end| end + 1)]).into_iter();
@@ -83,7 +83,7 @@ fn write_users(folder: &Folder, users: &str) {
     folder.with("users.toml", users.replace("DIR", &path));
 }
 
-/// A user with the first key who may see these.
+/// Returns a user with the first key and rights to these instruments.
 fn desk(instruments: &str) -> String {
     format!(
         "[[user]]\nname = \"desk\"\ndbn_key_file = \"DIR/desk.key\"\n\
@@ -91,7 +91,7 @@ fn desk(instruments: &str) -> String {
     )
 }
 
-/// The names of the instruments of which there are records, among `client`.
+/// Returns the names of the instruments with records among `client`.
 fn seen(client: &[Value]) -> BTreeSet<String> {
     let numbers: BTreeSet<u64> = data(client)
         .into_iter()
@@ -136,7 +136,7 @@ fn rights_hold_in_present_and_past_and_end_with_a_reload() {
     assert!(data(&told).is_empty());
     let wrong = Stock::start(place, "wrong", &plant.port, &[&format!("key={OTHER}")]);
     wrong.says("authentication failed");
-    // Fewer instruments: an error, and nothing of them behind it.
+    // Fewer instruments: an error, and none of their records after it.
     plant.reload(&desk("\"GAMMA\""));
     client.says("1 instruments: no longer permitted");
     has(data(&client.so_far()).len() + 40, &client);
@@ -204,7 +204,7 @@ fn operators_see_and_end_clients_of_dbn() {
         Stock::subscribed(place, name, &plant.port, &[], &subscriptions)
     };
     let (first, second) = (start("first"), start("second"));
-    // One that has authenticated, and no more.
+    // This client has authenticated only.
     let third = Stock::start(place, "third", &plant.port, &[]);
     third.says("session");
     eventually("three sessions", || {
@@ -243,7 +243,7 @@ fn operators_see_and_end_clients_of_dbn() {
     assert_eq!(ended["sessions"], 2);
     second.says("closed");
     assert!(of(&second.end(), ERROR).is_empty());
-    // The audit file follows what it is told of.
+    // The audit file is written after the commands return.
     let expected = ["disconnected by an operator", "logged out by an operator"];
     eventually("the ends are audited", || {
         let ends = plant.audit("end");
@@ -254,7 +254,7 @@ fn operators_see_and_end_clients_of_dbn() {
     plant.gateway.end().succeeded();
 }
 
-/// Without what the plant gives an event.
+/// Returns an event without the fields that the plant sets.
 fn plain(mut event: Value) -> Value {
     let object = event.as_object_mut().unwrap();
     for key in ["number", "instrument", "ts_recv"] {
@@ -263,7 +263,7 @@ fn plain(mut event: Value) -> Value {
     event
 }
 
-/// Sends a feed and its pictures.
+/// Sends a feed and its snapshots.
 fn send_feed(folder: &Folder, groups: [&str; 2]) {
     let changes = folder.path().join("changes.dat");
     fs::rename(feed(folder, "spectra", &[]), &changes).unwrap();
@@ -321,7 +321,7 @@ fn a_file_of_dbn_is_a_feed_beside_a_live_one() {
     let of_file = said.iter().filter(|event| event["symbol"].is_string());
     let of_file: Vec<Value> = of_file.cloned().map(plain).collect();
     assert_eq!(of_file, expected);
-    // Instruments of the second feed stand behind the numbers of the first one.
+    // Instruments of the second feed follow the numbers of the first one.
     let book = run(&["history", "book", &log, "--symbol", "BETA", "--json"])
         .succeeded()
         .json();

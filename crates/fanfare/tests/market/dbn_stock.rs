@@ -1,5 +1,5 @@
-//! DBN live with the crate `databento`, unmodified: a feed, its past, clients that come and go and
-//! one that does not read.
+//! Tests of live DBN with the crate `databento`, unmodified: a feed, its past, clients that connect
+//! and leave, and one that does not read.
 
 use crate::common::gateway::port;
 use crate::common::{Folder, Running, eventually, fanfare, groups, run};
@@ -30,11 +30,11 @@ const SCHEMAS: [&str; 10] = [
     "status",
     "statistics",
 ];
-/// Levels that the generated feed has of a side.
+/// Levels of a side in the generated feed.
 const DEPTH: usize = 5;
 const UNKNOWN_PRICE: &str = "9223372036854775807";
 
-/// A gateway with a feed and a port for DBN.
+/// A gateway with a feed and a DBN port.
 struct Plant {
     gateway: Running,
     port: String,
@@ -64,7 +64,7 @@ impl Plant {
         }
     }
 
-    /// Sends a file to one of the lines, a packet each `every` microseconds.
+    /// Returns a command that sends a file to one of the lines, a packet each `every` microseconds.
     fn send(&self, line: usize, file: &Path, every: u32) -> Command {
         let (address, port) = self.lines[line].split_once(':').unwrap();
         let every = every.to_string();
@@ -82,14 +82,14 @@ impl Plant {
         ])
     }
 
-    /// The events so far.
+    /// Returns the events so far.
     fn events(&self) -> Vec<Value> {
         let text = fs::read_to_string(&self.events).unwrap();
         let whole = text.rfind('\n').map_or(0, |end| end + 1);
         crate::lines(&text[..whole])
     }
 
-    /// The events, once there are no more.
+    /// Returns the events, once no more come.
     fn settled(&self) -> Vec<Value> {
         let mut before = 0;
         loop {
@@ -114,7 +114,7 @@ fn units(price: &Value) -> i64 {
     format!("{whole}{rest:0<9}").parse().unwrap()
 }
 
-/// A book of a feed of levels, the obvious way: price, size, orders.
+/// A book of a feed of levels, in the obvious implementation: price, size, orders.
 #[derive(Default)]
 struct PlainBook([BTreeMap<i64, [u64; 2]>; 2]);
 
@@ -135,7 +135,7 @@ impl PlainBook {
         }
         let orders = event["orders"].as_u64().unwrap_or(0);
         side.insert(price, [event["size"].as_u64().unwrap(), orders]);
-        // What moved out of the feed's window.
+        // These levels moved out of the feed's window.
         while side.len() > DEPTH {
             match is_bid {
                 true => side.pop_first(),
@@ -158,7 +158,7 @@ impl PlainBook {
     }
 }
 
-/// The levels of a record of `mbp-1` or `mbp-10` that are there.
+/// Returns the levels of a record of `mbp-1` or `mbp-10` that are present.
 fn levels(record: &Value) -> [Vec<Value>; 2] {
     ["bid", "ask"].map(|side| {
         let of = |level: &Value, what: &str| level[format!("{side}_{what}")].clone();
@@ -170,7 +170,7 @@ fn levels(record: &Value) -> [Vec<Value>; 2] {
     })
 }
 
-/// What a record has of the event that it was made of.
+/// Returns the fields of a record that come from its event.
 fn own(record: &Value) -> Value {
     let hd = &record["hd"];
     json!([
@@ -187,7 +187,7 @@ fn own(record: &Value) -> Value {
     ])
 }
 
-/// The same of an event.
+/// Returns the same fields of an event.
 fn expected(event: &Value) -> Value {
     let side = match event["entry"].as_str() {
         Some("0") => "B",
@@ -231,7 +231,7 @@ fn trades(events: &[Value]) -> Vec<&Value> {
         .collect()
 }
 
-/// Compares all that a client of each schema got with the events, field by field.
+/// Compares all records of a client of each schema with the events, field by field.
 fn judge(all: &[Value], events: &[Value]) {
     let traded: Vec<Value> = trades(events).into_iter().map(expected).collect();
     let said: Vec<Value> = of(all, TRADES).into_iter().map(own).collect();
@@ -242,7 +242,7 @@ fn judge(all: &[Value], events: &[Value]) {
     assert_eq!(tops.map(own).collect::<Vec<_>>(), traded);
     judge_books(all, events);
     judge_bars(all, events);
-    // The status of the session is one of each of the instruments that there were.
+    // The status of the session is repeated for each of the known instruments.
     assert!(!of(all, STATUS).is_empty());
     assert_eq!(of(all, MAPPING).len(), 11);
     assert_eq!(of(all, ERROR).len(), 0);
@@ -250,7 +250,7 @@ fn judge(all: &[Value], events: &[Value]) {
 
 fn judge_books(all: &[Value], events: &[Value]) {
     let mut books = BTreeMap::<u64, PlainBook>::new();
-    // The best of both sides of each instrument, each time that one of them changes.
+    // The best of both sides of each instrument, at each change of one of them.
     let mut tops = BTreeMap::<u64, Vec<[Option<Value>; 2]>>::new();
     let records = of(all, MBP10);
     let of_books: Vec<&Value> = events.iter().filter(is_of_a_book).collect();
@@ -307,7 +307,7 @@ fn judge_bars(all: &[Value], events: &[Value]) {
     assert_eq!(said.collect::<BTreeMap<_, _>>(), bars);
 }
 
-/// The feed and its pictures, with as many messages.
+/// Writes the feed and its snapshots, with as many messages.
 fn files(folder: &Folder, count: &str) -> [PathBuf; 2] {
     ["changes", "pictures"].map(|name| {
         let file = folder.path().join(name);
@@ -341,10 +341,10 @@ fn the_stock_crate_receives_present_and_past() {
     timed.tell("reconnect");
     timed.says("{\"session\":\"4");
     let [changes, pictures] = files(&folder, "300");
-    // Nothing is passed on of an instrument until a picture has come.
+    // No record of an instrument is sent until a snapshot has come.
     let senders = [(0, &changes), (1, &pictures)]
         .map(|(line, file)| Running::start(&mut plant.send(line, file, 8_000)));
-    // What has come is the past, and more comes meanwhile.
+    // The events so far are the past, and more come meanwhile.
     eventually("a part of the feed", || trades(&plant.events()).len() > 30);
     let traded = plant.events();
     let from = trades(&traded)[10]["ts_recv"].clone();
@@ -387,7 +387,7 @@ fn the_stock_crate_receives_present_and_past() {
     plant.stop();
 }
 
-/// Waits until all that was traded is in bars.
+/// Waits until all trades are in bars.
 fn bars_are_complete(client: &Stock, events: &[Value]) {
     let trades = trades(events).into_iter();
     let traded: u64 = trades.map(|event| number(&event["size"])).sum();
@@ -405,7 +405,7 @@ fn completed(client: &[Value]) -> Vec<&str> {
     done.map(|notice| notice["msg"].as_str().unwrap()).collect()
 }
 
-/// The number and the name of the instrument that is traded most.
+/// Returns the number and the name of the most traded instrument.
 fn busiest(events: &[Value]) -> (u64, String) {
     let mut counts = BTreeMap::new();
     for trade in trades(events) {
@@ -417,7 +417,7 @@ fn busiest(events: &[Value]) -> (u64, String) {
     most.unwrap().0
 }
 
-/// Trades from a moment on, and levels of one instrument from some moment on.
+/// Checks trades from a moment on, and levels of one instrument from another moment on.
 fn judge_some(some: &[Value], all: &[Value], (from, one): (u64, u64)) {
     let trades = of(all, TRADES);
     let later = trades
@@ -437,7 +437,7 @@ fn judge_some(some: &[Value], all: &[Value], (from, one): (u64, u64)) {
     assert_eq!(completed(some).len(), 1);
 }
 
-/// The same trades with the times of their sending.
+/// Checks the same trades with their sending times.
 fn judge_timed(timed: &[Value], all: &[Value]) {
     let mut last = 0;
     let plain: Vec<Value> = of(timed, TRADES)
@@ -453,7 +453,7 @@ fn judge_timed(timed: &[Value], all: &[Value]) {
     assert!(plain.iter().collect::<Vec<_>>() == of(all, TRADES));
 }
 
-/// Who gives a wrong name of the dataset is told, and gets nothing.
+/// Checks that a client with a wrong name of the dataset gets an error, and nothing else.
 fn refused(program: &Path, folder: &Folder, port: &str) {
     let client = Stock::start((program, folder), "refused", port, &["dataset=OTHER"]);
     client.says("unknown dataset OTHER: there is FANFARE");
@@ -505,7 +505,7 @@ fn a_stock_client_that_stops_reading_is_told_what_it_missed() {
         got + skipped == count
     });
     assert!(skipped(&slow) > 0, "{count} records were too few");
-    // The other one had asked to be warned, and closed.
+    // The other client had requested a warning, and closed.
     warned.tell("go");
     warned.says("closed");
     let lines = warned.end();

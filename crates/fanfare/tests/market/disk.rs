@@ -1,4 +1,4 @@
-//! A log whose disk is full for a while, and one whose machine has crashed.
+//! Tests of a log whose disk is full for a while, and of one whose machine has crashed.
 
 use crate::common::gateway::Gateway;
 use crate::common::{Folder, eventually, fails, fanfare, groups, run, with_program};
@@ -14,10 +14,10 @@ use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The least ring, of 260 KiB with its first page.
+/// The smallest ring, of 260 KiB with its first page.
 const SMALL: &str = "ring_bytes = 65536\nlimits.message_bytes = 8192";
 
-/// A feed, and the group that it is sent to.
+/// A feed, and its group.
 struct Feed {
     sender: Sender,
     packets: Generator,
@@ -55,7 +55,7 @@ fn config(folder: &Folder, group: &str, more: &str) -> String {
     folder.with("gateway.toml", text)
 }
 
-/// The gateway with a limit of the sizes of its files, which is as good as a full disk.
+/// Returns the gateway with a limit of its file sizes, which is equivalent to a full disk.
 fn limited(config: &str, kib: u32) -> Command {
     let binary = fanfare(&[]).get_program().to_owned();
     let mut limited = with_program(Command::new("bash"), &[]);
@@ -65,7 +65,7 @@ fn limited(config: &str, kib: u32) -> Command {
     limited
 }
 
-/// There is room again.
+/// Frees space again.
 fn lift(gateway: &Gateway) {
     let id = gateway.id().to_string();
     let mut prlimit = Command::new("prlimit");
@@ -94,7 +94,7 @@ fn a_full_disk_costs_the_log_events_that_it_names_and_nobody_else() {
     let folder = Folder::new("market-disk-lose");
     let [group, _] = groups();
     let (mut feed, pipe) = (Feed::new(&group), folder.file("events"));
-    // Another outlet, whose pipe is no file that could be full.
+    // Another outlet writes to a pipe, which is never full for lack of disk space.
     assert!(
         Command::new("mkfifo")
             .arg(&pipe)
@@ -123,7 +123,7 @@ fn a_full_disk_costs_the_log_events_that_it_names_and_nobody_else() {
         fs::metadata(&log).is_ok_and(|log| log.len() == 400 << 10)
     });
     gateway.tells("cannot be written, and tries again: ");
-    // More than file, writer and ring have room for.
+    // More than the capacity of file, writer and ring.
     let room = ((400 << 10) + (3 << 20) + (260 << 10)) / Event::SIZE;
     eventually("more events than there is room for", || {
         feed.send(50);
@@ -141,7 +141,7 @@ fn a_full_disk_costs_the_log_events_that_it_names_and_nobody_else() {
         .out;
     let is_event = |line: &str| line.starts_with("{\"number\"");
     let all: Vec<_> = all.iter().filter(|line| is_event(line)).collect();
-    // The other outlet has what the log lacks.
+    // The other outlet has the events that the log lacks.
     assert_eq!(
         all.len() as u64,
         verified.events + missing(&verified),
@@ -170,7 +170,7 @@ fn a_full_disk_that_is_waited_for_costs_nothing() {
         fs::metadata(&log).is_ok_and(|log| log.len() == 400 << 10)
     });
     gateway.tells("cannot be written, and tries again: ");
-    // As much as the ring and the kernel's buffers have room for.
+    // As much as the ring and the kernel's buffers hold.
     feed.send(100);
     lift(&gateway);
     gateway.tells("is written again");
@@ -203,7 +203,7 @@ fn what_a_full_disk_did_not_take_at_the_stop_is_taken_at_the_next_start() {
     let before = Log::open(folder.file("log").as_ref()).unwrap();
     let before = before.extent().unwrap().next - 1;
     assert!(made.unwrap() > before, "{made:?}, {before}");
-    // Another gateway with the folder is refused while this one has it.
+    // Another gateway with the folder is refused while this one holds it.
     let gateway = Gateway::start(&mut fanfare(&["gateway", &config]));
     let told = fails(&["gateway", &config]);
     assert!(told.contains("is written by another process"), "{told}");
@@ -236,7 +236,7 @@ fn no_number_comes_twice_where_a_machine_has_crashed() {
     };
     start("one", &mut feed).kill();
     let seen = numbers("one");
-    // Of a machine that crashes the ring is gone, and the end of the log.
+    // After a crash of the machine the ring is gone, and the end of the log.
     fs::remove_file(folder.file("ring")).unwrap();
     let log = folder.path().join("log/0000000001.log");
     let len = fs::metadata(&log).unwrap().len();
@@ -259,7 +259,7 @@ fn no_number_comes_twice_where_a_machine_has_crashed() {
         first <= *seen.last().unwrap() && last + 1 == next[0],
         "{first} to {last}"
     );
-    // Behind a good end, and behind a kill on a machine that runs, numbers go on with the next one.
+    // After a clean end, and after a kill on a running machine, numbers continue with the next one.
     start("three", &mut feed).kill();
     assert_eq!(numbers("three")[0], next.last().unwrap() + 1);
     start("four", &mut feed).stop();

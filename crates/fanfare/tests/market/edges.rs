@@ -1,5 +1,5 @@
-//! Two gateways that receive a feed, and one that takes it from them over DDS: one of the two is
-//! killed, and nobody misses anything.
+//! Tests of two gateways that receive a feed, and one that takes it from them over DDS: one of the
+//! two is killed, and no subscriber misses anything.
 
 use crate::book::{changes, day, entry};
 use crate::common::gateway::Gateway;
@@ -18,7 +18,7 @@ struct Client {
 }
 
 impl Client {
-    /// Logs on with new numbers, ResetSeqNumFlag(141), and asks for the book of RIU3.
+    /// Logs on with new numbers, ResetSeqNumFlag(141), and subscribes to the book of RIU3.
     fn subscribe(gateway: &Gateway, name: &'static str) -> Self {
         let address = format!("127.0.0.1:{}", gateway.consumers);
         let stream = TcpStream::connect(address).unwrap();
@@ -55,7 +55,7 @@ impl Client {
         self.stream.write_all(text.as_bytes()).unwrap();
     }
 
-    /// The next message; an empty text at the end.
+    /// Returns the next message; an empty text at the end.
     fn next(&mut self) -> String {
         let (mut text, mut byte) = (String::new(), [0]);
         while !(text.contains("|10=") && text.ends_with('|')) {
@@ -67,7 +67,7 @@ impl Client {
         text
     }
 
-    /// The next message, which is of this type; its entries.
+    /// Returns the entries of the next message, which is of this type.
     fn entries(&mut self, msg_type: &str) -> String {
         let message = self.next();
         assert!(message.contains(&format!("|35={msg_type}|")), "{message}");
@@ -86,7 +86,7 @@ fn send(folder: &Folder, name: &str, lines: &[String], group: &str) {
     run(&["fast", "multicast", "-f", &to, "-a", address, "-p", port]).succeeded();
 }
 
-/// A gateway with this configuration behind what all have.
+/// Starts a gateway with this configuration after the common one.
 fn gateway(folder: &Folder, name: &str, text: &str) -> Gateway {
     let all = "mode = \"subscriptions\"\n[producers]\nport = 0\n[consumers]\nport = 0\n";
     let file = folder.with(&format!("{name}.toml"), format!("{all}{text}"));
@@ -123,7 +123,7 @@ fn a_plant_is_killed_and_an_edge_and_its_clients_go_on() {
 
     let more = [entry(1, "0", 6, 1, 101, 8), entry(1, "1", 7, 1, 102, 4)];
     send(&folder, "more", &[changes(4, &more)], &group);
-    // The very next message is the change: no state was other than live.
+    // The very next message is the change: the state was always live.
     assert_eq!(at_edge.entries("X"), at_b.entries("X"));
     let late = Client::subscribe(&edge, "LATE").entries("W");
     assert_eq!(late, Client::subscribe(&b, "LATE").entries("W"));

@@ -1,4 +1,4 @@
-//! `fanfare market events --fix`: messages of a log as events.
+//! Tests of `fanfare market events --fix`: messages of a log as events.
 
 use super::{lines, text};
 use crate::common::{Folder, fails, fanfare, run, told};
@@ -8,7 +8,7 @@ use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A line of a log: a message of this type and number, with `|` for SOH.
+/// Returns a line of a log: a message of this type and number, with `|` for SOH.
 fn message(msg_type: &str, number: u32, fields: &str) -> String {
     let body =
         format!("35={msg_type}|49=EXC|56=US|34={number}|52=20261123-10:00:00.000|1128=9|{fields}|");
@@ -24,7 +24,7 @@ fn message(msg_type: &str, number: u32, fields: &str) -> String {
     )
 }
 
-/// A whole day of one instrument.
+/// Returns a whole day of one instrument.
 fn day() -> Vec<String> {
     vec![
         message("A", 1, "98=0|108=30|1137=9"),
@@ -106,7 +106,7 @@ fn a_log_is_printed_as_events() {
         "{}",
         said.err
     );
-    // The same on stdin.
+    // The same from stdin.
     let mut piped = fanfare(&["market", "events", "--fix", "-"]);
     let piped = piped
         .stdin(fs::File::open(&file).unwrap())
@@ -162,7 +162,7 @@ fn a_log_becomes_dbn_with_a_whole_book() {
             others.push("trade".to_owned());
         }
     }
-    // The bid of the picture, its offer, and the second bid; before them nothing to clear.
+    // The bid of the snapshot, its offer, and the second bid; before them nothing to clear.
     assert_eq!(books, [1, 1, 2]);
     assert_eq!(
         others,
@@ -206,7 +206,7 @@ fn pictures_in_fragments_come_out_whole_or_not_at_all() {
     assert_eq!(counts, [7, 1, 1, 2]);
 }
 
-/// What is said of a log with a message that is not as it should be, up to the figures.
+/// Returns the errors for a log with a malformed message, up to the figures.
 fn said_of(file: &Path, more: &[&str]) -> Vec<String> {
     let mut args = vec!["market", "events", "--fix", text(file)];
     args.extend(more);
@@ -222,7 +222,7 @@ fn errors_name_line_message_and_field() {
     let folder = Folder::new("market-fix-errors");
     let mut messages = day();
     messages[3] = messages[3].replace("270=99|", "270=9.0000000001|");
-    // Its sum is now another one.
+    // The message's sum is wrong now.
     let file = log(&folder, &messages);
     let name = text(&file);
     let flaw = said_of(&file, &[]);

@@ -1,4 +1,4 @@
-//! `[[feed]]` with a mapping: what a gateway makes of a feed, its pictures and its replay.
+//! Tests of `[[feed]]` with a mapping: the events of a feed, its snapshots and its replay.
 
 use crate::book::{changes, datagram, day, entry, picture};
 use crate::common::gateway::Gateway;
@@ -10,7 +10,7 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::thread::JoinHandle;
 
-/// The templates of a feed whose replay logs on and out in FAST.
+/// Writes the templates of a feed whose replay logs on and out in FAST.
 fn templates(folder: &Folder) -> String {
     let spectra = fanfare_fast::builtin::find("builtin:spectra").unwrap();
     let session = r#"
@@ -24,7 +24,7 @@ fn templates(folder: &Folder) -> String {
     folder.with("templates.xml", spectra.replace("</templates>", session))
 }
 
-/// Messages as a file of packets, one each.
+/// Writes messages as a file of packets, one each.
 fn packets(folder: &Folder, name: &str, lines: &[String]) -> String {
     let from = folder.with(&format!("{name}.jsonl"), lines.join("\n"));
     let (to, templates) = (folder.file(name), templates(folder));
@@ -38,7 +38,7 @@ fn send(file: &str, group: &str) {
     run(&["fast", "multicast", "-f", file, "-a", address, "-p", port]).succeeded();
 }
 
-/// A gateway with one feed, whose market events go to `events.jsonl`.
+/// Writes the configuration of a gateway with one feed, whose market events go to `events.jsonl`.
 fn config(folder: &Folder, group: &str, more: &str) -> String {
     let (templates, events) = (templates(folder), folder.file("events.jsonl"));
     let text = format!(
@@ -48,7 +48,7 @@ fn config(folder: &Folder, group: &str, more: &str) -> String {
     folder.with("gateway.toml", text)
 }
 
-/// The events of the file, whose numbers have no holes.
+/// Returns the events of the file, whose numbers have no gaps.
 fn events(folder: &Folder) -> Vec<Value> {
     let text = fs::read_to_string(folder.file("events.jsonl")).unwrap();
     let events: Vec<Value> = text
@@ -62,7 +62,7 @@ fn events(folder: &Folder) -> Vec<Value> {
     events
 }
 
-/// Kinds and RptSeq of events.
+/// Returns kinds and RptSeq of events.
 fn kinds(events: &[Value]) -> String {
     let words = events.iter().map(|event| {
         let kind = event["kind"].as_str().unwrap();
@@ -145,8 +145,8 @@ fn the_stages_of_a_feed_are_measured_from_the_kernel_to_the_log() {
     gateway.stop();
 }
 
-/// A capture of two lines, of which the second is later by a millisecond and the first lacks a
-/// message.
+/// Writes a capture of two lines, of which the second is later by a millisecond and the first lacks
+/// a message.
 fn capture(folder: &Folder) -> String {
     let messages = day().into_iter().enumerate();
     let mut all: Vec<_> = messages
@@ -183,17 +183,17 @@ impl<'a> Plant<'a> {
         }
     }
 
-    /// What arrives at it.
+    /// Returns its input, from the raw log.
     fn raw(&self) -> String {
         self.folder.file(&format!("{}/raw", self.name))
     }
 
-    /// Its events when datagrams are replayed into it that were sent to these lines, but for the
-    /// times of their arrival.
+    /// Returns its events, without the times of arrival, after a replay of the datagrams that were
+    /// sent to these lines.
     fn replayed(&self, what: &str, sent_to: [&str; 2], speed: &str) -> Vec<Value> {
         let log = self.folder.file(self.name);
         let [a, b] = &self.lines;
-        // A sender that is held up between two datagrams costs no message.
+        // A delay of the sender between two datagrams costs no message.
         let more = format!("gap_timeout_ms = 1000\n[history]\nfolder = \"{log}\"\n[history.raw]\n");
         let config = config(self.folder, &format!("{a}\", \"{b}"), &more);
         let mut gateway = Gateway::start(&mut fanfare(&["gateway", &config]));
@@ -229,7 +229,7 @@ fn what_is_replayed_gives_the_same_events_with_the_same_numbers() {
     );
     let again = Plant::new(&folder, "again");
     assert_eq!(again.replayed(&capture, captured, "max"), at_speed);
-    // What the first plant received, from its raw log: at its speed, and that copy at full speed.
+    // The input of the first plant, from its raw log: at its speed, and that copy at full speed.
     let lines = plant.lines.each_ref().map(String::as_str);
     let copy = Plant::new(&folder, "copy");
     assert_eq!(copy.replayed(&plant.raw(), lines, "1"), at_speed);
@@ -248,7 +248,7 @@ fn read(stream: &mut TcpStream) -> String {
     text
 }
 
-/// A replay that serves one request. Returns its address, and the request at its end.
+/// Starts a replay service for one request. Returns its address, and the request at its end.
 fn service(logon: String, answer: String) -> (String, JoinHandle<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
@@ -258,7 +258,7 @@ fn service(logon: String, answer: String) -> (String, JoinHandle<String>) {
         stream.write_all(&fs::read(logon).unwrap()).unwrap();
         let request = read(&mut stream);
         stream.write_all(&fs::read(answer).unwrap()).unwrap();
-        // The other side logs out and closes.
+        // The client logs out and closes.
         stream.read_to_end(&mut Vec::new()).unwrap();
         request
     });

@@ -1,4 +1,4 @@
-//! `fanfare history`: a log that is written here, looked at from outside.
+//! Tests of `fanfare history` with a log that the test writes.
 
 use crate::common::log::{SYMBOLS, books, events, live, others, write, write_raw};
 use crate::common::{Folder, Running, Said, fails, fanfare, run, told};
@@ -113,7 +113,7 @@ fn a_part_of_a_log_is_from_a_moment_up_to_another() {
     let args = ["book", &log, "--symbol", "BETA", "--json", "--at", "-9"];
     let book = history(&args).json();
     assert_eq!(book["number"], second(51) - 1);
-    // A log of two days: the second one alone.
+    // A log of two days: only the second one.
     let mut next = events(1);
     for event in &mut next[0] {
         event.number += 75;
@@ -249,7 +249,7 @@ fn what_arrived_is_printed_and_captured() {
         "{said}"
     );
     assert_eq!(folder.read("raw.fix"), b"8=FIX.4.4\x0135=W\x01");
-    // The capture, and the log itself: to a socket of the test's.
+    // The capture, and the log itself: to a socket of the test.
     let receiver = UdpSocket::bind("127.0.0.1:0").unwrap();
     let line = format!("239.255.0.1:9000={}", receiver.local_addr().unwrap());
     for (from, more) in [(&file, ""), (&log, "1 message of FIX left out")] {
@@ -273,7 +273,7 @@ fn what_arrived_is_printed_and_captured() {
             .out
             .contains("3 datagrams and messages")
     );
-    // A log of the other kind is told.
+    // A log of the other kind is reported.
     let to = folder.file("none");
     for args in [
         &["cat", &log][..],
@@ -331,7 +331,7 @@ fn a_reader_of_what_was_removed_is_told_from_where_it_can_be_had() {
     let rest: Vec<u64> = (39..=75).collect();
     assert_eq!(numbers("39"), rest);
     assert_eq!(numbers("+0"), rest);
-    // Books of what is left are known.
+    // Books of the remaining events are known.
     let args = ["book", &log, "--symbol", "BETA", "--json", "--at", "39"];
     assert!(
         history(&args).json()["bids"]
@@ -340,7 +340,7 @@ fn a_reader_of_what_was_removed_is_told_from_where_it_can_be_had() {
     );
 }
 
-/// Writes a log with everything in it.
+/// Writes a log with all kinds of events.
 fn whole(folder: &Folder) -> String {
     let log = folder.file("log");
     let mut messages = events(60);
@@ -434,7 +434,8 @@ fn dbn_is_read_by_its_crate() {
     assert!(levels >= of_kind(Kind::Level).count());
 }
 
-/// Flags and levels of the last record of each instrument's book, and whether one may be wrong.
+/// Returns flags and levels of the last record of each instrument's book, and whether any may be
+/// wrong.
 fn last_books(file: &str) -> (BTreeMap<u32, String>, bool) {
     use dbn::decode::{DecodeRecordRef, dbn::Decoder};
     let mut decoder = Decoder::from_file(file).unwrap();
@@ -503,7 +504,7 @@ fn an_export_leaves_a_whole_file_or_none() {
         assert!(said.contains("No space left"), "{format}: {said}");
     }
     let out = folder.with("out", "as it was");
-    // A limit of the file's size is as good as a full disk.
+    // A limit of the file's size is equivalent to a full disk.
     let mut limited = fanfare(&["history", "export", &log, "-o", &out, "--format", "json"]);
     let binary = limited.get_program().to_owned();
     let args: Vec<_> = limited.get_args().map(|arg| arg.to_owned()).collect();
@@ -532,7 +533,7 @@ fn ctrl_c_completes_an_export_with_what_was_written() {
     let (export, mut out) = Running::start_unread(&mut fanfare(&args));
     let mut text = String::new();
     out.read_line(&mut text).unwrap();
-    // It waits for the pipe, in the midst of the first events.
+    // The export is blocked on the pipe, within the first events.
     export.interrupt();
     out.read_to_string(&mut text).unwrap();
     let said = export.end().succeeded();

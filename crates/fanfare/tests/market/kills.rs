@@ -1,5 +1,5 @@
-//! The log of a gateway that is killed again and again, and so are its readers: what an outlet had
-//! is in it, once, and what readers have written down is the log, each event once.
+//! Tests of the log of a gateway that is killed repeatedly, as are its readers: each event of an
+//! outlet is in it once, and the readers have written down the log, each event once.
 
 use crate::common::gateway::Gateway;
 use crate::common::{Folder, Running, eventually, fanfare, groups, run};
@@ -12,7 +12,7 @@ use std::fs::{self, File};
 use std::ops::{AddAssign, Range};
 use std::path::Path;
 
-/// Seeds of `make test`. `FANFARE_KILL_SEEDS` has another number of them, or `FROM..TO`.
+/// Seeds of `make test`. `FANFARE_KILL_SEEDS` sets another number of them, or `FROM..TO`.
 const SEEDS: Range<u64> = 0..20;
 
 /// Starts of the gateway with one log.
@@ -53,11 +53,11 @@ impl Follower {
     }
 }
 
-/// Readers that are processes: `history cat --follow` into a file.
+/// The number of readers that are processes: `history cat --follow` into a file.
 const READERS: usize = 2;
 
-/// A process that writes down what it reads of the log. One that was killed is started again at the
-/// number behind the last line that is whole.
+/// A process that writes the events it reads from the log into a file. After a kill it is restarted
+/// at the number after the last complete line.
 struct Cat {
     file: String,
     running: Option<Running>,
@@ -73,7 +73,7 @@ impl Cat {
         }
     }
 
-    /// What was written down, without the line that a kill has cut.
+    /// Returns the lines of the file, without one that a kill has cut.
     fn lines(&self) -> Vec<String> {
         let text = fs::read_to_string(&self.file).unwrap_or_default();
         let whole = text.rfind('\n').map_or("", |end| &text[..=end]);
@@ -104,7 +104,7 @@ impl Cat {
         }
     }
 
-    /// Reads to the end, and ends in good order.
+    /// Reads to the end, and ends without an error.
     fn finish(&mut self, log: &str, last: u64) {
         self.start(log);
         eventually("a reader", || {
@@ -117,23 +117,23 @@ impl Cat {
     }
 }
 
-/// The number of an event that a line is.
+/// Returns the number of the event in a line.
 fn number(line: &str) -> Option<u64> {
     let line: serde_json::Value = serde_json::from_str(line).unwrap();
     line["number"].as_u64()
 }
 
-/// All that reads the log.
+/// All readers of the log.
 struct Readers {
     log: String,
     follower: Follower,
     cats: Vec<Cat>,
-    /// A gateway that replays the log as far as it goes, into a file of events.
+    /// A gateway that replays the log up to its end, into a file of events.
     replay: Option<Running>,
     replays: usize,
 }
 
-/// What seeds have had.
+/// Counts over all seeds.
 #[derive(Debug, Default)]
 struct Had {
     seeds: usize,
@@ -158,7 +158,7 @@ impl AddAssign for Had {
 }
 
 impl Readers {
-    /// The library's reader reads on; the processes are started, and killed.
+    /// The library's reader continues; the processes are started, and killed.
     fn turn(&mut self, folder: &Folder, rng: &mut fastrand::Rng) {
         self.follower.follow(&self.log, rng.u8(..4) == 0);
         for cat in &mut self.cats {
@@ -176,7 +176,7 @@ impl Readers {
     }
 }
 
-/// A gateway that replays the log into a file of events.
+/// Returns a gateway that replays the log into a file of events.
 fn replay(folder: &Folder, name: &str) -> std::process::Command {
     let (log, events) = (folder.file("log"), folder.file(&format!("{name}.jsonl")));
     let text = format!(
@@ -187,7 +187,7 @@ fn replay(folder: &Folder, name: &str) -> std::process::Command {
     fanfare(&["gateway", &config])
 }
 
-/// Sends some packets of the market, and lets readers read in between.
+/// Sends some packets of the market, with turns of the readers in between.
 fn send(
     sender: &Sender,
     feed: &mut Generator,
@@ -205,7 +205,8 @@ fn send(
     }
 }
 
-/// Segments are as small as can be, so that they roll and are compacted under load.
+/// Writes a configuration with the smallest segments, so that they roll and are compacted under
+/// load.
 fn config(folder: &Folder, group: &str, run: usize) -> String {
     let (log, events) = (
         folder.file("log"),
@@ -278,7 +279,7 @@ fn kills(seed: u64, group: &str) -> Had {
     }
 }
 
-/// A replay that was killed has a part of the log, and one that was not has all of it.
+/// Checks that a killed replay has part of the log, and a finished one all of it.
 fn replays(folder: &Folder, logged: &[String], seed: u64) {
     let of = |name: &str| {
         let text = fs::read_to_string(folder.file(name)).unwrap_or_default();
@@ -296,7 +297,7 @@ fn replays(folder: &Folder, logged: &[String], seed: u64) {
     }
 }
 
-/// Holds the log against what was read while it was written, and against what another outlet had.
+/// Compares the log with the events read while it was written, and with those of another outlet.
 /// Returns its events as lines.
 fn judge(folder: &Folder, follower: &Follower, seed: u64) -> Vec<String> {
     let log = folder.file("log");
@@ -335,7 +336,7 @@ fn judge(folder: &Folder, follower: &Follower, seed: u64) -> Vec<String> {
     logged.into_iter().map(str::to_owned).collect()
 }
 
-/// The seeds that the environment names.
+/// Returns the seeds that the environment sets.
 fn seeds() -> Range<u64> {
     let Ok(text) = std::env::var("FANFARE_KILL_SEEDS") else {
         return SEEDS;
@@ -352,7 +353,7 @@ fn each_event_is_read_once_whenever_the_gateway_and_its_readers_are_killed() {
         had += kills(seed, &group);
     }
     println!("{had:?}");
-    // More than those that the starts begin.
+    // More than those that the starts create.
     assert!(had.segments > had.seeds * RUNS * 3 / 2, "{had:?}");
     assert!(had.compacted > had.seeds, "{had:?}");
     assert!(

@@ -1,5 +1,5 @@
-//! `fanfare market` from outside: mappings checked, feeds as events, instruments listed, books
-//! followed.
+//! End-to-end tests of `fanfare market`: mappings checked, feeds as events, instruments listed,
+//! books followed.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test")]
 
 mod bad_input;
@@ -38,7 +38,7 @@ fn lines(out: &str) -> Vec<Value> {
         .collect()
 }
 
-/// A generated feed in a file.
+/// Writes a generated feed into a file.
 fn feed(folder: &Folder, kind: &str, more: &[&str]) -> PathBuf {
     let file = folder.path().join(format!("{kind}.dat"));
     let mut args = vec!["fast", "generate", kind, "-n", "300", "-o", text(&file)];
@@ -61,7 +61,7 @@ fn a_feed_is_printed_as_events() {
     ];
     let said = run(&args).succeeded();
     let events = lines(&said.out);
-    // As many as there are entries.
+    // As many as the entries.
     let decode = [
         "fast",
         "decode",

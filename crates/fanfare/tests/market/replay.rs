@@ -1,4 +1,4 @@
-//! A log that is replayed through a gateway: its outlets have the events of the log.
+//! Tests of a log that is replayed through a gateway: its outlets have the events of the log.
 
 use crate::common::gateway::Gateway;
 use crate::common::log::{SYMBOLS, events, live, others, write};
@@ -9,7 +9,7 @@ use serde_json::Value;
 use std::fs;
 use std::path::Path;
 
-/// A gateway that replays `log` into a file of events and a log of its own.
+/// Writes a gateway's configuration that replays `log` into a file of events and a log of its own.
 fn config(folder: &Folder, log: &str, name: &str, more: &str) -> String {
     let (own, events) = (folder.file(name), folder.file(&format!("{name}.jsonl")));
     let ring = folder.file(&format!("{name}.ring"));
@@ -21,7 +21,7 @@ fn config(folder: &Folder, log: &str, name: &str, more: &str) -> String {
     folder.with(&format!("{name}.toml"), text)
 }
 
-/// Replays to the end. Returns what was written to the file of events, and the gateway's own log.
+/// Replays to the end. Returns the text of the file of events, and the gateway's own log.
 fn replay(folder: &Folder, log: &str, name: &str, more: &str) -> (String, String) {
     let config = config(folder, log, name, more);
     let mut gateway = Gateway::start(&mut fanfare(&["gateway", &config]));
@@ -47,7 +47,7 @@ fn books(log: &str) -> Vec<Value> {
     SYMBOLS.map(book).to_vec()
 }
 
-/// A log of two runs with all kinds of events, and a hole.
+/// Writes a log of two runs with all kinds of events, and a gap.
 fn whole(folder: &Folder) -> String {
     let log = folder.file("log");
     let mut messages = events(60);
@@ -121,7 +121,7 @@ fn a_part_begins_with_what_is_known_and_is_repeated() {
         without(turns[0]),
         "but for their numbers"
     );
-    // The books are those of the log, in both turns.
+    // The books are those of the log, in both passes.
     let book = |log: &str, number: u64| {
         let number = number.to_string();
         let args = [
@@ -134,7 +134,7 @@ fn a_part_begins_with_what_is_known_and_is_repeated() {
         let last = first + turn * turns[0].len() as u64 - 2;
         assert_eq!(book(&own, last), book(&log, to - 2), "turn {turn}");
     }
-    // The next replay into the same log goes on behind it.
+    // The next replay into the same log continues after it.
     let (_, own) = replay(&folder, &log, "part", "speed = \"max\"");
     let all: Vec<Event> = messages.concat();
     let behind = lines(&cat(&own, &[]));
@@ -226,7 +226,7 @@ fn a_replay_that_cannot_be_is_told_with_why() {
         let said = fails(&[&["replay", &log], args].concat());
         assert!(said.contains(why), "{why}: {said}");
     }
-    // Damage is told as missing events.
+    // Damage is reported as missing events.
     let first = run(&["history", "ls", &log, "--json"])
         .succeeded()
         .json_lines()[0]["path"]

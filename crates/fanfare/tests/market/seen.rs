@@ -1,4 +1,5 @@
-//! A gateway with a market as operators see it: over HTTP, judged by what others made.
+//! Tests of a gateway with a market from an operator's point of view: over HTTP, checked by
+//! third-party tools.
 
 use crate::common::gateway::port;
 use crate::common::{Folder, Running, eventually, fanfare, groups, run};
@@ -56,7 +57,7 @@ impl Plant {
         stream
     }
 
-    /// The status and the answer of a path.
+    /// Returns the status and the response of a path.
     fn get(&self, path: &str) -> (u16, Value) {
         ask(self.connect(), path)
     }
@@ -67,7 +68,7 @@ impl Plant {
         answer
     }
 
-    /// Sends a generated feed on both lines, of which A leaves some packets out, and its pictures.
+    /// Sends a generated feed on both lines, of which A drops some packets, and its snapshots.
     fn feed(&self) {
         let file = self.folder.file("feed.dat");
         let make = [
@@ -107,7 +108,7 @@ fn ask(mut stream: impl Read + Write, path: &str) -> (u16, Value) {
     (status.unwrap(), serde_json::from_str(body).unwrap())
 }
 
-/// Packets of the feed with numbers, and all.
+/// Packets of the feed with numbers, and the total.
 const PACKETS: &str = "300";
 const ALL: u64 = 301;
 
@@ -117,7 +118,7 @@ fn history(folder: &str) -> String {
     HISTORY.replace("LOG", folder)
 }
 
-/// Python with the judges, which others made.
+/// Returns Python with the third-party checkers.
 fn judges() -> Option<PathBuf> {
     let home = Path::new(env!("CARGO_TARGET_TMPDIR")).join("python-openapi");
     let packages = "openapi-spec-validator==0.9.0 jsonschema==4.26.0";
@@ -176,7 +177,7 @@ fn all_answers_are_what_the_openapi_document_says() {
     plant.stop();
 }
 
-/// A client that has subscribed to everything.
+/// Starts a client that subscribes to everything.
 fn subscriber(plant: &Plant) -> Running {
     let args = ["fanout", "consumers", "127.0.0.1", "1", "0"];
     let more = ["--port", &plant.consumers, "--subscribe", "*"];
@@ -191,7 +192,7 @@ fn count(line: &Value, name: &str) -> u64 {
     line[name].as_u64().unwrap()
 }
 
-/// What became of the packets of a line.
+/// Returns the counts of a line's packets by outcome.
 fn parts(line: &Value) -> [u64; 4] {
     ["first", "duplicate", "late", "refused"].map(|name| count(line, name))
 }
@@ -204,8 +205,8 @@ fn lines_instruments_and_books_are_those_of_the_feed() {
     plant.feed();
     eventually("all packets are counted", || {
         let feed = &plant.result("/api/v1/lines")["feeds"][0];
-        // What the arbiter holds back is in none of the parts yet.
-        // The last packet says that the feed is over, and has no number.
+        // Packets that the arbiter holds back are in none of the counts yet. The last packet ends
+        // the feed, and has no number.
         let is_over = |line: &Value| parts(line).iter().sum::<u64>() + 1 == count(line, "packets");
         let lines = feed["lines"].as_array().unwrap();
         lines[1]["packets"] == ALL && lines[0]["lost"] != 0 && lines.iter().all(is_over)
@@ -233,7 +234,7 @@ fn lines_instruments_and_books_are_those_of_the_feed() {
     }
     assert_eq!(all["instruments"], json!(rows));
     assert_eq!(all["total"], rows.len());
-    // They have no symbols: their IDs stand for these.
+    // They have no symbols: their IDs take their place.
     let begins = &rows[0]["security_id"].as_str().unwrap()[..4];
     let found = plant.result(&format!("/api/v1/instruments?prefix={begins}"));
     let is_found = |row: &&Value| row["security_id"].as_str().unwrap().starts_with(begins);
@@ -246,7 +247,8 @@ fn lines_instruments_and_books_are_those_of_the_feed() {
     plant.stop();
 }
 
-/// The book as of the last event is the book, and what the log's own tool says of it.
+/// Checks that the book at the last event equals the current book, and the output of the log's own
+/// tool.
 fn past(plant: &Plant, id: &str) {
     let next = plant.result("/api/v1/status")["events"]["next"]
         .as_u64()
@@ -292,7 +294,7 @@ fn past(plant: &Plant, id: &str) {
     }
 }
 
-/// The states of instruments come as events, from the first one that is kept on.
+/// Checks that the states of instruments come as events, from the first one that is kept on.
 fn follow(mut stream: TcpStream) {
     let head = "GET /api/v1/changes?kinds=instrument HTTP/1.1\r\nHost: localhost\r\n\
                 Last-Event-ID: 0\r\n\r\n";
@@ -310,7 +312,7 @@ fn follow(mut stream: TcpStream) {
     assert_eq!(first["feed"], "day");
 }
 
-/// Who has the Unix socket needs no token, and may steer.
+/// Checks that the Unix socket needs no token, and permits commands.
 fn over_the_socket(plant: &Plant) {
     let path = plant.folder.file("console.sock");
     let mode = std::fs::metadata(&path).unwrap();
@@ -357,7 +359,7 @@ fn what_cannot_be_shown_is_refused_with_a_reason() {
             "{path}: {got} {answer}"
         );
     }
-    // Half of the connections may follow the changes, and others are answered still.
+    // Half of the connections may follow the changes, and others still get responses.
     let followers: Vec<_> = (0..4).map(|_| follower(&plant)).collect();
     assert_eq!(plant.get("/api/v1/changes").0, 503);
     assert_eq!(plant.get("/api/v1/status").0, 200);
@@ -372,7 +374,7 @@ fn what_cannot_be_shown_is_refused_with_a_reason() {
     plant.stop();
 }
 
-/// One that follows the changes, and has read the first event.
+/// Opens a connection that follows the changes, and reads the first event.
 fn follower(plant: &Plant) -> BufReader<TcpStream> {
     let mut stream = plant.connect();
     let head = "GET /api/v1/changes HTTP/1.1\r\nHost: localhost\r\n\r\n";

@@ -1,4 +1,4 @@
-//! The client on the crate `databento` (peers/databento), as a test has it.
+//! The client on the crate `databento` (peers/databento), for tests.
 
 use crate::common::{Folder, Running, eventually, with_program};
 use fanfare_peers::{cargo, or_skip};
@@ -10,12 +10,12 @@ use std::process::{ChildStdin, Command, Stdio};
 
 pub(crate) const KEY: &str = "db-0123456789abcdefghijklmnopqrs";
 
-/// `rtype` of what is no market data.
+/// `rtype` of records other than market data.
 pub(crate) const ERROR: u64 = 0x15;
 pub(crate) const MAPPING: u64 = 0x16;
 pub(crate) const SYSTEM: u64 = 0x17;
 
-/// The program, built; `None` where it cannot be had.
+/// Returns the program, built; `None` if it is unavailable.
 pub(crate) fn program() -> Option<PathBuf> {
     let home = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cargo-databento");
     let package = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../peers/databento");
@@ -23,7 +23,7 @@ pub(crate) fn program() -> Option<PathBuf> {
     or_skip(found).unwrap_or_else(|absent| panic!("{absent}"))
 }
 
-/// A client that does what it is told; what it prints is in a file.
+/// A client that follows commands, and prints to a file.
 pub(crate) struct Stock {
     running: Running,
     stdin: Option<ChildStdin>,
@@ -31,7 +31,7 @@ pub(crate) struct Stock {
 }
 
 impl Stock {
-    /// One that connects and authenticates; `key=…` among the options is another key.
+    /// Starts a client that connects and authenticates; `key=…` among the options sets another key.
     pub(crate) fn start(
         (program, folder): (&Path, &Folder),
         name: &str,
@@ -53,7 +53,7 @@ impl Stock {
         }
     }
 
-    /// One that has subscribed to these, each as the client's own line has it, and has started.
+    /// Starts a client with these subscriptions, each in the format of the client's own line.
     pub(crate) fn subscribed(
         place: (&Path, &Folder),
         name: &str,
@@ -82,12 +82,12 @@ impl Stock {
         fs::read_to_string(&self.out).unwrap()
     }
 
-    /// Waits until it has printed this.
+    /// Waits until it has printed `what`.
     pub(crate) fn says(&self, what: &str) {
         eventually(what, || self.text().contains(what));
     }
 
-    /// How many records of each type it has got.
+    /// Returns the number of records of each type.
     pub(crate) fn counts(&mut self) -> Value {
         let known = self.text().matches("{\"count\":").count();
         self.tell("count");
@@ -103,7 +103,7 @@ impl Stock {
         counts
     }
 
-    /// Waits until it has as many records of a type.
+    /// Waits until it has `count` records of a type.
     pub(crate) fn has(&mut self, rtype: u64, count: usize) {
         eventually(&format!("{count} records of type {rtype}"), || {
             let own = self.counts()[rtype.to_string()].as_u64().unwrap_or(0);
@@ -112,14 +112,14 @@ impl Stock {
         });
     }
 
-    /// What it got, in whole lines.
+    /// Returns its complete lines so far.
     pub(crate) fn so_far(&self) -> Vec<Value> {
         let text = self.text();
         let whole = text.rfind('\n').map_or(0, |end| end + 1);
         crate::lines(&text[..whole])
     }
 
-    /// Ends it; what it got.
+    /// Ends it. Returns its lines.
     pub(crate) fn end(mut self) -> Vec<Value> {
         self.tell("end");
         drop(self.stdin.take());
@@ -128,23 +128,23 @@ impl Stock {
     }
 }
 
-/// The type of a record; 0xff of what is none.
+/// Returns the type of a record; 0xff for other lines.
 pub(crate) fn rtype(line: &Value) -> u64 {
     line["hd"]["rtype"].as_u64().unwrap_or(0xff)
 }
 
-/// Records of one type.
+/// Returns the records of one type.
 pub(crate) fn of(lines: &[Value], kind: u64) -> Vec<&Value> {
     lines.iter().filter(|line| rtype(line) == kind).collect()
 }
 
-/// The records of market data.
+/// Returns the records of market data.
 pub(crate) fn data(lines: &[Value]) -> Vec<&Value> {
     let is_data = |line: &&Value| !matches!(rtype(line), ERROR | MAPPING | SYSTEM | 0xff);
     lines.iter().filter(is_data).collect()
 }
 
-/// A number that JSON has as a text where it may be large.
+/// Returns a number, which JSON has as a text if it may be large.
 pub(crate) fn number(value: &Value) -> u64 {
     let text = value.as_str().map(|text| text.parse().unwrap());
     text.unwrap_or_else(|| value.as_u64().unwrap_or_else(|| panic!("{value}")))

@@ -1,4 +1,5 @@
-//! `fanfare top` beside a gateway: frames as text, a terminal, and what cannot be asked.
+//! Tests of `fanfare top` with a gateway: frames as text, a terminal, and sources without a
+//! response.
 
 use crate::common::gateway::port;
 use crate::common::{Folder, Running, eventually, fails, fanfare, groups, run, told};
@@ -64,7 +65,7 @@ fn a_gateway_is_seen_in_frames_of_text_and_in_a_terminal() {
     gateway.end().succeeded();
 }
 
-/// Runs it in a terminal until a key ends it, which leaves the terminal as it was.
+/// Runs it in a terminal until a key ends it, and checks that the terminal is restored.
 fn in_a_terminal(socket: &str, key: &str) {
     let program = env!("CARGO_BIN_EXE_fanfare");
     let mut script = Command::new("script");

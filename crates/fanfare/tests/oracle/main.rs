@@ -1,6 +1,7 @@
-//! `fanfare fast` against a second codec, in Python beside this file: written from the
-//! specification by somebody who had not seen ours, slow and obvious. Random templates, messages
-//! and damaged bytes, of seeds that are always the same here; `make oracle` goes on from there.
+//! Tests of `fanfare fast` against a second codec, in Python in this folder: written from the
+//! specification by an author who had not seen Fanfare's, slow and obvious. Random templates,
+//! messages and damaged bytes come from seeds that are fixed here; `make oracle` continues with
+//! further ones.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -11,7 +12,7 @@
 use std::path::Path;
 use std::process::Command;
 
-/// Checks so many documents from this seed on.
+/// Checks this many documents from this seed on.
 fn agrees(seed: u32, documents: u32) {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/oracle/check.py");
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("oracle-{seed}"));

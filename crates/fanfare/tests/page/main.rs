@@ -1,5 +1,5 @@
-//! The console's page in a browser: a gateway under load, looked at and steered as a person does
-//! it, by Debian's Chromium and Playwright from PyPI.
+//! Tests of the console's page in a browser: a gateway under load, viewed and controlled by
+//! Debian's Chromium and Playwright from PyPI.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test")]
 
 #[path = "../common/mod.rs"]
@@ -14,10 +14,10 @@ use std::process::{Command, Stdio};
 const TOKEN: &str = "a-token-of-24-characters";
 /// Consumers and producers, and the session that is disconnected.
 const SESSIONS: usize = 200 + 5 + 1;
-/// Sessions that do nothing but be there, for the list of a thousand.
+/// Idle sessions, for the list of a thousand.
 const IDLE: usize = 1000 - SESSIONS;
 const SYMBOL: &str = "37088000";
-/// Playwright drives the browser, and axe looks for what shuts people out.
+/// Playwright drives the browser, and axe checks accessibility.
 const PACKAGES: &str = "playwright==1.65.1 axe-playwright-python==0.1.8";
 const MODULES: &str = "playwright, axe_playwright_python";
 
@@ -35,7 +35,8 @@ impl Plant {
         let [a, b] = groups();
         let [pictures, _] = groups();
         let token = folder.with("token", format!("{TOKEN}\n"));
-        // The page shows where the log is: within the folder that the gateway is started in.
+        // The page shows the path of the log, relative to the folder that the gateway is started
+        // in.
         let text = format!(
             "audit = \"audit\"\nmode = \"subscriptions\"\n\
              [producers]\nport = 0\n[consumers]\nport = 0\n\
@@ -82,7 +83,7 @@ impl Plant {
         self.load.push(sessions);
     }
 
-    /// A session that logs on again whenever its connection ends.
+    /// Starts a session that reconnects whenever its connection ends.
     fn comes_back(&mut self, port: &str) {
         let settings = format!(
             "[DEFAULT]\nConnectionType=initiator\nSenderCompID=BACK\nTargetCompID=FANFARE\n\
@@ -97,7 +98,7 @@ impl Plant {
         self.load.push(back);
     }
 
-    /// Sends a feed slowly: changes on two lines with losses, and their pictures.
+    /// Sends a feed slowly: changes on two lines with losses, and their snapshots.
     fn feed(&mut self, [a, b, pictures]: [&str; 3]) {
         let generate = [
             "fast", "generate", "spectra", "-n", "20000", "--trades", "10",
@@ -115,7 +116,7 @@ impl Plant {
     }
 }
 
-/// Where the documentation's pictures go, if they are to be made.
+/// Returns the folder for the documentation's screenshots, if they are to be made.
 fn pictures() -> Option<String> {
     let wanted = std::env::var_os("FANFARE_PICTURES").is_some();
     wanted.then(|| concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs").to_owned())
@@ -166,8 +167,8 @@ fn a_gateway_under_load_is_seen_and_steered_in_a_browser() {
     );
 }
 
-/// The book of the log as of an event: of each level the size and the price of both sides, as the
-/// page shows them.
+/// Returns the book of the log at an event: of each level the size and the price of both sides, as
+/// the page shows them.
 fn levels(plant: &Plant, at: &Value) -> Value {
     let log = plant.folder.file("log");
     let args = [
@@ -191,7 +192,7 @@ fn levels(plant: &Plant, at: &Value) -> Value {
     rows.collect()
 }
 
-/// A number with thousands apart, as the page writes it.
+/// Formats a number with separators between thousands, as the page does.
 fn thousands(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();

@@ -1,4 +1,4 @@
-//! `fanfare store` from outside: stores that are whole, torn, damaged, in use.
+//! End-to-end tests of `fanfare store`: stores that are intact, torn, damaged, in use.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test")]
 
 #[path = "../common/mod.rs"]
@@ -33,7 +33,7 @@ impl Base {
         Journal::open(&folder, identity, options, now()).unwrap().0
     }
 
-    /// A store with a Logon and messages up to `last`, 7 expected next.
+    /// Creates a store with a Logon and messages up to `last`, 7 expected next.
     fn with(test: &str, last: u64) -> Self {
         let base = Self::new(test);
         let mut journal = base.open(IDENTITY);
@@ -232,7 +232,7 @@ fn what_was_taken_back_is_only_exported_when_asked_for() {
 #[test]
 fn a_torn_end_is_cut_off_and_told() {
     let base = Base::with("torn", 9);
-    // As a kill in the middle of the last message leaves it.
+    // The state after a kill in the middle of the last message.
     let before: usize = 20 + (2..=8).map(|seq| message(seq).len()).sum::<usize>();
     let image = std::fs::read(base.file()).unwrap();
     let data = image.windows(9).position(|w| w == b"8=FIX.4.4").unwrap();
@@ -412,8 +412,8 @@ fn numbers_are_only_set_where_it_is_clear_of_what() {
     );
 }
 
-/// The three messages that a store of another engine has, the second one of which is set twice,
-/// and the fourth, which was taken back.
+/// Returns the three messages that a store of another engine has, the second one of which is set
+/// twice, and the fourth, which was reset.
 fn foreign() -> [(u32, String); 5] {
     let logon =
         "8=FIX.4.4\x019=60\x0135=A\x0149=BUY\x0156=SELL\x0134=1\x01554=secret\x0110=000\x01";
@@ -431,12 +431,12 @@ fn foreign() -> [(u32, String); 5] {
     ]
 }
 
-/// Text as Java writes it.
+/// Encodes text in Java's format.
 fn utf(text: &str) -> Vec<u8> {
     [&(text.len() as u16).to_be_bytes(), text.as_bytes()].concat()
 }
 
-/// The files of a store of QuickFIX, with 5 and 9 as the next numbers.
+/// Writes the files of a store of QuickFIX, with 5 and 9 as the next numbers.
 fn quickfix(folder: &Path, name: &str, is_java: bool) {
     let file = |end: &str| folder.join(format!("{name}.{end}"));
     let (mut body, mut header) = (String::new(), Vec::new());
@@ -513,7 +513,7 @@ fn file_stores_that_are_cut_or_none_are_told() {
         quickfix(old.path(), "FIX.4.4-BUY-SELL", is_java);
         let file = |end: &str| old.path().join(format!("FIX.4.4-BUY-SELL.{end}"));
         let import = || run(&["import", "--into", into], &file("body"));
-        // As a kill leaves them: the index ends within an entry, the body within a message.
+        // The state after a kill: the index ends within an entry, the body within a message.
         let header = std::fs::read(file("header")).unwrap();
         std::fs::write(file("header"), &header[..header.len() - 2]).unwrap();
         let body = std::fs::read(file("body")).unwrap();

@@ -1,4 +1,4 @@
-//! What is wrong is said, with its place.
+//! Tests that errors are reported with their place.
 
 use crate::common::{Folder, nobody, told};
 

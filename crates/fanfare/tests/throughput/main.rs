@@ -1,4 +1,4 @@
-//! `fanfare throughput` from outside: two real processes on loopback.
+//! End-to-end tests of `fanfare throughput`: two real processes on loopback.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -15,7 +15,7 @@ mod whole;
 use common::gateway::port;
 use common::{Running, fanfare};
 
-/// An acceptor, and the port that it listens on.
+/// Starts an acceptor. Returns it with its port.
 fn start_acceptor(args: &[&str]) -> (Running, String) {
     let all = [&["throughput", "acceptor", "--port", "0"], args].concat();
     let mut acceptor = Running::start(&mut fanfare(&all));

@@ -1,11 +1,11 @@
-//! Stores on full and read-only disks, and too few descriptors: what only a process with rights
-//! of its own can set up. Without them the tests say that they were skipped.
+//! Tests of stores on full and read-only disks, and of too few descriptors, which only a privileged
+//! process can set up. Without the privileges the tests print that they are skipped.
 
 use crate::common::{Folder, Said, figure, said, with_program};
 use crate::start_acceptor;
 use std::process::Command;
 
-/// Whether this shell command works here: rights, and the programs that it needs.
+/// Returns whether this shell command works here: the rights, and the programs that it needs.
 fn can(script: &str) -> bool {
     let output = Command::new("sh").args(["-c", script]).output();
     let works = output.is_ok_and(|output| output.status.success());
@@ -15,7 +15,7 @@ fn can(script: &str) -> bool {
     works
 }
 
-/// Runs `fanfare throughput initiator` behind a shell command that prepares its surroundings.
+/// Runs `fanfare throughput initiator` after a shell command that prepares its environment.
 fn initiator(setup: &str, port: &str, args: &[&str]) -> Said {
     let script = format!("{setup} exec \"$0\" \"$@\"");
     let front = ["-m", "sh", "-c", &script, env!("CARGO_BIN_EXE_fanfare")];
@@ -32,7 +32,7 @@ fn a_disk_that_fills_up_ends_the_session_by_name_and_what_was_kept_is_whole() {
     let (acceptor, port) = start_acceptor(&["--messages", "20000", "--json"]);
     let folder = Folder::new("full");
     let place = folder.path().to_str().unwrap();
-    // Room for two segments and a half.
+    // Space for two segments and a half.
     let setup = format!("mount -t tmpfs -o size=2560k none {place};");
     let output = initiator(
         &setup,

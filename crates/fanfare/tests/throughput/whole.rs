@@ -1,4 +1,4 @@
-//! Both processes, whole and cut short.
+//! Tests of both processes, complete and interrupted.
 
 use crate::common::relay::Relay;
 use crate::common::{Folder, Running, fanfare, figure, run};
@@ -6,7 +6,7 @@ use crate::start_acceptor;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-/// `throughput run` of this many sessions and messages.
+/// Returns the arguments of `throughput run` with this many sessions and messages.
 fn of_run<'a>(sessions: &'a str, messages: &'a str, more: &[&'a str]) -> Vec<&'a str> {
     let args = [
         "throughput",
@@ -154,7 +154,7 @@ fn an_acceptor_with_other_orders_says_how_many_are_wrong() {
     );
 }
 
-/// Begins a run that would go on for minutes.
+/// Starts a run that would take minutes.
 fn long_run(port: &str) -> Running {
     let args = [
         "throughput",
@@ -172,7 +172,7 @@ fn long_run(port: &str) -> Running {
     Running::start(&mut fanfare(&args))
 }
 
-/// An acceptor and an initiator in the middle of it.
+/// Returns an acceptor and an initiator in the middle of a run.
 fn in_the_middle() -> (Running, Running) {
     let args = ["--sessions", "2", "--messages", "90000000", "--json"];
     let (acceptor, port) = start_acceptor(&args);
@@ -215,7 +215,7 @@ fn an_interrupted_run_reports_what_it_has_and_leaves_no_process() {
     let began = Instant::now();
     run.interrupt();
     let output = run.end();
-    // Its limit for two processes that do not answer is far beyond that.
+    // The limit for two unresponsive processes is far beyond that.
     assert!(began.elapsed() < Duration::from_secs(45));
     let told = &output.err;
     assert_eq!(output.code, 1, "{told}");
@@ -225,7 +225,7 @@ fn an_interrupted_run_reports_what_it_has_and_leaves_no_process() {
     assert!(told.contains("not all runs"), "{told}");
 }
 
-/// The processes that another one has started.
+/// Returns the child processes of a process.
 fn children(of: u32) -> Vec<u32> {
     let list = std::fs::read_to_string(format!("/proc/{of}/task/{of}/children"));
     let list = list.unwrap_or_default();

@@ -1,9 +1,9 @@
-//! Files of a crate do not use each other in a circle.
+//! Checks that files of a crate do not use each other in a cycle.
 //!
-//! A module and its children are one thing in several files: the use of a child by an ancestor and
-//! that of an ancestor by a child do not count. Whatever else a file names, through a
-//! re-export too, is an arrow to the file that has it; files with a way from each to each
-//! are a *knot*. What only tests use does not count.
+//! A module and its children are one unit in several files: the use of a child by an ancestor and
+//! that of an ancestor by a child do not count. Any other file that a file names, through a
+//! re-export too, is an arrow to that file; files with a path from each to each are a *knot*. Uses
+//! in tests do not count.
 
 mod tokens;
 mod uses;
@@ -14,12 +14,13 @@ use std::path::Path;
 use super::{File, Finding};
 use uses::{Uses, uses};
 
-/// The files of a crate by their modules' paths: `session::state`; the crate's root has none.
+/// The files of a crate by their modules' paths: `session::state`; the crate's root has an empty
+/// one.
 type Modules<'a> = BTreeMap<String, (&'a Path, Uses<'a>)>;
-/// By module: which modules it uses, and in which line first.
+/// For each module, the modules it uses, with the first line of each use.
 type Arrows = BTreeMap<String, BTreeMap<String, usize>>;
 
-/// Re-exports that lead to re-exports, at most.
+/// The most re-exports that are followed in a chain.
 const HOPS: usize = 8;
 
 pub(crate) fn check(files: &[File]) -> Vec<Finding> {
@@ -33,7 +34,7 @@ pub(crate) fn check(files: &[File]) -> Vec<Finding> {
     found
 }
 
-/// The knot, and each arrow in it.
+/// Returns findings for the knot, one for each arrow in it.
 fn tell(knot: &[String], modules: &Modules<'_>, arrows: &Arrows) -> Vec<Finding> {
     let file = |module: &String| modules.get(module).map_or(Path::new(""), |(path, _)| path);
     let what = format!("files that use each other: {}", knot.join(", "));
@@ -52,7 +53,7 @@ fn tell(knot: &[String], modules: &Modules<'_>, arrows: &Arrows) -> Vec<Finding>
     found
 }
 
-/// The files of each crate's `src`.
+/// Returns the files of each crate's `src`.
 fn crates(files: &[File]) -> BTreeMap<&str, Modules<'_>> {
     let mut crates: BTreeMap<&str, Modules<'_>> = BTreeMap::new();
     for file in files.iter().filter(|f| f.is_rust()) {
@@ -70,7 +71,7 @@ fn crates(files: &[File]) -> BTreeMap<&str, Modules<'_>> {
     crates
 }
 
-/// The module of a file: what stands behind `src`; `None` for tests and other programs.
+/// Returns the module of a file, from its path below `src`; `None` for tests and other programs.
 fn module(path: &Path) -> Option<String> {
     let parts: Option<Vec<&str>> = path.iter().map(|part| part.to_str()).collect();
     let parts = parts?;
@@ -101,14 +102,14 @@ fn arrows(modules: &Modules<'_>) -> Arrows {
     modules.iter().map(of).collect()
 }
 
-/// Whether one is the other or one of its ancestors.
+/// Returns whether one is the other or one of its ancestors.
 fn is_family(a: &str, b: &str) -> bool {
     let (short, long) = if a.len() < b.len() { (a, b) } else { (b, a) };
     long.strip_prefix(short)
         .is_some_and(|rest| short.is_empty() || rest.is_empty() || rest.starts_with("::"))
 }
 
-/// The module of this crate that has what `path` names in module `from`.
+/// Returns the module of this crate that defines `path`, as named in module `from`.
 fn resolve(modules: &Modules<'_>, from: &str, path: &[&str], hops: usize) -> Option<String> {
     let mut path = path;
     let own = from.split("::").filter(|part| !part.is_empty());
@@ -148,7 +149,7 @@ fn joined(at: &[&str], name: &str) -> String {
     parts.join("::")
 }
 
-/// The sets of modules with a way from each to each.
+/// Returns the sets of modules with a path from each to each.
 fn knots(arrows: &Arrows) -> Vec<Vec<String>> {
     let reached: BTreeMap<&String, BTreeSet<&String>> = arrows
         .keys()
@@ -163,7 +164,7 @@ fn knots(arrows: &Arrows) -> Vec<Vec<String>> {
     knots.into_iter().collect()
 }
 
-/// The modules to which arrows lead from `from`, in one step or many.
+/// Returns the modules that arrows reach from `from`, in one step or many.
 fn reach<'a>(arrows: &'a Arrows, from: &String) -> BTreeSet<&'a String> {
     let (mut reached, mut open) = (BTreeSet::new(), vec![from]);
     while let Some(module) = open.pop() {

@@ -11,7 +11,8 @@ pub(super) enum Token<'a> {
     Mark(char),
 }
 
-/// The tokens of `text`, each with the number of its line, without items under `#[cfg(test)]`.
+/// Returns the tokens of `text`, each with the number of its line, without items under
+/// `#[cfg(test)]`.
 pub(super) fn tokens(text: &str) -> Vec<(usize, Token<'_>)> {
     let mut all = Vec::new();
     let (mut rest, mut line) = (text, 1);
@@ -40,7 +41,7 @@ fn is_word(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
 
-/// Bytes of white space, of a comment or of a literal at the front; 0 if there is none.
+/// Returns the bytes of white space, of a comment or of a literal at the front; 0 if there is none.
 fn skipped(text: &str) -> usize {
     if let Some(c) = text.chars().next().filter(|c| c.is_whitespace()) {
         return c.len_utf8();
@@ -68,7 +69,7 @@ fn skipped(text: &str) -> usize {
     }
 }
 
-/// Bytes of a block comment, others in it included.
+/// Returns the bytes of a block comment, including nested ones.
 fn block_comment(text: &str) -> usize {
     let (mut depth, mut at) = (0, 0);
     loop {
@@ -85,7 +86,7 @@ fn block_comment(text: &str) -> usize {
     }
 }
 
-/// Bytes of a string behind its first quotation mark, the last one included.
+/// Returns the bytes of a string after its first quotation mark, including the last one.
 fn string(inside: &str) -> usize {
     let mut is_escaped = false;
     for (at, c) in inside.char_indices() {
@@ -99,7 +100,7 @@ fn string(inside: &str) -> usize {
     inside.len()
 }
 
-/// Bytes of a character behind its first quotation mark, or of a lifetime's name.
+/// Returns the bytes of a character after its first quotation mark, or of a lifetime's name.
 fn character(inside: &str) -> usize {
     let mut chars = inside.char_indices();
     match (chars.next(), chars.next()) {
@@ -114,7 +115,7 @@ fn character(inside: &str) -> usize {
     }
 }
 
-/// The tokens without the items that only tests have.
+/// Returns the tokens without the items that only tests have.
 fn without_tests<'a>(all: &[(usize, Token<'a>)]) -> Vec<(usize, Token<'a>)> {
     const CFG_TEST: [Token<'_>; 7] = [
         Token::Mark('#'),
@@ -139,7 +140,7 @@ fn without_tests<'a>(all: &[(usize, Token<'a>)]) -> Vec<(usize, Token<'a>)> {
     kept
 }
 
-/// Tokens of the item at the front, with its other attributes.
+/// Returns the tokens of the item at the front, with its other attributes.
 fn item(tokens: &[(usize, Token<'_>)]) -> usize {
     let is_use = |(_, token): &(usize, Token<'_>)| *token == Token::Word("use");
     let is_use = tokens.iter().take(5).any(is_use);
@@ -147,7 +148,7 @@ fn item(tokens: &[(usize, Token<'_>)]) -> usize {
     for (at, (_, token)) in tokens.iter().enumerate() {
         match token {
             Token::Mark('{' | '(' | '[') => depth += 1,
-            // It was the last item of a block.
+            // The item was the last one of a block.
             Token::Mark('}' | ')' | ']') if depth == 0 => return at,
             Token::Mark(close @ ('}' | ')' | ']')) => {
                 depth -= 1;

@@ -1,24 +1,24 @@
-//! The paths that a file names, and what it re-exports.
+//! The paths that a file names, and its re-exports.
 
 use super::tokens::{Token, tokens};
 
-/// A path as it is written: `super::state::Session`.
+/// A path as written: `super::state::Session`.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Path<'a> {
     pub(super) segments: Vec<&'a str>,
     pub(super) line: usize,
 }
 
-/// What a file names.
+/// The names in a file.
 #[derive(Debug, Default)]
 pub(super) struct Uses<'a> {
-    /// In the code, and in `use` declarations that are not re-exports.
+    /// Paths in the code, and in `use` declarations that are not re-exports.
     pub(super) paths: Vec<Path<'a>>,
     /// Names that the module re-exports, and their paths.
     pub(super) exports: Vec<(&'a str, Path<'a>)>,
 }
 
-/// Reads a file.
+/// Returns the names in a file.
 pub(super) fn uses(text: &str) -> Uses<'_> {
     let tokens = tokens(text);
     let (mut uses, mut rest, mut is_public) = (Uses::default(), &tokens[..], false);
@@ -57,7 +57,7 @@ pub(super) fn uses(text: &str) -> Uses<'_> {
 
 type Tokens<'t, 'a> = &'t [(usize, Token<'a>)];
 
-/// What stands behind the `(crate)` of a `pub`.
+/// Returns the tokens after the `(crate)` of a `pub`.
 fn behind_visibility<'t, 'a>(tokens: Tokens<'t, 'a>) -> Tokens<'t, 'a> {
     let end = match tokens.first() {
         Some((_, Token::Mark('('))) => tokens.iter().position(|(_, t)| *t == Token::Mark(')')),
@@ -66,7 +66,7 @@ fn behind_visibility<'t, 'a>(tokens: Tokens<'t, 'a>) -> Tokens<'t, 'a> {
     &tokens[end.map_or(0, |end| end + 1)..]
 }
 
-/// The words with `::` between them at the front, and what stands behind them.
+/// Returns the words with `::` between them at the front, and the tokens after them.
 fn path<'t, 'a>(mut tokens: Tokens<'t, 'a>) -> (Path<'a>, Tokens<'t, 'a>) {
     let line = tokens.first().map_or(0, |(line, _)| *line);
     let mut segments = Vec::new();
@@ -85,14 +85,14 @@ fn path<'t, 'a>(mut tokens: Tokens<'t, 'a>) -> (Path<'a>, Tokens<'t, 'a>) {
     (Path { segments, line }, tokens)
 }
 
-/// A `use` declaration that is being read.
+/// A `use` declaration during parsing.
 struct Tree<'t, 'a> {
     rest: Tokens<'t, 'a>,
     found: Vec<(&'a str, Path<'a>)>,
 }
 
 impl<'a> Tree<'_, 'a> {
-    /// Reads `a::b as c`, `a::*` or `a::{...}` behind `front`.
+    /// Parses `a::b as c`, `a::*` or `a::{...}` after `front`.
     fn branch(&mut self, front: &[&'a str]) {
         self.eat(Token::PathSep);
         let (mut path, rest) = path(self.rest);

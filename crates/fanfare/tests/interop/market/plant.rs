@@ -1,4 +1,5 @@
-//! A gateway with a feed of generated market data, in this process: how far it is can be asked.
+//! A gateway with a feed of generated market data, in this process, so that its progress can be
+//! queried.
 
 use fanfare_engine::stop::Stop;
 use fanfare_engine::udp::{Sender, SenderConfig};
@@ -10,19 +11,19 @@ use std::time::{Duration, Instant};
 
 use crate::common::groups;
 
-/// Packets under way at a time, so that nobody's buffer overflows.
+/// Packets in flight at a time, so that no buffer overflows.
 const WINDOW: u64 = 32;
-/// More messages than any story takes.
+/// More messages than any scenario takes.
 const MANY: u64 = 1_000_000;
-/// Messages of pictures: each instrument has one among them.
+/// Messages of snapshots: each instrument has one among them.
 const PICTURES: u64 = 3_000;
 
-/// Lines of a feed, and what comes on them.
+/// Lines of a feed, and their packets.
 struct Line {
     sender: Sender,
     feed: Generator,
     sent: u64,
-    /// The gateway's count of what it took.
+    /// The name of the gateway's counter of packets taken.
     count: &'static str,
 }
 
@@ -70,8 +71,8 @@ impl Plant {
         Self::start_with("")
     }
 
-    /// With these tables in its configuration. Nothing is sent unasked: a broadcast may come in
-    /// front of the answer to the first request.
+    /// Starts a gateway with these tables in its configuration. Nothing is sent without a request:
+    /// a broadcast may precede the response to the first one.
     pub(super) fn start_with(tables: &str) -> Self {
         let [line, pictures] = groups();
         let text = format!(
@@ -97,7 +98,7 @@ impl Plant {
         self.changes.send(&self.gateway, packets);
     }
 
-    /// Sends pictures, which bring all books back.
+    /// Sends snapshots, which recover all books.
     pub(super) fn pictures(&mut self) {
         self.pictures.send(&self.gateway, PICTURES);
     }
@@ -109,7 +110,7 @@ impl Plant {
     }
 }
 
-/// Waits until `holds`, for what happens on other threads; fails after two minutes.
+/// Waits until `holds`, for the effect of other threads; fails after two minutes.
 fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     let until = Instant::now() + Duration::from_secs(120);
     while !holds() {

@@ -1,5 +1,5 @@
-//! Somebody else's engine as a subscriber: it is told what to send, and what it hands to its
-//! application makes the books.
+//! A third-party engine as a subscriber: the test tells it what to send, and rebuilds the books
+//! from the messages that it delivers to its application.
 
 use crate::engines::{Engine, Engines, Party, Start, Version};
 use fanfare_fix::codec::Decoder;
@@ -15,7 +15,7 @@ pub(super) struct Subscriber {
     party: Party,
     judge: subscriber::Subscriber,
     decoder: Decoder,
-    /// Requests that went out.
+    /// The number of requests sent.
     asked: u32,
 }
 
@@ -37,7 +37,7 @@ impl Subscriber {
         }
     }
 
-    /// Waits for a message that fits; whatever comes goes to the judge, and may not be rejected.
+    /// Waits for a matching message; every message goes to the checker, and may not be rejected.
     fn wait(&mut self, what: &str, fits: impl Fn(&str) -> bool) -> String {
         let Self {
             version,
@@ -56,7 +56,7 @@ impl Subscriber {
                 assert!(!line.starts_with("logout"), "{version:?}: {line}");
                 return false;
             };
-            // Heartbeats go on for ever.
+            // Heartbeats do not end.
             assert!(Instant::now() < until, "{version:?}: no {what}");
             let (judge, decoder) = &mut *judge.borrow_mut();
             let bytes = message.replace('|', "\x01");
@@ -76,7 +76,7 @@ impl Subscriber {
         self.party.tell(&format!("send {body}"));
     }
 
-    /// A V of this kind for instruments, five levels deep, with these fields behind its depth.
+    /// Sends a V of this kind for instruments, five levels deep, with these fields after its depth.
     fn request(&mut self, id: &str, kind: u8, symbols: &str, more: &str) {
         let count = symbols.split(',').count();
         let symbols: String = symbols
@@ -111,7 +111,7 @@ impl Subscriber {
         self.wait("W", |line| line.contains("|35=W|") && line.contains(&id));
     }
 
-    /// Asks for something that is not there: the answer stands behind all that was sent before.
+    /// Requests an unknown instrument: the response follows all that was sent before.
     fn settle(&mut self) {
         self.asked += 1;
         let id = format!("no{}", self.asked);
@@ -131,8 +131,8 @@ impl Subscriber {
         }
     }
 
-    /// Asks for pictures of everything, until what the subscription made of its changes is the
-    /// same: what the gateway has not yet read from its lines comes meanwhile.
+    /// Requests snapshots of everything, until they equal the books of the subscription's changes:
+    /// updates that the gateway has not yet read from its lines arrive meanwhile.
     pub(super) fn has_the_books_of(&mut self, id: &str, pictures: &str) {
         for attempt in 0..50 {
             let name = format!("{pictures}-{attempt}");
@@ -172,7 +172,7 @@ impl Subscriber {
             .collect()
     }
 
-    /// Each refusal with its reason, and fields that are missing or wrong.
+    /// Checks each refusal with its reason, and fields that are missing or wrong.
     pub(super) fn is_refused(&mut self) {
         self.request("unknown", 0, "NOWHERE", "");
         self.refused("unknown", Some(0));
@@ -196,7 +196,7 @@ impl Subscriber {
         self.rejected("j", &["|372=D|", "|380=3|"]);
     }
 
-    /// The feed has the instrument, and the session's user may not see it.
+    /// Checks that an instrument beyond the rights of the session's user is denied.
     pub(super) fn is_denied(&mut self) {
         let denied = "55=[N/A]|48=37088000|22=8|";
         self.send(&format!(
@@ -220,14 +220,14 @@ impl Subscriber {
         self.wait(&kind, |line| line.contains(&kind) && fits(line))
     }
 
-    /// The fields that name an instrument, which the feed has no symbol for.
+    /// Returns the fields that name an instrument without a symbol in the feed.
     fn an_instrument(&self) -> (String, String) {
         let name = self.symbols("r1").into_iter().min().unwrap();
         let name = String::from_utf8(name).unwrap();
         (format!("55=[N/A]|48={name}|22=8|"), format!("|48={name}|"))
     }
 
-    /// The list of instruments, and the definition of one.
+    /// Requests the list of instruments, and the definition of one.
     pub(super) fn asks_for_definitions(&mut self) {
         let (named, id) = self.an_instrument();
         if self.version.short() == "42" {
@@ -243,7 +243,7 @@ impl Subscriber {
         self.answered("d", &["|320=d1|", &id]);
     }
 
-    /// Trading statuses, of an instrument and of a session.
+    /// Requests trading statuses, of an instrument and of a session.
     pub(super) fn asks_for_statuses(&mut self) {
         let (named, id) = self.an_instrument();
         self.send(&format!("35=e|324=s1|{named}263=0|"));
@@ -252,7 +252,7 @@ impl Subscriber {
         self.answered("h", &["|335=t1|"]);
     }
 
-    /// Behind an answer nothing of a subscription that was stopped comes.
+    /// Checks that no message of an ended subscription follows a response.
     pub(super) fn hears_nothing(mut self) {
         let before = *self.judge.counts();
         self.settle();

@@ -172,8 +172,8 @@ counts! {
 }
 
 counts! {
-    /// The counters of the publisher of the feed's decoded messages. Their names end like no
-    /// others.
+    /// The counters of the publisher of the feed's decoded messages. No other counter's name ends
+    /// like theirs.
     TopicsCounts:
     samples = "samples", "samples of decoded messages written";
     unsent = "samples_not_sent",

@@ -1,4 +1,5 @@
-//! The gateway's threads allocate nothing between warm-up and end, and idle sessions cost little.
+//! Checks that the gateway's threads allocate nothing between warm-up and end, and that idle
+//! sessions take little memory.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -26,7 +27,7 @@ fn start(change: impl FnOnce(&mut Config)) -> Gateway {
     Gateway::start(&config, Stop::new()).unwrap()
 }
 
-/// A whole message; `|` becomes SOH.
+/// Returns a whole message, with `|` for SOH.
 fn message(sender: &str, seq: u64, msg_type: &str, body: &str) -> Vec<u8> {
     message_in("FIX.4.4", sender, seq, msg_type, body)
 }
@@ -43,10 +44,10 @@ fn message_in(version: &str, sender: &str, seq: u64, msg_type: &str, body: &str)
     whole.into_bytes()
 }
 
-/// Longer than anything here takes.
+/// A time longer than any step takes.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Without heartbeats: on a slow machine they would be counted with the messages.
+/// Logs on without heartbeats, which a slow machine would count with the messages.
 fn log_on(to: std::net::SocketAddr, name: &str) -> TcpStream {
     log_on_in(to, name, "FIX.4.4")
 }
@@ -61,14 +62,14 @@ fn log_on_in(to: std::net::SocketAddr, name: &str, version: &str) -> TcpStream {
     stream
 }
 
-/// Sends an unmarked message in two pieces. From the first time on a connection has room for the
-/// front of a message; how often one is cut in reading is a matter of chance.
+/// Sends an unmarked message in two pieces. A connection allocates a buffer for partial messages
+/// with the first of them, and how often one is cut in reading is a matter of chance.
 fn in_pieces(to: std::net::SocketAddr, producer: &mut TcpStream, seq: &mut u64) -> TcpStream {
     *seq += 1;
     let whole = message("P", *seq, "W", "55=EURUSD|268=0|");
     let (front, rest) = whole.split_at(whole.len() / 2);
     producer.write_all(front).unwrap();
-    // Whoever logs on behind it is answered when it has been read.
+    // A Logon sent after it is answered once it has been read.
     let other = log_on(to, "Q");
     producer.write_all(rest).unwrap();
     other
@@ -82,7 +83,7 @@ fn drain(stream: &mut TcpStream, messages: usize) {
     while got < messages {
         let mut chunk = [0; 1 << 14];
         let count = match stream.read(&mut chunk) {
-            // With a time-out, a read that was stopped and continued is not begun again.
+            // With a time-out, a read that was stopped and continued is not restarted.
             Err(e) if e.kind() == ErrorKind::Interrupted => continue,
             read => read.unwrap(),
         };
@@ -95,8 +96,8 @@ fn drain(stream: &mut TcpStream, messages: usize) {
     }
 }
 
-/// `count` marked messages and as many unmarked ones, with a TestRequest now and then, in bursts,
-/// so that single messages and batches are sent.
+/// Sends `count` marked messages and as many unmarked ones, with a TestRequest now and then, in
+/// bursts, so that single messages and batches are sent.
 fn traffic(producer: &mut TcpStream, consumers: &mut [TcpStream], seq: &mut u64, count: u64) {
     let mut out = Vec::new();
     for i in 0..count {
@@ -118,11 +119,11 @@ fn traffic(producer: &mut TcpStream, consumers: &mut [TcpStream], seq: &mut u64,
     }
 }
 
-/// Two gateways with DDS between them: producers at the first, consumers at the second.
+/// Runs two gateways with DDS between them: producers at the first, consumers at the second.
 fn over_dds() {
     let end = DdsEnd {
         domain: fanfare_peers::domain(),
-        // As long as may be: a message that is left out on a busy machine would be missed here.
+        // The longest wait, because a message dropped on a busy machine would be missing here.
         wait_ms: 10_000,
         msg_types: vec!["W".to_owned()],
         ..DdsEnd::default()
@@ -154,7 +155,7 @@ fn over_dds() {
     }
 }
 
-/// A feed that is written for consumers of two versions.
+/// Runs a feed that is encoded for consumers of two versions.
 fn over_a_feed() {
     let port = UdpSocket::bind("127.0.0.1:0")
         .unwrap()
@@ -184,7 +185,7 @@ fn over_a_feed() {
             }
         }
     };
-    // The numbers begin again each time, which is something to warm up for as well.
+    // The numbers begin again each time, which also has to be warmed up.
     send(1_600);
     send(1_600);
     let before = totals().allocations;
@@ -195,7 +196,7 @@ fn over_a_feed() {
     gateway.join().unwrap();
 }
 
-/// Logs on and asks for everything: by changes, by pictures, and conflated.
+/// Logs on and subscribes to everything: with changes, with snapshots, and conflated.
 fn subscribers(to: std::net::SocketAddr) -> Vec<TcpStream> {
     let requests = [
         "264=5|265=1|20012=7|",
@@ -215,7 +216,7 @@ fn subscribers(to: std::net::SocketAddr) -> Vec<TcpStream> {
     requests.map(subscribe).collect()
 }
 
-/// Reads what there is. Returns the number of bytes.
+/// Reads the available bytes. Returns their number.
 fn read_all(streams: &mut [TcpStream]) -> usize {
     let mut room = vec![0; 1 << 16];
     let mut total = 0;
@@ -235,8 +236,8 @@ fn read_all(streams: &mut [TcpStream]) -> usize {
     total
 }
 
-/// A feed with pictures that is a market, a reader of its events, and subscribers; and another
-/// gateway that takes the market from it over DDS.
+/// Runs a feed with snapshots that is a market, a reader of its events, and subscribers, and
+/// another gateway that receives the market over DDS.
 fn over_a_market() {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     let port = socket.local_addr().unwrap().port();
@@ -260,7 +261,7 @@ fn over_a_market() {
         let to = groups[usize::from(snapshots)].parse().unwrap();
         let options = SpectraOptions {
             snapshots,
-            // The first trade of an instrument makes room for its last values.
+            // The first trade of an instrument allocates its last values.
             trades: 40,
             ..SpectraOptions::default()
         };
@@ -274,8 +275,8 @@ fn over_a_market() {
                 sender.send(feed.next_packet().unwrap().unwrap()).unwrap();
             }
             sent += 1;
-            // How many messages a turn has is not left to chance: a longer turn than all before
-            // makes room for itself.
+            // The number of messages of a turn is fixed, because a turn longer than all before
+            // allocates.
             let until = Instant::now() + PATIENCE;
             while ["datagrams", "picture_packets"].map(|name| gateway.count(name)) != [sent; 2] {
                 events.read(64, |_| {});

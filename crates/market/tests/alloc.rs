@@ -1,4 +1,5 @@
-//! No heap allocation after warm-up: books of each kind, reading them included; records of DBN.
+//! Checks that nothing is allocated after warm-up by books of each kind, including reading them,
+//! and by records of DBN.
 #![allow(clippy::unwrap_used)]
 
 use fanfare_counting::allocations;
@@ -7,7 +8,7 @@ use fanfare_market::event::{Action, Event, Flags, InstrumentId, Kind};
 use fanfare_market::instruments::Name;
 use fanfare_market::{Book, BookConfig, Books, Instruments, Price, Side};
 
-/// A random event, most of them possible.
+/// Returns a random event, which is valid in most cases.
 fn event(random: &mut fastrand::Rng, kind: Kind) -> Event {
     let actions = [Action::New, Action::Change, Action::Delete, Action::Fill];
     let side = Side::BOTH[random.usize(..2)];
@@ -66,7 +67,7 @@ fn books_allocate_nothing_once_they_have_data() {
         let mut books = Books::new(config.unwrap(), 4);
         let mut random = fastrand::Rng::with_seed(1);
         for _ in 0..100 {
-            // Refused or not, it makes the book.
+            // Whether refused or not, it creates the book.
             let _ = books.apply(&event(&mut random, kind));
         }
         let memory = books.memory();
@@ -78,7 +79,7 @@ fn books_allocate_nothing_once_they_have_data() {
     }
 }
 
-/// Bytes of a book beside its own, of which the allocator knows.
+/// Returns the bytes of a book besides itself, as counted by the allocator.
 fn memory(config: BookConfig) -> usize {
     let before = fanfare_counting::live_bytes_here();
     let book = Book::new(&config);

@@ -1,5 +1,5 @@
-//! Mapping allocates nothing once it has seen the largest message, and instruments take the
-//! memory that the documentation says.
+//! Checks that mapping allocates nothing once it has seen the largest message, and that instruments
+//! take the documented memory.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use fanfare_counting::{allocations, live_bytes_here};
@@ -96,7 +96,7 @@ fn mapping_fix_messages_allocates_nothing() {
     assert_eq!(mapper.counts().events, 400);
 }
 
-/// An instrument with all that is usual.
+/// Defines an instrument with all usual fields.
 fn define(table: &mut Instruments, number: u64) -> bool {
     let symbol = format!("SYM{number:09}");
     let definition = Definition {
@@ -118,7 +118,7 @@ fn define(table: &mut Instruments, number: u64) -> bool {
     table.define(&definition).is_ok()
 }
 
-/// A million instruments, and nine million that are made up.
+/// Adds a million instruments, and nine million fictitious ones.
 #[test]
 fn a_million_instruments_take_less_than_300_megabytes() {
     let before = live_bytes_here();
@@ -137,7 +137,7 @@ fn a_million_instruments_take_less_than_300_megabytes() {
         most.max(live) >> 20
     );
     assert!(live < 300 << 20 && most < 300 << 20, "{live} {most}");
-    // Nine million more are refused, and take nothing.
+    // Nine million more are refused, and take no memory.
     for number in 1_000_000..10_000_000 {
         let name = Name {
             id: SecurityId::Number(number * 7 + 1),

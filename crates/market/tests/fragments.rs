@@ -1,5 +1,5 @@
-//! Pictures in several messages over two lines that lose: no book is ever live from a part of one,
-//! nor from two mappings.
+//! Snapshots in several messages over two lossy lines: no book is ever live from a part of one, nor
+//! from two mappings.
 //!
 //! `FANFARE_SEEDS=10000` runs more seeds, `FANFARE_SEED=7` just that one.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test")]
@@ -72,7 +72,7 @@ size = 271
 kind = "level"
 "#;
 
-/// The mapping, or one to which offers are statistics, and books have bids alone.
+/// Returns the mapping, or one to which offers are statistics, so that books have only bids.
 fn mapping(has_offers: bool) -> Mapping {
     let bids_alone = "kind = \"level\"\nwhen = { 269 = \"0\" }\n\
                       [[message.event]]\nkind = \"statistic\"";
@@ -83,34 +83,34 @@ fn mapping(has_offers: bool) -> Mapping {
     Mapping::parse("test.toml", &text).unwrap()
 }
 
-/// How fragments are marked.
+/// The marking of fragments.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Marks {
-    /// The last one alone.
+    /// Only the last one is marked.
     Last,
-    /// First and last.
+    /// First and last are marked.
     Both,
-    /// By numbers, among those of other instruments.
+    /// By numbers, interleaved with those of other instruments.
     Numbers,
 }
 
 const INSTRUMENTS: usize = 4;
 
-/// Sizes by price, of bids and offers.
+/// The sizes by price, of bids and offers.
 type Content = [BTreeMap<i64, i64>; 2];
 
-/// The exchange: its books, and what each was at each RptSeq.
+/// The exchange: its books, and the state of each at each RptSeq.
 struct Exchange {
     books: Vec<(u32, Content)>,
     truth: BTreeMap<(usize, u32), Content>,
     changes: u32,
     pictures: u32,
-    /// Messages of pictures that are to be sent.
+    /// The messages of snapshots that are still to be sent.
     queue: Vec<String>,
 }
 
 impl Exchange {
-    /// The line of JSON of a message with one or two changes.
+    /// Returns the JSON line of a message with one or two changes.
     fn change(&mut self, rng: &mut Rng) -> String {
         self.changes += 1;
         let mut entries = Vec::new();
@@ -148,7 +148,7 @@ impl Exchange {
         )
     }
 
-    /// The next message of a picture.
+    /// Returns the next message of a snapshot.
     fn picture(&mut self, rng: &mut Rng, marks: Marks) -> String {
         if self.queue.is_empty() {
             let at = rng.usize(0..INSTRUMENTS);
@@ -157,7 +157,7 @@ impl Exchange {
                 Marks::Numbers => self.fragments((at + 1) % INSTRUMENTS, rng, marks),
                 _ => Vec::new(),
             };
-            // Those with numbers come in any order among each other, each picture in its own.
+            // Numbered ones are interleaved in any order, each snapshot in its own.
             let (mut one, mut other) = (one.into_iter().peekable(), other.into_iter().peekable());
             while one.peek().is_some() || other.peek().is_some() {
                 let next = if rng.bool() { one.next() } else { other.next() };
@@ -170,7 +170,7 @@ impl Exchange {
         self.queue.pop().unwrap().replace("NUMBER", &number)
     }
 
-    /// The messages of a picture of an instrument as it is now.
+    /// Returns the messages of a snapshot of an instrument's current state.
     fn fragments(&mut self, at: usize, rng: &mut Rng, marks: Marks) -> Vec<String> {
         let (rpt_seq, book) = &self.books[at];
         let mut entries: Vec<String> = Vec::new();
@@ -207,7 +207,7 @@ impl Exchange {
     }
 }
 
-/// A follower behind two lines of changes and two of pictures.
+/// A follower of two lines of changes and two of snapshots.
 struct Run {
     program: Arc<Program>,
     encoder: Encoder,
@@ -257,7 +257,7 @@ impl Run {
         }
     }
 
-    /// Takes the other mapping.
+    /// Adopts the other mapping.
     fn remap(&mut self) {
         self.has_offers = !self.has_offers;
         let mapper = mapping(self.has_offers).for_templates(&self.program, 0);
@@ -277,7 +277,7 @@ impl Run {
         }
     }
 
-    /// Brings a message over both lines, unless it is lost; now and then it comes twice.
+    /// Delivers a message over both lines, unless it is lost, and sometimes twice.
     fn bring(&mut self, line: &str, is_change: bool) {
         let mut message = Message::new();
         json::read_line(&self.program, line, &mut message).unwrap();
@@ -322,7 +322,7 @@ impl Run {
         self.check();
     }
 
-    /// Every book that is live is as it was at its RptSeq.
+    /// Checks that every live book equals the exchange's at its RptSeq.
     fn check(&mut self) {
         let (table, market) = (self.follower.instruments(), self.follower.market());
         for at in 0..INSTRUMENTS {
@@ -351,10 +351,10 @@ impl Run {
     }
 }
 
-/// `remaps` is how often the mapping changes, in 1,000 messages.
+/// Runs a seed. `remaps` is how often the mapping changes, in 1,000 messages.
 fn run(seed: u64, marks: Marks, loss: f64, remaps: u32) -> (u64, FragmentStats) {
     let mut run = Run::new(seed, loss);
-    // What was sent before is not known.
+    // Messages sent before are unknown.
     for _ in 0..100 {
         run.exchange.change(&mut run.rng);
     }

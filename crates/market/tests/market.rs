@@ -1,4 +1,4 @@
-//! The events of a market: faults, trades that a picture contains, resets, silence.
+//! The events of a market: faults, trades that a snapshot contains, resets, silence.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use fanfare_feed::recovery::{Lack, Numbering, RecoveryConfig, State};
@@ -59,7 +59,7 @@ fn picture(rpt_seq: u32, price: i64) -> [Event; 2] {
     [clear, bid]
 }
 
-/// Events in a few words, each with its number from 100 without a hole.
+/// Events in a short form, each numbered from 100 without a gap.
 #[derive(Default)]
 struct Log(Vec<String>);
 

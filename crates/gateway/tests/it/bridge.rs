@@ -10,8 +10,9 @@ use fanfare_peers::domain;
 use std::sync::mpsc;
 use std::time::Duration;
 
-/// Snapshots alone, in this domain. A subscriber is waited for as long as may be: on a busy
-/// machine the default is soon over, and what is then left out is missed here.
+/// Returns an end for snapshots only, in this domain. A write waits for a subscriber as long as
+/// allowed, because on a busy machine the default expires soon, and a dropped message would be
+/// missing here.
 fn end(domain: u32) -> DdsEnd {
     DdsEnd {
         domain,
@@ -35,7 +36,7 @@ fn snapshot(i: u64) -> String {
     format!("55=SYM{}|20001=P-{i}|268=1|269=0|270=1.{i}|", i % 7)
 }
 
-/// The next messages are those from `from` up to `to`, whole and in order.
+/// Checks that the next messages are those from `from` up to `to`, whole and in order.
 fn expect(consumer: &mut Client, from: u64, to: u64) {
     for i in from..to {
         let message = consumer.receive().unwrap();
@@ -102,7 +103,7 @@ fn with_a_thread_for_each_agent() {
     });
 }
 
-/// Each relays to the other what it hears of the other: nothing goes round.
+/// Checks that two gateways that relay each other's messages cause no loop.
 #[test]
 fn a_ring_of_two_relays_does_not_echo() {
     let (there, back) = (domain(), domain());
@@ -125,10 +126,10 @@ fn a_ring_of_two_relays_does_not_echo() {
     expect(&mut at_first, 0, 100);
     expect(&mut at_second, 0, 100);
     eventually("the way back", || first.count("own") == 100);
-    // Counted after the writing, when the other has it already.
+    // The count follows the write, when the other gateway already has the message.
     eventually("the count", || second.count("relayed") == 100);
     assert_eq!((first.count("taken"), first.count("relayed")), (0, 0));
-    // Nobody hears anything a second time: the next message is the next.
+    // No message is delivered twice: the next message is the next one sent.
     producer.send("W", &snapshot(100));
     expect(&mut at_first, 100, 101);
     expect(&mut at_second, 100, 101);
@@ -166,7 +167,7 @@ fn two_in_one_domain_that_publish_and_subscribe_hear_each_other_once() {
     stop(second);
 }
 
-/// The type of the samples, as anyone could write it.
+/// Returns the type of the samples, written independently.
 fn sample_type() -> StructType {
     StructType::new("Fanfare::FixMessage")
         .key("Symbol", Kind::String(None))
@@ -181,8 +182,8 @@ fn sample_type() -> StructType {
         .member("FeedIndex", Kind::UInt32)
 }
 
-/// A participant that is no gateway and writes what it likes. It has found the gateway: what it
-/// wrote before, nobody would get.
+/// Returns a writer of a participant that is not a gateway. It has discovered the gateway, because
+/// earlier samples would be lost.
 fn stranger(id: u32, topic: &str) -> Writer {
     let t = sample_type();
     let domain = Domain::open(&DomainConfig::new(id)).unwrap();
@@ -315,8 +316,8 @@ fn who_comes_late_gets_the_last_message_of_each_symbol() {
     stop(second);
 }
 
-/// The process at the other end hangs: the publisher waits a little for each message, counts it,
-/// and its own consumers get everything.
+/// Checks that the publisher waits a little for each message to a hanging process and counts it,
+/// and that its own consumers receive everything.
 #[test]
 fn a_subscriber_that_stops_reading_does_not_hold_the_consumers_up() {
     let id = domain();
@@ -339,7 +340,8 @@ fn a_subscriber_that_stops_reading_does_not_hold_the_consumers_up() {
     let mut producer = Client::log_on(gateway.producers(), "P");
     let text = "x".repeat(20_000);
     let mut number = 0;
-    // As many as it takes: a publisher that comes late to a full ring skips what was overwritten.
+    // The number varies, because a publisher that reads a full ring late skips overwritten
+    // messages.
     eventually("what could not be sent", || {
         number += 1;
         producer.send("W", &format!("20001=P-{number}|55=A|58={text}|"));
@@ -351,7 +353,7 @@ fn a_subscriber_that_stops_reading_does_not_hold_the_consumers_up() {
     stop(gateway);
 }
 
-/// Each message could wait ten seconds for it, and hundreds are on their way.
+/// Each message could wait ten seconds for it, and hundreds are queued.
 #[test]
 fn a_subscriber_that_stops_reading_does_not_hold_the_stop_up() {
     let id = domain();
@@ -373,7 +375,7 @@ fn a_subscriber_that_stops_reading_does_not_hold_the_stop_up() {
         producer.send("W", &format!("20001=P-{number}|55=A|58={text}|"));
         number >= 600 && gateway.count("marked") > gateway.count("published") + 100
     });
-    // What comes after the stop is nobody's.
+    // Messages after the stop are not checked.
     eventually("all messages", || gateway.count("marked") == number);
     let counters = gateway.counters().clone();
     let stopping = std::thread::spawn(move || stop(gateway));
@@ -401,13 +403,13 @@ fn producers_with_symbols_without_end_do_not_fill_the_publisher() {
     }
     eventually("what is left out", || first.count("symbols_refused") == 2);
     eventually("the rest", || second.count("taken") == 5);
-    // Counted after the writing, when the other has it already.
+    // The count follows the write, when the other gateway already has the message.
     eventually("the count", || first.count("published") == 5);
     stop(first);
     stop(second);
 }
 
-/// A flood of symbols on one topic; the other goes on.
+/// Floods one topic with symbols. The other topic is unaffected.
 #[test]
 fn a_topic_with_symbols_without_end_is_left_and_no_other() {
     let id = domain();
@@ -442,7 +444,7 @@ fn a_topic_with_symbols_without_end_is_left_and_no_other() {
         let message = consumer.receive().unwrap();
         came.push(value(&message, 55).unwrap().to_owned());
     }
-    // The topics have no order between them.
+    // The topics have no common order.
     came.retain(|symbol| symbol != "ANY");
     assert_eq!(came, ["BEFORE", "AFTER"]);
     stop(gateway);

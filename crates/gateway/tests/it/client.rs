@@ -1,11 +1,11 @@
-//! A FIX counterparty that is nothing but a socket: what it sends is written out in the test.
+//! A FIX counterparty that is a plain socket. Its messages are written out in the tests.
 
 use fanfare_fix::codec::{Frame, FrameFinder};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-/// Longer than anything here takes, shorter than anybody's patience.
+/// A time longer than any step takes, and shorter than any time-out of a test runner.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) struct Client {
@@ -13,14 +13,14 @@ pub(crate) struct Client {
     name: String,
     /// BeginString(8).
     version: &'static str,
-    /// More fields of the header.
+    /// Additional fields of the header.
     pub(crate) header: String,
     seq: u64,
     bytes: Vec<u8>,
 }
 
 impl Client {
-    /// Connects, says nothing.
+    /// Connects without sending anything.
     pub(crate) fn connect(to: SocketAddr, name: &str) -> Self {
         let stream = TcpStream::connect(to).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -35,12 +35,12 @@ impl Client {
         }
     }
 
-    /// Connects and logs on. Without heartbeats: on a slow machine one would come in between.
+    /// Connects and logs on without heartbeats, which would be interleaved on a slow machine.
     pub(crate) fn log_on(to: SocketAddr, name: &str) -> Self {
         Self::log_on_in(to, name, "FIX.4.4", "")
     }
 
-    /// As `log_on`, in this version and with more in the Logon.
+    /// Logs on as `log_on` does, in this version and with additional fields in the Logon.
     pub(crate) fn log_on_in(to: SocketAddr, name: &str, version: &'static str, more: &str) -> Self {
         let mut client = Self::connect(to, name);
         client.version = version;
@@ -50,7 +50,7 @@ impl Client {
         client
     }
 
-    /// Sends a message with the next number; `body` is what stands behind SendingTime(52).
+    /// Sends a message with the next number. `body` follows SendingTime(52).
     pub(crate) fn send(&mut self, msg_type: &str, body: &str) {
         self.send_numbered(self.seq, msg_type, body);
         self.seq += 1;
@@ -64,11 +64,11 @@ impl Client {
     }
 
     pub(crate) fn send_raw(&mut self, bytes: &[u8]) {
-        // The gateway may have closed already: the test looks at what it reads.
+        // The gateway may have closed already, and the test checks what it reads.
         let _ = self.stream.write_all(bytes);
     }
 
-    /// The next message with `|` for SOH; `None` when the connection was closed.
+    /// Returns the next message with `|` for SOH, or `None` when the connection was closed.
     pub(crate) fn receive(&mut self) -> Option<String> {
         let finder = FrameFinder::new(1 << 20);
         loop {
@@ -82,21 +82,21 @@ impl Client {
                 Ok(0) => return None,
                 Ok(n) => self.bytes.extend_from_slice(&chunk[..n]),
                 Err(e) if e.kind() == ErrorKind::ConnectionReset => return None,
-                // With a time-out, a read that was stopped and continued is not begun again.
+                // With a time-out, a read that was stopped and continued is not restarted.
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
                 Err(e) => panic!("{}: {e}", self.name),
             }
         }
     }
 
-    /// Closed without a byte.
+    /// Checks that the connection is closed without a byte.
     pub(crate) fn assert_closed_silently(mut self) {
         assert_eq!(self.receive(), None, "an answer where none may be");
         assert!(self.bytes.is_empty(), "{:?}", self.bytes);
     }
 }
 
-/// A whole message with right BodyLength(9) and CheckSum(10).
+/// Returns a whole message with correct BodyLength(9) and CheckSum(10).
 pub(crate) fn message(sender: &str, seq: u64, msg_type: &str, body: &str) -> Vec<u8> {
     frame(&inner(sender, seq, msg_type, body))
 }
@@ -109,7 +109,7 @@ fn inner(sender: &str, seq: u64, msg_type: &str, body: &str) -> String {
     format!("35={msg_type}|49={sender}|56=PLANT|34={seq}|52={time}|{body}")
 }
 
-/// `inner` between header and trailer; `|` becomes SOH.
+/// Puts `inner` between header and trailer, with `|` for SOH.
 pub(crate) fn frame(inner: &str) -> Vec<u8> {
     frame_in("FIX.4.4", inner)
 }
@@ -123,7 +123,7 @@ fn frame_in(version: &str, inner: &str) -> Vec<u8> {
     text
 }
 
-/// The value of a field of a message with `|`.
+/// Returns the value of a field of a message with `|`.
 pub(crate) fn value(message: &str, tag: u32) -> Option<&str> {
     message
         .split('|')

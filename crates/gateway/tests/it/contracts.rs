@@ -6,10 +6,10 @@ use crate::{ended, eventually, stop};
 use fanfare_gateway::{Notice, PeerEnd};
 use std::collections::BTreeMap;
 
-/// Subscriptions of each client: together they are more than any socket buffers.
+/// The subscriptions of each client. Together they exceed any socket buffers.
 const REQUESTS: usize = 25;
 
-/// A client that asks for everything, many times, and does not read.
+/// Returns a client that subscribes to everything, many times, and does not read.
 fn slow(market: &Market, name: &str, contract: &str) -> Client {
     let to = market.gateway.consumers();
     let mut client = Client::log_on_in(to, name, "FIXT.1.1", "1137=9|");
@@ -20,12 +20,12 @@ fn slow(market: &Market, name: &str, contract: &str) -> Client {
     client
 }
 
-/// What a client that reads again makes of everything.
+/// The books that a client builds after it reads again.
 #[derive(Default)]
 struct Reader {
-    /// By MDReqID(262) and SecurityID(48).
+    /// The books by MDReqID(262) and SecurityID(48).
     books: BTreeMap<(String, String), ByPrice>,
-    /// Announced, and not followed by its picture yet: the last number.
+    /// The last number of each announced gap that no snapshot has followed yet.
     announced: BTreeMap<(String, String), u64>,
     skipped: u64,
     pictures: u64,
@@ -79,7 +79,7 @@ impl Reader {
         self.skipped += count;
     }
 
-    /// Reads until the answer to a request that is made now.
+    /// Reads up to the response to a request that is sent now.
     fn read(&mut self, client: &mut Client) {
         client.send("V", "262=end|263=1|264=1|265=1|267=1|269=0|146=1|55=NONE|");
         loop {
@@ -129,7 +129,7 @@ fn each_contract_does_with_a_client_that_does_not_read_what_it_says() {
     assert_eq!(of_good.skipped, 0);
     for (client, skips) in [(&mut skip, true), (&mut conflated, false)] {
         let mut reader = Reader::default();
-        // Twice: what follows the first answer was behind in the queue.
+        // Twice, because messages after the first response were later in the queue.
         reader.read(client);
         eventually("the newest of everything", || {
             reader.read(client);

@@ -1,4 +1,4 @@
-//! The control socket: what operators ask, and what they get whatever they send.
+//! The control socket: requests of operators, and the responses to any input.
 
 use crate::client::{Client, value};
 use crate::users::{PORTS, TestFile, start, user};
@@ -28,11 +28,11 @@ impl Operator {
     }
 
     fn send(&mut self, line: &[u8]) {
-        // The gateway may have closed: the test looks at what it reads.
+        // The gateway may have closed, and the test checks what it reads.
         let _ = self.lines.get_mut().write_all(line);
     }
 
-    /// The answer; `None` when the connection was closed.
+    /// Returns the response, or `None` when the connection was closed.
     fn receive(&mut self) -> Option<Value> {
         let mut line = String::new();
         match self.lines.read_line(&mut line) {
@@ -46,14 +46,14 @@ impl Operator {
         self.receive().expect("an answer")
     }
 
-    /// The result of a command that succeeds.
+    /// Returns the result of a command that succeeds.
     fn result(&mut self, request: &Value) -> Value {
         let mut answer = self.ask(request);
         assert_eq!(answer["ok"], true, "{request}: {answer}");
         answer["result"].take()
     }
 
-    /// The error of one that does not.
+    /// Returns the error of a command that fails.
     fn error(&mut self, line: &[u8]) -> String {
         self.send(line);
         let answer = self.receive().expect("an answer");
@@ -94,7 +94,7 @@ impl Plant {
     }
 }
 
-/// The list part by part is the list, in the same order.
+/// Checks that the pages of the list are the list, in the same order.
 fn pages(operator: &mut Operator, all: &Value) {
     let (mut rows, mut after) = (Vec::new(), Value::Null);
     loop {
@@ -311,7 +311,7 @@ fn a_stale_socket_is_replaced_and_anothers_file_is_left_alone() {
     let why = Control::start(&path.0, Arc::new(operator.clone())).unwrap_err();
     assert!(why.to_string().contains("another process listens"), "{why}");
     Operator::connect(&path).result(&json!({ "command": "status" }));
-    // What somebody puts in its place is not removed.
+    // A file that replaces it is not removed.
     std::fs::remove_file(&path.0).unwrap();
     path.write("mine");
     drop(first);

@@ -1,4 +1,4 @@
-//! The port for DBN as its clients see it.
+//! The DBN port as its clients see it.
 
 use crate::feed::group;
 use crate::market::{feed, generator};
@@ -44,7 +44,7 @@ impl Dbn {
         client
     }
 
-    /// A client that has authenticated with this key.
+    /// Returns a client that has authenticated with this key.
     fn authenticated(gateway: &Gateway, key: &str, more: &str) -> Self {
         let mut client = Self::connect(gateway);
         client.authenticate(key, more);
@@ -60,7 +60,7 @@ impl Dbn {
         ));
     }
 
-    /// The next line; empty at the end.
+    /// Returns the next line, which is empty at the end.
     fn line(&mut self) -> String {
         let mut line = String::new();
         self.stream.read_line(&mut line).unwrap();
@@ -78,7 +78,7 @@ impl Dbn {
         ));
     }
 
-    /// Starts the session; returns the metadata.
+    /// Starts the session. Returns the metadata.
     fn start(&mut self) -> Vec<u8> {
         self.write("start_session");
         let mut front = [0; 8];
@@ -90,7 +90,7 @@ impl Dbn {
         metadata
     }
 
-    /// The next record; `None` at the end.
+    /// Returns the next record, or `None` at the end.
     fn record(&mut self) -> Option<Record> {
         let mut record = vec![0];
         if self.stream.read_exact(&mut record).is_err() {
@@ -101,7 +101,7 @@ impl Dbn {
         Some(Record(record))
     }
 
-    /// The next record of this kind, behind which all others are forgotten.
+    /// Returns the next record of this kind, and discards the others before it.
     fn until(&mut self, rtype: u8) -> Record {
         loop {
             let record = self.record().expect("a record");
@@ -117,7 +117,7 @@ impl Dbn {
         assert_eq!(notice.code(), 1, "{}", notice.text());
     }
 
-    /// Records of market data until there are as many bytes.
+    /// Returns records of market data up to this many bytes.
     fn data(&mut self, bytes: usize) -> Vec<u8> {
         let mut all = Vec::new();
         while all.len() < bytes {
@@ -151,7 +151,7 @@ impl Record {
         u32::from_le_bytes(self.0[4..8].try_into().unwrap())
     }
 
-    /// The symbol that an instrument has.
+    /// Returns the symbol of an instrument.
     fn symbol(&self) -> String {
         let text = &self.0[16 + 1 + 71 + 1..];
         String::from_utf8(text.split(|byte| *byte == 0).next().unwrap().to_vec()).unwrap()
@@ -161,13 +161,13 @@ impl Record {
         !matches!(self.rtype(), ERROR | MAPPING | SYSTEM)
     }
 
-    /// The text of an error or a notice.
+    /// Returns the text of an error or a notice.
     fn text(&self) -> String {
         let text = self.0[16..].split(|byte| *byte == 0).next().unwrap();
         String::from_utf8(text.to_vec()).unwrap()
     }
 
-    /// `code` of a notice, or of an error.
+    /// Returns `code` of a notice or an error.
     fn code(&self) -> u8 {
         match self.rtype() {
             SYSTEM => self.0[319],
@@ -176,7 +176,7 @@ impl Record {
     }
 }
 
-/// A gateway with a port for DBN and one feed, whose users and limits are in `more`.
+/// Returns a gateway with a DBN port and one feed, whose users and limits are in `more`.
 fn market(first: u8, dbn: &str, more: &str) -> Market {
     let (line, pictures) = (group(first), group(first + 1));
     let text = format!(
@@ -186,10 +186,10 @@ fn market(first: u8, dbn: &str, more: &str) -> Market {
     Market::with(&text, line, pictures)
 }
 
-/// What a schema's records are of all events that a reader finds.
+/// The expected records of each schema, made of all events that a reader receives.
 struct Oracle {
     events: EventReader,
-    /// Events so far.
+    /// The number of events so far.
     count: u64,
     schemas: Vec<(ToDbn, Vec<u8>)>,
 }
@@ -224,7 +224,7 @@ impl Oracle {
         while self.events.read(64, &mut each) > 0 {}
     }
 
-    /// Waits until the packets of both lines have become events, and forgets what they became.
+    /// Waits until the packets of both lines have become events, and discards their records.
     fn settle(&mut self, gateway: &Gateway, packets: u64) {
         let count = |name| gateway.count(name);
         eventually("the packets", || {
@@ -233,7 +233,7 @@ impl Oracle {
         self.until(|| count("market_events"));
     }
 
-    /// Reads as many events as there are, and returns what they became in the first schema.
+    /// Reads this many events, and returns their records in the first schema.
     fn until(&mut self, events: impl Fn() -> u64) -> Vec<u8> {
         eventually("the events", || {
             self.read();
@@ -242,7 +242,7 @@ impl Oracle {
         self.take().swap_remove(0)
     }
 
-    /// What the instruments are called.
+    /// Returns the names of the instruments.
     fn names(&self) -> Vec<String> {
         let directory = self.events.directory();
         let (_, numbers) = directory.next_symbol(None, b"").unwrap();
@@ -250,7 +250,7 @@ impl Oracle {
         numbers.map(|number| name(number).to_string()).collect()
     }
 
-    /// What was made of the events since the last call, and nothing of those before.
+    /// Takes the records of the events since the last call.
     fn take(&mut self) -> Vec<Vec<u8>> {
         self.read();
         let schemas = self.schemas.iter_mut();
@@ -308,7 +308,7 @@ impl Keyed {
     }
 }
 
-/// Asserts that the connection ends with this answer.
+/// Asserts that the connection ends with this response.
 fn refused(client: &mut Dbn, why: &str) {
     let answer = client.line();
     assert!(
@@ -326,7 +326,7 @@ fn who_has_no_key_gets_nothing() {
     let mut wrong = Dbn::connect(gateway);
     wrong.authenticate("db-0123456789abcdefghijklmnopqrt", "");
     refused(&mut wrong, "authentication failed");
-    // An answer to another challenge.
+    // A response to another challenge.
     let (mut first, mut second) = (Dbn::connect(gateway), Dbn::connect(gateway));
     assert_ne!(first.challenge, second.challenge);
     second.challenge.clone_from(&first.challenge);
@@ -344,7 +344,7 @@ fn who_has_no_key_gets_nothing() {
     eventually("the end of the session", || {
         gateway.count("dbn_clients") == 0
     });
-    // Lines that never end, that are none, and none at all.
+    // Lines without an end, invalid lines, and none at all.
     let mut endless = Dbn::connect(gateway);
     endless.write(&"x".repeat(1000));
     refused(&mut endless, "too long");
@@ -353,7 +353,7 @@ fn who_has_no_key_gets_nothing() {
     refused(&mut odd, "no UTF-8");
     let mut silent = Dbn::connect(gateway);
     assert_eq!(silent.line(), "");
-    // One that others may read.
+    // A file that others may read.
     let mode = std::fs::Permissions::from_mode(0o644);
     std::fs::set_permissions(&user.file.0, mode).unwrap();
     let text = format!("{PORTS}{}", user.table);
@@ -402,7 +402,7 @@ fn a_wrong_request_gets_an_error_and_a_wrong_line_the_end() {
     stop(market.gateway);
 }
 
-/// Records one behind the other.
+/// Splits consecutive records.
 fn split(mut bytes: &[u8]) -> Vec<Record> {
     let mut all = Vec::new();
     while let Some((record, rest)) =
@@ -424,7 +424,7 @@ fn a_late_client_has_the_books_of_the_plant() {
     oracle.settle(&market.gateway, 500);
     let names = oracle.names();
     let some = names[..3].join(",");
-    // One of all, one of some by their names, one with times, one that is packed.
+    // One client of all, one of some by their names, one with times, one that is compressed.
     let kinds = [
         ("ALL_SYMBOLS", ""),
         (&*some, ""),
@@ -443,7 +443,7 @@ fn a_late_client_has_the_books_of_the_plant() {
         let symbols: BTreeSet<String> = named.iter().map(Record::symbol).collect();
         assert_eq!(symbols, names.iter().cloned().collect());
     }
-    // A request that is answered behind the begin of the subscriptions.
+    // A request that is answered after the start of the subscriptions.
     for client in &mut clients {
         client.subscribe("trades", "NONE", "");
         client.until(ERROR);
@@ -483,7 +483,7 @@ fn the_past_goes_over_into_the_present_without_a_hole() {
         oracle.read();
         oracle.count > 1_000
     });
-    // One for all that there is, one with times and some instruments as well.
+    // One for everything, and one with times and also some instruments.
     let names = oracle.names();
     let mut clients: Vec<Dbn> = schemas
         .iter()

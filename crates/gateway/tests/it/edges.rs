@@ -1,4 +1,4 @@
-//! Gateways that serve a feed which others receive: market events over DDS.
+//! Gateways that serve a feed which others receive, with market events over DDS.
 
 use crate::client::{Client, value};
 use crate::feed::group;
@@ -15,7 +15,7 @@ fn gateway(text: &str) -> Gateway {
     let parsed = Config::from_toml(text).unwrap();
     start(|config| {
         config.feeds = parsed.feeds;
-        // A broadcast may come in front of the answer to a client's first request.
+        // A broadcast may precede the response to a client's first request.
         config.mode = Mode::Subscriptions;
         config.edges = parsed.edges;
         config.ring_bytes = 1 << 22;
@@ -23,7 +23,7 @@ fn gateway(text: &str) -> Gateway {
     })
 }
 
-/// Gateways on the same lines, which publish in a domain.
+/// Gateways on the same lines that publish in a domain.
 struct Site {
     plants: Vec<Gateway>,
     domain: u32,
@@ -54,7 +54,7 @@ impl Site {
         ))
     }
 
-    /// Sends the next changes, and as many pictures.
+    /// Sends the next changes, and as many snapshots.
     fn send(&mut self, most: usize) {
         let plants: Vec<&Gateway> = self.plants.iter().collect();
         let [changes, pictures] = &mut self.feed;
@@ -63,7 +63,7 @@ impl Site {
     }
 }
 
-/// Waits until a gateway has as many live instruments.
+/// Waits until a gateway has this many live instruments.
 fn are_live(gateway: &Gateway, count: u64) {
     eventually("live books", || {
         let count_of = |name| gateway.count(name);
@@ -76,7 +76,7 @@ fn client(gateway: &Gateway, name: &str) -> Client {
     Client::log_on_in(gateway.consumers(), name, "FIXT.1.1", "1137=9|")
 }
 
-/// The books of a gateway by a picture of each.
+/// Returns the books of a gateway by a snapshot of each.
 fn books(gateway: &Gateway, count: usize) -> BTreeMap<String, crate::service::Levels> {
     let mut client = client(gateway, "BOOKS");
     client.send("V", &all("books", 0, 0));
@@ -118,7 +118,7 @@ fn the_end_of_one_of_two_plants_is_not_seen_at_an_edge() {
         (0, 0)
     );
     assert_eq!(states, 0, "no instrument was anything but live");
-    // Without a plant books are as they were, and said to be.
+    // Without a plant, books are unchanged, and reported as such.
     stop(site.plants.remove(0));
     eventually("stale books", || edge.count("instruments_stale") == count);
     let mut late = client(&edge, "LATE");

@@ -1,4 +1,4 @@
-//! What a well-behaved counterparty sees.
+//! The gateway as seen by a well-behaved counterparty.
 
 use crate::client::{Client, value};
 use crate::{ended, eventually, start, stop};
@@ -6,7 +6,8 @@ use fanfare_engine::stop::Stop;
 use fanfare_fix::session::{SessionId, Version};
 use fanfare_gateway::{Config, Gateway, Notice, PeerEnd, Refusal, StartError, Threads};
 
-/// Each marked message reaches each consumer once, in order, with the consumer's own numbers.
+/// Checks that each marked message reaches each consumer once, in order, with the consumer's own
+/// numbers.
 fn fans_out(change: impl FnOnce(&mut Config)) {
     let gateway = start(change);
     let mut consumers: Vec<Client> = (0..5)

@@ -1,4 +1,4 @@
-//! A FAST feed as the source, DDS topics beside the consumers.
+//! A FAST feed as the source, with DDS topics besides the consumers.
 
 use crate::client::Client;
 use crate::{eventually, start, stop};
@@ -13,14 +13,14 @@ use fanfare_peers::domain;
 use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
 use std::sync::Arc;
 
-/// A multicast group on a port that nobody has.
+/// Returns a multicast group on an unused port.
 pub(crate) fn group(last: u8) -> SocketAddrV4 {
     let port = UdpSocket::bind("127.0.0.1:0").unwrap();
     let port = port.local_addr().unwrap().port();
     SocketAddrV4::new(Ipv4Addr::new(239, 255, 83, last), port)
 }
 
-/// The built-in complex feed on these lines.
+/// Configures the built-in complex feed on these lines.
 pub(crate) fn complex(config: &mut Config, lines: &[SocketAddrV4], rest: &str) {
     let lines: Vec<String> = lines.iter().map(|line| format!("\"{line}\"")).collect();
     let text = format!(
@@ -30,8 +30,8 @@ pub(crate) fn complex(config: &mut Config, lines: &[SocketAddrV4], rest: &str) {
     config.feeds = Config::from_toml(&text).unwrap().feeds;
 }
 
-/// A reader of the feed's topic that takes nothing and has room for four samples: reliable
-/// writers wait for it for as long as it is there.
+/// Returns a reader of the feed's topic that takes nothing and holds four samples, so that reliable
+/// writers wait for it while it exists.
 fn stuck(id: u32) -> Reader {
     let options = TypeOptions {
         keyed: true,
@@ -67,7 +67,7 @@ fn a_subscriber_that_hangs_holds_up_neither_consumers_nor_the_stop() {
             Generator::complex(Program::complex(), 15_000, None, ComplexOptions::default());
         for number in 1..=MESSAGES {
             sender.send(feed.next_packet().unwrap().unwrap()).unwrap();
-            // No faster than the consumer reads: the kernel drops nothing.
+            // No faster than the consumer reads, so that the kernel drops nothing.
             if number % 100 == 0 {
                 (0..100).for_each(|_| drop(consumer.receive().unwrap()));
             }

@@ -1,4 +1,4 @@
-//! Feeds as exchanges send them: preambles, length headers, several at once, one sender.
+//! Feeds as exchanges send them: preambles, length headers, several feeds, one sender.
 
 use crate::client::{Client, value};
 use crate::feed::group;
@@ -10,7 +10,7 @@ use std::net::SocketAddrV4;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Templates without a number of their own: the preamble has it.
+/// Returns templates without a number of their own, which the preamble has.
 fn templates() -> PathBuf {
     static FILES: AtomicU32 = AtomicU32::new(0);
     let number = FILES.fetch_add(1, Ordering::Relaxed);
@@ -23,14 +23,14 @@ fn templates() -> PathBuf {
     file
 }
 
-/// A message of the template.
+/// Returns a message of the template.
 fn message(name: &str) -> Vec<u8> {
     let mut bytes = [&[0xc0, 0x81], name.as_bytes()].concat();
     *bytes.last_mut().unwrap() |= 0x80;
     bytes
 }
 
-/// A gateway with feeds, each with its keys behind those of the templates.
+/// Returns a gateway with feeds, each with its keys after those of the templates.
 fn receiving(feeds: &[String]) -> Gateway {
     let file = templates();
     let head = format!("[[feed]]\ntemplates = \"{}\"\n", file.display());
@@ -108,7 +108,7 @@ fn two_feeds_have_framings_of_their_own_and_one_hears_one_sender() {
     assert_eq!(names(&mut consumer, 2), ["ONE", "TWO"]);
     sender(second).send(&message("THREE")).unwrap();
     assert_eq!(names(&mut consumer, 1), ["THREE"]);
-    // Half a header behind a packet is a bad packet, and the packet in front of it is none.
+    // Half a header after a packet is a bad packet, and the packet before it is valid.
     datagram.push(0);
     sender(first).send(&datagram).unwrap();
     assert_eq!(

@@ -1,4 +1,4 @@
-//! The log of market events: what every outlet had, once, over restarts of the plant.
+//! The log of market events: it has the events of every outlet, once, over restarts of the plant.
 
 use crate::client::Client;
 use crate::feed::group;
@@ -48,7 +48,7 @@ fn gateway_with(text: &str, folder: &Path, tables: &str) -> Gateway {
     })
 }
 
-/// What a reader had.
+/// The items that a reader received.
 #[derive(Default)]
 struct Had {
     events: Vec<Event>,
@@ -180,7 +180,7 @@ fn the_log_has_what_every_outlet_had_over_restarts() {
     assert_eq!(numbers, expected);
 }
 
-/// The datagrams of a generated market.
+/// Returns the datagrams of a generated market.
 fn packets(pictures: bool) -> Vec<Vec<u8>> {
     let mut packets = generator(pictures);
     let mut all = Vec::new();

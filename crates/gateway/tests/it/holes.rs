@@ -1,4 +1,4 @@
-//! What consumers are told of a feed that lacks something.
+//! The reports of missing messages of a feed to consumers.
 
 use crate::client::{Client, value};
 use crate::{eventually, start, stop};
@@ -9,12 +9,12 @@ use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
 const TEMPLATE: &str = "<template name=\"T\" id=\"1\"><uInt32 name=\"MsgSeqNum\" id=\"34\"/>\
                         <uInt32 name=\"RptSeq\" id=\"83\"/></template>";
 
-/// A message: template 1, the number, and a value that is the number, too.
+/// Returns a message: template 1, the number, and a value equal to the number.
 fn message(number: u8) -> [u8; 4] {
     [0xc0, 0x81, 0x80 | number, 0x80 | number]
 }
 
-/// A gateway with a feed of so many lines, and who sends on each.
+/// Returns a gateway with a feed of this many lines, and the sender of each.
 fn feed(last: u8, lines: usize) -> (Gateway, Vec<Sender>) {
     let groups: Vec<SocketAddrV4> = (0..lines)
         .map(|line| {
@@ -92,7 +92,7 @@ fn the_rest_of_a_packet_that_cannot_be_decoded_is_told() {
     let (gateway, mut lines) = feed(11, 1);
     let mut consumer = Client::log_on(gateway.consumers(), "C");
     let mut bad = message(2).to_vec();
-    // A template that there is not.
+    // An unknown template.
     bad.extend([0xc0, 0x85, 0x80]);
     for packet in [&message(1)[..], &bad, &message(4)] {
         lines[0].send_batch(&[packet]).unwrap();

@@ -1,11 +1,11 @@
-//! Peers that misbehave hurt only themselves.
+//! Misbehaving peers affect only themselves.
 
 use crate::client::{Client, frame, message, value};
 use crate::{ended, eventually, start, stop};
 use fanfare_fix::session::{FieldTooLong, SessionId, Version};
 use fanfare_gateway::{Gateway, Notice, PeerEnd, Refusal};
 
-/// A consumer and a producer that must not notice anything.
+/// A consumer and a producer that must be unaffected.
 struct Bystanders {
     consumer: Client,
     producer: Client,
@@ -38,7 +38,7 @@ impl Bystanders {
     }
 }
 
-/// The session of a counterparty.
+/// Returns the session of a counterparty.
 fn session(name: &str) -> SessionId {
     SessionId::new(Version::Fix44, "PLANT", name)
 }
@@ -210,7 +210,7 @@ fn a_thousand_connections_that_say_nothing_are_closed_in_time_and_harm_nobody() 
     stop(gateway);
 }
 
-/// A peer that keeps the port full of silent connections, more than it takes.
+/// Keeps the port full of silent connections, more than it accepts.
 fn flood(to: std::net::SocketAddr, count: usize) -> Vec<Client> {
     (0..count).map(|_| Client::connect(to, "S")).collect()
 }
@@ -231,9 +231,9 @@ fn silent_connections_however_many_keep_nobody_out_of_either_port() {
     good.assert_served();
     refused(&gateway, Refusal::TooManyFromAddress);
     eventually("those turned away", || gateway.count("refused") >= 540);
-    // 30 from one address at each port, one of which made room for the bystander.
+    // 30 from one address at each port, one of which was replaced by the bystander.
     assert_eq!(gateway.count("waiting"), 58);
-    // A session that is logged on is never ended for connections that are not.
+    // A session that is logged on is never ended because of connections that are not.
     silent.extend(flood(gateway.consumers(), 300));
     good.assert_served();
     stop(gateway);
@@ -293,7 +293,7 @@ fn what_strangers_leave_behind_is_bounded() {
         Client::log_on(gateway.consumers(), &format!("S{i}"));
     }
     eventually("their ends", || gateway.count("ended") == 20);
-    // The last goes on with its numbers, the first begins again.
+    // The last session continues its numbers, the first one restarts them.
     let mut last = Client::connect(gateway.consumers(), "S19");
     last.send_numbered(2, "A", "98=0|108=0|");
     assert_eq!(value(&last.receive().unwrap(), 34), Some("2"));

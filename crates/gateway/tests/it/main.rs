@@ -1,4 +1,4 @@
-//! The gateway as its counterparties see it, over loopback sockets.
+//! The gateway as seen by its counterparties, over loopback sockets.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -33,7 +33,7 @@ use fanfare_engine::stop::Stop;
 use fanfare_gateway::{Config, Gateway, Notice};
 use std::time::{Duration, Instant};
 
-/// A gateway on ports the kernel picks.
+/// Starts a gateway on ports that the kernel picks.
 fn start(change: impl FnOnce(&mut Config)) -> Gateway {
     let mut config = Config::default();
     config.producers.port = 0;
@@ -42,7 +42,7 @@ fn start(change: impl FnOnce(&mut Config)) -> Gateway {
     Gateway::start(&config, Stop::new()).unwrap()
 }
 
-/// Waits until `holds`, for what happens on other threads; fails after a minute.
+/// Waits until `holds`, for events on other threads. Fails after a minute.
 fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     let until = Instant::now() + Duration::from_secs(60);
     while !holds() {
@@ -51,7 +51,7 @@ fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// The next notice of an end that `wanted` takes.
+/// Returns the next notice of an end that `wanted` accepts.
 fn ended(gateway: &Gateway, wanted: impl Fn(&Notice) -> bool) {
     eventually("the notice", || {
         gateway.notices().any(|notice| wanted(&notice))

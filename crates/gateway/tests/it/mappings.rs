@@ -1,4 +1,4 @@
-//! Mappings of feeds that change while datagrams flow.
+//! Mappings of feeds that change while datagrams arrive.
 
 use crate::client::value;
 use crate::feed::group;
@@ -11,14 +11,14 @@ use fanfare_market::mapping::SPECTRA;
 use std::collections::BTreeMap;
 use std::error::Error;
 
-/// A mapping to which offers are statistics: books have bids alone.
+/// Returns a mapping to which offers are statistics, so that books have only bids.
 fn bids_alone() -> String {
     let all = SPECTRA.replace("269 = [\"0\", \"1\"]", "269 = \"0\"");
     assert_ne!(all, SPECTRA);
     all
 }
 
-/// A gateway's configuration with one feed, whose mapping is in a file.
+/// The configuration of a gateway with one feed, whose mapping is in a file.
 struct Site {
     mapping: TestFile,
     text: String,
@@ -49,7 +49,7 @@ impl Site {
     }
 }
 
-/// Reloads; returns what was said.
+/// Reloads. Returns the report.
 fn reload(gateway: &GatewayHandle, text: &str) -> String {
     let config = Config::from_toml(text).unwrap();
     gateway.reload(&config).unwrap().to_string()
@@ -61,7 +61,7 @@ fn a_mapping_changes_while_datagrams_flow_and_books_are_those_of_the_new_one() {
     let mut fresh = Site::new("fresh.toml", &bids_alone(), 113);
     let mut readers = [&mut site, &mut fresh].map(|s| s.market.gateway.take_events().unwrap());
     let mut clients = [Books::default(), Books::default()];
-    // Subscribed before there is an instrument.
+    // Subscribed before any instrument exists.
     let mut session = site.market.client("FIXT.1.1", "1137=9|");
     session.send("V", &all("all", 1, 5));
     let mut feeds = [&site, &fresh].map(|_| [generator(false), generator(true)]);
@@ -86,13 +86,13 @@ fn a_mapping_changes_while_datagrams_flow_and_books_are_those_of_the_new_one() {
         });
         let ([changes, _], market) = (&mut feeds[0], &site.market);
         while !reloading.is_finished() {
-            // The rest is sent behind the last reload.
+            // The rest is sent after the last reload.
             let most = if sent < 1_000 { 100 } else { 0 };
             send_some(market.line, false, changes, most, &[&market.gateway]);
             sent += most;
         }
     });
-    // The other one has the same; then both have the rest.
+    // The other gateway receives the same, and then both receive the rest.
     let ([changes, _], market) = (&mut feeds[1], &fresh.market);
     send_some(market.line, false, changes, sent, &[&market.gateway]);
     for (site, [changes, lines]) in [&site, &fresh].into_iter().zip(&mut feeds) {
@@ -107,7 +107,7 @@ fn a_mapping_changes_while_datagrams_flow_and_books_are_those_of_the_new_one() {
         let [books, expected] = &clients;
         books.are_live(11) && books.by_name() == expected.by_name() && books.has_no_offers()
     });
-    // The session went on, and has the same books.
+    // The session continued, and has the same books.
     let mut late = site.market.client_named("D", "FIXT.1.1", "1137=9|");
     late.send("V", &all("late", 0, 5));
     let expected = books_of(pictures(&mut late, 11));
@@ -154,11 +154,11 @@ fn a_reload_with_a_mistake_in_line_40_of_a_mapping_changes_nothing_and_names_the
     let wrong = site.text.replace("mapping = \"", "mapping = \"builtin:");
     let config = Config::from_toml(&wrong).unwrap();
     assert!(site.market.gateway.reload(&config).is_err());
-    // All as it was: the user, the books.
+    // The user and the books are unchanged.
     let gateway = &site.market.gateway;
     assert_eq!(gateway.count("instruments_live") as usize, count);
     assert_eq!(site.reload(), "reloaded: removed user a");
-    // The same by another name is the same; other keys of a feed wait for a new start.
+    // The same mapping by another name is equal, and other keys of a feed require a restart.
     let path = site.mapping.0.display().to_string();
     site.text = site.text.replace(&path, "builtin:spectra");
     assert_eq!(site.reload(), "reloaded: nothing has changed");

@@ -12,10 +12,11 @@ use fanfare_market::{Book, BookConfig, Delivery, Event, InstrumentId, Kind, Side
 use std::collections::BTreeMap;
 use std::net::SocketAddrV4;
 
-/// The most instruments of a feed: the number of the second feed's first instrument.
+/// The most instruments of a feed, which is the number of the second feed's first instrument.
 const SECOND: u32 = 1000;
 
-/// What a client makes of events: a book for each instrument, its name, and whether it is live.
+/// The books that a client builds of events: a book for each instrument, its name, and whether it
+/// is live.
 #[derive(Default)]
 pub(crate) struct Books {
     pub(crate) books: BTreeMap<u32, (Option<Book>, String, bool)>,
@@ -30,7 +31,7 @@ impl Books {
                 assert_eq!(first, self.next + 1);
                 self.lost += last - first + 1;
                 self.next = last;
-                // Nothing is sure until it is told once more.
+                // Nothing is known until it is shown again.
                 self.books.clear();
             }
             Delivery::End(_) | Delivery::Restart => {}
@@ -70,7 +71,7 @@ impl Books {
         while events.read(64, |delivery| self.take(delivery)) > 0 {}
     }
 
-    /// The books by the names of their instruments, which gateways may number in another order.
+    /// Returns the books by the names of their instruments, which gateways may number differently.
     pub(crate) fn by_name(&self) -> BTreeMap<&str, &Option<Book>> {
         let all = self.books.values();
         all.map(|(book, name, _)| (name.as_str(), book)).collect()
@@ -88,7 +89,7 @@ impl Books {
     }
 }
 
-/// A feed with these lines and pictures, and how many instruments it may have.
+/// Returns a feed with these lines and snapshots, and its limit of instruments.
 pub(crate) fn feed(channel: &str, line: SocketAddrV4, pictures: SocketAddrV4) -> String {
     format!(
         "[[feed]]\ntemplates = \"builtin:spectra\"\nlines = [\"{line}\"]\n\
@@ -101,19 +102,20 @@ pub(crate) fn feed(channel: &str, line: SocketAddrV4, pictures: SocketAddrV4) ->
 pub(crate) fn gateway(text: &str, ring_bytes: usize) -> Gateway {
     start(|config| {
         config.feeds = Config::from_toml(text).unwrap().feeds;
-        // A broadcast may come in front of the answer to a client's first request.
+        // A broadcast may precede the response to a client's first request.
         config.mode = Mode::Subscriptions;
         config.ring_bytes = ring_bytes;
         config.limits.message_bytes = ring_bytes / 8;
     })
 }
 
-/// Sends a generated market to a group, in order, no faster than the gateways take it.
+/// Sends a generated market to a group, in order, no faster than the gateways process it.
 pub(crate) fn send(to: SocketAddrV4, pictures: bool, gateways: &[&Gateway]) {
     send_some(to, pictures, &mut generator(pictures), usize::MAX, gateways);
 }
 
-/// A generated market: its changes, or its pictures, each of which agrees with as many changes.
+/// Returns a generated market: its changes, or its snapshots, each of which agrees with as many
+/// changes.
 pub(crate) fn generator(pictures: bool) -> Generator {
     let options = SpectraOptions {
         snapshots: pictures,
@@ -123,7 +125,7 @@ pub(crate) fn generator(pictures: bool) -> Generator {
     Generator::spectra(Program::spectra(), 3_000, None, options)
 }
 
-/// Sends the next packets of a market, no faster than the gateways take them.
+/// Sends the next packets of a market, no faster than the gateways process them.
 pub(crate) fn send_some(
     to: SocketAddrV4,
     pictures: bool,

@@ -1,5 +1,5 @@
-//! What the two ports have from the host: TLS, certificates, networks, SubIDs, message logs, and
-//! sessions that come and go.
+//! The features of the two ports: TLS, certificates, networks, SubIDs, message logs, and sessions
+//! that are added and removed.
 
 use crate::client::{Client, value};
 use crate::{ended, eventually, start, stop};
@@ -20,7 +20,7 @@ pub(crate) fn file(name: &str) -> PathBuf {
         .join(name)
 }
 
-/// What a counterparty over TLS sees.
+/// The observations of a counterparty over TLS.
 pub(crate) enum Seen {
     LoggedOn,
     Message(String),
@@ -96,7 +96,7 @@ fn encrypted(change: impl FnOnce(&mut PortTls)) -> Gateway {
     start(|config| config.consumers.tls = Some(tls))
 }
 
-/// More than fits into what a connection takes at once, so that the queue has its turn too.
+/// More than a connection accepts at once, so that the queue is used too.
 const MESSAGES: usize = 3000;
 
 #[test]
@@ -129,7 +129,7 @@ fn consumers_with_a_certificate_get_every_message_over_tls() {
 #[test]
 fn who_has_no_certificate_or_anothers_is_turned_away() {
     let gateway = encrypted(|_| {});
-    // Of another CompID.
+    // A certificate of another CompID.
     let other = TlsConsumer::connect(gateway.consumers(), "VICTIM", Some("client"));
     ended(&gateway, |notice| {
         let Notice::Ended { end, .. } = notice else {
@@ -140,7 +140,7 @@ fn who_has_no_certificate_or_anothers_is_turned_away() {
     });
     assert!(matches!(other.next(), Seen::Ended(_)));
     other.close();
-    // Of another root, none, and plain text: TLS refuses them.
+    // A certificate of another root, no certificate, and plain text: TLS refuses them.
     for certificate in [Some("outsider"), None] {
         let stranger = TlsConsumer::connect(gateway.consumers(), "trader.test", certificate);
         ended(&gateway, tls_failed);
@@ -246,7 +246,7 @@ fn messages_of_all_sessions_are_logged_if_wanted() {
             assert!(lines[0].contains(direction), "{}", lines[0]);
         }
     }
-    // The log ends behind the sessions.
+    // The log ends after the sessions.
     for log in [&producers, &consumers] {
         let last = log.lines().last().unwrap();
         assert!(last.contains("|58=shutting down|"), "{last}");
@@ -276,8 +276,8 @@ fn a_log_that_cannot_be_written_is_told_and_holds_up_nobody() {
     std::fs::remove_dir_all(&folder).unwrap();
 }
 
-/// While messages flow, 64 sessions are added, log on, get messages and are removed, twice; those
-/// that are not removed miss nothing.
+/// Adds and removes 64 sessions twice while messages flow. Each logs on and receives messages, and
+/// those that are not removed miss nothing.
 #[test]
 fn sessions_are_added_and_removed_while_it_runs() {
     let pair = |name: &str| Pair {
@@ -329,7 +329,8 @@ fn sessions_are_added_and_removed_while_it_runs() {
         let message = stays.receive().unwrap();
         assert_eq!(value(&message, 20001), Some(format!("P-{number}").as_str()));
     }
-    // An empty list of the configuration admits everybody, one that has become empty nobody.
+    // An empty list of the configuration admits every session, and one that has become empty admits
+    // none.
     drop(stays);
     assert!(port.remove_session(&pair("STAYS")).unwrap());
     let mut stranger = Client::connect(gateway.consumers(), "C0");

@@ -10,8 +10,8 @@ use std::net::SocketAddrV4;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-/// Messages with a number and a name, in a file of this process. It is written once: other tests
-/// read it meanwhile.
+/// Returns templates of messages with a number and a name, in a file of this process. It is written
+/// once, because other tests read it meanwhile.
 fn templates() -> &'static Path {
     static FILE: OnceLock<PathBuf> = OnceLock::new();
     FILE.get_or_init(write_templates)
@@ -27,7 +27,7 @@ fn write_templates() -> PathBuf {
     file
 }
 
-/// A message of the template, with a number below 128.
+/// Returns a message of the template, with a number below 128.
 fn message(number: u8, name: &str) -> Vec<u8> {
     let mut bytes = vec![0xc0, 0x81, 0x80 | number];
     bytes.extend_from_slice(name.as_bytes());
@@ -44,7 +44,7 @@ fn end(id: u32) -> DdsEnd {
     }
 }
 
-/// With the feed of this name on this line.
+/// Configures the feed of this name on this line.
 fn receiving(config: &mut Config, line: SocketAddrV4, channel: &str) {
     let templates = templates();
     let text = format!(
@@ -87,7 +87,7 @@ impl Pair {
         }
     }
 
-    /// The next messages, sorted.
+    /// Returns the next messages, sorted.
     fn receive(&mut self, count: usize) -> Vec<String> {
         let next = |_| {
             let message = self.consumer.receive().unwrap();
@@ -98,8 +98,8 @@ impl Pair {
         all
     }
 
-    /// What was sent to each has been published and looked at, and nothing came but what was
-    /// received: `taken` messages, and `doubled` that another had brought.
+    /// Stops the gateways, and checks that every message sent was published and processed, with
+    /// `taken` messages, and `doubled` that another gateway had delivered.
     fn stop(mut self, taken: u64, doubled: u64) {
         for (name, wanted) in [("taken", taken), ("from_another", doubled)] {
             eventually(name, || self.subscriber.count(name) == wanted);
@@ -107,7 +107,7 @@ impl Pair {
         for name in ["missing", "seen_before", "behind", "own", "malformed"] {
             assert_eq!(self.subscriber.count(name), 0, "{name}");
         }
-        // Nothing is left in front of this one.
+        // No message is left before this one.
         let name = "ZZZZ";
         self.senders[1].send(&message(127, name)).unwrap();
         assert_eq!(self.receive(1), [name]);
@@ -133,7 +133,7 @@ fn fifty_messages_of_two_gateways_are_fifty() {
     pair.stop(50, 50);
 }
 
-/// One in twenty is lost on each line, never the same.
+/// Loses one in twenty on each line, never the same.
 #[test]
 fn what_one_loses_the_other_brings() {
     let mut pair = Pair::start(21, ["one", "one"]);
@@ -163,7 +163,7 @@ fn numbers_that_begin_again_are_new_messages() {
         for number in 1..=13 {
             let name = format!("C{cycle}M{number:02}");
             for (line, sender) in (0..).zip(&pair.senders) {
-                // Each loses the begin of a cycle.
+                // Each line loses the beginning of a cycle.
                 if (cycle, number) != (line + 1, 1) {
                     sender.send(&message(number, &name)).unwrap();
                 }
@@ -185,7 +185,8 @@ fn two_feeds_are_two() {
     pair.stop(2, 0);
 }
 
-/// What a gateway receives itself it does not take from another: its consumers get it once.
+/// Checks that a gateway does not take messages of its own feed from another, so that its consumers
+/// receive them once.
 #[test]
 fn a_gateway_with_lines_of_its_own_takes_none_of_them_from_the_bus() {
     let (id, line) = (domain(), group(51));

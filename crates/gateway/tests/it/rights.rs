@@ -1,4 +1,4 @@
-//! The market data service and its users: what they may see, how much they may ask for.
+//! The market data service and its users: their entitlements and limits.
 
 use crate::client::{Client, value};
 use crate::feed::group;
@@ -16,7 +16,7 @@ fn log_on(market: &Market, name: &str) -> Client {
     Client::log_on_in(to, name, "FIX.4.4", "553=u|554=secret|")
 }
 
-/// The next message that is neither a picture, a change nor what is said of states.
+/// Returns the next message that is neither a snapshot, a change nor about a state.
 fn answer(client: &mut Client) -> String {
     loop {
         let message = client.receive().unwrap();
@@ -56,11 +56,11 @@ fn users_see_what_is_theirs_and_no_more_once_it_is_taken_away() {
     }
     client.send("V", &format!("262=good|263=1|264=3|265=1|{ALL}"));
     assert_eq!(pictures(&mut client, count).len(), count);
-    // Another as large is too much, which shows while it is looked up.
+    // Another one of the same size is too large, which is detected during the look-up.
     client.send("V", &format!("262=more|263=1|264=3|265=1|{ALL}"));
     let refused = answer(&mut client);
     assert!(refused.contains("|262=more|281=2|"), "{refused}");
-    // Less depth is not what the subscription has: it ends, and the session goes on.
+    // Less depth than that of the subscription ends it, and the session continues.
     file.write(&rights(&limits.replace("depth = 3", "depth = 2")));
     market
         .gateway
@@ -100,7 +100,7 @@ fn a_client_that_asks_without_end_is_refused_and_costs_the_others_nothing() {
         }
     }
     assert!(reasons[0] >= 5 && reasons[1] > 0, "{reasons:?}");
-    // A list as long as a message may be, of instruments that are not there.
+    // A list as long as a message may be, of instruments that do not exist.
     let list = "55=NONE|".repeat(60_000);
     flood.send(
         "V",

@@ -1,4 +1,4 @@
-//! The market data service as its clients see it: requests, pictures, increments, refusals.
+//! The market data service as seen by its clients: requests, snapshots, increments, refusals.
 
 use crate::client::{Client, value};
 use crate::feed::group;
@@ -27,7 +27,7 @@ impl Market {
         }
     }
 
-    /// A gateway of this configuration, whose feed has these lines.
+    /// Returns a gateway of this configuration, whose feed has these lines.
     pub(crate) fn with(text: &str, line: SocketAddrV4, pictures: SocketAddrV4) -> Self {
         Self {
             gateway: crate::users::start(text),
@@ -39,13 +39,13 @@ impl Market {
     /// Sends the whole feed, and waits until every book is live. Returns their number.
     pub(crate) fn live(&self) -> usize {
         let mut feed = [generator(false), generator(true)];
-        // Pictures of what was so far, changes of live books, and pictures of the others.
+        // Snapshots of the state so far, changes of live books, and snapshots of the others.
         self.send(&mut feed, 500);
         self.send(&mut feed, usize::MAX);
         self.wait()
     }
 
-    /// Sends the next changes, and as many pictures.
+    /// Sends the next changes, and as many snapshots.
     pub(crate) fn send(&self, [changes, pictures]: &mut [Generator; 2], most: usize) {
         send_some(self.line, false, changes, most, &[&self.gateway]);
         send_some(self.pictures, true, pictures, most, &[&self.gateway]);
@@ -69,7 +69,7 @@ impl Market {
     }
 }
 
-/// A request for bids and offers of everything.
+/// Returns a request for bids and offers of everything.
 pub(crate) fn all(id: &str, kind: u8, depth: u16) -> String {
     of("*", id, kind, depth)
 }
@@ -78,7 +78,7 @@ fn of(symbol: &str, id: &str, kind: u8, depth: u16) -> String {
     format!("262={id}|263={kind}|264={depth}|265=1|267=2|269=0|269=1|146=1|55={symbol}|")
 }
 
-/// Pictures until there are as many as instruments, by SecurityID(48).
+/// Returns snapshots until there are as many as instruments, by SecurityID(48).
 pub(crate) fn pictures(client: &mut Client, count: usize) -> BTreeMap<String, String> {
     let mut all = BTreeMap::new();
     while all.len() < count {
@@ -110,18 +110,18 @@ fn a_request_brings_a_picture_of_each_instrument() {
         assert!(levels <= 2, "{top}");
         assert!(whole[id].contains("|262=r2|"));
     }
-    // Nothing of a request for pictures remains: its ID is free.
+    // A request for snapshots leaves no state, so its ID is free.
     client.send("V", &all("r1", 0, 1));
     assert_eq!(pictures(&mut client, count).len(), tops.len());
     stop(market.gateway);
 }
 
-/// A book by price, of each side, as a client by price keeps it.
+/// A book by price of each side, as kept by a client by price.
 #[derive(Default, PartialEq, Eq, Debug, Clone)]
 pub(crate) struct ByPrice {
     pub(crate) levels: Levels,
     pub(crate) rpt_seq: u64,
-    /// Messages with changes so far.
+    /// The number of messages with changes so far.
     changes: u64,
 }
 
@@ -129,7 +129,7 @@ pub(crate) struct ByPrice {
 pub(crate) type Levels = BTreeMap<(char, String), String>;
 
 impl ByPrice {
-    /// Applies the entries of W and X: by price alone.
+    /// Applies the entries of W and X by price alone.
     pub(crate) fn take(&mut self, message: &str) {
         let is_picture = value(message, 35) == Some("W");
         if is_picture {
@@ -170,7 +170,7 @@ fn increments_make_of_a_picture_what_a_later_picture_says() {
     let market = Market::new(33);
     let sp2 = "1137=9|";
     let mut early = market.client("FIXT.1.1", sp2);
-    // Instruments come while it is subscribed.
+    // Instruments appear while it is subscribed.
     early.send("V", &all("all", 1, 3));
     let count = market.live();
     let mut late = Client::log_on_in(market.gateway.consumers(), "D", "FIXT.1.1", sp2);
@@ -367,7 +367,7 @@ fn a_client_goes_on_at_another_gateway_on_the_same_lines() {
     stop(b);
 }
 
-/// The levels of pictures, by SecurityID(48).
+/// Returns the levels of snapshots, by SecurityID(48).
 pub(crate) fn books_of(pictures: BTreeMap<String, String>) -> BTreeMap<String, Levels> {
     let levels = |(id, picture): (String, String)| {
         let mut book = ByPrice::default();
@@ -377,7 +377,7 @@ pub(crate) fn books_of(pictures: BTreeMap<String, String>) -> BTreeMap<String, L
     pictures.into_iter().map(levels).collect()
 }
 
-/// Applies what has come until a request that is made now is answered. Returns the number of
+/// Applies the messages up to the response to a request that is sent now. Returns the number of
 /// messages about states.
 pub(crate) fn follow(client: &mut Client, books: &mut BTreeMap<String, ByPrice>) -> usize {
     client.send("V", &of("none", "end", 1, 1));
@@ -416,7 +416,7 @@ fn what_a_session_had_asked_for_ends_with_it() {
     }
     drop(gone);
     eventually("the end", || market.gateway.count("ended") == 1);
-    // The next one has its place, and equal requests: it gets each change of each once.
+    // The next session takes its index, with equal requests, and receives each change once.
     let mut next = log_on("NEXT");
     let mut books: BTreeMap<(String, String), ByPrice> = BTreeMap::new();
     for request in requests {

@@ -4,7 +4,7 @@ use crate::client::{Client, value};
 use crate::{ended, eventually, start, stop};
 use fanfare_gateway::{Config, Gateway, Notice, PeerEnd, SlowPolicy};
 
-/// More than any socket buffers: 4 MiB.
+/// More than any socket buffers hold: 4 MiB.
 const MESSAGES: u64 = 4000;
 
 fn with_policy(policy: SlowPolicy) -> Gateway {
@@ -14,7 +14,7 @@ fn with_policy(policy: SlowPolicy) -> Gateway {
     })
 }
 
-/// One consumer reads everything while another reads nothing; gives the one that did not read.
+/// Runs one consumer that reads everything and another that reads nothing. Returns the latter.
 fn overload(gateway: &Gateway) -> Client {
     let slow = Client::log_on(gateway.consumers(), "SLOW");
     let mut fast = Client::log_on(gateway.consumers(), "FAST");
@@ -41,7 +41,7 @@ fn policy_disconnect_ends_the_slow_one_with_a_reason() {
     stop(gateway);
 }
 
-/// A message that the slow one gets: of the producer, or about what is missing.
+/// A message to the slow consumer: of the producer, or about missing messages.
 enum Got {
     Message(u64),
     Missing { count: u64, first: u64, last: u64 },
@@ -69,7 +69,7 @@ fn got(message: &str) -> Got {
     }
 }
 
-/// What came and what is said to be missing is all that was sent, in its place.
+/// Checks that the messages received and those reported missing are all messages sent, in order.
 #[test]
 fn policy_drop_tells_the_consumer_what_it_leaves_out_and_where() {
     let gateway = with_policy(SlowPolicy::Drop);
@@ -107,7 +107,7 @@ fn policy_drop_tells_the_consumer_what_it_leaves_out_and_where() {
         }
     }
     assert_eq!(missing, dropped);
-    // The next message comes again, whole and at once.
+    // The next message arrives again, complete and at once.
     let mut producer = Client::log_on(gateway.producers(), "P2");
     producer.send("B", &format!("20001=P-{MESSAGES}|58=x|"));
     assert!(matches!(

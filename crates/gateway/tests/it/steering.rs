@@ -1,4 +1,5 @@
-//! Sessions steered by an operator while the gateway is under load: the others lose nothing.
+//! Sessions steered by an operator while the gateway is under load, so that the others lose
+//! nothing.
 
 use crate::client::{Client, value};
 use crate::stop;
@@ -33,7 +34,7 @@ impl Plant {
         self.operator.ask("test", name, fields)
     }
 
-    /// The error of a command that is refused.
+    /// Returns the error of a command that is refused.
     fn refused(&self, name: &str, fields: Value) -> String {
         self.ask(name, fields).expect_err(name).text
     }
@@ -47,7 +48,7 @@ impl Plant {
         Client::log_on(self.gateway.consumers(), name)
     }
 
-    /// Logs on without a reset; returns the answer too.
+    /// Logs on without a reset. Returns the response too.
     fn comes_back(&self, name: &str, seq: u64) -> (Client, Option<String>) {
         let mut client = Client::connect(self.gateway.consumers(), name);
         client.send_numbered(seq, "A", "98=0|108=0|");
@@ -61,8 +62,8 @@ impl Plant {
     }
 }
 
-/// Reads until the Logout, and returns the number of the last message and of the messages; panics
-/// where a number is missing.
+/// Reads up to the Logout. Returns the number of the last message and the count of messages. Panics
+/// if a number is missing.
 fn reads_all(client: &mut Client, mut next: u64) -> u64 {
     let mut events = 0;
     while let Some(message) = client.receive() {
@@ -100,7 +101,7 @@ fn one_session_is_steered_under_load_and_no_other_is_touched() {
                 producer.send("W", &format!("20001=P-{sent}|55=A|"));
                 sent += 1;
             }
-            // What was sent before the Logout is for all.
+            // Messages sent before the Logout are for all.
             producer.send("5", "");
             while producer.receive().is_some() {}
             sent
@@ -142,7 +143,7 @@ fn one_session_is_steered_under_load_and_no_other_is_touched() {
     }
 }
 
-/// The next message that `wanted` takes.
+/// Returns the next message that `wanted` accepts.
 fn until(client: &mut Client, wanted: impl Fn(&str) -> bool) -> String {
     loop {
         let message = client.receive().expect("a message");
@@ -174,7 +175,7 @@ fn steer_one(plant: &Plant) {
         "{reset}"
     );
     assert_eq!(value(&one.receive().unwrap(), 34), Some("2"));
-    // Stopped, it is told so and not let in again, in whatever way it comes.
+    // A stopped session is notified and not admitted again, however it connects.
     let stopped = plant.done(
         "sessions stop",
         json!({ "session": "ONE", "text": "enough" }),
@@ -215,7 +216,7 @@ fn the_answer_to_a_test_request_is_measured() {
     crate::eventually("it is measured", || trip("ONE").is_u64());
     let nobody = plant.refused("sessions test-request", json!({ "session": "TWO" }));
     assert!(nobody.contains("there is no such session"), "{nobody}");
-    // The other was asked nothing.
+    // The other session received no request.
     plant.done("sessions logout", json!({ "session": "OTHER" }));
     assert!(other.receive().unwrap().contains("|35=5|"));
     assert_eq!(trip("OTHER"), Value::Null);
@@ -271,7 +272,7 @@ fn numbers_of_a_session_that_is_away_are_listed_and_changed() {
         let told = plant.refused("sessions set-seq", fields);
         assert!(told.contains(why), "{why} in {told}");
     }
-    // Also below what was sent: it will not have to be told.
+    // A number below that of a sent message, which need not be reported.
     plant.done(
         "sessions set-seq",
         json!({ "session": "AWAY", "next_sender": 2, "next_target": 90 }),

@@ -1,4 +1,4 @@
-//! Users: who gets in, and what becomes of the others.
+//! Users: those that are admitted, and the refusal of others.
 
 use crate::client::{Client, value};
 use crate::ports::{Seen, TlsConsumer, file};
@@ -8,7 +8,7 @@ use fanfare_engine::stop::Stop;
 use fanfare_gateway::{Config, Denied, Gateway, Notice, PeerEnd, Refusal};
 use std::path::PathBuf;
 
-/// A file that is gone at the end.
+/// A file that is removed at the end.
 pub(crate) struct TestFile(pub(crate) PathBuf);
 
 impl TestFile {
@@ -32,7 +32,7 @@ impl Drop for TestFile {
     }
 }
 
-/// A hash that costs little.
+/// Returns a hash that is cheap to verify.
 fn hash(password: &str) -> String {
     let params = Params::new(64, 1, 1, None).unwrap();
     let argon2 = Argon2::new(Algorithm::Argon2id, Version::V0x13, params);
@@ -40,7 +40,7 @@ fn hash(password: &str) -> String {
     hash.to_string()
 }
 
-/// The table of a user whose one session is of this CompID, with a password.
+/// Returns the table of a user with a password, whose one session has this CompID.
 pub(crate) fn user(name: &str, comp_id: &str, password: &str, more: &str) -> String {
     let hash = hash(password);
     format!(
@@ -50,14 +50,14 @@ pub(crate) fn user(name: &str, comp_id: &str, password: &str, more: &str) -> Str
     )
 }
 
-/// The front of a configuration with ports that the kernel picks, where producers are free.
+/// The beginning of a configuration with ports that the kernel picks, where producers need no user.
 pub(crate) const PORTS: &str = "[producers]\nport = 0\nopen = true\n[consumers]\nport = 0\n";
 
 pub(crate) fn start(text: &str) -> Gateway {
     Gateway::start(&Config::from_toml(text).unwrap(), Stop::new()).unwrap()
 }
 
-/// Sends a Logon with these credentials; returns the answer.
+/// Sends a Logon with these credentials. Returns the response.
 fn try_logon(gateway: &Gateway, comp_id: &str, credentials: &str) -> (Client, Option<String>) {
     let mut client = Client::connect(gateway.consumers(), comp_id);
     client.send("A", &format!("98=0|108=0|141=Y|{credentials}"));
@@ -65,7 +65,7 @@ fn try_logon(gateway: &Gateway, comp_id: &str, credentials: &str) -> (Client, Op
     (client, answer)
 }
 
-/// Asserts that the answer is a Logout with this text, and that nothing follows.
+/// Asserts that the response is a Logout with this text, and that nothing follows.
 fn assert_denied((mut client, answer): (Client, Option<String>), text: &str) {
     let answer = answer.expect("a Logout");
     assert_eq!(value(&answer, 35), Some("5"), "{answer}");
@@ -93,13 +93,13 @@ fn a_user_gets_in_with_the_right_password_and_nobody_learns_which_part_was_wrong
     assert_denied(try_logon(&gateway, "B", "553=b|554=hunter3|"), WRONG);
     assert_denied(try_logon(&gateway, "C", "553=a|554=hunter2|"), WRONG);
     assert_denied(try_logon(&gateway, "D", ""), WRONG);
-    // Strangers are closed without an answer.
+    // Clients without a user are disconnected without a response.
     assert!(try_logon(&gateway, "E", "553=a|554=hunter2|").1.is_none());
     ended(&gateway, |notice| {
         matches!(notice, Notice::Ended { end: PeerEnd::Denied { user, why, .. }, .. }
             if user == "d" && *why == Denied::WrongCredentials)
     });
-    // What was wrong once is right later.
+    // The wrong password is correct after a reload.
     eventually("the right password of a user with a wrong one", || {
         let (_, answer) = try_logon(&gateway, "B", "553=b|554=hunter2|");
         answer.is_some_and(|answer| value(&answer, 35) == Some("A"))
@@ -163,7 +163,7 @@ fn a_thousand_wrong_passwords_are_slowed_down_told_and_audited_and_hold_up_nobod
     assert!((1..30).contains(&wrong), "{wrong} passwords were looked at");
     eventually("the count", || gateway.count("refused") == 1000);
     let notices: Vec<_> = gateway.notices().filter(Notice::is_trouble).collect();
-    // Whose password it was is in the audit file alone.
+    // The user of the password is named only in the audit file.
     let is_wrong = |notice: &Notice| notice.to_string().contains("wrong Username(553)");
     assert!(notices.len() >= 1000 && is_wrong(&notices[0]));
     let named = notices
@@ -288,7 +288,8 @@ fn a_reload_logs_out_who_is_no_user_any_more_and_nobody_else() {
     let _new = log_on(&gateway, "NEW");
     producer.send("W", "20001=P-1|55=A|");
     assert_eq!(value(&stays.receive().unwrap(), 34), Some("2"));
-    // The same once more changes nothing; a port that is closed ends its strangers.
+    // The same configuration changes nothing. A port that is closed ends the sessions without a
+    // user.
     let same = gateway.reload(&config).unwrap();
     assert_eq!(same.to_string(), "reloaded: nothing has changed");
     let closed = Config::from_toml(&text.replace("open = true", "open = false")).unwrap();
@@ -319,7 +320,7 @@ fn a_reload_with_a_mistake_in_line_40_changes_nothing_and_names_the_line() {
         .to_string();
     let place = format!("{}: line 40: ", users.0.display());
     assert!(told.starts_with(&place) && told.contains("depht"), "{told}");
-    // All as it was: users, and their sessions.
+    // Users and their sessions are unchanged.
     assert!(try_logon(&gateway, "C", "553=c|554=p|").1.is_none());
     let _b = log_on(&gateway, "B");
     users.write(&users_of(&["A", "B", "C"]));
@@ -389,7 +390,7 @@ fn what_is_for_all_is_not_for_those_from_whom_something_is_hidden() {
     assert_eq!(value(&all_of_it.receive().unwrap(), 20001), Some("P-1"));
     users.write(&(all.clone() + &limited));
     assert_eq!(gateway.reload(&config).unwrap().users.changed, ["some"]);
-    // The worker has seen the new users once it has answered.
+    // The worker has seen the new users once it has responded.
     some_of_it.send("1", "112=seen|");
     let answer = some_of_it.receive().unwrap();
     assert_eq!(

@@ -48,7 +48,7 @@ const SNAPSHOT: [u8; 13] = [
     0xc0, 0x81, 0x81, 0x83, 0x81, 0x43, 0x74, 0x14, 0xf6, 0xb0, 0x87, 0xc0, 0xf8,
 ];
 
-/// A gateway with these templates, and the sender of their line.
+/// Returns a gateway with these templates, and the sender of their line.
 fn with_feed(test: &str, more: &str) -> (Gateway, Sender) {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let file = folder.join(format!("feed-{test}.xml"));
@@ -69,7 +69,7 @@ fn with_feed(test: &str, more: &str) -> (Gateway, Sender) {
     (gateway, Sender::open(&SenderConfig::new(group)).unwrap())
 }
 
-/// Type and body of the next message.
+/// Returns type and body of the next message.
 fn content(client: &mut Client) -> String {
     let message = client.receive().unwrap();
     let (_, body) = message.split_once("|52=").unwrap();
@@ -113,7 +113,7 @@ fn each_consumer_gets_messages_of_its_version() {
     for name in ["unfit", "fast_resets"] {
         eventually(name, || gateway.count(name) == 20);
     }
-    // What a producer sends is everybody's, as it is.
+    // A producer's message is for all, unchanged.
     producer.send("W", "20001=P-1|1023=1|273=142412406|");
     for client in [&mut old, &mut two, &mut four, &mut first, &mut second] {
         assert_eq!(content(client), "W 20001=P-1|1023=1|273=142412406|");

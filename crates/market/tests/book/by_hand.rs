@@ -1,4 +1,4 @@
-//! What FIX says of updates, each written out.
+//! The effects of updates according to FIX, each written out.
 
 use fanfare_market::book::{BookKind, Priority};
 use fanfare_market::event::{Action, Event, Flags, Kind, entry};
@@ -36,7 +36,7 @@ fn queue(book: &Book, price: i64) -> Vec<(u64, i64)> {
     queue.map(|order| (order.id, order.size)).collect()
 }
 
-/// Five levels: 10 x 1, 9 x 2, 8 x 3, 7 x 4, 6 x 5.
+/// Returns five levels: 10 x 1, 9 x 2, 8 x 3, 7 x 4, 6 x 5.
 fn five() -> Book {
     let mut book = Book::new(&BookConfig::by_level(5).unwrap());
     for number in 1..=5 {
@@ -220,7 +220,7 @@ fn orders_move_trade_and_go() {
     assert_eq!(queue(&book, 10), [(1, 3), (2, 5)]);
     book.apply(&order(Action::Fill, 1, i64::MAX, 3)).unwrap();
     assert_eq!(queue(&book, 10), [(2, 5)]);
-    // Both sides' limit is two levels; the last order of one may still open another.
+    // The limit of both sides is two levels, and the last order of one may still open another.
     book.apply(&order(Action::Change, 2, 8, 5)).unwrap();
     book.apply(&order(Action::Change, 3, 8, 1)).unwrap();
     assert_eq!(bids(&book), [(8, 6)]);
@@ -278,7 +278,7 @@ fn checksums_tell_queues_apart() {
     });
     assert!(books[0] != books[1]);
     assert_ne!(books[0].checksum(), books[1].checksum());
-    // Pinned, as plants of several versions compare them.
+    // Pinned, because plants of several versions compare them.
     assert_eq!(books[0].checksum(), 13_254_311_745_233_059_589);
     books[1].clear();
     assert_eq!(books[1].checksum(), 9_808_874_869_469_701_221);

@@ -1,5 +1,5 @@
-//! Books beside slow ones under random operations, many of them impossible, and by hand where
-//! FIX says what has to come of an update.
+//! Books compared with slow ones under random operations, many of them invalid, and by hand where
+//! FIX specifies the effect of an update.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod by_hand;
@@ -7,7 +7,7 @@ mod ops;
 
 use proptest::prelude::*;
 
-/// So many operations on a book of a kind that `seed` says.
+/// Runs this many operations on a book whose kind depends on `seed`.
 fn random_run(seed: u64, operations: u64) -> (u64, u64) {
     let mut random = fastrand::Rng::with_seed(seed);
     let mut bytes = 3 + operations * 6;
@@ -25,8 +25,8 @@ fn random_run(seed: u64, operations: u64) -> (u64, u64) {
     })
 }
 
-/// 200,000 operations on books of each kind; with `FANFARE_SEEDS=1500` a million, in five seconds
-/// with `--release`. `FANFARE_SEED` runs one again.
+/// Runs 200,000 operations on books of each kind. `FANFARE_SEEDS=1500` runs a million, in five
+/// seconds with `--release`, and `FANFARE_SEED` repeats one.
 #[test]
 fn books_are_their_oracles_under_random_operations() {
     let number = |name| std::env::var(name).ok().and_then(|text| text.parse().ok());

@@ -1,4 +1,4 @@
-//! Any bytes as operations on a book and on its oracle, which must agree after each of them.
+//! Arbitrary bytes as operations on a book and on its oracle, which must agree after each of them.
 //! Shared by the property tests and the fuzz target `book`.
 
 #[path = "oracle.rs"]
@@ -9,12 +9,12 @@ use fanfare_market::event::{Action, Event, Flags, Kind};
 use fanfare_market::{Book, BookConfig, Fault, Price, Side};
 use oracle::{Limits, Oracle};
 
-/// Applies the operations that `next` has bytes for, and checks everything after each; how many
-/// there were, and how many of them the book took.
+/// Applies the operations in the bytes of `next`, and checks everything after each. Returns how
+/// many there were, and how many the book accepted.
 ///
 /// # Panics
 ///
-/// Book and oracle disagree.
+/// Panics if book and oracle disagree.
 pub(crate) fn run(mut next: impl FnMut() -> Option<u8>) -> (u64, u64) {
     let Some(limits) = limits(&mut next) else {
         return (0, 0);
@@ -75,7 +75,7 @@ fn limits(next: &mut impl FnMut() -> Option<u8>) -> Option<Limits> {
     })
 }
 
-/// An event, most often one that the book can take.
+/// Returns an event, in most cases one that is valid for the book.
 fn event(limits: Limits, next: &mut impl FnMut() -> Option<u8>) -> Option<Event> {
     let kind = limits.kind;
     let (what, action, marks) = (next()?, next()?, next()?);
@@ -113,7 +113,7 @@ fn event(limits: Limits, next: &mut impl FnMut() -> Option<u8>) -> Option<Event>
         entry: match marks >> 3 {
             0 => 0,
             1 => b'2',
-            // Orders are known by their numbers.
+            // Orders are identified by their numbers.
             2..26 if kind == BookKind::Orders && action >= 96 => 0,
             _ if marks & 1 == 0 => b'0',
             _ => b'1',
@@ -143,12 +143,13 @@ fn event(limits: Limits, next: &mut impl FnMut() -> Option<u8>) -> Option<Event>
     })
 }
 
-/// Low numbers more often than others.
+/// Returns low numbers more often than others.
 fn number(which: u8) -> u16 {
     u16::from(if which < 140 { which % 6 } else { which % 48 })
 }
 
-/// A price that is seldom across the other side's, and of a level by number seldom out of order.
+/// Returns a price that is rarely across the other side's, and rarely out of order for a numbered
+/// level.
 fn likely_price(limits: Limits, price: u8, marks: u8, which: u8) -> Price {
     let worse = match limits.kind {
         BookKind::Levels if price < 240 => 2 * i64::from(number(which)) + i64::from(price % 3),
@@ -157,7 +158,7 @@ fn likely_price(limits: Limits, price: u8, marks: u8, which: u8) -> Price {
     Price::from_units(if marks & 1 == 0 { -worse } else { worse - 1 })
 }
 
-/// All that there is to read.
+/// Compares everything that can be read.
 fn compare(book: &Book, oracle: &Oracle) {
     for side in Side::BOTH {
         let expected = oracle.depth(side);
@@ -172,7 +173,7 @@ fn compare(book: &Book, oracle: &Oracle) {
     assert_eq!(book.orders(), oracle.orders().len());
 }
 
-/// A book that is made from the oracle's content is the same one, and has the same checksum.
+/// Checks that a book built from the oracle's contents is equal, and has the same checksum.
 fn rebuild(book: &Book, oracle: &Oracle, config: &BookConfig) {
     let mut other = Book::new(config);
     for side in Side::BOTH {

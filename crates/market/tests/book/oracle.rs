@@ -7,7 +7,7 @@ use fanfare_market::book::{BookKind, Level, Order, Priority};
 use fanfare_market::event::{Action, Event, Flags, Kind};
 use fanfare_market::{Fault, Price, Side};
 
-/// What a book is made from.
+/// The limits of a book.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
     pub(crate) kind: BookKind,
@@ -20,7 +20,7 @@ pub(crate) struct Limits {
 #[derive(Debug)]
 pub(crate) struct Oracle {
     limits: Limits,
-    /// By number: the best first.
+    /// The levels by number, the best first.
     by_number: [Vec<Level>; 2],
     by_price: [BTreeMap<Price, Level>; 2],
     orders: BTreeMap<u64, (Side, Price, i64)>,
@@ -179,7 +179,7 @@ impl Oracle {
         Ok(())
     }
 
-    /// Whether the order has room at its price, without the one in whose place it comes.
+    /// Returns whether the order fits at its price, without the one that it replaces.
     fn room(
         &self,
         side: Side,
@@ -223,7 +223,7 @@ impl Oracle {
         }
     }
 
-    /// The levels of a side, the best first.
+    /// Returns the levels of a side, the best first.
     pub(crate) fn depth(&self, side: Side) -> Vec<Level> {
         let mut levels: Vec<Level> = match self.limits.kind {
             BookKind::Levels => return self.by_number[side as usize].clone(),
@@ -246,7 +246,7 @@ impl Oracle {
         levels
     }
 
-    /// The orders at a price, the first of the queue in front.
+    /// Returns the orders at a price, the first of the queue first.
     pub(crate) fn queue(&self, side: Side, price: Price) -> Vec<Order> {
         let queue = self.queues[side as usize].get(&price);
         let ids = queue.into_iter().flatten();

@@ -1,4 +1,4 @@
-//! Books that an obvious reader makes of the records, beside those that the events make.
+//! Books that an obvious reader builds from the records, compared with those built from the events.
 
 use crate::{Stream, event, schemas, table};
 use dbn::{BidAskPair, MboMsg, Mbp1Msg, Mbp10Msg};
@@ -24,7 +24,7 @@ fn config(kind: usize) -> BookConfig {
     .unwrap()
 }
 
-/// Random events of one kind of book; many of them are impossible.
+/// A source of random events of one kind of book, many of them invalid.
 struct Source {
     rng: Rng,
     kind: usize,
@@ -38,7 +38,7 @@ impl Source {
         *last += if self.rng.u8(0..200) == 0 { 2 } else { 1 };
         let is_bid = self.rng.bool();
         let level = self.rng.u16(1..=5);
-        // Levels by number are mostly in order, others mostly on their side.
+        // Numbered levels are mostly in order, others mostly on their side.
         let far = match self.kind {
             0 => 10 * i64::from(level) + self.rng.i64(0..10),
             _ => self.rng.i64(0..30),
@@ -86,7 +86,7 @@ impl Source {
     }
 }
 
-/// What a record of levels should have.
+/// Returns the expected levels of a record.
 fn levels(book: Option<&Book>, count: usize) -> Vec<BidAskPair> {
     let side = |side| {
         let all = book.map(|book| book.depth(side).collect::<Vec<_>>());
@@ -107,7 +107,7 @@ fn levels(book: Option<&Book>, count: usize) -> Vec<BidAskPair> {
     pairs
 }
 
-/// The books of the events, and whether their readers can know that they are whole.
+/// The books of the events, and whether their readers can know that they are complete.
 struct Truth {
     books: Vec<Option<Book>>,
     is_whole: Vec<Option<bool>>,
@@ -156,7 +156,7 @@ fn levels_are_those_of_the_book() {
         };
         let mut truth = Truth::new();
         let count = if ten { 10 } else { 1 };
-        // Of each instrument: the levels that a reader should have behind each record.
+        // The levels of each instrument that a reader should have after each record.
         let mut expected = Vec::new();
         for _ in 0..300 {
             let event = source.next();
@@ -204,7 +204,7 @@ fn levels_are_those_of_the_book() {
     }
 }
 
-/// A book as a reader of MBO makes it.
+/// A book as built by a reader of MBO.
 #[derive(Default)]
 struct Reader(BTreeMap<u64, (u8, i64, i64)>);
 

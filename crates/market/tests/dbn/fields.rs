@@ -1,4 +1,4 @@
-//! Each record's fields, and what DBN cannot hold.
+//! The fields of each record, and the values that DBN cannot represent.
 
 use crate::{Stream, event, schemas, table};
 use dbn::{
@@ -26,7 +26,7 @@ fn order(rpt_seq: u32, action: Action, id: u64, size: i64) -> Event {
 
 type Mbo = (u32, char, char, u64, i64, u32, u8);
 
-/// Symbols and orders, each with what it says.
+/// Returns symbols and orders, each with its contents.
 fn orders_of(stream: &Stream) -> (Vec<(u32, String)>, Vec<Mbo>) {
     let mut seen = Vec::new();
     let mut symbols = Vec::new();
@@ -70,7 +70,7 @@ fn orders_are_mbo() {
     };
     assert_eq!(stream.write(&change), 1);
     assert_eq!(stream.write(&order(3, Action::Fill, 11, 2)), 2);
-    // A deletion may say no more than which order it is.
+    // A deletion may have no more than the number of its order.
     let delete = Event {
         entry: 0,
         price: Price::UNDEFINED,
@@ -84,7 +84,7 @@ fn orders_are_mbo() {
         ..order(5, Action::New, 77, 9)
     };
     assert_eq!(stream.write(&trade), 1);
-    // A hole: 6 is missing.
+    // A gap: 6 is missing.
     assert_eq!(stream.write(&order(7, Action::New, 12, 1)), 1);
     let clear = Event {
         kind: Kind::Clear,
@@ -244,7 +244,7 @@ fn a_definition_has_what_is_known() {
         ..event(0)
     };
     assert_eq!(stream.write(&defined), 2);
-    // What is too long is named, and left out.
+    // A text that is too long is reported, and left out.
     let long = Definition {
         security_type: b"FUTURE7",
         segment: b"F",
@@ -287,7 +287,7 @@ fn a_definition_has_what_is_known() {
     assert_eq!(*first, as_in_the_crate(first));
 }
 
-/// What no instrument of ours has is as in the crate.
+/// Sets the fields that Fanfare's instruments do not have as in the crate.
 fn as_in_the_crate(first: &InstrumentDefMsg) -> InstrumentDefMsg {
     InstrumentDefMsg {
         hd: first.hd,

@@ -1,4 +1,4 @@
-//! DBN as events: what was written comes back, and what others wrote is read.
+//! DBN as events: records that Fanfare wrote are restored, and those of others are read.
 
 use crate::{event, schemas, table};
 use dbn::RecordRef;
@@ -7,13 +7,13 @@ use fanfare_market::event::{Action, Event, Flags, InstrumentId, Kind, entry};
 use fanfare_market::{Book, BookConfig, Instruments, Price, Side};
 use fastrand::Rng;
 
-/// What was read besides events.
+/// The state that was read besides events.
 struct Read {
     table: Instruments,
     version: Option<u8>,
 }
 
-/// Reads a stream in pieces. Returns the events, and what is wrong.
+/// Reads a stream in pieces. Returns the events, and the fault.
 fn read(bytes: &[u8]) -> (Read, Vec<Event>, Result<(), FromDbnError>) {
     let (mut from, mut table) = (FromDbn::new(3), Instruments::new(100));
     let (mut all, mut at) = (Vec::new(), 0);
@@ -46,7 +46,7 @@ fn written(events: &[Event], all: &[Schema], table: &Instruments) -> Vec<u8> {
     bytes
 }
 
-/// The books of two instruments are empty, and live.
+/// Returns the events of two instruments with empty, live books.
 fn beginning() -> impl Iterator<Item = Event> {
     let both = (0..2).flat_map(|number| [(number, Kind::Clear, 0), (number, Kind::State, 1)]);
     both.map(|(number, kind, id)| Event {
@@ -61,7 +61,7 @@ fn beginning() -> impl Iterator<Item = Event> {
     })
 }
 
-/// A change of an order that the book has, or a new one.
+/// Returns a change of an order in the book, or a new one.
 fn order(rng: &mut Rng, book: &Book, base: Event) -> Event {
     let id = rng.u64(1..30);
     let known = book.order(id);
@@ -85,7 +85,7 @@ fn order(rng: &mut Rng, book: &Book, base: Event) -> Event {
     }
 }
 
-/// A change of a level that the book has, or a new one.
+/// Returns a change of a level in the book, or a new one.
 fn level(rng: &mut Rng, book: &Book, side: Side, base: Event) -> Event {
     let known = book.depth(side).find(|level| level.price == base.price);
     let action = match known {
@@ -97,7 +97,7 @@ fn level(rng: &mut Rng, book: &Book, side: Side, base: Event) -> Event {
         Action::Delete => 0,
         _ => rng.u64(0..4),
     };
-    // A change of nothing is none.
+    // A change without effect is none.
     let is_same = known.is_some_and(|own| (own.size, own.orders) == (base.size, id));
     let size = base.size + i64::from(is_same);
     Event {
@@ -108,7 +108,7 @@ fn level(rng: &mut Rng, book: &Book, side: Side, base: Event) -> Event {
     }
 }
 
-/// Random changes of two books, which a [`Book`] takes, with trades.
+/// Returns random changes of two books, valid for a [`Book`], with trades.
 fn walk(seed: u64, kind: Kind) -> Vec<Event> {
     let mut rng = Rng::with_seed(seed);
     let config = match kind {
@@ -163,7 +163,7 @@ fn what_was_written_comes_back() {
             let bytes = written(&events, &[schema, Schema::Trades], &table);
             let (from, back, outcome) = read(&bytes);
             assert_eq!(outcome, Ok(()));
-            // Books begin where they have a change: what was in front of it is not in the stream.
+            // Books begin with their first change, and earlier state is not in the stream.
             let changes = |events: &[Event]| {
                 let no_state = events
                     .iter()
@@ -176,7 +176,7 @@ fn what_was_written_comes_back() {
                     .collect::<Vec<_>>()
             };
             let (back_changes, mut expected) = (changes(&back), changes(&events));
-            // Numbers of instruments are in the order in which they come.
+            // Instruments are numbered in the order of their appearance.
             let name =
                 |id: InstrumentId| from.table.get(id).unwrap().definition.name.symbol.to_vec();
             for event in &mut expected {
@@ -184,7 +184,7 @@ fn what_was_written_comes_back() {
                 event.instrument = from.table.by_symbol(symbol.as_bytes()).unwrap();
                 assert_eq!(name(event.instrument), symbol.as_bytes());
                 if event.kind == Kind::Trade {
-                    // Records of trades have neither a side of ours nor an ID.
+                    // Records of trades have neither a side of Fanfare's nor an ID.
                     event.id = 0;
                 }
             }
@@ -265,8 +265,8 @@ fn definitions_statuses_and_values_come_back() {
     assert_eq!((known.definition, known.status), (definition, 26));
 }
 
-/// A stream of a version with these records, and the symbol of instrument 5482 in its metadata,
-/// which the crate `dbn` reads too.
+/// Returns a stream of a version with these records, and the symbol of instrument 5482 in its
+/// metadata, which the crate `dbn` reads too.
 fn of_version(version: u8, records: &[&[u8]]) -> Vec<u8> {
     let room = if version == 1 { 22 } else { 71 };
     let text = |text: &str, room: usize| {
@@ -306,7 +306,7 @@ fn of_version(version: u8, records: &[&[u8]]) -> Vec<u8> {
     bytes
 }
 
-/// A definition and a value of a version.
+/// Returns a definition and a value of a version.
 macro_rules! records {
     ($version:ident) => {{
         let text = |text: &str| {

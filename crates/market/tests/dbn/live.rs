@@ -14,7 +14,7 @@ use fanfare_market::{Action, Event, Flags, InstrumentId, Instruments, Kind, Pric
 
 const SECOND: u64 = 1_000_000_000;
 
-/// An encoder of one feed with orders, and a table of two instruments.
+/// Returns an encoder of one feed with orders, and a table of two instruments.
 fn encoder() -> (Encoder, Instruments) {
     let books = vec![BookConfig::by_order(100, 100).unwrap()];
     let encoder = Encoder::new(books, DbnConfig::new(Schemas::MIXED)).unwrap();
@@ -63,7 +63,7 @@ fn order(id: u64, side: u8, price: i64, size: i64) -> Event {
     }
 }
 
-/// The records of a batch that have one of these schemas, read by the crate `dbn`.
+/// Reads the records of a batch that have one of these schemas, with the crate `dbn`.
 fn read(batch: &Batch, schemas: LiveSchemas, ts_out: bool, mut each: impl FnMut(RecordRef<'_>)) {
     let mut bytes = Vec::new();
     assert!(metadata("FANFARE", 5, ts_out, &mut bytes));
@@ -174,7 +174,7 @@ fn a_schema_that_is_wanted_late_has_the_books() {
     let mut out = Vec::new();
     assert_eq!(encoder.write_orders(InstrumentId(0), &mut out), 4);
     assert_eq!(encoder.write_orders(InstrumentId(1), &mut out), 0);
-    // Only a deletion that says no size needs to know the order.
+    // Only a deletion without a size needs the order.
     let gone = Event {
         action: Action::Delete,
         size: Event::NO_SIZE,

@@ -18,7 +18,7 @@ use fanfare_market::event::{Event, InstrumentId};
 use fanfare_market::instruments::{Name, SecurityId};
 use fanfare_market::{Instruments, Price};
 
-/// A table of instruments `S0`, `S1`, …
+/// Returns a table of instruments `S0`, `S1`, ….
 fn table(count: u64) -> Instruments {
     let mut table = Instruments::new(100);
     for number in 0..count {
@@ -37,7 +37,7 @@ fn schemas(schemas: &[Schema]) -> DbnConfig {
     DbnConfig::new(Schemas::new(schemas).unwrap())
 }
 
-/// Events become bytes.
+/// A stream of the bytes of events.
 struct Stream {
     to_dbn: ToDbn,
     table: Instruments,
@@ -56,7 +56,7 @@ impl Stream {
         }
     }
 
-    /// How many records it became.
+    /// Writes an event. Returns the number of its records.
     fn write(&mut self, event: &Event) -> u64 {
         let before = self.to_dbn.counts().records;
         self.to_dbn.write(event, 99, &self.table, &mut self.bytes);
@@ -82,7 +82,7 @@ impl Stream {
     }
 }
 
-/// A change of the first instrument.
+/// Returns a change of the first instrument.
 fn event(rpt_seq: u32) -> Event {
     Event {
         number: u64::from(rpt_seq),

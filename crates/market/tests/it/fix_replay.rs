@@ -1,5 +1,5 @@
-//! A FAST feed whose replay answers in FIX: what is lost comes back as X, written of the events
-//! that the lost messages have, and the books are those of a follower that lost nothing.
+//! A FAST feed whose replay responds in FIX: lost messages return as X, written from their events,
+//! and the books equal those of a follower that lost nothing.
 
 use fanfare_fast::generate::{Generator, SpectraOptions};
 use fanfare_fast::{Decoder, Program, Record};
@@ -44,7 +44,7 @@ fn packets(program: &Arc<Program>, snapshots: bool, seed: u64) -> Vec<Vec<u8>> {
     all
 }
 
-/// A follower behind the channels of its lines.
+/// A follower of the channels of its lines.
 struct Side {
     follower: Follower,
     channels: [Channel; 2],
@@ -103,7 +103,7 @@ impl Side {
         }
     }
 
-    /// Answers requests with the messages of the service.
+    /// Responds to requests with the messages of the service.
     fn replay(&mut self, service: &mut Service) -> u64 {
         let mut answered = 0;
         let mut decoder = FixDecoder::new();
@@ -121,7 +121,7 @@ impl Side {
     }
 }
 
-/// Has all messages, and hands them out in FIX.
+/// A service that has all messages, and returns them in FIX.
 struct Service {
     packets: Vec<(u32, Vec<u8>)>,
     decoder: Decoder,
@@ -148,7 +148,7 @@ impl Service {
         this
     }
 
-    /// Maps a packet, the last message of which has the number.
+    /// Maps a packet, whose last message has the number.
     fn map(&mut self, packet: &[u8]) -> Option<u32> {
         let (mut rest, mut record, mut number) = (packet, Record::new(), None);
         self.decoder.reset();
@@ -188,7 +188,7 @@ fn what_a_replay_in_fix_brings_is_as_if_nothing_had_been_lost() {
         let (mut all, mut some) = (Side::new(&program), Side::new(&program));
         let mut answered = 0;
         for (at, packet) in changes.iter().enumerate() {
-            // The first cycle of pictures alone: from then on the replay is all there is.
+            // Only the first cycle of snapshots: from then on, all recovery is by the replay.
             if at < 30 {
                 all.take(true, &pictures[at]);
                 some.take(true, &pictures[at]);

@@ -10,13 +10,13 @@ use proptest::prelude::*;
 use std::path::Path;
 use std::sync::Arc;
 
-/// A mapper, and the walk beside it.
+/// A mapper, and the walk that it is compared with.
 struct Both {
     mapper: FastMapper,
     table: Instruments,
     walk: Walk,
     record: Record,
-    /// Decodes for the walk, and keeps what the mapper's decoder does.
+    /// The message decoded for the walk, which keeps the state of the mapper's decoder.
     message: Message,
     oracle: Decoder,
     decoder: Decoder,
@@ -37,7 +37,7 @@ impl Both {
         }
     }
 
-    /// Plays messages one behind the other; returns how many events there were.
+    /// Plays consecutive messages. Returns the number of events.
     fn play(&mut self, mut bytes: &[u8], ts_recv: u64) -> usize {
         let mut count = 0;
         while !bytes.is_empty() {
@@ -58,7 +58,7 @@ impl Both {
         let table = &mut self.table;
         let outcome = self.mapper.record(table, ts_recv, &self.record).unwrap();
         assert_eq!(self.mapper.events(), self.walk.events);
-        // The same out of a message.
+        // The same from a message.
         let again = self.mapper.message(table, ts_recv, &self.message).unwrap();
         assert_eq!(
             (self.mapper.events(), again),
@@ -67,7 +67,7 @@ impl Both {
         self.walk.events.len()
     }
 
-    /// The instruments are those that the walk has seen.
+    /// Checks that the instruments are those that the walk has seen.
     fn check_table(&self) {
         assert_eq!(self.table.len(), self.walk.instruments.len());
         let source = self.table.iter().next().unwrap().definition.name.source;
@@ -78,7 +78,7 @@ impl Both {
     }
 }
 
-/// A file of the exchange, if there is one.
+/// Returns a file of the exchange, if it exists.
 fn moex(name: &str) -> Option<Vec<u8>> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/moex-spectra");
     let folder = std::fs::read_dir(&folder)
@@ -127,13 +127,13 @@ fn the_snapshots_of_spectra_are_pictures() {
     };
     let program = Program::parse(std::str::from_utf8(&templates).unwrap()).unwrap();
     let mut both = Both::new(program, "builtin:spectra");
-    // 7,848 pictures, 55,417 entries of which 8 say that the book is empty, 733 session states.
+    // 7,848 snapshots, 55,417 entries of which 8 mark an empty book, 733 session states.
     assert_eq!(both.play(&bytes, 77), 7_848 + 55_417 - 8 + 733);
     both.check_table();
     assert_eq!(both.mapper.counts().unmapped, 0);
 }
 
-/// All packets of a generator, each decoded with empty dictionaries.
+/// Plays all packets of a generator, each decoded with empty dictionaries.
 fn generated(both: &mut Both, mut generator: Generator) -> usize {
     let mut count = 0;
     while let Some(packet) = generator.next_packet().unwrap() {
@@ -171,7 +171,7 @@ proptest! {
     }
 }
 
-/// Trades and statistics are among what is generated: the walk is not only about levels.
+/// Checks that trades and statistics are generated, so that the walk is not only about levels.
 #[test]
 fn generated_feeds_have_all_kinds() {
     let program = Program::spectra();

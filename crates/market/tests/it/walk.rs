@@ -1,5 +1,5 @@
-//! An obvious mapping of SPECTRA's and the complex feed's messages: by names, field by field, with
-//! nothing resolved before. What the compiled plan is held against.
+//! An obvious mapping of SPECTRA's and the complex feed's messages: by names, field by field,
+//! without prior resolution. The compiled plan is compared with it.
 
 use fanfare_fast::{Fields, Message, Program, Value};
 use fanfare_market::event::{Action, Event, Flags, InstrumentId, Kind};
@@ -7,7 +7,7 @@ use fanfare_market::price::Price;
 use fanfare_wire::{Decimal, UtcTimestamp};
 use std::collections::HashMap;
 
-/// Instruments by ID in the order in which they were seen, and the events of all messages.
+/// The instruments by ID in the order of their appearance, and the events of all messages.
 #[derive(Default)]
 pub(crate) struct Walk {
     pub(crate) instruments: HashMap<u64, u32>,
@@ -22,7 +22,7 @@ fn text(value: Option<Value<'_>>) -> Option<u8> {
     value.and_then(|value| value.as_bytes()?.first().copied())
 }
 
-/// `YYYYMMDD` and `HHMMSSmmm` by way of a UTCTimestamp's text.
+/// Converts `YYYYMMDD` and `HHMMSSmmm` by the text of a UTCTimestamp.
 fn time(date: u64, time: u64) -> u64 {
     let text = format!(
         "{date:08}-{:02}:{:02}:{:02}.{:03}",
@@ -34,7 +34,7 @@ fn time(date: u64, time: u64) -> u64 {
     UtcTimestamp::parse(text.as_bytes()).unwrap().nanos() as u64
 }
 
-/// Seconds of a day.
+/// Returns the time of the seconds of a day.
 fn second(date: u64, second: u64) -> u64 {
     let digits = second / 3600 * 10_000 + second / 60 % 60 * 100 + second % 60;
     time(date, digits * 1000)

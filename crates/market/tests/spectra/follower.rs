@@ -1,5 +1,5 @@
-//! The recording as datagrams, over two lines of changes and two of snapshots that lose, through
-//! the channels and the built-in mapping.
+//! The recording as datagrams, over two lossy lines of changes and two of snapshots, through the
+//! channels and the built-in mapping.
 
 use super::recording::{Recording, content, folder, recording};
 use super::seeds;
@@ -20,9 +20,9 @@ type Packet = (u64, Vec<u8>);
 
 struct Files {
     program: Arc<Program>,
-    /// What either line of changes has, by number.
+    /// The packets of changes on either line, by number.
     changes: BTreeMap<u64, Vec<u8>>,
-    /// Packets of the snapshot lines, each with the message of the channel it comes behind.
+    /// The packets of the snapshot lines, each with the message of the channel that it follows.
     snapshots: Vec<Packet>,
 }
 
@@ -120,7 +120,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Brings a packet over both lines, of changes or of snapshots, unless it is lost.
+    /// Delivers a packet over both lines, of changes or of snapshots, unless it is lost.
     fn bring(&mut self, is_change: bool, bytes: &[u8]) {
         for line in [Line::A, Line::B] {
             if self.rng.f64() < self.loss {
@@ -171,7 +171,7 @@ impl<'a> Run<'a> {
         follower.handle_timeout(now, send);
     }
 
-    /// A replay that answers, in part, or refuses.
+    /// Simulates a replay that responds in part, or refuses.
     fn replay(&mut self) {
         let Some(range) = self.follower.poll_request(self.now) else {
             return;
@@ -204,7 +204,7 @@ impl<'a> Run<'a> {
         self.check();
     }
 
-    /// Every book that is live equals that of the obvious program.
+    /// Checks that every live book equals that of the obvious program.
     fn check(&mut self) {
         for number in 0..self.follower.instruments().len() as u32 {
             let id = InstrumentId(number);
@@ -220,9 +220,9 @@ impl<'a> Run<'a> {
                 self.recording.ids[&(security as i64)],
                 market.position(id).unwrap(),
             );
-            // Of before the first picture the obvious program knows nothing.
+            // The obvious program has no books before the first snapshot.
             if let Some(truth) = self.recording.truth.get(&key) {
-                // Without a level there was no book to be made.
+                // Without a level, no book was created.
                 let book = market.book(id).map(content).unwrap_or_default();
                 assert_eq!(&book, truth, "{key:?}");
                 self.compared += 1;
@@ -238,7 +238,7 @@ impl<'a> Run<'a> {
             self.now += MILLISECOND;
             self.bring(true, bytes);
             while let Some((_, bytes)) = snapshots.next_if(|(due, _)| due <= number) {
-                // What came before the start is over.
+                // Messages from before the start have passed.
                 if self.now > MILLISECOND {
                     self.bring(false, bytes);
                 }

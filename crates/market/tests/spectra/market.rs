@@ -7,12 +7,12 @@ use fanfare_market::{BookConfig, Event, InstrumentId, Market, MarketConfig};
 use fastrand::Rng;
 use std::collections::VecDeque;
 
-/// What came out of a market, held against the truth.
+/// A comparison of the output of a market with the truth.
 struct Judge<'a> {
     recording: &'a Recording,
     market: Market,
     numbers: u64,
-    /// How often a live book was compared.
+    /// The number of comparisons of a live book.
     compared: u64,
 }
 
@@ -32,7 +32,7 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// Does a step; events that come out have numbers without a hole.
+    /// Performs a step, and checks that events have numbers without a gap.
     fn step(&mut self, work: impl FnOnce(&mut Market, &mut dyn FnMut(&Event))) {
         let numbers = &mut self.numbers;
         work(&mut self.market, &mut |event| {
@@ -67,9 +67,9 @@ impl<'a> Judge<'a> {
             return;
         }
         let book = self.market.book(instrument).unwrap();
-        // What was told of a faulty book is no change of the feed: its number stays.
+        // An event about a faulty book is no change of the feed, so its number stays.
         let key = (instrument.0, self.market.position(instrument).unwrap());
-        // Of before the first picture the obvious program knows nothing.
+        // The obvious program has no books before the first snapshot.
         if let Some(truth) = self.recording.truth.get(&key) {
             assert_eq!(&content(book), truth, "{key:?}");
             self.compared += 1;
@@ -92,7 +92,7 @@ fn every_snapshot_equals_the_book_that_the_increments_made() {
         }
         let (instrument, rpt_seq) = (picture.events[0].instrument, picture.events[0].rpt_seq);
         if !seen[instrument.0 as usize] {
-            // The recording has no reset and no loss: one picture for each suffices.
+            // The recording has no reset and no loss, so one snapshot for each suffices.
             seen[instrument.0 as usize] = true;
             judge.picture(0, picture);
         }
@@ -105,14 +105,14 @@ fn every_snapshot_equals_the_book_that_the_increments_made() {
             ahead += 1;
         }
     }
-    // The last pictures are behind the end of the recorded changes. The first one of each of the
-    // eleven instruments is what its book began with, so 7,834 are left that were made by changes.
+    // The last snapshots are after the end of the recorded changes. The first one of each of the
+    // eleven instruments began its book, so 7,834 are left that result from changes.
     assert_eq!((equal, ahead), (7_834 + 11, 3));
     assert_eq!(judge.market.stats().faults, 0);
     assert!(judge.compared > 20_000, "{}", judge.compared);
 }
 
-/// Without any picture books come back by the levels that the feed sends anew.
+/// Checks that books recover without snapshots by the levels that the feed sends anew.
 #[test]
 fn books_come_back_by_natural_refresh() {
     let Some(recording) = recording() else {
@@ -135,8 +135,8 @@ fn books_come_back_by_natural_refresh() {
     assert!(judge.compared > 1_000, "{}", judge.compared);
 }
 
-/// Both lines lose 30 % of what they carry, those of snapshots too, which also come late, twice and
-/// in another order.
+/// Loses 30 % of both lines, including those of snapshots, which are also late, repeated and
+/// reordered.
 fn lossy(recording: &Recording, seed: u64) -> u64 {
     let mut rng = Rng::with_seed(seed);
     let mut judge = Judge::new(recording, rng.bool());

@@ -12,7 +12,7 @@ pub(crate) struct Changes {
     pub(crate) events: Vec<Event>,
 }
 
-/// A picture of an instrument.
+/// A snapshot of an instrument.
 #[derive(Clone)]
 pub(crate) struct Picture {
     pub(crate) last_processed: u64,
@@ -28,7 +28,7 @@ pub(crate) struct Recording {
     pub(crate) instruments: u32,
     /// SecurityID(48) of the instruments.
     pub(crate) ids: Ids,
-    /// Each instrument's book behind each RptSeq, from its first picture on.
+    /// Each instrument's book after each RptSeq, from its first snapshot on.
     pub(crate) truth: HashMap<(u32, u32), Content>,
 }
 
@@ -66,7 +66,7 @@ fn entry_event(fields: &Fields<'_>) -> Event {
     }
 }
 
-/// The last event of each instrument ends its message.
+/// Marks the last event of each instrument in its message.
 fn mark_last(events: &mut [Event]) {
     let mut seen = Vec::new();
     for event in events.iter_mut().rev() {
@@ -124,7 +124,7 @@ fn picture(fields: &Fields<'_>, ids: &mut Ids) -> Picture {
     }
 }
 
-/// The obvious program: lists, changed as FIX says.
+/// Applies an event to the lists of the obvious program, as FIX specifies.
 fn apply(content: &mut Content, event: &Event) {
     let Some(side) = Side::of_entry(event.entry) else {
         return;
@@ -177,7 +177,7 @@ fn truth(changes: &[Changes], pictures: &[Picture]) -> HashMap<(u32, u32), Conte
     truth
 }
 
-/// Where the recording is, if it is at hand.
+/// Returns the folder of the recording, if it is available.
 pub(crate) fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/moex-spectra")
 }
@@ -209,7 +209,7 @@ pub(crate) fn recording() -> Option<Recording> {
             }
         }
     }
-    // What both lines have, once.
+    // The messages of both lines, once each.
     all.sort_by_key(|changes| changes.sequence);
     all.dedup_by_key(|changes| changes.sequence);
     Some(Recording {

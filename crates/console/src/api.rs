@@ -1,4 +1,4 @@
-//! The paths: `/metrics`, and the commands of the control socket as `/api/v1/…`.
+//! The routes: `/metrics`, and the commands of the control socket as `/api/v1/…`.
 
 use crate::changes::ChangeStream;
 use crate::metrics::{self, Format};
@@ -23,22 +23,22 @@ use tokio::sync::Semaphore;
 
 /// The longest body of a request, in bytes.
 const BODY: usize = 64 << 10;
-/// How long a request may take, with its body; longer than a reload does.
+/// The timeout of a request with its body, longer than a reload takes.
 const PATIENCE: Duration = Duration::from_secs(90);
-/// How long the answer to a wrong token is held back.
+/// The delay of the response to a wrong token.
 const WRONG: Duration = Duration::from_millis(500);
 
-/// What the handlers share.
+/// The state that the handlers share.
 pub(crate) struct Shared {
     operator: Arc<dyn Operator>,
     token: Option<Token>,
     refused: Mutex<Counter>,
-    /// Room for those that follow the changes: some connections are left for others.
+    /// Permits for streams of changes, fewer than the connections.
     streams: Arc<Semaphore>,
 }
 
 impl Shared {
-    /// Creates the state that up to `connections` concurrent connections share.
+    /// Makes the state that up to `connections` concurrent connections share.
     pub(crate) fn new(
         operator: Arc<dyn Operator>,
         token: Option<Token>,
@@ -56,23 +56,23 @@ impl Shared {
     }
 }
 
-/// One connection's.
+/// The state of one connection.
 #[derive(Clone)]
 struct Caller {
     shared: Arc<Shared>,
     peer: Peer,
 }
 
-/// The other end of a connection.
+/// The peer of a connection.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Peer {
-    /// Whoever reaches the port.
+    /// A client of the port.
     Tcp(SocketAddr),
-    /// The user of this process, at the Unix socket: its file lets in nobody else.
+    /// The user of this process, at the Unix socket, whose file admits no other user.
     Owner,
 }
 
-/// The paths, for the connection of a peer.
+/// Returns the routes for the connection of a peer.
 pub(crate) fn router(shared: &Arc<Shared>, peer: Peer) -> Router {
     let caller = Caller {
         shared: Arc::clone(shared),
@@ -100,7 +100,7 @@ pub(crate) fn router(shared: &Arc<Shared>, peer: Peer) -> Router {
         .with_state(caller)
 }
 
-/// Refuses requests that may not be answered.
+/// Refuses requests that are not permitted.
 async fn guard(State(caller): State<Caller>, request: Request, next: Next) -> Response {
     let shared = &caller.shared;
     let refused = match (&shared.token, caller.peer) {
@@ -153,16 +153,16 @@ async fn guard(State(caller): State<Caller>, request: Request, next: Next) -> Re
     response
 }
 
-/// Whether Content-Length announces a body that is too long. The limit of a body without it is
-/// checked while it is read.
+/// Returns whether Content-Length announces a body that is too long. A body without it is limited
+/// while it is read.
 fn is_too_long(headers: &HeaderMap) -> bool {
     let length = headers.get(header::CONTENT_LENGTH);
     let length = length.and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
     length.is_some_and(|length| length > BODY as u64)
 }
 
-/// Whether `Host` names this machine. A foreign web page whose domain resolves to loopback (DNS
-/// rebinding) sends its own name.
+/// Returns whether `Host` names this machine. A foreign web page whose domain resolves to loopback
+/// (DNS rebinding) sends its own name.
 fn is_local(headers: &HeaderMap) -> bool {
     let host = headers
         .get(header::HOST)
@@ -180,7 +180,7 @@ fn is_local(headers: &HeaderMap) -> bool {
 }
 
 impl Caller {
-    /// Counts and notes a request that is refused, and takes its time.
+    /// Counts and logs a refused request, and delays its response.
     async fn refuse(&self) {
         let so_far = {
             let refused = self.shared.refused.lock();
@@ -188,7 +188,7 @@ impl Caller {
             refused.increment(1);
             refused.value()
         };
-        // The first, and then every doubling: a flood is no flood of lines.
+        // The first, and then every doubling: a flood of requests is no flood of lines.
         if so_far.is_power_of_two() {
             let outcome = format!("refused: {so_far} so far");
             self.shared.operator.note(&self.name(), "request", &outcome);
@@ -196,7 +196,7 @@ impl Caller {
         tokio::time::sleep(WRONG).await;
     }
 
-    /// As the audit file has it.
+    /// Returns the name for the audit file.
     fn name(&self) -> String {
         match self.peer {
             Peer::Tcp(peer) => format!("console {peer}"),
@@ -204,7 +204,7 @@ impl Caller {
         }
     }
 
-    /// Asks the program, on a thread that may wait.
+    /// Runs the command on a thread that may wait.
     async fn ask(self, command: &'static Command, fields: Map<String, Value>) -> Response {
         let by = self.name();
         let ask = move || self.shared.operator.ask(&by, command.name, fields);
@@ -225,7 +225,7 @@ async fn scrape(State(caller): State<Caller>, headers: HeaderMap) -> Response {
     }
 }
 
-/// The commands as an OpenAPI document.
+/// Returns the commands as an OpenAPI document.
 async fn describe(State(caller): State<Caller>) -> Response {
     let shared = &caller.shared;
     let needs_token = shared.token.is_some() && matches!(caller.peer, Peer::Tcp(_));
@@ -233,7 +233,7 @@ async fn describe(State(caller): State<Caller>) -> Response {
     answer(StatusCode::OK, &document)
 }
 
-/// What changes from now on, or from where the reader was.
+/// Streams the changes from now on, or from the reader's last position.
 async fn follow(
     State(caller): State<Caller>,
     headers: HeaderMap,
@@ -273,7 +273,7 @@ async fn follow(
     (kind, Body::new(stream)).into_response()
 }
 
-/// A command that changes nothing; its fields are the query's.
+/// Runs a command that changes nothing, with the fields of the query.
 async fn look(
     command: &'static Command,
     State(caller): State<Caller>,
@@ -286,7 +286,7 @@ async fn look(
     let mut fields = Map::new();
     for (name, text) in query {
         let field = command.takes.iter().find(|field| field.name == name);
-        // What the command does not take is refused by name.
+        // A field that the command does not take is refused by name.
         let value = field.map_or_else(|| Ok(text.as_str().into()), |field| field.read(&text));
         let before = match value {
             Ok(value) => fields.insert(name.clone(), value),
@@ -299,7 +299,7 @@ async fn look(
     caller.ask(command, fields).await
 }
 
-/// A command that changes something; its fields are the body's.
+/// Runs a command that changes something, with the fields of the body.
 async fn act(
     command: &'static Command,
     State(caller): State<Caller>,

@@ -1,6 +1,6 @@
-//! `/api/v1/changes`: what changes, as server-sent events.
+//! `/api/v1/changes`: the stream of changes, as server-sent events.
 //!
-//! A reader that is too slow or reconnects too late is told how many changes it has missed. Each
+//! A reader that is too slow or reconnects too late learns how many changes it has missed. Each
 //! reader buffers one piece of up to 64 KiB; the changes are stored once, for all readers.
 
 use axum::body::{Bytes, HttpBody};
@@ -14,22 +14,22 @@ use std::time::Duration;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, Sleep, sleep};
 
-/// How often it is looked whether something has changed.
+/// The interval at which changes are polled.
 const LOOK: Duration = Duration::from_millis(100);
-/// How long nothing is said at most.
+/// The longest time without an event.
 const SILENCE: Duration = Duration::from_secs(15);
-/// Changes of one piece, and the length at which it is long enough, in bytes.
+/// Most changes in one piece, and the length in bytes at which a piece is sent.
 const PIECE: usize = 256;
 const PIECE_BYTES: usize = 64 << 10;
 
-/// The body of the answer: it goes on until the reader leaves.
+/// The body of the response, which ends when the reader leaves.
 pub(crate) struct ChangeStream {
     changes: Changes,
-    /// The last change that was sent.
+    /// The number of the last change sent.
     after: u64,
-    /// Kinds that are wanted; all, if it is empty.
+    /// The kinds requested; empty for all.
     kinds: Vec<String>,
-    /// The first event, which says where the stream begins.
+    /// The first event, which has the start of the stream.
     hello: Option<String>,
     timer: Pin<Box<Sleep>>,
     spoke: Instant,
@@ -37,7 +37,7 @@ pub(crate) struct ChangeStream {
 }
 
 impl ChangeStream {
-    /// Behind the change with this number; behind the last one without.
+    /// Makes a stream of the changes after this number, or of new changes only.
     pub(crate) fn new(
         changes: Changes,
         after: Option<u64>,
@@ -58,7 +58,7 @@ impl ChangeStream {
         }
     }
 
-    /// What there is to send now.
+    /// Returns the changes that are due.
     fn piece(&mut self) -> Option<String> {
         if let Some(hello) = self.hello.take() {
             return Some(hello);

@@ -1,17 +1,17 @@
-//! Why there is no console.
+//! Errors of starting a console.
 
 use fanfare_engine::tls::TlsError;
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-/// Why a console did not start.
+/// The reason why a console did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum ConsoleError {
     /// The token cannot be read.
     #[error("`console.token_file` = {0}")]
     Token(PathBuf, #[source] io::Error),
-    /// Nobody can listen there.
+    /// The address cannot be listened on.
     #[error("the console cannot listen at {0}")]
     Listen(SocketAddr, #[source] io::Error),
     /// The Unix socket cannot be made.
@@ -20,7 +20,7 @@ pub enum ConsoleError {
     /// The certificate or its key cannot be used.
     #[error("`console.tls`")]
     Tls(#[from] TlsError),
-    /// The system refuses a thread or what it waits with.
+    /// The system has no thread or descriptor left.
     #[error("the console has no thread")]
     Thread(#[source] io::Error),
 }

@@ -1,7 +1,8 @@
-//! A running program over HTTP: `/metrics` for Prometheus, and what an operator asks and does as
-//! JSON (docs/console.md).
+//! A running program over HTTP: `/metrics` for Prometheus, and the operators' commands as JSON
+//! (docs/console.md).
 //!
-//! It has a thread of its own, which reads counters and asks the program's
+//! The console has a thread of its own, which reads counters and calls the program's
+//! [`Operator`](fanfare_operator::Operator); no session waits for it.
 //! [`Operator`](fanfare_operator::Operator); no session waits for it.
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! Where connections come from: a port, with TLS or without, and a Unix socket.
+//! The listeners: a port, with TLS or without, and a Unix socket.
 
 use crate::api::Peer;
 use crate::error::ConsoleError;
@@ -10,7 +10,7 @@ use std::net::{SocketAddr, TcpListener as StdListener};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio_rustls::TlsAcceptor;
 
-/// What was bound, before there is a runtime.
+/// The bound sockets, before the runtime starts.
 pub(crate) struct Doors {
     port: StdListener,
     pub(crate) address: SocketAddr,
@@ -18,19 +18,19 @@ pub(crate) struct Doors {
     socket: Option<Socket>,
 }
 
-/// What listens.
+/// The listening sockets.
 pub(crate) struct Listeners {
     port: TcpListener,
     tls: Option<TlsServer>,
-    /// With what removes its file in the end.
+    /// The Unix socket, with the value that removes its file.
     socket: Option<(UnixListener, Socket)>,
 }
 
-/// A connection that was just taken.
+/// An accepted connection.
 pub(crate) enum Visitor {
-    /// Of the port; with what it is encrypted by.
+    /// A connection of the port, with its encryption.
     Tcp(TcpStream, Peer, Option<TlsAcceptor>),
-    /// Of the Unix socket.
+    /// A connection of the Unix socket.
     Unix(UnixStream),
 }
 
@@ -55,7 +55,7 @@ impl Doors {
         })
     }
 
-    /// Listens, within a runtime.
+    /// Registers the sockets with a runtime.
     pub(crate) fn listen(self) -> io::Result<Listeners> {
         let socket = self.socket.map(|socket| {
             let listener = socket.listener().try_clone();
@@ -70,12 +70,12 @@ impl Doors {
 }
 
 impl Listeners {
-    /// The next connection.
+    /// Accepts the next connection.
     pub(crate) async fn accept(&self) -> io::Result<Visitor> {
         tokio::select! {
             accepted = self.port.accept() => {
                 let (stream, peer) = accepted?;
-                // Small answers go out at once; without, they are only later.
+                // Without the option, short responses are only delayed.
                 let _ = stream.set_nodelay(true);
                 let tls = self.tls.as_ref().map(|tls| TlsAcceptor::from(tls.config()));
                 Ok(Visitor::Tcp(stream, Peer::Tcp(peer), tls))
@@ -85,7 +85,7 @@ impl Listeners {
     }
 }
 
-/// The next connection of the Unix socket; never, if there is none.
+/// Accepts the next connection of the Unix socket; never returns if there is none.
 async fn visit(socket: Option<&(UnixListener, Socket)>) -> io::Result<UnixStream> {
     match socket {
         Some((listener, _)) => Ok(listener.accept().await?.0),

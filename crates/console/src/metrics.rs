@@ -1,7 +1,7 @@
 //! `/metrics`: every counter and histogram of the gateway in the formats of Prometheus.
 //!
-//! What counts (an agent, a feed, a topic) is the label `agent`; sessions have no series of their
-//! own, so that their number does not become a number of series.
+//! The source of a value (an agent, a feed, a topic) is the label `agent`. Sessions have no series
+//! of their own, so that the number of series does not grow with theirs.
 
 use fanfare_engine::counters::{Counters, Distribution, HistogramReading, Kind, Reading};
 use prometheus_client::collector::Collector;
@@ -14,17 +14,17 @@ use prometheus_client::registry::{Registry, Unit};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-/// What a scraper may be answered in.
+/// A format of the response to a scraper.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Format {
     /// OpenMetrics 1.0.
     OpenMetrics,
-    /// Prometheus's own, version 0.0.4.
+    /// The text format of Prometheus, version 0.0.4.
     Text,
 }
 
 impl Format {
-    /// What the header `Accept` of a request asks for.
+    /// Returns the format requested by the header `Accept`.
     pub(crate) fn accepted(accept: &str) -> Self {
         match accept.contains("application/openmetrics-text") {
             true => Self::OpenMetrics,
@@ -41,13 +41,13 @@ impl Format {
 }
 
 /// The bounds of a histogram's buckets: powers of two of a nanosecond, at which the counts are
-/// exact. From 1 us to 17 ms each, then 134 ms and 1.07 s: 18 series with the one for all, whatever
-/// comes.
+/// exact. They are every power from 1 us to 17 ms, then 134 ms and 1.07 s: with the bucket of all
+/// values, 18 series for any distribution.
 const BOUNDS: [u32; 17] = [
     10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 27, 30,
 ];
 
-/// All counters and histograms as a scraper reads them.
+/// Renders all counters and histograms for a scraper.
 pub(crate) fn render(counters: &Counters, format: Format) -> Result<String, fmt::Error> {
     let mut registry = Registry::with_prefix("fanfare");
     registry.register_collector(Box::new(Readings::of(counters.snapshot())));
@@ -60,7 +60,7 @@ pub(crate) fn render(counters: &Counters, format: Format) -> Result<String, fmt:
     })
 }
 
-/// What was read, by name.
+/// The readings, by name.
 #[derive(Debug)]
 struct Readings(BTreeMap<String, Family>);
 
@@ -68,7 +68,7 @@ struct Readings(BTreeMap<String, Family>);
 struct Family {
     kind: Kind,
     help: String,
-    /// By what counts. Counters of the same name and owner are one series.
+    /// The values by label. Counters of the same name and owner are one series.
     series: BTreeMap<String, u64>,
 }
 
@@ -165,7 +165,7 @@ fn encode_histogram(of: &Distribution, mut to: MetricEncoder<'_>) -> fmt::Result
     to.encode_histogram::<[(&str, &str); 0]>(seconds(of.sum() as f64), count, &buckets, None)
 }
 
-/// A name that Prometheus takes.
+/// Returns a name that is valid in Prometheus.
 fn name(of: &str) -> String {
     let fits = |c: char| match c.is_ascii_alphanumeric() {
         true => c.to_ascii_lowercase(),
@@ -174,14 +174,15 @@ fn name(of: &str) -> String {
     of.chars().map(fits).collect()
 }
 
-/// The description as a sentence.
+/// Returns the description as a sentence.
 fn sentence(description: &str) -> String {
     let mut chars = description.chars();
     let first = chars.next().map(|first| first.to_uppercase().to_string());
     format!("{}{}.", first.unwrap_or_default(), chars.as_str())
 }
 
-/// Prometheus's own format: there a counter's `HELP` and `TYPE` have its name with `_total`.
+/// Converts to the text format of Prometheus, where a counter's `HELP` and `TYPE` have its name
+/// with `_total`.
 fn plain(open_metrics: &str) -> String {
     let counter = |line: &str| {
         let name = line.strip_prefix("# TYPE ")?.strip_suffix(" counter")?;

@@ -3,12 +3,12 @@
 use fanfare_operator::{Command, Effect, Field, Form, Member, Shape};
 use serde_json::{Map, Value, json};
 
-/// The path of a command.
+/// Returns the path of a command.
 pub(crate) fn path(command: &Command) -> String {
     format!("/api/v1/{}", command.name.replace(' ', "/"))
 }
 
-/// The document of these commands.
+/// Returns the document of these commands.
 pub(crate) fn document(commands: &[&Command], needs_token: bool) -> Value {
     let mut paths = Map::new();
     for command in commands {
@@ -81,7 +81,7 @@ fn item(command: &Command) -> Value {
     }
 }
 
-/// What every command may be answered with.
+/// Returns the responses that every command may have.
 fn responses(result: Value) -> Value {
     let error = |why: &str| {
         json!({
@@ -111,7 +111,7 @@ fn parameter(field: &Field) -> Value {
     })
 }
 
-/// The schema of what a field may be.
+/// Returns the schema of a field's form.
 fn form(form: Form) -> Value {
     match form {
         Form::Text(most) => json!({ "type": "string", "maxLength": most }),
@@ -121,7 +121,7 @@ fn form(form: Form) -> Value {
     }
 }
 
-/// The schema of what an answer looks like.
+/// Returns the schema of a result's shape.
 fn schema(shape: &Shape) -> Value {
     match shape {
         Shape::Any => json!({}),
@@ -155,7 +155,7 @@ fn object(members: &[Member]) -> Value {
     })
 }
 
-/// What is no command: the stream of changes.
+/// Returns the path of the stream of changes, which is no command.
 fn changes() -> Value {
     let parameter = |name: &str, place: &str, about: &str, of: Value| {
         let mut all = json!({ "name": name, "in": place, "description": about });

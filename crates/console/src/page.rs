@@ -1,29 +1,28 @@
-//! The page: files that were bundled from `page/src`, and are the same for whoever asks.
+//! The page: files that were bundled from `page/src`, the same for every client.
 
 use axum::http::{Method, header};
 use axum::response::Html;
 use axum::routing::{MethodRouter, get};
 
-/// The script, whose first line says which sources it was made of.
+/// The script, whose first line names the sources it was made from.
 const SCRIPT: &str = include_str!("../page/dist/page.js");
 const STYLE: &str = include_str!("../page/dist/page.css");
 const ICON: &str = include_str!("../page/dist/icon.svg");
 const SHELL: &str = include_str!("../page/dist/index.html");
 
-/// Where the shell says whether a token is needed.
+/// The place in the shell that states whether a token is needed.
 const PLACE: &str = "{{token}}";
 
-/// What the page may do: run its own script with its own style, and ask its own gateway.
+/// The policy of the page, which permits its own script and style, and requests to its own gateway.
 pub(crate) const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
                                  img-src 'self'; connect-src 'self'; base-uri 'none'; \
                                  form-action 'none'; frame-ancestors 'none'; \
                                  require-trusted-types-for 'script'";
 
-/// The paths of the page. They say nothing of the gateway, so that a browser gets them without a
-/// token.
+/// The paths of the page. They reveal nothing of the gateway, so a browser needs no token for them.
 const PATHS: [&str; 4] = ["/", "/page.js", "/page.css", "/icon.svg"];
 
-/// Whether anybody who may connect may have this.
+/// Returns whether every client that may connect may request this.
 pub(crate) fn is_public(method: &Method, path: &str) -> bool {
     matches!(*method, Method::GET | Method::HEAD) && PATHS.contains(&path)
 }

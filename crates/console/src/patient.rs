@@ -1,4 +1,4 @@
-//! A peer that does not read.
+//! A timeout for peers that do not read.
 
 use std::io;
 use std::pin::Pin;
@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep};
 
-/// A connection that ends when its peer takes no byte for some time while there are some for it.
+/// A connection that ends when its peer reads nothing for some time while bytes wait for it.
 pub(crate) struct Patient<S> {
     stream: S,
     patience: Duration,
@@ -26,7 +26,7 @@ impl<S> Patient<S> {
         }
     }
 
-    /// What came of a write, unless it has waited for too long.
+    /// Returns the result of a write, or an error if it has waited for too long.
     fn outcome<T>(
         &mut self,
         context: &mut Context<'_>,

@@ -1,4 +1,4 @@
-//! The thread, its listener, and the bounds of what connections may do.
+//! The console's thread, its listener, and the limits of connections.
 
 use crate::api::{self, Peer, Shared};
 use crate::error::ConsoleError;
@@ -20,21 +20,20 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::oneshot;
 
-/// How long a connection may take until it has sent the head of a request: also how long it may
-/// say nothing between two.
+/// The timeout for the head of a request, and for the silence between two requests.
 const HEAD: Duration = Duration::from_secs(30);
-/// How long a handshake of TLS may take.
+/// The timeout of a TLS handshake.
 const HANDSHAKE: Duration = Duration::from_secs(10);
-/// How long a peer may read nothing of an answer.
+/// The longest time for which a peer may not read a response.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// The longest head of a request, in bytes.
 const HEAD_BYTES: usize = 16 << 10;
-/// Threads for what waits, as a reload.
+/// Threads for commands that wait, such as a reload.
 const WAITING: usize = 8;
-/// How long the listener rests after an error of the system, which would come again at once.
+/// The pause of the listener after an error of the system, which would recur at once.
 const REST: Duration = Duration::from_millis(100);
 
-/// A console that is listening. Dropped, it closes all its connections.
+/// A running console. Dropping it closes all its connections.
 pub struct Console {
     address: SocketAddr,
     tls: Option<TlsServer>,
@@ -43,7 +42,7 @@ pub struct Console {
 }
 
 impl Console {
-    /// Listens, and serves until it is dropped.
+    /// Listens on the addresses and serves requests until the console is dropped.
     ///
     /// # Errors
     /// See [`ConsoleError`].
@@ -79,22 +78,22 @@ impl Console {
         })
     }
 
-    /// Where it listens.
+    /// Returns the address listened on.
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Whether its connections are encrypted.
+    /// Returns whether its connections are encrypted.
     #[must_use]
     pub const fn has_tls(&self) -> bool {
         self.tls.is_some()
     }
 
-    /// Reads the certificate and its key again, for the connections that begin from now on.
+    /// Reloads the certificate and its key, for new connections.
     ///
     /// # Errors
-    /// They cannot be used; what was read before stays in force.
+    /// They cannot be used; the former ones remain in use.
     pub fn reload(&self) -> Result<(), TlsError> {
         self.tls.as_ref().map_or(Ok(()), TlsServer::reload)
     }
@@ -112,7 +111,7 @@ impl Drop for Console {
     fn drop(&mut self) {
         drop(self.stop.take());
         if let Some(thread) = self.thread.take() {
-            // It does not panic, and there is nobody to tell.
+            // The thread does not panic, and a drop cannot report it.
             let _ = thread.join();
         }
     }
@@ -127,21 +126,21 @@ impl std::fmt::Debug for Console {
     }
 }
 
-/// What the thread owns.
+/// The state that the thread owns.
 struct Server {
     shared: Arc<Shared>,
     seats: Arc<Seats>,
     turned_away: Counter,
 }
 
-/// Room for connections.
+/// The limit of connections.
 struct Seats {
     most: u64,
-    /// How many are taken.
+    /// The number of connections.
     taken: Mutex<Counter>,
 }
 
-/// A connection's place until it is dropped.
+/// The permit of a connection, returned when it is dropped.
 struct Seat(Arc<Seats>);
 
 impl Seats {
@@ -178,7 +177,7 @@ impl Server {
         }
     }
 
-    /// Takes connections for ever.
+    /// Accepts connections without end.
     async fn run(self, doors: Listeners) {
         loop {
             let Ok(visitor) = doors.accept().await else {
@@ -219,7 +218,7 @@ where
         .header_read_timeout(HEAD)
         .max_buf_size(HEAD_BYTES)
         .serve_connection(stream, service);
-    // What ends a connection is its peer's affair.
+    // The reason why a connection ends matters only to its peer.
     let _ = connection.await;
 }
 
@@ -234,7 +233,7 @@ fn serve(runtime: Runtime, doors: Doors, server: Server, stopped: oneshot::Recei
             () = server.run(listeners) => {}
         }
     });
-    // A command that still waits must not hold up the end of the gateway.
+    // A command that still waits must not delay the end of the gateway.
     runtime.shutdown_background();
 }
 

@@ -1,4 +1,4 @@
-//! The token that requests bring.
+//! The token of requests.
 
 use ring::hmac;
 use ring::rand::SystemRandom;
@@ -8,10 +8,10 @@ use std::path::Path;
 
 /// The shortest token, in bytes.
 const SHORTEST: usize = 16;
-/// The longest.
+/// The longest token, in bytes.
 const LONGEST: usize = 256;
 
-/// A secret that every request brings as `Authorization: Bearer …`. The secret itself is not kept.
+/// A secret that every request has as `Authorization: Bearer …`. The secret itself is not kept.
 pub(crate) struct Token {
     key: hmac::Key,
     tag: hmac::Tag,
@@ -34,14 +34,14 @@ impl Token {
         Self::new(token).ok_or_else(|| bad("the system has no random numbers"))
     }
 
-    /// A token; none if the system has no random numbers.
+    /// Makes a token; `None` if the system has no random numbers.
     pub(crate) fn new(token: &[u8]) -> Option<Self> {
         let key = hmac::Key::generate(hmac::HMAC_SHA256, &SystemRandom::new()).ok()?;
         let tag = hmac::sign(&key, token);
         Some(Self { key, tag })
     }
 
-    /// Whether the value of `Authorization` has the token. Compares in constant time.
+    /// Returns whether the value of `Authorization` has the token. Compares in constant time.
     pub(crate) fn is_in(&self, authorization: &[u8]) -> bool {
         let bearer = authorization.split_at_checked(7);
         let given = bearer.filter(|(scheme, _)| scheme.eq_ignore_ascii_case(b"bearer "));

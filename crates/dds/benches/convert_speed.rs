@@ -1,5 +1,5 @@
-//! Times decoding a message and making its samples, in lanes where the processor can and field by
-//! field, and decoding it alone: nanoseconds a message, medians of many passes.
+//! Measures decoding a message and making its samples, in lanes where the processor supports them
+//! and field by field, and decoding alone: nanoseconds a message, medians of many passes.
 //!
 //! `cargo bench -p fanfare-dds --bench convert_speed`
 

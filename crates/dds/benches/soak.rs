@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// What the memory may grow by after the first fifth: an eighth of a byte a sample.
+/// The permitted growth of the memory after the first fifth: an eighth of a byte a sample.
 const ALLOWED: u64 = 1 << 20;
 
 type Result<T> = std::result::Result<T, Box<dyn AnyError>>;
@@ -52,11 +52,11 @@ fn run(samples: u64) -> Result<bool> {
 /// have.
 trait Way {
     fn write(&mut self, cdr: &[u8]) -> Result<()>;
-    /// Writes the sample until there is room for no more, with a reader that does not read.
+    /// Writes the sample until the capacity is used up, with a reader that does not read.
     fn fill(&mut self, cdr: &[u8]) -> Result<()>;
-    /// Samples that have been read.
+    /// Returns the number of samples read.
     fn read(&mut self) -> u64;
-    /// Nothing is held back any more.
+    /// Sends the samples held back.
     fn flush(&mut self) -> Result<()> {
         Ok(())
     }

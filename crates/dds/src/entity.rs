@@ -14,8 +14,8 @@ use crate::sys::{
 use crate::types::{Fault, StructType, TypeError};
 use crate::{DomainConfig, Error, Qos, Status};
 
-/// A domain, joined as one participant. Cheap to clone; may be shared between threads; closed with
-/// its last user.
+/// A domain, joined as one participant. It may be cloned cheaply and shared between threads, and is
+/// closed with its last user.
 #[derive(Debug, Clone)]
 pub struct Domain {
     participant: Arc<Entity>,
@@ -26,9 +26,9 @@ impl Domain {
     /// Joins a domain. Each call is a participant with sockets and threads of its own.
     ///
     /// # Errors
-    /// A configuration that is wrong in itself ([`Error::DomainId`], [`Error::Config`]) or that
-    /// this machine cannot follow ([`Error::Dds`], with the reason that Cyclone DDS gives, such as
-    /// an unknown interface).
+    /// The configuration is invalid ([`Error::DomainId`], [`Error::Config`]) or not possible on
+    /// this machine ([`Error::Dds`], with the reason from Cyclone DDS, such as an unknown
+    /// interface).
     pub fn open(config: &DomainConfig) -> Result<Self, Error> {
         Ok(Self {
             participant: sys::open(config)?,
@@ -36,16 +36,16 @@ impl Domain {
         })
     }
 
-    /// The domain id on the network.
+    /// Returns the domain id on the network.
     pub const fn id(&self) -> u32 {
         self.id
     }
 
-    /// A topic: a name, the type of its samples, and default policies.
+    /// Makes a topic of a name, the type of its samples, and default policies.
     ///
     /// # Errors
-    /// [`Error::Type`] for a type that DDS cannot carry, [`Error::Name`] for a name that
-    /// cannot, [`Error::Dds`] when the domain has the topic with another type.
+    /// [`Error::Type`] for a type that DDS cannot carry, [`Error::Name`] for an invalid name,
+    /// [`Error::Dds`] when the domain has the topic with another type.
     pub fn topic(&self, name: &str, t: &StructType, qos: &Qos) -> Result<Topic, Error> {
         Ok(Topic {
             entity: sys::topic(&self.participant, name, t, qos)?,
@@ -55,10 +55,10 @@ impl Domain {
         })
     }
 
-    /// A topic of a Rust type.
+    /// Makes a topic of a Rust type.
     ///
     /// # Errors
-    /// As [`topic`](Self::topic).
+    /// Those of [`topic`](Self::topic).
     pub fn topic_of<T: CdrType>(&self, name: &str, qos: &Qos) -> Result<Topic, Error> {
         let Some(t) = T::structure() else {
             return Err(Error::Type(TypeError {
@@ -69,7 +69,7 @@ impl Domain {
         self.topic(name, &t, qos)
     }
 
-    /// What the domain's other participants announce: who they are, what they write and read.
+    /// Returns the discovery of the domain's other participants, their writers and readers.
     ///
     /// # Errors
     /// [`Error::Dds`].
@@ -77,13 +77,13 @@ impl Domain {
         Discovery::new(&self.participant)
     }
 
-    /// The topic of a writer or reader of another program, with the type that it announced: asked
-    /// for on the network, for at most `timeout`.
+    /// Makes the topic of a writer or reader of another program, with the type that it announced,
+    /// requested on the network for at most `timeout`.
     ///
     /// # Errors
-    /// [`Error::NoType`] when it announced none, [`Error::TypeUnanswered`] when nobody describes
-    /// it, [`Error::Type`] for types that this crate does not read; else as
-    /// [`topic`](Self::topic).
+    /// [`Error::NoType`] if it announced none, [`Error::TypeUnanswered`] if no participant
+    /// describes it in time, [`Error::Type`] for types that this crate does not read; otherwise
+    /// those of [`topic`](Self::topic).
     pub fn found_topic(&self, endpoint: &Endpoint, timeout: Duration) -> Result<Topic, Error> {
         let t = discovery::type_of(&self.participant, endpoint, timeout)?;
         let qos = Qos::default();
@@ -97,16 +97,16 @@ impl Domain {
         })
     }
 
-    /// A waitset without readers yet.
+    /// Makes a waitset without readers.
     ///
     /// # Errors
-    /// [`Error::Dds`] when the library has no room for it.
+    /// [`Error::Dds`] when the library has no resources for it.
     pub fn waitset(&self) -> Result<WaitSet, Error> {
         Ok(WaitSet(sys::RawWaitSet::new(&self.participant)?))
     }
 }
 
-/// A named stream of samples of one type. Cheap to clone; may be shared between threads.
+/// A named stream of samples of one type. It may be cloned cheaply and shared between threads.
 #[derive(Debug, Clone)]
 pub struct Topic {
     entity: Arc<Entity>,
@@ -116,17 +116,17 @@ pub struct Topic {
 }
 
 impl Topic {
-    /// The name.
+    /// Returns the name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The type of its samples.
+    /// Returns the type of its samples.
     pub fn sample_type(&self) -> &StructType {
         &self.t
     }
 
-    /// A writer with these policies, not open yet.
+    /// Returns a builder of a writer with these policies.
     pub fn writer(&self, qos: &Qos) -> WriterBuilder {
         WriterBuilder {
             topic: self.clone(),
@@ -135,7 +135,7 @@ impl Topic {
         }
     }
 
-    /// A reader with these policies, not open yet.
+    /// Returns a builder of a reader with these policies.
     pub fn reader(&self, qos: &Qos) -> ReaderBuilder {
         ReaderBuilder {
             topic: self.clone(),
@@ -148,7 +148,7 @@ impl Topic {
     }
 }
 
-/// A writer to be.
+/// A builder of a writer.
 pub struct WriterBuilder {
     topic: Topic,
     qos: Qos,
@@ -156,15 +156,15 @@ pub struct WriterBuilder {
 }
 
 impl WriterBuilder {
-    /// Calls `f` with events, in a thread of Cyclone DDS. It must not wait. If it panics it is
-    /// not called again, and writing fails with [`Error::ListenerPanicked`].
+    /// Calls `f` with events, in a thread of Cyclone DDS. `f` must not wait. If it panics it is not
+    /// called again, and writing fails with [`Error::ListenerPanicked`].
     #[must_use]
     pub fn on_status(mut self, f: impl FnMut(Status) + Send + 'static) -> Self {
         self.on_status = Some(Box::new(f));
         self
     }
 
-    /// Opens it.
+    /// Opens the writer.
     ///
     /// # Errors
     /// [`Error::Dds`] for policies that contradict each other; [`Error::Name`] for a bad partition.
@@ -190,7 +190,7 @@ impl fmt::Debug for WriterBuilder {
     }
 }
 
-/// Writes samples. May be shared between threads; writes of several threads take turns.
+/// Writes samples. A writer may be shared between threads, whose writes are serialized.
 #[derive(Debug)]
 pub struct Writer {
     sink: Sink,
@@ -199,28 +199,28 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Writes one sample: CDR bytes with their header, as [`CdrBuffer::finish`] gives them. They
-    /// are copied once and sent by this thread before the call returns (unless batching).
-    /// Nothing of this crate allocates or locks here where the topic has no key; where it has one,
-    /// the key is looked up under a lock, and a new one may allocate. Cyclone DDS takes the sample
-    /// from its pool.
+    /// Writes one sample: CDR bytes with their header, as [`CdrBuffer::finish`] returns them. They
+    /// are copied once and sent by this thread before the call returns (unless batching). If the
+    /// topic has no key, this crate neither allocates nor locks here; if it has one, the key is
+    /// looked up under a lock, and a new one may allocate. Cyclone DDS takes the sample from its
+    /// pool.
     ///
     /// # Errors
-    /// [`Error::SampleMismatch`] for bytes that are not of the topic's type;
-    /// [`Error::TooManyKeys`] for a new key beyond the limit on [instances](Qos::instances), which
-    /// takes what the writer has not [unregistered](Self::unregister); [`Error::Dds`] with
+    /// [`Error::SampleMismatch`] for bytes that are not of the topic's type; [`Error::TooManyKeys`]
+    /// for a new key beyond the limit of [instances](Qos::instances) that the writer has not
+    /// [unregistered](Self::unregister); [`Error::Dds`] with
     /// [`ReturnCode::Timeout`](crate::ReturnCode::Timeout) when a reliable reader kept the history
-    /// full for longer than the policy waits; [`Error::ListenerPanicked`].
+    /// full for longer than the policy permits; [`Error::ListenerPanicked`].
     #[inline]
     pub fn write(&self, cdr: &[u8]) -> Result<(), Error> {
         self.write_at(cdr, None)
     }
 
-    /// Writes a sample on behalf of another writer: its source time, in nanoseconds since 1970,
-    /// stays what it was. An echo is such a sample.
+    /// Writes a sample on behalf of another writer, such as an echo. Its source time, in
+    /// nanoseconds since 1970, is preserved.
     ///
     /// # Errors
-    /// As [`write`](Self::write).
+    /// Those of [`write`](Self::write).
     #[inline]
     pub fn forward(&self, cdr: &[u8], source_nanos: i64) -> Result<(), Error> {
         self.write_at(cdr, Some(source_nanos))
@@ -262,21 +262,21 @@ impl Writer {
         }
     }
 
-    /// Says that an instance is no more. `key` is the CDR of its key alone: the key members in
-    /// their order, as [`CdrBuffer`] writes them. Readers get a sample without data whose
-    /// [`SampleInfo::disposed`] is set, or see that on the samples of it that they have not taken.
+    /// Disposes of an instance. `key` is the CDR of its key alone: the key members in order, as
+    /// [`CdrBuffer`] writes them. Readers receive a sample without data whose
+    /// [`SampleInfo::disposed`] is set, or see that on its samples that they have not taken.
     ///
     /// # Errors
-    /// As [`write`](Self::write); [`Error::SampleMismatch`] for bytes that are no key.
+    /// Those of [`write`](Self::write); [`Error::SampleMismatch`] for bytes that are no key.
     pub fn dispose(&self, key: &[u8]) -> Result<(), Error> {
         self.end(key, Ending::Dispose)
     }
 
-    /// Says that this writer writes an instance no more, and gives its room back. By the default of
-    /// the specification (autodispose) that disposes of the instance too.
+    /// Unregisters an instance, which this writer no longer writes, and frees its resources. By the
+    /// default of the specification (autodispose) this disposes of the instance too.
     ///
     /// # Errors
-    /// As [`dispose`](Self::dispose).
+    /// Those of [`dispose`](Self::dispose).
     pub fn unregister(&self, key: &[u8]) -> Result<(), Error> {
         self.end(key, Ending::Unregister)
     }
@@ -310,7 +310,7 @@ impl Writer {
     /// Writes a typed value, by way of `buffer`.
     ///
     /// # Errors
-    /// [`Error::Cdr`] when `buffer` is too small for it; else as [`write`](Self::write).
+    /// [`Error::Cdr`] when `buffer` is too small for it; otherwise those of [`write`](Self::write).
     #[inline]
     pub fn write_value<T: CdrType>(&self, value: &T, buffer: &mut CdrBuffer) -> Result<(), Error> {
         buffer.begin();
@@ -318,7 +318,7 @@ impl Writer {
         self.write(buffer.finish()?)
     }
 
-    /// Sends what batching holds back.
+    /// Sends the samples that batching holds back.
     ///
     /// # Errors
     /// [`Error::Dds`].
@@ -326,7 +326,7 @@ impl Writer {
         self.sink.flush()
     }
 
-    /// Waits until every matched reliable reader has acknowledged everything; `false` when
+    /// Waits until every matched reliable reader has acknowledged everything; returns `false` if
     /// `timeout` was too short.
     ///
     /// # Errors
@@ -335,7 +335,7 @@ impl Writer {
         self.sink.wait_for_acks(sys::nanos(timeout))
     }
 
-    /// The topic.
+    /// Returns the topic.
     pub const fn topic(&self) -> &Topic {
         &self.topic
     }
@@ -346,7 +346,7 @@ impl Writer {
     }
 }
 
-/// A reader to be.
+/// A builder of a reader.
 pub struct ReaderBuilder {
     topic: Topic,
     qos: Qos,
@@ -357,17 +357,17 @@ pub struct ReaderBuilder {
 }
 
 impl ReaderBuilder {
-    /// Most samples that [`on_sample`](Self::on_sample) takes at a time; 256 unless set.
+    /// Sets the most samples that [`on_sample`](Self::on_sample) takes at a time; 256 by default.
     #[must_use]
     pub const fn batch(mut self, samples: usize) -> Self {
         self.batch = samples;
         self
     }
 
-    /// Calls `f` with each sample that has data as it comes, in the receive thread of Cyclone DDS:
-    /// the shortest way. It must not wait, and must not write to this very topic through this
-    /// domain object. It may drop the reader.
-    /// If it panics it is not called again; [`Reader::take`] then says so.
+    /// Calls `f` with each sample that has data, in the receive thread of Cyclone DDS: the path
+    /// with the least latency. `f` must not wait, and must not write to this same topic through
+    /// this domain object. It may drop the reader. If it panics it is not called again, and
+    /// [`Reader::take`] reports that.
     #[must_use]
     pub fn on_sample(mut self, mut f: impl FnMut(Sample<'_>) + Send + 'static) -> Self {
         self.on_samples = Some(Box::new(move |samples| {
@@ -379,9 +379,9 @@ impl ReaderBuilder {
         self
     }
 
-    /// Calls `f` when samples have come, in the receive thread of Cyclone DDS, and leaves them to
-    /// [`Reader::take`] in another: `f` wakes that. It must not wait. Called once more, in a thread
-    /// of its own, when the reader was closed ([`Error::ReaderClosed`]). In place of
+    /// Calls `f` when samples have arrived, in the receive thread of Cyclone DDS, and leaves them
+    /// to [`Reader::take`] in another thread, which `f` wakes. `f` must not wait. It is called once
+    /// more, in a thread of its own, when the reader was closed ([`Error::ReaderClosed`]). Replaces
     /// [`on_sample`](Self::on_sample).
     #[must_use]
     pub fn on_data(mut self, f: impl FnMut() + Send + 'static) -> Self {
@@ -389,17 +389,17 @@ impl ReaderBuilder {
         self
     }
 
-    /// Calls `f` with events, in a thread of Cyclone DDS. It must not wait.
+    /// Calls `f` with events, in a thread of Cyclone DDS. `f` must not wait.
     #[must_use]
     pub fn on_status(mut self, f: impl FnMut(Status) + Send + 'static) -> Self {
         self.on_status = Some(Box::new(f));
         self
     }
 
-    /// Opens it.
+    /// Opens the reader.
     ///
     /// # Errors
-    /// As [`WriterBuilder::open`].
+    /// Those of [`WriterBuilder::open`].
     pub fn open(self) -> Result<Reader, Error> {
         let room = |f| (f, RawSamples::with_capacity(self.batch));
         let limit = self.qos.most_instances();
@@ -424,8 +424,9 @@ impl fmt::Debug for ReaderBuilder {
     }
 }
 
-/// Takes samples, or, opened with [`ReaderBuilder::on_sample`], hands them to a closure in a thread
-/// of Cyclone DDS. May be shared between threads; a sample goes to the one that takes it.
+/// Takes samples, or, opened with [`ReaderBuilder::on_sample`], passes them to a closure in a
+/// thread of Cyclone DDS. A reader may be shared between threads; a sample goes to the thread that
+/// takes it.
 #[derive(Debug)]
 pub struct Reader {
     entity: Arc<Entity>,
@@ -433,7 +434,7 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// Room for up to `n` samples (1 to 65,536), to be used again and again.
+    /// Returns a reusable array for up to `n` samples (1 to 65,536).
     pub fn samples(&self, n: usize) -> Samples {
         Samples {
             raw: RawSamples::with_capacity(n),
@@ -441,15 +442,15 @@ impl Reader {
         }
     }
 
-    /// Takes what has come into `samples`, in place of what was there; the number taken. No call
-    /// waits and none allocates.
+    /// Takes the samples that have arrived into `samples`, in place of its former ones, and returns
+    /// their number. Never waits and never allocates.
     ///
     /// # Errors
     /// [`Error::Dds`]; [`Error::ReaderClosed`]; [`Error::ListenerPanicked`].
     #[inline]
     pub fn take(&self, samples: &mut Samples) -> Result<usize, Error> {
         self.check()?;
-        // Samples of another reader go back while that reader's domain is still held.
+        // Samples of another reader are returned while that reader's domain is still held.
         samples.raw.release();
         if !samples
             .owner
@@ -461,7 +462,7 @@ impl Reader {
         samples.raw.take(self.entity.handle())
     }
 
-    /// Says whether this reader was closed, or a closure of it panicked. Does not wait.
+    /// Checks that this reader was not closed, and that no closure of it panicked. Does not wait.
     ///
     /// # Errors
     /// [`Error::ReaderClosed`]; [`Error::ListenerPanicked`].
@@ -483,13 +484,13 @@ impl Reader {
         Ok(())
     }
 
-    /// The topic.
+    /// Returns the topic.
     pub const fn topic(&self) -> &Topic {
         &self.topic
     }
 }
 
-/// Samples taken from a reader, lent until the next take.
+/// Samples taken from a reader, on loan until the next take.
 #[derive(Debug)]
 pub struct Samples {
     // Dropped before the owner: samples live in the pool of the reader's domain.
@@ -498,28 +499,28 @@ pub struct Samples {
 }
 
 impl Samples {
-    /// How many there are.
+    /// Returns the number of samples.
     pub const fn len(&self) -> usize {
         self.raw.len()
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no samples.
     pub const fn is_empty(&self) -> bool {
         self.raw.len() == 0
     }
 
-    /// Gives them back to the reader's pool.
+    /// Returns the samples to the reader's pool.
     pub fn clear(&mut self) {
         self.raw.release();
         self.owner = None;
     }
 
-    /// One of them, from 0 in the order they came.
+    /// Returns a sample by its index, from 0 in the order of arrival.
     pub fn get(&self, i: usize) -> Option<Sample<'_>> {
         self.raw.get(i).map(|(info, cdr)| Sample::new(info, cdr))
     }
 
-    /// The samples in the order they came.
+    /// Returns the samples in the order of arrival.
     pub const fn iter(&self) -> SampleIter<'_> {
         SampleIter {
             samples: self,
@@ -537,7 +538,7 @@ impl<'a> IntoIterator for &'a Samples {
     }
 }
 
-/// Gives the samples that were taken in the order they came; see [`Samples::iter`].
+/// An iterator over taken samples in the order of arrival; see [`Samples::iter`].
 #[derive(Debug, Clone)]
 pub struct SampleIter<'a> {
     samples: &'a Samples,
@@ -557,30 +558,30 @@ impl<'a> Iterator for SampleIter<'a> {
 /// One sample.
 #[derive(Debug, Clone, Copy)]
 pub struct Sample<'a> {
-    /// When, from whom, of which instance.
+    /// Its time, writer and instance.
     pub info: SampleInfo,
     bytes: &'a [u8],
 }
 
-/// What comes with a sample.
+/// The metadata of a sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SampleInfo {
-    /// The writer's time of the sample, nanoseconds since 1970.
+    /// The writer's time of the sample, in nanoseconds since 1970.
     pub source_nanos: i64,
     /// The instance, a number local to this process.
     pub instance: u64,
     /// The writer, a number local to this process.
     pub writer: u64,
-    /// The instance has a living writer and is not disposed.
+    /// Whether the instance has a living writer and is not disposed.
     pub alive: bool,
-    /// The instance was disposed.
+    /// Whether the instance was disposed.
     pub disposed: bool,
-    /// There is data; otherwise this only tells of a change of the instance's state.
+    /// Whether there is data; otherwise only the state of the instance has changed.
     pub has_data: bool,
 }
 
 impl<'a> Sample<'a> {
-    /// A sample that came through shared memory.
+    /// Makes a sample that was received through shared memory.
     pub(crate) const fn of_shm(taken: &Taken<'a>) -> Self {
         let info = SampleInfo {
             source_nanos: taken.source_nanos,
@@ -608,12 +609,12 @@ impl<'a> Sample<'a> {
         Self { info, bytes }
     }
 
-    /// The bytes with their CDR header; empty when the sample has no data.
+    /// Returns the bytes with their CDR header; empty when the sample has no data.
     pub const fn bytes(&self) -> &'a [u8] {
         self.bytes
     }
 
-    /// A cursor at the first member.
+    /// Returns a cursor at the first member.
     ///
     /// # Errors
     /// [`CdrError`] when the sample has no data or no known representation.
@@ -621,21 +622,21 @@ impl<'a> Sample<'a> {
         CdrReader::new(self.bytes)
     }
 
-    /// The sample as a Rust value.
+    /// Returns the sample as a Rust value.
     ///
     /// # Errors
-    /// [`CdrError`] for bytes that are none.
+    /// [`CdrError`] for bytes that are no such value.
     pub fn value<T: CdrType>(&self) -> Result<T, CdrError> {
         T::read_cdr(&mut self.cdr()?)
     }
 }
 
-/// Waits for any of several readers of one domain; one thread at a time.
+/// Waits for any of several readers of one domain, in one thread at a time.
 #[derive(Debug)]
 pub struct WaitSet(sys::RawWaitSet);
 
 impl WaitSet {
-    /// Adds a reader; the number by which [`wait`](Self::wait) names it, from 0 up.
+    /// Adds a reader and returns its number for [`wait`](Self::wait), from 0 up.
     ///
     /// # Errors
     /// [`Error::Dds`] for a reader of another domain object.
@@ -643,8 +644,8 @@ impl WaitSet {
         self.0.attach(sys::RawCondition::new(&reader.entity)?)
     }
 
-    /// Waits until at least one reader has samples or `timeout` is over, and calls `ready` with
-    /// the number of each that has.
+    /// Waits until at least one reader has samples or `timeout` has passed, and calls `ready` with
+    /// the number of each reader that has.
     ///
     /// # Errors
     /// [`Error::Dds`].

@@ -1,4 +1,4 @@
-//! What can go wrong between the application and DDS.
+//! Errors between the application and DDS.
 
 use crate::cdr::CdrError;
 use crate::guid::Guid;
@@ -12,9 +12,9 @@ pub enum Error {
     /// Cyclone DDS refused an operation.
     #[error("{action}: {code}{detail}")]
     Dds {
-        /// What was tried, with the name of the thing it was tried on.
+        /// The operation, with the name of its object.
         action: String,
-        /// Why it was refused.
+        /// The reason.
         code: ReturnCode,
         /// What Cyclone DDS logged about it: empty, or `": …"`.
         detail: String,
@@ -27,10 +27,10 @@ pub enum Error {
     /// The domain id has no RTPS ports: they would lie above 65535.
     #[error("domain id {0} is out of range: RTPS has ports for domains 0 to 232")]
     DomainId(u32),
-    /// The configuration contradicts itself or names nothing.
+    /// The configuration is contradictory or names something unknown.
     #[error("domain configuration: {0}")]
     Config(String),
-    /// A name that the C library cannot take (empty, too long, or with a NUL byte).
+    /// The C library does not accept a name (empty, too long, or with a NUL byte).
     #[error("{what} {name:?} is not a usable name")]
     Name {
         /// What the name is for.
@@ -38,19 +38,19 @@ pub enum Error {
         /// The name.
         name: String,
     },
-    /// A type that DDS cannot carry.
+    /// DDS cannot carry a type.
     #[error(transparent)]
     Type(#[from] TypeError),
-    /// Bytes that are no sample of their type.
+    /// The bytes are no sample of their type.
     #[error(transparent)]
     Cdr(#[from] CdrError),
-    /// The bytes given to a writer do not match the type of its topic.
+    /// The bytes passed to a writer do not match the type of its topic.
     #[error("the sample's bytes do not fit the type of topic {topic:?}")]
     SampleMismatch {
         /// The topic of the writer.
         topic: String,
     },
-    /// A foreign endpoint does not say what its samples look like.
+    /// A foreign endpoint has not announced the type of its samples.
     #[error("topic {topic:?} has type {type_name:?}, and its program does not describe it")]
     NoType {
         /// The topic.
@@ -58,15 +58,15 @@ pub enum Error {
         /// The name of its type.
         type_name: String,
     },
-    /// Nobody described a foreign type in time.
+    /// No participant described a foreign type in time.
     #[error("nobody described the type of topic {0:?} in time")]
     TypeUnanswered(String),
-    /// Shared memory could not be had or used.
+    /// Shared memory is not available.
     #[error("shared memory: cannot {action}: {why}")]
     SharedMemory {
-        /// What was tried, with the name of the file.
+        /// The operation, with the name of the file.
         action: String,
-        /// Why it could not be done.
+        /// The reason.
         why: String,
     },
     /// A writer has written as many keys as it may: samples of new ones are not written.
@@ -74,32 +74,32 @@ pub enum Error {
     TooManyKeys {
         /// The topic of the writer.
         topic: String,
-        /// So many.
+        /// The limit.
         limit: u32,
     },
-    /// A reader was closed because of what writers sent; readers of other topics go on.
+    /// A reader was closed because of what writers sent; readers of other topics continue.
     #[error("the reader of topic {topic:?} is closed: {why}, from writer {writer}")]
     ReaderClosed {
         /// The topic.
         topic: String,
-        /// What was too much.
+        /// The limit that was exceeded.
         why: Overflow,
-        /// Whose sample it was.
+        /// The writer of the sample.
         writer: Guid,
     },
-    /// A listener closure panicked; it will not be called again.
+    /// A closure of a listener panicked; it will not be called again.
     #[error("the listener of {0:?} panicked and is switched off")]
     ListenerPanicked(String),
 }
 
-/// What was too much for a reader.
+/// A limit of a reader that was exceeded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Overflow {
-    /// One instance more than so many.
+    /// More instances than this many.
     #[error("more than {0} keys")]
     Keys(u32),
-    /// A key of so many bytes.
+    /// A key of this many bytes.
     #[error("a key of {0} bytes, which is more than {LONGEST_KEY}")]
     Key(u32),
 }
@@ -111,16 +111,16 @@ pub enum ReturnCode {
     /// Unspecified error.
     #[error("unspecified error")]
     Error,
-    /// The feature is not in this build.
+    /// This build does not have the feature.
     #[error("not supported")]
     Unsupported,
     /// An argument is invalid.
     #[error("bad parameter")]
     BadParameter,
-    /// The entity is not in the state the operation needs.
+    /// The entity is not in the state that the operation needs.
     #[error("precondition not met")]
     PreconditionNotMet,
-    /// Memory, samples or instances ran out against the limits set.
+    /// Memory, samples or instances are at their limits.
     #[error("out of resources")]
     OutOfResources,
     /// The feature is not switched on.
@@ -132,10 +132,10 @@ pub enum ReturnCode {
     /// Two policies contradict each other.
     #[error("policies contradict each other")]
     InconsistentPolicy,
-    /// The entity is gone.
+    /// The entity is deleted.
     #[error("already deleted")]
     AlreadyDeleted,
-    /// The time given was not enough; for a write: a reliable reader holds the history full.
+    /// The time was not enough; for a write, a reliable reader keeps the history full.
     #[error("timeout")]
     Timeout,
     /// There is nothing to take.
@@ -144,25 +144,25 @@ pub enum ReturnCode {
     /// The operation does not exist on this kind of entity.
     #[error("illegal operation")]
     IllegalOperation,
-    /// Security refused it.
+    /// DDS Security refused the operation.
     #[error("not allowed by security")]
     NotAllowedBySecurity,
-    /// It is still going on.
+    /// The operation is still in progress.
     #[error("in progress")]
     InProgress,
-    /// Try once more.
+    /// The operation may be tried again.
     #[error("try again")]
     TryAgain,
-    /// Interrupted by a signal.
+    /// The operation was interrupted by a signal.
     #[error("interrupted")]
     Interrupted,
-    /// The operating system refused it.
+    /// The operating system refused the operation.
     #[error("not allowed")]
     NotAllowed,
     /// The host name is unknown.
     #[error("host not found")]
     HostNotFound,
-    /// There is no network.
+    /// The network is down.
     #[error("no network")]
     NoNetwork,
     /// There is no connection.
@@ -183,7 +183,7 @@ pub enum ReturnCode {
 }
 
 impl ReturnCode {
-    /// The variant for a negative return code of Cyclone DDS.
+    /// Returns the variant for a negative return code of Cyclone DDS.
     #[cfg(any(feature = "cyclone", test))]
     pub(crate) const fn from_raw(code: i32) -> Self {
         // Cyclone's own codes count down from here (DDS_XRETCODE_BASE).

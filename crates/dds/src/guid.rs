@@ -1,8 +1,8 @@
-//! The names of participants and endpoints.
+//! GUIDs of participants and endpoints.
 
 use std::fmt;
 
-/// The name of a participant or an endpoint, unique in its domain.
+/// The GUID of a participant or an endpoint, unique in its domain.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Guid(pub [u8; 16]);
 

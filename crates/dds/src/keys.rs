@@ -1,5 +1,5 @@
-//! The keys that a writer has written: the library remembers each, with its last samples, until
-//! the writer unregisters it.
+//! The keys that a writer has written: the library keeps each, with its last samples, until the
+//! writer unregisters it.
 
 use std::collections::HashSet;
 use std::hash::{BuildHasher, BuildHasherDefault, Hash, Hasher, RandomState};
@@ -7,8 +7,9 @@ use std::hash::{BuildHasher, BuildHasherDefault, Hash, Hasher, RandomState};
 use crate::cdr::{CdrError, Value, Visitor, walk_key};
 use crate::types::StructType;
 
-/// Up to so many keys, 8 to 16 bytes each: a hash of 64 bits that nobody outside can foresee. Of a
-/// million keys two have the same with a probability of 1 in 30 million; they count as one.
+/// A limited set of keys, 8 to 16 bytes each: a hash of 64 bits that cannot be predicted from
+/// outside. Of a million keys two have the same hash with a probability of 1 in 30 million; they
+/// count as one.
 #[derive(Debug)]
 pub(crate) struct Keys {
     hash: RandomState,
@@ -29,11 +30,11 @@ impl Keys {
         self.most
     }
 
-    /// Whether a sample, or the end of a key `alone`, may be written: the key is known, or there is
-    /// room for it. Allocates now and then, when the key is new.
+    /// Returns whether a sample, or the end of a key `alone`, may be written: the key is known, or
+    /// below the limit. Allocates occasionally for a new key.
     ///
     /// # Errors
-    /// Bytes that are none of the type.
+    /// The bytes are not of the type.
     pub(crate) fn admit(
         &mut self,
         t: &StructType,
@@ -48,7 +49,7 @@ impl Keys {
         Ok(fits && self.seen.insert(key))
     }
 
-    /// Makes room: `key`, the CDR of the key alone, is written no more.
+    /// Removes `key`, the CDR of a key alone that is no longer written.
     pub(crate) fn forget(&mut self, t: &StructType, key: &[u8]) {
         if let Ok(key) = self.key(t, key, true) {
             self.seen.remove(&key);
@@ -62,7 +63,7 @@ impl Keys {
     }
 }
 
-/// Hashes the values that it is told of.
+/// A visitor that hashes values.
 struct Sum<H>(H);
 
 impl<H: Hasher> Visitor for Sum<H> {

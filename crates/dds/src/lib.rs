@@ -1,15 +1,15 @@
-//! DDS for the plant: what was decoded goes out to anyone who speaks RTPS.
+//! DDS for the plant: decoded messages are published to any participant of RTPS.
 //!
-//! The engine is Eclipse Cyclone DDS; this crate is a thin safe layer over it. Samples travel as
-//! CDR bytes: a [`cdr::CdrBuffer`] is filled by the application and handed to a [`Writer`] as it
-//! stands, a [`Reader`] takes samples into arrays it allocated once and lends their bytes.
-//! Types are described at run time ([`types`]), so no IDL compiler is in the way; the same
-//! description prints as IDL for programs written in other languages.
+//! The implementation is Eclipse Cyclone DDS; this crate is a thin safe layer over it. Samples are
+//! CDR bytes: the application fills a [`cdr::CdrBuffer`] and passes its bytes to a [`Writer`]; a
+//! [`Reader`] takes samples into arrays that it allocated once and lends their bytes. Types are
+//! described at run time ([`types`]), so no IDL compiler is needed; the same description prints as
+//! IDL for programs written in other languages.
 //!
 //! Without the feature `cyclone`, which is on by default, the C library is not built: types, CDR
 //! and shared memory work, and opening a domain fails with [`Error::NotBuiltIn`].
 //!
-//! Entities keep their parents alive and close before them, whatever the order of the drops.
+//! Entities keep their parents alive and close before them, in whatever order they are dropped.
 //!
 //! ```
 //! use fanfare_dds::{cdr::CdrBuffer, types::{Kind, StructType}, Domain, DomainConfig, Qos};

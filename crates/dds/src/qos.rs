@@ -2,65 +2,65 @@
 
 use std::time::Duration;
 
-/// Instances that a reader keeps, and a publisher writes, unless told otherwise: enough for the
-/// options of a large market, and 0.8 GB of a reader.
+/// Default limit of the instances that a reader keeps and a publisher writes: enough for the
+/// options of a large market, and 0.8 GB in a reader.
 pub const INSTANCES: u32 = 1_000_000;
 
 /// The longest key of an instance, in bytes of CDR.
 pub const LONGEST_KEY: u32 = 1_024;
 
-/// Samples that wait for a reader, unless told otherwise.
+/// Default limit of samples that wait for a reader.
 const SAMPLES: u32 = 8_192;
 
-/// May samples be lost?
+/// Whether samples may be lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reliability {
     /// A lost packet is a lost sample; a slow reader never slows the writer.
     BestEffort,
-    /// Lost packets are sent again; a write waits up to this long for room in a full history.
+    /// Lost packets are resent; a write waits up to this long while the history is full.
     Reliable(Duration),
 }
 
-/// How many samples per instance are kept for readers that are behind or come late.
+/// The samples of each instance kept for readers that are behind or late.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum History {
     /// The newest `n`; older ones are dropped. `n` is at least 1.
     KeepLast(u32),
-    /// All of them, up to the resource limits.
+    /// All samples, up to the resource limits.
     KeepAll,
 }
 
-/// What a reader that comes late still gets.
+/// The samples that a late reader receives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Durability {
-    /// Nothing that was written before it came.
+    /// No samples written before it joined.
     Volatile,
-    /// What the writer's history still holds, as long as the writer lives.
+    /// The samples in the writer's history, as long as the writer lives.
     TransientLocal,
 }
 
-/// Who says that a writer is alive.
+/// The way in which a writer asserts that it is alive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Liveliness {
-    /// Its process.
+    /// Its process does.
     Automatic(Duration),
-    /// Any writer of its participant that writes.
+    /// Any write by its participant does.
     ManualByParticipant(Duration),
-    /// The writer itself, by writing.
+    /// Its own writes do.
     ManualByTopic(Duration),
 }
 
-/// One writer per instance, or all of them.
+/// Whether each instance has one writer, or all of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ownership {
     /// Samples of all writers reach the readers.
     Shared,
-    /// Only those of the strongest living writer of the instance do; the number is this writer's
+    /// Only samples of the strongest living writer of the instance do; the number is this writer's
     /// strength.
     Exclusive(i32),
 }
 
-/// The policies of an entity. What is not set keeps the default of the DDS specification.
+/// The policies of an entity. A policy that is not set has the default of the DDS specification.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Qos {
     pub(crate) reliability: Option<Reliability>,
@@ -87,8 +87,8 @@ pub(crate) struct Limits {
 }
 
 impl Qos {
-    /// Reliable, every sample kept until all readers have it (bounded: 8,192 samples); a write
-    /// waits up to one second when they do not.
+    /// Returns reliable policies under which every sample is kept until all readers have it (at
+    /// most 8,192 samples). A write waits up to one second at that limit.
     pub fn reliable() -> Self {
         Self::default()
             .reliability(Reliability::Reliable(Duration::from_secs(1)))
@@ -96,7 +96,8 @@ impl Qos {
             .resource_limits(Some(SAMPLES), None, None)
     }
 
-    /// Best effort, the newest 1,024 samples of an instance wait for the reader, 8,192 in all.
+    /// Returns best-effort policies under which the newest 1,024 samples of an instance, and 8,192
+    /// in all, wait for the reader.
     pub fn best_effort() -> Self {
         Self::default()
             .reliability(Reliability::BestEffort)
@@ -104,8 +105,8 @@ impl Qos {
             .resource_limits(Some(SAMPLES), None, None)
     }
 
-    /// Reliable, and the last value of each instance goes to readers that come late. A reader
-    /// that stops reading never stops the writer: older values make way.
+    /// Returns reliable policies under which late readers receive the last value of each instance.
+    /// A reader that stops reading never blocks the writer: older values are dropped.
     pub fn last_value() -> Self {
         Self::default()
             .reliability(Reliability::Reliable(Duration::from_secs(1)))
@@ -127,15 +128,15 @@ impl Qos {
         self
     }
 
-    /// Sets durability. With [`Durability::TransientLocal`] the history set here is also what
-    /// late readers are served from.
+    /// Sets durability. With [`Durability::TransientLocal`] late readers receive the history set
+    /// here, too.
     #[must_use]
     pub const fn durability(mut self, durability: Durability) -> Self {
         self.durability = Some(durability);
         self
     }
 
-    /// What late readers are served, when it is not the writer's own history.
+    /// Sets the history that late readers receive, if it is not the writer's own.
     #[must_use]
     pub fn durability_service(mut self, history: History, max_samples: Option<u32>) -> Self {
         let limits = Limits {
@@ -146,7 +147,7 @@ impl Qos {
         self
     }
 
-    /// The longest time between two samples of an instance.
+    /// Sets the longest time between two samples of an instance.
     #[must_use]
     pub const fn deadline(mut self, period: Duration) -> Self {
         self.deadline = Some(period);
@@ -167,36 +168,36 @@ impl Qos {
         self
     }
 
-    /// Puts the writer or reader into one more partition; `*` and `?` match.
+    /// Adds a partition of the writer or reader; `*` and `?` are wildcards.
     #[must_use]
     pub fn partition(mut self, name: &str) -> Self {
         self.partitions.push(name.to_owned());
         self
     }
 
-    /// The delay that is acceptable: a hint.
+    /// Sets the acceptable delay, a hint.
     #[must_use]
     pub const fn latency_budget(mut self, budget: Duration) -> Self {
         self.latency_budget = Some(budget);
         self
     }
 
-    /// A sample older than this is dropped.
+    /// Drops samples older than this.
     #[must_use]
     pub const fn lifespan(mut self, age: Duration) -> Self {
         self.lifespan = Some(age);
         self
     }
 
-    /// Packs several samples into a packet: throughput against latency. What waits is sent by
-    /// [`Writer::flush`](crate::Writer::flush) or when a packet is full.
+    /// Packs several samples into a packet, for throughput at the cost of latency. A packet is sent
+    /// by [`Writer::flush`](crate::Writer::flush) or when it is full.
     #[must_use]
     pub const fn batching(mut self, on: bool) -> Self {
         self.batching = Some(on);
         self
     }
 
-    /// Limits on samples and samples per instance, `None` is unlimited, and on
+    /// Limits samples and samples per instance, where `None` is unlimited, and
     /// [instances](Self::instances).
     #[must_use]
     pub const fn resource_limits(
@@ -213,11 +214,11 @@ impl Qos {
         self
     }
 
-    /// The most instances of a reader, at least 1; [`INSTANCES`] unless set. An instance is there
-    /// from its first sample, or the news of its end, until its writers have unregistered it or are
-    /// gone and the reader has taken all of it: one that is only disposed of takes its room still.
-    /// A reader that gets one more is closed, as is one that gets a key longer than
-    /// [`LONGEST_KEY`]: see [`Error::ReaderClosed`](crate::Error::ReaderClosed).
+    /// Sets the most instances of a reader, at least 1; [`INSTANCES`] by default. An instance
+    /// exists from its first sample, or the notice of its end, until its writers have unregistered
+    /// it or are gone and the reader has taken all of it; one that is only disposed of still
+    /// counts. A reader that receives one more, or a key longer than [`LONGEST_KEY`], is closed:
+    /// see [`Error::ReaderClosed`](crate::Error::ReaderClosed).
     #[must_use]
     pub const fn instances(mut self, most: u32) -> Self {
         self.instances = Some(most);
@@ -230,14 +231,14 @@ impl Qos {
         self
     }
 
-    /// The limit on instances.
+    /// Returns the limit of instances.
     pub fn most_instances(&self) -> u32 {
         self.instances
             .unwrap_or(INSTANCES)
             .clamp(1, i32::MAX as u32)
     }
 
-    /// A reader does not get what writers of its own domain object wrote.
+    /// Makes a reader ignore samples of writers of its own domain object.
     #[must_use]
     pub const fn ignore_own(mut self) -> Self {
         self.ignore_own = true;

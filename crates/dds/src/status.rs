@@ -1,21 +1,21 @@
-//! What happens to a writer or a reader besides samples.
+//! Events of writers and readers besides samples.
 
 use std::fmt;
 
-/// An event of a writer or a reader. Counts are totals since the entity was made, unless said.
+/// An event of a writer or a reader. Counts are totals since the entity was made, unless noted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Status {
     /// The number of matching writers (of a reader) or readers (of a writer) changed.
     Matched {
-        /// How many match now.
+        /// The number of matches now.
         current: u32,
-        /// How many have ever matched.
+        /// The number of matches ever.
         total: u32,
-        /// What this event adds to or takes from `current`.
+        /// The change of `current` by this event.
         change: i32,
     },
-    /// Samples were lost on the way, or dropped by a history that was full.
+    /// Samples were lost on the way, or dropped by a full history.
     SampleLost {
         /// Samples lost so far.
         total: u32,
@@ -30,11 +30,11 @@ pub enum Status {
         /// Missed deadlines so far.
         total: u32,
     },
-    /// The other side offers less, or asks for more, than this side: they do not match.
+    /// The peer offers less, or requests more, than this entity: they do not match.
     IncompatibleQos {
-        /// Such meetings so far.
+        /// The number of incompatible peers so far.
         total: u32,
-        /// The policy that did not fit in the last of them.
+        /// The incompatible policy of the last of them.
         policy: Policy,
     },
     /// Writers of a reader came alive or fell silent.
@@ -44,9 +44,9 @@ pub enum Status {
         /// Matched writers that are silent now.
         not_alive: u32,
     },
-    /// The writer itself did not say that it lives in time.
+    /// The writer itself did not assert its liveliness in time.
     LivelinessLost {
-        /// Times so far.
+        /// The number of times so far.
         total: u32,
     },
 }
@@ -73,7 +73,7 @@ impl fmt::Display for Status {
     }
 }
 
-/// A policy of the DDS specification, as named when two sides do not fit.
+/// A policy of the DDS specification, named when two entities are incompatible.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 #[allow(missing_docs)] // the names are the specification's

@@ -1,4 +1,4 @@
-//! A FIX acceptor that answers each order with an execution report.
+//! A FIX acceptor that responds to each order with an execution report.
 //!
 //!     cargo run --release -p fanfare-engine --example acceptor -- 127.0.0.1:9880
 
@@ -13,7 +13,7 @@ include!("../../fix/messages/fix44.generated");
 
 type Outcome = Result<(), Box<dyn Error + Send + Sync>>;
 
-/// How many orders have come.
+/// The number of orders received.
 pub(crate) struct Exchange(pub(crate) u64);
 
 impl Exchange {
@@ -49,7 +49,7 @@ impl Handler for Exchange {
 
 fn main() -> Outcome {
     let address = std::env::args().nth(1).unwrap_or("127.0.0.1:9880".into());
-    // Anybody may come, under any CompIDs; messages are not kept.
+    // Any CompIDs may log on; messages are not kept.
     let template = Config::new(SessionId::new(Version::Fix44, "", ""));
     let store = StoreKind::NoResend(16 << 20);
     let acceptor = Acceptor::new(address.parse()?).anybody(template, store, 100);

@@ -1,4 +1,4 @@
-//! Asks for market data and prints the prices that come, until Ctrl-C.
+//! Requests market data and prints the prices received, until Ctrl-C.
 //!
 //!     cargo run -p fanfare-engine --example market_data -- 127.0.0.1:9880 EUR/USD
 
@@ -11,7 +11,7 @@ use std::{error::Error, net::SocketAddr, time::Duration};
 
 include!("../../fix/messages/fix44.generated");
 
-/// The symbol that is watched.
+/// The symbol of the subscription.
 pub(crate) struct Watcher(pub(crate) String);
 
 impl Handler for Watcher {

@@ -1,4 +1,4 @@
-//! Connects, sends 10,000 NewOrderSingle(D), each when the one before is reported, and logs out.
+//! Connects, sends 10,000 NewOrderSingle(D), each after the report on the one before, and logs out.
 //!
 //!     cargo run --release -p fanfare-engine --example send_orders -- 127.0.0.1:9880
 
@@ -11,7 +11,7 @@ use std::error::Error;
 
 include!("../../fix/messages/fix44.generated");
 
-/// How many orders are sent, and what ends the program.
+/// The number of orders to send, and the flag that ends the program.
 pub(crate) struct Trader(pub(crate) u64, pub(crate) Stop);
 
 impl Handler for Trader {

@@ -1,11 +1,11 @@
-//! One question.
+//! A request to run a command.
 
 use crate::command::Command;
 use crate::error::OperatorError;
 use serde_json::{Map, Value};
 use std::fmt;
 
-/// A command with its fields, which are what the command takes.
+/// A command with its fields, checked against those that it takes.
 #[derive(Debug, Clone)]
 pub struct Ask {
     by: String,
@@ -14,10 +14,10 @@ pub struct Ask {
 }
 
 impl Ask {
-    /// A question of `by`, which the audit file names. Fields that are null are not there.
+    /// Makes a request of `by`, whom the audit file names. Fields that are null count as absent.
     ///
     /// # Errors
-    /// The command takes no such field, or not that value; or one that it needs is missing.
+    /// The command does not take a field or its value, or a required field is missing.
     pub fn new(
         by: impl Into<String>,
         command: &'static Command,
@@ -43,38 +43,38 @@ impl Ask {
         })
     }
 
-    /// Who asks.
+    /// Returns the requester.
     #[must_use]
     pub fn by(&self) -> &str {
         &self.by
     }
 
-    /// What is asked for.
+    /// Returns the command.
     #[must_use]
     pub const fn command(&self) -> &'static Command {
         self.command
     }
 
-    /// The text, or the word, of a field.
+    /// Returns the text, or the word, of a field.
     #[must_use]
     pub fn text(&self, name: &str) -> Option<&str> {
         self.fields.get(name)?.as_str()
     }
 
-    /// The number of a field.
+    /// Returns the number of a field.
     #[must_use]
     pub fn number(&self, name: &str) -> Option<u64> {
         self.fields.get(name)?.as_u64()
     }
 
-    /// Whether a field says yes.
+    /// Returns whether a flag is set.
     #[must_use]
     pub fn flag(&self, name: &str) -> bool {
         self.fields.get(name).and_then(Value::as_bool) == Some(true)
     }
 }
 
-/// As the audit file has it.
+/// Writes the request as the audit file has it.
 impl fmt::Display for Ask {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.command.name)?;
@@ -89,7 +89,7 @@ impl fmt::Display for Ask {
     }
 }
 
-/// Says what the command takes instead.
+/// Returns the error of an unknown field, with those that the command takes.
 fn no_such_field(command: &Command, name: &str) -> OperatorError {
     let name = fanfare_wire::text::Escaped::text(name);
     let all: Vec<&str> = command.takes.iter().map(|field| field.name).collect();

@@ -1,8 +1,8 @@
-//! A file of what happened, one JSON line each, with mode 0600.
+//! A file of audited events, one JSON line each, with mode 0600.
 //!
-//! Lines come through a bounded queue to a thread of their own, which writes them. Nobody waits for
-//! the disk: what finds no room in the queue, and what the disk does not take, is counted, and a
-//! line in the file says how many there were as soon as it can be written.
+//! Lines pass through a bounded queue to a thread that writes them, so that no session waits for
+//! the disk. Lines that do not fit into the queue, and lines that the disk does not take, are
+//! counted, and a line in the file has their number as soon as it can be written.
 
 use fanfare_engine::agent::{Agent, AgentError};
 use fanfare_engine::counters::{Counter, Counters};
@@ -21,15 +21,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::time::SystemTime;
 
-/// The most lines that wait for the disk.
+/// Most lines that wait for the disk.
 const CAPACITY: usize = 16_384;
-/// Lines written in one turn.
+/// Lines written in one duty cycle.
 const TURN: usize = 512;
 /// The longest value in a line, in bytes.
 const LONGEST: usize = 1024;
 
-/// The end that lines are given to, from any thread. Clones are the same file. Without a file,
-/// nothing is made of them.
+/// The end that takes lines, from any thread. Clones share the file. Without a file, lines are not
+/// made.
 #[derive(Clone, Default)]
 pub struct AuditFile(Option<End>);
 
@@ -40,9 +40,9 @@ struct End {
 }
 
 impl AuditFile {
-    /// Opens the file, appended to, with mode 0600. Returns the end for lines, and the agent that
-    /// writes them, which opens it anew whenever `reload` is due, and calls `tell` when it cannot
-    /// be written and when it can again.
+    /// Opens the file to append to, with mode 0600. Returns the end for lines, and the agent that
+    /// writes them. The agent reopens the file whenever `reload` is due, and calls `tell` when the
+    /// file cannot be written and when it can again.
     ///
     /// # Errors
     /// The file cannot be opened.
@@ -74,7 +74,7 @@ impl AuditFile {
         Ok((Self(Some(end)), writer))
     }
 
-    /// Writes a line, which is made if there is a file. Never waits.
+    /// Writes a line, which is only made if there is a file. Never waits.
     pub fn send(&self, line: impl FnOnce() -> AuditLine) {
         let Some(end) = &self.0 else {
             return;
@@ -84,7 +84,7 @@ impl AuditFile {
         }
     }
 
-    /// An operator did something.
+    /// Writes a line on a command of an operator.
     pub fn operator(&self, by: &str, command: &str, outcome: &str) {
         self.send(|| {
             AuditLine::new("operator")
@@ -110,7 +110,7 @@ pub struct AuditLine {
 }
 
 impl AuditLine {
-    /// Of this event, now.
+    /// Makes a line on this event, at this time.
     #[must_use]
     pub fn new(event: &'static str) -> Self {
         Self {
@@ -120,7 +120,7 @@ impl AuditLine {
         }
     }
 
-    /// With a field; what is empty is left out, and what is longer than 1,024 bytes is cut.
+    /// Adds a field. An empty value is left out, and one longer than 1,024 bytes is cut.
     #[must_use]
     pub fn with(mut self, name: &'static str, value: impl Display) -> Self {
         let mut value = value.to_string();
@@ -147,7 +147,7 @@ impl AuditLine {
     }
 }
 
-/// As [`iso_of`].
+/// Formats a time as [`iso_of`] does.
 fn iso(at: SystemTime) -> String {
     let nanos = at
         .duration_since(SystemTime::UNIX_EPOCH)
@@ -158,7 +158,7 @@ fn iso(at: SystemTime) -> String {
     ))
 }
 
-/// A time as `2026-11-23T12:30:00.123456Z`.
+/// Formats a time as `2026-11-23T12:30:00.123456Z`.
 #[must_use]
 pub fn iso_of(at: UtcTimestamp) -> String {
     let mut text = [0; 32];
@@ -179,16 +179,16 @@ fn open(path: &Path) -> io::Result<File> {
     options.append(true).create(true).mode(0o600).open(path)
 }
 
-/// Writes the lines; for a thread that may wait for the disk.
+/// Writes the lines, on a thread that may wait for the disk.
 pub struct AuditWriter {
     path: PathBuf,
     out: File,
     lines: Receiver<AuditLine>,
     left_out: Arc<AtomicU64>,
-    /// Lines that were lost and that no line of the file has told of.
+    /// The number of lost lines that no line of the file reports yet.
     untold: u64,
     buffer: Vec<u8>,
-    /// Why the file cannot be written, as the last notice said.
+    /// The error of the file, as last reported.
     trouble: Option<String>,
     written: Counter,
     lost: Counter,
@@ -220,7 +220,7 @@ impl AuditWriter {
         }
     }
 
-    /// Writes the lines of the buffer. A line in front of them counts those that were lost before.
+    /// Writes the lines of the buffer, preceded by a line that counts those lost before.
     fn write(&mut self, count: usize) {
         let mut bytes = Vec::new();
         if self.trouble.is_some() {
@@ -259,7 +259,7 @@ impl AuditWriter {
         (self.tell)(what);
     }
 
-    /// Goes on in a new file of the name, if the old one was renamed.
+    /// Continues in a new file of the name, if the old one was renamed.
     fn reopen(&mut self) {
         match open(&self.path) {
             Ok(file) => self.out = file,

@@ -1,35 +1,35 @@
-//! What has changed, each with a number, so that a reader who comes back knows what it missed.
+//! Numbered changes, so that a reader that reconnects knows how many it missed.
 
 use serde_json::{Map, Value};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Changes that are kept, and bytes of them.
+/// The most changes kept, and the most bytes of them.
 const MOST: usize = 16_384;
 const MOST_BYTES: usize = 8 << 20;
 
-/// Something that has changed.
+/// A change of the program's state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
-    /// Counts up, from 1.
+    /// The number of the change, counted from 1.
     pub id: u64,
-    /// What it is about, in a word: `session`.
+    /// The kind of the object that changed, in a word: `session`.
     pub kind: &'static str,
-    /// A JSON object.
+    /// The new state, as a JSON object.
     pub data: Arc<str>,
 }
 
-/// What has changed behind some change.
+/// The changes after a number.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Since {
-    /// How many changes are not kept any more.
+    /// The number of changes that are no longer kept.
     pub missed: u64,
-    /// The others, in their order.
+    /// The others, in order.
     pub changes: Vec<Change>,
 }
 
-/// The last changes of a program, from any thread: up to 16,384, and 8 MiB of them. Clones are the
-/// same.
+/// The last changes of a program: up to 16,384, and 8 MiB of them. Any thread may use it, and
+/// clones share the changes.
 ///
 /// ```
 /// use fanfare_operator::Changes;
@@ -50,7 +50,7 @@ struct Kept {
 }
 
 impl Changes {
-    /// Adds a change. The oldest goes where there are too many. Allocates.
+    /// Adds a change. The oldest ones are dropped beyond the limits. Allocates.
     pub fn push(&self, kind: &'static str, fields: Map<String, Value>) {
         let data: Arc<str> = Value::Object(fields).to_string().into();
         let mut kept = self.lock();
@@ -66,7 +66,7 @@ impl Changes {
         }
     }
 
-    /// The numbers of the oldest change that is kept, and of the next one.
+    /// Returns the numbers of the oldest change that is kept, and of the next one.
     #[must_use]
     pub fn range(&self) -> (u64, u64) {
         let kept = self.lock();
@@ -74,14 +74,14 @@ impl Changes {
         (kept.changes.front().map_or(next, |own| own.id), next)
     }
 
-    /// Up to `limit` changes with numbers above `after`. A number that no change has had yet, as of
-    /// a program that was started again, is as none.
+    /// Returns up to `limit` changes with numbers above `after`. A number that no change has had
+    /// yet, as after a restart of the program, counts as 0.
     #[must_use]
     pub fn since(&self, after: u64, limit: usize) -> Since {
         let kept = self.lock();
         let after = if after > kept.last { 0 } else { after };
         let first = kept.changes.front().map_or(kept.last + 1, |own| own.id);
-        // Numbers have no holes.
+        // Numbers have no gaps.
         let skipped = (after + 1).saturating_sub(first) as usize;
         let rest = kept.changes.iter().skip(skipped);
         Since {

@@ -4,28 +4,28 @@ use crate::error::OperatorError;
 use crate::shape::Shape;
 use serde_json::Value;
 
-/// What is known of a command without the program that does it.
+/// The description of a command, independent of the program that runs it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Command {
-    /// Its words, with one space between them: `sessions logout`. `fanfare ctl` takes them as
-    /// words, HTTP as parts of its path.
+    /// Its words, separated by one space: `sessions logout`. They are words for `fanfare ctl` and
+    /// parts of the path over HTTP.
     pub name: &'static str,
-    /// One sentence about it.
+    /// A description in one sentence.
     pub about: &'static str,
     /// Whether it changes anything.
     pub effect: Effect,
     /// The fields that it takes.
     pub takes: &'static [Field],
-    /// What its result looks like.
+    /// The shape of its result.
     pub returns: Shape,
 }
 
 /// Whether a command changes anything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
-    /// It shows something: GET over HTTP.
+    /// It shows something and is a GET over HTTP.
     Look,
-    /// It changes something: POST over HTTP, with a line in the audit file.
+    /// It changes something, has a line in the audit file, and is a POST over HTTP.
     Act,
 }
 
@@ -34,59 +34,59 @@ pub enum Effect {
 pub struct Field {
     /// Its name in JSON, in queries, and as an option: `--name`.
     pub name: &'static str,
-    /// One sentence about it.
+    /// A description in one sentence.
     pub about: &'static str,
-    /// What it may be.
+    /// The form of its value.
     pub form: Form,
     /// Whether `fanfare ctl` takes it without its name.
     pub is_first: bool,
-    /// Whether the command is wrong without it.
+    /// Whether the command requires it.
     pub is_needed: bool,
 }
 
-/// What a field may be.
+/// The form of a field's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
-    /// Printable text of up to so many bytes.
+    /// Printable text of up to this many bytes.
     Text(usize),
     /// A number from 0 to 2^64 - 1.
     Number,
     /// One of these words.
     OneOf(&'static [&'static str]),
-    /// Yes or no; no if it is not there.
+    /// Yes or no; no if it is absent.
     Flag,
 }
 
 impl Field {
-    /// Of commands that set numbers: MsgSeqNum(34) of the next message to the session.
+    /// For commands that set numbers: MsgSeqNum(34) of the next message to the session.
     pub const NEXT_SENDER: Self =
         Self::number("next_sender", "MsgSeqNum(34) of the next message to it.");
 
-    /// Of commands that set numbers: MsgSeqNum(34) of the next message from the session.
+    /// For commands that set numbers: MsgSeqNum(34) of the next message from the session.
     pub const NEXT_TARGET: Self = Self::number(
         "next_target",
         "MsgSeqNum(34) that is expected from it next.",
     );
 
-    /// Of commands that set numbers: a number that the counterparty has seen may come again.
+    /// For commands that set numbers: a number that the counterparty has seen may be used again.
     pub const FORCE: Self = Self::flag(
         "force",
         "Also if it has seen the number of the next message to it.",
     );
 
-    /// Text of up to 1,024 bytes.
+    /// Makes a field of text of up to 1,024 bytes.
     #[must_use]
     pub const fn text(name: &'static str, about: &'static str) -> Self {
         Self::new(name, about, Form::Text(1024))
     }
 
-    /// A number.
+    /// Makes a field of a number.
     #[must_use]
     pub const fn number(name: &'static str, about: &'static str) -> Self {
         Self::new(name, about, Form::Number)
     }
 
-    /// One of some words.
+    /// Makes a field of one of some words.
     #[must_use]
     pub const fn one_of(
         name: &'static str,
@@ -96,13 +96,13 @@ impl Field {
         Self::new(name, about, Form::OneOf(words))
     }
 
-    /// Yes or no.
+    /// Makes a field of yes or no.
     #[must_use]
     pub const fn flag(name: &'static str, about: &'static str) -> Self {
         Self::new(name, about, Form::Flag)
     }
 
-    /// The same, of another form.
+    /// Makes a field of this form.
     #[must_use]
     pub const fn new(name: &'static str, about: &'static str, form: Form) -> Self {
         Self {
@@ -114,21 +114,21 @@ impl Field {
         }
     }
 
-    /// The same, taken without its name by `fanfare ctl`.
+    /// Marks it as taken without its name by `fanfare ctl`.
     #[must_use]
     pub const fn first(mut self) -> Self {
         self.is_first = true;
         self
     }
 
-    /// The same, without which the command is wrong.
+    /// Marks it as required.
     #[must_use]
     pub const fn needed(mut self) -> Self {
         self.is_needed = true;
         self
     }
 
-    /// What was written for it, where everything is text: a query, an argument.
+    /// Parses its value where everything is text: a query, an argument.
     ///
     /// # Errors
     /// The text is no such value.

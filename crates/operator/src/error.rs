@@ -1,34 +1,34 @@
-//! Why a command was not done.
+//! Errors of commands.
 
 use serde_json::Value;
 use thiserror::Error;
 
-/// What a command returns: its result as JSON, or why it was not done.
+/// The outcome of a command: its result as JSON, or the error.
 pub type Outcome = Result<Value, OperatorError>;
 
-/// Why a command was not done, for the operator to read.
+/// The reason why a command was not done, for the operator.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{text}")]
 pub struct OperatorError {
-    /// Whose fault it is.
+    /// The kind of the error.
     pub fault: Fault,
-    /// A sentence that says what is there instead.
+    /// A sentence that names the alternatives.
     pub text: String,
 }
 
-/// Whose fault it is that a command was not done.
+/// The kind of reason why a command was not done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
-    /// The question: there is no such command, or it has no such field, or a field no such value.
+    /// The request is wrong: the command, the field or its value does not exist.
     Usage,
-    /// What the question names is not there.
+    /// The object named by the request does not exist.
     Absent,
-    /// It is there, and it cannot be done now.
+    /// The object exists, but the command cannot be done now.
     Failed,
 }
 
 impl Fault {
-    /// As answers have it.
+    /// Returns its name in responses.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -40,19 +40,19 @@ impl Fault {
 }
 
 impl OperatorError {
-    /// The question is wrong.
+    /// Makes the error of a wrong request.
     #[must_use]
     pub fn usage(text: impl Into<String>) -> Self {
         Self::new(Fault::Usage, text)
     }
 
-    /// What it names is not there.
+    /// Makes the error of an object that does not exist.
     #[must_use]
     pub fn absent(text: impl Into<String>) -> Self {
         Self::new(Fault::Absent, text)
     }
 
-    /// It cannot be done now.
+    /// Makes the error of a command that cannot be done now.
     #[must_use]
     pub fn failed(text: impl Into<String>) -> Self {
         Self::new(Fault::Failed, text)

@@ -1,4 +1,4 @@
-//! The levels of a program's log, as operators see and set them.
+//! The commands for the levels of a program's log.
 
 use crate::command::Field;
 use crate::error::OperatorError;
@@ -25,11 +25,11 @@ const SHOWN: Shape = Shape::List(&Shape::Object(&[
 
 /// A program whose log has levels.
 pub trait HasLevels {
-    /// The levels of its log.
+    /// Returns the levels of its log.
     fn levels(&self) -> &LogLevels;
 }
 
-/// The commands about the levels of a program's log.
+/// Returns the commands for the levels of a program's log.
 #[must_use]
 pub const fn level_rows<T: HasLevels>() -> [Row<T>; 2] {
     [

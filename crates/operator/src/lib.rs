@@ -1,7 +1,8 @@
 //! Commands of operators: tables of them, the control socket, the audit file.
 //!
 //! A program lists its commands as [`Row`]s and implements [`Operator`]; the control socket
-//! ([`Control`]), `fanfare ctl` and the console (HTTP) take names, fields and helps from the rows.
+//! ([`Control`]), `fanfare ctl` and the console (HTTP) take names, fields and help texts from the
+//! rows.
 //!
 //! ```
 //! use fanfare_operator::{Ask, Row, Outcome, Rows};

@@ -8,32 +8,33 @@ use fanfare_engine::counters::Counters;
 use fanfare_wire::text::Escaped;
 use serde_json::{Map, Value};
 
-/// A running program, for whoever asks and steers it, from any thread.
+/// A running program, as operators query and steer it, from any thread.
 pub trait Operator: Send + Sync {
-    /// What it can do.
+    /// Returns its commands.
     fn commands(&self) -> Vec<&'static Command>;
 
-    /// Does what is asked. May wait: for sessions that end, for a reload.
+    /// Runs a command. It may wait for sessions that end or for a reload.
     ///
     /// # Errors
-    /// Why it was not done.
+    /// The reason why it was not done.
     fn run(&self, ask: &Ask) -> Outcome;
 
-    /// Its counters.
+    /// Returns its counters.
     fn counters(&self) -> &Counters;
 
-    /// Notes in the audit file who asked for what, and what came of it.
+    /// Notes a request, its requester and its outcome in the audit file.
     fn note(&self, by: &str, asked: &str, outcome: &str);
 
-    /// What has changed lately; none if the program tells of no changes.
+    /// Returns its latest changes; `None` if the program records none.
     fn changes(&self) -> Option<&Changes> {
         None
     }
 
-    /// Does what `by` asks for by its name and fields. What changes something is noted.
+    /// Runs the command of this name with these fields for `by`. A command that changes something
+    /// is noted.
     ///
     /// # Errors
-    /// There is no such command, it takes no such field, or why it was not done.
+    /// The command or a field does not exist, or the command was not done.
     fn ask(&self, by: &str, name: &str, fields: Map<String, Value>) -> Outcome {
         let all = self.commands();
         let Some(&command) = all.iter().find(|command| command.name == name) else {
@@ -59,7 +60,7 @@ fn unknown(all: &[&Command], name: &str) -> OperatorError {
     OperatorError::usage(format!("there is no command `{name}`; there are {names}"))
 }
 
-/// A result in a line.
+/// Formats a result in a line.
 fn told(result: &Value) -> String {
     match result {
         Value::String(text) => text.clone(),

@@ -5,9 +5,9 @@ use crate::command::{Command, Effect, Field};
 use crate::error::{OperatorError, Outcome};
 use crate::shape::Shape;
 
-/// A command, and the function of a program that does it.
+/// A command, and the function of a program that runs it.
 pub struct Row<T: 'static> {
-    /// What is known of it.
+    /// The description of the command.
     pub command: Command,
     run: fn(&T, &Ask) -> Outcome,
 }
@@ -16,7 +16,7 @@ pub struct Row<T: 'static> {
 pub type Rows<T> = &'static [&'static [Row<T>]];
 
 impl<T> Row<T> {
-    /// A command that shows something.
+    /// Makes a row of a command that shows something.
     #[must_use]
     pub const fn look(
         name: &'static str,
@@ -27,7 +27,7 @@ impl<T> Row<T> {
         Self::new(Effect::Look, name, about, takes, run)
     }
 
-    /// A command that changes something.
+    /// Makes a row of a command that changes something.
     #[must_use]
     pub const fn act(
         name: &'static str,
@@ -55,7 +55,7 @@ impl<T> Row<T> {
         Self { command, run }
     }
 
-    /// The same, whose result looks like this.
+    /// Sets the shape of its result.
     #[must_use]
     pub const fn returns(mut self, shape: Shape) -> Self {
         self.command.returns = shape;
@@ -63,17 +63,17 @@ impl<T> Row<T> {
     }
 }
 
-/// What the rows say of their commands.
+/// Returns the commands of the rows.
 #[must_use]
 pub fn commands<T>(rows: Rows<T>) -> Vec<&'static Command> {
     let all = rows.iter().flat_map(|family| *family);
     all.map(|row| &row.command).collect()
 }
 
-/// Does what is asked.
+/// Runs a command.
 ///
 /// # Errors
-/// The rows have no such command, or why it was not done.
+/// The rows do not have the command, or it was not done.
 pub fn run<T>(rows: Rows<T>, program: &T, ask: &Ask) -> Outcome {
     let mut all = rows.iter().flat_map(|family| *family);
     match all.find(|row| row.command.name == ask.command().name) {

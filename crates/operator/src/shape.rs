@@ -1,9 +1,9 @@
-//! What an answer looks like, as data: the console writes it as JSON Schema.
+//! The shape of a result, as data: the console writes it as JSON Schema.
 
-/// What a value of an answer may be.
+/// The shape of a value of a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shape {
-    /// Nothing is said about it.
+    /// Any value.
     Any,
     /// A text.
     Text,
@@ -25,7 +25,7 @@ pub enum Shape {
     Object(&'static [Member]),
     /// An object with any names, whose values have this shape.
     Map(&'static Self),
-    /// A value of this shape, or null where it is not known.
+    /// A value of this shape, or null if it is not known.
     Maybe(&'static Self),
     /// A value of one of these shapes.
     Either(&'static [Self]),
@@ -36,16 +36,16 @@ pub enum Shape {
 pub struct Member {
     /// Its name.
     pub name: &'static str,
-    /// One sentence about it, with its unit.
+    /// A description in one sentence, with its unit.
     pub about: &'static str,
-    /// What its value may be.
+    /// The shape of its value.
     pub shape: Shape,
     /// Whether it may be missing.
     pub is_optional: bool,
 }
 
 impl Member {
-    /// A member that is always there.
+    /// Makes a member that is always present.
     #[must_use]
     pub const fn new(name: &'static str, shape: Shape, about: &'static str) -> Self {
         Self {
@@ -56,7 +56,7 @@ impl Member {
         }
     }
 
-    /// The same, which may be missing.
+    /// Marks it as possibly missing.
     #[must_use]
     pub const fn optional(mut self) -> Self {
         self.is_optional = true;

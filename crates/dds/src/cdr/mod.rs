@@ -1,8 +1,8 @@
-//! CDR, the bytes of a sample: writing, reading, walking along a type, printing.
+//! CDR, the encoding of samples: writing, reading, walking along a type, printing.
 //!
-//! What is written is XCDR1, little endian, for `@final` types (DDSI-RTPS 10.2, XTypes 1.3 7.4.1):
-//! four bytes of header, then each member at a multiple of its size counted from behind the
-//! header. What is read may be either version and either byte order.
+//! Samples are written as XCDR1, little endian, for `@final` types (DDSI-RTPS 10.2, XTypes 1.3
+//! 7.4.1): four bytes of header, then each member at a multiple of its size counted from the end of
+//! the header. Either version and either byte order can be read.
 
 mod pen;
 mod print;
@@ -24,36 +24,36 @@ pub use write::{CdrBuffer, Count};
 /// Bytes of the header in front of each sample.
 pub const HEADER: usize = 4;
 
-/// Bytes that are no sample, and where that shows.
+/// The error of bytes that are no sample, with the place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CdrError {
     /// Offset from the start of the sample, header included.
     pub offset: usize,
-    /// What is wrong there.
+    /// The fault.
     pub why: CdrFault,
 }
 
-/// What is wrong with a sample's bytes.
+/// A fault in a sample's bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CdrFault {
-    /// They end in the middle.
+    /// The bytes end in the middle of a member.
     Short,
-    /// The header names no representation that is read here.
+    /// The header names a representation that is not supported.
     Representation(u16),
-    /// A string without its final NUL, or with one inside.
+    /// A string lacks its final NUL, or has one inside.
     BadString,
-    /// A boolean that is neither 0 nor 1.
+    /// A boolean is neither 0 nor 1.
     BadBool(u8),
-    /// A length over the bound of the type, or over what the bytes left could hold.
+    /// A length exceeds the bound of the type, or the bytes left.
     BadLength(u32),
-    /// A member with an identifier that the type does not have, and that must be understood.
+    /// A member that must be understood has an identifier that the type does not have.
     UnknownMember(u32),
-    /// Nested too deep.
+    /// The types are nested too deep.
     TooDeep,
-    /// More bytes behind the last member than padding explains.
+    /// More bytes follow the last member than padding explains.
     TrailingBytes(usize),
-    /// While writing: the sample is longer than the buffer.
+    /// The sample is longer than the buffer to write it to.
     Full,
 }
 

@@ -1,13 +1,13 @@
-//! The place in a buffer where the next member goes.
+//! A cursor for writing members into a buffer.
 
-/// What stands behind a buffer's capacity, so that a member can be stored as a whole word or two.
+/// Bytes after a buffer's capacity, so that a member can be stored as a whole word or two.
 pub(crate) const SLACK: usize = 16;
 
-/// Writes members behind each other. A loop that holds it by value has it in registers, which it
-/// would not have a buffer's fields: each store could be one to them.
+/// Writes members one after the other. A loop that holds the pen by value keeps it in registers,
+/// which is impossible for a buffer's fields: each store could change them.
 #[derive(Debug)]
 pub(crate) struct Pen<'b> {
-    /// From behind the header, so that a member stands at a multiple of its size.
+    /// The bytes after the header, so that a member is at a multiple of its size.
     room: &'b mut [u8],
     at: usize,
     full: bool,
@@ -19,20 +19,20 @@ impl<'b> Pen<'b> {
         Self { room, at, full }
     }
 
-    /// Bytes in front of it.
+    /// Returns the number of bytes written.
     #[inline(always)]
     pub(crate) const fn at(&self) -> usize {
         self.at
     }
 
-    /// Whether something did not fit.
+    /// Returns whether a member did not fit.
     #[inline(always)]
     pub(crate) const fn is_full(&self) -> bool {
         self.full
     }
 
-    /// Writes a member of `size` bytes (1, 2, 4 or 8): the lowest of `value`, whose others are
-    /// zero.
+    /// Writes a member of `size` bytes (1, 2, 4 or 8), the lowest of `value`; its other bytes must
+    /// be zero.
     #[inline(always)]
     pub(crate) fn word(&mut self, value: u64, size: usize) {
         let start = self.at.wrapping_add(size - 1) & !(size - 1);
@@ -60,8 +60,8 @@ impl<'b> Pen<'b> {
         }
     }
 
-    /// Writes a string of up to seven bytes, which are the lowest of `word`; the others are zero.
-    /// Length, text and what must be zero behind it are one store.
+    /// Writes a string of up to seven bytes, which are the lowest of `word`; its other bytes must
+    /// be zero. Length, text and the zeros after it are one store.
     #[inline(always)]
     pub(crate) fn short_string(&mut self, word: u64, length: usize) {
         if has_zero(word, length) {
@@ -97,7 +97,7 @@ impl<'b> Pen<'b> {
         self.raw(bytes);
     }
 
-    /// Writes bytes that are already in CDR form and aligned to where they now stand.
+    /// Writes bytes that are already in CDR form and aligned for this position.
     #[inline(always)]
     pub(crate) fn raw(&mut self, bytes: &[u8]) {
         let end = self.at.saturating_add(bytes.len());
@@ -114,20 +114,21 @@ impl<'b> Pen<'b> {
         }
     }
 
-    /// Goes back to where it was; what stood behind is forgotten.
+    /// Returns to an earlier position and discards the bytes after it.
     #[inline(always)]
     pub(crate) fn go_back(&mut self, at: usize) {
         self.at = at;
         self.raw(b"");
     }
 
-    /// Room for so many bytes here, if it is there.
+    /// Returns the next `bytes` bytes of the buffer, or `None` if it is shorter.
     #[inline(always)]
     pub(crate) fn room(&mut self, bytes: usize) -> Option<&mut [u8]> {
         self.room.get_mut(self.at..self.at.wrapping_add(bytes))
     }
 
-    /// So many bytes of the room were used. Behind them it is zero up to a multiple of eight.
+    /// Advances by `bytes` bytes that were written directly. After them the buffer is zero up to a
+    /// multiple of eight.
     #[inline(always)]
     pub(crate) const fn advance(&mut self, bytes: usize) {
         self.at += bytes;
@@ -145,8 +146,8 @@ impl<'b> Pen<'b> {
     }
 }
 
-/// Writes a string of any length; where it ends, if it fits. A function that the pen is not
-/// given to, so that it can stay in registers.
+/// Writes a string of any length and returns its end, if it fits. The function does not take the
+/// pen, so that the pen can stay in registers.
 #[inline(never)]
 fn long_string(room: &mut [u8], at: usize, text: &[u8]) -> Option<usize> {
     let mut pen = Pen::new(room, at, false);
@@ -157,7 +158,7 @@ fn long_string(room: &mut [u8], at: usize, text: &[u8]) -> Option<usize> {
     (!pen.full).then_some(pen.at)
 }
 
-/// Up to seven bytes as a word, the first one lowest.
+/// Returns up to seven bytes as a word, the first one lowest.
 #[inline(always)]
 fn short(text: &[u8]) -> Option<u64> {
     let word = match *text {
@@ -174,7 +175,7 @@ fn short(text: &[u8]) -> Option<u64> {
     Some(word)
 }
 
-/// Whether one of the lowest `n` bytes (at most seven) is zero.
+/// Returns whether one of the lowest `n` bytes (at most seven) is zero.
 #[inline(always)]
 const fn has_zero(word: u64, n: usize) -> bool {
     let used = word | (u64::MAX << (8 * n));

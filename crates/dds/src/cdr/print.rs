@@ -12,7 +12,7 @@ use fanfare_wire::text::JsonString;
 /// not-a-number and infinities as strings.
 ///
 /// # Errors
-/// The first byte that contradicts the type; `out` then holds what came before it.
+/// Those of the first byte that contradicts the type; `out` then holds the members before it.
 pub fn print_json(t: &StructType, sample: &[u8], out: &mut String) -> Result<(), CdrError> {
     let mut printer = Printer {
         out,
@@ -22,7 +22,7 @@ pub fn print_json(t: &StructType, sample: &[u8], out: &mut String) -> Result<(),
     walk(t, sample, &mut printer)
 }
 
-/// [`print_json`] into a new string.
+/// Prints as [`print_json`] does, into a new string.
 ///
 /// # Errors
 /// The first byte that contradicts the type.
@@ -34,7 +34,7 @@ pub fn to_json(t: &StructType, sample: &[u8]) -> Result<String, CdrError> {
 
 struct Printer<'a> {
     out: &'a mut String,
-    /// Nothing stands yet in the innermost structure or list.
+    /// Whether the innermost structure or list is still empty.
     first: bool,
     /// For each open structure or list, whether it is a list.
     in_list: Vec<bool>,
@@ -72,7 +72,7 @@ impl Printer<'_> {
     }
 
     fn print(&mut self, what: fmt::Arguments<'_>) {
-        // The formatter of a String cannot fail: its result is of no use here.
+        // The formatter of a String cannot fail.
         let _ = self.out.write_fmt(what);
     }
 }

@@ -1,15 +1,15 @@
-//! Reading CDR from bytes that anyone may have sent.
+//! Reading of CDR from untrusted bytes.
 
 use super::{CdrError, CdrFault, HEADER};
 
-/// A cursor over one sample. Each call reads the next member; nothing is copied, nothing panics,
-/// no length is believed before the bytes for it are there.
+/// A cursor over one sample. Each call reads the next member. Nothing is copied, nothing panics,
+/// and no length is trusted before its bytes are checked to exist.
 #[derive(Debug, Clone)]
 pub struct CdrReader<'a> {
     bytes: &'a [u8],
     at: usize,
     big_endian: bool,
-    /// Where alignment is counted from.
+    /// The position from which alignment is counted.
     origin: usize,
     /// The largest alignment: 8 in version 1, 4 in version 2.
     max_align: usize,
@@ -30,7 +30,7 @@ macro_rules! take {
     };
 }
 
-// Every reading call fails with `CdrFault::Short` when the bytes end; said once, here.
+// Every reading call fails with `CdrFault::Short` when the bytes end.
 #[allow(clippy::missing_errors_doc)]
 impl<'a> CdrReader<'a> {
     /// Reads the header of a sample.
@@ -89,7 +89,7 @@ impl<'a> CdrReader<'a> {
     take!(/// Reads a `double`.
         f64, f64);
 
-    /// Reads a `boolean`; only 0 and 1 are some.
+    /// Reads a `boolean`, which is 0 or 1.
     #[inline]
     pub fn bool(&mut self) -> Result<bool, CdrError> {
         match self.u8()? {
@@ -99,7 +99,7 @@ impl<'a> CdrReader<'a> {
         }
     }
 
-    /// Reads a string: its bytes without the NUL. Nothing says that they are UTF-8.
+    /// Reads a string: its bytes without the NUL, not necessarily UTF-8.
     #[inline]
     pub fn string(&mut self) -> Result<&'a [u8], CdrError> {
         let length = self.u32()?;
@@ -111,11 +111,11 @@ impl<'a> CdrReader<'a> {
         }
     }
 
-    /// Reads a `wstring` of at most so many code units: its length in bytes, then UTF-16 without
-    /// a NUL (XTypes 1.3, 7.4.1.1.2). Allocates.
+    /// Reads a `wstring` of at most `bound` code units: its length in bytes, then UTF-16 without a
+    /// NUL (XTypes 1.3, 7.4.1.1.2). Allocates.
     ///
     /// # Errors
-    /// A length that is odd, too large or beyond the bound; a surrogate without the other.
+    /// The length is odd, too large or beyond the bound, or a surrogate is unpaired.
     pub fn wide_string(&mut self, bound: Option<u32>) -> Result<String, CdrError> {
         let start = self.offset();
         let length = self.u32()?;
@@ -135,9 +135,8 @@ impl<'a> CdrReader<'a> {
         self.bytes(length as usize)
     }
 
-    /// Reads the number of elements of a sequence, each of which takes at least
-    /// `element_min` bytes: a number that the bytes left cannot hold is refused here, so that
-    /// it may be trusted for loops.
+    /// Reads the number of elements of a sequence, each of which takes at least `element_min`
+    /// bytes. A number that the bytes left cannot hold is an error, so that loops may trust it.
     #[inline]
     pub fn count(&mut self, element_min: usize) -> Result<u32, CdrError> {
         let count = self.u32()?;
@@ -148,7 +147,7 @@ impl<'a> CdrReader<'a> {
         Ok(count)
     }
 
-    /// The next `n` bytes as they stand.
+    /// Returns the next `n` bytes unchanged.
     #[inline]
     pub fn bytes(&mut self, n: usize) -> Result<&'a [u8], CdrError> {
         let taken = self
@@ -160,24 +159,25 @@ impl<'a> CdrReader<'a> {
         Ok(taken)
     }
 
-    /// Bytes left.
+    /// Returns the number of bytes left.
     #[inline]
     pub const fn remaining(&self) -> usize {
         self.bytes.len() - self.at
     }
 
-    /// Offset of the next byte from the start of the sample.
+    /// Returns the offset of the next byte from the start of the sample.
     #[inline]
     pub const fn offset(&self) -> usize {
         self.at
     }
 
-    /// Whether version 2 puts lengths in front of appendable structures and of sequences of them.
+    /// Returns whether the sample is of version 2, which puts lengths in front of appendable
+    /// structures and of sequences of them.
     pub(super) const fn is_version_2(&self) -> bool {
         self.max_align == 4
     }
 
-    /// Skips to a multiple of `size` as counted from behind the header.
+    /// Skips to a multiple of `size`, counted from the end of the header.
     #[inline]
     pub fn align(&mut self, size: usize) -> Result<(), CdrError> {
         let size = size.min(self.max_align);
@@ -185,7 +185,8 @@ impl<'a> CdrReader<'a> {
         self.bytes(padding).map(|_| ())
     }
 
-    /// A reader of the next `n` bytes only, with the same alignment; this one stays where it is.
+    /// Returns a reader of the next `n` bytes only, with the same alignment; this one does not
+    /// advance.
     pub(super) fn window(&self, n: usize) -> Result<Self, CdrError> {
         let end = self.at.checked_add(n).filter(|e| *e <= self.bytes.len());
         let Some(end) = end else {
@@ -197,7 +198,7 @@ impl<'a> CdrReader<'a> {
         })
     }
 
-    /// A reader of the next `n` bytes whose alignment is counted from where they start.
+    /// Returns a reader of the next `n` bytes whose alignment is counted from their start.
     pub(super) fn parameter(&self, n: usize) -> Result<Self, CdrError> {
         let mut inside = self.window(n)?;
         inside.origin = self.at;

@@ -1,23 +1,23 @@
-//! The typed way: a Rust structure that is a DDS type.
+//! Rust structures that are DDS types.
 
 use super::{CdrBuffer, CdrError, CdrReader};
 use crate::types::{Kind, StructType};
 
-/// A Rust type with a CDR form. Structures get it from [`cdr_struct!`](crate::cdr_struct).
+/// A Rust type with a CDR form. [`cdr_struct!`](crate::cdr_struct) implements it for structures.
 pub trait CdrType: Sized {
-    /// The type of a member that holds it.
+    /// Returns the type of a member that holds it.
     fn kind() -> Kind;
 
-    /// Writes the value behind what is in the buffer already. Never allocates.
+    /// Writes the value after the bytes already in the buffer. Never allocates.
     fn write_cdr(&self, out: &mut CdrBuffer);
 
     /// Reads a value.
     ///
     /// # Errors
-    /// The first byte that does not fit.
+    /// The first byte that does not match the type.
     fn read_cdr(from: &mut CdrReader<'_>) -> Result<Self, CdrError>;
 
-    /// The structure this type is; `None` for what is no structure and so cannot be a topic.
+    /// Returns the structure of this type; `None` for a type that is no structure and so no topic.
     fn structure() -> Option<StructType> {
         match Self::kind() {
             Kind::Struct(t) => Some(StructType::clone(&t)),
@@ -73,7 +73,7 @@ impl<T: CdrType> CdrType for Vec<T> {
         for element in self {
             element.write_cdr(out);
         }
-        // More than the length field can say does not fit in a buffer either.
+        // More elements than the length field can hold do not fit in a buffer either.
         out.set_count(count, u32::try_from(self.len()).unwrap_or(u32::MAX));
     }
 

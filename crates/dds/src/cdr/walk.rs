@@ -1,67 +1,67 @@
-//! Walking a sample along its type: the base of printing, of checking, and of generic tools.
+//! The walk over a sample along its type, the base of printing, of checking, and of generic tools.
 
 use super::{CdrError, CdrFault, CdrReader};
 use crate::types::{Extensibility, Kind, MAX_DEPTH, Member, StructType, UnionType};
 
-/// A value that has no parts.
+/// A value without parts.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Value<'a> {
     /// A boolean.
     Bool(bool),
-    /// Any signed integer.
+    /// A signed integer.
     Int(i64),
-    /// Any unsigned integer.
+    /// An unsigned integer.
     UInt(u64),
-    /// Either floating-point size.
+    /// A floating-point number of either size.
     Float(f64),
     /// A character of 8 bits.
     Char(u8),
-    /// A string, without its NUL; not necessarily UTF-8. A wide one is, and a wide character.
+    /// A string, without its NUL and not necessarily UTF-8. Wide strings and characters are UTF-8.
     String(&'a [u8]),
-    /// An enumeration: the number, and its name where the type has one for it.
+    /// An enumeration: the number, and its name if the type has one for it.
     Enum(i32, Option<&'a str>),
     /// A `sequence<octet>` or an array of octets, in one piece.
     Octets(&'a [u8]),
-    /// An optional member that is not there.
+    /// An optional member that is absent.
     Absent,
 }
 
 /// Receives the parts of a sample in order.
 pub trait Visitor {
-    /// A structure begins; the sample itself is the first. A union is one, of its discriminator and
-    /// the member that it selects, if any.
+    /// Begins a structure, of which the sample itself is the first. A union is a structure of its
+    /// discriminator and the member that it selects, if any.
     fn begin_struct(&mut self) {}
-    /// The structure ends.
+    /// Ends the structure.
     fn end_struct(&mut self) {}
-    /// The member whose value comes next.
+    /// Names the member whose value comes next.
     fn member(&mut self, member: &Member) {
         let _ = member;
     }
-    /// A sequence or array of so many elements begins.
+    /// Begins a sequence or array of this many elements.
     fn begin_list(&mut self, elements: u32) {
         let _ = elements;
     }
-    /// The list ends.
+    /// Ends the list.
     fn end_list(&mut self) {}
-    /// A value.
+    /// Receives a value.
     fn value(&mut self, value: Value<'_>);
 }
 
-/// Walks `sample`, the bytes of a `t` with their header, and tells `visitor`.
+/// Walks `sample`, the bytes of a `t` with their header, and passes its parts to `visitor`.
 ///
 /// # Errors
-/// The first byte that contradicts the type; the visitor has then seen what came before.
+/// The first byte that contradicts the type; the visitor has then received the parts before it.
 pub fn walk(t: &StructType, sample: &[u8], visitor: &mut impl Visitor) -> Result<(), CdrError> {
     let mut reader = CdrReader::new(sample)?;
     Walk { visitor, depth: 0 }.structure(t, &mut reader)?;
-    // A writer may pad to a multiple of four without saying so in the header.
+    // A writer may pad to a multiple of four without noting it in the header.
     match reader.remaining() {
         0..=3 => Ok(()),
         n => Err(reader.fault(CdrFault::TrailingBytes(n))),
     }
 }
 
-/// Checks that `sample` is a whole and proper `t`.
+/// Checks that `sample` is a complete and valid `t`.
 ///
 /// # Errors
 /// The first byte that contradicts the type.
@@ -69,15 +69,15 @@ pub fn check(t: &StructType, sample: &[u8]) -> Result<(), CdrError> {
     walk(t, sample, &mut Nothing)
 }
 
-/// Takes no notice.
+/// A visitor that ignores everything.
 struct Nothing;
 
 impl Visitor for Nothing {
     fn value(&mut self, _: Value<'_>) {}
 }
 
-/// Tells `visitor` of the members of the key, in a sample or in bytes that hold the key `alone`.
-/// Looks at nothing behind them. For types that are not mutable.
+/// Passes the members of the key to `visitor`, from a sample or from bytes that hold the key
+/// `alone`. Reads nothing after them. For types that are not mutable.
 pub(crate) fn walk_key(
     t: &StructType,
     bytes: &[u8],
@@ -99,7 +99,7 @@ pub(crate) fn walk_key(
     Ok(())
 }
 
-/// A reader in front of the first member, in structures whose members stand in their order.
+/// Returns a reader at the first member, for structures whose members are in order.
 fn members_of<'a>(t: &StructType, bytes: &'a [u8]) -> Result<CdrReader<'a>, CdrError> {
     let mut r = CdrReader::new(bytes)?;
     match t.extensibility {
@@ -110,9 +110,9 @@ fn members_of<'a>(t: &StructType, bytes: &'a [u8]) -> Result<CdrReader<'a>, CdrE
     Ok(r)
 }
 
-/// The integer that the member at `place` of `t` has in `sample`; a signed one by its bits. Reads
-/// nothing behind it, and does not allocate. `None` if the member is no integer or is absent, if
-/// the bytes in front of it contradict the type, and for types that are mutable.
+/// Returns the integer of the member at `place` of `t` in `sample`; a signed one by its bits. Reads
+/// nothing after it, and does not allocate. `None` if the member is no integer or is absent, if the
+/// bytes in front of it contradict the type, or if the type is mutable.
 pub fn integer_member(t: &StructType, sample: &[u8], place: usize) -> Option<u64> {
     let mut r = members_of(t, sample).ok()?;
     let (visitor, depth) = (&mut Nothing, 0);
@@ -128,7 +128,7 @@ pub fn integer_member(t: &StructType, sample: &[u8], place: usize) -> Option<u64
     found.0
 }
 
-/// Keeps the integer that it is told.
+/// A visitor that keeps the last integer.
 struct Integer(Option<u64>);
 
 impl Visitor for Integer {
@@ -141,7 +141,7 @@ impl Visitor for Integer {
     }
 }
 
-/// A walk under way, so many lists and structures deep.
+/// A walk under way, with its depth of lists and structures.
 struct Walk<'v, V> {
     visitor: &'v mut V,
     depth: usize,
@@ -201,7 +201,7 @@ impl<V: Visitor> Walk<'_, V> {
         Ok(())
     }
 
-    /// The parts of what was just met.
+    /// Walks the parts of a nested value.
     fn deeper<'a>(
         &mut self,
         r: &mut CdrReader<'a>,
@@ -236,11 +236,11 @@ impl<V: Visitor> Walk<'_, V> {
         Ok(())
     }
 
-    /// A structure whose members each have a header with their number (XTypes 1.3, 7.4.3.5.3,
-    /// rules 30 and 31). They may come in any order; the visitor gets them in that of the type.
+    /// Walks a structure whose members each have a header with their number (XTypes 1.3, 7.4.3.5.3,
+    /// rules 30 and 31). They may come in any order; the visitor receives them in that of the type.
     fn mutable(&mut self, t: &StructType, r: &mut CdrReader<'_>) -> Result<(), CdrError> {
         if !r.is_version_2() {
-            // Version 1 has another form of it, that no writer of today uses for samples.
+            // Version 1 has another form of it, which no current writer uses for samples.
             return Err(r.fault(CdrFault::Representation(0x0002)));
         }
         delimited(r, |inside| {
@@ -266,7 +266,7 @@ impl<V: Visitor> Walk<'_, V> {
     fn union(&mut self, t: &UnionType, r: &mut CdrReader<'_>) -> Result<(), CdrError> {
         self.visitor.begin_struct();
         match t.extensibility {
-            // Each part has its own header, in a form that no writer of today uses.
+            // Each part has its own header, in a form that no current writer uses.
             Extensibility::Mutable => return Err(r.fault(CdrFault::Representation(0x0002))),
             Extensibility::Appendable if r.is_version_2() => {
                 delimited(r, |inside| self.discriminated(t, inside))?;
@@ -277,7 +277,7 @@ impl<V: Visitor> Walk<'_, V> {
         Ok(())
     }
 
-    /// The discriminator, and what it selects.
+    /// Walks the discriminator, and the member that it selects.
     fn discriminated(&mut self, t: &UnionType, r: &mut CdrReader<'_>) -> Result<(), CdrError> {
         let kind = &t.discriminator.kind;
         let selected = t.selected(label(kind, r)?);
@@ -303,7 +303,7 @@ impl<V: Visitor> Walk<'_, V> {
             self.visitor.value(Value::Absent);
             return Ok(());
         }
-        // Alignment starts anew behind a parameter header (XTypes 1.3, 7.4.1.1.5.2).
+        // Alignment restarts after a parameter header (XTypes 1.3, 7.4.1.1.5.2).
         let mut inside = r.parameter(length)?;
         self.value(&member.kind, &mut inside)?;
         r.bytes(length).map(|_| ())
@@ -340,7 +340,7 @@ impl<V: Visitor> Walk<'_, V> {
     }
 }
 
-/// What stands behind its length in bytes, all of it, however much of it is understood.
+/// Walks a value after its length in bytes, and skips all of that length.
 fn delimited<'a>(
     r: &mut CdrReader<'a>,
     parts: impl FnOnce(&mut CdrReader<'a>) -> Result<(), CdrError>,
@@ -350,7 +350,7 @@ fn delimited<'a>(
     r.bytes(length).map(|_| ())
 }
 
-/// Where each member of the type is, of those that are there.
+/// Finds the place of each member of the type that is present.
 fn find_members<'a>(
     t: &StructType,
     r: &mut CdrReader<'a>,
@@ -372,14 +372,14 @@ fn find_members<'a>(
     Ok(found)
 }
 
-/// The number of the member that follows, whether it must be understood, and its length.
+/// Reads the number of the member that follows, whether it must be understood, and its length.
 fn member_header(r: &mut CdrReader<'_>) -> Result<(u32, bool, usize), CdrError> {
     let header = r.u32()?;
     let (id, must_understand) = (header & 0x0fff_ffff, header >> 31 == 1);
     let length = match header >> 28 & 7 {
         code @ 0..=3 => 1 << code,
         4 => r.u32()? as usize,
-        // The count of elements is also the first thing of the member: it is not skipped.
+        // The count of elements is also the beginning of the member: it is not skipped.
         code => {
             let count = r.clone().u32()? as usize;
             let size = [1, 4, 8][code as usize - 5];
@@ -389,7 +389,7 @@ fn member_header(r: &mut CdrReader<'_>) -> Result<(u32, bool, usize), CdrError> 
     Ok((id, must_understand, length))
 }
 
-/// The length in the parameter header in front of an optional member, version 1.
+/// Reads the length in the parameter header in front of an optional member, version 1.
 fn parameter_length(r: &mut CdrReader<'_>) -> Result<usize, CdrError> {
     const ID: u16 = 0x3fff;
     const EXTENDED: u16 = 0x3f01;
@@ -403,7 +403,7 @@ fn parameter_length(r: &mut CdrReader<'_>) -> Result<usize, CdrError> {
     Ok(usize::from(length))
 }
 
-/// The value of the discriminator that follows, as a number.
+/// Reads the value of the discriminator that follows, as a number.
 fn label(kind: &Kind, r: &CdrReader<'_>) -> Result<i64, CdrError> {
     struct Label(i64);
     impl Visitor for Label {
@@ -420,7 +420,7 @@ fn label(kind: &Kind, r: &CdrReader<'_>) -> Result<i64, CdrError> {
         }
     }
     let mut visitor = Label(i64::MAX);
-    // What has parts is no discriminator, even if somebody's type says so.
+    // A value with parts is no discriminator, whatever a foreign type declares.
     if kind.primitive_size().is_some() {
         let (visitor, depth) = (&mut visitor, 0);
         Walk { visitor, depth }.value(kind, &mut r.clone())?;
@@ -428,7 +428,7 @@ fn label(kind: &Kind, r: &CdrReader<'_>) -> Result<i64, CdrError> {
     Ok(visitor.0)
 }
 
-/// Version 2 puts a length in front of lists whose elements are not primitive.
+/// Skips the length that version 2 puts in front of lists whose elements are not primitive.
 fn skip_list_header(element: &Kind, r: &mut CdrReader<'_>) -> Result<(), CdrError> {
     let primitive = element.primitive_size().is_some() && !matches!(element, Kind::Enum(_));
     if r.is_version_2() && !primitive {
@@ -437,8 +437,8 @@ fn skip_list_header(element: &Kind, r: &mut CdrReader<'_>) -> Result<(), CdrErro
     Ok(())
 }
 
-/// The fewest bytes that a value of this kind takes. At least 1, so that a hostile length can
-/// never make the walk run longer than the bytes it has.
+/// Returns the fewest bytes that a value of this kind takes. It is at least 1, so that a hostile
+/// length can never make the walk longer than its bytes.
 fn min_size(kind: &Kind, depth: usize) -> usize {
     let least = match kind {
         Kind::String(_) => 5,
@@ -449,7 +449,7 @@ fn min_size(kind: &Kind, depth: usize) -> usize {
         Kind::Struct(t) if depth > 0 => {
             let members = t.members.iter().filter(|m| !m.optional);
             let sizes = members.map(|m| min_size(&m.kind, depth - 1));
-            // A type of somebody else's may say more than there are bytes in the world.
+            // A foreign type may declare more bytes than `usize` can count.
             sizes.fold(0, usize::saturating_add)
         }
         Kind::Union(t) if depth > 0 => min_size(&t.discriminator.kind, depth - 1),
@@ -486,7 +486,7 @@ mod tests {
         assert_eq!(integer_member(&t, &sample[..12], 1), None);
     }
 
-    /// Of a type that another participant made up: more elements than can be counted.
+    /// A type of another participant with more elements than can be counted.
     #[test]
     fn arrays_beyond_all_sizes_fit_into_no_sample() {
         let huge = || (0..9).fold(Kind::Int8, |of, _| Kind::Array(Box::new(of), u32::MAX));

@@ -1,4 +1,4 @@
-//! Writing CDR into a buffer that is allocated once.
+//! Writing of CDR into a buffer that is allocated once.
 
 use super::pen::{Pen, SLACK};
 use super::{CdrError, CdrFault, HEADER};
@@ -6,12 +6,12 @@ use super::{CdrError, CdrFault, HEADER};
 /// A buffer in which one sample after the other is written.
 ///
 /// [`begin`](Self::begin) starts a sample, one call per member follows in the order of the type,
-/// [`finish`](Self::finish) gives the bytes. The capacity never grows: a sample that does not fit
-/// is remembered and reported by `finish`. No call allocates.
+/// [`finish`](Self::finish) returns the bytes. The capacity never grows: `finish` reports a sample
+/// that does not fit. No call allocates.
 ///
-/// A member is stored as eight bytes, whatever its size, and the next one overwrites what it does
-/// not need of them. So the bytes from the end up to the next multiple of eight are always zero,
-/// and no member has to clear the padding in front of it.
+/// A member is stored as eight bytes, whatever its size, and the next one overwrites the unused
+/// ones. So the bytes from the end up to the next multiple of eight are always zero, and no member
+/// has to clear the padding in front of it.
 #[derive(Debug)]
 pub struct CdrBuffer {
     bytes: Box<[u8]>,
@@ -19,7 +19,7 @@ pub struct CdrBuffer {
     full: bool,
 }
 
-/// The place of a sequence's length, to be set when the elements are known.
+/// The place of a sequence's length, to be set when the number of elements is known.
 #[derive(Debug, Clone, Copy)]
 #[must_use]
 pub struct Count(usize);
@@ -35,9 +35,9 @@ macro_rules! put {
 }
 
 impl CdrBuffer {
-    /// A buffer for samples of up to `capacity` bytes, header included.
+    /// Makes a buffer for samples of up to `capacity` bytes, header included.
     pub fn with_capacity(capacity: usize) -> Self {
-        // Room for the header and the padding of the end is always there.
+        // The capacity always includes the header and the padding at the end.
         let capacity = (capacity + 3).max(2 * HEADER) & !3;
         let mut new = Self {
             bytes: vec![0; capacity + SLACK].into_boxed_slice(),
@@ -58,10 +58,10 @@ impl CdrBuffer {
         self.full = false;
     }
 
-    /// The sample's bytes, header in front, padded to a multiple of four.
+    /// Returns the sample's bytes, header in front, padded to a multiple of four.
     ///
     /// # Errors
-    /// [`CdrFault::Full`] when something did not fit.
+    /// [`CdrFault::Full`] when a member did not fit.
     #[inline]
     pub fn finish(&mut self) -> Result<&[u8], CdrError> {
         let padding = self.at.wrapping_neg() & 3;
@@ -73,7 +73,7 @@ impl CdrBuffer {
                 why: CdrFault::Full,
             });
         }
-        // The last two bits of the options say how much of the end is padding.
+        // The last two bits of the options are the length of the padding at the end.
         self.bytes[3] = padding as u8;
         Ok(&self.bytes[..end])
     }
@@ -147,26 +147,26 @@ impl CdrBuffer {
         self.with_pen(|pen| pen.align(size));
     }
 
-    /// Writes bytes that are already in CDR form and aligned to where they now stand.
+    /// Writes bytes that are already in CDR form and aligned for this position.
     #[inline]
     pub fn raw(&mut self, bytes: &[u8]) {
         self.with_pen(|pen| pen.raw(bytes));
     }
 
-    /// Bytes written so far, header included.
+    /// Returns the number of bytes written so far, header included.
     #[inline]
     pub const fn len(&self) -> usize {
         self.at
     }
 
-    /// Whether nothing but the header is written.
+    /// Returns whether nothing but the header is written.
     #[inline]
     pub const fn is_empty(&self) -> bool {
         self.at <= HEADER
     }
 
-    /// Overwrites eight bytes at `offset` (of [`len`](Self::len) before they were written), for
-    /// what is only known later.
+    /// Overwrites eight bytes at `offset` (the [`len`](Self::len) before they were written), for a
+    /// value that is only known later.
     #[inline]
     pub fn patch_u64(&mut self, offset: usize, value: u64) {
         if let Some(place) = self.bytes.get_mut(offset..offset + 8) {
@@ -185,7 +185,7 @@ impl CdrBuffer {
         }
     }
 
-    /// What was written at these offsets; nothing for offsets beyond it.
+    /// Returns the bytes written at these offsets; empty for offsets beyond them.
     #[inline]
     pub(crate) fn written(&self, range: std::ops::Range<usize>) -> &[u8] {
         self.bytes
@@ -194,14 +194,14 @@ impl CdrBuffer {
             .unwrap_or_default()
     }
 
-    /// Writes a member of `size` bytes (1, 2, 4 or 8): the lowest of `value`, whose others are
-    /// zero.
+    /// Writes a member of `size` bytes (1, 2, 4 or 8), the lowest of `value`; its other bytes must
+    /// be zero.
     #[inline(always)]
     pub(crate) fn word(&mut self, value: u64, size: usize) {
         self.with_pen(|pen| pen.word(value, size));
     }
 
-    /// Writes with the pen where this is.
+    /// Writes with a pen at the current position.
     #[inline(always)]
     pub(crate) fn with_pen(&mut self, write: impl FnOnce(&mut Pen<'_>)) {
         let room = self.bytes.get_mut(HEADER..).unwrap_or_default();
@@ -276,7 +276,7 @@ mod tests {
         Align(usize),
     }
 
-    /// The obvious way: a vector, padded byte by byte.
+    /// Encodes in the obvious way: a vector, padded byte by byte.
     fn slow(puts: &[Put]) -> Vec<u8> {
         fn align(out: &mut Vec<u8>, size: usize) {
             while !(out.len() - HEADER).is_multiple_of(size) {
@@ -324,7 +324,8 @@ mod tests {
     }
 
     proptest! {
-        /// Samples follow each other in the same buffer, so that each finds the last one's bytes.
+        /// Samples follow each other in the same buffer, so that each finds the bytes of the last
+        /// one.
         #[test]
         fn whole_words_leave_the_bytes_that_single_bytes_do(
             samples in prop::collection::vec(prop::collection::vec(put(), 0..20), 1..6),

@@ -1,4 +1,4 @@
-//! How a domain reaches the others: interface, peers, multicast, transport.
+//! The configuration of a domain's network: interface, peers, multicast, transport.
 
 mod peer;
 
@@ -11,67 +11,67 @@ use peer::Peer;
 /// The highest domain id whose RTPS ports (7400 + 250 × id and up) fit below 65536.
 const MAX_DOMAIN_ID: u32 = 232;
 
-/// A busy machine holds a thread up for longer than what is below this.
+/// The shortest lease: a busy machine may hold up a thread for longer than any below this.
 const SHORTEST_LEASE: Duration = Duration::from_millis(100);
 
-/// The longest datagram on loopback, whose packets of up to 65,535 bytes are never cut. Batching
-/// fills it with four times as many samples as Cyclone's own 14,720 bytes would hold, which are
-/// chosen for networks, where a datagram travels in pieces and is lost with any of them.
+/// The longest datagram on loopback, whose packets of up to 65,535 bytes are never fragmented.
+/// Batching fills it with four times as many samples as Cyclone's default of 14,720 bytes, which is
+/// chosen for networks, where a datagram is sent in fragments and is lost with any of them.
 const LOOPBACK_MESSAGE: usize = 65_000;
 
-/// What carries the samples between machines.
+/// The transport of samples between machines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Transport {
-    /// UDP unicast; discovery through the list of peers.
+    /// UDP unicast, with discovery through the list of peers.
     #[default]
     Udp,
-    /// TCP; every peer is named as `ADDRESS:PORT`.
+    /// TCP, with every peer named as `ADDRESS:PORT`.
     Tcp,
     /// UDP multicast for discovery and for data.
     Multicast,
 }
 
-/// The configuration of a domain, given in code; no file and no environment variable is read.
+/// The configuration of a domain, made in code; no file and no environment variable is read.
 ///
-/// By default it stays on the loopback interface with UDP unicast, and participants of the same
-/// domain id on this host find each other.
+/// By default it uses UDP unicast on the loopback interface, and participants of the same domain id
+/// on this host discover each other.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DomainConfig {
     /// The domain id on the network, 0 to 232.
     pub id: u32,
     /// The network interface by name (`eth0`) or by address (`10.0.0.4`).
     pub interface: String,
-    /// What carries discovery and samples.
+    /// The transport of discovery and samples.
     pub transport: Transport,
-    /// Hosts to look for participants on, `HOST` or `HOST:PORT`: an IPv4 address, a name that the
-    /// system resolves when the domain is opened, or the name of the interface for its own
-    /// address. With UDP unicast this host itself is always looked at.
+    /// Hosts on which to look for participants, `HOST` or `HOST:PORT`: an IPv4 address, a name that
+    /// the system resolves when the domain is opened, or the name of the interface for its own
+    /// address. With UDP unicast this host itself is always included.
     pub peers: Vec<String>,
-    /// The port on which a participant accepts TCP connections; 0 lets the system choose, and then
-    /// the others must be told or must be connected to from here. One that somebody else listens
-    /// on is refused when the domain is opened.
+    /// The port on which a participant accepts TCP connections. With 0 the system chooses, and then
+    /// the other participants must be told the port or be connected to from here. A port that is
+    /// already in use is refused when the domain is opened.
     pub tcp_port: u16,
-    /// Bytes asked of the kernel for the receive buffer of each socket (it may grant less).
+    /// The receive buffer requested of the kernel for each socket, in bytes (it may grant less).
     pub receive_buffer: usize,
     /// Bytes that a reliable writer sends ahead of the slowest reader's acknowledgement; a write
-    /// beyond waits as long as its policy says.
+    /// beyond waits as long as its policy permits.
     pub unacknowledged: usize,
     /// The longest sample, in bytes; 64 MiB unless set, 2 GiB at most. A longer one is dropped when
-    /// it comes, before its pieces are put together, and refused when it is written.
+    /// it arrives, before its fragments are assembled, and refused when it is written.
     pub longest_sample: u32,
-    /// After how much silence of this participant the others forget it, with its writers and
-    /// readers: nobody waits for it any more. At least 100 ms; `None` is Cyclone's default, 10 s.
+    /// The time of silence of this participant after which the others remove it, with its writers
+    /// and readers, and no longer wait for it. At least 100 ms; `None` is Cyclone's default, 10 s.
     pub lease: Option<Duration>,
-    /// How long closing a writer waits for readers that have not acknowledged everything; 1 s
-    /// unless set. Writers are closed one after the other.
+    /// The time for which closing a writer waits for readers that have not acknowledged everything;
+    /// 1 s unless set. Writers are closed one after the other.
     pub linger: Duration,
-    /// Further elements for Cyclone DDS's `<Domain>`, as XML, for what has no field here. They
-    /// replace the `MaxMessageSize` and `MultipleReceiveThreads` that loopback gets.
+    /// Further elements for Cyclone DDS's `<Domain>`, as XML, for options without a field here.
+    /// They replace the `MaxMessageSize` and `MultipleReceiveThreads` set for loopback.
     pub extra_xml: String,
 }
 
 impl DomainConfig {
-    /// The domain `id`, 0 to 232, on loopback.
+    /// Makes a configuration of the domain `id`, 0 to 232, on loopback.
     pub fn new(id: u32) -> Self {
         Self {
             id,
@@ -88,7 +88,7 @@ impl DomainConfig {
         }
     }
 
-    /// The configuration as Cyclone DDS reads it. Looks up the names of peers.
+    /// Returns the configuration as Cyclone DDS reads it. Resolves the names of peers.
     ///
     /// # Errors
     /// [`Error::DomainId`] above 232; [`Error::Config`] for an empty interface, a peer that is no
@@ -105,7 +105,7 @@ impl DomainConfig {
             "name"
         };
         let mut xml = String::from("<CycloneDDS><Domain Id=\"any\"><General><Interfaces>");
-        // The formatter of a String cannot fail: its results are of no use here.
+        // The formatter of a String cannot fail.
         let _ = write!(
             xml,
             "<NetworkInterface {by}=\"{}\" multicast=\"{multicast}\"/></Interfaces>\
@@ -148,16 +148,16 @@ impl DomainConfig {
         Ok(xml)
     }
 
-    /// The port to listen on, where one was chosen.
+    /// Returns the port to listen on, if one was chosen.
     #[cfg(feature = "cyclone")]
     pub(crate) fn listens_on(&self) -> Option<u16> {
         (self.transport == Transport::Tcp && self.tcp_port != 0).then_some(self.tcp_port)
     }
 
-    /// Whether the interface is certainly the loopback. There Cyclone gets a receive thread for
-    /// samples alone, which waits in `recvmsg` and not in `epoll_wait` before it: a system call
-    /// less each way. Elsewhere it does not by its own default: to end such a thread it sends
-    /// itself a packet, and where a firewall holds that back closing would hang.
+    /// Returns whether the interface is certainly the loopback. There Cyclone is configured to use
+    /// a receive thread for samples alone, which waits in `recvmsg` without `epoll_wait` before it:
+    /// one system call less each way. Elsewhere its own default applies: it ends such a thread by
+    /// sending itself a packet, and behind a firewall that blocks the packet, closing would hang.
     fn is_loopback(&self) -> bool {
         match self.interface.parse::<std::net::IpAddr>() {
             Ok(address) => address.is_loopback(),
@@ -194,7 +194,7 @@ impl DomainConfig {
             self.transport == Transport::Udp,
         );
         for peer in peers {
-            // A peer may come up hours later: it is looked for without end.
+            // A peer may come up hours later, so it is never pruned.
             let _ = write!(xml, "<Peer Address=\"{peer}\" PruneDelay=\"inf\"/>");
         }
         xml.push_str("</Peers></Discovery>");

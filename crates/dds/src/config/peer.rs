@@ -1,4 +1,4 @@
-//! Peers by number. Cyclone DDS ends the process over one that it cannot make sense of.
+//! Peers by number. Cyclone DDS ends the process over a peer that it cannot parse.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
@@ -7,7 +7,7 @@ use super::Transport;
 use crate::Error;
 use crate::sys::interface_address;
 
-/// A peer as Cyclone DDS takes it: an IPv4 address, and a port where one is given.
+/// A peer as Cyclone DDS takes it: an IPv4 address, and an optional port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Peer {
     address: Ipv4Addr,
@@ -15,8 +15,8 @@ pub(super) struct Peer {
 }
 
 impl Peer {
-    /// Understands `HOST` or `HOST:PORT`, where HOST is an address, a name that the system
-    /// resolves, or the name of the interface, which stands for its address.
+    /// Parses `HOST` or `HOST:PORT`, where HOST is an address, a name that the system resolves, or
+    /// the name of the interface, which stands for its address.
     pub(super) fn new(text: &str, transport: Transport, interface: &str) -> Result<Self, Error> {
         let fail = |why: String| Error::Config(format!("peer {text:?} {why}"));
         let (host, port) = split(text).map_err(|why| fail(why.to_owned()))?;
@@ -29,7 +29,7 @@ impl Peer {
         } else {
             resolve(host).map_err(fail)?
         };
-        // Nobody is there, or too many.
+        // The address denotes no host, or many.
         if address.is_unspecified() || address.is_broadcast() {
             return Err(fail("is no host's address".to_owned()));
         }
@@ -49,7 +49,7 @@ impl fmt::Display for Peer {
     }
 }
 
-/// Host and port.
+/// Splits into host and port.
 fn split(text: &str) -> Result<(&str, Option<u16>), &'static str> {
     if text.trim().is_empty() {
         return Err("has no address");
@@ -69,7 +69,7 @@ fn split(text: &str) -> Result<(&str, Option<u16>), &'static str> {
     }
 }
 
-/// The first IPv4 address of a host.
+/// Resolves the first IPv4 address of a host.
 fn resolve(host: &str) -> Result<Ipv4Addr, String> {
     if let Ok(address) = host.parse() {
         return Ok(address);

@@ -1,4 +1,4 @@
-//! What participants announce: themselves, their writers and readers.
+//! The announcements of participants: themselves, their writers and readers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,11 +10,11 @@ use crate::{Durability, Error, History, Ownership, Qos, Reliability};
 /// A participant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Participant {
-    /// Its name in the domain.
+    /// Its GUID in the domain.
     pub guid: Guid,
-    /// The name it was given by its program.
+    /// The name that its program gave it.
     pub name: Option<String>,
-    /// Its program, where it says so (Cyclone DDS does).
+    /// Its program, if announced (Cyclone DDS announces it).
     pub process: Option<String>,
     /// The number of its process.
     pub pid: Option<String>,
@@ -22,7 +22,7 @@ pub struct Participant {
     pub host: Option<String>,
 }
 
-/// What an endpoint does.
+/// The role of an endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[allow(missing_docs)] // the names say it
 pub enum EndpointKind {
@@ -33,9 +33,9 @@ pub enum EndpointKind {
 /// A writer or a reader.
 #[derive(Debug, Clone)]
 pub struct Endpoint {
-    /// Which of the two.
+    /// Whether it is a writer or a reader.
     pub kind: EndpointKind,
-    /// Its name in the domain.
+    /// Its GUID in the domain.
     pub guid: Guid,
     /// Its participant.
     pub participant: Guid,
@@ -43,25 +43,28 @@ pub struct Endpoint {
     pub topic: String,
     /// The name of the topic's type.
     pub type_name: String,
-    /// Offers or asks for reliable delivery.
+    /// Whether it offers or requests reliable delivery.
     pub reliable: bool,
-    /// Offers or asks for samples from before a reader came; persistent kinds count as that.
+    /// Whether it offers or requests earlier samples for late readers, which persistent kinds
+    /// include.
     pub durability: Durability,
-    /// One writer for each instance or all of them.
+    /// Whether each instance has one writer or all of them.
     pub ownership: Ownership,
-    /// Partitions, as it named them; may hold `*` and `?`.
+    /// Its partitions, which may contain `*` and `?`.
     pub partitions: Vec<String>,
     pub(crate) info: Option<Arc<TypeInfo>>,
 }
 
 impl Endpoint {
-    /// Whether it announced its type in the way of XTypes, so that others can read its samples.
+    /// Returns whether it announced its type by XTypes, so that other programs can read its
+    /// samples.
     pub const fn has_type(&self) -> bool {
         self.info.is_some()
     }
 
-    /// Policies of a reader that matches this writer and gets all it can give: its reliability, its
-    /// durability and its ownership, and the newest `depth` samples of each instance.
+    /// Returns the policies of a reader that matches this writer and receives all it offers: its
+    /// reliability, its durability and its ownership, and the newest `depth` samples of each
+    /// instance.
     pub fn reader_qos(&self, depth: u32) -> Qos {
         let qos = Qos::default()
             .reliability(if self.reliable {

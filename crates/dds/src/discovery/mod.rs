@@ -1,4 +1,4 @@
-//! Who is in a domain: participants, their writers and readers, and the types of their topics.
+//! Discovery of a domain: participants, their writers and readers, and the types of their topics.
 
 mod announced;
 
@@ -14,11 +14,11 @@ use crate::types::StructType;
 
 pub use crate::guid::Guid;
 
-/// Participants and endpoints kept; announcements beyond are counted.
+/// Most participants and endpoints kept; announcements beyond are counted.
 const MOST: usize = 65_536;
 
-/// What is known of a domain's other participants. It grows as they answer: a second is enough on
-/// one host.
+/// The known other participants of a domain. Their number grows as they respond: a second is enough
+/// on one host.
 #[derive(Debug)]
 pub struct Discovery {
     raw: RawDiscovery,
@@ -37,8 +37,8 @@ impl Discovery {
         })
     }
 
-    /// Takes in what was announced since the last call; whether anything was. The own participant
-    /// is left out. Does not wait.
+    /// Takes in the announcements since the last call and returns whether there were any. Its own
+    /// participant is left out. Does not wait.
     ///
     /// # Errors
     /// [`Error::Dds`].
@@ -69,23 +69,23 @@ impl Discovery {
         Ok(changed)
     }
 
-    /// Participants, by name.
+    /// Returns the participants, by GUID.
     pub fn participants(&self) -> impl Iterator<Item = &Participant> {
         self.participants.values()
     }
 
-    /// Writers and readers, by name: those of one participant stand together.
+    /// Returns the writers and readers by GUID, so that those of one participant are adjacent.
     pub fn endpoints(&self) -> impl Iterator<Item = &Endpoint> {
         self.endpoints.values()
     }
 
-    /// Announcements beyond the 65,536 that are kept.
+    /// Returns the number of announcements beyond the 65,536 that are kept.
     pub const fn ignored(&self) -> u64 {
         self.ignored
     }
 }
 
-/// Asks for the type of an endpoint, by the exchange of type objects, for at most `timeout`.
+/// Requests the type of an endpoint, by the exchange of type objects, for at most `timeout`.
 pub(crate) fn type_of(
     participant: &Arc<Entity>,
     endpoint: &Endpoint,

@@ -1,12 +1,12 @@
-//! A feed distributed over DDS: topics made from templates, a publisher that converts and
-//! writes, a subscriber that may echo, and the token that says that all is said.
+//! A feed distributed over DDS: topics made from templates, a publisher that converts and writes, a
+//! subscriber that may echo, and the token that ends a feed.
 //!
-//! Topics: one for each template, of its name; a template that is split has one for each
-//! security instead, `NAME_SECURITY`, or with keys a single one. Echoes come back on topics
-//! with `_echo` behind the name. The token is on the topic `DoneToken`.
+//! Each template has a topic of its name. A template that is split has one for each security
+//! instead, `NAME_SECURITY`, or with keys a single one. Echoes return on topics with the suffix
+//! `_echo`. The token is on the topic `DoneToken`.
 //!
-//! What carries them is DDS, or for processes of one host [shared memory](crate::shm), where all
-//! topics of a publisher are in one ring and all echoes of a subscriber in another.
+//! The carrier is DDS, or for processes of one host [shared memory](crate::shm), where all topics
+//! of a publisher are in one ring and all echoes of a subscriber in another.
 
 mod echo;
 mod over_dds;
@@ -26,7 +26,7 @@ pub use subscriber::Subscriber;
 use crate::fast::TemplateType;
 use crate::{Domain, Durability, Error, Liveliness, Policy, Qos, Status, cdr_struct, shm};
 
-/// What carries a feed.
+/// The carrier of a feed.
 #[derive(Debug, Clone)]
 pub enum Carrier {
     /// A domain of DDS.
@@ -53,19 +53,19 @@ impl From<&Self> for Carrier {
     }
 }
 
-/// What publisher and subscriber must agree on.
+/// The options on which publisher and subscriber must agree.
 #[derive(Debug, Clone)]
 pub struct Distribution {
-    /// One topic for a split template, keyed; otherwise one for each security.
+    /// Whether a split template has one topic, keyed, instead of one for each security.
     pub keyed: bool,
-    /// Securities 0 up to this number have topics, where there is one for each.
+    /// The highest number of a security with a topic, where each has its own; they start at 0.
     pub securities: u32,
     /// Whether the subscriber sends each sample back.
     pub echo: bool,
-    /// Name of the template whose message ends a feed: it has no topic, the token stands for it.
+    /// The name of the template whose message ends a feed: it has no topic, the token replaces it.
     pub end: String,
-    /// Policies of topics, writers and readers. With keys, [`Qos::instances`] is how many a topic
-    /// may have: a publisher leaves out samples of more, a subscriber closes the topic.
+    /// The policies of topics, writers and readers. With keys, [`Qos::instances`] is the limit for
+    /// each topic: a publisher leaves out samples of further keys, a subscriber closes the topic.
     pub qos: Qos,
 }
 
@@ -82,7 +82,7 @@ impl Default for Distribution {
 }
 
 impl Distribution {
-    /// Names of the topics of a template, with the security where each has its own.
+    /// Returns the names of the topics of a template, with the security where each has its own.
     pub fn topics(&self, template: &TemplateType) -> Vec<String> {
         let name = template.type_name().to_owned();
         if !template.is_split || self.keyed {
@@ -92,25 +92,27 @@ impl Distribution {
         (0..self.securities).map(one).collect()
     }
 
-    /// Whether the template has a topic.
+    /// Returns whether the template has a topic.
     pub fn carries(&self, template: &TemplateType) -> bool {
         template.name != self.end
     }
 
-    /// The policies of echoes: like the samples', but a writer never waits. Echoes are written in
-    /// the thread that also receives the acknowledgements that a waiting writer would wait for.
+    /// Returns the policies of echoes: those of the samples, but a writer never waits. Echoes are
+    /// written in the thread that also receives the acknowledgements that a waiting writer would
+    /// wait for.
     fn echo_qos(&self) -> Qos {
         let mut qos = self.qos.clone();
         if matches!(qos.reliability, Some(crate::Reliability::Reliable(_))) {
             qos = qos.reliability(crate::Reliability::Reliable(std::time::Duration::ZERO));
         }
-        // An echo's writer writes when a sample comes: only its process can say that it lives.
+        // An echo's writer writes only when a sample arrives, so only its process can assert its
+        // liveliness.
         if let Some(Liveliness::ManualByParticipant(t) | Liveliness::ManualByTopic(t)) =
             qos.liveliness
         {
             qos = qos.liveliness(Liveliness::Automatic(t));
         }
-        // What is under way is bounded in bytes; a depth would cost each key so many pointers.
+        // The data under way is bounded in bytes; a depth would cost each key as many pointers.
         qos.history(crate::History::KeepAll)
             .durability(Durability::Volatile)
     }
@@ -121,7 +123,7 @@ fn echo_name(topic: &str) -> String {
 }
 
 cdr_struct! {
-    /// Says that a publisher has written all it had.
+    /// The token by which a publisher announces that it has written everything.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub struct DoneToken: "Fanfare::DoneToken" {
         samples: u64,
@@ -130,27 +132,27 @@ cdr_struct! {
 
 const DONE: &str = "DoneToken";
 
-/// The token waits for subscribers that are late.
+/// Returns the policies of the token, which is kept for late subscribers.
 fn done_qos() -> Qos {
     Qos::last_value()
 }
 
-/// Readers and writers of the other side that are no longer there, over DDS.
+/// Readers and writers of peers that have departed, over DDS.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Departures {
-    /// The subscribers' readers, or the publishers' writers, that are gone, those of tokens
-    /// included and those of echoes not: closed by their program, or stopped, killed or cut off
-    /// for longer than their lease. Cyclone DDS does not say which.
+    /// The number of subscribers' readers, or publishers' writers, that are gone, including those
+    /// of tokens and without those of echoes: closed by their program, or stopped, killed or cut
+    /// off for longer than their lease. Cyclone DDS does not report which.
     pub gone: u32,
-    /// Writers, those of echoes included, that were no longer alive: silent for longer than their
-    /// lease, or about to be gone, as Cyclone DDS takes a writer that goes for silent first. Some
-    /// may have come back.
+    /// The number of writers, including those of echoes, that were no longer alive: silent for
+    /// longer than their lease, or about to be gone, as Cyclone DDS first reports a writer that
+    /// leaves as silent. Some may have come back.
     pub silent: u32,
-    /// Those of them that are silent now.
+    /// The number of those that are silent now.
     pub silent_now: u32,
 }
 
-/// How many of several entities have a match, and how many of their matches are gone.
+/// The number of several entities that have a match, and of their matches that are gone.
 #[derive(Debug, Default)]
 struct Matches {
     matched: AtomicU32,
@@ -163,12 +165,13 @@ struct Matches {
 }
 
 impl Matches {
-    /// A listener for one more entity of samples or tokens.
+    /// Returns a listener for one more entity of samples or tokens.
     fn listener(self: &Arc<Self>) -> impl FnMut(Status) + Send + 'static + use<> {
         self.listens(true)
     }
 
-    /// A listener for one more entity of echoes. Departures are counted by the samples' entities.
+    /// Returns a listener for one more entity of echoes. Departures are counted by the samples'
+    /// entities.
     fn echo_listener(self: &Arc<Self>) -> impl FnMut(Status) + Send + 'static + use<> {
         self.listens(false)
     }
@@ -214,7 +217,7 @@ impl Matches {
         }
     }
 
-    /// Whether an entity has had several matches at a time.
+    /// Returns whether an entity has had several matches at a time.
     fn several(&self) -> bool {
         self.several.load(Ordering::Acquire)
     }
@@ -240,7 +243,7 @@ impl Matches {
     }
 }
 
-/// Opens something for each topic of each template.
+/// Opens an entity for each topic of each template.
 fn for_each_topic<T>(
     distribution: &Distribution,
     template: &TemplateType,

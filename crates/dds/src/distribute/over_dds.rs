@@ -13,7 +13,7 @@ use crate::{Domain, Error, Reader, Sample, Writer};
 /// The publishing side.
 #[derive(Debug)]
 pub(super) struct Writers {
-    /// By the index of the template.
+    /// The writers, by the index of the template.
     writers: Vec<Vec<Writer>>,
     done: Writer,
     echoes: Vec<Reader>,
@@ -178,7 +178,7 @@ impl Readers {
         all.filter_map(|reader| reader.check().err()).collect()
     }
 
-    /// Whether no topic is left that brings samples.
+    /// Returns whether no topic is left that receives samples.
     pub(super) fn is_closed(&self) -> bool {
         !self.readers.is_empty() && self.readers.iter().all(|reader| reader.check().is_err())
     }

@@ -17,7 +17,7 @@ use crate::shm::{Config, Receiver, Sender, Taken, TopicSpec};
 use crate::types::StructType;
 use crate::{Durability, Error, History, Reliability, Sample};
 
-/// Samples go from publishers to subscribers, echoes the other way.
+/// The channels: samples go from publishers to subscribers, echoes the other way.
 const FEED: &str = "feed";
 const ECHO: &str = "echo";
 
@@ -134,7 +134,7 @@ impl Readers {
         let all = specs(mapping, distribution);
         let mut echo = None;
         if distribution.echo {
-            // An echo never waits: who does not read them loses the oldest.
+            // An echo never waits: a peer that does not read echoes loses the oldest.
             let config = config.clone().patience(Duration::ZERO);
             let topics: Vec<_> = all.iter().map(Topic::echo).collect();
             echo = Some(Sender::open(&config, ECHO, &topics)?);
@@ -191,7 +191,7 @@ struct Topic {
 }
 
 impl Topic {
-    /// The topic of its echoes.
+    /// Returns the topic of its echoes.
     fn echo(&self) -> TopicSpec {
         TopicSpec {
             name: echo_name(&self.spec.name),
@@ -201,12 +201,12 @@ impl Topic {
     }
 }
 
-/// The topics of all templates in the order of the templates: the same on both sides.
+/// Returns the topics of all templates in the order of the templates, the same on both sides.
 fn specs(mapping: &Mapping, distribution: &Distribution) -> Vec<Topic> {
     let keep = distribution.qos.durability == Some(Durability::TransientLocal);
     let mut all = Vec::new();
     for template in mapping.types().filter(|t| distribution.carries(t)) {
-        // One type, one hash, however many securities there are.
+        // One type has one hash, however many securities there are.
         let first = TopicSpec::new("", &template.sample, keep);
         all.extend(distribution.topics(template).into_iter().map(|name| Topic {
             template: template.clone(),
@@ -219,14 +219,14 @@ fn specs(mapping: &Mapping, distribution: &Distribution) -> Vec<Topic> {
     all
 }
 
-/// The token waits for subscribers that are late.
+/// Returns the topic of the token, which is kept for late subscribers.
 fn done_spec() -> TopicSpec {
     let t = DoneToken::structure().unwrap_or_else(|| StructType::new("Fanfare::DoneToken"));
     TopicSpec::new(DONE, &t, true)
 }
 
-/// A writer that keeps everything waits for readers that are behind; one that keeps the newest
-/// does not.
+/// Returns the patience: a writer that keeps everything waits for readers that are behind; one that
+/// keeps the newest does not.
 fn patience(distribution: &Distribution) -> Duration {
     match (distribution.qos.reliability, distribution.qos.history) {
         (Some(Reliability::Reliable(time)), Some(History::KeepAll)) => time,
@@ -234,14 +234,14 @@ fn patience(distribution: &Distribution) -> Duration {
     }
 }
 
-/// A thread that reads a ring. It ends with this.
+/// A thread that reads a ring, and ends when this is dropped.
 #[derive(Debug)]
 struct Receiving {
     seen: Arc<Seen>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// What the thread says of itself.
+/// The state that the thread reports.
 #[derive(Debug, Default)]
 struct Seen {
     stop: AtomicBool,
@@ -306,7 +306,7 @@ impl Drop for Receiving {
 }
 
 impl Seen {
-    /// Lines that only this thread writes and others rarely read: they stay in its cache.
+    /// Updates cache lines that only this thread writes and others rarely read.
     #[inline]
     fn note(&self, receiver: &Receiver) {
         self.senders
@@ -316,14 +316,14 @@ impl Seen {
     }
 }
 
-/// What a receive thread does while nothing comes: it spins for a microsecond, lets others run for
-/// a millisecond, then naps.
+/// The idle strategy of a receive thread: it spins for a microsecond, yields for a millisecond,
+/// then naps.
 ///
 /// Of the 42,000 complex samples with echo, three threads on two processors, 99 % were back after
 /// 105 µs with 2,000 spins, 16 with 200, 9 with 50 and 6 with none (all in 0.59 to 0.99 s, 0.42 to
-/// 0.44, 0.29 to 0.34, 0.39 to 0.65; half of them after 3 µs in every case): a thread that spins
-/// keeps the one that it waits for off its processor, while yielding costs a third of a
-/// microsecond where nobody else wants to run.
+/// 0.44, 0.29 to 0.34, 0.39 to 0.65; half of them after 3 µs in every case). A thread that spins
+/// keeps the thread that it waits for off its processor, while yielding takes a third of a
+/// microsecond if no other thread is ready to run.
 struct Idle {
     spins: bool,
     rounds: u32,
@@ -333,10 +333,10 @@ struct Idle {
 impl Idle {
     const SPINS: u32 = 50;
     const YIELDS: Duration = Duration::from_millis(1);
-    /// As short as the kernel's timers make it: about 100 µs.
+    /// The shortest nap of the kernel's timers: about 100 µs.
     const NAP: Duration = Duration::from_micros(50);
     const LONG_NAP: Duration = Duration::from_millis(1);
-    /// After this long without a sample naps are long.
+    /// The time without a sample after which naps are long.
     const ASLEEP: Duration = Duration::from_secs(2);
 
     fn new(spins: bool) -> Self {
@@ -347,7 +347,7 @@ impl Idle {
         }
     }
 
-    /// Waits a little; whether it slept.
+    /// Waits a little. Returns whether it slept.
     fn wait(&mut self) -> bool {
         self.rounds = self.rounds.saturating_add(1);
         if self.spins || self.rounds < Self::SPINS {

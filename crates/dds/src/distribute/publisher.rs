@@ -27,13 +27,13 @@ enum Carried {
 }
 
 impl Publisher {
-    /// Opens all topics. With echo on, `round_trips` is asked once for each topic (over shared
-    /// memory: for each template) what to do with its round trips: from the write to the arrival
-    /// of the echo here.
+    /// Opens all topics. With echo on, `round_trips` is called once for each topic (over shared
+    /// memory: for each template) and returns the receiver of its round trips, each from the write
+    /// to the arrival of the echo here.
     ///
     /// # Errors
-    /// As [`Domain::topic`](crate::Domain::topic) and the opening of writers; over shared memory
-    /// as [`Sender::open`](crate::shm::Sender::open).
+    /// Those of [`Domain::topic`](crate::Domain::topic) and of opening writers; over shared memory
+    /// those of [`Sender::open`](crate::shm::Sender::open).
     pub fn open(
         carrier: impl Into<Carrier>,
         mapping: &Mapping,
@@ -66,7 +66,7 @@ impl Publisher {
         })
     }
 
-    /// Whether every topic, echoes included, has a subscriber.
+    /// Returns whether every topic, echoes included, has a subscriber.
     pub fn is_matched(&self) -> bool {
         match &self.carried {
             Carried::Dds(outlets) => outlets.is_matched(),
@@ -74,8 +74,8 @@ impl Publisher {
         }
     }
 
-    /// How often another side's policies (over shared memory: types) did not fit: those do not
-    /// match and never will.
+    /// Returns how often a peer's policies (over shared memory: types) were incompatible: those
+    /// peers never match.
     pub fn incompatible(&self) -> u32 {
         match &self.carried {
             Carried::Dds(outlets) => outlets.matches.incompatible(),
@@ -83,7 +83,7 @@ impl Publisher {
         }
     }
 
-    /// The policy that did not fit in the last such meeting, over DDS.
+    /// Returns the incompatible policy of the last such peer, over DDS.
     pub fn incompatible_policy(&self) -> Option<Policy> {
         match &self.carried {
             Carried::Dds(outlets) => outlets.matches.policy(),
@@ -91,8 +91,8 @@ impl Publisher {
         }
     }
 
-    /// How many of the subscribers' readers are gone, and of their echoes' writers were silent: a
-    /// reader itself has no liveliness. Over DDS only.
+    /// Returns how many of the subscribers' readers are gone, and how many of their echoes' writers
+    /// were silent: a reader itself has no liveliness. Over DDS only.
     pub fn departures(&self) -> Departures {
         match &self.carried {
             Carried::Dds(outlets) => outlets.matches.departures(),
@@ -100,8 +100,8 @@ impl Publisher {
         }
     }
 
-    /// Subscribers that were cut off because they stopped reading, and those that died reading.
-    /// Over shared memory only: DDS has means of its own for both.
+    /// Returns the number of subscribers that were cut off because they stopped reading, and of
+    /// those that died while reading. Over shared memory only: DDS has its own means for both.
     pub fn lost_subscribers(&self) -> (u64, u64) {
         match &self.carried {
             Carried::Dds(_) => (0, 0),
@@ -109,11 +109,11 @@ impl Publisher {
         }
     }
 
-    /// Writes a sample to its topic; `false` when it is left out, which is counted: it is of a
-    /// security beyond those that have topics, or of a key beyond those that a topic may have.
+    /// Writes a sample to its topic. Returns `false` when it is left out, which is counted: its
+    /// security has no topic, or its key is beyond the limit of a topic.
     ///
     /// # Errors
-    /// As [`Writer::write`](crate::Writer::write).
+    /// Those of [`Writer::write`](crate::Writer::write).
     #[inline]
     pub fn publish(&mut self, sample: &Converted<'_>) -> Result<bool, Error> {
         let published = match &mut self.carried {
@@ -133,23 +133,23 @@ impl Publisher {
         Ok(published)
     }
 
-    /// Samples written.
+    /// Returns the number of samples written.
     pub const fn written(&self) -> u64 {
         self.written
     }
 
-    /// Samples that had no topic.
+    /// Returns the number of samples that had no topic.
     pub const fn without_topic(&self) -> u64 {
         self.without_topic
     }
 
-    /// Samples left out because their topic has as many keys as it may.
+    /// Returns the number of samples left out because their topic has as many keys as it may.
     pub const fn refused(&self) -> u64 {
         self.refused
     }
 
-    /// Which topics of echoes were closed, because there are too many keys
-    /// ([`Error::ReaderClosed`]), or lost their listener, because it panicked. Over DDS only.
+    /// Returns the topics of echoes that were closed because of too many keys
+    /// ([`Error::ReaderClosed`]), or lost their listener because it panicked. Over DDS only.
     pub fn failures(&self) -> Vec<Error> {
         match &self.carried {
             Carried::Dds(outlets) => outlets.failures(),
@@ -157,16 +157,16 @@ impl Publisher {
         }
     }
 
-    /// Echoes that came back.
+    /// Returns the number of echoes received.
     pub fn echoed(&self) -> u64 {
         self.echoed.load(Ordering::Acquire)
     }
 
-    /// Waits until every subscriber has what was written; `false` when `timeout` was too short.
-    /// Over shared memory they have it at once, or have been cut off.
+    /// Waits until every subscriber has received everything written; returns `false` if `timeout`
+    /// was too short. Over shared memory subscribers have it at once, or have been cut off.
     ///
     /// # Errors
-    /// As [`Writer::wait_for_acks`](crate::Writer::wait_for_acks).
+    /// Those of [`Writer::wait_for_acks`](crate::Writer::wait_for_acks).
     pub fn wait_for_acks(&self, timeout: Duration) -> Result<bool, Error> {
         match &self.carried {
             Carried::Dds(outlets) => outlets.wait_for_acks(timeout),
@@ -174,10 +174,10 @@ impl Publisher {
         }
     }
 
-    /// Says that this is all, and waits until every subscriber has it.
+    /// Writes the token that ends the feed, and waits until every subscriber has received it.
     ///
     /// # Errors
-    /// As [`Writer::write`](crate::Writer::write).
+    /// Those of [`Writer::write`](crate::Writer::write).
     pub fn finish(&mut self, timeout: Duration) -> Result<bool, Error> {
         let token = DoneToken {
             samples: self.written,

@@ -1,4 +1,4 @@
-//! What the subscribing side receives, and counts of it.
+//! The samples that the subscribing side receives, and their counts.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -11,25 +11,25 @@ use crate::fast::TemplateType;
 pub struct Received<'a> {
     /// The type of the template.
     pub template: &'a TemplateType,
-    /// The topic it came on.
+    /// The topic on which it arrived.
     pub topic: &'a str,
     /// The sample.
     pub sample: Sample<'a>,
 }
 
-/// What came so far.
+/// Counts of received samples and tokens.
 #[derive(Debug, Default)]
 pub(super) struct Counts {
     pub(super) received: AtomicU64,
     pub(super) echo_failed: AtomicU64,
-    /// What the tokens announced in all, the most that one of them did, and how many came.
+    /// The total that the tokens announced, the most that one announced, and the number of tokens.
     pub(super) announced: AtomicU64,
     pub(super) most: AtomicU64,
     pub(super) tokens: AtomicU64,
 }
 
 impl Counts {
-    /// Counts a token; bytes that are none are ignored.
+    /// Counts a token; other bytes are ignored.
     pub(super) fn token(&self, sample: &Sample<'_>) {
         if let Ok(token) = sample.value::<DoneToken>() {
             self.announced.fetch_add(token.samples, Ordering::Release);

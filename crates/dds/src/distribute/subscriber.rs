@@ -22,12 +22,12 @@ enum Carried {
 }
 
 impl Subscriber {
-    /// Opens all topics; `on_sample` is called for each sample in a receive thread, after the
-    /// echo goes out.
+    /// Opens all topics. `on_sample` is called for each sample in a receive thread, after the echo
+    /// is sent.
     ///
     /// # Errors
-    /// As [`Domain::topic`](crate::Domain::topic) and the opening of readers; over shared memory
-    /// as [`Receiver::open`](crate::shm::Receiver::open).
+    /// Those of [`Domain::topic`](crate::Domain::topic) and of opening readers; over shared memory
+    /// those of [`Receiver::open`](crate::shm::Receiver::open).
     pub fn open<F>(
         carrier: impl Into<Carrier>,
         mapping: &Mapping,
@@ -55,7 +55,7 @@ impl Subscriber {
         Ok(Self { carried, counts })
     }
 
-    /// Whether every topic, echoes included, has a publisher.
+    /// Returns whether every topic, echoes included, has a publisher.
     pub fn is_matched(&self) -> bool {
         match &self.carried {
             Carried::Dds(inlets) => inlets.is_matched(),
@@ -63,7 +63,7 @@ impl Subscriber {
         }
     }
 
-    /// Whether any topic has a publisher.
+    /// Returns whether any topic has a publisher.
     pub fn has_any(&self) -> bool {
         match &self.carried {
             Carried::Dds(inlets) => inlets.matches.count() > 0,
@@ -71,7 +71,7 @@ impl Subscriber {
         }
     }
 
-    /// Whether any topic has had several publishers at a time. Over DDS only.
+    /// Returns whether any topic has had several publishers at a time. Over DDS only.
     pub fn has_several(&self) -> bool {
         match &self.carried {
             Carried::Dds(inlets) => inlets.matches.several(),
@@ -79,7 +79,7 @@ impl Subscriber {
         }
     }
 
-    /// How often another side's policies (over shared memory: types) did not fit.
+    /// Returns how often a peer's policies (over shared memory: types) were incompatible.
     pub fn incompatible(&self) -> u32 {
         match &self.carried {
             Carried::Dds(inlets) => inlets.matches.incompatible(),
@@ -87,7 +87,7 @@ impl Subscriber {
         }
     }
 
-    /// The policy that did not fit in the last such meeting, over DDS.
+    /// Returns the incompatible policy of the last such peer, over DDS.
     pub fn incompatible_policy(&self) -> Option<Policy> {
         match &self.carried {
             Carried::Dds(inlets) => inlets.matches.policy(),
@@ -95,7 +95,7 @@ impl Subscriber {
         }
     }
 
-    /// How many of the publishers' writers are gone or were silent. Over DDS only.
+    /// Returns how many of the publishers' writers are gone or were silent. Over DDS only.
     pub fn departures(&self) -> Departures {
         match &self.carried {
             Carried::Dds(inlets) => inlets.matches.departures(),
@@ -103,12 +103,13 @@ impl Subscriber {
         }
     }
 
-    /// Samples received.
+    /// Returns the number of samples received.
     pub fn received(&self) -> u64 {
         self.counts.received.load(Ordering::Acquire)
     }
 
-    /// Samples that made carried for newer ones before they were read. Over shared memory only.
+    /// Returns the number of samples that newer ones replaced before they were read. Over shared
+    /// memory only.
     pub fn overtaken(&self) -> u64 {
         match &self.carried {
             Carried::Dds(_) => 0,
@@ -116,25 +117,25 @@ impl Subscriber {
         }
     }
 
-    /// Echoes that could not be written.
+    /// Returns the number of echoes that could not be written.
     pub fn echo_failed(&self) -> u64 {
         self.counts.echo_failed.load(Ordering::Acquire)
     }
 
-    /// Publishers that said they are done, and the samples they say they wrote in all.
+    /// Returns the number of publishers that have ended, and of samples that they announced in all.
     pub fn announced(&self) -> (u64, u64) {
         let tokens = self.counts.tokens.load(Ordering::Acquire);
         (tokens, self.counts.announced.load(Ordering::Acquire))
     }
 
-    /// The most samples that one publisher says it wrote.
+    /// Returns the most samples that one publisher announced.
     pub fn announced_most(&self) -> u64 {
         self.counts.most.load(Ordering::Acquire)
     }
 
-    /// What is wrong with which topics: closed, because there are too many keys
-    /// ([`Error::ReaderClosed`]), or without a listener, because it panicked
-    /// ([`Error::ListenerPanicked`]). The others go on. Allocates only when there is something.
+    /// Returns the topics that failed: closed because of too many keys ([`Error::ReaderClosed`]),
+    /// or without a listener because it panicked ([`Error::ListenerPanicked`]). The other topics
+    /// continue. Allocates only if there is a failure.
     pub fn failures(&self) -> Vec<Error> {
         match &self.carried {
             Carried::Dds(inlets) => inlets.failures(),
@@ -142,7 +143,7 @@ impl Subscriber {
         }
     }
 
-    /// Whether nothing can come any more, because every topic failed.
+    /// Returns whether nothing can arrive any more, because every topic failed.
     pub fn is_closed(&self) -> bool {
         match &self.carried {
             Carried::Dds(inlets) => inlets.is_closed(),
@@ -150,7 +151,7 @@ impl Subscriber {
         }
     }
 
-    /// Says whether a topic failed.
+    /// Checks that no topic failed.
     ///
     /// # Errors
     /// The first of the [failures](Self::failures).

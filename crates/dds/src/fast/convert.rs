@@ -1,4 +1,4 @@
-//! Decoded messages into samples.
+//! Conversion of decoded messages into samples.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use super::types::Mapping;
 use crate::cdr::CdrError;
 
 /// Makes samples of messages: of the rows that a vector kernel leaves, or of the fields of others.
-/// After warm-up nothing is allocated on the way.
+/// After warm-up nothing is allocated.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -38,12 +38,12 @@ use crate::cdr::CdrError;
 pub struct Converter {
     mapping: Arc<Mapping>,
     by_row: ByRow,
-    /// Takes what is not held in rows.
+    /// Converts records without rows.
     by_field: ByField,
 }
 
 impl Converter {
-    /// A converter for samples of up to `capacity` bytes; a longer one is an error when it comes.
+    /// Makes a converter for samples of up to `capacity` bytes; a longer one is an error.
     pub fn new(mapping: Arc<Mapping>, capacity: usize) -> Self {
         Self {
             by_row: ByRow::new(&mapping, capacity),
@@ -52,19 +52,19 @@ impl Converter {
         }
     }
 
-    /// The types.
+    /// Returns the types.
     pub const fn mapping(&self) -> &Arc<Mapping> {
         &self.mapping
     }
 
-    /// Calls `take` with the samples of a message that was decoded with the mapping's program:
-    /// one, or of a split message one for each value that it is split by, in the order of the
-    /// values. A template without fields has none, and so does a split message without entries
-    /// and an empty record.
+    /// Calls `take` with the samples of a message that was decoded with the mapping's program: one,
+    /// or for a split message one for each value that it is split by, in the order of the values. A
+    /// template without fields has none, and neither has a split message without entries or an
+    /// empty record.
     ///
     /// # Errors
-    /// [`CdrFault::Full`](crate::cdr::CdrFault::Full) for a sample longer than the capacity;
-    /// `take` may have been called with those of a split message that are in front of it.
+    /// [`CdrFault::Full`](crate::cdr::CdrFault::Full) for a sample longer than the capacity; `take`
+    /// may have been called with earlier samples of a split message.
     #[inline]
     pub fn samples(
         &mut self,

@@ -7,7 +7,7 @@ use super::types::{Mapping, TemplateType};
 pub struct Converted<'a> {
     /// The type of the template.
     pub template: &'a TemplateType,
-    /// For a message that is split: the value it is split by, as a 64-bit pattern.
+    /// For a split message, the value it is split by, as a 64-bit pattern.
     pub key: Option<u64>,
     /// The sample, as [`Writer::write`](crate::Writer::write) takes it.
     pub cdr: &'a [u8],
@@ -17,14 +17,14 @@ impl<'a> Converted<'a> {
     /// Bytes in front of the sample in [`write`](Self::write).
     const HEAD: usize = 16;
 
-    /// The number of bytes that [`write`](Self::write) takes.
+    /// Returns the number of bytes that [`write`](Self::write) takes.
     #[must_use]
     pub const fn written_len(&self) -> usize {
         Self::HEAD + self.cdr.len()
     }
 
-    /// Writes all of it into a ring to another thread: template, key and sample. `room` has
-    /// [`written_len`](Self::written_len) bytes; less is left as it is.
+    /// Writes template, key and sample into a ring to another thread. `room` has
+    /// [`written_len`](Self::written_len) bytes; a shorter one is not written to.
     pub fn write(&self, room: &mut [u8]) {
         let Some((head, rest)) = room.split_first_chunk_mut::<{ Converted::HEAD }>() else {
             return;
@@ -40,8 +40,8 @@ impl<'a> Converted<'a> {
         }
     }
 
-    /// Reads what [`write`](Self::write) wrote, for samples of the same mapping; `None` if it is
-    /// something else.
+    /// Reads the bytes of [`write`](Self::write), for samples of the same mapping; `None` for other
+    /// bytes.
     #[must_use]
     pub fn read(mapping: &'a Mapping, bytes: &'a [u8]) -> Option<Self> {
         let (template, rest) = bytes.split_first_chunk()?;

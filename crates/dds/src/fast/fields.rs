@@ -11,14 +11,14 @@ use super::types::{Mapping, Plan, Put};
 use crate::cdr::{CdrBuffer, CdrError};
 use crate::types::MAX_DEPTH;
 
-/// A [`Visitor`] that writes each field into a sample of a record; no structure and, after
-/// warm-up, no allocation is between record and sample.
+/// A [`Visitor`] that writes each field into a sample of a record, without a structure between and,
+/// after warm-up, without an allocation.
 #[derive(Debug)]
 pub(super) struct ByField {
     mapping: Arc<Mapping>,
-    /// The mapping's, at hand.
+    /// A copy of the mapping's plans.
     plans: Box<[Plan]>,
-    /// The message as one sample; of a split one, the entries stand at multiples of eight.
+    /// The message as one sample; in a split one, the entries are at multiples of eight.
     out: CdrBuffer,
     /// One part of a split message.
     part: CdrBuffer,
@@ -29,31 +29,31 @@ pub(super) struct ByField {
     split: Split,
 }
 
-/// The structure being written: where its mask stands (0: it has none), and the bits so far.
+/// The structure being written: the place of its mask (0 without one), and the bits so far.
 #[derive(Debug, Clone, Copy, Default)]
 struct Frame {
     mask_at: usize,
     mask: u64,
 }
 
-/// What is known of the sequence along which the message is split.
+/// The state of the sequence along which the message is split.
 #[derive(Debug, Default)]
 struct Split {
     runs: Vec<Run>,
     key: u64,
     key_at: usize,
-    /// Where the sequence's length stands.
+    /// The place of the sequence's length.
     count_at: usize,
-    /// Where the entry that is being written starts.
+    /// The start of the entry being written.
     start: usize,
 }
 
-/// Entries of one key behind each other.
+/// Adjacent entries of one key.
 #[derive(Debug, Clone, Copy)]
 struct Run {
     key: u64,
     entries: u32,
-    /// Where the first one starts, at a multiple of eight, and the last one ends.
+    /// The start of the first one, at a multiple of eight, and the end of the last one.
     start: usize,
     end: usize,
 }
@@ -97,7 +97,7 @@ impl ByField {
         let size = template.key.size().into();
         match self.split.runs.as_slice() {
             [] => return Ok(()),
-            // The message as it stands is the sample.
+            // The whole message is the sample.
             [run] => {
                 let key = Some(run.key);
                 self.out.patch(self.split.key_at, run.key, size);
@@ -162,7 +162,7 @@ impl ByField {
         }
     }
 
-    /// The value of an absent field: zeros and nothing.
+    /// Writes the value of an absent field: zeros or nothing.
     #[inline(always)]
     fn write_absent(&mut self, field: &Field) {
         let Some(plan) = self.plan(field) else { return };
@@ -240,9 +240,8 @@ impl ByField {
 }
 
 impl Split {
-    /// Puts a sample together from the head and the entries of one key. Each entry begins with
-    /// the mask of its optional fields, at a multiple of eight: its bytes are the same wherever
-    /// it stands.
+    /// Assembles a sample from the head and the entries of one key. Each entry begins with the mask
+    /// of its optional fields, at a multiple of eight: its bytes are the same at every place.
     #[inline(always)]
     fn assemble(&self, group: &[Run], from: &CdrBuffer, to: &mut CdrBuffer, key_size: usize) {
         to.begin();
@@ -382,8 +381,8 @@ impl Visitor for ByField {
     }
 }
 
-/// The double nearest to a decimal, by one exactly rounded operation where that is possible:
-/// a mantissa below 2^53 and a power of ten that is a double.
+/// Returns the double nearest to a decimal, by one exactly rounded operation where that is
+/// possible: for a mantissa below 2^53 and a power of ten that is a double.
 #[inline(always)]
 pub(super) fn to_double(value: Decimal) -> f64 {
     const EXACT: [f64; 23] = [
@@ -401,7 +400,7 @@ pub(super) fn to_double(value: Decimal) -> f64 {
     }
 }
 
-/// The same for all others, by way of their text: what is read from it is the nearest.
+/// Returns the nearest double for all other decimals, by parsing their text.
 #[cold]
 fn far_to_double(value: Decimal) -> f64 {
     // The longest mantissa has 20 characters, the longest exponent 4.

@@ -1,4 +1,4 @@
-//! Messages held in rows into samples.
+//! Conversion of messages held in rows into samples.
 
 use std::ops::Range;
 
@@ -13,13 +13,13 @@ use crate::cdr::{CdrBuffer, CdrError, Pen};
 /// Makes samples of messages that are held in rows.
 #[derive(Debug)]
 pub(super) struct ByRow {
-    /// By the index of the template.
+    /// The templates, by index.
     templates: Box<[Option<Template>]>,
     out: CdrBuffer,
     runs: Vec<Run>,
 }
 
-/// How the rows of a template are written.
+/// The way in which the rows of a template are written.
 #[derive(Debug)]
 struct Template {
     has_mask: bool,
@@ -34,7 +34,7 @@ struct Sequence {
     bit: u64,
     has_mask: bool,
     fields: Members,
-    /// Where the value is that messages are split by.
+    /// The place of the value by which messages are split.
     key: Option<Key>,
 }
 
@@ -44,7 +44,7 @@ enum Key {
     Always(u64),
 }
 
-/// Entries of one key behind each other.
+/// Adjacent entries of one key.
 #[derive(Debug, Clone, Copy)]
 struct Run {
     key: u64,
@@ -96,7 +96,8 @@ impl ByRow {
 }
 
 impl Template {
-    /// `None` for a template whose messages are not held in rows, or that has no type.
+    /// Makes the conversion of a template; `None` if its messages are not held in rows, or it has
+    /// no type.
     fn new(mapping: &Mapping, template: &TemplateProgram) -> Option<Self> {
         let program = mapping.program();
         let index = template.index();
@@ -169,7 +170,7 @@ impl Template {
         Ok(())
     }
 
-    /// The fields of the message in front of its sequence.
+    /// Writes the fields of the message in front of its sequence.
     #[inline(always)]
     fn head(&self, rows: &Rows<'_>, pen: &mut Pen<'_>) {
         if self.key_size > 0 {
@@ -222,7 +223,7 @@ impl Sequence {
 }
 
 impl Key {
-    /// Which entries belong together, in the order of the keys.
+    /// Finds the runs of entries of one key, in the order of the keys.
     #[inline(always)]
     fn find_runs(self, rows: &Rows<'_>, runs: &mut Vec<Run>) {
         runs.clear();

@@ -1,4 +1,4 @@
-//! The types of a program's templates, and what to do with each field.
+//! The types of a program's templates, and the conversion of each field.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,18 +10,18 @@ use fanfare_fast::value::{IntType, TextType};
 use super::MappingError;
 use crate::types::{Fault, Kind, MAX_DEPTH, Member, StructType, TypeError, identifier};
 
-/// How templates become types.
+/// The options by which templates become types.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TypeOptions {
     /// The IDL module around all types.
     pub module: String,
-    /// Decimals keep mantissa and exponent; otherwise they become the nearest double.
+    /// Whether decimals keep mantissa and exponent; otherwise they become the nearest double.
     pub exact_decimals: bool,
-    /// Types get keys: [`Self::key`], or the value that a template is split by.
+    /// Whether types have keys: [`Self::key`], or the value that a template is split by.
     pub keyed: bool,
-    /// Name of the top-level field that is the key, in any case.
+    /// The name of the top-level field that is the key, in any case.
     pub key: String,
-    /// Name of the field in a sequence's entries by which messages are split, in any case.
+    /// The name of the field in a sequence's entries by which messages are split, in any case.
     pub split: Option<String>,
 }
 
@@ -41,47 +41,47 @@ impl Default for TypeOptions {
 #[derive(Debug)]
 pub struct Mapping {
     program: Arc<Program>,
-    /// By the index of the template; `None` for one without fields, such as Reset.
+    /// The types, by the index of the template; `None` for one without fields, such as Reset.
     templates: Vec<Option<TemplateType>>,
-    /// By the number of the field.
+    /// The plans, by the number of the field.
     pub(super) plans: Vec<Plan>,
 }
 
 /// The type of one template.
 #[derive(Debug, Clone)]
 pub struct TemplateType {
-    /// Index of the template in its program.
+    /// The index of the template in its program.
     pub index: u32,
-    /// Name of the template.
+    /// The name of the template.
     pub name: String,
     /// The type of its samples.
     pub sample: Arc<StructType>,
-    /// Whether messages are split, so that [`Converted::key`](super::Converted::key) says for
-    /// what each sample is.
+    /// Whether messages are split, so that [`Converted::key`](super::Converted::key) has the value
+    /// of each sample.
     pub is_split: bool,
     pub(super) key: Put,
     pub(super) has_mask: bool,
 }
 
-/// What to do with a field.
+/// The conversion of a field.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Plan {
     pub(super) put: Put,
-    /// Bytes of the value of an integer or a double; 1 for everything else.
+    /// The size of an integer or a double in bytes; 1 for every other value.
     pub(super) size: u8,
     /// The bits of an integer that fit into `size` bytes.
     pub(super) fit: u64,
     /// This field's bit in the mask of its structure; 0 when it is mandatory.
     pub(super) bit: u64,
-    /// The contents have a mask (groups and sequences).
+    /// Whether the contents have a mask (groups and sequences).
     pub(super) has_mask: bool,
-    /// The message is split by this field of the entries.
+    /// Whether the message is split by this field of the entries.
     pub(super) is_key: bool,
-    /// The message is split along this sequence.
+    /// Whether the message is split along this sequence.
     pub(super) is_split: bool,
 }
 
-/// How a value is written.
+/// The way in which a value is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Put {
     Nothing,
@@ -95,7 +95,7 @@ pub(super) enum Put {
 }
 
 impl Put {
-    /// Bytes of a value that is stored as one word; 0 for all others.
+    /// Returns the size of a value that is stored as one word, in bytes; 0 for all others.
     pub(super) const fn size(self) -> u8 {
         match self {
             Self::Int(ty) => (ty.bits() / 8) as u8,
@@ -106,13 +106,13 @@ impl Put {
 }
 
 impl TemplateType {
-    /// Whether its samples have a key.
+    /// Returns whether its samples have a key.
     pub fn is_keyed(&self) -> bool {
         self.sample.is_keyed()
     }
 
-    /// The name of its type without the module: that of the template, made an identifier, and
-    /// unlike all others.
+    /// Returns the name of its type without the module: that of the template, made a unique
+    /// identifier.
     pub fn type_name(&self) -> &str {
         short(&self.sample.name)
     }
@@ -122,7 +122,7 @@ impl Mapping {
     /// Makes the types.
     ///
     /// # Errors
-    /// The first template that cannot become a type, and why.
+    /// The first template that cannot become a type, and the reason.
     pub fn new(program: Arc<Program>, options: &TypeOptions) -> Result<Self, MappingError> {
         let nothing = Plan {
             put: Put::Nothing,
@@ -143,7 +143,7 @@ impl Mapping {
         if options.exact_decimals {
             builder.name("Decimal");
         }
-        // Those of templates come before those of their parts.
+        // Types of templates come before those of their parts.
         let templates = program.templates().iter();
         let named: Vec<_> = templates.map(|t| (t, builder.name(t.name()))).collect();
         let templates = named.iter().map(|(t, name)| builder.template(t, name));
@@ -156,35 +156,36 @@ impl Mapping {
         })
     }
 
-    /// The program that it is for.
+    /// Returns the program of the mapping.
     pub const fn program(&self) -> &Arc<Program> {
         &self.program
     }
 
-    /// The types in the order of the templates.
+    /// Returns the types in the order of the templates.
     pub fn types(&self) -> impl Iterator<Item = &TemplateType> {
         self.templates.iter().flatten()
     }
 
-    /// The type of the template of this index.
+    /// Returns the type of the template with this index.
     pub fn by_index(&self, template: u32) -> Option<&TemplateType> {
         self.templates.get(template as usize)?.as_ref()
     }
 
-    /// The type of the first template of this name.
+    /// Returns the type of the first template with this name.
     pub fn by_name(&self, template: &str) -> Option<&TemplateType> {
         self.types().find(|t| t.name == template)
     }
 
-    /// All types as one IDL text.
+    /// Returns all types as one IDL text.
     pub fn idl(&self) -> String {
         crate::types::idl(&self.structures())
     }
 
-    /// All types as Rust structures, for the [typed way](crate::cdr_struct).
+    /// Returns all types as Rust structures, for [`cdr_struct!`](crate::cdr_struct).
     ///
     /// # Errors
-    /// As [`rust`](crate::types::rust()); types made of templates have nothing that it refuses.
+    /// Those of [`rust`](crate::types::rust()); types made of templates have nothing that it
+    /// refuses.
     pub fn rust(&self) -> Result<String, TypeError> {
         crate::types::rust(&self.structures())
     }
@@ -198,13 +199,13 @@ struct Builder<'p> {
     program: &'p Program,
     options: &'p TypeOptions,
     plans: Vec<Plan>,
-    /// Names of types that are taken, in lower case as IDL does not tell cases apart, and the
-    /// number behind the last name made from each.
+    /// The names of types in use, in lower case as IDL ignores case, and the number in the last
+    /// name made from each.
     names: HashMap<String, u32>,
 }
 
 impl Builder<'_> {
-    /// A name in the module for a type of its own: as wanted, or with a number.
+    /// Returns a unique name in the module for a type: as wanted, or with a number.
     fn name(&mut self, wanted: &str) -> String {
         let wanted = identifier(wanted);
         let mut number = *self.names.entry(wanted.to_ascii_lowercase()).or_default();
@@ -272,8 +273,8 @@ impl Builder<'_> {
         })
     }
 
-    /// The field to split by, where the last field is a sequence whose entries hold it. The
-    /// sequence's plan then says that messages are split along it.
+    /// Finds the field to split by, if the last field is a sequence whose entries have it. The
+    /// sequence's plan is then marked for the split.
     fn find_split(&mut self, fields: &[FieldId]) -> Option<(FieldId, IntType)> {
         let wanted = self.options.split.as_deref()?;
         let sequence = *fields.last()?;
@@ -293,7 +294,7 @@ impl Builder<'_> {
     }
 
     fn mark_key(&self, sample: &mut StructType, fields: &[FieldId]) {
-        // The mask, if there is one, stands in front of the members of the fields.
+        // The mask, if there is one, precedes the members of the fields.
         let shift = sample.members.len() - fields.len();
         let wanted = |f: &&FieldId| {
             let field = self.program.field(**f);
@@ -307,7 +308,7 @@ impl Builder<'_> {
         }
     }
 
-    /// The structure of these fields, and whether it has a mask.
+    /// Returns the structure of these fields, and whether it has a mask.
     fn structure(
         &mut self,
         name: &str,
@@ -395,19 +396,19 @@ impl Builder<'_> {
     }
 }
 
-/// Numbers the members anew, after some came in front.
+/// Renumbers the members, after some were inserted in front.
 fn number(t: &mut StructType) {
     for (id, member) in (0..).zip(&mut t.members) {
         member.id = id;
     }
 }
 
-/// The last part of a name with modules.
+/// Returns the last part of a name with modules.
 fn short(name: &str) -> &str {
     name.rsplit("::").next().unwrap_or(name)
 }
 
-/// A name for one more member: that of a structure cannot stand in it either.
+/// Returns a name for one more member, which must also differ from the structure's name.
 fn member_name(t: &StructType, wanted: &str) -> String {
     let mut name = identifier(wanted);
     let is = |other: &str, name: &str| other.eq_ignore_ascii_case(name);

@@ -1,5 +1,5 @@
-//! What stands where in the file of a sender: words of control, the catalogue of topics as text,
-//! then the ring, each from a multiple of a page on.
+//! The layout of a sender's file: words of control, the catalogue of topics as text, then the ring,
+//! each at a multiple of a page.
 //!
 //! A record is its head, [`HEAD`] words, and the sample's bytes rounded up to words; it never
 //! wraps. Positions count words since the beginning, so the place in the ring is the position
@@ -14,70 +14,70 @@ use crate::sys::PAGE;
 pub(super) const MAGIC: u64 = u64::from_le_bytes(*b"FANFARE\x01");
 
 pub(super) const MAGIC_AT: usize = 0;
-/// Words of the ring, a power of two.
+/// The size of the ring in words, a power of two.
 pub(super) const RING_AT: usize = 1;
-/// Bytes of the catalogue.
+/// The size of the catalogue in bytes.
 pub(super) const CATALOGUE_AT: usize = 2;
 /// 1 once the sender has written its last sample.
 pub(super) const CLOSED_AT: usize = 3;
-/// How many receivers refused the sender's types.
+/// The number of receivers that refused the sender's types.
 pub(super) const REFUSED_AT: usize = 4;
-/// The position behind the last complete record, alone in its lines.
+/// The position after the last complete record, in cache lines of its own.
 pub(super) const PUBLISHED_AT: usize = 16;
-/// How many samples there are up to that position: set before it, and set after it.
+/// The number of samples up to that position, set before it and once more after it.
 pub(super) const COUNT_BEFORE_AT: usize = 17;
 pub(super) const COUNT_AFTER_AT: usize = 18;
-/// The oldest record: what is before it may be overwritten, so nothing read from there counts.
+/// The oldest record. Earlier ones may be overwritten, so bytes read from there are invalid.
 pub(super) const TAIL_AT: usize = 32;
-/// The places of receivers.
+/// The slots of receivers.
 const PLACES_AT: usize = 48;
 const PLACE: usize = 16;
-/// How many receivers a sender can have.
+/// Most receivers of a sender.
 pub(super) const PLACES: usize = 64;
-/// Words of control.
+/// The number of words of control.
 pub(super) const CONTROL: usize = PLACES_AT + PLACES * PLACE;
 
-/// Nobody is here.
+/// No receiver has the slot.
 pub(super) const FREE: u64 = 0;
 /// A receiver reads.
 pub(super) const READING: u64 = 1;
 /// A receiver that did not read is no longer waited for.
 pub(super) const CUT_OFF: u64 = 2;
 
-/// The byte that a living sender has locked; that of place `i` is `1 + i`.
+/// The byte that a living sender has locked; that of slot `i` is `1 + i`.
 pub(super) const SENDER_LOCK: u32 = 0;
 
-/// Words in front of a sample's bytes: length and topic, number, time.
+/// The number of words in front of a sample's bytes: length and topic, number, time.
 pub(super) const HEAD: usize = 3;
 /// The topic of a record that only fills the end of the ring.
 pub(super) const FILLER: u32 = u32::MAX;
 
-/// Where a place's state stands; its position is in the next word.
+/// Returns the place of a slot's state; its position is in the next word.
 pub(super) const fn place_at(place: usize) -> usize {
     PLACES_AT + place * PLACE
 }
 
-/// The lock of a place.
+/// Returns the lock of a slot.
 pub(super) const fn place_lock(place: usize) -> u32 {
     1 + place as u32
 }
 
-/// Bytes up to the ring.
+/// Returns the number of bytes in front of the ring.
 pub(super) const fn ring_offset(catalogue: usize) -> usize {
     (CONTROL * 8 + catalogue).next_multiple_of(PAGE)
 }
 
-/// The words that hold the catalogue.
+/// Returns the words that hold the catalogue.
 pub(super) const fn catalogue_words(catalogue: usize) -> Range<usize> {
     CONTROL..CONTROL + catalogue.div_ceil(8)
 }
 
-/// The longest catalogue, bytes.
+/// The longest catalogue, in bytes.
 pub(super) const LONGEST_CATALOGUE: usize = 16 << 20;
-/// Sizes of a ring, bytes.
+/// The permitted sizes of a ring, in bytes.
 pub(super) const RING_BYTES: std::ops::RangeInclusive<usize> = 1 << 16..=1 << 30;
 
-/// One line a topic: type hash, `k` or `-`, name.
+/// Formats a catalogue, with one line for each topic: type hash, `k` or `-`, name.
 pub(super) fn catalogue(topics: &[TopicSpec]) -> String {
     let line = |t: &TopicSpec| {
         let keep = if t.keep { 'k' } else { '-' };
@@ -86,7 +86,7 @@ pub(super) fn catalogue(topics: &[TopicSpec]) -> String {
     topics.iter().map(line).collect()
 }
 
-/// Reads a catalogue; nothing when it is none.
+/// Parses a catalogue; `None` if it is invalid.
 pub(super) fn read_catalogue(text: &str) -> Option<Vec<TopicSpec>> {
     let line = |line: &str| {
         let mut parts = line.splitn(3, ' ');

@@ -15,39 +15,39 @@ use super::{Config, TopicSpec, leave, remove_if_stale, shared};
 use crate::Error;
 use crate::sys::{ReadOnly, SharedFile, Words};
 
-/// How often a receiver looks for new senders and for dead ones.
+/// The interval at which a receiver looks for new and dead senders.
 const LOOK: Duration = Duration::from_millis(20);
-/// Polls without a sample between two looks at the clock.
+/// Polls without a sample between two readings of the clock.
 const POLLS: u32 = 256;
-/// Samples taken from one sender before the next has its turn.
+/// Most samples taken from one sender before the next is read.
 const BATCH: usize = 64;
-/// Senders that a receiver reads at a time; others wait until one is gone.
+/// Most senders that a receiver reads at a time; others wait until one is gone.
 const SENDERS: usize = 64;
 
 /// A sample that was taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Taken<'a> {
-    /// The sender, a number that this receiver gives to each.
+    /// The receiver's number of the sender.
     pub sender: u64,
-    /// Index of the topic among those that the receiver asked for.
+    /// The index of the topic among those requested.
     pub topic: usize,
-    /// The time that the sender gave it.
+    /// The time that the sender set.
     pub source_nanos: i64,
     /// Its bytes.
     pub bytes: &'a [u8],
 }
 
-/// Reads what all senders of a channel write. One thread at a time.
+/// Reads the samples of all senders of a channel, in one thread at a time.
 #[derive(Debug)]
 pub struct Receiver {
     folder: PathBuf,
-    /// How names of the channel's files begin.
+    /// The prefix of the names of the channel's files.
     front: String,
     topics: Vec<TopicSpec>,
     senders: Vec<Attached>,
-    /// How many there have been.
+    /// The number of senders so far.
     attached: u64,
-    /// Files of this channel that do not fit: not to be looked at again.
+    /// Files of this channel that do not match, and are not read again.
     refused: Vec<PathBuf>,
     bytes: Vec<u8>,
     polls: u32,
@@ -57,7 +57,7 @@ pub struct Receiver {
     gone: Gone,
 }
 
-/// What became of senders.
+/// The counts of senders that are gone.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Gone {
     died: u64,
@@ -78,17 +78,17 @@ struct Attached {
     place: usize,
     at: usize,
     published: usize,
-    /// Of the samples before this number only those of topics that keep count.
+    /// The number of the first sample received; earlier ones count only for topics that keep them.
     joined: u64,
-    /// The next number.
+    /// The number of the next sample.
     number: u64,
-    /// For each topic of the sender, that of the receiver, and whether it keeps.
+    /// For each topic of the sender, the receiver's index of it, and whether it keeps samples.
     topics: Vec<Option<(usize, bool)>>,
     #[cfg(test)]
     dead: bool,
 }
 
-/// What stands at a position.
+/// The record at a position.
 enum Record {
     Sample { topic: u32, nanos: i64 },
     Filler,
@@ -97,14 +97,14 @@ enum Record {
 }
 
 impl Receiver {
-    /// A receiver of these topics from all senders on `channel`, those to come included.
+    /// Opens a receiver of these topics from all senders on `channel`, those to come included.
     ///
     /// # Errors
-    /// [`Error::SharedMemory`] when there is no such folder.
+    /// [`Error::SharedMemory`] when the folder does not exist.
     pub fn open(config: &Config, channel: &str, topics: &[TopicSpec]) -> Result<Self, Error> {
         let folder = config.make_folder()?;
         match fs::read_dir(&folder) {
-            // The last of the others just left. A sender makes it again.
+            // The last other process has just removed it. A sender makes it again.
             Err(e) if e.kind() == io::ErrorKind::NotFound => {}
             Err(e) => return Err(shared("read", &folder, &e)),
             Ok(_) => {}
@@ -127,9 +127,9 @@ impl Receiver {
         Ok(new)
     }
 
-    /// Hands over what has come, at most 64 samples of each sender; how many. Never waits;
-    /// allocates nothing but when a sender comes. Now and then, at most every 20 ms, it
-    /// looks for senders: a few system calls.
+    /// Passes on the samples that have arrived, at most 64 of each sender, and returns their
+    /// number. Never waits, and allocates only when a sender joins. At most every 20 ms it looks
+    /// for senders, with a few system calls.
     #[inline]
     pub fn poll(&mut self, mut take: impl FnMut(Taken<'_>)) -> usize {
         let mut count = 0;
@@ -148,33 +148,34 @@ impl Receiver {
         count
     }
 
-    /// Looks for senders at once, if the last look was not just now. For a caller that sleeps
-    /// between polls.
+    /// Looks for senders at once, unless it has just done so. For a caller that sleeps between
+    /// polls.
     pub fn refresh(&mut self) {
         self.look_if_due(false);
     }
 
-    /// Senders that are read now.
+    /// Returns the number of senders being read.
     pub fn senders(&self) -> usize {
         self.senders.len()
     }
 
-    /// Samples handed over.
+    /// Returns the number of samples passed on.
     pub const fn taken(&self) -> u64 {
         self.taken
     }
 
-    /// Samples that made way for newer ones before they were read.
+    /// Returns the number of samples overwritten before they were read.
     pub const fn lost(&self) -> u64 {
         self.lost
     }
 
-    /// Senders whose topics have other types than this receiver's, or whose file is none.
+    /// Returns the number of senders whose topics have other types than this receiver's, or whose
+    /// file is invalid.
     pub const fn refused(&self) -> u64 {
         self.gone.refused + self.gone.broken
     }
 
-    /// Senders that died without saying good-bye.
+    /// Returns the number of senders that died without closing their ring.
     pub const fn died(&self) -> u64 {
         self.gone.died
     }
@@ -188,7 +189,7 @@ impl Receiver {
         }
     }
 
-    /// Lets go of senders that are gone, and finds new ones.
+    /// Drops senders that are gone, and finds new ones.
     fn look(&mut self) {
         let gone = &mut self.gone;
         self.senders.retain(|sender| sender.is_there(gone));
@@ -217,7 +218,8 @@ impl Receiver {
                 self.bytes.resize(self.bytes.len().max(longest), 0);
                 self.senders.push(sender);
             }
-            // Dead, or no place: it may be removed, or have one later.
+            // The sender is dead or has no free slot: its file may be removed, or have a slot
+            // later.
             Ok(None) => remove_if_stale(&path),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(_) => {
@@ -229,10 +231,10 @@ impl Receiver {
 }
 
 impl Attached {
-    /// Attaches to a sender; nothing when it is dead or has no place left.
+    /// Attaches to a sender; `None` when it is dead or has no free slot.
     ///
     /// # Errors
-    /// When the file is none of ours, or a topic's types differ.
+    /// The file is invalid, or a topic's types differ.
     fn open(path: &Path, wanted: &[TopicSpec]) -> io::Result<Option<Self>> {
         let file = SharedFile::open(path)?;
         if !file.is_locked(SENDER_LOCK)? {
@@ -289,7 +291,7 @@ impl Attached {
         Ok(Some(new))
     }
 
-    /// Begins at the oldest record if there are topics that keep, else at the next one.
+    /// Begins at the oldest record if some topics keep samples, otherwise at the next one.
     fn join(&mut self) {
         let keeps = self.topics.iter().flatten().any(|(_, keep)| *keep);
         let begin = if keeps { TAIL_AT } else { PUBLISHED_AT };
@@ -297,7 +299,7 @@ impl Attached {
         self.word(self.place_at() + 1)
             .store(self.at as u64, Ordering::Release);
         self.word(self.place_at()).store(READING, Ordering::SeqCst);
-        // From here on the sender sees the place. It may have gone on before it did.
+        // From here on the sender sees the slot. It may have advanced before that.
         let published = self.load_published();
         self.joined = self.number;
         if !keeps {
@@ -307,10 +309,10 @@ impl Attached {
         }
     }
 
-    /// The position and, into `number`, the number of the next sample.
+    /// Returns the position and stores the number of the next sample in `number`.
     fn load_published(&mut self) -> usize {
         let mut published = 0;
-        // A busy sender moves on between the loads, but not that often.
+        // A busy sender advances between the loads, but not that often.
         for _ in 0..10_000 {
             self.number = self.load(COUNT_AFTER_AT) as u64;
             published = self.load(PUBLISHED_AT);
@@ -321,7 +323,7 @@ impl Attached {
         published
     }
 
-    /// Hands over up to a batch; `None` when the sender writes nonsense.
+    /// Passes on up to a batch; `None` when the sender's records are invalid.
     #[inline]
     fn read(
         &mut self,
@@ -350,7 +352,7 @@ impl Attached {
         Some(count)
     }
 
-    /// Handles one record; whether it was a sample that was wanted.
+    /// Handles one record; returns whether it was a sample of a requested topic.
     #[inline(always)]
     fn record(
         &mut self,
@@ -395,8 +397,8 @@ impl Attached {
         Some(true)
     }
 
-    /// Copies the record at the position; the sender may overwrite it meanwhile, which is found
-    /// out at the end.
+    /// Copies the record at the position; the sender may overwrite it meanwhile, which is detected
+    /// at the end.
     #[inline(always)]
     fn copy(&self, bytes: &mut [u8], len: &mut usize, number: &mut u64) -> Record {
         let place = self.at & self.mask;
@@ -417,7 +419,7 @@ impl Attached {
                 to.copy_from_slice(&word.to_le_bytes());
             }
         }
-        // If anything above was of a newer record, the tail is seen to have passed this one.
+        // If anything above was read from a newer record, the tail has passed this one.
         fence(Ordering::Acquire);
         if self.word(TAIL_AT).load(Ordering::Relaxed) as usize > self.at {
             return Record::Overtaken;
@@ -429,7 +431,7 @@ impl Attached {
         }
     }
 
-    /// Whether there is, or may come, more.
+    /// Returns whether the sender is alive or has unread records.
     fn is_there(&self, gone: &mut Gone) -> bool {
         let closed = self.load(CLOSED_AT) != 0;
         let dead = || matches!(self.file.is_locked(SENDER_LOCK), Ok(false));
@@ -463,7 +465,7 @@ impl Attached {
 
 #[cfg(test)]
 impl Receiver {
-    /// Ends as a killed process does: nothing is said, the locks go.
+    /// Ends as a killed process does: the ring is not closed, the locks are released.
     pub(super) fn die(mut self) {
         for sender in &mut self.senders {
             let _ = sender.file.unlock(layout::place_lock(sender.place));
@@ -489,7 +491,7 @@ impl Drop for Attached {
     }
 }
 
-/// For each topic offered the one that is wanted; nothing if one has another type.
+/// Returns for each topic offered the requested one; `None` if one has another type.
 fn matching(offered: &[TopicSpec], wanted: &[TopicSpec]) -> Option<Vec<Option<(usize, bool)>>> {
     let of = |offer: &TopicSpec| match wanted.iter().position(|w| w.name == offer.name) {
         Some(at)
@@ -508,7 +510,7 @@ fn matching(offered: &[TopicSpec], wanted: &[TopicSpec]) -> Option<Vec<Option<(u
     offered.iter().map(of).collect::<Result<_, _>>().ok()
 }
 
-/// Locks a place that nobody living has.
+/// Locks a slot that no living receiver has.
 fn take_place(file: &SharedFile, control: &Words) -> io::Result<Option<usize>> {
     for place in 0..PLACES {
         if file.try_lock(layout::place_lock(place))? {

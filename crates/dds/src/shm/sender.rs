@@ -17,12 +17,12 @@ use super::{Config, TopicSpec, leave, remove_if_stale, shared};
 use crate::Error;
 use crate::sys::{PAGE, SharedFile, Words};
 
-/// The tail moves in steps of this part of the ring, so that its line rarely changes.
+/// The parts of the ring in which the tail advances, so that its line rarely changes.
 const STEPS: usize = 16;
-/// How often a sender that waits looks whether those it waits for are alive.
+/// The interval at which a sender that waits checks whether its receivers are alive.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// Writes samples to a ring that receivers read. One thread at a time.
+/// Writes samples to a ring that receivers read, in one thread at a time.
 #[derive(Debug)]
 pub struct Sender {
     control: Words,
@@ -47,12 +47,12 @@ pub struct Sender {
 }
 
 impl Sender {
-    /// Makes the ring of a new sender on `channel` and announces its topics. Removes what dead
-    /// senders of the domain left.
+    /// Makes the ring of a new sender on `channel` and announces its topics. Removes the files of
+    /// dead senders of the domain.
     ///
     /// # Errors
-    /// [`Error::SharedMemory`] when there is no such folder or not enough memory;
-    /// [`Error::Name`] for a channel or topic name that cannot be one.
+    /// [`Error::SharedMemory`] when the folder does not exist or memory is exhausted;
+    /// [`Error::Name`] for an invalid name of a channel or topic.
     pub fn open(config: &Config, channel: &str, topics: &[TopicSpec]) -> Result<Self, Error> {
         check_names(channel, topics)?;
         let catalogue = layout::catalogue(topics);
@@ -94,7 +94,7 @@ impl Sender {
         Ok(sender)
     }
 
-    /// Fills in what does not change.
+    /// Writes the constant part of the file.
     fn describe(&self, catalogue: &str, words: usize) {
         debug_assert!(layout::ring_offset(catalogue.len()).is_multiple_of(PAGE));
         self.set(MAGIC_AT, MAGIC);
@@ -105,9 +105,8 @@ impl Sender {
         }
     }
 
-    /// Writes a sample of the topic with this index: `bytes`, and the time that goes with it.
-    /// Allocates nothing; waits only where the configuration says so and a receiver is behind by
-    /// a whole ring.
+    /// Writes a sample of the topic with this index: `bytes`, and its time. Allocates nothing;
+    /// waits only if the configuration requires it and a receiver is behind by a whole ring.
     ///
     /// # Errors
     /// [`Error::SharedMemory`] for a sample longer than [`longest`](Self::longest) and for a
@@ -145,35 +144,36 @@ impl Sender {
         Ok(())
     }
 
-    /// The longest sample in bytes: a quarter of the ring.
+    /// Returns the longest sample in bytes: a quarter of the ring.
     #[inline]
     pub const fn longest(&self) -> usize {
         (self.mask + 1) * 2 - HEAD * 8
     }
 
-    /// Receivers that read now. Forgets those that died.
+    /// Returns the number of receivers that read now, and frees the slots of dead ones.
     pub fn receivers(&self) -> usize {
         self.bury();
         let reading = |place: &usize| self.load(layout::place_at(*place)) != FREE;
         (0..PLACES).filter(reading).count()
     }
 
-    /// How often a receiver refused this sender's types.
+    /// Returns how often a receiver refused this sender's types.
     pub fn refused(&self) -> u64 {
         self.load(REFUSED_AT)
     }
 
-    /// Receivers that were cut off because they did not read, and those that died reading.
+    /// Returns the number of receivers that were cut off because they did not read, and of those
+    /// that died while reading.
     pub fn lost_receivers(&self) -> (u64, u64) {
         (self.cut_off, self.died.load(Ordering::Relaxed))
     }
 
-    /// Samples written.
+    /// Returns the number of samples written.
     pub const fn written(&self) -> u64 {
         self.number
     }
 
-    /// Waits until every receiver has read everything; `false` when `timeout` was too short.
+    /// Waits until every receiver has read everything; returns `false` if `timeout` was too short.
     /// Receivers that were cut off do not count.
     pub fn wait_for_receivers(&self, timeout: Duration) -> bool {
         let end = Instant::now() + timeout;
@@ -187,7 +187,7 @@ impl Sender {
         true
     }
 
-    /// Makes room for a record, by taking it from the oldest ones.
+    /// Frees space for a record by dropping the oldest ones.
     #[inline(always)]
     fn reserve(&mut self, len: usize) {
         let capacity = self.mask + 1;
@@ -201,7 +201,7 @@ impl Sender {
         }
     }
 
-    /// Moves the tail to the first step at or behind `needed`.
+    /// Moves the tail to the first step at or after `needed`.
     fn move_tail(&mut self, needed: usize) {
         while self.steps.front().is_some_and(|first| *first < needed) {
             self.steps.pop_front();
@@ -216,8 +216,8 @@ impl Sender {
         fence(Ordering::Release);
     }
 
-    /// Waits until every receiver has read up to `tail`, is dead, or has made no progress for
-    /// too long.
+    /// Waits until every receiver has read up to `tail`, is dead, or has made no progress for too
+    /// long.
     #[cold]
     fn wait_for(&mut self, tail: usize) {
         let mut looked = Instant::now();
@@ -246,7 +246,7 @@ impl Sender {
         }
     }
 
-    /// The position of the receiver that is furthest behind, of those that are waited for.
+    /// Returns the position of the slowest receiver that is waited for.
     fn slowest(&self) -> Option<usize> {
         let at = |place| {
             let state = layout::place_at(place);
@@ -256,11 +256,11 @@ impl Sender {
         (0..PLACES).filter_map(at).min()
     }
 
-    /// Frees the places of receivers whose process is gone.
+    /// Frees the slots of receivers whose process is gone.
     fn bury(&self) {
         for place in 0..PLACES {
             let (state, lock) = (layout::place_at(place), layout::place_lock(place));
-            // With the lock in hand the place cannot be taken by a new receiver meanwhile.
+            // While the lock is held the slot cannot be taken by a new receiver.
             if self.load(state) != FREE && matches!(self.file.try_lock(lock), Ok(true)) {
                 self.set(state, FREE);
                 self.died.fetch_add(1, Ordering::Relaxed);
@@ -273,7 +273,7 @@ impl Sender {
         for place in 0..PLACES {
             let state = &self.control.get()[layout::place_at(place)];
             let position = &self.control.get()[layout::place_at(place) + 1];
-            // It may have read or left just now.
+            // The receiver may have read or left just now.
             if (position.load(Ordering::Acquire) as usize) < tail
                 && state
                     .compare_exchange(READING, CUT_OFF, Ordering::AcqRel, Ordering::Relaxed)
@@ -329,13 +329,13 @@ impl Sender {
 
 #[cfg(test)]
 impl Sender {
-    /// Ends as a killed process does: nothing is said or removed, the lock goes.
+    /// Ends as a killed process does: the ring is neither closed nor removed, the lock is released.
     pub(super) fn die(mut self) {
         let _ = self.file.unlock(SENDER_LOCK);
         self.dead = true;
     }
 
-    /// Writes nonsense everywhere but to the places of receivers.
+    /// Writes random words everywhere except in the slots of receivers.
     pub(super) fn scribble(&self, mut random: impl FnMut() -> u64) {
         for word in self.ring.get().iter().take(4_096) {
             word.store(random() >> (random() % 64), Ordering::Relaxed);
@@ -352,14 +352,14 @@ impl Drop for Sender {
         if self.dead {
             return;
         }
-        // Receivers that still read keep the memory; nobody else finds it any more.
+        // Receivers that still read keep the memory; no other process finds it any more.
         self.set(CLOSED_AT, 1);
         let _ = fs::remove_file(&self.path);
         self.path.parent().into_iter().for_each(leave);
     }
 }
 
-/// Up to eight bytes as a word, the first one lowest.
+/// Returns up to eight bytes as a word, the first one lowest.
 #[inline(always)]
 fn word(bytes: &[u8]) -> u64 {
     match bytes.first_chunk::<8>() {
@@ -368,8 +368,8 @@ fn word(bytes: &[u8]) -> u64 {
     }
 }
 
-/// Makes a file for a sender, locked; its name for now and its name once it is complete. The
-/// first starts with a dot, so that nobody looks inside.
+/// Makes a locked file for a sender; returns its temporary name and its final one. The first starts
+/// with a dot, so that no receiver opens it.
 fn create(
     config: &Config,
     folder: &Path,
@@ -392,7 +392,7 @@ fn create(
         match locked {
             Ok(file) => return Ok((file, hidden, path)),
             Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
-            // The last of the others just left, and took the folder along.
+            // The last other process has just left, and removed the folder.
             Err(e) if e.kind() == io::ErrorKind::NotFound => _ = config.make_folder()?,
             Err(e) => {
                 let _ = fs::remove_file(&hidden);
@@ -403,8 +403,8 @@ fn create(
     }
 }
 
-/// Removes what dead senders left in a folder. A file under a name with a dot may just have been
-/// made and not locked yet.
+/// Removes the files of dead senders from a folder. A file whose name starts with a dot may just
+/// have been made and not be locked yet.
 fn sweep(folder: &Path) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let hidden = entry.file_name().as_encoded_bytes().starts_with(b".");

@@ -1,5 +1,5 @@
-//! In place of the layer over the C library where the feature `cyclone` is off: no domain opens, so
-//! that what belongs to one is never there. Shared memory works as ever.
+//! Replaces the layer over the C library when the feature `cyclone` is off: no domain opens, so
+//! that its entities never exist. Shared memory works as always.
 
 #[path = "interface.rs"]
 mod interface;
@@ -16,11 +16,11 @@ use crate::{DomainConfig, Error, Overflow, Qos, ReturnCode, Status};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// An entity of the C library: there is none.
+/// An entity of the C library, which never exists.
 #[derive(Debug)]
 pub(crate) enum Entity {}
 
-/// The type that an endpoint announced: none does.
+/// The type that an endpoint announced, which never exists.
 #[derive(Debug)]
 pub(crate) enum TypeInfo {}
 
@@ -38,7 +38,7 @@ impl Entity {
     }
 }
 
-/// The closures of an entity to be, which nobody calls.
+/// The closures of an entity, which are never called.
 #[derive(Debug)]
 pub(crate) struct Callbacks;
 
@@ -65,7 +65,7 @@ impl Callbacks {
     }
 }
 
-/// Where the samples of a writer would go.
+/// The destination of a writer's samples.
 #[derive(Debug)]
 pub(crate) struct Sink(Arc<Entity>);
 
@@ -95,14 +95,14 @@ impl Sink {
     }
 }
 
-/// How an instance would end.
+/// The end of an instance.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Ending {
     Dispose,
     Unregister,
 }
 
-/// What would come with a sample.
+/// The metadata of a sample.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RawInfo {
     pub(crate) valid: bool,
@@ -113,7 +113,7 @@ pub(crate) struct RawInfo {
     pub(crate) writer: u64,
 }
 
-/// Room for samples, which none come to.
+/// An array for samples, which stays empty.
 #[derive(Debug)]
 pub(crate) struct RawSamples;
 
@@ -137,7 +137,7 @@ impl RawSamples {
     pub(crate) fn release(&mut self) {}
 }
 
-/// What participants would announce.
+/// The announcements of participants.
 #[derive(Debug)]
 pub(crate) struct RawDiscovery(Arc<Entity>);
 
@@ -163,7 +163,7 @@ impl RawDiscovery {
     }
 }
 
-/// A reader to wait for.
+/// A condition of a reader.
 #[derive(Debug)]
 pub(crate) struct RawCondition(Arc<Entity>);
 
@@ -173,7 +173,7 @@ impl RawCondition {
     }
 }
 
-/// Readers to wait for.
+/// A set of conditions.
 #[derive(Debug)]
 pub(crate) struct RawWaitSet(Arc<Entity>);
 
@@ -191,12 +191,12 @@ impl RawWaitSet {
     }
 }
 
-/// A duration as the library has it; too long a one is for ever.
+/// Returns a duration in the library's form; one that is too long is infinite.
 pub(crate) fn nanos(d: Duration) -> i64 {
     i64::try_from(d.as_nanos()).unwrap_or(i64::MAX)
 }
 
-/// Says that no domain opens; a configuration that is wrong says so first.
+/// Returns the error that no domain opens, or that of an invalid configuration.
 pub(crate) fn open(config: &DomainConfig) -> Result<Arc<Entity>, Error> {
     config.to_xml()?;
     Err(Error::NotBuiltIn)

@@ -1,4 +1,4 @@
-//! Samples in and out as CDR bytes.
+//! Writing and taking of samples as CDR bytes.
 
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use cyclors as c;
 use super::{Entity, checked};
 use crate::{Error, ReturnCode};
 
-/// Where a writer's samples go: the writer, and the type its bytes must have.
+/// The destination of a writer's samples: the writer, and the type its bytes must have.
 #[derive(Debug)]
 pub(crate) struct Sink {
     writer: Arc<Entity>,
@@ -36,14 +36,14 @@ impl Sink {
         &self.writer
     }
 
-    /// Hands over a sample, written now or at the time given (nanoseconds since 1970). `None` when
-    /// the bytes are not of the topic's type.
+    /// Writes a sample, now or at the given time (nanoseconds since 1970). `None` when the bytes
+    /// are not of the topic's type.
     #[inline]
     pub(crate) fn write(&self, cdr: &[u8], at: Option<i64>) -> Option<Result<(), ReturnCode>> {
         let data = self.serdata(cdr, c::ddsi_serdata_kind_SDK_DATA)?;
         let writer = self.writer.handle();
-        // SAFETY: one reference of `data` is owned and handed over, whatever the result. Nobody
-        // else knows the sample before that, so its time may be set.
+        // SAFETY: one reference of `data` is owned and handed over, whatever the result. The sample
+        // is not shared before that, so its time may be set.
         let code = unsafe {
             match at {
                 None => c::dds_writecdr(writer, data.as_ptr()),
@@ -57,8 +57,8 @@ impl Sink {
         Some(outcome(code))
     }
 
-    /// Says that an instance ends, by the CDR bytes of its key. `None` when they are no key of the
-    /// topic's type.
+    /// Ends an instance, by the CDR bytes of its key. `None` when they are no key of the topic's
+    /// type.
     pub(crate) fn end(&self, key: &[u8], how: Ending, now: i64) -> Option<Result<(), ReturnCode>> {
         let data = self.serdata(key, c::ddsi_serdata_kind_SDK_KEY)?;
         // SAFETY: as in `write`.
@@ -73,8 +73,8 @@ impl Sink {
         Some(outcome(code))
     }
 
-    /// A sample or a key of the topic's type, of which the caller owns one reference; `None` when
-    /// the bytes are none.
+    /// Makes a sample or a key of the topic's type, of which the caller owns one reference; `None`
+    /// when the bytes are of another type.
     #[inline]
     fn serdata(&self, cdr: &[u8], kind: c::ddsi_serdata_kind) -> Option<NonNull<c::ddsi_serdata>> {
         if cdr.len() < crate::cdr::HEADER {
@@ -92,14 +92,15 @@ impl Sink {
         NonNull::new(data)
     }
 
-    /// Sends what batching still holds back.
+    /// Sends the samples that batching holds back.
     pub(crate) fn flush(&self) -> Result<(), Error> {
         // SAFETY: the handle is validated by the call.
         let code = unsafe { c::dds_write_flush(self.writer.handle()) };
         checked(|| "flush a writer".to_owned(), code).map(|_| ())
     }
 
-    /// Waits until all matched reliable readers have everything; `false` when time ran out.
+    /// Waits until all matched reliable readers have everything; returns `false` if `nanos` were
+    /// too few.
     pub(crate) fn wait_for_acks(&self, nanos: i64) -> Result<bool, Error> {
         // SAFETY: the handle is validated by the call.
         let code = unsafe { c::dds_wait_for_acks(self.writer.handle(), nanos) };
@@ -118,16 +119,16 @@ fn outcome(code: i32) -> Result<(), ReturnCode> {
     }
 }
 
-/// How an instance ends.
+/// The end of an instance.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Ending {
-    /// It is no more.
+    /// The instance is disposed of.
     Dispose,
-    /// This writer writes it no more.
+    /// This writer no longer writes it.
     Unregister,
 }
 
-/// What comes with a sample.
+/// The metadata of a sample.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RawInfo {
     pub(crate) valid: bool,
@@ -138,8 +139,8 @@ pub(crate) struct RawInfo {
     pub(crate) writer: u64,
 }
 
-/// Room for samples taken, allocated once. The samples belong to the domain of the reader: the
-/// owner empties this before the reader goes.
+/// An array for taken samples, allocated once. The samples belong to the domain of the reader: the
+/// owner empties this before the reader is closed.
 #[derive(Debug)]
 pub(crate) struct RawSamples {
     data: Box<[*mut c::ddsi_serdata]>,
@@ -177,12 +178,13 @@ impl RawSamples {
         self.len
     }
 
-    /// Whether there was no room for more.
+    /// Returns whether the array is full.
     pub(crate) const fn is_full(&self) -> bool {
         self.len == self.data.len()
     }
 
-    /// Gives back what is here, and takes what has come for `reader`, up to the capacity.
+    /// Returns its samples to the library, and takes those that have arrived for `reader`, up to
+    /// the capacity.
     pub(crate) fn take(&mut self, reader: c::dds_entity_t) -> Result<usize, Error> {
         self.release();
         let room = u32::try_from(self.data.len()).unwrap_or(u32::MAX);
@@ -232,7 +234,7 @@ impl RawSamples {
             &[][..]
         } else {
             // SAFETY: the bytes are borrowed from a sample whose references `self` holds until
-            // `release`, which needs `&mut self`; nobody writes to them.
+            // `release`, which needs `&mut self`; they are not written to.
             unsafe { std::slice::from_raw_parts(bytes.iov_base.cast::<u8>(), bytes.iov_len) }
         };
         let raw = RawInfo {
@@ -246,7 +248,7 @@ impl RawSamples {
         Some((raw, slice))
     }
 
-    /// Gives all samples back to the library.
+    /// Returns all samples to the library.
     pub(crate) fn release(&mut self) {
         for i in 0..std::mem::take(&mut self.len) {
             let data = std::mem::replace(&mut self.data[i], std::ptr::null_mut());

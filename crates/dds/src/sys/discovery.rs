@@ -1,4 +1,4 @@
-//! What the participants of a domain announce about themselves, and the types of foreign topics.
+//! The announcements of a domain's participants, and the types of foreign topics.
 
 use std::ffi::CStr;
 use std::sync::Arc;
@@ -17,10 +17,10 @@ const PARTICIPANTS: c::dds_entity_t = PSEUDO + 1;
 const WRITERS: c::dds_entity_t = PSEUDO + 3;
 const READERS: c::dds_entity_t = PSEUDO + 4;
 
-/// Announcements taken in one call.
+/// Most announcements taken in one call.
 const BATCH: usize = 64;
 
-/// Readers of what is announced.
+/// The readers of announcements.
 #[derive(Debug)]
 pub(crate) struct RawDiscovery {
     participants: Arc<Entity>,
@@ -33,7 +33,7 @@ pub(crate) struct RawDiscovery {
 pub(crate) enum Announced {
     Participant(Participant),
     Endpoint(Endpoint),
-    /// It is gone.
+    /// The participant or endpoint is gone.
     Gone(Guid),
 }
 
@@ -51,12 +51,12 @@ impl RawDiscovery {
         })
     }
 
-    /// The participant that looks.
+    /// Returns the GUID of the participant that discovers.
     pub(crate) const fn own(&self) -> Guid {
         self.own
     }
 
-    /// Hands over all that was announced since the last call.
+    /// Passes on all announcements since the last call.
     pub(crate) fn take(&self, mut each: impl FnMut(Announced)) -> Result<(), Error> {
         take(&self.participants, |raw, alive| {
             // SAFETY: samples of this reader are of this type; it lives during the call.
@@ -102,8 +102,8 @@ fn open(participant: &Arc<Entity>, topic: c::dds_entity_t) -> Result<Arc<Entity>
     Entity::adopt(action, handle, None, vec![Arc::clone(participant)])
 }
 
-/// Takes all samples of a reader, lent by the library for the time of the call of `each`, which
-/// also gets whether the sample is alive; of one that is not, only the key may be read.
+/// Takes all samples of a reader, on loan from the library during the call of `each`, which also
+/// receives whether the sample is alive; of one that is not, only the key may be read.
 fn take(reader: &Entity, mut each: impl FnMut(*mut std::ffi::c_void, bool)) -> Result<(), Error> {
     loop {
         let mut room = [std::ptr::null_mut(); BATCH];
@@ -239,7 +239,7 @@ unsafe fn lent_text(text: *const std::ffi::c_char) -> String {
         .into_owned()
 }
 
-/// Text that the library gave away.
+/// Converts and frees text that the library has passed to the caller.
 fn owned_text(text: *mut std::ffi::c_char) -> String {
     // SAFETY: the library's getters give a NUL-terminated string or null, owned by the caller.
     unsafe {

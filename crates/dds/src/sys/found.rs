@@ -1,5 +1,5 @@
-//! Types of foreign topics: asked for by the exchange of type objects (XTypes 1.3, 7.6.3.3), and
-//! turned into the same description that our own types have.
+//! Types of foreign topics: requested by the exchange of type objects (XTypes 1.3, 7.6.3.3), and
+//! converted to the same description as types of our own.
 
 use std::ffi::c_char;
 use std::sync::Arc;
@@ -15,18 +15,18 @@ use crate::types::{
 };
 use crate::{Error, ReturnCode};
 
-/// Members of a type and of all types inside it, counted as often as they occur. A hostile type
-/// could otherwise grow exponentially with its depth.
+/// Most members of a type and of all types inside it, counted as often as they occur. A hostile
+/// type could otherwise grow exponentially with its depth.
 const MOST_MEMBERS: usize = 65_536;
 
-/// The description of a foreign endpoint's type.
+/// Returns the description of a foreign endpoint's type.
 pub(crate) fn type_of(
     participant: &Arc<Entity>,
     topic: &str,
     info: &TypeInfo,
     timeout: Duration,
 ) -> Result<StructType, Error> {
-    // SAFETY: live type information; what the call gives is borrowed from it.
+    // SAFETY: live type information; the result is borrowed from it.
     let id = unsafe { c::ddsi_typeinfo_complete_typeid(info.as_ptr().cast()) };
     let mut asking = Asking {
         participant,
@@ -89,7 +89,7 @@ impl Asking<'_> {
         Error::Type(TypeError { path, why })
     }
 
-    /// The type that an identifier stands for.
+    /// Returns the type of an identifier.
     fn kind(
         &mut self,
         id: &c::DDS_XTypes_TypeIdentifier,
@@ -158,7 +158,7 @@ impl Asking<'_> {
         }
     }
 
-    /// The type behind an identifier that is the hash of its description.
+    /// Returns the type of an identifier that is the hash of its description.
     fn described(
         &mut self,
         id: &c::DDS_XTypes_TypeIdentifier,
@@ -239,7 +239,7 @@ impl Asking<'_> {
             };
             out.members.extend(base.members.iter().cloned());
         }
-        // SAFETY: a sequence of the library: so many elements, alive as long as the object.
+        // SAFETY: a sequence of the library: `_length` elements, alive as long as the object.
         let members = unsafe { elements(t.member_seq._buffer, t.member_seq._length) };
         self.members += members.len();
         if self.members > MOST_MEMBERS || out.members.len() + members.len() > MAX_MEMBERS {
@@ -329,7 +329,7 @@ impl Asking<'_> {
         }
         let literals = literals.iter();
         Ok(match t.header.common.bit_bound {
-            // Short enumerations are carried as short integers, and printed as such.
+            // Short enumerations are carried and printed as short integers.
             0..=8 => Kind::Int8,
             9..=16 => Kind::Int16,
             _ => Kind::Enum(Arc::new(EnumType {
@@ -343,14 +343,14 @@ impl Asking<'_> {
 }
 
 enum Bounds {
-    /// 0: none.
+    /// The bound; 0 for none.
     Sequence(u32),
-    /// `None`: more elements than can be.
+    /// The number of elements; `None` if it is too large to count.
     Array(Option<u32>),
 }
 
 impl Bounds {
-    /// An array of several dimensions lies in memory as one of one.
+    /// Makes one dimension of several: such an array has the same layout in memory.
     fn array(mut n: impl Iterator<Item = u32>) -> Self {
         Self::Array(n.try_fold(1_u32, u32::checked_mul).filter(|n| *n > 0))
     }
@@ -400,7 +400,7 @@ fn primitive(code: u32) -> Option<Kind> {
     })
 }
 
-/// What is not read here, by its kind: what the library's own builder of types refuses.
+/// Returns the name of an unsupported kind, which the library's own builder of types refuses too.
 const fn name_of(code: u32) -> &'static str {
     match code {
         c::DDS_XTypes_TK_BITSET => "bit sets",
@@ -423,7 +423,7 @@ unsafe fn elements<'a, T>(first: *const T, n: u32) -> &'a [T] {
     unsafe { std::slice::from_raw_parts(first, n as usize) }
 }
 
-/// The text in a field of fixed size, up to its NUL.
+/// Returns the text in a field of fixed size, up to its NUL.
 fn text(field: &[c_char]) -> String {
     let bytes: Vec<u8> = field
         .iter()

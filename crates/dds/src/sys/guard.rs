@@ -1,10 +1,11 @@
 //! A limit on the instances of a reader that holds under any flood.
 //!
-//! By the policy on resource limits Cyclone DDS refuses the sample of one instance too many, but
-//! offers it to a reliable reader again, every 10 ms and without end, in the receive thread: no
-//! other reader gets anything, and the deletion of this one waits for that thread. So the function
-//! that stores samples goes through here. Once the limit is met, or the reader is to go, it says
-//! that all is stored and keeps nothing, and the reader is deleted by another thread.
+//! With the policy on resource limits, Cyclone DDS refuses the sample of one instance too many, but
+//! offers it to a reliable reader again, every 10 ms and without end, in the receive thread. No
+//! other reader receives anything then, and the deletion of this one waits for that thread. So the
+//! function that stores samples is replaced by one of this module. Once the limit is reached, or
+//! the reader is to be deleted, it reports everything as stored and keeps nothing, and another
+//! thread deletes the reader.
 
 use std::ffi::c_void;
 use std::ptr::NonNull;
@@ -26,7 +27,7 @@ const FULL: u8 = 1;
 /// Nothing is stored any more.
 const SHUT: u8 = 2;
 
-/// Whether a reader takes samples, and why it no longer does.
+/// Whether a reader takes samples, and the reason why it no longer does.
 #[derive(Debug)]
 pub(crate) struct Gate {
     state: AtomicU8,
@@ -45,24 +46,24 @@ impl Gate {
         }
     }
 
-    /// Why the reader was closed, and whose sample was too much.
+    /// Returns why the reader was closed, and the writer of the sample that exceeded the limit.
     #[inline]
     pub(crate) fn overflow(&self) -> Option<&(Overflow, Guid)> {
         self.why.get()
     }
 
-    /// To be called when the library refuses an instance, before its store function returns.
+    /// Notes that the library refuses an instance, before its store function returns.
     pub(super) fn fill(&self) {
         let (open, full) = (Ordering::Relaxed, Ordering::Relaxed);
         let _ = self.state.compare_exchange(OPEN, FULL, open, full);
     }
 
-    /// From now on nothing is stored.
+    /// Makes the reader store nothing from now on.
     pub(super) fn shut(&self) {
         self.state.store(SHUT, Ordering::SeqCst);
     }
 
-    /// Tells the gate which reader it is of. One that is shut already is closed.
+    /// Sets the reader of the gate. A reader whose gate is shut already is closed.
     pub(super) fn belongs_to(&self, entity: &Arc<Entity>) {
         let _ = self.entity.set(Arc::downgrade(entity));
         if self.state.load(Ordering::SeqCst) == SHUT {
@@ -70,7 +71,7 @@ impl Gate {
         }
     }
 
-    /// Shuts the gate for good and has the reader closed.
+    /// Shuts the gate for good and makes another thread close the reader.
     #[cold]
     fn close(&self, why: Overflow, writer: Guid) {
         let _ = self.why.set((why, writer));
@@ -80,7 +81,7 @@ impl Gate {
         let Some(entity) = self.entity.get().cloned() else {
             return;
         };
-        // The deletion waits for the receive thread, which this one is. Where no thread can be had
+        // The deletion waits for the receive thread, which is this one. If no thread can be started
         // the reader stays, and stays shut.
         let close = move || {
             if let Some(entity) = entity.upgrade() {
@@ -114,7 +115,7 @@ type Store = unsafe extern "C" fn(
     *const Instance,
 ) -> bool;
 
-/// The beginning of `struct ddsi_writer_info`: the name of the writer, each word in the byte order
+/// The beginning of `struct ddsi_writer_info`: the GUID of the writer, each word in the byte order
 /// of the machine.
 #[repr(C)]
 struct Origin {
@@ -124,7 +125,7 @@ struct Origin {
 /// The beginning of `struct ddsi_tkmap_instance`.
 #[repr(C)]
 struct Instance {
-    /// A sample that has the key and nothing else.
+    /// A sample that has only the key.
     key: *mut c::ddsi_serdata,
 }
 
@@ -136,10 +137,10 @@ unsafe extern "C" {
     ) -> *mut c::dds_rhc;
 }
 
-/// The functions of one reader's history, with ours in place of `store`. The history points here.
+/// The functions of one reader's history, with our own `store`. The history points here.
 #[repr(C)]
 pub(super) struct Guard {
-    /// First: a pointer to these is a pointer to the guard.
+    /// The first field, so that a pointer to it is a pointer to the guard.
     functions: Functions,
     store: Store,
     gate: Arc<Gate>,
@@ -156,14 +157,14 @@ unsafe impl Send for Guard {}
 // SAFETY: as above; what changes is in the gate, which is shared by atomics.
 unsafe impl Sync for Guard {}
 
-/// A history that no reader has yet.
+/// A history without a reader yet.
 pub(super) struct History {
     rhc: NonNull<c::dds_rhc>,
     guard: Box<Guard>,
 }
 
 impl History {
-    /// A history for a reader of `topic` with these policies.
+    /// Makes a history for a reader of `topic` with these policies.
     pub(super) fn new(topic: &Entity, qos: &RawQos, gate: &Arc<Gate>) -> Result<Self, Error> {
         let mut sertype = std::ptr::null();
         // SAFETY: the handle is validated by the call; what it stores is borrowed from the topic.
@@ -186,7 +187,7 @@ impl History {
             store: functions.store,
             gate: Arc::clone(gate),
         });
-        // SAFETY: as above; nobody else knows the history yet. The guard is boxed and outlives it:
+        // SAFETY: as above; the history is not shared yet. The guard is boxed and outlives it:
         // `Owned` frees it after the reader, whose deletion frees the history.
         unsafe { *rhc.as_ptr().cast::<*const Guard>() = &raw const *guard };
         Ok(Self { rhc, guard })
@@ -196,19 +197,19 @@ impl History {
         self.rhc.as_ptr()
     }
 
-    /// The reader was made and owns the history; what must outlive that.
+    /// Returns what must outlive the reader, which now owns the history.
     pub(super) fn adopted(self) -> Box<Guard> {
         self.guard
     }
 
-    /// There is no reader.
+    /// Frees the history, as there is no reader.
     pub(super) fn free(self) {
         // SAFETY: no reader owns the history, which is empty; it is freed once.
         unsafe { (self.guard.functions.free)(self.rhc.as_ptr()) };
     }
 }
 
-/// In place of the library's own function.
+/// Replaces the library's own function.
 unsafe extern "C" fn store(
     rhc: *mut c::dds_rhc,
     origin: *const Origin,
@@ -221,7 +222,7 @@ unsafe extern "C" fn store(
     if gate.state.load(Ordering::Relaxed) == SHUT {
         return true;
     }
-    // SAFETY: the library's caller gives a live sample, its instance and its writer.
+    // SAFETY: the library's caller passes a live sample, its instance and its writer.
     unsafe {
         let key = c::ddsi_serdata_size((*instance).key);
         if key > LONGEST_KEY {
@@ -232,7 +233,7 @@ unsafe extern "C" fn store(
         if gate.state.load(Ordering::Relaxed) == FULL {
             gate.close(Overflow::Keys(gate.limit), name(&*origin));
         }
-        // Whoever shut the gate meanwhile must not wait for the library to try again.
+        // A thread that shut the gate meanwhile must not wait for the library to try again.
         stored || gate.state.load(Ordering::Relaxed) == SHUT
     }
 }

@@ -3,7 +3,7 @@
 use std::ffi::CStr;
 use std::net::Ipv4Addr;
 
-/// The first IPv4 address of the interface of that name; `None` where there is none.
+/// Returns the first IPv4 address of the interface with this name; `None` if it has none.
 pub(crate) fn interface_address(name: &str) -> Option<Ipv4Addr> {
     let mut all = std::ptr::null_mut();
     // SAFETY: on success a list is stored, owned here and freed once below.
@@ -22,7 +22,7 @@ pub(crate) fn interface_address(name: &str) -> Option<Ipv4Addr> {
         if its_name.to_bytes() == name.as_bytes()
             && libc::c_int::from(address.sa_family) == libc::AF_INET
         {
-            // SAFETY: the family says that it is this structure; it may not be aligned for it.
+            // SAFETY: the family is that of this structure; it may not be aligned for it.
             let v4 = unsafe { entry.ifa_addr.cast::<libc::sockaddr_in>().read_unaligned() };
             found = Some(Ipv4Addr::from(u32::from_be(v4.sin_addr.s_addr)));
             break;

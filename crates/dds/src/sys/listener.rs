@@ -1,6 +1,6 @@
-//! Closures as listeners. They run in a receive thread of Cyclone DDS (or in the writing thread
-//! for a reader of the same domain object). A panic stops at the border, and switches the closure
-//! off.
+//! Closures as listeners. They run in a receive thread of Cyclone DDS (or in the writing thread for
+//! a reader of the same domain object). A panic is caught at the boundary, and disables the
+//! closure.
 
 use std::cell::Cell;
 use std::ffi::c_void;
@@ -18,20 +18,20 @@ use crate::{Policy, Status};
 
 /// Called with the samples just taken.
 pub(crate) type OnSamples = Box<dyn FnMut(&RawSamples) + Send>;
-/// Called when samples have come, and leaves them where they are.
+/// Called when samples have arrived, and leaves them in the reader.
 pub(crate) type OnData = Box<dyn FnMut() + Send>;
 /// Called with an event.
 pub(crate) type OnStatus = Box<dyn FnMut(Status) + Send>;
 
 /// The closures of one entity. The library holds a pointer to this; [`super::Entity`] owns it.
 pub(crate) struct Callbacks {
-    // The library calls one listener of an entity at a time, so the locks are never waited for;
-    // they make that a fact that the compiler knows.
+    // The library calls one listener of an entity at a time, so the locks are never contended; they
+    // make that visible to the compiler.
     samples: Option<Mutex<(OnSamples, RawSamples)>>,
     data: Option<Mutex<OnData>>,
     status: Option<Mutex<OnStatus>>,
     panicked: AtomicBool,
-    /// Of a reader.
+    /// The gate of a reader.
     gate: Arc<Gate>,
 }
 
@@ -42,13 +42,13 @@ impl fmt::Debug for Callbacks {
 }
 
 impl Callbacks {
-    /// Those of a writer; `None` where there is nothing to call.
+    /// Makes the callbacks of a writer; `None` without a closure.
     pub(crate) fn of_writer(status: Option<OnStatus>) -> Option<Box<Self>> {
         status.as_ref()?;
         Some(Self::of_reader(None, None, status, u32::MAX))
     }
 
-    /// Those of a reader, which is closed beyond so many instances.
+    /// Makes the callbacks of a reader, which is closed beyond this many instances.
     pub(crate) fn of_reader(
         samples: Option<(OnSamples, RawSamples)>,
         data: Option<OnData>,
@@ -68,13 +68,13 @@ impl Callbacks {
         &self.gate
     }
 
-    /// Why the reader was closed, and whose sample was too much.
+    /// Returns why the reader was closed, and the writer of the sample that exceeded the limit.
     #[inline]
     pub(crate) fn overflow(&self) -> Option<(Overflow, Guid)> {
         self.gate.overflow().copied()
     }
 
-    /// A reader stores nothing from now on.
+    /// Makes the reader store nothing from now on.
     pub(super) fn shut(&self) {
         self.gate.shut();
     }
@@ -104,7 +104,7 @@ impl Callbacks {
         });
     }
 
-    /// Says that there is something to look at.
+    /// Calls the closure for arrived samples.
     pub(super) fn ring(&self) {
         let Some(closure) = &self.data else { return };
         self.guarded(|| {
@@ -120,9 +120,10 @@ impl Callbacks {
         self.guarded(|| {
             if let Ok(mut guard) = closure.lock() {
                 let (closure, samples) = &mut *guard;
-                // One event may stand for many samples, so this goes on until the reader is empty:
-                // until a take brings less than there is room for. What comes after that take has
-                // an event of its own, and asking once more in vain costs as much as taking.
+                // One event may stand for many samples, so they are taken until the reader is
+                // empty, that is, until a take returns less than the capacity. Samples that arrive
+                // after that take have an event of their own, and one more take in vain would cost
+                // as much as taking.
                 while samples.take(reader).is_ok_and(|n| n > 0) {
                     closure(samples);
                     if !samples.is_full() {
@@ -139,7 +140,7 @@ thread_local! {
     static INSIDE: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Whether this thread is inside a closure of some listener.
+/// Returns whether this thread is inside a closure of some listener.
 pub(super) fn inside_callback() -> bool {
     INSIDE.try_with(Cell::get).unwrap_or(false)
 }
@@ -259,7 +260,7 @@ on_status!(
     |s| Status::LivelinessLost { total: s.total_count }
 );
 
-/// Says why, besides that: beyond the limit on instances the reader closes.
+/// Handles the rejection of a sample: a reader beyond the limit of instances is closed.
 unsafe extern "C" fn on_sample_rejected(
     _: c::dds_entity_t,
     s: c::dds_sample_rejected_status_t,

@@ -1,4 +1,4 @@
-//! What Cyclone DDS logs: kept for error texts instead of going to the terminal.
+//! The log of Cyclone DDS, kept for error texts instead of being written to the terminal.
 
 use std::cell::RefCell;
 use std::ffi::{CStr, c_void};
@@ -7,22 +7,22 @@ use std::sync::Once;
 use cyclors as c;
 
 thread_local! {
-    /// The newest line. The library logs why a call fails in the thread that called; another one's
-    /// reason is none of ours.
+    /// The newest line. The library logs why a call fails in the calling thread; lines of other
+    /// threads are of other calls.
     static NEWEST: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-/// Sends errors and warnings of the library here from now on.
+/// Redirects errors and warnings of the library here from now on.
 pub(super) fn capture() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        // SAFETY: the function has the signature asked for and lives as long as the program; it
+        // SAFETY: the function has the required signature and lives as long as the program; it
         // needs no argument.
         unsafe { c::dds_set_log_sink(Some(keep), std::ptr::null_mut()) };
     });
 }
 
-/// The newest line of this thread, if any came since the last call.
+/// Returns the newest line of this thread, if any was logged since the last call.
 pub(super) fn last() -> Option<String> {
     NEWEST.take()
 }

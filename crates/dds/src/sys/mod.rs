@@ -1,5 +1,5 @@
-//! The only place that talks to the C library. What leaves this module is safe to use in any
-//! order: entities own their parents, listeners outlive their callbacks, samples outlive nothing.
+//! The only module that calls the C library. Its interface is safe to use in any order: entities
+//! own their parents, listeners outlive their callbacks, samples outlive nothing.
 
 mod data;
 mod discovery;
@@ -36,22 +36,22 @@ pub(crate) use waitset::{RawCondition, RawWaitSet};
 use crate::{DomainConfig, Error, Qos, ReturnCode};
 
 /// An entity of Cyclone DDS, deleted when the last owner drops it. Children hold their parents in
-/// `parents`, so a parent's deletion comes after all of its children's.
+/// `parents`, so a parent is deleted after all of its children.
 #[derive(Debug)]
 pub(crate) struct Entity {
-    /// `None` only while it is being dropped.
+    /// The parts to delete; `None` only while it is being dropped.
     owned: Option<Owned>,
 }
 
 #[derive(Debug)]
 struct Owned {
-    /// 0 when it is deleted already.
+    /// The handle; 0 when it is deleted already.
     handle: AtomicI32,
-    /// What the C library holds pointers to: freed after the deletion, before the parents.
+    /// Values to which the C library holds pointers: freed after the deletion, before the parents.
     callbacks: Option<Box<Callbacks>>,
-    /// Only held: the history of a reader points to it.
+    /// The guard of a reader's history, which points to it.
     _guard: Option<Box<guard::Guard>>,
-    /// Held, so that they are deleted later than this.
+    /// The parents, held so that they are deleted later than this.
     parents: Vec<Arc<Entity>>,
 }
 
@@ -65,7 +65,7 @@ impl Entity {
         self.owned.as_ref()?.callbacks.as_deref()
     }
 
-    /// Deletes it before its time: what is called on it from now on fails. Not in a callback.
+    /// Deletes the entity early: calls on it fail from now on. Not to be called in a callback.
     fn close(&self) {
         if let Some(owned) = &self.owned {
             owned.delete();
@@ -99,8 +99,8 @@ impl Drop for Entity {
             drop(owned);
             return;
         }
-        // The deletion waits for running callbacks, of which this thread is one: it must be done
-        // by another. Where no thread can be had, the entity stays: a leak, not a deadlock.
+        // The deletion waits for running callbacks, of which this thread is one: another thread
+        // must do it. If none can be started, the entity stays: a leak, not a deadlock.
         let slot = Arc::new(Mutex::new(Some(owned)));
         let other = Arc::clone(&slot);
         let spawned = std::thread::Builder::new()
@@ -127,7 +127,7 @@ impl Owned {
         // after a reader's history is freed, so that `_guard` may go; the parents drop after that,
         // when no child of theirs is left.
         let code = unsafe { c::dds_delete(handle) };
-        // What belongs to a reader that was closed went with it.
+        // Entities of a closed reader were deleted with it.
         let orphan = || self.parents.iter().any(|p| p.handle() == 0);
         debug_assert!(
             code == 0 || orphan(),
@@ -143,12 +143,13 @@ impl Drop for Owned {
             callbacks.shut();
         }
         self.delete();
-        // Samples lent to a callback belong to the domain: they go back before the parents do.
+        // Samples lent to a callback belong to the domain: they are returned before the parents are
+        // dropped.
         drop(self.callbacks.take());
     }
 }
 
-/// Turns a return value (negative: an error) into a result, with what the library logged.
+/// Converts a return value (negative: an error) into a result, with the library's log line.
 pub(crate) fn checked(action: impl FnOnce() -> String, code: i32) -> Result<i32, Error> {
     if code >= 0 {
         return Ok(code);
@@ -171,12 +172,12 @@ pub(crate) fn c_string(what: &'static str, name: &str) -> Result<CString, Error>
     CString::new(name).map_err(|_| bad())
 }
 
-/// A duration as the library has it; too long a one is for ever.
+/// Returns a duration in the library's form; one that is too long is infinite.
 pub(crate) fn nanos(d: Duration) -> i64 {
     i64::try_from(d.as_nanos()).unwrap_or(i64::MAX)
 }
 
-/// Opens a domain and one participant in it. Every call makes a domain of its own inside this
+/// Opens a domain and one participant in it. Every call makes a separate domain inside this
 /// process, with its own configuration and threads, even for the same id on the network.
 pub(crate) fn open(config: &DomainConfig) -> Result<Arc<Entity>, Error> {
     log::capture();
@@ -184,7 +185,8 @@ pub(crate) fn open(config: &DomainConfig) -> Result<Arc<Entity>, Error> {
     let xml =
         CString::new(xml).map_err(|_| Error::Config("there is a NUL byte in it".to_owned()))?;
     if let Some(port) = config.listens_on() {
-        // The library shares a port with whoever has it, and then each gets some of the callers.
+        // The library would share the port with another listener, and each would receive some of
+        // the connections.
         TcpListener::bind((Ipv4Addr::UNSPECIFIED, port))
             .map_err(|e| Error::Config(format!("cannot listen on TCP port {port}: {e}")))?;
     }
@@ -198,13 +200,14 @@ pub(crate) fn open(config: &DomainConfig) -> Result<Arc<Entity>, Error> {
     Entity::adopt(action, handle, None, vec![domain])
 }
 
-/// A name for one more domain inside this process; what others see is the configuration's id.
+/// Returns a name for one more domain inside this process; the network sees the id of the
+/// configuration.
 fn next_local() -> u32 {
     static NEXT: AtomicU32 = AtomicU32::new(1);
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
-/// Makes a writer of a topic; its callbacks get status events only.
+/// Makes a writer of a topic; its callbacks receive status events only.
 pub(crate) fn writer(
     (topic, name): (&Arc<Entity>, &str),
     participant: &Arc<Entity>,
@@ -228,7 +231,7 @@ pub(crate) fn writer(
     Entity::adopt(action, handle, callbacks, parents)
 }
 
-/// Makes a reader of a topic, which closes when there are more instances than `callbacks` allow.
+/// Makes a reader of a topic, which closes when it has more instances than `callbacks` permit.
 pub(crate) fn reader(
     (topic, name): (&Arc<Entity>, &str),
     participant: &Arc<Entity>,
@@ -239,7 +242,7 @@ pub(crate) fn reader(
     let listener = listener::for_reader(&callbacks);
     let gate = Arc::clone(callbacks.gate());
     let history = guard::History::new(topic, &raw, &gate)?;
-    // SAFETY: as in `writer`; the history is new, and the reader's from now on.
+    // SAFETY: as in `writer`; the history is new, and owned by the reader from now on.
     let handle = unsafe {
         c::dds_create_reader_rhc(
             participant.handle(),

@@ -57,8 +57,8 @@ impl RawQos {
         self.0.as_ptr()
     }
 
-    /// All policies that a reader's history looks at: these, what they leave open by the topic's,
-    /// and what that leaves open by the defaults of the specification.
+    /// Returns all policies that a reader's history uses: these, completed by the topic's, and
+    /// those by the defaults of the specification.
     pub(super) fn for_reader_of(&self, topic: &Entity) -> Result<Self, Error> {
         let of_topic = Self::new(&Qos::default())?;
         // SAFETY: a live policy set to be filled; the handle is validated by the call.
@@ -87,7 +87,7 @@ impl RawQos {
         Ok(all)
     }
 
-    /// Version 1 of the data representation and nothing else: what this crate writes.
+    /// Restricts the data representation to version 1, the only one that this crate writes.
     pub(super) fn xcdr1_only(&self) {
         let ids = [c::DDS_DATA_REPRESENTATION_XCDR1 as c::dds_data_representation_id_t];
         // SAFETY: a live policy set, and an array of the length given, which is copied.
@@ -191,7 +191,7 @@ fn history_numbers(history: History) -> (c::dds_history_kind_t, i32) {
     }
 }
 
-/// Of samples, and of samples of an instance.
+/// Returns the limits of samples, and of samples of an instance.
 fn numbers(limits: Limits) -> (i32, i32) {
     let (samples, of_each) = (limits.samples, limits.samples_per_instance);
     (number(samples), number(of_each))

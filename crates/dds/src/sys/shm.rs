@@ -1,4 +1,4 @@
-//! Memory that processes share: a file in memory, mapped as words, with locks that end with the
+//! Memory shared by processes: a file in memory, mapped as words, with locks that end with the
 //! process that holds them.
 
 use std::fs::{File, OpenOptions};
@@ -13,12 +13,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Bytes of a page; parts of a file are mapped from multiples of it.
 pub(crate) const PAGE: usize = 4096;
 
-/// A file that others map too.
+/// A file that other processes map too.
 #[derive(Debug)]
 pub(crate) struct SharedFile(File);
 
 impl SharedFile {
-    /// Makes a file of `bytes` zeros that only this user may open. Its memory is taken at once:
+    /// Makes a file of `bytes` zeros that only this user may open. Its memory is allocated at once:
     /// a full file system is an error here and not a signal later.
     pub(crate) fn create(path: &Path, bytes: usize) -> io::Result<Self> {
         let file = OpenOptions::new()
@@ -43,13 +43,13 @@ impl SharedFile {
         options.custom_flags(libc::O_NOFOLLOW).open(path).map(Self)
     }
 
-    /// Its length in bytes.
+    /// Returns its length in bytes.
     pub(crate) fn len(&self) -> io::Result<usize> {
         usize::try_from(self.0.metadata()?.len()).map_err(io::Error::other)
     }
 
-    /// Takes the lock of a byte (which need not exist) unless somebody has it. It ends with this
-    /// object or this process, however that ends.
+    /// Takes the lock of a byte (which need not exist) unless it is held already. The lock ends
+    /// with this object or this process, however that ends.
     pub(crate) fn try_lock(&self, byte: u32) -> io::Result<bool> {
         let mut lock = lock_of(byte);
         match self.control(libc::F_OFD_SETLK, &mut lock) {
@@ -59,14 +59,14 @@ impl SharedFile {
         }
     }
 
-    /// Whether another object, of this process or another, has the lock of a byte.
+    /// Returns whether another object, of this process or another, has the lock of a byte.
     pub(crate) fn is_locked(&self, byte: u32) -> io::Result<bool> {
         let mut lock = lock_of(byte);
         self.control(libc::F_OFD_GETLK, &mut lock)?;
         Ok(i32::from(lock.l_type) != libc::F_UNLCK)
     }
 
-    /// Gives a lock back.
+    /// Releases a lock.
     pub(crate) fn unlock(&self, byte: u32) -> io::Result<()> {
         let mut lock = lock_of(byte);
         lock.l_type = libc::F_UNLCK as libc::c_short;
@@ -94,8 +94,8 @@ fn lock_of(byte: u32) -> libc::flock {
     lock
 }
 
-/// A part of a file as words that this process may write. Whoever else maps it may change them at
-/// any time, so they are only ever touched atomically.
+/// A part of a file as words that this process may write. Other processes may change them at any
+/// time, so all access is atomic.
 #[derive(Debug)]
 pub(crate) struct Words(Mapping);
 
@@ -122,8 +122,8 @@ impl ReadOnly {
         Mapping::new(file, offset, len, libc::PROT_READ).map(Self)
     }
 
-    /// The words at these places, each loaded when it is asked for, without ordering; none where
-    /// a place is beyond the end.
+    /// Returns the words at these places, each loaded when the iterator reaches it, without
+    /// ordering; empty if a place is beyond the end.
     #[inline(always)]
     pub(crate) fn load(&self, places: Range<usize>) -> impl ExactSizeIterator<Item = u64> {
         let words = self.0.words().get(places).unwrap_or_default();
@@ -192,7 +192,7 @@ impl Drop for Mapping {
     }
 }
 
-/// This process's effective user.
+/// Returns this process's effective user.
 pub(crate) fn user() -> u32 {
     // SAFETY: the call has no preconditions.
     unsafe { libc::geteuid() }

@@ -12,7 +12,7 @@ use super::{Entity, c_string, checked, nanos};
 use crate::types::{Extensibility, Fault, Kind, Member, StructType, TypeError};
 use crate::{Error, Qos, ReturnCode};
 
-/// Makes the type known to the participant, and a topic that carries it.
+/// Registers the type with the participant, and makes a topic of it.
 pub(crate) fn create(
     participant: &Arc<Entity>,
     name: &str,
@@ -20,13 +20,14 @@ pub(crate) fn create(
     qos: &Qos,
 ) -> Result<Arc<Entity>, Error> {
     t.check()?;
-    // That is a matter of each reader, and one topic in one domain has one set of policies.
+    // The limit of instances belongs to each reader, and one topic in one domain has one set of
+    // policies.
     let raw = RawQos::new(&qos.clone().without_instances())?;
     raw.xcdr1_only();
     of(&Descriptor::new(participant, t)?, participant, name, &raw)
 }
 
-/// Makes a topic whose type is that of a foreign endpoint, asked for for at most `timeout`.
+/// Makes a topic with the type of a foreign endpoint, requested for at most `timeout`.
 pub(crate) fn found(
     participant: &Arc<Entity>,
     name: &str,
@@ -68,7 +69,7 @@ impl Descriptor {
         self.0.cast_const()
     }
 
-    /// That of a foreign type, asked for on the network for at most `timeout`.
+    /// Makes the descriptor of a foreign type, requested on the network for at most `timeout`.
     fn found(
         participant: &Entity,
         topic: &str,
@@ -129,7 +130,7 @@ impl Drop for Descriptor {
 struct Dynamic(c::dds_dynamic_type_t);
 
 impl Dynamic {
-    /// A structure; the type of a topic, or nested in another, as the IDL says too.
+    /// Makes a structure: the type of a topic, or nested in another, as the IDL also marks it.
     fn structure(participant: &Entity, t: &StructType, nested: bool) -> Result<Self, Error> {
         let name = c_string("type", &t.name)?;
         let mut new = Self::create(
@@ -139,7 +140,7 @@ impl Dynamic {
                 d.name = name.as_ptr();
             },
         )?;
-        // XTypes dynamic types begin as final; nothing else is written by this crate.
+        // XTypes dynamic types begin as final, the only extensibility that this crate writes.
         let growth = match t.extensibility {
             Extensibility::Final => c::dds_dynamic_type_extensibility_DDS_DYNAMIC_TYPE_EXT_FINAL,
             Extensibility::Appendable => {
@@ -214,7 +215,7 @@ impl Dynamic {
         Ok(new)
     }
 
-    /// Creates the type of a string, or of a sequence of `element`; `bound` is the maximum length.
+    /// Makes the type of a string, or of a sequence of `element`; `bound` is the maximum length.
     fn list(
         participant: &Entity,
         t: &StructType,
@@ -224,7 +225,7 @@ impl Dynamic {
     ) -> Result<Self, Error> {
         let spec = element.map(|element| Spec::new(participant, t, element));
         let spec = spec.transpose()?.map(Spec::hand_over);
-        // The name is not part of the type; the library only asks for one.
+        // The name is not part of the type, but the library requires one.
         let name = CString::from(c"list");
         let bounds = [bound.unwrap_or_default()];
         Self::create(participant, kind, |d| {
@@ -253,7 +254,7 @@ impl Dynamic {
         Ok(Self(new))
     }
 
-    /// Gives the one reference to the caller.
+    /// Passes the one reference to the caller.
     fn into_raw(self) -> c::dds_dynamic_type_t {
         let raw = self.0;
         std::mem::forget(self);
@@ -319,7 +320,7 @@ impl Spec {
         }))
     }
 
-    /// The C form; a reference in it belongs to whoever gets it.
+    /// Returns the C form, whose receiver owns the reference in it.
     fn hand_over(self) -> c::dds_dynamic_type_spec_t {
         // SAFETY: all zero is a valid (unset) specification.
         let mut spec: c::dds_dynamic_type_spec_t = unsafe { std::mem::zeroed() };

@@ -2,7 +2,7 @@
 
 use cyclors as c;
 
-/// Which type an endpoint has, as it announced it.
+/// The type of an endpoint, as it was announced.
 #[derive(Debug)]
 pub(crate) struct TypeInfo(*mut c::ddsi_typeinfo_t);
 

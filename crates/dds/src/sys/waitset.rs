@@ -7,7 +7,7 @@ use cyclors as c;
 use super::{Entity, checked};
 use crate::{Error, ReturnCode};
 
-/// "This reader has samples", as something to wait for.
+/// The condition that a reader has samples.
 #[derive(Debug)]
 pub(crate) struct RawCondition(Arc<Entity>);
 
@@ -53,7 +53,7 @@ impl RawWaitSet {
         Ok(index)
     }
 
-    /// Waits; calls `ready` with the index of each reader that has samples.
+    /// Waits, and calls `ready` with the index of each reader that has samples.
     pub(crate) fn wait(&mut self, nanos: i64, mut ready: impl FnMut(usize)) -> Result<(), Error> {
         // SAFETY: the array has the length given; the handle is validated by the call.
         let code = unsafe {

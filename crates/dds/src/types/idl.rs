@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use super::names::is_identifier;
 use super::{EnumType, Extensibility, Kind, StructType, UnionType};
 
-/// Names that IDL allows, but not C, C++, Python or Rust, or that a macro of C's library takes: the
-/// compilers of IDL put them into their output as they are.
+/// Names that are valid in IDL, but not in C, C++, Python or Rust, or that a macro of C's library
+/// defines: the compilers of IDL copy them into their output.
 const ELSEWHERE: &str = " \
     False None True and as assert async await class def del elif except finally from \
     global is lambda nonlocal not or pass raise with yield return if else while for do \
@@ -20,9 +20,9 @@ const ELSEWHERE: &str = " \
     linux unix self Self super crate type fn match move mod mut ref use where impl let \
     loop pub trait unsafe dyn gen become box final macro override priv unsized ";
 
-/// A usable IDL identifier made from any name: other characters become `_`, a leading digit gets
-/// `f`, a keyword a trailing `_`: also one of the languages that IDL is compiled to. All other
-/// identifiers stay as they are.
+/// Returns a valid IDL identifier made from any name. Other characters become `_`, a leading digit
+/// is prefixed with `f`, and a keyword, also one of the languages that IDL is compiled to, is
+/// suffixed with `_`. All other identifiers stay unchanged.
 pub fn identifier(name: &str) -> String {
     let mut out: String = name
         .chars()
@@ -37,7 +37,7 @@ pub fn identifier(name: &str) -> String {
     out
 }
 
-/// Prints the types, what they are made of first, each once.
+/// Prints the types, preceded by their parts, each once.
 pub(super) fn print(types: &[&StructType]) -> String {
     let mut printer = Printer {
         out: String::new(),
@@ -68,7 +68,7 @@ impl Printer {
         let short = self.declare(&t.name);
         let pad = "  ".repeat(self.scope.len());
         let may_grow = annotation(t.extensibility);
-        // The formatter of a String cannot fail: its results are of no use here.
+        // The formatter of a String cannot fail.
         let _ = writeln!(
             self.out,
             "{pad}{may_grow}{}",
@@ -130,7 +130,7 @@ impl Printer {
         let _ = writeln!(self.out, "{pad}}};");
     }
 
-    /// Whether the type of this name is not printed yet; from now on it is.
+    /// Returns whether the type of this name is not printed yet, and marks it as printed.
     fn is_new(&mut self, name: &str) -> bool {
         let is_new = !self.done.iter().any(|done| done == name);
         if is_new {
@@ -149,7 +149,7 @@ impl Printer {
         }
     }
 
-    /// Goes to the scope of `name`, and gives its last part.
+    /// Enters the scope of `name`, and returns its last part.
     fn declare(&mut self, name: &str) -> String {
         let mut parts: Vec<String> = name.split("::").map(str::to_owned).collect();
         let short = parts.pop().unwrap_or_default();
@@ -188,7 +188,7 @@ const fn annotation(extensibility: Extensibility) -> &'static str {
     }
 }
 
-/// A value of a discriminator as IDL has it.
+/// Formats a value of a discriminator in IDL.
 fn spell_label(kind: &Kind, label: i32) -> String {
     let named = match kind {
         Kind::Enum(t) => t.literals.iter().find(|(_, value)| *value == label),
@@ -203,7 +203,7 @@ fn spell_label(kind: &Kind, label: i32) -> String {
     }
 }
 
-/// The type before the name, and the array dimensions after it.
+/// Formats the type before the name, and the array dimensions after it.
 fn spell(kind: &Kind, scope: &[String]) -> (String, String) {
     let word = match kind {
         Kind::Bool => "boolean",
@@ -240,7 +240,7 @@ fn spell(kind: &Kind, scope: &[String]) -> (String, String) {
     (word.to_owned(), String::new())
 }
 
-/// A scoped name as it is written inside `scope`. Fast DDS's generator knows no leading `::`.
+/// Formats a scoped name inside `scope`. Fast DDS's generator does not accept a leading `::`.
 fn relative(name: &str, scope: &[String]) -> String {
     let inside = format!("{}::", scope.join("::"));
     name.strip_prefix(&inside).unwrap_or(name).to_owned()

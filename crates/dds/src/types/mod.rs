@@ -1,4 +1,4 @@
-//! Types as data: what a topic carries, described at run time.
+//! Types as data: the types of topics, described at run time.
 //!
 //! A [`StructType`] becomes a DDS type (XTypes dynamic type), IDL text ([`StructType::idl`]) and
 //! the walk over CDR bytes that prints or checks a sample ([`crate::cdr`]). Types built here are
@@ -11,9 +11,9 @@ mod union;
 
 use std::sync::Arc;
 
-/// Structures may nest this deep; deeper ones are refused (and so are types that hold themselves).
+/// The deepest nesting of structures; deeper types, and those that contain themselves, are refused.
 pub const MAX_DEPTH: usize = 16;
-/// A structure may have this many members.
+/// The most members of a structure.
 pub const MAX_MEMBERS: usize = 4_096;
 
 /// A structure: a name, scoped with `::`, and its members in order.
@@ -23,7 +23,7 @@ pub struct StructType {
     pub name: String,
     /// The members, in the order of their CDR form.
     pub members: Vec<Member>,
-    /// How the type may grow; decides whether the CDR form has headers.
+    /// The way in which the type may grow; determines whether the CDR form has headers.
     pub extensibility: Extensibility,
 }
 
@@ -34,12 +34,12 @@ pub struct Member {
     pub name: String,
     /// Its type.
     pub kind: Kind,
-    /// Its number in the structure, from 0 in order unless the type says otherwise. Only mutable
-    /// structures carry it in their samples.
+    /// Its number in the structure, from 0 in order unless the type declares another. Only mutable
+    /// structures have it in their samples.
     pub id: u32,
-    /// Part of the key: samples with equal keys are one instance.
+    /// Whether it is part of the key: samples with equal keys are one instance.
     pub key: bool,
-    /// `@optional` in the sense of XTypes. Types of this crate's own making never use it: see
+    /// Whether it is `@optional` in XTypes. Types made by this crate never use it: see
     /// [`crate::types`] for the rule on optional FAST fields.
     pub optional: bool,
 }
@@ -64,15 +64,15 @@ pub enum Kind {
     Char,
     /// A UTF-16 code unit.
     WChar,
-    /// A string in UTF-16, at most so many code units when bounded.
+    /// A string in UTF-16, of at most this many code units when bounded.
     WString(Option<u32>),
-    /// A string of bytes without NUL, UTF-8 by convention, at most so many when bounded.
+    /// A string of bytes without NUL, UTF-8 by convention, of at most this many when bounded.
     String(Option<u32>),
     /// An enumeration, carried as a 32-bit integer.
     Enum(Arc<EnumType>),
-    /// Any number of elements, at most so many when bounded.
+    /// Any number of elements, at most this many when bounded.
     Sequence(Box<Self>, Option<u32>),
-    /// Exactly so many elements.
+    /// Exactly this many elements.
     Array(Box<Self>, u32),
     /// A nested structure.
     Struct(Arc<StructType>),
@@ -89,20 +89,20 @@ pub struct EnumType {
     pub literals: Vec<(String, i32)>,
 }
 
-/// How a type may change between versions (XTypes 1.3, 7.2.3.1).
+/// The way in which a type may change between versions (XTypes 1.3, 7.2.3.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Extensibility {
-    /// Not at all.
+    /// The type does not change.
     #[default]
     Final,
     /// Members may be added at the end; XCDR2 puts the length in front.
     Appendable,
-    /// Members may come and go; each has its own header.
+    /// Members may be added and removed; each has its own header.
     Mutable,
 }
 
 impl StructType {
-    /// A structure without members yet.
+    /// Makes a structure without members.
     pub fn new(name: &str) -> Self {
         Self {
             name: name.to_owned(),
@@ -135,7 +135,7 @@ impl StructType {
         with
     }
 
-    /// Whether samples of this type form instances.
+    /// Returns whether samples of this type form instances.
     pub fn is_keyed(&self) -> bool {
         self.members.iter().any(|m| m.key)
     }
@@ -143,7 +143,7 @@ impl StructType {
     /// Checks names, nesting and keys.
     ///
     /// # Errors
-    /// The first thing that DDS or IDL would not accept, with the path to it.
+    /// The first fault by the rules of DDS or IDL, with the path to it.
     pub fn check(&self) -> Result<(), TypeError> {
         self.check_at(0)
     }
@@ -183,14 +183,14 @@ impl StructType {
         Ok(())
     }
 
-    /// The type as IDL text: nested types first, modules as scopes, `@key` and `@final` written
-    /// out. Cyclone's idlc and Fast DDS's generator take it.
+    /// Returns the type as IDL text: nested types first, modules as scopes, `@key` and `@final`
+    /// explicit. Cyclone's idlc and Fast DDS's generator accept it.
     pub fn idl(&self) -> String {
         idl::print(&[self])
     }
 }
 
-/// Several types in one IDL text; what they share is printed once.
+/// Returns several types in one IDL text; shared parts are printed once.
 pub fn idl(types: &[&StructType]) -> String {
     idl::print(types)
 }
@@ -200,12 +200,12 @@ pub use rust::rust;
 pub use union::{Case, UnionType};
 
 impl Kind {
-    /// A sequence of structures, unbounded.
+    /// Makes an unbounded sequence of structures.
     pub fn sequence_of(element: StructType) -> Self {
         Self::Sequence(Box::new(Self::Struct(Arc::new(element))), None)
     }
 
-    /// Bytes of one primitive in CDR; `None` for what has no fixed size of its own.
+    /// Returns the size of one primitive in CDR, in bytes; `None` for a kind without a fixed size.
     pub const fn primitive_size(&self) -> Option<usize> {
         Some(match self {
             Self::Bool | Self::Byte | Self::Int8 | Self::UInt8 | Self::Char => 1,
@@ -242,36 +242,36 @@ impl Kind {
     }
 }
 
-/// A type that DDS cannot carry, and where in it the reason lies.
+/// The error of a type that DDS cannot carry, with the place of the fault.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{path}: {why}")]
 pub struct TypeError {
     /// The structure, and the member after a dot.
     pub path: String,
-    /// What is wrong there.
+    /// The fault.
     pub why: Fault,
 }
 
-/// What is wrong with a type.
+/// A fault of a type.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Fault {
-    /// Not an IDL identifier, or an IDL keyword.
+    /// The name is no IDL identifier, or an IDL keyword.
     #[error("not a usable IDL name")]
     BadName,
-    /// Two members of one name (IDL does not tell cases apart).
+    /// Two members have the same name (IDL ignores case).
     #[error("the name is taken by another member")]
     TwiceTheName,
-    /// None, or more than [`MAX_MEMBERS`].
+    /// The structure has no members, or more than [`MAX_MEMBERS`].
     #[error("{0} members; 1 to {MAX_MEMBERS} can be")]
     MemberCount(usize),
-    /// Nested deeper than [`MAX_DEPTH`].
+    /// The type is nested deeper than [`MAX_DEPTH`].
     #[error("nested deeper than {MAX_DEPTH}")]
     TooDeep,
-    /// Keys are primitives, enumerations and strings, and not optional.
+    /// A key is not a primitive, enumeration or string, or is optional.
     #[error("cannot be a key")]
     BadKey,
-    /// Something XTypes has and Cyclone DDS does not read (maps, bit sets, mutable unions).
+    /// Cyclone DDS does not read this feature of XTypes (maps, bit sets, mutable unions).
     #[error("{0} are not supported")]
     Unsupported(&'static str),
 }

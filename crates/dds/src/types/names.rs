@@ -1,6 +1,6 @@
-//! Which names can stand in IDL.
+//! The names that are valid in IDL.
 
-/// Words that are no identifiers, in any case (IDL 4.2, 7.2.4).
+/// Words that are not valid identifiers, in any case (IDL 4.2, 7.2.4).
 const KEYWORDS: &str = "\
     abstract alias any attribute bitfield bitmask bitset boolean case char component connector \
     const consumes context custom default double emits enum eventtype exception factory false \
@@ -10,7 +10,7 @@ const KEYWORDS: &str = "\
     struct supports switch true truncatable typedef typeid typename typeprefix uint16 uint32 \
     uint64 uint8 union unsigned uses valuebase valuetype void wchar wstring";
 
-/// Whether `name` can stand in IDL as it is.
+/// Returns whether `name` is a valid IDL identifier.
 pub(super) fn is_identifier(name: &str) -> bool {
     let mut chars = name.chars();
     let starts = chars.next().is_some_and(|c| c.is_ascii_alphabetic());

@@ -1,14 +1,14 @@
-//! Types as Rust text, for the typed way.
+//! Types as Rust text, for [`cdr_struct!`](crate::cdr_struct).
 
 use std::fmt::Write as _;
 
 use super::{Extensibility, Fault, Kind, StructType, TypeError};
 
-/// Several types as invocations of [`cdr_struct!`](crate::cdr_struct), what they are made of
-/// first, each once. Modules are left out.
+/// Returns several types as invocations of [`cdr_struct!`](crate::cdr_struct), preceded by their
+/// parts, each once. Modules are left out.
 ///
 /// # Errors
-/// The first member that the macro has no type for: optional ones, arrays, enumerations,
+/// The first member that the macro does not support: optional ones, arrays, enumerations,
 /// characters; and structures that are not final.
 pub fn rust(types: &[&StructType]) -> Result<String, TypeError> {
     let mut printer = Printer::default();
@@ -43,7 +43,7 @@ impl Printer {
                 });
             };
             let key = if member.key { "#[key] " } else { "" };
-            // The formatter of a String cannot fail: its results are of no use here.
+            // The formatter of a String cannot fail.
             let _ = writeln!(members, "        {key}{}: {kind},", member.name);
         }
         let gap = if self.out.is_empty() { "" } else { "\n" };
@@ -57,7 +57,7 @@ impl Printer {
         Ok(())
     }
 
-    /// The Rust type; what it is made of is printed first.
+    /// Returns the Rust type, after printing its parts.
     fn spell(&mut self, kind: &Kind) -> Result<Option<String>, TypeError> {
         let word = match kind {
             Kind::Bool => "bool",

@@ -7,9 +7,9 @@ use super::{Extensibility, Fault, Member, TypeError, names};
 pub struct UnionType {
     /// The scoped name.
     pub name: String,
-    /// How the type may grow.
+    /// The way in which the type may grow.
     pub extensibility: Extensibility,
-    /// What selects: a boolean, an integer, a character, or an enumeration.
+    /// The selecting value: a boolean, an integer, a character, or an enumeration.
     pub discriminator: Member,
     /// The members that may be selected.
     pub cases: Vec<Case>,
@@ -27,7 +27,8 @@ pub struct Case {
 }
 
 impl UnionType {
-    /// The member that a value of the discriminator selects; none for a value without a case.
+    /// Returns the member that a value of the discriminator selects; `None` for a value without a
+    /// case.
     pub fn selected(&self, label: i64) -> Option<&Member> {
         let has = |case: &&Case| case.labels.iter().any(|l| i64::from(*l) == label);
         let case = self.cases.iter().find(has);

@@ -5,13 +5,13 @@ use std::io::{self, Read};
 /// The longest line, in bytes.
 const LONGEST: usize = 64 << 10;
 
-/// What has come.
+/// The result of a read.
 pub(super) enum Line<'a> {
     /// A line, without its end.
     Whole(&'a [u8]),
-    /// More bytes than a line may have: the connection is of no use any more.
+    /// A line longer than permitted, after which the connection is unusable.
     TooLong,
-    /// Nothing within the time-out.
+    /// No line within the timeout.
     Nothing,
     /// The peer has gone.
     End,
@@ -21,7 +21,7 @@ pub(super) enum Line<'a> {
 pub(super) struct Lines<R> {
     from: R,
     bytes: Vec<u8>,
-    /// Bytes at the front that are of the last line.
+    /// The number of bytes at the front that belong to the last line.
     taken: usize,
     is_broken: bool,
 }
@@ -36,7 +36,7 @@ impl<R: Read> Lines<R> {
         }
     }
 
-    /// Whether a line was too long.
+    /// Returns whether a line was too long.
     pub(super) const fn is_broken(&self) -> bool {
         self.is_broken
     }

@@ -21,17 +21,17 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Most connections at a time; one more gets an error and is closed.
+/// Most connections at a time; one more receives an error and is closed.
 const CONNECTIONS: usize = 16;
-/// How often a connection that says nothing is looked at for the end of the program.
+/// The interval at which a silent connection is checked for the end of the program.
 const LOOK: Duration = Duration::from_millis(200);
-/// How long a client may take to read an answer.
+/// The longest time for which a client may not read a response.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 const LISTENER: Token = Token(0);
 const STOP: Token = Token(1);
 
-/// A control socket. Dropped, it is closed, and its path removed.
+/// A control socket. Dropping it closes it and removes its path.
 pub struct Control {
     state: Arc<State>,
     waker: Waker,
@@ -45,10 +45,10 @@ struct State {
 }
 
 impl Control {
-    /// Listens at `path`, with mode 0600. A socket that nobody listens at any more is replaced.
+    /// Listens at `path`, with mode 0600. A socket without a listener is replaced.
     ///
     /// # Errors
-    /// The path is another file, or somebody listens there; or the system refuses.
+    /// The path is another file, or a process listens there, or the system reports an error.
     pub fn start(path: &Path, operator: Arc<dyn Operator>) -> io::Result<Self> {
         let socket = Socket::listen(path)?;
         let poller = Poller::new(4)?;
@@ -76,7 +76,7 @@ impl Drop for Control {
         self.state.ends.store(true, Ordering::Release);
         self.waker.wake();
         if let Some(thread) = self.thread.take() {
-            // It does not panic, and there is nobody to tell.
+            // The thread does not panic, and a drop cannot report it.
             let _ = thread.join();
         }
     }
@@ -89,7 +89,7 @@ fn serve(state: &Arc<State>, socket: &Socket, mut poller: Poller, waker: &Waker)
         if state.ends.load(Ordering::Acquire) {
             return;
         }
-        // An error of the system would come again at once.
+        // An error of the system would recur at once.
         if poller.poll(None).is_err() {
             std::thread::sleep(LOOK);
         }
@@ -111,7 +111,7 @@ fn begin(state: &Arc<State>, mut stream: UnixStream) {
     let seat = Seat::take(state);
     if seat.number > CONNECTIONS {
         let answer = refused(&OperatorError::failed("too many connections"));
-        // Who does not read it sees the end.
+        // A client that does not read it sees the end.
         let _ = stream.write_all(format!("{answer}\n").as_bytes());
         return;
     }
@@ -146,7 +146,7 @@ impl Drop for Seat {
     }
 }
 
-/// Answers one client until it leaves.
+/// Serves one client until it leaves.
 fn talk(state: &State, stream: UnixStream) {
     let Ok(reader) = stream.try_clone() else {
         return;
@@ -167,12 +167,12 @@ fn talk(state: &State, stream: UnixStream) {
     }
 }
 
-/// The answer to a line.
+/// Returns the response to a line.
 fn answer(operator: &dyn Operator, line: &[u8]) -> Value {
     let mut fields: Map<String, Value> = match serde_json::from_slice(line) {
         Ok(fields) => fields,
         Err(error) => {
-            // It may quote what a client sent.
+            // The text may quote what a client sent.
             let why = Escaped::text(&error.to_string()).to_string();
             return refused(&OperatorError::usage(why));
         }

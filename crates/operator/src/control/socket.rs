@@ -6,21 +6,21 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
-/// A listening Unix socket that is its owner's alone. Dropped, it removes its file.
+/// A listening Unix socket with rights for its owner alone. Dropping it removes its file.
 #[derive(Debug)]
 pub struct Socket {
     listener: UnixListener,
     path: PathBuf,
-    /// Which file it is: another one at the path is left alone.
+    /// The inode of its file: another file at the path is left alone.
     inode: u64,
 }
 
 impl Socket {
-    /// Listens at `path`, without waiting; the file is the owner's alone from the beginning. A
-    /// socket that nobody listens at any more is replaced.
+    /// Listens at `path`, without waiting; the file has rights for its owner alone from the
+    /// beginning. A socket without a listener is replaced.
     ///
     /// # Errors
-    /// The path is another file, or somebody listens there; or the system refuses.
+    /// The path is another file, or a process listens there, or the system reports an error.
     pub fn listen(path: &Path) -> io::Result<Self> {
         check_vacant(path)?;
         let mut beside = path.as_os_str().to_owned();
@@ -46,14 +46,14 @@ impl Socket {
         }
     }
 
-    /// What connections come from.
+    /// Returns the listener of connections.
     #[must_use]
     pub const fn listener(&self) -> &UnixListener {
         &self.listener
     }
 }
 
-/// Checks that there is no file, or a socket that nobody listens at.
+/// Checks that there is no file, or a socket without a listener.
 fn check_vacant(path: &Path) -> io::Result<()> {
     let found = match fs::symlink_metadata(path) {
         Ok(found) => found,

@@ -16,7 +16,7 @@ use fanfare_engine::levels::LogLevels;
 use fanfare_engine::stop::Reload;
 use std::time::Instant;
 
-/// What a program that hosts FIX sessions can do, by family.
+/// The commands of a program that hosts FIX sessions, by family.
 const COMMANDS: Rows<HostOperator> = &[status::COMMANDS, sessions::COMMANDS, &level_rows()];
 
 /// Steers the sessions of a [`Host`](fanfare_engine::host::Host), from any thread.
@@ -31,8 +31,8 @@ pub struct HostOperator {
 }
 
 impl HostOperator {
-    /// For a host, with the counters of its program. `reload` is requested when an operator asks
-    /// for that.
+    /// Makes an operator of a host, with the counters of its program. An operator's command
+    /// requests `reload`.
     #[must_use]
     pub fn new(host: HostHandle, counters: Counters, audit: AuditFile, reload: Reload) -> Self {
         Self {
@@ -45,13 +45,13 @@ impl HostOperator {
         }
     }
 
-    /// Lets operators see and set these levels, those of the program's log.
+    /// Lets operators read and set these levels, those of the program's log.
     #[must_use]
     pub fn with_levels(self, levels: LogLevels) -> Self {
         Self { levels, ..self }
     }
 
-    /// What such programs can do.
+    /// Returns the commands of such programs.
     #[must_use]
     pub fn commands() -> Vec<&'static Command> {
         commands(COMMANDS)
@@ -63,7 +63,7 @@ impl Operator for HostOperator {
         Self::commands()
     }
 
-    /// Waits for the host, for up to 10 s.
+    /// Runs a command, and waits for the host for up to 10 s.
     fn run(&self, ask: &Ask) -> Outcome {
         run(COMMANDS, self, ask)
     }

@@ -102,12 +102,12 @@ pub(super) const COMMANDS: &[Row<HostOperator>] = &[
     ),
 ];
 
-/// How long a host may take: longer than a session takes to log out.
+/// The time for a host to respond, longer than a session takes to log out.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Most sessions that an error names.
 const NAMED: usize = 5;
 
-/// All sessions, in no order.
+/// Returns all sessions, in no particular order.
 pub(super) fn all(operator: &HostOperator) -> Result<Vec<SessionInfo>, OperatorError> {
     let mut sessions = Vec::new();
     let mut next = Some(0);
@@ -155,12 +155,12 @@ fn described(session: &SessionInfo) -> Value {
     })
 }
 
-/// Whether a session is meant.
+/// Returns whether a session is the one named.
 fn is(wanted: &str, id: &SessionId) -> bool {
     *wanted == *id.target || *wanted == id.to_string()
 }
 
-/// The session that is meant.
+/// Returns the session that the request names.
 fn wanted(operator: &HostOperator, ask: &Ask) -> Result<SessionId, OperatorError> {
     let wanted = ask.text("session").unwrap_or_default();
     let sessions = all(operator)?;
@@ -185,7 +185,7 @@ fn wanted(operator: &HostOperator, ask: &Ask) -> Result<SessionId, OperatorError
     }
 }
 
-/// The first names, and how many more there are.
+/// Returns the first names, and the number of the others.
 fn some_of(mut names: Vec<String>) -> String {
     names.sort_unstable();
     let first = names.get(..NAMED).unwrap_or(&names).join(", ");
@@ -250,7 +250,7 @@ fn remove(operator: &HostOperator, ask: &Ask) -> Outcome {
     }
 }
 
-/// A session without SubIDs, as it is printed.
+/// Parses a session without SubIDs, as it is printed.
 fn read(text: &str) -> Option<SessionId> {
     let (version, names) = text.split_once(':')?;
     let (sender, target) = names.split_once("->")?;

@@ -1,4 +1,4 @@
-//! How the program is.
+//! The status of the program.
 
 use super::HostOperator;
 use super::sessions::all;
@@ -26,7 +26,7 @@ pub(super) const COMMANDS: &[Row<HostOperator>] = &[
 fn status(operator: &HostOperator, _ask: &Ask) -> Outcome {
     let sessions = all(operator)?;
     let is_on = |state: State| state == State::LoggedOn;
-    // By address; the initiators have none.
+    // By address; initiators have none.
     let mut ports: BTreeMap<String, (usize, usize)> = BTreeMap::new();
     for session in &sessions {
         let name = session

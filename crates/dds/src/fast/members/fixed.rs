@@ -1,4 +1,4 @@
-//! Rows whose members stand at places that do not depend on the message.
+//! Rows whose members are at places that do not depend on the message.
 
 use fanfare_fast::RowRef;
 
@@ -6,17 +6,17 @@ use super::super::fields::to_double;
 use super::{Start, Step, Write, decimal, lane, there};
 use crate::cdr::{CdrBuffer, HEADER, Pen};
 
-/// Members at known places: as long as strings have at most three characters, each takes eight
-/// bytes with its length and its NUL, whatever it is.
+/// Members at fixed places: as long as strings have at most three characters, each takes eight
+/// bytes with its length and its NUL.
 #[derive(Debug)]
 pub(super) struct Fixed {
     alignment: usize,
-    /// Constants, zeros everywhere else, and eight zeros behind the end.
+    /// Constants, zeros everywhere else, and eight zeros after the end.
     image: Box<[u8]>,
-    /// Where it ends, unless the last member is a string: then where that begins.
+    /// The end, or the start of the last member if that is a string.
     end: usize,
     last_text: Option<u8>,
-    /// By their size.
+    /// The members, by size.
     bytes: Box<[Spot]>,
     halves: Box<[Spot]>,
     words: Box<[Spot]>,
@@ -26,7 +26,7 @@ pub(super) struct Fixed {
     exacts: Box<[(Spot, Option<i8>)]>,
 }
 
-/// Which lane goes where.
+/// The place of a lane.
 #[derive(Debug, Clone, Copy)]
 struct Spot {
     lane: u8,
@@ -35,7 +35,7 @@ struct Spot {
     bit: u64,
 }
 
-/// Spots that are being gathered.
+/// Spots being collected.
 #[derive(Default)]
 struct Spots {
     ints: [Vec<Spot>; 4],
@@ -45,7 +45,7 @@ struct Spots {
 }
 
 impl Fixed {
-    /// `None` where the places depend on the message.
+    /// Makes the places; `None` if they depend on the message.
     pub(super) fn new(steps: &[Step], start: Start) -> Option<Self> {
         let alignments = || steps.iter().map(|step| step.write.alignment());
         let alignment = alignments().next()?;
@@ -97,8 +97,8 @@ impl Fixed {
         })
     }
 
-    /// Writes the members, if the row's strings allow it and there is room; the bits of those
-    /// that are optional and there.
+    /// Writes the members, if the row's strings permit it and the buffer has capacity, and returns
+    /// the bits of the optional members that are present.
     #[inline(always)]
     pub(super) fn write(&self, row: RowRef<'_>, pen: &mut Pen<'_>) -> Option<u64> {
         if !self.has_short_texts(row) {
@@ -141,7 +141,7 @@ impl Fixed {
     fn has_short_texts(&self, row: RowRef<'_>) -> bool {
         let value = |spot: &Spot| lane(row, spot.lane, there(row, spot.lane));
         let any = self.texts.iter().fold(0, |any, spot| any | value(spot));
-        // Of one character or none, mostly.
+        // Mostly of one character or none.
         any < 0x80
             || self
                 .texts
@@ -151,7 +151,7 @@ impl Fixed {
 }
 
 impl Spots {
-    /// Adds a member, and leaves room for it.
+    /// Adds a member, and reserves its bytes.
     fn add(&mut self, step: &Step, front: usize, pen: &mut Pen<'_>) {
         let spot = |at: usize| Spot {
             lane: step.lane,
@@ -189,7 +189,7 @@ impl Spot {
         self.put_part::<8>(value, room);
     }
 
-    /// The lowest bytes of a value.
+    /// Writes the lowest bytes of a value.
     #[inline(always)]
     fn put_part<const SIZE: usize>(&self, value: u64, room: &mut [u8]) {
         let at = self.at as usize;
@@ -202,7 +202,7 @@ impl Spot {
     }
 }
 
-/// Writes integers of a size; the bits of those that are optional and there.
+/// Writes integers of one size; returns the bits of the optional ones that are present.
 #[inline(always)]
 fn put<const SIZE: usize>(spots: &[Spot], row: RowRef<'_>, room: &mut [u8]) -> u64 {
     let mut mask = 0;
@@ -214,8 +214,8 @@ fn put<const SIZE: usize>(spots: &[Spot], row: RowRef<'_>, room: &mut [u8]) -> u
     mask
 }
 
-/// A string of up to three characters, as its lane holds it, with its length and its NUL. `None`
-/// for a longer one, and for one with a NUL inside, where it ends.
+/// Returns a string of up to three characters, as its lane holds it, with its length and its NUL.
+/// `None` for a longer one, and for one with a NUL inside, which ends it.
 #[inline(always)]
 fn short_text(packed: u64) -> Option<u64> {
     if packed < 0x80 {
@@ -227,7 +227,7 @@ fn short_text(packed: u64) -> Option<u64> {
     (len < 4 && !has_nul).then_some(word << 32 | (len as u64 + 1))
 }
 
-/// How many bytes such a string takes.
+/// Returns how many bytes such a string takes.
 #[inline(always)]
 fn text_len(row: RowRef<'_>, at: u8) -> usize {
     let packed = lane(row, at, there(row, at));

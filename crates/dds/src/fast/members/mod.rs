@@ -1,5 +1,5 @@
-//! The members of a row as CDR. What becomes of each lane is computed once for each template, so
-//! that a member costs a few instructions and no call.
+//! The members of a row as CDR. The conversion of each lane is computed once for each template, so
+//! that a member takes a few instructions and no call.
 
 mod fixed;
 
@@ -11,23 +11,23 @@ use super::types::{Mapping, Put};
 use crate::cdr::Pen;
 use fixed::Fixed;
 
-/// The members of a structure that a row becomes.
+/// The members of the structure of a row.
 #[derive(Debug)]
 pub(super) struct Members {
     steps: Box<[Step]>,
-    /// The quicker way, if there is one.
+    /// The faster way, if there is one.
     fixed: Option<Fixed>,
 }
 
-/// Where a structure's members begin, its mask not counted.
+/// The start of a structure's members, without its mask.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Start {
-    /// At a place that leaves as much when divided by eight as this.
+    /// At a place with this remainder modulo eight.
     At(usize),
     Anywhere,
 }
 
-/// How one member is written.
+/// The way in which one member is written.
 #[derive(Debug)]
 struct Step {
     write: Write,
@@ -38,15 +38,15 @@ struct Step {
 
 #[derive(Debug)]
 enum Write {
-    /// An integer of so many bytes; the bits of the lane that they hold.
+    /// An integer of this many bytes, and the bits of the lane that they hold.
     Int(u8, u64),
     Text,
-    /// A decimal as the nearest double. Without an exponent that it always has, exponent and
-    /// mantissa are in two lanes.
+    /// A decimal as the nearest double. If the exponent is not constant, exponent and mantissa are
+    /// in two lanes.
     Double(Option<i8>),
-    /// A decimal as it is.
+    /// A decimal, unchanged.
     Exact(Option<i8>),
-    /// Constants; the first one of so many bytes.
+    /// Constants; the first one has this many bytes.
     Always(u8, u64),
     AlwaysExact(Decimal),
     AlwaysText(Box<[u8]>),
@@ -64,7 +64,7 @@ impl Members {
         Self { steps, fixed }
     }
 
-    /// Writes them, in front of them their mask with these bits set already, if there is one.
+    /// Writes the members, preceded by their mask, if there is one, with these bits already set.
     #[inline(always)]
     pub(super) fn write(&self, row: RowRef<'_>, mask: Option<u64>, pen: &mut Pen<'_>) {
         if mask.is_some() {
@@ -83,7 +83,8 @@ impl Members {
 }
 
 impl Step {
-    /// `None` for a sequence. Every other field of a template of rows has a place in them.
+    /// Makes the step of a field; `None` for a sequence. Every other field of a template of rows
+    /// has a place in them.
     fn new(mapping: &Mapping, field: FieldId) -> Option<Self> {
         let plan = &mapping.plans[field.index()];
         let place = mapping.program().place(field)?;
@@ -117,7 +118,7 @@ impl Step {
 }
 
 impl Write {
-    /// What its first byte is aligned to, when it is not that of the structure.
+    /// Returns the alignment of its first byte, if it is not that of the structure.
     fn alignment(&self) -> usize {
         match self {
             Self::Int(size, _) | Self::Always(size, _) => (*size).into(),
@@ -126,7 +127,7 @@ impl Write {
         }
     }
 
-    /// Writes what does not depend on the row.
+    /// Writes the constants.
     fn constant(&self, pen: &mut Pen<'_>) {
         match self {
             Self::Always(size, value) => pen.word(*value, (*size).into()),
@@ -138,7 +139,7 @@ impl Write {
     }
 }
 
-/// Writes one member after the other; the bits of those that are optional and there.
+/// Writes one member after the other; returns the bits of the optional ones that are present.
 #[inline(never)]
 fn write_each(steps: &[Step], row: RowRef<'_>, pen: &mut Pen<'_>) -> u64 {
     let mut mask = 0;
@@ -160,19 +161,19 @@ fn write_each(steps: &[Step], row: RowRef<'_>, pen: &mut Pen<'_>) -> u64 {
     mask
 }
 
-/// All ones for a field that is there, so that what is absent is zero without a branch.
+/// Returns all ones for a field that is present, so that an absent one is zero without a branch.
 #[inline(always)]
 fn there(row: RowRef<'_>, lane: u8) -> u64 {
     (row.present() >> (lane & 63) & 1).wrapping_neg()
 }
 
-/// The value of a lane, sign-extended.
+/// Returns the value of a lane, sign-extended.
 #[inline(always)]
 fn lane(row: RowRef<'_>, lane: u8, there: u64) -> u64 {
     i64::from(row.value(lane)) as u64 & there
 }
 
-/// The decimal in a lane and, if its exponent is not always the same, the next one.
+/// Returns the decimal in a lane and, if its exponent is not constant, the next one.
 #[inline(always)]
 fn decimal(row: RowRef<'_>, at: u8, exponent: Option<i8>, there: u64) -> Decimal {
     let (mantissa, exponent) = match exponent {
@@ -186,7 +187,7 @@ fn decimal(row: RowRef<'_>, at: u8, exponent: Option<i8>, there: u64) -> Decimal
     Decimal { mantissa, exponent }
 }
 
-/// A string as it stands in a lane.
+/// Writes a string from its lane.
 #[inline(always)]
 fn text(packed: u64, pen: &mut Pen<'_>) {
     let (chars, len) = RowRef::chars(packed as i32);

@@ -3,7 +3,6 @@
 //!
 //! The console has a thread of its own, which reads counters and calls the program's
 //! [`Operator`](fanfare_operator::Operator); no session waits for it.
-//! [`Operator`](fanfare_operator::Operator); no session waits for it.
 #![forbid(unsafe_code)]
 
 mod api;

@@ -20,7 +20,7 @@ const ALLOWED: u64 = 1 << 20;
 type Result<T> = std::result::Result<T, Box<dyn AnyError>>;
 
 fn main() -> ExitCode {
-    // Cargo says that it is a benchmark.
+    // Cargo passes `--bench`.
     let samples = std::env::args()
         .skip(1)
         .find(|arg| arg != "--bench")
@@ -39,8 +39,9 @@ fn main() -> ExitCode {
     }
 }
 
-/// Whether the memory stayed. Before it is looked at, the history of the writer has been full, as
-/// a reader that hangs for a while fills it: what that takes is bounded, and no leak.
+/// Returns whether the memory stayed constant. The writer's history is filled before the first
+/// measurement, as a reader that hangs for a while would fill it: its memory is bounded, and no
+/// leak.
 fn run(samples: u64) -> Result<bool> {
     let domain = std::process::id() % 200;
     let over_dds = soak("dds", samples, &mut Dds::open(domain)?)?;
@@ -48,8 +49,8 @@ fn run(samples: u64) -> Result<bool> {
     Ok(over_dds && over_shm)
 }
 
-/// A way for samples from a writer to a reader, in this process but by the way that two would
-/// have.
+/// A transport of samples from a writer to a reader of this process, by the path between two
+/// processes.
 trait Way {
     fn write(&mut self, cdr: &[u8]) -> Result<()>;
     /// Writes the sample until the capacity is used up, with a reader that does not read.
@@ -62,8 +63,8 @@ trait Way {
     }
 }
 
-/// Decodes and converts messages over and over and writes their samples, the reader never more
-/// than 4,000 behind.
+/// Decodes and converts messages repeatedly and writes their samples, with the reader at most 4,000
+/// behind.
 fn soak(name: &str, wanted: u64, way: &mut impl Way) -> Result<bool> {
     let mut feed = Generator::complex(Program::complex(), 1_000, None, ComplexOptions::default());
     let mut packets = Vec::new();
@@ -115,7 +116,7 @@ fn soak(name: &str, wanted: u64, way: &mut impl Way) -> Result<bool> {
     Ok(flat)
 }
 
-/// Waits until so many have been read.
+/// Waits until this many samples have been read.
 fn wait(way: &mut impl Way, wanted: u64) -> Result<()> {
     let mut since = Instant::now();
     let mut last = way.read();
@@ -132,7 +133,7 @@ fn wait(way: &mut impl Way, wanted: u64) -> Result<()> {
     Ok(())
 }
 
-/// Bytes of memory that this process has.
+/// Returns the bytes of memory of this process.
 fn resident() -> Result<u64> {
     let statm = std::fs::read_to_string("/proc/self/statm")?;
     let pages: u64 = statm
@@ -147,7 +148,7 @@ fn resident() -> Result<u64> {
 struct Dds {
     writer: Writer,
     read: Arc<AtomicU64>,
-    /// The reader hangs.
+    /// Whether the reader hangs.
     hangs: Arc<AtomicBool>,
     _reader: fanfare_dds::Reader,
 }
@@ -203,7 +204,7 @@ impl Way for Dds {
     fn write(&mut self, cdr: &[u8]) -> Result<()> {
         loop {
             match self.writer.write(cdr) {
-                // The reader is behind: a reliable writer waits for it.
+                // The reader is behind, and a reliable writer waits for it.
                 Err(Error::Dds {
                     code: ReturnCode::Timeout,
                     ..
@@ -273,7 +274,7 @@ impl Way for Shared {
         Ok(self.sender.write(0, 0, cdr)?)
     }
 
-    /// The ring has its size from the beginning.
+    /// Does nothing, as the ring has its size from the beginning.
     fn fill(&mut self, _: &[u8]) -> Result<()> {
         Ok(())
     }

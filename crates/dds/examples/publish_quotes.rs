@@ -1,4 +1,4 @@
-//! Publishes a hundred quotes to a topic of DDS in domain 0, one each tenth of a second.
+//! Publishes a hundred quotes to a topic in domain 0 of DDS, one each tenth of a second.
 //!
 //!     cargo run -p fanfare-dds --example publish_quotes
 
@@ -7,7 +7,7 @@ use fanfare_dds::{Domain, DomainConfig, Qos, cdr_struct};
 use std::{error::Error, thread, time::Duration};
 
 cdr_struct! {
-    /// As `fanfare dds idl -t builtin:simple --rust` prints it.
+    /// A quote, as `fanfare dds idl -t builtin:simple --rust` prints it.
     #[derive(Debug, Clone, PartialEq)]
     #[allow(non_snake_case)]
     pub(crate) struct Quote: "Fanfare::Quote" {

@@ -1,5 +1,5 @@
-//! Prints the quotes that others publish in domain 0 of this host, until Ctrl-C: `publish_quotes`,
-//! or `fanfare dds publish simple --no-echo --wait 0` of a file or of a multicast feed.
+//! Prints the quotes published in domain 0 of this host, until Ctrl-C: by `publish_quotes`, or by
+//! `fanfare dds publish simple --no-echo --wait 0` of a file or of a multicast feed.
 //!
 //!     cargo run -p fanfare-dds --example subscribe_quotes
 
@@ -7,7 +7,7 @@ use fanfare_dds::{Domain, DomainConfig, Qos, Status, cdr_struct};
 use std::{error::Error, time::Duration};
 
 cdr_struct! {
-    /// As `fanfare dds idl -t builtin:simple --rust` prints it.
+    /// A quote, as `fanfare dds idl -t builtin:simple --rust` prints it.
     #[derive(Debug, Clone, PartialEq)]
     #[allow(non_snake_case)]
     pub(crate) struct Quote: "Fanfare::Quote" {
@@ -24,7 +24,7 @@ cdr_struct! {
     }
 }
 
-/// Calls `each` with each quote, until it returns `false`.
+/// Passes each quote to `each` until it returns `false`.
 pub(crate) fn subscribe(
     domain: u32,
     on_status: impl FnMut(Status) + Send + 'static,

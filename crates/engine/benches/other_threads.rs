@@ -1,5 +1,5 @@
-//! Sends orders from another thread through a `SessionHandle`, and says what that takes longer than
-//! sending them in the handler: first between busy threads, then into hosts that sleep.
+//! Sends orders from another thread through a `SessionHandle`, and measures how much longer that
+//! takes than sending them in the handler: first between busy threads, then into hosts that sleep.
 //!
 //!     cargo bench -p fanfare-engine --bench other_threads -- [ORDERS [SECONDS]]
 
@@ -19,12 +19,12 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// What the ends know of each other.
+/// The state shared by both ends.
 #[derive(Default)]
 struct Run {
-    /// The handler is to send the next order.
+    /// Whether the handler is to send the next order.
     by_handler: AtomicBool,
-    /// Orders that are to be sent, were sent, and have arrived.
+    /// The number of orders to be sent, sent, and arrived.
     allowed: AtomicU64,
     sent: AtomicU64,
     arrived: AtomicU64,
@@ -49,12 +49,12 @@ fn order(order: &mut FieldWriter<'_>, number: u64, now: u64) {
     order.str(tag::PRICE, "1.0842").u64(SENT_AT, now);
 }
 
-/// Sends the orders that are allowed in its turn, if it is to.
+/// Sends the permitted orders in its duty cycle, if it is to.
 struct Buyer {
     run: Arc<Run>,
     clock: Clock,
     up: bool,
-    /// When the next order is due, where they are sent on schedule.
+    /// The time of the next order, where they are sent on schedule.
     due: Option<u64>,
 }
 
@@ -95,7 +95,7 @@ impl Handler for Buyer {
 
 const MILLISECOND: u64 = 1_000_000;
 
-/// Notes when orders arrive.
+/// Notes the arrival of orders.
 struct Seller(Arc<Run>, Clock);
 
 impl Handler for Seller {
@@ -135,7 +135,7 @@ fn pair(run: &Arc<Run>) -> Result<Pair, Failure> {
     Ok((buy, sell, handle))
 }
 
-/// The times since the last call: their median and 99th percentile in microseconds.
+/// Returns the median and the 99th percentile of the times since the last call, in microseconds.
 fn figures(run: &Run) -> (f64, f64) {
     let mut times = run.times.lock().map(|mut t| std::mem::take(&mut *t));
     let times = times.as_mut().map_or(&mut [][..], |times| &mut times[..]);
@@ -145,7 +145,7 @@ fn figures(run: &Run) -> (f64, f64) {
     (us(50), us(99))
 }
 
-/// Orders one at a time between a thread that sends and one that runs both hosts, both busy.
+/// Sends orders one at a time between a thread that sends and one that runs both hosts, both busy.
 fn busy(orders: u64) -> Result<(), Failure> {
     const TURN: u64 = 1_000;
     let run = Arc::new(Run::default());
@@ -193,8 +193,8 @@ fn busy(orders: u64) -> Result<(), Failure> {
     Ok(())
 }
 
-/// 1,000 orders a second, from this thread or from the handler's own timer, in hosts that sleep in
-/// the kernel.
+/// Sends 1,000 orders a second, from this thread or from the handler's own timer, in hosts that
+/// sleep in the kernel.
 fn parked(by_handler: bool, seconds: u64) -> Result<(), Failure> {
     let run = Arc::new(Run::default());
     let (mut buy, mut sell, mut handle) = pair(&run)?;
@@ -240,7 +240,7 @@ fn parked(by_handler: bool, seconds: u64) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Nanoseconds that the threads of this process have had.
+/// Returns the processor time of this process's threads, in nanoseconds.
 fn processor_time() -> u64 {
     let tasks = std::fs::read_dir("/proc/self/task").into_iter().flatten();
     let of_task = |path: std::path::PathBuf| {
@@ -254,7 +254,7 @@ fn processor_time() -> u64 {
 }
 
 fn main() -> Result<(), Failure> {
-    // Cargo says that it is a benchmark.
+    // Cargo passes `--bench`.
     let mut args = std::env::args().skip(1).filter(|arg| arg != "--bench");
     let mut number = |default| args.next().map_or(Ok(default), |text| text.parse());
     let (orders, seconds) = (number(100_000)?, number(5)?);

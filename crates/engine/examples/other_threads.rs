@@ -1,5 +1,5 @@
-//! News from the terminal: a thread reads lines and sends each, while the host's own
-//! thread serves the session.
+//! News from the terminal: a thread reads lines and sends each, while the host's own thread serves
+//! the session.
 //!
 //!     cargo run -p fanfare-engine --example other_threads -- 127.0.0.1:9880
 
@@ -11,7 +11,7 @@ use fanfare_fix::{msg_type, tag};
 use std::io::BufRead;
 use std::{error::Error, net::SocketAddr, time::Duration};
 
-/// Prints what comes, and what could not be sent.
+/// Prints received messages, and those that could not be sent.
 pub(crate) struct Desk;
 
 impl Handler for Desk {

@@ -1,4 +1,5 @@
-//! The session in a loop of one's own: a blocking socket, no host. Logs on, sends News, logs out.
+//! A session in an event loop of its own: a blocking socket, no host. Logs on, sends News, logs
+//! out.
 //!
 //!     cargo run -p fanfare-engine --example own_event_loop -- 127.0.0.1:9880
 

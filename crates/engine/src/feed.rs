@@ -260,8 +260,8 @@ impl Receiver {
 
     /// Waits for a datagram, at most as long as `timeout`.
     ///
+    /// # Errors
     /// Those of [`Poller::poll`].
-    /// As [`Poller::poll`].
     pub fn wait(&mut self, timeout: Duration) -> io::Result<()> {
         self.poller.poll(Some(timeout)).map(|_| ())
     }

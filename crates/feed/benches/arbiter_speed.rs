@@ -1,4 +1,6 @@
-//! Nanoseconds a packet in the arbiter: two lines, one behind the other, with and without loss.
+//! Measures the nanoseconds a packet in the arbiter: two lines, one behind the other, with and
+//! without loss.
+//!
 //! `cargo bench -p fanfare-feed --bench arbiter_speed`
 
 use fanfare_feed::{Arbiter, ArbiterConfig, Line, Unit, Verdict};
@@ -16,13 +18,13 @@ fn main() {
     println!("two lines, A loses 5 % {:6.1}", best(20, true));
 }
 
-/// The best of some passes, per packet received.
+/// Returns the best of some passes, per packet received.
 fn best(loses_each: u32, two: bool) -> f64 {
     let passes = (0..20).map(|_| pass(loses_each, two));
     passes.fold(f64::MAX, f64::min)
 }
 
-/// Line B comes 16 packets behind line A, which leaves out each `loses_each`-th.
+/// Runs one pass, with line B 16 packets behind line A, which leaves out each `loses_each`-th.
 fn pass(loses_each: u32, two: bool) -> f64 {
     let mut arbiter = Arbiter::new(ArbiterConfig::default());
     let bytes = [7; 200];

@@ -1,7 +1,7 @@
 //! Framing: the length header in front of each packet of a file or stream.
 //!
-//! [`Header::split`] looks at bytes that the caller holds (a mapped file, a datagram);
-//! [`Deframer`] collects a stream that arrives in pieces.
+//! [`Header::split`] parses bytes that the caller holds (a mapped file, a datagram); [`Deframer`]
+//! collects a stream that arrives in pieces.
 
 use std::fmt;
 use std::ops::Range;
@@ -10,7 +10,7 @@ use std::str::FromStr;
 /// The length header in front of each packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Header {
-    /// No header: the bytes are one continuous run of messages.
+    /// No header: the bytes are one continuous sequence of messages.
     None,
     /// One byte.
     U8,
@@ -52,7 +52,7 @@ impl Header {
         }
     }
 
-    /// Returns the longest body that the header can announce, bytes.
+    /// Returns the longest body that the header can announce, in bytes.
     pub const fn max_body(self) -> usize {
         match self {
             Self::U8 => u8::MAX as usize,
@@ -119,7 +119,8 @@ impl Header {
         }
     }
 
-    /// Length of the header and of the body it announces; `None` if more bytes are needed.
+    /// Parses the length of the header and of the body it announces; `None` if more bytes are
+    /// needed.
     fn read(self, bytes: &[u8]) -> Result<Option<(usize, usize)>, FrameErrorKind> {
         let two = bytes.first_chunk::<2>();
         let four = bytes.first_chunk::<4>();
@@ -153,10 +154,10 @@ impl fmt::Display for Header {
     }
 }
 
-/// The longest FAST block size read, bytes: overlong ones have zeros in front.
+/// The longest FAST block size read, in bytes: overlong ones have leading zeros.
 const MAX_BLOCK_SIZE: usize = 10;
 
-/// Returns a FAST uInt32 in front of `bytes`: its length and value.
+/// Parses a FAST uInt32 at the start of `bytes`: its length and value.
 fn read_stop_bit(bytes: &[u8]) -> Result<Option<(usize, usize)>, FrameErrorKind> {
     let mut value = 0u64;
     for (i, byte) in bytes.iter().enumerate().take(MAX_BLOCK_SIZE) {
@@ -180,20 +181,20 @@ fn write_stop_bit(value: u32, out: &mut Vec<u8>) {
     }
 }
 
-/// What [`Header::split`] saw.
+/// The result of [`Header::split`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Split {
-    /// A whole packet: its body stands at this range, the next packet starts at its end.
+    /// A whole packet: its body is this range, and the next packet starts at its end.
     Packet(Range<usize>),
-    /// The packet is not complete before `need` bytes (from the header's first) are there; more
+    /// The packet is not complete before `need` bytes (from the header's first) have arrived; more
     /// may be needed then, if the header itself is cut.
     Partial {
-        /// Bytes needed before it is worth to look again.
+        /// The bytes needed before parsing again.
         need: usize,
     },
 }
 
-/// One packet out of a [`Deframer`].
+/// A packet from a [`Deframer`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Packet<'a> {
     /// Offset of the body's first byte in the stream.
@@ -204,9 +205,9 @@ pub struct Packet<'a> {
 
 /// Cuts packets out of a stream that arrives in pieces, in a buffer that is allocated once.
 ///
-/// Fill [`space`](Self::space), announce the length by [`filled`](Self::filled), take packets with
-/// [`next_packet`](Self::next_packet) until there is none, and so on; at the end of the stream
-/// [`finish`](Self::finish) returns whether the last packet was cut.
+/// The caller fills [`space`](Self::space), announces the length by [`filled`](Self::filled), and
+/// takes packets with [`next_packet`](Self::next_packet) until there is none; at the end of the
+/// stream [`finish`](Self::finish) returns whether the last packet was cut.
 ///
 /// ```
 /// use fanfare_feed::{Deframer, Header};
@@ -246,7 +247,7 @@ impl Deframer {
         }
     }
 
-    /// Free room for the stream's next bytes; empty only if packets wait to be taken.
+    /// Returns the space for the stream's next bytes; empty only if packets wait to be taken.
     pub fn space(&mut self) -> &mut [u8] {
         if self.start > 0 {
             self.buffer.copy_within(self.start..self.end, 0);
@@ -262,13 +263,13 @@ impl Deframer {
         self.end = (self.end + n).min(self.buffer.len());
     }
 
-    /// Returns the next whole packet, or `None` if more bytes are needed. Without a header it is
-    /// all bytes that have been pushed, wherever they end.
+    /// Returns the next whole packet, or `None` if more bytes are needed. Without a header the
+    /// packet is all bytes that have been filled, wherever they end.
     ///
     /// # Errors
-    /// A header that is malformed or announces more than the limit; the stream is of no use from
-    /// there on, and each further call says so again. A packet of no bytes is an error too, but
-    /// the next call is about the one behind it.
+    /// A header is malformed or announces more than the limit; the stream is useless from there on,
+    /// and each further call returns the same error. A packet of no bytes is an error too, but the
+    /// next call continues with the packet after it.
     pub fn next_packet(&mut self) -> Result<Option<Packet<'_>>, FrameError> {
         let split = self.split();
         if let Err(FrameError {
@@ -293,13 +294,13 @@ impl Deframer {
     /// Returns whether [`next_packet`](Self::next_packet) would return a packet.
     ///
     /// # Errors
-    /// As [`next_packet`](Self::next_packet).
+    /// Those of [`next_packet`](Self::next_packet).
     pub fn has_packet(&self) -> Result<bool, FrameError> {
         Ok(matches!(self.split()?, Some(Split::Packet(_))))
     }
 
-    /// Returns the bytes that are there of the next packet's body, if its header is complete; for
-    /// the end of the stream, where the last packet is cut.
+    /// Returns the available bytes of the next packet's body, if its header is complete; for the
+    /// end of the stream, where the last packet is cut.
     pub fn cut_packet(&self) -> Option<Packet<'_>> {
         let bytes = self.rest();
         let (header, _) = self.header.read(bytes).ok().flatten()?;
@@ -334,7 +335,7 @@ impl Deframer {
         self.base + self.start as u64
     }
 
-    /// Looks at the next packet; `None` if no byte is there.
+    /// Parses the next packet; `None` if no byte is available.
     fn split(&self) -> Result<Option<Split>, FrameError> {
         let (offset, rest) = (self.offset(), self.rest());
         if rest.is_empty() {
@@ -345,12 +346,12 @@ impl Deframer {
     }
 }
 
-/// Bytes that are no framed packet, and where.
+/// The error of bytes that are no framed packet, with the place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FrameError {
     /// Offset of the packet's header in the stream.
     pub offset: u64,
-    /// What is wrong with it.
+    /// The fault.
     pub kind: FrameErrorKind,
 }
 
@@ -362,25 +363,25 @@ impl fmt::Display for FrameError {
 
 impl std::error::Error for FrameError {}
 
-/// What is wrong with a packet's header.
+/// A fault of a packet's header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FrameErrorKind {
     /// The stream ends inside the packet.
     Truncated {
-        /// Bytes from the header's first that the packet needs at least.
+        /// The least number of bytes of the packet, from the header's first.
         need: usize,
-        /// Bytes that are there.
+        /// The number of bytes available.
         have: usize,
     },
-    /// A packet of no bytes: dynamic error D12.
+    /// The packet has no bytes: dynamic error D12.
     ZeroBlock,
-    /// A FAST block size that does not fit 32 bits: dynamic error D2.
+    /// The FAST block size does not fit into 32 bits: dynamic error D2.
     Overflow,
-    /// More than the limit, or than the header can express.
+    /// The length exceeds the limit, or what the header can express.
     TooLong {
-        /// Bytes announced.
+        /// The number of bytes announced.
         len: usize,
-        /// Bytes allowed.
+        /// The number of bytes permitted.
         limit: usize,
     },
 }

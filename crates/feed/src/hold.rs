@@ -1,9 +1,9 @@
-//! Units that came before their turn, in sequence order, their bytes in slots that are reused.
+//! Units that arrived early, in sequence order, with their bytes in slots that are reused.
 
 use crate::line::Line;
 use std::collections::VecDeque;
 
-/// Which unit waits: no other one has had the same.
+/// The identity of a unit that waits, which is never reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ticket {
     slot: usize,
@@ -11,8 +11,8 @@ pub struct Ticket {
 }
 
 impl Ticket {
-    /// Returns the place in which the unit waits, below the number of units that may wait at once,
-    /// and three more. Units that wait at the same time have different ones.
+    /// Returns the slot in which the unit waits, below the number of units that may wait at once,
+    /// and three more. Units that wait at the same time have different slots.
     pub const fn slot(self) -> usize {
         self.slot
     }
@@ -23,23 +23,23 @@ impl Ticket {
 pub(crate) struct Held {
     pub(crate) start: u64,
     pub(crate) end: u64,
-    /// When it was read.
+    /// The time at which it was read.
     since: u64,
-    /// When it was received, by its line's stamp.
+    /// The time at which it was received, by its line's stamp.
     pub(crate) stamp: u64,
     pub(crate) line: Line,
     pub(crate) ticket: Ticket,
     len: usize,
 }
 
-/// The waiting units. Slots are taken last in, first out, so that few are ever touched while
-/// few units wait.
+/// The waiting units. Slots are taken last in, first out, so that few are ever touched while few
+/// units wait.
 #[derive(Debug)]
 pub(crate) struct HoldBack {
     queue: VecDeque<Held>,
     slots: Vec<Vec<u8>>,
     free: Vec<usize>,
-    /// Units kept so far.
+    /// The number of units kept so far.
     tickets: u64,
 }
 
@@ -72,9 +72,9 @@ impl HoldBack {
         self.queue.iter().map(|held| held.since).min()
     }
 
-    /// Returns whether the waiting units have all of `start..end` already. The answer may be no
-    /// where two units overlap in an unusual way; the unit then waits for nothing and is dropped at
-    /// its turn.
+    /// Returns whether the waiting units have all of `start..end` already. The answer may be no if
+    /// two units overlap in an unusual way; the unit then waits in vain and is dropped when it is
+    /// in order.
     pub(crate) fn covers(&self, start: u64, end: u64) -> bool {
         let after = self.queue.partition_point(|held| held.start <= start);
         let mut at = start;
@@ -121,7 +121,7 @@ impl HoldBack {
         Some(ticket)
     }
 
-    /// Takes the lowest unit out; its bytes stay until [`release`](Self::release).
+    /// Takes out the lowest unit; its bytes stay until [`release`](Self::release).
     pub(crate) fn pop(&mut self) -> Option<Held> {
         self.queue.pop_front()
     }

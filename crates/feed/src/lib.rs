@@ -1,5 +1,5 @@
-//! The feed layer: framing of files and datagrams, sequence numbers, arbitration of lines A and
-//! B, gaps and what recovery needs to know about them.
+//! The feed layer: framing of files and datagrams, sequence numbers, arbitration of lines A and B,
+//! gaps and their recovery.
 //!
 //! Everything here is sans-I/O and sans-clock: bytes and times (nanoseconds on any monotonic
 //! clock) are arguments, so a test plays an hour of losses in a millisecond.
@@ -9,7 +9,7 @@
 //!
 //! let mut arbiter = Arbiter::new(ArbiterConfig::default());
 //! let packet = |sequence| Unit { sequence, count: 1, bytes: b"payload" };
-//! // In turn: the caller uses the bytes it has in its hand.
+//! In order: the caller uses the bytes it has at hand.
 //! assert_eq!(arbiter.receive(0, Line::A, packet(7)), Verdict::Deliver { skip: 0 });
 //! // Line B has the same packet 3 µs later.
 //! assert_eq!(arbiter.receive(3_000, Line::B, packet(7)), Verdict::Duplicate);

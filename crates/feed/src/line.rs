@@ -1,10 +1,10 @@
-//! The lines that carry one feed, and what each of them did.
+//! The lines that carry one feed, and the counters of each.
 
 use std::fmt;
 use std::ops::Range;
 
-/// One of the lines that carry the same feed; usually there are two, A and B. A replay channel
-/// that fills holes can be a third.
+/// One of the lines that carry the same feed; usually there are two, A and B. A replay channel that
+/// fills gaps can be a third.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Line(u8);
 
@@ -13,7 +13,7 @@ impl Line {
     pub const A: Self = Self(0);
     /// The second line.
     pub const B: Self = Self(1);
-    /// How many lines an arbiter takes.
+    /// The most lines of an arbiter.
     pub const MAX: usize = 4;
 
     /// Returns the line with this index from 0, or `None` from [`Line::MAX`] on.
@@ -37,36 +37,36 @@ impl fmt::Display for Line {
     }
 }
 
-/// What a line did. Units are what [`Arbiter::receive`](crate::Arbiter::receive) took: packets
-/// or messages. Once nothing is held back any more,
-/// `received == first + duplicate + late + refused`.
+/// The counters of a line. Units are those passed to [`Arbiter::receive`](crate::Arbiter::receive):
+/// packets or messages. Once no unit is held back, `received == first + duplicate + late +
+/// refused`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LineStats {
     /// Units received.
     pub received: u64,
-    /// Units that brought something new and were delivered.
+    /// Units that brought new numbers and were delivered.
     pub first: u64,
     /// Units that another line (or this one) had brought before.
     pub duplicate: u64,
-    /// Units that fill a gap which was already declared: too late to be delivered in order.
+    /// Units that fill a declared gap: too late to be delivered in order.
     pub late: u64,
     /// Units that could not be used: see [`Refusal`](crate::Refusal).
     pub refused: u64,
     /// Sequence numbers that this line left out between its first and its highest.
     pub lost: u64,
-    /// How far this line's duplicates came behind the other line.
+    /// The delay of this line's duplicates behind the other line.
     pub lateness: Lateness,
 }
 
-/// How far one line runs behind the other, over the units that both brought and where it was
-/// second. Nanoseconds.
+/// The delay of one line behind the other in nanoseconds, over the units that both brought and
+/// where it was second.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Lateness {
-    /// Units counted.
+    /// The number of units counted.
     pub count: u64,
-    /// Sum, ns (saturating).
+    /// The sum in ns (saturating).
     pub sum: u64,
-    /// Largest, ns.
+    /// The largest delay in ns.
     pub max: u64,
 }
 
@@ -86,13 +86,13 @@ impl Lateness {
     }
 }
 
-/// How many sequence numbers behind a line's highest a unit of that line may come and still be
-/// taken for reordered.
+/// How many sequence numbers below a line's highest a unit of that line may be and still count as
+/// reordered.
 pub(crate) const REORDER: u64 = 1024;
 const WORDS: usize = REORDER as usize / 64;
 
-/// Which of its last [`REORDER`] sequence numbers a line has brought, so that a hole which is
-/// filled by reordering does not count as lost and a repetition does not fill one.
+/// The record of which of its last [`REORDER`] sequence numbers a line has brought, so that a gap
+/// that is filled by reordering does not count as lost, and a repetition does not fill one.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Track {
     range: Option<(u64, u64)>,
@@ -100,7 +100,7 @@ pub(crate) struct Track {
 }
 
 impl Track {
-    /// Highest sequence number so far.
+    /// Returns the highest sequence number so far.
     pub(crate) fn highest(&self) -> Option<u64> {
         self.range.map(|(_, highest)| highest)
     }
@@ -115,7 +115,7 @@ impl Track {
         self.range.is_some_and(is_near) && self.seen[(sequence % REORDER) as usize / 64] & bit != 0
     }
 
-    /// Forgets everything: the next sequence number is the line's first again.
+    /// Resets the record: the next sequence number is the line's first again.
     pub(crate) fn restart(&mut self) {
         *self = Self::default();
     }
@@ -155,7 +155,7 @@ impl Track {
         }
     }
 
-    /// Sets the bit; whether it was set before.
+    /// Sets the bit; returns whether it was set before.
     fn mark(&mut self, sequence: u64) -> bool {
         let bit = 1u64 << (sequence % 64);
         let word = &mut self.seen[(sequence % REORDER) as usize / 64];
@@ -237,7 +237,7 @@ mod tests {
             let (mut at, mut all) = (100_000i64, BTreeSet::new());
             for step in steps {
                 at += step;
-                // Within the window a bitmap and a set must agree.
+                // Within the window the bitmap and the set must agree.
                 if all.last().is_some_and(|h| h - at >= REORDER as i64) {
                     at = *all.last().unwrap();
                 }

@@ -1,11 +1,11 @@
-//! The ranges of sequence numbers that were declared missing and have not come since: what a
-//! recovery client asks for.
+//! The ranges of sequence numbers that were declared missing and have not arrived since, for
+//! requests of recovery.
 
 use std::collections::VecDeque;
 use std::ops::Range;
 
-/// Disjoint ranges in rising order, bounded: if there are more than the limit, the oldest are
-/// forgotten (and counted), since recovery of old data is the least useful.
+/// Disjoint ranges in ascending order, bounded. Beyond the limit, the oldest are dropped (and
+/// counted), since recovery of old data is the least useful.
 #[derive(Debug, Clone)]
 pub struct Missing {
     ranges: VecDeque<Range<u64>>,
@@ -42,7 +42,7 @@ impl Missing {
             .is_some_and(|range| range.start <= number)
     }
 
-    /// Returns the number behind the last missing one.
+    /// Returns the number after the last missing one.
     pub(crate) fn last_end(&self) -> Option<u64> {
         self.ranges.back().map(|range| range.end)
     }
@@ -58,7 +58,7 @@ impl Missing {
         self.ranges.iter().map(|r| r.end - r.start).sum()
     }
 
-    /// Sequence numbers that were forgotten because there were too many ranges.
+    /// Returns how many sequence numbers were dropped because there were too many ranges.
     pub fn forgotten(&self) -> u64 {
         self.forgotten
     }
@@ -72,7 +72,7 @@ impl Missing {
         self.bound();
     }
 
-    /// Takes `range` out; how many sequence numbers of it were missing.
+    /// Removes `range`; returns how many of its sequence numbers were missing.
     pub(crate) fn take(&mut self, range: Range<u64>) -> u64 {
         let mut taken = 0;
         let mut i = self.ranges.partition_point(|r| r.end <= range.start);

@@ -1,15 +1,15 @@
-//! Sequence numbers that are fields of the messages: MsgSeqNum(34) where the exchange puts no
-//! preamble in front of its datagrams.
+//! Sequence numbers that are fields of the messages: MsgSeqNum(34) where datagrams have no
+//! preamble.
 
 use fanfare_fast::Program;
 use fanfare_fast::program::{Field, FieldId, FieldKind, TemplateProgram};
 use std::fmt;
 use std::str::FromStr;
 
-/// Which field of a message is its sequence number; an integer at the top level of a template.
+/// The field with the sequence number of a message: an integer at the top level of a template.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum SequenceField {
-    /// The field with tag 34, else the one named MsgSeqNum, else the one named SequenceNumber.
+    /// The field with tag 34, otherwise the one named MsgSeqNum or SequenceNumber, in this order.
     #[default]
     Auto,
     /// The field whose `id` attribute is this number.
@@ -19,7 +19,7 @@ pub enum SequenceField {
 }
 
 impl SequenceField {
-    /// Returns the fields of `program` with this name: at most one a template.
+    /// Returns the fields of `program` with this name: at most one in each template.
     pub fn find(&self, program: &Program) -> Vec<FieldId> {
         match self {
             Self::Tag(tag) => matching(program, |f| f.tag() == Some(*tag)),
@@ -83,9 +83,9 @@ pub struct PacketNumbers {
     pub first: Option<u32>,
     /// The count of numbers from the first to the last, both included; 0 if there is none.
     pub count: u32,
-    /// The number that comes next, if the packet announces it: NewSeqNo(36) of a SequenceReset,
-    /// which is the last message of its packet: for
-    /// [`Arbiter::announce`](crate::Arbiter::announce).
+    /// The next number, if the packet announces it for
+    /// [`Arbiter::announce`](crate::Arbiter::announce): NewSeqNo(36) of a SequenceReset that is the
+    /// last message of its packet.
     pub next: Option<u32>,
 }
 

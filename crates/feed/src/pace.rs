@@ -1,9 +1,9 @@
-//! The time of an arbiter whose packets are taken out of sockets.
+//! The time of an arbiter whose packets are read from sockets.
 
-/// The arbiter's time. What waits in a socket because we were slow is not missing: after a turn
-/// that took datagrams time goes on by an eighth of the time-out at most, so that each line is
-/// looked at several times before a gap is declared, and while a line has more than a batch it
-/// stands still.
+/// The arbiter's time. A packet that waits in a socket because this process was slow is not
+/// missing. After a duty cycle that took datagrams the time advances by at most an eighth of the
+/// time-out, so that each line is read several times before a gap is declared. While a line has
+/// more than a batch the time stands still.
 ///
 /// Times are nanoseconds of any monotonic clock.
 #[derive(Debug, Clone, Default)]
@@ -16,7 +16,7 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// For an arbiter with this time-out.
+    /// Makes the time of an arbiter with this time-out.
     #[must_use]
     pub fn new(timeout: u64) -> Self {
         Self {
@@ -25,7 +25,7 @@ impl Pace {
         }
     }
 
-    /// Begins a turn at `now`, and returns the arbiter's time, which is 0 at the first turn.
+    /// Begins a duty cycle at `now`, and returns the arbiter's time, which is 0 in the first one.
     pub fn time(&mut self, now: u64) -> u64 {
         let elapsed = now.saturating_sub(self.previous.unwrap_or(now));
         self.time += match (self.is_behind, self.was_busy) {
@@ -37,7 +37,7 @@ impl Pace {
         self.time
     }
 
-    /// What the turn took: how many datagrams, and whether a line had as many as it may.
+    /// Notes how many datagrams the duty cycle took, and whether a line had as many as it may.
     pub const fn took(&mut self, datagrams: usize, is_behind: bool) {
         self.was_busy = datagrams > 0;
         self.is_behind = is_behind;

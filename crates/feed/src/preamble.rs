@@ -1,12 +1,12 @@
-//! The preamble of a datagram: the sequence number that stands in front of the FAST messages.
+//! The preamble of a datagram: the sequence number in front of the FAST messages.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// Which bytes stand in front of each datagram's messages.
+/// The bytes in front of each datagram's messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Preamble {
-    /// Nothing: the sequence number, if there is one, is a field of the messages.
+    /// No bytes: the sequence number, if there is one, is a field of the messages.
     #[default]
     None,
     /// Four bytes, least significant first (MOEX).

@@ -1,21 +1,21 @@
-//! Packets read lately: the other lines of a feed carry the same bytes.
+//! Recently read packets: the other lines of a feed carry the same bytes.
 
-/// The packets that were received last, in the order in which they came, each with what was
-/// learned from it.
+/// The packets that were received last, in the order of arrival, each with the result of reading
+/// it.
 #[derive(Debug)]
 pub(crate) struct Recent<T> {
     packets: Vec<(Vec<u8>, T)>,
-    /// The place of the packet of each digest, or of another one.
+    /// The place of the packet with each digest, or of another packet.
     index: Vec<u16>,
     /// The place of the next packet.
     next: usize,
 }
 
-/// How many packets are remembered: more than lines are apart.
+/// The number of packets remembered: more than lines are apart.
 const PLACES: usize = 256;
-/// Places of the index, so many that two packets rarely have the same.
+/// The size of the index, in which two packets rarely have the same place.
 const DIGESTS: usize = 16 * PLACES;
-/// Longer packets are not remembered, bytes: a line brings few of them before another line does.
+/// The longest packet remembered, in bytes: a line brings few longer ones before another line does.
 const LONGEST: usize = 2048;
 
 impl<T: Copy + Default> Recent<T> {
@@ -35,7 +35,7 @@ impl<T: Copy + Default> Recent<T> {
         (mixed >> 32) as usize % DIGESTS
     }
 
-    /// Returns what is known of a packet with the same bytes.
+    /// Returns the result of a packet with the same bytes.
     pub(crate) fn find(&self, packet: &[u8]) -> Option<T> {
         let place = *self.index.get(Self::digest(packet))?;
         let (bytes, learned) = self.packets.get(usize::from(place))?;

@@ -1,10 +1,9 @@
 //! Follows a log: `cargo run -p fanfare-history --example follow -- log [NUMBER]`
 //!
-//! A thread reads, and is at most 8 batches ahead of what is printed here: who prints slowly holds
-//! up nobody, as the log waits for its readers on the disk. Trades are printed, and what a program
-//! that relies on the numbers has to know: what is missing, and where the plant was started again.
-//! Ctrl-C ends it; started again with the number behind the last one that it printed, it misses
-//! nothing and repeats nothing.
+//! A thread reads, at most 8 batches ahead of what is printed here. Slow printing delays no other
+//! process, as the log on the disk waits for its readers. It prints trades, missing events, and
+//! restarts of the plant. Ctrl-C ends it; started again with the number after the last one printed,
+//! it misses nothing and repeats nothing.
 #![allow(clippy::print_stdout, reason = "an example")]
 
 use fanfare_history::{Log, LogError, Start};
@@ -19,7 +18,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let number = args.next().and_then(|number| number.to_str()?.parse().ok());
     let log = Log::open(&folder)?;
     let reader = match log.reader(number.map_or(Start::First, Start::Number)) {
-        // Retention was faster: from here on it is to be had.
+        // Retention was faster: the log begins here now.
         Err(LogError::Gone { wanted, first, .. }) => {
             println!("events {wanted} to {} are gone", first - 1);
             log.reader(Start::Number(first))?

@@ -1,4 +1,4 @@
-//! Books as of any moment: what a checkpoint says, and the events behind it.
+//! Books as of any moment: a checkpoint, and the events after it.
 
 use crate::error::LogError;
 use crate::known::Known;
@@ -11,24 +11,24 @@ use fanfare_market::{Delivery, Event, View};
 use std::mem;
 use std::path::Path;
 
-/// All books as of a moment, which can go on from there.
+/// All books as of a moment, which can be advanced from there.
 #[derive(Debug)]
 pub struct AsOf {
-    /// The number of the last event in front of it, 0 if there is none.
+    /// The number of the last event before the moment, 0 if there is none.
     pub number: u64,
-    /// The time of the log: the latest time of arrival up to it, in nanoseconds since 1970-01-01
-    /// UTC.
+    /// The time of the log: the latest time of arrival up to the moment, in nanoseconds since
+    /// 1970-01-01 UTC.
     pub time: u64,
     /// The run of the plant.
     pub run: Run,
-    /// What is known of the instruments.
+    /// The instruments and their books.
     pub view: View,
     /// The last status of the trading session of each feed.
     pub of_all: Vec<Event>,
     reader: Reader,
 }
 
-/// Instruments that a plant can have: an event beyond them is of no plant.
+/// Most instruments of a plant: an event of a higher one is invalid.
 const MOST_INSTRUMENTS: u32 = 1 << 28;
 
 impl AsOf {
@@ -54,7 +54,7 @@ impl AsOf {
         Ok(books)
     }
 
-    /// What a checkpoint says, and what follows it in the log.
+    /// Returns the books of a checkpoint, to be advanced by the events after it in the log.
     pub(crate) fn behind(
         folder: &Path,
         mut known: Known,
@@ -82,13 +82,13 @@ impl AsOf {
         Ok(books)
     }
 
-    /// The instruments.
+    /// Returns the instruments.
     #[must_use]
     pub const fn directory(&self) -> &Directory {
         self.reader.directory()
     }
 
-    /// Calls `each` with a picture of every instrument: definition, state, book and last values,
+    /// Calls `each` with a snapshot of every instrument: definition, state, book and last values,
     /// as events.
     pub fn show(&self, mut each: impl FnMut(&Event)) {
         for instrument in self.view.numbers() {
@@ -98,17 +98,17 @@ impl AsOf {
         }
     }
 
-    /// The ordinal of the segment that is being read.
+    /// Returns the ordinal of the segment being read.
     pub(crate) const fn segment(&self) -> u64 {
         self.reader.segment()
     }
 
-    /// Goes no further than to the event in front of this one.
+    /// Stops at the event in front of this one.
     pub(crate) const fn stop_before(&mut self, number: u64) {
         self.reader.stop_before(number);
     }
 
-    /// Takes over the run of the reader, whose feeds the books are of.
+    /// Takes over the run of the reader, which has the feeds of the books.
     fn take_run(&mut self) {
         if let Some(run) = self.reader.run()
             && *run != self.run
@@ -119,18 +119,19 @@ impl AsOf {
         }
     }
 
-    /// Goes on with what the log has, for at most `limit` messages, and returns how many records
-    /// were read. Does not wait.
+    /// Advances by at most `limit` messages of the log, and returns how many records were read.
+    /// Does not wait.
     ///
     /// # Errors
-    /// As [`Reader::read`].
+    /// Those of [`Reader::read`].
     pub fn follow(&mut self, limit: usize) -> Result<usize, LogError> {
         let mut taken = Taken {
             time: self.time,
             view: &mut self.view,
             of_all: &mut self.of_all,
         };
-        // A call ends where another segment begins, and its run: its books may be others.
+        // A call ends where another segment, and perhaps another run, begins: its books may be
+        // others.
         let read = self.reader.read(limit, |delivery| match delivery {
             Delivery::Event(event, _) => taken.apply(event),
             Delivery::Lost { .. } => taken.view.lose_all(),
@@ -152,14 +153,14 @@ impl AsOf {
         self.time = taken.time;
     }
 
-    /// The feed that an instrument is of, from 1.
+    /// Returns the feed of an instrument, from 1.
     pub(crate) fn source_of(&self, instrument: InstrumentId) -> u16 {
         let feeds = self.run.feeds.iter();
         feeds.filter(|own| own.base <= instrument.0).count() as u16
     }
 }
 
-/// What events change.
+/// The parts that events change.
 struct Taken<'a> {
     time: u64,
     view: &'a mut View,

@@ -9,18 +9,18 @@ use std::io;
 /// A block that is being filled.
 #[derive(Debug)]
 pub(crate) struct Block {
-    /// Room for the header, then records.
+    /// The header, to be filled in, then the records.
     bytes: Vec<u8>,
     first: u64,
     time: u64,
     events: u32,
-    /// The number of the event behind it, and the time of the log.
+    /// The number of the event after it, and the time of the log.
     next: u64,
     clock: u64,
 }
 
 impl Block {
-    /// An empty block, whose first event has the number `next`, at the log's time `clock`.
+    /// Makes an empty block, whose first event has the number `next`, at the log's time `clock`.
     pub(crate) fn new(next: u64, clock: u64) -> Self {
         let mut block = Self {
             bytes: Vec::new(),
@@ -34,7 +34,7 @@ impl Block {
         block
     }
 
-    /// Empties it, for what follows its events.
+    /// Empties the block, for the events after it.
     pub(crate) fn clear(&mut self) {
         self.bytes.clear();
         self.bytes.resize(BLOCK_HEADER, 0);
@@ -45,17 +45,17 @@ impl Block {
         self.bytes.len() <= BLOCK_HEADER
     }
 
-    /// Bytes of its records.
+    /// Returns the number of bytes of its records.
     pub(crate) const fn len(&self) -> usize {
         self.bytes.len() - BLOCK_HEADER
     }
 
-    /// The number of the event behind it.
+    /// Returns the number of the event after it.
     pub(crate) const fn next(&self) -> u64 {
         self.next
     }
 
-    /// The latest `ts_recv` so far, 0 if there is none.
+    /// Returns the latest `ts_recv` so far, 0 if there is none.
     pub(crate) const fn clock(&self) -> u64 {
         self.clock
     }
@@ -77,8 +77,7 @@ impl Block {
         }
     }
 
-    /// The next event has this number, and the log's time is not before this one. The block is
-    /// empty.
+    /// Sets the number of the next event, and the least time of the log. The block is empty.
     pub(crate) fn skip_to(&mut self, number: u64, time: u64) {
         (self.next, self.clock) = (self.next.max(number), self.clock.max(time));
         (self.first, self.time) = (self.next, self.clock);
@@ -96,7 +95,7 @@ impl Block {
         self.clock = self.clock.max(raw.received);
     }
 
-    /// Appends another record. Numbers up to `next` are used behind it.
+    /// Appends another record. Numbers up to `next` are used after it.
     pub(crate) fn record(&mut self, kind: Kind, bytes: &[u8], next: u64) {
         push_record(&mut self.bytes, kind, &[bytes]);
         self.next = self.next.max(next);
@@ -116,7 +115,7 @@ impl Block {
         }
     }
 
-    /// The block as it is written to a file.
+    /// Returns the block as it is written to a file.
     pub(crate) fn finish(&mut self) -> &[u8] {
         let header = self.header(self.len(), Coding::Plain);
         header.write(&mut self.bytes);
@@ -126,7 +125,7 @@ impl Block {
     /// Appends the block to `out`, compressed.
     ///
     /// # Errors
-    /// The compressor refuses.
+    /// The compressor fails.
     pub(crate) fn finish_compressed(
         &self,
         room: &mut Compressor,
@@ -149,7 +148,7 @@ impl Block {
     }
 }
 
-/// The later of the log's time and an event's `ts_recv`, if that is known.
+/// Returns the later of the log's time and an event's `ts_recv`, if that is known.
 #[inline]
 pub(crate) fn later(clock: u64, event: &[u8; Event::SIZE]) -> u64 {
     match u64_at(event, 16) {
@@ -158,7 +157,7 @@ pub(crate) fn later(clock: u64, event: &[u8; Event::SIZE]) -> u64 {
     }
 }
 
-/// What compresses blocks, with its room.
+/// The compressor of blocks, with its buffers.
 pub(crate) struct Compressor {
     columns: Columns,
     coded: Vec<u8>,
@@ -168,7 +167,7 @@ pub(crate) struct Compressor {
 
 impl Compressor {
     /// # Errors
-    /// There is no such level, or no memory.
+    /// The level does not exist, or memory is exhausted.
     pub(crate) fn new(level: i32) -> io::Result<Self> {
         Ok(Self {
             columns: Columns::default(),
@@ -179,7 +178,7 @@ impl Compressor {
     }
 }
 
-/// What reads the records of blocks, with its room.
+/// The decoder of the records of blocks, with its buffers.
 pub(crate) struct Unpacker {
     columns: Columns,
     coded: Vec<u8>,
@@ -195,8 +194,8 @@ impl Unpacker {
         })
     }
 
-    /// Writes the records of a whole block into `out`, which is emptied first; false if they
-    /// cannot be read.
+    /// Writes the records of a whole block into `out`, which is emptied first; returns false if
+    /// they cannot be read.
     pub(crate) fn records(
         &mut self,
         header: &BlockHeader,

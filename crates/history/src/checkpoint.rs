@@ -11,10 +11,10 @@ use std::path::Path;
 /// Bytes of the records of a block of a checkpoint.
 const BLOCK: usize = 1 << 20;
 
-/// The compression of a checkpoint: it is to be read fast.
+/// The level of compression of a checkpoint, chosen for fast reading.
 const LEVEL: i32 = 1;
 
-/// Writes a checkpoint. Returns the size of what is known, in events.
+/// Writes a checkpoint. Returns its size, in events.
 pub(crate) fn write(folder: &Path, known: &AsOf) -> Result<u64, LogError> {
     let path = folder::view(folder, known.number);
     let header = SegmentHeader {

@@ -1,8 +1,8 @@
-//! Numbers that are set aside on disk before they are used, so that none is used twice.
+//! Numbers that are reserved on the disk before they are used, so that none is used twice.
 //!
 //! The file `numbers` has two slots, each in a page of its own: while one is written the other one
-//! is whole. A slot is `FANFNUM`, 0; the CRC-32 of what follows (u32), 0 (u32); how often the file
-//! was written (u64); the number below which all are set aside (u64); the boot of the machine (36
+//! is complete. A slot is `FANFNUM`, 0; the CRC-32 of the rest (u32), 0 (u32); the count of writes
+//! of the file (u64); the number below which all are reserved (u64); the boot of the machine (36
 //! bytes of text).
 
 use crate::error::LogError;
@@ -12,7 +12,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-/// Numbers that are set aside at a time, and left of them when more are.
+/// Numbers that are reserved at a time, and left when more are reserved.
 const AHEAD: u64 = 1 << 23;
 const LEAST: u64 = 1 << 22;
 
@@ -20,12 +20,12 @@ const MAGIC: [u8; 8] = *b"FANFNUM\0";
 const PAGE: usize = 4096;
 const SLOT: usize = 68;
 
-/// Numbers that a run of the plant has set aside.
+/// Numbers that a run of the plant has reserved.
 ///
-/// Outlets send events while the log still has them to write. After a kill the ring's file says
-/// which ones; after a crash of the machine nobody does, and numbers that clients have seen must
-/// not come again. So a plant sets numbers aside in front of the first event, and again long before
-/// they are used up; a start behind a crash goes on above them.
+/// Outlets send events before the log has written them. After a kill the ring's file has those
+/// events. After a crash of the machine it does not, and numbers that clients have seen must not be
+/// used again. So a plant reserves numbers before the first event, and again long before they are
+/// used up; a start after a crash continues above them.
 #[derive(Debug)]
 pub struct Claim {
     path: PathBuf,
@@ -61,7 +61,7 @@ impl Claim {
         }))
     }
 
-    /// Sets numbers aside from `next` on, and returns when they are on the disk.
+    /// Reserves numbers from `next` on, and returns when they are on the disk.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -69,7 +69,7 @@ impl Claim {
         let path = folder.join("numbers");
         let mut claim = match Self::left(folder) {
             Ok(Some(left)) => left,
-            // A damaged one was told when the log was opened.
+            // A damaged one was reported when the log was opened.
             Ok(None) | Err(LogError::BadClaim(_)) => {
                 let mut options = File::options();
                 let file = options.create(true).write(true).truncate(false).open(&path);
@@ -85,26 +85,26 @@ impl Claim {
         };
         claim.boot = boot();
         claim.write(next)?;
-        // The file's name is on the disk, too.
+        // The file's name must be on the disk, too.
         let folder_file = File::open(folder).and_then(|folder| folder.sync_all());
         folder_file.map_err(LogError::io(folder))?;
         Ok(claim)
     }
 
-    /// All numbers below this one may have been used.
+    /// Returns the number below which all may have been used.
     #[must_use]
     pub const fn below(&self) -> u64 {
         self.below
     }
 
-    /// Whether the machine has not been started again since the claim was made.
+    /// Returns whether the machine has not been restarted since the claim was made.
     #[must_use]
     pub fn is_of_this_boot(&self) -> bool {
         self.boot == boot()
     }
 
-    /// Sets more numbers aside if few are left at `next`. Takes as long as the disk takes, once in
-    /// 4 million events.
+    /// Reserves more numbers if few are left at `next`. Waits for the disk, once in 4 million
+    /// events.
     ///
     /// # Errors
     /// The file cannot be written: the next call tries again.
@@ -115,7 +115,8 @@ impl Claim {
         }
     }
 
-    /// Gives up what was not used: the run has ended in good order, and the log has all its events.
+    /// Releases the unused numbers: the run has ended in good order, and the log has all its
+    /// events.
     ///
     /// # Errors
     /// The file cannot be removed.
@@ -145,7 +146,7 @@ impl Claim {
     }
 }
 
-/// How often the file was written, the claim, and the boot; `None` if the slot is not whole.
+/// Returns the count of writes, the claim, and the boot; `None` if the slot is incomplete.
 fn slot(bytes: &[u8]) -> Option<(u64, u64, [u8; 36])> {
     let bytes = bytes.get(..SLOT)?;
     let is_whole = bytes.starts_with(&MAGIC) && crc32fast::hash(&bytes[16..]) == u32_at(bytes, 8);
@@ -153,7 +154,7 @@ fn slot(bytes: &[u8]) -> Option<(u64, u64, [u8; 36])> {
     is_whole.then(|| (u64_at(bytes, 16), u64_at(bytes, 24), *boot))
 }
 
-/// The boot of the machine; zeros where the system does not say.
+/// Returns the boot of the machine; zeros if the system does not report it.
 fn boot() -> [u8; 36] {
     let id = fs::read("/proc/sys/kernel/random/boot_id");
     let id = id.as_ref().ok().and_then(|id| id.first_chunk());
@@ -206,7 +207,7 @@ mod tests {
         fs::write(&path, [0; 2 * PAGE]).unwrap();
         let error = Claim::left(&folder.0).unwrap_err().to_string();
         assert!(error.contains("numbers"), "{error}");
-        // A start that was told goes on with a claim of its own.
+        // A start after the report continues with a claim of its own.
         let claim = Claim::make(&folder.0, 9).unwrap();
         assert_eq!(claim.below(), 9 + AHEAD);
     }

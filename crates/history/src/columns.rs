@@ -1,18 +1,18 @@
 //! Records with their events by columns, which compress well.
 //!
-//! What is not an event stands in front: for each record its kind and, by base 128, its length and
-//! its bytes; of events only how many there are. Then come ten columns, one value for each event:
+//! Records that are no events come first: for each record its kind and, by base 128, its length and
+//! its bytes; for events only their count. Ten columns follow, with one value for each event:
 //! mostly the difference to the event before, or to the one before of the same instrument, as an
-//! unsigned number (0, -1, 1, -2, ... are 0, 1, 2, 3, ...). A column begins with the bytes that its
-//! largest value takes (u8); then come the lowest bytes of all values, then the next ones.
+//! unsigned number (0, -1, 1, -2, ... are 0, 1, 2, 3, ...). A column begins with the number of
+//! bytes of its largest value (u8), followed by the lowest bytes of all values, then the next ones.
 
 use crate::format::{Kind, Records, push_record, u32_at};
 use fanfare_market::Event;
 
-/// Places in which the last values of instruments are kept.
+/// The number of places for the last values of instruments.
 const PLACES: usize = 4096;
 
-/// Columns, by what stands in them.
+/// The columns, by their contents.
 const INSTRUMENT: usize = 0;
 const MARKS: usize = 1;
 const LEVEL: usize = 2;
@@ -25,7 +25,7 @@ const SIZE: usize = 8;
 const RPT_SEQ: usize = 9;
 const COLUMNS: usize = 10;
 
-/// Room for both ways; it grows with the largest block.
+/// Buffers for both directions; they grow with the largest block.
 #[derive(Debug)]
 pub(crate) struct Columns {
     values: [Vec<u64>; COLUMNS],
@@ -39,11 +39,11 @@ struct Before {
     ts_event: u64,
     ts_recv: u64,
     instrument: u32,
-    /// By kind.
+    /// The last identifiers, by kind.
     ids: [u64; 16],
-    /// By instrument and entry.
+    /// The last prices, by instrument and entry.
     prices: Vec<u64>,
-    /// By instrument.
+    /// The last RptSeq(83), by instrument.
     rpt_seqs: Vec<u32>,
 }
 
@@ -58,7 +58,7 @@ impl Before {
     }
 }
 
-/// The bytes are no records by columns.
+/// The error of bytes that are no records by columns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Malformed;
 
@@ -88,7 +88,7 @@ const fn unzigzag(value: u64) -> u64 {
     (value >> 1) ^ (value & 1).wrapping_neg()
 }
 
-/// The place of the last price: of each side of an instrument its own.
+/// Returns the place of the last price, separate for each side of an instrument.
 const fn price_place(instrument: u32, entry: u8) -> usize {
     (instrument as usize * 2 + (entry & 1) as usize) & (PLACES - 1)
 }
@@ -98,8 +98,8 @@ const fn place_of(instrument: u32) -> usize {
 }
 
 impl Columns {
-    /// Writes the records of a block into `out`, which is emptied first. `first` and `time` are as
-    /// in its header.
+    /// Writes the records of a block into `out`, which is emptied first. `first` and `time` are
+    /// those of its header.
     pub(crate) fn write(&mut self, records: &[u8], first: u64, time: u64, out: &mut Vec<u8>) {
         self.before.reset(first, time);
         self.values.iter_mut().for_each(Vec::clear);
@@ -160,8 +160,8 @@ impl Columns {
         }
     }
 
-    /// Writes the records that [`Self::write`] wrote `bytes` of into `out`, which is emptied first.
-    /// They are at most `most` bytes, and so are the events alone.
+    /// Decodes the bytes that [`Self::write`] wrote into `out`, which is emptied first. The records
+    /// are at most `most` bytes, and so are the events alone.
     ///
     /// # Errors
     /// The bytes are no records.
@@ -236,14 +236,14 @@ impl Columns {
     }
 }
 
-/// Appends a record of a kind that may not be known.
+/// Appends a record of a kind that may be unknown.
 fn push_coded(out: &mut Vec<u8>, code: u8, bytes: &[u8]) {
     let start = out.len();
     push_record(out, Kind::End, &[bytes]);
     crate::format::put(out, start, &u32::from(code).to_le_bytes());
 }
 
-/// How many events the records have together, at most as many as `most` bytes hold.
+/// Returns the number of events of all records, at most as many as `most` bytes hold.
 fn events_of(skeleton: &[u8], most: usize) -> Result<usize, Malformed> {
     let (mut rest, mut count) = (skeleton, 0usize);
     while let Some((code, len, behind)) = next_record(rest) {
@@ -264,7 +264,7 @@ fn events_of(skeleton: &[u8], most: usize) -> Result<usize, Malformed> {
     }
 }
 
-/// The code of the next record, its length or count, and what follows.
+/// Returns the code of the next record, its length or count, and the rest.
 fn next_record(skeleton: &[u8]) -> Option<(u8, usize, &[u8])> {
     let (&code, rest) = skeleton.split_first()?;
     let (len, rest) = get_number(rest)?;
@@ -299,7 +299,7 @@ fn put_column(values: &[u64], out: &mut Vec<u8>) {
     }
 }
 
-/// Reads `count` values, and returns what follows them.
+/// Reads `count` values, and returns the rest.
 fn get_column<'a>(bytes: &'a [u8], count: usize, values: &mut Vec<u64>) -> Option<&'a [u8]> {
     let (&width, mut rest) = bytes.split_first()?;
     values.clear();
@@ -358,7 +358,7 @@ mod tests {
             let most = plain.len();
             prop_assert_eq!(columns.read(&coded, (6, 99), most, &mut back), Ok(()));
             prop_assert_eq!(&back, &plain);
-            // Anything else is refused, or is some records: never a panic, nor more than asked for.
+            // Other bytes are refused, or are some records: never a panic, nor more than requested.
             let mut rng = fastrand::Rng::with_seed(seed);
             for _ in 0..20 {
                 let mut damaged = coded.clone();

@@ -1,33 +1,33 @@
-//! What can go wrong with a log.
+//! Errors of a log.
 
 use crate::format::VERSION;
 use crate::moment::utc;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why a log cannot be written or read.
+/// The reason why a log cannot be written or read.
 #[derive(Debug, thiserror::Error)]
 pub enum LogError {
-    /// The system refused.
+    /// The system reports an error.
     #[error("{}: {error}", path.display())]
     Io {
         /// The file or folder.
         path: PathBuf,
-        /// Why.
+        /// The system's error.
         error: io::Error,
     },
-    /// There is no segment in the folder.
+    /// The folder has no segment.
     #[error("{} has no log: no file NUMBER.log or NUMBER.logz", .0.display())]
     NoLog(PathBuf),
     /// Another process writes the log.
     #[error("{} is written by another process", .0.display())]
     InUse(PathBuf),
-    /// A file is none of a log.
+    /// A file does not belong to a log.
     #[error("{}: not a segment of a log: {why}", path.display())]
     BadSegment {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The fault.
         why: &'static str,
     },
     /// A file is of a later version.
@@ -38,7 +38,7 @@ pub enum LogError {
         /// Its version.
         version: u32,
     },
-    /// The file of the numbers that are set aside is damaged.
+    /// The file of the reserved numbers is damaged.
     #[error(
         "{}: it says which numbers of events may have been used, and is damaged. Clients may have \
          seen numbers above those of the log: remove it if that does not matter", .0.display()
@@ -47,30 +47,30 @@ pub enum LogError {
     /// The thread that read ahead has ended, with an error that was returned before.
     #[error("the reader has ended")]
     Ended,
-    /// Retention has removed what was asked for.
+    /// Retention has removed the requested events.
     #[error("event {wanted} was removed: the log begins with event {first} of {}", utc(*time))]
     Gone {
-        /// The number asked for.
+        /// The number requested.
         wanted: u64,
-        /// The first one that is there.
+        /// The first number of the log.
         first: u64,
         /// The time of the log at the first one, in nanoseconds since 1970-01-01 UTC.
         time: u64,
     },
-    /// Nothing has this number yet.
+    /// No event has this number yet.
     #[error("event {wanted} is not there yet: the next is {next}")]
     NotYet {
-        /// The number asked for.
+        /// The number requested.
         wanted: u64,
         /// The number of the next event.
         next: u64,
     },
-    /// The writer cannot go on with a setting.
+    /// The writer cannot use a setting.
     #[error("`history.{key}`: {why}")]
     Config {
         /// The setting.
         key: &'static str,
-        /// What it has to be.
+        /// The valid values.
         why: &'static str,
     },
 }
@@ -81,7 +81,7 @@ impl LogError {
         move |error| Self::Io { path, error }
     }
 
-    /// Returns whether the disk is full, or a quota is used up: writing may go on later.
+    /// Returns whether the disk is full, or a quota is used up: writing may succeed later.
     pub fn is_full(&self) -> bool {
         use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
         matches!(self, Self::Io { error, .. }

@@ -1,9 +1,9 @@
 //! The files of a log.
 //!
 //! `0000000001.log` is a segment, `0000000001.logz` the same one compacted;
-//! `00000000000000500000.view` is what is known behind event 500,000; `lock` is locked by the
-//! writer; `next` becomes the next segment; `numbers` are those that are set aside. Files that end
-//! in `.new` are being made.
+//! `00000000000000500000.view` is the checkpoint after event 500,000; `lock` is locked by the
+//! writer; `next` becomes the next segment; `numbers` has the reserved numbers. Files that end in
+//! `.new` are being made.
 
 use crate::error::LogError;
 use crate::format::SEGMENT_HEADER;
@@ -12,20 +12,20 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// What a folder of a log has.
+/// The files of a log's folder.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Listing {
-    /// Segments, by their ordinals: whether they were compacted.
+    /// The segments by ordinal, and whether they were compacted.
     pub(crate) segments: BTreeMap<u64, bool>,
     /// Checkpoints, by the numbers of their last events.
     pub(crate) views: Vec<u64>,
     /// Files that were not finished.
     pub(crate) unfinished: Vec<PathBuf>,
-    /// Segments that are there compacted, and as they were.
+    /// Segments that exist compacted and uncompacted.
     pub(crate) left: Vec<u64>,
 }
 
-/// Lists the files of a log. Other files are passed over.
+/// Lists the files of a log. Other files are ignored.
 pub(crate) fn list(folder: &Path) -> Result<Listing, LogError> {
     let mut found = Listing::default();
     let io_error = || LogError::io(folder);
@@ -57,18 +57,18 @@ pub(crate) fn list(folder: &Path) -> Result<Listing, LogError> {
     Ok(found)
 }
 
-/// The file of a segment.
+/// Returns the file of a segment.
 pub(crate) fn segment(folder: &Path, ordinal: u64, is_compacted: bool) -> PathBuf {
     let end = if is_compacted { "logz" } else { "log" };
     folder.join(format!("{ordinal:010}.{end}"))
 }
 
-/// The file of a checkpoint.
+/// Returns the file of a checkpoint.
 pub(crate) fn view(folder: &Path, number: u64) -> PathBuf {
     folder.join(format!("{number:020}.view"))
 }
 
-/// Writes a file that is there whole or not at all.
+/// Writes a file atomically.
 pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), LogError> {
     let mut new = path.as_os_str().to_owned();
     new.push(".new");
@@ -80,18 +80,18 @@ pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), LogError> {
         fs::rename(&new, path)
     };
     write().map_err(|source| {
-        // The first error is the one to report.
+        // The first error is the one to return.
         let _ = fs::remove_file(&new);
         LogError::io(path)(source)
     })
 }
 
-/// The file that becomes the next segment.
+/// Returns the file that becomes the next segment.
 pub(crate) fn next(folder: &Path) -> PathBuf {
     folder.join("next")
 }
 
-/// Makes the file that becomes the next segment, if it is not there.
+/// Makes the file that becomes the next segment, if it does not exist.
 pub(crate) fn make_next(folder: &Path) -> Result<(), LogError> {
     let path = next(folder);
     match path.exists() {
@@ -100,8 +100,8 @@ pub(crate) fn make_next(folder: &Path) -> Result<(), LogError> {
     }
 }
 
-/// Removes the last segment if it has no header. After a crash of the machine its name may be on
-/// the disk without what was in it. Returns its bytes.
+/// Removes the last segment if it has no header: after a crash of the machine its name may be on
+/// the disk without its contents. Returns the number of its bytes.
 pub(crate) fn remove_unbegun(folder: &Path) -> Result<u64, LogError> {
     let segments = list(folder)?.segments;
     let Some((&ordinal, false)) = segments.last_key_value() else {
@@ -116,7 +116,7 @@ pub(crate) fn remove_unbegun(folder: &Path) -> Result<u64, LogError> {
     Ok(len)
 }
 
-/// Removes a file; one that is not there is no error.
+/// Removes a file; one that does not exist is no error.
 pub(crate) fn remove(path: &Path) -> Result<(), LogError> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(LogError::io(path)(error)),

@@ -1,4 +1,4 @@
-//! The bytes of a log: segments of blocks of records. All integers are little-endian.
+//! The format of a log: segments of blocks of records. All integers are little-endian.
 //!
 //! | offset | header of a segment, 64 bytes |
 //! |---|---|
@@ -33,7 +33,7 @@ pub(crate) const MOST_BLOCK: usize = 4 << 20;
 
 const MAGIC: [u8; 8] = *b"FANFLOG\0";
 
-/// What a segment says about itself.
+/// The header of a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct SegmentHeader {
     pub(crate) ordinal: u64,
@@ -43,12 +43,12 @@ pub(crate) struct SegmentHeader {
     pub(crate) is_compacted: bool,
 }
 
-/// Why the bytes are no header of a segment.
+/// The reason why the bytes are no header of a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NoHeader {
-    /// It is not whole, or damaged.
+    /// It is incomplete or damaged.
     Invalid(&'static str),
-    /// Of a version that is not known.
+    /// It is of an unknown version.
     Version(u32),
 }
 
@@ -94,23 +94,23 @@ impl SegmentHeader {
     }
 }
 
-/// How the records of a block are written.
+/// The encoding of a block's records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[repr(u32)]
 pub(crate) enum Coding {
-    /// As they are.
+    /// Unchanged.
     #[default]
     Plain = 0,
-    /// Events by columns ([`crate::columns`]), all of it by zstd.
+    /// Events by columns ([`crate::columns`]), compressed by zstd.
     Columns = 1,
 }
 
-/// What a block says about itself.
+/// The header of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct BlockHeader {
-    /// Bytes behind the header.
+    /// The number of bytes after the header.
     pub(crate) stored: u32,
-    /// Bytes of the records.
+    /// The number of bytes of the records.
     pub(crate) plain: u32,
     pub(crate) coding: Coding,
     /// The number of the first event, or of the next one.
@@ -121,12 +121,12 @@ pub(crate) struct BlockHeader {
 }
 
 impl BlockHeader {
-    /// The number of the event behind the block.
+    /// Returns the number of the event after the block.
     pub(crate) const fn next(&self) -> u64 {
         self.first.saturating_add(self.events as u64)
     }
 
-    /// Bytes of the block in its file.
+    /// Returns the number of bytes of the block in its file.
     pub(crate) const fn size(&self) -> u64 {
         BLOCK_HEADER as u64 + self.stored as u64
     }
@@ -173,17 +173,17 @@ impl BlockHeader {
     }
 }
 
-/// What a record is.
+/// The kind of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 pub(crate) enum Kind {
     /// Events of one message, 64 bytes each.
     Events = 1,
-    /// An instrument, as `Instrument::write` has it.
+    /// An instrument, in the form of `Instrument::write`.
     Instrument = 2,
     /// Events that were lost on their way to the log: the numbers of the first and the last one.
     Lost = 3,
-    /// The run of the plant that wrote what follows; see [`crate::run::Run`].
+    /// The run of the plant that wrote the following records; see [`crate::run::Run`].
     Run = 4,
     /// The plant has ended in good order.
     End = 5,
@@ -205,7 +205,7 @@ impl Kind {
     }
 }
 
-/// Appends a record whose bytes are these pieces, one behind the other.
+/// Appends a record of these pieces, one after the other.
 pub(crate) fn push_record(out: &mut Vec<u8>, kind: Kind, pieces: &[&[u8]]) {
     let len: usize = pieces.iter().map(|piece| piece.len()).sum();
     out.extend_from_slice(&(kind as u32).to_le_bytes());
@@ -216,7 +216,7 @@ pub(crate) fn push_record(out: &mut Vec<u8>, kind: Kind, pieces: &[&[u8]]) {
     out.resize(out.len().next_multiple_of(8), 0);
 }
 
-/// The records of a block, in order. Ends at the first that is not whole.
+/// The records of a block, in order, up to the first incomplete one.
 #[derive(Clone)]
 pub(crate) struct Records<'a>(pub(crate) &'a [u8]);
 

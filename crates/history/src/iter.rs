@@ -5,7 +5,7 @@ use crate::reader::Reader;
 use fanfare_market::instruments::Directory;
 use fanfare_market::{Delivery, Event};
 
-/// What [`Events`] yields.
+/// An item of [`Events`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Logged {
     /// An event. The last one of its message has `Flags::LAST`.
@@ -14,28 +14,27 @@ pub enum Logged {
     Lost {
         /// The number of the first one.
         first: u64,
-        /// That of the last one.
+        /// The number of the last one.
         last: u64,
     },
-    /// The plant was started again: books and states are known once they are shown.
+    /// The plant was restarted: books and states are unknown until they are sent again.
     Restart,
 }
 
 /// The events of a log from a reader's place on, in order, each once.
 ///
-/// `next` does not wait: it returns `None` at the end of what was written so far, and goes on if it
-/// is called later. It allocates as its reader does.
+/// `next` does not wait: it returns `None` at the end of what is written so far, and continues when
+/// it is called later. It allocates as its reader does.
 #[derive(Debug)]
 pub struct Events {
     reader: Reader,
-    /// A message, and how far it was told.
+    /// A message, and how much of it was returned.
     read: Vec<Logged>,
     at: usize,
 }
 
 impl Events {
-    /// The number of the event that comes next: a reader that begins there goes on without a hole
-    /// and without a repeat.
+    /// Returns the number of the next event: a reader that begins there misses and repeats nothing.
     #[must_use]
     pub fn next_number(&self) -> u64 {
         let next = self.read.iter().skip(self.at).find_map(|one| match one {
@@ -46,7 +45,7 @@ impl Events {
         next.unwrap_or(self.reader.next_number())
     }
 
-    /// The instruments known so far, among them that of the last event.
+    /// Returns the instruments known so far, including that of the last event.
     #[must_use]
     pub const fn directory(&self) -> &Directory {
         self.reader.directory()
@@ -57,7 +56,7 @@ impl Iterator for Events {
     type Item = Result<Logged, LogError>;
 
     /// # Errors
-    /// As [`Reader::read`]: the next call tries again.
+    /// Those of [`Reader::read`]: the next call tries again.
     fn next(&mut self) -> Option<Self::Item> {
         loop {
             if let Some(one) = self.read.get(self.at) {

@@ -1,4 +1,4 @@
-//! What is done behind the writer: checkpoints, compaction, retention.
+//! The work after the writer: checkpoints, compaction, retention.
 
 use crate::as_of::AsOf;
 use crate::block::{Block, Compressor, Unpacker};
@@ -16,23 +16,24 @@ use std::io::{BufWriter, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// What a [`Keeper`] does.
+/// The configuration of a [`Keeper`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KeeperConfig {
-    /// Events from one checkpoint to the next: at most as many are read for a book as of any
-    /// moment. From 1,000 on.
+    /// Events between two checkpoints, and so the most that are read for a book as of any moment;
+    /// at least 1,000.
     pub checkpoint_events: u64,
     /// The level of zstd for full segments, from 1 to 19; `None` turns compaction off.
     pub compress: Option<i32>,
-    /// Bytes of all segments; the oldest are removed beyond it. `None`: no limit.
+    /// The limit of bytes of all segments, beyond which the oldest are removed; `None` for no
+    /// limit.
     pub keep_bytes: Option<u64>,
-    /// How long events are kept, in nanoseconds of the log's time, which is not behind the
-    /// system's: a clock that jumps ahead removes nothing. `None`: for ever.
+    /// The time for which events are kept, in nanoseconds of the log's time, which is not behind
+    /// the system's: a clock that jumps ahead removes nothing. `None` for no limit.
     pub keep_nanos: Option<u64>,
 }
 
 impl Default for KeeperConfig {
-    /// A checkpoint each 250,000 events, level 3, no retention.
+    /// Returns a checkpoint each 250,000 events, level 3, no retention.
     fn default() -> Self {
         Self {
             checkpoint_events: 250_000,
@@ -43,27 +44,27 @@ impl Default for KeeperConfig {
     }
 }
 
-/// What a keeper has done.
+/// The counters of a keeper.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct KeeperStats {
     /// Checkpoints written.
     pub checkpoints: u64,
     /// Segments compacted.
     pub compacted: u64,
-    /// Segments left as they are, because they are damaged.
+    /// Segments left uncompacted, because they are damaged.
     pub damaged: u64,
     /// Bytes of the segments that were compacted, before and after.
     pub bytes_before: u64,
-    /// See `bytes_before`.
+    /// Bytes of those segments after compaction.
     pub bytes_after: u64,
     /// Segments removed.
     pub removed: u64,
 }
 
-/// A checkpoint is at least as many events away from the one before as it has, times this.
+/// The least distance of two checkpoints in events, as a multiple of the size of the first one.
 const SPACING: u64 = 4;
 
-/// Messages that are followed in a call.
+/// Most messages followed in a call.
 const TURN: usize = 4096;
 
 /// Bytes of the records of a compacted block.
@@ -71,8 +72,8 @@ const BLOCK: usize = 1 << 20;
 
 /// Follows a log, writes checkpoints, compacts full segments and removes old ones.
 ///
-/// One for a log, beside its writer, on a thread of its own: a call may take as long as the
-/// disk takes. If it is late nothing is lost, but books as of a moment take longer.
+/// A log has one, beside its writer, on a thread of its own, as a call may wait for the disk. If it
+/// is late nothing is lost, but books as of a moment take longer.
 pub struct Keeper {
     folder: PathBuf,
     config: KeeperConfig,
@@ -80,11 +81,11 @@ pub struct Keeper {
     /// The number of the last checkpoint, and its size in events.
     last: u64,
     size: u64,
-    /// The segment that is followed.
+    /// The segment being followed.
     segment: u64,
     /// The first segment that is yet to be compacted.
     due: u64,
-    /// The segment behind which the next one was made.
+    /// The segment after which the next one was made.
     prepared: Option<u64>,
     stats: KeeperStats,
 }
@@ -99,7 +100,7 @@ impl std::fmt::Debug for Keeper {
 }
 
 impl Keeper {
-    /// Goes on from the last checkpoint.
+    /// Continues from the last checkpoint.
     ///
     /// # Errors
     /// A setting is out of range; the log cannot be read.
@@ -138,7 +139,7 @@ impl Keeper {
         })
     }
 
-    /// Compacts what is full.
+    /// Compacts full segments.
     fn catch_up(&mut self) -> Result<(), LogError> {
         let segments = folder::list(&self.folder)?.segments;
         for (&ordinal, &is_compacted) in segments.range(self.due..self.segment) {
@@ -151,20 +152,20 @@ impl Keeper {
         Ok(())
     }
 
-    /// What was done so far.
+    /// Returns the counters so far.
     #[must_use]
     pub const fn stats(&self) -> KeeperStats {
         self.stats
     }
 
-    /// The number of the event up to which the log was followed.
+    /// Returns the number of the event up to which the log was followed.
     #[must_use]
     pub const fn number(&self) -> u64 {
         self.books.number
     }
 
-    /// Goes on with what was written, and does what is due. Returns how many records were read; 0
-    /// if nothing was written.
+    /// Follows what was written, and does the work that is due. Returns how many records were read;
+    /// 0 if nothing was written.
     ///
     /// # Errors
     /// A file cannot be read or written: the next call tries again.
@@ -179,15 +180,15 @@ impl Keeper {
         let is_due = since >= spacing || (is_full && since > 0);
         let outcome = self.store(is_due);
         if is_full || outcome.is_err() {
-            // On a full disk this is what makes room.
+            // On a full disk this frees space.
             self.retain()?;
         }
         outcome.and(prepared)?;
         Ok(read + usize::from(is_due))
     }
 
-    /// Makes the file of the next segment, so that the writer does not wait for the disk, and
-    /// forces to it what the writer has left there of the one that has begun.
+    /// Makes the file of the next segment, so that the writer does not wait for the disk, and syncs
+    /// the segment that has ended.
     fn prepare(&mut self) -> Result<(), LogError> {
         if self.prepared == Some(self.segment) {
             return Ok(());
@@ -198,7 +199,7 @@ impl Keeper {
         Ok(())
     }
 
-    /// Writes what is due.
+    /// Writes a checkpoint if one is due.
     fn store(&mut self, is_due: bool) -> Result<(), LogError> {
         if is_due {
             self.checkpoint()?;
@@ -210,20 +211,20 @@ impl Keeper {
         }
     }
 
-    /// Forces to the disk what the segment has that is followed. Takes as long as the disk takes.
+    /// Syncs the segment being followed, which waits for the disk.
     ///
     /// # Errors
-    /// The disk refuses.
+    /// The disk reports an error.
     pub fn sync(&self) -> Result<(), LogError> {
         let path = folder::segment(&self.folder, self.segment, false);
         match File::open(&path).and_then(|file| file.sync_data()) {
-            // What is compacted was forced there.
+            // A compacted segment was synced already.
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
             synced => synced.map_err(LogError::io(&path)),
         }
     }
 
-    /// Writes a checkpoint of what is known.
+    /// Writes a checkpoint of the current books.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -234,7 +235,7 @@ impl Keeper {
         Ok(())
     }
 
-    /// Writes a full segment anew, in large compressed blocks, in place of the old file.
+    /// Rewrites a full segment in large compressed blocks, in place of the old file.
     fn compact(&mut self, ordinal: u64) -> Result<(), LogError> {
         let Some(level) = self.config.compress else {
             return Ok(());
@@ -248,12 +249,12 @@ impl Keeper {
         match compact(&mut segment, &new, level, Damaged::Refuse) {
             Ok(true) => {}
             Ok(false) => {
-                // Damaged: what is left of it may be worth more than room.
+                // The rest of a damaged segment may be worth more than the space.
                 self.stats.damaged += 1;
                 return folder::remove(&new);
             }
             Err(error) => {
-                // The first error is the one to report.
+                // The first error is the one to return.
                 let _ = folder::remove(&new);
                 return Err(error);
             }
@@ -265,7 +266,7 @@ impl Keeper {
         folder::remove(&folder::segment(&self.folder, ordinal, false))
     }
 
-    /// Removes the oldest segments, as long as there is more than is kept.
+    /// Removes the oldest segments, as long as the log is beyond its limits.
     fn retain(&mut self) -> Result<(), LogError> {
         let listing = folder::list(&self.folder)?;
         let mut all = Vec::new();
@@ -274,7 +275,7 @@ impl Keeper {
             all.push((segment.header, segment.len()?, segment.path));
         }
         let mut bytes: u64 = all.iter().map(|(_, bytes, _)| bytes).sum();
-        // A stamp of the future makes nothing old.
+        // A time stamp in the future makes nothing old.
         let now = self.books.time.min(system_time());
         for pair in all.windows(2) {
             let [(oldest, size, path), (next, ..)] = pair else {
@@ -283,7 +284,7 @@ impl Keeper {
             let age = now.saturating_sub(next.time);
             let is_old = self.config.keep_nanos.is_some_and(|keep| age > keep);
             let is_much = self.config.keep_bytes.is_some_and(|keep| bytes > keep);
-            // What follows needs the instruments and books of a checkpoint.
+            // The rest needs the instruments and books of a checkpoint.
             let has_view = listing.views.iter().any(|view| view + 1 == next.first);
             let is_done = oldest.ordinal < self.segment;
             if !(is_old || is_much) || !is_done || !(has_view || next.first == oldest.first) {
@@ -300,7 +301,7 @@ impl Keeper {
     }
 }
 
-/// Nanoseconds since 1970-01-01 UTC.
+/// Returns the nanoseconds since 1970-01-01 UTC.
 pub(crate) fn system_time() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0, |since| {
@@ -308,7 +309,7 @@ pub(crate) fn system_time() -> u64 {
     })
 }
 
-/// What becomes of bytes that cannot be read.
+/// The handling of bytes that cannot be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Damaged {
     /// They end the compaction.
@@ -317,7 +318,7 @@ pub(crate) enum Damaged {
     PassOver,
 }
 
-/// Writes the records of a segment to a file; false if not all of them can be read.
+/// Writes the records of a segment to a file; returns false if not all of them can be read.
 pub(crate) fn compact(
     segment: &mut Segment,
     path: &Path,
@@ -376,8 +377,8 @@ struct Packer {
 }
 
 impl Packer {
-    /// Ends the block where numbers are missing in front of this one: those of a block's events
-    /// have no hole.
+    /// Ends the block where numbers are missing in front of this one: the numbers of a block's
+    /// events have no gap.
     fn skip_to(&mut self, header: &BlockHeader, out: &mut impl Write) -> std::io::Result<()> {
         if header.first > self.block.next() {
             self.flush(out)?;
@@ -403,13 +404,13 @@ impl Packer {
                 }
             }
             Some(Kind::Lost) => {
-                // The numbers of a block's events have no hole.
+                // The numbers of a block's events have no gap.
                 self.flush(out)?;
                 let next = crate::format::u64_at(bytes, 8).saturating_add(1);
                 self.block.record(Kind::Lost, bytes, next);
             }
             Some(kind) => self.block.record(kind, bytes, 0),
-            // Of a later version, which reads it from the old file.
+            // A record of a later version, which reads it from the old file.
             None => {}
         }
         match self.block.len() >= BLOCK {

@@ -1,4 +1,4 @@
-//! What a checkpoint says: all instruments and books as of a number, in a file of their own.
+//! The contents of a checkpoint: all instruments and books as of a number, in a file of their own.
 //!
 //! A checkpoint has the bytes of a compacted segment. Its records are the run, the instruments, the
 //! events that make the books, `Lost` with the number of each instrument whose book is not known,
@@ -14,7 +14,7 @@ use fanfare_market::Event;
 use fanfare_market::instruments::Directory;
 use std::path::Path;
 
-/// What a checkpoint says.
+/// The contents of a checkpoint.
 #[derive(Debug, Default)]
 pub(crate) struct Known {
     /// The number of the last event in front of it, 0 if there is no checkpoint.
@@ -22,18 +22,18 @@ pub(crate) struct Known {
     pub(crate) time: u64,
     pub(crate) run: Option<Run>,
     pub(crate) directory: Directory,
-    /// Events that bring a reader to it.
+    /// Events that restore its state in a reader.
     pub(crate) events: Vec<Event>,
     /// Instruments whose books are not known.
     pub(crate) lost: Vec<u32>,
 }
 
 impl Known {
-    /// The last checkpoint that can be read in front of the event with this number.
+    /// Returns the last readable checkpoint before the event with this number.
     pub(crate) fn before(folder: &Path, number: u64) -> Result<Self, LogError> {
         let views = folder::list(folder)?.views;
         for view in views.into_iter().rev().filter(|view| *view < number) {
-            // One that is damaged is as good as none: the one before it is further away.
+            // A damaged checkpoint counts as none: the one before it is further away.
             if let Ok(Some(known)) = Self::read(folder, view) {
                 return Ok(known);
             }

@@ -1,13 +1,13 @@
 //! The log: every market event on disk, read from any number or time, then live.
 //!
 //! One [`Writer`] appends events to segments of a folder; a [`Keeper`] on a thread of its own
-//! follows it, keeps books, writes checkpoints of them, compacts segments that are full, and
-//! removes what is too old. Any number of [`Reader`]s, in any process, read from a number or a time
-//! on and go on live, each event once and in order: across segments, compaction, restarts of the
-//! plant and kills. [`Log::as_of`] returns all books as of any moment.
+//! follows it, keeps books, writes checkpoints of them, compacts full segments, and removes old
+//! ones. Any number of [`Reader`]s, in any process, read from a number or a time on and continue
+//! live, each event once and in order: across segments, compaction, restarts of the plant and
+//! kills. [`Log::as_of`] returns all books as of any moment.
 //!
-//! Files are read and written by `pread` and `pwrite`; nothing is mapped. What was committed is
-//! the kernel's, and stays if the process is killed.
+//! Files are read and written by `pread` and `pwrite`; nothing is mapped. Committed events are in
+//! the kernel, and survive a kill of the process.
 #![forbid(unsafe_code)]
 
 mod as_of;

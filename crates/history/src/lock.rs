@@ -1,4 +1,4 @@
-//! The lock of a log: one process writes it.
+//! The lock of a log, for its only writer.
 
 use crate::error::LogError;
 use std::fs::{File, TryLockError};
@@ -24,8 +24,8 @@ impl Lock {
 }
 
 impl Drop for Lock {
-    /// Closing the file would not do: a child that another thread is starting has it open, too,
-    /// until it runs its program.
+    /// Unlocks explicitly. Closing the file is not enough: a child that another thread is starting
+    /// has it open, too, until it calls exec.
     fn drop(&mut self) {
         // The process's end unlocks it in any case.
         let _ = self.0.unlock();

@@ -1,4 +1,4 @@
-//! A log as readers find it.
+//! A log, for reading.
 
 use crate::as_of::AsOf;
 use crate::error::LogError;
@@ -12,18 +12,18 @@ use crate::verify::{self, Verified};
 use fanfare_market::{Delivery, Event};
 use std::path::{Path, PathBuf};
 
-/// What a log has.
+/// The extent of a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Extent {
     /// The number of the first event.
     pub first: u64,
-    /// The number of the event behind the last one.
+    /// The number of the event after the last one.
     pub next: u64,
     /// The time of the log in front of the first event, 0 if that is its beginning.
     pub from: u64,
     /// The latest time of arrival.
     pub to: u64,
-    /// Runs of the plant so far.
+    /// The number of runs of the plant so far.
     pub run: u64,
     /// Whether the last run has ended in good order.
     pub is_closed: bool,
@@ -32,11 +32,11 @@ pub struct Extent {
 /// A segment of a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SegmentInfo {
-    /// Its place among all segments that there ever were, from 1.
+    /// Its ordinal among all segments that ever existed, from 1.
     pub ordinal: u64,
     /// The number of its first event.
     pub first: u64,
-    /// The time of the log in front of it, 0 if there is none.
+    /// The time of the log before it, 0 if there is none.
     pub time: u64,
     /// The run of the plant that wrote it.
     pub run: u64,
@@ -68,7 +68,7 @@ impl Log {
         }
     }
 
-    /// The folder of the log.
+    /// Returns the folder of the log.
     #[must_use]
     pub fn folder(&self) -> &Path {
         &self.folder
@@ -96,7 +96,7 @@ impl Log {
         Ok(all)
     }
 
-    /// Returns the numbers behind whose events all books are on disk.
+    /// Returns the numbers of the events after which all books are on the disk.
     ///
     /// # Errors
     /// The folder cannot be read.
@@ -104,7 +104,7 @@ impl Log {
         Ok(folder::list(&self.folder)?.views)
     }
 
-    /// Returns from where to where the log goes. Reads the last segment.
+    /// Returns the extent of the log. Reads the last segment.
     ///
     /// # Errors
     /// A segment cannot be read.
@@ -125,7 +125,7 @@ impl Log {
         })
     }
 
-    /// Returns the time at which the first event arrived that has one.
+    /// Returns the time of arrival of the first event that has one.
     ///
     /// # Errors
     /// A file cannot be read.
@@ -165,7 +165,7 @@ impl Log {
         Ok(is_raw)
     }
 
-    /// Returns where a reader begins that wants the first event at a moment, or behind it.
+    /// Returns the start for a reader of the first event at a moment, or after it.
     ///
     /// # Errors
     /// A file cannot be read.
@@ -182,8 +182,8 @@ impl Log {
         Ok(Start::Time(moment.time(first).unwrap_or_default()))
     }
 
-    /// Returns the moment for [`Self::as_of`]: behind the event with a number, or behind what had
-    /// arrived at a time.
+    /// Returns the moment for [`Self::as_of`]: after the event with a number, or after all events
+    /// that had arrived at a time.
     ///
     /// # Errors
     /// A file cannot be read.
@@ -207,23 +207,23 @@ impl Log {
     /// Returns all books as of a moment.
     ///
     /// # Errors
-    /// As [`Self::reader`].
+    /// Those of [`Self::reader`].
     pub fn as_of(&self, at: At) -> Result<AsOf, LogError> {
         AsOf::of(&self.folder, at)
     }
 
-    /// Mends the log of a folder: writes damaged segments anew, with what can be read of them,
-    /// fills in segments that are missing, and removes damaged checkpoints. Damaged segments are
-    /// kept under another name.
+    /// Repairs the log of a folder: rewrites damaged segments with all that can be read of them,
+    /// replaces missing segments by empty ones, and removes damaged checkpoints. Damaged segments
+    /// are kept under another name.
     ///
     /// # Errors
-    /// A plant writes the log; there is none; a file cannot be read or written.
+    /// A plant writes the log, the log does not exist, or a file cannot be read or written.
     pub fn repair(folder: &Path) -> Result<Vec<Repair>, LogError> {
         repair::repair(folder)
     }
 
     /// Reads and checks everything. `progress` is called with the bytes read so far and those of
-    /// the whole log, and ends the check by `false`.
+    /// the whole log, and ends the check by returning `false`.
     ///
     /// # Errors
     /// A file cannot be read; damage is no error.

@@ -6,7 +6,7 @@ use std::str::FromStr;
 const SECOND: u64 = 1_000_000_000;
 const DAY: u64 = 86_400 * SECOND;
 
-/// A time, or a place in what is read: `2026-11-23T10:31:05.5Z`, `10:31:05.5`, `+5.5`, `-5.5`,
+/// A time, or a place in a log or file: `2026-11-23T10:31:05.5Z`, `10:31:05.5`, `+5.5`, `-5.5`,
 /// `day` or a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Moment {
@@ -14,9 +14,9 @@ pub enum Moment {
     Utc(u64),
     /// Nanoseconds since midnight (UTC) of the day on which it begins.
     OfDay(u64),
-    /// Nanoseconds behind its beginning.
+    /// Nanoseconds after its beginning.
     After(u64),
-    /// Nanoseconds in front of its end.
+    /// Nanoseconds before its end.
     Before(u64),
     /// Midnight (UTC) of the day on which it ends.
     Day,
@@ -25,8 +25,8 @@ pub enum Moment {
 }
 
 impl Moment {
-    /// Returns the time in nanoseconds since 1970, in something that begins at `first`; none of
-    /// a number, and of what depends on the end.
+    /// Returns the time in nanoseconds since 1970, for a log that begins at `first`; `None` for a
+    /// number, and for a moment that depends on the end.
     pub fn time(self, first: u64) -> Option<u64> {
         match self {
             Self::Utc(time) => Some(time),
@@ -36,8 +36,8 @@ impl Moment {
         }
     }
 
-    /// Returns the time in nanoseconds since 1970, in something that ends at `last`; none of what
-    /// does not depend on the end.
+    /// Returns the time in nanoseconds since 1970, for a log that ends at `last`; `None` for a
+    /// moment that does not depend on the end.
     pub fn time_from_end(self, last: u64) -> Option<u64> {
         match self {
             Self::Before(time) => Some(last.saturating_sub(time)),
@@ -83,7 +83,7 @@ impl FromStr for Moment {
     }
 }
 
-/// Nanoseconds since 1970 of a date and time; without an offset they are UTC.
+/// Parses a date and time to nanoseconds since 1970; without an offset they are UTC.
 fn parse_utc(text: &str) -> Option<i128> {
     if let Ok(time) = text.parse::<Timestamp>() {
         return Some(time.as_nanosecond());
@@ -94,7 +94,7 @@ fn parse_utc(text: &str) -> Option<i128> {
     Some(time.timestamp().as_nanosecond())
 }
 
-/// `1.25` as nanoseconds.
+/// Parses `1.25` to nanoseconds.
 fn seconds(text: &str) -> Option<u64> {
     let (whole, part) = text.split_once('.').unwrap_or((text, ""));
     let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
@@ -117,7 +117,7 @@ fn wrong(text: &str) -> String {
     )
 }
 
-/// Returns a time in nanoseconds since 1970 as `2026-11-23T10:31:05.500000000Z`.
+/// Formats a time in nanoseconds since 1970 as `2026-11-23T10:31:05.500000000Z`.
 pub fn utc(nanos: u64) -> String {
     match Timestamp::from_nanosecond(nanos.into()) {
         Ok(time) => format!("{time:.9}"),
@@ -125,7 +125,7 @@ pub fn utc(nanos: u64) -> String {
     }
 }
 
-/// A moment that is no number.
+/// Parses a moment that is no number.
 pub fn time(text: &str) -> Result<Moment, String> {
     match text.parse()? {
         Moment::Number(_) => Err(wrong(text)),

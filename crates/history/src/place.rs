@@ -1,4 +1,4 @@
-//! Places in a log: where readers begin, and where it ends.
+//! Places in a log: the starts of readers, and its end.
 
 use crate::block::{Unpacker, later};
 use crate::error::LogError;
@@ -9,15 +9,15 @@ use crate::segment::{Found, Segment};
 use fanfare_market::Event;
 use std::path::{Path, PathBuf};
 
-/// Where a reader begins.
+/// The start of a reader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Start {
-    /// At the first event that is there.
+    /// At the first event of the log.
     First,
     /// At the event with this number, which may be the next one.
     Number(u64),
-    /// At the first event that arrived at this time or later, in nanoseconds since 1970-01-01
-    /// UTC. Where the clock was set back, an event counts as arrived with the latest one before it.
+    /// At the first event that arrived at this time or later, in nanoseconds since 1970-01-01 UTC.
+    /// If the clock was set back, an event counts as arrived with the latest one before it.
     Time(u64),
     /// At the next event.
     Now,
@@ -26,20 +26,19 @@ pub enum Start {
 /// A moment of a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum At {
-    /// Behind the event with this number, and in front of a new start of the plant that follows
-    /// it.
+    /// After the event with this number, and before a restart of the plant that follows it.
     Number(u64),
-    /// Behind the last event that arrived up to this time, in nanoseconds since 1970-01-01 UTC,
-    /// and in front of a new start of the plant that follows it.
+    /// After the last event that arrived up to this time, in nanoseconds since 1970-01-01 UTC, and
+    /// before a restart of the plant that follows it.
     Time(u64),
-    /// In front of the event with this number, from 1, and behind a new start of the plant in
-    /// front of it: what a reader needs that begins with this event.
+    /// Before the event with this number, from 1, and after a restart of the plant in front of it,
+    /// for a reader that begins with this event.
     Before(u64),
-    /// Behind all that was written.
+    /// After everything that was written.
     End,
 }
 
-/// Whether a segment is read into that begins where a reader stops: it may begin a new run.
+/// Whether a reader that stops at the start of a segment still enters it: it may begin a new run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Border {
     Cross,
@@ -49,7 +48,7 @@ pub(crate) enum Border {
 /// The end of a log.
 #[derive(Debug, Default)]
 pub(crate) struct Tail {
-    /// Of the last segment, 0 if there is none.
+    /// The ordinal of the last segment, 0 if there is none.
     pub(crate) ordinal: u64,
     /// The number of its first event.
     pub(crate) first: u64,
@@ -61,12 +60,12 @@ pub(crate) struct Tail {
     /// The last run, if there is one.
     pub(crate) run: Option<Run>,
     pub(crate) is_closed: bool,
-    /// The last segment ends with bytes that are no block, from here on.
+    /// The file, place and length of bytes at the end of the last segment that are no block.
     pub(crate) torn: Option<(PathBuf, u64, u64)>,
 }
 
 impl Tail {
-    /// Removes what a kill left half written. Returns how many bytes there were.
+    /// Removes the bytes that a kill left half-written. Returns their number.
     pub(crate) fn cut(&self) -> Result<u64, LogError> {
         let Some((path, at, len)) = &self.torn else {
             return Ok(0);
@@ -156,15 +155,15 @@ impl Tail {
     }
 }
 
-/// The segment in which the event with a number is, or would be: the last one that does not begin
-/// behind it. Returns its ordinal, or what there is to say of a number that is gone.
+/// Returns the ordinal of the segment in which the event with a number is, or would be: the last
+/// one that does not begin after it. A number that is gone is an error.
 pub(crate) fn segment_of(folder: &Path, listing: &Listing, number: u64) -> Result<u64, LogError> {
     let (mut found, mut oldest) = (None, None);
-    // From the newest on: most readers want what is recent.
+    // From the newest on: most readers read recent events.
     for &ordinal in listing.segments.keys().rev() {
         let header = Segment::open(folder, ordinal)?.header;
         oldest = Some((header.first, header.time));
-        // Segments without events begin with the same number as the one behind them.
+        // Segments without events begin with the same number as the one after them.
         if header.first < number {
             found = Some(ordinal);
             break;

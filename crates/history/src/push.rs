@@ -1,4 +1,4 @@
-//! Readers that call: with each delivery, as it comes.
+//! Readers that call a closure with each delivery.
 
 use crate::error::LogError;
 use crate::reader::Reader;
@@ -13,29 +13,29 @@ use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::Duration;
 
-/// Messages that are read at once.
+/// Messages read at once.
 const TURN: usize = 512;
 
-/// What [`Reader::push`] calls with.
+/// The argument of the closure of [`Reader::push`].
 #[derive(Debug, Clone, Copy)]
 pub enum Pushed<'a> {
-    /// What the log has.
+    /// A delivery of the log.
     Delivery(Delivery<'a>),
-    /// All that was written so far was read, up to the event in front of this number.
+    /// Everything written so far was read, up to the event before this number.
     Idle(u64),
 }
 
 impl Reader {
-    /// Calls `each` with what the log has from here on and with what is written to it, in order,
-    /// until `each` breaks; returns what it breaks with. Behind all that was written it calls with
-    /// [`Pushed::Idle`], and looks again `look` later.
+    /// Calls `each` with the log from here on and with everything that is written to it, in order,
+    /// until `each` breaks; returns its break value. At the end of what is written it calls with
+    /// [`Pushed::Idle`], and tries again `look` later.
     ///
-    /// The reader is used up: what was read ahead of the break is not told. To go on, open another
-    /// one at the number behind the last event. A number from which nothing is
-    /// read ([`Self::stop_before`]) is an end: it is idle from there on.
+    /// The reader is consumed: deliveries that were read ahead of the break are lost. To continue,
+    /// open another one at the number after the last event. With a number from which nothing is
+    /// read ([`Self::stop_before`]) the reader is idle from there on.
     ///
     /// # Errors
-    /// As [`Self::read`].
+    /// Those of [`Self::read`].
     ///
     /// # Examples
     ///
@@ -91,16 +91,16 @@ impl Reader {
     }
 
     /// Reads on a thread of its own from now on, at most `ahead` times 512 messages ahead of the
-    /// caller of [`Ahead::take`]. The thread waits for that, and loses nothing meanwhile: what is
-    /// written stays in the log until retention removes it. `look` is how often the thread looks
-    /// at the end of the log.
+    /// caller of [`Ahead::take`]. The thread waits for the caller and loses nothing meanwhile:
+    /// events stay in the log until retention removes them. `look` is the interval at which the
+    /// thread polls the end of the log.
     ///
     /// # Errors
-    /// There is no thread to be had.
+    /// No thread can be started.
     pub fn ahead(self, ahead: usize, look: Duration) -> io::Result<Ahead> {
         let (sender, batches) = sync_channel(ahead.max(1));
         let (back, spare) = sync_channel(ahead.max(1));
-        // In front of what is read next.
+        // Before the thread reads ahead.
         let directory = self.directory().clone();
         let taker = Arc::new(());
         let work = ReadAhead {
@@ -121,18 +121,18 @@ impl Reader {
     }
 }
 
-/// What a thread has read ahead: see [`Reader::ahead`]. The thread ends when this is dropped.
+/// The batches that a thread has read ahead: see [`Reader::ahead`]. Dropping it ends the thread.
 #[derive(Debug)]
 pub struct Ahead {
     batches: Receiver<Result<Batch, LogError>>,
-    /// Batches that were taken, with their room.
+    /// The return channel of batches, for reuse of their buffers.
     back: SyncSender<Batch>,
     directory: Directory,
-    /// The thread looks whether it is there.
+    /// A value by which the thread sees whether this exists.
     _taker: Arc<()>,
 }
 
-/// Some deliveries, one behind the other.
+/// Some deliveries, one after the other.
 #[derive(Debug, Default)]
 struct Batch {
     marks: Vec<Mark>,
@@ -141,7 +141,7 @@ struct Batch {
     instruments: Vec<u8>,
 }
 
-/// What comes next of a batch.
+/// The next part of a batch.
 #[derive(Debug, Clone, Copy)]
 enum Mark {
     Event,
@@ -152,11 +152,11 @@ enum Mark {
 }
 
 impl Ahead {
-    /// Calls `each` with the next batch, of up to 512 messages, and returns how many records it
-    /// had. Waits for it up to `patience`, and returns 0 if none came.
+    /// Calls `each` with the next batch, of up to 512 messages, and returns the number of its
+    /// records. Waits for it up to `patience`, and returns 0 if none arrived.
     ///
     /// # Errors
-    /// What the thread met: it has ended, and each further call returns [`LogError::Ended`].
+    /// The thread's error: it has ended, and each further call returns [`LogError::Ended`].
     pub fn take(
         &mut self,
         patience: Duration,
@@ -190,12 +190,12 @@ impl Ahead {
         }
         let count = batch.marks.len();
         batch.clear();
-        // Full: there is room enough already.
+        // If the channel is full there are enough buffers already.
         let _ = self.back.try_send(batch);
         Ok(count)
     }
 
-    /// The instruments known so far.
+    /// Returns the instruments known so far.
     #[must_use]
     pub const fn directory(&self) -> &Directory {
         &self.directory
@@ -237,7 +237,7 @@ impl Batch {
     }
 }
 
-/// What the thread does.
+/// The state of the thread that reads ahead.
 struct ReadAhead {
     reader: Reader,
     look: Duration,
@@ -247,12 +247,12 @@ struct ReadAhead {
 }
 
 impl ReadAhead {
-    /// Reads until nobody takes what was read.
+    /// Reads until the receiver is gone.
     fn run(mut self) {
         let mut batch = Batch::default();
         while self.taker.strong_count() > 0 {
             let outcome = batch.read(&mut self.reader);
-            // What was read in front of an error is told in front of it.
+            // Deliveries before an error are sent before it.
             if !batch.marks.is_empty() {
                 let next = self.spare.try_recv().unwrap_or_default();
                 let full = mem::replace(&mut batch, next);
@@ -264,7 +264,7 @@ impl ReadAhead {
                 Ok(0) => thread::sleep(self.look),
                 Ok(_) => {}
                 Err(error) => {
-                    // Nobody may be there any more.
+                    // The receiver may be gone.
                     let _ = self.batches.send(Err(error));
                     return;
                 }

@@ -20,7 +20,7 @@ const HEADER: usize = 32;
 pub enum Source {
     /// A line of a feed.
     Line = 1,
-    /// A line with pictures of a feed.
+    /// A snapshot line of a feed.
     Pictures = 2,
     /// The session of a producer.
     Fix = 3,
@@ -31,11 +31,11 @@ pub enum Source {
 pub struct RawLine {
     /// Its kind.
     pub source: Source,
-    /// The place of the feed among those of the run, from 1; 0 for sessions of producers.
+    /// The index of the feed among those of the run, from 1; 0 for sessions of producers.
     pub feed: u16,
     /// The line: 0 for A, 1 for B; 0 for sessions.
     pub line: u16,
-    /// The group of a line, the peer of a session; 0.0.0.0:0 where that is no address of IPv4.
+    /// The group of a line, the peer of a session; 0.0.0.0:0 if that is no address of IPv4.
     pub address: SocketAddrV4,
 }
 
@@ -44,8 +44,8 @@ pub struct RawLine {
 pub struct Raw<'a> {
     /// Its number in the log.
     pub number: u64,
-    /// When it arrived, in nanoseconds since 1970-01-01 UTC: the kernel's time for datagrams, that
-    /// of the turn for messages.
+    /// The time of arrival, in nanoseconds since 1970-01-01 UTC: the kernel's time for datagrams,
+    /// that of the duty cycle for messages.
     pub received: u64,
     /// The line that brought it.
     pub line: RawLine,
@@ -53,24 +53,24 @@ pub struct Raw<'a> {
     pub bytes: &'a [u8],
 }
 
-/// What [`Reader::read_raw`](crate::Reader::read_raw) delivers.
+/// A delivery of [`Reader::read_raw`](crate::Reader::read_raw).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RawDelivery<'a> {
     /// A datagram or message.
     Raw(&'a Raw<'a>),
-    /// Some did not come to the log, or cannot be read.
+    /// Some are missing in the log, or cannot be read.
     Lost {
         /// The number of the first one.
         first: u64,
         /// The number of the last one.
         last: u64,
     },
-    /// The plant has begun anew.
+    /// The plant was restarted.
     Restart,
 }
 
 impl<'a> Raw<'a> {
-    /// The most bytes that a log can have in one piece: 1 MiB.
+    /// The longest datagram or message of a log, in bytes: 1 MiB.
     pub const MOST: usize = 1 << 20;
 
     /// The length of [`Self::header`], in bytes.
@@ -100,7 +100,7 @@ impl<'a> Raw<'a> {
         header
     }
 
-    /// Reads [`Self::header`] and the bytes behind it; `None` if they are none, or of a later
+    /// Reads [`Self::header`] and the bytes after it; `None` if they are invalid, or of a later
     /// version.
     #[must_use]
     pub fn read(record: &'a [u8]) -> Option<Self> {

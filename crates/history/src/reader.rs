@@ -17,29 +17,29 @@ use std::mem;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Reads a log from a number or a time on, and goes on live: each event once, in the order of
+/// Reads a log from a number or a time on, and continues live: each event once, in the order of
 /// their numbers.
 ///
-/// What cannot be read is [`Delivery::Lost`], never passed over in silence. Nothing waits for a
-/// reader; one that is so late that retention has removed what it wants gets [`LogError::Gone`].
-/// It allocates until its room has grown to the largest block, for instruments and for each
-/// segment.
+/// Events that cannot be read are [`Delivery::Lost`], never skipped silently. Nothing waits for a
+/// reader; one that is so late that retention has removed its next event receives
+/// [`LogError::Gone`]. It allocates until its buffers have grown to the largest block, for
+/// instruments and for each segment.
 pub struct Reader {
     folder: PathBuf,
     segment: Segment,
-    /// The records of the current block, and how far they were read.
+    /// The records of the current block, and how many of their bytes were read.
     records: Vec<u8>,
     at: usize,
-    /// The number that comes next.
+    /// The next number.
     next: u64,
-    /// Nothing from this number on is read.
+    /// The number from which nothing is read.
     end: u64,
     border: Border,
     /// The latest time of arrival in a raw log, 0 in any other.
     time: u64,
     directory: Directory,
     run: Option<Run>,
-    /// The segment is a new one; of another run.
+    /// Whether the segment is a new one, and of another run.
     is_new_segment: bool,
     is_restarted: bool,
     unpacker: Unpacker,
@@ -61,7 +61,7 @@ impl Reader {
         Self::behind(folder, known, number, Border::Cross)
     }
 
-    /// A reader from `number` on, to whom is known what a checkpoint has.
+    /// Makes a reader from `number` on that has the contents of a checkpoint.
     pub(crate) fn behind(
         folder: &Path,
         known: Known,
@@ -103,12 +103,12 @@ impl Reader {
         Ok(reader)
     }
 
-    /// Reads up to the event in front of `number`, and keeps instruments alone.
+    /// Reads up to the event before `number`, and keeps only instruments.
     fn skip_to(&mut self, number: u64) -> Result<(), LogError> {
         self.end = number;
         while self.read(usize::MAX, |_| {})? > 0 {}
         self.end = u64::MAX;
-        // Events behind it are there: those in front of it are lost.
+        // Later events exist, so those before are lost.
         if self.next < number && !self.is_at_end()? {
             self.next = number;
         }
@@ -127,43 +127,42 @@ impl Reader {
         Ok(is_read && !matches!(self.segment.look()?, Found::Block(_)))
     }
 
-    /// The number of the event that comes next.
+    /// Returns the number of the next event.
     #[must_use]
     pub const fn next_number(&self) -> u64 {
         self.next
     }
 
-    /// The latest time of arrival in a raw log, 0 in any other.
+    /// Returns the latest time of arrival in a raw log, 0 in any other.
     pub(crate) const fn raw_time(&self) -> u64 {
         self.time
     }
 
-    /// The instruments known so far.
+    /// Returns the instruments known so far.
     #[must_use]
     pub const fn directory(&self) -> &Directory {
         &self.directory
     }
 
-    /// The run of the plant that wrote what was read last; `None` in front of the first one.
+    /// Returns the run of the plant that wrote the last record read; `None` before the first one.
     #[must_use]
     pub const fn run(&self) -> Option<&Run> {
         self.run.as_ref()
     }
 
-    /// The ordinal of the segment that is being read.
+    /// Returns the ordinal of the segment being read.
     #[must_use]
     pub const fn segment(&self) -> u64 {
         self.segment.header.ordinal
     }
 
-    /// Reads nothing from this number on: [`Self::read`] returns 0 there.
+    /// Sets the number from which nothing is read: [`Self::read`] returns 0 there.
     pub const fn stop_before(&mut self, number: u64) {
         self.end = number;
     }
 
-    /// Calls `each` with what is there, of at most `limit` messages, and returns how many records
-    /// were read. Does not wait: 0 is the end of what was written so far. A call ends where another
-    /// segment begins.
+    /// Calls `each` with at most `limit` messages, and returns how many records were read. Does not
+    /// wait: 0 is the end of what is written so far. A call ends where another segment begins.
     ///
     /// # Errors
     /// [`LogError::Gone`] if retention was faster; a file cannot be read.
@@ -175,11 +174,11 @@ impl Reader {
         self.read_all(limit, |_| {}, each, |_| {})
     }
 
-    /// As [`Self::read`]; calls `instrument` with instruments that are new or have changed, as
-    /// `Instrument::write` has them, in front of the events that follow them.
+    /// Reads as [`Self::read`] does, and calls `instrument` with new or changed instruments, in the
+    /// form of `Instrument::write`, before the events that follow them.
     ///
     /// # Errors
-    /// As [`Self::read`].
+    /// Those of [`Self::read`].
     pub fn read_with(
         &mut self,
         limit: usize,
@@ -189,11 +188,11 @@ impl Reader {
         self.read_all(limit, instrument, each, |_| {})
     }
 
-    /// As [`Self::read`], for a raw log ([`Writer::raw`](crate::Writer::raw)): calls `each` with
-    /// each datagram and message.
+    /// Reads a raw log ([`Writer::raw`](crate::Writer::raw)) as [`Self::read`] does: calls `each`
+    /// with each datagram and message.
     ///
     /// # Errors
-    /// As [`Self::read`].
+    /// Those of [`Self::read`].
     pub fn read_raw(
         &mut self,
         limit: usize,
@@ -278,8 +277,8 @@ impl Reader {
         Ok(count)
     }
 
-    /// Takes a range of lost events; false if some of it is at the end of what is read, or behind
-    /// it.
+    /// Takes a range of lost events; returns false if some of it is at the end of what is read, or
+    /// after it.
     fn take_lost(
         &mut self,
         (first, last): (u64, u64),
@@ -294,7 +293,7 @@ impl Reader {
         own == last
     }
 
-    /// Takes what is missing in front of the end of what is read, if events behind it are there.
+    /// Takes the missing events before the end of what is read, if later events exist.
     fn take_hole(&mut self, each: &mut impl FnMut(Delivery<'_>)) -> Result<bool, LogError> {
         let is_hole = self.next < self.end
             && matches!(self.segment.look()?, Found::Block(header)
@@ -305,7 +304,7 @@ impl Reader {
         Ok(is_hole)
     }
 
-    /// Takes over the run of what follows; false if it is that of what came before.
+    /// Takes over the run of the following records; returns false if it is the same run.
     fn take_run(&mut self, run: Option<Run>) -> bool {
         let is_new = run.is_some() && self.run != run;
         if is_new {
@@ -314,7 +313,7 @@ impl Reader {
         is_new
     }
 
-    /// Takes the next whole block; false at the end of what was written so far.
+    /// Takes the next whole block; returns false at the end of what is written so far.
     fn next_block(&mut self) -> Result<bool, LogError> {
         loop {
             if self.is_beyond(&self.segment) {
@@ -323,7 +322,7 @@ impl Reader {
             match self.segment.look()? {
                 Found::Block(header) => {
                     if header.first >= self.end && header.events > 0 {
-                        // Taken when it is read on from there.
+                        // It is taken when reading continues from there.
                         return Ok(false);
                     }
                     self.take_block(&header);
@@ -352,13 +351,14 @@ impl Reader {
         } = self;
         self.at = 0;
         if !unpacker.records(header, segment.block(header), records) {
-            // What is missing shows with the next number.
+            // The next number shows what is missing.
             records.clear();
         }
         segment.pass(header);
     }
 
-    /// Goes on with the next segment, if there is one, and nothing was added to this one before it.
+    /// Continues with the next segment, if there is one, and nothing was added to this one before
+    /// it.
     fn next_segment(&mut self) -> Result<bool, LogError> {
         let ordinal = self.segment.header.ordinal + 1;
         let next = match Segment::open(&self.folder, ordinal) {
@@ -379,12 +379,12 @@ impl Reader {
         Ok(true)
     }
 
-    /// Returns whether a segment is not read into.
+    /// Returns whether a segment is not to be entered.
     fn is_beyond(&self, segment: &Segment) -> bool {
         self.border == Border::Keep && segment.header.first >= self.end
     }
 
-    /// There is no next segment: that is the end, unless this one was removed.
+    /// Checks that a missing next segment is the end, and not that this one was removed.
     fn check_retention(&self, wanted: u64) -> Result<(), LogError> {
         let metadata = std::fs::metadata(&self.segment.path);
         if metadata.is_ok_and(|metadata| metadata.nlink() > 0) {
@@ -406,7 +406,7 @@ impl Reader {
     }
 }
 
-/// Tells that all numbers from the next one on are missing that are below this one.
+/// Reports all numbers from the next one on, below this one, as missing.
 #[inline]
 fn lose_up_to(number: u64, next: &mut u64, each: &mut impl FnMut(Delivery<'_>)) {
     if number > *next {
@@ -418,7 +418,7 @@ fn lose_up_to(number: u64, next: &mut u64, each: &mut impl FnMut(Delivery<'_>)) 
     }
 }
 
-/// Takes the events of a record; false if the first of them is at `end` or behind it.
+/// Takes the events of a record; returns false if the first of them is at `end` or after it.
 #[inline]
 fn take_events(
     bytes: &[u8],
@@ -438,7 +438,7 @@ fn take_events(
             return false;
         }
         *next = number.saturating_add(1);
-        // Of a later version, or damaged before it was written.
+        // An event of a later version, or damaged before it was written.
         match Event::from_bytes(event) {
             Some(event) => each(Delivery::Event(&event, directory)),
             None => each(Delivery::Lost {
@@ -454,7 +454,7 @@ fn take_events(
     true
 }
 
-/// Takes a datagram or a message; false if it is at `end` or behind it.
+/// Takes a datagram or a message; returns false if it is at `end` or after it.
 fn take_raw(
     bytes: &[u8],
     (next, end, time): (&mut u64, u64, &mut u64),
@@ -473,7 +473,7 @@ fn take_raw(
     true
 }
 
-/// The number of the event that a reader begins with.
+/// Returns the number of the event that a reader begins with.
 pub(crate) fn number_of(folder: &Path, start: Start) -> Result<u64, LogError> {
     match start {
         Start::First => first(folder),
@@ -483,7 +483,7 @@ pub(crate) fn number_of(folder: &Path, start: Start) -> Result<u64, LogError> {
     }
 }
 
-/// The number of the first event that is there.
+/// Returns the number of the first event of the log.
 pub(crate) fn first(folder: &Path) -> Result<u64, LogError> {
     match folder::list(folder)?.segments.keys().next() {
         Some(&ordinal) => Ok(Segment::open(folder, ordinal)?.header.first),
@@ -491,7 +491,7 @@ pub(crate) fn first(folder: &Path) -> Result<u64, LogError> {
     }
 }
 
-/// Passes over the blocks in front of the one with an event.
+/// Skips the blocks before the one with an event.
 fn hop(segment: &mut Segment, number: u64) -> Result<(), LogError> {
     while let Found::Block(header) = segment.peek()?
         && header.first < number
@@ -502,7 +502,7 @@ fn hop(segment: &mut Segment, number: u64) -> Result<(), LogError> {
     Ok(())
 }
 
-/// Passes over the blocks in front of the one in which the log's time reaches `time`.
+/// Skips the blocks before the one in which the log's time reaches `time`.
 fn hop_to_time(segment: &mut Segment, time: u64) -> Result<(), LogError> {
     while let Found::Block(header) = segment.peek()? {
         let place = segment.at;
@@ -515,7 +515,7 @@ fn hop_to_time(segment: &mut Segment, time: u64) -> Result<(), LogError> {
     Ok(())
 }
 
-/// The number of the first event at `time` or later, or of the next one.
+/// Returns the number of the first event at `time` or later, or of the next one.
 fn number_at(folder: &Path, time: u64) -> Result<u64, LogError> {
     let listing = folder::list(folder)?;
     let mut from = listing.segments.keys().next().copied();
@@ -551,9 +551,9 @@ fn number_at(folder: &Path, time: u64) -> Result<u64, LogError> {
     Ok(tail(folder)?.next)
 }
 
-/// The number of the first event of records with which the log's time reaches `time`.
+/// Returns the number of the first event of records with which the log's time reaches `time`.
 fn first_at(records: &[u8], mut clock: u64, time: u64) -> Option<u64> {
-    // Of both kinds of records the number comes first; a raw one has its time behind it.
+    // In both kinds of records the number comes first; a raw one has its time after it.
     for (kind, bytes) in Records(records) {
         let found = match kind {
             Some(Kind::Events) => {

@@ -11,33 +11,33 @@ use crate::segment::Segment;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The level of zstd for segments that are written anew.
+/// The level of zstd for rewritten segments.
 const LEVEL: i32 = 3;
 
-/// What was done to a file.
+/// The repair of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mended {
-    /// A segment was written anew, with all that can be read of it.
+    /// A segment was rewritten, with all that can be read of it.
     Segment,
     /// A missing segment was replaced by one without events.
     Hole,
-    /// A checkpoint that cannot be read was removed: the one before it is used.
+    /// An unreadable checkpoint was removed: the one before it is used.
     Checkpoint,
 }
 
-/// One thing that was mended.
+/// One repair.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Repair {
     /// The file that was damaged, or missing.
     pub path: PathBuf,
-    /// What was done.
+    /// The kind of the repair.
     pub what: Mended,
-    /// Where the damaged file is now.
+    /// The path of the damaged file now.
     pub kept: Option<PathBuf>,
 }
 
-/// Mends the log of a folder, as its only writer. Events that cannot be read stay missing, and
-/// readers say so.
+/// Repairs the log of a folder, as its only writer. Events that cannot be read stay missing, and
+/// readers report that.
 pub(crate) fn repair(folder: &Path) -> Result<Vec<Repair>, LogError> {
     let _lock = Lock::take(folder)?;
     let listing = folder::list(folder)?;
@@ -74,7 +74,7 @@ pub(crate) fn repair(folder: &Path) -> Result<Vec<Repair>, LogError> {
     Ok(done)
 }
 
-/// The header of a segment behind `before`.
+/// Returns the header of a segment after `before`.
 fn header(ordinal: u64, before: &Tail, is_compacted: bool) -> SegmentHeader {
     SegmentHeader {
         ordinal,
@@ -85,7 +85,7 @@ fn header(ordinal: u64, before: &Tail, is_compacted: bool) -> SegmentHeader {
     }
 }
 
-/// Makes a segment without events where there is none.
+/// Makes an empty segment in place of a missing one.
 fn fill(folder: &Path, ordinal: u64, before: &Tail) -> Result<Repair, LogError> {
     let path = folder::segment(folder, ordinal, false);
     folder::write_whole(&path, &header(ordinal, before, false).write())?;
@@ -96,7 +96,7 @@ fn fill(folder: &Path, ordinal: u64, before: &Tail) -> Result<Repair, LogError> 
     })
 }
 
-/// Writes a segment anew if it is damaged.
+/// Rewrites a segment if it is damaged.
 fn mend(
     folder: &Path,
     ordinal: u64,
@@ -110,7 +110,7 @@ fn mend(
             let header = header(ordinal, before, is_compacted);
             let mut segment = Segment::open_with(&path, header)?;
             if before.ordinal == 0 {
-                // Retention has removed what was in front of it.
+                // Retention has removed the segments before it.
                 segment.begin_with_first_block()?;
             }
             (segment, false)
@@ -123,7 +123,7 @@ fn mend(
         folder::remove(&new)?;
         return Ok(None);
     }
-    // The damaged file has a second name before the new one takes its place.
+    // The damaged file has a second name before the new one replaces it.
     let mut kept = path.clone().into_os_string();
     kept.push(".damaged");
     let kept = PathBuf::from(kept);

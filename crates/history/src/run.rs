@@ -20,14 +20,14 @@ pub struct FeedInfo {
 pub struct Run {
     /// Its number, from 1.
     pub number: u64,
-    /// When it began, in nanoseconds since 1970-01-01 UTC.
+    /// The time at which it began, in nanoseconds since 1970-01-01 UTC.
     pub start: u64,
     /// Its feeds.
     pub feeds: Vec<FeedInfo>,
 }
 
 impl Run {
-    /// The books of the feeds, as [`fanfare_market::View`] takes them.
+    /// Returns the books of the feeds, as [`fanfare_market::View`] takes them.
     #[must_use]
     pub fn books(&self) -> Vec<BookConfig> {
         self.feeds.iter().map(|feed| feed.book).collect()
@@ -53,7 +53,7 @@ impl Run {
         }
     }
 
-    /// The run that [`Self::write`] wrote; `None` if the bytes are none.
+    /// Reads the run that [`Self::write`] wrote; `None` if the bytes are invalid.
     pub(crate) fn read(bytes: &[u8]) -> Option<Self> {
         let (fixed, mut rest) = bytes.split_at_checked(16)?;
         let mut feeds = Vec::new();

@@ -11,35 +11,35 @@ use std::path::{Path, PathBuf};
 /// Bytes that are read at a time.
 const AHEAD: usize = 1 << 18;
 
-/// An open segment, with what was read of it ahead.
+/// An open segment, with the bytes read ahead.
 #[derive(Debug)]
 pub(crate) struct Segment {
     pub(crate) path: PathBuf,
     file: File,
     pub(crate) header: SegmentHeader,
-    /// The place of the next block.
+    /// The offset of the next block.
     pub(crate) at: u64,
     ahead: Vec<u8>,
-    /// Where `ahead` begins in the file.
+    /// The offset of `ahead` in the file.
     start: u64,
 }
 
-/// What stands at a place of a segment.
+/// The result of looking for a block at an offset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Found {
     /// A whole block.
     Block(BlockHeader),
-    /// Nothing, yet.
+    /// No bytes yet.
     End,
-    /// Bytes that are no whole block: one that is being written, was never finished, or is damaged.
+    /// Bytes that are no whole block: being written, never finished, or damaged.
     Torn,
 }
 
 impl Segment {
-    /// Opens a segment, compacted or not, whichever is there.
+    /// Opens a segment, compacted or not, whichever exists.
     ///
     /// # Errors
-    /// There is none, it cannot be read, or it has no header.
+    /// It does not exist, cannot be read, or has no header.
     pub(crate) fn open(folder: &Path, ordinal: u64) -> Result<Self, LogError> {
         let compacted = folder::segment(folder, ordinal, true);
         match Self::open_file(&compacted) {
@@ -55,7 +55,7 @@ impl Segment {
         }
     }
 
-    /// Opens a segment whose header is damaged, and would be this one.
+    /// Opens a segment whose header is damaged, with this one instead.
     pub(crate) fn open_with(path: &Path, header: SegmentHeader) -> Result<Self, LogError> {
         let file = File::open(path).map_err(LogError::io(path))?;
         Ok(Self::of(path, file, header))
@@ -101,13 +101,13 @@ impl Segment {
         Ok(())
     }
 
-    /// The bytes of the file.
+    /// Returns the number of bytes of the file.
     pub(crate) fn len(&self) -> Result<u64, LogError> {
         let metadata = self.file.metadata().map_err(LogError::io(&self.path))?;
         Ok(metadata.len())
     }
 
-    /// Looks at the block at the place, and checks it.
+    /// Reads the block at the current offset, and checks it.
     pub(crate) fn look(&mut self) -> Result<Found, LogError> {
         let found = self.peek()?;
         let Found::Block(header) = found else {
@@ -116,7 +116,7 @@ impl Segment {
         if self.have(header.size() as usize)? && BlockHeader::is_whole(self.block(&header)) {
             return Ok(found);
         }
-        // What was read ahead may have been written since.
+        // The bytes read ahead may have been written since.
         self.ahead.clear();
         let is_whole = self.have(header.size() as usize)?
             && BlockHeader::read(self.at_hand()) == Some(header)
@@ -124,7 +124,7 @@ impl Segment {
         Ok(if is_whole { found } else { Found::Torn })
     }
 
-    /// Looks at the header of the block at the place, and checks nothing.
+    /// Reads the header of the block at the current offset, without a check.
     pub(crate) fn peek(&mut self) -> Result<Found, LogError> {
         if !self.have(BLOCK_HEADER)? {
             let len = self.at_hand().len();
@@ -136,25 +136,25 @@ impl Segment {
         })
     }
 
-    /// The bytes of the block at the place, which was looked at.
+    /// Returns the bytes of the block at the current offset, which was read before.
     pub(crate) fn block(&self, header: &BlockHeader) -> &[u8] {
         let block = self.at_hand().get(..header.size() as usize);
         block.unwrap_or(&[])
     }
 
-    /// Goes on behind the block at the place.
+    /// Continues after the block at the current offset.
     pub(crate) const fn pass(&mut self, header: &BlockHeader) {
         self.at += header.size();
     }
 
-    /// What was read ahead from the place on.
+    /// Returns the bytes read ahead from the current offset on.
     fn at_hand(&self) -> &[u8] {
         let from = self.at.checked_sub(self.start);
         let from = from.and_then(|from| usize::try_from(from).ok());
         from.and_then(|from| self.ahead.get(from..)).unwrap_or(&[])
     }
 
-    /// Reads ahead until `len` bytes are at hand; false if the file has fewer.
+    /// Reads ahead until `len` bytes are available; returns false if the file has fewer.
     fn have(&mut self, len: usize) -> Result<bool, LogError> {
         if self.at_hand().len() >= len {
             return Ok(true);
@@ -167,8 +167,8 @@ impl Segment {
         Ok(read? >= len)
     }
 
-    /// Goes on at the next whole block behind bytes that are none; false if there is none. What was
-    /// being written and is whole by now is not passed over.
+    /// Continues at the next whole block after bytes that are none; returns false if there is none.
+    /// A block that was being written and is whole by now is not skipped.
     pub(crate) fn resync(&mut self) -> Result<bool, LogError> {
         let place = self.at;
         let len = self.len()?;

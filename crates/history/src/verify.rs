@@ -9,49 +9,49 @@ use crate::segment::{Found, Segment};
 use fanfare_market::Event;
 use std::path::{Path, PathBuf};
 
-/// Bytes of a file that cannot be read.
+/// A range of a file that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Damage {
     /// The file.
     pub path: PathBuf,
-    /// Where it begins.
+    /// The offset of the range.
     pub at: u64,
-    /// How many bytes there are.
+    /// The number of bytes.
     pub bytes: u64,
-    /// What it is.
+    /// The kind of damage.
     pub what: &'static str,
 }
 
-/// What a check found.
+/// The result of a check.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Verified {
-    /// Segments that were read.
+    /// The number of segments read.
     pub segments: u64,
-    /// Bytes of them.
+    /// The number of bytes in them.
     pub bytes: u64,
-    /// Blocks that are whole.
+    /// The number of whole blocks.
     pub blocks: u64,
-    /// Events.
+    /// The number of events.
     pub events: u64,
-    /// Datagrams and messages, as they came.
+    /// The number of datagrams and messages.
     pub raw: u64,
-    /// Instruments, each as often as it was written.
+    /// The number of instruments, each as often as it was written.
     pub instruments: u64,
-    /// Checkpoints that are whole.
+    /// The number of whole checkpoints.
     pub checkpoints: u64,
-    /// Numbers of events that are missing, by the first and the last one: lost on their way to the
-    /// log, or in damaged bytes.
+    /// The first and the last number of each range of missing events: lost on their way to the log,
+    /// or in damaged bytes.
     pub missing: Vec<(u64, u64)>,
-    /// Events whose numbers are not above those before them.
+    /// The number of events whose numbers are not above those before them.
     pub repeated: u64,
-    /// What cannot be read.
+    /// The ranges that cannot be read.
     pub damage: Vec<Damage>,
-    /// The check was ended before everything was read.
+    /// Whether the check ended before everything was read.
     pub is_partial: bool,
 }
 
 impl Verified {
-    /// Returns whether nothing is damaged or repeated. Events that did not come to the log are no
+    /// Returns whether nothing is damaged or repeated. Events that did not reach the log are no
     /// damage.
     #[must_use]
     pub const fn is_whole(&self) -> bool {
@@ -59,16 +59,16 @@ impl Verified {
     }
 }
 
-/// Ranges of missing numbers that are kept; more are one range.
+/// Most ranges of missing numbers kept; further ones are merged into one.
 const MOST_RANGES: usize = 10_000;
 
-/// What a file is whose version is not known.
+/// The description of a file whose version is unknown.
 const VERSION: &str = "a version that is not known: of a later program, or damaged";
 
 struct Check<'a, F> {
     folder: &'a Path,
     found: Verified,
-    /// The number that comes next, once one is known.
+    /// The next number, once one is known.
     next: Option<u64>,
     unpacker: Unpacker,
     room: Vec<u8>,
@@ -111,7 +111,7 @@ where
 }
 
 impl<F: FnMut(u64, u64) -> bool> Check<'_, F> {
-    /// Checks a segment; false if the check is to end.
+    /// Checks a segment; returns false if the check is to end.
     fn segment(&mut self, ordinal: u64, is_last: bool) -> Result<bool, LogError> {
         let mut segment = match Segment::open(self.folder, ordinal) {
             Ok(segment) => segment,

@@ -16,27 +16,27 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Records that are written at once, in bytes: a block is written when it has more.
+/// The size in bytes at which a block is written.
 const BLOCK: usize = 1 << 18;
 
-/// Bytes of a block that cannot be written, beyond which nothing is appended.
+/// The size in bytes of a block that cannot be written, beyond which nothing is appended.
 const FULL: usize = 3 << 20;
 
-/// Sizes at which a segment may be full.
+/// The permitted sizes of a full segment.
 const SIZES: RangeInclusive<u64> = 1 << 16..=16 << 30;
 
-/// How segments are written.
+/// The configuration of a writer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WriterConfig {
-    /// The size at which a segment is full, in bytes: from 64 KiB to 16 GiB. A
-    /// commit is not divided: a segment is larger by up to one.
+    /// The size at which a segment is full, in bytes: from 64 KiB to 16 GiB. A commit is not
+    /// divided, so a segment may be larger by up to one.
     pub segment_bytes: u64,
-    /// The number of the first event of a log that is new, from 1.
+    /// The number of the first event of a new log, from 1.
     pub first: u64,
 }
 
 impl Default for WriterConfig {
-    /// 256 MiB: four million events.
+    /// Returns 256 MiB, which is four million events.
     fn default() -> Self {
         Self {
             segment_bytes: 256 << 20,
@@ -45,7 +45,7 @@ impl Default for WriterConfig {
     }
 }
 
-/// What was there when a log was opened.
+/// The state of a log when it was opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Opened {
     /// The number of the next event.
@@ -54,47 +54,48 @@ pub struct Opened {
     pub time: u64,
     /// The run that begins, from 1.
     pub run: u64,
-    /// Bytes that a kill left half written, which were removed.
+    /// The number of half-written bytes that a kill left, which were removed.
     pub torn: u64,
     /// Whether the run before ended in good order.
     pub was_closed: bool,
 }
 
-/// The writing end of a log. There is one at a time, for a folder in all processes.
+/// The writing end of a log. A folder has one at a time, in all processes.
 ///
-/// Records are gathered until [`Self::commit`]: what is committed survives the end of the process,
+/// Records are gathered until [`Self::commit`]. Committed records survive the end of the process,
 /// whatever its cause; after a crash of the machine the last seconds may be missing. It allocates
-/// until its room has grown to the largest commit, and for each new segment.
+/// until its buffers have grown to the largest commit, and for each new segment.
 #[derive(Debug)]
 pub struct Writer {
     folder: PathBuf,
     config: WriterConfig,
-    /// Locked as long as it is open.
+    /// The lock, held as long as the log is open.
     _lock: Lock,
     file: File,
     path: PathBuf,
     ordinal: u64,
     /// The number of the segment's first event.
     first: u64,
-    /// The end of what the segment has.
+    /// The offset of the end of the segment.
     end: u64,
     block: Block,
     run: Run,
-    /// When the next run begins, if that could not be written yet.
+    /// The time at which the next run begins, if that could not be written yet.
     restart: Option<u64>,
     room: Vec<u8>,
-    /// The number behind what was committed.
+    /// The number after the last committed event.
     committed: Arc<AtomicU64>,
-    /// Bytes of blocks that were written.
+    /// The number of bytes of written blocks.
     written: u64,
 }
 
 impl Writer {
-    /// Opens the log of a folder, which is made if it is not there, and begins a run of the plant
+    /// Opens the log of a folder, which is made if it does not exist, and begins a run of the plant
     /// with these feeds at this time (nanoseconds since 1970-01-01 UTC).
     ///
     /// # Errors
-    /// Another writer has it open; a file cannot be read or written; a setting is out of range.
+    /// Another writer has the log open, a file cannot be read or written, or a setting is out of
+    /// range.
     pub fn open(
         folder: &Path,
         config: WriterConfig,
@@ -104,11 +105,12 @@ impl Writer {
         Self::open_with(folder, config, feeds, now, |_| Ok(()))
     }
 
-    /// As [`Self::open`]. In front of the new run, `rescue` appends what the run before left
-    /// elsewhere; it is called with the log of that run, if there is one.
+    /// Opens the log as [`Self::open`] does. Before the new run, `rescue` appends the events of the
+    /// run before that were stored elsewhere; it is called with the log of that run, if there is
+    /// one.
     ///
     /// # Errors
-    /// As [`Self::open`], and those of `rescue`.
+    /// Those of [`Self::open`], and those of `rescue`.
     pub fn open_with(
         folder: &Path,
         config: WriterConfig,
@@ -162,7 +164,7 @@ impl Writer {
         Ok((writer, opened))
     }
 
-    /// Goes on in the last segment, which a reader may be following, or begins one.
+    /// Continues in the last segment, which a reader may be following, or begins one.
     fn at(
         folder: &Path,
         config: WriterConfig,
@@ -204,32 +206,32 @@ impl Writer {
         })
     }
 
-    /// The folder of the log.
+    /// Returns the folder of the log.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// The number of the next event.
+    /// Returns the number of the next event.
     pub const fn next(&self) -> u64 {
         self.block.next()
     }
 
-    /// The number behind the last committed event, which other threads may look at.
+    /// Returns the number after the last committed event, which other threads may read.
     pub fn committed(&self) -> Arc<AtomicU64> {
         Arc::clone(&self.committed)
     }
 
-    /// Bytes of events and instruments that it has written so far.
+    /// Returns how many bytes of events and instruments it has written so far.
     pub const fn written(&self) -> u64 {
         self.written
     }
 
-    /// A start for a reader that has everything so far.
+    /// Returns a start for a reader that has everything so far.
     pub const fn here(&self) -> Start {
         Start::Number(self.block.next())
     }
 
-    /// Appends the events of one message, as [`Event::to_bytes`] has them, in the order of their
+    /// Appends the events of one message, in the form of [`Event::to_bytes`], in the order of their
     /// numbers. Events whose numbers are not above those before are left out.
     ///
     /// # Errors
@@ -254,7 +256,7 @@ impl Writer {
     /// more than [`Raw::MOST`] bytes is recorded as lost.
     ///
     /// # Errors
-    /// As [`Self::events`].
+    /// Those of [`Self::events`].
     pub fn raw(&mut self, raw: &Raw<'_>) -> Result<(), LogError> {
         if raw.bytes.len() > Raw::MOST {
             return self.lost(self.next(), self.next());
@@ -264,21 +266,21 @@ impl Writer {
         Ok(())
     }
 
-    /// Appends an instrument, as `Instrument::write` has it, in front of its first event, and again
+    /// Appends an instrument, in the form of `Instrument::write`, before its first event, and again
     /// when its definition has changed.
     ///
     /// # Errors
-    /// As [`Self::events`].
+    /// Those of [`Self::events`].
     pub fn instrument(&mut self, bytes: &[u8]) -> Result<(), LogError> {
         self.make_room(bytes.len())?;
         self.block.record(Kind::Instrument, bytes, 0);
         Ok(())
     }
 
-    /// Events did not come to the log. Their numbers are used.
+    /// Records that events did not reach the log. Their numbers are used.
     ///
     /// # Errors
-    /// As [`Self::events`].
+    /// Those of [`Self::events`].
     pub fn lost(&mut self, first: u64, last: u64) -> Result<(), LogError> {
         self.make_room(16)?;
         match last >= self.block.next() {
@@ -287,7 +289,7 @@ impl Writer {
         }
     }
 
-    /// The numbers of a block's events have no hole: a new block begins.
+    /// Records lost events in a new block, as the numbers of a block's events have no gap.
     fn put_lost(&mut self, first: u64, last: u64) -> Result<(), LogError> {
         self.write_block()?;
         let bytes = [first.to_le_bytes(), last.to_le_bytes()];
@@ -301,17 +303,17 @@ impl Writer {
         self.block.record(Kind::Run, &self.room, 0);
     }
 
-    /// Ends the run, and begins the next one with the same feeds: books are not known from here on.
+    /// Ends the run, and begins the next one with the same feeds: books are unknown from here on.
     ///
     /// # Errors
-    /// As [`Self::commit`]: the next call begins the run, and nothing is appended in front of it.
+    /// Those of [`Self::commit`]: the next call begins the run, and nothing is appended before it.
     pub fn restart(&mut self, now: u64) -> Result<(), LogError> {
         self.restart = Some(now);
         self.commit()
     }
 
-    /// Writes the block if `more` bytes would make it too large. What the disk does not take waits
-    /// in a larger one.
+    /// Writes the block if `more` bytes would make it too large. Bytes that the disk does not take
+    /// wait in a larger one.
     #[inline]
     fn make_room(&mut self, more: usize) -> Result<(), LogError> {
         let len = self.block.len() + more;
@@ -324,11 +326,11 @@ impl Writer {
         }
     }
 
-    /// Writes what was appended: from here on it is in the log, and readers see it.
+    /// Writes the appended records: from here on they are in the log, and readers see them.
     ///
     /// # Errors
-    /// The file cannot be written, as the disk is full: what was appended is kept, and the next
-    /// call tries again.
+    /// The file cannot be written, for instance as the disk is full: the appended records are kept,
+    /// and the next call tries again.
     pub fn commit(&mut self) -> Result<(), LogError> {
         self.write_block()?;
         if let Some(start) = self.restart {
@@ -340,10 +342,10 @@ impl Writer {
         }
     }
 
-    /// Ends the segment, and begins the next one. An empty segment goes on.
+    /// Ends the segment, and begins the next one. An empty segment continues.
     ///
     /// # Errors
-    /// As [`Self::commit`].
+    /// Those of [`Self::commit`].
     pub fn roll(&mut self) -> Result<(), LogError> {
         self.write_block()?;
         if self.block.next() == self.first {
@@ -364,7 +366,7 @@ impl Writer {
         begun
     }
 
-    /// Begins the next segment. A segment is never made anew: a reader may have it open.
+    /// Begins the next segment. A segment is never made again, as a reader may have it open.
     fn next_segment(&mut self) -> Result<(), LogError> {
         let ordinal = self.ordinal + 1;
         let (file, path) = create(&self.folder, ordinal, &self.block, self.run.number)?;
@@ -389,10 +391,10 @@ impl Writer {
         Ok(())
     }
 
-    /// Writes to the disk what was committed so far, which takes as long as the disk takes.
+    /// Writes the committed records to the disk, and waits for it.
     ///
     /// # Errors
-    /// The disk refuses.
+    /// The disk reports an error.
     pub fn sync(&self) -> Result<(), LogError> {
         self.file.sync_data().map_err(LogError::io(&self.path))
     }
@@ -400,7 +402,7 @@ impl Writer {
     /// Ends the run in good order.
     ///
     /// # Errors
-    /// As [`Self::commit`].
+    /// Those of [`Self::commit`].
     pub fn close(mut self) -> Result<(), LogError> {
         self.block.record(Kind::End, &[], 0);
         self.write_block()?;
@@ -409,7 +411,7 @@ impl Writer {
     }
 }
 
-/// Makes a segment that continues behind `block`.
+/// Makes a segment that continues after `block`.
 fn create(
     folder: &Path,
     ordinal: u64,
@@ -435,7 +437,7 @@ fn create(
             named.map_err(LogError::io(&path))?;
             Ok((file, path))
         }
-        // Nobody has made it: this takes as long as the disk takes.
+        // The keeper has not made it: this waits for the disk.
         Err(_) => {
             folder::write_whole(&path, &header.write())?;
             let file = File::options().write(true).open(&path);

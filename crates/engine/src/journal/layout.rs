@@ -3,7 +3,6 @@
 //! A segment is one header page, then a table of 32-byte entries, then the messages without
 //! anything between them. So the bytes to be transmitted are contiguous, however many messages they
 //! are. All integers are little-endian.
-//! memory, however many messages it is. All integers are little-endian.
 //!
 //! | offset | header |
 //! |---|---|

@@ -5,7 +5,6 @@
 //! notes that. The thread continues, and the owner of the map learns from [`Watch::is_broken`] that
 //! its bytes are no longer valid. Faults in any other memory are passed to the handler that was
 //! installed before.
-//! before.
 
 use super::check;
 use std::io;

@@ -1,36 +1,36 @@
-//! Runs of numbers that begin again, told apart by the bytes of units: where each run has other
-//! bytes for a number (a SendingTime is enough) and each line the same, a unit is of the run in
-//! which its bytes came.
+//! Runs of restarted numbers, distinguished by the bytes of units: where each run has other bytes
+//! for a number (a SendingTime is enough) and each line the same, a unit belongs to the run in
+//! which its bytes arrived.
 
 use super::Arbiter;
 use super::jump::extend;
 use crate::line::Line;
 
-/// Runs are told apart by bytes if more than this many numbers had other bytes in two runs for each
-/// that had the same. A few have the same because a unit was taken for one of another run.
+/// Runs are distinguished by bytes if more than this many numbers had other bytes in two runs for
+/// each that had the same. A few have the same because a unit was attributed to another run.
 const APART: u64 = 64;
 
-/// What has been seen of the bytes of a feed that announces its runs.
+/// The evidence from the bytes of a feed that announces its runs.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Evidence {
-    /// Of the bytes of the unit in hand, once a run is known to be over; 0 before.
+    /// The digest of the current unit's bytes, once a run is known to be over; 0 before.
     pub(super) digest: u64,
-    /// Two lines have brought the same bytes for a number.
+    /// Whether two lines have brought the same bytes for a number.
     pub(super) lines_agree: bool,
-    /// How many numbers had other bytes in the run before, and how many the same.
+    /// The count of numbers that had other bytes in the run before, and of those that had the same.
     runs_differ: u64,
     runs_agree: u64,
 }
 
 impl Evidence {
-    /// Returns whether the bytes of units tell runs apart.
+    /// Returns whether the bytes of units distinguish runs.
     fn are_runs_apart(&self) -> bool {
         self.runs_differ > self.runs_agree.saturating_mul(APART)
     }
 }
 
 impl Arbiter {
-    /// Learns from the unit in hand, the first of its number, brought by `line`.
+    /// Learns from the current unit, the first of its number, brought by `line`.
     pub(super) fn compare_runs(&mut self, line: Line, start: u64) {
         let newest = self.newest().filter(|newest| !newest.is_inferred);
         let Some(newest) = newest.filter(|newest| start >= newest.next) else {
@@ -43,7 +43,7 @@ impl Arbiter {
         let evidence = &mut self.evidence;
         if before.digest != evidence.digest {
             evidence.runs_differ += 1;
-            // Another line is ahead: it brought this one when that was taken for one of the run
+            // Another line is ahead: it brought this unit, which was then attributed to the run
             // before.
             evidence.lines_agree |= before.other == evidence.digest;
         } else if before.line == line.index() {
@@ -54,8 +54,8 @@ impl Arbiter {
         }
     }
 
-    /// Returns the number, in the newest run or one that is over, for which the bytes of the unit
-    /// in hand came.
+    /// Returns the number, in the newest run or one that is over, for which the bytes of the
+    /// current unit arrived.
     pub(super) fn known_as(&self, sequence: u32) -> Option<u64> {
         if !self.evidence.are_runs_apart() {
             return None;
@@ -68,25 +68,25 @@ impl Arbiter {
         })
     }
 
-    /// Returns whether bytes tell runs apart and are the same on all lines.
+    /// Returns whether bytes distinguish runs and are the same on all lines.
     pub(super) fn do_bytes_tell(&self) -> bool {
         self.evidence.lines_agree && self.evidence.are_runs_apart()
     }
 
-    /// Returns whether the unit in hand is not the one that came as this number.
+    /// Returns whether the current unit is not the one that arrived with this number.
     pub(super) fn differs(&self, start: u64) -> bool {
         let is_other = |digest| digest != self.evidence.digest;
         self.do_bytes_tell() && self.digest_of(start).is_some_and(is_other)
     }
 
-    /// Returns the digest of the unit that came as this number, while it is remembered.
+    /// Returns the digest of the unit that arrived with this number, while it is remembered.
     fn digest_of(&self, start: u64) -> Option<u64> {
         let arrival = self.arrival(start)?;
         (arrival.digest != 0).then_some(arrival.digest)
     }
 }
 
-/// Returns a number that other bytes hardly have; never 0.
+/// Returns a digest of the bytes that is hardly ever that of others; never 0.
 pub(super) fn digest(bytes: &[u8]) -> u64 {
     const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
     let mix = |sum: u64, word: u64| (sum ^ word).wrapping_mul(ODD).rotate_left(29);

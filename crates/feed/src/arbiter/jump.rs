@@ -1,4 +1,4 @@
-//! Where a sequence number belongs: near what is known, or, once two units agree, elsewhere.
+//! The place of a sequence number: near those known, or, once two units agree, elsewhere.
 
 use super::{Arbiter, MAX_PENDING, Unit, Verdict};
 use crate::line::{Line, REORDER, Track};
@@ -13,20 +13,20 @@ pub(super) struct Suspect {
     line: Line,
 }
 
-/// What is doubtful about a unit.
+/// The reason why a unit is doubtful.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Doubt {
-    /// It is far from everything.
+    /// It is far from all known numbers.
     Far,
-    /// It is numbered as before the last reset, and nothing else is heard.
+    /// Its number is of before the last reset, and no other numbers arrive.
     Stale,
-    /// It comes again, after a silence.
+    /// It is repeated after a silence.
     Restart,
 }
 
 impl Arbiter {
-    /// Returns the extended number of `sequence` from `line`; `None` if it is far from all that is
-    /// known.
+    /// Returns the extended number of `sequence` from `line`; `None` if it is far from all known
+    /// numbers.
     pub(super) fn place(&self, line: Line, sequence: u32) -> Option<u64> {
         let ahead = self.config.max_jump;
         let own = self.tracks[line.index()].highest();
@@ -38,7 +38,7 @@ impl Arbiter {
         if let Some(start) = own.and_then(|own| near(own, sequence, REORDER, ahead)) {
             return Some(start);
         }
-        // A line that is new in this run may stand anywhere in it.
+        // A line that is new in this run may be anywhere in it.
         let joins = own.is_none_or(|own| own < self.epoch_start);
         let heads = self.tracks.iter().filter_map(Track::highest);
         let known = self.pending.back().copied().into_iter().chain(heads);
@@ -49,13 +49,13 @@ impl Arbiter {
         })
     }
 
-    /// Numbered as before the last reset, beyond what was delivered then.
+    /// Returns whether the number is of before the last reset, beyond what was delivered then.
     pub(super) fn is_stale(&self, start: u64) -> bool {
         let dead = self.old_end..self.epoch_start;
         self.old_end != 0 && self.pending.is_empty() && dead.contains(&start)
     }
 
-    /// Judges a doubtful unit: it is believed if the last such unit agrees with it.
+    /// Judges a doubtful unit, which is accepted if the last such unit agrees with it.
     pub(super) fn suspect(&mut self, line: Line, unit: Unit<'_>, doubt: Doubt) -> Verdict {
         if let Some(other) = self.suspect
             && let distance = unit.sequence.wrapping_sub(other.sequence) as i32
@@ -81,7 +81,7 @@ impl Arbiter {
         Verdict::Suspect
     }
 
-    /// Two units agree that the sequence goes on elsewhere.
+    /// Accepts that the sequence continues elsewhere, as two units agree.
     fn believe(&mut self, other: Suspect, line: Line, unit: Unit<'_>, doubt: Doubt) -> Verdict {
         self.suspect = None;
         self.paused = false;
@@ -118,8 +118,8 @@ impl Arbiter {
         }
     }
 
-    /// Opens a run of sequence numbers above all that is known; its turn comes when what waits
-    /// of the run before is out.
+    /// Opens a run of sequence numbers above all known ones; it begins when the waiting units of
+    /// the run before are delivered.
     pub(super) fn new_epoch(&mut self, sequence: u32) -> u64 {
         let upper = ((self.head() >> 32) + 2) << 32;
         self.epoch_start = upper | u64::from(sequence);
@@ -139,7 +139,7 @@ pub(super) fn extend(reference: u64, sequence: u32) -> u64 {
     reference.saturating_add_signed(i64::from(distance))
 }
 
-/// [`extend`], if the result lies from `back` behind to `ahead` ahead of `reference`.
+/// Returns [`extend`], if the result is from `back` below to `ahead` above `reference`.
 pub(super) fn near(reference: u64, sequence: u32, back: u64, ahead: u32) -> Option<u64> {
     let found = extend(reference, sequence);
     let ok = if found < reference {

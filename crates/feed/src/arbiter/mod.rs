@@ -1,24 +1,24 @@
 //! Arbitration: two lines that carry the same feed, each with losses, become one stream in order.
 //!
-//! [`Arbiter::receive`] returns at once what becomes of a unit; one that is in turn is not copied.
+//! [`Arbiter::receive`] returns at once the verdict on a unit; one that is in order is not copied.
 //! After each `receive` and each `handle_timeout` the caller takes [`Arbiter::poll_event`] until it
-//! returns `None`: units whose turn came with it, gaps, resets. [`Arbiter::poll_timeout`] returns
+//! returns `None`: units that are now in order, gaps, resets. [`Arbiter::poll_timeout`] returns
 //! when to call [`Arbiter::handle_timeout`].
 //!
-//! Sequence numbers are 32 bits wide and wrap. Inside, they are extended to 64 bits: the upper
+//! Sequence numbers are 32 bits wide and wrap. Internally they are extended to 64 bits: the upper
 //! half rises with each wrap and each reset, so that "before" is always "lower".
 //!
-//! A unit is compared with its own line first: a line that runs seconds behind the other gives
+//! A unit is compared with its own line first: a line that runs seconds behind the other brings
 //! duplicates, while a line that falls behind *itself* (by more than 1,024), or jumps ahead by more
 //! than `max_jump`, is a suspect. A second suspect that agrees with the first makes it a gap, if it
-//! leads ahead by less than 2^24, or else a reset.
+//! leads ahead by less than 2^24, or otherwise a reset.
 //!
-//! A restart that is not so far back looks like duplicates. It is known where the feed says so
-//! ([`Arbiter::announce`]: SequenceReset messages, as snapshot channels have them at the end of
-//! each cycle), and where it comes after a silence of `restart_timeout` on all lines: then two
-//! units that agree, below what their own line has brought and of no use otherwise, make a reset.
-//! Without either, numbers that come again are duplicates. Where the announcement itself was lost,
-//! the numbers of a line, the length of the run before, and the bytes of the units tell.
+//! A restart that is not so far back looks like duplicates. It is recognized if the feed announces
+//! it ([`Arbiter::announce`]: SequenceReset messages, as snapshot channels have them at the end of
+//! each cycle), or if it follows a silence of `restart_timeout` on all lines: then two units that
+//! agree, below what their own line has brought and otherwise useless, make a reset. Without
+//! either, repeated numbers are duplicates. If the announcement itself was lost, it is inferred
+//! from the numbers of a line, the length of the run before, and the bytes of the units.
 
 mod bytes;
 mod jump;
@@ -37,26 +37,26 @@ use std::collections::VecDeque;
 
 /// The most sequence numbers in one unit.
 const MAX_COUNT: u32 = 65_536;
-/// Resets that may wait for units before them.
+/// Most resets that wait for units before them.
 const MAX_PENDING: usize = 8;
 /// Arrivals remembered to measure lateness.
 const ARRIVALS: usize = 4096;
-/// The upper half of the first extended number; room below for units before the first.
+/// The upper half of the first extended number, with space below for units before the first.
 const FIRST_EPOCH: u64 = 2 << 32;
 
-/// Makes one stream in order of up to [`Line::MAX`] lines. See the module's text.
+/// Merges up to [`Line::MAX`] lines into one stream in order. See the module's text.
 ///
-/// It allocates when it is made; later only if a unit is longer than `unit_bytes` and than any
+/// It allocates when it is made, and later only for a unit longer than `unit_bytes` and than any
 /// before it in its slot.
 #[derive(Debug)]
 pub struct Arbiter {
     config: ArbiterConfig,
     hold: HoldBack,
-    /// The unit whose bytes the last event lent out.
+    /// The unit whose bytes the last event borrows.
     lent: Option<Held>,
-    /// That of the unit received last, if it waits.
+    /// The ticket of the unit received last, if it waits.
     ticket: Option<Ticket>,
-    /// That of the doubtful unit that the unit received last has confirmed.
+    /// The ticket of the doubtful unit that the unit received last has confirmed.
     confirmed: Option<Ticket>,
     missing: Missing,
     tracks: [Track; Line::MAX],
@@ -64,39 +64,40 @@ pub struct Arbiter {
     stats: ArbiterStats,
     arrivals: Vec<Arrival>,
     evidence: Evidence,
-    /// How long the run was of which both begin and end were heard last; 0 before.
+    /// The length of the last run whose begin and end were both received; 0 before.
     run_length: u64,
-    /// When each line was heard last.
+    /// The time at which each line last brought a unit.
     line_heard: [u64; Line::MAX],
     suspect: Option<Suspect>,
     suspect_bytes: Vec<u8>,
     started: bool,
-    /// Until when the first units of a run wait for lower ones.
+    /// The time until which the first units of a run wait for lower ones.
     begin_deadline: u64,
-    /// The next sequence number to deliver, extended; 0 before anything is known.
+    /// The next sequence number to deliver, extended; 0 before any is known.
     next: u64,
-    /// Where the newest run of sequence numbers begins.
+    /// The begin of the newest run of sequence numbers.
     epoch_start: u64,
-    /// Where the run before it ended.
+    /// The end of the run before it.
     old_end: u64,
-    /// Begins of runs whose turn has not come.
+    /// The begins of runs that are still to come.
     pending: VecDeque<u64>,
     /// Runs known to be over, oldest first.
     ended: VecDeque<Ended>,
-    /// Where the unit received last ends, if it has a place.
+    /// The end of the unit received last, if it has a place.
     placed: Option<u64>,
-    /// When anything was heard last; whether there was a silence before what is heard now.
+    /// The time at which any unit last arrived, and whether there was a silence before the current
+    /// one.
     heard: u64,
     paused: bool,
-    /// Holes that end at or below this are declared at once.
+    /// Gaps that end at or below this are declared at once.
     flush_below: u64,
-    /// Holes that end at or below this have been returned as [`Event::Recover`].
+    /// Gaps that end at or below this have been returned as [`Event::Recover`].
     asked_below: u64,
     hole: Option<Hole>,
-    /// When the newest run last brought something new.
+    /// The time at which the newest run last brought a new unit.
     progress: u64,
     now: u64,
-    /// When the unit in hand was received, by its line's stamp.
+    /// The time at which the current unit was received, by its line's stamp.
     stamp: u64,
 }
 
@@ -105,15 +106,15 @@ struct Arrival {
     start: u64,
     at: u64,
     line: usize,
-    /// Of its bytes; 0 if it was not needed.
+    /// The digest of its bytes; 0 if it was not needed.
     digest: u64,
-    /// Of other bytes that another line brought for the number; 0 if none did.
+    /// The digest of other bytes that another line brought for the number; 0 if none did.
     other: u64,
 }
 
 impl Arrival {
-    /// No arrival: no unit has this number. It is not zero, so that its memory is written when the
-    /// arbiter is made: a page that is new when a unit comes costs more than the unit does.
+    /// An empty arrival: no unit has this number. It is not zero, so that its memory is written
+    /// when the arbiter is made: the first write to a page takes longer than a unit does.
     const NONE: Self = Self {
         start: u64::MAX,
         at: 0,
@@ -123,8 +124,8 @@ impl Arrival {
     };
 }
 
-/// Returns where an arrival is remembered: numbers that follow each other beside each other, and
-/// runs of the same numbers apart.
+/// Returns the place of an arrival: consecutive numbers are adjacent, and runs of the same numbers
+/// are apart.
 const fn place_of(start: u64) -> usize {
     start.wrapping_add((start >> 33).wrapping_mul(1021)) as usize % ARRIVALS
 }
@@ -148,7 +149,7 @@ impl Arbiter {
                 hold_back,
                 ..config
             },
-            // One over the limit, one that confirms a suspect, one lent out.
+            // One over the limit, one that confirms a suspect, and one that is borrowed.
             hold: HoldBack::new(hold_back + 3, config.unit_bytes),
             lent: None,
             ticket: None,
@@ -182,15 +183,15 @@ impl Arbiter {
         }
     }
 
-    /// Takes a unit from `line` at `now` (in nanoseconds, never going back) and returns what
-    /// becomes of it.
+    /// Takes a unit from `line` at `now` (in nanoseconds, never decreasing) and returns the verdict
+    /// on it.
     pub fn receive(&mut self, now: u64, line: Line, unit: Unit<'_>) -> Verdict {
         self.receive_stamped(now, now, line, unit)
     }
 
-    /// [`receive`](Self::receive) for a unit that the kernel or the card stamped with
-    /// `received` (ns, any clock that both lines share): lateness is measured by the stamps,
-    /// while time-outs go by `now`, when the unit was read.
+    /// Takes a unit as [`receive`](Self::receive) does, which the kernel or the card stamped with
+    /// `received` (ns, any clock that both lines share). Lateness is measured by the stamps, while
+    /// time-outs use `now`, when the unit was read.
     pub fn receive_stamped(
         &mut self,
         now: u64,
@@ -241,7 +242,7 @@ impl Arbiter {
         verdict
     }
 
-    /// Sets the time to `now`: holes that are too old are declared by the next
+    /// Sets the time to `now`: gaps that are too old are declared by the next
     /// [`poll_event`](Self::poll_event).
     pub fn handle_timeout(&mut self, now: u64) {
         self.now = self.now.max(now);
@@ -261,7 +262,7 @@ impl Arbiter {
         Some(declared)
     }
 
-    /// Returns the next event; `None` if there is none before something is received or the time-out
+    /// Returns the next event; `None` if there is none until something is received or the time-out
     /// passes.
     pub fn poll_event(&mut self) -> Option<Event<'_>> {
         if let Some(held) = self.lent.take() {
@@ -294,15 +295,15 @@ impl Arbiter {
     }
 
     /// Ends the stream: everything that waits is delivered by the next
-    /// [`poll_event`](Self::poll_event) calls, holes as gaps.
+    /// [`poll_event`](Self::poll_event) calls, with the numbers that are missing as gaps.
     pub fn flush(&mut self) {
         self.flush_below = u64::MAX;
         self.drop_suspect();
     }
 
-    /// Sets the next sequence number to `next`, as the feed itself has said (a SequenceReset
-    /// message, a new trading day). What waits is delivered first. Units of the old numbering that
-    /// still come are taken for new ones: call it when both lines have passed the reset.
+    /// Sets the next sequence number to `next`, as the feed itself has announced (a SequenceReset
+    /// message, a new trading day). Waiting units are delivered first. Units of the old numbering
+    /// that still arrive are taken as new ones: call it when both lines have passed the reset.
     pub fn reset(&mut self, next: u32) {
         let begin = self.new_epoch(next);
         self.flush_below = begin;
@@ -317,8 +318,8 @@ impl Arbiter {
         }
     }
 
-    /// A snapshot holds everything before `next`: nothing below is missing any more, and the
-    /// stream goes on at `next` if it was not further already.
+    /// Continues the stream at `next`, if it was not further already, after a snapshot of
+    /// everything before: no lower number is missing any more.
     pub fn resume(&mut self, next: u32) {
         if self.next == 0 {
             self.begin(next);
@@ -332,8 +333,8 @@ impl Arbiter {
         self.next = self.next.max(at);
     }
 
-    /// Returns whether a unit of this line that begins with this number is in turn, beyond all
-    /// doubt: nothing waits, and no run has ended lately.
+    /// Returns whether a unit of this line that begins with this number is certainly next in order:
+    /// no unit waits, and no run has ended lately.
     pub fn is_next(&self, line: Line, sequence: u32) -> bool {
         let is_quiet = self.started
             && self.hold.len() == 0
@@ -342,7 +343,7 @@ impl Arbiter {
         is_quiet && self.next as u32 == sequence && self.place(line, sequence) == Some(self.next)
     }
 
-    /// Returns the sequence number that is next in turn; `None` before the first unit.
+    /// Returns the next sequence number in order; `None` before the first unit.
     pub fn expected(&self) -> Option<u32> {
         (self.next != 0).then_some(self.next as u32)
     }
@@ -357,7 +358,7 @@ impl Arbiter {
         &self.lines[line.index()]
     }
 
-    /// Sums over all lines.
+    /// Returns the sums over all lines.
     pub fn stats(&self) -> ArbiterStats {
         self.stats
     }
@@ -373,7 +374,7 @@ impl Arbiter {
         self.confirmed
     }
 
-    /// Units that wait now.
+    /// Returns the number of units that wait.
     pub fn held(&self) -> usize {
         self.hold.len()
     }
@@ -438,7 +439,7 @@ impl Arbiter {
         Verdict::Held
     }
 
-    /// Counts a unit of which nothing is new to the stream.
+    /// Counts a unit that brings the stream nothing new.
     fn behind(&mut self, line: Line, start: u64, end: u64) -> Verdict {
         let filled = self.missing.take(start..end);
         if filled == 0 {
@@ -493,7 +494,7 @@ impl Arbiter {
         Verdict::Refused(why)
     }
 
-    /// Returns the extended number above all that is known.
+    /// Returns the extended number above all known ones.
     fn head(&self) -> u64 {
         let held = self.hold.end().unwrap_or(0);
         let begun = self.pending.back().copied().unwrap_or(0);
@@ -521,8 +522,7 @@ impl Arbiter {
         None
     }
 
-    /// Returns whether it is time to give up what is missing in front of `to`, where the first unit
-    /// that waits starts.
+    /// Declares the gap in front of `to`, the start of the first unit that waits, if it is time.
     fn hole_before(&mut self, to: u64) -> Option<Event<'_>> {
         let since = match self.hole {
             Some(hole) if hole.at == self.next => hole.since,

@@ -1,26 +1,26 @@
-//! Runs of sequence numbers that are known to be over: the feed said so itself (SequenceReset), or
-//! it began again after a silence.
+//! Runs of sequence numbers that are known to be over: the feed announced it (SequenceReset), or it
+//! restarted after a silence.
 
 use super::jump::{extend, near};
 use super::{Arbiter, MAX_PENDING};
 use crate::line::{Line, REORDER, Track};
 
-/// Runs remembered: a line that is further behind has duplicates only.
+/// Most runs remembered: a line that is further behind brings only duplicates.
 pub(super) const MAX_ENDED: usize = 8;
-/// How far behind what its line has brought a number must be to begin a run whose announcement
-/// was lost: reordering seldom goes so far.
+/// How far below its line's highest a number must be to begin a run whose announcement was lost:
+/// reordering seldom goes so far.
 const LOST_END: u64 = 4;
-/// How many numbers behind what is known a run may have, whose announcement was lost.
+/// How many numbers below the known ones a run whose announcement was lost may have.
 const SLACK: u64 = 64;
 
-/// A run that is over, and where the one behind it begins.
+/// A run that is over, and the begin of the one after it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Ended {
     pub(super) begin: u64,
     end: u64,
     pub(super) next: u64,
     at: u64,
-    /// The end is not known: it was over when the next one was heard.
+    /// Whether the end is not known, only that it was over when the next one arrived.
     pub(super) is_inferred: bool,
 }
 
@@ -30,9 +30,10 @@ impl Ended {
         self.begin <= own + 1 && own + 1 < self.end
     }
 
-    /// Returns where a line that is within this run stands with `sequence`: it may not have heard
-    /// that the run is over. What is nearer to the begin of the next run than to the line's highest
-    /// number belongs to that one, and so does what `differs` from what came as this number.
+    /// Returns the place of `sequence` on a line that is within this run, which may not know that
+    /// the run is over. A number that is nearer to the begin of the next run than to the line's
+    /// highest number belongs to that one, and so does one that `differs` from the unit received
+    /// with it.
     fn place(
         &self,
         own: u64,
@@ -60,10 +61,10 @@ impl Ended {
 }
 
 impl Arbiter {
-    /// Announces a new run: the unit that was received last has said that `next` comes behind it
-    /// (NewSeqNo(36) of a SequenceReset). Called at once after [`receive`](Self::receive), for each
-    /// line. Returns whether that is news. What waits is delivered first; each line is in the new
-    /// run when it has brought that unit, or when its numbers say so.
+    /// Announces a new run: by the unit that was received last, `next` follows it (NewSeqNo(36) of
+    /// a SequenceReset). To be called at once after [`receive`](Self::receive), for each line.
+    /// Returns whether the run is new. Waiting units are delivered first; each line enters the new
+    /// run when it has brought that unit, or when its numbers show it.
     pub fn announce(&mut self, next: u32) -> bool {
         let Some(end) = self.placed.take() else {
             return false;
@@ -81,7 +82,7 @@ impl Arbiter {
         true
     }
 
-    /// Returns whether `end` is that of the run that was believed to be over.
+    /// Returns whether `end` is that of the run that was assumed to be over.
     fn confirm(&mut self, end: u64) -> bool {
         let inferred = self.ended.back_mut().filter(|ended| ended.is_inferred);
         let Some(ended) = inferred.filter(|e| e.begin < end && end < e.end) else {
@@ -95,7 +96,7 @@ impl Arbiter {
         true
     }
 
-    /// Lines that have brought all of a run that is over begin the next.
+    /// Moves lines that have brought all of a run that is over to the next one.
     fn pass_end(&mut self, ended: Ended) {
         let run = ended.begin..ended.next;
         for track in &mut self.tracks {
@@ -108,7 +109,7 @@ impl Arbiter {
         }
     }
 
-    /// The first number of the newest run is known: no lower one is to be waited for.
+    /// Notes that the first number of the newest run is known: no lower one is waited for.
     fn begin_at_once(&mut self) {
         if self.started {
             self.begin_deadline = self.now;
@@ -141,8 +142,8 @@ impl Arbiter {
             .filter(|ended| ended.next == self.epoch_start)
     }
 
-    /// In a feed that announced its run, a line whose numbers cannot be of that run any more has
-    /// a new one: what announced it was lost.
+    /// Infers a new run, in a feed that announces its runs, when a line's numbers can no longer be
+    /// of the run: the announcement was lost.
     pub(super) fn infer_end(&mut self, line: Line, sequence: u32) {
         let (Some(newest), Some(own)) = (self.newest(), self.tracks[line.index()].highest()) else {
             return;
@@ -160,8 +161,9 @@ impl Arbiter {
     }
 
     /// Returns whether the newest run is over for a line with this highest number that brings
-    /// `sequence`: the bytes are not those that came as this number; or it goes back, to a number
-    /// that it has brought before, or that is nearer by way of the end that runs of this feed have.
+    /// `sequence`. It is if the bytes are not those received with this number, or if the line goes
+    /// back: to a number that it has brought before, or one that is nearer by the usual end of this
+    /// feed's runs.
     fn has_ended(&self, line: Line, own: u64, sequence: u32) -> bool {
         let start = extend(own, sequence);
         if own + 1 < self.epoch_start || start < self.epoch_start {
@@ -174,7 +176,7 @@ impl Arbiter {
         let (back, beyond) = (own - start, start - self.epoch_start);
         let repeats = self.tracks[line.index()].has(start) || self.differs(start);
         let end = self.epoch_start + self.run_length;
-        // As far as any line is.
+        // As far as any line has come.
         let heads = self.tracks.iter().filter_map(Track::highest);
         let head = heads.filter(|head| *head < end).fold(own, u64::max);
         let ahead = end.saturating_sub(head + 1) + beyond;
@@ -182,9 +184,8 @@ impl Arbiter {
         back > LOST_END && (by_length || repeats && beyond < back / 2)
     }
 
-    /// Returns where a line stands that is in the newest run, or brings its first unit, if that is
-    /// of the run before: where it is nearer to what is known. Reordered units are late for their
-    /// run.
+    /// Returns the place in the run before, for a line in the newest run or at its first unit, if
+    /// the number is nearer to that run. Reordered units are late for their run.
     fn place_before_newest(&self, own: Option<u64>, sequence: u32) -> Option<u64> {
         let newest = self.newest()?;
         let heads = self.tracks.iter().filter_map(Track::highest);
@@ -198,13 +199,12 @@ impl Arbiter {
         (is_nearer && !self.differs(before)).then_some(before)
     }
 
-    /// Returns the run that is over in which the line is, by its highest number.
+    /// Returns the ended run in which the line is, by its highest number.
     fn ended_run(&self, own: u64) -> Option<&Ended> {
         self.ended.iter().find(|ended| ended.holds(own))
     }
 
-    /// Returns where a line with this highest number stands with `sequence` by the runs that are
-    /// over.
+    /// Returns the place of `sequence` on a line with this highest number, by the ended runs.
     pub(super) fn place_by_runs(&self, own: Option<u64>, sequence: u32) -> Option<u64> {
         if let Some(known) = self.known_as(sequence) {
             return Some(known);
@@ -213,15 +213,15 @@ impl Arbiter {
         ended.or_else(|| self.place_before_newest(own, sequence))
     }
 
-    /// Returns where a line stands whose highest number is in a run that is over: in that one, or
-    /// in the first behind it in which nothing else came as this number.
+    /// Returns the place on a line whose highest number is in an ended run: in that one, or in the
+    /// first later run in which no other unit arrived with this number.
     fn place_from(&self, own: u64, sequence: u32) -> Option<u64> {
         let ahead = self.config.max_jump;
         let mut runs = self.ended.iter().skip_while(|ended| !ended.holds(own));
         let differs = |start| self.differs(start);
         let run = runs.next()?;
         let mut start = run.place(own, sequence, ahead, differs)?;
-        // It would be reordered far, while another line is there in the run behind.
+        // It would be reordered far, while another line is there in the run after.
         if start + LOST_END < own
             && let Some(beyond) = run.beyond(sequence, ahead)
             && let mut heads = self.tracks.iter().filter_map(Track::highest)
@@ -237,20 +237,21 @@ impl Arbiter {
         Some(start)
     }
 
-    /// A line that is still within a run that was over long ago has missed its end.
+    /// Moves a line that is still within a run that was over long ago, and has missed its end.
     pub(super) fn catch_up(&mut self, line: Line) {
         let silent = std::mem::replace(&mut self.line_heard[line.index()], self.now);
         let is_stale = |at: u64| self.now.saturating_sub(at) >= self.config.stale_timeout;
         let own = self.tracks[line.index()].highest();
         let ended = own.and_then(|own| self.ended_run(own));
-        // Where bytes tell runs apart, a line may be as far behind as it likes.
+        // If bytes distinguish runs, a line may be any distance behind.
         let may = !self.do_bytes_tell() || is_stale(silent);
         if may && ended.is_some_and(|ended| is_stale(ended.at)) {
             self.tracks[line.index()].begin_at(self.epoch_start);
         }
     }
 
-    /// Before a unit that starts at `start` is marked: does its line begin another run with it?
+    /// Moves the line to another run if it begins one with a unit at `start`, before the unit is
+    /// marked.
     pub(super) fn enter_run(&mut self, line: Line, start: u64) {
         let Some(own) = self.tracks[line.index()].highest() else {
             return;
@@ -272,7 +273,7 @@ impl Arbiter {
         }
     }
 
-    /// After a unit was marked: is its line through with its run?
+    /// Moves the line to the next run if it has completed its own, after a unit was marked.
     pub(super) fn leave_run(&mut self, line: Line, (start, end): (u64, u64)) {
         let mut ended = self.ended.iter();
         let track = &mut self.tracks[line.index()];
@@ -283,8 +284,8 @@ impl Arbiter {
         }
     }
 
-    /// Returns whether a unit, the first after a silence, means that the sequence begins again: it
-    /// is below what its own line has brought, and of no use.
+    /// Returns whether a unit, the first after a silence, means that the sequence restarts: it is
+    /// below its own line's highest number, and useless.
     pub(super) fn restarts(&self, line: Line, (start, end): (u64, u64)) -> bool {
         let own = self.tracks[line.index()].highest();
         self.paused
@@ -294,7 +295,7 @@ impl Arbiter {
             && !self.missing.has(start..end)
     }
 
-    /// Notes that something was heard at `now`.
+    /// Notes that a unit arrived at `now`.
     pub(super) fn hear(&mut self, now: u64) {
         let silent = now.saturating_sub(self.heard);
         let timeout = self.config.restart_timeout;
@@ -304,7 +305,7 @@ impl Arbiter {
 }
 
 impl Track {
-    /// The line is about to begin a run with this number.
+    /// Notes that the line is about to begin a run with this number.
     fn begin_at(&mut self, begin: u64) {
         self.restart();
         let mut lost = 0;

@@ -4,30 +4,30 @@ use crate::hold::Ticket;
 use crate::line::Line;
 use std::fmt;
 
-/// Limits and time-outs. Times are nanoseconds.
+/// Limits and time-outs, in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ArbiterConfig {
-    /// Units that may wait for a hole before them; one more declares the hole at once.
+    /// Most units that wait for a missing one; one more declares the gap at once.
     pub hold_back: usize,
-    /// Bytes allocated in front for each unit that waits; a longer one enlarges its slot once.
+    /// Bytes allocated in advance for each unit that waits; a longer one enlarges its slot once.
     pub unit_bytes: usize,
-    /// The longest unit taken; longer ones are refused.
+    /// The longest unit taken, in bytes; longer ones are refused.
     pub max_unit_bytes: usize,
-    /// How long a hole may stay open before it is declared, counted from the first unit beyond.
+    /// How long a gap may stay open before it is declared, counted from the first unit beyond it.
     pub gap_timeout: u64,
-    /// How much longer it may stay open for recovery, after [`Event::Recover`]; 0: no recovery.
+    /// How much longer it may stay open for recovery, after [`Event::Recover`]; 0 for no recovery.
     pub recovery_timeout: u64,
-    /// Sequence numbers that a unit may lie ahead without a second unit that confirms the jump:
-    /// one garbled number must not throw the feed.
+    /// The most sequence numbers that a unit may be ahead without a second unit that confirms the
+    /// jump, so that one garbled number does not derail the feed.
     pub max_jump: u32,
-    /// After a reset: how long the new numbers may be silent until the old ones are heard again.
+    /// The silence of the new numbers after a reset for which old ones are ignored.
     pub stale_timeout: u64,
-    /// How long all lines must be silent before numbers that come again can be a restart, not
-    /// duplicates; 0: never.
+    /// The silence of all lines after which repeated numbers may be a restart, not duplicates; 0
+    /// for never.
     pub restart_timeout: u64,
     /// Ranges kept in [`Missing`](crate::Missing).
     pub missing_ranges: usize,
-    /// Which sequence number is the first.
+    /// The first sequence number.
     pub start: Start,
 }
 
@@ -48,16 +48,16 @@ impl Default for ArbiterConfig {
     }
 }
 
-/// Which sequence number is the first to deliver.
+/// The first sequence number to deliver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Start {
-    /// The lowest that comes within `wait` ns after the first unit: lines do not start together.
-    /// The same holds for the first unit after a reset.
+    /// The lowest that arrives within `wait` ns after the first unit, as lines do not start
+    /// together. The same holds for the first unit after a reset.
     First {
-        /// How long to wait, ns; 0 takes the first unit.
+        /// The time to wait in ns; 0 takes the first unit.
         wait: u64,
     },
-    /// This one; what is missing before the first unit is a gap.
+    /// This number; a missing one before the first unit is a gap.
     At(u32),
 }
 
@@ -66,48 +66,48 @@ pub enum Start {
 pub struct Unit<'a> {
     /// Its first sequence number.
     pub sequence: u32,
-    /// How many sequence numbers it takes: 1 where packets are numbered, the number of messages
-    /// where messages are.
+    /// The number of sequence numbers that it takes: 1 where packets are numbered, the number of
+    /// messages where messages are.
     pub count: u32,
     /// Its bytes, opaque to the arbiter.
     pub bytes: &'a [u8],
 }
 
-/// What becomes of a unit that was received.
+/// The verdict on a unit that was received.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// It is in turn: use its bytes now (they are not copied), but for the first `skip`
-    /// sequence numbers, which were delivered before.
+    /// It is in order: its bytes, which are not copied, are to be used now, except for the first
+    /// `skip` sequence numbers, which were delivered before.
     Deliver {
-        /// Sequence numbers to leave out.
+        /// The number of sequence numbers to leave out.
         skip: u32,
     },
-    /// It waits for what is missing before it.
+    /// It waits for missing units before it.
     Held,
-    /// All of it was there before.
+    /// All of it was received before.
     Duplicate,
-    /// It was declared missing: `filled` of its sequence numbers are not missing any more, but
-    /// the stream has gone on.
+    /// It was declared missing: `filled` of its sequence numbers are no longer missing, but the
+    /// stream has passed them.
     Late {
-        /// Sequence numbers that were missing.
+        /// The number of sequence numbers that were missing.
         filled: u32,
     },
-    /// It lies too far from everything known; it is kept, and used if the next such unit agrees.
+    /// It is too far from all known numbers; it is kept, and used if the next such unit agrees.
     Suspect,
     /// It cannot be used.
     Refused(Refusal),
 }
 
-/// Why a unit cannot be used.
+/// The reason why a unit cannot be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
-    /// No sequence number at all, or more than 65,536 in one unit.
+    /// It has no sequence number, or more than 65,536.
     Count,
-    /// More bytes than [`ArbiterConfig::max_unit_bytes`].
+    /// It has more bytes than [`ArbiterConfig::max_unit_bytes`].
     TooLong,
     /// The hold-back is full because events were not taken.
     Full,
-    /// It is numbered as before the last reset, beyond what was delivered then.
+    /// Its number is of before the last reset, beyond what was delivered then.
     Stale,
 }
 
@@ -125,37 +125,37 @@ impl fmt::Display for Refusal {
 /// The result of [`Arbiter::poll_event`](super::Arbiter::poll_event).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event<'a> {
-    /// A unit that waited is in turn.
+    /// A unit that waited is now in order.
     Unit(Delivery<'a>),
-    /// Nothing brought these in time; the stream goes on behind them.
+    /// These numbers did not arrive in time; the stream continues after them.
     Gap(Gap),
-    /// These are missing; they can still be brought (by any line, or by
-    /// [`Arbiter::resume`](super::Arbiter::resume)) until the recovery time-out.
+    /// These numbers are missing; until the recovery time-out they can still arrive by any line, or
+    /// be skipped by [`Arbiter::resume`](super::Arbiter::resume).
     Recover(Gap),
-    /// The sequence starts again.
+    /// The sequence restarts.
     Reset {
-        /// The number that would have come next.
+        /// The number that would have been next.
         expected: u32,
-        /// The number that comes next.
+        /// The number that is next.
         next: u32,
     },
 }
 
-/// A unit that waited and is in turn now.
+/// A unit that waited and is now in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Delivery<'a> {
     /// The line that brought it.
     pub line: Line,
     /// Its first sequence number.
     pub sequence: u32,
-    /// How many sequence numbers it takes.
+    /// The number of sequence numbers that it takes.
     pub count: u32,
-    /// Sequence numbers at its start to leave out.
+    /// The number of sequence numbers at its start to leave out.
     pub skip: u32,
-    /// When it was received, ns, by its line's stamp.
+    /// The time at which it was received in ns, by its line's stamp.
     pub received: u64,
-    /// What [`Arbiter::ticket`](super::Arbiter::ticket) was when it was received, if that call was
-    /// about this unit alone.
+    /// The value of [`Arbiter::ticket`](super::Arbiter::ticket) when it was received, if that call
+    /// was for this unit alone.
     pub ticket: Ticket,
     /// Its bytes, until the next call.
     pub bytes: &'a [u8],
@@ -164,14 +164,14 @@ pub struct Delivery<'a> {
 /// A range of missing sequence numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Gap {
-    /// The first that is missing.
+    /// The first missing number.
     pub first: u32,
-    /// How many are missing.
+    /// The count of missing numbers.
     pub count: u32,
 }
 
 impl Gap {
-    /// Returns the last number that is missing.
+    /// Returns the last missing number.
     pub const fn last(&self) -> u32 {
         self.first.wrapping_add(self.count).wrapping_sub(1)
     }
@@ -180,12 +180,12 @@ impl Gap {
 /// Sums over all lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ArbiterStats {
-    /// Gaps declared.
+    /// The number of gaps declared.
     pub gaps: u64,
-    /// Sequence numbers in them.
+    /// The count of sequence numbers in them.
     pub missing: u64,
-    /// Sequence resets.
+    /// The number of sequence resets.
     pub resets: u64,
-    /// Most units that ever waited at once.
+    /// The most units that ever waited at once.
     pub held_max: usize,
 }

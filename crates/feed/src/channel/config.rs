@@ -9,37 +9,37 @@ use fanfare_fast::program::FieldId;
 use fanfare_fast::{CodecError, Program, Record};
 use std::fmt;
 
-/// How the lines of a feed look.
+/// The format and arbitration of a feed's lines.
 #[derive(Debug, Clone)]
 pub struct ChannelConfig {
-    /// How many lines there are, 1 to [`Line::MAX`].
+    /// The number of lines, 1 to [`Line::MAX`].
     pub lines: usize,
-    /// The length headers of the packets within a datagram; without, a datagram is a packet.
+    /// The length headers of the packets within a datagram; without one, a datagram is a packet.
     pub header: Header,
-    /// What stands in front of a packet's messages. One with a number numbers the packets; without,
-    /// the messages are numbered by themselves.
+    /// The preamble of a packet. One with a number numbers the packets; without a number the
+    /// messages have their own.
     pub preamble: Preamble,
     /// The field with the sequence number of a message. Without one, and without a preamble,
-    /// packets pass as they come.
+    /// packets pass in the order of arrival.
     pub sequence: Option<SequenceField>,
-    /// Previous values of operators outlive the packet, each line's its own. Every packet of a line
-    /// must come then, once and in order.
+    /// Whether previous values of operators outlive the packet, separately for each line. Every
+    /// packet of a line must then arrive once and in order.
     pub keep_dictionary: bool,
-    /// With one line: every packet is delivered when it comes, whether its number is new or not.
-    /// What is missing is told at once, as no other line can bring it, and what lies far from all
-    /// before is a restart.
+    /// Whether, with one line, every packet is delivered when it arrives, even if its number is not
+    /// new. Missing numbers are reported at once, as no other line can bring them, and numbers far
+    /// from all before are a restart.
     pub as_it_comes: bool,
-    /// When a packet without a number has its turn.
+    /// When a packet without a number is delivered.
     pub unnumbered: Unnumbered,
-    /// What measures how long decoding takes; `None` measures nothing.
+    /// The clock of the decoding times; `None` measures nothing.
     pub stopwatch: Option<Stopwatch>,
     /// The arbitration.
     pub arbiter: ArbiterConfig,
 }
 
 impl ChannelConfig {
-    /// Datagrams that are packets, with a sequence number found in the templates; one dictionary a
-    /// packet; packets without a number at once.
+    /// Makes a configuration of datagrams that are packets, with a sequence number found in the
+    /// templates, one dictionary a packet, and packets without a number delivered at once.
     pub fn new(lines: usize) -> Self {
         Self {
             lines,
@@ -54,8 +54,8 @@ impl ChannelConfig {
         }
     }
 
-    /// Checks that lines with these templates can be arbitrated; returns the fields that hold
-    /// sequence numbers.
+    /// Checks that lines with these templates can be arbitrated; returns the fields with sequence
+    /// numbers.
     ///
     /// # Errors
     /// See [`ChannelError`].
@@ -79,37 +79,37 @@ impl ChannelConfig {
     }
 }
 
-/// A monotonic clock in nanoseconds, and what is measured with it.
+/// A monotonic clock in nanoseconds, and the extent of its measurements.
 #[derive(Debug, Clone, Copy)]
 pub enum Stopwatch {
     /// Each message ([`Delivered::decoding`]). The clock is read twice a message, which is part of
-    /// the figures, as messages are not decoded while it is read.
+    /// the figures, as no message is decoded while it is read.
     Messages(fn() -> u64),
-    /// Packets ([`ChannelStats::decoding`]), until the caller has taken the last message: for
+    /// Packets ([`ChannelStats::decoding`]), until the caller has taken the last message, for
     /// callers that do little with messages.
     Packets(fn() -> u64),
 }
 
-/// When a packet without a number has its turn, in a feed that has numbers.
+/// When a packet without a number is delivered, in a feed that has numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Unnumbered {
     /// At once, from each line.
     #[default]
     AtOnce,
-    /// Once, when all lines have been silent for the time of a gap, and behind what waits: it says
-    /// that the feed is over. At most 16 wait; what comes beyond is dropped and counted. A packet
-    /// that cannot be decoded does not wait.
+    /// Once, after all lines have been silent for the time of a gap, and after all waiting packets:
+    /// it announces the end of the feed. At most 16 wait; further ones are dropped and counted. A
+    /// packet that cannot be decoded does not wait.
     AtTheEnd,
 }
 
-/// Why a channel cannot be made.
+/// The reason why a channel cannot be made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ChannelError {
     /// No template has an integer field of this name or tag at its top level.
     NoField(SequenceField),
-    /// Several lines can only be arbitrated by numbers, and there are none.
+    /// Several lines can only be arbitrated by numbers, which are missing.
     NoNumbers,
-    /// More lines than [`Line::MAX`], or none.
+    /// The number of lines is 0, or above [`Line::MAX`].
     Lines(usize),
 }
 
@@ -130,16 +130,16 @@ impl fmt::Display for ChannelError {
 
 impl std::error::Error for ChannelError {}
 
-/// A datagram as it came.
+/// A datagram, as it was received.
 #[derive(Debug, Clone, Copy)]
 pub struct Datagram<'a> {
     /// The line that brought it.
     pub line: Line,
-    /// When it was read, ns, on the clock of the arbitration; never back.
+    /// The time at which it was read in ns, on the clock of the arbitration; never decreasing.
     pub now: u64,
-    /// When it arrived, ns, by any clock that all lines share.
+    /// The time at which it arrived in ns, by any clock that all lines share.
     pub received: u64,
-    /// Where it stands in its file; 0 for one from a socket.
+    /// Its offset in its file; 0 for one from a socket.
     pub offset: u64,
     /// Its bytes.
     pub bytes: &'a [u8],
@@ -148,26 +148,26 @@ pub struct Datagram<'a> {
 /// An event of a [`Channel`](super::Channel).
 #[derive(Debug)]
 pub enum Event<'a> {
-    /// A message, in turn.
+    /// A message, in order.
     Message(Delivered<'a>),
-    /// A packet that cannot be decoded or used: what is left of it is left out.
+    /// A packet that cannot be decoded or used; the rest of it is left out.
     Bad(BadPacket),
-    /// Nothing brought these numbers in time; the feed goes on behind them.
+    /// These numbers did not arrive in time; the feed continues after them.
     Gap(Gap),
-    /// These numbers are missing, and may still be brought until the recovery time-out.
+    /// These numbers are missing, and may still arrive until the recovery time-out.
     Recover(Gap),
-    /// The numbers begin again.
+    /// The numbers restart.
     Reset {
-        /// The number that would have come next.
+        /// The number that would have been next.
         expected: u32,
-        /// The number that comes next.
+        /// The number that is next.
         next: u32,
-        /// The feed has announced it, in a SequenceReset.
+        /// Whether the feed has announced it, in a SequenceReset.
         announced: bool,
     },
 }
 
-/// A message, in turn.
+/// A message, in order.
 #[derive(Debug)]
 pub struct Delivered<'a> {
     /// The message.
@@ -176,17 +176,17 @@ pub struct Delivered<'a> {
     pub program: &'a Program,
     /// Its number: its own, or that of its packet's preamble. `None` if it has none.
     pub number: Option<u64>,
-    /// Which of the messages of its packet with this number it is, from 0.
+    /// Its index among the messages of its packet with this number, from 0.
     pub index: u32,
     /// The line that brought it.
     pub line: Line,
-    /// When it arrived, as in [`Datagram::received`].
+    /// The time at which it arrived, as in [`Datagram::received`].
     pub received: u64,
     /// The length of its packet in bytes, with the preamble.
     pub packet_len: usize,
-    /// Whether it is the first of its packet that is delivered.
+    /// Whether it is the first message of its packet that is delivered.
     pub is_first: bool,
-    /// How long it took to decode, ns; 0 if that is not measured.
+    /// The time its decoding took in ns; 0 if that is not measured.
     pub decoding: u64,
 }
 
@@ -195,26 +195,26 @@ pub struct Delivered<'a> {
 pub struct BadPacket {
     /// The line that brought it.
     pub line: Line,
-    /// Where its first message stands, as in [`Datagram::offset`]; 0 for a packet that waited.
+    /// The offset of its first message, as in [`Datagram::offset`]; 0 for a packet that waited.
     pub offset: u64,
     /// The length of the packet in bytes; 0 where its length header is wrong.
     pub len: usize,
     /// The count of its messages that were delivered.
     pub delivered: u32,
-    /// What is wrong.
+    /// The fault.
     pub fault: Fault,
 }
 
-/// What is wrong with a packet.
+/// A fault of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
-    /// A message; the offset in it counts from [`BadPacket::offset`].
+    /// In a message; the offset in it counts from [`BadPacket::offset`].
     Codec(CodecError),
-    /// The length header.
+    /// In the length header.
     Frame(FrameErrorKind),
-    /// The preamble.
+    /// In the preamble.
     Preamble(TooShort),
-    /// The arbiter cannot use its numbers.
+    /// In its numbers, which the arbiter cannot use.
     Refused(Refusal),
 }
 
@@ -229,20 +229,20 @@ impl fmt::Display for Fault {
     }
 }
 
-/// What a channel did.
+/// The counters of a channel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ChannelStats {
-    /// Packets received, of each line.
+    /// Packets received from each line.
     pub packets: [u64; Line::MAX],
-    /// Packets that were decoded, be it in part.
+    /// Packets that were decoded, at least in part.
     pub decoded: u64,
-    /// Packets that waited and were decoded a second time: more waited than are kept decoded.
+    /// Packets that waited and were decoded twice, as more waited than are kept decoded.
     pub decoded_again: u64,
-    /// How long that took, ns; 0 if it is not measured.
+    /// The time spent decoding, in ns; 0 if it is not measured.
     pub decoding: u64,
-    /// Packets delivered, be it in part.
+    /// Packets delivered, at least in part.
     pub delivered: u64,
-    /// Their bytes, without preambles.
+    /// Bytes of delivered packets, without preambles.
     pub delivered_bytes: u64,
     /// Packets delivered that could not be decoded to their end.
     pub bad: u64,

@@ -1,4 +1,4 @@
-//! What a call has brought, taken one by one.
+//! The events of a call, taken one by one.
 
 use super::Channel;
 use super::config::{BadPacket, Datagram, Delivered, Event, Fault};
@@ -10,34 +10,34 @@ use crate::numbers::PacketNumbers;
 use fanfare_fast::Program;
 use std::ops::ControlFlow;
 
-/// The packet that is being delivered.
+/// The packet being delivered.
 #[derive(Debug)]
 pub(super) struct Delivery {
     pub(super) packet: Packet,
-    /// What waits without a number is due.
+    /// Whether waiting packets without a number are due.
     pub(super) is_end: bool,
-    /// Another line has brought the same bytes, which could not be decoded to their end.
+    /// Whether another line has brought the same bytes, which could not be decoded to their end.
     pub(super) is_known_bad: bool,
     is_delivering: bool,
-    /// Its messages are decoded one by one, as they are delivered.
+    /// Whether its messages are decoded one by one, as they are delivered.
     pub(super) streams: bool,
-    /// The arbiter is told of the packet at its end.
+    /// Whether the packet is passed to the arbiter at its end.
     pub(super) tells: bool,
     /// The number of all its messages.
     pub(super) preamble: Option<u32>,
-    /// The message whose turn it is.
+    /// The index of the next message.
     at: usize,
-    /// Sequence numbers to leave out.
+    /// The number of sequence numbers to leave out.
     skip: u32,
     line: Line,
     received: u64,
-    /// Where its first message stands.
+    /// The offset of its first message.
     offset: u64,
     /// The length of the packet.
     len: usize,
     /// The count of its messages delivered so far.
     delivered: u32,
-    /// The bytes of one that waited.
+    /// The bytes of a packet that waited.
     own: Vec<u8>,
     /// A packet that was left out.
     pub(super) refused: Option<BadPacket>,
@@ -67,8 +67,8 @@ impl Default for Delivery {
 }
 
 impl Delivery {
-    /// The packet in hand is in turn, but for its first numbers; `start` is the length of its
-    /// preamble.
+    /// Begins the delivery of the packet in hand, except for its first numbers; `start` is the
+    /// length of its preamble.
     pub(super) const fn begin(&mut self, of: &Datagram<'_>, start: usize, skip: u32) {
         self.is_delivering = true;
         self.streams = false;
@@ -81,7 +81,7 @@ impl Delivery {
         self.len = of.bytes.len();
     }
 
-    /// Forgets what was not taken.
+    /// Discards the messages that were not taken.
     pub(super) const fn drop_rest(&mut self) {
         self.is_delivering = false;
     }
@@ -106,7 +106,7 @@ impl Delivery {
         None
     }
 
-    /// As [`Channel::stream`].
+    /// Decodes the next message, as [`Channel::stream`].
     #[inline(always)]
     fn stream(&mut self, reader: &mut PacketReader, body: &[u8]) -> Option<usize> {
         loop {
@@ -142,8 +142,8 @@ impl Delivery {
         })
     }
 
-    /// Returns whether a message was delivered before. One without a number goes with those around
-    /// it.
+    /// Returns whether a message was delivered before. One without a number belongs to its
+    /// neighbours.
     #[inline]
     fn is_before(&mut self, index: usize) -> bool {
         if self.skip == 0 {
@@ -159,7 +159,7 @@ impl Delivery {
     }
 }
 
-/// What a call of a [`Channel`] has brought. Taken to its end with [`next`](Self::next).
+/// The events of a call of a [`Channel`]. To be taken to the end with [`next`](Self::next).
 #[derive(Debug)]
 #[must_use = "what is not taken is lost"]
 pub struct Events<'c, 'b> {
@@ -179,7 +179,7 @@ enum Step {
 }
 
 impl<'c, 'b> Events<'c, 'b> {
-    /// Of a datagram whose packets are still to be taken.
+    /// Makes the events of a datagram whose packets are still to be taken.
     pub(super) const fn of(channel: &'c mut Channel, datagram: Datagram<'b>) -> Self {
         Self {
             channel,
@@ -188,7 +188,7 @@ impl<'c, 'b> Events<'c, 'b> {
         }
     }
 
-    /// Of what is there.
+    /// Makes the events that are due without a datagram.
     pub(super) const fn behind(channel: &'c mut Channel) -> Self {
         Self {
             channel,
@@ -234,7 +234,7 @@ impl<'c, 'b> Events<'c, 'b> {
         }
     }
 
-    /// Returns the messages of the packet in hand.
+    /// Delivers the messages of the packet in hand.
     #[inline(always)]
     fn deliver<E>(
         &mut self,
@@ -255,7 +255,7 @@ impl<'c, 'b> Events<'c, 'b> {
         flow
     }
 
-    /// Reads on to the end of a packet that is in turn, so that the arbiter knows all its numbers.
+    /// Decodes the rest of a packet that is in order, so that the arbiter knows all its numbers.
     fn end_packet(&mut self) {
         if let Some(datagram) = self.streamed.take() {
             while self.channel.stream(datagram.bytes).is_some() {}
@@ -273,7 +273,7 @@ impl<'c, 'b> Events<'c, 'b> {
         if let Some(datagram) = &self.streamed {
             return channel.stream(datagram.bytes);
         }
-        // One that waited, of which the hand has a copy.
+        // A packet that waited, of which the hand has a copy.
         let own = std::mem::take(&mut channel.hand.own);
         let goes_on = channel.stream(&own);
         channel.hand.own = own;
@@ -395,8 +395,8 @@ const fn bad(datagram: &Datagram<'_>, kind: FrameErrorKind) -> BadPacket {
 }
 
 impl Channel {
-    /// Returns the index of the next message of the packet in hand, of which these are the bytes,
-    /// and which is delivered as it is decoded; `None` at its end.
+    /// Returns the index of the next message of the packet in hand, which has these bytes and is
+    /// delivered as it is decoded; `None` at its end.
     #[inline(always)]
     fn stream(&mut self, bytes: &[u8]) -> Option<usize> {
         let body = bytes.get(self.config.preamble.len()..).unwrap_or_default();
@@ -404,8 +404,8 @@ impl Channel {
         self.hand.stream(self.readers.get_mut(index)?, body)
     }
 
-    /// Returns all messages of the packet in hand, of which these are the bytes. They are never in
-    /// memory as events: loads behind the stores just made hold up the processor.
+    /// Delivers all messages of the packet in hand, which has these bytes. They are never in memory
+    /// as events: loads right after the stores would stall the processor.
     #[inline(always)]
     fn deliver_all<E>(
         &mut self,
@@ -434,21 +434,21 @@ impl Channel {
         self.hand.lend(self.readers.first()?.program(), index)
     }
 
-    /// The packet that was delivered as it was decoded has come to its end.
+    /// Counts the decoding of a packet that was delivered as it was decoded.
     fn count_decoding(&mut self) {
         let index = self.hand.line.index().min(self.readers.len() - 1);
         self.readers[index].stop(&mut self.hand.packet);
         self.stats.decoding += self.hand.packet.decoding();
     }
 
-    /// The end of one that has just come.
+    /// Ends a packet that has just been received.
     fn end_stream(&mut self, datagram: Datagram<'_>) {
         self.stats.decoded += 1;
         if !std::mem::take(&mut self.hand.tells) {
             return;
         }
         let numbers = self.hand.packet.numbers();
-        // It was in turn by its first number, and nothing has come since.
+        // It was in order by its first number, and no other packet has arrived since.
         self.arbitrate_in_hand(datagram, numbers);
         let start = self.config.preamble.len();
         if let (Some(recent), Some(body)) = (&mut self.recent, datagram.bytes.get(start..)) {
@@ -470,7 +470,7 @@ impl Channel {
         })
     }
 
-    /// Takes the events of the arbiter; a packet whose turn it is becomes that in hand.
+    /// Takes the events of the arbiter; a packet that is now in order becomes that in hand.
     fn arbitrated(&mut self) -> Option<Step> {
         let start = self.config.preamble.len();
         let Self {
@@ -521,7 +521,7 @@ impl Channel {
         }
     }
 
-    /// Takes the next packet without a number in hand, if the lines are at their end.
+    /// Takes the next packet without a number in hand, if the lines have ended.
     fn take_unnumbered(&mut self) -> bool {
         if !std::mem::take(&mut self.hand.is_end) {
             return false;

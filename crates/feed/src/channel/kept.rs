@@ -1,9 +1,9 @@
-//! Packets that wait for their turn decoded, as dictionaries outlive packets.
+//! Decoded packets that wait, as dictionaries outlive packets.
 
 use super::packet::Packet;
 use crate::hold::Ticket;
 
-/// Decoded packets, in the places in which the arbiter has their bytes.
+/// Decoded packets, at the places where the arbiter has their bytes.
 #[derive(Debug, Default)]
 pub(super) struct Kept {
     places: Vec<Option<(Ticket, Packet)>>,
@@ -11,7 +11,7 @@ pub(super) struct Kept {
 }
 
 impl Kept {
-    /// Keeps the packet in hand, which becomes another one.
+    /// Stores the packet in hand, which becomes another one.
     pub(super) fn put(&mut self, ticket: Ticket, hand: &mut Packet) {
         self.free(ticket.slot());
         let packet = std::mem::replace(hand, self.spare.pop().unwrap_or_default());
@@ -23,7 +23,7 @@ impl Kept {
         }
     }
 
-    /// Takes the packet with this ticket in hand; whether it is there.
+    /// Takes the packet with this ticket in hand; returns whether it exists.
     pub(super) fn take(&mut self, ticket: Ticket, hand: &mut Packet) -> bool {
         let place = self.places.get_mut(ticket.slot());
         let Some((found, packet)) = place.and_then(Option::take) else {
@@ -37,7 +37,7 @@ impl Kept {
         true
     }
 
-    /// A unit that had this place before is gone, and was never asked for.
+    /// Frees the place of an earlier unit, which was never taken.
     fn free(&mut self, slot: usize) {
         if let Some((_, packet)) = self.places.get_mut(slot).and_then(Option::take) {
             self.spare.push(packet);

@@ -1,13 +1,13 @@
 //! A channel: the lines of one feed in, its decoded messages out, each once and in order.
 //!
-//! A packet that is in turn is decoded once: its sequence numbers are read from its messages,
-//! and the same messages are delivered, one by one. Of one that waits for its turn (see the
-//! [arbiter](crate::arbiter)) the bytes are kept, which is faster than to keep its messages, and
-//! decoded again when that comes. A packet that another line has brought is known by its bytes,
-//! and is not decoded.
+//! A packet that is in order is decoded once: its sequence numbers are read from its messages, and
+//! the same messages are delivered, one by one. Of one that waits (see the
+//! [arbiter](crate::arbiter)) the bytes are kept, which is faster than keeping its messages, and
+//! decoded again later. A packet that another line has brought is recognized by its bytes, and is
+//! not decoded.
 //!
-//! The caller takes everything that a call brings with [`Events::next`], until there is no more;
-//! what is not taken is lost. [`Channel::poll_timeout`] returns when to call
+//! The caller takes all events of a call with [`Events::next`], until it returns `None`; events
+//! that are not taken are lost. [`Channel::poll_timeout`] returns when to call
 //! [`Channel::handle_timeout`].
 //!
 //! ```
@@ -59,21 +59,21 @@ use kept::Kept;
 use packet::{Extent, Packet, PacketReader};
 use std::collections::VecDeque;
 
-/// Packets without a number that wait.
+/// Most packets without a number that wait.
 const MOST_UNNUMBERED: usize = 16;
 
 /// The lines of one feed, arbitrated and decoded. See the module's text.
 ///
-/// It allocates when it is made; later only for what is longer, or waits in greater number, than
-/// anything before.
+/// It allocates when it is made, and later only for packets that are longer, or wait in greater
+/// number, than any before.
 #[derive(Debug)]
 pub struct Channel {
     config: ChannelConfig,
-    /// One, or one for each line where each has its own dictionary.
+    /// The decoders: one, or one for each line where each has its own dictionary.
     readers: Vec<PacketReader>,
     /// Whether messages have numbers.
     is_numbered: bool,
-    /// Whether messages say which number comes next.
+    /// Whether messages announce the next number.
     announces: bool,
     arbiter: Arbiter,
     /// Packets read lately, with their numbers, and whether they could be decoded to their end.
@@ -83,9 +83,9 @@ pub struct Channel {
     suspect: Packet,
     hand: Delivery,
     unnumbered: VecDeque<(Line, u64, Vec<u8>)>,
-    /// When a line brought something last.
+    /// The time at which a line last brought a packet.
     last_received: u64,
-    /// What was announced last.
+    /// The number announced last.
     announced: Option<u32>,
     stats: ChannelStats,
 }
@@ -160,8 +160,8 @@ impl Channel {
         (len, packet.numbers())
     }
 
-    /// Sets the time to `now`, on the clock of the arbitration: what has been missing for too long
-    /// is given up.
+    /// Sets the time to `now`, on the clock of the arbitration: numbers that have been missing for
+    /// too long are declared lost.
     pub fn handle_timeout(&mut self, now: u64) -> Events<'_, 'static> {
         self.hand.drop_rest();
         self.arbiter.handle_timeout(now);
@@ -219,14 +219,14 @@ impl Channel {
             .saturating_add(self.config.arbiter.gap_timeout)
     }
 
-    /// Whatever waits is due.
+    /// Makes every waiting packet due.
     fn end(&mut self) {
         self.arbiter.flush();
         self.hand.is_end = true;
     }
 
-    /// Reads the numbers of a packet that begins with its preamble into the hand; where it
-    /// `streams`, only the first if the packet is in turn.
+    /// Reads the numbers of a packet that begins with its preamble into the hand; if it `streams`,
+    /// only the first if the packet is in order.
     fn number(&mut self, datagram: Datagram<'_>, streams: bool) -> Result<(), BadPacket> {
         let split = self.config.preamble.split(datagram.bytes);
         let (number, body) = split.map_err(|short| too_short(&datagram, short))?;
@@ -249,8 +249,8 @@ impl Channel {
         Ok(())
     }
 
-    /// Decodes a packet for its numbers; where it `streams`, only its first message if that is in
-    /// turn, as then all of them are delivered one by one.
+    /// Decodes a packet for its numbers; if it `streams`, only its first message if that is in
+    /// order, as then all of them are delivered one by one.
     fn read_numbers(&mut self, line: Line, body: &[u8], streams: bool) {
         let index = line.index().min(self.readers.len() - 1);
         let Self {
@@ -290,7 +290,7 @@ impl Channel {
         self.stats.decoding += self.hand.packet.decoding();
     }
 
-    /// Gives the packet in hand its place: it is delivered now, waits, or is dropped.
+    /// Determines whether the packet in hand is delivered now, waits, or is dropped.
     fn take_in(&mut self, datagram: Datagram<'_>) {
         let Datagram {
             line,
@@ -357,7 +357,7 @@ impl Channel {
         }
     }
 
-    /// Tells the arbiter of a packet that was in turn, and is delivered.
+    /// Passes a packet that was in order, and is delivered, to the arbiter.
     fn arbitrate_in_hand(&mut self, datagram: Datagram<'_>, numbers: PacketNumbers) {
         let unit = Unit {
             sequence: numbers.first.unwrap_or_default(),
@@ -367,19 +367,20 @@ impl Channel {
         let (now, received, line) = (datagram.now, datagram.received, datagram.line);
         let verdict = self.arbiter.receive_stamped(now, received, line, unit);
         if let Verdict::Refused(_) = verdict {
-            // More numbers than a unit may have: they are delivered, and the feed goes on there.
+            // It has more numbers than a unit may have: they are delivered, and the feed continues
+            // there.
             let behind = unit.sequence.wrapping_add(unit.count);
             self.arbiter.resume(behind);
         }
         self.announce(numbers);
     }
 
-    /// Returns whether all packets are delivered, whether their numbers are new or not.
+    /// Returns whether all packets are delivered, even if their numbers are not new.
     const fn passes(&self) -> bool {
         self.config.as_it_comes && self.config.lines == 1
     }
 
-    /// Keeps the packet in hand until its turn.
+    /// Keeps the packet in hand until it is in order.
     fn keep(&mut self) {
         if !self.config.keep_dictionary {
             return;
@@ -393,7 +394,7 @@ impl Channel {
         }
     }
 
-    /// The packet in hand is in turn.
+    /// Begins to deliver the packet in hand, which is in order.
     fn deliver(&mut self, datagram: Datagram<'_>, skip: u32) {
         if self.hand.packet.is_decoded() {
             return self.begin(datagram, skip);
@@ -406,7 +407,7 @@ impl Channel {
         self.begin_stream(datagram, skip);
     }
 
-    /// The packet in hand is delivered as it is decoded.
+    /// Begins to deliver the packet in hand as it is decoded.
     fn begin_stream(&mut self, datagram: Datagram<'_>, skip: u32) {
         self.begin(datagram, skip);
         self.hand.streams = true;

@@ -5,9 +5,9 @@ use crate::numbers::{PacketNumbers, new_numbers};
 use fanfare_fast::program::{FieldId, FieldKind, Place, RESET_ID, Reading, TemplateProgram};
 use fanfare_fast::{Cell, CodecError, Decoder, Fields, Program, Record, Value};
 
-/// The messages of one packet. One with more than four keeps its numbers alone, unless
-/// dictionaries outlive packets, and is decoded again when it is delivered. Filled again, it
-/// allocates only where it outgrows all packets before.
+/// The messages of one packet. One with more than four keeps only its numbers, unless dictionaries
+/// outlive packets, and is decoded again when it is delivered. A reused packet allocates only where
+/// it outgrows all before.
 #[derive(Debug, Default)]
 pub(super) struct Packet {
     messages: Vec<Decoded>,
@@ -15,14 +15,14 @@ pub(super) struct Packet {
     numbers: PacketNumbers,
     error: Option<CodecError>,
     is_decoded: bool,
-    /// How far it is decoded, bytes.
+    /// The number of bytes decoded.
     at: usize,
     has_contents: bool,
     /// The number of the last message that has one, and its index.
     last: Option<(u64, u32)>,
-    /// Messages take the places of those before.
+    /// Whether each message replaces the one before.
     is_streamed: bool,
-    /// How long it took to decode, ns, and when that began.
+    /// The time its decoding took in ns, and the time at which that began.
     decoding: u64,
     begin: u64,
 }
@@ -31,13 +31,13 @@ pub(super) struct Packet {
 #[derive(Debug, Default)]
 pub(super) struct Decoded {
     pub(super) record: Record,
-    /// Beside its flag: an `Option` would be read by one load over the two stores just made, which
-    /// holds up the processor.
+    /// The number, separate from its flag: an `Option` would be read by one load over the two
+    /// stores just made, which stalls the processor.
     number: u64,
     has_number: bool,
-    /// Which of the messages with this number it is, from 0.
+    /// Its index among the messages with this number, from 0.
     pub(super) index: u32,
-    /// How long it took to decode, ns.
+    /// The time its decoding took in ns.
     pub(super) decoding: u64,
 }
 
@@ -62,7 +62,7 @@ impl Packet {
         self.numbers
     }
 
-    /// Returns the number of its messages, as far as it could be decoded and they are kept.
+    /// Returns the number of its messages that could be decoded and are kept.
     pub(super) const fn len(&self) -> usize {
         self.used
     }
@@ -95,7 +95,7 @@ impl Packet {
         Some(number as u32)
     }
 
-    /// Forgets the messages; the numbers are these.
+    /// Discards the messages and sets the numbers.
     pub(super) fn clear(&mut self, numbers: PacketNumbers) {
         self.used = 0;
         self.error = None;
@@ -106,18 +106,18 @@ impl Packet {
         (self.at, self.has_contents, self.last) = (0, false, None);
     }
 
-    /// The numbers are known before the messages are decoded.
+    /// Sets the numbers before the messages are decoded.
     pub(super) const fn expect(&mut self, numbers: PacketNumbers) {
         self.numbers = numbers;
     }
 
-    /// From here on messages take the places of those before.
+    /// Makes each message replace the one before from here on.
     pub(super) const fn stream(&mut self) {
         self.is_streamed = true;
     }
 
-    /// The packet has this number, if there is one, whatever its messages have; they are numbered
-    /// by their places in it.
+    /// Sets the number of the packet, if it has one, for all its messages, which are indexed by
+    /// their order.
     pub(super) fn number_by(&mut self, number: Option<u32>) {
         let Some(number) = number else {
             return;
@@ -142,30 +142,30 @@ impl Packet {
     }
 }
 
-/// Where a packet ends.
+/// The end of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Extent {
-    /// With its bytes.
+    /// At the end of its bytes.
     Whole,
-    /// In front of the next Reset message (template 120) that follows another message, or with its
-    /// bytes: recordings of MOEX have no other framing.
+    /// In front of the next Reset message (template 120) that follows another message, or at the
+    /// end of its bytes: recordings of MOEX have no other framing.
     UpToReset,
 }
 
-/// Messages of a packet that are kept decoded before it is known that it is in turn. More of them
-/// would be cold memory: decoding them again, each in the place of the one before, takes a third of
-/// the time.
+/// Most messages of a packet that are kept decoded before it is known to be in order. More would be
+/// in cold memory: decoding them again, each in the place of the one before, takes a third of the
+/// time.
 const MOST_KEPT: usize = 4;
 
 /// Decodes packets, and finds the numbers of their messages.
 #[derive(Debug)]
 pub(super) struct PacketReader {
     decoder: Decoder,
-    /// By template.
+    /// The fields with numbers, by template.
     fields: Vec<NumberFields>,
     /// The fields that hold sequence numbers.
     wanted: Vec<FieldId>,
-    /// Previous values outlive the packet.
+    /// Whether previous values outlive the packet.
     keep_dictionary: bool,
     stopwatch: Option<Stopwatch>,
 }
@@ -177,11 +177,11 @@ struct NumberFields {
     /// NewSeqNo(36) of a SequenceReset.
     next: Option<NumberField>,
     is_reset: bool,
-    /// The number may be that of a message in a dynamic reference.
+    /// Whether the number may be that of a message in a dynamic reference.
     is_dynamic: bool,
 }
 
-/// A field that is read of each message.
+/// A field that is read from each message.
 #[derive(Debug, Clone, Copy)]
 struct NumberField {
     id: FieldId,
@@ -223,7 +223,7 @@ impl NumberField {
 }
 
 impl PacketReader {
-    /// `number` are the fields that hold sequence numbers.
+    /// Makes a reader; `number` are the fields with sequence numbers.
     pub(super) fn new(decoder: Decoder, number: &[FieldId], config: &ChannelConfig) -> Self {
         let program = decoder.program();
         let next = new_numbers(program);
@@ -268,7 +268,7 @@ impl PacketReader {
         }
     }
 
-    /// Of a packet with more messages than are kept, the numbers alone are read on.
+    /// Keeps only the numbers of a packet with more messages than are kept.
     #[inline]
     pub(super) const fn limit(&self, packet: &mut Packet) {
         if packet.used >= MOST_KEPT && !self.keep_dictionary {
@@ -277,7 +277,7 @@ impl PacketReader {
         }
     }
 
-    /// All is decoded; messages that were not kept are to be decoded again.
+    /// Ends the decoding; messages that were not kept are to be decoded again.
     pub(super) fn finish(&self, packet: &mut Packet) {
         self.stop(packet);
         if packet.is_streamed {
@@ -287,14 +287,14 @@ impl PacketReader {
         }
     }
 
-    /// The last message is decoded.
+    /// Notes that the last message is decoded.
     pub(super) fn stop(&self, packet: &mut Packet) {
         if let Some(Stopwatch::Packets(clock)) = self.stopwatch {
             packet.decoding = clock().saturating_sub(packet.begin);
         }
     }
 
-    /// A packet begins, of which nothing is decoded.
+    /// Begins a packet.
     pub(super) fn begin(&mut self, packet: &mut Packet) {
         if !self.keep_dictionary {
             self.decoder.reset();
@@ -306,7 +306,7 @@ impl PacketReader {
         }
     }
 
-    /// Decodes the next message of the packet at the front of `bytes`; false at its end.
+    /// Decodes the next message of the packet at the front of `bytes`; returns false at its end.
     #[inline(always)]
     pub(super) fn advance(&mut self, bytes: &[u8], extent: Extent, packet: &mut Packet) -> bool {
         let rest = bytes.get(packet.at..).filter(|rest| !rest.is_empty());
@@ -330,8 +330,8 @@ impl PacketReader {
         goes_on
     }
 
-    /// Decodes the next message of a packet that is delivered as it is decoded, in the place of
-    /// the one before; false if there is none.
+    /// Decodes the next message of a packet that is delivered as it is decoded, in the place of the
+    /// one before; returns false if there is none.
     #[inline(always)]
     pub(super) fn replace(&mut self, bytes: &[u8], packet: &mut Packet) -> bool {
         packet.used = 0;
@@ -375,7 +375,7 @@ impl PacketReader {
 }
 
 impl Packet {
-    /// A message was decoded into its place.
+    /// Notes that a message was decoded into its place.
     #[inline]
     fn took(&mut self, len: usize, is_reset: bool, (number, next): (Option<u64>, Option<u64>)) {
         self.has_contents |= !is_reset;

@@ -1,7 +1,7 @@
-//! Changes that wait for a picture or for what is missing in front of them: one bounded store for
-//! all instruments, with a list in rising order for each.
+//! Changes that wait for a snapshot or for missing ones before them: one bounded store for all
+//! instruments, with a list in ascending order for each.
 
-/// No place.
+/// The index of no place.
 const NONE: u32 = u32::MAX;
 
 #[derive(Debug, Clone)]
@@ -34,23 +34,23 @@ pub(super) struct Waited<T> {
     pub(super) item: T,
 }
 
-/// How a change was taken in.
+/// The result of an insertion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Insertion {
     Done,
-    /// One with its number waits already.
+    /// A change with its number waits already.
     Repeated,
-    /// There is no room.
+    /// The store is full.
     Full,
 }
 
-/// The changes of all instruments that wait. Allocates as it grows, up to its bound; what is taken
-/// out makes room for others.
+/// The waiting changes of all instruments. Allocates as it grows, up to its limit; places are
+/// reused.
 #[derive(Debug, Clone)]
 pub(super) struct Held<T> {
     entries: Vec<Entry<T>>,
     most: usize,
-    /// The first of the free places.
+    /// The first free place.
     free: u32,
     len: usize,
 }
@@ -69,18 +69,18 @@ impl<T: Copy> Held<T> {
         self.len
     }
 
-    /// Returns the key of the first of a list.
+    /// Returns the key of the first change of a list.
     pub(super) fn first_key(&self, list: List) -> Option<u64> {
         self.entries.get(list.first as usize).map(|entry| entry.key)
     }
 
-    /// Returns the key of the last of a list.
+    /// Returns the key of the last change of a list.
     pub(super) fn last_key(&self, list: List) -> Option<u64> {
         self.entries.get(list.last as usize).map(|entry| entry.key)
     }
 
-    /// Inserts a change in order of keys. Where `is_unique`, a second one of a key is left out;
-    /// else it goes behind the first.
+    /// Inserts a change in order of keys. If `is_unique`, a second one with a key is left out;
+    /// otherwise it is placed after the first.
     pub(super) fn insert(
         &mut self,
         list: &mut List,
@@ -92,7 +92,7 @@ impl<T: Copy> Held<T> {
             sequence,
             item,
         } = waited;
-        // Nearly always behind the last one.
+        // Nearly always after the last one.
         let mut before = list.last;
         while let Some(entry) = self.entries.get(before as usize) {
             if entry.key == key && is_unique {
@@ -129,7 +129,7 @@ impl<T: Copy> Held<T> {
         Insertion::Done
     }
 
-    /// Puts an entry in a free place.
+    /// Stores an entry in a free place.
     fn place(&mut self, entry: Entry<T>) -> Option<u32> {
         if let Some(free) = self.entries.get_mut(self.free as usize) {
             let place = self.free;
@@ -144,7 +144,7 @@ impl<T: Copy> Held<T> {
         Some(self.entries.len() as u32 - 1)
     }
 
-    /// Takes the first of a list, if its key is at most `most`.
+    /// Takes the first change of a list, if its key is at most `most`.
     pub(super) fn pop(&mut self, list: &mut List, most: u64) -> Option<Waited<T>> {
         let place = list.first;
         let entry = self.entries.get_mut(place as usize)?;

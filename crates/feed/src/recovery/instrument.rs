@@ -1,4 +1,4 @@
-//! What is known of one instrument.
+//! The recovery of one instrument.
 
 use super::held::List;
 use super::state::{Lack, State};
@@ -7,28 +7,28 @@ use super::state::{Lack, State};
 /// have none.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Instrument {
-    /// The state that was told last; `None` before anything was seen.
+    /// The state that was reported last; `None` before anything was received.
     pub(super) state: Option<State>,
     /// The key of the last change in the book.
     pub(super) applied: u64,
-    /// The key of the last picture taken.
+    /// The key of the last snapshot taken.
     pub(super) picture: u64,
     /// The key of the newest change, and the number of its message.
     pub(super) seen: u64,
     pub(super) seen_sequence: u64,
-    /// All of its changes in messages of the channel in front of this one are in the book; 0 if
-    /// nothing is known.
+    /// The number of the channel below which all changes of the instrument are in the book; 0 if
+    /// none is known.
     pub(super) known_end: u64,
-    /// Pictures with a lower key have no use: changes behind them were dropped.
+    /// The lowest useful key of a snapshot: changes after lower ones were dropped.
     pub(super) floor: u64,
-    /// The key of a picture that was ahead of the live book.
+    /// The key of a snapshot that was ahead of the live book.
     pub(super) ahead: u64,
     pub(super) list: List,
-    /// How many changes are in the list.
+    /// The number of changes in the list.
     pub(super) held: u32,
-    /// There is a book: a picture, or the empty one to begin with.
+    /// Whether there is a book: a snapshot, or the empty one at the start.
     pub(super) has_book: bool,
-    /// The number of the channel that `known_end` is follows from numbers, not from times.
+    /// Whether `known_end` follows from numbers, not from times.
     pub(super) is_dated: bool,
     pub(super) is_faulty: bool,
     pub(super) is_closed: bool,
@@ -54,7 +54,7 @@ impl Instrument {
         }
     }
 
-    /// A change with this key, of this message, was applied.
+    /// Notes that a change with this key, of this message, was applied.
     #[inline(always)]
     pub(super) const fn advance(&mut self, key: u64, sequence: u64) {
         self.applied = key;
@@ -67,14 +67,14 @@ impl Instrument {
         }
     }
 
-    /// The book is a picture with this key.
+    /// Notes that the book is a snapshot with this key.
     pub(super) const fn take_picture(&mut self, key: u64, known_end: u64, is_dated: bool) {
         (self.applied, self.picture) = (key, key);
         (self.known_end, self.is_dated, self.ahead) = (known_end, is_dated, 0);
         (self.has_book, self.is_faulty) = (true, false);
     }
 
-    /// There is no book any more; only pictures with this key or a higher one have a use.
+    /// Discards the book; only snapshots with this key or a higher one are useful from now on.
     pub(super) const fn begin_anew(&mut self, floor: u64) {
         let (state, list, held) = (self.state, self.list, self.held);
         *self = Self::new(false);
@@ -82,8 +82,8 @@ impl Instrument {
         self.floor = floor;
     }
 
-    /// Returns true if the book has the change of this key. Where keys are numbers of messages, a
-    /// message may have several changes: only a picture says that all of them are in the book.
+    /// Returns whether the book has the change of this key. Where keys are numbers of messages, a
+    /// message may have several changes: only a snapshot shows that all of them are in the book.
     pub(super) const fn is_in_book(&self, key: u64, is_numbered: bool) -> bool {
         match is_numbered {
             true => self.has_book && key <= self.applied,
@@ -91,15 +91,15 @@ impl Instrument {
         }
     }
 
-    /// Returns true if RptSeq(83) went back: the number of a newer message came before.
+    /// Returns whether RptSeq(83) went back, that is, a newer message has an earlier number.
     pub(super) const fn is_back(&self, key: u64, sequence: u64) -> bool {
         let is_repeated = self.seen != 0 && key <= self.seen && sequence > self.seen_sequence;
         let is_in_book = self.has_book && self.is_dated && key <= self.applied;
         is_repeated || is_in_book && sequence >= self.known_end
     }
 
-    /// Returns the state, given the key of the first change that waits and the end of what did not
-    /// come.
+    /// Returns the state, by the key of the first change that waits and the end of the messages
+    /// that did not arrive.
     pub(super) fn judge(&self, first: Option<u64>, unseen: u64, is_silent: bool) -> State {
         let lack = match first {
             _ if self.is_closed => return State::Closed,

@@ -1,24 +1,24 @@
-//! Recovery: from the changes and pictures of a channel's instruments to books that are whole.
+//! Recovery of complete books from the changes and snapshots of a channel's instruments.
 //!
-//! A [`Recovery`] takes what comes over the lines, the snapshot lines and a replay with the numbers
-//! of the feed; a [`Sink`] receives from it what a book is to do, in order: apply a change, or
-//! begin anew with a picture. A change behind a hole waits (bounded) for a picture or for what is
-//! missing. It knows for each instrument whether its book is whole ([`State::Live`]) or what is
-//! missing ([`State::Recovering`]).
+//! A [`Recovery`] takes the messages of the lines, the snapshot lines and a replay with the numbers
+//! of the feed. It tells a [`Sink`] what a book is to do, in order: apply a change, or restart from
+//! a snapshot. A change after a gap waits (bounded) for a snapshot or for the missing changes. For
+//! each instrument it knows whether its book is complete ([`State::Live`]) or what is missing
+//! ([`State::Recovering`]).
 //!
-//! Two kinds of numbers show whether a book is whole, and a feed has one of them or both:
+//! Two kinds of numbers show whether a book is complete, and a feed has one of them or both:
 //!
-//! - RptSeq(83), of the changes of one instrument: a change is in turn if its number is the next.
-//! - MsgSeqNum(34) of the channel with LastMsgSeqNumProcessed(369) of a snapshot: a book is whole
-//!   if no message of the channel behind its picture is missing. Where instruments have numbers of
-//!   their own this still finds changes that were lost with nothing behind them: after a gap on all
-//!   lines no instrument is live until its next change, a newer picture or a replay shows that it
-//!   lost nothing.
+//! - RptSeq(83), of the changes of one instrument: a change is in order if its number is the next.
+//! - MsgSeqNum(34) of the channel with LastMsgSeqNumProcessed(369) of a snapshot: a book is
+//!   complete if no message of the channel after its snapshot is missing. Where instruments have
+//!   numbers of their own this still finds lost changes that no later one follows: after a gap on
+//!   all lines no instrument is live until its next change, a newer snapshot or a replay shows that
+//!   it lost nothing.
 //!
-//! A picture that contains changes which wait, or which come after it, passes them by
-//! ([`Sink::superseded`]): a book must not apply them, but a trade among them did happen.
+//! Changes that wait, or arrive later, and are contained in a snapshot are passed to
+//! [`Sink::superseded`]: a book must not apply them, but a trade among them did happen.
 //!
-//! Sans-I/O and sans-clock; `T` is whatever the caller makes of a change.
+//! The module is sans-I/O and sans-clock; `T` is the caller's type of a change.
 //!
 //! ```
 //! use fanfare_feed::recovery::{
@@ -83,9 +83,9 @@ pub use state::{Lack, Numbering, RecoveryConfig, RecoveryStats, Refused, State};
 /// A change of an instrument, with the numbers of the feed.
 #[derive(Debug, Clone, Copy)]
 pub struct Increment<T> {
-    /// Which instrument, by the caller's number from 0.
+    /// The instrument, by the caller's number from 0.
     pub instrument: u32,
-    /// RptSeq(83); not looked at where instruments have no numbers ([`Numbering::Channel`]).
+    /// RptSeq(83); ignored where instruments have no numbers ([`Numbering::Channel`]).
     pub rpt_seq: u32,
     /// The number of its message in the channel, extended as by the arbiter.
     pub sequence: u64,
@@ -93,63 +93,62 @@ pub struct Increment<T> {
     pub item: T,
 }
 
-/// A picture of an instrument, with the numbers of the feed.
+/// A snapshot of an instrument, with the numbers of the feed.
 #[derive(Debug, Clone, Copy)]
 pub struct Snapshot<'a, T> {
-    /// Which instrument, by the caller's number from 0.
+    /// The instrument, by the caller's number from 0.
     pub instrument: u32,
-    /// RptSeq(83) of the last change that it contains; not looked at where instruments have no
-    /// numbers.
+    /// RptSeq(83) of the last change that it contains; ignored where instruments have no numbers.
     pub rpt_seq: u32,
     /// LastMsgSeqNumProcessed(369): the last message of the channel that it contains.
     pub last_processed: Option<u32>,
-    /// What it consists of.
+    /// The parts of the snapshot.
     pub items: &'a [T],
 }
 
-/// What becomes of changes and pictures. Called in the order in which a book is to do it.
+/// The receiver of changes and snapshots, called in the order in which a book is to apply them.
 pub trait Sink<T> {
-    /// The change is the next one of its instrument.
+    /// Applies the next change of its instrument.
     fn apply(&mut self, instrument: u32, change: &T);
 
-    /// The change is part of a picture that came before it: the book has it already.
+    /// Reports a change that is part of an earlier snapshot: the book has it already.
     fn superseded(&mut self, instrument: u32, change: &T);
 
-    /// The change waited, or was to wait, and no book will have it: there was no room, or what it
-    /// waited for will not come.
+    /// Reports a change that waited, or was to wait, and that no book will have: the store was
+    /// full, or the missing changes will not arrive.
     fn dropped(&mut self, instrument: u32, change: &T);
 
-    /// The book is this picture from here on.
+    /// Replaces the book by this snapshot.
     fn picture(&mut self, instrument: u32, items: &[T]);
 
-    /// The book is empty from here on.
+    /// Empties the book.
     fn clear(&mut self, instrument: u32);
 
-    /// The state of the instrument changed.
+    /// Reports that the state of the instrument has changed.
     fn state(&mut self, instrument: u32, state: State);
 }
 
 /// The recovery of the instruments of one channel. See the module's text.
 ///
-/// It allocates for an instrument that it has not seen, and for changes that wait beyond all that
-/// waited before, both up to the limits of its configuration; nothing for changes in turn.
+/// It allocates for a new instrument, and for more waiting changes than ever before, both up to the
+/// limits of its configuration; nothing for changes in order.
 #[derive(Debug)]
 pub struct Recovery<T> {
     config: RecoveryConfig,
     instruments: Vec<Instrument>,
     held: Held<T>,
-    /// Messages of the channel that did not come.
+    /// Messages of the channel that did not arrive.
     unseen: Missing,
-    /// Of the messages below this number nothing is known: from before the first one, or of gaps
-    /// that were forgotten.
+    /// The number below which messages are unknown: those before the first one, or of gaps that
+    /// were dropped.
     unknown_below: u64,
-    /// How many missing messages were forgotten.
+    /// The number of missing messages that were dropped.
     forgotten: u64,
-    /// The number behind the highest message.
+    /// The number after the highest message.
     next: Option<u64>,
-    /// The last gap was that of a reset.
+    /// Whether the last gap was that of a reset.
     was_reset: bool,
-    /// When the last gap was declared, or the first picture came.
+    /// The time at which the last gap was declared, or the first snapshot arrived.
     gap_at: Option<u64>,
     is_silent: bool,
     stats: RecoveryStats,
@@ -181,7 +180,7 @@ impl<T: Copy> Recovery<T> {
         }
     }
 
-    /// Returns the state of an instrument, or `None` if nothing of it was seen.
+    /// Returns the state of an instrument, or `None` if it is unknown.
     pub fn state(&self, instrument: u32) -> Option<State> {
         let known = self.instruments.get(instrument as usize)?;
         known.state
@@ -194,7 +193,7 @@ impl<T: Copy> Recovery<T> {
         Some(known.applied)
     }
 
-    /// Returns the messages of the channel that are missing: those to ask a replay for.
+    /// Returns the missing messages of the channel, to be requested from a replay.
     pub fn missing(&self) -> &Missing {
         &self.unseen
     }
@@ -275,7 +274,7 @@ impl<T: Copy> Recovery<T> {
         Ok(())
     }
 
-    /// A number that came before, in a newer message: nothing of the instrument is certain.
+    /// Handles an earlier number in a newer message: nothing of the instrument is certain.
     #[cold]
     fn jumped_back(&mut self, id: u32, sink: &mut impl Sink<T>) {
         self.stats.jumped_back += 1;
@@ -286,7 +285,7 @@ impl<T: Copy> Recovery<T> {
         sink.clear(id);
     }
 
-    /// Drops all that waits for an instrument.
+    /// Drops all waiting changes of an instrument.
     fn forget(&mut self, id: u32, sink: &mut impl Sink<T>) {
         let known = &mut self.instruments[id as usize];
         known.held = 0;
@@ -312,7 +311,7 @@ impl<T: Copy> Recovery<T> {
         match inserted {
             Insertion::Done => known.held += 1,
             Insertion::Repeated => self.stats.repeated += 1,
-            // What was held is of no use without this one: only a picture behind it is.
+            // The held changes are useless without this one: only a later snapshot helps.
             Insertion::Full => {
                 let last = self.held.last_key(known.list).unwrap_or_default();
                 known.floor = known.floor.max(last).max(key);
@@ -325,7 +324,7 @@ impl<T: Copy> Recovery<T> {
         }
     }
 
-    /// Applies what waits and is next now.
+    /// Applies waiting changes that are next now.
     fn drain(&mut self, id: u32, sink: &mut impl Sink<T>) {
         let is_numbered = self.config.numbering == Numbering::Instrument;
         let known = &mut self.instruments[id as usize];
@@ -349,7 +348,7 @@ impl<T: Copy> Recovery<T> {
         }
     }
 
-    /// Takes a picture, from a snapshot line or by replay.
+    /// Takes a snapshot, from a snapshot line or by replay.
     ///
     /// `now` is the caller's time in nanoseconds.
     ///
@@ -369,7 +368,7 @@ impl<T: Copy> Recovery<T> {
         let key = match (is_numbered, last) {
             (true, _) => u64::from(snapshot.rpt_seq),
             (false, Some(last)) => last,
-            // Nothing says where it belongs.
+            // Its place is unknown.
             (false, None) => {
                 self.stats.snapshots_unusable += 1;
                 return Ok(());
@@ -380,11 +379,11 @@ impl<T: Copy> Recovery<T> {
         self.was_reset &= !is_aged;
         let known_end = match last {
             Some(last) => last + 1,
-            // What was made after the gap contains what was lost in it.
+            // A snapshot made after the gap contains the messages lost in it.
             None if is_aged => self.next.unwrap_or(1),
             None => 1,
         };
-        // Numbers of the time before a reset may look like those of the time behind it.
+        // Numbers of before a reset may look like those after it.
         let is_of_another_time =
             !is_aged && self.was_reset || last.is_some_and(|last| self.is_far_ahead(last));
         if is_of_another_time {
@@ -396,8 +395,8 @@ impl<T: Copy> Recovery<T> {
         Ok(())
     }
 
-    /// Takes a picture that the caller put together of changes of the channel (natural refresh): it
-    /// is as of the message with this number. Only where instruments have numbers of their own.
+    /// Takes a snapshot that the caller assembled from changes of the channel (natural refresh), as
+    /// of the message with this number. Only where instruments have numbers of their own.
     ///
     /// # Errors
     ///
@@ -421,7 +420,7 @@ impl<T: Copy> Recovery<T> {
         Ok(())
     }
 
-    /// Takes a picture, or leaves it where the book is as new.
+    /// Takes a snapshot, or leaves it if the book is as new.
     fn picture(
         &mut self,
         key: u64,
@@ -445,7 +444,7 @@ impl<T: Copy> Recovery<T> {
         }
         let is_live = known.state == Some(State::Live);
         if is_live && (known.ahead == 0 || known.applied >= known.ahead) {
-            // The changes are under way, or lost with nothing behind them: the next picture tells.
+            // The changes are under way, or lost with none after them: the next snapshot decides.
             known.ahead = key;
             self.stats.snapshots_ahead += 1;
             return;
@@ -459,7 +458,7 @@ impl<T: Copy> Recovery<T> {
         }
     }
 
-    /// Passes by what waits and is part of the picture.
+    /// Reports waiting changes that are part of the snapshot as superseded.
     fn drain_below(&mut self, id: u32, sink: &mut impl Sink<T>) {
         let known = &mut self.instruments[id as usize];
         while let Some(waited) = self.held.pop(&mut known.list, known.picture) {
@@ -469,15 +468,15 @@ impl<T: Copy> Recovery<T> {
         }
     }
 
-    /// These messages of the channel did not come over any line. No instrument is live until it is
-    /// known that it lost nothing.
+    /// Notes that these messages of the channel arrived over no line. No instrument is live until
+    /// it is known that it lost nothing.
     ///
     /// `now` is the caller's time in nanoseconds.
     pub fn gap(&mut self, now: u64, range: Range<u64>, sink: &mut impl Sink<T>) {
         if range.is_empty() {
             return;
         }
-        // Behind a reset pictures are not taken for a time; a gap does not shorten it.
+        // After a reset snapshots are not taken for a time, which a gap does not shorten.
         self.gap_at = Some(now);
         if self.next.is_none() {
             self.unknown_below = range.start;
@@ -488,7 +487,7 @@ impl<T: Copy> Recovery<T> {
         self.settle_all(sink);
     }
 
-    /// These messages of the channel came by replay: call it behind their changes.
+    /// Notes that these messages of the channel arrived by replay; called after their changes.
     pub fn replayed(&mut self, range: Range<u64>, sink: &mut impl Sink<T>) {
         let before = self.unseen_end();
         self.unseen.take(range);
@@ -498,7 +497,7 @@ impl<T: Copy> Recovery<T> {
         }
     }
 
-    /// Ranges that were forgotten stand in front of those that are left, and stay unknown.
+    /// Marks dropped ranges, which precede those that are left, as unknown for good.
     fn note_forgotten(&mut self) {
         if self.unseen.forgotten() == self.forgotten {
             return;
@@ -509,7 +508,8 @@ impl<T: Copy> Recovery<T> {
         self.unknown_below = self.unknown_below.max(end);
     }
 
-    /// A message of the channel came, with or without changes: those without must be told too.
+    /// Notes that a message of the channel arrived, with or without changes: those without must be
+    /// noted too.
     #[inline]
     pub fn see(&mut self, sequence: u64, sink: &mut impl Sink<T>) {
         match self.next {
@@ -518,17 +518,17 @@ impl<T: Copy> Recovery<T> {
         }
     }
 
-    /// The first message: what came before it is not known.
+    /// Begins with the first message: earlier ones are not known.
     #[cold]
     fn begin(&mut self, sequence: u64, sink: &mut impl Sink<T>) {
         self.next = Some(sequence + 1);
         self.unknown_below = sequence;
-        // The age of pictures counts from here on.
+        // The age of snapshots counts from here on.
         self.gap_at = None;
         self.settle_all(sink);
     }
 
-    /// The channel begins anew (SequenceReset(4)): books are empty, numbers count from 1 again, the
+    /// Restarts the channel (SequenceReset(4)): books are empty, RptSeq(83) restarts at 1, and the
     /// next message of the channel has this number.
     ///
     /// `now` is the caller's time in nanoseconds.
@@ -548,9 +548,9 @@ impl<T: Copy> Recovery<T> {
         self.settle_all(sink);
     }
 
-    /// What was made of the channel so far is not as what is made of it from here on: all books are
-    /// to come from pictures that contain its messages up to here. Changes that wait are dropped;
-    /// numbers go on, and missing messages stay missing. Closed instruments stay closed.
+    /// Distrusts all books, as the channel is interpreted differently from here on: they must come
+    /// from snapshots that contain its messages up to here. Waiting changes are dropped; numbers
+    /// continue, and missing messages stay missing. Closed instruments stay closed.
     ///
     /// `now` is the caller's time in nanoseconds.
     pub fn distrust(&mut self, now: u64, sink: &mut impl Sink<T>) {
@@ -569,8 +569,8 @@ impl<T: Copy> Recovery<T> {
         }
     }
 
-    /// The book of an instrument is wrong (crossed, a change that cannot be applied): only a
-    /// picture of it is trusted from here on.
+    /// Notes that the book of an instrument is wrong (crossed, a change that cannot be applied):
+    /// only a snapshot of it is trusted from here on.
     pub fn fault(&mut self, instrument: u32, sink: &mut impl Sink<T>) {
         let Some(known) = self.instruments.get_mut(instrument as usize) else {
             return;
@@ -582,7 +582,7 @@ impl<T: Copy> Recovery<T> {
         self.settle(instrument, sink);
     }
 
-    /// The instrument is not traded any more: nothing of it is awaited.
+    /// Notes that the instrument is no longer traded: nothing of it is awaited.
     pub fn close(&mut self, instrument: u32, sink: &mut impl Sink<T>) {
         if self.instruments.get(instrument as usize).is_some() {
             self.forget(instrument, sink);
@@ -592,7 +592,7 @@ impl<T: Copy> Recovery<T> {
         }
     }
 
-    /// All lines fell silent for longer than the feed does, or speak again.
+    /// Notes that all lines fell silent for longer than the feed does, or are active again.
     pub fn silence(&mut self, is_silent: bool, sink: &mut impl Sink<T>) {
         if self.is_silent != is_silent {
             self.is_silent = is_silent;
@@ -613,8 +613,8 @@ impl<T: Copy> Recovery<T> {
         Ok(&mut self.instruments[at])
     }
 
-    /// Returns the number of the channel that a snapshot means: the nearest one to the highest
-    /// seen.
+    /// Returns the number of the channel that a snapshot refers to: the nearest one to the highest
+    /// received.
     fn extend(&self, low: u32) -> u64 {
         let Some(next) = self.next else {
             return u64::from(low);
@@ -628,7 +628,7 @@ impl<T: Copy> Recovery<T> {
             .is_some_and(|next| last > next + u64::from(self.config.most_ahead))
     }
 
-    /// Behind the last message of the channel that did not come.
+    /// Returns the number after the last message of the channel that did not arrive.
     fn unseen_end(&self) -> u64 {
         let last = self.unseen.last_end().unwrap_or_default();
         last.max(self.unknown_below)
@@ -640,7 +640,7 @@ impl<T: Copy> Recovery<T> {
         let is_numbered = self.config.numbering == Numbering::Instrument;
         let known = &self.instruments[id as usize];
         if !is_numbered && known.has_book && known.known_end >= unseen {
-            // Nothing in front of what waits is missing any more.
+            // No message in front of the waiting ones is missing any more.
             self.drain(id, sink);
         }
         let known = &mut self.instruments[id as usize];

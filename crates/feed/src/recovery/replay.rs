@@ -1,9 +1,9 @@
-//! Which missing messages to ask a replay for, when, and how often. Sans-I/O: the caller sends the
-//! requests (MarketDataRequest(V) with ApplBegSeqNum(1182) and ApplEndSeqNum(1183), an
-//! ApplMessageRequest(BW), or what a feed has) and reports their outcome.
+//! The missing messages to request from a replay, when, and how often. Sans-I/O: the caller sends
+//! the requests (MarketDataRequest(V) with ApplBegSeqNum(1182) and ApplEndSeqNum(1183), an
+//! ApplMessageRequest(BW), or those of a feed) and reports their outcome.
 //!
-//! One request is under way at a time. What an answer left out, or what is not answered in time, is
-//! asked for again, up to a number of attempts; then it is left to pictures.
+//! One request is under way at a time. Messages that a response left out, or that do not arrive in
+//! time, are requested again, up to a number of attempts; then they are left to snapshots.
 
 use crate::missing::Missing;
 use std::ops::Range;
@@ -11,19 +11,19 @@ use std::ops::Range;
 /// Limits of a [`Replay`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReplayConfig {
-    /// Most messages a request.
+    /// Most messages in a request.
     pub most: u64,
-    /// How long an answer may take, from the request or its last message on, in nanoseconds.
+    /// The timeout of a response, from the request or its last message on, in nanoseconds.
     pub timeout: u64,
-    /// How often the same messages are asked for.
+    /// Most requests of the same messages.
     pub attempts: u32,
-    /// How long to wait after a refusal or a lost connection, in nanoseconds; doubled with each
-    /// one, up to 64 times.
+    /// The pause after a refusal or a lost connection, in nanoseconds; doubled with each one, up to
+    /// 64 times.
     pub pause: u64,
 }
 
 impl Default for ReplayConfig {
-    /// 1,000 messages, 2 s, 3 attempts, 1 s.
+    /// Returns limits of 1,000 messages, 2 s, 3 attempts, 1 s.
     fn default() -> Self {
         Self {
             most: 1_000,
@@ -34,25 +34,25 @@ impl Default for ReplayConfig {
     }
 }
 
-/// What a replay did.
+/// The counters of a replay.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ReplayStats {
     /// Requests made.
     pub requests: u64,
-    /// Requests that brought everything they asked for.
+    /// Requests that brought all their messages.
     pub answered: u64,
     /// Requests that were refused, or whose connection was lost.
     pub refused: u64,
-    /// Requests that were not answered in time, or not wholly.
+    /// Requests whose response was late or incomplete.
     pub unanswered: u64,
-    /// Messages that were asked for as often as configured, and given up.
+    /// Messages that were requested as often as configured, and given up.
     pub given_up: u64,
 }
 
 #[derive(Debug, Clone)]
 struct Request {
     range: Range<u64>,
-    /// When the request is given up, unless something comes.
+    /// The time at which the request is given up, unless a message arrives.
     deadline: u64,
 }
 
@@ -61,19 +61,19 @@ struct Request {
 pub struct Replay {
     config: ReplayConfig,
     under_way: Option<Request>,
-    /// The range asked for last, and how often.
+    /// The range requested last, and how often.
     last: Range<u64>,
     attempts: u32,
     refusals: u32,
-    /// No request before this time.
+    /// The time before which no request is made.
     not_before: u64,
-    /// Messages below this number are not asked for any more.
+    /// The number below which messages are no longer requested.
     given_up_below: u64,
     stats: ReplayStats,
 }
 
 impl Replay {
-    /// Returns a replay that has asked for nothing.
+    /// Returns a replay without requests so far.
     pub fn new(config: ReplayConfig) -> Self {
         Self {
             config: ReplayConfig {
@@ -95,8 +95,8 @@ impl Replay {
         self.stats
     }
 
-    /// Returns the next request: the messages to ask for, in extended numbers. `None` while a
-    /// request is under way, nothing is missing, or a pause is not over.
+    /// Returns the next request: the missing messages, in extended numbers. `None` while a request
+    /// is under way, nothing is missing, or during a pause.
     pub fn poll_request(&mut self, now: u64, missing: &Missing) -> Option<Range<u64>> {
         while self.under_way.is_none() && now >= self.not_before {
             let range = self.next_range(missing)?;
@@ -125,8 +125,8 @@ impl Replay {
         Some(start..range.end.min(start + self.config.most))
     }
 
-    /// Returns whether a message was asked for and is still missing: others are not to be
-    /// delivered. Notes that the answer goes on.
+    /// Returns whether a message was requested and is still missing; others are not to be
+    /// delivered. Notes that the response continues.
     pub fn expects(&mut self, now: u64, sequence: u64, missing: &Missing) -> bool {
         let Some(request) = &mut self.under_way else {
             return false;
@@ -138,7 +138,7 @@ impl Replay {
         missing.has(sequence..sequence + 1)
     }
 
-    /// The answer is over: what it did not bring may be asked for again.
+    /// Notes that the response is complete: messages that it did not bring may be requested again.
     pub fn answered(&mut self, missing: &Missing) {
         let Some(request) = self.under_way.take() else {
             return;
@@ -150,7 +150,7 @@ impl Replay {
         }
     }
 
-    /// The request was refused, or its connection was lost: a pause follows.
+    /// Notes that the request was refused, or its connection lost: a pause follows.
     pub fn refused(&mut self, now: u64) {
         if self.under_way.take().is_none() {
             return;
@@ -166,7 +166,7 @@ impl Replay {
         self.under_way.as_ref().map(|request| request.deadline)
     }
 
-    /// Gives up a request whose answer takes too long.
+    /// Gives up a request whose response takes too long.
     pub fn handle_timeout(&mut self, now: u64) {
         if self.poll_timeout().is_some_and(|deadline| now >= deadline) {
             self.under_way = None;
@@ -174,7 +174,7 @@ impl Replay {
         }
     }
 
-    /// The channel began anew: nothing of before is asked for.
+    /// Notes that the channel restarted: earlier messages are not requested.
     pub fn reset(&mut self) {
         (self.under_way, self.last) = (None, 0..0);
         (self.attempts, self.given_up_below) = (0, 0);

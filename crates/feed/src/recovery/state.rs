@@ -5,27 +5,27 @@ use core::fmt;
 /// Whether the book of an instrument can be trusted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum State {
-    /// It is whole, as of the last change that was applied.
+    /// It is complete, as of the last change that was applied.
     Live,
     /// It is not; this is missing.
     Recovering(Lack),
-    /// It was whole when all lines fell silent.
+    /// It was complete when all lines fell silent.
     Stale,
-    /// The instrument is not traded any more.
+    /// The instrument is no longer traded.
     Closed,
 }
 
-/// What a book lacks.
+/// The part that a book lacks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Lack {
-    /// A picture to begin with.
+    /// A snapshot to begin with.
     Picture,
-    /// A picture, since the book was found wrong or RptSeq(83) went back.
+    /// A snapshot, since the book was found wrong or RptSeq(83) went back.
     PictureAfterFault,
     /// Changes with these RptSeq(83), from the first to the last.
     Changes(u64, u64),
-    /// The certainty that nothing of it was in the messages of the channel below this number that
-    /// did not come.
+    /// The certainty that the missing messages of the channel below this number had none of its
+    /// changes.
     Certainty(u64),
 }
 
@@ -59,43 +59,44 @@ impl fmt::Display for Lack {
     }
 }
 
-/// What numbers the changes of an instrument.
+/// The numbering of an instrument's changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Numbering {
     /// RptSeq(83) of the instrument; snapshots may have LastMsgSeqNumProcessed(369) too.
     Instrument,
-    /// Nothing but MsgSeqNum(34) of the channel: snapshots have LastMsgSeqNumProcessed(369).
+    /// Only MsgSeqNum(34) of the channel: snapshots have LastMsgSeqNumProcessed(369).
     Channel,
 }
 
-/// Limits and habits of a [`super::Recovery`].
+/// The configuration of a [`super::Recovery`].
 #[derive(Debug, Clone)]
 pub struct RecoveryConfig {
-    /// What numbers the changes.
+    /// The numbering of changes.
     pub numbering: Numbering,
-    /// Books are empty, and whole, in front of RptSeq(83) 1.
+    /// Whether books are empty, and complete, before RptSeq(83) 1.
     pub starts_empty: bool,
     /// Most instruments: their numbers are below this. Each takes 80 bytes.
     pub most_instruments: usize,
-    /// Most changes that wait, of all instruments together. Each takes 24 bytes and its item.
+    /// Most waiting changes of all instruments together. Each takes 24 bytes and its item.
     pub most_held: usize,
-    /// Most changes of one instrument that wait. At the limit they are dropped and counted, and
-    /// only a picture behind them brings the instrument back.
+    /// Most waiting changes of one instrument. At the limit they are dropped and counted, and only
+    /// a later snapshot restores the instrument.
     pub most_held_each: u32,
-    /// Most ranges of missing messages that are remembered; beyond, the oldest is forgotten, which
-    /// means that it cannot be replayed.
+    /// Most ranges of missing messages remembered; beyond, the oldest is dropped and cannot be
+    /// replayed.
     pub most_gaps: usize,
-    /// Most messages that a snapshot may be ahead of the channel; beyond, it is of another time (in
-    /// front of a reset) and not taken.
+    /// Most messages by which a snapshot may be ahead of the channel; beyond, it is of before a
+    /// reset and not taken.
     pub most_ahead: u32,
-    /// The longest time from making a snapshot to its arrival, in nanoseconds. For this long after
-    /// a reset none is taken: it may be from before. One without LastMsgSeqNumProcessed(369) that
-    /// comes this long after a gap contains what was lost in it.
+    /// The longest time from the making of a snapshot to its arrival, in nanoseconds. For this long
+    /// after a reset none is taken, as it may be from before. One without
+    /// LastMsgSeqNumProcessed(369) that arrives this long after a gap contains the messages lost in
+    /// it.
     pub snapshot_age: u64,
 }
 
 impl RecoveryConfig {
-    /// Usual limits: 2^20 instruments and changes that wait, 4,096 of one instrument.
+    /// Returns usual limits: 2^20 instruments and waiting changes, 4,096 of one instrument.
     pub const fn new(numbering: Numbering) -> Self {
         Self {
             numbering,
@@ -109,49 +110,49 @@ impl RecoveryConfig {
         }
     }
 
-    /// Returns true if an instrument has a book before anything of it came.
+    /// Returns whether an instrument has a book before any of its messages arrived.
     pub(super) fn begins_with_a_book(&self) -> bool {
         self.starts_empty && self.numbering == Numbering::Instrument
     }
 }
 
-/// What a recovery has done.
+/// The counters of a recovery.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RecoveryStats {
     /// Changes applied.
     pub applied: u64,
-    /// Changes that were part of a picture.
+    /// Changes that were part of a snapshot.
     pub superseded: u64,
     /// Changes that wait now.
     pub held: u64,
-    /// Changes that waited already when they came again.
+    /// Changes that waited already when they were repeated.
     pub repeated: u64,
     /// Changes that waited, or were to wait, and were dropped: at a limit, at a reset, at the end
     /// of an instrument.
     pub dropped: u64,
-    /// How often changes did not find room to wait.
+    /// Changes for which the store was full.
     pub overflows: u64,
     /// RptSeq(83) that went back.
     pub jumped_back: u64,
     /// Books that were reported wrong.
     pub faults: u64,
-    /// Pictures that books began anew with.
+    /// Snapshots that replaced books.
     pub snapshots_taken: u64,
-    /// Pictures that were older than the book, or than what is missing.
+    /// Snapshots older than the book, or than the missing messages.
     pub snapshots_old: u64,
-    /// Pictures ahead of a live book, not taken yet.
+    /// Snapshots ahead of a live book, not taken yet.
     pub snapshots_ahead: u64,
-    /// Pictures without the numbers it takes, or of another time.
+    /// Snapshots without the required numbers, or of before a reset.
     pub snapshots_unusable: u64,
-    /// How often an instrument began to recover.
+    /// The number of times that an instrument began to recover.
     pub recoveries: u64,
-    /// How often one became live again.
+    /// The number of times that one became live again.
     pub recovered: u64,
-    /// Changes and pictures of instruments beyond the limit.
+    /// Changes and snapshots of instruments beyond the limit.
     pub refused: u64,
 }
 
-/// Why nothing was done.
+/// The reason why nothing was done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refused {
     /// The number of the instrument is not below the configured limit.

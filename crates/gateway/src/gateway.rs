@@ -77,7 +77,7 @@ impl Gateway {
     /// Listens on both ports and starts the threads. The gateway runs until `stop` is raised.
     ///
     /// # Errors
-    /// Returns a [`StartError`]; no thread is left running then.
+    /// Returns a [`StartError`]. No thread is left running then.
     pub fn start(config: &Config, stop: Stop) -> Result<Self, StartError> {
         Self::start_with(config, stop, Vec::new())
     }

@@ -120,7 +120,7 @@ impl GatewayHandle {
     }
 
     /// Ends the segments of the logs. Returns the number of logs, or `None` if one of them could
-    /// not be written within ten seconds; its segment ends once it can.
+    /// not be written within ten seconds. Its segment ends once the log can be written.
     pub(crate) fn roll(&self) -> Option<usize> {
         let wish = self.0.rolling.ask();
         let until = Instant::now() + ROLLING;

@@ -131,7 +131,7 @@ impl Fragments {
         }
     }
 
-    /// Returns the counters of what was put together so far, and of what was not.
+    /// Returns the counters of the assembly so far.
     pub const fn stats(&self) -> FragmentStats {
         self.stats
     }

@@ -167,13 +167,13 @@ mod tests {
                         holidays = [\"2026-11-26\", \"2026-12-25\"]";
         let mut rolls = rolls(calendar);
         assert!(!is_due(&mut rolls, SECOND));
-        // Monday to Sunday; Thursday is Thanksgiving.
+        // Monday to Sunday, with Thanksgiving on Thursday.
         let expected = [true, true, true, false, true, false, false];
         let week = (0..7).map(|day| is_due(&mut rolls, SECOND + 1 + day * DAY));
         assert!(week.eq(expected));
         // From Sunday to Tuesday without a call in between.
         assert!(is_due(&mut rolls, SECOND + 1 + 8 * DAY));
-        // From Friday, before the end, to Saturday; from Saturday to Sunday.
+        // From Friday, before the end, to Saturday, and from Saturday to Sunday.
         assert!(is_due(&mut rolls, SECOND + 12 * DAY));
         assert!(!is_due(&mut rolls, SECOND + 12 * DAY + 1 + DAY));
     }

@@ -198,7 +198,7 @@ impl Form {
 }
 
 impl Dbn {
-    /// All records of an event and an instrument are one message.
+    /// Makes one message of all records of an event and an instrument.
     fn event(
         &mut self,
         event: &Event,

@@ -55,7 +55,7 @@ impl ClientContext for Said {
 impl ProducerContext for Said {
     type DeliveryOpaque = ();
 
-    /// A message that was not delivered fails its transaction.
+    /// Ignores the result, because a message that was not delivered fails its transaction.
     fn delivery(&self, _: &DeliveryResult<'_>, (): ()) {}
 }
 

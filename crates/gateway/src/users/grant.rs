@@ -64,8 +64,8 @@ impl Grant {
         self.sees_everything() && self.subscriptions >= MOST_SUBSCRIPTIONS
     }
 
-    /// Returns whether everything may be seen. Messages that are fanned out unchanged, without a
-    /// look at their instruments, are only for such sessions.
+    /// Returns whether everything may be seen. Messages that are fanned out unchanged are not
+    /// searched for instruments, and are only for such sessions.
     pub(crate) fn sees_everything(&self) -> bool {
         self.instruments.are_all() && self.entries == EntryTypes::ALL && self.depth == 0
     }

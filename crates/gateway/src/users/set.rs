@@ -127,7 +127,8 @@ impl UserSet {
         user.allow.allows(address).then_some(user)
     }
 
-    /// Returns whether there are users, so that no others receive market data if nothing is open.
+    /// Returns whether there are users, in which case other clients receive no market data unless a
+    /// port is open.
     pub(crate) const fn has_users(&self) -> bool {
         self.has_users
     }

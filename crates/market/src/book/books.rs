@@ -3,7 +3,7 @@
 use super::{Book, BookConfig, Fault};
 use crate::event::{Event, InstrumentId, Kind};
 
-/// A book for each instrument that has data; one without costs a pointer.
+/// One book for each instrument that has data. An instrument without data costs a pointer.
 ///
 /// Memory is bounded by the number of instruments times the memory of their books ([`BookConfig`]).
 #[derive(Clone, Debug)]

@@ -134,9 +134,9 @@ struct Compiler<'f, 'p, L> {
 }
 
 impl<L: Layout> Finder<'_, L> {
-    /// Returns how the fast path reads a plan's messages, or `None` if it cannot: definitions and
-    /// statuses, which are rare; instruments named only by their symbols; values without a fixed
-    /// position. `default` is the source of instruments that name none.
+    /// Returns how the fast path reads a plan's messages. Returns `None` for definitions and
+    /// statuses, which are rare, for instruments named only by their symbols, and for values
+    /// without a fixed position. `default` is the source of instruments that name none.
     pub(super) fn straight(&self, default: IdSource) -> Option<Straight<L::At>> {
         let plan = self.plan;
         let is_rare = matches!(

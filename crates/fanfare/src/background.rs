@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 /// The most bytes queued for one stream.
 const MOST: usize = 4 << 20;
-/// How long the end of the process waits for a blocked stream.
+/// The longest wait of the process's end for a blocked stream.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// A function that makes the line in the place of dropped lines, from their number and the reason.

@@ -1,6 +1,6 @@
 /* The plain C program that `fanfare bench dds` measures against: typed dds_write, dds_take into
    one preallocated sample, listeners in the receive thread. It links the same Cyclone DDS as the
-   rest. cyclors does not say where its headers are, so what is used of them is declared here. */
+   rest. cyclors does not export the path of its headers, so their used parts are declared here. */
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -211,7 +211,7 @@ bool fanfare_raw_matched(const struct fanfare_raw *r) {
   return (r->writer <= 0 || w.current_count > 0) && (r->reader <= 0 || d.current_count > 0);
 }
 
-/* Begins `n` round trips; each is stored when it is over. */
+/* Starts `n` round trips; each is stored at its end. */
 void fanfare_raw_ping(struct fanfare_raw *r, uint64_t *round_trips, uint32_t n) {
   r->round_trips = round_trips;
   r->wanted = n;
@@ -222,7 +222,7 @@ void fanfare_raw_ping(struct fanfare_raw *r, uint64_t *round_trips, uint32_t n) 
 
 uint32_t fanfare_raw_done(struct fanfare_raw *r) { return atomic_load(&r->done); }
 
-/* Writes for so many nanoseconds; how many samples. */
+/* Writes samples for this many nanoseconds. Returns their number. */
 uint64_t fanfare_raw_flow(struct fanfare_raw *r, uint64_t nanos) {
   uint64_t end = now() + nanos, n = 0;
   do {
@@ -235,7 +235,7 @@ uint64_t fanfare_raw_flow(struct fanfare_raw *r, uint64_t nanos) {
   return n;
 }
 
-/* Writes `n` samples; the nanoseconds that this takes, 0 if it fails. */
+/* Writes `n` samples. Returns the nanoseconds taken, 0 if a write fails. */
 uint64_t fanfare_raw_burst(struct fanfare_raw *r, uint32_t n) {
   uint64_t begin = now();
   for (uint32_t i = 0; i < n; i++) {

@@ -238,7 +238,7 @@ fn bad_requests_are_refused_and_harm_nobody() {
     assert!(!audit.contains("wrong"), "no token is written: {audit}");
 }
 
-/// A body of 1 GB is refused when it is announced, before it is sent.
+/// Checks that a body of 1 GB is refused when it is announced, before it is sent.
 fn announced_gigabyte(plant: &Plant, headers: &str) {
     let mut stream = plant.connect();
     let head = format!(

@@ -38,8 +38,8 @@ fn hash() -> String {
     hash
 }
 
-/// The changes of a reload are shown without being applied. Of a file with other users and limits,
-/// only the users are applied.
+/// Checks that the changes of a reload are shown without being applied. Of a file with other users
+/// and limits, only the users are applied.
 fn a_part_is_reloaded(ctl: &dyn Fn(&[&str]) -> Output, file: &str, text_of: &str) {
     let two = text_of.replace("\"*\"", "\"EURUSD\"");
     let rest = two.split_once("[[user]]").unwrap();
@@ -95,7 +95,8 @@ fn levels_of_the_log_are_set(ctl: &dyn Fn(&[&str]) -> Output) {
     ctl(&["log", "set-level", "info"]);
 }
 
-/// An error in a file is reported with its line, and the current configuration stays.
+/// Checks that an error in a file is reported with its line, and that the current configuration
+/// stays.
 fn a_wrong_file_is_refused(ctl: &dyn Fn(&[&str]) -> Output, file: &str, front: &str, user: &str) {
     let padding = "\n".repeat(39 - front.lines().count());
     std::fs::write(file, format!("{front}{padding}[user]\n")).unwrap();

@@ -14,8 +14,8 @@
 //! | `closed` | the server closes without another byte |
 //! | `drop` | closes from the client's side |
 //!
-//! `{order}` is the body of an order, `{60}` TransactTime(60) if orders have it, `{now}` the current
-//! time, `{old}` one outside of the tolerance.
+//! `{order}` is the body of an order, `{60}` TransactTime(60) if orders have it, `{now}` the
+//! current time, `{old}` one outside of the tolerance.
 
 use crate::server::{Peer, Server, check_sum, framed};
 use std::fmt::Write;

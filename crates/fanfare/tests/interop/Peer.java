@@ -1,4 +1,4 @@
-// A counterparty on QuickFIX/J: what it does is QuickFIX/J's, what it sends is what it is told.
+// A counterparty on QuickFIX/J: the engine runs the session, stdin controls the messages sent.
 // Arguments, output and commands are those of peer.cpp.
 
 import java.io.BufferedReader;
@@ -75,7 +75,7 @@ public final class Peer implements Application {
         send((Message) message.clone(), id);
     }
 
-    /** A possible resend of an order that came before. */
+    /** Handles a possible resend of an order that came before. */
     private boolean seenAgain(Message message, SessionID id) throws FieldNotFound {
         boolean again = message.getHeader().isSetField(PossResend.FIELD)
                 && message.getHeader().getBoolean(PossResend.FIELD);
@@ -107,7 +107,7 @@ public final class Peer implements Application {
         send(message, id);
     }
 
-    /** A message of this body, `|` for SOH, read by the dictionaries of the session. */
+    /** Returns a message of this body, `|` for SOH, parsed by the session's dictionaries. */
     private static Message parsed(Session session, SessionID id, String text) throws Exception {
         String body = text.replace('|', '\001');
         String front = "8=" + id.getBeginString() + "\0019=" + body.length() + "\001" + body;
@@ -118,7 +118,7 @@ public final class Peer implements Application {
         return MessageUtils.parse(session, front + String.format("10=%03d\001", sum % 256));
     }
 
-    /** Carries out what stdin says for the one session of an initiator, or the first. */
+    /** Executes the commands on stdin for the one session of an initiator, or the first. */
     private static void obey(SessionID id) throws Exception {
         BufferedReader in = new BufferedReader(new InputStreamReader(System.in));
         for (String line = in.readLine(); line != null; line = in.readLine()) {

@@ -1,4 +1,4 @@
-// A file store as QuickFIX/J leaves it, in the folder of the first argument: 300 messages, 42 next.
+// Writes a file store of QuickFIX/J to the folder of the first argument: 300 messages, 42 next.
 
 import quickfix.FileStoreFactory;
 import quickfix.MessageStore;

@@ -112,7 +112,7 @@ def row_groups():
         statistics = metadata.row_group(2).column(columns[name]).statistics
         assert statistics.has_min_max and statistics.null_count == 0, f"{name}: {statistics}"
     assert metadata.row_group(0).sorting_columns[0].column_index == columns["number"]
-    # An hour in the midst is in one row group, and a level that is not there in none.
+    # An hour in the middle is in one row group, and an absent level in none.
     noon = pandas.Timestamp("2026-11-23T12:00:00Z")
     begin = noon + pandas.Timedelta(hours=40)
     end = begin + pandas.Timedelta(hours=1)

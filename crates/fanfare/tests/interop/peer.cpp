@@ -1,15 +1,15 @@
-// A counterparty on QuickFIX C++: what it does is QuickFIX's, what it sends is what it is told.
+// A counterparty on QuickFIX C++: the engine runs the session, stdin controls the messages sent.
 //
 //     peer acceptor|initiator SETTINGS
 //
-// It tells on stdout, a line each: "logon", "logout", and every message of the application and of
-// the session as "in MESSAGE" or "out MESSAGE", `|` for SOH. It reads commands on stdin, and ends
+// It prints to stdout, a line each: "logon", "logout", and every message of the application and of
+// the session as "in MESSAGE" or "out MESSAGE", `|` for SOH. It reads commands from stdin, and ends
 // with it:
 //     order ID            sends NewOrderSingle(D) with this ClOrdID(11)
 //     next-sender N       continues with this MsgSeqNum(34)
 //     send 35=V|...       sends this body as a message, its groups by the session's dictionary
 //     logout, logon, reset
-// Orders, security definitions and e-mails come back, as an application that echoes them does.
+// Orders, security definitions and e-mails are echoed.
 #include <quickfix/Application.h>
 #include <quickfix/Fields.h>
 #include <quickfix/FileStore.h>
@@ -83,7 +83,7 @@ class Peer : public FIX::Application {
     }
 
   private:
-    /// A possible resend of an order that came before.
+    /// Handles a possible resend of an order that came before.
     bool seen_again(const FIX::Message &message, const FIX::SessionID &id) {
         FIX::PossResend again(false);
         message.getHeader().getFieldIfSet(again);
@@ -111,7 +111,7 @@ void send_order(const FIX::SessionID &id, const std::string &order) {
     FIX::Session::sendToTarget(message, id);
 }
 
-/// A message of this body, `|` for SOH, read by the dictionaries of the session.
+/// Returns a message of this body, `|` for SOH, parsed by the session's dictionaries.
 FIX::Message parsed(FIX::Session &session, std::string body) {
     std::replace(body.begin(), body.end(), '|', '\001');
     // A group at the end is read to the trailer.
@@ -127,7 +127,7 @@ FIX::Message parsed(FIX::Session &session, std::string body) {
     return FIX::Message(front + body, transport, known.getApplicationDataDictionary(version), false);
 }
 
-/// Carries out what stdin says for the one session of an initiator, or the first of an acceptor.
+/// Executes the commands on stdin for the one session of an initiator, or the first of an acceptor.
 void obey(const FIX::SessionID &id) {
     FIX::Session &session = *FIX::Session::lookupSession(id);
     std::string line;

@@ -88,7 +88,7 @@ expect("D", 2, (11, "A"))
 send("1", (112, "HELLO"))
 expect("0", 3, (112, "HELLO"))
 
-# The acceptor misses numbers 4 and 5 and asks; the answer is an order and a gap fill.
+# The acceptor misses numbers 4 and 5 and requests them; the response is an order and a gap fill.
 number = 6
 send("D", *order("D"))
 expect("2", 4, (7, 4), (16, 0))
@@ -108,7 +108,7 @@ if expect("D", 6, (43, "Y"), (11, "D")).get(122) is None:
 send("D", *order("E"))
 expect("D", 7, (11, "E"))
 
-# A session message that is wrong, then a reset upwards, whatever its own number.
+# A malformed session message, then a reset upwards, whatever its own number.
 send("1")
 expect("3", 8, (45, number - 1), (371, 112), (373, 1))
 send("4", (36, 50), own=0)
@@ -116,7 +116,7 @@ number = 50
 send("1", (112, "RESET"))
 expect("0", 9, (112, "RESET"))
 
-# Both sides begin again at 1 while the session goes on.
+# Both sides restart at 1 while the session is live.
 number = 1
 send("A", (98, 0), (108, 30), (141, "Y"))
 expect("A", 1, (141, "Y"))
@@ -136,7 +136,7 @@ send("5")
 expect("5", 6)
 closed()
 
-# A number that was used is the end.
+# A number that is too low ends the session.
 connect(2)
 send("A", (98, 0), (108, 30))
 expect("5", 7, (58, "MsgSeqNum too low, expecting 7 but received 2"))

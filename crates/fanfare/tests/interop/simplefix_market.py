@@ -194,7 +194,7 @@ expect("A")
 request("r1", "1", "*")
 for _ in range(3):
     feed()
-    # Market data up to an answer that stands behind it: a request of an unknown instrument.
+    # Market data up to the response to a later request, of an unknown instrument.
     request("no", "0", "NOWHERE")
     expect("Y", (262, "no"), (281, "0"))
 if not books or checked <= len(books):

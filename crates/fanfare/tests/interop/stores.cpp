@@ -1,4 +1,4 @@
-// A file store as QuickFIX leaves it, in the folder of the first argument: 300 messages, 42 next.
+// Writes a file store of QuickFIX to the folder of the first argument: 300 messages, 42 next.
 #include <quickfix/FileStore.h>
 #include <quickfix/SessionID.h>
 

@@ -77,7 +77,7 @@ say(unknown=unknown.texts)
 unknown.client.terminate()
 say(ready=True)
 
-# The trades that there are, and what was traded.
+# The number of trades, and the volume.
 count, volume = map(int, sys.stdin.readline().split())
 for session in (one, timed):
     session.wait(lambda own: len(own.of(db.TradeMsg)) >= count)
@@ -97,14 +97,14 @@ say(
     errors=[text for text in one.texts + timed.texts if text[0] == "ErrorMsg"],
 )
 timed.client.terminate()
-# The same key comes back.
+# A client reconnects with the same key.
 again = Session([("trades", "ALL_SYMBOLS", {})])
 again.wait(accepted(1))
 say(again=True)
 for session in (one, again):
     session.client.terminate()
 
-# The recipe of the chapter, as it is written but for where and what.
+# The recipe of the chapter, with another address and dataset.
 code = re.search(r"## From Python\n\n```python\n(.*?)```", Path(sys.argv[3]).read_text(), re.S)[1]
 names = list(one.client.symbology_map.values())[:2]
 for text, own in [("db-…", key), ("13000", str(port)), ('"RIU3", "SIU3"', json.dumps(names)[1:-1]),

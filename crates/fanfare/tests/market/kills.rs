@@ -158,7 +158,7 @@ impl AddAssign for Had {
 }
 
 impl Readers {
-    /// The library's reader continues; the processes are started, and killed.
+    /// Lets the library's reader continue, and starts and kills the processes.
     fn turn(&mut self, folder: &Folder, rng: &mut fastrand::Rng) {
         self.follower.follow(&self.log, rng.u8(..4) == 0);
         for cat in &mut self.cats {

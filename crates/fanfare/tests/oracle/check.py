@@ -322,7 +322,7 @@ class Checker:
             raise Difference(f"ours {ours}\n is  {len(said)} messages, then {told}")
         if error is not None:
             self.same_error(error, told[0], "")
-            # What an error is of: an entity, or a field, begin to end.
+            # The subject of an error: an entity, or a field, from begin to end.
             place = (decoder.begin, decoder.stream.at) if error.at is None else (error.at,) * 2
             if told[0]["error"] == error.code != "LIMIT":
                 if not place[0] <= told[0]["offset"] - begin <= place[1]:

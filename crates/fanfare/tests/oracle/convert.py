@@ -75,7 +75,7 @@ def from_string(text, type_):
         if not match or not (match[2] or match[3]):
             raise FastError("D11")
         exponent, mantissa = -len(match[3] or ""), int(match[1] + match[2] + (match[3] or ""))
-        # Zeros at the end say nothing that must be kept.
+        # Trailing zeros carry no information.
         while mantissa and mantissa % 10 == 0:
             if exponent >= -63 and INT64[0] <= mantissa <= INT64[1]:
                 break

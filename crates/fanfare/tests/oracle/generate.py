@@ -31,7 +31,7 @@ class Documents:
     def document(self):
         """A document, with the template Mark in it."""
         self.types = PLAIN if self.chance(0.35) else TYPES
-        # A kernel does long runs of plain fields at once.
+        # A kernel decodes long runs of plain fields at once.
         self.composites = 0.09 if self.types is PLAIN and self.chance(0.5) else 0.2
         self.statics = [f"S{n}" for n in range(self.random.randint(0, 2))]
         if self.types is PLAIN:

@@ -45,7 +45,7 @@ pub struct Run {
     pub rate: f64,
     /// Datagrams that were sent and not received, both lines.
     pub lost: u64,
-    /// Those of them that the kernel dropped.
+    /// Lost datagrams that the kernel dropped.
     pub kernel_drops: u64,
     /// Datagrams that the receiver could not decode.
     pub errors: u64,

@@ -158,7 +158,8 @@ impl<'f> Bench<'f> {
         })
     }
 
-    /// If dictionaries are kept, a packet may be long: each message is treated as a packet.
+    /// Takes the packets. If dictionaries are kept, a packet may be long, and each message counts
+    /// as one.
     fn take_packets(&mut self) -> Result<(), EventsError> {
         let feed = self.feed;
         if !feed.keeps {
@@ -297,7 +298,7 @@ impl<'f> Bench<'f> {
         Ok(())
     }
 
-    /// The mapper counts failures.
+    /// Maps the current message; the mapper counts failures.
     #[inline(always)]
     fn map(&mut self) {
         let outcome = self.mapper.record(&mut self.table, 1, &self.record);

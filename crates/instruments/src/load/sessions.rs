@@ -340,8 +340,8 @@ impl<T: Task> Handler for Members<T> {
         self.end(peer.key(), why);
     }
 
-    /// A gateway that closes before it has read the Logon resets the connection, which is not a
-    /// failure.
+    /// Ends the session, unless the connection was reset: a gateway that closes before it has read
+    /// the Logon does that, and it is not a failure.
     fn on_broken(&mut self, peer: &mut Peer<'_>, error: &io::Error) {
         use io::ErrorKind::{BrokenPipe, ConnectionReset};
         if !matches!(error.kind(), BrokenPipe | ConnectionReset) {

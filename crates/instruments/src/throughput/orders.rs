@@ -9,31 +9,31 @@ use fanfare_fix::codec::{Decoder, Encoder};
 use fanfare_fix::dict::{self, Dictionary, Switches};
 use fanfare_fix::{msg_type, tag};
 
-/// Longest line taken, in bytes.
+/// The longest line accepted, in bytes.
 pub const MAX_LINE: usize = 4096;
-/// Most orders taken from one file.
+/// The most orders accepted from one file.
 pub const MAX_ORDERS: usize = 1_000_000;
 
 const SOH: u8 = 1;
 
-/// Orders as they stand in a flat file, checked and ready to be sent.
+/// The orders of a flat file, validated and ready to be sent.
 ///
-/// The file has one NewOrderSingle(D) of FIX.4.4 a line: its fields behind the standard header,
-/// `tag=value`, separated by `|` or SOH, the last separator left out or not. `35=D` may stand in
-/// front. Empty lines and lines that begin with `#` are skipped. Each line is validated in full by
-/// the dictionary of FIX.4.4. At most [`MAX_ORDERS`] lines of at most [`MAX_LINE`] bytes.
+/// The file has one NewOrderSingle(D) of FIX.4.4 per line: its fields after the standard header,
+/// `tag=value`, separated by `|` or SOH; the last separator is optional. `35=D` may precede them.
+/// Empty lines and lines that begin with `#` are skipped. Each line is fully validated by the
+/// dictionary of FIX.4.4. The limits are [`MAX_ORDERS`] lines of [`MAX_LINE`] bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Orders {
-    /// The fields of all orders, one behind the other, each with a separator at its end.
+    /// The fields of all orders, concatenated, each with a separator at its end.
     bytes: Vec<u8>,
-    /// Where each order ends.
+    /// The end of each order.
     ends: Vec<usize>,
 }
 
-/// Why a file holds no orders.
+/// The error of a file of orders.
 #[derive(Debug, thiserror::Error)]
 pub enum OrdersError {
-    /// It cannot be read.
+    /// The file cannot be read.
     #[error("cannot read {}: {error}", path.display())]
     Io {
         /// The file.
@@ -48,10 +48,10 @@ pub enum OrdersError {
         path: PathBuf,
         /// Number of the line, from 1.
         line: usize,
-        /// What is wrong with it.
+        /// The fault.
         why: String,
     },
-    /// There is no line with an order.
+    /// No line has an order.
     #[error("{} holds no order", path.display())]
     Empty {
         /// The file.
@@ -60,7 +60,7 @@ pub enum OrdersError {
 }
 
 impl Orders {
-    /// The orders that are built in: 20,000, as [`line`](Self::line) makes them.
+    /// Returns the built-in orders: 20,000, as [`line`](Self::line) makes them.
     #[must_use]
     pub fn built_in() -> Self {
         let mut orders = Self::default();
@@ -70,8 +70,8 @@ impl Orders {
         orders
     }
 
-    /// The line of a generated order, without its end: a limit order with `number` for its
-    /// ClOrdID(11) and everything else following from that.
+    /// Returns the line of a generated order, without its end: a limit order with `number` as its
+    /// ClOrdID(11), from which all other fields are derived.
     #[must_use]
     pub fn line(number: u64) -> String {
         const SYMBOLS: [&str; 8] = [
@@ -93,10 +93,10 @@ impl Orders {
         line
     }
 
-    /// Reads and checks a file.
+    /// Reads and validates a file.
     ///
     /// # Errors
-    /// It cannot be read, has no order, or has a line that is none; the error names the line.
+    /// The file cannot be read, has no order, or has a malformed line, which the error names.
     pub fn read(path: &Path) -> Result<Self, OrdersError> {
         let io_error = |error| OrdersError::Io {
             path: path.to_owned(),
@@ -137,20 +137,20 @@ impl Orders {
         Ok(orders)
     }
 
-    /// How many there are; at least one if they were read or are built in.
+    /// Returns the number of orders; at least one if they were read or are built in.
     #[must_use]
     pub fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// Whether there is none.
+    /// Returns whether there are no orders.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
 
-    /// The fields of the order that a session sends as its `number`-th, from 0. Behind the last
-    /// one the first follows again.
+    /// Returns the fields of the order that a session sends as its `number`-th, from 0. The first
+    /// order follows the last one.
     #[must_use]
     #[inline]
     pub fn body(&self, number: u64) -> &[u8] {
@@ -176,7 +176,7 @@ impl Orders {
     }
 }
 
-/// Turns a line into the fields of an order, and validates them.
+/// A converter of lines to the fields of orders, which validates them.
 struct Check {
     body: Vec<u8>,
     message: Vec<u8>,
@@ -194,7 +194,7 @@ impl Check {
         }
     }
 
-    /// The fields of the order, or what is wrong with the line.
+    /// Returns the fields of the order, or the fault of the line.
     fn body(&mut self, line: &[u8]) -> Result<&[u8], String> {
         let line = line.strip_prefix(b"35=D").map_or(line, |rest| {
             rest.strip_prefix(b"|")

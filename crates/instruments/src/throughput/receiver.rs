@@ -97,8 +97,8 @@ impl Receiver {
 }
 
 impl Handler for Receiver {
-    /// The session delivers each MsgSeqNum(34) once and in order; the line verifies the order of
-    /// sending.
+    /// Checks an order. The session delivers each MsgSeqNum(34) once and in order; the line
+    /// verifies the order of sending.
     #[inline]
     fn on_message(&mut self, peer: &mut Peer<'_>, message: &AppMessage<'_>) {
         let order = &message.message;

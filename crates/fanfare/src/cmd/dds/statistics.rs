@@ -3,7 +3,7 @@
 use crate::print::say;
 use fanfare_instruments::histogram::Histogram;
 
-/// Prints the table, times in microseconds; rows without a record are left out.
+/// Prints the table, times in microseconds; rows without a record are omitted.
 pub(crate) fn print(rows: &[(String, &Histogram)]) {
     let rows: Vec<_> = rows.iter().filter(|(_, s)| !s.is_empty()).collect();
     let width = rows.iter().map(|(name, _)| name.len()).max().unwrap_or(4);

@@ -74,7 +74,7 @@ impl From<LoadError> for anyhow::Error {
 pub(crate) enum Reading {
     /// The document is refused.
     Strict,
-    /// They are listed and omitted.
+    /// Such parts are listed and omitted.
     Lenient,
 }
 
@@ -168,7 +168,7 @@ pub(crate) fn check_preamble(header: Header, preamble: Preamble) -> Result<()> {
     Ok(())
 }
 
-/// How strict the codec is.
+/// The strictness of the codec.
 #[derive(Debug, Clone, Copy, clap::Args)]
 pub(crate) struct Strictness {
     /// Accept deviations from the specification that exchanges are known to send: overlong

@@ -22,7 +22,7 @@ const LEASE: Duration = Duration::from_millis(300);
 /// The kernel's buffer of a reader: small, so that a round does not fit into it.
 const BUFFER: usize = 64 << 10;
 
-/// The policies of all ends.
+/// Returns the policies of all ends.
 pub(super) fn qos(policy: SlowPolicy) -> Qos {
     match policy {
         SlowPolicy::Drop => Qos::reliable().history(History::KeepLast(KEPT)),

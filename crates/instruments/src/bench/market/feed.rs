@@ -113,7 +113,8 @@ impl Target for Feed {
         self.sender.send(&self.packet)
     }
 
-    /// Also prepares the next datagram: all receivers have this one.
+    /// Returns the time of the last send. Also prepares the next datagram: all receivers have this
+    /// one.
     fn began(&mut self) -> u64 {
         // An error is returned again by the next send.
         let _ = self.prepare();

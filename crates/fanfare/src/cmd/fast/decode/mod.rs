@@ -100,7 +100,7 @@ pub(crate) struct Args {
 /// Options of arbitration.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Arbitration {
-    /// How long to wait for a missing packet before it is a gap, milliseconds.
+    /// Milliseconds to wait for a missing packet before it is a gap.
     #[arg(long, value_name = "MS", default_value_t = 100)]
     pub(crate) gap_timeout: u64,
     /// Packets held back behind a hole at most, up to 65536; one more declares a gap at once.

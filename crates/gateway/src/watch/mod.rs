@@ -124,7 +124,8 @@ impl Watch {
         }))
     }
 
-    /// Keeps the notices received for later queries, and starts with the console.
+    /// Keeps the notices received for later queries if there is a console or a control socket, and
+    /// starts the thread if there is a console.
     ///
     /// # Errors
     /// Returns an error if the system cannot start a thread.

@@ -1,4 +1,4 @@
-//! Classic pcap: a header of 24 bytes, then packets behind 16 bytes each.
+//! Classic pcap: a header of 24 bytes, then packets after 16 bytes each.
 
 use std::io::{self, Read};
 

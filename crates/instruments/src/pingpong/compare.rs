@@ -397,7 +397,7 @@ mod tests {
             slice
         };
         let mut comparison = Comparison::default();
-        // The cases: a slow minute, an interrupt more on one side, then on the other.
+        // The slices: a slow minute, an interrupt more on one side, then on the other.
         for (raw, session) in [
             ((100, 200), (110, 210)),
             ((200, 400), (220, 420)),

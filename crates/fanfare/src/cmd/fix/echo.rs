@@ -254,7 +254,7 @@ fn pieces(dictionary: &Dictionary, message: &FieldSet<'_>) -> Vec<Piece> {
     pieces
 }
 
-/// Returns whether each message has this header field anew, or only a resend has it.
+/// Returns whether this header field differs in each message, or only a resend has it.
 pub(super) fn is_renewed(tag: u32) -> bool {
     matches!(
         tag,

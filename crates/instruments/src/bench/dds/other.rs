@@ -110,7 +110,7 @@ impl DdsBench<'_> {
 }
 
 impl Child {
-    /// Requests the counts: of a sink, its samples and nanoseconds; of a reader beside, its samples
+    /// Requests the counts: of a sink, its samples and nanoseconds; of a second reader, its samples
     /// and the number it missed.
     pub(super) fn ask(&mut self) -> Result<(u64, u64), BenchError> {
         let answer = self.line().map_err(|error| {

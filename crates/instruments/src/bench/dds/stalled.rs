@@ -54,7 +54,7 @@ struct Sums {
     without: Trips,
     reading: Trips,
     stalled: Trips,
-    /// Samples written to the reader beside.
+    /// Samples written to the second reader.
     written: u64,
     received: u64,
     dropped: u64,
@@ -138,7 +138,7 @@ impl DdsBench<'_> {
     }
 }
 
-/// Continues the reader beside, until it has the last sample. Its count of dropped samples, by
+/// Continues the second reader, until it has the last sample. Its count of dropped samples, by
 /// their numbers, must equal the samples written that did not arrive.
 fn count(beside: &mut Child, written: u64, sums: &mut Sums) -> Result<(), BenchError> {
     beside.halt(false)?;

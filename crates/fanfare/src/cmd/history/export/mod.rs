@@ -160,7 +160,7 @@ struct Export<'a> {
 }
 
 impl Export<'_> {
-    /// Writes an event if it is selected.
+    /// Writes a delivery; an event only if it is selected.
     fn take(&mut self, delivery: Delivery<'_>) -> Result<()> {
         match delivery {
             Delivery::Event(event, table) => {

@@ -1,4 +1,4 @@
-"""Prints levels and trades of a DBN file, one a line, with the symbols of the stream."""
+"""Prints levels and trades of a DBN file, one per line, with the symbols of the stream."""
 import sys
 from decimal import Decimal
 

@@ -1,4 +1,4 @@
-"""Compares each column of exports of a log with what `history cat --json` prints, and runs the
+"""Compares each column of exports of a log with the output of `history cat --json`, and runs the
 recipes of docs/history.md."""
 import json
 import os
@@ -96,7 +96,8 @@ def parquet():
 
 
 def row_groups():
-    """Row groups are of one time after the other, and readers skip those that they do not need."""
+    """Checks that row groups are in the order of time, and that readers skip those that they do not
+    need."""
     path = folder / "long.parquet"
     file = pyarrow.parquet.ParquetFile(path)
     metadata = file.metadata
@@ -128,7 +129,7 @@ def row_groups():
 
 
 def interrupted():
-    """What Ctrl-C has ended is whole up to there."""
+    """Checks that an export ended by Ctrl-C is complete up to its end."""
     def is_begin(what, numbers):
         numbers = list(numbers)
         assert 1_000 < len(numbers) < 300_000, f"{what}: {len(numbers)}"
@@ -164,7 +165,7 @@ def dbn():
 
 
 def recipes():
-    """Runs the code of the chapter as it is written, on the files that it names."""
+    """Runs the code of the chapter unchanged, on the files that it names."""
     os.chdir(folder)
     text = Path(sys.argv[2]).read_text().replace("RIU3", "ALFA")
     found = re.findall(r"^### (\w+).*\n\n((?:    .*\n|\n)+)", text, re.M)

@@ -1,6 +1,6 @@
-"""A FIX.4.4 initiator on simplefix, which encodes and parses messages and nothing else: the session
-is written out here. It goes through its story with the acceptor on the port of its first argument,
-and ends with an error at the first answer that is not the one expected."""
+"""A FIX.4.4 initiator on simplefix, which only encodes and parses messages: the session layer is
+implemented here. It runs a scenario with the acceptor on the port of its first argument, and ends
+with an error at the first unexpected response."""
 
 import datetime
 import socket
@@ -56,7 +56,7 @@ def receive():
 
 
 def expect(msg_type, sequence, *fields):
-    """The next message has this type and number, and these fields somewhere."""
+    """Checks that the next message has this type and number, and these fields in any place."""
     message = receive()
     if message is None:
         sys.exit(f"closed instead of {msg_type} {sequence}")

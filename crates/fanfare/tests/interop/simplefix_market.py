@@ -1,11 +1,11 @@
-"""A market data client on simplefix, which encodes and parses messages and nothing else: session,
-books and checks are written out here.
+"""A market data client on simplefix, which only encodes and parses messages: session, books and
+checks are implemented here.
 
     simplefix_market.py PORT VERSION
 
 It subscribes to everything, rebuilds each book from W and X by price, and compares it with the
-checksums of the plant. On stdout it asks for more data with "feed", and ends with "done"; it reads a
-line on stdin behind each "feed". The first thing that is not as it should be ends it with an error."""
+checksums of the plant. It prints "feed" to request more data, and "done" at its end; after each
+"feed" it reads a line from stdin. The first deviation ends it with an error."""
 
 import datetime
 import socket
@@ -40,7 +40,7 @@ def send(msg_type, *fields):
 
 
 def receive():
-    """The next message of the application, as (type, [(tag, value)])."""
+    """Returns the next message of the application, as (type, [(tag, value)])."""
     global expected
     while True:
         message = parser.get_message()
@@ -66,7 +66,7 @@ def first(pairs, tag):
 
 
 def groups(pairs, count, delimiter):
-    """The entries of a group whose fields go on to the end of the message."""
+    """Returns the entries of a group whose fields extend to the end of the message."""
     start = next((at for at, pair in enumerate(pairs) if pair[0] == count), None)
     if start is None:
         sys.exit(f"no {count} in {pairs}")
@@ -83,7 +83,7 @@ def groups(pairs, count, delimiter):
 
 
 def units(text):
-    """A price in units of 1e-9."""
+    """Returns a price in units of 1e-9."""
     sign = -1 if text.startswith("-") else 1
     whole, _, part = text.lstrip("-").partition(".")
     return sign * (int(whole or "0") * 10**9 + int(part.ljust(9, "0") or "0"))
@@ -151,7 +151,8 @@ def request(name, kind, *symbols):
 
 
 def expect(wanted, *fields):
-    """Reads on to a message of this type, which has these fields; market data is taken."""
+    """Reads up to a message of this type, which has these fields; applies market data on the
+    way."""
     while True:
         kind, pairs = receive()
         if kind == wanted:

@@ -1,5 +1,6 @@
-"""Prints what a topic holds, in the order of its partitions and offsets, a JSON array a line:
-partition, number, header, key, value in hexadecimal digits. PyPI's kafka-python reads it."""
+"""Prints the messages of a topic, in the order of its partitions and offsets, a JSON array per
+line: partition, number, header, key, value in hexadecimal digits. PyPI's kafka-python reads
+them."""
 import json
 import sys
 

@@ -1,4 +1,4 @@
-"""Subscribes with PyPI's databento, and writes what comes as JSON lines: dbn_live.py PORT KEY CHAPTER.
+"""Subscribes with PyPI's databento, and prints its records as JSON lines: dbn_live.py PORT KEY CHAPTER.
 
 Runs the recipe of the chapter, too."""
 
@@ -115,7 +115,7 @@ received = []
 
 
 def take(symbol, record):
-    """In place of print: ends the recipe when it has all trades."""
+    """Replaces print: ends the recipe when it has all trades."""
     if isinstance(record, db.TradeMsg):
         assert symbol, record
         received.append(trade(record))

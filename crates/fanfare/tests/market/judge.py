@@ -1,6 +1,6 @@
-"""Judges an OpenAPI document, and answers by what it says of them.
+"""Validates an OpenAPI document, and responses against it.
 
-Reads lines of JSON: the document first, then [path, answer] of each GET. Prints what is wrong.
+Reads lines of JSON: the document first, then [path, response] of each GET. Prints the faults.
 """
 
 import json

@@ -1,10 +1,10 @@
-"""Holds `fanfare fast` against the codec of this folder, on random templates and messages.
+"""Compares `fanfare fast` with the codec of this folder, on random templates and messages.
 
     check.py FANFARE FOLDER SEED DOCUMENTS [SECONDS]
 
-makes and checks so many documents, or as many as that time has room for. FOLDER keeps the files of
-a difference, named after the document's seed: the same SEED with 1 document makes them again. Ends
-with a line of counts, and with 1 if there was any difference.
+makes and checks this many documents, or as many as the time permits. FOLDER keeps the files of a
+difference, named after the document's seed: the same SEED with 1 document reproduces them. Ends
+with a line of counts, and with exit status 1 after any difference.
 """
 
 import random
@@ -29,15 +29,15 @@ FIELDS = {"ascii": "string", "unicode": 'string charset="unicode"'}
 
 
 class Difference(Exception):
-    """What Fanfare does otherwise."""
+    """A difference from Fanfare."""
 
 
 class Barren(Exception):
-    """Hardly any message of a document can be encoded."""
+    """The error of a document of which hardly any message can be encoded."""
 
 
 class Checker:
-    """One document after the other, and what was counted."""
+    """The checks of documents in sequence, with their counts."""
 
     def __init__(self, fanfare, folder):
         self.fanfare, self.kept, self.folder = fanfare, Path(folder), Path(folder) / "now"
@@ -46,7 +46,7 @@ class Checker:
         self.counts = dict.fromkeys(names, 0)
 
     def run(self, *args, status=(0, 1)):
-        """What a command says, as lines of JSON."""
+        """Runs a command. Returns its output as lines of JSON."""
         command = [self.fanfare, "fast", *map(str, args)]
         done = subprocess.run(command, capture_output=True, timeout=60, check=False)
         if done.returncode not in status:
@@ -57,7 +57,7 @@ class Checker:
             raise Difference(f"{command} writes no lines of JSON: {error}") from error
 
     def one(self, seed):
-        """A document; what differs is told and kept."""
+        """Checks a document; a difference is printed and its files are kept."""
         self.folder.mkdir(parents=True, exist_ok=True)
         try:
             self.document(random.Random(seed))
@@ -70,7 +70,7 @@ class Checker:
             self.folder.rename(self.kept / str(seed))
 
     def document(self, pick):
-        """Everything of one random document."""
+        """Checks one random document in every way."""
         self.pick = pick
         self.header = pick.choice([*HEADERS, "fast"])
         text = Documents(pick).document()
@@ -92,8 +92,8 @@ class Checker:
         self.counts["damaged"] += 2 * len(bad)
 
     def packet(self, maker):
-        """Messages that can be encoded, one behind the other, and their bytes, of which a
-        header of 16 bits can tell."""
+        """Returns encodable messages in order, with their bytes, of a length that fits a header of
+        16 bits."""
         encoder, messages, data = Encoder(self.templates), [], b""
         tries = 0
         while len(messages) < IN_PACKET:
@@ -114,7 +114,7 @@ class Checker:
         return lines.write(lines.of(message, self.templates))
 
     def encodes(self, packets):
-        """Each packet's messages become its bytes."""
+        """Checks that each packet's messages are encoded to its bytes."""
         text = [self.line(message) for messages, _ in packets for message in messages]
         (self.folder / "m.jsonl").write_text("\n".join(text))
         said = self.run("encode", "-t", self.folder / "t.xml", "-f", self.folder / "m.jsonl",
@@ -136,7 +136,7 @@ class Checker:
             at += size
 
     def framed(self, data, at):
-        """A packet's size, and where it begins."""
+        """Returns a packet's size, and its start."""
         if self.header == "fast":
             reader = Reader(data)
             reader.at = at
@@ -146,13 +146,14 @@ class Checker:
         return size, at + struct.calcsize(HEADERS[self.header])
 
     def frame(self, data):
-        """A packet with its header, which may be overlong (10)."""
+        """Returns a packet with its header, which may be overlong (10)."""
         if self.header == "fast":
             return self.pick.choice([b"", b"", b"\0"]) + put_unsigned(len(data)) + data
         return struct.pack(HEADERS[self.header], len(data)) + data
 
     def stream(self, messages):
-        """One stream that keeps its dictionaries, with lines in it that cannot be encoded."""
+        """Checks one stream that keeps its dictionaries, with lines in it that cannot be
+        encoded."""
         encoder, expected, errors, states = Encoder(self.templates), [], [], []
         for number, message in enumerate(messages, 1):
             try:
@@ -192,7 +193,7 @@ class Checker:
         self.piped(good)
 
     def piped(self, messages):
-        """A stream without packets, that comes in pieces and may end inside a message."""
+        """Checks a stream without packets, which arrives in pieces and may end inside a message."""
         encoder, data, ends = Encoder(self.templates), b"", []
         good = []
         for message in messages:
@@ -220,7 +221,8 @@ class Checker:
             raise Difference(f"a pipe that ends at {cut} of {ends} says {left}")
 
     def decodes(self, packets, strict):
-        """Each packet's bytes become our messages, or end with our error."""
+        """Checks that each packet's bytes are decoded to the same messages, or end with the same
+        error."""
         out, begins = b"", []
         for number, data in enumerate(packets):
             out += self.frame(data)
@@ -245,7 +247,7 @@ class Checker:
             said = said[end + 1 :]
 
     def converts(self, pick):
-        """Values for fields of other types (section 8)."""
+        """Checks values for fields of other types (section 8)."""
         types = [*SIZED, "decimal", *BYTES]
         text = "".join(
             f'<template name="F" id="{number}" templateNs="{type_}">'
@@ -275,7 +277,7 @@ class Checker:
         self.counts["converted"] += len(cases)
 
     def refuses(self, text):
-        """The document miswritten: refused for the same reason, or read."""
+        """Checks that the modified document is refused for the same reason, or read."""
         for _ in range(5):
             wrong = miswritten(self.pick, text)
             try:
@@ -294,7 +296,8 @@ class Checker:
             self.counts["miswritten"] += 1
 
     def explains(self):
-        """A trace of the same bytes ends well, or with an error; it is for people to read."""
+        """Checks that a trace of the same bytes ends without an error, or with one; its text is not
+        compared."""
         command = [self.fanfare, "fast", "explain", "-t", self.folder / "t.xml",
                    "-f", self.folder / "d.dat", "--header", self.header]
         done = subprocess.run(command, capture_output=True, timeout=60, check=False)
@@ -338,7 +341,7 @@ class Checker:
 
 
 class Tracer(Decoder):
-    """A decoder that notes what each field of a stream was made of."""
+    """A decoder that records the origin of each field of a stream."""
 
     steps = ()
 
@@ -354,7 +357,7 @@ class Tracer(Decoder):
 
 
 def fields_of(templates, data, other, keep=None):
-    """The field whose bytes, or whose presence bit, differ first, as both are read."""
+    """Returns the first field whose bytes, or whose presence bit, differ, as both decode it."""
     shown = []
     for one in (data, other):
         tracer, at = Tracer(templates, False), 0

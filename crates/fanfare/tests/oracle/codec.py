@@ -1,4 +1,4 @@
-"""A FAST 1.1 decoder and encoder, read from the specification: slow, obvious, one at a time.
+"""A FAST 1.1 decoder and encoder, written from the specification: slow, obvious, one at a time.
 
 A message is `(template, values)`, a value for each instruction: int, `(exponent, mantissa)`,
 bytes (strings too), None, a list of values for a group, a list of lists for a sequence, a list
@@ -21,18 +21,18 @@ HUGE = 1 << 4096  # differences have no bounds of their own
 
 
 class Codec:
-    """What decoder and encoder keep: dictionaries and the template identifier."""
+    """The state of decoder and encoder: dictionaries and the template identifier."""
 
     def __init__(self, templates):
         self.templates = templates
         self.clear()
 
     def clear(self):
-        """What Reset does, and the start of a packet."""
+        """Resets the state, as Reset and the start of a packet do."""
         self.values, self.identifier = {}, None
 
     def enter(self, template):
-        """Resets that a template brings along."""
+        """Applies the resets of a template."""
         if template.id == 120:
             self.clear()
         elif template.reset:
@@ -56,7 +56,7 @@ class Codec:
         return scope, operator.key
 
     def previous(self, operator, app_type, type_):
-        """The previous value, which has the field's type (D4); an empty one has none."""
+        """Returns the previous value, which has the field's type (D4); an empty one has none."""
         kind, value = self.values.get(self.entry(operator, app_type), (type_, UNDEFINED))
         if kind != type_ and value is not EMPTY:
             raise FastError("D4")
@@ -67,8 +67,8 @@ class Codec:
         self.values[self.entry(operator, app_type)] = (type_, value)
 
     def implied(self, operator, app_type, type_, optional):
-        """The value of copy, increment or tail that is not in the stream (6.3.5, 6.3.6, 6.3.8).
-        It becomes the previous one."""
+        """Returns the value of copy, increment or tail that is not in the stream (6.3.5, 6.3.6,
+        6.3.8), which becomes the previous one."""
         value = self.previous(operator, app_type, type_)
         if value is EMPTY:
             if not optional:
@@ -84,7 +84,7 @@ class Codec:
         return value
 
     def base(self, operator, app_type, type_):
-        """The base of a delta or a tail."""
+        """Returns the base of a delta or a tail."""
         value = self.previous(operator, app_type, type_)
         if value is EMPTY and operator.kind == "delta":
             raise FastError("D6")
@@ -96,14 +96,14 @@ class Codec:
 
 
 class Decoder(Codec):
-    """Bytes to messages."""
+    """Decodes bytes to messages."""
 
     def __init__(self, templates, strict=True):
         super().__init__(templates)
         self.strict = strict
 
     def decode(self, data, at=0):
-        """A message, and where it ends."""
+        """Returns a message, and its end."""
         self.stream = Reader(data, self.strict)
         self.stream.at = self.begin = at
         message = self.message(0)
@@ -124,7 +124,7 @@ class Decoder(Codec):
         return template, values
 
     def segment(self, bits, instructions, app_type, depth):
-        """Instructions with a map of their own, or none."""
+        """Decodes instructions, with or without a presence map of their own."""
         values = self.instructions(bits, instructions, app_type, depth)
         if bits is not None and bits.more():
             self.stream.start = bits.start
@@ -184,7 +184,7 @@ class Decoder(Codec):
         return entries
 
     def value(self, bits, operator, app_type, type_, optional, *others):
-        """A field with its operator; `others` is what D2 might be called for it, too."""
+        """Decodes a field with its operator; `others` are the codes that are also right for D2."""
         kind, begin = operator.kind, self.stream.at
         self.begin = begin
         if kind == "none":
@@ -212,7 +212,7 @@ class Decoder(Codec):
         return value
 
     def read(self, type_, nullable, *others):
-        """A value as it stands in the stream (10.6)."""
+        """Decodes a value as in the stream (10.6)."""
         stream = self.stream
         if type_.startswith("bits"):
             return stream.packed(int(type_[4:]), nullable)
@@ -242,7 +242,7 @@ class Decoder(Codec):
                 self.stream.report("R2")
 
     def delta(self, operator, app_type, type_, optional):
-        """Sections 6.3.7 and 10.7."""
+        """Decodes a delta, sections 6.3.7 and 10.7."""
         stream, begin = self.stream, self.stream.at
         code = "D7" if type_ in BYTES else "R1" if type_ == "decimal" else "R4"
         first = stream.integer(True, optional, -HUGE, HUGE, code, "D2")
@@ -274,7 +274,8 @@ class Decoder(Codec):
         return value
 
     def second(self, type_, wrong):
-        """The second part of a difference whose first may be wrong: which is told is open."""
+        """Decodes the second part of a difference whose first may be wrong: either error may be
+        reported."""
         part = None
         try:
             if type_ == "decimal":
@@ -295,14 +296,14 @@ class Decoder(Codec):
 
 
 def splice(base, subtract, add):
-    """A string with its difference applied, at the front if `subtract` is negative."""
+    """Returns a string with its difference applied, at the front if `subtract` is negative."""
     if subtract < 0:
         return add + base[-subtract - 1 :]
     return base[: len(base) - subtract] + add
 
 
 class Encoder(Codec):
-    """Messages to bytes. A message that cannot be encoded leaves all as it was."""
+    """Encodes messages to bytes. A message that cannot be encoded leaves the state unchanged."""
 
     def encode(self, message):
         before = copy.copy(self.values), self.identifier
@@ -401,7 +402,7 @@ class Encoder(Codec):
         return self.write(type_, optional, sent)
 
     def is_implied(self, operator, app_type, type_, optional, value):
-        """Whether leaving the field out says the same: then it is left out."""
+        """Returns whether omitting the field has the same meaning: it is omitted then."""
         try:
             return self.implied(operator, app_type, type_, optional) == value
         except FastError as error:

@@ -13,7 +13,7 @@ class Number(tuple):
 
 
 def converted(value, type_):
-    """An int, `Number`, str or bytes as the value of a field of this type."""
+    """Returns an int, `Number`, str or bytes as the value of a field of this type."""
     if isinstance(value, bytes):
         if type_ in INTEGERS or type_ == "decimal":
             raise FastError("D10")
@@ -41,7 +41,7 @@ def converted(value, type_):
 
 
 def whole(number):
-    """The integer that a decimal in fact is."""
+    """Returns the integer that a decimal equals, if there is one."""
     exponent, mantissa = number
     if exponent >= 0:
         return mantissa * 10**exponent
@@ -49,7 +49,7 @@ def whole(number):
 
 
 def scaled(number):
-    """8.2.2: an integer as a scaled number."""
+    """Returns an integer as a scaled number (8.2.2)."""
     exponent = 0
     while not INT64[0] <= number <= INT64[1]:
         if number % 10 or exponent == 63:
@@ -69,7 +69,8 @@ def as_text(value):
 
 
 def from_string(text, type_):
-    """8.1. An initial value is converted likewise, but for its errors and a decimal's form."""
+    """Converts text (8.1). An initial value is converted in the same way, except for its errors and
+    a decimal's form."""
     if type_ == "decimal":
         match = re.fullmatch(r"(-?)([0-9]*)(?:\.([0-9]+))?", text.strip(SPACE))
         if not match or not (match[2] or match[3]):

@@ -29,7 +29,7 @@ class Documents:
         return self.random.random() < of
 
     def document(self):
-        """A document, with the template Mark in it."""
+        """Returns a document, with the template Mark in it."""
         self.types = PLAIN if self.chance(0.35) else TYPES
         # A kernel decodes long runs of plain fields at once.
         self.composites = 0.09 if self.types is PLAIN and self.chance(0.5) else 0.2
@@ -51,7 +51,7 @@ class Documents:
         return self.dressed(f"<templates{self.inherited()}>{''.join(out)}{mark}</templates>")
 
     def dressed(self, text):
-        """The same document, written otherwise: prefixes, comments, foreign elements."""
+        """Returns the same document in another form: prefixes, comments, foreign elements."""
         roll = self.random.random()
         if roll < 0.2:
             text = re.sub(r"<(/?)(?=\w)", r"<\1td:", text)
@@ -161,7 +161,7 @@ class Documents:
         return f'<{element} name="{name}"{attributes}>{inner}</{element}>'
 
     def bit_group(self, number):
-        """A bit group of FAST 1.2."""
+        """Returns a bit group of FAST 1.2."""
         members, width = "", 0
         for index in range(self.random.randint(1, 5)):
             size = self.random.choice([1, 1, 2, 3, 5, 7, 13])
@@ -218,7 +218,7 @@ class Documents:
 
 
 def miswritten(pick, text):
-    """The same document with one thing in it written otherwise, mostly wrongly."""
+    """Returns the document with one modification, mostly an invalid one."""
     junk = ["", " ", "x", "-1", "256", "-129", "1.5", ".", "1e3", "0x1", "é", "0g", "a", "-0",
             "0 a", str(1 << 63), str(1 << 64), "1" + "0" * 82, "+1"]
     ways = [
@@ -242,7 +242,7 @@ def miswritten(pick, text):
 
 
 class Messages:
-    """Makes messages of templates, with values like those before them."""
+    """Makes messages of templates, with values similar to those before them."""
 
     def __init__(self, random, templates):
         self.random, self.templates, self.recent = random, templates, {}
@@ -334,7 +334,7 @@ class Messages:
 
 
 def foreign(pick):
-    """A value of any type, for a field of any other."""
+    """Returns a value of any type, for a field of any other."""
     edge = pick.choice([1 << 63, 1 << 64, 1 << 31, 1 << 32, 128, 256, 10**19, 10**20])
     number = pick.choice([pick.getrandbits(pick.randint(0, 64)), edge + pick.randint(-1, 1)])
     number *= pick.choice([1, -1])
@@ -357,7 +357,7 @@ def foreign(pick):
 
 
 def damaged(random, data):
-    """The same bytes with something wrong in them, most of the time."""
+    """Returns the bytes with damage, most of the time."""
     data = bytearray(data)
     for _ in range(random.choice([1, 1, 1, 2, 3])):
         at = random.randrange(len(data)) if data else 0

@@ -7,11 +7,11 @@ from templates import INTEGERS
 
 
 class Pairs(tuple):
-    """An object: its members in order, one name perhaps more than once."""
+    """An object: its members in order; a name may be repeated."""
 
 
 def of(message, templates):
-    """A message as an object."""
+    """Returns a message as an object."""
     template, values = message
     fields = Pairs(members(template.inner, values, templates))
     return Pairs((("template", template.name), ("id", template.id), ("fields", fields)))
@@ -27,7 +27,7 @@ def members(instructions, values, templates):
 
 
 def bits(one, value):
-    """The members of a bit group, the first in the topmost bits."""
+    """Returns the members of a bit group, the first in the topmost bits."""
     left = sum(width for _, width, _, _ in one.members)
     for name, width, signed, optional in one.members:
         left -= width
@@ -56,7 +56,7 @@ def member(one, value, templates):
 
 
 def value(foreign):
-    """A value as JSON has it, whatever field it is for."""
+    """Returns a value in its JSON form, for a field of any type."""
     if isinstance(foreign, Number):
         return Pairs((("mantissa", foreign[1]), ("exponent", foreign[0])))
     return Pairs((("hex", foreign.hex()),)) if isinstance(foreign, bytes) else foreign

@@ -1,7 +1,7 @@
-"""FAST 1.1 template documents, read as sections 6 to 8 of the specification have it.
+"""FAST 1.1 template documents, read by sections 6 to 8 of the specification.
 
-Slow and obvious, and written from the specification alone (bit groups apart, which are as the
-codec's README has them): it is what Fanfare is held against.
+The code is slow and obvious, and written from the specification alone (except bit groups, which
+follow the codec's README): Fanfare is compared with it.
 """
 
 import re
@@ -23,7 +23,7 @@ class TemplateError(Exception):
 
 @dataclass
 class Operator:
-    """A field operator; `none` where a field has none."""
+    """A field operator; `none` for a field without one."""
 
     kind: str = "none"
     value: object = None  # the initial value, converted
@@ -50,7 +50,7 @@ class Instruction:
 
 @dataclass
 class Template:
-    """A template: its name, its identifier, what it does to the dictionaries."""
+    """A template: its name, its identifier, its effect on the dictionaries."""
 
     name: str
     key: object
@@ -87,7 +87,8 @@ class Templates:
             self.by_id[one.id] = one
 
     def needs_map(self, instructions):
-        """Whether any instruction needs a bit in the presence map of its segment (10.5.1)."""
+        """Returns whether any instruction needs a bit in the presence map of its segment
+        (10.5.1)."""
         return any(self.needs_bit(one) for one in instructions)
 
     def needs_bit(self, one):
@@ -107,14 +108,14 @@ class Templates:
 
 
 def has_bit(operator, optional):
-    """Presence map utilisation of an operator (10.5.1)."""
+    """Returns the presence map utilisation of an operator (10.5.1)."""
     if operator.kind == "constant":
         return optional
     return operator.kind in ("default", "copy", "increment", "tail")
 
 
 class Scope:
-    """What elements inherit: namespaces, dictionary, and the template around them."""
+    """The context that elements inherit: namespaces, dictionary, and the enclosing template."""
 
     def __init__(self, ns="", template_ns="", dictionary="global", inside=None):
         self.ns, self.template_ns = ns, template_ns
@@ -130,14 +131,16 @@ class Scope:
 
 
 def local(element):
-    """The name of an element of the specification; None for a foreign one (section 9). Others'
-    templates are in namespaces of their own, so only the generator's own one is foreign."""
+    """Returns the name of an element of the specification; None for a foreign one (section 9).
+    Third-party templates have namespaces of their own, so only the generator's own one is
+    foreign."""
     namespace, _, name = element.tag.rpartition("}")
     return None if namespace == "{urn:q" else name
 
 
 def conform(element):
-    """What the schema (appendix 1) has not: text, and contexts of operators without a state."""
+    """Refuses content that the schema (appendix 1) lacks: text, and contexts of operators without a
+    state."""
     inside = [element.text, *(child.tail for child in element)]
     if any(text and text.strip() for text in inside):
         raise TemplateError("S1", "text")
@@ -219,7 +222,8 @@ def composite(one, element, scope):
 
 
 def bit_group(one, element, scope):
-    """As the README of the codec has it: an integer of all bits together, `bits<width>`."""
+    """Reads a bit group as in the codec's README: an integer of all bits together,
+    `bits<width>`."""
     rest = children(element)
     one.members = []
     while rest and local(rest[0]) not in OPERATORS:
@@ -290,7 +294,7 @@ def read_operator(elements, scope, type_, key, optional, name):
 
 
 def initial(text, type_):
-    """Section 6.3.2: an initial value, converted as section 8.1 has it."""
+    """Converts an initial value (6.3.2) by section 8.1."""
     if type_ in INTEGERS:
         low, high = INTEGERS[type_]
         if not re.fullmatch("-?[0-9]+" if low else "[0-9]+", text.strip(SPACE)):
@@ -312,7 +316,7 @@ def initial(text, type_):
 
 
 def initial_decimal(text):
-    """(exponent, mantissa), normalised: the mantissa has no zero at its end."""
+    """Returns (exponent, mantissa), normalised: the mantissa has no trailing zero."""
     match = re.fullmatch(r"(-?)([0-9]*)(?:\.([0-9]+))?", text.strip(SPACE))
     if not match or not (match[2] or match[3]):
         raise TemplateError("S3", text)

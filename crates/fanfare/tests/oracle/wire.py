@@ -1,11 +1,11 @@
-"""Sections 10.2 to 10.7: what stands in a FAST stream, read and written byte by byte."""
+"""Sections 10.2 to 10.7: the contents of a FAST stream, read and written byte by byte."""
 
 LIMIT = 1 << 16  # text and entries, Fanfare's default
 
 
 class FastError(Exception):
-    """An error of the stream. `code` is the specification's; where it leaves open which of two
-    comes first, or that an implementation has limits, `others` says what else is right."""
+    """An error of the stream. `code` is the specification's; if it leaves the order of two errors
+    open, or permits a limit, `others` are the alternatives."""
 
     def __init__(self, code, *others):
         super().__init__(code)
@@ -14,24 +14,24 @@ class FastError(Exception):
 
 
 class Reader:
-    """Bytes of a stream. A strict one takes no overlong thing."""
+    """The bytes of a stream. A strict reader refuses overlong entities."""
 
     def __init__(self, data, strict=True):
         self.data, self.at, self.start, self.strict = data, 0, 0, strict
 
     def report(self, code, *others):
-        """A reportable error, which a lenient decoder lets pass."""
+        """Reports an error that a lenient decoder ignores."""
         if self.strict:
             self.fail(code, *others)
 
     def fail(self, code, *others):
-        """An error of what began at `start`; that of bytes that are missing is at their end."""
+        """Raises an error at `start`; the error of missing bytes is at their end."""
         error = FastError(code, *others)
         error.at = len(self.data) if code == "EOF" else self.start
         raise error
 
     def entity(self, *others):
-        """The seven bits of each byte up to the stop bit."""
+        """Returns the seven bits of each byte up to the stop bit."""
         groups, self.start = [], self.at
         while self.at < len(self.data):
             byte = self.data[self.at]
@@ -42,7 +42,8 @@ class Reader:
         self.fail("EOF", *(others if len(groups) > 4 else ()))
 
     def integer(self, signed, nullable, low, high, code="D2", *others):
-        """An integer between two bounds, None for NULL; `code` if it is outside them."""
+        """Returns an integer between two bounds, None for NULL; raises `code` if it is outside of
+        them."""
         groups = self.entity(code, "R6", *others)
         overlong = groups[0] == 0 and len(groups) > 1 and (not signed or groups[1] < 0x40)
         if signed and len(groups) > 1 and groups[0] == 0x7F and groups[1] >= 0x40:
@@ -63,14 +64,14 @@ class Reader:
         return value - (nullable and value > 0)
 
     def bits(self):
-        """A presence map."""
+        """Returns a presence map."""
         groups = self.entity()
         if len(groups) > 1 and groups[-1] == 0:
             self.report("R7", "R8")
         return Bits([group >> 6 - bit & 1 for group in groups for bit in range(7)], self.start)
 
     def packed(self, width, nullable):
-        """The bits of a group: as many bytes as they need, zeros behind them."""
+        """Returns the bits of a group: as many bytes as they need, padded with zeros."""
         groups = self.entity("D2")
         if nullable and groups == [0]:
             return None
@@ -87,7 +88,7 @@ class Reader:
         return value >> 7 * count - width
 
     def text(self, nullable):
-        """An ASCII string (10.6.3)."""
+        """Returns an ASCII string (10.6.3)."""
         groups = self.entity("LIMIT")
         if len(groups) > LIMIT:
             self.fail("LIMIT")
@@ -105,7 +106,7 @@ class Reader:
         return bytes(groups)
 
     def octets(self, nullable):
-        """A byte vector (10.6.5)."""
+        """Returns a byte vector (10.6.5)."""
         length = self.integer(False, nullable, 0, (1 << 32) - 1, "D2", "LIMIT")
         if length is None:
             return None
@@ -128,7 +129,7 @@ class Bits:
         return self.used <= len(self.bits) and self.bits[self.used - 1] == 1
 
     def more(self):
-        """Whether it has bits that no field used (R8)."""
+        """Returns whether it has bits that no field used (R8)."""
         return any(self.bits[self.used :])
 
 
@@ -180,7 +181,7 @@ def put_octets(value, nullable=False):
 
 
 def put_bits(bits):
-    """The shortest map: groups of zeros at the end are cut, one byte remains."""
+    """Returns the shortest map: trailing groups of zeros are cut, one byte remains."""
     while len(bits) > 7 and not any(bits[(len(bits) - 1) // 7 * 7 :]):
         bits = bits[: (len(bits) - 1) // 7 * 7]
     bits = bits + [0] * (-len(bits) % 7 or 7 * (not bits))

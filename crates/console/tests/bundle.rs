@@ -1,4 +1,4 @@
-//! The page's bundle, which is checked in, is made of the sources beside it.
+//! Checks that the page's bundle, which is checked in, is made from the sources beside it.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test")]
 
 use ring::digest::{Context, SHA256};
@@ -12,7 +12,7 @@ const BUNDLE: [&str; 4] = ["index.html", "page.js", "page.css", "icon.svg"];
 const PACKAGE: [&str; 2] = ["package.json", "package-lock.json"];
 const AGAIN: &str = "npm ci --ignore-scripts && npm run build, in crates/console/page";
 
-/// All that the bundle is made of, by path, in order.
+/// Returns all sources of the bundle, sorted by path.
 fn sources() -> Vec<String> {
     let mut all = ["build.mjs", "tsconfig.json", PACKAGE[0], PACKAGE[1]]
         .map(str::to_owned)

@@ -1,5 +1,5 @@
-//! Decoding, converting, writing and taking allocate nothing of ours after warm-up: a counting
-//! allocator, by thread. (Cyclone DDS has its own pool, which this does not see.)
+//! Checks with a counting allocator, by thread, that decoding, converting, writing and taking
+//! allocate nothing after warm-up. (Cyclone DDS has a pool of its own, which is not counted.)
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::sync::Arc;
@@ -22,7 +22,7 @@ fn packets() -> Vec<Vec<u8>> {
     packets
 }
 
-/// Packets, and what makes samples of them.
+/// Returns packets, and the converter of their samples.
 fn conversion() -> (Vec<Vec<u8>>, Arc<Mapping>, (Decoder, Record), Converter) {
     let program = Arc::new(Program::complex());
     let mapping = Mapping::new(Arc::clone(&program), &TypeOptions::default()).unwrap();
@@ -32,7 +32,7 @@ fn conversion() -> (Vec<Vec<u8>>, Arc<Mapping>, (Decoder, Record), Converter) {
     (packets(), mapping, decoder, converter)
 }
 
-/// Decodes a packet, and gives `write` the samples of one topic.
+/// Decodes a packet, and passes the samples of one topic to `write`.
 fn convert(
     ((decoder, record), converter): (&mut (Decoder, Record), &mut Converter),
     packet: &[u8],
@@ -86,7 +86,7 @@ fn a_message_goes_through_shared_memory_without_allocation() {
     let (packets, mapping, mut decoder, mut converter) = conversion();
     let t = &mapping.by_name("MarketData").unwrap().sample;
     let topics = [TopicSpec::new("MarketData", t, false)];
-    // The smallest ring, and a reader that is waited for.
+    // The smallest ring, and a sender that waits for its reader.
     let config = Config::new(fanfare_peers::domain()).unwrap().ring(0);
     let config = config.patience(Duration::from_secs(60));
     let channel = format!("alloc-{}", std::process::id());
@@ -106,7 +106,7 @@ fn a_message_goes_through_shared_memory_without_allocation() {
     };
     round();
     assert_eq!(allocations(|| (0..100).for_each(|_| round())), 0);
-    // Round the ring of 64 KiB more than once.
+    // More than once around the ring of 64 KiB.
     assert!(
         taken == written && written > 1 << 18,
         "{taken} of {written}"

@@ -1,4 +1,4 @@
-//! Bytes that anyone may have sent: reading them ends with an error or a value, never otherwise.
+//! Untrusted bytes: reading them ends with an error or a value, never otherwise.
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -59,7 +59,7 @@ fn order() -> impl Strategy<Value = Order> {
     })
 }
 
-/// A type with one of everything that the walk knows.
+/// Returns a type with one of every kind that the walk knows.
 fn everything(extensibility: Extensibility) -> StructType {
     let mut inner = Order::structure().unwrap();
     inner.extensibility = extensibility;
@@ -83,7 +83,7 @@ fn everything(extensibility: Extensibility) -> StructType {
     t
 }
 
-/// One of a string and a number, by a byte.
+/// Returns a union of a string and a number, selected by a byte.
 fn union_of(extensibility: Extensibility) -> UnionType {
     let member = |name: &str, kind| StructType::new("").member(name, kind).members.remove(0);
     let case = |labels: &[i32], member: Member| Case {

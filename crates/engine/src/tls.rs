@@ -399,7 +399,7 @@ impl TlsStream {
         self.connection.wants_write()
     }
 
-    /// Ends the direction to the peer.
+    /// Shuts down the sending direction.
     ///
     /// # Errors
     /// The connection is gone already.

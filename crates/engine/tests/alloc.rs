@@ -1,4 +1,4 @@
-//! Hot paths do not allocate after warm-up: a counting allocator, by thread.
+//! Checks with a counting allocator, by thread, that hot paths do not allocate after warm-up.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use fanfare_counting as counting;
@@ -17,7 +17,7 @@ use std::io::IoSlice;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::time::Duration;
 
-/// Runs `turn` often, and gives the allocations after the first few times.
+/// Runs `turn` often, and returns the allocations after the first few times.
 fn allocations(mut turn: impl FnMut(usize)) -> u64 {
     (0..100).for_each(&mut turn);
     counting::allocations(|| (100..2_100).for_each(&mut turn))
@@ -126,7 +126,7 @@ fn tcp_turns() {
         let filled = inbox.fill(&mut buffer, |room| far.receive(room));
         let (received, bytes) = filled.unwrap();
         assert!(matches!(received, Received::Bytes(_)));
-        // Every other turn leaves some bytes for the next one.
+        // Every other duty cycle leaves some bytes for the next one.
         inbox.keep(&bytes[bytes.len() - (i % 2) * 7..]);
     });
     assert_eq!(count, 0);
@@ -150,19 +150,19 @@ fn a_queue_that_fills_and_empties_again() {
     assert_eq!(counting::allocations(|| (0..3).for_each(&mut cycle)), 0);
 }
 
-/// Lets the helper thread finish the next segment, which it has all the time for outside a test.
+/// Lets the helper thread finish the next segment, for which it has ample time outside a test.
 fn segment_is_ready(peer: &mut Peer<'_>) {
     while matches!(peer.session().store(), Store::Journal(journal) if journal.awaits_segment()) {
         std::thread::yield_now();
     }
 }
 
-/// Sends an order each turn that it is told to; counts and answers what comes.
+/// A handler that sends an order in each requested duty cycle; it counts and responds to messages.
 struct Trader {
     orders: usize,
     received: usize,
     answers: bool,
-    /// The first session's segment has been allocated.
+    /// Whether the first session's segment has been allocated.
     is_ready: bool,
 }
 
@@ -227,7 +227,7 @@ fn orders_and_answers_through_two_hosts_with_journals() {
     let mut clock = Clock::new();
     let id = SessionId::new(Version::Fix44, "BUY", "SELL");
     let mut handle = buy.handle().session(&id).unwrap();
-    // Every other order comes from outside.
+    // Every other order is sent from outside.
     let count = allocations(|turn| {
         match turn % 2 {
             0 => buy.handler().orders = 1,

@@ -33,7 +33,7 @@ use std::net::{Ipv4Addr, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Runs an acceptor and an initiator in turns until `is_done`.
+/// Runs an acceptor and an initiator alternately until `is_done`.
 fn run<A: Handler, B: Handler>(
     sell: A,
     buy: B,
@@ -68,7 +68,7 @@ fn orders_are_reported_until_the_last() {
     });
 }
 
-/// Answers a request with a snapshot, and notes what was asked for.
+/// A handler that responds to a request with a snapshot, and notes the request.
 #[derive(Default)]
 struct Exchange {
     symbols: Vec<String>,
@@ -117,7 +117,7 @@ fn market_data_is_asked_for_and_printed() {
     });
 }
 
-/// The MsgTypes that came, and whether the counterparty has logged on.
+/// The MsgTypes received, and whether the counterparty has logged on.
 #[derive(Default)]
 struct Reader(Vec<Vec<u8>>, bool);
 

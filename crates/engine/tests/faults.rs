@@ -1,12 +1,12 @@
-//! Pages that the kernel finds for a store while messages come and go: few rounds may have any.
+//! Page faults of a store while messages are written and read: few rounds may have any.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use fanfare_fix::session::{Entry, Kind, MemoryLimits, MemoryStore, MessageStore};
 
-/// Page faults of this thread so far.
+/// Returns the number of page faults of this thread so far.
 fn faults() -> u64 {
     let stat = std::fs::read_to_string("/proc/thread-self/stat").unwrap();
-    // Behind the name, which stands in parentheses and may have anything in it.
+    // After the name, which is in parentheses and may contain anything.
     let behind = stat.rsplit(") ").next().unwrap();
     behind.split(' ').nth(7).unwrap().parse().unwrap()
 }

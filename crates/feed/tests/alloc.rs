@@ -1,5 +1,5 @@
-//! No heap allocation after warm-up: arbitration with losses on both lines, alone and with
-//! decoding, framing, preambles.
+//! Checks that nothing is allocated after warm-up: arbitration with losses on both lines, alone and
+//! with decoding, framing, preambles.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use fanfare_counting::allocations;
@@ -12,7 +12,7 @@ use fanfare_feed::{
     Arbiter, ArbiterConfig, Deframer, Event, Header, Line, Preamble, Unit, Verdict,
 };
 
-/// Packets `from..to` over both lines; A loses each 7th, B each 5th, both each 35th.
+/// Sends packets `from..to` over both lines; A loses each 7th, B each 5th, both each 35th.
 fn exchange(arbiter: &mut Arbiter, from: u32, to: u32) -> (u64, u64) {
     let (mut delivered, mut missing) = (0, 0);
     for i in from..to {
@@ -54,7 +54,7 @@ fn deframe(deframer: &mut Deframer, stream: &[u8]) -> u32 {
     sum
 }
 
-/// Quotes `from..to` over both lines as above, decoded.
+/// Sends quotes `from..to` over both lines with the same losses, and decodes them.
 fn deliver(channel: &mut Channel, from: u32, to: u32) -> (u64, u64) {
     let (mut delivered, mut missing) = (0, 0);
     for i in from..to {
@@ -127,7 +127,7 @@ fn steady_state_does_not_allocate() {
     );
 }
 
-/// Counts what it is told.
+/// A sink that counts its calls.
 #[derive(Default)]
 struct Count(u64);
 
@@ -149,7 +149,7 @@ impl Sink<[u64; 8]> for Count {
     fn state(&mut self, _: u32, _: State) {}
 }
 
-/// Changes of 100 instruments: of each hundred messages one is lost, and pictures follow.
+/// Sends changes of 100 instruments: of each hundred messages one is lost, and snapshots follow.
 fn recover(recovery: &mut Recovery<[u64; 8]>, from: u64, to: u64) -> u64 {
     let mut count = Count::default();
     for sequence in from..to {

@@ -1,5 +1,5 @@
 //! The real feed: lines A and B of the Moscow Exchange's derivatives market, recorded in 2013.
-//! Skipped where the recording is not at hand.
+//! Skipped if the recording is missing.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use fanfare_fast::{Decoder, Message, Program};
@@ -43,7 +43,7 @@ fn feed() -> Option<Feed> {
     Some(Feed { program, lines })
 }
 
-/// What came out: messages by their numbers with their bytes, and the numbers of the gaps.
+/// The output: messages by their numbers with their bytes, and the numbers of the gaps.
 #[derive(Default)]
 struct Outcome {
     delivered: Vec<(u32, Vec<u8>)>,
@@ -62,7 +62,7 @@ impl Outcome {
     }
 }
 
-/// Plays both lines by the numbers, B `delay` packets behind A, without what `keeps` drops.
+/// Plays both lines by the numbers, B `delay` packets behind A, without those that `keeps` drops.
 fn arbitrate(
     feed: &Feed,
     delay: u32,

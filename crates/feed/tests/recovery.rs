@@ -1,6 +1,6 @@
-//! Seeded simulations: a feed of several instruments, lines that lose, pictures that are lost,
-//! late and doubled, replays that answer or refuse, channels that begin anew. A book that is live
-//! equals that of the exchange, and lacks nothing that the channel told so far.
+//! Seeded simulations: a feed of several instruments, lines that lose messages, snapshots that are
+//! lost, late and repeated, replays that respond or refuse, channels that restart. A live book
+//! equals that of the exchange, and lacks nothing that the channel has sent so far.
 //!
 //! `FANFARE_SEEDS=10000` runs more seeds, `FANFARE_SEED=7` just that one.
 #![allow(clippy::unwrap_used, clippy::panic)]
@@ -12,7 +12,7 @@ use fanfare_feed::recovery::{
 use fastrand::Rng;
 use std::collections::{BTreeMap, VecDeque};
 
-/// A change, or a whole book, which is a number made of all its changes.
+/// A change, or a whole book, which is a number made from all its changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Item {
     rpt_seq: u32,
@@ -25,7 +25,7 @@ fn mix(book: u64, value: u64) -> u64 {
         .rotate_left(23)
 }
 
-/// A book, and how many changes it has.
+/// A book, and the number of its changes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Book {
     rpt_seq: u32,
@@ -40,7 +40,7 @@ impl Book {
     }
 }
 
-/// What a client keeps.
+/// The state of a client.
 #[derive(Debug, Default)]
 struct Client {
     books: BTreeMap<u32, Book>,
@@ -97,11 +97,11 @@ struct Picture {
     due: u64,
 }
 
-/// The exchange: everything that it sent since it began anew.
+/// The exchange: everything that it sent since it restarted.
 struct Exchange {
     base: u64,
     messages: Vec<Message>,
-    /// Each instrument's book behind each message.
+    /// Each instrument's book after each message.
     books: Vec<Vec<Book>>,
 }
 
@@ -133,7 +133,7 @@ impl Exchange {
         message
     }
 
-    /// From here on all messages mean something else, those that were sent as well.
+    /// Changes the meaning of all messages, including those already sent.
     fn mean_otherwise(&mut self, key: u64) {
         let mut book = vec![Book::default(); self.books[0].len()];
         let mut books = vec![book.clone()];
@@ -147,7 +147,7 @@ impl Exchange {
         self.books = books;
     }
 
-    /// The book of an instrument in front of a message.
+    /// Returns the book of an instrument before a message.
     fn book(&self, instrument: usize, sequence: u64) -> Book {
         self.books[(sequence - self.base) as usize][instrument]
     }
@@ -163,7 +163,7 @@ struct World {
     recovery: Recovery<Item>,
     client: Client,
     pictures: VecDeque<Picture>,
-    /// The next message that the client has not heard of.
+    /// The next message that the client has not received.
     heard: Option<u64>,
     lives: u64,
 }
@@ -254,7 +254,7 @@ impl World {
                 self.pictures.push_back(picture);
                 continue;
             }
-            // The configuration says that none is older.
+            // By the configuration none is older.
             if self.now - picture.made >= SNAPSHOT_AGE {
                 continue;
             }
@@ -271,7 +271,7 @@ impl World {
         }
     }
 
-    /// A replay answers for a part of what is missing.
+    /// Responds to a replay for a part of the missing messages.
     fn replay(&mut self) {
         let ranges: Vec<_> = self.recovery.missing().ranges().collect();
         let Some(range) = self.rng.choice(ranges) else {
@@ -381,13 +381,13 @@ fn what_is_live_equals_the_exchange_and_lacks_nothing() {
         recovered += stats.recovered;
     }
     if count >= 100 {
-        // It is not that nothing ever recovers.
+        // Some books do recover.
         assert!(lives > 1_000 * count, "{lives}");
         assert!(taken.min(recovered) > 20 * count, "{taken}, {recovered}");
     }
 }
 
-/// Without loss a joined channel recovers wholly, whatever the pictures did.
+/// Without loss a joined channel recovers completely, whatever the snapshots did.
 #[test]
 fn all_are_live_in_the_end_if_pictures_come_and_nothing_is_lost() {
     for seed in 0..100 {
@@ -495,7 +495,7 @@ fn a_live_book_waits_for_changes_that_a_picture_is_ahead_of() {
         .unwrap();
     recovery.increment(change(2, 2), &mut client).unwrap();
     assert!(!client.log.iter().any(|line| line.starts_with("picture")));
-    // Number 3 is lost and nothing comes behind it: the second picture is taken.
+    // Number 3 is lost and no message follows it: the second snapshot is taken.
     recovery
         .snapshot(1, picture(3, Some(3), &item(3)), &mut client)
         .unwrap();

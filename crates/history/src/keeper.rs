@@ -188,7 +188,7 @@ impl Keeper {
     }
 
     /// Makes the file of the next segment, so that the writer does not wait for the disk, and syncs
-    /// the segment that has ended.
+    /// the segment being followed.
     fn prepare(&mut self) -> Result<(), LogError> {
         if self.prepared == Some(self.segment) {
             return Ok(());

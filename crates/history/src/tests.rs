@@ -1,4 +1,4 @@
-//! Whole logs in folders of their own.
+//! Tests of whole logs in folders of their own.
 
 mod damage;
 mod iter;
@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::Duration;
 
-/// A folder that is removed at the end.
+/// A folder that is removed at the end of the test.
 pub(crate) struct Folder(pub(crate) PathBuf);
 
 impl Folder {
@@ -59,7 +59,7 @@ fn open(folder: &Path) -> (Writer, Opened) {
     Writer::open(folder, SMALL, feeds(), 1).unwrap()
 }
 
-/// Messages of random changes of ten books, with times that go back now and then.
+/// Messages of random changes of ten books, with times that occasionally go back.
 struct Source {
     rng: fastrand::Rng,
     number: u64,
@@ -153,7 +153,7 @@ fn append(writer: &mut Writer, source: &mut Source, events: usize) -> Vec<Event>
     all
 }
 
-/// What a reader received.
+/// The deliveries to a reader.
 #[derive(Default, Debug)]
 struct Received {
     events: Vec<Event>,
@@ -277,7 +277,7 @@ fn books_as_of_any_number_are_those_of_all_events_before() {
             let (own, other) = (found.view.get(number), expected.get(number));
             assert_eq!(own.is_some(), other.is_some());
             if let (Some(own), Some(other)) = (own, other) {
-                // An empty one is as good as none.
+                // An empty book counts as none.
                 let book = |seen: &Seen| seen.book.clone().filter(|book| !book.is_empty());
                 assert_eq!(book(own), book(other), "{number:?} at {count}");
                 let values = |seen: &Seen| {
@@ -309,7 +309,7 @@ fn two_runs(folder: &Path, is_closed: bool) -> u64 {
         book: BookConfig::by_price(2).unwrap(),
     };
     let (mut writer, _) = Writer::open(folder, SMALL, vec![shallow], 2).unwrap();
-    // The second plant numbers its instruments anew.
+    // The second plant numbers its instruments differently.
     let mut bytes = instrument(4);
     bytes[..4].copy_from_slice(&3_u32.to_le_bytes());
     writer.instrument(&bytes).unwrap();
@@ -352,7 +352,7 @@ fn books_behind_the_last_event_of_a_run_are_those_of_that_run() {
             assert_eq!(symbol(&found, 3).as_deref(), Some(&b"SYM3"[..]));
             let at_time = log.as_of(At::Time(found.time)).unwrap();
             assert!(at_time.number <= last && at_time.run.number == 1);
-            // What is needed from there on is what the new run knows.
+            // A reader from there on needs only what the new run has.
             let before = log.as_of(At::Before(last + 1)).unwrap();
             assert_eq!((before.number, before.run.number), (last, 2));
             assert!(books(&before.view).iter().all(Option::is_none));
@@ -458,10 +458,10 @@ fn what_was_lost_on_the_way_stays_lost_and_numbers_go_on() {
     drop(writer);
     keep(&folder.0, OFTEN);
     assert_eq!(read_from(&folder.0, Start::First).lost, received.lost);
-    // Within what was lost, and in front of the first event behind it.
+    // Within the lost events, and before the first event after them.
     let from = read_from(&folder.0, Start::Number(next + 7));
     assert_eq!(from.lost[0], (next + 7, next + 49));
-    // Behind them there is no event.
+    // No event follows them.
     let from = read_from(&folder.0, Start::Number(end + 3));
     assert_eq!((from.lost, from.events), (vec![(end + 3, end + 9)], vec![]));
 }
@@ -556,7 +556,7 @@ fn a_disk_without_room_is_told_and_what_waits_is_done_later() {
     writer.roll().unwrap();
     append(&mut writer, &mut source, 20_000);
     let mut keeper = Keeper::open(&folder.0, OFTEN).unwrap();
-    // A folder of that name is as good as a full disk.
+    // A folder of that name has the effect of a full disk.
     let in_the_way = folder.0.join("0000000001.logz.new");
     std::fs::create_dir(&in_the_way).unwrap();
     let mut failed = 0;
@@ -589,7 +589,7 @@ fn a_reader_that_follows_from_the_first_moment_follows_over_restarts() {
     let mut received: Option<(Reader, Received)> = None;
     let mut expected = Vec::new();
     for run in 0..5 {
-        // The reader looks at each moment of the start: in front of what is rescued, and behind it.
+        // The reader reads at each moment of the start: before the rescued events, and after them.
         let rescue = |_: &mut Writer| {
             if let Some((reader, received)) = &mut received {
                 received.all(reader);
@@ -617,7 +617,7 @@ fn a_clock_that_jumped_ahead_removes_nothing() {
     let now = crate::keeper::system_time();
     let (hour, day) = (3_600_000_000_000, 86_400_000_000_000);
     let mut keeper = None;
-    // Two hours ago, 30 years ahead for a moment, and as it is.
+    // Two hours ago, 30 years ahead for a moment, and the current time.
     for time in [now - 2 * hour, now + 30 * 365 * day, now - hour, now] {
         source.time = time;
         all.extend(append(&mut writer, &mut source, 2_000));
@@ -631,7 +631,7 @@ fn a_clock_that_jumped_ahead_removes_nothing() {
     let stats = keeper.unwrap().stats();
     assert_eq!(stats.removed, 0, "{stats:?}");
     assert!(read_from(&folder.0, Start::First).events == all);
-    // What is old at the latest time that can be is removed.
+    // Events that are old at the latest possible time are removed.
     let config = KeeperConfig {
         keep_nanos: Some(hour),
         ..OFTEN

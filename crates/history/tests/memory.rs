@@ -1,4 +1,4 @@
-//! What a log takes of memory: no more at the end of a day than at its beginning.
+//! The memory of a log: no more at the end of a day than at its beginning.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test")]
 
 use fanfare_history::{
@@ -7,14 +7,14 @@ use fanfare_history::{
 use fanfare_market::event::{Action, Flags, InstrumentId, Kind, entry};
 use fanfare_market::{BookConfig, Delivery, Event, Price};
 
-/// Events of a turn, and turns.
+/// The events of a round, and the number of rounds.
 const EVENTS: u64 = 5_000;
 const TURNS: u64 = 200;
 
-/// Readers that follow, beside one that stops.
+/// Readers that follow, besides one that stops.
 const READERS: usize = 9;
 
-/// A level of one of a hundred books.
+/// Returns a level of one of a hundred books.
 fn event(number: u64, rng: &mut fastrand::Rng) -> Event {
     let is_bid = number.is_multiple_of(2);
     let depth = (number / 200 % 10) as i64;
@@ -33,7 +33,7 @@ fn event(number: u64, rng: &mut fastrand::Rng) -> Event {
     }
 }
 
-/// Reads to the end. Returns how many events there were, each behind the one before it.
+/// Reads to the end. Returns the number of events, which are checked to be in order.
 fn read(reader: &mut Reader) -> u64 {
     let (mut next, mut events) = (reader.next_number(), 0);
     let mut take = |delivery: Delivery<'_>| match delivery {
@@ -97,7 +97,7 @@ fn memory_stays_with_ten_readers_one_of_which_has_stopped() {
     let stats = keeper.stats();
     assert!(stats.compacted > 40 && stats.removed > 10, "{stats:?}");
     assert!(late < early + (64 << 10), "{early} bytes, then {late}");
-    // What it has open is there still; what comes behind it is not.
+    // Its open file still exists; the next one does not.
     let gone = loop {
         match stopped.read(1_000, |_| {}) {
             Ok(read) => assert!(read > 0, "it was told nothing"),

@@ -1,4 +1,4 @@
-//! What connections may cost, in virtual time: a peer is a pipe with little room.
+//! The cost of connections, in virtual time: a peer is a pipe with a small buffer.
 
 use super::*;
 use fanfare_engine::counters::Counters;
@@ -9,10 +9,10 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 
 const TOKEN: &str = "0123456789abcdef";
-/// The room of a pipe, in bytes.
+/// The buffer of a pipe, in bytes.
 const ROOM: usize = 4096;
 
-/// A program without commands, whose changes are the test's.
+/// A program without commands, whose changes are made by the test.
 #[derive(Default)]
 struct Program {
     counters: Counters,
@@ -53,14 +53,14 @@ impl Program {
         }
     }
 
-    /// What is shared by the connections of a console with a token.
+    /// Returns the state shared by the connections of a console with a token.
     fn shared(self: &Arc<Self>) -> Arc<Shared> {
         let token = Token::new(TOKEN.as_bytes());
         Arc::new(Shared::new(Arc::clone(self) as Arc<dyn Operator>, token, 8))
     }
 }
 
-/// The peer's end of a new connection, and what serves it.
+/// Returns the peer's end of a new connection, and the task that serves it.
 fn connect(shared: &Arc<Shared>) -> (DuplexStream, JoinHandle<()>) {
     let (theirs, ours) = duplex(ROOM);
     let shared = Arc::clone(shared);
@@ -92,7 +92,7 @@ async fn a_reader_of_changes_who_reads_nothing_is_left() {
     served.await.unwrap();
     let waited = stops.elapsed();
     assert!((PATIENCE..PATIENCE * 2).contains(&waited), "{waited:?}");
-    // No more was made for it than had room, and one piece.
+    // No more was made for it than the buffer holds, and one piece.
     let mut rest = Vec::new();
     stream.read_to_end(&mut rest).await.unwrap();
     assert!(rest.len() <= ROOM, "{}", rest.len());
@@ -163,7 +163,7 @@ async fn a_wrong_token_a_thousand_times_costs_half_a_second_each_and_ten_lines()
         })
     });
     let tries: Vec<_> = tries.collect();
-    // Whoever has the token does not wait for them.
+    // A client that has the token does not wait for them.
     let (mut stream, _) = connect(&shared);
     ask(&mut stream, "/api/v1/openapi.json", TOKEN).await;
     let mut answer = String::new();

@@ -1,4 +1,4 @@
-//! Templates to types and messages to samples, held against a slow way of doing the same.
+//! Types of templates and samples of messages, compared with a slow conversion.
 #![forbid(unsafe_code)]
 #![allow(
     clippy::unwrap_used,
@@ -112,7 +112,7 @@ fn names_and_absent_fields_follow_the_rules() {
         "{\"present\": 0, \"a\": 0, \"octet_\": 7, \"b\": {\"hex\": \"\"}, \"c\": {\"present\": 0, \
          \"x\": 0, \"y\": \"\"}, \"d\": [], \"e\": 0.0, \"f2nd\": 3, \"f\": \"\"}"
     );
-    // Everything there.
+    // All fields present.
     let whole = [
         0xf8, 0x81, 0xfe, 0x89, 0x82, 0xab, 0xfd, 0x82, b'q', 0x82, 0x85, 0xfe, 0x8f, 0x83, 0xc1,
     ];

@@ -1,4 +1,4 @@
-//! Messages to samples in the obvious way.
+//! The obvious conversion of messages to samples.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,8 @@ use fanfare_fast::{Fields, MessageView, Value};
 /// A field of a message: its name, whether it is optional, its value.
 type Named<'a> = (String, bool, Value<'a>);
 
-/// The obvious way: walk the type, look each member up in the message by name, write it.
+/// Converts in the obvious way: walks the type, looks each member up in the message by name, and
+/// writes it.
 pub(crate) fn oracle(view: &MessageView<'_>, t: &StructType, split: bool) -> Vec<Vec<u8>> {
     let all = named(view.fields());
     if !split {
@@ -102,7 +103,7 @@ fn write_value(out: &mut CdrBuffer, kind: &Kind, value: &Value<'_>) {
     };
     match kind {
         Kind::Float64 => {
-            // The text of a decimal, read as a double, is the nearest one.
+            // The text of a decimal, parsed as a double, is the nearest one.
             let text = value
                 .as_decimal()
                 .map_or("0".to_owned(), |d| format!("{}e{}", d.mantissa, d.exponent));

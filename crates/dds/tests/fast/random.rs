@@ -1,4 +1,4 @@
-//! The same on random templates and messages.
+//! The comparison on random templates and messages.
 
 use fanfare_dds::fast::TypeOptions;
 use fanfare_fast::program::{Field, FieldKind};
@@ -9,7 +9,7 @@ use proptest::prelude::*;
 
 use crate::ways::compare;
 
-/// A field as XML, `#` where its number goes.
+/// Returns a field as XML, with `#` in place of its number.
 fn scalar_field() -> impl Strategy<Value = String> {
     let ints = &[
         "uInt8", "int8", "uInt16", "int16", "uInt32", "int32", "uInt64", "int64",
@@ -55,7 +55,8 @@ fn scalar_field() -> impl Strategy<Value = String> {
     prop_oneof![6 => int, 3 => text, 1 => bytes, 1 => joint, 2 => split]
 }
 
-/// A field of this type; `n` says whether it is optional, and without an initial value.
+/// Returns a field of this type; `n` determines whether it is optional, and without an initial
+/// value.
 fn field(ty: &str, operator: &str, value: &str, n: u32) -> String {
     let optional = if n > 0 { " presence='optional'" } else { "" };
     let needs = matches!(operator, "constant") || (operator == "default" && n == 0);
@@ -85,8 +86,8 @@ fn fields() -> impl Strategy<Value = String> {
     prop::collection::vec(field, 0..12).prop_map(|all| all.concat())
 }
 
-/// A template of scalars alone, one with anything, and one with a sequence at its end that has a
-/// SecurityID, so that it can be split.
+/// Returns a template of scalars alone, one with any fields, and one that can be split, with a
+/// sequence at its end that has a SecurityID.
 fn templates() -> impl Strategy<Value = String> {
     let scalars = || prop::collection::vec(scalar_field(), 0..20).prop_map(|all| all.concat());
     let entry = (scalars(), scalar_field(), scalars());
@@ -114,7 +115,7 @@ fn templates() -> impl Strategy<Value = String> {
     })
 }
 
-/// Values that lanes hold, that they do not, and that change seldom.
+/// Random values that fit into lanes, that do not, and that change seldom.
 struct Dice(Rng);
 
 impl Dice {
@@ -164,7 +165,7 @@ impl Source for Dice {
     }
 }
 
-/// A packet of messages of these templates.
+/// Returns a packet of messages of these templates.
 fn random_packet(program: &Program, seed: u64) -> Vec<u8> {
     let mut dice = Dice(Rng::with_seed(seed));
     let mut encoder = Encoder::new(program.clone());
@@ -179,7 +180,7 @@ fn random_packet(program: &Program, seed: u64) -> Vec<u8> {
 }
 
 proptest! {
-    /// Rows, scalar program and visitor write what the slow way writes, whatever the templates.
+    /// Rows, scalar program and visitor write the same as the slow conversion, for any templates.
     #[test]
     fn all_ways_agree_on_random_templates(
         xml in templates(),

@@ -1,4 +1,4 @@
-//! The typed way: Rust structures printed from the templates hold what the converter writes.
+//! Rust structures printed from the templates, which hold what the converter writes.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! All ways of converting beside the slow one.
+//! All ways of converting, compared with the slow one.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use fanfare_fast::{Decoder, Message, Options, Program, Record};
 
 use crate::oracle::oracle;
 
-/// Converts every message of `packets` in all ways; the number of samples by template.
+/// Converts every message of `packets` in all ways; returns the number of samples by template.
 pub(crate) fn compare(
     program: Program,
     options: &TypeOptions,
@@ -18,7 +18,7 @@ pub(crate) fn compare(
 ) -> BTreeMap<String, u32> {
     let program = Arc::new(program);
     let mapping = Arc::new(Mapping::new(Arc::clone(&program), options).unwrap());
-    // What is optional is a mask and members, never a union.
+    // An optional field is a bit of the mask and a member, never a union.
     assert!(!mapping.idl().contains("union "), "{}", mapping.idl());
     let mut counts = BTreeMap::new();
     for packet in packets {
@@ -47,7 +47,7 @@ pub(crate) fn compare(
 /// Samples with their templates and keys.
 type Samples = Vec<(u32, Option<u64>, Vec<u8>)>;
 
-/// The first difference, as text.
+/// Returns the first difference, as text.
 fn differ(mapping: &Mapping, got: &Samples, expected: &Samples) -> String {
     let text = |sample: Option<&(u32, Option<u64>, Vec<u8>)>| {
         sample.map(|(t, key, cdr)| {
@@ -61,7 +61,7 @@ fn differ(mapping: &Mapping, got: &Samples, expected: &Samples) -> String {
     format!("sample {at}:\n{a:?}\nexpected:\n{b:?}")
 }
 
-/// What the slow way makes of a packet, field by field into a message.
+/// Returns the samples of a packet by the slow conversion, field by field into a message.
 fn expected(program: &Arc<Program>, mapping: &Mapping, packet: &[u8]) -> Samples {
     let mut decoder = Decoder::with_options(Arc::clone(program), scalar());
     let (mut message, mut rest, mut all) = (Message::new(), packet, Vec::new());
@@ -81,7 +81,7 @@ fn expected(program: &Arc<Program>, mapping: &Mapping, packet: &[u8]) -> Samples
     all
 }
 
-/// The key in front of a sample, sign-extended.
+/// Returns the key in front of a sample, sign-extended.
 fn key_of(t: &StructType, cdr: &[u8]) -> u64 {
     let mut cdr = CdrReader::new(cdr).unwrap();
     match t.members[0].kind {
@@ -102,16 +102,16 @@ fn scalar() -> Options {
     }
 }
 
-/// A converter and how it is used.
+/// A converter and the way of its use.
 struct Way {
     decoder: Decoder,
     converter: Converter,
-    /// The samples go through a ring.
+    /// Whether the samples pass through a ring.
     is_given: bool,
 }
 
 impl Way {
-    /// With whatever the processor can do in lanes.
+    /// Makes a way with the lanes that the processor supports.
     fn rows(mapping: &Arc<Mapping>) -> Self {
         Self {
             decoder: Decoder::new(Arc::clone(mapping.program())),

@@ -1,4 +1,4 @@
-//! C, compiled here against Debian's Cyclone DDS (scripts/setup.sh installs it).
+//! A peer in C, compiled here against Debian's Cyclone DDS (scripts/setup.sh installs it).
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -29,7 +29,7 @@ fn a_c_program_with_policies_that_do_not_fit_is_reported() {
     misfit(&peer(&["Quote"], 0, false));
 }
 
-/// A peer whose writers offer best effort, while our reader asks for reliable delivery.
+/// Checks with a peer whose writers offer best effort, while our reader requests reliable delivery.
 pub(crate) fn misfit(peer: &PeerCommand) {
     let config = config();
     let domain = Domain::open(&config).unwrap();
@@ -53,8 +53,8 @@ pub(crate) fn misfit(peer: &PeerCommand) {
     assert_eq!(*told.lock().unwrap(), [expected]);
 }
 
-/// Names that are keywords somewhere, collide, or are none: what is made of them compiles as C,
-/// and is a type of its own for each template.
+/// Names that are keywords in some language, collide, or are invalid become names that compile as
+/// C, with a type of its own for each template.
 #[test]
 fn odd_names_become_types_that_compile() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("odd-names");
@@ -72,7 +72,7 @@ fn odd_names_become_types_that_compile() {
     fast_dds::generate(&folder, &text);
 }
 
-/// No template becomes a union: those with one are types of other programs, printed on demand.
+/// No template becomes a union: types with one are of other programs, printed on demand.
 #[test]
 fn unions_are_printed_as_the_compilers_of_others_take_them() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("unions");
@@ -116,7 +116,7 @@ fn unions_are_printed_as_the_compilers_of_others_take_them() {
     fast_dds::generate(&folder, &text);
 }
 
-/// A union of members `m0`, `m1` and so on, that without labels being the default.
+/// Returns a union of members `m0`, `m1` and so on, where the one without labels is the default.
 fn union_of(name: &str, by: Kind, cases: Vec<(Vec<i32>, Kind)>) -> Kind {
     let one = |name: &str, kind| StructType::new("").member(name, kind).members.remove(0);
     let cases = cases
@@ -147,7 +147,7 @@ fn peer(topics: &[&str], samples: usize, reliable: bool) -> PeerCommand {
     }
 }
 
-/// Version 0.10, which Debian has, does not know all elements of today.
+/// Returns the configuration for version 0.10, Debian's, which does not know all current elements.
 fn old_config(config: &DomainConfig) -> String {
     let id = config.id;
     format!(
@@ -159,7 +159,8 @@ fn old_config(config: &DomainConfig) -> String {
     )
 }
 
-/// The program, made once in a run: IDL from our types, C from the IDL, the binary from both.
+/// Returns the program, made once in a run: IDL from our types, C from the IDL, the binary from
+/// both.
 fn compiled() -> PathBuf {
     static DONE: Mutex<Option<PathBuf>> = Mutex::new(None);
     let mut done = DONE.lock().unwrap();
@@ -182,7 +183,7 @@ fn compiled() -> PathBuf {
     program
 }
 
-/// Writes the IDL of both sets of templates to `types.idl` in `folder`; its text.
+/// Writes the IDL of both sets of templates to `types.idl` in `folder`; returns its text.
 pub(crate) fn write_idl(folder: &Path) -> String {
     let programs = [
         fanfare_fast::Program::simple(),

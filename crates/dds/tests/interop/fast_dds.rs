@@ -1,4 +1,5 @@
-//! C++ on another vendor's middleware: Debian's Fast DDS, with what its generator makes of our IDL.
+//! A peer in C++ on another vendor's middleware: Debian's Fast DDS, with the classes that its
+//! generator makes from our IDL.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -40,7 +41,7 @@ fn peer(topics: &[&str], samples: usize, reliable: bool) -> Option<PeerCommand> 
     })
 }
 
-/// The program, made once in a run; `None` where Fast DDS is not installed.
+/// Returns the program, made once in a run; `None` if Fast DDS is not installed.
 fn compiled() -> Option<PathBuf> {
     static DONE: Mutex<Option<PathBuf>> = Mutex::new(None);
     let mut done = DONE.lock().unwrap();
@@ -67,15 +68,15 @@ fn compiled() -> Option<PathBuf> {
     done.clone()
 }
 
-/// Asks its generator for a class for each structure and union of `types.idl`.
+/// Runs its generator for a class for each structure and union of `types.idl`.
 pub(crate) fn generate(folder: &Path, text: &str) -> Option<()> {
     if Command::new("fastddsgen").arg("-version").output().is_err() {
         return absent("fastddsgen");
     }
-    // It exits with 0 whatever happens: what it made tells.
+    // It always exits with 0: only its output shows whether it succeeded.
     let header = folder.join("types.h");
     let _ = std::fs::remove_file(&header);
-    // Without a folder of its own it writes /tmp/types.idl.cc, whoever else does.
+    // Without a folder of its own it writes /tmp/types.idl.cc, as concurrent runs do.
     let idl = ["-t", ".", "-replace", "types.idl"];
     run(Command::new("fastddsgen").args(idl).current_dir(folder));
     let made = std::fs::read_to_string(&header).unwrap();
@@ -89,7 +90,8 @@ pub(crate) fn generate(folder: &Path, text: &str) -> Option<()> {
     Some(())
 }
 
-/// It wants Java, and a hundred packages: a machine may go without, but not that of the checks.
+/// Reports a missing package. Fast DDS needs Java and a hundred packages: a machine may go without,
+/// but not that of the checks.
 fn absent<T>(package: &str) -> Option<T> {
     assert!(std::env::var_os("CI").is_none(), "{package} is missing");
     println!("skipped: {package} is not installed");

@@ -1,4 +1,4 @@
-//! Topics of types that we have never heard of: found, asked for, and printed.
+//! Topics of unknown types: discovered, requested, and printed.
 
 use std::path::Path;
 use std::time::{Duration, Instant};

@@ -1,6 +1,6 @@
-//! Interoperation with programs on what others made: PyPI's `cyclonedds`, which builds Python
-//! classes from the types that our topics announce, C on Debian's Cyclone DDS, with what idlc
-//! generates from our IDL, and C++ on Debian's Fast DDS, with what its generator makes of it.
+//! Interoperation with programs on other implementations: PyPI's `cyclonedds`, which builds Python
+//! classes from the types that our topics announce; C on Debian's Cyclone DDS, with the code that
+//! idlc generates from our IDL; and C++ on Debian's Fast DDS, with that of its generator.
 #![forbid(unsafe_code)]
 #![allow(
     clippy::unwrap_used,
@@ -62,13 +62,13 @@ fn mapping(program: Arc<Program>) -> Arc<Mapping> {
     Arc::new(Mapping::new(program, &options).unwrap())
 }
 
-/// A domain that no other test is in.
+/// Returns a domain that no other test uses.
 fn config() -> DomainConfig {
     DomainConfig::new(fanfare_peers::domain())
 }
 
-/// Publishes the feed, keyed, and gets each sample back as the peer understood it. What the peer
-/// printed of the samples: their topic and JSON.
+/// Publishes the feed, keyed, and receives each sample back as the peer decoded it. Returns what
+/// the peer printed of the samples: their topic and JSON.
 fn exchange(
     peer: &PeerCommand,
     mapping: &Arc<Mapping>,
@@ -100,7 +100,7 @@ fn exchange(
             got.extend(room.iter().map(|s| to_json(t, s.bytes()).unwrap()));
             got.len() >= sent[*topic].len()
         });
-        // Instances may come in another order; within one the order stays.
+        // Instances may arrive in another order; within one the order is kept.
         got.sort();
         let mut expected = sent[*topic].clone();
         expected.sort();
@@ -110,7 +110,8 @@ fn exchange(
     printed
 }
 
-/// What a peer printed, if it prints at all, is what was sent: each member by its name and value.
+/// Checks that the samples that a peer printed, if it prints any, are those sent: each member by
+/// its name and value.
 fn check_printed(printed: &[String], sent: &BTreeMap<String, Vec<String>>) {
     if printed.is_empty() {
         return;
@@ -127,7 +128,7 @@ fn check_printed(printed: &[String], sent: &BTreeMap<String, Vec<String>>) {
     }
 }
 
-/// JSON with numbers as they are read, however they were written.
+/// Returns JSON with numbers in one form, however they were written.
 fn canonical(json: &str) -> String {
     let value: serde_json::Value = serde_json::from_str(json).unwrap();
     value.to_string()
@@ -156,7 +157,7 @@ fn open(
     (writer, reader)
 }
 
-/// The samples of each topic, as JSON.
+/// Publishes the samples of each topic. Returns them as JSON.
 fn publish(
     mapping: &Arc<Mapping>,
     mut feed: Generator,
@@ -185,15 +186,15 @@ fn publish(
     sent
 }
 
-/// How to run a peer.
+/// The command of a peer.
 struct PeerCommand {
     program: PathBuf,
     args: Vec<String>,
-    /// The configuration of its Cyclone DDS for a domain of ours.
+    /// The configuration of its Cyclone DDS for one of our domains.
     config: fn(&DomainConfig) -> String,
 }
 
-/// That of the version that we have.
+/// Returns the configuration for our own version.
 fn same_config(config: &DomainConfig) -> String {
     config.to_xml().unwrap()
 }
@@ -225,7 +226,7 @@ impl Peer {
         self.0.line().unwrap()
     }
 
-    /// The lines before the one that is `last`.
+    /// Returns the lines before the one that is `last`.
     fn until(&mut self, last: &str) -> Vec<String> {
         let lines = std::iter::repeat_with(|| self.line());
         lines.take_while(|line| line != last).collect()
@@ -238,7 +239,7 @@ impl Drop for Peer {
     }
 }
 
-/// An interpreter with the package, made beside the build once.
+/// Returns an interpreter with the package, made beside the build once.
 fn python() -> PathBuf {
     let home = Path::new(env!("CARGO_TARGET_TMPDIR")).join("python");
     let found = fanfare_peers::python(&home, PACKAGE, "cyclonedds");

@@ -82,7 +82,7 @@ fn a_reader_may_be_dropped_by_its_own_listener() {
     let writer = topic.writer(&qos).open().unwrap();
     write_quote(&writer, &mut CdrBuffer::with_capacity(64), 1, 1.0);
     done.recv_timeout(PATIENCE).unwrap();
-    // The closure, and with it its end of the channel, goes with the reader.
+    // The closure is dropped with the reader, and with it its end of the channel.
     wait_until("the end of the reader", || {
         done.try_recv() == Err(mpsc::TryRecvError::Disconnected)
     });

@@ -1,4 +1,4 @@
-//! The article's set-ups, publisher and subscriber in one process but on the network.
+//! The set-ups of the article, with publisher and subscriber in one process but over the network.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -11,7 +11,7 @@ use fanfare_fast::{Decoder, Program, Record};
 
 use crate::support::{PATIENCE, domain_id, pair, wait_until};
 
-/// The samples of each topic, in their order.
+/// The samples of each topic, in order.
 type Samples = BTreeMap<String, Vec<Vec<u8>>>;
 
 struct Run {
@@ -20,20 +20,20 @@ struct Run {
     got: Samples,
 }
 
-/// Two participants that meet over the network.
+/// Returns two participants that discover each other over the network.
 fn dds() -> [Carrier; 2] {
     let (here, there) = pair();
     [(&here).into(), (&there).into()]
 }
 
-/// Two ends that meet in shared memory. The publisher's ring is lapped; an echo that makes way
-/// is lost, so theirs is not.
+/// Returns two ends in shared memory. The publisher's ring is lapped; the ring of the echoes is
+/// not, as an overwritten echo is lost.
 fn shared() -> [Carrier; 2] {
     let config = shm::Config::new(domain_id()).unwrap();
     [(&config.clone().ring(1 << 16)).into(), (&config).into()]
 }
 
-/// Reliable for a machine that is busy with other things.
+/// Returns reliable policies for a machine that is busy with other work.
 fn patient() -> Qos {
     Qos::reliable().reliability(Reliability::Reliable(PATIENCE))
 }
@@ -88,7 +88,8 @@ fn publish(
 ) -> (Publisher, Samples) {
     let ignore = |_: &_| -> fanfare_dds::distribute::RoundTrips { Box::new(|_| ()) };
     let mut publisher = Publisher::open(carrier, mapping, distribution, ignore).unwrap();
-    // Both: a writer of echoes that has not heard of their reader yet would lose the first ones.
+    // Both sides: a writer of echoes that has not discovered their reader yet would lose the first
+    // ones.
     wait_until("each other", || {
         publisher.is_matched() && subscriber.is_matched()
     });

@@ -1,4 +1,4 @@
-//! Samples from here to there.
+//! Exchange of samples.
 
 use std::net::TcpListener;
 use std::sync::mpsc;
@@ -54,8 +54,8 @@ fn multicast_and_tcp_carry_samples_too() {
     }
 }
 
-/// A participant that can be reached over TCP, where that is its transport, and at which port: one
-/// that was free a moment ago. If somebody was quicker, it is another.
+/// Returns a participant that listens over TCP, if that is its transport, and the port: one that
+/// was free a moment ago, or another if it was taken meanwhile.
 fn listening(config: &DomainConfig) -> (Domain, u16) {
     loop {
         let free = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -187,7 +187,8 @@ fn write_all_kinds(b: &mut CdrBuffer) {
     b.u8(255);
 }
 
-/// Every kind of member, so that the library's own check of the bytes speaks for our layout.
+/// The type has every kind of member, so that the library's own check of the bytes confirms our
+/// layout.
 #[test]
 fn every_kind_of_member_is_laid_out_as_cyclone_lays_it_out() {
     let side = Kind::Enum(std::sync::Arc::new(EnumType {
@@ -262,7 +263,7 @@ fn an_instance_that_is_disposed_or_unregistered_ends_at_the_reader() {
         first != 0
     });
     write_quote(&writer, &mut buffer, 2, 2.0);
-    // What ends while a sample of it waits shows in that sample's state.
+    // An instance that ends while a sample of it waits shows in that sample's state.
     wait_until("the second", || {
         let infos = take_some(&reader);
         infos.iter().any(|info| info.instance != first)
@@ -288,18 +289,18 @@ fn an_instance_that_is_disposed_or_unregistered_ends_at_the_reader() {
         ended.len() == 2
     });
     ended.sort();
-    // Writers dispose of what they unregister, by the default of the specification.
+    // Writers dispose of the instances that they unregister, by the default of the specification.
     assert_eq!(ended, [(false, true), (false, true)]);
 }
 
-/// What the reader has to say now.
+/// Takes the events and samples of the reader.
 fn take_some(reader: &Reader) -> Vec<SampleInfo> {
     let mut samples = reader.samples(16);
     reader.take(&mut samples).unwrap();
     samples.iter().map(|s| s.info).collect()
 }
 
-/// As their documentation says; that it compiles is the proof.
+/// The test compiles only if they may.
 #[test]
 fn entities_may_be_shared_between_threads() {
     fn shared<T: Send + Sync>() {}

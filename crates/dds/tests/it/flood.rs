@@ -1,4 +1,4 @@
-//! Writers without end to their keys, and readers that are not read.
+//! Writers that write new keys without end, and readers that are not read.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -16,7 +16,7 @@ use crate::support::{PATIENCE, pair, quote, quote_reader, quote_writer, topic_na
 
 const LIMIT: u32 = 1_000;
 
-/// A reliable writer that waits for nobody: what cannot be sent is left out.
+/// Returns policies of a reliable writer that never waits: samples that cannot be sent are dropped.
 fn pushy() -> Qos {
     Qos::reliable().reliability(Reliability::Reliable(Duration::ZERO))
 }
@@ -42,7 +42,7 @@ fn bytes(buffer: &mut CdrBuffer, security: u32) -> &[u8] {
     buffer.finish().unwrap()
 }
 
-/// Writes ever new keys until nobody reads; how many.
+/// Writes new keys until no reader is left; returns their number.
 fn flood(writer: &Writer, readers: &AtomicU32) -> u32 {
     let mut buffer = CdrBuffer::with_capacity(64);
     let end = Instant::now() + PATIENCE;
@@ -67,8 +67,8 @@ fn closed(reader: &Reader) -> String {
     error.to_string()
 }
 
-/// A flood of keys on one topic, and samples on another that all come, whose reader listens or
-/// does not, with this reliability.
+/// Floods one topic with keys and checks that all samples of another topic arrive, whether its
+/// reader listens or not, with this reliability.
 fn closes_one_reader_and_no_other(name: &str, qos: &Qos, listens: bool) {
     let (here, there) = pair();
     let name = topic_name(name);
@@ -120,7 +120,8 @@ fn a_flood_of_keys_closes_a_reliable_reader_and_no_other() {
     closes_one_reader_and_no_other("flood", &pushy(), true);
 }
 
-/// It is blocked by the limit on samples, which the waiting ones reach first, or that on instances.
+/// The reader is blocked by the limit of samples, which the waiting ones reach first, or by that of
+/// instances.
 #[test]
 fn a_flood_of_keys_closes_a_reader_that_is_not_read() {
     let qos = pushy().history(History::KeepLast(1));
@@ -132,7 +133,7 @@ fn a_flood_of_keys_closes_a_best_effort_reader_and_no_other() {
     closes_one_reader_and_no_other("loose", &Qos::best_effort(), true);
 }
 
-/// The error names the writer as others see it.
+/// The error has the GUID of the writer on the network.
 #[test]
 fn the_error_names_the_writer() {
     let (here, there) = pair();
@@ -155,7 +156,7 @@ fn the_error_names_the_writer() {
     assert!(told.ends_with(&expected), "{told}: {expected}");
 }
 
-/// The news that an instance ended makes one, too.
+/// The notice that an instance ended makes an instance, too.
 #[test]
 fn ends_of_unknown_keys_count() {
     let (here, there) = pair();
@@ -177,7 +178,7 @@ fn ends_of_unknown_keys_count() {
     assert!(closed(&reader).contains("more than 1000 keys"));
 }
 
-/// What its writer has unregistered and the reader has taken takes no room.
+/// An instance that its writer has unregistered and the reader has taken does not count.
 #[test]
 fn keys_that_come_and_go_are_no_flood() {
     let (here, there) = pair();
@@ -202,7 +203,7 @@ fn keys_that_come_and_go_are_no_flood() {
     reader.check().unwrap();
 }
 
-/// A million keys may be a gigabyte of keys.
+/// A million long keys could take a gigabyte.
 #[test]
 fn a_key_that_is_too_long_closes_the_reader() {
     let (here, there) = pair();
@@ -229,8 +230,8 @@ fn a_key_that_is_too_long_closes_the_reader() {
     assert!(told.contains(&why), "{told}");
 }
 
-/// The library offers a sample that has no room again and again, in its receive thread, and used
-/// to wait with the end of the reader for the end of that.
+/// The library offers a sample that does not fit repeatedly, in its receive thread; the deletion of
+/// the reader used to wait for that thread without end.
 #[test]
 fn a_reader_that_is_full_can_be_closed() {
     for own_domain in [true, false] {
@@ -252,7 +253,7 @@ fn a_reader_that_is_full_can_be_closed() {
     }
 }
 
-/// What waits for a reader that does not read is bounded without keys, too.
+/// The samples that wait for a reader that does not read are bounded without keys, too.
 #[test]
 fn a_best_effort_reader_that_is_not_read_keeps_a_bounded_number() {
     let domain = Domain::open(&DomainConfig::new(crate::support::domain_id())).unwrap();

@@ -1,4 +1,4 @@
-//! What must be refused, with a reason.
+//! Invalid input that must be refused, with a reason.
 
 use fanfare_dds::cdr::CdrBuffer;
 use fanfare_dds::types::{Kind, StructType};
@@ -56,7 +56,8 @@ fn another_type_under_the_same_name_does_not_match() {
     assert!(!stranger_was_heard(&stranger));
 }
 
-/// A reliable reader that matched would owe an acknowledgement; nobody matched, nobody owes one.
+/// Returns whether the stranger's writer was matched: a reliable reader that matched would owe an
+/// acknowledgement.
 fn stranger_was_heard(stranger: &fanfare_dds::Writer) -> bool {
     !stranger
         .wait_for_acks(std::time::Duration::from_millis(10))
@@ -102,7 +103,7 @@ fn a_sample_that_is_too_long_is_dropped_before_it_is_whole() {
     assert!(matches!(refused, Err(Error::Dds { .. })), "{refused:?}");
 }
 
-/// Domain 1 with something changed.
+/// Returns the configuration of domain 1 with a change.
 fn with(change: impl FnOnce(&mut DomainConfig)) -> DomainConfig {
     let mut config = DomainConfig::new(1);
     change(&mut config);

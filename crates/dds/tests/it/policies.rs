@@ -151,7 +151,7 @@ fn two_domains_do_not_hear_each_other() {
 
 #[test]
 fn deadline_and_liveliness_events_come() {
-    // Of two writers: one that is gone owes no samples, and on a busy machine it may be gone first.
+    // Two writers: one that is gone owes no samples, and on a busy machine it may be gone first.
     let deadline = Qos::last_value().deadline(Duration::from_millis(50));
     comes(&deadline, |s| {
         matches!(s, Status::DeadlineMissed { total: 1.. })
@@ -162,7 +162,7 @@ fn deadline_and_liveliness_events_come() {
     });
 }
 
-/// A reader is told this of a writer that writes once.
+/// Checks that the reader of a writer that writes once receives such an event.
 fn comes(qos: &Qos, wanted: impl Fn(&Status) -> bool) {
     let (here, there) = pair();
     let name = topic_name("silent");
@@ -188,12 +188,12 @@ fn either_side_may_be_restarted() {
     let (reader, writer) = (reading(&there), writing(&here));
     write_quote(&writer, &mut buffer, 1, 1.0);
     assert_eq!(take_quotes(&reader, 1), [(1, 1.0)]);
-    // The subscriber goes and comes back.
+    // The subscriber leaves and returns.
     drop((reader, there));
     let there = open();
     let reader = reading(&there);
     assert_eq!(take_quotes(&reader, 1), [(1, 1.0)]);
-    // The publisher goes and comes back.
+    // The publisher leaves and returns.
     drop((writer, here));
     let here = open();
     let writer = writing(&here);

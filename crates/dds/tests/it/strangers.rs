@@ -1,4 +1,5 @@
-//! Participants that are none: forged announcements, as anyone on the network can send them.
+//! Forged announcements of participants that do not exist, as any host on the network can send
+//! them.
 
 use std::collections::BTreeSet;
 use std::net::UdpSocket;
@@ -11,11 +12,11 @@ use crate::support::{
     domain_id, quote_reader, quote_writer, take_quotes, topic_name, wait_until, write_quote,
 };
 
-/// How many at least.
+/// The least number of participants.
 const STRANGERS: u32 = 3_000;
 
-/// An announcement of a participant (DDSI-RTPS 8.5.3, 9.6.2): it can be reached at `port` of this
-/// host, and is to be forgotten after two seconds of silence.
+/// Returns an announcement of a participant (DDSI-RTPS 8.5.3, 9.6.2) that can be reached at `port`
+/// of this host, with a lease of two seconds.
 fn announcement(number: u32, port: u16) -> Vec<u8> {
     let mut prefix = *b"\xff\xfefaker!____";
     prefix[8..].copy_from_slice(&number.to_be_bytes());
@@ -55,15 +56,15 @@ fn announcement(number: u32, port: u16) -> Vec<u8> {
     packet
 }
 
-/// They cost memory for as long as they say that they live, and nothing else: Cyclone DDS has no
-/// limit on them.
+/// They take memory for as long as their announcements continue, and nothing else: Cyclone DDS has
+/// no limit of them.
 #[test]
 fn announcements_of_thousands_who_are_not_there_are_outlived() {
     let id = domain_id();
     let domain = Domain::open(&DomainConfig::new(id)).unwrap();
     let mut discovery = domain.discovery().unwrap();
-    // They know each other before: an announcement that is lost in the flood comes again only after
-    // half a minute.
+    // They discover each other before the flood: an announcement that is lost in it is repeated
+    // only after half a minute.
     let name = topic_name("beside");
     let other = Domain::open(&DomainConfig::new(id)).unwrap();
     let reader = quote_reader(&domain, &name, &Qos::last_value());
@@ -71,12 +72,12 @@ fn announcements_of_thousands_who_are_not_there_are_outlived() {
     let mut buffer = CdrBuffer::with_capacity(64);
     write_quote(&writer, &mut buffer, 1, 2.0);
     assert_eq!(take_quotes(&reader, 1), [(1, 2.0)]);
-    // The first participant of a host listens here (DDSI-RTPS 9.6.1.1).
+    // The first participant of a host listens on this port (DDSI-RTPS 9.6.1.1).
     let meta = 7_400 + 250 * u16::try_from(id).unwrap() + 10;
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     let own = socket.local_addr().unwrap().port();
     let (mut numbers, mut heard_of) = (0.., BTreeSet::new());
-    // Some are lost in the flood, on a busy machine most: there it takes more.
+    // Some are lost in the flood, on a busy machine most: it takes more then.
     wait_until("the strangers", || {
         for number in numbers.by_ref().take(20) {
             let packet = announcement(number, own);

@@ -1,4 +1,4 @@
-//! What the tests share.
+//! Helpers of the tests.
 
 use std::time::{Duration, Instant};
 
@@ -8,10 +8,10 @@ use fanfare_dds::{Domain, DomainConfig, Qos, Reader, Samples, Writer};
 
 pub(crate) use fanfare_peers::domain as domain_id;
 
-/// Longer than anything here takes.
+/// A time longer than any step of the tests takes.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Two participants that can only meet over the network stack.
+/// Returns two participants that can only discover each other over the network stack.
 pub(crate) fn pair() -> (Domain, Domain) {
     let config = DomainConfig::new(domain_id());
     (
@@ -59,7 +59,7 @@ pub(crate) fn quotes(samples: &Samples) -> Vec<(u32, f64)> {
     out
 }
 
-/// Takes until `n` quotes are there.
+/// Takes samples until `n` quotes have arrived.
 pub(crate) fn take_quotes(reader: &Reader, n: usize) -> Vec<(u32, f64)> {
     let mut samples = reader.samples(64);
     let mut all = Vec::new();
@@ -71,7 +71,7 @@ pub(crate) fn take_quotes(reader: &Reader, n: usize) -> Vec<(u32, f64)> {
     all
 }
 
-/// Waits for something that another thread or process brings about; fails after a minute.
+/// Waits for a condition that another thread or process brings about; fails after a minute.
 pub(crate) fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
     let end = Instant::now() + PATIENCE;
     while !done() {

@@ -1,5 +1,5 @@
-//! Wide characters and strings: the library checks their form on the way out and in, and a stranger
-//! reads them by the type that was announced.
+//! Wide characters and strings: the library checks their form on the way out and in, and a foreign
+//! reader decodes them by the announced type.
 
 use fanfare_dds::cdr::{CdrBuffer, to_json};
 use fanfare_dds::discovery::EndpointKind;

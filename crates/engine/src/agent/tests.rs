@@ -12,7 +12,7 @@ const NOW: Now = Now {
     utc: UtcTimestamp::from_nanos(0),
 };
 
-/// Reports each call; fails or panics at a given cycle.
+/// An agent that reports each call, and fails or panics at a given cycle.
 struct Scripted {
     name: &'static str,
     calls: Sender<String>,
@@ -150,7 +150,7 @@ fn agents_are_spread_evenly_and_in_order() {
     assert!(spread(Vec::new(), 3).is_empty());
 }
 
-/// Counts what comes over a channel, and sleeps in the kernel meanwhile.
+/// An agent that counts messages of a channel, and sleeps in the kernel meanwhile.
 struct Sleeper {
     poller: Poller,
     waker: Waker,

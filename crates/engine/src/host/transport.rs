@@ -106,7 +106,7 @@ impl Transport {
         }
     }
 
-    /// Ends the direction to the peer.
+    /// Shuts down the sending direction.
     pub(super) fn finish(&mut self) -> io::Result<()> {
         match self {
             Self::Plain(stream) => stream.finish(),

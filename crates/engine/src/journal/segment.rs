@@ -347,7 +347,7 @@ impl Segment {
         }
     }
 
-    /// Returns the free bytes for messages, if one more entry fits.
+    /// Returns the number of free bytes for messages; 0 if no further entry fits.
     pub(super) fn room(&self) -> usize {
         if self.count < self.header.entries {
             (self.header.data_len - self.data_end) as usize

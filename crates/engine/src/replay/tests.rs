@@ -32,7 +32,7 @@ fn change(number: u8) -> [u8; 3] {
     [0xc0, 0x83, 0x80 | number]
 }
 
-/// Writes messages, each with its length in front, in pieces that end anywhere.
+/// Writes messages, each preceded by its length, in pieces of any size.
 fn write(stream: &mut TcpStream, messages: &[&[u8]]) {
     let mut bytes = Vec::new();
     for message in messages {
@@ -44,7 +44,7 @@ fn write(stream: &mut TcpStream, messages: &[&[u8]]) {
     }
 }
 
-/// The next FIX message, with `|` for SOH; empty at the end.
+/// Reads the next FIX message, with `|` for SOH; empty at the end.
 fn read(stream: &mut TcpStream) -> String {
     let (mut text, mut byte) = (String::new(), [0]);
     while stream.read(&mut byte).unwrap() == 1 {
@@ -66,7 +66,7 @@ fn source(address: SocketAddr) -> ReplaySource {
     }
 }
 
-/// Starts a service that serves each connection by this function, and a replay that asks it.
+/// Starts a service that serves each connection by this function, and a replay that uses it.
 fn fast(serve: impl Fn(TcpStream) + Send + 'static, patience: Duration) -> Replayer {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let source = ReplaySource {
@@ -82,7 +82,7 @@ fn fast(serve: impl Fn(TcpStream) + Send + 'static, patience: Duration) -> Repla
     Replayer::start(source, Service::fast(program), None).unwrap()
 }
 
-/// The numbers of an answer, and how it ended.
+/// Returns the numbers of a response, and how it ended.
 fn answer(replayer: &Replayer) -> (Vec<u32>, Option<String>) {
     let (mut numbers, start) = (Vec::new(), Instant::now());
     loop {
@@ -117,7 +117,7 @@ fn missing_messages_are_asked_for_and_come_in_fast() {
             let (first, rest) = range.split_once("|1183=").unwrap();
             let last = rest.split('|').next().unwrap();
             let (first, last): (u8, u8) = (first.parse().unwrap(), last.parse().unwrap());
-            // One that nobody asked for is not passed on.
+            // A message that was not requested is not passed on.
             for number in first - 1..=last {
                 write(&mut stream, &[&change(number)]);
             }
@@ -277,7 +277,7 @@ fn missing_messages_are_asked_for_and_come_in_a_fix_session() {
         why.unwrap(),
         "the replay does not have these messages: \"too new\""
     );
-    // More than may wait: the session is not read until there is room.
+    // More than the channel holds: the session is not read until it has space.
     assert!(replayer.request(1..4_000));
     assert_eq!(answer(&replayer), ((1..4_000).collect(), None));
     stop.raise();

@@ -1,4 +1,4 @@
-//! The rings against a queue as oracle, step by step, and under two threads.
+//! The rings compared with a queue as oracle, step by step, and with two threads.
 
 use super::*;
 use proptest::prelude::*;
@@ -25,14 +25,15 @@ fn op() -> impl Strategy<Value = Op> {
 
 type Message = (u64, u32, Vec<u8>);
 
-/// A message's bytes follow from its sequence number, so that mixed-up ones show.
+/// Returns the bytes of a message, which are determined by its sequence number so that mixed-up
+/// ones show.
 fn body(sequence: u64, len: usize) -> Vec<u8> {
     (0..len)
         .map(|i| (sequence as usize * 31 + i) as u8)
         .collect()
 }
 
-/// One reader with all that it has not seen yet.
+/// A reader with everything that it has not read yet.
 struct Checked {
     reader: BroadcastReader,
     unseen: VecDeque<Message>,
@@ -85,7 +86,7 @@ fn check(policy: Policy, ops: Vec<Op>) {
                         assert_eq!(policy, Policy::Gate);
                         let size = record_size(len);
                         let slowest = readers.iter().map(|r| r.reader.backlog()).max();
-                        // At most one stretch of padding, shorter than the message, is in the way.
+                        // At most one stretch of padding, shorter than the message, precedes it.
                         assert!(slowest.unwrap() + 2 * size > CAPACITY as u64);
                     }
                     Err(WriteError::TooLong { max, .. }) => assert!(len > max && max == 112),
@@ -176,7 +177,7 @@ fn a_lapped_reader_goes_on_with_the_newest_and_knows_its_loss() {
 
 const STRESS: u64 = 50_000;
 
-/// Reads until the writer is gone; checks order and content; gives seen and lost.
+/// Reads until the writer is gone, checking order and content; returns the numbers read and lost.
 fn drain(mut reader: BroadcastReader) -> (u64, u64) {
     let (mut seen, mut lost, mut next) = (0, 0, 0);
     while !reader.is_finished() {
@@ -324,7 +325,7 @@ fn a_ring_that_is_closed_amid_messages_has_all_that_were_accepted() {
         }
         consumer.close();
         while take(&mut consumer) > 0 {}
-        // A full ring is read on, so that the writer finds it closed.
+        // A full ring is read further, so that the writer finds it closed.
         let accepted = writer.join().unwrap();
         assert_eq!(read, accepted);
     }

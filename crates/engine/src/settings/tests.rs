@@ -11,7 +11,7 @@ use std::path::Path;
 const ACCEPTOR: &str = "[DEFAULT]\nConnectionType=acceptor\nSocketAcceptPort=5001\n\
     SenderCompID=ISLD\nTargetCompID=TW\n";
 
-/// The only session of a file with these lines in its session.
+/// Returns the only session of a file with these lines in its session.
 fn session(version: &str, lines: &str) -> SessionSettings {
     let text = format!("{ACCEPTOR}[SESSION]\nBeginString={version}\n{lines}");
     let mut settings = Settings::parse(&text).unwrap();
@@ -19,7 +19,7 @@ fn session(version: &str, lines: &str) -> SessionSettings {
     settings.sessions.remove(0)
 }
 
-/// What is said about a file with these lines in its session, which begins in line 6.
+/// Returns the error of a file with these lines in its session, which begins in line 6.
 fn fault(lines: &str) -> String {
     let text = format!("{ACCEPTOR}[SESSION]\n{lines}");
     Settings::parse(&text).unwrap_err().to_string()
@@ -249,7 +249,7 @@ fn templates_are_for_patterns() {
         panic!("in memory");
     };
     assert_eq!(limits.bytes, 4 << 20);
-    // As QuickFIX/Go has them: [DEFAULT] alone.
+    // As in QuickFIX/Go: [DEFAULT] alone.
     let go = format!("{text}DynamicSessions=Y\nDynamicQualifier=Y\n");
     let all = Settings::parse(&go).unwrap();
     assert_eq!(
@@ -377,7 +377,7 @@ fn an_initiator_may_encrypt_and_say_who_it_is() {
     assert_eq!((&*asks.username, &*asks.password), ("me", "secret"));
 }
 
-/// 2026-11-21, a Saturday, at this hour in UTC.
+/// Returns 2026-11-21, a Saturday, at this hour in UTC.
 fn saturday(hour: i64) -> UtcTimestamp {
     UtcTimestamp::from_nanos((1_795_219_200 + hour * 3600) * 1_000_000_000)
 }

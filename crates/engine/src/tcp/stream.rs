@@ -78,7 +78,7 @@ impl Stream {
         }
     }
 
-    /// Ends the direction to the peer; bytes sent before still arrive.
+    /// Shuts down the sending direction; bytes sent before still arrive.
     ///
     /// # Errors
     /// The connection is gone already.

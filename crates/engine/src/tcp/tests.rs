@@ -11,7 +11,7 @@ fn backoff() -> Backoff {
     Backoff::new(Duration::from_secs(1), Duration::from_secs(60), 7)
 }
 
-/// Our side of a connection, and a plain blocking peer.
+/// Returns our side of a connection, and a plain blocking peer.
 fn pair() -> (Stream, TcpStream) {
     let listener = TcpListener::bind(LOOPBACK).unwrap();
     let peer = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
@@ -21,7 +21,7 @@ fn pair() -> (Stream, TcpStream) {
 fn wait_readable(stream: &Stream) {
     let mut poller = Poller::new(1).unwrap();
     poller.add(stream, Token(0), Interest::Read).unwrap();
-    // A signal ends the wait, too: a process that was stopped and goes on.
+    // A signal also ends the wait, as when a stopped process continues.
     while poller.poll(None).unwrap() == 0 {}
 }
 
@@ -56,7 +56,7 @@ fn a_taken_port_is_named() {
     assert!(error.to_string().contains(&address.to_string()), "{error}");
 }
 
-/// Reads once, when something has come, and returns the bytes that are not understood yet.
+/// Reads once, when bytes have arrived, and returns those that are not parsed yet.
 fn read(stream: &Stream, inbox: &mut Inbox, buffer: &mut [u8]) -> io::Result<(Received, Vec<u8>)> {
     wait_readable(stream);
     let (received, bytes) = inbox.fill(buffer, |room| stream.receive(room))?;
@@ -95,7 +95,7 @@ fn a_message_longer_than_the_buffer_is_an_error() {
     assert_eq!(error.kind(), io::ErrorKind::InvalidData);
 }
 
-/// Polls until the attempt has an outcome; the virtual time stands still.
+/// Polls until the attempt has an outcome, while the virtual time stands still.
 fn outcome(connector: &mut Connector, now: u64) -> Attempt {
     loop {
         match connector.poll(now) {
@@ -107,7 +107,7 @@ fn outcome(connector: &mut Connector, now: u64) -> Attempt {
 
 #[test]
 fn a_connector_tries_host_after_host_and_backs_off() {
-    // No other test listens on this address, so nobody takes the port that is free again.
+    // No other test listens on this address, so the freed port is not taken.
     let elsewhere = SocketAddr::from(([127, 0, 0, 77], 0));
     let free = Listener::bind(elsewhere).unwrap().address().unwrap();
     let mut listener = Listener::bind(LOOPBACK).unwrap();
@@ -141,7 +141,7 @@ fn a_connector_tries_host_after_host_and_backs_off() {
 
 #[test]
 fn an_attempt_without_an_answer_times_out() {
-    // A full backlog drops further calls, so the caller hears nothing.
+    // A full backlog drops further connections, so the connector receives no response.
     let listener = TcpListener::bind(LOOPBACK).unwrap();
     let address = listener.local_addr().unwrap();
     crate::sys::socket::set_backlog(&listener, 0).unwrap();

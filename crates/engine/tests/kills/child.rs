@@ -1,5 +1,5 @@
 //! The process that is killed: an initiator with a journal that sends as fast as it can, and
-//! reports on stderr what the journal has and what the application had.
+//! reports on stderr which messages the journal and the application have.
 
 use fanfare_engine::host::{Handler, Initiator, Peer, Peers, StoreKind};
 use fanfare_engine::idle::Idle;
@@ -11,26 +11,27 @@ use std::io::Write;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// What the parent says with environment variables.
+/// The environment variables by which the parent configures the child.
 pub(crate) const FOLDER: &str = "FANFARE_KILL_FOLDER";
 pub(crate) const ADDRESS: &str = "FANFARE_KILL_ADDRESS";
 pub(crate) const DURABILITY: &str = "FANFARE_KILL_DURABILITY";
 
-/// A report: what (`SENT` or `HAD`), MsgSeqNum, CRC-32 of the message; little-endian.
+/// The size of a report: its kind (`SENT` or `HAD`), MsgSeqNum, CRC-32 of the message;
+/// little-endian.
 pub(crate) const REPORT: usize = 13;
-/// This message of ours is persisted as the policy promises it.
+/// The kind of report that this message of ours is persisted as the policy promises.
 pub(crate) const SENT: u8 = b'S';
-/// The application has this message of the counterparty.
+/// The kind of report that the application has this message of the counterparty.
 pub(crate) const HAD: u8 = b'H';
 
-/// Messages sent in one turn.
+/// Messages sent in one duty cycle.
 const TURN: usize = 8;
 
 pub(crate) fn id() -> SessionId {
     SessionId::new(Version::Fix44, "CHILD", "PARENT")
 }
 
-/// Small segments, so that kills also hit the change from one to the next.
+/// Returns small segments, so that kills also hit the change from one to the next.
 pub(crate) fn options(durability: Durability) -> Options {
     Options {
         segment_bytes: 64 << 10,
@@ -41,7 +42,7 @@ pub(crate) fn options(durability: Durability) -> Options {
     }
 }
 
-/// `none`, `every`, or a number of messages.
+/// Parses `none`, `every`, or a number of messages.
 pub(crate) fn durability(text: &str) -> Durability {
     match text {
         "none" => Durability::None,
@@ -50,14 +51,14 @@ pub(crate) fn durability(text: &str) -> Durability {
     }
 }
 
-/// The text of a message, from its number.
+/// Returns the text of a message, by its number.
 pub(crate) fn text(seq: u64) -> String {
     let len = 1 + (seq as usize * 37) % 240;
     let letter = char::from(b'a' + (seq % 26) as u8);
     letter.to_string().repeat(len)
 }
 
-/// Not a test: what the parent starts.
+/// Runs the child; the parent starts it, and it is no test.
 #[test]
 fn child() {
     let Ok(folder) = std::env::var(FOLDER) else {
@@ -79,7 +80,8 @@ fn child() {
 }
 
 struct Sender {
-    /// The journal promises a message only with the next sync, at the end of the turn.
+    /// Whether the journal promises a message only with the next sync, at the end of the duty
+    /// cycle.
     waits: bool,
     /// Reports of messages that are not promised yet.
     pending: Vec<u8>,

@@ -1,5 +1,5 @@
-//! The other side of the session: as little as a session needs, so that it keeps nothing that the
-//! test itself does not know.
+//! The counterparty: the least that a session needs, so that it keeps nothing that the test itself
+//! does not know.
 
 use fanfare_fix::codec::{Decoder, Encoder, FieldWriter, Message, Next};
 use fanfare_fix::{msg_type, tag};
@@ -9,18 +9,18 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 #[derive(Default)]
 pub(crate) struct Counterparty {
-    /// Number of our next message.
+    /// The number of our next message.
     next: u64,
     /// Our application messages.
     pub(crate) sent: BTreeSet<u64>,
     /// Each message of the child, as it was first seen on the wire or in its journal.
     pub(crate) known: BTreeMap<u64, Vec<u8>>,
-    /// Numbers of those seen on the wire since the child was started, resends aside.
+    /// The numbers of those seen on the wire since the child was started, without resends.
     pub(crate) seen: BTreeSet<u64>,
     pub(crate) is_logged_on: bool,
-    /// Resends seen on this connection.
+    /// The number of resends seen on this connection.
     pub(crate) resent: u64,
-    /// A resend that we asked for is complete.
+    /// Whether a requested resend is complete.
     pub(crate) resend_done: bool,
     received: Vec<u8>,
     out: Vec<u8>,
@@ -34,7 +34,7 @@ impl Counterparty {
         }
     }
 
-    /// A new process, a new connection.
+    /// Begins with a new process and a new connection.
     pub(crate) fn start(&mut self) {
         self.seen.clear();
         self.is_logged_on = false;
@@ -43,7 +43,7 @@ impl Counterparty {
         self.out.clear();
     }
 
-    /// What is to be written.
+    /// Takes the bytes to be written.
     pub(crate) fn take_out(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.out)
     }
@@ -52,7 +52,7 @@ impl Counterparty {
         &mut self.received
     }
 
-    /// An application message for the child.
+    /// Sends an application message to the child.
     pub(crate) fn say(&mut self) {
         let seq = self.next;
         self.sent.insert(seq);
@@ -70,7 +70,7 @@ impl Counterparty {
         self.next += 1;
     }
 
-    /// Looks at all whole messages received. `next_sender` is the number that the child's journal
+    /// Handles all whole messages received. `next_sender` is the number that the child's journal
     /// had for its first message.
     pub(crate) fn hear(&mut self, next_sender: u64) {
         let received = std::mem::take(&mut self.received);
@@ -122,7 +122,7 @@ impl Counterparty {
         }
     }
 
-    /// What the child has under this number: always the same.
+    /// Checks that the child's message with this number is always the same.
     pub(crate) fn know(&mut self, seq: u64, bytes: &[u8]) {
         let before = self.known.entry(seq).or_insert_with(|| bytes.to_vec());
         assert_eq!(
@@ -132,7 +132,7 @@ impl Counterparty {
         );
     }
 
-    /// A message sent again, or a gap fill: the original but for its header.
+    /// Checks a message sent again, or a gap fill: the original except for its header.
     fn again(&mut self, message: &Message<'_>, seq: u64) {
         if message.msg_type() == msg_type::SEQUENCE_RESET {
             let next = message.u64(tag::NEW_SEQ_NO).unwrap();
@@ -161,7 +161,7 @@ impl Counterparty {
         self.known.keys().next_back().copied().unwrap_or(0)
     }
 
-    /// All of ours from `begin` on, once more.
+    /// Resends all of our messages from `begin` on.
     fn resend(&mut self, begin: u64) {
         for seq in begin..self.next {
             if self.sent.contains(&seq) {
@@ -177,7 +177,7 @@ impl Counterparty {
         }
     }
 
-    /// `again`: with PossDupFlag(43) and OrigSendingTime(122).
+    /// Writes a message; `again` with PossDupFlag(43) and OrigSendingTime(122).
     fn write(
         &mut self,
         seq: u64,

@@ -1,4 +1,4 @@
-//! One folder: a process is started, killed and looked after, again and again.
+//! The kills in one folder: a process is started, killed and checked, again and again.
 
 use super::child::{HAD, SENT, durability, id, options};
 use super::counterparty::Counterparty;
@@ -14,7 +14,7 @@ use std::net::TcpListener;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// What all the kills came to.
+/// The totals of all kills.
 #[derive(Debug, Default)]
 pub(crate) struct Totals {
     pub(crate) kills: u64,
@@ -42,16 +42,16 @@ impl Totals {
     }
 }
 
-/// When the process is killed.
+/// The moment of the kill.
 #[derive(Debug, Clone, Copy)]
 enum Moment {
-    /// So long after its start, wherever it is then.
+    /// This long after the start, whatever the process does then.
     After(Duration),
-    /// When it has reported so many messages.
+    /// When the process has reported this many messages.
     Persisted(usize),
-    /// When so many have come over the wire.
+    /// When this many messages have arrived over the wire.
     Received(usize),
-    /// When it has been asked for everything again, and has sent so many.
+    /// When everything has been requested again, and the process has resent this many messages.
     Resent(u64),
 }
 
@@ -62,18 +62,18 @@ pub(crate) struct Lane {
     listener: TcpListener,
     durability: &'static str,
     party: Counterparty,
-    /// Numbers of the counterparty's messages that the application had.
+    /// The numbers of the counterparty's messages that the application had.
     had: BTreeSet<u64>,
-    /// What the journal had when it was last opened: the next numbers out and in.
+    /// The next numbers out and in of the journal when it was last opened.
     next: (u64, u64),
 }
 
-/// A child that does not get where it is to be killed in this time has failed.
+/// The time in which a child must reach the moment of its kill.
 const LIMIT: Duration = Duration::from_secs(60);
-/// Messages to a process that has logged on, besides those now and then: on a busy machine its
-/// moment may have come before there is one of them.
+/// Messages to a process that has logged on, besides the occasional ones: on a busy machine its
+/// moment may come before the first of those.
 const GREETINGS: u32 = 4;
-/// How many of the messages from before are compared again after each kill; at the end all are.
+/// How many of the earlier messages are compared again after each kill; at the end all are.
 const TAIL: u64 = 400;
 
 impl Lane {
@@ -128,7 +128,7 @@ impl Lane {
         reports.extend(victim.reports());
         while victim.read(self.party.received()) > 0 {}
         self.party.hear(self.next.0);
-        // A connection that nobody has taken was made by the one that is dead.
+        // A connection that was not accepted was made by the killed process.
         while self.listener.accept().is_ok() {}
         totals.before_logon += u64::from(!self.party.is_logged_on);
         totals.received += self.party.seen.len() as u64;
@@ -136,7 +136,7 @@ impl Lane {
         self.check(&reports, totals);
     }
 
-    /// Talks to the process until the moment has come.
+    /// Serves the process until the moment has come.
     fn watch(&mut self, victim: &mut Victim, moment: Moment, reports: &mut Vec<Report>) {
         let began = Instant::now();
         let again = matches!(moment, Moment::Resent(_));
@@ -181,7 +181,7 @@ impl Lane {
         }
     }
 
-    /// Opens the journal and compares it with what was promised and seen.
+    /// Opens the journal and compares it with the promises and the messages seen.
     fn check(&mut self, reports: &[Report], totals: &mut Totals) {
         let identity = id().to_string();
         let folder = folder_for(&self.base, &identity);
@@ -212,7 +212,8 @@ impl Lane {
         self.next = (out, expected);
     }
 
-    /// Each application message of the journal is what it was, and none that was seen is missing.
+    /// Checks that each application message of the journal is unchanged, and that none seen is
+    /// missing.
     fn compare(&mut self, journal: &Journal, from: u64) {
         let mut decoder = Decoder::new();
         let mut next = from;
@@ -237,7 +238,7 @@ impl Lane {
         }
     }
 
-    /// The application had each message that counts as received, and none again that did.
+    /// Checks that the application had each message that counts as received, exactly once.
     fn check_delivery(&mut self, reports: &[Report], expected: u64, totals: &mut Totals) {
         let mut before = 0;
         for report in reports.iter().filter(|report| report.what == HAD) {
@@ -261,7 +262,7 @@ impl Lane {
         }
     }
 
-    /// At the end: everything, and the files are in order.
+    /// Checks everything at the end, and that the files are intact.
     fn check_all(&mut self, totals: &mut Totals) {
         let identity = id().to_string();
         let folder = folder_for(&self.base, &identity);
@@ -283,7 +284,7 @@ impl Drop for Lane {
     }
 }
 
-/// Says where it was when the test fails.
+/// Prints its place when the test fails.
 struct Named(String);
 
 impl Drop for Named {

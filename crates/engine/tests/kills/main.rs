@@ -1,8 +1,8 @@
 //! A real process that is killed (SIGKILL) again and again, at seeded moments, while it sends and
 //! receives over a session with a journal. After each kill the journal is opened and compared with
-//! what the process had promised and with what had arrived: sequence numbers go on, and each
-//! message that was reported as persisted or seen on the wire can be had again, byte for byte. A
-//! share of the processes is asked to resend over the wire.
+//! the promises of the process and with the messages that arrived: sequence numbers continue, and
+//! each message that was reported as persisted or seen on the wire can be resent, byte for byte. A
+//! share of the processes receives a ResendRequest over the wire.
 //!
 //! `FANFARE_KILLS=5000` runs more of them, `FANFARE_KILL_SEED=7` others.
 #![allow(
@@ -19,11 +19,11 @@ mod victim;
 
 use lane::{Lane, Totals};
 
-/// A thousand, spread over folders and durabilities.
+/// The number of kills, spread over folders and durabilities.
 const KILLS: u64 = 1_000;
 /// Kills of one folder, whose journal grows from each to the next.
 const KILLS_A_FOLDER: u64 = 25;
-/// Folders that are worked on at the same time: a process that starts mostly waits.
+/// Folders used at the same time: a process that starts mostly waits.
 const LANES: u64 = 4;
 
 #[test]
@@ -52,7 +52,7 @@ fn a_thousand_kills_lose_nothing_that_was_promised() {
     });
     println!("{totals:?}");
     assert_eq!(totals.kills, kills);
-    // It has to have been what it is meant to be.
+    // Each kind of kill has to have occurred.
     if kills >= 200 {
         let Totals {
             persisted,

@@ -8,18 +8,18 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread::JoinHandle;
 
-/// A child that runs. It is killed when it is dropped.
+/// A running child. Dropping it kills the child.
 pub(crate) struct Victim {
     child: Child,
     reports: Receiver<Vec<u8>>,
     reader: Option<JoinHandle<()>>,
     unread: Vec<u8>,
-    /// All that it wrote to the pipe, for the case that it fails by itself.
+    /// Everything that it wrote to the pipe, in case it fails by itself.
     all: Vec<u8>,
     pub(crate) stream: Option<TcpStream>,
 }
 
-/// One report: see `child`.
+/// A report of the `child`.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Report {
     pub(crate) what: u8,
@@ -60,7 +60,7 @@ impl Victim {
         }
     }
 
-    /// Whether it is still there; it ends only when it is killed.
+    /// Checks that it still runs; it ends only when it is killed.
     pub(crate) fn check(&mut self) {
         if let Some(status) = self.child.try_wait().unwrap() {
             self.wait_for_reports();
@@ -70,7 +70,7 @@ impl Victim {
         }
     }
 
-    /// SIGKILL. What it had written to the pipe and to the socket is still there.
+    /// Kills the process with SIGKILL. The bytes that it wrote to the pipe and the socket remain.
     pub(crate) fn kill(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
@@ -91,7 +91,7 @@ impl Victim {
         }
     }
 
-    /// The reports that have come since the last call.
+    /// Returns the reports received since the last call.
     pub(crate) fn reports(&mut self) -> Vec<Report> {
         self.take_parts();
         let whole = self.unread.len() / REPORT * REPORT;
@@ -104,7 +104,7 @@ impl Victim {
         bytes.chunks_exact(REPORT).map(report).collect()
     }
 
-    /// Takes its connection if it has one by now.
+    /// Accepts its connection if it has one by now. Returns whether it has.
     pub(crate) fn accept(&mut self, listener: &TcpListener) -> bool {
         match listener.accept() {
             Ok((stream, _)) => {
@@ -118,7 +118,7 @@ impl Victim {
         }
     }
 
-    /// Appends what has come; gives how much that was.
+    /// Appends the bytes that have arrived; returns their number.
     pub(crate) fn read(&mut self, into: &mut Vec<u8>) -> usize {
         let Some(stream) = &mut self.stream else {
             return 0;
@@ -134,7 +134,7 @@ impl Victim {
         }
     }
 
-    /// Writes; to a process that is gone nothing can be said.
+    /// Writes bytes; errors of a process that is gone are ignored.
     pub(crate) fn write(&mut self, bytes: &[u8]) {
         if let Some(stream) = &mut self.stream {
             let _ = stream.write_all(bytes);

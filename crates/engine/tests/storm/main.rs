@@ -1,5 +1,5 @@
 //! The storm of the session's tests over journals: two sessions on a bad network under virtual
-//! time, and a side that restarts has nothing left but its files.
+//! time, where a side that restarts has only its files.
 //!
 //! `FANFARE_SEEDS=10000` runs more seeds, `FANFARE_SEED=7` just that one.
 #![allow(
@@ -63,7 +63,7 @@ impl Shelf for Files {
         self.journal().0
     }
 
-    /// Nothing of the old one is looked at: it is as if the process were gone.
+    /// Opens the journal again without closing the old one, as after a kill of the process.
     fn reopen(&mut self, before: Journal) -> Journal {
         drop(before);
         let (journal, recovery) = self.journal();

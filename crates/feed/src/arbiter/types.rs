@@ -20,7 +20,7 @@ pub struct ArbiterConfig {
     /// The most sequence numbers that a unit may be ahead without a second unit that confirms the
     /// jump, so that one garbled number does not derail the feed.
     pub max_jump: u32,
-    /// The silence of the new numbers after a reset for which old ones are ignored.
+    /// The silence of the new numbers, after a reset, up to which old ones are refused.
     pub stale_timeout: u64,
     /// The silence of all lines after which repeated numbers may be a restart, not duplicates; 0
     /// for never.

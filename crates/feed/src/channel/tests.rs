@@ -31,14 +31,14 @@ fn channel(config: ChannelConfig) -> Channel {
     Channel::new(Decoder::new(program()), config).unwrap()
 }
 
-/// A stop-bit number.
+/// Returns a stop-bit number.
 fn number(n: u32) -> Vec<u8> {
     let groups = (32 - n.leading_zeros()).div_ceil(7).max(1);
     let group = |i| (n >> (7 * i)) as u8 & 0x7f | if i == 0 { 0x80 } else { 0 };
     (0..groups).rev().map(group).collect()
 }
 
-/// A Quote with its number and price, and `more` that follow by increment and copy.
+/// Returns a Quote with its number and price, and `more` that follow by increment and copy.
 fn quotes(first: u32, price: u32, more: usize) -> Vec<u8> {
     let mut packet = [&[0xf0, 0x81][..], &number(first), &number(price)].concat();
     packet.extend([0x80].repeat(more));
@@ -67,7 +67,7 @@ fn datagram(line: Line, now: u64, bytes: &[u8]) -> Datagram<'_> {
     }
 }
 
-/// What events say, one text each.
+/// Returns the events as texts.
 fn told(mut events: Events<'_, '_>) -> Vec<String> {
     let mut told = Vec::new();
     while let Some(event) = events.next() {
@@ -100,7 +100,7 @@ fn two_lines_are_one_stream_and_only_a_packet_that_waits_is_decoded_again() {
     let mut channel = channel(ChannelConfig::new(2));
     let mut all = Vec::new();
     let packets = [quotes(1, 50, 2), quotes(4, 51, 0), quotes(5, 52, 1)];
-    // A has lost the second one; B comes behind.
+    // A has lost the second one; B follows.
     for (line, i) in [
         (Line::A, 0),
         (Line::A, 2),
@@ -137,7 +137,7 @@ fn a_doubtful_packet_does_not_make_others_be_decoded_twice() {
     }
     assert_eq!(all.len(), 120);
     let stats = channel.stats();
-    // The stray one as well, and the first one again: it was not in turn before it began the run.
+    // The stray one as well, and the first one again: it was not in order before it began the run.
     assert_eq!((stats.delivered, stats.decoded), (20, 22));
 }
 
@@ -260,7 +260,7 @@ fn packets_without_a_number_wait_for_the_end_where_that_is_wanted() {
     let time = channel.poll_timeout().unwrap();
     assert_eq!(told(channel.handle_timeout(time)), ["Done"]);
     assert_eq!(channel.poll_timeout(), None);
-    // Else they go at once, from each line.
+    // Otherwise they are delivered at once, from each line.
     let mut at_once = self::channel(ChannelConfig::new(2));
     for line in [Line::A, Line::B] {
         assert_eq!(told(at_once.receive(datagram(line, 0, DONE))), ["Done"]);
@@ -320,8 +320,8 @@ fn of_two_doubtful_messages_that_wait_each_is_delivered_in_its_turn() {
     config.keep_dictionary = true;
     let mut channel = channel(config);
     let mut all = Vec::new();
-    // Each number that lies far from all before is believed when the next one follows it, and
-    // waits behind the hole in front of 8.
+    // Each number that is far from all before is accepted when the next one follows it, and waits
+    // behind the gap before 8.
     let numbers = [1, 8, 100_011, 100_012, 200_030, 200_031];
     for (number, price) in numbers.into_iter().zip(50..) {
         let bytes = quotes(number, price, 0);
@@ -376,7 +376,7 @@ fn one_line_may_pass_as_it_comes() {
     let mut channel = channel(config);
     let mut numbers: Vec<u32> = Vec::new();
     let mut told_gaps = Vec::new();
-    // In turn, a hole, what came before, a double, far ahead, far back, and on from there.
+    // In order: a gap, an earlier one, a duplicate, far ahead, far back, and on from there.
     for n in [5, 6, 9, 7, 7, 3_000_000, 10, 11, 12, 14] {
         for text in told(channel.receive(datagram(Line::A, 0, &quotes(n, 50, 0)))) {
             match text.strip_prefix("Quote ") {
@@ -414,8 +414,8 @@ fn what_cannot_be_arbitrated_is_refused() {
     }
 }
 
-/// The slow way: numbers are read by a decoder of its own, packets wait as bytes, and are decoded
-/// when they are delivered.
+/// The slow channel: numbers are read by a decoder of its own, packets wait as bytes, and are
+/// decoded when they are delivered.
 struct Slow {
     decoder: Decoder,
     arbiter: Arbiter,
@@ -484,8 +484,8 @@ fn tell(messages: &[(u32, u64)], skip: u32, out: &mut Vec<String>) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
-    /// Packets of one to nine messages on two lines with losses, doubles and delays, with a number
-    /// in between that is far away.
+    /// Packets of one to nine messages on two lines with losses, duplicates and delays, with a far
+    /// number in between.
     #[test]
     fn the_channel_delivers_what_the_slow_way_does(
         sizes in prop::collection::vec(1_usize..10, 1..60),

@@ -114,7 +114,7 @@ fn names_parse() {
     assert!("u64".parse::<Header>().unwrap_err().contains("u64"));
 }
 
-/// The oracle: the whole stream at once, packet by packet.
+/// Cuts the whole stream at once, packet by packet, as an oracle.
 fn cut_whole(header: Header, mut bytes: &[u8]) -> Vec<Vec<u8>> {
     let mut found = Vec::new();
     while !bytes.is_empty() {

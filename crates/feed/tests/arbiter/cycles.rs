@@ -1,4 +1,4 @@
-//! A snapshot channel as the Moscow Exchange sends it: cycles of 12 or 13 packets that end with a
+//! A snapshot channel of the Moscow Exchange: cycles of 12 or 13 packets that end with a
 //! SequenceReset to 1, on two lines that both lose a fifth.
 
 use crate::net::{MS, Random};
@@ -8,22 +8,22 @@ use std::collections::BTreeSet;
 /// A packet: its cycle, its number, whether it ends the cycle.
 type Packet = (u32, u32, bool);
 
-/// How the lines are.
+/// The properties of the lines.
 #[derive(Debug, Clone, Copy)]
 struct Lines {
-    /// Percent of the packets that each loses.
+    /// The percentage of packets that each line loses.
     loss: u64,
-    /// How much later the second one is, ns.
+    /// The delay of the second line in ns.
     lag: u64,
-    /// How much later any packet may be, ns.
+    /// The greatest further delay of any packet in ns.
     jitter: u64,
     bytes: Bytes,
 }
 
-/// What the packets say beside their number.
+/// The contents of packets besides their number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Bytes {
-    /// Other bytes in each cycle, the same on both lines: as with a SendingTime.
+    /// Other bytes in each cycle, the same on both lines, as with a SendingTime.
     Own,
     /// The same bytes in each cycle.
     OfNumber,
@@ -31,14 +31,14 @@ enum Bytes {
     OfLine,
 }
 
-/// What came in and what came out.
+/// The packets sent and delivered.
 #[derive(Debug, Default)]
 struct Outcome {
-    /// Packets that a line brought after two ends were heard, and that did not come out.
+    /// Packets that a line brought after two ends had arrived, and that were not delivered.
     lacking: Vec<(u32, u32)>,
-    /// Packets that came out twice, or behind later ones.
+    /// The number of packets that were delivered twice, or after later ones.
     spoiled: usize,
-    /// Packets that a line brought.
+    /// The number of packets that a line brought.
     brought: usize,
 }
 
@@ -61,7 +61,7 @@ fn play(seed: u64, lines: Lines) -> Outcome {
     let mut random = Random::new(seed);
     let mut arrivals = Vec::new();
     let packets = feed(&mut random, 700);
-    // It is joined somewhere in a cycle.
+    // The receiver joins somewhere in a cycle.
     let joined = random.below(13) as usize;
     for (order, (at, packet)) in packets.into_iter().enumerate().skip(joined) {
         for line in [Line::A, Line::B] {
@@ -87,7 +87,7 @@ fn play(seed: u64, lines: Lines) -> Outcome {
     scene.outcome()
 }
 
-/// An arbiter, and what it was given and gave.
+/// An arbiter, with its input and output.
 struct Scene<'a> {
     arrivals: &'a [(u64, usize, Line, Packet)],
     arbiter: Arbiter,
@@ -118,7 +118,8 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// Takes an arrival. What comes out is known by its stamp, as its bytes may say nothing.
+    /// Takes an arrival. Delivered packets are recognized by their stamps, as their bytes may be
+    /// the same.
     fn receive(&mut self, index: usize, bytes: &[u8]) {
         let (at, _, line, (cycle, sequence, is_end)) = self.arrivals[index];
         let unit = Unit {
@@ -159,11 +160,11 @@ impl<'a> Scene<'a> {
     }
 }
 
-/// Whatever the lines are, as long as neither is half a cycle behind the other.
+/// Delays and jitters of the lines, as long as neither is half a cycle behind the other.
 const WEATHER: [(u64, u64); 6] = [(0, 0), (1, 1), (5, 5), (20, 10), (40, 40), (90, 0)];
 
-/// But for a hole on both lines at whose number one of them comes back, more than half a cycle
-/// later and after what the other one brought: about one packet in 300,000.
+/// One packet in about 300,000 is excepted: a gap on both lines at whose number one of them
+/// returns, more than half a cycle later and after the packets of the other.
 #[test]
 fn with_a_fifth_lost_on_both_lines_what_a_line_brought_comes_out() {
     let (mut brought, mut lacking) = (0, 0);
@@ -186,8 +187,8 @@ fn with_a_fifth_lost_on_both_lines_what_a_line_brought_comes_out() {
     assert!(lacking <= 3, "{lacking} of {brought}");
 }
 
-/// Bytes are no evidence where all cycles have the same, or each line its own: lengths are, and
-/// some packets of the cycles whose end neither line brought are lost with it.
+/// Bytes are no evidence if all cycles have the same, or each line its own: lengths are, and some
+/// packets of the cycles whose end neither line brought are lost with it.
 #[test]
 fn where_bytes_tell_nothing_few_packets_lack() {
     for bytes in [Bytes::OfNumber, Bytes::OfLine] {

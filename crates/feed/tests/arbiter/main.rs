@@ -1,5 +1,5 @@
-//! The arbiter from outside: scenes by hand, and a simulated pair of lossy lines against a slow,
-//! obvious oracle.
+//! The arbiter from outside: scenes by hand, and a simulated pair of lossy lines compared with a
+//! slow, obvious oracle.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod cycles;

@@ -4,7 +4,7 @@ use fanfare_feed::{Arbiter, Event, Line, Unit, Verdict};
 
 pub(crate) const MS: u64 = 1_000_000;
 
-/// Random numbers, so that a seed is a whole test.
+/// Random numbers, determined by their seed.
 pub(crate) struct Random(fastrand::Rng);
 
 impl Random {
@@ -21,7 +21,7 @@ impl Random {
     }
 }
 
-/// How a line treats its packets. Percentages, and ns.
+/// The conditions of a line, in percent and ns.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Weather {
     pub(crate) loss: u64,
@@ -39,7 +39,7 @@ pub(crate) struct Arrival {
     pub(crate) count: u32,
 }
 
-/// Sends packets `(index, count)`, one each 100 µs from `start`, over one line.
+/// Sends packets `(index, count)` over one line, one each 100 µs from `start`.
 pub(crate) fn send(
     random: &mut Random,
     line: usize,
@@ -66,7 +66,7 @@ pub(crate) fn send(
     arrivals
 }
 
-/// What came out, in order; numbers as on the wire.
+/// The output in order, with numbers as on the wire.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Out {
     Got(u32),
@@ -75,7 +75,8 @@ pub(crate) enum Out {
     Late { filled: u32 },
 }
 
-/// The bytes of a packet: every message in it is its number, so that the receiver can check.
+/// Returns the bytes of a packet: every message in it is its number, so that the receiver can
+/// check.
 pub(crate) fn payload(sequence: u32, count: u32) -> Vec<u8> {
     let numbers = (0..count).flat_map(|i| sequence.wrapping_add(i).to_le_bytes());
     numbers.collect()
@@ -101,8 +102,8 @@ pub(crate) fn drain(arbiter: &mut Arbiter, out: &mut Vec<Out>) {
     }
 }
 
-/// Plays arrivals in time order, with every time-out on the way, and flushes at the end.
-/// `number` turns a packet's index into its sequence number.
+/// Plays arrivals in time order, with every time-out between, and flushes at the end. `number`
+/// converts a packet's index to its sequence number.
 pub(crate) fn play(
     arbiter: &mut Arbiter,
     arrivals: &mut [Arrival],

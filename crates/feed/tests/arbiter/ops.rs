@@ -1,11 +1,11 @@
-//! Any bytes as operations on an arbiter, and what must hold after each: for the property test
-//! here and for the fuzz target.
+//! Any bytes as operations on an arbiter, and the invariants after each, for the property test here
+//! and for the fuzz target.
 
 use fanfare_feed::{Arbiter, ArbiterConfig, Event, Line, LineStats, Start, Unit, Verdict};
 
 const MS: u64 = 1_000_000;
 
-/// Runs `data` as operations of eight bytes each, behind three bytes of configuration.
+/// Runs `data` as operations of eight bytes each, after three bytes of configuration.
 pub(crate) fn run(data: &[u8]) {
     let Some(([hold_back, recovery, wait], data)) = data.split_first_chunk::<3>() else {
         return;
@@ -40,7 +40,7 @@ struct Checked {
     arbiter: Arbiter,
     hold_back: usize,
     now: u64,
-    /// The number that must come out next, if that is known.
+    /// The number of the next unit, if that is known.
     next: Option<u32>,
 }
 
@@ -83,7 +83,7 @@ impl Checked {
         }
     }
 
-    /// A unit came out: it must begin at or before the next number, and end behind it.
+    /// Checks a delivered unit: it must begin at or before the next number, and end after it.
     fn came(&mut self, sequence: u32, count: u32, skip: u32) {
         assert!(skip < count);
         if let Some(next) = self.next {
@@ -116,7 +116,7 @@ impl Checked {
         self.check();
     }
 
-    /// What must hold whenever there is no event left.
+    /// Checks the invariants that hold when there is no event left.
     fn check(&self) {
         let held = self.arbiter.held() as u64;
         assert!(held <= self.hold_back as u64);

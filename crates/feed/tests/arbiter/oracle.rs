@@ -1,4 +1,4 @@
-//! The slow, obvious arbiter: one set of what waits, one of what was declared missing, plain
+//! The slow, obvious arbiter: one set of waiting numbers, one of numbers declared missing, plain
 //! 64-bit numbers, one number a packet.
 
 use crate::net::{Arrival, Out};
@@ -25,7 +25,7 @@ impl Slow {
         }
     }
 
-    /// What must come out for these arrivals (in time order).
+    /// Returns the expected output for these arrivals (in time order).
     pub(crate) fn play(mut self, arrivals: &[Arrival], number: impl Fn(u64) -> u32) -> Vec<Out> {
         for arrival in arrivals {
             while let Some(t) = self.deadline().filter(|t| *t <= arrival.at) {

@@ -4,7 +4,7 @@ use fanfare_feed::{Arbiter, ArbiterConfig, Line, Start};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 
-/// Loss, repetition, delay and jitter that stay below the gap time-out.
+/// Returns loss, repetition, delay and jitter that stay below the gap time-out.
 fn mild() -> impl Strategy<Value = Weather> {
     (0u64..40, 0u64..10, 0u64..10 * MS, 0u64..10 * MS).prop_map(|(loss, repeat, delay, jitter)| {
         Weather {
@@ -16,7 +16,7 @@ fn mild() -> impl Strategy<Value = Weather> {
     })
 }
 
-/// Anything, up to four times the gap time-out.
+/// Returns any conditions, up to four times the gap time-out.
 fn harsh() -> impl Strategy<Value = Weather> {
     (0u64..95, 0u64..30, 0u64..100 * MS, 0u64..100 * MS).prop_map(
         |(loss, repeat, delay, jitter)| Weather {
@@ -36,14 +36,14 @@ fn two_lines(seed: u64, packets: [&[(u64, u32)]; 2], weather: [Weather; 2]) -> V
     arrivals
 }
 
-/// Indices that arrived on any line, counted from 0.
+/// Returns the indices that arrived on any line, counted from 0.
 fn arrived(arrivals: &[Arrival]) -> BTreeSet<u64> {
     let all = arrivals.iter();
     all.flat_map(|a| a.index..a.index + u64::from(a.count))
         .collect()
 }
 
-/// What a perfect receiver says: all that arrived in order, and the holes between.
+/// Returns the output of a perfect receiver: all that arrived in order, and the gaps between.
 fn perfect(have: &BTreeSet<u64>, from: u64, number: impl Fn(u64) -> u32) -> Vec<Out> {
     let mut out = Vec::new();
     let mut next = from;
@@ -155,7 +155,7 @@ proptest! {
     fn resets_start_a_new_run(
         seed: u64, a in mild(), b in mild(), starts in prop::collection::vec(any::<u32>(), 1..5),
     ) {
-        // Runs far enough from each other for a reset to be seen, each over before the next.
+        // Runs far enough from each other for a reset to be recognized, each over before the next.
         let starts: Vec<u32> = (0u32..).zip(&starts).map(|(i, s)| (s >> 5) + (i << 28)).collect();
         let mut random = Random::new(seed);
         let (mut arrivals, mut expected) = (Vec::new(), Vec::new());
@@ -192,8 +192,8 @@ proptest! {
     }
 }
 
-/// Operations that fuzzing found, three bytes of configuration in front: a unit placed below the
-/// begin of a run that was over before its turn came.
+/// Operations that fuzzing found, after three bytes of configuration: a unit placed below the begin
+/// of a run that was over before its own begin.
 #[rustfmt::skip]
 const FOUND: &[u8] = &[
     8, 1, 1,

@@ -1,15 +1,15 @@
-//! Sequences that begin again: announced by the feed, or after a silence.
+//! Sequences that restart: announced by the feed, or after a silence.
 
 use fanfare_feed::{Arbiter, ArbiterConfig, Event, Line, Start, Unit, Verdict};
 use proptest::prelude::*;
 
 const MS: u64 = 1_000_000;
 
-/// A packet of a feed that counts to the same number again and again: the last one says that 1
-/// comes next.
+/// A packet of a feed that counts to the same number again and again: the last one announces that 1
+/// is next.
 type Packet = (u32, u32);
 
-/// An arbiter and what it gave: packets with their cycles, gaps as zeros.
+/// An arbiter and its output: packets with their cycles, gaps as zeros.
 struct Scene {
     arbiter: Arbiter,
     length: u32,
@@ -65,7 +65,7 @@ impl Scene {
     }
 }
 
-/// The packets of `cycles` cycles.
+/// Returns the packets of `cycles` cycles.
 fn feed(cycles: u32, length: u32) -> Vec<Packet> {
     let cycle = |cycle| (1..=length).map(move |sequence| (cycle, sequence));
     (1..=cycles).flat_map(cycle).collect()
@@ -190,7 +190,7 @@ fn the_end_of_a_cycle_may_be_lost_on_all_lines() {
     let mut expected = feed(4, 13);
     for (at, packet) in feed(4, 13).into_iter().enumerate() {
         s.at(at as u64 * MS);
-        // The hole in the second cycle must not be filled from the third.
+        // The gap in the second cycle must not be filled from the third.
         if ![(2, 5), (2, 12), (2, 13)].contains(&packet) {
             s.packet(Line::A, packet);
         }
@@ -203,8 +203,8 @@ fn the_end_of_a_cycle_may_be_lost_on_all_lines() {
 }
 
 proptest! {
-    /// Whatever one line loses and however far they are apart: the other one has all, so all
-    /// comes out, once and in order.
+    /// Whatever one line loses and however far they are apart: the other one has all packets, so
+    /// all are delivered, once and in order.
     #[test]
     fn what_one_line_has_whole_comes_out_whole(
         length in 8u32..40,
@@ -231,8 +231,8 @@ proptest! {
         prop_assert_eq!(s.out, all);
     }
 
-    /// Whatever both lines lose, as long as it is less than half a cycle at a time, and not its
-    /// end on both: nothing comes twice, or behind what came after it.
+    /// Whatever both lines lose, as long as it is less than half a cycle at a time, and not its end
+    /// on both: nothing is delivered twice, or after later packets.
     #[test]
     fn what_both_lines_lose_spoils_nothing_else(
         length in 8u32..40,

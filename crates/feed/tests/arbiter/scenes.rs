@@ -4,7 +4,7 @@ use fanfare_feed::{Arbiter, ArbiterConfig, Event, Gap, Line, Refusal, Start, Uni
 const HELD: Verdict = Verdict::Held;
 const DELIVER: Verdict = Verdict::Deliver { skip: 0 };
 
-/// An arbiter with a clock that goes on by 1 ms a step.
+/// An arbiter with a clock that advances by 1 ms a step.
 struct Scene {
     arbiter: Arbiter,
     now: u64,
@@ -47,7 +47,7 @@ impl Scene {
         drain(&mut self.arbiter, &mut self.out);
     }
 
-    /// What came out since the last call.
+    /// Returns the output since the last call.
     fn out(&mut self) -> Vec<Out> {
         std::mem::take(&mut self.out)
     }
@@ -74,7 +74,7 @@ fn a_hole_is_declared_after_the_time_out_and_not_before() {
     assert_eq!(s.out(), [gap, Out::Got(4)]);
     assert_eq!(s.arbiter.poll_timeout(), None);
     assert_eq!(s.arbiter.missing().count(), 2);
-    // Line B brings one of them now: too late to be delivered, but not missing any more.
+    // Line B brings one of them now: too late to be delivered, but no longer missing.
     assert_eq!(s.packet(Line::B, 3), Verdict::Late { filled: 1 });
     assert_eq!(s.packet(Line::A, 3), Verdict::Duplicate);
     assert_eq!(s.arbiter.missing().count(), 1);
@@ -186,7 +186,7 @@ fn a_reset_to_one_on_both_lines_keeps_duplicates_apart() {
     }
     s.packet(Line::B, 5004);
     s.out();
-    // Line A starts again; line B is still in the old run, then follows.
+    // Line A restarts; line B is still in the old run, then follows.
     s.packet(Line::A, 1);
     s.packet(Line::A, 2);
     let reset = Out::Reset {
@@ -406,7 +406,7 @@ fn units_that_cannot_be_used_are_refused() {
     assert_eq!(take(1, u32::MAX, b""), Verdict::Refused(Refusal::Count));
     assert_eq!(take(1, 1, b"12345"), Verdict::Refused(Refusal::TooLong));
     assert_eq!(take(1, 1, b"1234"), DELIVER);
-    // Events are never taken: the second over the limit finds no room.
+    // Events are never taken: the second over the limit does not fit.
     assert_eq!((take(3, 1, b""), take(5, 1, b"")), (HELD, HELD));
     assert_eq!(take(7, 1, b""), Verdict::Refused(Refusal::Full));
 }

@@ -1,4 +1,4 @@
-//! Logs that are cut, damaged and mended.
+//! Logs that are cut, damaged and repaired.
 
 use super::{
     Folder, OFTEN, Received, SMALL, Source, append, feeds, instrument, keep, open, read_from,
@@ -40,7 +40,7 @@ fn a_log_that_is_cut_or_damaged_says_what_is_missing() {
         let verified = Log::open(&folder.0).unwrap().verify(|_, _| true).unwrap();
         assert_eq!(verified.events as usize, received.events.len());
         assert_eq!(verified.missing, received.lost);
-        // The writer goes on behind the last whole event.
+        // The writer continues after the last whole event.
         let (mut writer, opened) = open(&folder.0);
         assert_eq!(opened.next, next);
         let mut more = Source::new(round, next);
@@ -62,7 +62,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// Makes a log of two runs, with compacted segments, checkpoints, and a segment that is still
+/// Makes a log of two runs, with compacted segments, checkpoints, and a segment that is still being
 /// written.
 fn make(folder: &Path) -> Vec<Event> {
     let (mut writer, _) = open(folder);
@@ -81,7 +81,7 @@ fn make(folder: &Path) -> Vec<Event> {
     all
 }
 
-/// Checks what a reader received: what is not there was told, and the rest is as it was written.
+/// Checks the deliveries to a reader: missing events were reported, and the others are unchanged.
 fn check(received: &Received, from: u64, all: &[Event], what: &str) {
     let mut next = from;
     let mut lost = received.lost.iter();
@@ -101,7 +101,7 @@ fn check(received: &Received, from: u64, all: &[Event], what: &str) {
     }
 }
 
-/// Makes a small log of a full segment and the one behind it.
+/// Makes a small log of a full segment and the one after it.
 fn small(folder: &Path) -> Vec<Event> {
     let (mut writer, _) = open(folder);
     writer.instrument(&instrument(3)).unwrap();
@@ -139,7 +139,7 @@ fn each_cut_and_each_damaged_byte_is_told() {
                 let lost = received.lost.iter().map(|(first, last)| last - first + 1);
                 let is_all = received.events.len() as u64 + lost.sum::<u64>() == all.len() as u64;
                 let is_last = segment.path == segments[1].path;
-                // What was cut from the end of a log nobody knows to have been there.
+                // Events cut from the end of a log cannot be missed.
                 assert!(is_all || is_refused || is_last, "{what}: {received:?}");
                 let verified = log.verify(|_, _| true).unwrap();
                 let is_told = !verified.is_whole() || received.events.len() < all.len();
@@ -163,7 +163,7 @@ fn each_cut_and_each_damaged_byte_is_told() {
     }
 }
 
-/// The bytes of a file, cut, flipped or overwritten.
+/// Returns the bytes of a file, cut, flipped or overwritten.
 fn harmed(whole: &[u8], rng: &mut fastrand::Rng) -> Vec<u8> {
     let mut bytes = whole.to_vec();
     // Every other time in the header.
@@ -180,7 +180,7 @@ fn harmed(whole: &[u8], rng: &mut fastrand::Rng) -> Vec<u8> {
     bytes
 }
 
-/// Reads to the end, or to where a file is told to be none of a log.
+/// Reads to the end, or to a file that is reported to be no part of a log.
 fn read(log: &Log, start: Start, what: &str) -> (Received, bool) {
     let mut received = Received::default();
     let is_told = |error: &LogError| {
@@ -224,7 +224,7 @@ fn whatever_is_damaged_a_reader_is_told_and_reads_the_rest() {
             check(&received, from, &all, &what);
             missing += received.lost.len();
         }
-        // Of whatever is left a book, an extent and a check are to be had, or why not.
+        // A book, an extent and a check of the rest return a result or an error.
         let _ = log.as_of(At::Number(number)).map(|books| books.number);
         let _ = log.extent();
         log.verify(|_, _| true).unwrap();
@@ -239,7 +239,7 @@ fn whatever_is_damaged_a_reader_is_told_and_reads_the_rest() {
 }
 
 /// Checks that all events are correct and in order, and that at most one segment is missing.
-/// Returns the number behind the last event.
+/// Returns the number after the last event.
 fn has_the_rest(folder: &Path, expected: &[Event]) -> u64 {
     let received = read_from(folder, Start::First);
     let mut next = 1;

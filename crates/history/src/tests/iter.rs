@@ -1,4 +1,4 @@
-//! Readers as iterators.
+//! Tests of readers as iterators.
 
 use super::*;
 use crate::Logged;
@@ -33,7 +33,7 @@ fn what_is_iterated_is_what_is_read_and_a_reader_goes_on_anywhere() {
     let mut events = log.reader(Start::First).unwrap().into_iter();
     let read: Vec<_> = events.by_ref().map(Result::unwrap).collect();
     assert!(read == expected(&all));
-    // It goes on with what is written later, and knows the instruments in front of it.
+    // It continues with events written later, and knows the instruments before them.
     assert!(events.next().is_none());
     let more = append(&mut writer, &mut source, 100);
     assert_eq!(events.next().unwrap().unwrap(), Logged::Event(more[0]));
@@ -43,7 +43,7 @@ fn what_is_iterated_is_what_is_read_and_a_reader_goes_on_anywhere() {
             .map(Result::unwrap)
             .eq(more[1..].iter().copied().map(Logged::Event))
     );
-    // A reader that begins where another one was left has the rest, wherever that was.
+    // A reader that begins where another one stopped has the rest, wherever that was.
     for count in [0, 1, 2, 3, 700, 1_999, 2_000, 2_001] {
         let mut events = log.reader(Start::First).unwrap().into_iter();
         let mut read: Vec<_> = events.by_ref().take(count).map(Result::unwrap).collect();

@@ -1,10 +1,10 @@
-//! Logs of what arrived.
+//! Tests of raw logs.
 
 use super::{Folder, OFTEN, keep, open};
 use crate::{KeeperConfig, Log, Raw, RawDelivery, RawLine, Source as RawSource, Start, Writer};
 use std::path::Path;
 
-/// What arrived, with its number, or a range that was lost.
+/// A datagram or message with its number, or a range that was lost.
 #[derive(Debug, PartialEq, Eq, Clone)]
 enum Arrived {
     Raw(u64, u64, RawLine, Vec<u8>),
@@ -33,7 +33,7 @@ const LINE: RawLine = RawLine {
     address: std::net::SocketAddrV4::new(std::net::Ipv4Addr::LOCALHOST, 9),
 };
 
-/// Appends random datagrams and messages with a few holes. Returns them and the last time.
+/// Appends random datagrams and messages with a few gaps. Returns them and the last time.
 fn append_raw(writer: &mut Writer, count: usize) -> (Vec<Arrived>, u64) {
     let mut rng = fastrand::Rng::with_seed(5);
     let (mut expected, mut time) = (Vec::new(), 1000);

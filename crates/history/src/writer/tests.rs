@@ -15,7 +15,7 @@ fn event(number: u64) -> [u8; Event::SIZE] {
     .to_bytes()
 }
 
-/// The numbers that are there, the ranges that are lost, and the restarts.
+/// Returns the numbers found, the ranges that are lost, and the number of restarts.
 fn read(folder: &Path) -> (Vec<u64>, Vec<(u64, u64)>, usize) {
     let mut reader = Log::open(folder).unwrap().reader(Start::First).unwrap();
     let (mut numbers, mut lost, mut restarts) = (Vec::new(), Vec::new(), 0);
@@ -29,7 +29,7 @@ fn read(folder: &Path) -> (Vec<u64>, Vec<(u64, u64)>, usize) {
     (numbers, lost, restarts)
 }
 
-/// Puts a file in place of the writer's that can only be read.
+/// Replaces the writer's file by one that can only be read.
 fn break_file(writer: &mut Writer) -> File {
     let file = File::open(&writer.path).unwrap();
     std::mem::replace(&mut writer.file, file)
@@ -81,7 +81,7 @@ fn a_run_that_cannot_begin_yet_begins_later_and_nothing_comes_in_front_of_it() {
     writer.folder = place;
     writer.events(&[event(3)]).unwrap();
     assert_eq!((writer.run.number, writer.run.start), (2, 7));
-    // The disk takes the segment, and not what is in it.
+    // The disk takes the segment, but not its contents.
     let file = break_file(&mut writer);
     writer.commit().unwrap_err();
     writer.file = file;
@@ -109,7 +109,7 @@ fn the_next_segment_is_made_in_advance() {
     let made = inode(&next);
     assert_eq!(append(1), made);
     assert!(!next.exists());
-    // Nobody has made it.
+    // The keeper has not made it.
     append(2);
     while keeper.work().unwrap() > 0 {}
     let made = inode(&next);
@@ -142,7 +142,7 @@ fn a_segment_that_a_crash_left_without_its_header_has_never_begun() {
         writer.close().unwrap();
         assert_eq!(read(&folder.0), (vec![1, 2], Vec::new(), 1));
     }
-    // The only one is a file of something else.
+    // The only file belongs to something else.
     let folder = Folder::new();
     fs::write(folder.0.join("0000000001.log"), "no log").unwrap();
     let error = Writer::open(&folder.0, WriterConfig::default(), Vec::new(), 1).unwrap_err();

@@ -1,4 +1,5 @@
-//! Ports of the application's own, sessions for one connection, and messages that many share.
+//! Ports of the application's own, sessions for one connection, and messages shared by many
+//! sessions.
 
 use super::*;
 use crate::outbound::OutboundError;
@@ -6,7 +7,7 @@ use fanfare_fix::codec::{SendingTime, SharedBody, SharedFrame, SharedParts};
 use fanfare_fix::session::MemoryStore;
 use std::io::IoSlice;
 
-/// Runs a port beside a host, and the other hosts, until all is quiet.
+/// Runs a port beside a host, and the other hosts, until none has work.
 fn run(world: &mut World, port: &mut Port, hosts: &mut [&mut Host<Diary>]) -> Vec<PortEvent> {
     let mut events = Vec::new();
     for _ in 0..20 {
@@ -24,7 +25,7 @@ fn admission(incoming: &Incoming, sender: u64) -> Admission {
     Admission::new(config, Store::Own(Box::new(store)))
 }
 
-/// The Logons among the events of a port.
+/// Returns the Logons among the events of a port.
 fn logons(events: Vec<PortEvent>) -> Vec<Incoming> {
     let logons = events.into_iter().map(|event| match event {
         PortEvent::Logon(incoming) => incoming,
@@ -33,7 +34,8 @@ fn logons(events: Vec<PortEvent>) -> Vec<Incoming> {
     logons.collect()
 }
 
-/// A host with sessions for one connection, the ports of their counterparties, and these.
+/// Returns a host with sessions for one connection, its port, and the hosts of their
+/// counterparties.
 fn fan(world: &mut World, names: &[&str]) -> (Host<Diary>, Port, Vec<Host<Diary>>) {
     let mut port = Port::bind(LOOPBACK, PortOptions::new()).unwrap();
     let mut buyers: Vec<_> = names
@@ -160,7 +162,7 @@ fn what_waits_for_a_counterparty_that_does_not_read_is_bounded_and_arrives_in_or
     let (mut sell, _port, mut buyers) = fan(&mut world, &["BUY1", "BUY2"]);
     let text = "x".repeat(60_000);
     let (mut sent, mut refused) = (0, 0);
-    // The second buyer reads; the first one has no turn.
+    // The second buyer reads; the first one does not run.
     while refused < 3 {
         let fields = format!("11={sent}\x0158={text}\x01");
         let (done, queued) = share(&mut sell, world.now, fields.as_bytes());
@@ -177,7 +179,7 @@ fn what_waits_for_a_counterparty_that_does_not_read_is_bounded_and_arrives_in_or
     };
     let all = orders(&mut buyers[1]);
     assert_eq!(all.len(), sent);
-    // The first one has those for which there was room, in order, and no part of another.
+    // The first one has those that fitted, in order, and no part of another.
     let some = orders(&mut buyers[0]);
     assert_eq!(some.len(), sent - refused);
     assert_eq!(some, all[..some.len()]);

@@ -24,7 +24,7 @@ fn a_logon_may_come_byte_by_byte_but_is_not_longer_than_it_may_be() {
     for front in [
         "8=FIX.4.4\x019=60000\x0135=A\x01".to_owned(),
         format!("8=FIX.4.4\x01{}", "x".repeat(8193)),
-        // A whole one, in one read.
+        // A whole Logon, in one read.
         framed(&format!("{body}554={long}\x01")),
     ] {
         let mut caller = TcpStream::connect(address).unwrap();
@@ -65,7 +65,7 @@ fn of_one_address_only_so_many_wait_and_the_oldest_goes() {
     };
     let open: Vec<bool> = callers.iter().map(is_open).collect();
     assert_eq!(open, [false, false, false, true, true]);
-    // One of another address has room, and a Logon of this one, too.
+    // A connection of another address is accepted, and so is a Logon of this one.
     let mut buy = initiator("BUY", &[address]);
     world.run(&mut [&mut buy, &mut sell]);
     assert_eq!(lines(&mut buy), ["SELL: logged on"]);
@@ -79,7 +79,7 @@ fn a_turn_looks_at_few_strangers_and_all_sessions() {
         .collect();
     world.run(&mut [&mut buy, &mut sell]);
     lines(&mut sell);
-    // Each of them has something to say that ends it.
+    // Each of them sends bytes that end it.
     for other in &mut others {
         other
             .write_all(b"8=FIX.4.4\x019=5\x0135=0\x0110=163\x01")

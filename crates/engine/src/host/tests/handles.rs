@@ -1,4 +1,4 @@
-//! Sessions and hosts from other threads.
+//! Use of sessions and hosts from other threads.
 
 use super::*;
 use crate::agent::run;
@@ -89,7 +89,7 @@ fn numbers_are_set_with_and_without_a_connection() {
     world.wait(2);
     world.run(&mut [&mut buy, &mut sell]);
     assert_eq!((numbers(&buy), numbers(&sell)), ((41, 31), (31, 41)));
-    // While logged on, the counterparty gets the numbers in between as a gap fill.
+    // While logged on, the counterparty receives the skipped numbers as a gap fill.
     handle.set_next_sender(50).unwrap();
     send(&mut handle, "x").unwrap();
     world.run(&mut [&mut buy, &mut sell]);
@@ -184,7 +184,7 @@ fn a_handle_of_a_session_that_is_gone_in_this_turn_is_answered_all_the_same() {
     let mut buy = initiator("BUY", &[LOOPBACK]);
     let mut handle = handle_of(&buy);
     let removed = buy.handle().remove(&buy_to_sell());
-    // It has no connection: it is gone when the host comes to the later ones.
+    // It has no connection, so it is gone when the host reaches the later commands.
     for number in 0..100 {
         send(&mut handle, &number.to_string()).unwrap();
     }
@@ -277,7 +277,8 @@ fn a_host_that_ends_sends_what_waits_and_takes_no_more() {
     assert_eq!(send(&mut idle, "x"), Err(HandleError::Gone));
 }
 
-/// Counts the messages of each sender, checks their order, and reports sessions that are removed.
+/// A handler that counts the messages of each sender, checks their order, and reports removed
+/// sessions.
 #[derive(Clone, Default)]
 struct Tally(Arc<Mutex<Counts>>);
 
@@ -329,7 +330,7 @@ impl Tally {
         what(&self.0.lock().unwrap())
     }
 
-    /// Waits until this is so: a minute, if need be.
+    /// Waits until the condition holds, for at most a minute.
     fn wait(&self, wanted: i64, what: impl Fn(&Counts) -> i64) {
         let begun = Instant::now();
         while self.get(&what) != wanted {
@@ -462,7 +463,8 @@ fn sessions_are_added_and_removed_while_the_host_runs() {
         }
         for (mut handle, _) in handles {
             let begun = Instant::now();
-            // The host closes the ring in its next turn, and reports the requests before that.
+            // The host closes the ring in its next duty cycle, and reports the requests before
+            // that.
             while send(&mut handle, "x") != Err(HandleError::Gone) {
                 assert!(begun.elapsed().as_secs() < 60);
             }

@@ -1,11 +1,11 @@
-//! Messages of the session layer with fields of the application.
+//! Administrative messages with fields of the application.
 
 use super::*;
 use fanfare_fix::session::AdminHook;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Checks the signature of each Logon: text and number.
+/// A handler that checks the signature of each Logon: text and number.
 #[derive(Default)]
 struct Checks {
     seen: Vec<String>,

@@ -1,4 +1,4 @@
-//! Message logs that come behind, and what becomes of the sessions.
+//! Message logs that fall behind, and the sessions meanwhile.
 
 use super::*;
 use crate::counters::Counters;
@@ -13,7 +13,7 @@ struct Logged {
     sent: usize,
 }
 
-/// Bytes of each order.
+/// The bytes of each order.
 const ORDER: usize = 4000;
 
 impl Logged {
@@ -39,7 +39,7 @@ impl Logged {
         }
     }
 
-    /// Sends orders, more than the ring takes.
+    /// Sends orders, more than the ring holds.
     fn burst(&mut self) {
         let text = "x".repeat(ORDER);
         for _ in 0..1000 {
@@ -48,7 +48,7 @@ impl Logged {
         }
     }
 
-    /// Runs both while the log is not written; how many orders came through.
+    /// Runs both while the log is not written; returns how many orders arrived.
     fn run(&mut self) -> usize {
         self.world.run(&mut [&mut self.buy, &mut self.sell]);
         self.orders()
@@ -59,14 +59,14 @@ impl Logged {
         lines.iter().filter(|line| line.contains(": D x")).count()
     }
 
-    /// What was noted but for orders.
+    /// Returns the notes other than orders.
     fn told(&mut self) -> Vec<String> {
         let mut told = lines(&mut self.sell);
         told.retain(|line| !line.contains(": D x"));
         told
     }
 
-    /// Lines of the log that are orders, answers, anything else.
+    /// Returns the number of lines that are orders and responses, and all other lines.
     fn written(mut self) -> (usize, usize, Vec<String>) {
         if let Some(log) = &mut self.log {
             log.on_close(self.world.now);
@@ -134,7 +134,7 @@ fn a_log_that_does_not_get_on_is_waited_for_only_so_long() {
     logged.run();
     let told = logged.told();
     assert!(told[0].contains("complete again; "), "{told:?}");
-    // And it holds up a burst again.
+    // The log holds up a burst again.
     logged.burst();
     assert!(logged.run() < 1000);
     let (_, _, others) = logged.written();

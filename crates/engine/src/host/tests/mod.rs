@@ -1,4 +1,4 @@
-//! Hosts that talk to each other over loopback sockets, under virtual time.
+//! Hosts connected to each other over loopback sockets, under virtual time.
 
 mod admission;
 mod greetings;
@@ -31,18 +31,18 @@ use std::time::Duration;
 const LOOPBACK: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 const START: i64 = 1_770_000_000_000_000_000;
 
-/// Writes down what happens; answers each order if told to.
+/// A handler that notes events, and responds to each order if configured to.
 #[derive(Default)]
 struct Diary {
     lines: Vec<String>,
     answers: bool,
     password: Option<&'static [u8]>,
-    /// Panics over an order with this ClOrdID, and in its own turn.
+    /// The ClOrdID of an order that makes it panic; `bomb_in_turn` makes `on_turn` panic.
     bomb: Option<&'static str>,
     bomb_in_turn: bool,
-    /// Looks at the password before a session is made.
+    /// Whether it checks the password before a session is made.
     asks_strangers: bool,
-    /// Has something to send, and notes its turns until it has sent it.
+    /// A message to send in `on_turn`, whose calls are noted until it is sent.
     due: Option<&'static str>,
 }
 
@@ -145,7 +145,7 @@ impl Handler for Diary {
     }
 }
 
-/// Some hosts and one clock that only moves when it is told to.
+/// Some hosts and one clock that only advances on request.
 struct World {
     now: Now,
 }
@@ -166,8 +166,8 @@ impl World {
         self.now.utc = UtcTimestamp::from_nanos(utc);
     }
 
-    /// Gives each host turns until the loopback is quiet for a while. Time moves a little, so
-    /// that timers are looked at.
+    /// Runs each host until the loopback is quiet for a while. The time advances a little, so that
+    /// timers are checked.
     fn run(&mut self, hosts: &mut [&mut Host<Diary>]) {
         let mut idle = 0;
         while idle < 3 * 64 {
@@ -178,7 +178,7 @@ impl World {
             }
             idle = if work == 0 { idle + 1 } else { 0 };
             if idle % 64 == 63 {
-                // Bytes on loopback are there at once; a closed socket needs a moment.
+                // Bytes on loopback arrive at once; a closed socket needs a moment.
                 std::thread::yield_now();
             }
         }
@@ -195,7 +195,7 @@ fn acceptor(settings: Acceptor) -> (Host<Diary>, SocketAddr) {
     (host, address)
 }
 
-/// An acceptor with a session for each of these.
+/// Returns an acceptor with a session for each of these buyers.
 fn seller(buyers: &[&str]) -> (Host<Diary>, SocketAddr) {
     let port = Acceptor::new(LOOPBACK);
     let session = |port: Acceptor, name: &&str| port.session(config("SELL", name));
@@ -206,7 +206,7 @@ fn initiator(sender: &str, hosts: &[SocketAddr]) -> Host<Diary> {
     initiating(Initiator::new(config(sender, "SELL"), hosts.to_vec()))
 }
 
-/// One whose Logon has this password.
+/// Returns an initiator whose Logon has this password.
 fn with_password(password: &str, address: SocketAddr) -> Host<Diary> {
     let mut session = config("BUY", "SELL");
     session.logon_fields = vec![(554, password.as_bytes().into())];
@@ -219,7 +219,7 @@ fn initiating(settings: Initiator) -> Host<Diary> {
     host
 }
 
-/// An initiator and an acceptor that have logged on, and where the latter listens.
+/// Returns an initiator and an acceptor that have logged on, and the address of the latter.
 fn pair() -> (World, Host<Diary>, Host<Diary>, SocketAddr) {
     let mut world = World::new();
     let (mut sell, address) = seller(&["BUY"]);
@@ -299,7 +299,7 @@ fn what_is_due_is_sent_before_connections_are_read() {
     }
 }
 
-/// Whether the host's descriptor reports something.
+/// Returns whether the host's descriptor is readable.
 fn is_reported(host: &Host<Diary>) -> bool {
     let mut outer = crate::poll::Poller::new(1).unwrap();
     outer.add(&host.poller, Token(0), Interest::Read).unwrap();
@@ -347,7 +347,7 @@ fn connections_are_watched_while_there_are_many() {
 #[test]
 fn a_lone_connection_that_did_not_read_gets_everything() {
     let (mut world, mut buy, mut sell, _) = pair();
-    // More than the kernel takes while nobody reads.
+    // More than the kernel takes while the peer does not read.
     let text = "x".repeat(10_000);
     let mut sent = 0;
     while !buy.hosted[0].link.as_ref().unwrap().is_watched() {
@@ -445,14 +445,14 @@ fn a_stranger_with_a_long_name_leaves_nothing_behind() {
     let why = "SenderCompID(49) has 6000 bytes, more than 64";
     assert_eq!(lines(&mut sell)[..1], [why]);
     assert!(sell.hosted.is_empty());
-    // Whom the settings name may be called so.
+    // A session named in the settings may have such a name.
     let (mut sell, address) = seller(&[&long]);
     let mut buyer = initiator(&long, &[address]);
     world.run(&mut [&mut buyer, &mut sell]);
     assert_eq!(lines(&mut buyer), ["SELL: logged on"]);
 }
 
-/// What the other end says until it closes.
+/// Reads from the peer until it closes.
 fn rest(mut stream: TcpStream) -> Vec<u8> {
     let mut all = Vec::new();
     stream
@@ -584,7 +584,7 @@ fn the_message_log_has_every_message_and_no_password() {
 fn an_initiator_fails_over_to_the_next_host() {
     let mut world = World::new();
     let (mut sell, address) = seller(&["BUY"]);
-    // Nobody listens on this address of the loopback network at that port.
+    // No process listens on this address of the loopback network at that port.
     let dead = SocketAddr::from(([127, 0, 0, 78], address.port()));
     let mut buy = initiator("BUY", &[dead, address]);
     world.run(&mut [&mut buy, &mut sell]);
@@ -596,7 +596,7 @@ fn an_initiator_fails_over_to_the_next_host() {
 
 #[test]
 fn a_stopped_host_logs_out_its_sessions() {
-    // In real time, because `on_close` goes on with that.
+    // In real time, because `on_close` continues with that.
     let now = crate::clock::Clock::new().read();
     let mut world = World { now };
     let (mut sell, address) = seller(&["A", "B"]);
@@ -640,7 +640,7 @@ fn with_journals_a_restart_loses_nothing() {
     let store = StoreKind::Journal(base.0.clone(), options);
     let port = |listen| Acceptor::new(listen).session_with(config("SELL", "BUY"), store.clone());
     let mut world = World::new();
-    // No other test listens on this address, so nobody takes the port while it is free.
+    // No other test listens on this address, so the port is not taken while it is free.
     let alone = SocketAddr::from(([127, 0, 0, 79], 0));
     let (mut sell, address) = acceptor(port(alone));
     let settings = Initiator::new(config("BUY", "SELL"), vec![address]).store(store.clone());

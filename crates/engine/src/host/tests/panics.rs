@@ -3,7 +3,7 @@
 use super::greetings::framed;
 use super::*;
 
-/// A seller with buyers A and B, logged on.
+/// Returns a seller with buyers A and B, logged on.
 fn two() -> (World, Host<Diary>, Host<Diary>, Host<Diary>) {
     let mut world = World::new();
     let (mut sell, address) = seller(&["A", "B"]);

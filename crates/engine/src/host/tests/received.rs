@@ -1,4 +1,4 @@
-//! What is received, kept.
+//! The journal of received messages.
 
 use super::*;
 use crate::journal::{Found, Snapshot, folder_for};
@@ -17,7 +17,7 @@ impl Folder {
         Self(std::env::temp_dir().join(name))
     }
 
-    /// A seller that keeps what it receives.
+    /// Returns a seller that keeps received messages.
     fn seller(&self) -> (Host<Diary>, SocketAddr) {
         let options = journal::Options {
             segment_bytes: 64 << 10,
@@ -27,7 +27,7 @@ impl Folder {
         acceptor(Acceptor::new(LOOPBACK).session_with(config("SELL", "BUY"), store))
     }
 
-    /// Numbers and ClOrdIDs of what is kept.
+    /// Returns the numbers and ClOrdIDs of the messages kept.
     fn kept(&self) -> Vec<String> {
         let folder = folder_for(&self.0, "FIX.4.4:SELL->BUY").join("received");
         let snapshot = Snapshot::take(&folder).unwrap();
@@ -64,13 +64,13 @@ fn messages_are_kept_under_their_numbers_before_the_application_sees_them() {
     let kept = folder.kept();
     assert_eq!(kept[0], "2 one");
     assert!(kept.len() == 2 && kept[1].ends_with(" two"), "{kept:?}");
-    // It comes again, and is there once.
+    // The message is repeated, and is stored once.
     sell.handler().bomb = None;
     world.wait(5);
     world.run(&mut [&mut buy, &mut sell]);
     assert!(lines(&mut sell).contains(&"BUY: D two again".to_owned()));
     assert_eq!(folder.kept(), kept);
-    // Another process goes on where this one was.
+    // Another process continues from here.
     drop(sell);
     let (mut sell, _) = folder.seller();
     assert_eq!(folder.kept(), kept);

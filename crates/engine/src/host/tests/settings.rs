@@ -40,7 +40,7 @@ fn endpoints(text: &str) -> Endpoints {
     Settings::parse(text).unwrap().endpoints().unwrap()
 }
 
-/// The acceptors on a port that the system chose.
+/// Returns a host of the acceptors, on a port that the system chose.
 fn accepting(text: &str) -> (Host<Diary>, SocketAddr) {
     let mut endpoints = endpoints(text);
     endpoints.acceptors[0].listen = LOOPBACK;
@@ -49,7 +49,7 @@ fn accepting(text: &str) -> (Host<Diary>, SocketAddr) {
     (host, addresses[0])
 }
 
-/// An initiator with these further settings.
+/// Returns an initiator with these further settings.
 fn connecting(address: SocketAddr, lines: &str) -> Host<Diary> {
     let mut endpoints = endpoints(&format!("{INITIATORS}{lines}"));
     for initiator in &mut endpoints.initiators {

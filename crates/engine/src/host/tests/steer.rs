@@ -1,4 +1,4 @@
-//! What operators ask of a host.
+//! Operators' commands to a host.
 
 use super::*;
 use fanfare_fix::session::{MAX_SEQ_NUM, Role, State};
@@ -7,7 +7,7 @@ fn id(sender: &str, target: &str) -> SessionId {
     SessionId::new(Version::Fix44, sender, target)
 }
 
-/// Asks `host` to steer its session, and lets all hosts run.
+/// Steers a session of `host`, and runs all hosts.
 fn steer(
     world: &mut World,
     hosts: &mut [&mut Host<Diary>],
@@ -82,7 +82,7 @@ fn a_stopped_session_stays_out_until_it_is_started_on_either_side() {
     world.wait(40);
     world.run(&mut [&mut buy, &mut sell]);
     assert!(sell.hosted[0].session.is_logged_on());
-    // An initiator that is stopped does not connect, and started connects at once.
+    // A stopped initiator does not connect, and a started one connects at once.
     steer(&mut world, &mut [&mut buy, &mut sell], &theirs, stop()).unwrap();
     world.wait(100);
     world.run(&mut [&mut buy, &mut sell]);
@@ -126,7 +126,7 @@ fn a_reset_starts_both_sides_at_1_and_no_message_is_lost() {
     let orders = said.iter().filter(|line| line.contains(": D "));
     let expected = ["before 0", "before 1", "before 2", "after"].map(|id| format!("BUY: D {id}"));
     assert!(orders.eq(&expected), "{said:?}");
-    // Without a connection both sides forget their numbers.
+    // Without a connection both sides reset their numbers.
     log_out(&mut buy, world.now);
     world.run(&mut [&mut buy, &mut sell]);
     for (host, id) in [
@@ -166,7 +166,7 @@ fn numbers_are_changed_both_or_none() {
     assert_eq!(numbers(&sell, 0), (50, 2));
     order(&mut buy, world.now, "x");
     world.run(&mut [&mut buy, &mut sell]);
-    // The answer had number 50, and the counterparty got a gap fill for those before.
+    // The response had number 50, and the counterparty received a gap fill for those before.
     assert!(lines(&mut buy).contains(&"SELL: 8 x".to_owned()));
     assert_eq!(numbers(&buy, 0).1, numbers(&sell, 0).0);
 }
@@ -235,7 +235,7 @@ fn a_template_makes_a_session_at_an_operators_wish() {
     steer(&mut world, &mut [&mut sell], &wanted, wish).unwrap();
     let mut buy = initiator("LATER", &[address]);
     world.run(&mut [&mut buy, &mut sell]);
-    // The counterparty asks for what it lacks.
+    // The counterparty requests the missing messages.
     assert_eq!(numbers(&sell, 0), (8, 3));
     let mut removed = sell.handle().remove(&other);
     world.run(&mut [&mut buy, &mut sell]);

@@ -1,9 +1,9 @@
-//! Sessions with the same CompIDs, which SubIDs tell apart.
+//! Sessions with the same CompIDs, distinguished by SubIDs.
 
 use super::*;
 use fanfare_fix::session::SubIds;
 
-/// SELL for BUY with this SubID; an empty one is not named.
+/// Returns the configuration of SELL for BUY with this SubID; an empty one is left out.
 fn desk(sub_id: &str) -> Config {
     let mut session = config("SELL", "BUY");
     session.id = session.id.with_sub_ids(SubIds {
@@ -13,7 +13,8 @@ fn desk(sub_id: &str) -> Config {
     session
 }
 
-/// What is told at SELL with these desks when callers with these SubIDs come one after the other.
+/// Returns the notes at SELL with these desks when clients with these SubIDs connect one after the
+/// other.
 fn told(desks: &[&str], callers: &[&str]) -> Vec<String> {
     let mut world = World::new();
     let port = Acceptor::new(LOOPBACK);

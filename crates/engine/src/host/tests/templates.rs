@@ -1,8 +1,8 @@
-//! Sessions that are made for their Logons, and ports that keep to their own.
+//! Sessions made for their Logons, and ports that use only their own sessions.
 
 use super::*;
 
-/// A wildcard for counterparties that begin so, with a password if there is one.
+/// Returns a wildcard for counterparties with this prefix.
 fn wildcard(target: &str, store: StoreKind, max_sessions: usize) -> Wildcard {
     let mut wildcard = Wildcard::anybody(&config("-", "-"), store, max_sessions);
     wildcard.pattern.target = IdPattern::parse(target).unwrap();
@@ -12,7 +12,7 @@ fn wildcard(target: &str, store: StoreKind, max_sessions: usize) -> Wildcard {
     wildcard
 }
 
-/// An acceptor that requires this password, `None` for a Logon without one.
+/// Returns an acceptor that requires this password, `None` for a Logon without one.
 fn guarded(settings: Acceptor, password: Option<&'static [u8]>) -> (Host<Diary>, SocketAddr) {
     let (mut host, address) = acceptor(settings);
     host.handler().password = password;
@@ -23,7 +23,7 @@ fn in_memory() -> StoreKind {
     StoreKind::NoResend(1 << 16)
 }
 
-/// Lets an initiator with this CompID try, and log out if it got in.
+/// Connects an initiator with this CompID, and logs it out if it was admitted.
 fn call(world: &mut World, sell: &mut Host<Diary>, name: &str, address: SocketAddr) -> Host<Diary> {
     let mut session = config(name, "SELL");
     session.reset_on_logon = true;
@@ -113,7 +113,7 @@ fn strangers_leave_nothing_behind() {
         !said.iter().any(|line| line.contains("logged on")),
         "{said:?}"
     );
-    // Who is let in keeps the journal, and the place with it.
+    // A client that is admitted keeps the journal, and the place with it.
     for name in ["E", "F"] {
         let mut buyer = with_password_as(name, "secret", address);
         world.run(&mut [&mut buyer, &mut sell]);
@@ -135,7 +135,7 @@ fn strangers_leave_nothing_behind() {
     );
 }
 
-/// All files under a folder, with their contents.
+/// Returns all files under a folder, with their contents.
 fn files(folder: &std::path::Path) -> Vec<(PathBuf, Vec<u8>)> {
     let mut all = Vec::new();
     for entry in std::fs::read_dir(folder).into_iter().flatten() {
@@ -168,7 +168,7 @@ fn a_stranger_who_is_refused_touches_no_store() {
     drop(sell);
     let before = files(&base.0);
     assert!(!before.is_empty());
-    // Another process: the trader's session has to be made again.
+    // In another process the trader's session has to be made again.
     let (mut sell, address) = listen();
     for name in ["TRADER", "OTHER", "TRADER"] {
         let mut stranger = with_password_as(name, "guess", address);

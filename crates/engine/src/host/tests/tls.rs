@@ -1,4 +1,4 @@
-//! Sessions inside TLS, and certificates that are not good enough.
+//! Sessions inside TLS, and certificates that are not accepted.
 
 use super::*;
 use crate::tls::{Identity, TlsClient, TlsError, TlsServer};
@@ -28,12 +28,12 @@ fn client(name: &str, own: Option<&str>) -> TlsClient {
     TlsClient::new(&file("root.pem"), name, own.as_ref()).unwrap()
 }
 
-/// Lets the two talk. Returns what each of them noted.
+/// Connects the two. Returns the notes of each.
 fn meet(server: TlsServer, client: Option<TlsClient>) -> (Vec<String>, Vec<String>) {
     meet_as("BUY", &ClientNames::Any, server, client)
 }
 
-/// The same with this CompID, for a session that takes these certificates.
+/// Connects the two with this CompID, for a session that accepts these certificates.
 fn meet_as(
     name: &str,
     names: &ClientNames,
@@ -210,7 +210,7 @@ fn an_encrypted_key_is_called_encrypted() {
     }
 }
 
-/// Ctrl-C within the handshake, and then the server's flight.
+/// Ctrl-C within the handshake, followed by the server's flight.
 #[test]
 fn a_wrong_certificate_may_come_after_the_end() {
     let listener = std::net::TcpListener::bind(LOOPBACK).unwrap();
@@ -223,7 +223,7 @@ fn a_wrong_certificate_may_come_after_the_end() {
     buy.finish().unwrap();
     let mut room = vec![0; 1 << 14];
     let error = loop {
-        // It goes on as long as it can, and its peer no longer sends.
+        // It continues as long as it can, and its peer no longer sends.
         let _ = sell.receive(&mut room);
         if let Err(error) = buy.receive(&mut room) {
             break error;

@@ -1,8 +1,8 @@
-//! Segments that grow, and messages on their way into them.
+//! Segments that grow, and messages written into them.
 
 use super::*;
 
-/// A small first segment, and larger ones behind it.
+/// Returns options with a small first segment, and larger ones after it.
 fn growing() -> Options {
     Options {
         first_segment_bytes: 32 << 10,
@@ -24,7 +24,7 @@ fn a_session_that_says_little_has_one_small_file() {
     let mut journal = folder.open(Options::default());
     for _ in 0..20 {
         put(&mut journal, b"8=FIX.4.4|35=0", ADMIN).unwrap();
-        // As in a rehearsal: room for the longest message, and nothing is written.
+        // As in a rehearsal: the longest message is reserved, and nothing is written.
         journal.reserve(68 << 10).unwrap();
         journal.prepare();
     }
@@ -71,7 +71,7 @@ fn room_for_the_longest_message_wastes_no_segment() {
         "60 short messages fit into the first one"
     );
     assert_eq!(drain(&mut journal), all);
-    // One that is as long as that has a segment of its size at once, and is where it should be.
+    // The longest message has a segment of its size at once, and is found there.
     let text = vec![b'x'; longest];
     put(&mut journal, &text, APP).unwrap();
     assert_eq!(drain(&mut journal), text);

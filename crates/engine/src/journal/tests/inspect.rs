@@ -3,7 +3,7 @@
 use super::super::layout::Header;
 use super::*;
 
-/// Five kinds of records, over two segments.
+/// Returns a journal with five kinds of records, over two segments.
 fn mixed() -> Folder {
     let folder = Folder::new();
     let mut journal = folder.open(small());
@@ -133,7 +133,7 @@ fn a_repair_keeps_numbers_that_were_set() {
     let folder = mixed();
     let path = folder.files().remove(0);
     let mut image = std::fs::read(&path).unwrap();
-    // The CRC of the copy: nothing that counts is lost.
+    // The CRC of the copy: no record that counts is lost.
     image[layout::HEADER_LEN + 2 * layout::ENTRY_LEN + 28] ^= 1;
     std::fs::write(&path, &image).unwrap();
     let (taken, lost, ..) = rebuilt(&folder);
@@ -174,7 +174,7 @@ fn an_unreadable_file_is_told_and_does_not_stop_a_repair() {
     ));
 }
 
-/// What a rebuild says: kept, lost, unreadable, backup.
+/// Returns the counts of a rebuild: kept, lost, unreadable, backup.
 fn counts(outcome: Outcome) -> (u64, u64, usize, Option<PathBuf>) {
     match outcome {
         Outcome::Rebuilt {
@@ -188,7 +188,7 @@ fn counts(outcome: Outcome) -> (u64, u64, usize, Option<PathBuf>) {
     }
 }
 
-/// Rebuilds, and throws the damaged one away.
+/// Rebuilds, and removes the damaged journal.
 fn rebuilt(folder: &Folder) -> (u64, u64, usize, Option<PathBuf>) {
     let told = counts(repair(&folder.0, false).unwrap());
     std::fs::remove_dir_all(told.3.as_ref().unwrap()).unwrap();

@@ -1,4 +1,5 @@
-//! What a kill, a cut or a flipped bit leaves. The file is changed as it would have been.
+//! The effects of a kill, a cut or a flipped bit. The file is changed as they would have changed
+//! it.
 
 use super::super::layout::{
     BOOT_CELL, DURABILITY_CELL, ENTRY_LEN, HEADER_LEN, Header, durability_code, write_cell,
@@ -8,8 +9,8 @@ use std::os::unix::fs::FileExt;
 
 const MESSAGES: u64 = 40;
 
-/// A journal with [`MESSAGES`] messages and the expected number 77, not closed; the image of
-/// its file.
+/// Returns a journal with [`MESSAGES`] messages and the expected number 77, not closed, and the
+/// image of its file.
 fn written() -> (Folder, PathBuf, Vec<u8>) {
     let folder = Folder::new();
     let mut journal = folder.open(small());
@@ -27,13 +28,13 @@ fn header(image: &[u8]) -> Header {
     Header::read(&image[..HEADER_LEN]).unwrap().0
 }
 
-/// Where the messages before number `seq` end.
+/// Returns the end of the messages before number `seq`.
 fn data_offset(image: &[u8], seq: u64) -> usize {
     header(image).data_start() + (1..seq).map(|seq| message(seq).len()).sum::<usize>()
 }
 
-/// Opens, checks that what is there is true and in order, goes on, and checks again. Gives how
-/// many messages there were.
+/// Opens the journal, checks that its messages are correct and in order, continues, and checks
+/// again. Returns the number of messages found.
 fn opens_true(folder: &Folder) -> u64 {
     let mut journal = folder.open(small());
     let count = journal.next_sender() - 1;
@@ -58,7 +59,7 @@ fn an_entry_torn_at_any_byte_keeps_the_rest() {
         let mut torn = image.clone();
         torn[cut..header(&image).data_start()].fill(0);
         std::fs::write(&path, &torn).unwrap();
-        // An entry whose last bytes are zeros anyway is whole without them.
+        // An entry whose last bytes are zeros anyway is complete without them.
         let whole = (0..MESSAGES).take_while(|&n| torn[..entry(n + 1)] == image[..entry(n + 1)]);
         assert_eq!(opens_true(&folder), whole.count() as u64, "cut at {cut}");
     }
@@ -86,7 +87,7 @@ fn a_kill_between_any_two_stores_of_a_commit_keeps_what_was_committed() {
     }
 }
 
-/// As if the machine had gone down since: what is missing was never on the disk.
+/// Marks the machine as having gone down since: missing bytes were never on the disk.
 fn after_a_crash(image: &mut [u8]) {
     write_cell(image, BOOT_CELL, 9, 12345);
 }
@@ -101,7 +102,7 @@ fn a_flipped_bit_never_gives_a_wrong_message() {
         damaged[at] ^= 0x10;
         std::fs::write(&path, &damaged).unwrap();
         match Journal::open(&folder.0, IDENTITY, small(), NOW) {
-            // Only the last one: that may have been torn by a kill.
+            // Only the last one, which a kill may have torn.
             Ok((journal, recovery)) => {
                 assert_eq!((recovery.cut, journal.next_sender()), (1, MESSAGES));
                 drop(journal);
@@ -120,12 +121,12 @@ fn a_flipped_bit_never_gives_a_wrong_message() {
 #[test]
 fn after_a_crash_of_the_machine_only_what_was_never_transmitted_is_given_up() {
     let (folder, path, mut image) = written();
-    // The pages came to the disk in another order than they were written in.
+    // The pages reached the disk in another order than they were written in.
     let hole = data_offset(&image, 20);
     image[hole..hole + 50].fill(0);
     let open = || Journal::open(&folder.0, IDENTITY, small(), NOW);
     let every = durability_code(Durability::Every);
-    // A crash alone, and waiting for the disk alone, are no excuse.
+    // Neither a crash alone nor waiting for the disk alone excuses a loss.
     for crashed in [true, false] {
         let mut image = image.clone();
         if crashed {
@@ -207,8 +208,8 @@ fn a_kill_in_the_middle_of_a_reset_has_reset() {
     assert!(!path.exists());
 }
 
-/// Seeded: a journal that is killed again and again, each time in the middle of a commit at a
-/// random byte of it, and never loses or changes what was committed.
+/// A seeded journal is killed again and again, each time in the middle of a commit at a random byte
+/// of it, and never loses or changes a committed message.
 #[test]
 fn a_thousand_seeded_kills() {
     let folder = Folder::new();

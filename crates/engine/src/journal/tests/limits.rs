@@ -9,7 +9,7 @@ fn full_disk(_: &Path, _: u64, _: &str) -> io::Result<segment::Blank> {
     Err(io::Error::from(io::ErrorKind::StorageFull))
 }
 
-/// Writes until an error; gives it.
+/// Writes until an error, which it returns.
 fn fill(journal: &mut Journal) -> StoreError {
     loop {
         let seq = journal.next_sender();

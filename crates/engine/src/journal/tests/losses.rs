@@ -1,11 +1,11 @@
 //! Files that were cut short, emptied or removed from outside: the loss is reported, and the
-//! journal opened only if it is accepted.
+//! journal is opened only if it is accepted.
 
 use super::super::layout::{ENTRY_LEN, HEADER_LEN, Header};
 use super::*;
 
-/// Two segments, the second one half full, and one made in advance or not. The numbers that the
-/// first one has, and the next number.
+/// Writes two segments, the second one half full, and optionally one in advance. Returns the number
+/// of messages in the first one, and the next number.
 fn written(advance: bool) -> (Folder, u64, u64) {
     let folder = Folder::new();
     let mut journal = folder.open(small());
@@ -47,7 +47,7 @@ fn shorten(path: &Path, len: u64) {
     file.set_len(len).unwrap();
 }
 
-/// Each length that the newest file in use can be cut to, at 21 places and at all borders.
+/// Tests lengths to which the newest file in use can be cut, at 21 places and at all borders.
 #[test]
 fn no_file_cut_short_is_opened_with_lower_numbers() {
     for advance in [false, true] {
@@ -114,7 +114,7 @@ fn what_is_whole_is_kept_when_a_loss_is_accepted_and_the_rest_stays_beside_it() 
         assert!(kept.len() as u64 >= first, "cut to {len}");
         assert!(kept.iter().all(|(seq, text)| *text == message(*seq)));
         assert_eq!(kept.len() as u64, loss.from - 1, "cut to {len}");
-        // The table says which numbers were used, although the messages are gone.
+        // The table has the numbers used, although the messages are gone.
         if len >= table {
             assert_eq!((journal.next_sender(), journal.next_target()), (next, 77));
         }
@@ -193,7 +193,7 @@ fn a_file_cut_short_while_it_is_in_use_ends_the_session_and_not_the_process() {
     assert_eq!(journal.sync(), Err(StoreError::Broken));
     assert_eq!(journal.set_next_target(9), Err(StoreError::Broken));
     drop(journal);
-    // Another journal of the process goes on.
+    // Another journal of the process continues.
     let other = Folder::new();
     let mut journal = other.open(small());
     put(&mut journal, &message(1), APP).unwrap();

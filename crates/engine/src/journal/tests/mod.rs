@@ -27,7 +27,7 @@ const ADMIN: Entry = Entry {
     transmit: true,
 };
 
-/// The smallest segments, of one size, so that tests reach their ends.
+/// Returns the smallest segments, of one size, so that tests reach their ends.
 fn small() -> Options {
     Options {
         first_segment_bytes: 64 << 10,
@@ -37,7 +37,7 @@ fn small() -> Options {
     }
 }
 
-/// A folder that is gone at the end of the test.
+/// A folder that is removed at the end of the test.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -51,7 +51,7 @@ impl Folder {
         Journal::open(&self.0, IDENTITY, options, NOW).unwrap().0
     }
 
-    /// The segments, without the one made in advance.
+    /// Returns the segments, without the one made in advance.
     fn files(&self) -> Vec<PathBuf> {
         let files = folder::segment_files(&self.0).unwrap().into_iter();
         files
@@ -67,7 +67,7 @@ impl Drop for Folder {
     }
 }
 
-/// Writes as an encoder does: some room in front of the message.
+/// Writes as an encoder does, with some bytes left free in front of the message.
 fn put(journal: &mut Journal, text: &[u8], entry: Entry) -> Result<(), StoreError> {
     let front = text.len() % 4;
     let end = front + text.len();
@@ -75,7 +75,7 @@ fn put(journal: &mut Journal, text: &[u8], entry: Entry) -> Result<(), StoreErro
     journal.commit(front..end, entry)
 }
 
-/// These options with a limit of two segments.
+/// Returns these options with a limit of two segments.
 fn two_of(options: Options) -> Options {
     Options {
         max_segments: 2,
@@ -83,7 +83,7 @@ fn two_of(options: Options) -> Options {
     }
 }
 
-/// A journal with this many messages, none of which waits; calls `look` after each of them.
+/// Returns a journal with this many messages, none of which waits; calls `look` after each of them.
 fn written(
     folder: &Folder,
     options: Options,
@@ -99,7 +99,7 @@ fn written(
     journal
 }
 
-/// Waits for another thread, for a minute at most.
+/// Waits for another thread, for at most a minute.
 fn wait_until(mut there: impl FnMut() -> bool) {
     let until = Instant::now() + Duration::from_secs(60);
     while !there() {
@@ -108,7 +108,7 @@ fn wait_until(mut there: impl FnMut() -> bool) {
     }
 }
 
-/// Writes what earlier versions wrote for a message that was sent again.
+/// Writes the record of earlier versions for a message that was sent again.
 fn old_copy(journal: &mut Journal, text: &[u8]) {
     journal.reserve(text.len()).unwrap()[..text.len()].copy_from_slice(text);
     let last = journal.next_sender() - 1;
@@ -117,7 +117,7 @@ fn old_copy(journal: &mut Journal, text: &[u8]) {
         .unwrap();
 }
 
-/// A message that follows from its number.
+/// Returns a message that is determined by its number.
 fn message(seq: u64) -> Vec<u8> {
     let len = 20 + (seq as usize * 37) % 300;
     let mut text = format!("8=FIX.4.4|34={seq}|58=").into_bytes();
@@ -125,7 +125,7 @@ fn message(seq: u64) -> Vec<u8> {
     text
 }
 
-/// All kept messages.
+/// Returns all kept messages.
 fn kept(journal: &Journal) -> Vec<(u64, Vec<u8>)> {
     let next = |seq| {
         journal

@@ -1,4 +1,4 @@
-//! Random work and reopenings, against a plain map.
+//! Random operations and reopenings, compared with a plain map.
 
 use super::*;
 use proptest::prelude::*;
@@ -59,7 +59,7 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// What the journal ought to hold.
+/// The expected contents of the journal.
 struct Oracle {
     sender: u64,
     target: u64,
@@ -192,7 +192,7 @@ fn step(journal: &mut Journal, oracle: &mut Oracle, op: &Op, n: u64) {
             journal.drop_unsent();
             oracle.unsent.clear();
         }
-        // As in a session's rehearsal: something is written, and nothing comes of it.
+        // As in a session's rehearsal: a message is written, and discarded.
         Op::Prepare => {
             journal.reserve(300).unwrap()[..300].fill(b'x');
             journal.prepare();

@@ -1,4 +1,4 @@
-//! The helper thread: on time, late, and when it cannot.
+//! The helper thread: on time, late, and failing.
 
 use super::prepare::{Helper, Recipe};
 use super::*;
@@ -39,7 +39,7 @@ fn what_is_given_up_is_gone_in_order_and_at_the_end() {
     assert_eq!(folder.open(options).first_from(0).unwrap().seq, first);
 }
 
-/// Whether [`gated`] may go on, and whether it was begun.
+/// Whether [`gated`] may continue, and whether it was begun.
 static OPEN: AtomicBool = AtomicBool::new(false);
 static BEGUN: AtomicBool = AtomicBool::new(false);
 
@@ -63,7 +63,8 @@ fn a_late_helper_is_not_waited_for_unless_it_is_at_work_on_it() {
     wait_until(|| !journal.awaits_segment());
     helper.ask(1, 64 << 10);
     wait_until(|| BEGUN.load(Ordering::Acquire));
-    // It is busy elsewhere: this journal has one segment in advance, and makes the next itself.
+    // The helper is busy elsewhere: this journal has one segment in advance, and makes the next
+    // itself.
     let mut seq = 1;
     while journal.sealed.len() < 3 {
         put(&mut journal, &message(seq), APP).unwrap();
@@ -71,7 +72,7 @@ fn a_late_helper_is_not_waited_for_unless_it_is_at_work_on_it() {
     }
     assert_eq!(journal.stalls(), 2);
     assert_eq!(kept(&journal).len() as u64, seq - 1);
-    // Waits, unless the gate was quicker.
+    // Waits, unless the gate was opened before.
     let (made, _) = thread::scope(|scope| {
         scope.spawn(|| {
             (0..100).for_each(|_| thread::yield_now());

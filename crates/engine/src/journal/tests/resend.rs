@@ -1,4 +1,4 @@
-//! What a resend costs the journal: nothing but time, and little of it at once.
+//! The cost of a resend for the journal: only time, and little of it at once.
 
 use super::*;
 use fanfare_fix::session::{Config, Now, Scratch, Search, Session, SessionId, Version};
@@ -35,7 +35,7 @@ fn hear(session: &mut Session<Journal>, now: Now, scratch: &mut Scratch, mut byt
     }
 }
 
-/// Everything that goes out until nothing is due.
+/// Returns everything that is sent until nothing is due.
 fn transmitted(session: &mut Session<Journal>, now: Now) -> Vec<u8> {
     let mut all = Vec::new();
     loop {
@@ -107,7 +107,7 @@ fn what_is_on_the_disk_before_it_is_transmitted_is_sent_again_alike() {
     exercise(Durability::Every);
 }
 
-/// How many searches it takes to get from `from` to a message, and its number.
+/// Returns how many searches it takes to get from `from` to a message, and its number.
 fn searches(journal: &Journal, from: u64) -> (usize, Option<u64>) {
     let (mut from, mut count) = (from, 1);
     loop {
@@ -127,7 +127,7 @@ fn one_search_does_not_walk_over_what_is_not_kept() {
     let folder = Folder::new();
     let mut journal = folder.open(small());
     put(&mut journal, b"one", APP).unwrap();
-    // As a journal of an older version is, whose counterparty asked for everything all day.
+    // As in a journal of an older version, whose counterparty requested everything all day.
     for _ in 0..20_000 {
         old_copy(&mut journal, b"again");
     }

@@ -1,10 +1,10 @@
-//! Passwords that leave and are not kept.
+//! Passwords that are sent and not stored.
 
 use super::*;
 
 const LOGON: &[u8] = b"8=FIX.4.4\x0135=A\x0134=1\x01553=me\x01554=open sesame\x0110=000\x01";
 
-/// All bytes of the journal's files, as a kill at this moment would leave them.
+/// Returns all bytes of the journal's files, as a kill at this moment would leave them.
 fn on_the_medium(folder: &Folder) -> Vec<u8> {
     let files = folder::segment_files(&folder.0).unwrap().into_iter();
     files

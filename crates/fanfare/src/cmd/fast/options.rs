@@ -172,8 +172,9 @@ pub(crate) fn check_preamble(header: Header, preamble: Preamble) -> Result<()> {
 #[derive(Debug, Clone, Copy, clap::Args)]
 pub(crate) struct Strictness {
     /// Accept deviations from the specification that exchanges are known to send: overlong
-    /// integers, presence maps and strings, unused presence bits, broken UTF-8, exponents beyond
-    /// 63. List and omit attributes, elements and text of templates that the schema does not have.
+    /// integers, presence maps and strings, unused presence bits, exponents beyond 63, broken
+    /// UTF-8. List and omit attributes, elements and text of templates that the schema does not
+    /// have.
     #[arg(long)]
     pub(crate) lenient: bool,
 }

@@ -39,7 +39,7 @@ pub(crate) struct Args {
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Format {
-    /// | for the separator; control characters, backslashes and bytes that are not UTF-8 are
+    /// Fields separated by |; control characters, backslashes and bytes that are not UTF-8 are
     /// escaped (\n, \u{1b}, \\, \xff).
     Text,
     /// One JSON object per message.

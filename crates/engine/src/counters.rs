@@ -51,9 +51,9 @@ struct Entry {
 /// The way in which a counter's value changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// It only grows.
+    /// The value only grows.
     Count,
-    /// It is a quantity at this moment, which also falls.
+    /// The value is a quantity at this moment, which also falls.
     Gauge,
 }
 

@@ -61,7 +61,7 @@ impl fmt::Display for SequenceField {
     }
 }
 
-/// Returns the fields NewSeqNo(36) of SequenceReset messages, the number that comes next, for
+/// Returns the fields NewSeqNo(36) of SequenceReset messages, which announce the next number.
 pub fn new_numbers(program: &Program) -> Vec<FieldId> {
     matching(program, |f| f.tag() == Some(36) || f.name() == "NewSeqNo")
 }

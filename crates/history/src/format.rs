@@ -46,9 +46,9 @@ pub(crate) struct SegmentHeader {
 /// The reason why the bytes are no header of a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NoHeader {
-    /// It is incomplete or damaged.
+    /// The header is incomplete or damaged.
     Invalid(&'static str),
-    /// It is of an unknown version.
+    /// The version is unknown.
     Version(u32),
 }
 

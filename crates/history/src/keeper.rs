@@ -312,9 +312,9 @@ pub(crate) fn system_time() -> u64 {
 /// The handling of bytes that cannot be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Damaged {
-    /// They end the compaction.
+    /// Unreadable bytes end the compaction.
     Refuse,
-    /// They are left out.
+    /// Unreadable bytes are left out.
     PassOver,
 }
 

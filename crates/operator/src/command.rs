@@ -23,9 +23,9 @@ pub struct Command {
 /// Whether a command changes anything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
-    /// It shows something and is a GET over HTTP.
+    /// The command shows something and is a GET over HTTP.
     Look,
-    /// It changes something, has a line in the audit file, and is a POST over HTTP.
+    /// The command changes something, has a line in the audit file, and is a POST over HTTP.
     Act,
 }
 

@@ -1,4 +1,4 @@
-//! Senders and receivers of one process; the maps and locks are as between two.
+//! Senders and receivers of one process, with the maps and locks of two.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use super::*;
 use crate::types::Kind;
 
-/// A domain of this test alone, in a folder that goes with it.
+/// A domain of this test alone, in a folder that is removed with it.
 struct Place(PathBuf);
 
 impl Place {
@@ -38,7 +38,7 @@ fn topics(keep: bool) -> Vec<TopicSpec> {
     ]
 }
 
-/// Everything that is there now: topic, time, bytes.
+/// Returns everything that has arrived: topic, time, bytes.
 fn drain(receiver: &mut Receiver) -> Vec<(usize, i64, Vec<u8>)> {
     let mut all = Vec::new();
     while receiver.poll(|t| all.push((t.topic, t.source_nanos, t.bytes.to_vec()))) > 0 {}
@@ -150,7 +150,7 @@ fn a_receiver_that_does_not_read_is_cut_off_and_may_come_back() {
     assert_eq!(sender.lost_receivers(), (1, 0));
     let got = drain(&mut receiver).len() as u64;
     assert_eq!(receiver.lost() + got, 20_000);
-    // It reads again, so it is waited for again.
+    // The receiver reads again, so the sender waits for it again.
     for n in 0..1_000_u64 {
         sender.write(0, 0, &n.to_le_bytes()).unwrap();
     }
@@ -189,7 +189,7 @@ fn the_file_of_a_dead_sender_is_read_to_its_end_and_removed() {
     assert_eq!(drain(&mut receiver).len(), 1);
     look(&mut receiver);
     assert_eq!((receiver.senders(), receiver.died(), files()), (0, 1, 0));
-    // One that nobody reads goes with the next sender.
+    // A ring without readers is removed by the next sender.
     Sender::open(&config, "feed", &topics(false)).unwrap().die();
     assert_eq!(files(), 1);
     let _next = Sender::open(&config, "echo", &topics(false)).unwrap();
@@ -205,7 +205,7 @@ fn either_side_may_come_first_and_be_restarted() {
         let mut sender = Sender::open(&config, "feed", &topics(false)).unwrap();
         look(&mut receiver);
         sender.write(0, 0, &[round]).unwrap();
-        // It has gone when the receiver reads.
+        // The sender is gone when the receiver reads.
         drop(sender);
         assert_eq!(drain(&mut receiver), [(0, 0, vec![round])]);
         look(&mut receiver);
@@ -289,7 +289,7 @@ fn what_a_sender_scribbles_never_harms_the_receiver() {
     }
 }
 
-/// The reader checks each sample for being whole while the writer laps it all the time.
+/// The reader checks that each sample is complete while the writer laps it all the time.
 #[test]
 fn a_sample_is_whole_or_not_there_whatever_overtakes_it() {
     let place = Place::new("torn");
@@ -340,7 +340,7 @@ fn the_folder_goes_with_the_last_who_leaves() {
     assert!(folder.exists(), "a sender is still there");
     let receiver = Receiver::open(&config, "feed", &topics(false)).unwrap();
     drop(sender);
-    // Receivers have no files: they find a sender also in a folder made anew.
+    // Receivers have no files: they find a sender also in a folder that was made again.
     assert!(!folder.exists());
     let mut receiver = receiver;
     let mut sender = Sender::open(&config, "feed", &topics(false)).unwrap();

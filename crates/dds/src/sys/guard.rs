@@ -24,7 +24,7 @@ use crate::qos::LONGEST_KEY;
 const OPEN: u8 = 0;
 /// The library has just refused one instance too many.
 const FULL: u8 = 1;
-/// Nothing is stored any more.
+/// No sample is stored any more.
 const SHUT: u8 = 2;
 
 /// Whether a reader takes samples, and the reason why it no longer does.

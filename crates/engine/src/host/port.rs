@@ -1,7 +1,7 @@
 //! A port, and its connections whose session is not known yet.
 //!
-//! They wait before any session: each takes a bounded share of a duty cycle, and their number is
-//! limited.
+//! Such connections do not delay sessions: their number is limited, and so is the share of a duty
+//! cycle that each takes.
 
 use super::allow::AllowList;
 use super::incoming::Incoming;

@@ -16,11 +16,11 @@ pub(super) struct Suspect {
 /// The reason why a unit is doubtful.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Doubt {
-    /// It is far from all known numbers.
+    /// The unit is far from all known numbers.
     Far,
-    /// Its number is of before the last reset, and no other numbers arrive.
+    /// The number is of before the last reset, and no other numbers arrive.
     Stale,
-    /// It is repeated after a silence.
+    /// The unit is repeated after a silence.
     Restart,
 }
 
@@ -49,7 +49,7 @@ impl Arbiter {
         })
     }
 
-    /// Returns whether the number is of before the last reset, beyond what was delivered then.
+    /// Returns whether the number is of before the last reset, beyond those delivered then.
     pub(super) fn is_stale(&self, start: u64) -> bool {
         let dead = self.old_end..self.epoch_start;
         self.old_end != 0 && self.pending.is_empty() && dead.contains(&start)

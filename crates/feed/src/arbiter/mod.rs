@@ -46,8 +46,8 @@ const FIRST_EPOCH: u64 = 2 << 32;
 
 /// Merges up to [`Line::MAX`] lines into one stream in order. See the module's text.
 ///
-/// It allocates when it is made, and later only for a unit longer than `unit_bytes` and than any
-/// before it in its slot.
+/// An arbiter allocates when it is made, and later only for a unit longer than `unit_bytes` and
+/// than any before it in its slot.
 #[derive(Debug)]
 pub struct Arbiter {
     config: ArbiterConfig,

@@ -221,7 +221,7 @@ impl Arbiter {
         let differs = |start| self.differs(start);
         let run = runs.next()?;
         let mut start = run.place(own, sequence, ahead, differs)?;
-        // It would be reordered far, while another line is there in the run after.
+        // The unit would be reordered far, while another line is in the run after.
         if start + LOST_END < own
             && let Some(beyond) = run.beyond(sequence, ahead)
             && let mut heads = self.tracks.iter().filter_map(Track::highest)

@@ -76,38 +76,39 @@ pub struct Unit<'a> {
 /// The verdict on a unit that was received.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// It is in order: its bytes, which are not copied, are to be used now, except for the first
+    /// The unit is in order. Its bytes are not copied and are to be used now, without the first
     /// `skip` sequence numbers, which were delivered before.
     Deliver {
         /// The number of sequence numbers to leave out.
         skip: u32,
     },
-    /// It waits for missing units before it.
+    /// The unit waits for missing units before it.
     Held,
-    /// All of it was received before.
+    /// The whole unit was received before.
     Duplicate,
-    /// It was declared missing: `filled` of its sequence numbers are no longer missing, but the
-    /// stream has passed them.
+    /// The unit was declared missing: `filled` of its sequence numbers are no longer missing, but
+    /// the stream has passed them.
     Late {
         /// The number of sequence numbers that were missing.
         filled: u32,
     },
-    /// It is too far from all known numbers; it is kept, and used if the next such unit agrees.
+    /// The unit is too far from all known numbers; it is kept, and used if the next such unit
+    /// agrees.
     Suspect,
-    /// It cannot be used.
+    /// The unit cannot be used.
     Refused(Refusal),
 }
 
 /// The reason why a unit cannot be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
-    /// It has no sequence number, or more than 65,536.
+    /// The unit has no sequence number, or more than 65,536.
     Count,
-    /// It has more bytes than [`ArbiterConfig::max_unit_bytes`].
+    /// The unit has more bytes than [`ArbiterConfig::max_unit_bytes`].
     TooLong,
     /// The hold-back is full because events were not taken.
     Full,
-    /// Its number is of before the last reset, beyond what was delivered then.
+    /// The number is of before the last reset, beyond those delivered then.
     Stale,
 }
 

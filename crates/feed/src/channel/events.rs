@@ -448,7 +448,7 @@ impl Channel {
             return;
         }
         let numbers = self.hand.packet.numbers();
-        // It was in order by its first number, and no other packet has arrived since.
+        // The packet was in order by its first number, and no other packet has arrived since.
         self.arbitrate_in_hand(datagram, numbers);
         let start = self.config.preamble.len();
         if let (Some(recent), Some(body)) = (&mut self.recent, datagram.bytes.get(start..)) {

@@ -64,8 +64,8 @@ const MOST_UNNUMBERED: usize = 16;
 
 /// The lines of one feed, arbitrated and decoded. See the module's text.
 ///
-/// It allocates when it is made, and later only for packets that are longer, or wait in greater
-/// number, than any before.
+/// A channel allocates when it is made, and later only for packets that are longer, or wait in
+/// greater number, than any before.
 #[derive(Debug)]
 pub struct Channel {
     config: ChannelConfig,
@@ -367,7 +367,8 @@ impl Channel {
         let (now, received, line) = (datagram.now, datagram.received, datagram.line);
         let verdict = self.arbiter.receive_stamped(now, received, line, unit);
         if let Verdict::Refused(_) = verdict {
-            // It has more numbers than a unit may have: they are delivered, and the feed continues
+            // The packet has more numbers than a unit may have: they are delivered, and the feed
+            // continues there.
             // there.
             let behind = unit.sequence.wrapping_add(unit.count);
             self.arbiter.resume(behind);

@@ -130,7 +130,7 @@ pub trait Sink<T> {
 
 /// The recovery of the instruments of one channel. See the module's text.
 ///
-/// It allocates for a new instrument, and for more waiting changes than ever before, both up to the
+/// Allocates for a new instrument, and for more waiting changes than ever before, both up to the
 /// limits of its configuration; nothing for changes in order.
 #[derive(Debug)]
 pub struct Recovery<T> {
@@ -436,7 +436,7 @@ impl<T: Copy> Recovery<T> {
         let is_short = !is_numbered && key + 1 < unseen;
         if is_old || is_short || key < known.floor {
             if known.has_book && key == known.applied {
-                // It has the same content, and may be known to be as new as later messages.
+                // Its content is the same, and may be known to be as new as later messages.
                 known.known_end = known.known_end.max(known_end);
             }
             self.stats.snapshots_old += 1;

@@ -5,11 +5,11 @@ use core::fmt;
 /// Whether the book of an instrument can be trusted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum State {
-    /// It is complete, as of the last change that was applied.
+    /// The book is complete, as of the last change that was applied.
     Live,
-    /// It is not; this is missing.
+    /// The book is incomplete, and lacks this.
     Recovering(Lack),
-    /// It was complete when all lines fell silent.
+    /// The book was complete when all lines fell silent.
     Stale,
     /// The instrument is no longer traded.
     Closed,

@@ -1,7 +1,7 @@
 //! The control socket: a Unix socket that takes the commands of operators as JSON lines
 //! (docs/control.md).
 //!
-//! It has threads of its own: no session waits for it.
+//! The socket has threads of its own: no session waits for it.
 
 mod line;
 mod socket;

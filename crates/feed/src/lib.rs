@@ -9,7 +9,7 @@
 //!
 //! let mut arbiter = Arbiter::new(ArbiterConfig::default());
 //! let packet = |sequence| Unit { sequence, count: 1, bytes: b"payload" };
-//! In order: the caller uses the bytes it has at hand.
+//! // In order: the caller uses the bytes it has at hand.
 //! assert_eq!(arbiter.receive(0, Line::A, packet(7)), Verdict::Deliver { skip: 0 });
 //! // Line B has the same packet 3 µs later.
 //! assert_eq!(arbiter.receive(3_000, Line::B, packet(7)), Verdict::Duplicate);

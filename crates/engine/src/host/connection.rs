@@ -10,7 +10,7 @@ use std::io::{self, IoSlice};
 pub(super) struct Connection {
     pub(super) transport: Transport,
     outbound: Outbound,
-    /// Returned when the connection is closed.
+    /// The permit, returned when the connection is closed.
     _permit: Option<Permit>,
 }
 

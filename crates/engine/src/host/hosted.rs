@@ -27,7 +27,7 @@ pub(super) struct Hosted {
     /// The journal of received messages, if they are kept.
     pub(super) received: Option<Kept>,
     pub(super) link: Option<Link>,
-    /// Connects an initiator.
+    /// The connector of an initiator.
     pub(super) connector: Option<Connector>,
     /// The encryption of its connections.
     pub(super) encrypt: Encrypt,
@@ -234,7 +234,7 @@ impl Hosted {
 /// The port of an acceptor's session, and who may log on.
 pub(super) struct Access {
     pub(super) port: usize,
-    /// Which certificates admit a client.
+    /// The certificates that admit a client.
     pub(super) names: ClientNames,
     /// The details of a session that was made for a Logon.
     pub(super) made: Option<Made>,

@@ -71,7 +71,7 @@ impl Incoming {
     /// without a certificate is refused only by a list of names.
     ///
     /// # Errors
-    /// The certificate does not, or cannot be read.
+    /// The certificate does not admit the client, or cannot be read.
     pub fn check_certificate(&self, names: &ClientNames) -> Result<(), Refusal> {
         check_names(names, self.id(), self.certificate()?.as_ref())
     }

@@ -50,7 +50,7 @@
 //!     let session = Initiator::new(Config::new(id.clone()), vec!["127.0.0.1:9880".parse()?]);
 //!     hosts.initiate(session).wait()?;
 //!     let mut orders = hosts.session(&id)?;
-//! Sent in the host's next duty cycle, or reported to `Handler::on_undone` with this number.
+//!     // Sent in the host's next duty cycle, or reported to `Handler::on_undone` with this number.
 //!     let ticket = orders.send(b"D", |order| { order.str(11, "1").str(55, "EUR/USD"); })?;
 //!     println!("request {ticket}");
 //!     hosts.remove(&id).wait()?;

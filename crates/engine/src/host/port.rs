@@ -23,8 +23,8 @@ use std::time::Duration;
 
 /// A listening socket with its connections that have not logged on. For one thread.
 ///
-/// Call [`turn`](Self::turn) when its descriptor is readable and at [`deadline`](Self::deadline),
-/// then [`poll_event`](Self::poll_event) until there is none.
+/// The caller calls [`turn`](Self::turn) when the descriptor is readable and at
+/// [`deadline`](Self::deadline), then [`poll_event`](Self::poll_event) until it returns `None`.
 pub struct Port {
     listener: Listener,
     address: SocketAddr,
@@ -162,9 +162,9 @@ enum Read {
     Refused(Refusal),
 }
 
-/// Events taken from the kernel in one turn.
+/// Events taken from the kernel in one duty cycle.
 const EVENTS: usize = 32;
-/// Most connections accepted in one turn.
+/// Most connections accepted in one duty cycle.
 const ACCEPTS: usize = 8;
 /// Most reads of one duty cycle, so that sessions do not wait for them. A step of a TLS handshake
 /// counts as all of them.

@@ -152,7 +152,7 @@ impl SessionHandle {
     }
 
     /// Sends the next message with MsgSeqNum(34) `seq`, from 1 to 2^60. The counterparty of a
-    /// session that is logged on requests the messages between, and logs out if the number is lower
+    /// session that is logged on requests the skipped messages, and logs out if the number is lower
     /// than expected.
     ///
     /// # Errors

@@ -33,27 +33,26 @@ pub trait Handler: Send {
         Verdict::Accept
     }
 
-    /// Reports that the journal of a session had to be repaired when it was opened: an incomplete
-    /// last record was cut off, other users had access to its files, or records are lost and the
-    /// loss was accepted. Called when the session is hosted, before all other calls for it. The
-    /// text of `recovery` is meant for the operator.
+    /// Handles repairs of a session's journal that were made when it was opened: an incomplete last
+    /// record was cut off, other users had access to its files, or records are lost and the loss
+    /// was accepted. Called when the session is hosted, before all other calls for it. The text of
+    /// `recovery` is meant for the operator.
     fn on_recovery(&mut self, id: &SessionId, recovery: &Recovery) {
         let _ = (id, recovery);
     }
 
-    /// Reports that both Logons are exchanged: messages may be sent.
+    /// Handles the end of a logon: both Logons are exchanged, and messages may be sent.
     fn on_logon(&mut self, peer: &mut Peer<'_>) {
         let _ = peer;
     }
 
-    /// Reports that the connection of the session has ended. An initiator reconnects.
+    /// Handles the end of a session's connection. An initiator reconnects.
     fn on_disconnect(&mut self, peer: &mut Peer<'_>, reason: DisconnectReason) {
         let _ = (peer, reason);
     }
 
-    /// Reports that the connection of a session has failed; `on_disconnect` follows. A failure of
-    /// TLS has an error of the kind `InvalidData`; the default implementation calls `on_refused`
-    /// for it.
+    /// Handles the failure of a session's connection; `on_disconnect` follows. A failure of TLS has
+    /// an error of the kind `InvalidData`; the default implementation calls `on_refused` for it.
     fn on_broken(&mut self, peer: &mut Peer<'_>, error: &io::Error) {
         if let (io::ErrorKind::InvalidData, Some(address)) = (error.kind(), peer.address()) {
             let (kind, error) = (error.kind(), error.to_string());
@@ -61,7 +60,7 @@ pub trait Handler: Send {
         }
     }
 
-    /// Reports any other event: gaps, resends, rejects, garbled bytes.
+    /// Handles any other event: gaps, resends, rejects, garbled bytes.
     fn on_event(&mut self, peer: &mut Peer<'_>, event: &Event<'_>) {
         let _ = (peer, event);
     }
@@ -74,38 +73,38 @@ pub trait Handler: Send {
         Verdict::Accept
     }
 
-    /// Reports that a session was made for a Logon, by the [`Wildcard`](super::Wildcard) with this
+    /// Handles a session that was made for a Logon, by the [`Wildcard`](super::Wildcard) with this
     /// tag. `on_logon_request` and `on_logon` follow, or `on_disconnect`.
     fn on_made(&mut self, session: &SessionId, tag: usize) {
         let _ = (session, tag);
     }
 
-    /// Reports that a session is removed: by a [`HostHandle`](super::HostHandle), because the Logon
+    /// Handles the removal of a session: by a [`HostHandle`](super::HostHandle), because the Logon
     /// it was made for was refused, or because another such session takes its place. Its
     /// [`SessionKey`] is reused.
     fn on_removed(&mut self, session: &SessionId) {
         let _ = session;
     }
 
-    /// Reports a request of a [`SessionHandle`](super::SessionHandle) that the host took and cannot
+    /// Handles a request of a [`SessionHandle`](super::SessionHandle) that the host took and cannot
     /// do. Nothing of it has happened; it may be kept and made again.
     fn on_undone(&mut self, undone: &Undone<'_>) {
         let _ = undone;
     }
 
-    /// Reports a connection that was refused, or could not be made.
+    /// Handles a connection that was refused, or could not be made.
     fn on_refused(&mut self, address: SocketAddr, why: &Refusal) {
         let _ = (address, why);
     }
 
-    /// Reports that a call of this handler panicked with `message`. `session` is the session of the
-    /// call, and for [`on_turn`](Self::on_turn) the one that the call took last. The session is
+    /// Handles a panic of a call of this handler, with its `message`. `session` is the session of
+    /// the call, and for [`on_turn`](Self::on_turn) the one that the call took last. The session is
     /// logged out, and `on_disconnect` follows. The message of the call does not count as received.
     fn on_panic(&mut self, session: Option<&SessionId>, message: &str) {
         let _ = (session, message);
     }
 
-    /// Reports that the state of the message log has changed (see
+    /// Handles a change in the state of the message log (see
     /// [`Host::log_to`](super::Host::log_to)). Called within a tenth of a second, with few sessions
     /// within about a millisecond.
     fn on_log(&mut self, trouble: &LogTrouble) {
@@ -126,7 +125,7 @@ pub trait Handler: Send {
         0
     }
 
-    /// Reports that the host is stopped, before all sessions that are logged on are logged out.
+    /// Handles the stop of the host, before all sessions that are logged on are logged out.
     /// Sessions logged out by this call have the Text(58) of its choice.
     fn on_close(&mut self, peers: &mut Peers<'_>) {
         let _ = peers;

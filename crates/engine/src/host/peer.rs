@@ -102,7 +102,7 @@ impl Peer<'_> {
         self.session.last_received()
     }
 
-    /// Returns the time until the last response to a TestRequest(1), in nanoseconds: see
+    /// Returns the response time of the last TestRequest(1), in nanoseconds: see
     /// [`Session::round_trip`].
     #[must_use]
     pub fn round_trip(&self) -> Option<u64> {

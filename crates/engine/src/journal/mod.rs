@@ -99,8 +99,8 @@ use fanfare_fix::session::MessageStore;
 pub enum Durability {
     /// When the system writes them back, usually within 30 seconds.
     None,
-    /// After every this many messages, by the thread that commits; messages sent in between may be
-    /// lost.
+    /// After this many messages each time, by the thread that commits; messages sent in between may
+    /// be lost.
     EveryN(u32),
     /// Before they are transmitted. Messages committed between two calls of
     /// [`MessageStore::sync`] share one fdatasync.

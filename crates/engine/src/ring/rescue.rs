@@ -76,7 +76,7 @@ pub enum Rescued {
 }
 
 /// Calls `each` with the kind and the bytes of each message in a ring's file that was not released,
-/// in order. Must be called before the ring is made anew.
+/// in order. Must be called before the ring is made again.
 ///
 /// # Errors
 /// The file cannot be read.

@@ -111,10 +111,10 @@ pub trait Sink<T> {
     /// Applies the next change of its instrument.
     fn apply(&mut self, instrument: u32, change: &T);
 
-    /// Reports a change that is part of an earlier snapshot: the book has it already.
+    /// Handles a change that is part of an earlier snapshot: the book has it already.
     fn superseded(&mut self, instrument: u32, change: &T);
 
-    /// Reports a change that waited, or was to wait, and that no book will have: the store was
+    /// Handles a change that waited, or was to wait, and that no book will have: the store was
     /// full, or the missing changes will not arrive.
     fn dropped(&mut self, instrument: u32, change: &T);
 
@@ -124,7 +124,7 @@ pub trait Sink<T> {
     /// Empties the book.
     fn clear(&mut self, instrument: u32);
 
-    /// Reports that the state of the instrument has changed.
+    /// Handles a change in the state of the instrument.
     fn state(&mut self, instrument: u32, state: State);
 }
 

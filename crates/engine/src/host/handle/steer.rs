@@ -32,7 +32,7 @@ pub struct SessionInfo {
     pub peer: Option<SocketAddr>,
     /// How long the counterparty has been silent, in nanoseconds; `None` without a connection.
     pub silent: Option<u64>,
-    /// The time until the last response to a TestRequest(1) on this connection, in nanoseconds.
+    /// The response time of the last TestRequest(1) on this connection, in nanoseconds.
     pub round_trip: Option<u64>,
     /// Bytes that wait for the counterparty to read.
     pub queued: usize,

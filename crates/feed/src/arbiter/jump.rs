@@ -18,7 +18,7 @@ pub(super) struct Suspect {
 pub(super) enum Doubt {
     /// The unit is far from all known numbers.
     Far,
-    /// The number is of before the last reset, and no other numbers arrive.
+    /// The number is from before the last reset, and no other numbers arrive.
     Stale,
     /// The unit is repeated after a silence.
     Restart,
@@ -49,7 +49,7 @@ impl Arbiter {
         })
     }
 
-    /// Returns whether the number is of before the last reset, beyond those delivered then.
+    /// Returns whether the number is from before the last reset, beyond those delivered then.
     pub(super) fn is_stale(&self, start: u64) -> bool {
         let dead = self.old_end..self.epoch_start;
         self.old_end != 0 && self.pending.is_empty() && dead.contains(&start)

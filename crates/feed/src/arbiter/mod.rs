@@ -64,7 +64,7 @@ pub struct Arbiter {
     stats: ArbiterStats,
     arrivals: Vec<Arrival>,
     evidence: Evidence,
-    /// The length of the last run whose begin and end were both received; 0 before.
+    /// The length of the last run whose start and end were both received; 0 before.
     run_length: u64,
     /// The time at which each line last brought a unit.
     line_heard: [u64; Line::MAX],
@@ -75,11 +75,11 @@ pub struct Arbiter {
     begin_deadline: u64,
     /// The next sequence number to deliver, extended; 0 before any is known.
     next: u64,
-    /// The begin of the newest run of sequence numbers.
+    /// The start of the newest run of sequence numbers.
     epoch_start: u64,
     /// The end of the run before it.
     old_end: u64,
-    /// The begins of runs that are still to come.
+    /// The starts of runs that are still to come.
     pending: VecDeque<u64>,
     /// Runs known to be over, oldest first.
     ended: VecDeque<Ended>,

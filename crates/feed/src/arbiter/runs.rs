@@ -13,7 +13,7 @@ const LOST_END: u64 = 4;
 /// How many numbers below the known ones a run whose announcement was lost may have.
 const SLACK: u64 = 64;
 
-/// A run that is over, and the begin of the one after it.
+/// A run that is over, and the start of the one after it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Ended {
     pub(super) begin: u64,
@@ -31,7 +31,7 @@ impl Ended {
     }
 
     /// Returns the place of `sequence` on a line that is within this run, which may not know that
-    /// the run is over. A number that is nearer to the begin of the next run than to the line's
+    /// the run is over. A number that is nearer to the start of the next run than to the line's
     /// highest number belongs to that one, and so does one that `differs` from the unit received
     /// with it.
     fn place(

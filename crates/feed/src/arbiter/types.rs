@@ -108,7 +108,7 @@ pub enum Refusal {
     TooLong,
     /// The hold-back is full because events were not taken.
     Full,
-    /// The number is of before the last reset, beyond those delivered then.
+    /// The number is from before the last reset, beyond those delivered then.
     Stale,
 }
 

@@ -85,7 +85,7 @@ pub struct RecoveryConfig {
     /// Most ranges of missing messages remembered; beyond, the oldest is dropped and cannot be
     /// replayed.
     pub most_gaps: usize,
-    /// Most messages by which a snapshot may be ahead of the channel; beyond, it is of before a
+    /// Most messages by which a snapshot may be ahead of the channel; beyond, it is from before a
     /// reset and not taken.
     pub most_ahead: u32,
     /// The longest time from the making of a snapshot to its arrival, in nanoseconds. For this long
@@ -142,7 +142,7 @@ pub struct RecoveryStats {
     pub snapshots_old: u64,
     /// Snapshots ahead of a live book, not taken yet.
     pub snapshots_ahead: u64,
-    /// Snapshots without the required numbers, or of before a reset.
+    /// Snapshots without the required numbers, or from before a reset.
     pub snapshots_unusable: u64,
     /// The number of times that an instrument began to recover.
     pub recoveries: u64,

@@ -193,7 +193,7 @@ proptest! {
 }
 
 /// Operations that fuzzing found, after three bytes of configuration: a unit placed below the begin
-/// of a run that was over before its own begin.
+/// of a run that was over before its own start.
 #[rustfmt::skip]
 const FOUND: &[u8] = &[
     8, 1, 1,

@@ -106,7 +106,7 @@ fn what_comes_while_the_end_of_a_cycle_is_waited_for_is_not_lost() {
 fn a_line_that_lost_the_end_of_a_cycle_finds_the_next_one() {
     let mut s = Scene::new(13, ArbiterConfig::default());
     for packet in feed(3, 13) {
-        // Line A loses the end of the first cycle and the begin of the second.
+        // Line A loses the end of the first cycle and the start of the second.
         if ![(1, 12), (1, 13), (2, 1)].contains(&packet) {
             s.packet(Line::A, packet);
         }

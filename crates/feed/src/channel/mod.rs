@@ -369,7 +369,6 @@ impl Channel {
         if let Verdict::Refused(_) = verdict {
             // The packet has more numbers than a unit may have: they are delivered, and the feed
             // continues there.
-            // there.
             let behind = unit.sequence.wrapping_add(unit.count);
             self.arbiter.resume(behind);
         }

@@ -383,7 +383,7 @@ impl<T: Copy> Recovery<T> {
             None if is_aged => self.next.unwrap_or(1),
             None => 1,
         };
-        // Numbers of before a reset may look like those after it.
+        // Numbers from before a reset may look like those after it.
         let is_of_another_time =
             !is_aged && self.was_reset || last.is_some_and(|last| self.is_far_ahead(last));
         if is_of_another_time {

@@ -192,7 +192,7 @@ proptest! {
     }
 }
 
-/// Operations that fuzzing found, after three bytes of configuration: a unit placed below the begin
+/// Operations that fuzzing found, after three bytes of configuration: a unit placed below the start
 /// of a run that was over before its own start.
 #[rustfmt::skip]
 const FOUND: &[u8] = &[

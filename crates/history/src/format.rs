@@ -12,7 +12,7 @@
 //!
 //! | offset | header of a block, 40 bytes |
 //! |---|---|
-//! | 0 | bytes behind the header (u32), CRC-32 of all that follows this field (u32) |
+//! | 0 | bytes after the header (u32), CRC-32 of all that follows this field (u32) |
 //! | 8 | bytes of its records (u32), [`Coding`] (u32) |
 //! | 16 | number of its first event, or of the next one (u64) |
 //! | 24 | time of the log before it (u64) |

@@ -152,7 +152,7 @@ pub(crate) struct Inbox {
 }
 
 // SAFETY: the raw pointers in `parts` and `headers` point into the boxes of the same value, and
-// are written anew before each use; nothing else sees them.
+// are rewritten before each use; nothing else sees them.
 unsafe impl Send for Inbox {}
 
 impl Inbox {
@@ -272,7 +272,7 @@ pub(crate) struct Outbox {
     headers: Vec<libc::mmsghdr>,
 }
 
-// SAFETY: the raw pointers are written anew before each use; nothing else sees them.
+// SAFETY: the raw pointers are rewritten before each use; nothing else sees them.
 unsafe impl Send for Outbox {}
 
 impl Outbox {

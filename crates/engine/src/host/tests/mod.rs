@@ -648,7 +648,7 @@ fn with_journals_a_restart_loses_nothing() {
     world.run(&mut [&mut buy, &mut sell]);
     order(&mut buy, world.now, "one");
     world.run(&mut [&mut buy, &mut sell]);
-    drop(sell); // as good as a kill: nothing is said, nothing is closed in order
+    drop(sell); // as in a kill: no Logout, and no orderly close
     order(&mut buy, world.now, "two");
     world.run(&mut [&mut buy]);
     assert_eq!(

@@ -32,7 +32,7 @@ help:
 	@echo "make conformance  the acceptance definitions of QuickFIX and QuickFIX/n, fetched, against fix acceptor"
 	@echo "make oracle  the FAST codec against a second one, on random templates for five minutes (ORACLE_SECONDS, ORACLE_SEED)"
 	@echo "make bench  the figures of docs/benchmarks.md, as JSON under out/"
-	@echo "make bench-peers  FAST decoding beside the crate fastlib, in one run"
+	@echo "make bench-peers  FIX and FAST beside QuickFIX C++, QuickFIX/J, Philadelphia and fastlib, in turns: out/peers.html"
 	@echo "make bench-books  books beside those of hftbacktest and nautilus-model, in one run"
 	@echo "make soak   ten million samples over DDS and shared memory; resident memory must stay"
 	@echo "make memcheck  DDS under valgrind: bad reads and writes, leaks"
@@ -108,8 +108,10 @@ oracle: build
 bench: build
 	@scripts/bench.sh $(FANFARE) out
 
-bench-peers: setup
-	$(CARGO) run --release --locked --manifest-path benches/Cargo.toml
+bench-peers: build
+	@scripts/setup.sh checks
+	@$(CARGO) build --quiet --release --locked --manifest-path benches/Cargo.toml
+	@benches/target/release/fanfare-benches --fanfare $(FANFARE) --home target/peers --out out
 
 bench-books: build
 	$(CARGO) build --release --locked --manifest-path benches/books/Cargo.toml

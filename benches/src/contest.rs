@@ -1,0 +1,239 @@
+//! Contests: several ways to do the same, which take turns.
+
+use anyhow::Result;
+use fanfare_instruments::figures::median;
+
+/// What one turn of a contestant measures.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Figure {
+    pub(crate) name: &'static str,
+    pub(crate) unit: &'static str,
+    /// More is better.
+    pub(crate) is_rate: bool,
+}
+
+impl Figure {
+    pub(crate) const fn lower(name: &'static str, unit: &'static str) -> Self {
+        Self {
+            name,
+            unit,
+            is_rate: false,
+        }
+    }
+
+    pub(crate) const fn higher(name: &'static str, unit: &'static str) -> Self {
+        Self {
+            name,
+            unit,
+            is_rate: true,
+        }
+    }
+}
+
+type Measure = Box<dyn FnMut() -> Result<Vec<f64>>>;
+
+/// One way to do it.
+pub(crate) struct Contestant {
+    pub(crate) name: &'static str,
+    /// Its version, and how it is configured.
+    pub(crate) how: String,
+    measure: Measure,
+}
+
+impl Contestant {
+    /// `measure` returns the figures of one turn, in the order of the contest's.
+    pub(crate) fn new(
+        name: &'static str,
+        how: &str,
+        measure: impl FnMut() -> Result<Vec<f64>> + 'static,
+    ) -> Self {
+        Self {
+            name,
+            how: how.to_owned(),
+            measure: Box::new(measure),
+        }
+    }
+}
+
+/// What is compared. The first contestant is Fanfare.
+pub(crate) struct Contest {
+    pub(crate) id: String,
+    pub(crate) title: String,
+    /// What is done, in two sentences.
+    pub(crate) what: String,
+    /// Where the harness is.
+    pub(crate) source: &'static str,
+    pub(crate) figures: Vec<Figure>,
+    pub(crate) contestants: Vec<Contestant>,
+    /// Who does not take part, and why.
+    pub(crate) absent: Vec<String>,
+}
+
+/// The figures of one contestant, by turn.
+pub(crate) struct Row {
+    pub(crate) name: &'static str,
+    pub(crate) how: String,
+    turns: Vec<Vec<f64>>,
+}
+
+/// A contest that was held.
+pub(crate) struct Outcome {
+    pub(crate) id: String,
+    pub(crate) title: String,
+    pub(crate) what: String,
+    pub(crate) source: &'static str,
+    pub(crate) figures: Vec<Figure>,
+    pub(crate) rows: Vec<Row>,
+    pub(crate) absent: Vec<String>,
+}
+
+impl Contest {
+    /// Lets all contestants take turns; each round begins with another one. One that fails is
+    /// absent from then on.
+    pub(crate) fn run(mut self, rounds: usize) -> Outcome {
+        let mut rows: Vec<Row> = self.contestants.iter().map(Row::of).collect();
+        let mut failed = vec![None; rows.len()];
+        let count = self.contestants.len();
+        for turn in (0..rounds).flat_map(|round| (0..count).map(move |at| (round + at) % count)) {
+            let taken = (
+                self.contestants.get_mut(turn),
+                rows.get_mut(turn),
+                failed.get_mut(turn),
+            );
+            let (Some(contestant), Some(row), Some(failure @ None)) = taken else {
+                continue;
+            };
+            match (contestant.measure)() {
+                Ok(figures) => row.turns.push(figures),
+                Err(error) => *failure = Some(format!("{}: {error:#}", row.name)),
+            }
+        }
+        let mut failures = failed.into_iter();
+        rows.retain(|_| {
+            let failure = failures.next().flatten();
+            let is_there = failure.is_none();
+            self.absent.extend(failure);
+            is_there
+        });
+        Outcome {
+            id: self.id,
+            title: self.title,
+            what: self.what,
+            source: self.source,
+            figures: self.figures,
+            rows,
+            absent: self.absent,
+        }
+    }
+}
+
+impl Row {
+    fn of(contestant: &Contestant) -> Self {
+        Self {
+            name: contestant.name,
+            how: contestant.how.clone(),
+            turns: Vec::new(),
+        }
+    }
+
+    /// A figure of all turns.
+    pub(crate) fn turns(&self, figure: usize) -> Vec<f64> {
+        let turns = self.turns.iter();
+        turns.filter_map(|turn| turn.get(figure).copied()).collect()
+    }
+
+    pub(crate) fn median(&self, figure: usize) -> f64 {
+        median(self.turns(figure))
+    }
+
+    /// The least and the largest of a figure.
+    pub(crate) fn spread(&self, figure: usize) -> (f64, f64) {
+        let turns = self.turns(figure);
+        let least = turns.iter().copied().fold(f64::INFINITY, f64::min);
+        let most = turns.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        (least, most)
+    }
+}
+
+impl Outcome {
+    pub(crate) fn has_fanfare(&self) -> bool {
+        self.rows.first().is_some_and(|row| row.name == "Fanfare")
+    }
+
+    /// How many times better Fanfare is than a row in a figure: the median over the turns of
+    /// theirs divided by ours, or of ours divided by theirs where more is better.
+    pub(crate) fn times(&self, row: &Row, figure: usize) -> f64 {
+        let Some(ours) = self.rows.first().filter(|_| self.has_fanfare()) else {
+            return f64::NAN;
+        };
+        let is_rate = self
+            .figures
+            .get(figure)
+            .is_some_and(|figure| figure.is_rate);
+        let turns = row.turns(figure).into_iter().zip(ours.turns(figure));
+        let times = turns.map(|(theirs, ours)| match is_rate {
+            true => ours / theirs,
+            false => theirs / ours,
+        });
+        median(times.collect())
+    }
+
+    /// Rows that are ahead of Fanfare in a figure.
+    pub(crate) fn ahead(&self) -> Vec<String> {
+        let mut found = Vec::new();
+        for row in self
+            .rows
+            .iter()
+            .filter(|row| !row.name.starts_with("Fanfare"))
+        {
+            for (at, figure) in self.figures.iter().enumerate() {
+                let times = self.times(row, at);
+                if times < 1.0 {
+                    found.push(format!(
+                        "{}: {} is ahead in {} ({times:.2} of Fanfare's)",
+                        self.title, row.name, figure.name
+                    ));
+                }
+            }
+        }
+        found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn contestants_take_turns_and_those_that_fail_are_absent() {
+        let mut left = 2;
+        let contest = Contest {
+            id: "id".to_owned(),
+            title: "title".to_owned(),
+            what: String::new(),
+            source: "",
+            figures: vec![Figure::lower("time", "ns"), Figure::higher("rate", "1/s")],
+            contestants: vec![
+                Contestant::new("Fanfare", "", || Ok(vec![10.0, 40.0])),
+                Contestant::new("Slow", "", || Ok(vec![20.0, 10.0])),
+                Contestant::new("Fast", "", || Ok(vec![5.0, 80.0])),
+                Contestant::new("Broken", "", move || {
+                    left -= 1;
+                    anyhow::ensure!(left > 0, "it broke");
+                    Ok(vec![1.0, 1.0])
+                }),
+            ],
+            absent: vec!["Nobody: not to be had".to_owned()],
+        };
+        let outcome = contest.run(3);
+        assert_eq!(
+            outcome.absent,
+            ["Nobody: not to be had", "Broken: it broke"]
+        );
+        let slow = &outcome.rows[1];
+        assert_eq!((slow.median(0), slow.spread(1)), (20.0, (10.0, 10.0)));
+        assert_eq!((outcome.times(slow, 0), outcome.times(slow, 1)), (2.0, 4.0));
+        assert_eq!(outcome.ahead().len(), 2);
+        assert!(outcome.ahead()[0].contains("Fast is ahead in time (0.50"));
+    }
+}

@@ -1,0 +1,135 @@
+//! The peers: what is fetched and built, and how it is started.
+
+use anyhow::{Context, Result, bail};
+use fanfare_peers::{Absent, Program, cpp, jars, java, unpack};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Debian's QuickFIX declares its exceptions as C++ had them up to 2014.
+const CPP_OPTIONS: [&str; 5] = ["-O2", "-std=c++14", "-w", "-lquickfix", "-lpthread"];
+
+/// A peer that is there, or why it is not.
+pub(crate) type Found<T> = Result<T, String>;
+
+/// Everything that is measured.
+pub(crate) struct Peers {
+    home: PathBuf,
+    fanfare: PathBuf,
+    pub(crate) quickfix: Found<PathBuf>,
+    pub(crate) java: Found<Java>,
+}
+
+/// Java programs, and the dictionaries that come with QuickFIX/J.
+#[derive(Clone)]
+pub(crate) struct Java {
+    jars: PathBuf,
+    quickfixj: PathBuf,
+    philadelphia: PathBuf,
+    pub(crate) dictionary: PathBuf,
+}
+
+impl Peers {
+    /// Fetches and builds what can be had, below `home`.
+    ///
+    /// # Errors
+    /// There is no program `fanfare`.
+    pub(crate) fn new(home: &Path, fanfare: &Path) -> Result<Self> {
+        let fanfare = fanfare.canonicalize();
+        let fanfare = fanfare.context("there is no program to measure: make build")?;
+        std::fs::create_dir_all(home)?;
+        let home = home.canonicalize()?;
+        let said = |who: &str, absent: Absent| format!("{who}: {absent}");
+        let quickfix = cpp(
+            &home.join("quickfix"),
+            &source("quickfix.cpp"),
+            &CPP_OPTIONS,
+        );
+        Ok(Self {
+            quickfix: quickfix.map_err(|absent| said("QuickFIX C++", absent)),
+            java: Java::find(&home).map_err(|absent| said("QuickFIX/J and Philadelphia", absent)),
+            home,
+            fanfare,
+        })
+    }
+
+    pub(crate) fn fanfare(&self) -> Command {
+        Command::new(&self.fanfare)
+    }
+
+    /// A file of the folder for peers.
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
+        self.home.join(name)
+    }
+
+    /// An empty folder there.
+    pub(crate) fn empty(&self, name: &str) -> Result<PathBuf> {
+        let folder = self.file(name);
+        if folder.exists() {
+            std::fs::remove_dir_all(&folder)?;
+        }
+        std::fs::create_dir_all(&folder)?;
+        Ok(folder)
+    }
+}
+
+impl Java {
+    fn find(home: &Path) -> Result<Self, Absent> {
+        let jars = jars(&home.join("java"), &source("pom.xml"))?;
+        let dictionaries = home.join("dictionaries");
+        let archive = jars.join("quickfixj-messages-fix44-2.3.2.jar");
+        unpack(&dictionaries, &[archive], ".xml")?;
+        let classes = |name: &str| {
+            let file = source(&format!("{name}.java"));
+            java(&home.join(name), &file, &jars)
+        };
+        Ok(Self {
+            quickfixj: classes("QuickFixJ")?,
+            philadelphia: classes("Philadelphia")?,
+            jars,
+            dictionary: dictionaries.join("FIX44.xml"),
+        })
+    }
+
+    pub(crate) fn quickfixj(&self) -> Command {
+        self.program(&self.quickfixj, "QuickFixJ")
+    }
+
+    pub(crate) fn philadelphia(&self) -> Command {
+        self.program(&self.philadelphia, "Philadelphia")
+    }
+
+    fn program(&self, classes: &Path, main: &str) -> Command {
+        let mut command = Command::new("java");
+        command.args(["-Xms256m", "-Xmx1g", "-XX:+UseSerialGC", "-classpath"]);
+        let (jars, classes) = (self.jars.display(), classes.display());
+        command.arg(format!("{jars}/*:{classes}")).arg(main);
+        command
+    }
+}
+
+/// The figures of a command of ours that prints them as JSON.
+pub(crate) fn figures(command: &mut Command) -> Result<Value> {
+    let out = command.output()?;
+    if !out.status.success() {
+        let why = String::from_utf8_lossy(&out.stderr).into_owned();
+        bail!("{}: {}", out.status, why.trim());
+    }
+    let mut all: Value = serde_json::from_slice(&out.stdout)?;
+    Ok(all["figures"].take())
+}
+
+/// The number behind a word in the next line of a peer.
+pub(crate) fn number(program: &mut Program, word: &str) -> Result<f64> {
+    let line = program.line()?;
+    let found = line
+        .strip_prefix(word)
+        .and_then(|rest| rest.trim().parse().ok());
+    found.with_context(|| format!("{word} was expected, {line:?} came"))
+}
+
+fn source(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("peers")
+        .join(name)
+}

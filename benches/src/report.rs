@@ -1,0 +1,147 @@
+//! What contests came to: as text, as JSON, as a page.
+
+use crate::contest::{Outcome, Row};
+use fanfare_instruments::figures::Environment;
+use fanfare_instruments::page::Page;
+use fanfare_instruments::plot::{CategoryChart, CategorySeries, Unit};
+use serde_json::{Value, json};
+
+/// A value with three digits that count.
+fn short(value: f64) -> String {
+    match value.abs() {
+        size if size >= 1e6 => format!("{:.2} M", value / 1e6),
+        size if size >= 1e4 => format!("{:.1} k", value / 1e3),
+        size if size >= 100.0 => format!("{value:.0}"),
+        size if size >= 10.0 => format!("{value:.1}"),
+        _ => format!("{value:.2}"),
+    }
+}
+
+/// Cells of a row: who, then for each figure the median, the spread, and how many times better
+/// Fanfare is.
+fn cells(outcome: &Outcome, row: &Row) -> Vec<String> {
+    let mut cells = vec![format!("{} ({})", row.name, row.how)];
+    for at in 0..outcome.figures.len() {
+        let (least, most) = row.spread(at);
+        cells.push(short(row.median(at)));
+        cells.push(format!("{} to {}", short(least), short(most)));
+        cells.push(format!("{:.2}", outcome.times(row, at)));
+    }
+    cells
+}
+
+fn head(outcome: &Outcome) -> Vec<String> {
+    let mut head = vec![String::new()];
+    for figure in &outcome.figures {
+        head.push(format!("{}, {}", figure.name, figure.unit));
+        head.push("spread".to_owned());
+        head.push("Fanfare is times better".to_owned());
+    }
+    head
+}
+
+pub(crate) fn text(outcome: &Outcome) -> String {
+    let rows: Vec<_> = outcome.rows.iter().map(|row| cells(outcome, row)).collect();
+    let head = head(outcome);
+    let width = |column: usize| {
+        let cells = rows.iter().chain([&head]).filter_map(|row| row.get(column));
+        cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
+    };
+    let mut text = format!("{}\n{}\n", outcome.title, outcome.what);
+    for ahead in outcome.ahead() {
+        text += &format!("{ahead}\n");
+    }
+    for row in [&head].into_iter().chain(&rows) {
+        let cells = row.iter().enumerate().map(|(column, cell)| match column {
+            0 => format!("{cell:width$}", width = width(column)),
+            _ => format!("{cell:>width$}", width = width(column)),
+        });
+        text += cells.collect::<Vec<_>>().join("  ").trim_end();
+        text += "\n";
+    }
+    for absent in &outcome.absent {
+        text += &format!("absent: {absent}\n");
+    }
+    text
+}
+
+pub(crate) fn json(outcomes: &[Outcome]) -> Value {
+    let contests = outcomes.iter().map(|outcome| {
+        let rows = outcome.rows.iter().map(|row| {
+            let figures = outcome.figures.iter().enumerate().map(|(at, figure)| {
+                let (least, most) = row.spread(at);
+                json!({
+                    "figure": figure.name,
+                    "unit": figure.unit,
+                    "more_is_better": figure.is_rate,
+                    "median": row.median(at),
+                    "least": least,
+                    "most": most,
+                    "fanfare_times_better": outcome.times(row, at),
+                    "turns": row.turns(at),
+                })
+            });
+            json!({
+                "name": row.name,
+                "how": row.how,
+                "figures": figures.collect::<Vec<_>>(),
+            })
+        });
+        json!({
+            "id": outcome.id,
+            "title": outcome.title,
+            "what": outcome.what,
+            "source": outcome.source,
+            "contestants": rows.collect::<Vec<_>>(),
+            "ahead": outcome.ahead(),
+            "absent": outcome.absent,
+        })
+    });
+    json!({
+        "command": "bench-peers",
+        "environment": Environment::collect().to_json(),
+        "contests": contests.collect::<Vec<_>>(),
+    })
+}
+
+pub(crate) fn html(outcomes: &[Outcome]) -> String {
+    let mut page = Page::new(
+        "Fanfare beside its peers",
+        "The same work on the same bytes, in turns, on one machine: make bench-peers",
+    );
+    let ahead: Vec<String> = outcomes.iter().flat_map(Outcome::ahead).collect();
+    page.warnings(&ahead);
+    for outcome in outcomes {
+        let text = format!("{} The harness is {}.", outcome.what, outcome.source);
+        page.part(&outcome.title, &text);
+        for (at, figure) in outcome.figures.iter().enumerate() {
+            let better = if figure.is_rate { "more" } else { "less" };
+            let chart = CategoryChart {
+                label: &outcome.title,
+                value: figure.name,
+                unit: Unit::Named(figure.unit),
+                category: "",
+                categories: outcome.rows.iter().map(|row| row.name.to_owned()).collect(),
+                series: vec![CategorySeries::bars(
+                    figure.name,
+                    outcome.rows.iter().map(|row| Some(row.median(at))),
+                )],
+            };
+            let caption = format!("Medians of all turns; {better} is better.");
+            page.chart(figure.name, &caption, &chart.to_svg());
+        }
+        let rows: Vec<_> = outcome.rows.iter().map(|row| cells(outcome, row)).collect();
+        let head = head(outcome);
+        let head: Vec<&str> = head.iter().map(String::as_str).collect();
+        page.table("", &head, &rows);
+        page.warnings(
+            &outcome
+                .absent
+                .iter()
+                .map(|who| format!("absent: {who}"))
+                .collect::<Vec<_>>(),
+        );
+    }
+    page.environment(&Environment::collect());
+    page.to_html()
+}

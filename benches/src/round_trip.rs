@@ -1,0 +1,132 @@
+//! An order and its report: one client, and the acceptors of each project.
+
+use crate::contest::{Contest, Contestant, Figure};
+use crate::peers::{Found, Peers, figures};
+use anyhow::{Context, Result};
+use fanfare_peers::Program;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Orders of a turn that warm up, and that are measured.
+const WARM_UP: &str = "20000";
+const ORDERS: &str = "20000";
+const SERVER: [&str; 6] = ["latency", "server", "--port", "0", "--log-level", "warn"];
+
+pub(crate) fn contest(peers: &Peers) -> Contest {
+    let mut contest = Contest {
+        id: "fix_round_trip".to_owned(),
+        title: "FIX: round trip of an order and its report".to_owned(),
+        what: format!(
+            "`fanfare latency client` sends {ORDERS} orders, each when the report of the one \
+             before has come, after {WARM_UP} that warm up, over loopback. The acceptor that \
+             answers is each project's own, with an application that makes the report; those that \
+             never sleep say so."
+        ),
+        source: "benches/src/round_trip.rs, benches/peers",
+        figures: vec![Figure::lower("p50", "us"), Figure::lower("p99", "us")],
+        contestants: Vec::new(),
+        absent: Vec::new(),
+    };
+    for (name, how, server) in ours(peers).into_iter().chain(theirs(peers)) {
+        match server {
+            Ok(server) => {
+                let contestant = contestant(peers, name, how, server);
+                contest.contestants.push(contestant);
+            }
+            Err(absent) => contest.absent.push(absent),
+        }
+    }
+    contest
+}
+
+/// Name, configuration, and the command that starts it.
+type Server = (&'static str, &'static str, Found<Command>);
+
+fn ours(peers: &Peers) -> [Server; 2] {
+    let (mut asleep, mut awake) = (peers.fanfare(), peers.fanfare());
+    asleep.args(SERVER);
+    awake.args(SERVER).args(["--pin", "0"]);
+    [
+        (
+            "Fanfare",
+            "latency server, asleep between orders",
+            Ok(asleep),
+        ),
+        ("Fanfare, awake", "latency server --pin 0", Ok(awake)),
+    ]
+}
+
+fn theirs(peers: &Peers) -> [Server; 4] {
+    let quickfix = |store| {
+        let program = peers.quickfix.clone()?;
+        answers(peers, Command::new(program), "quickfix-answer", store)
+    };
+    let quickfixj = || {
+        let java = peers.java.clone()?;
+        answers(peers, java.quickfixj(), "quickfixj-answer", "")
+    };
+    let philadelphia = peers.java.clone().map(|java| {
+        let mut command = java.philadelphia();
+        command.arg("answer");
+        command
+    });
+    let threaded = "C++ 1.15.1, threaded acceptor, file store";
+    [
+        (
+            "QuickFIX C++",
+            "1.15.1, threaded acceptor, memory store",
+            quickfix(""),
+        ),
+        ("QuickFIX, file", threaded, quickfix("quickfix-answers")),
+        ("QuickFIX/J", "2.3.2, memory store", quickfixj()),
+        (
+            "Philadelphia",
+            "2.0.0, one thread that never sleeps, no store",
+            philadelphia,
+        ),
+    ]
+}
+
+/// A command that answers orders by settings of its own.
+fn answers(peers: &Peers, mut command: Command, name: &str, store: &str) -> Found<Command> {
+    let file = settings(peers, name, store).map_err(|error| format!("{name}: {error:#}"))?;
+    command.arg("answer").arg(file);
+    Ok(command)
+}
+
+/// A server that the client measures.
+fn contestant(peers: &Peers, name: &'static str, how: &str, server: Command) -> Contestant {
+    let client: PathBuf = peers.fanfare().get_program().into();
+    let program: PathBuf = server.get_program().into();
+    let args: Vec<_> = server.get_args().map(ToOwned::to_owned).collect();
+    Contestant::new(name, how, move || {
+        let mut server = Program::start(Command::new(&program).args(&args))?;
+        let port = server.listens()?.port().to_string();
+        let mut client = Command::new(&client);
+        client.args(["latency", "client", "127.0.0.1", &port, ORDERS]);
+        let all = figures(client.args(["--warm-up", WARM_UP, "--json"]))?;
+        server.end();
+        let figure = |name: &str| all[name].as_f64().context("no figure of the client");
+        Ok(vec![figure("p50_us")?, figure("p99_us")?])
+    })
+}
+
+/// A settings file for an acceptor of the client's session; with a file store, if one is named.
+fn settings(peers: &Peers, name: &str, store: &str) -> Result<PathBuf> {
+    let mut text = "[DEFAULT]\nConnectionType=acceptor\nSocketAcceptAddress=127.0.0.1\n\
+                    SocketAcceptPort=0\nSocketReuseAddress=Y\nSocketNodelay=Y\n\
+                    SocketTcpNoDelay=Y\nStartTime=00:00:00\nEndTime=00:00:00\n\
+                    UseDataDictionary=N\nResetOnLogon=Y\n"
+        .to_owned();
+    if !store.is_empty() {
+        text += &file_store(&peers.empty(store)?);
+    }
+    text += "[SESSION]\nBeginString=FIX.4.4\nSenderCompID=SERVER\nTargetCompID=CLIENT\n";
+    let file = peers.file(&format!("{name}{store}.cfg"));
+    std::fs::write(&file, text)?;
+    Ok(file)
+}
+
+pub(crate) fn file_store(folder: &Path) -> String {
+    format!("FileStorePath={}\n", folder.display())
+}

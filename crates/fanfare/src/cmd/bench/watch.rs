@@ -1,5 +1,5 @@
-//! Who watches a gateway: Prometheus, and the page in a browser. Both ask as the originals do,
-//! and nothing is made of the answers.
+//! The monitors of a gateway: Prometheus, and the page in a browser. Both send the requests of the
+//! originals, and discard the responses.
 
 use crate::scratch::Scratch;
 use fanfare_console::{Console, ConsoleConfig};
@@ -13,9 +13,9 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// How often the page and Prometheus ask.
+/// The interval of the requests of the page and of Prometheus.
 const EACH: Duration = Duration::from_secs(1);
-/// What the page asks for each time, and every other time (`console/page/src/plant.ts`).
+/// The page's requests of each interval, and of every other interval (`console/page/src/plant.ts`).
 const ALWAYS: [&str; 3] = ["status", "lines", "counters"];
 const OFTEN: [&str; 4] = [
     "stages",
@@ -23,32 +23,32 @@ const OFTEN: [&str; 4] = [
     "notices?limit=1000",
     "log",
 ];
-/// How long a browser has to load the page.
+/// The time for a browser to load the page.
 const BEGINS: Duration = Duration::from_secs(5);
-/// How long an answer may take.
+/// The longest time to a response.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A console that is asked once a second until it is dropped.
+/// A console that is polled once a second until it is dropped.
 pub(crate) struct Watch {
     browser: Option<Browser>,
     stop: Stop,
     asking: Option<JoinHandle<io::Result<()>>>,
-    // The last to end.
+    // Dropped last.
     _console: Console,
 }
 
 impl Watch {
-    /// Opens a console for the gateway, and watches it: the page is asked for by `browser`, if
-    /// there is one, and otherwise as a browser does.
+    /// Opens a console for the gateway, and polls it: `browser` opens the page, if it is given, and
+    /// otherwise the requests of a browser are sent.
     ///
     /// # Errors
-    /// The console cannot be opened or does not answer, or the browser cannot be started.
+    /// The console cannot be opened or does not respond, or the browser cannot be started.
     pub(crate) fn start(gateway: &Gateway, browser: Option<&str>) -> Result<Self, BenchError> {
         let config = ConsoleConfig {
             port: 0,
             ..ConsoleConfig::default()
         };
-        // Nobody asks for what only a running program can do.
+        // No request needs the functions of a running program.
         let (operator, _) = GatewayOperator::new(gateway.handle());
         let console = Console::start(&config, Arc::new(operator));
         let console = console.map_err(|error| BenchError::Missing(error.to_string()))?;
@@ -77,10 +77,10 @@ impl Watch {
         })
     }
 
-    /// Ends the watching.
+    /// Stops the polling.
     ///
     /// # Errors
-    /// A question was not answered.
+    /// A request had no response.
     fn end(&mut self) -> io::Result<()> {
         self.stop.raise();
         drop(self.browser.take());
@@ -100,7 +100,7 @@ impl Drop for Watch {
     }
 }
 
-/// Asks for what the page asks for.
+/// A client that sends the page's requests.
 struct Page {
     asks: Visitor,
     _changes: Visitor,
@@ -108,7 +108,7 @@ struct Page {
 }
 
 impl Page {
-    /// The first answers come before anything is measured.
+    /// Connects. The first responses come before the measurement.
     fn open(address: SocketAddr) -> io::Result<Self> {
         let (mut asks, mut changes) = (Visitor::connect(address)?, Visitor::connect(address)?);
         asks.get("/api/v1/openapi.json")?;
@@ -120,7 +120,7 @@ impl Page {
         })
     }
 
-    /// What is asked for in one second.
+    /// Sends the requests of one interval.
     fn look(&mut self) -> io::Result<()> {
         let often = if self.turn.is_multiple_of(2) {
             &OFTEN[..]
@@ -133,14 +133,14 @@ impl Page {
     }
 }
 
-/// The page in a browser without a window, on the processors that everything else is on.
+/// The page in a headless browser, on the processors that everything else runs on.
 struct Browser {
     process: Child,
     _profile: Scratch,
 }
 
 impl Browser {
-    /// Returns after five seconds, when the page is there.
+    /// Starts the browser. Returns after five seconds, when the page is loaded.
     fn start(program: &str, address: SocketAddr) -> Result<Self, BenchError> {
         let profile = Scratch::new("browser").map_err(io::Error::other)?;
         let process = Command::new(program)
@@ -163,13 +163,13 @@ impl Browser {
 
 impl Drop for Browser {
     fn drop(&mut self) {
-        // It has ended by itself, or ends now.
+        // The process has ended by itself, or ends now.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
 }
 
-/// A connection that asks for one thing after the other.
+/// A connection for sequential requests.
 struct Visitor {
     connection: BufReader<TcpStream>,
     body: Vec<u8>,
@@ -191,7 +191,7 @@ impl Visitor {
         self.connection.get_mut().write_all(request.as_bytes())
     }
 
-    /// Asks, and reads the whole answer. That there is nothing of the kind is an answer.
+    /// Sends a request, and reads the whole response, whatever its status.
     fn get(&mut self, path: &str) -> io::Result<()> {
         self.ask(path)?;
         let (mut length, mut line) = (0, String::new());

@@ -1,5 +1,6 @@
-//! Two gateways in turns, started anew several times in both orders: which one was started first
-//! makes a difference of a hundredth or two, and must not look like the cost of anything.
+//! Alternates between two gateways that are restarted several times in both orders: the order of
+//! their starts makes a difference of a hundredth or two, which must not look like the cost of a
+//! feature.
 
 use super::rounds::{Rounds, Target, compare};
 use super::{Receivers, WARM_UP};
@@ -7,27 +8,27 @@ use crate::bench::{BenchError, Processors, on};
 use crate::figures::{Figures, median};
 use fanfare_engine::stop::Stop;
 
-/// How often both are started.
+/// The number of starts of both.
 const STARTS: usize = 4;
 
 /// A gateway that is ready for rounds.
 pub(in crate::bench) trait Subject: Send {
-    /// What sends a message, and those that receive it.
+    /// Returns the sender of messages, and their receivers.
     fn ends(&mut self) -> (&mut dyn Target, &mut Receivers);
 
-    /// Ends it.
+    /// Stops it.
     ///
     /// # Errors
-    /// A thread of it has failed.
+    /// One of its threads has failed.
     fn stop(self) -> Result<(), BenchError>;
 }
 
-/// Rounds of one without what is measured and of one with it, of each start.
+/// For each start, the rounds of the gateway without the measured feature and of the one with it.
 pub(in crate::bench) struct Pairs(Vec<(Rounds, Rounds)>);
 
 impl Pairs {
     /// Starts both four times, each of them first in half of the cases, for a quarter of `rounds`
-    /// each. `start` returns the one with what is measured for true.
+    /// each. `start` returns the one with the measured feature for true.
     ///
     /// # Errors
     /// As `start`, or a connection broke.
@@ -44,7 +45,7 @@ impl Pairs {
                 break;
             }
             let (mut one, mut other) = (start(is_with_first)?, start(!is_with_first)?);
-            // A thread of its own is pinned: what is started later is not.
+            // A thread of its own is pinned: threads that are started later are not.
             let (first, second) = on(processors.here, || {
                 let rounds = (WARM_UP.min(rounds), rounds);
                 let took = compare(one.ends(), other.ends(), rounds, || stop.is_raised())?;
@@ -60,8 +61,8 @@ impl Pairs {
         Ok(Self(pairs))
     }
 
-    /// Adds a percentile of the times to the last receiver, in microseconds, without and with what
-    /// is measured: the medians over all starts of the medians of their slices.
+    /// Adds a percentile of the times to the last receiver, in microseconds, without and with the
+    /// measured feature: the medians over all starts of the medians of their slices.
     pub(in crate::bench) fn add_times(
         &self,
         figures: &mut Figures,
@@ -80,8 +81,8 @@ impl Pairs {
         figures.add(with, of(|(_, with)| with));
     }
 
-    /// Returns the ratio of a percentile with what is measured to that without it: the geometric
-    /// mean over all starts of the medians of their slices' ratios.
+    /// Returns the ratio of a percentile with the measured feature to that without it: the
+    /// geometric mean over all starts of the medians of their slices' ratios.
     pub(in crate::bench) fn ratio(&self, percent: f64) -> f64 {
         let logs = self
             .0
@@ -90,7 +91,7 @@ impl Pairs {
         (logs.sum::<f64>() / self.0.len() as f64).exp()
     }
 
-    /// Deliveries that did not come.
+    /// Returns the number of missing deliveries.
     pub(in crate::bench) fn lost(&self) -> u64 {
         self.0
             .iter()

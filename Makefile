@@ -17,7 +17,7 @@ FEATURES = --features fanfare/full
 # Tests of sessions and processes wait more than they compute.
 export RUST_TEST_THREADS ?= $(shell expr 3 '*' `nproc`)
 
-.PHONY: help demo test test-kafka test-kills check codegen deny sbom deb conformance oracle bench bench-peers bench-books fuzz soak memcheck asan build setup clean
+.PHONY: help demo test test-kafka test-kills check codegen deny sbom deb conformance oracle bench bench-peers bench-guard bench-books fuzz soak memcheck asan build setup clean
 
 help:
 	@echo "make demo   build, run the whole plant on this machine for about a minute, report"
@@ -33,6 +33,7 @@ help:
 	@echo "make oracle  the FAST codec against a second one, on random templates for five minutes (ORACLE_SECONDS, ORACLE_SEED)"
 	@echo "make bench  the figures of docs/benchmarks.md, as JSON under out/"
 	@echo "make bench-peers  FIX and FAST beside QuickFIX C++, QuickFIX/J, Philadelphia and fastlib, in turns: out/peers.html"
+	@echo "make bench-guard  instructions of ten hot paths, counted by valgrind; fails where one takes 3 % more than it should"
 	@echo "make bench-books  books beside those of hftbacktest and nautilus-model, in one run"
 	@echo "make soak   ten million samples over DDS and shared memory; resident memory must stay"
 	@echo "make memcheck  DDS under valgrind: bad reads and writes, leaks"
@@ -112,6 +113,9 @@ bench-peers: build
 	@scripts/setup.sh checks
 	@$(CARGO) build --quiet --release --locked --manifest-path benches/Cargo.toml
 	@benches/target/release/fanfare-benches --fanfare $(FANFARE) --home target/peers --out out
+
+bench-guard: setup
+	@scripts/guard.sh
 
 bench-books: build
 	$(CARGO) build --release --locked --manifest-path benches/books/Cargo.toml

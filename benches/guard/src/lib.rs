@@ -1,0 +1,2 @@
+//! Nothing: the benchmark beside it is the package.
+#![forbid(unsafe_code)]

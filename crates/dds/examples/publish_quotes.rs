@@ -24,7 +24,11 @@ cdr_struct! {
     }
 }
 
-pub(crate) fn publish(domain: u32, count: u16) -> Result<(), Box<dyn Error + Send + Sync>> {
+pub(crate) fn publish(
+    domain: u32,
+    count: u16,
+    interval: Duration,
+) -> Result<(), Box<dyn Error + Send + Sync>> {
     let domain = Domain::open(&DomainConfig::new(domain))?;
     let topic = domain.topic_of::<Quote>("Quote", &Qos::reliable())?;
     let writer = topic.writer(&Qos::reliable()).open()?;
@@ -43,11 +47,11 @@ pub(crate) fn publish(domain: u32, count: u16) -> Result<(), Box<dyn Error + Sen
             SessionId: 1,
         };
         writer.write_value(&quote, &mut buffer)?;
-        thread::sleep(Duration::from_millis(100));
+        thread::sleep(interval);
     }
     Ok(())
 }
 
 fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
-    publish(0, 100)
+    publish(0, 100, Duration::from_millis(100))
 }

@@ -83,6 +83,13 @@ fn contest(
         ),
         Err(absent) => contest.absent.push(absent.clone()),
     }
+    // Its check by a dictionary is not public.
+    if !validates {
+        match &peers.go {
+            Ok(program) => join("QuickFIX/Go", "0.9.7", Command::new(program)),
+            Err(absent) => contest.absent.push(absent.clone()),
+        }
+    }
     match &peers.java {
         Ok(java) => {
             join("QuickFIX/J", "2.3.2, warmed up", java.quickfixj());

@@ -18,6 +18,7 @@ pub(crate) struct Peers {
     fanfare: PathBuf,
     pub(crate) quickfix: Found<PathBuf>,
     pub(crate) java: Found<Java>,
+    pub(crate) go: Found<PathBuf>,
 }
 
 /// Java programs, and the dictionaries that come with QuickFIX/J.
@@ -48,6 +49,7 @@ impl Peers {
         Ok(Self {
             quickfix: quickfix.map_err(|absent| said("QuickFIX C++", absent)),
             java: Java::find(&home).map_err(|absent| said("QuickFIX/J and Philadelphia", absent)),
+            go: go(&home).map_err(|why| format!("QuickFIX/Go: {why:#}")),
             home,
             fanfare,
         })
@@ -106,6 +108,24 @@ impl Java {
         command.arg(format!("{jars}/*:{classes}")).arg(main);
         command
     }
+}
+
+/// The program in Go; `go.sum` says what it is made of.
+fn go(home: &Path) -> Result<PathBuf> {
+    let (program, cache) = (home.join("quickfixgo/quickfixgo"), home.join("quickfixgo"));
+    let mut build = Command::new("go");
+    build
+        .args(["build", "-trimpath", "-modcacherw", "-o"])
+        .arg(&program)
+        .arg(".");
+    build.env("GOPATH", &cache).env("GOFLAGS", "-mod=readonly");
+    let out = build.current_dir(source("quickfixgo")).output();
+    let out = out.context("the compiler cannot be started")?;
+    if !out.status.success() {
+        let why = String::from_utf8_lossy(&out.stderr).into_owned();
+        bail!("{}", why.trim());
+    }
+    Ok(program)
 }
 
 /// The figures of a command of ours that prints them as JSON.

@@ -4,6 +4,7 @@ use crate::contest::{Contest, Contestant, Figure};
 use crate::peers::{Found, Peers, figures};
 use anyhow::{Context, Result};
 use fanfare_peers::Program;
+use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -56,14 +57,27 @@ fn ours(peers: &Peers) -> [Server; 2] {
     ]
 }
 
-fn theirs(peers: &Peers) -> [Server; 4] {
+fn theirs(peers: &Peers) -> [Server; 5] {
     let quickfix = |store| {
         let program = peers.quickfix.clone()?;
-        answers(peers, Command::new(program), "quickfix-answer", store)
+        answers(peers, Command::new(program), ("quickfix-answer", store, 0))
     };
     let quickfixj = || {
         let java = peers.java.clone()?;
-        answers(peers, java.quickfixj(), "quickfixj-answer", "")
+        answers(peers, java.quickfixj(), ("quickfixj-answer", "", 0))
+    };
+    let go = || {
+        let program = peers.go.clone()?;
+        // It knows a session by the port of its settings: the kernel may not pick another.
+        let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|own| own.local_addr());
+        let port = port
+            .map_err(|error| format!("QuickFIX/Go: {error}"))?
+            .port();
+        answers(
+            peers,
+            Command::new(program),
+            ("quickfixgo-answer", "", port),
+        )
     };
     let philadelphia = peers.java.clone().map(|java| {
         let mut command = java.philadelphia();
@@ -79,6 +93,7 @@ fn theirs(peers: &Peers) -> [Server; 4] {
         ),
         ("QuickFIX, file", threaded, quickfix("quickfix-answers")),
         ("QuickFIX/J", "2.3.2, memory store", quickfixj()),
+        ("QuickFIX/Go", "0.9.7, memory store", go()),
         (
             "Philadelphia",
             "2.0.0, one thread that never sleeps, no store",
@@ -88,8 +103,13 @@ fn theirs(peers: &Peers) -> [Server; 4] {
 }
 
 /// A command that answers orders by settings of its own.
-fn answers(peers: &Peers, mut command: Command, name: &str, store: &str) -> Found<Command> {
-    let file = settings(peers, name, store).map_err(|error| format!("{name}: {error:#}"))?;
+fn answers(
+    peers: &Peers,
+    mut command: Command,
+    (name, store, port): (&str, &str, u16),
+) -> Found<Command> {
+    let file =
+        settings(peers, (name, store, port)).map_err(|error| format!("{name}: {error:#}"))?;
     command.arg("answer").arg(file);
     Ok(command)
 }
@@ -112,12 +132,13 @@ fn contestant(peers: &Peers, name: &'static str, how: &str, server: Command) -> 
 }
 
 /// A settings file for an acceptor of the client's session; with a file store, if one is named.
-fn settings(peers: &Peers, name: &str, store: &str) -> Result<PathBuf> {
-    let mut text = "[DEFAULT]\nConnectionType=acceptor\nSocketAcceptAddress=127.0.0.1\n\
-                    SocketAcceptPort=0\nSocketReuseAddress=Y\nSocketNodelay=Y\n\
+fn settings(peers: &Peers, (name, store, port): (&str, &str, u16)) -> Result<PathBuf> {
+    let mut text = format!(
+        "[DEFAULT]\nConnectionType=acceptor\nSocketAcceptAddress=127.0.0.1\n\
+                    SocketAcceptPort={port}\nSocketReuseAddress=Y\nSocketNodelay=Y\n\
                     SocketTcpNoDelay=Y\nStartTime=00:00:00\nEndTime=00:00:00\n\
                     UseDataDictionary=N\nResetOnLogon=Y\n"
-        .to_owned();
+    );
     if !store.is_empty() {
         text += &file_store(&peers.empty(store)?);
     }

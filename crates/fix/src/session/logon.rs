@@ -312,8 +312,8 @@ impl<S: MessageStore> Session<S> {
         if !self.is_connected() {
             return;
         }
-        let reset = logon.reset || resets;
-        self.sent_reset = false;
+        // Ours asked for it, whether theirs repeats the flag or not.
+        let reset = logon.reset || resets || std::mem::take(&mut self.sent_reset);
         self.notice(Event::LoggedOn {
             heart_bt_int,
             reset,

@@ -9,7 +9,7 @@ use std::process::Command;
 /// Debian's QuickFIX declares its exceptions as C++ had them up to 2014.
 const CPP_OPTIONS: [&str; 5] = ["-O2", "-std=c++14", "-w", "-lquickfix", "-lpthread"];
 
-/// A peer that is there, or why it is not.
+/// A peer, or the reason for which it is missing.
 pub(crate) type Found<T> = Result<T, String>;
 
 /// Everything that is measured.

@@ -31,7 +31,7 @@ const TIMES: u64 = 1000;
 const PERCENT: u64 = 103;
 const TIME: UtcTimestamp = UtcTimestamp::from_nanos(1_795_178_096_123_000_000);
 
-/// At most so many instructions for all that a path does.
+/// Returns a configuration that fails a path above `instructions`, with the tolerance added.
 fn limit(instructions: u64) -> LibraryBenchmarkConfig {
     let mut callgrind = Callgrind::default();
     callgrind.hard_limits([(EventKind::Ir, instructions * PERCENT / 100)]);

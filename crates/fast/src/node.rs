@@ -110,7 +110,7 @@ impl Node {
         differ.rotate_right(EXTRA)
     }
 
-    /// By how much the head of a node is larger for the field so many behind.
+    /// Returns how much larger the head of a node is for a field `fields` places later.
     #[inline(always)]
     pub(crate) const fn further(fields: u64) -> u64 {
         fields << FIELD

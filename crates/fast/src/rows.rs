@@ -121,8 +121,8 @@ pub struct RowRef<'r>(pub(crate) &'r Row);
 
 impl<'r> RowRef<'r> {
     /// Bit `n` is set if lane `n` has a value. For a decimal the bit of its exponent's lane
-    /// counts, or that of its only lane. Bit 63 is always set: it is that of [`Place::lane`] of
-    /// fields that have no lane.
+    /// counts, or of its only lane. Bit 63 is always set: [`Place::lane`] is 63 for fields without
+    /// a lane.
     #[must_use]
     #[inline(always)]
     pub const fn present(&self) -> u64 {

@@ -237,7 +237,8 @@ impl<V: Visitor> Walk<'_, V> {
     }
 
     /// Walks a structure whose members each have a header with their number (XTypes 1.3, 7.4.3.5.3,
-    /// rules 30 and 31). They may come in any order; the visitor receives them in that of the type.
+    /// rules 30 and 31). The members may come in any order; the visitor receives them in the order
+    /// of the type.
     fn mutable(&mut self, t: &StructType, r: &mut CdrReader<'_>) -> Result<(), CdrError> {
         if !r.is_version_2() {
             // Version 1 has another form of it, which no current writer uses for samples.

@@ -111,8 +111,8 @@ impl TemplateType {
         self.sample.is_keyed()
     }
 
-    /// Returns the name of its type without the module: that of the template, made a unique
-    /// identifier.
+    /// Returns the name of the topic's type without its module: the template's name, made a
+    /// unique identifier.
     pub fn type_name(&self) -> &str {
         short(&self.sample.name)
     }

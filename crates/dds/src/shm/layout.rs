@@ -44,7 +44,7 @@ pub(super) const READING: u64 = 1;
 /// A receiver that did not read is no longer waited for.
 pub(super) const CUT_OFF: u64 = 2;
 
-/// The byte that a living sender has locked; that of slot `i` is `1 + i`.
+/// The byte that the sender locks while it runs. The receiver in slot `i` locks byte `1 + i`.
 pub(super) const SENDER_LOCK: u32 = 0;
 
 /// The number of words in front of a sample's bytes: length and topic, number, time.

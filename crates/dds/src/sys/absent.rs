@@ -196,7 +196,7 @@ pub(crate) fn nanos(d: Duration) -> i64 {
     i64::try_from(d.as_nanos()).unwrap_or(i64::MAX)
 }
 
-/// Returns the error that no domain opens, or that of an invalid configuration.
+/// Returns [`Error::NotBuiltIn`], or the error of an invalid configuration.
 pub(crate) fn open(config: &DomainConfig) -> Result<Arc<Entity>, Error> {
     config.to_xml()?;
     Err(Error::NotBuiltIn)

@@ -22,7 +22,7 @@ pub(crate) fn interface_address(name: &str) -> Option<Ipv4Addr> {
         if its_name.to_bytes() == name.as_bytes()
             && libc::c_int::from(address.sa_family) == libc::AF_INET
         {
-            // SAFETY: the family is that of this structure; it may not be aligned for it.
+            // SAFETY: an address of the family AF_INET is a `sockaddr_in`. It may be unaligned.
             let v4 = unsafe { entry.ifa_addr.cast::<libc::sockaddr_in>().read_unaligned() };
             found = Some(Ipv4Addr::from(u32::from_be(v4.sin_addr.s_addr)));
             break;

@@ -90,8 +90,8 @@ pub(crate) fn generate(folder: &Path, text: &str) -> Option<()> {
     Some(())
 }
 
-/// Reports a missing package. Fast DDS needs Java and a hundred packages: a machine may go without,
-/// but not that of the checks.
+/// Reports a missing package. Fast DDS needs Java and a hundred packages: only the machine of the
+/// checks must have them.
 fn absent<T>(package: &str) -> Option<T> {
     assert!(std::env::var_os("CI").is_none(), "{package} is missing");
     println!("skipped: {package} is not installed");

@@ -1,6 +1,6 @@
 //! Interoperation with programs on other implementations: PyPI's `cyclonedds`, which builds Python
 //! classes from the types that our topics announce; C on Debian's Cyclone DDS, with the code that
-//! idlc generates from our IDL; and C++ on Debian's Fast DDS, with that of its generator.
+//! idlc generates from our IDL; and C++ on Debian's Fast DDS, with the code of fastddsgen.
 #![forbid(unsafe_code)]
 #![allow(
     clippy::unwrap_used,

@@ -120,8 +120,8 @@ fn a_flood_of_keys_closes_a_reliable_reader_and_no_other() {
     closes_one_reader_and_no_other("flood", &pushy(), true);
 }
 
-/// The reader is blocked by the limit of samples, which the waiting ones reach first, or by that of
-/// instances.
+/// Two limits can close the reader: that many samples wait, which comes first, or that many
+/// instances exist.
 #[test]
 fn a_flood_of_keys_closes_a_reader_that_is_not_read() {
     let qos = pushy().history(History::KeepLast(1));

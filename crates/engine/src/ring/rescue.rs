@@ -67,7 +67,7 @@ impl Place {
 /// The contents of a ring's file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rescued {
-    /// The file does not exist, or is not that of a ring.
+    /// The file does not exist, or does not hold a ring.
     Nothing,
     /// All messages that had not been released.
     All,

@@ -18,7 +18,7 @@ use thiserror::Error;
 pub struct DictionaryFiles {
     /// `DataDictionary`, or for FIXT.1.1 `TransportDataDictionary`.
     pub session: Option<DictionaryFile>,
-    /// `AppDataDictionary`, with that of the default version first.
+    /// `AppDataDictionary`, the default version first.
     pub applications: Vec<(Version, DictionaryFile)>,
     /// The checks to make.
     pub switches: Switches,

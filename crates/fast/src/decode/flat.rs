@@ -191,8 +191,8 @@ impl<'d> Parts<'d> {
             sink.begin(program, flat, &self.lanes.row);
             return self.go_on(flat, entry, progress, sink);
         }
-        // What is decoded has to wait, what is told has not: so the first entries are decoded
-        // before the message's own fields are told.
+        // Decoding stalls on its input and visiting does not: the processor overlaps the two if the
+        // first entries are decoded before the message's own fields are visited.
         let decoded = self.decode_entries::<S, true>(entry, &mut progress, sink);
         sink.begin(program, flat, &self.lanes.row);
         sink.begin_sequence(program, entry, count);

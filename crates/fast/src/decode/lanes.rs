@@ -7,7 +7,7 @@ use crate::error::Failure;
 use crate::program::Program;
 use crate::program::lanes::Flat;
 
-/// How many entries are decoded before a visitor is told of them.
+/// The number of entries that are decoded before a visitor receives them.
 pub(super) const BATCH: usize = 8;
 
 /// How much of a feed may be irregular: see [`LaneState::irregular`].

@@ -306,7 +306,7 @@ fn exponent(number: &str) -> (&str, i64) {
 
 /// Returns a number as an integer, saturated far beyond all types: R5 if it has a fraction.
 fn whole(number: &str) -> Result<i128, ErrorCode> {
-    // Most are digits and no more, of which so many cannot overflow.
+    // Most numbers are digits alone, and 18 of these cannot overflow.
     if number.len() <= 18 && number.bytes().all(|byte| byte.is_ascii_digit()) {
         let digits = number.bytes().map(|byte| i64::from(byte - b'0'));
         return Ok(digits.fold(0, |value, digit| 10 * value + digit).into());

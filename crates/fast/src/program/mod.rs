@@ -396,7 +396,7 @@ pub struct Body {
     pub(crate) number: u32,
 }
 
-/// What a visitor is told of a field.
+/// The description of a field that a visitor receives.
 #[derive(Debug, Clone)]
 pub struct Field {
     id: FieldId,

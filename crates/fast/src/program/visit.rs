@@ -12,7 +12,7 @@ pub(crate) const NO_LANE: u8 = 63;
 /// The calls for the fields of a segment, in their order.
 #[derive(Debug, Clone)]
 pub(crate) struct VisitPlan {
-    /// The sequence of which they are the entries, if that is told of too.
+    /// The sequence of the entries, if the visitor receives it too.
     pub(crate) sequence: Option<FieldId>,
     /// One for each.
     pub(crate) emits: Box<[Emit]>,
@@ -38,11 +38,11 @@ pub(crate) struct Constant {
     pub(crate) node: Node,
 }
 
-/// What is told of a field.
+/// One field as the visitor receives it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Emit {
     pub(crate) field: u32,
-    /// Its lane, or that of its exponent; the mantissa's is the next one.
+    /// The field's lane. A decimal has its exponent there and its mantissa in the next lane.
     pub(crate) lane: u8,
     pub(crate) kind: EmitKind,
     /// Of a constant, its value, or its exponent and mantissa; of a decimal with this exponent
@@ -71,7 +71,7 @@ pub(crate) enum EmitKind {
 /// How many fields a chunk has at most.
 pub(crate) const MAX_FIELDS: usize = 7;
 
-/// What is told of a few fields that follow each other.
+/// A few consecutive fields as the visitor receives them.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Chunk {
     /// The number of the first one.

@@ -473,7 +473,7 @@ impl<'d, 'x> Reader<'d, 'x> {
         }
     }
 
-    /// Returns an attribute without namespace, or in that of the templates.
+    /// Returns an attribute without a namespace, or in the namespace of the templates.
     pub(super) fn attribute<'n>(&self, node: Node<'n, '_>, name: &str) -> Option<&'n str> {
         let found = node.attributes().find(|attribute| {
             attribute.name() == name

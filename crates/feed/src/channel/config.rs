@@ -174,7 +174,7 @@ pub struct Delivered<'a> {
     pub record: &'a mut Record,
     /// The program that it was decoded with.
     pub program: &'a Program,
-    /// Its number: its own, or that of its packet's preamble. `None` if it has none.
+    /// The number of the message itself, or of its packet's preamble; `None` without either.
     pub number: Option<u64>,
     /// Its index among the messages of its packet with this number, from 0.
     pub index: u32,

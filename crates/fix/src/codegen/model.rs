@@ -339,7 +339,7 @@ impl Maker<'_> {
     }
 
     /// Returns the number of a group's entry. Where entries of one count field differ from message
-    /// to message, their names begin with that of the first message that has them.
+    /// to message, their names begin with the name of the first message that has them.
     fn entry(&mut self, count_tag: u32, lines: &[Line]) -> usize {
         let key = (count_tag, lines.to_vec());
         if let Some(number) = self.entry_numbers.get(&key) {

@@ -12,8 +12,8 @@ use crate::tag;
 /// The dictionaries of one session.
 ///
 /// Up to FIX.4.4 there is one. Over FIXT.1.1 session messages are judged by the transport's
-/// dictionary alone, application messages by that of their ApplVerID(1128), or else of the
-/// Logon's DefaultApplVerID(1137), under the transport's header.
+/// dictionary alone, application messages by the dictionary of their ApplVerID(1128), or else of
+/// the Logon's DefaultApplVerID(1137), under the transport's header.
 #[derive(Debug, Clone)]
 pub struct DictionaryValidator {
     session: Arc<Dictionary>,

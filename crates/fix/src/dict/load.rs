@@ -36,7 +36,7 @@ pub enum Cause {
     /// The text is not well-formed, with the words of the parser.
     #[error("{0}")]
     Syntax(String),
-    /// The root element is not that of a dictionary.
+    /// The root element belongs to no dictionary.
     #[error("<{root}> is neither <fix> nor <repository>")]
     NotADictionary {
         /// The root element's name.

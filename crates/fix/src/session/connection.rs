@@ -282,8 +282,8 @@ impl<S: MessageStore> Session<S> {
         })
     }
 
-    /// The session is over: the application is told, and the state is that of a session which
-    /// can be connected again.
+    /// Ends the session, and reports that to the application. The session can be connected
+    /// again.
     pub(super) fn end(&mut self, now: Now, reason: DisconnectReason) {
         if !self.is_connected() {
             return;

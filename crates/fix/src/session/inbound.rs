@@ -125,7 +125,7 @@ impl<S: MessageStore> Session<S> {
         {
             scratch.held = held;
             if scratch.holds_event() {
-                // It is told, or what is wrong with it.
+                // The event is the held message, or its fault.
                 let event = self.process_held(now, scratch);
                 let event = event.or_else(|| self.poll_event());
                 return Step { consumed: 0, event };

@@ -129,7 +129,7 @@ struct Last {
     digits: Range<usize>,
     time: Range<usize>,
     seq: u64,
-    /// The beginning of the time that is told.
+    /// The first instant that `time` stands for.
     from: i64,
 }
 

@@ -61,7 +61,7 @@ pub struct Found<'a> {
     /// What stands in front of it on its line, without blanks at either end; the last 256 bytes.
     pub prefix: &'a [u8],
     /// The message as it would be on the wire, with its wrong length and sum if they are wrong.
-    /// Of one that is cut off what there is.
+    /// A message that is cut off has the fields up to there.
     pub message: Message<'a>,
     /// What is wrong with it.
     pub flaws: &'a [Flaw],

@@ -37,7 +37,7 @@ pub(crate) trait Shelf {
     fn reopen(&mut self, before: Self::Store) -> Self::Store;
 }
 
-/// Runs so many seeds, or what the environment says.
+/// Runs `default_seeds` seeds, or the number in the environment.
 pub(crate) fn storm<S: Shelf>(default_seeds: u64) {
     let number = |name: &str| {
         std::env::var(name)

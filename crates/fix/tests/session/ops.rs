@@ -282,7 +282,7 @@ impl Driver {
         panic!("never idle");
     }
 
-    /// Takes so many bytes, or all: in how many pieces they come does not matter.
+    /// Transmits at most `most` bytes. The number of pieces does not matter.
     fn transmit(&mut self, mut most: usize) {
         let mut taken = Vec::new();
         while most > 0 && !self.session.poll_transmit().is_empty() {

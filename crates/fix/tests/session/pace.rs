@@ -29,7 +29,7 @@ fn config(version: Version) -> Config {
     config
 }
 
-/// Sends at most 3 messages in 100 ms, with so many waiting.
+/// Returns a session that sends 3 messages in 100 ms and queues at most `queue`.
 fn sending(queue: usize) -> Config {
     let mut config = config(Version::Fix44);
     let rate = Rate {

@@ -153,7 +153,7 @@ pub(super) fn statistic(event: &Event) -> Value {
     })
 }
 
-/// Returns the exchange's time, or that of the arrival.
+/// Returns the exchange's time, or the time of arrival if there is none.
 fn time_of(event: &Event) -> Option<String> {
     time(event.ts_event).or_else(|| time(event.ts_recv))
 }

@@ -234,7 +234,7 @@ impl TemplateFields<'_> {
 struct Walked {
     entries: Option<FieldId>,
     level: Level,
-    /// Whether it is in a sequence that is not that of the entries.
+    /// Whether the field is in another sequence than the entries'.
     in_other: bool,
     is_behind: bool,
     path: String,

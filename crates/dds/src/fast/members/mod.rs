@@ -118,7 +118,7 @@ impl Step {
 }
 
 impl Write {
-    /// Returns the alignment of its first byte, if it is not that of the structure.
+    /// Returns the alignment of the member's first byte.
     fn alignment(&self) -> usize {
         match self {
             Self::Int(size, _) | Self::Always(size, _) => (*size).into(),

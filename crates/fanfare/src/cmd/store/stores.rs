@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
 /// Returns the stores of the folders: each is a store itself, or holds stores. A store is followed
-/// by that of its session's received messages, if there is one. The backup of a repair, and an
+/// by the store of its session's received messages, if there is one. The backup of a repair, and an
 /// interrupted import, are included only if named explicitly.
 pub(super) fn stores(folders: &[PathBuf]) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
@@ -53,7 +53,7 @@ fn push_both(folder: &Path, found: &mut Vec<PathBuf>) -> Result<()> {
     Ok(())
 }
 
-/// The folder of a session's received messages, in that of its store.
+/// The folder of a session's received messages, within the folder of its store.
 const RECEIVED: &str = "received";
 
 fn is_store(folder: &Path) -> Result<bool> {

@@ -3,13 +3,17 @@
 
 #[path = "interface.rs"]
 mod interface;
+// Without the library nothing is announced.
+#[allow(dead_code)]
+#[path = "plain.rs"]
+mod plain;
 #[path = "shm.rs"]
 mod shm;
 
 pub(crate) use interface::interface_address;
+pub(crate) use plain::{Announced, Ending, RawInfo, nanos};
 pub(crate) use shm::{PAGE, ReadOnly, SharedFile, Words, user};
 
-use crate::discovery::{Endpoint, Participant};
 use crate::guid::Guid;
 use crate::types::StructType;
 use crate::{DomainConfig, Error, Overflow, Qos, ReturnCode, Status};
@@ -95,24 +99,6 @@ impl Sink {
     }
 }
 
-/// The end of an instance.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Ending {
-    Dispose,
-    Unregister,
-}
-
-/// The metadata of a sample.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct RawInfo {
-    pub(crate) valid: bool,
-    pub(crate) alive: bool,
-    pub(crate) disposed: bool,
-    pub(crate) source_nanos: i64,
-    pub(crate) instance: u64,
-    pub(crate) writer: u64,
-}
-
 /// An array for samples, which stays empty.
 #[derive(Debug)]
 pub(crate) struct RawSamples;
@@ -140,14 +126,6 @@ impl RawSamples {
 /// The announcements of participants.
 #[derive(Debug)]
 pub(crate) struct RawDiscovery(Arc<Entity>);
-
-/// One announcement.
-#[expect(dead_code, reason = "nobody announces anything")]
-pub(crate) enum Announced {
-    Participant(Participant),
-    Endpoint(Endpoint),
-    Gone(Guid),
-}
 
 impl RawDiscovery {
     pub(crate) fn new(participant: &Arc<Entity>) -> Result<Self, Error> {
@@ -189,11 +167,6 @@ impl RawWaitSet {
     pub(crate) fn wait(&mut self, _: i64, _: impl FnMut(usize)) -> Result<(), Error> {
         match *self.0 {}
     }
-}
-
-/// Returns a duration in the library's form; one that is too long is infinite.
-pub(crate) fn nanos(d: Duration) -> i64 {
-    i64::try_from(d.as_nanos()).unwrap_or(i64::MAX)
 }
 
 /// Returns [`Error::NotBuiltIn`], or the error of an invalid configuration.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use cyclors as c;
 
+use super::plain::{Ending, RawInfo};
 use super::{Entity, checked};
 use crate::{Error, ReturnCode};
 
@@ -117,26 +118,6 @@ fn outcome(code: i32) -> Result<(), ReturnCode> {
         0.. => Ok(()),
         _ => Err(ReturnCode::from_raw(code)),
     }
-}
-
-/// The end of an instance.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Ending {
-    /// The instance is disposed of.
-    Dispose,
-    /// This writer no longer writes it.
-    Unregister,
-}
-
-/// The metadata of a sample.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct RawInfo {
-    pub(crate) valid: bool,
-    pub(crate) alive: bool,
-    pub(crate) disposed: bool,
-    pub(crate) source_nanos: i64,
-    pub(crate) instance: u64,
-    pub(crate) writer: u64,
 }
 
 /// An array for taken samples, allocated once. The samples belong to the domain of the reader: the

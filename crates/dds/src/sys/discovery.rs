@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use cyclors as c;
 
+use super::plain::Announced;
 use super::type_info::TypeInfo;
 use super::{Entity, checked};
 use crate::discovery::{Endpoint, EndpointKind, Participant};
@@ -27,14 +28,6 @@ pub(crate) struct RawDiscovery {
     writers: Arc<Entity>,
     readers: Arc<Entity>,
     own: Guid,
-}
-
-/// One announcement.
-pub(crate) enum Announced {
-    Participant(Participant),
-    Endpoint(Endpoint),
-    /// The participant or endpoint is gone.
-    Gone(Guid),
 }
 
 impl RawDiscovery {

@@ -8,6 +8,7 @@ mod guard;
 mod interface;
 mod listener;
 mod log;
+mod plain;
 mod qos;
 mod shm;
 mod topic;
@@ -18,16 +19,16 @@ use std::ffi::CString;
 use std::net::{Ipv4Addr, TcpListener};
 use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use cyclors as c;
 
-pub(crate) use data::{Ending, RawInfo, RawSamples, Sink};
-pub(crate) use discovery::{Announced, RawDiscovery};
+pub(crate) use data::{RawSamples, Sink};
+pub(crate) use discovery::RawDiscovery;
 pub(crate) use found::type_of as found_type;
 pub(crate) use guard::Gate;
 pub(crate) use interface::interface_address;
 pub(crate) use listener::{Callbacks, OnData, OnSamples, OnStatus};
+pub(crate) use plain::{Announced, Ending, RawInfo, nanos};
 pub(crate) use shm::{PAGE, ReadOnly, SharedFile, Words, user};
 pub(crate) use topic::{create as topic, found as found_topic};
 pub(crate) use type_info::TypeInfo;
@@ -170,11 +171,6 @@ pub(crate) fn c_string(what: &'static str, name: &str) -> Result<CString, Error>
         return Err(bad());
     }
     CString::new(name).map_err(|_| bad())
-}
-
-/// Returns a duration in the library's form; one that is too long is infinite.
-pub(crate) fn nanos(d: Duration) -> i64 {
-    i64::try_from(d.as_nanos()).unwrap_or(i64::MAX)
 }
 
 /// Opens a domain and one participant in it. Every call makes a separate domain inside this

@@ -6,6 +6,7 @@ use fanfare_console::{Console, ConsoleConfig};
 use fanfare_engine::stop::Stop;
 use fanfare_gateway::{Gateway, GatewayOperator};
 use fanfare_instruments::bench::BenchError;
+use fanfare_instruments::bench::fanout::Watcher;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::process::{Child, Command, Stdio};
@@ -23,12 +24,14 @@ const OFTEN: [&str; 4] = [
     "notices?limit=1000",
     "log",
 ];
-/// The time for a browser to load the page.
-const BEGINS: Duration = Duration::from_secs(5);
+/// The connections of a page that runs: for its requests, and for the stream of changes.
+const OF_PAGE: u64 = 2;
+/// The time for a page that runs to draw its first charts.
+const SETTLES: Duration = Duration::from_secs(2);
 /// The longest time to a response.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A console that is polled once a second until it is dropped.
+/// A console that is polled once a second until it ends.
 pub(crate) struct Watch {
     browser: Option<Browser>,
     stop: Stop,
@@ -54,7 +57,7 @@ impl Watch {
         let console = console.map_err(|error| BenchError::Missing(error.to_string()))?;
         let (address, stop) = (console.address(), Stop::new());
         let told = stop.clone();
-        let browser = browser.map(|program| Browser::start(program, address));
+        let browser = browser.map(|program| Browser::start(program, address, gateway));
         let browser = browser.transpose()?;
         let mut prometheus = Visitor::connect(address)?;
         let mut page = browser.is_none().then(|| Page::open(address)).transpose()?;
@@ -76,27 +79,29 @@ impl Watch {
             _console: console,
         })
     }
+}
 
-    /// Stops the polling.
-    ///
-    /// # Errors
-    /// A request had no response.
-    fn end(&mut self) -> io::Result<()> {
+impl Watcher for Watch {
+    /// Stops the polling. A request without a response, and a browser that has ended before, are
+    /// errors: what was measured then was not watched.
+    fn end(mut self) -> Result<(), BenchError> {
         self.stop.raise();
-        drop(self.browser.take());
+        if let Some(browser) = &mut self.browser
+            && let Some(status) = browser.process.try_wait()?
+        {
+            return Err(BenchError::Missing(format!("the browser ended: {status}")));
+        }
         match self.asking.take().map(JoinHandle::join) {
             None | Some(Ok(Ok(()))) => Ok(()),
-            Some(Ok(Err(error))) => Err(error),
-            Some(Err(_)) => Err(io::Error::other("the thread that asks has panicked")),
+            Some(Ok(Err(error))) => Err(BenchError::Missing(format!("the console: {error}"))),
+            Some(Err(panic)) => std::panic::resume_unwind(panic),
         }
     }
 }
 
 impl Drop for Watch {
     fn drop(&mut self) {
-        if let Err(error) = self.end() {
-            crate::print::note!("the console was not watched to the end: {error}");
-        }
+        self.stop.raise();
     }
 }
 
@@ -140,8 +145,8 @@ struct Browser {
 }
 
 impl Browser {
-    /// Starts the browser. Returns after five seconds, when the page is loaded.
-    fn start(program: &str, address: SocketAddr) -> Result<Self, BenchError> {
+    /// Starts the browser, and waits until the page runs.
+    fn start(program: &str, address: SocketAddr, gateway: &Gateway) -> Result<Self, BenchError> {
         let profile = Scratch::new("browser").map_err(io::Error::other)?;
         let process = Command::new(program)
             .args(["--headless", "--no-sandbox", "--remote-debugging-port=0"])
@@ -153,11 +158,20 @@ impl Browser {
             .spawn();
         let process =
             process.map_err(|error| BenchError::Missing(format!("{program}: {error}")))?;
-        std::thread::sleep(BEGINS);
-        Ok(Self {
+        let browser = Self {
             process,
             _profile: profile,
-        })
+        };
+        let until = Instant::now() + PATIENCE;
+        while gateway.count("console_connections") < OF_PAGE {
+            if Instant::now() > until {
+                let lack = format!("{program} has not opened the page");
+                return Err(BenchError::Missing(lack));
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        std::thread::sleep(SETTLES);
+        Ok(browser)
     }
 }
 
@@ -191,7 +205,8 @@ impl Visitor {
         self.connection.get_mut().write_all(request.as_bytes())
     }
 
-    /// Sends a request, and reads the whole response, whatever its status.
+    /// Sends a request, and reads the whole response. A gateway without what is asked for
+    /// responds with 404.
     fn get(&mut self, path: &str) -> io::Result<()> {
         self.ask(path)?;
         let (mut length, mut line) = (0, String::new());
@@ -201,6 +216,11 @@ impl Visitor {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }
             let header = line.trim_end().to_ascii_lowercase();
+            let status = header.strip_prefix("http/1.1 ");
+            if status.is_some_and(|status| !status.starts_with("200") && !status.starts_with("404"))
+            {
+                return Err(io::Error::other(format!("{path}: {header}")));
+            }
             if let Some(value) = header.strip_prefix("content-length:") {
                 length = value.trim().parse().map_err(io::Error::other)?;
             }

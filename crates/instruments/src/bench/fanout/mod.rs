@@ -11,7 +11,7 @@ mod receivers;
 pub(in crate::bench) mod rounds;
 pub(in crate::bench) mod sessions;
 
-pub use plant::{FanoutBench, add_baseline};
+pub use plant::{FanoutBench, Watcher, add_baseline};
 use raw::Raw;
 pub(in crate::bench) use receivers::Receivers;
 pub use rounds::PERCENTILES;

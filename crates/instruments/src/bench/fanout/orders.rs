@@ -61,6 +61,23 @@ impl Pairs {
         Ok(Self(pairs))
     }
 
+    /// Measures the gateway with the feature beside the one without it, and two without it, whose
+    /// ratio is the noise of the measurement.
+    ///
+    /// # Errors
+    /// As [`measure`](Self::measure).
+    pub(in crate::bench) fn beside_noise<S: Subject>(
+        processors: Processors,
+        rounds: usize,
+        stop: &Stop,
+        start: impl Fn(bool) -> Result<S, BenchError>,
+    ) -> Result<[Self; 2], BenchError> {
+        Ok([
+            Self::measure(processors, rounds, stop, &start)?,
+            Self::measure(processors, rounds, stop, |_| start(false))?,
+        ])
+    }
+
     /// Adds a percentile of the times to the last receiver, in microseconds, without and with the
     /// measured feature: the medians over all starts of the medians of their slices.
     pub(in crate::bench) fn add_times(

@@ -29,6 +29,15 @@ pub struct FanoutBench {
     pub processors: Processors,
 }
 
+/// A client that a gateway is measured with.
+pub trait Watcher: Send {
+    /// Ends it.
+    ///
+    /// # Errors
+    /// It did not watch the gateway all the time.
+    fn end(self) -> Result<(), BenchError>;
+}
+
 impl FanoutBench {
     /// Measures `rounds` messages through both, in alternation, and adds all figures.
     ///
@@ -168,8 +177,8 @@ impl FanoutBench {
     /// of [`add_stages`](Self::add_stages).
     ///
     /// # Errors
-    /// As `watch` and [`add_latency`](Self::add_latency).
-    pub fn add_watched<W: Send>(
+    /// As `watch`, [`Watcher::end`] and [`add_latency`](Self::add_latency).
+    pub fn add_watched<W: Watcher>(
         &self,
         figures: &mut Figures,
         rounds: usize,
@@ -190,10 +199,7 @@ impl FanoutBench {
         start: impl Fn(bool) -> Result<S, BenchError>,
     ) -> Result<(), BenchError> {
         self.raise_limit()?;
-        let measure = |start: &dyn Fn(bool) -> Result<S, BenchError>| {
-            Pairs::measure(self.processors, rounds, stop, start)
-        };
-        let (with, none) = (measure(&start)?, measure(&|_| start(false))?);
+        let [with, none] = Pairs::beside_noise(self.processors, rounds, stop, start)?;
         let lost = with.lost() + none.lost();
         figures.count("consumers", self.consumers as u64);
         figures.count("lost", lost);
@@ -318,13 +324,13 @@ struct Watched<W> {
     watcher: Option<W>,
 }
 
-impl<W: Send> Subject for Watched<W> {
+impl<W: Watcher> Subject for Watched<W> {
     fn ends(&mut self) -> (&mut dyn Target, &mut Receivers) {
         self.plant.ends()
     }
 
     fn stop(self) -> Result<(), BenchError> {
-        drop(self.watcher);
+        self.watcher.map_or(Ok(()), Watcher::end)?;
         self.plant.stop()
     }
 }

@@ -91,16 +91,19 @@ impl MarketBench {
             let who = (wanting, others);
             Plant::start(who, Idle::Park, self.processors, Vec::new())
         };
-        let mut alone = start(0)?;
-        let mut among = start(sessions.saturating_sub(wanting))?;
-        let (one, other) = self.in_turns(&mut alone, &mut among, stop)?;
+        let pairs = Pairs::measure(self.processors, self.rounds, stop, |among| {
+            start(if among {
+                sessions.saturating_sub(wanting)
+            } else {
+                0
+            })
+        })?;
         figures.count("sessions", sessions as u64);
-        figures.add("alone_p50_us", one.slice_us(50.0));
-        figures.add("among_p50_us", other.slice_us(50.0));
-        figures.add("one_of_1000_ratio", other.slice_ratio(&one, 50.0));
-        lost(figures, &one, &other);
-        alone.stop()?;
-        among.stop()
+        pairs.add_times(figures, ("alone_p50_us", "among_p50_us"), 50.0);
+        figures.add("one_of_1000_ratio", pairs.ratio(50.0));
+        count_lost(figures, pairs.lost());
+        figures.set_ok(figures.is_ok() && pairs.ratio(50.0).is_finite());
+        Ok(())
     }
 
     /// Measures two gateways in alternation, which sleep in between: both have subscribers of the
@@ -165,10 +168,7 @@ impl MarketBench {
             let folder = folder.join(starts.get().to_string());
             Plant::start_logged(subscribers, self.processors, with.then_some(&folder))
         };
-        let measure = |start: &dyn Fn(bool) -> Result<Plant, BenchError>| {
-            Pairs::measure(self.processors, self.rounds, stop, start)
-        };
-        let (log, none) = (measure(&start)?, measure(&|_| start(false))?);
+        let [log, none] = Pairs::beside_noise(self.processors, self.rounds, stop, start)?;
         for (name, percent) in PERCENTILES {
             let names = ["off", "on"].map(|side| format!("log_{side}_{name}_us"));
             log.add_times(figures, (&names[0], &names[1]), percent);

@@ -18,12 +18,7 @@ use std::time::{Duration, Instant};
 const EACH: Duration = Duration::from_secs(1);
 /// The page's requests of each interval, and of every other interval (`console/page/src/plant.ts`).
 const ALWAYS: [&str; 3] = ["status", "lines", "counters"];
-const OFTEN: [&str; 4] = [
-    "stages",
-    "sessions?sort=lag&limit=5",
-    "notices?limit=1000",
-    "log",
-];
+const OFTEN: [&str; 3] = ["stages", "sessions?sort=lag&limit=5", "notices?limit=1000"];
 /// The connections of a page that runs: for its requests, and for the stream of changes.
 const OF_PAGE: u64 = 2;
 /// The time for a page that runs to draw its first charts.
@@ -205,8 +200,7 @@ impl Visitor {
         self.connection.get_mut().write_all(request.as_bytes())
     }
 
-    /// Sends a request, and reads the whole response. A gateway without what is asked for
-    /// responds with 404.
+    /// Sends a request, and reads the whole response, which has to be 200.
     fn get(&mut self, path: &str) -> io::Result<()> {
         self.ask(path)?;
         let (mut length, mut line) = (0, String::new());
@@ -217,8 +211,7 @@ impl Visitor {
             }
             let header = line.trim_end().to_ascii_lowercase();
             let status = header.strip_prefix("http/1.1 ");
-            if status.is_some_and(|status| !status.starts_with("200") && !status.starts_with("404"))
-            {
+            if status.is_some_and(|status| !status.starts_with("200")) {
                 return Err(io::Error::other(format!("{path}: {header}")));
             }
             if let Some(value) = header.strip_prefix("content-length:") {

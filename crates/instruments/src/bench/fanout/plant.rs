@@ -312,6 +312,8 @@ impl Subject for Plant {
     }
 
     fn stop(self) -> Result<(), BenchError> {
+        // The gateway does not wait for Logouts of connections that are closed.
+        drop((self.producer, self.receivers));
         self.gateway.stop().raise();
         self.gateway.join()?;
         Ok(())

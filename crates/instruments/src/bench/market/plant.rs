@@ -27,7 +27,7 @@ pub(super) struct Plant {
     /// The subscribers of the instrument that changes.
     pub(super) busy: Receivers,
     /// The subscribers of the one that does not change.
-    _quiet: Option<Receivers>,
+    quiet: Option<Receivers>,
 }
 
 impl Plant {
@@ -47,7 +47,7 @@ impl Plant {
             gateway,
             feed,
             busy,
-            _quiet: quiet.transpose()?,
+            quiet: quiet.transpose()?,
         })
     }
 
@@ -66,7 +66,7 @@ impl Plant {
             gateway,
             feed,
             busy,
-            _quiet: None,
+            quiet: None,
         })
     }
 
@@ -94,7 +94,7 @@ impl Plant {
             gateway,
             feed,
             busy,
-            _quiet: None,
+            quiet: None,
         };
         Ok((plant, others))
     }
@@ -114,6 +114,8 @@ impl Subject for Plant {
     }
 
     fn stop(self) -> Result<(), BenchError> {
+        // The gateway does not wait for Logouts of connections that are closed.
+        drop((self.busy, self.quiet));
         self.gateway.stop().raise();
         self.gateway.join()?;
         Ok(())

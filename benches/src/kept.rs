@@ -1,8 +1,8 @@
 //! Orders from one process to another, each kept before it is sent.
 
 use crate::contest::{Contest, Contestant, Figure};
-use crate::peers::{Peers, figures, number};
-use crate::round_trip::file_store;
+use crate::peers::{Peers, Recipe, empty, figures, number};
+use crate::settings;
 use anyhow::{Context, Result};
 use fanfare_peers::Program;
 use std::path::PathBuf;
@@ -81,61 +81,38 @@ pub(crate) fn contest(peers: &Peers) -> Contest {
     contest
 }
 
-/// Settings of the side that receives, and of the other, up to its port.
+/// The settings file of the side that receives; that of the other one names its port.
 struct Settings {
     receiver: PathBuf,
     sender: PathBuf,
-    text: String,
     store: Option<PathBuf>,
 }
 
-/// With a file store at the sender, if the name says so.
+/// Settings with a file store at the sender, if the name ends with `-kept`.
 fn pair(peers: &Peers, name: &str) -> Result<Settings> {
-    let common = "StartTime=00:00:00\nEndTime=00:00:00\nUseDataDictionary=N\nResetOnLogon=Y\n\
-                  SocketNodelay=Y\nSocketTcpNoDelay=Y\nHeartBtInt=30\n";
-    let session = |us, them| {
-        format!("[SESSION]\nBeginString=FIX.4.4\nSenderCompID={us}\nTargetCompID={them}\n")
-    };
     let receiver = peers.file(&format!("{name}-receive.cfg"));
-    let text = format!(
-        "[DEFAULT]\nConnectionType=acceptor\nSocketAcceptAddress=127.0.0.1\nSocketAcceptPort=0\n\
-         SocketReuseAddress=Y\n{common}{}",
-        session("SELL", "BUY")
-    );
-    std::fs::write(&receiver, text)?;
-    let store = name
-        .ends_with("-kept")
-        .then(|| peers.file(&format!("{name}-store")));
-    let kept = store.as_deref().map(file_store).unwrap_or_default();
+    std::fs::write(&receiver, settings::acceptor(0, None, ("SELL", "BUY")))?;
+    let store = name.ends_with("-kept");
     Ok(Settings {
         receiver,
         sender: peers.file(&format!("{name}-send.cfg")),
-        text: format!(
-            "[DEFAULT]\nConnectionType=initiator\nSocketConnectHost=127.0.0.1\n\
-             ReconnectInterval=1\n{common}{kept}{}SocketConnectPort=",
-            session("BUY", "SELL")
-        ),
-        store,
+        store: store.then(|| peers.file(&format!("{name}-store"))),
     })
 }
 
 fn theirs(name: &'static str, how: &str, command: Command, settings: Settings) -> Contestant {
-    let program: PathBuf = command.get_program().into();
-    let args: Vec<_> = command.get_args().map(ToOwned::to_owned).collect();
+    let recipe = Recipe::from(command);
     Contestant::new(name, how, move || {
         let start = |what: &str, file: &PathBuf| {
-            let mut command = Command::new(&program);
-            Program::start(command.args(&args).arg(what).arg(file).arg(ORDERS))
+            Program::start(recipe.command().arg(what).arg(file).arg(ORDERS))
         };
         let mut receiver = start("receive", &settings.receiver)?;
         let port = receiver.listens()?.port();
         if let Some(store) = &settings.store {
-            if store.exists() {
-                std::fs::remove_dir_all(store)?;
-            }
-            std::fs::create_dir_all(store)?;
+            empty(store)?;
         }
-        std::fs::write(&settings.sender, format!("{}{port}\n", settings.text))?;
+        let text = settings::initiator(port, settings.store.as_deref(), ("BUY", "SELL"));
+        std::fs::write(&settings.sender, text)?;
         let mut sender = start("send", &settings.sender)?;
         let began = number(&mut sender, "began")?;
         let ended = number(&mut receiver, "ended")?;

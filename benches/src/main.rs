@@ -12,6 +12,7 @@ mod parse;
 mod peers;
 mod report;
 mod round_trip;
+mod settings;
 
 use anyhow::{Context, Result};
 use clap::Parser;

@@ -1,7 +1,7 @@
 //! FIX messages that are parsed, and validated, on the same bytes.
 
 use crate::contest::{Contest, Contestant, Figure};
-use crate::peers::{Peers, number};
+use crate::peers::{Peers, Recipe, number};
 use anyhow::{Result, anyhow, ensure};
 use fanfare_fix::codec::{Decoder, Encoder};
 use fanfare_fix::dict::{Dictionary, Switches, Version};
@@ -10,7 +10,6 @@ use fanfare_instruments::figures::median;
 use fanfare_peers::Program;
 use fanfare_wire::Decimal;
 use std::hint::black_box;
-use std::path::PathBuf;
 use std::process::Command;
 use std::time::Instant;
 
@@ -50,11 +49,11 @@ fn contest(
 ) -> Result<Contest> {
     let file = peers.file(&format!("{name}.fix"));
     std::fs::write(&file, bytes)?;
-    let with = if validates { " and validating" } else { "" };
+    let with = if validates { " and validated" } else { "" };
     let suffix = if validates { "_validate" } else { "" };
     let mut contest = Contest {
         id: format!("fix_parse_{name}{suffix}"),
-        title: format!("FIX: parsing{with} an {name}").replace("an snap", "a snap"),
+        title: format!("FIX: {name}, parsed{with}"),
         what,
         source: "benches/src/parse.rs, benches/peers",
         figures: vec![Figure::lower("message", "ns")],
@@ -132,12 +131,11 @@ fn ours(bytes: Vec<u8>, validates: bool) -> Result<Contestant> {
     ))
 }
 
-/// A program that prints what one parse took.
+/// A program that prints the time of one parse.
 fn theirs(name: &'static str, how: &str, command: Command) -> Contestant {
-    let program: PathBuf = command.get_program().into();
-    let args: Vec<_> = command.get_args().map(ToOwned::to_owned).collect();
+    let recipe = Recipe::from(command);
     Contestant::new(name, how, move || {
-        let mut program = Program::start(Command::new(&program).args(&args))?;
+        let mut program = Program::start(&mut recipe.command())?;
         let took = number(&mut program, "parsed")?;
         program.close();
         Ok(vec![took])

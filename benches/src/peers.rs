@@ -67,12 +67,18 @@ impl Peers {
     /// An empty folder there.
     pub(crate) fn empty(&self, name: &str) -> Result<PathBuf> {
         let folder = self.file(name);
-        if folder.exists() {
-            std::fs::remove_dir_all(&folder)?;
-        }
-        std::fs::create_dir_all(&folder)?;
+        empty(&folder)?;
         Ok(folder)
     }
+}
+
+/// Makes a folder anew, without the files that it had.
+pub(crate) fn empty(folder: &Path) -> Result<()> {
+    if folder.exists() {
+        std::fs::remove_dir_all(folder)?;
+    }
+    std::fs::create_dir_all(folder)?;
+    Ok(())
 }
 
 impl Java {
@@ -126,6 +132,24 @@ fn go(home: &Path) -> Result<PathBuf> {
         bail!("{}", why.trim());
     }
     Ok(program)
+}
+
+/// A command that can be started again and again.
+pub(crate) struct Recipe(Command);
+
+impl Recipe {
+    /// Returns the command with the arguments of the recipe.
+    pub(crate) fn command(&self) -> Command {
+        let mut command = Command::new(self.0.get_program());
+        command.args(self.0.get_args());
+        command
+    }
+}
+
+impl From<Command> for Recipe {
+    fn from(command: Command) -> Self {
+        Self(command)
+    }
 }
 
 /// The figures of a command of ours that prints them as JSON.

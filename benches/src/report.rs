@@ -3,18 +3,12 @@
 use crate::contest::{Outcome, Row};
 use fanfare_instruments::figures::Environment;
 use fanfare_instruments::page::Page;
-use fanfare_instruments::plot::{CategoryChart, CategorySeries, Unit};
+use fanfare_instruments::plot::{CategoryChart, CategorySeries, Unit, thousands, three_digits};
 use serde_json::{Value, json};
 
-/// A value with three digits that count.
+/// A value with three significant digits, or whole.
 fn short(value: f64) -> String {
-    match value.abs() {
-        size if size >= 1e6 => format!("{:.2} M", value / 1e6),
-        size if size >= 1e4 => format!("{:.1} k", value / 1e3),
-        size if size >= 100.0 => format!("{value:.0}"),
-        size if size >= 10.0 => format!("{value:.1}"),
-        _ => format!("{value:.2}"),
-    }
+    thousands(three_digits(value))
 }
 
 /// Cells of a row: who, then for each figure the median, the spread, and how many times better

@@ -1,11 +1,12 @@
 //! An order and its report: one client, and the acceptors of each project.
 
 use crate::contest::{Contest, Contestant, Figure};
-use crate::peers::{Found, Peers, figures};
+use crate::peers::{Found, Peers, Recipe, figures};
+use crate::settings;
 use anyhow::{Context, Result};
 use fanfare_peers::Program;
 use std::net::{Ipv4Addr, TcpListener};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 /// Orders of a turn that warm up, and that are measured.
@@ -109,7 +110,7 @@ fn answers(
     (name, store, port): (&str, &str, u16),
 ) -> Found<Command> {
     let file =
-        settings(peers, (name, store, port)).map_err(|error| format!("{name}: {error:#}"))?;
+        settings_file(peers, (name, store, port)).map_err(|error| format!("{name}: {error:#}"))?;
     command.arg("answer").arg(file);
     Ok(command)
 }
@@ -117,10 +118,9 @@ fn answers(
 /// A server that the client measures.
 fn contestant(peers: &Peers, name: &'static str, how: &str, server: Command) -> Contestant {
     let client: PathBuf = peers.fanfare().get_program().into();
-    let program: PathBuf = server.get_program().into();
-    let args: Vec<_> = server.get_args().map(ToOwned::to_owned).collect();
+    let recipe = Recipe::from(server);
     Contestant::new(name, how, move || {
-        let mut server = Program::start(Command::new(&program).args(&args))?;
+        let mut server = Program::start(&mut recipe.command())?;
         let port = server.listens()?.port().to_string();
         let mut client = Command::new(&client);
         client.args(["latency", "client", "127.0.0.1", &port, ORDERS]);
@@ -132,22 +132,12 @@ fn contestant(peers: &Peers, name: &'static str, how: &str, server: Command) -> 
 }
 
 /// A settings file for an acceptor of the client's session; with a file store, if one is named.
-fn settings(peers: &Peers, (name, store, port): (&str, &str, u16)) -> Result<PathBuf> {
-    let mut text = format!(
-        "[DEFAULT]\nConnectionType=acceptor\nSocketAcceptAddress=127.0.0.1\n\
-                    SocketAcceptPort={port}\nSocketReuseAddress=Y\nSocketNodelay=Y\n\
-                    SocketTcpNoDelay=Y\nStartTime=00:00:00\nEndTime=00:00:00\n\
-                    UseDataDictionary=N\nResetOnLogon=Y\n"
-    );
-    if !store.is_empty() {
-        text += &file_store(&peers.empty(store)?);
-    }
-    text += "[SESSION]\nBeginString=FIX.4.4\nSenderCompID=SERVER\nTargetCompID=CLIENT\n";
+fn settings_file(peers: &Peers, (name, store, port): (&str, &str, u16)) -> Result<PathBuf> {
+    let folder = (!store.is_empty())
+        .then(|| peers.empty(store))
+        .transpose()?;
+    let text = settings::acceptor(port, folder.as_deref(), ("SERVER", "CLIENT"));
     let file = peers.file(&format!("{name}{store}.cfg"));
     std::fs::write(&file, text)?;
     Ok(file)
-}
-
-pub(crate) fn file_store(folder: &Path) -> String {
-    format!("FileStorePath={}\n", folder.display())
 }

@@ -1,0 +1,34 @@
+//! Settings files of QuickFIX's engines, which share their keys.
+
+use std::path::Path;
+
+/// The keys of both sides: no dictionary, no delay of small writes, numbers from 1.
+const COMMON: &str = "StartTime=00:00:00\nEndTime=00:00:00\nUseDataDictionary=N\n\
+                      ResetOnLogon=Y\nSocketNodelay=Y\nSocketTcpNoDelay=Y\nHeartBtInt=30\n";
+
+/// An acceptor of the session from `us` to `them`. Port 0 lets the kernel choose.
+pub(crate) fn acceptor(port: u16, store: Option<&Path>, ids: (&str, &str)) -> String {
+    let own = format!(
+        "ConnectionType=acceptor\nSocketAcceptAddress=127.0.0.1\nSocketAcceptPort={port}\n\
+         SocketReuseAddress=Y\n"
+    );
+    settings(&own, store, ids)
+}
+
+/// An initiator of the session from `us` to `them`.
+pub(crate) fn initiator(port: u16, store: Option<&Path>, ids: (&str, &str)) -> String {
+    let own = format!(
+        "ConnectionType=initiator\nSocketConnectHost=127.0.0.1\nSocketConnectPort={port}\n\
+         ReconnectInterval=1\n"
+    );
+    settings(&own, store, ids)
+}
+
+fn settings(own: &str, store: Option<&Path>, (us, them): (&str, &str)) -> String {
+    let store = store.map(|folder| format!("FileStorePath={}\n", folder.display()));
+    let store = store.unwrap_or_default();
+    format!(
+        "[DEFAULT]\n{own}{COMMON}{store}\
+         [SESSION]\nBeginString=FIX.4.4\nSenderCompID={us}\nTargetCompID={them}\n"
+    )
+}

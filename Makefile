@@ -8,11 +8,11 @@ ORACLE_SECONDS ?= 300
 ORACLE_SEED ?= 1
 # A number of seeds, or FROM..TO.
 KILL_SEEDS ?= 1000
-# All unless named.
+# All targets unless some are named.
 FUZZ_TARGETS ?=
-# Those that need more than Rust and a C compiler; setup.sh installs it.
+# The features that need more than Rust and a C compiler, which setup.sh installs.
 PLANT = --features capture,dds
-# Tests and packages have also what the demo does not need.
+# Tests and packages also have the features that the demo does not need.
 FEATURES = --features fanfare/full
 # Tests of sessions and processes wait more than they compute.
 export RUST_TEST_THREADS ?= $(shell expr 3 '*' `nproc`)

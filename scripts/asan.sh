@@ -1,6 +1,6 @@
 #!/bin/sh
-# Runs the tests of fanfare-dds under AddressSanitizer, the C library below them compiled with it
-# too: accesses out of place, uses after free, leaks. Needs nightly Rust. Stops at the first test
+# Runs the tests of fanfare-dds under AddressSanitizer, with which the C library is compiled, too:
+# accesses out of bounds, uses after free, leaks. Needs nightly Rust. Stops at the first test
 # binary with a finding.
 set -eu
 cd "$(dirname "$0")/.."

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Runs every benchmark of the binary and leaves its JSON in a folder: bench.sh FANFARE DIR
+# Runs every benchmark of the binary and writes its JSON to a folder: bench.sh FANFARE DIR
 set -eu
 fanfare=$1
 out=$2
@@ -29,7 +29,7 @@ for kind in simple complex; do
     run "feed-$kind" bench feed "$kind"
     run "fast-$kind" fast bench -t "builtin:$kind" -f "$out/$kind.dat"
 done
-# Behind 27,600 messages the complex feed's times are those of no day.
+# After 27,600 messages the times of the complex feed are not times of day.
 "$fanfare" fast generate complex -n 25000 -o "$out/events.dat"
 run events-complex bench events -t builtin:complex -f "$out/events.dat"
 "$fanfare" fast generate spectra -n 20000 -o "$out/spectra.dat"

@@ -1,15 +1,15 @@
 #!/bin/sh
-# Runs acceptance definitions that others wrote against `fanfare fix acceptor --echo`: QuickFIX's
-# own, of the source package that Debian has of it, and QuickFIX/n's, which the crate
-# quickfix-tokio brings along; all versions, with their dictionaries and with the built-in ones.
-# Both are fetched once, into target/, with the machine's own registries.
+# Runs third-party acceptance definitions against `fanfare fix acceptor --echo`: QuickFIX's, from its
+# source package in Debian, and QuickFIX/n's, from the crate quickfix-tokio; all versions, with their
+# dictionaries and with the built-in ones. Both are fetched once, into target/, from the machine's
+# configured registries.
 set -eu
 cd "$(dirname "$0")/.."
 cargo=${CARGO:-cargo}
 home=$PWD/target/conformance
 log=$home/log
 
-# Says aloud what is missing; on CI that is a failure.
+# Reports what is missing, which is a failure on CI.
 skip() {
     cat "$log" >&2
     echo "conformance: SKIPPED, $1 cannot be had" >&2

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Runs fuzz targets, all unless some are named, for so many seconds each: fuzz.sh SECONDS [TARGET...]
-# Needs nightly Rust and cargo-fuzz and installs them when they are missing. A finding does not stop
-# the other targets; exits 1 if there was one.
+# Runs fuzz targets, all unless some are named, for SECONDS each: fuzz.sh SECONDS [TARGET...]
+# Installs nightly Rust and cargo-fuzz if they are missing. A finding does not stop the other
+# targets; the exit status is 1 if there is one.
 set -eu
 seconds=$1
 shift

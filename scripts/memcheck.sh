@@ -1,6 +1,6 @@
 #!/bin/sh
-# Runs the tests of fanfare-dds, and the C library below them, under valgrind: reads and writes out
-# of place, uses of what was never set, leaks. Stops at the first test binary with a finding.
+# Runs the tests of fanfare-dds, and its C library, under valgrind: reads and writes out of bounds,
+# uses of uninitialised memory, leaks. Stops at the first test binary with a finding.
 set -eu
 cd "$(dirname "$0")/.."
 if ! command -v valgrind >/dev/null; then
@@ -12,7 +12,7 @@ binaries=$(cargo test --locked --package fanfare-dds --lib --test it --test host
 [ -n "$binaries" ] || { echo "memcheck: the tests do not build" >&2; exit 1; }
 for binary in $binaries; do
     echo "memcheck: $binary"
-    # Property tests are repetition: a few cases do.
+    # A few cases of each property test suffice.
     PROPTEST_CASES=8 valgrind --quiet --error-exitcode=9 --leak-check=full \
         --errors-for-leak-kinds=definite --show-leak-kinds=definite --num-callers=30 \
         "$binary" --quiet --test-threads=2

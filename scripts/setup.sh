@@ -1,17 +1,17 @@
 #!/bin/sh
 # Installs what the build needs beyond git, make, a C compiler and rustup's stable Rust: Debian
-# packages that are missing, and the Rust components of the checks. Says nothing when there is
-# nothing to do.
+# packages that are missing, and the Rust components of the checks. Prints nothing if nothing is
+# missing.
 set -eu
 
 # libpcap-dev: packet capture for the latency report.
 # cmake, g++, libclang1-14, libclang-common-14-dev: Cyclone DDS and its bindings for DDS.
 # python3-venv: the Python programs of the interoperation tests.
-# cyclonedds-dev, cyclonedds-tools: the C program of DDS's, and idlc for its types.
-# libquickfix-dev; default-jdk-headless and maven for QuickFIX/J: the engines of those of FIX.
-# fastddsgen, libfastrtps-dev: Fast DDS, for the C++ program of DDS's.
-# chromium, fonts-dejavu-core: the console's page is looked at.
-# prometheus: it scrapes the console, and promtool judges the metrics.
+# cyclonedds-dev, cyclonedds-tools: the C program of the tests of DDS, and idlc for its types.
+# libquickfix-dev; default-jdk-headless and maven for QuickFIX/J: the engines of the tests of FIX.
+# fastddsgen, libfastrtps-dev: Fast DDS, for the C++ program of the tests of DDS.
+# chromium, fonts-dejavu-core: the tests of the console's page.
+# prometheus: scrapes the console, and its promtool checks the metrics.
 wanted="libpcap-dev cmake g++ libclang1-14 libclang-common-14-dev python3-venv cyclonedds-dev cyclonedds-tools"
 if [ "${1:-}" = checks ]; then
     wanted="$wanted libquickfix-dev default-jdk-headless maven fastddsgen libfastrtps-dev prometheus"
@@ -40,7 +40,7 @@ if [ -n "$missing" ]; then
                 apt-get -q -o Acquire::Retries=3 -o DPkg::Lock::Timeout=300 \
                 install -y --no-install-recommends $missing
     }
-    # Another apt may hold the lists, or a server be away for a moment.
+    # Another apt may hold the lists, or a server be unavailable for a moment.
     tries=3
     until install_missing >"$log" 2>&1; do
         tries=$((tries - 1))

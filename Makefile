@@ -55,7 +55,7 @@ test:
 	$(CARGO) clippy --workspace --all-targets $(FEATURES) --locked -- -D warnings
 	$(CARGO) clippy --locked -- -D warnings
 	$(CARGO) test --workspace --tests $(FEATURES) --locked
-	$(CARGO) test --workspace --doc --locked
+	$(CARGO) test --workspace --doc $(FEATURES) --locked
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked
 	$(CARGO) xtask tidy
 

@@ -12,7 +12,7 @@ use crate::print::figures_out;
 /// Options of `fanfare bench codec`.
 #[derive(ClapArgs)]
 pub(crate) struct Args {
-    /// Index fields with this kernel: scalar, sse2, avx2, avx512 [default: the fastest here].
+    /// Index fields with this kernel: scalar, swar, sse2, avx2, avx512 [default: the fastest here].
     #[arg(long, value_name = "NAME", value_parser = kernel)]
     kernel: Option<Kernel>,
     /// Print the figures as one JSON object.

@@ -121,7 +121,8 @@ fn structs(
 
 /// Parses a kernel that this processor supports, or the scalar program.
 fn kernel(name: &str) -> Result<Kernel> {
-    let kernel = Kernel::from_name(name).filter(|kernel| *kernel != Kernel::Sse2);
+    let kernel =
+        Kernel::from_name(name).filter(|kernel| !matches!(kernel, Kernel::Swar | Kernel::Sse2));
     let kernel = kernel.ok_or_else(|| anyhow!("one of: scalar, avx2, avx512"))?;
     if kernel != Kernel::Scalar && LaneKernel::new(kernel).is_none() {
         bail!("this processor does not have all of it");

@@ -7,10 +7,10 @@
 //! of four digits or more are read singly. A position is read back as it was written, one by one: a
 //! load that spans several stores still under way would wait for them.
 
+use super::blocks::long_tag;
 use super::{Scan, Unfit, sse2};
 use crate::data::{DataFields, LengthDigits};
-use crate::fields::{Columns, FieldIndex, SOH, zeros_in};
-use crate::int::parse_last_of_eight;
+use crate::fields::{Columns, FieldIndex, SOH};
 use core::arch::x86_64::*;
 
 /// The room that must be left in the columns before each block: 64 separators, and some entries
@@ -258,7 +258,7 @@ impl Tags {
         let mut long = _mm256_movemask_ps(_mm256_castsi256_ps(unended)) as u32;
         while long != 0 {
             let lane = long.trailing_zeros() as usize & 7;
-            let (tag, begin) = long_tag(bytes, ends_before[lane])?;
+            let (tag, begin) = long_tag(bytes, ends_before[lane].wrapping_add(1))?;
             (eight.tags[lane], eight.begins[lane]) = (tag, begin);
             self.long_length |= data.may_be_length(tag);
             long &= long - 1;
@@ -301,19 +301,6 @@ unsafe fn four_behind(bytes: &[u8], ends: &[u32; 8]) -> (__m256i, __m256i) {
     let eight =
         |of: [i32; 8]| _mm256_setr_epi32(of[0], of[1], of[2], of[3], of[4], of[5], of[6], of[7]);
     (eight(ends.map(four)), eight(ends.map(|end| end as i32)))
-}
-
-/// Returns the tag of four to seven digits behind `end`, and where its value begins; `None` if it
-/// is no such tag, or less than eight bytes are left.
-#[inline]
-fn long_tag(bytes: &[u8], end: u32) -> Option<(u32, u32)> {
-    let start = end.wrapping_add(1);
-    let eight = u64::from_le_bytes(*bytes.get(start as usize..)?.first_chunk::<8>()?);
-    let equals = zeros_in(eight ^ u64::from_le_bytes([b'='; 8]));
-    let count = equals.trailing_zeros() / 8;
-    let digits = eight.checked_shl(64 - 8 * count).filter(|_| count < 8)?;
-    let tag = parse_last_of_eight(digits, count as usize)?;
-    Some((tag, start + count + 1))
 }
 
 /// Returns the sum of all bytes modulo 256.

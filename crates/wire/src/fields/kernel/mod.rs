@@ -10,6 +10,7 @@ mod avx2;
 #[cfg(target_arch = "x86_64")]
 #[allow(unsafe_code)]
 mod avx512;
+mod blocks;
 #[cfg(all(test, unix))]
 #[allow(unsafe_code)]
 mod pages;
@@ -17,6 +18,7 @@ mod scalar;
 #[cfg(target_arch = "x86_64")]
 #[allow(unsafe_code)]
 mod sse2;
+mod swar;
 
 use crate::fields::{FieldIndex, Indexed};
 use crate::int::parse_u64;
@@ -26,6 +28,8 @@ use crate::int::parse_u64;
 pub enum Kernel {
     /// One byte at a time: slow, obvious, the oracle of the others.
     Scalar,
+    /// Eight bytes at a time in ordinary registers: any processor.
+    Swar,
     /// 16 bytes at a time: any x86-64.
     Sse2,
     /// 32 bytes at a time.
@@ -36,7 +40,13 @@ pub enum Kernel {
 
 impl Kernel {
     /// All kernels, slowest first.
-    pub const ALL: [Self; 4] = [Self::Scalar, Self::Sse2, Self::Avx2, Self::Avx512];
+    pub const ALL: [Self; 5] = [
+        Self::Scalar,
+        Self::Swar,
+        Self::Sse2,
+        Self::Avx2,
+        Self::Avx512,
+    ];
 
     /// Returns the fastest kernel that this processor has.
     pub fn best() -> Self {
@@ -47,10 +57,11 @@ impl Kernel {
         fastest.unwrap_or(Self::Scalar)
     }
 
-    /// Returns the name for command lines: `scalar`, `sse2`, `avx2` or `avx512`.
+    /// Returns the name for command lines: `scalar`, `swar`, `sse2`, `avx2` or `avx512`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Scalar => "scalar",
+            Self::Swar => "swar",
             Self::Sse2 => "sse2",
             Self::Avx2 => "avx2",
             Self::Avx512 => "avx512",
@@ -65,7 +76,7 @@ impl Kernel {
     /// Returns whether this processor has the instructions of the kernel.
     pub fn is_available(self) -> bool {
         match self {
-            Self::Scalar => true,
+            Self::Scalar | Self::Swar => true,
             #[cfg(target_arch = "x86_64")]
             Self::Sse2 => true,
             #[cfg(target_arch = "x86_64")]
@@ -141,6 +152,7 @@ fn scan(bytes: &[u8], index: &mut FieldIndex) -> Result<Scan, Unfit> {
     }
     match index.kernel() {
         Kernel::Scalar => Err(Unfit::Message),
+        Kernel::Swar => swar::index(bytes, index),
         #[cfg(target_arch = "x86_64")]
         Kernel::Sse2 => sse2::index(bytes, index),
         #[cfg(target_arch = "x86_64")]

@@ -1,165 +1,165 @@
-//! Masks of separators and `=` from vectors of 16 bytes; the rest in ordinary registers.
+//! Masks of separators from vectors of 16 bytes, tags four at a time.
+//!
+//! The first four bytes of each field are put into the lanes of a vector. The lowest `=` tells the
+//! length of the tag, and the length how much each digit counts.
 
-use super::{Scan, Unfit};
+use super::{Scan, Unfit, blocks};
 use crate::data::DataFields;
-use crate::fields::{Columns, FieldIndex, SOH, parse_tag};
-use crate::int::parse_last_of_eight;
+use crate::fields::{Columns, FieldIndex, SOH};
 use core::arch::x86_64::*;
 
-/// The most fields that one block of 64 bytes may add, doubled.
-const BLOCK_ROOM: usize = 64;
-
-/// Indexes with SSE2, which each x86-64 has: all blocks of 64 bytes, the last one filled up with
-/// zeros.
+/// Indexes `bytes`, of which there are less than 2 GiB, with SSE2, which each x86-64 has.
 pub(super) fn index(bytes: &[u8], index: &mut FieldIndex) -> Result<Scan, Unfit> {
-    index.clear();
-    if bytes.last() != Some(&SOH) {
-        return Err(Unfit::Message);
-    }
-    let max_fields = index.max_fields();
-    let (data, mut columns) = index.parts().ok_or(Unfit::Room)?;
-    let mut fields = Fields::new();
-    let (mut begins, mut ends, mut sum, mut at) = (0, 0, 0_u64, 0);
-    let mut last = [0; 64];
-    while at < bytes.len() {
-        if begins + BLOCK_ROOM > columns.tag.len() {
-            return Err(Unfit::Room);
-        }
-        let rest = bytes.get(at..).unwrap_or_default();
-        let block = rest.first_chunk::<64>().unwrap_or_else(|| {
-            last[..rest.len()].copy_from_slice(rest);
-            &last
-        });
-        let masks = Masks::of(block);
-        sum += masks.sum;
-        let equals = fields.next(masks.separators, masks.equals)?;
-        let from = columns.end.get_mut(1 + ends..).unwrap_or_default();
-        ends += positions(masks.separators, at, from);
-        let from = columns.begin.get_mut(begins..).unwrap_or_default();
-        begins += positions(equals, at + 1, from);
-        at += 64;
-    }
-    if begins > max_fields {
-        return Err(Unfit::Message);
-    }
-    let may_hold_data = parse_tags(bytes, begins, data, &mut columns);
-    index.len = begins;
-    Ok(Scan {
-        sum: sum as u8,
-        may_hold_data,
+    blocks::index(bytes, index, separators, read_tags)
+}
+
+/// Returns the mask of the separators.
+#[inline(always)]
+fn separators(block: &[u8; 64]) -> u64 {
+    let chunks = block.chunks_exact(16).rev();
+    chunks.fold(0, |mask, chunk| {
+        // SAFETY: SSE2 belongs to x86-64; 16 bytes are read from a chunk of 16.
+        let of_16 = unsafe {
+            let bytes = _mm_loadu_si128(chunk.as_ptr().cast());
+            _mm_movemask_epi8(_mm_cmpeq_epi8(bytes, _mm_set1_epi8(SOH as i8)))
+        };
+        mask << 16 | u64::from(of_16 as u32)
     })
 }
 
-/// What is known of 64 bytes: the separators, the `=`, the sum.
-struct Masks {
-    separators: u64,
-    equals: u64,
-    sum: u64,
-}
-
-impl Masks {
-    #[inline(always)]
-    fn of(block: &[u8; 64]) -> Self {
-        let mut masks = Self {
-            separators: 0,
-            equals: 0,
-            sum: 0,
-        };
-        // SAFETY: SSE2 belongs to x86-64; 16 bytes are read from chunks of 16.
-        unsafe {
-            let mut sums = _mm_setzero_si128();
-            for (i, chunk) in block.chunks_exact(16).enumerate() {
-                let bytes = _mm_loadu_si128(chunk.as_ptr().cast());
-                let mask = |byte: u8| {
-                    let equal = _mm_cmpeq_epi8(bytes, _mm_set1_epi8(byte as i8));
-                    u64::from(_mm_movemask_epi8(equal) as u32) << (16 * i)
-                };
-                masks.separators |= mask(SOH);
-                masks.equals |= mask(b'=');
-                sums = _mm_add_epi64(sums, _mm_sad_epu8(bytes, _mm_setzero_si128()));
-            }
-            let upper = _mm_unpackhi_epi64(sums, sums);
-            masks.sum = _mm_cvtsi128_si64(_mm_add_epi64(sums, upper)) as u64;
-        }
-        masks
-    }
-}
-
-/// Where a tag ends, block by block, from the masks of separators and of `=`.
-struct Fields {
-    /// Bit 0: a tag is being read at the beginning of the next block.
-    in_tag: u64,
-}
-
-impl Fields {
-    /// Before the first block: the first byte begins a field.
-    const fn new() -> Self {
-        Self { in_tag: 1 }
-    }
-
-    /// Returns the mask of the `=` that end a tag, the first one of each field.
-    ///
-    /// A carry is sent up from each field's first byte through all bytes that are neither `=` nor
-    /// separator, and comes to rest at the first that is.
-    ///
-    /// # Errors
-    /// A field has none.
-    #[inline(always)]
-    fn next(&mut self, separators: u64, equals: u64) -> Result<u64, Unfit> {
-        let borders = separators | equals;
-        let starts = separators << 1 | self.in_tag;
-        let (carried, overflow) = (!borders).overflowing_add(starts & !borders);
-        let ends_of_tags = (carried | starts) & borders;
-        self.in_tag = separators >> 63 | u64::from(overflow);
-        if ends_of_tags & separators != 0 {
-            return Err(Unfit::Message);
-        }
-        Ok(ends_of_tags)
-    }
-}
-
-/// Writes the positions of the bits of `mask`, counted from `base`; returns how many these are.
+/// Writes the tags and begins of `count` fields, as [`blocks::read_tags`] does, which reads them
+/// where there are less than four, or less than four bytes behind an end.
 #[inline(always)]
-fn positions(mut mask: u64, base: usize, to: &mut [u32]) -> usize {
-    let count = mask.count_ones() as usize;
-    // Several at a time, so that the number of rounds is easy to predict; what is too much is
-    // overwritten later.
-    for entries in to.chunks_exact_mut(8) {
-        for entry in entries {
-            *entry = base as u32 + mask.trailing_zeros();
-            mask &= mask.wrapping_sub(1);
-        }
-        if mask == 0 {
-            break;
-        }
-    }
-    count
+fn read_tags(
+    bytes: &[u8],
+    count: usize,
+    data: &DataFields,
+    columns: &mut Columns<'_>,
+) -> Option<bool> {
+    let last_four = count.checked_sub(4);
+    last_four
+        .and_then(|last| read_four_by_four(bytes, last, data, columns))
+        .or_else(|| blocks::read_tags(bytes, count, data, columns))
 }
 
-/// Parses the tags of `count` fields; returns whether any may be the length of a data field.
+/// The same; `last` is the first one of the last four fields.
 #[inline(always)]
-fn parse_tags(bytes: &[u8], count: usize, data: &DataFields, columns: &mut Columns<'_>) -> bool {
-    let tags = columns.tag.iter_mut().take(count);
-    let mut start = 0;
+fn read_four_by_four(
+    bytes: &[u8],
+    last: usize,
+    data: &DataFields,
+    columns: &mut Columns<'_>,
+) -> Option<bool> {
+    // In front of the first field.
+    *columns.end.first_mut()? = u32::MAX;
     let mut may_hold_data = false;
-    let begins_and_ends = columns.begin.iter().zip(columns.end.iter().skip(1));
-    for (tag, (&begin, &end)) in tags.zip(begins_and_ends) {
-        let equals = begin as usize - 1;
-        *tag = tag_in_front(bytes, start, equals);
-        may_hold_data |= data.may_be_length(*tag);
-        start = end as usize + 1;
+    let mut at = 0;
+    loop {
+        // The last four may have some in common with those before.
+        at = at.min(last);
+        let ends = columns.end.get(at..)?.first_chunk::<4>()?;
+        let fields = Four::behind(bytes, ends)?;
+        let tags = columns.tag.get_mut(at..)?.first_chunk_mut()?;
+        let begins = columns.begin.get_mut(at..)?.first_chunk_mut()?;
+        fields.write(tags, begins);
+        if fields.is_odd() {
+            // Four digits or more, mostly.
+            for ((tag, begin), &end) in tags.iter_mut().zip(begins).zip(ends) {
+                (*tag, *begin) = blocks::long_tag(bytes, end.wrapping_add(1))?;
+            }
+        }
+        for &tag in &*tags {
+            may_hold_data |= data.may_be_length(tag);
+        }
+        if at == last {
+            return Some(may_hold_data);
+        }
+        at += 4;
     }
-    may_hold_data
 }
 
-/// Returns the tag at `start..equals`, from the eight bytes in front of the `=`.
-#[inline(always)]
-fn tag_in_front(bytes: &[u8], start: usize, equals: usize) -> u32 {
-    let eight = bytes
-        .get(..equals)
-        .and_then(|front| front.last_chunk::<8>());
-    let (Some(eight), 1..=8) = (eight, equals - start) else {
-        return parse_tag(bytes.get(start..equals).unwrap_or_default());
-    };
-    parse_last_of_eight(u64::from_le_bytes(*eight), equals - start).unwrap_or(0)
+/// The fronts of four fields, in 32 bits each.
+struct Four {
+    /// Where the fields in front of them end.
+    ends: __m128i,
+    /// The lowest bit of the first `=`; zero without one.
+    first: __m128i,
+    /// The digits of the tags, from 0 to 9, the first one lowest; zeros behind them.
+    digits: __m128i,
+}
+
+impl Four {
+    /// Of the fields behind `ends`; `None` if less than four bytes stand behind one.
+    #[inline(always)]
+    fn behind(bytes: &[u8], ends: &[u32; 4]) -> Option<Self> {
+        let four = |end: u32| {
+            let front = bytes.get(end.wrapping_add(1) as usize..)?.first_chunk()?;
+            Some(i32::from_le_bytes(*front))
+        };
+        let [a, b, c, d] = *ends;
+        let texts = [four(a)?, four(b)?, four(c)?, four(d)?];
+        // SAFETY: SSE2 belongs to x86-64.
+        unsafe {
+            let text = _mm_setr_epi32(texts[0], texts[1], texts[2], texts[3]);
+            let equals = _mm_cmpeq_epi8(text, _mm_set1_epi8(b'=' as i8));
+            let first = _mm_and_si128(equals, _mm_sub_epi32(_mm_setzero_si128(), equals));
+            let below = _mm_add_epi32(first, _mm_set1_epi32(-1));
+            let values = _mm_sub_epi8(text, _mm_set1_epi8(b'0' as i8));
+            Some(Self {
+                ends: _mm_setr_epi32(a as i32, b as i32, c as i32, d as i32),
+                first,
+                digits: _mm_and_si128(below, values),
+            })
+        }
+    }
+
+    /// Returns whether a tag has other bytes than digits, or more than three.
+    #[inline(always)]
+    fn is_odd(&self) -> bool {
+        // SAFETY: as above.
+        unsafe {
+            let above_nine = _mm_subs_epu8(self.digits, _mm_set1_epi8(9));
+            let unended = _mm_cmpeq_epi32(self.first, _mm_setzero_si128());
+            let odd = _mm_or_si128(above_nine, unended);
+            _mm_movemask_epi8(_mm_cmpeq_epi8(odd, _mm_setzero_si128())) != 0xffff
+        }
+    }
+
+    /// Writes the tags, and where the values begin.
+    #[inline(always)]
+    fn write(&self, tags: &mut [u32; 4], begins: &mut [u32; 4]) {
+        // SAFETY: as above; 16 bytes are written to each array, which has as many.
+        unsafe {
+            // Which bit it is says the exponent of a float, 127 and eight times the length of the
+            // tag: an eighth of it is 15 and the length. A begin is two behind the end and that.
+            let exponents = _mm_castps_si128(_mm_cvtepi32_ps(self.first));
+            let lengths = _mm_srli_epi32::<26>(exponents);
+            let behind = _mm_add_epi32(self.ends, _mm_set1_epi32(2 - 15));
+            _mm_storeu_si128(begins.as_mut_ptr().cast(), _mm_add_epi32(behind, lengths));
+            _mm_storeu_si128(tags.as_mut_ptr().cast(), self.numbers());
+        }
+    }
+
+    /// Returns the numbers that the digits are.
+    #[inline(always)]
+    fn numbers(&self) -> __m128i {
+        // SAFETY: as above.
+        unsafe {
+            let two = _mm_cmpeq_epi32(self.first, _mm_set1_epi32(1 << 16));
+            let three = _mm_cmpeq_epi32(self.first, _mm_set1_epi32(1 << 24));
+            // The digits one and three, and what they count; and digit two.
+            let outer = _mm_and_si128(self.digits, _mm_set1_epi16(0xff));
+            let more = _mm_or_si128(
+                _mm_and_si128(two, _mm_set1_epi32(9)),
+                _mm_and_si128(three, _mm_set1_epi32(1 << 16 | 99)),
+            );
+            let outer = _mm_madd_epi16(outer, _mm_add_epi32(more, _mm_set1_epi32(1)));
+            let inner = _mm_srli_epi16::<8>(self.digits);
+            let counts = _mm_or_si128(
+                _mm_and_si128(two, _mm_set1_epi32(1)),
+                _mm_and_si128(three, _mm_set1_epi32(10)),
+            );
+            _mm_add_epi32(outer, _mm_madd_epi16(inner, counts))
+        }
+    }
 }

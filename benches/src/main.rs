@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod contest;
+mod fan_out;
 mod fast;
 mod kept;
 mod parse;
@@ -18,7 +19,7 @@ use anyhow::{Context, Result};
 use clap::Parser;
 use contest::{Contest, Outcome};
 use peers::Peers;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Measures Fanfare beside its peers, in turns.
@@ -37,7 +38,10 @@ struct Args {
     #[arg(long, value_name = "N", default_value_t = 7)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: u32,
-    /// Only contests whose names begin so: fix_parse, fix_round_trip, fix_kept, fast.
+    /// A Markdown document whose tables are replaced by those of this run.
+    #[arg(long, value_name = "FILE")]
+    docs: Option<PathBuf>,
+    /// Only contests whose names begin so: fix_parse, fix_round_trip, fix_kept, fan_out, fast.
     #[arg(long, value_name = "NAME", default_value = "")]
     only: String,
 }
@@ -58,6 +62,9 @@ fn main() -> Result<ExitCode> {
     std::fs::write(&json, format!("{:#}\n", report::json(&outcomes)))?;
     std::fs::write(&html, report::html(&outcomes))?;
     println!("{}\n{}", json.display(), html.display());
+    if let Some(file) = &args.docs {
+        write_tables(file, &report::markdown(&outcomes))?;
+    }
     let is_whole = !outcomes.is_empty() && outcomes.iter().all(Outcome::has_fanfare);
     Ok(if is_whole {
         ExitCode::SUCCESS
@@ -66,10 +73,19 @@ fn main() -> Result<ExitCode> {
     })
 }
 
+fn write_tables(file: &Path, tables: &str) -> Result<()> {
+    let name = || file.display().to_string();
+    let document = std::fs::read_to_string(file).with_context(name)?;
+    let document = report::replaced(&document, tables);
+    let document = document.with_context(|| format!("{}: no marks for tables", file.display()))?;
+    std::fs::write(file, document).with_context(name)
+}
+
 fn contests(peers: &Peers) -> Result<Vec<Contest>> {
     let mut all = parse::contests(peers)?;
     all.push(round_trip::contest(peers));
     all.push(kept::contest(peers));
+    all.push(fan_out::contest(peers));
     all.extend(fast::contests()?);
     Ok(all)
 }

@@ -59,6 +59,62 @@ pub(crate) fn text(outcome: &Outcome) -> String {
     text
 }
 
+/// The tables of all contests as Markdown, with who is ahead of Fanfare in front.
+pub(crate) fn markdown(outcomes: &[Outcome]) -> String {
+    let environment = Environment::collect().to_json();
+    let of = |key: &str| environment[key].as_str().unwrap_or_default();
+    let (date, _) = of("date").split_once('T').unwrap_or_default();
+    let mut text = format!(
+        "Measured on {date}, {}, {} cores, {}.\n\n",
+        of("cpu"),
+        environment["cores"],
+        of("kernel")
+    );
+    let ahead: Vec<String> = outcomes.iter().flat_map(Outcome::ahead).collect();
+    text += match ahead.is_empty() {
+        true => "No peer is ahead in any figure.\n",
+        false => "Ahead of Fanfare:\n\n",
+    };
+    for who in ahead {
+        text += &format!("- {who}\n");
+    }
+    for outcome in outcomes {
+        text += &format!(
+            "\n### {}\n\n{} The harness is `{}`.\n\n",
+            outcome.title, outcome.what, outcome.source
+        );
+        text += &table(outcome);
+        for absent in &outcome.absent {
+            text += &format!("\nAbsent: {absent}\n");
+        }
+    }
+    text
+}
+
+/// A row a contestant; for each figure its median, its spread, and how many times better Fanfare is.
+fn table(outcome: &Outcome) -> String {
+    let line = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
+    let head = outcome.figures.iter().flat_map(|figure| {
+        let name = format!("{}, {}", figure.name, figure.unit);
+        [name, "spread".to_owned(), "times".to_owned()]
+    });
+    let head: Vec<String> = [String::new()].into_iter().chain(head).collect();
+    let rule = vec!["---".to_owned(); head.len()];
+    let rows = outcome.rows.iter().map(|row| line(cells(outcome, row)));
+    line(head) + &line(rule) + &rows.collect::<String>()
+}
+
+/// The lines between which a document has the tables.
+const BEGIN: &str = "<!-- bench-peers: begin -->\n";
+const END: &str = "<!-- bench-peers: end -->\n";
+
+/// Returns the document with these tables in place of those that it has.
+pub(crate) fn replaced(document: &str, tables: &str) -> Option<String> {
+    let (front, rest) = document.split_once(BEGIN)?;
+    let (_, back) = rest.split_once(END)?;
+    Some(format!("{front}{BEGIN}{tables}{END}{back}"))
+}
+
 pub(crate) fn json(outcomes: &[Outcome]) -> Value {
     let contests = outcomes.iter().map(|outcome| {
         let rows = outcome.rows.iter().map(|row| {
@@ -138,4 +194,17 @@ pub(crate) fn html(outcomes: &[Outcome]) -> String {
     }
     page.environment(&Environment::collect());
     page.to_html()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_document_keeps_what_is_around_its_tables() {
+        let document = format!("front\n{BEGIN}old\n{END}back\n");
+        let new = replaced(&document, "new\n").unwrap();
+        assert_eq!(new, format!("front\n{BEGIN}new\n{END}back\n"));
+        assert_eq!(replaced("no marks\n", "new\n"), None);
+    }
 }

@@ -208,7 +208,7 @@ fn bad_requests_are_refused_and_harm_nobody() {
     ] {
         let (status, body) = plant.raw("GET /metrics", headers, "");
         assert!(
-            status == 401 && body.contains("a token is needed"),
+            status == 401 && body.contains("no valid token"),
             "{status} {body}"
         );
     }

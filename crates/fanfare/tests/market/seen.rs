@@ -350,7 +350,7 @@ fn what_cannot_be_shown_is_refused_with_a_reason() {
         ("/api/v1/notices?after=..", 400, "number"),
         ("/api/v1/changes?after=x", 400, "number"),
         ("/api/v1/changes?colour=red", 400, "`kinds`"),
-        ("/api/v1/books/..%2f..%2fetc", 404, "nothing is here"),
+        ("/api/v1/books/..%2f..%2fetc", 404, "no such path"),
     ] {
         let (got, answer) = plant.get(path);
         let text = answer["error"].as_str().unwrap_or_default();

@@ -17,10 +17,10 @@ fn what_cannot_work_is_said_in_one_sentence() {
         ),
         (
             &["ls", "--peer", "no such host"],
-            "\"no such host\" is not known",
+            "\"no such host\" cannot be resolved",
         ),
-        (&["ls", "--peer", "0.0.0.0"], "is no host's address"),
-        (&["ls", "--peer", "127.0.0.1:99999"], "not 1 to 65535"),
+        (&["ls", "--peer", "0.0.0.0"], "is not the address of a host"),
+        (&["ls", "--peer", "127.0.0.1:99999"], "expected 1 to 65535"),
         (
             &["idl", "-t", "builtin:none"],
             "builtin:simple, builtin:complex and builtin:spectra",

@@ -89,7 +89,7 @@ fn levels_of_the_log_are_set(ctl: &dyn Fn(&[&str]) -> Output) {
     let wrong = ctl(&["log", "set-level", "stars=info"]);
     assert_eq!(wrong.status.code(), Some(2));
     assert!(
-        text(&wrong.stderr).contains("no target of the log"),
+        text(&wrong.stderr).contains("unknown log target"),
         "{wrong:?}"
     );
     ctl(&["log", "set-level", "info"]);

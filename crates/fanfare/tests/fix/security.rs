@@ -63,7 +63,7 @@ fn an_acceptor_that_is_to_have_what_there_is_not_does_not_start() {
         ("MongoStoreConnection=m\n", "messages are kept in files"),
         (
             "DataDictionary=absent.xml\n",
-            "DataDictionary=absent.xml: there is no such file",
+            "DataDictionary=absent.xml: no such file",
         ),
         (
             "TargetSubID=*\n",

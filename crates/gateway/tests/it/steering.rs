@@ -245,11 +245,11 @@ fn numbers_of_a_session_that_is_away_are_listed_and_changed() {
         (json!({ "session": "AWAY" }), "which number?"),
         (
             json!({ "session": "AWAY", "next_sender": 0 }),
-            "0 is no MsgSeqNum(34)",
+            "MsgSeqNum(34): expected 1 to",
         ),
         (
             json!({ "session": "AWAY", "next_target": 1_u64 << 61 }),
-            "from 1 to",
+            "MsgSeqNum(34): expected 1 to",
         ),
         (
             json!({ "session": "AWAY", "next_target": -1 }),

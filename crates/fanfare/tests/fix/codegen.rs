@@ -73,7 +73,7 @@ fn what_is_wrong_is_named_and_nothing_is_written() {
         "{text}"
     );
     let text = fault(&["builtin:FIX.4.4", "builtin:FIX.4.4"]);
-    assert!(text.contains("two dictionaries are of FIX.4.4"), "{text}");
+    assert!(text.contains("two dictionaries describe FIX.4.4"), "{text}");
     let text = fails(&["fix", "codegen", &wrong, "-o", &wrong]);
     assert!(text.contains("line 18"), "{text}");
     let newer = folder.with("newer.xml", NEWER);

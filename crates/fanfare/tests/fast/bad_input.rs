@@ -151,7 +151,7 @@ fn what_would_take_too_much_is_refused_where_it_stands() {
         ),
         (
             text,
-            "LIMIT at byte 13 in template T, field B: limit exceeded: too long a text",
+            "LIMIT at byte 13 in template T, field B: limit exceeded: text too long",
         ),
         (endless, "D2 at byte 12 in template T, field S: "),
     ] {

@@ -89,7 +89,7 @@ fn explain_of_a_cut_packet_goes_as_far_as_the_bytes() {
         "message 2 at byte 5",
         "A uInt32 none = 3",
         "EOF at byte 7 in template T, field B",
-        "EOF packet is cut: 7 of at least 8 bytes",
+        "EOF the packet is truncated: 7 of at least 8 bytes",
     ] {
         assert!(said.out.contains(text), "{text} in:\n{}", said.out);
     }

@@ -252,7 +252,7 @@ fn what_cannot_be_replayed_is_told() {
     for (args, why) in [
         (&[empty.as_str()][..], "empty"),
         (&[&packed], "compressed with gzip"),
-        (&[folder_itself], "has no log"),
+        (&[folder_itself], "is not a log"),
         (&["nowhere.pcap"], "cannot open `nowhere.pcap`"),
         (
             &[&capture, &feed, "--every", "1", "--line", "2=224.1.1.1:7"],

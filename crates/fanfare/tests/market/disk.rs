@@ -206,7 +206,10 @@ fn what_a_full_disk_did_not_take_at_the_stop_is_taken_at_the_next_start() {
     // Another gateway with the folder is refused while this one holds it.
     let gateway = Gateway::start(&mut fanfare(&["gateway", &config]));
     let told = fails(&["gateway", &config]);
-    assert!(told.contains("is written by another process"), "{told}");
+    assert!(
+        told.contains("is being written by another process"),
+        "{told}"
+    );
     gateway.stop();
     let verified = verified(&folder);
     assert_eq!((verified.missing.len(), Some(verified.events)), (0, made));

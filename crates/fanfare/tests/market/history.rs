@@ -182,10 +182,10 @@ fn a_log_that_is_none_or_damaged_is_told_with_where() {
     write(Path::new(&log), &events(60));
     for (args, why) in [
         (&["ls", "nowhere"][..], "nowhere"),
-        (&["cat", folder.path().to_str().unwrap()], "has no log"),
+        (&["cat", folder.path().to_str().unwrap()], "is not a log"),
         (
             &["cat", &log, "--from", "77"],
-            "event 77 is not there yet: the next is 76",
+            "event 77 is not written yet: the next event is 76",
         ),
         (
             &["book", &log, "--symbol", "NONE"],
@@ -193,7 +193,7 @@ fn a_log_that_is_none_or_damaged_is_told_with_where() {
         ),
         (
             &["book", &log, "--symbol", "BETA", "--at", "1000"],
-            "not there yet",
+            "is not written yet",
         ),
     ] {
         let said = fails(&[&["history"], args].concat());
@@ -321,7 +321,7 @@ fn a_reader_of_what_was_removed_is_told_from_where_it_can_be_had() {
     while keeper.work().unwrap() > 0 {}
     assert_eq!(keeper.stats().removed, 1);
     let told = fails(&["history", "cat", &log, "--from", "7"]);
-    let why = "event 7 was removed: the log begins with event 39 of 2026-11-23T12:00:";
+    let why = "event 7 was removed by retention: the log begins with event 39 of 2026-11-23T12:00:";
     assert!(told.contains(why), "{told}");
     let numbers = |from: &str| {
         let lines = history(&["cat", &log, "--json", "--from", from]).json_lines();

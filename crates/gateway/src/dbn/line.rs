@@ -252,7 +252,7 @@ mod tests {
         }
         assert!(matches!(line("hello"), Err(Wrong::Line(_))));
         for (wrong, why) in [
-            ("schema=cmbp-1|symbols=A", "there is no schema `cmbp-1`"),
+            ("schema=cmbp-1|symbols=A", "no schema `cmbp-1`"),
             ("schema=mbo|symbols=A|stype_in=parent", "not `parent`"),
             (
                 "schema=mbo|symbols=ES.c.0|stype_in=continuous",

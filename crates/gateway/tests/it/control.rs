@@ -317,6 +317,6 @@ fn a_stale_socket_is_replaced_and_anothers_file_is_left_alone() {
     drop(first);
     assert_eq!(path.text(), "mine");
     let why = Control::start(&path.0, Arc::new(operator)).unwrap_err();
-    assert!(why.to_string().contains("no socket"), "{why}");
+    assert!(why.to_string().contains("not a socket"), "{why}");
     stop(gateway);
 }

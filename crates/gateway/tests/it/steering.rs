@@ -242,7 +242,7 @@ fn numbers_of_a_session_that_is_away_are_listed_and_changed() {
         (&json!(3), &json!(3))
     );
     for (fields, why) in [
-        (json!({ "session": "AWAY" }), "which number?"),
+        (json!({ "session": "AWAY" }), "a number is missing"),
         (
             json!({ "session": "AWAY", "next_sender": 0 }),
             "MsgSeqNum(34): expected 1 to",
@@ -253,11 +253,11 @@ fn numbers_of_a_session_that_is_away_are_listed_and_changed() {
         ),
         (
             json!({ "session": "AWAY", "next_target": -1 }),
-            "is a number from 0",
+            "must be a number from 0",
         ),
         (
             json!({ "session": "AWAY", "next_target": 1e30 }),
-            "is a number from 0",
+            "must be a number from 0",
         ),
         (json!({ "next_target": 1 }), "which sessions?"),
         (

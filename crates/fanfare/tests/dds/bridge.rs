@@ -66,7 +66,7 @@ fn what_cannot_be_is_said() {
     let told = fails(&["--relay"]);
     assert!(told.contains("give --subscribe-domain"), "{told}");
     let told = fails(&["--msg-types", "W,A"]);
-    assert!(told.contains("is a message of the session"), "{told}");
+    assert!(told.contains("is a message of the session layer"), "{told}");
     let told = fails(&["--transport", "tcp"]);
     assert!(told.contains("--peer or --tcp-port"), "{told}");
     let told = fails(&["--interface", "nosuch0"]);

@@ -165,7 +165,7 @@ fn a_gateway_is_asked_and_reloaded_at_its_socket() {
     levels_of_the_log_are_set(&ctl);
     let rolled = ctl(&["roll"]);
     let why = text(&rolled.stderr);
-    assert!(why.contains("there is no log"), "{why}");
+    assert!(why.contains("the gateway has no log"), "{why}");
     a_wrong_file_is_refused(&ctl, &file, &front, &user);
     server.signal("TERM");
     server.end().succeeded();

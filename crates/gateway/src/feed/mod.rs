@@ -248,7 +248,9 @@ pub(crate) fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     File::open(path)?.take(most + 1).read_to_end(&mut bytes)?;
     match bytes.len() as u64 > most {
-        true => Err(io::Error::other(format!("it has more than {most} bytes"))),
+        true => Err(io::Error::other(format!(
+            "the file has more than {most} bytes"
+        ))),
         false => Ok(bytes),
     }
 }

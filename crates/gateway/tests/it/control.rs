@@ -123,7 +123,7 @@ fn pages(operator: &mut Operator, all: &Value) {
         (r#""after":"nowhere""#, "the `next` of an answer"),
         (
             r#""sort":"lag","after":"consumers x""#,
-            "goes with the order by name",
+            "needs the order by name",
         ),
     ] {
         let line = format!("{{\"command\":\"sessions\",{fields}}}\n");

@@ -85,7 +85,9 @@ impl Reader<'_, '_> {
         }
         match inner.tag_name().name() {
             "type" => Ok(vec![node, inner, self.definition(inner, 0)?]),
-            "field" | "templateRef" => Err(self.s1(inner, "not a type")),
+            "field" | "templateRef" => {
+                Err(self.s1(inner, "<field> or <templateRef> is not a type"))
+            }
             _ => Ok(vec![node, inner]),
         }
     }

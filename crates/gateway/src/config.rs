@@ -299,12 +299,7 @@ impl Config {
         let same = self.producers.address() == self.consumers.address();
         let clash = same && self.producers.port != 0;
         let port = self.producers.port;
-        range(
-            "consumers.port",
-            port,
-            !clash,
-            "is the port of the producers too",
-        )?;
+        range("consumers.port", port, !clash, "is the producers' port too")?;
         feed::config::check_all(&self.feeds, &self.files)?;
         let mut channels: Vec<String> = self.feeds.iter().map(Feed::channel).collect();
         channels.extend(self.files.iter().map(|file| file.channel.clone()));

@@ -383,7 +383,7 @@ fn fix_as_logs_show_it_is_no_message() {
 fn nonsense_gets_one_sentence() {
     let folder = Folder::new("nonsense");
     let file = folder.with("packets.dat", PACKETS);
-    let packets = "--preamble wants packets";
+    let packets = "--preamble needs packets";
     for (line, code, word) in [
         ("decode -t /nowhere.xml -f FILE", 1, "/nowhere.xml"),
         ("decode -t builtin:odd -f FILE", 1, "builtin:odd"),

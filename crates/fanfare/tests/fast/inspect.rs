@@ -211,7 +211,7 @@ fn bench_measures_what_another_encoder_wrote() {
     ];
     let said = run(&bench).succeeded();
     assert!(
-        said.err.contains("other bytes than in the file"),
+        said.err.contains("differ from the bytes in the file"),
         "{}",
         said.err
     );

@@ -120,7 +120,7 @@ fn a_folder_without_a_store_is_told() {
     for args in [["list"], ["verify"], ["export"], ["repair"]] {
         let said = base.run(&args);
         assert_eq!(said.code, 1);
-        assert!(said.err.contains("there is no store in "), "{}", said.err);
+        assert!(said.err.contains(" has no store"), "{}", said.err);
     }
     let said = run(&["list"], &base.0.path().join("nothing"));
     assert!(said.code == 1 && said.err.contains("cannot read "));

@@ -269,9 +269,9 @@ fn failed(error: &HostError) -> OperatorError {
     let text = error.to_string();
     match error {
         HostError::Unknown(_) => OperatorError::absent(text),
-        HostError::Lower { .. } => {
-            OperatorError::failed(format!("{text}: `sessions stop` it first, or say `force`"))
-        }
+        HostError::Lower { .. } => OperatorError::failed(format!(
+            "{text}: stop it first with `sessions stop`, or give `force`"
+        )),
         _ => OperatorError::failed(text),
     }
 }

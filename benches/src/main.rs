@@ -70,6 +70,6 @@ fn contests(peers: &Peers) -> Result<Vec<Contest>> {
     let mut all = parse::contests(peers)?;
     all.push(round_trip::contest(peers));
     all.push(kept::contest(peers));
-    all.extend(fast::contests()?);
+    all.extend(fast::contests(peers)?);
     Ok(all)
 }

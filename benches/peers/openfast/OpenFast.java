@@ -23,7 +23,7 @@ import org.openfast.codec.FastDecoder;
 import org.openfast.template.loader.XMLMessageTemplateLoader;
 
 public final class OpenFast {
-    private static final int PASSES = 60;
+    private static final int PASSES = 40;
 
     private final Packets packets;
     private final FastDecoder decoder;

@@ -86,6 +86,6 @@ fn contests(peers: &Peers) -> Result<Vec<Contest>> {
     all.push(round_trip::contest(peers));
     all.push(kept::contest(peers));
     all.push(fan_out::contest(peers));
-    all.extend(fast::contests()?);
+    all.extend(fast::contests(peers)?);
     Ok(all)
 }

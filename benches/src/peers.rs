@@ -112,12 +112,18 @@ impl Java {
     }
 
     fn program(&self, classes: &Path, main: &str) -> Command {
-        let mut command = Command::new("java");
-        command.args(["-Xms256m", "-Xmx1g", "-XX:+UseSerialGC", "-classpath"]);
-        let (jars, classes) = (self.jars.display(), classes.display());
-        command.arg(format!("{jars}/*:{classes}")).arg(main);
-        command
+        java_program(&self.jars, classes, &[], main)
     }
+}
+
+/// A Java program in the configuration that all have, with options of its own.
+pub(crate) fn java_program(jars: &Path, classes: &Path, own: &[&str], main: &str) -> Command {
+    let mut command = Command::new("java");
+    command.args(["-Xms256m", "-Xmx1g", "-XX:+UseSerialGC"]);
+    command.args(own).arg("-classpath");
+    let (jars, classes) = (jars.display(), classes.display());
+    command.arg(format!("{jars}/*:{classes}")).arg(main);
+    command
 }
 
 /// A program in Go; `go.sum` says what it is made of.
@@ -193,7 +199,8 @@ pub(crate) fn number(program: &mut Program, word: &str) -> Result<f64> {
     found.with_context(|| format!("{word} was expected, {line:?} came"))
 }
 
-fn source(name: &str) -> PathBuf {
+/// A file or folder of the sources of the peers.
+pub(crate) fn source(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("peers")
         .join(name)

@@ -109,25 +109,28 @@ async fn guard(State(caller): State<Caller>, request: Request, next: Next) -> Re
         (Some(token), Peer::Tcp(_)) => {
             let given = request.headers().get(header::AUTHORIZATION);
             let is_it = given.is_some_and(|given| token.is_in(given.as_bytes()));
-            (!is_it).then_some((StatusCode::UNAUTHORIZED, "a token is needed"))
+            (!is_it).then_some((
+                StatusCode::UNAUTHORIZED,
+                "the request has no valid token (`Authorization: Bearer TOKEN`)",
+            ))
         }
         (None, Peer::Tcp(_)) if request.method() != Method::GET => Some((
             StatusCode::FORBIDDEN,
-            "without `token_file` in [console] nobody can steer here",
+            "commands that change something need `token_file` in [console]",
         )),
         (None, Peer::Tcp(_)) => (!is_local(request.headers())).then_some((
             StatusCode::FORBIDDEN,
-            "without a token only names of this machine are answered",
+            "without a token, Host must be a name of this machine",
         )),
     };
     let mut response = match refused {
         None if is_too_long(request.headers()) => error(
             StatusCode::PAYLOAD_TOO_LARGE,
-            "the body has up to 65536 bytes",
+            "the body is longer than 65536 bytes",
         ),
         None => match tokio::time::timeout(PATIENCE, next.run(request)).await {
             Ok(response) => response,
-            Err(_) => error(StatusCode::REQUEST_TIMEOUT, "it took too long"),
+            Err(_) => error(StatusCode::REQUEST_TIMEOUT, "the command took too long"),
         },
         Some((status, why)) => {
             caller.refuse().await;
@@ -211,7 +214,10 @@ impl Caller {
         match tokio::task::spawn_blocking(ask).await {
             Ok(Ok(result)) => answer(StatusCode::OK, &result),
             Ok(Err(why)) => refusal(&why),
-            Err(_) => error(StatusCode::INTERNAL_SERVER_ERROR, "a defect of the program"),
+            Err(_) => error(
+                StatusCode::INTERNAL_SERVER_ERROR,
+                "the command failed: internal error",
+            ),
         }
     }
 }
@@ -221,7 +227,10 @@ async fn scrape(State(caller): State<Caller>, headers: HeaderMap) -> Response {
     let format = Format::accepted(accept.unwrap_or_default());
     match metrics::render(caller.shared.operator.counters(), format) {
         Ok(text) => ([(header::CONTENT_TYPE, format.content_type())], text).into_response(),
-        Err(_) => error(StatusCode::INTERNAL_SERVER_ERROR, "a defect of the console"),
+        Err(_) => error(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "the counters cannot be written: internal error",
+        ),
     }
 }
 
@@ -257,16 +266,16 @@ async fn follow(
         }
     }
     if after == Some(None) {
-        let why = "`after` is the id of an event: a number";
+        let why = "`after` must be the id of an event, a number";
         return error(StatusCode::BAD_REQUEST, why);
     }
     let shared = &caller.shared;
     let Ok(permit) = Arc::clone(&shared.streams).try_acquire_owned() else {
-        let why = "too many follow the changes: half of the connections are for others";
+        let why = "too many clients follow the changes: at most half of all connections may";
         return error(StatusCode::SERVICE_UNAVAILABLE, why);
     };
     let Some(changes) = shared.operator.changes() else {
-        return error(StatusCode::NOT_FOUND, "this program tells of no changes");
+        return error(StatusCode::NOT_FOUND, "this program publishes no changes");
     };
     let kind = [(header::CONTENT_TYPE, "text/event-stream")];
     let stream = ChangeStream::new(changes.clone(), after.flatten(), kinds, permit);
@@ -293,7 +302,10 @@ async fn look(
             Err(why) => return refusal(&why),
         };
         if before.is_some() {
-            return error(StatusCode::BAD_REQUEST, &format!("`{name}` is there twice"));
+            return error(
+                StatusCode::BAD_REQUEST,
+                &format!("parameter `{name}` occurs twice"),
+            );
         }
     }
     caller.ask(command, fields).await
@@ -312,7 +324,7 @@ async fn act(
     };
     let kind = headers.get(header::CONTENT_TYPE).map(HeaderValue::as_bytes);
     if !kind.is_some_and(|kind| kind.starts_with(b"application/json")) {
-        let why = "the body is JSON: `Content-Type: application/json`";
+        let why = "the body must be JSON, with `Content-Type: application/json`";
         return error(StatusCode::UNSUPPORTED_MEDIA_TYPE, why);
     }
     let fields = match body.is_empty() {
@@ -328,12 +340,12 @@ async fn act(
 async fn nothing_here() -> Response {
     error(
         StatusCode::NOT_FOUND,
-        "nothing is here; docs/console.md has the paths",
+        "no such path: docs/console.md lists the paths",
     )
 }
 
 async fn other_method() -> Response {
-    let why = "the path has another method; docs/console.md has it";
+    let why = "the path does not allow this method: docs/console.md lists the methods";
     error(StatusCode::METHOD_NOT_ALLOWED, why)
 }
 

@@ -21,6 +21,6 @@ pub enum ConsoleError {
     #[error("`console.tls`")]
     Tls(#[from] TlsError),
     /// The system has no thread or descriptor left.
-    #[error("the console has no thread")]
+    #[error("cannot start a thread for the console")]
     Thread(#[source] io::Error),
 }

@@ -20,9 +20,7 @@ pub enum Error {
         detail: String,
     },
     /// The program was built without the feature `cyclone` of this crate.
-    #[error(
-        "this program is built without DDS: the feature `dds` has it, and `make` builds with it"
-    )]
+    #[error("this program is built without DDS: build it with the feature `dds`, as `make` does")]
     NotBuiltIn,
     /// The domain id has no RTPS ports: they would lie above 65535.
     #[error("domain id {0} is out of range: RTPS has ports for domains 0 to 232")]
@@ -31,7 +29,7 @@ pub enum Error {
     #[error("domain configuration: {0}")]
     Config(String),
     /// The C library does not accept a name (empty, too long, or with a NUL byte).
-    #[error("{what} {name:?} is not a usable name")]
+    #[error("{what} {name:?} is not a valid name")]
     Name {
         /// What the name is for.
         what: &'static str,
@@ -45,13 +43,13 @@ pub enum Error {
     #[error(transparent)]
     Cdr(#[from] CdrError),
     /// The bytes passed to a writer do not match the type of its topic.
-    #[error("the sample's bytes do not fit the type of topic {topic:?}")]
+    #[error("the bytes of the sample do not match the type of topic {topic:?}")]
     SampleMismatch {
         /// The topic of the writer.
         topic: String,
     },
     /// A foreign endpoint has not announced the type of its samples.
-    #[error("topic {topic:?} has type {type_name:?}, and its program does not describe it")]
+    #[error("topic {topic:?}: its writer does not describe type {type_name:?}")]
     NoType {
         /// The topic.
         topic: String,
@@ -59,7 +57,7 @@ pub enum Error {
         type_name: String,
     },
     /// No participant described a foreign type in time.
-    #[error("nobody described the type of topic {0:?} in time")]
+    #[error("topic {0:?}: no writer described its type in time")]
     TypeUnanswered(String),
     /// Shared memory is not available.
     #[error("shared memory: cannot {action}: {why}")]
@@ -70,7 +68,7 @@ pub enum Error {
         why: String,
     },
     /// A writer has written as many keys as it may: samples of new ones are not written.
-    #[error("topic {topic:?} has {limit} keys: samples of another are not written")]
+    #[error("topic {topic:?} has {limit} keys already: the sample of another key is not written")]
     TooManyKeys {
         /// The topic of the writer.
         topic: String,
@@ -88,7 +86,7 @@ pub enum Error {
         writer: Guid,
     },
     /// A closure of a listener panicked; it will not be called again.
-    #[error("the listener of {0:?} panicked and is switched off")]
+    #[error("the listener of {0:?} panicked and is no longer called")]
     ListenerPanicked(String),
 }
 

@@ -11,7 +11,7 @@ pub fn pin_to(cpu: usize) -> io::Result<()> {
     process::pin_to(cpu).map_err(|error| {
         io::Error::new(
             error.kind(),
-            format!("cannot pin a thread to CPU {cpu}: {error}"),
+            format!("cannot pin the thread to CPU {cpu}: {error}"),
         )
     })
 }

@@ -76,10 +76,10 @@ impl FromStr for LogLevel {
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum LevelError {
     /// No level has this name.
-    #[error("{0:?} is no level: off, error, warn, info, debug, trace")]
+    #[error("unknown log level {0:?}: expected off, error, warn, info, debug or trace")]
     Level(String),
     /// The log has no target of this name.
-    #[error("{target:?} is no target of the log: {}", .targets.join(", "))]
+    #[error("unknown log target {target:?}: expected one of {}", .targets.join(", "))]
     Target {
         /// The target named.
         target: String,
@@ -207,7 +207,7 @@ mod tests {
         let told = levels.apply("stars=info").unwrap_err().to_string();
         assert_eq!(
             told,
-            "\"stars\" is no target of the log: session, feed, dds"
+            "unknown log target \"stars\": expected one of session, feed, dds"
         );
         assert!(levels.apply(&seen_elsewhere.to_string()).is_ok());
     }

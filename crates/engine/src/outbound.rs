@@ -18,7 +18,7 @@ pub struct Outbound {
 
 /// The error of a message that would exceed the queue's limit; nothing was queued.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-#[error("outbound queue is full: {queued} of {limit} bytes wait, {len} more do not fit")]
+#[error("the outbound queue is full: {queued} of {limit} bytes are queued, {len} more do not fit")]
 pub struct Overflow {
     /// The number of bytes queued already.
     pub queued: usize,

@@ -30,7 +30,7 @@ pub enum Stream {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Missing {
     /// No line has arrived within the limit.
-    #[error("nothing more within the limit")]
+    #[error("no line within the time limit")]
     Late,
     /// The process has closed the stream: as a rule it has ended.
     #[error("the stream has ended")]

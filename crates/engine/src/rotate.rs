@@ -55,7 +55,7 @@ pub struct Daily {
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum DailyError {
     /// The text is no time of day.
-    #[error("{0:?} is no time of the day: HH:MM or HH:MM:SS, up to 23:59:59")]
+    #[error("invalid time of day {0:?}: expected HH:MM or HH:MM:SS, up to 23:59:59")]
     Time(String),
     /// The time zone does not exist.
     #[error(transparent)]
@@ -247,7 +247,7 @@ fn free_name(path: &Path, utc: i64) -> io::Result<PathBuf> {
     let names = (0..1_000).map(|more| stamped(path, utc.saturating_add(more * MILLISECOND)));
     let mut free = names.filter(|name| !name.exists() && !with_ending(name, ZST).exists());
     free.next().ok_or_else(|| {
-        let why = format!("no free name for {} beside it", path.display());
+        let why = format!("cannot rotate {}: no free name beside it", path.display());
         io::Error::new(io::ErrorKind::AlreadyExists, why)
     })
 }

@@ -94,7 +94,7 @@ pub enum TlsError {
         why: String,
     },
     /// The server's name is neither a host name nor an address.
-    #[error("`{name}` is no host name: {error}")]
+    #[error("`{name}` is not a host name: {error}")]
     Name {
         /// The name.
         name: String,
@@ -248,8 +248,8 @@ impl Identity {
     }
 }
 
-const ENCRYPTED: &str = "holds an encrypted private key, and there is no way to give a password: \
-                         decrypt it (`openssl pkey -in FILE -out NEW`), readable by the owner only";
+const ENCRYPTED: &str = "holds an encrypted private key, and passwords are not supported: decrypt \
+    it (`openssl pkey -in FILE -out NEW`), readable by the owner only";
 
 /// Returns whether a file holds an encrypted key, in PKCS #8 or OpenSSL's older format.
 fn is_encrypted(key: &Path) -> bool {

@@ -91,7 +91,7 @@ impl fmt::Display for SmallBuffer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "the kernel gives a receive buffer of {} bytes instead of {}: raise net.core.rmem_max",
+            "the receive buffer has {} bytes instead of {}: raise net.core.rmem_max",
             self.granted, self.wanted
         )
     }

@@ -13,7 +13,7 @@ use jiff::tz::TimeZone;
 
 /// The error for a name of no zone.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is no time zone: a name such as Europe/London, UTC, or an offset such as +05:30")]
+#[error("unknown time zone {0:?}: expected a name (Europe/London), UTC or an offset (+05:30)")]
 pub struct UnknownZone(String);
 
 /// Returns the zone with this IANA name (`America/New_York`), `UTC`, or a fixed offset (`+05:30`).

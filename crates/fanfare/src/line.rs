@@ -25,7 +25,7 @@ impl Reach {
     pub(crate) fn check(self, to: SocketAddrV4) -> Result<()> {
         let address = to.ip();
         if self.interface.is_loopback() && !address.is_multicast() && !address.is_loopback() {
-            bail!("{address} is no multicast group, and not on the interface to send from");
+            bail!("{address} is neither a multicast group nor on the interface to send from");
         }
         Ok(())
     }

@@ -143,7 +143,9 @@ impl FromStr for Header {
     fn from_str(text: &str) -> Result<Self, String> {
         let found = Self::ALL.into_iter().find(|h| h.name() == text);
         found.ok_or_else(|| {
-            format!("unknown header `{text}`: none, u8, u16le, u16be, u32le, u32be or fast")
+            format!(
+                "unknown header `{text}`: expected none, u8, u16le, u16be, u32le, u32be or fast"
+            )
         })
     }
 }
@@ -401,7 +403,10 @@ impl fmt::Display for FrameErrorKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Truncated { need, have } => {
-                write!(f, "packet is cut: {have} of at least {need} bytes")
+                write!(
+                    f,
+                    "the packet is truncated: {have} of at least {need} bytes"
+                )
             }
             Self::ZeroBlock => f.write_str("block size is zero"),
             Self::Overflow => f.write_str("block size does not fit 32 bits"),

@@ -76,7 +76,7 @@ impl FromStr for Preamble {
             "seq32be" => Ok(Self::Seq32Be),
             "cme" => Ok(Self::Cme),
             _ => Err(format!(
-                "unknown preamble `{text}`: none, seq32le, seq32be or cme"
+                "unknown preamble `{text}`: expected none, seq32le, seq32be or cme"
             )),
         }
     }
@@ -106,7 +106,7 @@ impl fmt::Display for TooShort {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "datagram of {} bytes is shorter than its preamble of {}",
+            "the datagram has {} bytes, its preamble alone {}",
             self.have, self.need
         )
     }

@@ -292,8 +292,8 @@ impl Config {
             ("consumers.bind", &self.consumers),
         ] {
             let has_door = side.bind.is_loopback() || side.open || self.has_users();
-            let rule = "other machines reach it: there must be users (`users`, `[[user]]`), or \
-                        open = true beside it (--open), which lets anybody in";
+            let rule = "is reachable from other machines: needs users (`users`, `[[user]]`), or \
+                open = true beside it (--open), which lets anybody in";
             range(key, side.bind, has_door, rule)?;
         }
         let same = self.producers.address() == self.consumers.address();
@@ -313,12 +313,12 @@ impl Config {
         }
         self.check_logs()?;
         if let Some(events) = &self.events {
-            let rule = "needs a feed with `mapping`, or an edge: others have no market events";
+            let rule = "needs a feed with `mapping` or an edge: no other source has market events";
             range("events", events.display(), self.has_market(), rule)?;
         }
         if let Some(history) = &self.history {
             let folder = history.folder.display();
-            let rule = "needs a feed with `mapping`, or an edge: they make the events";
+            let rule = "needs a feed with `mapping` or an edge, which make the events";
             range("history.folder", folder, self.has_market(), rule)?;
             history.check()?;
         }
@@ -339,8 +339,8 @@ impl Config {
         let Some(replay) = &self.replay else {
             return Ok(());
         };
-        let rule = "is the only source of market events, so that they keep their numbers: there \
-                    can be neither a feed with `mapping` or `dbn` nor an edge";
+        let rule = "must be the only source of market events, so that they keep their numbers: no \
+            feed with `mapping` or `dbn` and no edge are allowed";
         let is_alone = !self.has_live_market();
         range("replay", replay.path().display(), is_alone, rule)?;
         replay.check()

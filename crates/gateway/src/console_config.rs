@@ -60,7 +60,7 @@ impl ConsoleConfig {
 
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
         let has_door = self.bind.is_loopback() || self.token_file.is_some();
-        let rule = "other machines reach it: there must be a `token_file`";
+        let rule = "is reachable from other machines: needs a `token_file`";
         range("console.bind", self.bind, has_door, rule)?;
         within("console.connections", self.connections, 1..=10_000)
     }

@@ -34,7 +34,7 @@ const LONGEST: usize = 512;
 /// assert_eq!(
 ///     lines[20],
 ///     "and 980 more refusals in the last 10 s, the last: 10.0.0.1:5000 ended: \
-///      first bytes are no FIX message"
+///      first bytes are not a FIX message"
 /// );
 /// # Ok::<(), std::net::AddrParseError>(())
 /// ```

@@ -286,7 +286,7 @@ pub enum PeerEnd {
         why: Denied,
     },
     /// The consumer's outbound queue was full.
-    #[error("consumer too slow: {queued} bytes wait for it")]
+    #[error("consumer too slow: {queued} bytes are queued")]
     SlowConsumer {
         /// The bytes queued.
         queued: usize,

@@ -112,7 +112,7 @@ impl ProgramLog {
         let rule = "needs a file in `log.to`";
         range("log.rotate", "{ … }", is_file || !rotates, rule)?;
         let is_plain = self.to != LogTo::Journald || self.format == LogFormat::Text;
-        let rule = "the journal has fields of its own: must be \"text\" with `log.to` = journald";
+        let rule = "must be \"text\" with `log.to` = journald, which has fields of its own";
         range("log.format", "json", is_plain, rule)?;
         self.rotate.check("log")
     }

@@ -53,6 +53,6 @@ pub enum StartError {
     #[error("cannot make {}, the file of the ring of market events (`history.ring`)", .0.display())]
     RingFile(PathBuf, #[source] io::Error),
     /// The ring accepts no more readers, which is not expected.
-    #[error("cannot start: the ring takes no more readers")]
+    #[error("cannot start: the ring has no room for another reader")]
     Ring,
 }

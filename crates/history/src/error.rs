@@ -17,10 +17,10 @@ pub enum LogError {
         error: io::Error,
     },
     /// The folder has no segment.
-    #[error("{} has no log: no file NUMBER.log or NUMBER.logz", .0.display())]
+    #[error("{} is not a log: it has no file NUMBER.log or NUMBER.logz", .0.display())]
     NoLog(PathBuf),
     /// Another process writes the log.
-    #[error("{} is written by another process", .0.display())]
+    #[error("{} is being written by another process", .0.display())]
     InUse(PathBuf),
     /// A file does not belong to a log.
     #[error("{}: not a segment of a log: {why}", path.display())]
@@ -31,7 +31,7 @@ pub enum LogError {
         why: &'static str,
     },
     /// A file is of a later version.
-    #[error("{}: version {version} of the log, this program knows {VERSION}", path.display())]
+    #[error("{}: unsupported version {version} of the log, expected {VERSION}", path.display())]
     Version {
         /// The file.
         path: PathBuf,
@@ -45,10 +45,13 @@ pub enum LogError {
     )]
     BadClaim(PathBuf),
     /// The thread that read ahead has ended, with an error that was returned before.
-    #[error("the reader has ended")]
+    #[error("the reader has ended after an error")]
     Ended,
     /// Retention has removed the requested events.
-    #[error("event {wanted} was removed: the log begins with event {first} of {}", utc(*time))]
+    #[error(
+        "event {wanted} was removed by retention: the log begins with event {first} of {}",
+        utc(*time)
+    )]
     Gone {
         /// The number requested.
         wanted: u64,
@@ -58,7 +61,7 @@ pub enum LogError {
         time: u64,
     },
     /// No event has this number yet.
-    #[error("event {wanted} is not there yet: the next is {next}")]
+    #[error("event {wanted} is not written yet: the next event is {next}")]
     NotYet {
         /// The number requested.
         wanted: u64,

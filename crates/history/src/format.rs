@@ -69,10 +69,10 @@ impl SegmentHeader {
 
     pub(crate) fn read(bytes: &[u8]) -> Result<Self, NoHeader> {
         let Some(bytes) = bytes.get(..SEGMENT_HEADER) else {
-            return Err(NoHeader::Invalid("it is shorter than its header"));
+            return Err(NoHeader::Invalid("the file is shorter than its header"));
         };
         if !bytes.starts_with(&MAGIC) {
-            return Err(NoHeader::Invalid("it does not begin with FANFLOG"));
+            return Err(NoHeader::Invalid("the file does not begin with FANFLOG"));
         }
         let version = u32_at(bytes, 8);
         let is_whole = crc32fast::hash(&bytes[16..]) == u32_at(bytes, 12);
@@ -82,7 +82,7 @@ impl SegmentHeader {
             return Err(NoHeader::Version(version));
         }
         if version != VERSION || !is_whole {
-            return Err(NoHeader::Invalid("its header is damaged"));
+            return Err(NoHeader::Invalid("the header is damaged"));
         }
         Ok(Self {
             ordinal: u64_at(bytes, 16),

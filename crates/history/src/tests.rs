@@ -430,7 +430,7 @@ fn readers_follow_while_it_is_written_compacted_and_removed() {
     let error = log.reader(Start::Number(1)).unwrap_err();
     let text = error.to_string();
     assert!(text.starts_with(&format!(
-        "event 1 was removed: the log begins with event {first} of"
+        "event 1 was removed by retention: the log begins with event {first} of"
     )));
     let received = read_from(&folder.0, Start::First);
     assert!(received.events == all[first as usize - 1..]);

@@ -63,7 +63,7 @@ impl Verified {
 const MOST_RANGES: usize = 10_000;
 
 /// The description of a file whose version is unknown.
-const VERSION: &str = "a version that is not known: of a later program, or damaged";
+const VERSION: &str = "unknown version: written by a later program, or damaged";
 
 struct Check<'a, F> {
     folder: &'a Path,
@@ -137,7 +137,7 @@ impl<F: FnMut(u64, u64) -> bool> Check<'_, F> {
                     match is_read {
                         true => self.records(),
                         false => {
-                            let what = "records that cannot be unpacked";
+                            let what = "records that cannot be decompressed";
                             self.damage(segment.path.clone(), segment.at, header.size(), what);
                         }
                     }
@@ -153,8 +153,8 @@ impl<F: FnMut(u64, u64) -> bool> Check<'_, F> {
                         segment.len()?
                     };
                     let what = match is_behind || !is_last {
-                        true => "bytes that are no block",
-                        false => "a block that is not whole: being written, or cut off by a kill",
+                        true => "bytes that are not a block",
+                        false => "incomplete block: being written, or cut off by a kill",
                     };
                     self.damage(segment.path.clone(), at, end - at, what);
                     if !is_behind {
@@ -232,7 +232,7 @@ impl<F: FnMut(u64, u64) -> bool> Check<'_, F> {
         } else {
             let path = folder::view(self.folder, number);
             let bytes = std::fs::metadata(&path).map_or(0, |metadata| metadata.len());
-            let what = "a checkpoint that cannot be read: the one before it is used";
+            let what = "unreadable checkpoint: the one before it is used";
             self.damage(path, 0, bytes, what);
         }
         Ok(())

@@ -91,7 +91,7 @@ pub enum CaptureError {
         text: String,
     },
     /// This program was built without the feature `capture`.
-    #[error("this program was built without packet capture (feature `capture`)")]
+    #[error("this program is built without packet capture (feature `capture`)")]
     NotBuilt,
 }
 

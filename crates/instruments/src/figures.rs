@@ -128,7 +128,7 @@ pub struct Printed(Value);
 
 /// The error of a figure that the process did not print.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("another process printed no figure `{0}`")]
+#[error("the measured process printed no figure `{0}`")]
 pub struct NoFigure(String);
 
 impl Printed {
@@ -297,7 +297,7 @@ mod tests {
         let printed = Printed::parse(&format!("{}\n", part.to_json())).unwrap();
         assert_eq!(printed.figure("p50_us"), Ok(2.5));
         let error = printed.figure("p51_us").unwrap_err().to_string();
-        assert_eq!(error, "another process printed no figure `p51_us`");
+        assert_eq!(error, "the measured process printed no figure `p51_us`");
         assert_eq!(
             (printed.list("t1_ns"), printed.list("t2_ns")),
             (vec![7.0], vec![])

@@ -34,9 +34,9 @@ impl fmt::Display for PriceError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::OutOfRange(value) => {
-                write!(f, "{value} is out of range: prices are below 9.2e9")
+                write!(f, "{value} is out of range: a price must be below 9.2e9")
             }
-            Self::TooFine(value) => write!(f, "{value} has digits below 1e-9"),
+            Self::TooFine(value) => write!(f, "{value} has more than 9 decimal places"),
         }
     }
 }

@@ -237,7 +237,7 @@ impl<'t> Table<'t> {
     pub(crate) fn finish(&self) -> Result<(), Problem> {
         match self.keys.first() {
             None => Ok(()),
-            Some((key, at, _)) => Err(self.problem_at(*at, key, "there is no such key")),
+            Some((key, at, _)) => Err(self.problem_at(*at, key, "no such key")),
         }
     }
 }

@@ -146,17 +146,29 @@ mod tests {
     fn what_is_wrong_is_said_with_what_would_be_right() {
         for (fields, why) in [
             (json!({}), "`sessions set-seq` needs `sender`"),
-            (json!({ "sender": 7 }), "`sender` has up to 1024 bytes"),
+            (
+                json!({ "sender": 7 }),
+                "`sender` must have at most 1024 bytes",
+            ),
             (json!({ "sender": "a\u{1b}" }), "printable characters"),
             (json!({ "sender": "x".repeat(1025) }), "up to 1024 bytes"),
             (
                 json!({ "sender": "A", "next": -1 }),
                 "a number from 0 to 184",
             ),
-            (json!({ "sender": "A", "next": 1.5 }), "`next` is a number"),
-            (json!({ "sender": "A", "next": "7" }), "`next` is a number"),
+            (
+                json!({ "sender": "A", "next": 1.5 }),
+                "`next` must be a number",
+            ),
+            (
+                json!({ "sender": "A", "next": "7" }),
+                "`next` must be a number",
+            ),
             (json!({ "sender": "A", "port": "x" }), "one of producers, c"),
-            (json!({ "sender": "A", "all": 1 }), "`all` is true or false"),
+            (
+                json!({ "sender": "A", "all": 1 }),
+                "`all` must be true or false",
+            ),
             (
                 json!({ "sender": "A", "x\u{1b}": 1 }),
                 "takes no `x\\u{1b}`, but sender",

@@ -238,7 +238,7 @@ impl AuditWriter {
                 self.untold = 0;
                 self.written.increment(count as u64);
                 if self.trouble.take().is_some() {
-                    self.tell("can be written again".to_owned());
+                    self.tell("writable again".to_owned());
                 }
             }
             Err(error) => {
@@ -250,7 +250,7 @@ impl AuditWriter {
 
     fn fail(&mut self, error: String) {
         if self.trouble.as_ref() != Some(&error) {
-            self.tell(format!("{error}; lines are lost, and counted"));
+            self.tell(format!("{error}; lost lines are counted"));
             self.trouble = Some(error);
         }
     }
@@ -263,7 +263,7 @@ impl AuditWriter {
     fn reopen(&mut self) {
         match open(&self.path) {
             Ok(file) => self.out = file,
-            Err(error) => self.tell(format!("{error}; goes on in the old file")),
+            Err(error) => self.tell(format!("{error}; the old file stays open")),
         }
     }
 }

@@ -164,10 +164,12 @@ impl Field {
     fn wrong(&self) -> OperatorError {
         let name = self.name;
         OperatorError::usage(match self.form {
-            Form::Text(most) => format!("`{name}` has up to {most} bytes of printable characters"),
-            Form::Number => format!("`{name}` is a number from 0 to {}", u64::MAX),
-            Form::OneOf(words) => format!("`{name}` is one of {}", words.join(", ")),
-            Form::Flag => format!("`{name}` is true or false"),
+            Form::Text(most) => {
+                format!("`{name}` must have at most {most} bytes of printable characters")
+            }
+            Form::Number => format!("`{name}` must be a number from 0 to {}", u64::MAX),
+            Form::OneOf(words) => format!("`{name}` must be one of {}", words.join(", ")),
+            Form::Flag => format!("`{name}` must be true or false"),
         })
     }
 }

@@ -78,6 +78,6 @@ pub fn run<T>(rows: Rows<T>, program: &T, ask: &Ask) -> Outcome {
     let mut all = rows.iter().flat_map(|family| *family);
     match all.find(|row| row.command.name == ask.command().name) {
         Some(row) => (row.run)(program, ask),
-        None => Err(OperatorError::usage("there is no such command")),
+        None => Err(OperatorError::usage("no such command")),
     }
 }

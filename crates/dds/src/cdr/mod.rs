@@ -61,15 +61,15 @@ impl fmt::Display for CdrError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let at = self.offset;
         match self.why {
-            CdrFault::Short => write!(f, "ends too early, at byte {at}"),
+            CdrFault::Short => write!(f, "truncated at byte {at}"),
             CdrFault::Representation(id) => write!(f, "unknown data representation {id:#06x}"),
             CdrFault::BadString => write!(f, "string without its NUL at byte {at}"),
-            CdrFault::BadBool(b) => write!(f, "boolean {b} at byte {at}"),
+            CdrFault::BadBool(b) => write!(f, "invalid boolean {b} at byte {at}"),
             CdrFault::BadLength(n) => write!(f, "length {n} at byte {at} is too large"),
             CdrFault::UnknownMember(id) => write!(f, "unknown member {id} at byte {at}"),
-            CdrFault::TooDeep => write!(f, "nested too deep at byte {at}"),
-            CdrFault::TrailingBytes(n) => write!(f, "{n} bytes too many, from byte {at}"),
-            CdrFault::Full => write!(f, "longer than its buffer of {at} bytes"),
+            CdrFault::TooDeep => write!(f, "nested too deeply at byte {at}"),
+            CdrFault::TrailingBytes(n) => write!(f, "{n} trailing bytes from byte {at} on"),
+            CdrFault::Full => write!(f, "longer than the buffer of {at} bytes"),
         }
     }
 }

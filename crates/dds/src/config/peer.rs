@@ -21,7 +21,7 @@ impl Peer {
         let fail = |why: String| Error::Config(format!("peer {text:?} {why}"));
         let (host, port) = split(text).map_err(|why| fail(why.to_owned()))?;
         if port.is_none() && transport == Transport::Tcp {
-            return Err(fail("has no port: with tcp it is ADDRESS:PORT".to_owned()));
+            return Err(fail("has no port: tcp expects ADDRESS:PORT".to_owned()));
         }
         let address = if host == interface && interface.parse::<IpAddr>().is_err() {
             interface_address(interface)
@@ -31,7 +31,7 @@ impl Peer {
         };
         // The address denotes no host, or many.
         if address.is_unspecified() || address.is_broadcast() {
-            return Err(fail("is no host's address".to_owned()));
+            return Err(fail("is not the address of a host".to_owned()));
         }
         if address.is_multicast() {
             return Err(fail("is a multicast group, not a host".to_owned()));
@@ -64,7 +64,7 @@ fn split(text: &str) -> Result<(&str, Option<u16>), &'static str> {
         return Err("has no address");
     }
     match port.parse() {
-        Ok(0) | Err(_) => Err("has a port that is not 1 to 65535"),
+        Ok(0) | Err(_) => Err("has an invalid port: expected 1 to 65535"),
         Ok(port) => Ok((host, Some(port))),
     }
 }
@@ -75,7 +75,7 @@ fn resolve(host: &str) -> Result<Ipv4Addr, String> {
         return Ok(address);
     }
     let addresses = (host, 0).to_socket_addrs();
-    let addresses = addresses.map_err(|e| format!("is not known: {e}"))?;
+    let addresses = addresses.map_err(|e| format!("cannot be resolved: {e}"))?;
     let mut v4 = addresses.filter_map(|a| match a {
         SocketAddr::V4(a) => Some(*a.ip()),
         SocketAddr::V6(_) => None,
@@ -108,20 +108,20 @@ mod tests {
         for (text, why) in [
             ("", "has no address"),
             (":7400", "has no address"),
-            ("10.0.0.4:", "not 1 to 65535"),
-            ("10.0.0.4:0", "not 1 to 65535"),
-            ("10.0.0.4:-1", "not 1 to 65535"),
-            ("10.0.0.4:65536", "not 1 to 65535"),
+            ("10.0.0.4:", "expected 1 to 65535"),
+            ("10.0.0.4:0", "expected 1 to 65535"),
+            ("10.0.0.4:-1", "expected 1 to 65535"),
+            ("10.0.0.4:65536", "expected 1 to 65535"),
             ("::1", "IPv6"),
             ("[::1]:7400", "IPv6"),
-            ("0.0.0.0", "no host's address"),
-            ("255.255.255.255", "no host's address"),
+            ("0.0.0.0", "not the address of a host"),
+            ("255.255.255.255", "not the address of a host"),
             ("239.255.0.1", "multicast group"),
-            ("10.0.0.4,10.0.0.5", "is not known"),
-            ("udp/10.0.0.4", "is not known"),
-            ("a\"/><x y=\"", "is not known"),
-            ("no such host", "is not known"),
-            ("10.0.0.4\0", "is not known"),
+            ("10.0.0.4,10.0.0.5", "cannot be resolved"),
+            ("udp/10.0.0.4", "cannot be resolved"),
+            ("a\"/><x y=\"", "cannot be resolved"),
+            ("no such host", "cannot be resolved"),
+            ("10.0.0.4\0", "cannot be resolved"),
         ] {
             assert!(peer(text).contains(why), "{text:?}: {}", peer(text));
         }

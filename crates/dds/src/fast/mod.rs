@@ -36,7 +36,7 @@ use crate::types::TypeError;
 
 /// A template that cannot become a type.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("template {template:?} cannot become a type: {why}")]
+#[error("template {template:?} cannot be mapped to a DDS type: {why}")]
 pub struct MappingError {
     /// The name of the template.
     pub template: String,

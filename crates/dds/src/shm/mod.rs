@@ -136,7 +136,7 @@ impl Config {
         // Another user may have made it first, to listen.
         let owner = fs::symlink_metadata(user).map_err(|e| shared("look at", user, &e))?;
         if owner.uid() != sys::user() || !owner.is_dir() || owner.mode() & 0o077 != 0 {
-            let why = io::Error::other("it is open to other users");
+            let why = io::Error::other("other users can access it");
             return Err(shared("use", user, &why));
         }
         Ok(folder)

@@ -178,8 +178,7 @@ pub(crate) fn c_string(what: &'static str, name: &str) -> Result<CString, Error>
 pub(crate) fn open(config: &DomainConfig) -> Result<Arc<Entity>, Error> {
     log::capture();
     let xml = config.to_xml()?;
-    let xml =
-        CString::new(xml).map_err(|_| Error::Config("there is a NUL byte in it".to_owned()))?;
+    let xml = CString::new(xml).map_err(|_| Error::Config("it contains a NUL byte".to_owned()))?;
     if let Some(port) = config.listens_on() {
         // The library would share the port with another listener, and each would receive some of
         // the connections.

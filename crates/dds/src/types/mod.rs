@@ -257,19 +257,19 @@ pub struct TypeError {
 #[non_exhaustive]
 pub enum Fault {
     /// The name is no IDL identifier, or an IDL keyword.
-    #[error("not a usable IDL name")]
+    #[error("not a valid IDL name")]
     BadName,
     /// Two members have the same name (IDL ignores case).
     #[error("the name is taken by another member")]
     TwiceTheName,
     /// The structure has no members, or more than [`MAX_MEMBERS`].
-    #[error("{0} members; 1 to {MAX_MEMBERS} can be")]
+    #[error("expected 1 to {MAX_MEMBERS} members, found {0}")]
     MemberCount(usize),
     /// The type is nested deeper than [`MAX_DEPTH`].
-    #[error("nested deeper than {MAX_DEPTH}")]
+    #[error("nested deeper than {MAX_DEPTH} levels")]
     TooDeep,
     /// A key is not a primitive, enumeration or string, or is optional.
-    #[error("cannot be a key")]
+    #[error("a key must be a primitive, enumeration or string, and not optional")]
     BadKey,
     /// Cyclone DDS does not read this feature of XTypes (maps, bit sets, mutable unions).
     #[error("{0} are not supported")]
@@ -317,7 +317,7 @@ mod tests {
         let t = StructType::new("M").member("entries", Kind::sequence_of(entry));
         assert_eq!(
             t.check().unwrap_err().to_string(),
-            "E.long: not a usable IDL name"
+            "E.long: not a valid IDL name"
         );
     }
 }

@@ -25,7 +25,7 @@ pub struct Network {
 
 /// The error for a text that is no network.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("`{0}` is no address or network such as 10.1.0.0/16 or 192.0.2.7")]
+#[error("`{0}`: expected an address or a network, such as 192.0.2.7 or 10.1.0.0/16")]
 pub struct NetworkError(String);
 
 impl Network {

@@ -19,25 +19,25 @@ pub enum HostError {
     #[error(transparent)]
     Store(#[from] OpenError),
     /// Two sessions with the same identity.
-    #[error("session {0} is there already")]
+    #[error("session {0} exists already")]
     Duplicate(SessionId),
     /// No session with this identity is hosted.
-    #[error("there is no session {0}")]
+    #[error("no session {0}")]
     Unknown(SessionId),
     /// No port listens on this address.
-    #[error("{0} is not listened on")]
+    #[error("the host does not listen on {0}")]
     NoPort(SocketAddr),
     /// The host's queue of commands is full.
-    #[error("too many commands wait for the host")]
+    #[error("the command queue of the host is full")]
     Busy,
     /// The host has ended.
     #[error("the host has ended")]
     Ended,
     /// The host's own thread would wait for itself.
-    #[error("a call of the handler cannot wait for its host")]
+    #[error("a handler cannot wait for an answer of its own host: that would deadlock")]
     OwnThread,
     /// The host has not responded in time.
-    #[error("no answer from the host in time")]
+    #[error("the host did not answer in time")]
     Late,
     /// The session has no connection.
     #[error("session {0} has no connection")]
@@ -53,7 +53,7 @@ pub enum HostError {
     #[error("session {0} cannot be reset while it is {state}: stop it first", state = words(*.1))]
     NoReset(SessionId, State),
     /// The number is no MsgSeqNum(34).
-    #[error("{0} is no MsgSeqNum(34): they go from 1 to {MAX_SEQ_NUM}")]
+    #[error("MsgSeqNum(34): expected 1 to {MAX_SEQ_NUM}, found {0}")]
     Number(u64),
     /// The counterparty has already seen the number.
     #[error(
@@ -69,13 +69,13 @@ pub enum HostError {
         next: u64,
     },
     /// The numbers cannot be changed now.
-    #[error("the numbers cannot be changed: {0}")]
+    #[error("the sequence numbers cannot be changed: {0}")]
     Send(SendError),
     /// The store does not take the numbers.
-    #[error("the numbers cannot be changed: store: {0}")]
+    #[error("the sequence numbers cannot be changed: store: {0}")]
     Numbers(StoreError),
     /// No template matches the identity.
-    #[error("no template fits session {0}")]
+    #[error("no template matches session {0}")]
     NoTemplate(SessionId),
     /// A template does not permit the session.
     #[error(transparent)]

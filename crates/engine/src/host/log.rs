@@ -59,7 +59,7 @@ impl Default for LogOptions {
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum LogTrouble {
     /// Bytes of this session are left out from here on.
-    #[error("message log: {bytes} bytes of {session} left out: {why}")]
+    #[error("message log: left out {bytes} bytes of {session}: {why}")]
     LeftOut {
         /// The session.
         session: SessionId,
@@ -80,16 +80,16 @@ pub enum LogTrouble {
         sessions: usize,
     },
     /// The file cannot be written. Lines that it does not take are left out; no session is held up.
-    #[error("message log: {0}; the sessions go on, and what cannot be written is left out")]
+    #[error("message log: {0}; sessions continue, lines that cannot be written are left out")]
     Disk(String),
     /// The file can be written again.
-    #[error("message log: can be written again; {bytes} bytes of it were left out")]
+    #[error("message log: writable again; {bytes} bytes were left out")]
     DiskAgain {
         /// The number of bytes of lines left out before.
         bytes: u64,
     },
     /// A file that has ended could not be compressed or removed. The file stays; nothing is lost.
-    #[error("message log: {0}; the file stays as it is")]
+    #[error("message log: {0}; the current file stays open")]
     Kept(String),
 }
 
@@ -97,13 +97,13 @@ pub enum LogTrouble {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum NoRoom {
     /// More bytes arrived than a lossy log could write.
-    #[error("it cannot keep up")]
+    #[error("the writing thread cannot keep up")]
     Burst,
     /// The log has made no progress for [`LogOptions::patience`].
-    #[error("it makes no progress")]
+    #[error("the writing thread makes no progress")]
     Stuck,
     /// The log's thread has ended.
-    #[error("its thread has ended")]
+    #[error("the writing thread has ended")]
     Ended,
 }
 

@@ -55,7 +55,7 @@ impl NameKind {
 
 /// The error for a text that is no name.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("a name, or cn:, dns:, uri: or email: with a name behind it")]
+#[error("expected NAME, cn:NAME, dns:NAME, uri:NAME or email:NAME")]
 pub struct ClientNameError;
 
 impl FromStr for ClientName {

@@ -32,10 +32,10 @@ pub enum Refusal {
     #[error("no Logon in time")]
     Silent,
     /// The counterparty closed the connection before its Logon.
-    #[error("left before its Logon")]
+    #[error("the peer closed the connection before its Logon")]
     Left,
     /// The first bytes are no message.
-    #[error("first bytes are no FIX message")]
+    #[error("first bytes are not a FIX message")]
     Garbled,
     /// The first message is no acceptable Logon.
     #[error("first message is not a Logon")]

@@ -47,7 +47,7 @@ impl fmt::Display for Loss {
             Lost::Records(1) => write!(f, "1 record is lost, MsgSeqNum {from}"),
             Lost::Records(n) => write!(f, "{n} records are lost, from MsgSeqNum {from} on"),
             Lost::AllBehind(0) => {
-                write!(f, "whatever there was from MsgSeqNum {from} on is lost")
+                write!(f, "any records from MsgSeqNum {from} on are lost")
             }
             Lost::AllBehind(n) => write!(
                 f,
@@ -142,12 +142,12 @@ impl fmt::Display for Defect {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unreadable(why) => f.write_str(why),
-            Self::FileMissing(number) => write!(f, "file {number} in front of it is missing"),
+            Self::FileMissing(number) => write!(f, "file {number} before it is missing"),
             Self::OtherSession(found) => write!(f, "it belongs to another session, {found}"),
             Self::CutShort { bytes } => {
                 write!(f, "it was cut short: {bytes} bytes at its end are missing")
             }
-            Self::NextMissing(number) => write!(f, "file {number} behind it is missing"),
+            Self::NextMissing(number) => write!(f, "file {number} after it is missing"),
             Self::NextTarget => f.write_str("the number expected next is unreadable"),
             Self::Crc => f.write_str("its CRC does not match"),
             Self::Tail { records: 1 } => {

@@ -22,7 +22,7 @@ pub enum OpenError {
         path: PathBuf,
     },
     /// The disk has no space for a segment.
-    #[error("no room on the disk for journal file {}", path.display())]
+    #[error("the disk is full: cannot create journal file {}", path.display())]
     DiskFull {
         /// The file.
         path: PathBuf,
@@ -57,7 +57,7 @@ pub enum OpenError {
         why: String,
     },
     /// The journal was written by a newer version of this program.
-    #[error("journal file {} has version {version}, this program reads 1", path.display())]
+    #[error("journal file {} has version {version}, expected 1", path.display())]
     Version {
         /// The file.
         path: PathBuf,

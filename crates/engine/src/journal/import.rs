@@ -41,7 +41,7 @@ pub enum ImportError {
     #[error(transparent)]
     Source(#[from] QuickFixError),
     /// The journal exists already.
-    #[error("{} is there already", .0.display())]
+    #[error("journal {} exists already", .0.display())]
     Exists(PathBuf),
     /// The journal cannot be made.
     #[error(transparent)]

@@ -39,7 +39,7 @@ pub enum NumbersError {
     #[error("cannot write journal {}: {}", .0.display(), .1)]
     Store(PathBuf, StoreError),
     /// No file of the journal can be read.
-    #[error("nothing in journal {} can be read", .0.display())]
+    #[error("no file of journal {} can be read", .0.display())]
     Nothing(PathBuf),
 }
 

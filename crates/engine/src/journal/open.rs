@@ -75,7 +75,7 @@ impl fmt::Display for Recovery {
             ));
         }
         if let Some(loss) = &self.loss {
-            parts.push(format!("{loss}, as was accepted"));
+            parts.push(format!("{loss}; the loss was accepted"));
         }
         if let Some(backup) = &self.backup {
             parts.push(format!("the damaged journal is now {}", backup.display()));
@@ -84,7 +84,10 @@ impl fmt::Display for Recovery {
             parts.push(format!("the next MsgSeqNum is {}", self.next_sender));
         }
         if self.closed {
-            parts.push("its files were open to others and are not any more".to_owned());
+            parts.push(
+                "its files were accessible to other users; the permissions are corrected"
+                    .to_owned(),
+            );
         }
         f.write_str(&parts.join("; "))
     }
@@ -193,7 +196,7 @@ fn lost_target(segment: &Segment) -> OpenError {
         record: 0,
         from: segment.next_sender,
         lost: Lost::Records(0),
-        what: "does not say any more which number it expects next".to_owned(),
+        what: "no longer holds the number expected next".to_owned(),
     })
 }
 

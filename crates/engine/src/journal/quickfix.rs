@@ -35,7 +35,7 @@ pub enum QuickFixError {
     #[error("cannot read {}", .0.display())]
     Io(PathBuf, #[source] io::Error),
     /// The files of numbers are missing.
-    #[error("{} is no file store: there is neither .seqnums nor .senderseqnums", .0.display())]
+    #[error("{} is not a file store of QuickFIX: no .seqnums and no .senderseqnums", .0.display())]
     Nothing(PathBuf),
     /// A file has other contents.
     #[error("{}: {}", .0.display(), .1)]
@@ -50,7 +50,13 @@ impl QuickFixStore {
     pub fn open(prefix: &Path) -> Result<Self, QuickFixError> {
         let (cpp, java) = (beside(prefix, "seqnums"), beside(prefix, "senderseqnums"));
         let (numbers, is_java) = match (cpp.exists(), java.exists()) {
-            (true, true) => return Err(content(prefix, "it has the numbers of both engines")),
+            (true, true) => {
+                return Err(content(
+                    prefix,
+                    "it has the sequence numbers of both QuickFIX (.seqnums) and QuickFIX/J \
+                     (.senderseqnums)",
+                ));
+            }
             (true, false) => (numbers_of_cpp(&cpp)?, false),
             (false, true) => {
                 let target = beside(prefix, "targetseqnums");
@@ -157,7 +163,10 @@ impl QuickFixStore {
             let mut next = || numbers.next().flatten();
             let (Some(seq), Some(offset), Some(length), None) = (next(), next(), next(), next())
             else {
-                return Err(content(path, "an entry is not `MsgSeqNum,offset,length`"));
+                return Err(content(
+                    path,
+                    "an entry is not MsgSeqNum(34), offset and length",
+                ));
             };
             self.place(seq, offset, length, end);
         }

@@ -54,7 +54,7 @@ pub enum RepairError {
     #[error("cannot write the repaired journal: {0}")]
     Store(StoreError),
     /// No file of the journal can be read.
-    #[error("nothing in journal {} can be read", .0.display())]
+    #[error("no file of journal {} can be read", .0.display())]
     Nothing(PathBuf),
 }
 

@@ -155,7 +155,9 @@ impl<'a> Request<'a> {
                 while !rest.is_empty() {
                     let mut record = Box::<Record>::default();
                     let len = reader.messages.decoder.decode_record(rest, &mut record);
-                    let len = len.map_err(|error| format!("the answer cannot be read: {error}"))?;
+                    let len = len.map_err(|error| {
+                        format!("the answer of the replay cannot be decoded: {error}")
+                    })?;
                     rest = rest.get(len..).unwrap_or_default();
                     let part = reader.messages.part(&mut record);
                     if self.is_over(part, record)? {

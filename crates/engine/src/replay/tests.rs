@@ -174,7 +174,10 @@ fn refusals_and_broken_answers_say_why() {
         },
         LONG,
     );
-    assert!(why.starts_with("the answer cannot be read: "), "{why}");
+    assert!(
+        why.starts_with("the answer of the replay cannot be decoded: "),
+        "{why}"
+    );
     let (_, why) = refused(
         |mut stream| {
             read(&mut stream);

@@ -75,10 +75,10 @@ pub struct Batch {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum WriteError {
     /// A gating reader has not yet read the bytes to be overwritten.
-    #[error("ring is full: a reader is behind")]
+    #[error("the ring is full: a reader is behind")]
     Full,
     /// The message can never fit.
-    #[error("message of {len} bytes, the ring takes at most {max}")]
+    #[error("the message has {len} bytes, the ring takes at most {max}")]
     TooLong {
         /// Its length in bytes.
         len: usize,
@@ -89,6 +89,6 @@ pub enum WriteError {
     #[error("the ring is closed")]
     Closed,
     /// `u32::MAX` was passed as the kind.
-    #[error("kind {PADDING} is reserved")]
+    #[error("kind {PADDING} is reserved for padding")]
     ReservedKind,
 }

@@ -56,8 +56,8 @@ impl DictionaryFile {
 pub enum DictionaryError {
     /// The file does not exist.
     #[error(
-        "line {line}: {key}={}: there is no such file; without {key} the built-in table of \
-         {version} serves",
+        "line {line}: {key}={}: no such file; without {key} the built-in dictionary of {version} \
+         is used",
         path.display()
     )]
     Missing {

@@ -84,7 +84,7 @@ pub enum EndpointsError {
         source: Box<DictionaryError>,
     },
     /// None of the hosts of a session has an address.
-    #[error("session {0}: no host to connect to has an address")]
+    #[error("session {0}: none of its hosts resolves to an address")]
     NoAddress(SessionId),
     /// The sessions of a port have different settings of TLS.
     #[error("all sessions on {0} need the same certificate files and NeedClientAuth, or none")]
@@ -106,7 +106,7 @@ pub enum EndpointsError {
     },
     /// The crate was built without its feature `tls`.
     #[cfg(not(feature = "tls"))]
-    #[error("{0}: built without TLS")]
+    #[error("{0}: this program is built without TLS")]
     NoTls(String),
     /// The message log cannot be written.
     #[error("cannot write a message log in {}", folder.display())]

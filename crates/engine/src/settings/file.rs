@@ -89,7 +89,7 @@ impl File {
         let key = "DynamicSessions";
         let inside = self.sessions.iter().find_map(|session| session.find(key));
         if let Some(entry) = inside {
-            let place = "belongs into [DEFAULT]; AcceptorTemplate=Y makes a section a template";
+            let place = "must be in [DEFAULT], or in a section with AcceptorTemplate=Y";
             return Err(entry.wrong(place));
         }
         let nothing = Entries::default();

@@ -57,7 +57,7 @@ pub(super) fn read(
     let by_week = given.iter().skip(2).find_map(|key| section.find(key));
     let window = if let Some(day) = by_week {
         if weekdays.is_some() {
-            return Err(day.wrong("not together with Weekdays"));
+            return Err(day.wrong("cannot be set together with Weekdays"));
         }
         let start_day = section.need(keys.from_day)?.parse(Weekday::parse)?;
         let end_day = section.need(keys.to_day)?.parse(Weekday::parse)?;
@@ -79,7 +79,9 @@ pub(super) fn read(
     };
     let zone: Arc<dyn Zone> = match (from_zone, section.find("TimeZone"), local) {
         (Some(name), _, _) => section.need(keys.from)?.parse(|_| zone::by_name(name))?,
-        (None, Some(_), Some(entry)) => return Err(entry.wrong("not together with TimeZone")),
+        (None, Some(_), Some(entry)) => {
+            return Err(entry.wrong("cannot be set together with TimeZone"));
+        }
         (None, Some(entry), None) => entry.parse(zone::by_name)?,
         (None, None, Some(entry)) => entry.parse(|_| zone::local())?,
         (None, None, None) => Arc::new(FixedOffset(0)),

@@ -128,22 +128,22 @@ pub struct SettingsError {
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum SettingsFault {
     /// A line is neither a section, a setting nor a comment.
-    #[error("neither [DEFAULT], [SESSION], Key=Value nor a # comment")]
+    #[error("expected [DEFAULT], [SESSION], Key=Value or a # comment")]
     NotALine,
     /// A setting precedes the first section.
-    #[error("a setting in front of [DEFAULT] or [SESSION]")]
+    #[error("the setting comes before the first [DEFAULT] or [SESSION]")]
     NoSection,
     /// The file has no session.
-    #[error("there is no [SESSION]")]
+    #[error("the file has no [SESSION]")]
     NoSession,
     /// A key occurs twice in one section.
-    #[error("{0} stands twice in this section")]
+    #[error("{0} occurs twice in this section")]
     Twice(String),
     /// Two sessions have the same identity.
-    #[error("session {0} begins here again: a SubID or SessionQualifier tells two apart")]
+    #[error("a second session {0}: a SubID or SessionQualifier must distinguish the two")]
     SameSession(String),
     /// The session requires this setting.
-    #[error("the session that begins here has no {0}")]
+    #[error("the session has no {0}")]
     Missing(&'static str),
     /// A setting of security or of a store is not supported.
     #[error("{key} is not supported: {instead}")]

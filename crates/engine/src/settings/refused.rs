@@ -83,7 +83,7 @@ impl Instead {
                 "CERTIFICATION_AUTHORITIES_FILE switches TLS on, SocketUseSSL=N says that plain \
                  text is meant"
             }
-            (Self::Protocols, _) => "TLS 1.2 and 1.3 are spoken, without a choice; leave it out",
+            (Self::Protocols, _) => "TLS 1.2 and 1.3 are always enabled; leave it out",
             (Self::Suites, _) => "the cipher suites cannot be chosen; leave it out",
             (Self::Clients, _) => {
                 "NeedClientAuth=Y with CERTIFICATION_AUTHORITIES_FILE demands certificates of \
@@ -91,8 +91,8 @@ impl Instead {
             }
             (Self::Name, _) => "SNIHostName is the name in the server's certificate",
             (Self::Security, _) => {
-                "a setting of security that is not known has no effect; leave it out if that is \
-                 as it should be"
+                "this setting of security is unknown and has no effect; leave it out if that is \
+                 intended"
             }
             (Self::Store, _) => {
                 "messages are kept in files (FileStorePath) or in memory, and logged in files \
@@ -307,7 +307,10 @@ mod tests {
         }
         // The session would permit an older protocol than this requires.
         for said in said("EnabledProtocols=TLSv1.3\n") {
-            assert!(said.contains("TLS 1.2 and 1.3 are spoken"), "{said}");
+            assert!(
+                said.contains("TLS 1.2 and 1.3 are always enabled"),
+                "{said}"
+            );
         }
     }
 

@@ -477,7 +477,7 @@ fn hosts(section: &Section<'_>) -> Result<Vec<(String, u16)>, SettingsError> {
     while let Some(host) = section.find(&format!("SocketConnectHost{}", suffix(hosts.len()))) {
         let key = format!("SocketConnectPort{}", suffix(hosts.len()));
         if section.find(&key).is_none() {
-            return Err(host.wrong(format!("there is no {key}")));
+            return Err(host.wrong(format!("{key} is missing")));
         }
         let port = section.number(&key, 0, 1..=65_535)? as u16;
         hosts.push((host.value.clone(), port));
@@ -488,7 +488,7 @@ fn hosts(section: &Section<'_>) -> Result<Vec<(String, u16)>, SettingsError> {
             let number = entry.key.get(name.len()..).unwrap_or_default();
             if !(0..hosts.len()).any(|known| suffix(known) == number) {
                 let missing = format!("SocketConnectHost{}", suffix(hosts.len()));
-                return Err(entry.wrong(format!("there is no {missing}")));
+                return Err(entry.wrong(format!("{missing} is missing")));
             }
         }
     }
@@ -498,13 +498,10 @@ fn hosts(section: &Section<'_>) -> Result<Vec<(String, u16)>, SettingsError> {
 /// Adds the journal of received messages to the store, if the section requires one.
 fn received(section: &Section<'_>, store: StoreKind) -> Result<StoreKind, SettingsError> {
     match section.find("KeepReceived") {
-        Some(entry) if section.flag("KeepReceived", false)? => {
-            match store {
-                StoreKind::Journal(folder, options) => Ok(StoreKind::BothWays(folder, options)),
-                _ => Err(entry
-                    .wrong("N: only with FileStorePath and PersistMessages=Y there is a store")),
-            }
-        }
+        Some(entry) if section.flag("KeepReceived", false)? => match store {
+            StoreKind::Journal(folder, options) => Ok(StoreKind::BothWays(folder, options)),
+            _ => Err(entry.wrong("N: a store needs FileStorePath and PersistMessages=Y")),
+        },
         _ => Ok(store),
     }
 }

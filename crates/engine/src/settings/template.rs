@@ -37,7 +37,7 @@ impl Template {
                 .find(key)
                 .filter(|_| is_on && role == Role::Initiator)
             {
-                return Err(entry.wrong("an initiator has no templates, an acceptor has"));
+                return Err(entry.wrong("only an acceptor has templates, not an initiator"));
             }
             is_template |= is_on;
         }
@@ -50,7 +50,7 @@ impl Template {
             None => Ok(None),
             Some(entry) => match IdPattern::parse(&entry.value) {
                 Some(pattern) => Ok(Some(pattern)),
-                None => Err(entry.wrong("a name, its beginning with `*` behind it, or `*`")),
+                None => Err(entry.wrong("a name, a prefix followed by `*`, or `*`")),
             },
         };
         let any = || IdPattern::Prefix("".into());

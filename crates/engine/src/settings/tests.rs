@@ -180,7 +180,7 @@ fn nothing_that_only_tls_has_is_passed_over_in_plain_text() {
         CERTIFICATE_VERIFY_LEVEL=0\n";
     let said = fault(&format!("BeginString=FIX.4.4\n{both}"));
     assert!(
-        said.ends_with("=0: not together with NeedClientAuth=Y"),
+        said.ends_with("=0: cannot be set together with NeedClientAuth=Y"),
         "{said}"
     );
     let initiator = "ConnectionType=initiator\nHeartBtInt=20\nSocketConnectHost=one\n\
@@ -219,11 +219,11 @@ fn a_clients_certificate_is_for_its_comp_id_unless_told_otherwise() {
     assert!(wrong(list).contains("no certificate is demanded of clients"));
     let both = wrong(&format!("{roots}{list}SocketCheckClientName=N\n"));
     assert!(
-        both.ends_with("not together with SocketCheckClientName=N"),
+        both.ends_with("cannot be set together with SocketCheckClientName=N"),
         "{both}"
     );
     let empty = wrong(&format!("{roots}SocketClientCertificateNames=T1,dns:\n"));
-    assert!(empty.ends_with("dns:: a name, or cn:, dns:, uri: or email: with a name behind it"));
+    assert!(empty.ends_with("dns:: expected NAME, cn:NAME, dns:NAME, uri:NAME or email:NAME"));
 }
 
 #[test]
@@ -284,7 +284,7 @@ fn a_star_is_not_taken_at_its_word() {
     }
     let inner = fault("AcceptorTemplate=Y\nBeginString=FIX.4.4\nTargetCompID=A*B\n");
     assert!(
-        inner.ends_with("a name, its beginning with `*` behind it, or `*`"),
+        inner.ends_with("a name, a prefix followed by `*`, or `*`"),
         "{inner}"
     );
     let table = fault("AcceptorTemplate=Y\nBeginString=*\nDataDictionary=d.xml\n");
@@ -293,10 +293,10 @@ fn a_star_is_not_taken_at_its_word() {
         "{table}"
     );
     let inside = fault("BeginString=FIX.4.4\nDynamicSessions=Y\n");
-    assert!(inside.contains("belongs into [DEFAULT]"), "{inside}");
+    assert!(inside.contains("must be in [DEFAULT]"), "{inside}");
     let initiator = "BeginString=FIX.4.4\nConnectionType=initiator\nHeartBtInt=20\n\
         SocketConnectHost=one\nSocketConnectPort=1\nDynamicSession=Y\n";
-    assert!(fault(initiator).ends_with("an initiator has no templates, an acceptor has"));
+    assert!(fault(initiator).ends_with("only an acceptor has templates, not an initiator"));
     let text = "MaxDynamicSessions=3\n";
     let text = format!("{ACCEPTOR}[SESSION]\nBeginString=FIX.4.4\n{text}");
     let remarks = Settings::parse(&text).unwrap().remarks;
@@ -417,8 +417,8 @@ fn dictionaries_are_read_or_built_in() {
     assert!(files.switches.allow_unknown_fields && !files.switches.fields_have_values);
     let absent = |_: &Path| Err(io::ErrorKind::NotFound.into());
     let error = files.load(&absent).unwrap_err().to_string();
-    let expected = "line 8: DataDictionary=absent.xml: there is no such file; without \
-        DataDictionary the built-in table of FIX.4.2 serves";
+    let expected = "line 8: DataDictionary=absent.xml: no such file; without DataDictionary the \
+        built-in dictionary of FIX.4.2 is used";
     assert_eq!(error, expected);
     session("FIX.4.2", "")
         .dictionaries
@@ -472,7 +472,7 @@ fn fixt_has_two_kinds_of_dictionaries() {
     assert!(
         error
             .to_string()
-            .contains("TransportDataDictionary=t.xml: there is no")
+            .contains("TransportDataDictionary=t.xml: no such file")
     );
     let text = format!("{ACCEPTOR}AppDataDictionary.FIX.9=x\n{SESSION}");
     let remarks = Settings::parse(&text).unwrap().remarks;
@@ -499,10 +499,7 @@ fn what_has_no_effect_is_named() {
 
 #[test]
 fn faults_are_told_with_their_line() {
-    assert_eq!(
-        fault(""),
-        "line 6: the session that begins here has no BeginString"
-    );
+    assert_eq!(fault(""), "line 6: the session has no BeginString");
     let version = "line 7: BeginString=FIX.6: FIX.4.0 to FIX.4.4 or FIXT.1.1";
     assert_eq!(fault("BeginString=FIX.6"), version);
     let with = |line: &str| fault(&format!("BeginString=FIX.4.4\n{line}\n"));
@@ -511,19 +508,19 @@ fn faults_are_told_with_their_line() {
         "line 8: CheckLatency=maybe: Y or N"
     );
     assert_eq!(with("LogonTimeout=0"), "line 8: LogonTimeout=0: 1 to 86400");
-    let twice = "line 8: beginstring stands twice in this section";
+    let twice = "line 8: beginstring occurs twice in this section";
     assert_eq!(with("beginstring=FIX.4.2"), twice);
-    let nothing = "line 8: neither [DEFAULT], [SESSION], Key=Value nor a # comment";
+    let nothing = "line 8: expected [DEFAULT], [SESSION], Key=Value or a # comment";
     assert_eq!(with("what"), nothing);
     assert_eq!(with("[OTHER]"), nothing);
     assert!(with("StartTime=25:00:00\nEndTime=26:00:00").starts_with("line 8: StartTime"));
     assert!(with("StartTime=05:00:00").ends_with("has no EndTime"));
     assert!(with("LogonTime=05:00:00\nLogoutTime=06:00:00\nTimeZone=Mars").contains("Mars"));
     let text = "BeginString=FIX.4.4\n[SESSION]\n";
-    let outside = "line 1: a setting in front of [DEFAULT] or [SESSION]";
+    let outside = "line 1: the setting comes before the first [DEFAULT] or [SESSION]";
     assert_eq!(Settings::parse(text).unwrap_err().to_string(), outside);
     let none = Settings::parse(ACCEPTOR).unwrap_err().to_string();
-    assert_eq!(none, "line 5: there is no [SESSION]");
+    assert_eq!(none, "line 5: the file has no [SESSION]");
     let twice = fault("BeginString=FIX.4.4\n[SESSION]\nBeginString=FIX.4.4\n");
     assert!(
         twice.starts_with("line 8: session FIX.4.4:ISLD->TW begins"),
@@ -584,12 +581,12 @@ fn hosts_have_ports_and_stand_in_one_row() {
         SocketConnectHost=one\nSocketConnectPort=1\n";
     let with = |lines: &str| fault(&format!("{plain}{lines}"));
     let no_port = with("SocketConnectHost1=two\n");
-    let expected = "line 12: SocketConnectHost1=two: there is no SocketConnectPort1";
+    let expected = "line 12: SocketConnectHost1=two: SocketConnectPort1 is missing";
     assert_eq!(no_port, expected);
     let hole = with("SocketConnectHost2=two\nSocketConnectPort2=2\n");
-    let expected = "line 12: SocketConnectHost2=two: there is no SocketConnectHost1";
+    let expected = "line 12: SocketConnectHost2=two: SocketConnectHost1 is missing";
     assert_eq!(hole, expected);
-    assert!(with("SocketConnectPort1=2\n").ends_with("there is no SocketConnectHost1"));
+    assert!(with("SocketConnectPort1=2\n").ends_with("SocketConnectHost1 is missing"));
 }
 
 #[test]
@@ -614,7 +611,7 @@ fn what_is_received_is_kept_only_in_a_store() {
     let sent = kept("FileStorePath=s\nKeepReceived=N\n");
     assert!(matches!(sent, StoreKind::Journal(..)), "{sent:?}");
     let told = fault("BeginString=FIX.4.4\nKeepReceived=Y\n");
-    assert!(told.contains("only with FileStorePath"), "{told}");
+    assert!(told.contains("a store needs FileStorePath"), "{told}");
     assert!(session("FIX.4.4", "FileLogLossy=Y\n").lossy_log);
     assert!(!session("FIX.4.4", "").lossy_log);
 }
@@ -732,13 +729,13 @@ fn hours_that_contradict_or_are_half_there() {
     let daily = "StartTime=08:00:00\nEndTime=17:00:00\n";
     let both = with(&format!("{daily}StartDay=Mon\nEndDay=Fri\nWeekdays=Mon\n"));
     assert!(
-        both.ends_with("StartDay=Mon: not together with Weekdays"),
+        both.ends_with("StartDay=Mon: cannot be set together with Weekdays"),
         "{both}"
     );
     assert!(with("Weekdays=Mon\n").ends_with("has no StartTime"));
     let zones = with(&format!("{daily}UseLocalTime=Y\nTimeZone=UTC\n"));
     assert!(
-        zones.ends_with("UseLocalTime=Y: not together with TimeZone"),
+        zones.ends_with("UseLocalTime=Y: cannot be set together with TimeZone"),
         "{zones}"
     );
     let local = session("FIX.4.4", &format!("{daily}UseLocalTime=Y\n"));

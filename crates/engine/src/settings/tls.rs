@@ -58,7 +58,7 @@ pub(super) fn tls(section: &Section<'_>) -> Result<Option<TlsFiles>, SettingsErr
         // QuickFIX/Go requires a certificate of every client if it has roots to trust.
         None => section.text(GO_ROOTS).map(PathBuf::from),
         Some(entry) => match entry.value.as_str() {
-            "0" if need => return Err(entry.wrong("not together with NeedClientAuth=Y")),
+            "0" if need => return Err(entry.wrong("cannot be set together with NeedClientAuth=Y")),
             "0" => None,
             "2" => Some(self::need(section, ROOTS)?),
             _ => return Err(entry.wrong("0 (no client's certificate) or 2 (every client's)")),
@@ -129,7 +129,9 @@ pub(super) fn client_names(
             "no certificate is demanded of clients; NeedClientAuth=Y with \
              CERTIFICATION_AUTHORITIES_FILE does",
         )),
-        Some(entry) if !checks => Err(entry.wrong("not together with SocketCheckClientName=N")),
+        Some(entry) if !checks => {
+            Err(entry.wrong("cannot be set together with SocketCheckClientName=N"))
+        }
         Some(entry) => {
             let names: Result<Vec<ClientName>, _> = entry
                 .value

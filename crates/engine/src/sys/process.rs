@@ -98,7 +98,7 @@ pub(crate) fn signal(process: u32, signal: libc::c_int) -> io::Result<()> {
     let Some(pid) = libc::pid_t::try_from(process).ok().filter(|&pid| pid > 0) else {
         return Err(io::Error::new(
             io::ErrorKind::InvalidInput,
-            "no number of a process",
+            "invalid process id",
         ));
     };
     // SAFETY: no pointer is passed; the result is checked.

@@ -71,7 +71,7 @@ fn password() -> Result<Vec<u8>> {
     let line = text.strip_suffix(b"\n").unwrap_or(&text);
     let line = line.strip_suffix(b"\r").unwrap_or(line);
     if line.contains(&b'\n') {
-        bail!("a password is one line");
+        bail!("a password must be one line");
     }
     Ok(line.to_vec())
 }

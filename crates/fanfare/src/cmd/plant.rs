@@ -307,7 +307,7 @@ impl Log {
         let left_out = self.notices.left_out();
         if left_out > 0 {
             let notices = counted(left_out, "notice");
-            let why = "more came than could be taken";
+            let why = "they came faster than they could be written";
             tracing::warn!(target: "program", left_out, "{notices} left out: {why}");
         }
         for notice in self.notices.iter() {

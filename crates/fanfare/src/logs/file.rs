@@ -148,7 +148,7 @@ impl Write for FileLog {
                     "{error}; lines are left out and counted until it takes them"
                 ));
             }
-            Ok(()) if was_failing => self.tell("can be written again"),
+            Ok(()) if was_failing => self.tell("writable again"),
             _ => {}
         }
         Ok(lines.len())

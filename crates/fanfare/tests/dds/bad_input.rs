@@ -17,13 +17,13 @@ fn what_cannot_work_is_said_in_one_sentence() {
         ),
         (
             &["ls", "--peer", "no such host"],
-            "\"no such host\" is not known",
+            "\"no such host\" cannot be resolved",
         ),
-        (&["ls", "--peer", "0.0.0.0"], "is no host's address"),
-        (&["ls", "--peer", "127.0.0.1:99999"], "not 1 to 65535"),
+        (&["ls", "--peer", "0.0.0.0"], "is not the address of a host"),
+        (&["ls", "--peer", "127.0.0.1:99999"], "expected 1 to 65535"),
         (
             &["idl", "-t", "builtin:none"],
-            "builtin:simple, builtin:complex and builtin:spectra",
+            "builtin:simple, builtin:complex or builtin:spectra",
         ),
         (
             &["idl", "-t", "builtin:simple", "--keyed", "--key", "Nope"],
@@ -35,7 +35,7 @@ fn what_cannot_work_is_said_in_one_sentence() {
         ),
         (
             &["publish", "simple", "--multicast", "10.0.0.1:13014"],
-            "10.0.0.1 is no multicast group",
+            "10.0.0.1 is not a multicast group",
         ),
     ] {
         let text = fails(&[&["dds"], args].concat());
@@ -114,7 +114,7 @@ fn a_packet_that_is_no_message_does_not_end_a_live_publisher() {
         let multicast = ["fast", "multicast", "-a", address, "-p", port, "-f"];
         done(fanfare(&multicast).arg(file));
     }
-    publisher.tells("fanfare: a packet is no good");
+    publisher.tells("fanfare: a packet cannot be decoded");
     let figures = publisher.end().succeeded().out;
     assert!(
         figures.contains("\"messages\":400,\"samples\":400"),

@@ -196,7 +196,7 @@ fn echo_keeps_a_bounded_part_of_what_is_not_read() {
     let waiting = Duration::from_secs(60);
     assert!(
         writer.writer.wait_for_acks(waiting).unwrap(),
-        "nobody waits"
+        "does not wait for it"
     );
     let resident = peak(&echo);
     assert!(resident < 110, "{resident} MiB");

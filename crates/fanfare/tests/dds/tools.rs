@@ -52,7 +52,11 @@ fn policies_that_do_not_fit_are_told_and_no_pong_is_an_error() {
     ping.interrupt();
     let interrupted = ping.end();
     assert_eq!(interrupted.code, 1, "{}", interrupted.err);
-    assert!(interrupted.err.contains("interrupted before a pong"));
+    assert!(
+        interrupted
+            .err
+            .contains("interrupted before the first pong")
+    );
     let said = said(&mut on(28, &["ping", "--wait", "0.5"]));
     let told = said.err;
     assert_eq!(said.code, 1, "{told}");

@@ -122,7 +122,7 @@ fn sessions_are_seen_and_ended_by_who_has_the_token() {
     assert!(
         status == 404
             && why["error"]
-                == "there is no such session; there are FIX.4.4:FANFARE->C2, FIX.4.4:FANFARE->C3",
+                == "no such session; connected are FIX.4.4:FANFARE->C2, FIX.4.4:FANFARE->C3",
         "{why}"
     );
     let (status, why) = plant.post(path, &json!({ "command": "config reload" }));
@@ -208,7 +208,7 @@ fn bad_requests_are_refused_and_harm_nobody() {
     ] {
         let (status, body) = plant.raw("GET /metrics", headers, "");
         assert!(
-            status == 401 && body.contains("a token is needed"),
+            status == 401 && body.contains("no valid token"),
             "{status} {body}"
         );
     }

@@ -89,7 +89,7 @@ fn levels_of_the_log_are_set(ctl: &dyn Fn(&[&str]) -> Output) {
     let wrong = ctl(&["log", "set-level", "stars=info"]);
     assert_eq!(wrong.status.code(), Some(2));
     assert!(
-        text(&wrong.stderr).contains("no target of the log"),
+        text(&wrong.stderr).contains("unknown log target"),
         "{wrong:?}"
     );
     ctl(&["log", "set-level", "info"]);
@@ -165,7 +165,7 @@ fn a_gateway_is_asked_and_reloaded_at_its_socket() {
     levels_of_the_log_are_set(&ctl);
     let rolled = ctl(&["roll"]);
     let why = text(&rolled.stderr);
-    assert!(why.contains("there is no log"), "{why}");
+    assert!(why.contains("the gateway has no log"), "{why}");
     a_wrong_file_is_refused(&ctl, &file, &front, &user);
     server.signal("TERM");
     server.end().succeeded();

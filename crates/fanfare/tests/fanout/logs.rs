@@ -190,7 +190,7 @@ fn levels_and_forms_are_those_of_the_options() {
         ("level = \"loud\"", "log.level"),
         (
             "level = \"stars=info\"",
-            "no target of the log: program, session",
+            "unknown log target \"stars\": expected one of program, session",
         ),
         ("rotate = { keep = 3 }", "log.rotate"),
         ("to = \"x\"\nrotate = { keep = 0 }", "log.rotate.keep"),

@@ -151,7 +151,7 @@ fn what_would_take_too_much_is_refused_where_it_stands() {
         ),
         (
             text,
-            "LIMIT at byte 13 in template T, field B: limit exceeded: too long a text",
+            "LIMIT at byte 13 in template T, field B: limit exceeded: text too long",
         ),
         (endless, "D2 at byte 12 in template T, field S: "),
     ] {
@@ -383,7 +383,7 @@ fn fix_as_logs_show_it_is_no_message() {
 fn nonsense_gets_one_sentence() {
     let folder = Folder::new("nonsense");
     let file = folder.with("packets.dat", PACKETS);
-    let packets = "--preamble wants packets";
+    let packets = "--preamble needs packets";
     for (line, code, word) in [
         ("decode -t /nowhere.xml -f FILE", 1, "/nowhere.xml"),
         ("decode -t builtin:odd -f FILE", 1, "builtin:odd"),

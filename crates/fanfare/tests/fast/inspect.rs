@@ -89,7 +89,7 @@ fn explain_of_a_cut_packet_goes_as_far_as_the_bytes() {
         "message 2 at byte 5",
         "A uInt32 none = 3",
         "EOF at byte 7 in template T, field B",
-        "EOF packet is cut: 7 of at least 8 bytes",
+        "EOF the packet is truncated: 7 of at least 8 bytes",
     ] {
         assert!(said.out.contains(text), "{text} in:\n{}", said.out);
     }
@@ -211,7 +211,7 @@ fn bench_measures_what_another_encoder_wrote() {
     ];
     let said = run(&bench).succeeded();
     assert!(
-        said.err.contains("other bytes than in the file"),
+        said.err.contains("differ from the bytes in the file"),
         "{}",
         said.err
     );

@@ -215,10 +215,10 @@ fn what_is_read_is_not_written() {
     ] {
         let said = run(&args);
         assert_eq!(said.code, 1);
-        assert!(said.err.contains("it is what is read"), "{}", said.err);
+        assert!(said.err.contains("it is also the input"), "{}", said.err);
     }
     let said = run(&["codegen", "-t", &templates, "-o", &templates]);
-    assert!(said.err.contains("it is what is read"), "{}", said.err);
+    assert!(said.err.contains("it is also the input"), "{}", said.err);
     assert_eq!(folder.read("lines.jsonl"), LINE.as_bytes());
     assert!(folder.read("templates.xml").starts_with(b"<template"));
 }

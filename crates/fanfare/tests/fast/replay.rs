@@ -89,10 +89,10 @@ fn a_file_of_packets_needs_a_line_and_a_pace() {
     for (args, why) in [
         (&["--every", "1"][..], "--line 1=ADDRESS:PORT"),
         (&["--line", &lines[0]], "--every MICROSECONDS"),
-        (&["--every", "1", "--line", &lines[1]], "there is no file 2"),
+        (&["--every", "1", "--line", &lines[1]], "no file 2 is given"),
         (
             &["--every", "1", "--line", "1=8.8.8.8:53"],
-            "no multicast group",
+            "neither a multicast group",
         ),
         (
             &["--every", "1", "--line", &lines[0], "--from", "10:00"],
@@ -252,7 +252,7 @@ fn what_cannot_be_replayed_is_told() {
     for (args, why) in [
         (&[empty.as_str()][..], "empty"),
         (&[&packed], "compressed with gzip"),
-        (&[folder_itself], "has no log"),
+        (&[folder_itself], "is not a log"),
         (&["nowhere.pcap"], "cannot open `nowhere.pcap`"),
         (
             &[&capture, &feed, "--every", "1", "--line", "2=224.1.1.1:7"],
@@ -260,12 +260,12 @@ fn what_cannot_be_replayed_is_told() {
         ),
         (
             &[&capture, "--loop", "--line", "239.1.1.1:7"],
-            "nothing to send again",
+            "nothing is left to send",
         ),
-        (&["-", "--loop"], "stdin can be read once"),
+        (&["-", "--loop"], "stdin can be read only once"),
         (&[&capture, "--line", line, "--line", line], "twice"),
         (&[&capture, "--interface", "192.0.2.1"], "192.0.2.1"),
-        (&[&capture, "--to", "-5"], "the end of captures is not"),
+        (&[&capture, "--to", "-5"], "the end of a capture is not"),
     ] {
         let said = fails(&[&["replay"], args].concat());
         assert!(said.contains(why), "{why}: {said}");

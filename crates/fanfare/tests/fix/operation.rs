@@ -370,7 +370,11 @@ fn mounted(base: &Path, options: &str) -> Option<Vec<String>> {
 #[test]
 fn a_full_disk_and_a_read_only_one_are_told() {
     for (test, options, expected) in [
-        ("full", "size=20k", "no room on the disk for journal file "),
+        (
+            "full",
+            "size=20k",
+            "the disk is full: cannot create journal file ",
+        ),
         ("read-only", "ro", " is read-only"),
     ] {
         let base = Folder::new(&format!("{test}-store"));

@@ -63,7 +63,7 @@ fn an_acceptor_that_is_to_have_what_there_is_not_does_not_start() {
         ("MongoStoreConnection=m\n", "messages are kept in files"),
         (
             "DataDictionary=absent.xml\n",
-            "DataDictionary=absent.xml: there is no such file",
+            "DataDictionary=absent.xml: no such file",
         ),
         (
             "TargetSubID=*\n",
@@ -129,8 +129,7 @@ fn without_an_address_only_this_machine_can_connect() {
     let line = server.prints("listening on ");
     assert!(line.starts_with("listening on 127.0.0.1:"), "{line}");
     let told = server.tells("SocketAcceptAddress");
-    let expected = "only this machine can connect: no SocketAcceptAddress is named, with 0.0.0.0 \
-        others can";
+    let expected = "only this machine can connect: set SocketAcceptAddress=0.0.0.0 for others";
     assert!(
         told.ends_with(&format!(" WARN program: {expected}")),
         "{told}"

@@ -96,7 +96,7 @@ fn a_store_cut_short_anywhere_says_what_is_lost_and_does_not_start() {
         }
     }
     let mut running = start(&config, &["--accept-loss"]);
-    let line = running.tells("as was accepted");
+    let line = running.tells("the loss was accepted");
     assert!(line.contains("; the next MsgSeqNum is 101"), "{line}");
     running.prints("listening on ");
     running.interrupt();
@@ -253,7 +253,7 @@ fn a_store_of_an_earlier_version_that_was_open_to_others_is_closed_and_that_is_t
     }
     let config = folder.with("settings.cfg", settings(folder.path(), &["TW"]));
     let mut running = start(&config, &[]);
-    running.tells("its files were open to others and are not any more");
+    running.tells("its files were accessible to other users; the permissions are corrected");
     running.prints("listening on ");
     for path in all_under(&store) {
         let mode = std::fs::metadata(&path).unwrap().permissions().mode();

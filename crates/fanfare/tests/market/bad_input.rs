@@ -126,13 +126,13 @@ const RECOVERING: &str = "7  recovering: a picture is missing, after a fault";
 #[test]
 fn values_that_cannot_be_are_named_and_the_book_recovers() {
     let files = Files::new("market-bad-values");
-    let above = "1000000000000000000 is out of range: prices are below 9.2e9";
+    let above = "1000000000000000000 is out of range: a price must be below 9.2e9";
     let price = r#"{"mantissa": 1, "exponent": 18}"#;
     for (message, said) in [
         (
             change(4, 7, 4, "90", 0),
-            "fanfare: Change(1): entry 0: MDPriceLevel(1023): instrument 7: level 0: levels count \
-             from 1\n"
+            "fanfare: Change(1): entry 0: MDPriceLevel(1023): instrument 7: the level is 0: \
+             levels are counted from 1\n"
                 .to_owned(),
         ),
         (
@@ -214,15 +214,11 @@ fn mappings_that_do_not_fit_are_refused_with_line_and_key() {
         error.trim_end().to_owned()
     };
     for (from, to, said) in [
-        (
-            "template = 1",
-            "template = 9",
-            "3: message: there is no template 9",
-        ),
+        ("template = 1", "template = 9", "3: message: no template 9"),
         (
             "price = 270",
             "price = 9270",
-            "12: message.entry.price: there is no field 9270 in Change(1)",
+            "12: message.entry.price: no field 9270 in Change(1)",
         ),
         (
             "price = 270",

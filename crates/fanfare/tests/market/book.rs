@@ -304,7 +304,7 @@ fn nonsense_is_refused_with_the_reason() {
         "--snapshot",
         "c",
     ];
-    assert!(fails(&with(&three)).contains("two lines at most"));
+    assert!(fails(&with(&three)).contains("at most two lines"));
     let group = [
         "market",
         "book",
@@ -314,7 +314,7 @@ fn nonsense_is_refused_with_the_reason() {
         "239.255.1.1:5000",
     ];
     let group = [&group[..], &["--symbol", "RIU3", "--snapshot", "a file"]].concat();
-    assert!(fails(&group).contains("it is a group, ADDRESS:PORT"));
+    assert!(fails(&group).contains("a group is expected, ADDRESS:PORT"));
     // A level beyond the depth is a fault, not a wrong book.
     let deep = [day(), vec![changes(4, &[entry(0, "0", 6, 9, 50, 1)])]].concat();
     let deep = packets(&folder, "deep", &deep);

@@ -82,7 +82,7 @@ fn lines_without_an_end_and_garbage_are_answered_and_closed() {
     let mut rng = fastrand::Rng::with_seed(1);
     let random: Vec<u8> = (0..200_000).map(|_| rng.u8(..)).collect();
     for (garbage, why) in [
-        (&b"\xff\xfe\xfd\n"[..], "a line is no UTF-8"),
+        (&b"\xff\xfe\xfd\n"[..], "a line is not UTF-8"),
         (b"\n", "`auth` is missing"),
         (b"hello\n", "`auth` is missing"),
         (b"auth=|dataset=FANFARE\n", "`auth` is missing"),
@@ -130,7 +130,7 @@ fn wrong_keys_are_slowed_and_told_of_and_hinder_nobody() {
         let text = String::from_utf8(folder.read("audit.jsonl")).unwrap();
         let all = lines(&text[..text.rfind('\n').map_or(0, |end| end + 1)]).into_iter();
         let all = all.filter(|line| line["event"] == "refusal" && line["port"] == "dbn");
-        all.filter(|line| line["why"] == "wrong key, or not from this address")
+        all.filter(|line| line["why"] == "wrong key, or not allowed from this address")
             .count()
     };
     eventually("a line of each", || refusals() == WRONG);

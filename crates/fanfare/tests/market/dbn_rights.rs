@@ -173,7 +173,7 @@ fn judge_audit(plant: &Plant) {
     );
     assert_eq!(
         plant.audit("refusal")[0]["why"],
-        "wrong key, or not from this address"
+        "wrong key, or not allowed from this address"
     );
     let requests = plant.audit("request");
     let has = |what: &str| {
@@ -335,12 +335,12 @@ fn a_feed_that_is_no_file_of_dbn_is_refused() {
         ("dbn = \"none.dbn\"", "none.dbn"),
         (
             "dbn = \"a\"\nlines = [\"239.1.1.1:1\"]",
-            "has `channel` beside it, and nothing else",
+            "takes `channel` beside it, and nothing else",
         ),
         ("dbn = { file = \"a\", pace = 2 }", "unknown field `pace`"),
         (
             "channel = \"x\"",
-            "a feed has `templates` and `lines`, or a file as `dbn`",
+            "a feed needs `templates` and `lines`, or a file as `dbn`",
         ),
     ] {
         let front = "[producers]\nport = 0\n[consumers]\nport = 0\n[[feed]]\n";

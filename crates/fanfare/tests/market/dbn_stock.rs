@@ -456,7 +456,7 @@ fn judge_timed(timed: &[Value], all: &[Value]) {
 /// Checks that a client with a wrong name of the dataset gets an error, and nothing else.
 fn refused(program: &Path, folder: &Folder, port: &str) {
     let client = Stock::start((program, folder), "refused", port, &["dataset=OTHER"]);
-    client.says("unknown dataset OTHER: there is FANFARE");
+    client.says("unknown dataset OTHER: expected FANFARE");
 }
 
 #[test]

@@ -122,7 +122,7 @@ fn a_full_disk_costs_the_log_events_that_it_names_and_nobody_else() {
         feed.send(20);
         fs::metadata(&log).is_ok_and(|log| log.len() == 400 << 10)
     });
-    gateway.tells("cannot be written, and tries again: ");
+    gateway.tells("cannot be written, the next attempt follows: ");
     // More than the capacity of file, writer and ring.
     let room = ((400 << 10) + (3 << 20) + (260 << 10)) / Event::SIZE;
     eventually("more events than there is room for", || {
@@ -169,7 +169,7 @@ fn a_full_disk_that_is_waited_for_costs_nothing() {
         feed.send(5);
         fs::metadata(&log).is_ok_and(|log| log.len() == 400 << 10)
     });
-    gateway.tells("cannot be written, and tries again: ");
+    gateway.tells("cannot be written, the next attempt follows: ");
     // As much as the ring and the kernel's buffers hold.
     feed.send(100);
     lift(&gateway);
@@ -193,7 +193,7 @@ fn what_a_full_disk_did_not_take_at_the_stop_is_taken_at_the_next_start() {
         feed.send(5);
         fs::metadata(&log).is_ok_and(|log| log.len() == 400 << 10)
     });
-    gateway.tells("cannot be written, and tries again: ");
+    gateway.tells("cannot be written, the next attempt follows: ");
     feed.send(20);
     let said = gateway.stop();
     let made = said.out.lines().find_map(|line| {
@@ -206,7 +206,10 @@ fn what_a_full_disk_did_not_take_at_the_stop_is_taken_at_the_next_start() {
     // Another gateway with the folder is refused while this one holds it.
     let gateway = Gateway::start(&mut fanfare(&["gateway", &config]));
     let told = fails(&["gateway", &config]);
-    assert!(told.contains("is written by another process"), "{told}");
+    assert!(
+        told.contains("is being written by another process"),
+        "{told}"
+    );
     gateway.stop();
     let verified = verified(&folder);
     assert_eq!((verified.missing.len(), Some(verified.events)), (0, made));

@@ -253,7 +253,7 @@ fn errors_name_line_message_and_field() {
         "{faults:?}"
     );
     assert!(
-        faults[0].contains("RIU3") && faults[0].contains("digits below 1e-9"),
+        faults[0].contains("RIU3") && faults[0].contains("more than 9 decimal places"),
         "{faults:?}"
     );
     assert!(

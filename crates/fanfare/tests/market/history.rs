@@ -182,10 +182,10 @@ fn a_log_that_is_none_or_damaged_is_told_with_where() {
     write(Path::new(&log), &events(60));
     for (args, why) in [
         (&["ls", "nowhere"][..], "nowhere"),
-        (&["cat", folder.path().to_str().unwrap()], "has no log"),
+        (&["cat", folder.path().to_str().unwrap()], "is not a log"),
         (
             &["cat", &log, "--from", "77"],
-            "event 77 is not there yet: the next is 76",
+            "event 77 is not written yet: the next event is 76",
         ),
         (
             &["book", &log, "--symbol", "NONE"],
@@ -193,7 +193,7 @@ fn a_log_that_is_none_or_damaged_is_told_with_where() {
         ),
         (
             &["book", &log, "--symbol", "BETA", "--at", "1000"],
-            "not there yet",
+            "is not written yet",
         ),
     ] {
         let said = fails(&[&["history"], args].concat());
@@ -267,7 +267,7 @@ fn what_arrived_is_printed_and_captured() {
     ];
     assert_eq!(run(&args).succeeded().figures()["datagrams"], 1);
     let told = fails(&["replay", &log, "--port", "0"]);
-    assert!(told.contains("--port is of a gateway"), "{told}");
+    assert!(told.contains("--port needs a log or DBN"), "{told}");
     assert!(
         history(&["verify", &log])
             .out
@@ -321,7 +321,7 @@ fn a_reader_of_what_was_removed_is_told_from_where_it_can_be_had() {
     while keeper.work().unwrap() > 0 {}
     assert_eq!(keeper.stats().removed, 1);
     let told = fails(&["history", "cat", &log, "--from", "7"]);
-    let why = "event 7 was removed: the log begins with event 39 of 2026-11-23T12:00:";
+    let why = "event 7 was removed by retention: the log begins with event 39 of 2026-11-23T12:00:";
     assert!(told.contains(why), "{told}");
     let numbers = |from: &str| {
         let lines = history(&["cat", &log, "--json", "--from", from]).json_lines();
@@ -482,11 +482,11 @@ fn an_export_leaves_a_whole_file_or_none() {
         (&["-o", itself, "--format", "csv"], "is a directory"),
         (
             &["-o", &missing, "--format", "csv", "--schema", "mbo"],
-            "--schema is of",
+            "--schema needs",
         ),
         (
             &["-o", "-", "--format", "dbn", "--schema", "mbp-1,mbp-10"],
-            "choose one",
+            "exclude each other",
         ),
     ] {
         let said = fails(&[&["history", "export", &log], args].concat());

@@ -140,12 +140,10 @@ fn a_mapping_that_does_not_fit_is_an_error_with_its_line() {
     let error = fails(&write("75000", 270));
     assert_eq!(
         error,
-        format!("fanfare: {name}:1: message: there is no template 75000\n")
+        format!("fanfare: {name}:1: message: no template 75000\n")
     );
     let error = fails(&write("74", 999));
-    assert!(error.starts_with(&format!(
-        "fanfare: {name}:9: message.event.price: there is no field"
-    )));
+    assert!(error.starts_with(&format!("fanfare: {name}:9: message.event.price: no field")));
     let error = fails(&write("74", 268));
     assert!(
         error.contains("cannot be a price: it is a group or a sequence"),
@@ -216,7 +214,7 @@ fn instruments_of_a_file_are_listed_and_known_to_a_feed() {
     fs::write(&table, "id,tick\n7,x\n").unwrap();
     let error = fails(&["market", "instruments", text(&table)]);
     assert!(
-        error.ends_with("table.csv:2: tick: `x` is no number\n"),
+        error.ends_with("table.csv:2: tick: `x` is not a number\n"),
         "{error}"
     );
 }

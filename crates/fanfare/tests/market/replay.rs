@@ -199,11 +199,11 @@ fn a_replay_that_cannot_be_is_told_with_why() {
         ),
         (
             format!("[replay]\nlog = \"{log}\"\n[history]\nfolder = \"{log}\"\n{ports}"),
-            "the same folder",
+            "must be different folders",
         ),
         (
             format!("[replay]\nlog = \"{log}\"\nfrom = 500\n{ports}"),
-            "not there yet",
+            "is not written yet",
         ),
         (
             format!("[replay]\nlog = \"{log}\"\nfrom = 70\nto = 70\n{ports}"),
@@ -220,7 +220,7 @@ fn a_replay_that_cannot_be_is_told_with_why() {
     }
     for (args, why) in [
         (&["--line", "239.1.1.1:5000"][..], "a gateway replays"),
-        (&["x.pcap"], "which is replayed alone"),
+        (&["x.pcap"], "which must be the only file"),
         (&["--speed", "1e9"], "--speed of a log"),
     ] {
         let said = fails(&[&["replay", &log], args].concat());

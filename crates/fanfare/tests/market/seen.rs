@@ -339,8 +339,12 @@ fn what_cannot_be_shown_is_refused_with_a_reason() {
         ("/api/v1/log", 409, "no [history]"),
         ("/api/v1/books?symbol=NONE", 404, "`NONE`"),
         ("/api/v1/books", 400, "needs `symbol`"),
-        ("/api/v1/books?symbol=", 400, "which `symbol`?"),
-        ("/api/v1/books?symbol=A&at=1", 409, "without [history]"),
+        ("/api/v1/books?symbol=", 400, "`symbol` is missing"),
+        (
+            "/api/v1/books?symbol=A&at=1",
+            409,
+            "a past book needs a log",
+        ),
         ("/api/v1/books?symbol=A&depth=0", 400, "1 to 1000"),
         ("/api/v1/books?symbol=A&depth=1e3", 400, "number"),
         ("/api/v1/instruments?limit=1000000000", 400, "1 to 1000"),
@@ -350,7 +354,7 @@ fn what_cannot_be_shown_is_refused_with_a_reason() {
         ("/api/v1/notices?after=..", 400, "number"),
         ("/api/v1/changes?after=x", 400, "number"),
         ("/api/v1/changes?colour=red", 400, "`kinds`"),
-        ("/api/v1/books/..%2f..%2fetc", 404, "nothing is here"),
+        ("/api/v1/books/..%2f..%2fetc", 404, "no such path"),
     ] {
         let (got, answer) = plant.get(path);
         let text = answer["error"].as_str().unwrap_or_default();

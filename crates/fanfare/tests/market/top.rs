@@ -52,7 +52,7 @@ fn a_gateway_is_seen_in_frames_of_text_and_in_a_terminal() {
     let nobody = fails(&["top", "--once", "-s", "/nowhere/x"]);
     assert!(nobody.contains("/nowhere/x"), "{nobody}");
     let stranger = fails(&["top", "--once", "--url", &url]);
-    assert!(stranger.contains("a token is needed"), "{stranger}");
+    assert!(stranger.contains("no valid token"), "{stranger}");
     let piped = fails(&["top", "-s", &socket]);
     assert!(piped.contains("--once prints one frame"), "{piped}");
     told(&["top"], 2);

@@ -120,7 +120,7 @@ fn a_folder_without_a_store_is_told() {
     for args in [["list"], ["verify"], ["export"], ["repair"]] {
         let said = base.run(&args);
         assert_eq!(said.code, 1);
-        assert!(said.err.contains("there is no store in "), "{}", said.err);
+        assert!(said.err.contains(" has no store"), "{}", said.err);
     }
     let said = run(&["list"], &base.0.path().join("nothing"));
     assert!(said.code == 1 && said.err.contains("cannot read "));
@@ -329,7 +329,7 @@ fn rubbish_is_told_and_not_repaired() {
     );
     let said = base.run(&["repair"]);
     assert_eq!(said.code, 1);
-    assert!(said.err.contains("nothing in journal "), "{}", said.err);
+    assert!(said.err.contains("no file of journal "), "{}", said.err);
     let said = base.run(&["repair", "--json"]);
     let failed = said.json_lines().remove(0);
     assert_eq!((said.code, &failed["outcome"]), (1, &"failed".into()));
@@ -337,7 +337,7 @@ fn rubbish_is_told_and_not_repaired() {
         failed["error"]
             .as_str()
             .unwrap()
-            .contains("nothing in journal ")
+            .contains("no file of journal ")
     );
 }
 
@@ -497,7 +497,7 @@ fn file_stores_of_other_engines_are_taken_over() {
             &old.path().join("FIX.4.4-BUY-SELL.body"),
         );
         assert!(
-            again.code == 1 && again.err.contains("there already"),
+            again.code == 1 && again.err.contains("exists already"),
             "{}",
             again.err
         );
@@ -548,7 +548,7 @@ fn file_stores_that_are_cut_or_none_are_told() {
         std::fs::remove_file(file(numbers)).unwrap();
         let said = import();
         assert!(
-            said.code == 1 && said.err.contains("is no file store"),
+            said.code == 1 && said.err.contains("is not a file store"),
             "{}",
             said.err
         );

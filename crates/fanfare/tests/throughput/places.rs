@@ -60,7 +60,7 @@ fn a_store_with_no_room_or_no_right_to_write_is_named() {
     }
     let folder = Folder::new("read-only");
     let place = folder.path().to_str().unwrap();
-    for (option, expected) in [("ro", "read-only"), ("size=256k", "no room on the disk")] {
+    for (option, expected) in [("ro", "read-only"), ("size=256k", "the disk is full")] {
         let setup = format!("mount -t tmpfs -o {option} none {place};");
         let output = initiator(&setup, "1", &["--store", place]);
         let told = output.err;

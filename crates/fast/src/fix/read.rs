@@ -39,7 +39,7 @@ impl fmt::Display for FixError {
             Self::Count(tag) => write!(f, "wrong number of entries behind field {tag}"),
             Self::Value(error) => error.fmt(f),
             Self::NoTemplate => write!(f, "no template has this MsgType(35) and these fields"),
-            Self::Templates(count) => write!(f, "{count} templates have just these fields"),
+            Self::Templates(count) => write!(f, "{count} templates have exactly these fields"),
         }
     }
 }

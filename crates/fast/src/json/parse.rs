@@ -23,7 +23,7 @@ pub(super) fn parse(line: &str) -> Result<Json<'_>, Malformed> {
     parser.space();
     match parser.at == line.len() {
         true => Ok(json),
-        false => parser.fail("something stands behind the message; a line holds one"),
+        false => parser.fail("trailing text after the message: a line holds one message"),
     }
 }
 
@@ -94,7 +94,7 @@ impl<'j> Parser<'j> {
                 return Ok(value);
             }
         }
-        self.fail("no JSON value")
+        self.fail("not a JSON value")
     }
 
     fn number(&mut self) -> Result<Value<'j>, Malformed> {
@@ -121,7 +121,7 @@ impl<'j> Parser<'j> {
         }
         match self.at > start {
             true => Ok(()),
-            false => self.fail("a digit is missing"),
+            false => self.fail("expected a digit"),
         }
     }
 
@@ -139,7 +139,7 @@ impl<'j> Parser<'j> {
                 return Ok(values);
             }
             if !self.take(b',') {
-                return self.fail("neither a comma nor the end of the array");
+                return self.fail("expected a comma or the end of the array");
             }
         }
     }
@@ -154,12 +154,12 @@ impl<'j> Parser<'j> {
         loop {
             self.space();
             if self.peek() != Some(b'"') {
-                return self.fail("a name in quotation marks is missing");
+                return self.fail("expected a name in quotation marks");
             }
             let name = self.string()?;
             self.space();
             if !self.take(b':') {
-                return self.fail("a colon is missing behind the name");
+                return self.fail("expected a colon after the name");
             }
             members.push(name, self.value(depth)?);
             self.space();
@@ -167,7 +167,7 @@ impl<'j> Parser<'j> {
                 return Ok(members);
             }
             if !self.take(b',') {
-                return self.fail("neither a comma nor the end of the object");
+                return self.fail("expected a comma or the end of the object");
             }
         }
     }
@@ -213,7 +213,7 @@ impl<'j> Parser<'j> {
             Some(b'r') => '\r',
             Some(b't') => '\t',
             Some(b'u') => return self.unicode(),
-            _ => return self.fail("no such escape"),
+            _ => return self.fail("unknown escape sequence"),
         };
         self.at += 1;
         Ok(character)
@@ -221,7 +221,7 @@ impl<'j> Parser<'j> {
 
     /// `uXXXX`, or two of them that are one character beyond 16 bits.
     fn unicode(&mut self) -> Result<char, Malformed> {
-        const HALF: &str = "half a surrogate pair is no character";
+        const HALF: &str = "unpaired surrogate";
         let high = self.hex()?;
         if !(0xd800..0xdc00).contains(&high) {
             return char::from_u32(high).map_or_else(|| self.fail(HALF), Ok);
@@ -244,7 +244,7 @@ impl<'j> Parser<'j> {
         for _ in 0..4 {
             let digit = self.peek().and_then(|byte| char::from(byte).to_digit(16));
             let Some(digit) = digit else {
-                return self.fail("four hexadecimal digits are missing");
+                return self.fail("expected four hexadecimal digits");
             };
             value = value << 4 | digit;
             self.at += 1;
@@ -302,32 +302,32 @@ mod tests {
         let deep = "[".repeat(200);
         let cases: [(&str, usize, &str); 16] = [
             ("", 0, "the line ends inside the message"),
-            ("hello", 0, "no JSON value"),
-            (r#"{"a":1,}"#, 7, "a name in quotation marks is missing"),
-            (r#"{"a" 1}"#, 5, "a colon is missing behind the name"),
+            ("hello", 0, "not a JSON value"),
+            (r#"{"a":1,}"#, 7, "expected a name in quotation marks"),
+            (r#"{"a" 1}"#, 5, "expected a colon after the name"),
             (
                 r#"{"a":1 "b":2}"#,
                 7,
-                "neither a comma nor the end of the object",
+                "expected a comma or the end of the object",
             ),
             (r#"{"a":"#, 5, "the line ends inside the message"),
             (r#"{"a":"b"#, 7, "the line ends inside the message"),
-            ("[1 2]", 3, "neither a comma nor the end of the array"),
-            ("[1.]", 3, "a digit is missing"),
-            ("[-]", 2, "a digit is missing"),
+            ("[1 2]", 3, "expected a comma or the end of the array"),
+            ("[1.]", 3, "expected a digit"),
+            ("[-]", 2, "expected a digit"),
             (
                 "01",
                 1,
-                "something stands behind the message; a line holds one",
+                "trailing text after the message: a line holds one message",
             ),
             (
                 "{}{}",
                 2,
-                "something stands behind the message; a line holds one",
+                "trailing text after the message: a line holds one message",
             ),
             ("\"a\u{1}\"", 2, "a control character in a string"),
-            (r#""\ud83d""#, 7, "half a surrogate pair is no character"),
-            (r#""\u12g4""#, 5, "four hexadecimal digits are missing"),
+            (r#""\ud83d""#, 7, "unpaired surrogate"),
+            (r#""\u12g4""#, 5, "expected four hexadecimal digits"),
             (&deep, 128, "more than 128 levels"),
         ];
         for (line, at, message) in cases {

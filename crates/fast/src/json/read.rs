@@ -57,14 +57,19 @@ fn header<'p, 'j>(
 ) -> Result<(&'p TemplateProgram, Members<'j>), LineError> {
     let at = json.span.start;
     let Value::Object(mut object) = json.value else {
-        return Err(input(at, "a message is an object"));
+        return Err(input(at, "a message must be an object"));
     };
     let name = match object.take("template") {
         None => None,
         Some(json) => match json.value {
             Value::Null => None,
             Value::Text(name) => Some(name),
-            _ => return Err(input(json.span.start, "the template's name is no string")),
+            _ => {
+                return Err(input(
+                    json.span.start,
+                    "the name of the template must be a string",
+                ));
+            }
         },
     };
     let id = match object.take("id") {
@@ -72,7 +77,12 @@ fn header<'p, 'j>(
         Some(json) => match json.value {
             Value::Null => None,
             Value::Number(id) => Some(id),
-            _ => return Err(input(json.span.start, "the template's id is no number")),
+            _ => {
+                return Err(input(
+                    json.span.start,
+                    "the id of the template must be a number",
+                ));
+            }
         },
     };
     // A number that is none of 32 bits is one that no template has.
@@ -81,7 +91,7 @@ fn header<'p, 'j>(
         (Some(name), None) => program.by_name(name),
         (Some(name), Some(id)) => by_id(id).filter(|found| found.name() == name),
         (None, Some(id)) => by_id(id),
-        (None, None) => return Err(input(at, "a message has a template or an id")),
+        (None, None) => return Err(input(at, "a message must have a template or an id")),
     };
     let template = found.ok_or_else(|| {
         let wanted = match (&name, id) {
@@ -99,8 +109,8 @@ fn header<'p, 'j>(
             value: Value::Object(fields),
             ..
         }) => Ok((template, fields)),
-        Some(other) => Err(input(other.span.start, "the fields are no object")),
-        None => Err(input(at, "a message has an object of fields")),
+        Some(other) => Err(input(other.span.start, "the fields must be an object")),
+        None => Err(input(at, "a message must have an object of fields")),
     }
 }
 
@@ -124,7 +134,7 @@ impl Reader<'_> {
             return Ok(());
         };
         let message = match known(name) {
-            true => format!("a second member is named {name:?}"),
+            true => format!("duplicate member {name:?}"),
             false => format!("no field is named {name:?}"),
         };
         Err(input(json.span.start, message))

@@ -52,11 +52,11 @@ impl CodecError {
             (ErrorCode::Limit, Some(FieldKind::Sequence)) if !self.is_of_entry() => {
                 "limit exceeded: too many entries"
             }
-            (ErrorCode::Limit, Some(FieldKind::Text(_))) => "limit exceeded: too long a text",
+            (ErrorCode::Limit, Some(FieldKind::Text(_))) => "limit exceeded: text too long",
             (ErrorCode::Limit, Some(FieldKind::TemplateRef)) => {
-                "limit exceeded: references too deep inside each other"
+                "limit exceeded: references nested too deeply"
             }
-            (ErrorCode::Limit, _) => "limit exceeded: too long a message, or too many fields",
+            (ErrorCode::Limit, _) => "limit exceeded: message too long, or too many fields",
             (code, _) => code.text(),
         }
     }

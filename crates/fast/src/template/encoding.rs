@@ -60,6 +60,6 @@ fn wrong(before: &str, encoding: &str) -> TemplateError {
         code: ErrorCode::S1,
         line: before.matches('\n').count() as u32 + 1,
         column: line.chars().count() as u32 + 1,
-        message: format!("this is no {encoding}"),
+        message: format!("not valid {encoding}"),
     }
 }

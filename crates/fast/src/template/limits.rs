@@ -32,7 +32,7 @@ pub const MAX_VALUES: usize = 4096;
 pub(super) fn check(xml: &str) -> Result<(), TemplateError> {
     if xml.len() > MAX_BYTES {
         let position = Position { line: 1, column: 1 };
-        let message = format!("a document of more than {MAX_BYTES} bytes");
+        let message = format!("the document has more than {MAX_BYTES} bytes");
         return Err(exceeded(position, message));
     }
     let mut scan = Scan {

@@ -168,7 +168,12 @@ impl<'d, 'x> Reader<'d, 'x> {
                 })
                 .collect::<Parsed<Vec<_>>>()?,
             "template" => vec![self.template(root, &Scope::default())?],
-            other => return Err(self.s1(root, format!("<{other}> is no template document"))),
+            other => {
+                return Err(self.s1(
+                    root,
+                    format!("<{other}> is not the root of a template document"),
+                ));
+            }
         };
         self.check_unique(&templates)?;
         Ok(TemplateSet { templates })
@@ -196,7 +201,7 @@ impl<'d, 'x> Reader<'d, 'x> {
             Some(text) => Some(text.trim().parse().map_err(|_| {
                 self.s1(
                     node,
-                    format!("template id {text:?} is no unsigned 32-bit integer"),
+                    format!("template id {text:?} is not an unsigned 32-bit integer"),
                 )
             })?),
         };
@@ -244,10 +249,12 @@ impl<'d, 'x> Reader<'d, 'x> {
                         local: self.name(child)?,
                     });
                 }
-                "typeRef" => return Err(self.s1(child, "<typeRef> stands first and once")),
+                "typeRef" => return Err(self.s1(child, "<typeRef> must come first and only once")),
                 "length" if node.tag_name().name() == "sequence" => {
                     if !block.body.is_empty() {
-                        return Err(self.s1(child, "<length> stands before the entry's fields"));
+                        return Err(
+                            self.s1(child, "<length> must come before the fields of the entry")
+                        );
                     }
                 }
                 _ => block.body.push(self.instruction(child, scope)?),
@@ -286,7 +293,7 @@ impl<'d, 'x> Reader<'d, 'x> {
             _ => {
                 let int = IntType::from_name(element).or_else(|| extension::int_type(element));
                 let Some(int) = int else {
-                    return Err(self.s1(node, format!("<{element}> is no instruction")));
+                    return Err(self.s1(node, format!("<{element}> is not an instruction")));
                 };
                 self.check_values(node, ty)?;
                 let ty = int;
@@ -310,7 +317,7 @@ impl<'d, 'x> Reader<'d, 'x> {
 
     fn template_ref(&self, node: Node<'_, '_>, scope: &Scope) -> Parsed<Instruction> {
         if let Some(child) = self.children(node).next() {
-            return Err(self.s1(child, "<templateRef> has no contents"));
+            return Err(self.s1(child, "<templateRef> must be empty"));
         }
         let (kind, name) = match self.attribute(node, "name") {
             Some(_) => {
@@ -350,7 +357,7 @@ impl<'d, 'x> Reader<'d, 'x> {
         if ty == TextType::Ascii
             && let Some(length) = self.child(node, "length")
         {
-            return Err(self.s1(length, "an ASCII string has no <length>"));
+            return Err(self.s1(length, "an ASCII string cannot have <length>"));
         }
         Ok(Kind::Text(
             ty,
@@ -403,7 +410,7 @@ impl<'d, 'x> Reader<'d, 'x> {
             });
         };
         if let Some(second) = lengths.next() {
-            return Err(self.s1(second, "a sequence has one <length>"));
+            return Err(self.s1(second, "a sequence must not have a second <length>"));
         }
         *optional |= self.optional(node)?;
         let scope = self.scope(node, scope)?;
@@ -429,7 +436,7 @@ impl<'d, 'x> Reader<'d, 'x> {
         let dictionary = match self.attribute(node, "dictionary") {
             None => outer.dictionary.clone(),
             Some(name) => match token(name).as_str() {
-                "" => return Err(self.s1(node, "a dictionary has a name")),
+                "" => return Err(self.s1(node, "the name of a dictionary must not be empty")),
                 "global" => Dictionary::Global,
                 "template" => Dictionary::Template,
                 "type" => Dictionary::Type,
@@ -469,7 +476,10 @@ impl<'d, 'x> Reader<'d, 'x> {
     pub(super) fn short(&self, node: Node<'_, '_>, name: String) -> Parsed<String> {
         match name.len() {
             ..=MAX_NAME => Ok(name),
-            len => Err(self.s1(node, format!("a name of {len} bytes: {MAX_NAME} at most"))),
+            len => Err(self.s1(
+                node,
+                format!("the name has {len} bytes, at most {MAX_NAME} are supported"),
+            )),
         }
     }
 

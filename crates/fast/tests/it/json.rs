@@ -95,24 +95,24 @@ fn numbers_become_integers_however_they_are_written() {
 #[rustfmt::skip]
 const WRONG: &[(&str, ErrorCode, usize, &str)] = &[
     ("", ErrorCode::Input, 0, "the line ends inside the message"),
-    ("[]", ErrorCode::Input, 0, "a message is an object"),
+    ("[]", ErrorCode::Input, 0, "a message must be an object"),
     (
         r#"{"fields": {}}"#,
         ErrorCode::Input,
         0,
-        "a message has a template or an id",
+        "a message must have a template or an id",
     ),
     (
         r#"{"template": 1}"#,
         ErrorCode::Input,
         13,
-        "the template's name is no string",
+        "the name of the template must be a string",
     ),
     (
         r#"{"id": "1"}"#,
         ErrorCode::Input,
         7,
-        "the template's id is no number",
+        "the id of the template must be a number",
     ),
     (
         r#"{"id": 7, "fields": {}}"#,
@@ -131,17 +131,17 @@ const WRONG: &[(&str, ErrorCode, usize, &str)] = &[
         r#"{"id": 1}"#,
         ErrorCode::Input,
         0,
-        "a message has an object of fields",
+        "a message must have an object of fields",
     ),
     (
         r#"{"id": 1, "fields": []}"#,
         ErrorCode::Input,
         20,
-        "the fields are no object",
+        "the fields must be an object",
     ),
     (r#"{"id": 1, "fields": {"x": 1}}"#, ErrorCode::Input, 26, "no field is named \"x\""),
     (r#"{"id": 1, "fields": {"U": 1, "U": 2}}"#, ErrorCode::Input, 34,
-        "a second member is named \"U\""),
+        "duplicate member \"U\""),
 ];
 
 #[test]

@@ -116,9 +116,9 @@ impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Count => "no sequence number, or more than 65,536",
-            Self::TooLong => "longer than packets may be",
-            Self::Full => "too many packets wait",
-            Self::Stale => "numbered as before the last reset",
+            Self::TooLong => "longer than the limit of a packet",
+            Self::Full => "too many packets are held back",
+            Self::Stale => "numbered from before the last reset",
         })
     }
 }

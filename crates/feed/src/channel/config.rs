@@ -123,7 +123,7 @@ impl fmt::Display for ChannelError {
             Self::NoNumbers => f.write_str(
                 "several lines need sequence numbers: a preamble, or a field of the templates",
             ),
-            Self::Lines(lines) => write!(f, "{lines} lines: a feed has 1 to {}", Line::MAX),
+            Self::Lines(lines) => write!(f, "{lines} lines: a feed must have 1 to {}", Line::MAX),
         }
     }
 }

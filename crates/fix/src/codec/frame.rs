@@ -79,11 +79,14 @@ pub enum Garbled {
     #[error("CheckSum(10) is wrong")]
     BadCheckSum,
     /// No end within the maximum length.
-    #[error("no end within the maximum message size")]
+    #[error("the message does not end within the maximum message size")]
     TooLong,
     /// A tag or MsgSeqNum(34) is no number, or BeginString(8), BodyLength(9) or CheckSum(10) comes
     /// again.
-    #[error("a tag or MsgSeqNum(34) is no number, or 8, 9 or 10 comes again")]
+    #[error(
+        "a tag or MsgSeqNum(34) is not a number, or BeginString(8), BodyLength(9) or CheckSum(10) \
+         is repeated"
+    )]
     BrokenFields,
 }
 

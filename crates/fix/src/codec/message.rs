@@ -73,7 +73,7 @@ pub enum FieldErrorKind {
     #[error("has a value that is not in its list")]
     Unlisted,
     /// A repeating group has more or fewer entries than its count says.
-    #[error("does not count the entries of its group")]
+    #[error("does not match the number of entries of its group")]
     GroupCount,
 }
 

@@ -11,7 +11,7 @@ pub enum EncodeError {
     #[error("the message does not fit into the buffer")]
     BufferFull,
     /// A value with a separator (0x01) in it.
-    #[error("the value of tag {tag} holds a separator (0x01)")]
+    #[error("the value of tag {tag} contains a separator (SOH, 0x01)")]
     Separator {
         /// The field.
         tag: u32,
@@ -23,7 +23,7 @@ pub enum EncodeError {
         tag: u32,
     },
     /// Tag 0, which is none, or one of more than 9 digits.
-    #[error("{tag} is no tag number")]
+    #[error("{tag} is not a valid tag number")]
     BadTag {
         /// The tag.
         tag: u32,
@@ -42,25 +42,25 @@ pub enum EncodeError {
     },
     /// A builder of typed messages writes a field of a group's entry twice, or behind one that
     /// follows it in the definition.
-    #[error("tag {tag} is written behind a field that follows it in the definition of the group")]
+    #[error("tag {tag} is written after a field that follows it in the definition of the group")]
     Order {
         /// The field.
         tag: u32,
     },
     /// A builder of typed messages ends without a required group.
-    #[error("the message has to have group {tag}, which is not written")]
+    #[error("the required group {tag} is not written")]
     GroupMissing {
         /// Its count field.
         tag: u32,
     },
     /// A builder of typed messages writes a field behind a group whose entries may have it.
-    #[error("tag {tag} behind a group is read as a field of the group's last entry")]
+    #[error("tag {tag} after a group would be read as a field of the last entry of the group")]
     InGroup {
         /// The field.
         tag: u32,
     },
     /// The iterator over the items of a group ends too early or too late.
-    #[error("group {tag} does not have as many entries as its count says")]
+    #[error("the number of entries of group {tag} differs from its count")]
     Count {
         /// Its count field.
         tag: u32,

@@ -57,7 +57,7 @@ use model::Model;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CodegenError {
     /// There is no dictionary.
-    #[error("there is no dictionary to generate code from")]
+    #[error("no dictionary to generate code from")]
     NoDictionary,
     /// A dictionary has no messages.
     #[error("the dictionary of {version} has no messages")]
@@ -74,13 +74,13 @@ pub enum CodegenError {
         version: String,
     },
     /// One of several dictionaries has a version by which messages cannot be told apart.
-    #[error("{version} is no version that messages name: generate its code alone")]
+    #[error("messages do not name version {version}: generate its code alone")]
     UnknownVersion {
         /// The dictionary's version.
         version: String,
     },
     /// Two dictionaries have one version.
-    #[error("two dictionaries are of {version}")]
+    #[error("two dictionaries describe {version}")]
     SameVersion {
         /// Their version.
         version: String,

@@ -14,7 +14,7 @@ pub(super) const MAX_FIELDS: usize = 65_535;
 const MAX_MESSAGES: usize = 65_535;
 /// Most direct members of a group.
 pub(super) const MAX_MEMBERS: usize = 1_024;
-/// Most groups and components in each other.
+/// Most nested groups and components.
 const MAX_DEPTH: usize = 64;
 /// Most fields of a message or group, those of nested groups included.
 const MAX_SLOTS: usize = 20_000;
@@ -383,7 +383,7 @@ impl Compiler<'_> {
         depth: usize,
         slots: &mut Vec<Slot>,
     ) -> Result<(), SchemaError> {
-        limit(depth, MAX_DEPTH, "groups and components in each other")?;
+        limit(depth, MAX_DEPTH, "nested groups and components")?;
         for item in items {
             self.budget = self.budget.checked_sub(1).ok_or(SchemaError::TooLarge {
                 what: "items in all messages",

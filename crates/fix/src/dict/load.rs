@@ -51,7 +51,7 @@ pub enum Cause {
         attribute: &'static str,
     },
     /// An attribute whose value is not of the right kind.
-    #[error("{attribute}=\"{value}\" is no value")]
+    #[error("invalid value {attribute}=\"{value}\"")]
     BadValue {
         /// The attribute's name.
         attribute: &'static str,
@@ -81,7 +81,7 @@ pub enum Cause {
         name: String,
     },
     /// Groups are nested too deeply.
-    #[error("more than {MAX_DEPTH} groups in each other")]
+    #[error("groups are nested deeper than {MAX_DEPTH} levels")]
     TooDeep,
     /// The declarations do not fit together.
     #[error("{0}")]

@@ -118,7 +118,7 @@ pub enum DisconnectReason {
     #[error("first message is not a Logon")]
     FirstMessageNotLogon,
     /// The first bytes were no message.
-    #[error("garbled before Logon: {0}")]
+    #[error("garbled message before Logon: {0}")]
     GarbledBeforeLogon(DecodeError),
     /// The Logon was not acceptable.
     #[error("bad Logon: {0}")]
@@ -161,10 +161,10 @@ pub enum DisconnectReason {
     #[error("nothing received in 2.4 heartbeat intervals")]
     HeartbeatTimeout,
     /// A gap was asked for again and again and did not close.
-    #[error("missing messages did not come")]
+    #[error("the missing messages did not arrive")]
     ResendTimeout,
     /// The counterparty asked for the same resend again and again.
-    #[error("the same resend asked for too often")]
+    #[error("the same resend was requested too often")]
     TooManyResendRequests,
     /// The counterparty sent faster than this (`Config::receive_limit`).
     #[error("{0}")]
@@ -176,7 +176,7 @@ pub enum DisconnectReason {
     #[error("outside the session's hours")]
     OutsideSchedule,
     /// A message of our own session layer found no room: the counterparty does not read.
-    #[error("the counterparty does not read")]
+    #[error("the counterparty does not read from the connection")]
     TransmitFull,
     /// A message of our own session layer cannot be encoded: a field of the configuration, or of
     /// the hook, is faulty or too long.
@@ -235,13 +235,13 @@ pub enum SendError {
     #[error("the message breaks the dictionary: {0}")]
     Invalid(Fault),
     /// MsgType(35) is one of the session's own.
-    #[error("MsgType belongs to the session layer")]
+    #[error("MsgType(35) belongs to the session layer")]
     AdminMessage,
     /// A resend is under way; only `send` can queue behind it, the fan-out path cannot.
-    #[error("a resend is under way")]
+    #[error("a resend is in progress")]
     ResendInProgress,
     /// As many messages wait as may (`Config::send_limit`).
-    #[error("as many messages wait as may")]
+    #[error("the queue of messages to send is full")]
     Throttled {
         /// When the next of those that wait may go, by the monotonic clock: then there is room for
         /// one more.

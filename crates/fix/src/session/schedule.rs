@@ -260,13 +260,13 @@ fn weekday(day: i64) -> Weekday {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ScheduleError {
     /// Not `HH:MM:SS`.
-    #[error("not a time of the day (HH:MM:SS): {0:?}")]
+    #[error("{0:?} is not a time of day: expected HH:MM:SS")]
     Time(String),
     /// Not a weekday.
-    #[error("not a weekday: {0:?}")]
+    #[error("{0:?} is not a weekday")]
     Weekday(String),
     /// No window.
-    #[error("a schedule needs a window")]
+    #[error("a schedule must have at least one window")]
     NoWindow,
 }
 

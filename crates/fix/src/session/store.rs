@@ -271,7 +271,7 @@ pub enum Search<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StoreError {
     /// No room: too much waits for transmission. Goes away when the counterparty reads.
-    #[error("too many bytes wait for transmission")]
+    #[error("too many bytes are queued for transmission")]
     Full,
     /// The message is larger than the store can ever take.
     #[error("message larger than the store")]

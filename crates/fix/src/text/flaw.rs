@@ -13,7 +13,7 @@ pub enum Flaw {
     #[error("the second field is not BodyLength(9)")]
     NoBodyLength,
     /// BodyLength(9) is not the number of bytes.
-    #[error("BodyLength(9) is {value}, there are {counted}")]
+    #[error("BodyLength(9) is {value}, expected {counted}")]
     BodyLength {
         /// What stands there.
         value: Box<str>,
@@ -24,10 +24,10 @@ pub enum Flaw {
     #[error("the third field is not MsgType(35)")]
     NoMsgType,
     /// The last field is not CheckSum(10): the message is cut off.
-    #[error("CheckSum(10) is missing: the message is cut off")]
+    #[error("CheckSum(10) is missing: the message is truncated")]
     NoCheckSum,
     /// CheckSum(10) is not the sum of the bytes.
-    #[error("CheckSum(10) is {value}, it should be {counted:03}")]
+    #[error("CheckSum(10) is {value}, expected {counted:03}")]
     CheckSum {
         /// What stands there.
         value: Box<str>,

@@ -11,8 +11,8 @@
 //! let found = scanner.next().unwrap();
 //! assert_eq!((found.prefix, found.line), (&b"10:00:01 in"[..], 1));
 //! assert_eq!(found.message.get(34), Some(&b"7"[..]));
-//! assert_eq!(found.flaws[0].to_string(), "BodyLength(9) is 12, there are 15");
-//! assert_eq!(found.flaws[1].to_string(), "CheckSum(10) is 000, it should be 208");
+//! assert_eq!(found.flaws[0].to_string(), "BodyLength(9) is 12, expected 15");
+//! assert_eq!(found.flaws[1].to_string(), "CheckSum(10) is 000, expected 208");
 //! assert!(scanner.next().is_none());
 //! assert_eq!((scanner.skipped().lines, scanner.skipped().bytes), (1, 9));
 //! ```

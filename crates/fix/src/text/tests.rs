@@ -85,7 +85,7 @@ fn prefixes_stay_and_garbage_is_counted() {
 #[test]
 fn wrong_numbers_are_told_and_not_fatal() {
     let wrong = ORDER.replace("10=017", "10=000").replace("9=48", "9=7");
-    let flaws = "BodyLength(9) is 7, there are 48; CheckSum(10) is 000, it should be 220";
+    let flaws = "BodyLength(9) is 7, expected 48; CheckSum(10) is 000, expected 220";
     let found = lines(&format!("{wrong}{ORDER}"));
     assert_eq!(found, [format!(">{wrong}>{flaws}"), format!(">{ORDER}>")]);
     let none = ORDER.replace("9=48|35=D|", "");
@@ -95,13 +95,13 @@ fn wrong_numbers_are_told_and_not_fatal() {
         "{found:?}"
     );
     let odd = ORDER.replace("017", "01x");
-    assert!(lines(&odd)[0].ends_with("CheckSum(10) is 01x, it should be 017"));
+    assert!(lines(&odd)[0].ends_with("CheckSum(10) is 01x, expected 017"));
 }
 
 #[test]
 fn a_message_without_its_end_is_what_there_is() {
     let cut = &ORDER[..ORDER.len() - 10];
-    let told = "CheckSum(10) is missing: the message is cut off";
+    let told = "CheckSum(10) is missing: the message is truncated";
     for text in [
         cut.to_owned(),
         format!("{cut}\n{ORDER}"),

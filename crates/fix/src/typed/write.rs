@@ -202,10 +202,7 @@ mod tests {
     #[test]
     fn demanded_groups_are_missed_until_they_are_supplied() {
         let missing = fault(|out| Body::<1>::new(out).demand(267));
-        assert_eq!(
-            missing,
-            "the message has to have group 267, which is not written"
-        );
+        assert_eq!(missing, "the required group 267 is not written");
         let mut room = [0; 64];
         let mut out = FieldWriter::new(&mut room);
         let mut body = Body::<1>::new(&mut out);
@@ -224,7 +221,7 @@ mod tests {
         });
         assert_eq!(
             order,
-            "tag 448 is written behind a field that follows it in the definition of the group"
+            "tag 448 is written after a field that follows it in the definition of the group"
         );
     }
 
@@ -246,7 +243,7 @@ mod tests {
         });
         assert_eq!(
             count,
-            "group 453 does not have as many entries as its count says"
+            "the number of entries of group 453 differs from its count"
         );
     }
 

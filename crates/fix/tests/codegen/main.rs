@@ -75,14 +75,14 @@ fn what_cannot_be_generated_is_named() {
     let fault =
         |parts: &[(&Dictionary, &[&str])]| codegen::generate(parts).unwrap_err().to_string();
     let fix44 = &*Dictionary::built_in(Version::Fix44);
-    assert_eq!(fault(&[]), "there is no dictionary to generate code from");
+    assert_eq!(fault(&[]), "no dictionary to generate code from");
     assert_eq!(
         fault(&[(fix44, &["D", "Order"])]),
         "the dictionary of FIX.4.4 has no message with the name or MsgType(35) Order"
     );
     assert_eq!(
         fault(&[(fix44, &["D"]), (&odd(), &[])]),
-        "two dictionaries are of FIX.4.4"
+        "two dictionaries describe FIX.4.4"
     );
     let named = |version: &str, messages: bool| {
         let mut schema = odd().schema().clone();
@@ -98,7 +98,7 @@ fn what_cannot_be_generated_is_named() {
     );
     assert_eq!(
         fault(&[(fix44, &["D"]), (&named("FIX.9.9", true), &[])]),
-        "FIX.9.9 is no version that messages name: generate its code alone"
+        "messages do not name version FIX.9.9: generate its code alone"
     );
     let alone = named("FIX.9.9\n}", true);
     let code = codegen::generate(&[(&alone, &["U2"])]).unwrap();

@@ -178,7 +178,7 @@ fn errors_in_quickfix_xml_name_line_and_cause() {
     check(
         "number='9'",
         "number='nine'",
-        "line 23, column 3: number=\"nine\" is no value",
+        "line 23, column 3: invalid value number=\"nine\"",
     );
     check(
         "number='9' ",

@@ -91,10 +91,10 @@ impl DdsEnd {
                 &types,
                 t,
                 !session,
-                "is a message of the session: it does not leave it",
+                "is a message of the session layer, which is not published",
             )?;
             let first = !self.msg_types.iter().take(i).any(|other| other == t);
-            range(&types, t, first, "is there twice")?;
+            range(&types, t, first, "occurs twice")?;
         }
         check_topics(at, &self.topics)
     }
@@ -154,10 +154,10 @@ mod tests {
             ("[dds]\nrelay = true", "dds.relay"),
             ("[dds.publish]\ndomain = 233", "dds.publish.domain"),
             ("[dds.subscribe]\nmsg_types = []", "dds.subscribe.msg_types"),
-            ("[dds.publish]\nmsg_types = [\"W\", \"W\"]", "there twice"),
+            ("[dds.publish]\nmsg_types = [\"W\", \"W\"]", "occurs twice"),
             (
                 "[dds.publish]\nmsg_types = [\"A\"]",
-                "message of the session",
+                "message of the session layer",
             ),
             ("[dds.publish]\nmsg_types = [\"W/\"]", "letters and digits"),
             ("[dds.publish]\ntopics = \"1 x\"", "dds.publish.topics"),

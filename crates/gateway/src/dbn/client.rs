@@ -302,7 +302,7 @@ impl Client {
             return true;
         }
         if self.warns {
-            let why = format!("{waits} bytes wait for a client that wants every record");
+            let why = format!("{waits} bytes are queued for a client that wants every record");
             self.ends.get_or_insert((ErrorCode::Unset, why));
             self.is_cut = true;
         }
@@ -381,7 +381,7 @@ impl Client {
             (true, _) => self.is_warned = false,
             (false, true) => {
                 self.is_warned = true;
-                let text = format!("{} bytes wait for the client", self.wire.len());
+                let text = format!("{} bytes are queued for the client", self.wire.len());
                 self.tell(SystemCode::SlowReaderWarning, &text, now);
                 return true;
             }
@@ -542,7 +542,7 @@ mod tests {
         while client.ends.is_none() {
             client.send(&orders(7, 0..200), now);
         }
-        assert!(client.ends.unwrap().1.contains("bytes wait"));
+        assert!(client.ends.unwrap().1.contains("bytes are queued"));
     }
 
     #[test]

@@ -79,11 +79,11 @@ impl DbnConfig {
     }
 
     pub(crate) fn check(&self, has_users: bool, has_market: bool) -> Result<(), ConfigError> {
-        let rule = "needs a feed with `mapping`, or an edge: others have no market events";
+        let rule = "needs a feed with `mapping` or an edge: no other source has market events";
         range("dbn", "…", has_market, rule)?;
         let has_door = self.bind.is_loopback() || self.open || has_users;
-        let rule = "other machines reach it: there must be users (`users`, `[[user]]`), or \
-                    open = true beside it, which lets anybody in";
+        let rule = "is reachable from other machines: needs users (`users`, `[[user]]`), or open \
+            = true beside it, which lets anybody in";
         range("dbn.bind", self.bind, has_door, rule)?;
         let name = &self.dataset;
         let is_plain =

@@ -145,7 +145,7 @@ pub(super) fn line(line: &str) -> Result<Line<'_>, Wrong> {
     }
     let ends = fields.get("unsubscribe").is_some();
     if !ends && fields.get("schema").is_none() {
-        let why = "neither a subscription nor start_session".to_owned();
+        let why = "expected a subscription or start_session".to_owned();
         return Err(Wrong::Line(why));
     }
     request(&fields, ends)
@@ -157,7 +157,7 @@ fn request<'a>(fields: &Fields<'a>, ends: bool) -> Result<Request<'a>, String> {
     let name = fields.need("schema")?;
     let schema = LiveSchema::of_name(name).ok_or_else(|| {
         let all = LiveSchema::ALL.map(LiveSchema::name).join(", ");
-        format!("there is no schema `{name}`: there are {all}")
+        format!("no schema `{name}`: expected one of {all}")
     })?;
     let by = match fields.get("stype_in").unwrap_or("raw_symbol") {
         "raw_symbol" => SymbolType::RawSymbol,
@@ -182,7 +182,7 @@ fn request<'a>(fields: &Fields<'a>, ends: bool) -> Result<Request<'a>, String> {
     let start = fields.number("start")?;
     if snapshot && schema != LiveSchema::Mbo {
         return Err(format!(
-            "snapshot=1 is for mbo alone, not for {schema}",
+            "snapshot=1 needs schema mbo, not {schema}",
             schema = schema.name()
         ));
     }
@@ -252,14 +252,14 @@ mod tests {
         }
         assert!(matches!(line("hello"), Err(Wrong::Line(_))));
         for (wrong, why) in [
-            ("schema=cmbp-1|symbols=A", "there is no schema `cmbp-1`"),
+            ("schema=cmbp-1|symbols=A", "no schema `cmbp-1`"),
             ("schema=mbo|symbols=A|stype_in=parent", "not `parent`"),
             (
                 "schema=mbo|symbols=ES.c.0|stype_in=continuous",
                 "not `continuous`",
             ),
             ("schema=mbo", "`symbols` is missing"),
-            ("schema=trades|symbols=A|snapshot=1", "for mbo alone"),
+            ("schema=trades|symbols=A|snapshot=1", "needs schema mbo"),
             (
                 "schema=mbo|symbols=A|snapshot=1|start=0",
                 "exclude each other",

@@ -211,7 +211,8 @@ impl DbnAgent {
             Delivery::Lost { first, last } => {
                 encoder.lose_all();
                 let text = format!(
-                    "events {first} to {last} were lost on their way here: books are shown anew"
+                    "events {first} to {last} were lost on the way to the clients: books are sent \
+                     again"
                 );
                 batch.notice(SystemCode::Unset, &text, times.utc);
             }
@@ -358,9 +359,15 @@ fn over(client: &Client, now: u64, stall: u64) -> Option<&'static str> {
     let is_late = |since: u64| now >= since.saturating_add(stall);
     match client.phase {
         _ if client.wire.is_broken() => Some(client.gone()),
-        _ if client.wire.stalled().is_some_and(is_late) => Some("it took no bytes for too long"),
-        Phase::Greeted { until, .. } if now >= until => Some("it did not authenticate in time"),
-        Phase::Ready { until } if now >= until => Some("it did not start its session in time"),
+        _ if client.wire.stalled().is_some_and(is_late) => {
+            Some("the client took no bytes for too long")
+        }
+        Phase::Greeted { until, .. } if now >= until => {
+            Some("the client did not authenticate in time")
+        }
+        Phase::Ready { until } if now >= until => {
+            Some("the client did not start its session in time")
+        }
         Phase::Ending { until } if now >= until => Some(client.gone()),
         _ => None,
     }

@@ -61,7 +61,7 @@ impl DbnAgent {
         let challenge = challenge().filter(|_| allowed && !is_full);
         let Some(challenge) = challenge else {
             self.counts.refused.increment(1);
-            let what = "turned away: too many connections, or not from here".to_owned();
+            let what = "refused: too many connections, or the address is not allowed".to_owned();
             return self.notices.send(Notice::Dbn { peer, what });
         };
         let greeting = format!(
@@ -106,7 +106,7 @@ impl DbnAgent {
                 line.len() <= self.config.request_bytes,
             ) {
                 (Ok(line), true) => self.line(token, line),
-                (Err(_), _) => self.close(token, "a line is no UTF-8"),
+                (Err(_), _) => self.close(token, "a line is not UTF-8"),
                 (_, false) => self.close(token, "a line is too long"),
             }
         }
@@ -173,7 +173,7 @@ impl DbnAgent {
         let wait = self.wrong.wait(&nobody, address, now).unwrap_or(0);
         let at = now + wait.min(longest);
         client.phase = Phase::Denied { at };
-        self.note_refusal(token, "wrong key, or not from this address");
+        self.note_refusal(token, "wrong key, or not allowed from this address");
     }
 
     fn note_refusal(&mut self, token: Token, why: &str) {
@@ -206,7 +206,7 @@ impl DbnAgent {
         }
         if auth.dataset != self.config.dataset {
             let why = format!(
-                "unknown dataset {}: there is {}",
+                "unknown dataset {}: expected {}",
                 auth.dataset, self.config.dataset
             );
             return self.refuse(token, &why, &why);

@@ -98,7 +98,7 @@ impl DbnAgent {
             .iter()
             .any(|task| matches!(task, Task::Replay(_)))
         {
-            let text = "rights have changed: what was to come of the past is left out";
+            let text = "rights have changed: the rest of the replay is left out";
             client.fail(ErrorCode::Unset, text, now);
             client.unhold();
         }

@@ -46,7 +46,7 @@ impl DbnServer {
     ) -> Result<Self, DbnError> {
         let counters = Counters::new();
         let mut ring = EventRing::new(ring_bytes, 1, Waker::detached()?, 1);
-        let full = || std::io::Error::other("the ring takes no reader");
+        let full = || std::io::Error::other("the ring has no room for another reader");
         let events = ring.reader(Waker::detached()?).ok_or_else(full)?;
         let (notices, _) = notice::channel();
         let agent = DbnAgent::open(Parts {

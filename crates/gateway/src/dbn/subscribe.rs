@@ -73,7 +73,7 @@ impl DbnAgent {
 
     fn run(&mut self, token: Token, text: &str) {
         let outcome = match line::line(text) {
-            Ok(Line::Start) => Err("the session was started already".to_owned()),
+            Ok(Line::Start) => Err("the session is started already".to_owned()),
             Ok(Line::Request(request)) if request.ends => {
                 self.unsubscribe(token, &request);
                 Ok(())
@@ -100,7 +100,7 @@ impl DbnAgent {
         permits(&client.grant, request.schema).map_err(|why| format!("{name}: {why}"))?;
         if request.start.is_some() && self.past.is_none() {
             return Err(format!(
-                "{name}: `start` needs a log, and there is none here"
+                "{name}: `start` needs a log, which this gateway does not have"
             ));
         }
         if client.tasks.len() >= TASKS {

@@ -156,7 +156,7 @@ pub(crate) fn take_files(feeds: &mut Vec<Feed>) -> Result<Vec<FileFeed>, ConfigE
         let blank: Result<Feed, ValueError> = Feed::deserialize(nothing);
         let is_alone = blank.is_ok_and(|blank| blank == feed);
         let file = dbn.filter(|_| is_alone);
-        let rule = "a feed that is a file has `channel` beside it, and nothing else";
+        let rule = "a feed from a file takes `channel` beside it, and nothing else";
         let file = file.ok_or_else(|| ConfigError::Range {
             key: "feed.dbn".to_owned(),
             value: "…".to_owned(),
@@ -175,7 +175,12 @@ pub(crate) fn check_all(feeds: &[Feed], files: &[FileFeed]) -> Result<(), Config
     channels.extend(files.iter().map(|file| file.channel.clone()));
     for (i, channel) in channels.iter().enumerate() {
         let is_first = !channels.iter().take(i).any(|other| other == channel);
-        range("feed.channel", channel, is_first, "is another feed's too")?;
+        range(
+            "feed.channel",
+            channel,
+            is_first,
+            "is the channel of another feed too",
+        )?;
     }
     Ok(())
 }
@@ -266,7 +271,7 @@ impl Feed {
     }
 
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
-        let rule = "is missing: a feed has `templates` and `lines`, or a file as `dbn`";
+        let rule = "is missing: a feed needs `templates` and `lines`, or a file as `dbn`";
         range("feed.templates", "", !self.templates.is_empty(), rule)?;
         check_lines("feed.lines", &self.lines)?;
         within("feed.gap_timeout_ms", self.gap_timeout_ms, 1..=60_000)?;
@@ -281,7 +286,7 @@ impl Feed {
             "feed.msg_type",
             t,
             plain && (1..=8).contains(&t.len()) && t.starts_with('U'),
-            "must be U and up to 7 letters and digits: a type of one's own",
+            "must be U and up to 7 letters and digits: a user-defined type",
         )?;
         let channel = self.channel();
         let plain = channel.bytes().all(|b| b.is_ascii_graphic());
@@ -320,7 +325,7 @@ impl Feed {
             let is_tag = from.parse::<u32>().is_ok_and(|tag| tag > 0);
             range("feed.tags", from, is_tag, "must be the tag of a field")?;
             let is_field = *to > 0 && !tag::is_header(*to) && !tag::is_trailer(*to);
-            let rule = "must be a tag that is not of header or trailer";
+            let rule = "must be a tag outside the header and trailer";
             range("feed.tags", to, is_field, rule)?;
         }
         let names = self
@@ -454,17 +459,17 @@ mod tests {
             (feed("lines = [{ group = \"224.1.2.133\" }]"), "line 3"),
             (
                 feed("lines = [{ group = \"224.1.2.133:1\" }, \"224.1.2.133:1\"]"),
-                "is there twice",
+                "occurs twice",
             ),
             (
                 feed("lines = [{ group = \"224.1.2.133:1\", source = \"224.1.2.1\" }]"),
-                "`feed.lines` = 224.1.2.1: is no address of a sender",
+                "`feed.lines` = 224.1.2.1: is not the address of a sender",
             ),
             (
                 [feed(line), feed(line)]
                     .map(|one| one.replace("[feed]", "[[feed]]"))
                     .concat(),
-                "is another feed's too",
+                "is the channel of another feed too",
             ),
         ] {
             let told = Config::from_toml(&text).unwrap_err().to_string();
@@ -482,7 +487,7 @@ mod tests {
             (feed("lines = [\"10.0.0.1:13014\"]"), "multicast group"),
             (
                 feed("lines = [\"224.1.2.133:1\", \"224.1.2.4:1\", \"224.1.2.133:1\"]"),
-                "`feed.lines` = 224.1.2.133:1: is there twice",
+                "`feed.lines` = 224.1.2.133:1: occurs twice",
             ),
             (feed("lines = [\"224.1.2.133\"]"), "line 3"),
             (feed(&format!("{line}gap_timeout_ms = 0")), "gap_timeout_ms"),

@@ -98,7 +98,7 @@ impl fmt::Display for FeedNotice {
                 ExchangeState::LoggedOut(text) => {
                     write!(f, "feed: the exchange has logged out: {text}")
                 }
-                ExchangeState::Done => f.write_str("feed: the exchange says that the feed is over"),
+                ExchangeState::Done => f.write_str("feed: the exchange has ended the feed"),
             },
         }
     }

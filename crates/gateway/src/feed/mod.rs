@@ -67,7 +67,7 @@ pub enum FeedError {
     #[error("cannot read templates `{0}`")]
     Read(String, #[source] io::Error),
     /// No templates of this name are built in.
-    #[error("there is no `{0}`: there are builtin:simple, builtin:complex and builtin:spectra")]
+    #[error("no templates `{0}`: expected builtin:simple, builtin:complex or builtin:spectra")]
     NoBuiltin(String),
     /// The file has no usable templates.
     #[error("templates `{0}`")]
@@ -94,7 +94,10 @@ pub enum FeedError {
     #[error("market of the feed")]
     Market(#[from] MarketError),
     /// All feeds together may have more instruments than the plant has numbers.
-    #[error("`feed.book.most_instruments` of all feeds: {0} are more than the plant has numbers")]
+    #[error(
+        "the sum of `feed.book.most_instruments` of all feeds is {0}: too many for the numbers of \
+         the plant"
+    )]
     Instruments(u64),
 }
 
@@ -245,7 +248,9 @@ pub(crate) fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     File::open(path)?.take(most + 1).read_to_end(&mut bytes)?;
     match bytes.len() as u64 > most {
-        true => Err(io::Error::other(format!("it has more than {most} bytes"))),
+        true => Err(io::Error::other(format!(
+            "the file has more than {most} bytes"
+        ))),
         false => Ok(bytes),
     }
 }

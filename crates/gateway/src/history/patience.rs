@@ -52,7 +52,10 @@ impl Patience {
             Err(error) => {
                 failures.increment(1);
                 self.retry = Some(now.mono + PATIENCE);
-                self.report(now, format!("cannot be written, and tries again: {error}"));
+                self.report(
+                    now,
+                    format!("cannot be written, the next attempt follows: {error}"),
+                );
                 0
             }
         }

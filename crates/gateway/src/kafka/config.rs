@@ -100,7 +100,7 @@ impl Kafka {
 
     fn check(&self) -> Result<(), ConfigError> {
         let topic = &self.topic;
-        let rule = "this program was built without it: build it with the Cargo feature `kafka` \
+        let rule = "this program is built without Kafka: build it with the Cargo feature `kafka` \
                     (cargo build --release --package fanfare --features kafka)";
         range("kafka.topic", topic, cfg!(feature = "kafka"), rule)?;
         let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
@@ -121,7 +121,7 @@ impl Kafka {
         }
         let is_dbn = self.format == KafkaFormat::Dbn;
         let schemas = self.schemas.join(",");
-        let rule = "must be there with format = \"dbn\", and with nothing else";
+        let rule = "is required with format = \"dbn\", and only there";
         range(
             "kafka.schemas",
             schemas,
@@ -133,7 +133,7 @@ impl Kafka {
                 "kafka.kinds",
                 name,
                 kind(name).is_some(),
-                "is no kind of event",
+                "is not a kind of event",
             )?;
         }
         let fits = !is_dbn || self.kinds.is_empty();
@@ -155,14 +155,19 @@ pub(crate) fn check_all(all: &[Kafka], has_log: bool) -> Result<(), ConfigError>
         range("kafka.topic", &own.topic, has_log, rule)?;
         let before = || all.iter().take(i);
         let is_new = before().all(|other| other.topic != own.topic);
-        range("kafka.topic", &own.topic, is_new, "is another one's too")?;
+        range(
+            "kafka.topic",
+            &own.topic,
+            is_new,
+            "is that of another [[kafka]] too",
+        )?;
         let id = own.transactional_id();
         let is_new = before().all(|other| other.transactional_id() != id);
         range(
             "kafka.transactional_id",
             &id,
             is_new,
-            "is another one's too",
+            "is that of another [[kafka]] too",
         )?;
     }
     Ok(())

@@ -106,7 +106,7 @@ impl KafkaTopic {
         }
         let partitions = of_topic.map_or(0, |topic| topic.partitions().len());
         if partitions == 0 {
-            return Err(TopicError("it has no partitions".to_owned()));
+            return Err(TopicError("the topic has no partitions".to_owned()));
         }
         self.partitions = partitions as i32;
         // From here on, no other producer of this name adds anything.

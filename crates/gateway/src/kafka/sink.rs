@@ -37,8 +37,8 @@ enum SinkError {
     #[error("books: {0}")]
     Book(#[from] ConfigError),
     #[error(
-        "the topic has event {last}, and the log ends with event {end}: the topic is another \
-         log's, or the machine has lost the end of this one. Name another topic"
+        "the topic has event {last}, but the log ends with event {end}: the topic belongs to \
+         another log, or the end of this log was lost; name another topic"
     )]
     Ahead { last: u64, end: u64 },
 }
@@ -102,7 +102,9 @@ impl<T: Topic> KafkaSink<T> {
     fn connect(&mut self) -> Result<Running, SinkError> {
         let held = self.topic.open()?;
         if held.is_emptied {
-            self.tell("retention has emptied the topic: it is begun anew".to_owned());
+            self.tell(
+                "retention has emptied the topic: it is written again from the start".to_owned(),
+            );
         }
         let log = Log::open(&self.source.log.folder)?;
         let start = match (held.last, self.config.begin) {
@@ -150,7 +152,7 @@ impl<T: Topic> KafkaSink<T> {
             self.tell(format!("is written from event {from} on"));
         }
         if let Some((first, last)) = gone {
-            self.tell(format!("the log no longer has events {first} to {last}"));
+            self.tell(format!("events {first} to {last} are no longer in the log"));
             self.counts.gone.increment(last - first + 1);
             let Running { form, pending, .. } = &mut running;
             let mut put = putter(&mut self.topic, pending);

@@ -21,7 +21,7 @@ pub enum MarketError {
         source: io::Error,
     },
     /// No mapping of this name is built in.
-    #[error("there is no `{0}`: there are builtin:fix, builtin:spectra and builtin:complex")]
+    #[error("no mapping `{0}`: expected builtin:fix, builtin:spectra or builtin:complex")]
     NoBuiltin(String),
     /// A mapping is invalid, or does not fit the templates.
     #[error(transparent)]

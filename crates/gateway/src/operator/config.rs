@@ -108,10 +108,10 @@ fn asked(operator: &GatewayOperator, ask: ConfigAsk) -> Outcome {
     let (answer, answered) = sync_channel(1);
     let asked = operator.config.try_send(ConfigAsked { ask, answer });
     let outcome = match asked {
-        Err(_) => Err("nobody reads the configuration again here".to_owned()),
+        Err(_) => Err("this program cannot reload its configuration".to_owned()),
         Ok(()) => answered
             .recv_timeout(PATIENCE)
-            .unwrap_or_else(|_| Err("no answer within a minute".to_owned())),
+            .unwrap_or_else(|_| Err("the reload did not finish within a minute".to_owned())),
     };
     outcome.map_err(OperatorError::failed)
 }

@@ -19,11 +19,11 @@ pub(super) const COMMANDS: &[Row<GatewayOperator>] = &[Row::act(
 fn roll(operator: &GatewayOperator) -> Outcome {
     match operator.gateway.roll() {
         Some(0) => Err(OperatorError::absent(
-            "there is no log: the configuration has no [history]",
+            "the gateway has no log: its configuration has no [history]",
         )),
         Some(logs) => Ok(json!({ "logs": logs })),
         None => Err(OperatorError::failed(
-            "the log is not written at the moment: its segments end as soon as it is",
+            "the log cannot be written at the moment: its segments end as soon as it can",
         )),
     }
 }

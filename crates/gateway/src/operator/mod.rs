@@ -80,8 +80,7 @@ impl GatewayOperator {
     fn watch(&self) -> Result<&Watch, OperatorError> {
         let watch = &self.gateway.shared().watch;
         let begun = watch.begin();
-        begun
-            .map_err(|error| OperatorError::failed(format!("the system has no thread: {error}")))?;
+        begun.map_err(|error| OperatorError::failed(format!("cannot start a thread: {error}")))?;
         Ok(watch)
     }
 

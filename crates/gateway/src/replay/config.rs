@@ -42,10 +42,10 @@ impl Replay {
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
         let path = self.path().display();
         let is_one = self.log.is_some() != self.dbn.is_some();
-        let rule = "there has to be either `replay.log` or `replay.dbn`";
+        let rule = "expected either `replay.log` or `replay.dbn`";
         range("replay", &path, is_one, rule)?;
         let is_log = self.log.is_some() || (self.from.is_none() && self.to.is_none());
-        let rule = "is read whole: `replay.from` and `replay.to` are of a log";
+        let rule = "is always read whole: `replay.from` and `replay.to` need `replay.log`";
         range("replay.dbn", &path, is_log, rule)
     }
 }

@@ -127,7 +127,7 @@ impl Cursor {
         let step = match self.pieces.try_recv() {
             Ok(step) => step,
             Err(TryRecvError::Empty) => return None,
-            Err(TryRecvError::Disconnected) => Step::Failed("its thread is gone".to_owned()),
+            Err(TryRecvError::Disconnected) => Step::Failed("its thread has ended".to_owned()),
         };
         self.is_over = !matches!(step, Step::Piece(_));
         Some(step)

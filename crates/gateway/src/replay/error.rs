@@ -10,7 +10,7 @@ pub enum ReplayError {
     #[error(transparent)]
     Log(#[from] LogError),
     /// No events are between `from` and `to`.
-    #[error("{log} has no events from event {first} on, and before event {end}")]
+    #[error("{log} has no events from event {first} to before event {end}")]
     Nothing {
         /// The folder.
         log: String,
@@ -23,9 +23,9 @@ pub enum ReplayError {
     #[error("{0}: {1}")]
     Dbn(String, DbnFileError),
     /// Such books are not possible, which is not expected.
-    #[error("books of DBN are beyond the limits of books")]
+    #[error("the books of the DBN file exceed the limits of books")]
     Books,
     /// The gateway's own log is in the same folder.
-    #[error("`replay.log` and `history.folder` are the same folder")]
+    #[error("`replay.log` and `history.folder` must be different folders")]
     OwnLog,
 }

@@ -152,7 +152,7 @@ mod tests {
             match name {
                 "cut" => {
                     let at = begun + 4_999 * 48;
-                    let told = format!("byte {at}: the file is cut: 47 bytes are there");
+                    let told = format!("byte {at}: the file is truncated: 47 bytes");
                     assert!(outcome.unwrap_err().to_string().starts_with(&told));
                 }
                 "packed-cut" => assert!(outcome.is_err() && sizes.len() < 5_000),

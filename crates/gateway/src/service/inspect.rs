@@ -252,7 +252,7 @@ fn row(
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum NoAnswer {
     /// The queue of queries is full.
-    #[error("too many questions wait for a worker")]
+    #[error("the queue of requests to a worker is full")]
     Busy,
     /// The query timed out.
     #[error("a worker did not answer in time")]

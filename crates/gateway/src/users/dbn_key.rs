@@ -36,7 +36,7 @@ impl DbnKey {
         let mode = file.metadata().map_err(cannot)?.permissions().mode();
         if mode & OTHERS != 0 {
             return Err(format!(
-                "may be read by others (mode {:o}): it must have mode 600",
+                "is accessible to other users (mode {:o}): it must have mode 600",
                 mode & 0o777
             ));
         }
@@ -46,7 +46,7 @@ impl DbnKey {
         let line = text.split(|byte| *byte == b'\n').next().unwrap_or_default();
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         Self::of(line).ok_or_else(|| {
-            format!("must have a key of {KEY} printable characters of ASCII in its first line")
+            format!("must have a key of {KEY} printable ASCII characters in its first line")
         })
     }
 

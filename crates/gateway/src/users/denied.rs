@@ -10,7 +10,7 @@ pub enum Denied {
     WrongCredentials,
     /// A wrong password of the same user from the same address was so recent that this one was not
     /// checked.
-    #[error("passwords of this address are not looked at for {0} ms more")]
+    #[error("too many wrong passwords from this address: none is checked for another {0} ms")]
     SlowedDown(u64),
     /// The user may not log on from this address.
     #[error("address not on the user's allow list")]
@@ -23,7 +23,7 @@ pub enum Denied {
     Stopped,
     /// The limit of connections that await a password check is reached, or this one has waited as
     /// long as a connection may be without a Logon.
-    #[error("too many connections wait for their passwords to be checked")]
+    #[error("the queue of passwords to be checked is full")]
     Busy,
 }
 

@@ -76,7 +76,7 @@ impl Hashed {
 pub fn hash_password(password: &[u8]) -> Result<String, String> {
     if password.is_empty() || password.len() > LONGEST_PASSWORD {
         return Err(format!(
-            "a password has 1 to {LONGEST_PASSWORD} bytes, not {}",
+            "expected a password of 1 to {LONGEST_PASSWORD} bytes, found {}",
             password.len()
         ));
     }

@@ -107,7 +107,7 @@ impl UserSet {
             let key = DbnKey::read(file).map_err(fault)?;
             if let Some((_, other)) = self.keys.iter().find(|(own, _)| *own == key) {
                 let other = Quoted(&other.name);
-                return Err(fault(format!("has the key of user {other}")));
+                return Err(fault(format!("has the same key as user {other}")));
             }
             self.keys.push((key, Arc::clone(user)));
         }
@@ -257,12 +257,14 @@ impl Builder {
             let of = format!("list {}", Quoted(name));
             let fault = |why: &str| Fault::new(at, format!("{of}: {why}"));
             if name.is_empty() || name.len() > LONGEST_NAME || has_odd(name) {
-                return Err(fault("a list's name has 1 to 64 printable characters"));
+                return Err(fault(
+                    "the name of a list must have 1 to 64 printable characters",
+                ));
             }
             let names = self.names(&of, names)?;
             let names = Arc::new(names);
             if self.set.lists.insert(name.clone(), names).is_some() {
-                return Err(fault("there is another list of this name"));
+                return Err(fault("another list has this name"));
             }
         }
         Ok(())
@@ -277,7 +279,7 @@ impl Builder {
         let patterns = texts.into_iter().map(|text| {
             self.names += 1;
             if self.names > MOST_NAMES {
-                let why = format!("{of}: more than {MOST_NAMES} names in all");
+                let why = format!("{of}: the lists have more than {MOST_NAMES} names in all");
                 return Err(Fault::new(text.span().start, why));
             }
             pattern(of, text)
@@ -306,16 +308,16 @@ impl Builder {
         };
         self.sessions += 1;
         if self.sessions > MOST_SESSIONS {
-            return fault(format!("there are more than {MOST_SESSIONS}"));
+            return fault(format!("more than {MOST_SESSIONS} sessions"));
         }
         for id in [&pair.sender, &pair.target] {
             if id.is_empty() || id.len() > 96 || has_odd(id) {
-                return fault("a CompID has 1 to 96 printable characters".to_owned());
+                return fault("a CompID must have 1 to 96 printable characters".to_owned());
             }
         }
         let of_sender = self.set.by_comp_id.entry(pair.sender.clone()).or_default();
         if let Some((_, other)) = of_sender.iter().find(|(our, _)| *our == pair.target) {
-            return fault(format!("is user {}'s already", Quoted(&other.name)));
+            return fault(format!("belongs to user {} already", Quoted(&other.name)));
         }
         of_sender.push((pair.target.clone(), Arc::clone(user)));
         Ok(())
@@ -328,7 +330,7 @@ impl Builder {
         let fault = |why: &str| Err(Fault::new(at, format!("user {name}: {why}")));
         let dbn_key_file = table.dbn_key_file.as_ref();
         if table.sessions.is_empty() && dbn_key_file.is_none() {
-            return fault("`sessions` must have one or more, or there must be `dbn_key_file`");
+            return fault("needs `sessions` with one or more, or `dbn_key_file`");
         }
         if let Some(password) = &table.password {
             let why = |why| {
@@ -343,7 +345,9 @@ impl Builder {
         let allow = networks(table, name)?;
         let has_proof = table.password.is_some() || certificates.is_some() || !allow.0.is_empty();
         if !table.sessions.is_empty() && !has_proof {
-            return fault("must have `password`, `certificates` or `allow`: CompIDs are no secret");
+            return fault(
+                "must have `password`, `certificates` or `allow`: CompIDs are not secret",
+            );
         }
         let at_a_time = &table.sessions_at_a_time;
         Ok(User {
@@ -371,13 +375,13 @@ impl Builder {
             Err(Fault::new(table.name.span().start, why))
         };
         if name.is_empty() || name.len() > LONGEST_NAME || has_odd(&name) {
-            return fault("a name has 1 to 64 printable characters");
+            return fault("a name must have 1 to 64 printable characters");
         }
         if !self.seen.insert(Arc::clone(&name)) {
-            return fault("there is another user of this name");
+            return fault("another user has this name");
         }
         if self.seen.len() > MOST_USERS {
-            return fault("there are more than 100000 users");
+            return fault("more than 100000 users");
         }
         Ok(name)
     }
@@ -441,7 +445,7 @@ impl Builder {
             if !ports[PortName::Consumers as usize] {
                 return Ok(Instruments::default());
             }
-            let why = format!("user {name}: lacks `instruments`; [\"*\"] is all");
+            let why = format!("user {name}: `instruments` is missing; [\"*\"] permits all");
             return Err(Fault::new(table.name.span().start, why));
         };
         let (lists, own): (Vec<_>, Vec<_>) = texts
@@ -452,7 +456,7 @@ impl Builder {
             let found = list.get_ref().strip_prefix('@');
             let Some(names) = found.and_then(|name| self.set.lists.get(name)) else {
                 let list_name = Quoted(list.get_ref());
-                let why = format!("user {name}: `instruments`: no list {list_name} in `lists`");
+                let why = format!("user {name}: `instruments`: `lists` has no list {list_name}");
                 return Err(Fault::new(list.span().start, why));
             };
             sets.push(Arc::clone(names));
@@ -477,10 +481,10 @@ fn pattern(of: &str, text: &Spanned<String>) -> Built<Pattern> {
         Err(Fault::new(text.span().start, why))
     };
     if name.is_empty() || name.len() > LONGEST_SYMBOL || has_odd(name) {
-        return fault("a symbol has 1 to 64 printable characters");
+        return fault("a symbol must have 1 to 64 printable characters");
     }
     if name.starts_with('@') {
-        return fault("a list cannot have another one in it");
+        return fault("a list cannot contain another list");
     }
     if name.strip_suffix('*').unwrap_or(name).contains('*') {
         return fault("`*` can only be the last character");
@@ -493,7 +497,7 @@ fn ports(table: &UserTable, name: Quoted<'_>) -> Built<[bool; 2]> {
         return Ok(PortName::ALL.map(|port| port == PortName::Consumers));
     };
     if names.get_ref().is_empty() {
-        let why = format!("user {name}: `ports`: must have one or both");
+        let why = format!("user {name}: `ports`: must have at least one port");
         return Err(Fault::new(names.span().start, why));
     }
     Ok(PortName::ALL.map(|port| names.get_ref().contains(&port)))
@@ -521,7 +525,7 @@ fn entries(table: &UserTable, name: Quoted<'_>) -> Built<EntryTypes> {
         &[entry] if entry.is_ascii_alphanumeric() => Ok(entry),
         _ => {
             let why = format!(
-                "user {name}: `entries`: {} is no MDEntryType(269), as \"0\" and \"A\" are",
+                "user {name}: `entries`: {} is not an MDEntryType(269), such as \"0\" or \"A\"",
                 Quoted(text.get_ref())
             );
             Err(Fault::new(text.span().start, why))

@@ -105,7 +105,7 @@ fn off_loopback_a_port_has_users_or_is_open() {
 fn each_fault_names_line_key_and_reason() {
     let other = "[[user]]\nname = \"other\"\nports = [\"producers\"]\nallow = [\"127.0.0.1\"]\n";
     for (text, line, what) in [
-        (desk(""), 2, "lacks `instruments`"),
+        (desk(""), 2, "`instruments` is missing"),
         (desk("instruments = [\"@NONE\"]"), 5, "no list `@NONE`"),
         (desk("instruments = [\"A*B\"]"), 5, "`*` can only be"),
         (desk("instruments = [\"A\",\n\"\"]"), 6, "1 to 64"),
@@ -151,17 +151,17 @@ fn each_fault_names_line_key_and_reason() {
                 + other
                 + "sessions = [\n{ sender = \"DESK1\", target = \"PLANT\" }]",
             11,
-            "is user `desk`'s",
+            "belongs to user `desk`",
         ),
         (
             "[[user]]\nname = \"x\"\nsessions = [{ sender = \"A\", target = \"B\" }]\n".to_owned(),
             2,
-            "CompIDs are no secret",
+            "CompIDs are not secret",
         ),
         (
             "[lists]\nA = [\"B\"]\nC = [\n\"@A\"]\n".to_owned(),
             4,
-            "another one in it",
+            "contain another list",
         ),
     ] {
         let told = load(&text).unwrap_err();

@@ -48,7 +48,9 @@ impl<'a> Queue<'a> {
         let place = Self(past);
         match past.there.fetch_add(1, Ordering::Relaxed) < LOOKING {
             true => Ok(place),
-            false => Err(NoBook::Missing("too many look into the past: ask again")),
+            false => Err(NoBook::Missing(
+                "too many requests for past books at a time: try again",
+            )),
         }
     }
 }
@@ -67,7 +69,7 @@ impl Watch {
     pub(crate) fn books(&self, wanted: &WantedBook) -> Result<Value, NoBook> {
         let depth = wanted.depth.unwrap_or(DEPTH);
         if !(1..=DEEPEST).contains(&depth) {
-            let why = format!("`depth` is {depth}: it can be 1 to {DEEPEST}");
+            let why = format!("`depth` is {depth}: expected 1 to {DEEPEST}");
             return Err(NoBook::Asked(why));
         }
         match &wanted.at {
@@ -100,7 +102,7 @@ impl Watch {
     fn books_at(&self, wanted: &WantedBook, at: &str, depth: usize) -> Result<Value, NoBook> {
         let log = self.0.log.as_ref();
         let log = log.ok_or(NoBook::Missing(
-            "without [history] there is only the book of now",
+            "a past book needs a log: the gateway has no [history]",
         ))?;
         let moment: Moment = at.parse().map_err(NoBook::Asked)?;
         // Each query holds all books of that moment, so one runs at a time, and some may be queued.
@@ -173,7 +175,7 @@ fn find(
 ) -> Result<Vec<InstrumentId>, NoBook> {
     let name = wanted.symbol.as_bytes();
     let mut found: Vec<_> = match name.is_empty() {
-        true => return Err(NoBook::Asked("which `symbol`?".to_owned())),
+        true => return Err(NoBook::Asked("`symbol` is missing".to_owned())),
         false => directory.of_symbol(name).collect(),
     };
     if found.is_empty() {

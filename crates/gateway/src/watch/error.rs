@@ -20,4 +20,4 @@ pub(crate) enum NoBook {
 }
 
 /// The error without a market.
-pub(super) const NO_MARKET: NoBook = NoBook::Missing("no feed is a market here");
+pub(super) const NO_MARKET: NoBook = NoBook::Missing("the gateway has no feed with a market");

@@ -16,7 +16,7 @@ impl Watch {
     pub(crate) fn log(&self) -> Result<Value, NoBook> {
         let own = self.0.log.as_ref();
         let own = own.ok_or(NoBook::Missing(
-            "there is no log: the gateway has no [history]",
+            "the gateway has no log: its configuration has no [history]",
         ))?;
         let sample = sample(&self.0.counters);
         let (events_rate, bytes_rate) = {

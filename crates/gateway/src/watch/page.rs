@@ -31,7 +31,7 @@ impl Page {
         let limit = limit.map_or(Ok(ROWS), |limit| {
             let rows = usize::try_from(limit).ok();
             let rows = rows.filter(|rows| (1..=MOST_ROWS).contains(rows));
-            rows.ok_or_else(|| format!("`limit` is {limit}: it can be 1 to {MOST_ROWS}"))
+            rows.ok_or_else(|| format!("`limit` is {limit}: expected 1 to {MOST_ROWS}"))
         });
         Ok(Self {
             after,
@@ -46,7 +46,7 @@ impl Page {
     pub(crate) fn after_number(&self) -> Result<u64, String> {
         self.after.as_deref().map_or(Ok(0), |after| {
             let number = after.parse();
-            number.map_err(|_| "`after` is the `next` of an answer, or a number".to_owned())
+            number.map_err(|_| "`after` must be the `next` of an answer, or a number".to_owned())
         })
     }
 }

@@ -56,7 +56,7 @@ fn place(text: &str) -> Result<(usize, At), NoList> {
             Ok((worker as usize, (session, subscription)))
         }
         _ => Err(NoList::Asked(
-            "`after` is the `next` of an answer".to_owned(),
+            "`after` must be the `next` of an answer".to_owned(),
         )),
     }
 }

@@ -123,7 +123,7 @@ fn pages(operator: &mut Operator, all: &Value) {
         (r#""after":"nowhere""#, "the `next` of an answer"),
         (
             r#""sort":"lag","after":"consumers x""#,
-            "goes with the order by name",
+            "needs the order by name",
         ),
     ] {
         let line = format!("{{\"command\":\"sessions\",{fields}}}\n");
@@ -317,6 +317,6 @@ fn a_stale_socket_is_replaced_and_anothers_file_is_left_alone() {
     drop(first);
     assert_eq!(path.text(), "mine");
     let why = Control::start(&path.0, Arc::new(operator)).unwrap_err();
-    assert!(why.to_string().contains("no socket"), "{why}");
+    assert!(why.to_string().contains("not a socket"), "{why}");
     stop(gateway);
 }

@@ -350,7 +350,7 @@ fn who_has_no_key_gets_nothing() {
     refused(&mut endless, "too long");
     let mut odd = Dbn::connect(gateway);
     odd.stream.get_mut().write_all(b"auth=\xff\n").unwrap();
-    refused(&mut odd, "no UTF-8");
+    refused(&mut odd, "not UTF-8");
     let mut silent = Dbn::connect(gateway);
     assert_eq!(silent.line(), "");
     // A file that others may read.
@@ -396,7 +396,7 @@ fn a_wrong_request_gets_an_error_and_a_wrong_line_the_end() {
         client
             .until(ERROR)
             .text()
-            .contains("neither a subscription")
+            .contains("expected a subscription")
     );
     while client.record().is_some() {}
     stop(market.gateway);

@@ -133,7 +133,7 @@ fn a_reload_with_a_mistake_in_line_40_of_a_mapping_changes_nothing_and_names_the
     users.write("");
     for (mistake, why) in [
         ("depht = 5", "depht"),
-        ("size = 9999", "there is no field 9999"),
+        ("size = 9999", "no field 9999"),
         ("kind = ", ""),
     ] {
         let mut lines: Vec<&str> = SPECTRA.lines().collect();

@@ -215,7 +215,7 @@ fn the_answer_to_a_test_request_is_measured() {
     one.send("0", &format!("112={}|", value(&request, 112).unwrap()));
     crate::eventually("it is measured", || trip("ONE").is_u64());
     let nobody = plant.refused("sessions test-request", json!({ "session": "TWO" }));
-    assert!(nobody.contains("there is no such session"), "{nobody}");
+    assert!(nobody.contains("no such session"), "{nobody}");
     // The other session received no request.
     plant.done("sessions logout", json!({ "session": "OTHER" }));
     assert!(other.receive().unwrap().contains("|35=5|"));
@@ -242,24 +242,24 @@ fn numbers_of_a_session_that_is_away_are_listed_and_changed() {
         (&json!(3), &json!(3))
     );
     for (fields, why) in [
-        (json!({ "session": "AWAY" }), "which number?"),
+        (json!({ "session": "AWAY" }), "a number is missing"),
         (
             json!({ "session": "AWAY", "next_sender": 0 }),
-            "0 is no MsgSeqNum(34)",
+            "MsgSeqNum(34): expected 1 to",
         ),
         (
             json!({ "session": "AWAY", "next_target": 1_u64 << 61 }),
-            "from 1 to",
+            "MsgSeqNum(34): expected 1 to",
         ),
         (
             json!({ "session": "AWAY", "next_target": -1 }),
-            "is a number from 0",
+            "must be a number from 0",
         ),
         (
             json!({ "session": "AWAY", "next_target": 1e30 }),
-            "is a number from 0",
+            "must be a number from 0",
         ),
-        (json!({ "next_target": 1 }), "which sessions?"),
+        (json!({ "next_target": 1 }), "no session is named"),
         (
             json!({ "session": "NOBODY", "next_target": 1 }),
             "no such session",
@@ -304,7 +304,7 @@ fn a_list_of_sessions_grows_and_shrinks() {
     assert_eq!(answer, None);
     assert_eq!(plant.done("sessions add", of("B")), json!({ "listed": 2 }));
     let twice = plant.refused("sessions add", of("B"));
-    assert_eq!(twice, "B->PLANT is listed already");
+    assert_eq!(twice, "B->PLANT is on the list already");
     let _b = plant.consumer("B");
     assert_eq!(
         plant.done("sessions remove", of("A")),
@@ -312,7 +312,7 @@ fn a_list_of_sessions_grows_and_shrinks() {
     );
     assert!(a.receive().unwrap().contains("|35=5|"));
     let gone = plant.refused("sessions remove", of("A"));
-    assert_eq!(gone, "A->PLANT is not listed; listed: B->PLANT");
+    assert_eq!(gone, "A->PLANT is not on the list, which has B->PLANT");
     let all = json!({ "port": "producers", "sender": "A", "target": "PLANT" });
     let told = plant.refused("sessions add", all);
     assert!(told.contains("`producers` lists no sessions"), "{told}");

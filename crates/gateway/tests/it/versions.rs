@@ -136,7 +136,7 @@ fn messages_of_the_exchanges_session_stay_with_the_channel() {
         .unwrap();
     told(&gateway, "the exchange has logged out: \\u{1b}[2J");
     sender.send(&[0xc0, 0x86]).unwrap();
-    told(&gateway, "the feed is over");
+    told(&gateway, "the exchange has ended the feed");
     sender.send(&[0xc0, 0x87, 0xc1]).unwrap();
     told(&gateway, "do not get messages of template Own");
     sender.send(&SNAPSHOT).unwrap();

@@ -38,7 +38,7 @@ pub enum EventsError {
     #[error(transparent)]
     Book(#[from] fanfare_market::book::ConfigError),
     /// The feed has no messages.
-    #[error("there are no messages")]
+    #[error("the file has no messages")]
     Empty,
 }
 

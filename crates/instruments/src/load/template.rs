@@ -23,7 +23,7 @@ pub enum TemplateError {
     #[error("the template is empty; it must be one FIX message")]
     Empty,
     /// The text is longer than any market data message.
-    #[error("the template has {0} bytes; at most 32768 are taken")]
+    #[error("the template has {0} bytes, more than the limit of 32768")]
     TooLong(usize),
     /// The text does not start like a FIX message.
     #[error("the template is not a FIX message: it does not start with 8=FIX, 9= and 35=")]

@@ -112,7 +112,7 @@ pub enum PcapError {
     #[error("the capture is compressed with {0}: unpack it first")]
     Compressed(&'static str),
     /// A version of classic pcap other than 2.
-    #[error("classic pcap of version {0}.{1}; version 2 is supported")]
+    #[error("unsupported version {0}.{1} of classic pcap, expected 2")]
     Version(u16, u16),
 }
 

@@ -52,7 +52,7 @@ pub enum OrdersError {
         why: String,
     },
     /// No line has an order.
-    #[error("{} holds no order", path.display())]
+    #[error("{} has no order", path.display())]
     Empty {
         /// The file.
         path: PathBuf,

@@ -57,8 +57,8 @@ pub enum ConfigError {
 impl fmt::Display for ConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Levels(most) => write!(f, "levels of a book are from 1 to {most}"),
-            Self::Orders(most) => write!(f, "orders of a book are from 1 to {most}"),
+            Self::Levels(most) => write!(f, "a book must have 1 to {most} levels"),
+            Self::Orders(most) => write!(f, "a book must have 1 to {most} orders"),
         }
     }
 }

@@ -81,18 +81,18 @@ impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Level => "the level is 0 or beyond the depth of the book",
-            Self::Hole => "the new level would leave a hole in front of it",
-            Self::NotThere => "there is no such level",
-            Self::DuplicateOrder => "there is such an order already",
-            Self::UnknownOrder => "there is no such order",
-            Self::Price => "it has no price",
-            Self::Size => "its size is missing or impossible",
-            Self::Side => "it is no bid and no offer, or on the other side",
-            Self::Action => "books of this kind have no such action",
+            Self::Hole => "the new level would leave a gap before it",
+            Self::NotThere => "no such level",
+            Self::DuplicateOrder => "the order exists already",
+            Self::UnknownOrder => "no such order",
+            Self::Price => "the price is missing",
+            Self::Size => "the size is missing or out of range",
+            Self::Side => "the side is neither bid nor offer, or not that of the order",
+            Self::Action => "the action is not defined for books of this kind",
             Self::Full => "the book is full",
-            Self::Disorder => "the levels are not in the order of their prices",
+            Self::Disorder => "the levels are not in order of price",
             Self::Crossed => "the best bid is above the best offer",
-            Self::Instrument => "there are too many instruments",
+            Self::Instrument => "too many instruments",
         })
     }
 }

@@ -57,10 +57,10 @@ impl fmt::Display for Lost {
         write!(f, "event {number} ({}): {field}: ", kind.name())?;
         match self.why {
             Why::Range(value) => write!(f, "{value} is not from 0 to 4294967294"),
-            Why::NoBook => f.write_str("there is no room for another book"),
+            Why::NoBook => f.write_str("the table of books is full"),
             Why::Status(code) => write!(f, "DBN has no status {code}"),
-            Why::Trade => f.write_str("trades of DBN cannot change or go"),
-            Why::Text => f.write_str("the text is too long for DBN, or none of its kind"),
+            Why::Trade => f.write_str("DBN cannot change or cancel a trade"),
+            Why::Text => f.write_str("the text is too long for DBN, or not valid in its field"),
         }
     }
 }

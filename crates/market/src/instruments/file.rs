@@ -73,12 +73,12 @@ fn set<'t>(
         return Ok(());
     }
     let price = || {
-        let value = Decimal::parse(bytes).ok_or_else(|| format!("`{text}` is no number"))?;
+        let value = Decimal::parse(bytes).ok_or_else(|| format!("`{text}` is not a number"))?;
         Price::from_decimal(value).map_err(|error| error.to_string())
     };
     let small = |most: u64| match int::parse_u64(bytes) {
         Some(value) if value <= most => Ok(value),
-        _ => Err(format!("`{text}` is no number from 0 to {most}")),
+        _ => Err(format!("`{text}` is not a number from 0 to {most}")),
     };
     match column {
         "symbol" => to.name.symbol = bytes,
@@ -104,7 +104,7 @@ fn set<'t>(
         "depth" => to.depth = small(u16::MAX.into())? as u16,
         "book-type" => to.book_type = small(u8::MAX.into())? as u8,
         "status" => *status = small(u16::MAX.into())? as u16,
-        _ => return Err("there is no such column".to_owned()),
+        _ => return Err("no such column".to_owned()),
     }
     Ok(())
 }
@@ -158,12 +158,16 @@ impl Instruments {
             None => Ok(None),
         };
         let Some(names) = row(rows.next())? else {
-            return Err(error(1, "", "a line with names is missing".to_owned()));
+            return Err(error(
+                1,
+                "",
+                "the header line with the names of the columns is missing".to_owned(),
+            ));
         };
         for (at, column) in names.values.iter().enumerate() {
             let why = match () {
-                () if !columns().any(|known| known == column.as_str()) => "there is no such column",
-                () if names.values[..at].contains(column) => "the column is there twice",
+                () if !columns().any(|known| known == column.as_str()) => "no such column",
+                () if names.values[..at].contains(column) => "the column occurs twice",
                 () => continue,
             };
             return Err(error(names.line, column, why.to_owned()));
@@ -172,7 +176,7 @@ impl Instruments {
         while let Some(values) = row(rows.next())? {
             let (have, want) = (values.values.len(), names.values.len());
             if have != want {
-                let why = format!("{have} values for {want} columns");
+                let why = format!("expected {want} values, one per column, found {have}");
                 return Err(error(values.line, "", why));
             }
             let (mut definition, mut status) = (Definition::default(), 0);
@@ -245,7 +249,7 @@ impl Adding {
     ) -> Result<(), String> {
         let found = to.find(&definition.name).map(|id| id.0 as usize);
         if found.is_some_and(|at| self.seen.get(at) == Some(&true)) {
-            return Err(format!("{} is there twice", definition.name));
+            return Err(format!("{} occurs twice", definition.name));
         }
         let defined = to.define(definition).map_err(|error| error.to_string())?;
         to.set_status(defined.instrument, status);
@@ -286,7 +290,7 @@ impl<'t> Csv<'t> {
             self.rest = behind;
             let value = value.strip_suffix('\r').unwrap_or(value);
             if value.contains('"') {
-                return Err((self.line, "a quote within a value that has none around it"));
+                return Err((self.line, "a quote inside a value that is not quoted"));
             }
             return Ok((value.to_owned(), self.ends_value()));
         };
@@ -294,7 +298,7 @@ impl<'t> Csv<'t> {
         let line = self.line;
         loop {
             let Some(end) = rest.find('"') else {
-                return Err((line, "the quote of a value is never closed"));
+                return Err((line, "a quoted value has no closing quote"));
             };
             let part = &rest[..end];
             value.push_str(part);
@@ -311,7 +315,10 @@ impl<'t> Csv<'t> {
         self.rest = rest.strip_prefix('\r').unwrap_or(rest);
         match self.rest.chars().next() {
             None | Some(',' | '\n') => Ok((value, self.ends_value())),
-            Some(_) => Err((self.line, "a value goes on behind its quote")),
+            Some(_) => Err((
+                self.line,
+                "a quoted value continues after its closing quote",
+            )),
         }
     }
 

@@ -101,7 +101,7 @@ impl fmt::Display for Refused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Full => f.write_str("the table of instruments is full"),
-            Self::NoName => f.write_str("it has neither Symbol(55) nor SecurityID(48)"),
+            Self::NoName => f.write_str("the instrument has neither Symbol(55) nor SecurityID(48)"),
             Self::TooLong => write!(f, "a text has more than {MAX_TEXT} bytes"),
         }
     }

@@ -105,33 +105,33 @@ fn errors_of_files_say_where() {
         let error = Instruments::new(2).read_csv("a.csv", text).unwrap_err();
         error.to_string()
     };
-    assert_eq!(told(""), "a.csv:1: a line with names is missing");
     assert_eq!(
-        told("symbol,sybol\n"),
-        "a.csv:1: sybol: there is no such column"
+        told(""),
+        "a.csv:1: the header line with the names of the columns is missing"
     );
-    assert_eq!(told("id,id\n"), "a.csv:1: id: the column is there twice");
+    assert_eq!(told("symbol,sybol\n"), "a.csv:1: sybol: no such column");
+    assert_eq!(told("id,id\n"), "a.csv:1: id: the column occurs twice");
     assert_eq!(
         told("symbol,id\nA,1\nB\n"),
-        "a.csv:3: 1 values for 2 columns"
+        "a.csv:3: expected 2 values, one per column, found 1"
     );
     assert_eq!(
         told("symbol,tick\nA,x\n"),
-        "a.csv:2: tick: `x` is no number"
+        "a.csv:2: tick: `x` is not a number"
     );
     let large = told("symbol,tick\nA,1000000000000000000\n");
     assert_eq!(
         large,
-        "a.csv:2: tick: 1000000000000000000 is out of range: prices are below 9.2e9"
+        "a.csv:2: tick: 1000000000000000000 is out of range: a price must be below 9.2e9"
     );
-    assert_eq!(told("symbol\nA\nA\n"), "a.csv:3: A is there twice");
+    assert_eq!(told("symbol\nA\nA\n"), "a.csv:3: A occurs twice");
     assert_eq!(
         told("symbol\nA\nB\nC\n"),
         "a.csv:4: the table of instruments is full"
     );
     assert_eq!(
         told("symbol\n\"A\n"),
-        "a.csv:2: the quote of a value is never closed"
+        "a.csv:2: a quoted value has no closing quote"
     );
     let toml = |text: &str| {
         let error = Instruments::new(2).read_toml("a.toml", text).unwrap_err();
@@ -139,15 +139,15 @@ fn errors_of_files_say_where() {
     };
     assert_eq!(
         toml("[[instrument]]\nsymbol = 'A'\n\n[[instrument]]\nsymbl = 'A'\n"),
-        "a.toml:4: instrument: it has neither Symbol(55) nor SecurityID(48)"
+        "a.toml:4: instrument: the instrument has neither Symbol(55) nor SecurityID(48)"
     );
     assert_eq!(
         toml("[[instrument]]\nsymbol = 'A'\ntik = 1\n"),
-        "a.toml:3: instrument.tik: there is no such key"
+        "a.toml:3: instrument.tik: no such key"
     );
     assert_eq!(
         toml("[[instrument]]\nsymbol = 'A'\ntick = 'x'\n"),
-        "a.toml:3: instrument.tick: `x` is no number"
+        "a.toml:3: instrument.tick: `x` is not a number"
     );
     let mut table = Instruments::new(2);
     let text = "[[instrument]]\nsymbol = 'A'\nid = 12\ntick = 0.5\n";

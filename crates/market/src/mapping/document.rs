@@ -233,7 +233,7 @@ pub(super) fn parse(text: &str) -> Result<Document, Problem> {
     }
     root.finish()?;
     if messages.is_empty() {
-        return Err(root.problem("message", "missing: a mapping has [[message]]"));
+        return Err(root.problem("message", "missing: a mapping needs [[message]]"));
     }
     Ok(Document {
         unknown,
@@ -245,7 +245,7 @@ pub(super) fn parse(text: &str) -> Result<Document, Problem> {
 
 fn read_offset(table: &Table<'_>, value: &Scalar<'_>) -> Result<i32, Problem> {
     let wrong = || {
-        let why = format!("`{}` is no offset like +03:00 or Z", value.text);
+        let why = format!("`{}` is not an offset such as +03:00 or Z", value.text);
         table.problem_at(value.at, "utc-offset", why)
     };
     offset(&value.text).ok_or_else(wrong)
@@ -295,7 +295,7 @@ fn check_fragments(table: &Table<'_>, message: &MessageMap) -> Result<(), Proble
         return Err(table.problem("last-fragment", why));
     }
     if has("last-fragment") && !has("number") {
-        let why = "missing: without numbers a lost fragment does not show";
+        let why = "missing: a lost fragment cannot be detected without numbers";
         return Err(table.problem("number", why));
     }
     Ok(())
@@ -369,13 +369,13 @@ fn binding(table: &mut Table<'_>) -> Result<Binding, Problem> {
         (Some(template), None) => match template.is_number {
             false => Ok(Binding::Template(template.text.into_owned())),
             true => template.text.parse().map(Binding::Id).map_err(|_| {
-                let why = format!("`{}` is no identifier of a template", template.text);
+                let why = format!("`{}` is not the identifier of a template", template.text);
                 table.problem_at(template.at, "template", why)
             }),
         },
         (None, Some(msg_type)) => Ok(Binding::MsgType(msg_type.text.into_owned())),
         (Some(_), Some(both)) => {
-            let why = "a message has either template or msg-type";
+            let why = "a message must have either template or msg-type, not both";
             Err(table.problem_at(both.at, "msg-type", why))
         }
         (None, None) => Err(table.problem("", "missing: template or msg-type")),
@@ -433,7 +433,7 @@ fn time(parent: &mut Table<'_>, key: &str, zone: i32) -> Result<Option<TimeMap>,
     };
     let dates = refs(&mut table, "date")?.unwrap_or_default();
     if !dates.is_empty() && !format.is_of_day() {
-        return Err(table.problem("date", "the format has a date of its own"));
+        return Err(table.problem("date", "the format includes a date already"));
     }
     table.finish()?;
     Ok(Some(TimeMap {
@@ -565,7 +565,7 @@ fn maturity(parent: &mut Table<'_>, zone: i32) -> Result<Option<TimeMap>, Proble
         Some(name) => match Format::from_name(&name.text) {
             Some(format) if format.is_of_day() => format,
             _ => {
-                let why = format!("`{}` is no format of a time without date", name.text);
+                let why = format!("`{}` is not a format of a time without a date", name.text);
                 return Err(table.problem_at(name.at, "format", why));
             }
         },

@@ -118,7 +118,7 @@ impl Mapping {
         };
         let bound = templates_of(program, &map.of);
         if bound.is_empty() && !map.is_optional {
-            return Err(wrong(format!("there is no {}", map.of)));
+            return Err(wrong(format!("no {}", map.of)));
         }
         for template in bound {
             let fields = TemplateFields {
@@ -133,7 +133,7 @@ impl Mapping {
             };
             if place.is_some() {
                 return Err(wrong(format!(
-                    "duplicate: {} is mapped twice, by another name before",
+                    "duplicate: {} is mapped already, by another name",
                     plan.name
                 )));
             }

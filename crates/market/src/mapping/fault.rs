@@ -76,20 +76,22 @@ impl fmt::Display for Why {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Price(error) => error.fmt(f),
-            Self::NoNumber => f.write_str("it is no whole number, or too large"),
-            Self::Negative => f.write_str("it is below zero"),
+            Self::NoNumber => f.write_str("the value is not a whole number, or too large"),
+            Self::Negative => f.write_str("the value is below zero"),
             Self::Large(value) => write!(f, "{value} is out of range"),
             Self::Above { value, most } => write!(f, "{value} is above {most}"),
             Self::SizeRange(value) => write!(f, "the size {value} is out of range"),
-            Self::Fraction(value) => write!(f, "the size {value} is no whole number"),
-            Self::LevelZero => f.write_str("level 0: levels count from 1"),
-            Self::NoChar => f.write_str("it is not one ASCII character"),
-            Self::NoFlag => f.write_str("it is none of Y, N, 1 and 0"),
-            Self::Time => f.write_str("it is no time of the format that the mapping names"),
-            Self::Action => f.write_str("it is none of the actions 0 to 5"),
-            Self::LongSource => f.write_str("it has more than four characters"),
-            Self::LongText => f.write_str("it is too long for a definition"),
-            Self::Count { says, has } => write!(f, "it says {says}, there are {has}"),
+            Self::Fraction(value) => write!(f, "the size {value} is not a whole number"),
+            Self::LevelZero => f.write_str("the level is 0: levels are counted from 1"),
+            Self::NoChar => f.write_str("the value is not one ASCII character"),
+            Self::NoFlag => f.write_str("the value is not Y, N, 1 or 0"),
+            Self::Time => {
+                f.write_str("the value is not a time in the format that the mapping names")
+            }
+            Self::Action => f.write_str("the value is not an action from 0 to 5"),
+            Self::LongSource => f.write_str("the value has more than four characters"),
+            Self::LongText => f.write_str("the value is too long for a definition"),
+            Self::Count { says, has } => write!(f, "the count is {says}, found {has} entries"),
         }
     }
 }

@@ -115,7 +115,7 @@ impl Mapping {
         let message = dictionary.message(msg_type.as_bytes());
         // Messages of the session belong to the transport, whose dictionary may be another one.
         if message.is_none() && !map.does.is_control() {
-            let why = format!("there is no {} in {}", map.of, dictionary.version());
+            let why = format!("no {} in {}", map.of, dictionary.version());
             return match map.is_optional {
                 true => Ok(None),
                 false => Err(Problem {

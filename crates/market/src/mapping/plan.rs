@@ -232,10 +232,7 @@ impl<'c, F: Fields> Compiler<'c, F> {
     fn message(&mut self, map: &MessageMap) -> Result<(), Problem> {
         if let Some(entries) = &map.entries {
             if !self.fields.has_entries(entries) {
-                let why = format!(
-                    "there is no sequence {} in {}",
-                    entries.name, self.plan.name
-                );
+                let why = format!("no sequence {} in {}", entries.name, self.plan.name);
                 return Err(at(entries, why));
             }
             self.plan.has_entries = true;
@@ -292,7 +289,7 @@ impl<'c, F: Fields> Compiler<'c, F> {
         for (refs, cells) in [(&map.id, self.plan.id), (&map.symbol, self.plan.symbol)] {
             let in_entry = cells.0.iter().any(|cell| usize::from(*cell) < LEVEL);
             if in_entry && let Some(field) = refs.first() {
-                let why = "a snapshot is of one instrument: this field is in its entries";
+                let why = "a snapshot has one instrument: this field is in its entries";
                 return Err(at(field, why.to_owned()));
             }
         }
@@ -415,7 +412,7 @@ impl<'c, F: Fields> Compiler<'c, F> {
         if let Some(field) = missing {
             let (name, message) = (&field.name, &self.plan.name);
             if self.is_strict && cells.is_empty() {
-                return Err(at(field, format!("there is no field {name} in {message}")));
+                return Err(at(field, format!("no field {name} in {message}")));
             }
             let text = format!("{name} ({what})");
             if !self.plan.missing.contains(&text) {
@@ -459,7 +456,7 @@ impl<'c, F: Fields> Compiler<'c, F> {
             }
             if found.is_behind && self.plan.has_entries {
                 let why = format!(
-                    "{} stands behind the entries of {}, which cannot wait for it",
+                    "{} follows the entries of {}, which are decoded before it",
                     found.name, self.plan.name
                 );
                 return Err(at(field, why));

@@ -182,8 +182,8 @@ fn what_cannot_be_represented_is_an_error_with_names() {
     );
     assert_eq!(
         told,
-        "Quotes(1): entry 2: MDEntryPx(270): instrument A: 1000000000000000000 is out of range: \
-         prices are below 9.2e9"
+        "Quotes(1): entry 2: MDEntryPx(270): instrument A: 1000000000000000000 is out of range: a \
+         price must be below 9.2e9"
     );
     // The events of B are available, those of A are not.
     let table = &rig.table;
@@ -199,11 +199,11 @@ fn what_cannot_be_represented_is_an_error_with_names() {
     for (entry, what) in [
         (
             r#""MDEntryPx":{"mantissa":1,"exponent":-10}"#,
-            "MDEntryPx(270): instrument A: 0.0000000001 has digits below 1e-9",
+            "MDEntryPx(270): instrument A: 0.0000000001 has more than 9 decimal places",
         ),
         (
             r#""MDPriceLevel":0"#,
-            "MDPriceLevel(1023): instrument A: level 0: levels count from 1",
+            "MDPriceLevel(1023): instrument A: the level is 0: levels are counted from 1",
         ),
         (
             r#""MDPriceLevel":65536"#,
@@ -215,11 +215,11 @@ fn what_cannot_be_represented_is_an_error_with_names() {
         ),
         (
             r#""MDUpdateAction":6"#,
-            "MDUpdateAction(279): instrument A: it is none of the actions 0 to 5",
+            "MDUpdateAction(279): instrument A: the value is not an action from 0 to 5",
         ),
         (
             r#""MDEntrySize":{"mantissa":15,"exponent":-1}"#,
-            "MDEntrySize(271): instrument A: the size 1.5 is no whole number",
+            "MDEntrySize(271): instrument A: the size 1.5 is not a whole number",
         ),
         (r#""MDEntrySize":{"mantissa":9,"exponent":18}"#, ""),
         (
@@ -294,18 +294,18 @@ fn with(from: &str, to: &str) -> String {
 #[test]
 fn errors_of_mappings_say_where_and_why() {
     let told = with("template = 1", "template = 3");
-    assert_eq!(told, "m.toml:2: message: there is no template 3");
+    assert_eq!(told, "m.toml:2: message: no template 3");
     let told = with("template = 1", "template = \"Quote\"");
-    assert_eq!(told, "m.toml:2: message: there is no template Quote");
+    assert_eq!(told, "m.toml:2: message: no template Quote");
     let told = with("price = 270", "price = 999");
     assert_eq!(
         told,
-        "m.toml:9: message.entry.price: there is no field 999 in Quotes(1)"
+        "m.toml:9: message.entry.price: no field 999 in Quotes(1)"
     );
     let told = with("price = 270", "price = \"MDEntryType.X\"");
     assert_eq!(
         told,
-        "m.toml:9: message.entry.price: there is no field MDEntryType.X in Quotes(1)"
+        "m.toml:9: message.entry.price: no field MDEntryType.X in Quotes(1)"
     );
     let told = with("price = 270", "price = 9000");
     assert_eq!(
@@ -316,8 +316,8 @@ fn errors_of_mappings_say_where_and_why() {
     let told = with("price = 270", "price = 9001");
     assert_eq!(
         told,
-        "m.toml:9: message.entry.price: Tail(9001) stands behind the entries of Quotes(1), which \
-         cannot wait for it"
+        "m.toml:9: message.entry.price: Tail(9001) follows the entries of Quotes(1), which are \
+         decoded before it"
     );
     let told = with("level = 1023", "level = 270");
     assert_eq!(
@@ -332,7 +332,7 @@ fn errors_of_formats_and_words_say_where_and_why() {
     let told = with("entries = 268", "entries = 34");
     assert_eq!(
         told,
-        "m.toml:7: message.entries: there is no sequence 34 in Quotes(1)"
+        "m.toml:7: message.entries: no sequence 34 in Quotes(1)"
     );
     let told = with("format = \"epoch-ms\"", "format = \"epoch\"");
     assert!(
@@ -356,7 +356,7 @@ fn errors_of_formats_and_words_say_where_and_why() {
         "m.toml:15: message.event.kind: missing: what becomes of the entry"
     );
     let told = with("number = 34", "numbr = 34");
-    assert_eq!(told, "m.toml:5: message.numbr: there is no such key");
+    assert_eq!(told, "m.toml:5: message.numbr: no such key");
     let told = with("number = 34", "number = 34\nnumber = 35");
     assert!(
         told.starts_with("m.toml:6: ") && told.contains("duplicate"),
@@ -394,12 +394,12 @@ fn what_a_mapping_lacks_or_has_twice_is_an_error() {
     assert!(told.contains("Quotes(1) is mapped twice"), "{told}");
     assert_eq!(
         refused(""),
-        "m.toml:1: message: missing: a mapping has [[message]]"
+        "m.toml:1: message: missing: a mapping needs [[message]]"
     );
     assert!(refused("[[message]").starts_with("m.toml:1: "));
     assert_eq!(
         refused("utc-offset = \"+3\"\n"),
-        "m.toml:1: utc-offset: `+3` is no offset like +03:00 or Z"
+        "m.toml:1: utc-offset: `+3` is not an offset such as +03:00 or Z"
     );
 }
 
@@ -419,7 +419,7 @@ fn marks_of_fragments_need_an_end_and_numbers() {
         ),
         (
             "rpt-seq = 83; last-fragment = 9001",
-            "number: missing: without numbers a lost fragment does not show",
+            "number: missing: a lost fragment cannot be detected without numbers",
         ),
     ] {
         assert_eq!(snapshot(keys), format!("m.toml:1: message.{why}"));
@@ -489,7 +489,7 @@ fn a_date_of_zeros_is_no_date() {
         "sent = { field = 52, format = \"YYYYMMDDHHMMSS\" }",
     ));
     let told = rig.error(r#"{"MDEntryType":"0","Symbol":"A"}"#);
-    assert!(told.contains("it is no time"), "{told}");
+    assert!(told.contains("the value is not a time"), "{told}");
 }
 
 /// Checks that the cache does not confuse an instrument's ID with another one of the same
@@ -704,15 +704,15 @@ fn a_fix_message_with_another_number_of_entries_gives_nothing() {
     for (entries, what) in [
         (
             "268=3|279=0|269=0|55=A|279=0|269=1|55=A|",
-            "it says 3, there are 2",
+            "the count is 3, found 2 entries",
         ),
         (
             "268=1|279=0|269=0|55=A|279=0|269=1|55=A|",
-            "it says 1, there are 2",
+            "the count is 1, found 2 entries",
         ),
         (
             "268=x|279=0|269=0|55=A|",
-            "it is no whole number, or too large",
+            "the value is not a whole number, or too large",
         ),
     ] {
         let error = rig.play(&format!("35=X|34=7|{entries}")).unwrap_err();
@@ -726,7 +726,7 @@ fn a_fix_message_with_another_number_of_entries_gives_nothing() {
     assert_eq!(
         told,
         "MarketDataIncrementalRefresh(X): entry 0: MDEntryPx(270): instrument A: \
-         1000000000000000000 is out of range: prices are below 9.2e9"
+         1000000000000000000 is out of range: a price must be below 9.2e9"
     );
 }
 
@@ -743,7 +743,7 @@ fn fix_mappings_are_checked_against_the_dictionary() {
     };
     let told = refused("absent = \"ignore\"", "absent = \"error\"");
     assert!(
-        told.contains("there is no field 83 in MarketDataIncrementalRefresh(X)"),
+        told.contains("no field 83 in MarketDataIncrementalRefresh(X)"),
         "{told}"
     );
     let told = refused("price = 270", "price = 268");
@@ -755,10 +755,7 @@ fn fix_mappings_are_checked_against_the_dictionary() {
         "msg-type = \"X\"\ndoes = \"changes\"\noptional = true",
         "msg-type = \"XX\"\ndoes = \"changes\"",
     );
-    assert!(
-        told.ends_with("there is no MsgType(35) XX in FIX.4.4"),
-        "{told}"
-    );
+    assert!(told.ends_with("no MsgType(35) XX in FIX.4.4"), "{told}");
 }
 
 proptest! {

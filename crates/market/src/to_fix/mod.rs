@@ -68,10 +68,10 @@ impl fmt::Display for WriteError {
         match self {
             Self::NoMessage => f.write_str("this version of FIX has no such message"),
             Self::Value { tag } => write!(f, "this version of FIX has no such value of {tag}"),
-            Self::Missing { tag } => write!(f, "this version of FIX demands {tag}"),
-            Self::Kind => f.write_str("events of this kind are no entries"),
-            Self::Mixed => f.write_str("a picture is of one instrument"),
-            Self::Instrument => f.write_str("there is no such instrument"),
+            Self::Missing { tag } => write!(f, "this version of FIX requires {tag}"),
+            Self::Kind => f.write_str("events of this kind have no entry in market data messages"),
+            Self::Mixed => f.write_str("a snapshot has one instrument"),
+            Self::Instrument => f.write_str("no such instrument"),
         }
     }
 }

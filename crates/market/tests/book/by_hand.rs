@@ -289,5 +289,5 @@ fn limits_that_no_book_can_have_are_refused() {
     assert!(BookConfig::by_level(0).is_err());
     assert!(BookConfig::by_price(65_536).is_err());
     let error = BookConfig::by_order(10, 1 << 25).unwrap_err();
-    assert_eq!(error.to_string(), "orders of a book are from 1 to 16777216");
+    assert_eq!(error.to_string(), "a book must have 1 to 16777216 orders");
 }

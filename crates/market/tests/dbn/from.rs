@@ -454,23 +454,22 @@ fn what_is_damaged_is_told_with_its_byte() {
     };
     assert_eq!(
         with(3, 4),
-        "byte 0: version 4 of DBN, this program reads 1 to 3"
+        "byte 0: unsupported version 4 of DBN, expected 1 to 3"
     );
     assert_eq!(
         with(3, 0),
-        "byte 0: version 0 of DBN, this program reads 1 to 3"
+        "byte 0: unsupported version 0 of DBN, expected 1 to 3"
     );
     assert_eq!(
         with(0, b'X'),
-        "byte 0: not DBN: a file begins with `DBN` and its version"
+        "byte 0: not DBN: the file does not begin with `DBN` and a version"
     );
     let short = format!(
-        "byte {metadata}: the record is damaged: one of type 0x13 has at least 520 bytes, it has \
-         400"
+        "byte {metadata}: the record is damaged: type 0x13 needs at least 520 bytes, found 400"
     );
     assert_eq!(with(metadata, 100), short);
-    assert!(with(metadata, 0).contains("has 0"));
-    assert!(with(7, 0xff).contains("their length"));
+    assert!(with(metadata, 0).contains("found 0"));
+    assert!(with(7, 0xff).contains("the length is out of range"));
     let mut rng = Rng::with_seed(1);
     for _ in 0..20_000 {
         let mut damaged = bytes.clone();

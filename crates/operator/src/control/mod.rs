@@ -180,7 +180,9 @@ fn answer(operator: &dyn Operator, line: &[u8]) -> Value {
     let id = fields.remove("id");
     let outcome = match fields.remove("command") {
         Some(Value::String(name)) => operator.ask("control", &name, fields),
-        _ => Err(OperatorError::usage("`command` is the name of a command")),
+        _ => Err(OperatorError::usage(
+            "`command` must be the name of a command",
+        )),
     };
     let mut answer = match outcome {
         Ok(result) => json!({ "ok": true, "result": result }),

@@ -62,12 +62,12 @@ fn check_vacant(path: &Path) -> io::Result<()> {
     };
     let in_use = |why: &str| Err(io::Error::new(io::ErrorKind::AddrInUse, why));
     if !found.file_type().is_socket() {
-        return in_use("there is a file that is no socket");
+        return in_use("a file exists there that is not a socket");
     }
     match UnixStream::connect(path) {
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => Ok(()),
         Err(error) => Err(error),
-        Ok(_) => in_use("another process listens there"),
+        Ok(_) => in_use("another process listens on this socket"),
     }
 }
 

@@ -171,7 +171,11 @@ fn wanted(operator: &HostOperator, ask: &Ask) -> Result<SessionId, OperatorError
         (Some(last), more) => {
             let mut names: Vec<String> = found.into_iter().map(name).collect();
             names.push(name(last));
-            let why = format!("these are {}: {}; say which", more + 1, some_of(names));
+            let why = format!(
+                "{} sessions match: {}; name one of them",
+                more + 1,
+                some_of(names)
+            );
             Err(OperatorError::usage(why))
         }
         (None, _) => {
@@ -210,7 +214,7 @@ fn steer(operator: &HostOperator, ask: &Ask, wish: Steer) -> Outcome {
 fn set_seq(operator: &HostOperator, ask: &Ask) -> Outcome {
     let (sender, target) = (ask.number("next_sender"), ask.number("next_target"));
     if sender.is_none() && target.is_none() {
-        let why = "which number? `next_sender`, `next_target` or both";
+        let why = "a number is missing: give `next_sender`, `next_target` or both";
         return Err(OperatorError::usage(why));
     }
     for number in [sender, target].into_iter().flatten() {
@@ -234,7 +238,9 @@ fn add(operator: &HostOperator, ask: &Ask) -> Outcome {
     let name = ask.text("session").unwrap_or_default();
     let id = read(name).ok_or_else(|| {
         let name = Escaped::text(name);
-        OperatorError::usage(format!("{name} is no session: FIX.4.4:OURS->THEIRS is one"))
+        OperatorError::usage(format!(
+            "{name} is not the name of a session: expected one like FIX.4.4:OURS->THEIRS"
+        ))
     })?;
     match operator.host.make(None, &id).wait_for(PATIENCE) {
         Ok(_) => Ok(json!({ "session": id.to_string() })),
@@ -263,9 +269,9 @@ fn failed(error: &HostError) -> OperatorError {
     let text = error.to_string();
     match error {
         HostError::Unknown(_) => OperatorError::absent(text),
-        HostError::Lower { .. } => {
-            OperatorError::failed(format!("{text}: `sessions stop` it first, or say `force`"))
-        }
+        HostError::Lower { .. } => OperatorError::failed(format!(
+            "{text}: stop it first with `sessions stop`, or give `force`"
+        )),
         _ => OperatorError::failed(text),
     }
 }

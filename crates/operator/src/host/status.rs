@@ -18,7 +18,7 @@ pub(super) const COMMANDS: &[Row<HostOperator>] = &[
         &[],
         |operator, _| {
             operator.reload.request();
-            Ok("asked for; stderr says what came of it".into())
+            Ok("requested; the result is reported on stderr".into())
         },
     ),
 ];

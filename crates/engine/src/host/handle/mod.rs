@@ -94,16 +94,16 @@ impl fmt::Display for Undone<'_> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum HandleError {
     /// The handle's ring is full.
-    #[error("too many requests wait for the host")]
+    #[error("the request queue of the host is full")]
     Full,
     /// The message cannot be encoded, or is longer than the session or the handle permits.
     #[error("cannot encode: {0}")]
     Encode(EncodeError),
     /// MsgType(35) is an administrative message, which only the session sends.
-    #[error("MsgType belongs to the session layer")]
+    #[error("MsgType(35) belongs to the session layer")]
     AdminMessage,
     /// The number is not from 1 to 2^60.
-    #[error("{0} is no MsgSeqNum")]
+    #[error("{0} is not a valid MsgSeqNum(34)")]
     Number(u64),
     /// The session was removed, or its host has ended.
     #[error("the session is no longer hosted")]

@@ -97,7 +97,7 @@ fn a_second_session_of_the_same_name_is_not_admitted() {
     let refused = sell.admit(world.now, incoming, admission).unwrap_err();
     assert_eq!(
         refused.to_string(),
-        "session FIX.4.4:SELL->BUY is there already"
+        "session FIX.4.4:SELL->BUY exists already"
     );
 }
 

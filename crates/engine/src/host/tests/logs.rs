@@ -120,7 +120,7 @@ fn a_log_that_does_not_get_on_is_waited_for_only_so_long() {
     let told = logged.told();
     assert_eq!(told.len(), 1, "{told:?}");
     assert!(
-        told[0].contains(" bytes of FIX.4.4:SELL->BUY left out: it makes no progress"),
+        told[0].contains(" bytes of FIX.4.4:SELL->BUY: the writing thread makes no progress"),
         "{told:?}"
     );
     while logged
@@ -147,7 +147,10 @@ fn a_lossy_log_holds_nobody_up_and_says_what_it_lacks() {
     logged.burst();
     assert_eq!(logged.run(), logged.sent);
     let told = logged.told();
-    assert!(told[0].ends_with("left out: it cannot keep up"), "{told:?}");
+    assert!(
+        told[0].ends_with(": the writing thread cannot keep up"),
+        "{told:?}"
+    );
     assert_eq!(told.len(), 1);
     let sent = logged.sent;
     let (orders, _, _) = logged.written();
@@ -163,7 +166,7 @@ fn a_log_whose_thread_has_ended_holds_nobody_up() {
     assert_eq!(logged.run(), logged.sent);
     let told = logged.told();
     assert!(
-        told[0].ends_with("left out: its thread has ended"),
+        told[0].ends_with(": the writing thread has ended"),
         "{told:?}"
     );
     assert_eq!(told.len(), 1);
@@ -199,7 +202,7 @@ fn a_full_disk_holds_nobody_up_and_is_told() {
         .unwrap();
     logged.run();
     let told = logged.told();
-    assert!(told[0].contains("can be written again; "), "{told:?}");
+    assert!(told[0].contains("writable again; "), "{told:?}");
     let sent = logged.sent;
     let (orders, _, others) = logged.written();
     assert!(orders > 0 && orders < sent);

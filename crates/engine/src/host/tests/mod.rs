@@ -472,7 +472,7 @@ fn a_connection_that_says_nothing_or_nonsense_is_closed_without_a_word() {
         .write_all(b"GET / HTTP/1.0\r\n\r\n8=FIX.4.4\x019=5\x0135=0\x0110=000\x01")
         .unwrap();
     world.run(&mut [&mut sell]);
-    assert_eq!(lines(&mut sell), ["first bytes are no FIX message"]);
+    assert_eq!(lines(&mut sell), ["first bytes are not a FIX message"]);
     assert_eq!(rest(nonsense), b"");
     world.wait(9);
     world.run(&mut [&mut sell]);

@@ -118,7 +118,7 @@ fn what_the_file_names_and_is_not_there_is_told() {
     let nowhere = INITIATORS.replace("127.0.0.1", "no.such.host.invalid");
     let session = "Password=x\n[SESSION]\nSenderCompID=BUY\n";
     let (error, _) = fault(&format!("{nowhere}{session}"));
-    let expected = "session FIX.4.4:BUY->SELL: no host to connect to has an address";
+    let expected = "session FIX.4.4:BUY->SELL: none of its hosts resolves to an address";
     assert_eq!(error, expected);
 
     let spare = format!("{nowhere}SocketConnectHost1=127.0.0.1\nSocketConnectPort1=1\n{session}");

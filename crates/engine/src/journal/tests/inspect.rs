@@ -242,7 +242,7 @@ fn a_missing_file_is_told() {
         (1, &Defect::FileMissing(2))
     );
     let told = damages[0].to_string();
-    assert!(told.ends_with("0000000003.journal: file 2 in front of it is missing"));
+    assert!(told.ends_with("0000000003.journal: file 2 before it is missing"));
 }
 
 #[test]

@@ -232,7 +232,7 @@ fn files_are_the_owners_and_those_of_older_versions_are_closed() {
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(open)).unwrap();
     }
     let (journal, recovery) = Journal::open(&folder.0, IDENTITY, small(), NOW).unwrap();
-    assert!(recovery.closed && recovery.to_string().contains("open to others"));
+    assert!(recovery.closed && recovery.to_string().contains("accessible to other users"));
     assert!(all().iter().all(is_closed));
     drop(journal);
     let (_, recovery) = Journal::open(&folder.0, IDENTITY, small(), NOW).unwrap();

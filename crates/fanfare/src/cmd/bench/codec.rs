@@ -28,5 +28,5 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
 
 fn kernel(name: &str) -> Result<Kernel> {
     let names = Kernel::ALL.map(Kernel::name).join(", ");
-    Kernel::from_name(name).ok_or_else(|| anyhow!("one of: {names}"))
+    Kernel::from_name(name).ok_or_else(|| anyhow!("expected one of {names}"))
 }

@@ -96,7 +96,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
 
 fn end(name: &str) -> Result<End> {
     let found = End::ALL.into_iter().find(|end| end.name() == name);
-    found.ok_or_else(|| anyhow!("no such end"))
+    found.ok_or_else(|| anyhow!("unknown end of the measurement"))
 }
 
 /// Starts the other process: this command with `--end`.

@@ -71,7 +71,7 @@ fn configuration(args: &Args) -> Result<Config> {
     if config.dds == Dds::default() {
         config.dds = dds;
     } else if dds != Args::plain()?.dds()? {
-        bail!("the configuration has a [dds]: say there what the command line says about DDS");
+        bail!("the configuration has [dds]: move the DDS options of the command line into it");
     }
     if args.all {
         config.fan_out = FanOut::All;
@@ -91,7 +91,10 @@ impl Args {
         let domain = &self.domain;
         let tcp = domain.transport == TransportArg::Tcp;
         if tcp && domain.peer.is_empty() && domain.tcp_port.is_none() {
-            bail!("--transport tcp: nobody is found without --peer or --tcp-port");
+            bail!(
+                "--transport tcp needs --peer or --tcp-port: participants are not discovered \
+                 otherwise"
+            );
         }
         let publish = DdsEnd {
             domain: self.domain.domain,
@@ -100,7 +103,9 @@ impl Args {
                 TransportArg::Udp => DdsTransport::Udp,
                 TransportArg::Tcp => DdsTransport::Tcp,
                 TransportArg::Mcast => DdsTransport::Mcast,
-                TransportArg::Shm => bail!("--transport shm is for publish and subscribe only"),
+                TransportArg::Shm => {
+                    bail!("--transport shm is supported by publish and subscribe only")
+                }
             },
             peers: self.domain.peer.clone(),
             tcp_port: self.domain.tcp_port.unwrap_or(0),
@@ -120,7 +125,7 @@ impl Args {
             ..publish.clone()
         };
         if self.relay && subscribe.domain == publish.domain {
-            bail!("--relay links two domains: give --subscribe-domain");
+            bail!("--relay links two domains: --subscribe-domain is missing");
         }
         Ok(Dds {
             publish: (!self.no_publish).then_some(publish),

@@ -128,7 +128,7 @@ fn nobody(args: &Args, discovery: &Discovery) -> String {
         args.topic, args.domain.domain, args.wait
     );
     if topics.is_empty() {
-        return format!("{begin}: no topic is there at all");
+        return format!("{begin}: the domain has no topics");
     }
     let some: Vec<&str> = topics.iter().take(10).copied().collect();
     let more = if topics.len() > 10 { ", …" } else { "" };

@@ -67,7 +67,7 @@ pub(crate) enum Role {
 impl DomainArgs {
     pub(crate) fn open(&self, role: Role) -> Result<Domain> {
         if self.transport == TransportArg::Shm {
-            bail!("--transport shm is for publish and subscribe only");
+            bail!("--transport shm is supported by publish and subscribe only");
         }
         Ok(Domain::open(&self.config(role))?)
     }
@@ -75,7 +75,7 @@ impl DomainArgs {
     /// Opens shared memory.
     fn shared(&self, shm: &ShmArgs) -> Result<Carrier> {
         if let Some(peer) = self.peer.first() {
-            bail!("--transport shm reaches this host only: what is --peer {peer} for?");
+            bail!("--transport shm reaches this host only: --peer {peer} has no effect");
         }
         let config = shm::Config::new(self.domain)?.ring((shm.ring as usize) << 20);
         Ok((&config.spin(shm.spin)).into())
@@ -278,7 +278,7 @@ impl FeedArgs {
         match (domain.transport, self.lease) {
             (TransportArg::Shm, None) => domain.shared(shm),
             (TransportArg::Shm, Some(_)) => {
-                bail!("--transport shm sees at once who is dead: what is --lease for?")
+                bail!("--transport shm detects a dead process at once: --lease has no effect")
             }
             (_, None) => Ok((&domain.open(role)?).into()),
             (_, Some(ms)) => {

@@ -107,7 +107,7 @@ fn wait_for_pong(args: &PingArgs, ping: &Ping, stop: &Stop) -> Result<()> {
     let end = Instant::now() + Duration::from_secs_f64(args.wait);
     while !ping.is_matched() {
         if stop.is_raised() {
-            bail!("interrupted before a pong was there");
+            bail!("interrupted before the first pong");
         }
         if Instant::now() >= end {
             let id = args.domain.domain;

@@ -100,7 +100,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     };
     let once = match args.once {
         true => Some(Arc::new(Once::new(&mapping, &distribution).context(
-            "--once knows samples by their sequence numbers, and no template has a field for them",
+            "--once needs sequence numbers, and no template has a field for them",
         )?)),
         false => None,
     };
@@ -137,7 +137,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     drop(subscriber);
     let left_out = printing.map_or(Ok(0), Printing::finish)?;
     if left_out > 0 {
-        note!("fanfare: {left_out} samples were not printed: whoever reads the lines is too slow");
+        note!("fanfare: {left_out} samples were not printed: the reader of stdout is too slow");
         return Ok(ExitCode::FAILURE);
     }
     Ok(status)

@@ -210,7 +210,9 @@ impl Feed {
             (&self.changes, a, &losses[..]),
             (&self.pictures, pictures, &[]),
         ] {
-            let (address, port) = line.split_once(':').context("a line without a port")?;
+            let (address, port) = line
+                .split_once(':')
+                .context("the gateway printed an address without a port")?;
             let to = [
                 "-f", file, "-a", address, "-p", port, "-s", FEED[1], "--json",
             ];
@@ -272,7 +274,7 @@ fn start_gateway(
         at("Console at ").map(|console| (producers.take(), consumers.take(), console))
     })?;
     let (Some(producers), Some(consumers), console) = ports else {
-        bail!("the gateway did not say where it listens");
+        bail!("the gateway did not print the addresses that it listens on");
     };
     let ports = Ports {
         producers: producers.parse()?,

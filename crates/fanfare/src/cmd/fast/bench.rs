@@ -96,7 +96,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     }
     passes.report(args, &packets, messages);
     if bench.differs {
-        note!("encoded, the messages have other bytes than in the file");
+        note!("the encoded messages differ from the bytes in the file");
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -123,9 +123,9 @@ fn structs(
 fn kernel(name: &str) -> Result<Kernel> {
     let kernel =
         Kernel::from_name(name).filter(|kernel| !matches!(kernel, Kernel::Swar | Kernel::Sse2));
-    let kernel = kernel.ok_or_else(|| anyhow!("one of: scalar, avx2, avx512"))?;
+    let kernel = kernel.ok_or_else(|| anyhow!("expected scalar, avx2 or avx512"))?;
     if kernel != Kernel::Scalar && LaneKernel::new(kernel).is_none() {
-        bail!("this processor does not have all of it");
+        bail!("this processor does not support it");
     }
     Ok(kernel)
 }
@@ -400,7 +400,7 @@ impl Passes {
         self.generated_decode.push(structs.decode(packets, keeps)?);
         let (nanos, same) = structs.encode(packets, keeps)?;
         if same == bench.differs {
-            bail!("encoded, generated structs have other bytes than records");
+            bail!("the encoded structs differ from the encoded records");
         }
         self.generated_encode.push(nanos);
         Ok(())

@@ -93,7 +93,7 @@ enum LineFormat {
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     check_preamble(args.header, args.preamble)?;
     if args.header == Header::None && args.packet_size.is_some() {
-        bail!("--packet-size wants packets: there are none with --header none");
+        bail!("--packet-size needs packets: --header none has none");
     }
     let mut errors = Output::new(Some(Format::Json));
     if args.json || is_standard(&args.output) {
@@ -317,7 +317,7 @@ impl<'a> Encoding<'a> {
         let len = args.preamble.len() + packet.len();
         args.header
             .write(len, framed)
-            .context("the packet does not fit its header")?;
+            .context("the packet is too long for its header")?;
         args.preamble.write(self.counts.packets as u32, framed);
         framed.extend_from_slice(packet);
         self.counts.bytes += framed.len() as u64;

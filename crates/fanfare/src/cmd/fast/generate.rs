@@ -190,7 +190,7 @@ pub(in crate::cmd) fn create(path: &Path, read: &[&Path]) -> Result<Box<dyn Writ
         return Ok(Box::new(BufWriter::new(io::stdout().lock())));
     }
     if read.iter().any(|read| is_same_file(read, path)) {
-        bail!("{}: it is what is read", cannot_write(path));
+        bail!("{}: it is also the input", cannot_write(path));
     }
     let file = File::create(path).with_context(|| cannot_write(path))?;
     Ok(Box::new(BufWriter::new(file)))

@@ -67,7 +67,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         bail!("--header none has no packets to send");
     }
     if args.second.is_none() && args.loss_b > 0.0 {
-        bail!("--loss-b wants a line B: give --second");
+        bail!("--loss-b needs a line B: --second is missing");
     }
     let first = SocketAddrV4::new(args.address, args.port);
     for line in [Some(first), args.second].into_iter().flatten() {

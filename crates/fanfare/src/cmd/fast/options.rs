@@ -34,7 +34,7 @@ fn template_text(templates: &str) -> Result<String, LoadError> {
 fn template_bytes(templates: &str) -> Result<Vec<u8>> {
     if templates.starts_with("builtin:") {
         bail!(
-            "there is no `{templates}`: there are builtin:simple, builtin:complex and \
+            "no templates `{templates}`: expected builtin:simple, builtin:complex or \
              builtin:spectra"
         );
     }
@@ -163,7 +163,7 @@ impl Framing {
 /// Refuses a preamble without a header: a stream without packets has none.
 pub(crate) fn check_preamble(header: Header, preamble: Preamble) -> Result<()> {
     if header == Header::None && !preamble.is_empty() {
-        bail!("--preamble wants packets: there are none with --header none");
+        bail!("--preamble needs packets: --header none has none");
     }
     Ok(())
 }
@@ -218,10 +218,10 @@ pub(crate) fn socket_address(text: &str) -> Result<SocketAddrV4, String> {
     let (address, port) = text.rsplit_once(':').unwrap_or((text, "13014"));
     let parsed = address.parse::<Ipv4Addr>().ok().zip(port.parse().ok());
     let Some((address, port)) = parsed else {
-        return Err(format!("`{text}` is no IPv4 ADDRESS:PORT"));
+        return Err(format!("`{text}` is not an IPv4 ADDRESS:PORT"));
     };
     if port == 0 {
-        return Err(format!("`{text}` has port 0, on which nothing comes"));
+        return Err(format!("`{text}` has port 0, which receives nothing"));
     }
     Ok(SocketAddrV4::new(address, port))
 }

@@ -105,7 +105,7 @@ impl Output {
         if self.remarks <= REMARKS {
             note!("{text}");
         } else if self.remarks == REMARKS + 1 {
-            note!("fanfare: what more there is of this kind is only counted");
+            note!("fanfare: further ones of this kind are only counted");
         }
     }
 

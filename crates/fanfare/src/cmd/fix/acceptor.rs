@@ -83,8 +83,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     if on_loopback {
         tracing::warn!(
             target: "program",
-            "only this machine can connect: no SocketAcceptAddress is named, with 0.0.0.0 others \
-             can"
+            "only this machine can connect: set SocketAcceptAddress=0.0.0.0 for others"
         );
     }
     let ended = agent::run(&mut host, Idle::Wait(NAP), &stop);

@@ -71,7 +71,7 @@ fn load(name: &str) -> Result<Arc<Dictionary>> {
     if let Some(version) = name.strip_prefix("builtin:") {
         let Some(version) = Version::from_name(version) else {
             let known = Version::ALL.map(Version::name).join(", ");
-            bail!("{name} is not built in: {known} are");
+            bail!("{name} is not built in: expected one of {known}");
         };
         return Ok(Dictionary::built_in(version));
     }

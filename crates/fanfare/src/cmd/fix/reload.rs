@@ -29,7 +29,7 @@ impl Agent for Reloader {
         if !self.reload.is_due() {
             return Ok(0);
         }
-        tracing::info!(target: "program", "SIGHUP: logs are opened again, certificates read again");
+        tracing::info!(target: "program", "SIGHUP: logs are reopened and certificates reloaded");
         for certificates in &self.certificates {
             let of = &certificates.of;
             match certificates.reload() {
@@ -39,7 +39,7 @@ impl Agent for Reloader {
                 }
                 Err(error) => tracing::warn!(
                     target: "program",
-                    "{of}: {error}; the certificates from before stay in force"
+                    "{of}: {error}; the previous certificates stay in force"
                 ),
             }
         }

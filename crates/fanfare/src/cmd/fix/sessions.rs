@@ -47,7 +47,10 @@ pub(super) fn read(path: &Path, role: Role) -> Result<Vec<SessionSettings>> {
         let is_ours = session.role == role;
         if !is_ours {
             let id = &session.config.id;
-            tracing::warn!(target: "program", "{name}: session {id} is no {kind}, it is left out");
+            tracing::warn!(
+                target: "program",
+                "{name}: session {id} is left out: it is not an {kind}"
+            );
         }
         is_ours
     });

@@ -61,8 +61,8 @@ impl Feed {
     pub(super) fn check(&self) -> Result<&str> {
         match (&self.templates, self.has_source()) {
             (Some(templates), true) => Ok(templates),
-            (None, _) => bail!("give the templates of the feed: --templates"),
-            (_, false) => bail!("give a feed: --file, --multicast or --pcap"),
+            (None, _) => bail!("--templates is missing: it names the templates of the feed"),
+            (_, false) => bail!("no feed is given: --file, --multicast or --pcap names one"),
         }
     }
 

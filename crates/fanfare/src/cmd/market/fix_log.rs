@@ -40,7 +40,7 @@ pub(super) fn play(
     let mut input = Pieces::open(log.path, stop)?;
     let name = input.name().to_owned();
     if input.kind().with_context(|| name.clone())? == Kind::Capture {
-        bail!("`{name}` is a capture: --fix takes a log or a stream");
+        bail!("`{name}` is a capture: --fix expects a log or a stream");
     }
     let mut mapped = Mapped {
         log,

@@ -44,7 +44,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     }
     if !args.feed.is_wanted() {
         if args.table.is_none() {
-            bail!("give a file of instruments, or a feed with --templates");
+            bail!("expected a file of instruments, or a feed with --templates");
         }
         return Ok(print(args, &table, true));
     }

@@ -121,7 +121,7 @@ impl Printer {
     /// Creates a printer with these options.
     pub(super) fn new(options: &Printing, table: Instruments) -> Result<Self> {
         let form = match options.format {
-            Format::Json if !options.schema.is_empty() => bail!("--schema is of --format dbn"),
+            Format::Json if !options.schema.is_empty() => bail!("--schema needs --format dbn"),
             Format::Json => Form::Json(String::new()),
             Format::Dbn => Form::Dbn(Box::new(Dbn::new(options)?)),
         };
@@ -192,7 +192,7 @@ impl Printer {
         if self.remarks <= REMARKS {
             note!("fanfare: {what}");
         } else if self.remarks == REMARKS + 1 {
-            note!("fanfare: what more there is of this kind is only counted");
+            note!("fanfare: further ones of this kind are only counted");
         }
     }
 
@@ -237,7 +237,7 @@ impl Dbn {
     fn new(options: &Printing) -> Result<Self> {
         let schemas = match options.schema.as_slice() {
             [] => Schemas::MIXED,
-            some => Schemas::new(some).context("--schema: choose one of mbp-1 and mbp-10")?,
+            some => Schemas::new(some).context("--schema: mbp-1 and mbp-10 exclude each other")?,
         };
         if is_standard(&options.output) && io::stdout().is_terminal() {
             bail!("DBN is binary, and stdout is a terminal: give a file (--output), or a pipe");

@@ -45,8 +45,8 @@ impl FromStr for Rule {
 fn address(text: &str) -> Result<SocketAddrV4, String> {
     match text.trim().parse::<SocketAddrV4>() {
         Ok(address) if address.port() > 0 => Ok(address),
-        Ok(_) => Err(format!("`{text}` has port 0, on which nothing comes")),
-        Err(_) => Err(format!("`{text}` is no IPv4 ADDRESS:PORT")),
+        Ok(_) => Err(format!("`{text}` has port 0, which receives nothing")),
+        Err(_) => Err(format!("`{text}` is not an IPv4 ADDRESS:PORT")),
     }
 }
 
@@ -64,11 +64,11 @@ impl Lines {
     pub(super) fn new(reach: Reach, rules: &[Rule], files: usize) -> Result<Self> {
         for (at, rule) in rules.iter().enumerate() {
             if let From::File(file) = rule.from {
-                ensure!(file <= files, "--line {file}=…: there is no file {file}");
+                ensure!(file <= files, "--line {file}=…: no file {file} is given");
             }
             let before = rules.get(..at).unwrap_or_default();
             if before.iter().any(|other| other.from == rule.from) {
-                bail!("--line: {} is there twice", rule.from);
+                bail!("--line: {} occurs twice", rule.from);
             }
             rule.to.map_or(Ok(()), |to| reach.check(to))?;
         }
@@ -85,8 +85,7 @@ impl Lines {
         let has_line = |rule: &Rule| rule.from == From::File(number) && rule.to.is_some();
         ensure!(
             self.rules.iter().any(has_line),
-            "the packets of `{}` have no addresses: say where they go, --line \
-             {number}=ADDRESS:PORT",
+            "the packets of `{}` have no addresses: give one with --line {number}=ADDRESS:PORT",
             path.display()
         );
         Ok(())

@@ -92,14 +92,13 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let of_end = |time: &Moment| matches!(time, Moment::Before(_) | Moment::Day);
     ensure!(
         !times.iter().flatten().any(of_end),
-        "the end of captures is not known before it comes: --from and --to can be a time or \
-         +SECONDS"
+        "the end of a capture is not known in advance: --from and --to must be a time or +SECONDS"
     );
     let passes = args.times.unwrap_or(1);
     let standard = args.files.iter().filter(|file| file.as_os_str() == "-");
     ensure!(
         standard.count() <= usize::from(passes == 1),
-        "stdin can be read once: it goes neither with --loop nor twice"
+        "stdin can be read only once: it can be neither looped nor given twice"
     );
     let stop = Stop::on_interrupt()?;
     let mut play = Play {
@@ -119,7 +118,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         play.pass(args, &stop)?;
         ensure!(
             play.bytes > sent || passes == 1 || stop.is_raised(),
-            "there is nothing to send again"
+            "nothing is left to send in another pass"
         );
     }
     report(args, &play, start.elapsed());
@@ -199,7 +198,7 @@ impl Play {
             ensure!(
                 *first.get_or_insert(has_clock) == has_clock,
                 "`{}` cannot be replayed together with `{}`: one is a capture with times, the \
-                 other has packets without",
+                 other has packets without times",
                 path.display(),
                 args.files.first().unwrap_or(path).display()
             );
@@ -252,7 +251,7 @@ fn check_times(args: &Args, source: &Source) -> Result<()> {
     let is_clock = |time: &Moment| !matches!(time, Moment::After(_));
     ensure!(
         !times.iter().flatten().any(is_clock),
-        "`{}` has packets without times of day: --from and --to can be +SECONDS",
+        "`{}` has packets without times of day: --from and --to must be +SECONDS",
         source.path().display()
     );
     Ok(())

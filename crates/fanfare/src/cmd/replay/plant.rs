@@ -16,16 +16,13 @@ const PORT: u16 = 3001;
 /// Returns the folder of a log or the file of DBN, if the input is one.
 pub(super) fn folder(args: &Args) -> Result<Option<PathBuf>> {
     let Some(folder) = args.files.iter().find(|file| is_of_events(file)) else {
-        ensure!(
-            args.port.is_none(),
-            "--port is of a gateway that replays a log or DBN"
-        );
+        ensure!(args.port.is_none(), "--port needs a log or DBN to replay");
         return Ok(None);
     };
     let shown = folder.display();
     ensure!(
         args.files.len() == 1,
-        "`{shown}` is a log or DBN, which is replayed alone"
+        "`{shown}` is a log or DBN, which must be the only file"
     );
     let is_plain = args.line.is_empty() && args.every.is_none() && args.header.is_none();
     ensure!(
@@ -51,7 +48,7 @@ pub(super) fn run(args: &Args, path: PathBuf) -> Result<ExitCode> {
         Speed::Times(times) if (0.001..=1e6).contains(&times) => {
             Times::Thousandths((times * 1e3).round() as u32)
         }
-        Speed::Times(_) => bail!("--speed of a log is max or from 0.001 to 1000000"),
+        Speed::Times(_) => bail!("--speed of a log must be max or from 0.001 to 1000000"),
     };
     let config = Config {
         producers: PortConfig::on_port(0),

@@ -97,8 +97,8 @@ impl Source {
         } else {
             let Some(every) = reading.every else {
                 bail!(
-                    "`{}` is no capture, and packets have no times: say how many microseconds \
-                     are between two of them, --every MICROSECONDS",
+                    "`{}` is not a capture, and its packets have no times: give their distance \
+                     with --every MICROSECONDS",
                     path.display()
                 );
             };

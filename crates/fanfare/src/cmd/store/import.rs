@@ -54,12 +54,12 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         Some(name) => name.clone(),
         None => named(&prefix).with_context(|| {
             let from = prefix.display();
-            format!("{from} is not named VERSION-SENDER-TARGET: --session says which session it is")
+            format!("{from} is not named VERSION-SENDER-TARGET: give its session with --session")
         })?,
     };
     let created = store.created().map(|text| {
         UtcTimestamp::parse(text.as_bytes())
-            .with_context(|| format!("{}.session: `{text}` is no time", prefix.display()))
+            .with_context(|| format!("{}.session: `{text}` is not a time", prefix.display()))
     });
     let created = created
         .transpose()?

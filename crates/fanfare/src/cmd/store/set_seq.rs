@@ -77,12 +77,12 @@ fn only_store(folder: &PathBuf) -> Result<PathBuf> {
     }
     ensure!(
         found.len() <= 1,
-        "{} holds {} stores: name one of them",
+        "{} has {} stores: name one of them",
         folder.display(),
         found.len()
     );
     match found.pop() {
         Some(path) => Ok(path),
-        None => bail!("{} has no numbers of a session", folder.display()),
+        None => bail!("{} has no sequence numbers of a session", folder.display()),
     }
 }

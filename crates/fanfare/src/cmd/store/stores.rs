@@ -28,7 +28,7 @@ pub(super) fn stores(folders: &[PathBuf]) -> Result<Vec<PathBuf>> {
             }
         }
         if found.len() == before {
-            bail!("there is no store in {}", folder.display());
+            bail!("{} has no store", folder.display());
         }
     }
     Ok(found)

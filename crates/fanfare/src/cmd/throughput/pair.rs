@@ -33,7 +33,8 @@ pub(super) fn run(
             return Ok(outcome);
         };
         let found = persisted(base, orders);
-        outcome.persisted = Some(found.context("cannot read back what the initiator has kept")?);
+        outcome.persisted =
+            Some(found.context("cannot read the orders that the initiator has kept")?);
         Ok(Some(outcome))
     });
     if base.exists() {

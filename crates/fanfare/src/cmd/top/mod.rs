@@ -56,5 +56,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     #[cfg(not(feature = "top"))]
     let _ = args;
     #[cfg(not(feature = "top"))]
-    anyhow::bail!("this build has no top: cargo build --release --package fanfare --features top");
+    anyhow::bail!(
+        "this program is built without top: cargo build --release --package fanfare --features top"
+    );
 }

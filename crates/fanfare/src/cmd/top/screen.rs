@@ -23,7 +23,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let mut source = match (&args.socket, &args.url) {
         (Some(path), _) => Source::socket(path),
         (None, Some(url)) => Source::url(url, args.token_file.as_deref())?,
-        (None, None) => bail!("--socket or --url"),
+        (None, None) => bail!("expected --socket or --url"),
     };
     let mut view = View::new(args.interval);
     view.ask(&mut source).with_context(|| source.to_string())?;
@@ -32,7 +32,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     if !std::io::stdout().is_terminal() || !std::io::stdin().is_terminal() {
-        bail!("stdin and stdout are to be a terminal; --once prints one frame as text");
+        bail!("stdin and stdout must be a terminal; --once prints one frame as text");
     }
     let stop = Stop::on_interrupt().context("cannot catch Ctrl-C")?;
     let hangup = Reload::on_hangup().context("cannot catch SIGHUP")?;

@@ -30,7 +30,7 @@ impl Source {
 
     pub(super) fn url(url: &str, token_file: Option<&Path>) -> Result<Self> {
         let Some(host) = url.strip_prefix("http://") else {
-            bail!("--url {url}: http://HOST:PORT; for TLS ask at the control socket");
+            bail!("--url {url}: expected http://HOST:PORT; with TLS use the control socket");
         };
         let host = host.trim_end_matches('/');
         if host.is_empty() || host.contains(['/', '?', '#', '@', ' ']) {
@@ -42,7 +42,7 @@ impl Source {
             let token = text.trim_end().to_owned();
             match token.bytes().all(|byte| byte.is_ascii_graphic()) && !token.is_empty() {
                 true => Ok(token),
-                false => Err(anyhow!("{}: holds no token", path.display())),
+                false => Err(anyhow!("{} has no token", path.display())),
             }
         });
         Ok(Self::Console(host.to_owned(), token.transpose()?))
@@ -141,9 +141,11 @@ fn ask_console(host: &str, token: Option<&str>, command: &str, fields: &Value) -
         .read_to_end(&mut answer)
         .context("no answer")?;
     let answer = String::from_utf8_lossy(&answer);
-    let (head, body) = answer.split_once("\r\n\r\n").context("no answer of HTTP")?;
+    let (head, body) = answer
+        .split_once("\r\n\r\n")
+        .context("the answer is not HTTP")?;
     let status = head.split(' ').nth(1).unwrap_or_default();
-    let body: Value = serde_json::from_str(body).context("no answer in JSON")?;
+    let body: Value = serde_json::from_str(body).context("the answer is not JSON")?;
     match status {
         "200" => Ok(body),
         status => bail!(

@@ -81,11 +81,13 @@ impl Reader<'_, '_> {
             .next()
             .ok_or_else(|| self.s1(node, "<field> has a type, or a <type> with its name"))?;
         if let Some(second) = types.next() {
-            return Err(self.s1(second, "a <field> has one type"));
+            return Err(self.s1(second, "a <field> must not have a second type"));
         }
         match inner.tag_name().name() {
             "type" => Ok(vec![node, inner, self.definition(inner, 0)?]),
-            "field" | "templateRef" => Err(self.s1(inner, "this is no type")),
+            "field" | "templateRef" => {
+                Err(self.s1(inner, "<field> or <templateRef> is not a type"))
+            }
             _ => Ok(vec![node, inner]),
         }
     }
@@ -132,11 +134,12 @@ impl Reader<'_, '_> {
             }
         }
         if group.members.is_empty() {
-            return Err(self.s1(ty, "a bitGroup has fields"));
+            return Err(self.s1(ty, "a bitGroup must have fields"));
         }
         let width = group.width();
         if width > MAX_BITS {
-            let message = format!("a bitGroup of {width} bits: {MAX_BITS} at most");
+            let message =
+                format!("the bitGroup has {width} bits, at most {MAX_BITS} are supported");
             return Err(self.s1(ty, message));
         }
         group.operator = self.operator(node, OperandType::Bits(width), optional, scope)?;
@@ -221,7 +224,7 @@ impl Reader<'_, '_> {
         match width {
             Some(width @ 1..=MAX_BITS) => Ok((signed, width)),
             _ => {
-                let message = format!("a field of a bitGroup has 1 to {MAX_BITS} bits");
+                let message = format!("a field of a bitGroup must have 1 to {MAX_BITS} bits");
                 Err(self.s1(node, message))
             }
         }

@@ -32,9 +32,9 @@ impl Reader<'_, '_> {
                 }
                 let name = node.tag_name().name();
                 let kind = OperatorKind::of_element(name)
-                    .ok_or_else(|| self.s1(node, format!("<{name}> is no field operator")))?;
+                    .ok_or_else(|| self.s1(node, format!("<{name}> is not a field operator")))?;
                 if operator.is_some() {
-                    return Err(self.s1(node, "a field has one operator"));
+                    return Err(self.s1(node, "a field must not have a second operator"));
                 }
                 if !applies(kind, ty) {
                     let message = format!("{name} does not apply to {}", type_name(ty));
@@ -85,7 +85,11 @@ impl Reader<'_, '_> {
         let initial = match self.attribute(node, "value") {
             None => None,
             Some(text) => Some(initial(names, text, ty).map_err(|code| {
-                let message = format!("{text:?} is no {} ({code}: {})", type_name(ty), code.text());
+                let message = format!(
+                    "{text:?} is not a valid {} ({code}: {})",
+                    type_name(ty),
+                    code.text()
+                );
                 error_at(ErrorCode::S3, self.position(node), message)
             })?),
         };

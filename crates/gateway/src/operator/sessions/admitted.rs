@@ -35,12 +35,12 @@ fn add(operator: &GatewayOperator, ask: &Ask) -> Outcome {
     let listed = handle.rules.read().config.sessions.len();
     if handle.rules.read().config.sessions.contains(&pair) {
         return Err(OperatorError::failed(format!(
-            "{} is listed already",
+            "{} is on the list already",
             name(&pair)
         )));
     }
     if listed >= MOST {
-        let why = format!("the list has {listed} sessions, and that is the most");
+        let why = format!("the list is full: it has {listed} sessions");
         return Err(OperatorError::failed(why));
     }
     handle.add_session(pair);
@@ -57,8 +57,12 @@ fn remove(operator: &GatewayOperator, ask: &Ask) -> Outcome {
     }
     let names: Vec<String> = sessions.iter().map(name).collect();
     Err(OperatorError::absent(match names.len() {
-        0 => format!("{} is not listed, and no other session is", name(&pair)),
-        _ => format!("{} is not listed; listed: {}", name(&pair), some_of(&names)),
+        0 => format!("{} is not on the list, which is empty", name(&pair)),
+        _ => format!(
+            "{} is not on the list, which has {}",
+            name(&pair),
+            some_of(&names)
+        ),
     }))
 }
 
@@ -71,12 +75,12 @@ fn asked<'a>(
     let mut ports = operator.gateway.ports();
     let found = ports.find(|(name, _)| ask.text("port") == Some(name.name()));
     let Some((port, handle)) = found else {
-        return Err(OperatorError::usage("which port?"));
+        return Err(OperatorError::usage("no port is named"));
     };
     if handle.rules.read().admits_all() {
         let port = port.name();
         return Err(OperatorError::failed(format!(
-            "`{port}` lists no sessions, so that any may log on; `sessions stop` keeps one out"
+            "`{port}` has no list of sessions, so any may log on; `sessions stop` keeps one out"
         )));
     }
     let pair = Pair {

@@ -48,7 +48,7 @@ fn stop(operator: &GatewayOperator, ask: &Ask) -> Outcome {
         return Err(OperatorError::failed(format!("{which} is stopped already")));
     }
     if all.len() >= MOST {
-        let why = format!("{MOST} stops are in force, and that is the most");
+        let why = format!("too many stops are in force: the limit is {MOST}");
         return Err(OperatorError::failed(why));
     }
     change(operator, &which, |stopped| stopped.push(which.clone()));
@@ -65,7 +65,7 @@ fn start(operator: &GatewayOperator, ask: &Ask) -> Outcome {
     if !all.contains(&which) {
         let names: Vec<String> = all.iter().map(Which::to_string).collect();
         return Err(OperatorError::absent(match names.len() {
-            0 => format!("{which} is not stopped, and nothing else is"),
+            0 => format!("{which} is not stopped; nothing is"),
             _ => format!("{which} is not stopped; stopped: {}", some_of(&names)),
         }));
     }

@@ -85,7 +85,7 @@ fn list(operator: &GatewayOperator, ask: &Ask) -> Outcome {
     let mut next = None;
     match (measure, &page.after) {
         (Some(_), Some(_)) => {
-            return Err(OperatorError::usage("`after` goes with the order by name"));
+            return Err(OperatorError::usage("`after` needs the order by name"));
         }
         (Some(measure), None) => {
             all.sort_by_cached_key(|own| (Reverse(own.measure(measure)), own.key()));
@@ -124,7 +124,7 @@ fn read_key(text: &str) -> Result<Key, OperatorError> {
         let port = all.find(|own| own.name() == port)?;
         Some((port.name(), 0, name.to_owned()))
     };
-    read().ok_or_else(|| OperatorError::usage("`after` is the `next` of an answer"))
+    read().ok_or_else(|| OperatorError::usage("`after` must be the `next` of an answer"))
 }
 
 fn described(seat: &Seat, now: u64) -> Value {

@@ -70,8 +70,8 @@ fn nobody(operator: &GatewayOperator) -> OperatorError {
     let mut names: Vec<String> = all.iter().map(|seat| seat.id.to_string()).collect();
     names.sort_unstable();
     OperatorError::absent(match names.len() {
-        0 => "there is no such session, and no other".to_owned(),
-        _ => format!("there is no such session; there are {}", some_of(&names)),
+        0 => "no such session; no session is connected".to_owned(),
+        _ => format!("no such session; connected are {}", some_of(&names)),
     })
 }
 

@@ -101,7 +101,7 @@ fn reset(operator: &GatewayOperator, ask: &Ask) -> Outcome {
 fn set_seq(operator: &GatewayOperator, ask: &Ask) -> Outcome {
     let (sender, target) = (ask.number("next_sender"), ask.number("next_target"));
     if sender.is_none() && target.is_none() {
-        let why = "which number? `next_sender`, `next_target` or both";
+        let why = "a number is missing: give `next_sender`, `next_target` or both";
         return Err(OperatorError::usage(why));
     }
     for number in [sender, target].into_iter().flatten() {
@@ -113,7 +113,10 @@ fn set_seq(operator: &GatewayOperator, ask: &Ask) -> Outcome {
     let [one] = &*all else {
         let names: Vec<String> = all.iter().map(|found| found.id.to_string()).collect();
         let count = names.len();
-        let why = format!("one session alone; these are {count}: {}", some_of(&names));
+        let why = format!(
+            "numbers are set for one session at a time; {count} match: {}",
+            some_of(&names)
+        );
         return Err(OperatorError::usage(why));
     };
     let wish = Steer::SetNumbers {

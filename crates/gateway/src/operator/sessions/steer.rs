@@ -89,7 +89,7 @@ pub(super) fn one(
         return match registry.set(&found.id, remember(numbers)) {
             true => Ok(()),
             false => Err(OperatorError::failed(format!(
-                "session {} has logged on meanwhile",
+                "session {} has logged on in the meantime",
                 found.id
             ))),
         };
@@ -99,13 +99,16 @@ pub(super) fn one(
             Ok(()) => return Ok(()),
             Err(HostError::Unknown(_)) => {}
             Err(error @ HostError::Lower { .. }) => {
-                let why = format!("{error}: `sessions stop` it first, or say `force`");
+                let why = format!("{error}: stop it first with `sessions stop`, or give `force`");
                 return Err(OperatorError::failed(why));
             }
             Err(error) => return Err(OperatorError::failed(error.to_string())),
         }
     }
-    let why = format!("session {} is logging on, or has ended meanwhile", found.id);
+    let why = format!(
+        "session {} is logging on, or has ended in the meantime",
+        found.id
+    );
     Err(OperatorError::failed(why))
 }
 

@@ -23,7 +23,7 @@ pub use tree::{TreeLevels, TreeOrders};
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum BookBenchError {
     /// A book has other best prices.
-    #[error("{name}: another book than ours after the same {what} updates")]
+    #[error("{name}: its book differs from ours after the same {what} updates")]
     Differs {
         /// The name of the book.
         name: &'static str,

@@ -41,13 +41,13 @@ impl Metadata {
         }
         let len = Bytes(bytes).u32(4) as usize;
         if !(FIXED..=MOST).contains(&len) {
-            return Err(Wrong::Metadata("their length cannot be"));
+            return Err(Wrong::Metadata("the length is out of range"));
         }
         let Some(body) = bytes.get(PREFIX..PREFIX + len) else {
             return Ok(None);
         };
         let symbols = symbols(version, Bytes(body)).ok_or(Wrong::Metadata(
-            "the lists of symbols are longer than they say",
+            "the lists of symbols exceed the length of the metadata",
         ))?;
         Ok(Some((Self { version, symbols }, PREFIX + len)))
     }

@@ -59,20 +59,24 @@ impl fmt::Display for FromDbnError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "byte {}: ", self.at)?;
         match self.why {
-            Wrong::NotDbn => f.write_str("not DBN: a file begins with `DBN` and its version"),
+            Wrong::NotDbn => {
+                f.write_str("not DBN: the file does not begin with `DBN` and a version")
+            }
             Wrong::Version(version) => {
                 write!(
                     f,
-                    "version {version} of DBN, this program reads 1 to {NEWEST}"
+                    "unsupported version {version} of DBN, expected 1 to {NEWEST}"
                 )
             }
             Wrong::Metadata(why) => write!(f, "the metadata are damaged: {why}"),
             Wrong::Short(kind, has, least) => write!(
                 f,
-                "the record is damaged: one of type 0x{kind:02x} has at least {least} bytes, it \
-                 has {has}"
+                "the record is damaged: type 0x{kind:02x} needs at least {least} bytes, found {has}"
             ),
-            Wrong::Cut(has) => write!(f, "the file is cut: {has} bytes are there of what begins"),
+            Wrong::Cut(has) => write!(
+                f,
+                "the file is truncated: {has} bytes of an incomplete record or header at the end"
+            ),
             Wrong::Instrument(why) => write!(f, "an instrument is refused: {why}"),
         }
     }

@@ -109,7 +109,7 @@ impl Maker {
         }
         self.bad_packets += 1;
         if self.bad_packets == 1 {
-            note!("fanfare: a packet is no good, the rest of it is left out: {error:#}");
+            note!("fanfare: a packet cannot be decoded, the rest of it is left out: {error:#}");
         }
         Ok(Flow::Continue(()))
     }

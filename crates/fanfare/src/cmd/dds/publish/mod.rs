@@ -89,10 +89,10 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     if args.multicast.len() > 2 {
-        bail!("a feed has two lines at most");
+        bail!("a feed has at most two lines");
     }
     if let Some(line) = args.multicast.iter().find(|line| !line.ip().is_multicast()) {
-        bail!("--multicast {line}: {} is no multicast group", line.ip());
+        bail!("--multicast {line}: {} is not a multicast group", line.ip());
     }
     let mapping = args.feed.mapping()?;
     // A file is checked before the wait for subscribers.
@@ -133,7 +133,7 @@ fn open(args: &Args, mapping: &Mapping, stop: &Stop, echoes: &Arc<Echoes>) -> Re
     let end = Instant::now() + Duration::from_secs(args.wait);
     while !publisher.is_matched() {
         if stop.is_raised() {
-            bail!("interrupted before a subscriber was there");
+            bail!("interrupted before the first subscriber");
         }
         if Instant::now() >= end {
             match publisher.incompatible() {

@@ -220,7 +220,7 @@ fn patiently(
         if since.elapsed() >= patience {
             bail!(
                 "a subscriber is alive but has not read for {} s: with --qos last-value or \
-                 best-effort nobody waits for it",
+                 best-effort the publisher does not wait for it",
                 patience.as_secs()
             );
         }

@@ -152,7 +152,7 @@ impl Args {
     /// Checks that the arguments are consistent.
     pub(crate) fn check(&self) -> Result<()> {
         if self.file.len() > 2 || self.multicast.len() > 2 {
-            bail!("a feed has two lines at most");
+            bail!("a feed has at most two lines");
         }
         if let [a, b] = &self.multicast[..]
             && a == b
@@ -160,13 +160,16 @@ impl Args {
             bail!("both lines are {a}");
         }
         if self.empty && self.format.is_some() {
-            bail!("--empty writes no messages, so it goes with no --format");
+            bail!("--empty writes no messages: it cannot be combined with --format");
         }
         if !self.file.is_empty() {
             check_preamble(self.framing.of_file(), self.framing.preamble)?;
         }
         if self.framing.keep_dictionary && self.file.len() != 1 {
-            bail!("--keep-dictionary wants one file: a packet that may be lost must stand alone");
+            bail!(
+                "--keep-dictionary needs one file: a packet that may be lost must not depend on \
+                 others"
+            );
         }
         Ok(())
     }

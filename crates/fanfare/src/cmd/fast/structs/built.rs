@@ -38,7 +38,8 @@ impl Built {
             .spawn()
             .context("cannot start the program that was built for the structs")?;
         let pipes = child.stdin.take().zip(child.stdout.take());
-        let (mut asks, answers) = pipes.ok_or_else(|| anyhow!("a program without pipes"))?;
+        let (mut asks, answers) = pipes
+            .ok_or_else(|| anyhow!("the program that was built for the structs has no pipes"))?;
         let kernel = kernel.unwrap_or("best");
         let strict = options.strict;
         writeln!(asks, "{strict} {keeps} {kernel} {}", packets.len())?;
@@ -89,7 +90,7 @@ fn build(program: &Program, xml: &str) -> Result<PathBuf> {
     let sources = fs::canonicalize(SOURCES).ok();
     let sources = sources.filter(|sources| sources.join("fast/Cargo.toml").is_file());
     let sources = sources.ok_or_else(|| {
-        anyhow!("--structs compiles the codec, but its source is not in `{SOURCES}` any more")
+        anyhow!("--structs compiles the codec, but its source is no longer in `{SOURCES}`")
     })?;
     let mut hash = DefaultHasher::new();
     (xml, env!("CARGO_PKG_VERSION")).hash(&mut hash);
@@ -138,7 +139,8 @@ fn cache() -> Result<PathBuf> {
     let cache = set("XDG_CACHE_HOME").map(PathBuf::from);
     let cache = cache.or_else(|| set("HOME").map(|home| PathBuf::from(home).join(".cache")));
     let cache = cache.filter(|cache| cache.is_absolute());
-    let cache = cache.context("--structs builds in $XDG_CACHE_HOME or $HOME/.cache: neither is")?;
+    let cache =
+        cache.context("--structs builds in $XDG_CACHE_HOME or $HOME/.cache: neither is set")?;
     Ok(cache.join("fanfare/structs"))
 }
 

@@ -31,7 +31,7 @@ impl Test {
     fn parse(text: &str, names: &Names) -> Result<Self, String> {
         let Some((field, value)) = text.split_once('=') else {
             return Err(format!(
-                "--grep {text}: not TAG=VALUE, such as 55=IBM or Symbol=IBM"
+                "--grep {text}: expected TAG=VALUE, such as 55=IBM or Symbol=IBM"
             ));
         };
         let tags = match field.parse() {

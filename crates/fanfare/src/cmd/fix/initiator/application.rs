@@ -190,7 +190,7 @@ impl Application {
             Some(mut peer) => send(&mut peer, &message),
             None => {
                 let line = message.line;
-                let why = "its SenderCompID and TargetCompID are those of no session";
+                let why = "no session has its SenderCompID and TargetCompID";
                 self.fail(anyhow!("line {line} cannot be sent: {why}"));
                 return false;
             }

@@ -137,7 +137,7 @@ fn parse(line: u64, text: &[u8]) -> Result<Vec<Outgoing>> {
         messages.push(Outgoing::of(line, &found.message, bars)?);
     }
     if messages.is_empty() {
-        bail!("neither a message (8=FIX…) nor fields (35=D|55=IBM|…)");
+        bail!("expected a message (8=FIX…) or fields (35=D|55=IBM|…)");
     }
     Ok(messages)
 }
@@ -177,14 +177,17 @@ impl Outgoing {
         let (mut header, mut body) = (Vec::new(), Vec::new());
         for (position, field) in message.fields().enumerate() {
             if field.tag == 0 {
-                bail!("`{}` is no tag", field.tag_bytes().escape_ascii());
+                bail!("`{}` is not a tag", field.tag_bytes().escape_ascii());
             }
             if field.value.is_empty() {
                 bail!("field {} has no value", field.tag);
             }
             if bars && field.value.contains(&b'|') && !is_data(message, position) {
                 let value = field.value.escape_ascii();
-                bail!("in {}={value} no tag and `=` follow the |", field.tag);
+                bail!(
+                    "in {}={value} the | is not followed by a tag and `=`",
+                    field.tag
+                );
             }
             if is_renewed(field.tag)
                 || tag::is_trailer(field.tag)
@@ -293,12 +296,12 @@ mod tests {
             assert_eq!(parse(1, text.as_bytes()).unwrap(), []);
         }
         for (text, why) in [
-            ("hello", "neither a message"),
+            ("hello", "expected a message"),
             ("55=IBM|35=D|", "third field is not MsgType"),
             ("35=D|11=|", "field 11 has no value"),
             ("35=D|x=1|", "in 35=D|x=1 no tag"),
             ("35=D|11=1|x=2|55=IBM", "in 11=1|x=2 no tag"),
-            ("35=D\x01x=1\x01", "`x` is no tag"),
+            ("35=D\x01x=1\x01", "`x` is not a tag"),
             ("35=D\x0111", "no '='"),
             ("8=FIX.4.4|9=50|35=D|11=1|", "CheckSum(10) is missing"),
         ] {

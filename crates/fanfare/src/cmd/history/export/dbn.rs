@@ -30,7 +30,7 @@ impl Dbn {
     pub(super) fn new(args: &Args, log: &Log, output: Output) -> Result<Self> {
         let schemas = match args.schema.as_slice() {
             [] => Schemas::MIXED,
-            some => Schemas::new(some).context("--schema: choose one of mbp-1 and mbp-10")?,
+            some => Schemas::new(some).context("--schema: mbp-1 and mbp-10 exclude each other")?,
         };
         // A book of numbered levels has exactly as many as the feed sends.
         let reader = log.reader(Start::Now)?;

@@ -93,7 +93,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let is_dbn = args.format == Format::Dbn;
     ensure!(
         args.schema.is_empty() || is_dbn,
-        "--schema is of --format dbn"
+        "--schema needs --format dbn"
     );
     let is_binary = matches!(args.format, Format::Dbn | Format::Parquet);
     let is_terminal = is_standard(&args.output) && io::stdout().is_terminal();
@@ -146,7 +146,7 @@ fn sink(args: &Args, log: &Log, output: Output) -> Result<Box<dyn Sink>> {
         Format::Parquet => Box::new(parquet::Parquet::new(output)?),
         #[cfg(not(feature = "parquet"))]
         Format::Parquet => bail!(
-            "this program was built without Parquet: cargo build --release --package fanfare \
+            "this program is built without Parquet: cargo build --release --package fanfare \
              --features parquet"
         ),
     })

@@ -26,7 +26,7 @@ pub(super) fn run(
     watch: &mut Watch,
 ) -> Result<()> {
     if decoding.multicast.is_empty() {
-        bail!("name the lines of changes in the capture: --multicast");
+        bail!("--multicast is missing: it names the lines of changes in the capture");
     }
     let stop = Stop::on_interrupt()?;
     let cannot = || format!("cannot read `{}`", path.display());

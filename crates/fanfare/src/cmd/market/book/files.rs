@@ -144,7 +144,7 @@ impl Recordings {
         stop: &Stop,
     ) -> Result<Self> {
         if files.is_empty() {
-            bail!("give a file of changes: --file");
+            bail!("--file is missing: it names a file of changes");
         }
         let header = decoding.framing.of_file();
         let mut channel = channel(decoding, program, files.len())?;

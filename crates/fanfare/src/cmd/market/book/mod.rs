@@ -103,7 +103,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let decoding = args.feed.decoding(true);
     decoding.check()?;
     if args.snapshot.len() > 2 {
-        bail!("pictures come over two lines at most");
+        bail!("snapshots come over at most two lines");
     }
     let program = load(templates, args.feed.strictness.reading())?;
     let mut watch = Watch::new(args, &program)?;

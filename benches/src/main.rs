@@ -6,6 +6,8 @@
 #![forbid(unsafe_code)]
 
 mod contest;
+mod dds;
+mod dds_ends;
 mod fast;
 mod kept;
 mod parse;
@@ -37,7 +39,7 @@ struct Args {
     #[arg(long, value_name = "N", default_value_t = 7)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: u32,
-    /// Only contests whose names begin so: fix_parse, fix_round_trip, fix_kept, fast.
+    /// Only contests whose names begin so: fix_parse, fix_round_trip, fix_kept, fast, dds.
     #[arg(long, value_name = "NAME", default_value = "")]
     only: String,
 }
@@ -47,7 +49,7 @@ fn main() -> Result<ExitCode> {
     std::fs::create_dir_all(&args.out).context("the folder for the report")?;
     let peers = Peers::new(&args.home, &args.fanfare)?;
     let mut outcomes = Vec::new();
-    for contest in contests(&peers)? {
+    for contest in contests(&peers, &args.only)? {
         if contest.id.starts_with(&args.only) {
             let outcome = contest.run(args.rounds as usize);
             println!("{}", report::text(&outcome));
@@ -66,10 +68,14 @@ fn main() -> Result<ExitCode> {
     })
 }
 
-fn contests(peers: &Peers) -> Result<Vec<Contest>> {
+fn contests(peers: &Peers, only: &str) -> Result<Vec<Contest>> {
     let mut all = parse::contests(peers)?;
     all.push(round_trip::contest(peers));
     all.push(kept::contest(peers));
     all.extend(fast::contests()?);
+    // Its peers take minutes to build.
+    if only.starts_with("dds") || "dds".starts_with(only) {
+        all.extend(dds::contests(peers));
+    }
     Ok(all)
 }

@@ -172,7 +172,7 @@ pub(crate) fn number(program: &mut Program, word: &str) -> Result<f64> {
     found.with_context(|| format!("{word} was expected, {line:?} came"))
 }
 
-fn source(name: &str) -> PathBuf {
+pub(crate) fn source(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("peers")
         .join(name)

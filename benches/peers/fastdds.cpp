@@ -3,7 +3,9 @@
 //     fastdds udp|shm ROLE SIZE COUNT DOMAIN    as cyclone.c; over UDP on 127.0.0.1, or by shared memory
 //
 // Shared memory is data sharing for round trips, and the shared-memory transport for throughput, since
-// a writer that shares its data overwrites samples that are received and not yet taken.
+// a writer that shares its data overwrites samples that are received and not yet taken. Where one
+// sample is under way at a time the history keeps the last: a listener's write may not wait for an
+// acknowledgement that its own thread receives.
 //
 // Samples are taken and written by listeners, as loans. The type is plain and bounded, as data sharing
 // needs it. Heartbeats come every 10 ms and are answered at once, as the library's page on reliable
@@ -156,9 +158,9 @@ class Listener : public DataReaderListener {
 
 class Ends {
   public:
-    Ends(bool by_memory, bool shares_data, std::size_t size, uint32_t domain)
-        : size_(size), shares_data_(shares_data), participant_(join(domain, by_memory)),
-          type_(new SampleType(size)), outgoing_() {
+    Ends(bool by_memory, bool is_trip, std::size_t size, uint32_t domain)
+        : size_(size), shares_data_(by_memory && is_trip), keeps_all_(!is_trip),
+          participant_(join(domain, by_memory)), type_(new SampleType(size)), outgoing_() {
         type_.register_type(participant_);
         for (std::size_t i = 0; i < sizeof outgoing_.payload; ++i)
             outgoing_.payload[i] = static_cast<uint8_t>(i % 251);
@@ -233,7 +235,8 @@ class Ends {
         const auto samples = static_cast<int32_t>(HISTORY / size_ < 8192 ? HISTORY / size_ : 8192);
         qos.reliability().kind = RELIABLE_RELIABILITY_QOS;
         qos.durability().kind = VOLATILE_DURABILITY_QOS;
-        qos.history().kind = KEEP_ALL_HISTORY_QOS;
+        qos.history().kind = keeps_all_ ? KEEP_ALL_HISTORY_QOS : KEEP_LAST_HISTORY_QOS;
+        qos.history().depth = samples;
         qos.resource_limits().max_samples = samples;
         qos.resource_limits().allocated_samples = samples;
         qos.resource_limits().max_instances = 1;
@@ -252,6 +255,7 @@ class Ends {
 
     const std::size_t size_;
     const bool shares_data_;
+    const bool keeps_all_;
     DomainParticipant *const participant_;
     TypeSupport type_;
     Sample outgoing_;
@@ -323,8 +327,8 @@ int main(int argc, char **argv) {
     const std::string role = argv[2];
     const uint64_t count = std::stoull(argv[4]);
     const bool by_memory = std::string(argv[1]) == "shm";
-    const bool shares_data = by_memory && (role == "ping" || role == "pong");
-    Ends ends(by_memory, shares_data, std::stoul(argv[3]),
+    const bool is_trip = role == "ping" || role == "pong";
+    Ends ends(by_memory, is_trip, std::stoul(argv[3]),
               static_cast<uint32_t>(std::stoul(argv[5])));
     if (role == "ping") {
         ping(ends, count);

@@ -6,6 +6,8 @@
 #![forbid(unsafe_code)]
 
 mod contest;
+mod dds;
+mod dds_ends;
 mod fan_out;
 mod fast;
 mod kept;
@@ -41,7 +43,8 @@ struct Args {
     /// A Markdown document whose tables are replaced by those of this run.
     #[arg(long, value_name = "FILE")]
     docs: Option<PathBuf>,
-    /// Only contests whose names begin so: fix_parse, fix_round_trip, fix_kept, fan_out, fast.
+    /// Only contests whose names begin so: fix_parse, fix_round_trip, fix_kept, fan_out, fast,
+    /// dds.
     #[arg(long, value_name = "NAME", default_value = "")]
     only: String,
 }
@@ -51,7 +54,7 @@ fn main() -> Result<ExitCode> {
     std::fs::create_dir_all(&args.out).context("the folder for the report")?;
     let peers = Peers::new(&args.home, &args.fanfare)?;
     let mut outcomes = Vec::new();
-    for contest in contests(&peers)? {
+    for contest in contests(&peers, &args.only)? {
         if contest.id.starts_with(&args.only) {
             let outcome = contest.run(args.rounds as usize);
             println!("{}", report::text(&outcome));
@@ -87,5 +90,14 @@ fn contests(peers: &Peers) -> Result<Vec<Contest>> {
     all.push(kept::contest(peers));
     all.push(fan_out::contest(peers));
     all.extend(fast::contests(peers)?);
+fn contests(peers: &Peers, only: &str) -> Result<Vec<Contest>> {
+    let mut all = parse::contests(peers)?;
+    all.push(round_trip::contest(peers));
+    all.push(kept::contest(peers));
+    all.extend(fast::contests()?);
+    // Its peers take minutes to build.
+    if only.starts_with("dds") || "dds".starts_with(only) {
+        all.extend(dds::contests(peers));
+    }
     Ok(all)
 }

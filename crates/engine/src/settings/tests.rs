@@ -523,7 +523,7 @@ fn faults_are_told_with_their_line() {
     assert_eq!(none, "line 5: the file has no [SESSION]");
     let twice = fault("BeginString=FIX.4.4\n[SESSION]\nBeginString=FIX.4.4\n");
     assert!(
-        twice.starts_with("line 8: session FIX.4.4:ISLD->TW begins"),
+        twice.starts_with("line 8: a second session FIX.4.4:ISLD->TW"),
         "{twice}"
     );
     let fixt = fault("BeginString=FIXT.1.1\n");

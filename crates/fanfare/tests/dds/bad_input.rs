@@ -67,7 +67,11 @@ fn a_command_that_is_interrupted_before_it_began_says_so() {
     let file = feed("simple", 400).into_os_string();
     let publish = ["publish", "simple", "-f", file.to_str().unwrap()];
     let waits = [
-        (&publish[..], "waiting for a subscriber", "a subscriber"),
+        (
+            &publish[..],
+            "waiting for a subscriber",
+            "the first subscriber",
+        ),
         (
             &["subscribe", "simple"],
             "Finished subscribing",

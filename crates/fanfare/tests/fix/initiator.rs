@@ -186,7 +186,7 @@ fn faults_in_the_input_are_told_with_their_line() {
         code, err: said, ..
     } = run("input", &[server.address], "", &[], &nonsense);
     assert_eq!(code, 1, "{said}");
-    assert!(said.contains("stdin: line 6: neither a message"), "{said}");
+    assert!(said.contains("stdin: line 6: expected a message"), "{said}");
     let Said {
         code, err: said, ..
     } = run("no-host", &[], "", &[], "");

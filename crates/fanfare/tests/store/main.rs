@@ -398,7 +398,7 @@ fn numbers_are_only_set_where_it_is_clear_of_what() {
     drop(base.open("FIX.4.4:OTHER->SELL"));
     let said = base.run(&["set-seq", "--sender", "7"]);
     assert!(
-        said.code == 1 && said.err.contains("holds 2 stores"),
+        said.code == 1 && said.err.contains("has 2 stores"),
         "{}",
         said.err
     );

@@ -87,7 +87,7 @@ fn a_hook_that_panics_ends_its_session_and_no_other() {
     world.run(&mut [&mut buy, &mut sell]);
     let mut said = lines(&mut buy);
     said.sort();
-    let expected = "SELL: cannot encode a message of the session: 0 is no tag";
+    let expected = "SELL: cannot encode a message of the session: 0 is not a valid tag";
     assert!(said[0].starts_with(expected), "{said:?}");
     assert_eq!(said.last().unwrap(), "SELL: logged on");
 }

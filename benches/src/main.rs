@@ -84,17 +84,12 @@ fn write_tables(file: &Path, tables: &str) -> Result<()> {
     std::fs::write(file, document).with_context(name)
 }
 
-fn contests(peers: &Peers) -> Result<Vec<Contest>> {
+fn contests(peers: &Peers, only: &str) -> Result<Vec<Contest>> {
     let mut all = parse::contests(peers)?;
     all.push(round_trip::contest(peers));
     all.push(kept::contest(peers));
     all.push(fan_out::contest(peers));
     all.extend(fast::contests(peers)?);
-fn contests(peers: &Peers, only: &str) -> Result<Vec<Contest>> {
-    let mut all = parse::contests(peers)?;
-    all.push(round_trip::contest(peers));
-    all.push(kept::contest(peers));
-    all.extend(fast::contests()?);
     // Its peers take minutes to build.
     if only.starts_with("dds") || "dds".starts_with(only) {
         all.extend(dds::contests(peers));

@@ -101,7 +101,7 @@ fn table(outcome: &Outcome) -> String {
     let head: Vec<String> = [String::new()].into_iter().chain(head).collect();
     let rule = vec!["---".to_owned(); head.len()];
     let rows = outcome.rows.iter().map(|row| line(cells(outcome, row)));
-    line(head) + &line(rule) + &rows.collect::<String>()
+    [line(head), line(rule)].into_iter().chain(rows).collect()
 }
 
 /// The lines between which a document has the tables.

@@ -14,7 +14,8 @@ pub(crate) fn acceptor(port: u16, store: Option<&Path>, ids: (&str, &str)) -> St
 /// An acceptor of the sessions from `us` to each of `them`, on a port that the kernel chooses.
 pub(crate) fn acceptor_of_many(us: &str, them: &[&str]) -> String {
     let sessions = them.iter().map(|them| session(us, them));
-    default(&accepting(0), None) + &sessions.collect::<String>()
+    let first = default(&accepting(0), None);
+    [first].into_iter().chain(sessions).collect()
 }
 
 /// An initiator of the session from `us` to `them`.
@@ -34,7 +35,7 @@ fn accepting(port: u16) -> String {
 }
 
 fn settings(own: &str, store: Option<&Path>, (us, them): (&str, &str)) -> String {
-    default(own, store) + &session(us, them)
+    [default(own, store), session(us, them)].concat()
 }
 
 fn default(own: &str, store: Option<&Path>) -> String {

@@ -151,7 +151,7 @@ mod tests {
                 "`sender` must have at most 1024 bytes",
             ),
             (json!({ "sender": "a\u{1b}" }), "printable characters"),
-            (json!({ "sender": "x".repeat(1025) }), "up to 1024 bytes"),
+            (json!({ "sender": "x".repeat(1025) }), "at most 1024 bytes"),
             (
                 json!({ "sender": "A", "next": -1 }),
                 "a number from 0 to 184",

@@ -315,7 +315,10 @@ fn a_list_of_sessions_grows_and_shrinks() {
     assert_eq!(gone, "A->PLANT is not on the list, which has B->PLANT");
     let all = json!({ "port": "producers", "sender": "A", "target": "PLANT" });
     let told = plant.refused("sessions add", all);
-    assert!(told.contains("`producers` lists no sessions"), "{told}");
+    assert!(
+        told.contains("`producers` has no list of sessions"),
+        "{told}"
+    );
     let told = plant.refused("sessions add", json!({ "port": "nowhere" }));
     assert!(told.contains("producers, consumers"), "{told}");
     plant.stop();

@@ -391,7 +391,7 @@ fn what_a_mapping_lacks_or_has_twice_is_an_error() {
         "template = \"Quotes\"\ndoes = \"ignore\"",
     );
     let told = refused(&other_name);
-    assert!(told.contains("Quotes(1) is mapped twice"), "{told}");
+    assert!(told.contains("Quotes(1) is mapped already"), "{told}");
     assert_eq!(
         refused(""),
         "m.toml:1: message: missing: a mapping needs [[message]]"

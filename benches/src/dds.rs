@@ -40,6 +40,10 @@ pub(crate) fn contests(peers: &Peers) -> Vec<Contest> {
         let flow = ways(&programs, Job::Flow);
         all.push(throughput((kind, by), &flow, domain));
     }
+    // The first three are those over sockets.
+    for contest in all.iter_mut().take(SIZES.len() + 1) {
+        contest.absent.push(RUSTDDS.to_owned());
+    }
     all
 }
 
@@ -85,6 +89,9 @@ fn throughput((kind, by): (&str, &str), ways: &[Way], domain: u32) -> Contest {
     contest
 }
 
+const RUSTDDS: &str = "RustDDS: a writer of 0.15.1 has no list of its readers (the call panics), \
+                       and was not notified of one on loopback in 20 s";
+
 fn contest(id: String, title: String, what: String) -> Contest {
     Contest {
         id,
@@ -115,7 +122,6 @@ struct Programs {
     fast_dds: Found<Ends>,
     aeron: Found<Ends>,
     iceoryx2: Found<Ends>,
-    rustdds: Found<Ends>,
     dust: Found<Ends>,
     zenoh: Found<Ends>,
 }
@@ -142,7 +148,6 @@ impl Programs {
             fast_dds: found("Fast DDS", fast_dds(&home)).map(one),
             aeron: found("Aeron", aeron(&home)),
             iceoryx2: of_crates("iceoryx2", "with-iceoryx2"),
-            rustdds: of_crates("RustDDS", "with-rustdds"),
             dust: of_crates("dust_dds", "with-dust"),
             zenoh: of_crates("Zenoh", "with-zenoh"),
         }
@@ -212,12 +217,6 @@ fn over_sockets(programs: &Programs, job: Job) -> Vec<Way> {
             with(&programs.fast_dds, "udp"),
         ),
         way(
-            "RustDDS",
-            "0.15.1 of crates.io, UDP, streams",
-            100_000,
-            with(&programs.rustdds, "udp"),
-        ),
-        way(
             "dust_dds",
             "0.15.0 of crates.io, UDP, listeners",
             20_000,
@@ -269,7 +268,8 @@ fn through_memory(programs: &Programs, job: Job) -> Vec<Way> {
         way(
             "Fast DDS, shared memory",
             "2.9.1, data sharing, loans, asleep in between",
-            sleeps,
+            // Its throughput is 1,000 samples a second.
+            (10_000, 2_000),
             with(&programs.fast_dds, "shm"),
         ),
     ]

@@ -68,7 +68,7 @@ pub(crate) fn markdown(outcomes: &[Outcome]) -> String {
         "Measured on {date}, {}, {} cores, {}.\n\n",
         of("cpu"),
         environment["cores"],
-        of("kernel")
+        of("kernel").split('-').next().unwrap_or_default()
     );
     let ahead: Vec<String> = outcomes.iter().flat_map(Outcome::ahead).collect();
     text += match ahead.is_empty() {
@@ -154,6 +154,9 @@ pub(crate) fn json(outcomes: &[Outcome]) -> Value {
     })
 }
 
+/// A contestant this many times behind would leave no bar of the others to be seen.
+const CHART_LIMIT: f64 = 300.0;
+
 pub(crate) fn html(outcomes: &[Outcome]) -> String {
     let mut page = Page::new(
         "Fanfare beside its peers",
@@ -166,18 +169,23 @@ pub(crate) fn html(outcomes: &[Outcome]) -> String {
         page.part(&outcome.title, &text);
         for (at, figure) in outcome.figures.iter().enumerate() {
             let better = if figure.is_rate { "more" } else { "less" };
+            let is_near = |row: &&Row| outcome.times(row, at) < CHART_LIMIT;
+            let rows = || outcome.rows.iter().filter(is_near);
             let chart = CategoryChart {
                 label: &outcome.title,
                 value: figure.name,
                 unit: Unit::Named(figure.unit),
                 category: "",
-                categories: outcome.rows.iter().map(|row| row.name.to_owned()).collect(),
+                categories: rows().map(|row| row.name.to_owned()).collect(),
                 series: vec![CategorySeries::bars(
                     figure.name,
-                    outcome.rows.iter().map(|row| Some(row.median(at))),
+                    rows().map(|row| Some(row.median(at))),
                 )],
             };
-            let caption = format!("Medians of all turns; {better} is better.");
+            let caption = format!(
+                "Medians of all turns; {better} is better. The table alone has those that Fanfare \
+                 is {CHART_LIMIT} times better than."
+            );
             page.chart(figure.name, &caption, &chart.to_svg());
         }
         let rows: Vec<_> = outcome.rows.iter().map(|row| cells(outcome, row)).collect();

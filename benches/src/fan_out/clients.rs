@@ -142,7 +142,7 @@ impl Clients {
 
 impl Consumer {
     /// Reads what there is, at most a buffer of it.
-    fn read(&mut self, dialect: Dialect, buffer: &mut Vec<u8>) -> Result<()> {
+    fn read(&mut self, dialect: Dialect, buffer: &mut [u8]) -> Result<()> {
         let kept = self.rest.len();
         let room = buffer.get_mut(kept..).context("a message too long")?;
         let came = match self.stream.read(room) {

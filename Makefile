@@ -32,7 +32,7 @@ help:
 	@echo "make conformance  the acceptance definitions of QuickFIX and QuickFIX/n, fetched, against fix acceptor"
 	@echo "make oracle  the FAST codec against a second one, on random templates for five minutes (ORACLE_SECONDS, ORACLE_SEED)"
 	@echo "make bench  the figures of docs/benchmarks.md, as JSON under out/"
-	@echo "make bench-peers  FIX and FAST beside QuickFIX C++, /J and /Go, Philadelphia and fastlib, in turns: out/peers.html"
+	@echo "make bench-peers  FIX, FAST, fan-out and DDS beside QuickFIX C++, /J and /Go, Artio, Philadelphia, fastlib, NATS, Cyclone DDS in C and others, in turns: out/peers.html"
 	@echo "make bench-guard  instructions of ten hot paths, counted by valgrind; fails where one takes 3 % more than it should"
 	@echo "make bench-books  books beside those of hftbacktest and nautilus-model, in one run"
 	@echo "make soak   ten million samples over DDS and shared memory; resident memory must stay"

@@ -5,6 +5,8 @@
 //     quickfix send SETTINGS COUNT     sends them at its logon, and prints "began NANOSECONDS"
 //     quickfix parse FILE [DICTIONARY] prints "parsed NANOSECONDS", for each parse of the message in
 //                                      the file, by the dictionary if there is one
+//     quickfix relay SETTINGS          sends what comes from PRODUCER to all other sessions that
+//                                      are logged on, until stdin ends
 //
 // Times are CLOCK_MONOTONIC's, which processes share. With FileStorePath in the settings every
 // message that is sent is kept.
@@ -15,6 +17,7 @@
 #include <quickfix/MessageStore.h>
 #include <quickfix/Session.h>
 #include <quickfix/SessionSettings.h>
+#include <quickfix/SocketAcceptor.h>
 #include <quickfix/ThreadedSocketAcceptor.h>
 #include <quickfix/ThreadedSocketInitiator.h>
 
@@ -26,6 +29,7 @@
 #include <iostream>
 #include <iterator>
 #include <memory>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -119,7 +123,27 @@ class Peer : public FIX::Application {
     std::thread sender_;
 };
 
-template <class Engine> void serve(Peer &peer, FIX::SessionSettings &settings) {
+class Relay : public FIX::NullApplication {
+  public:
+    void onLogon(const FIX::SessionID &id) override {
+        if (id.getTargetCompID().getValue() != "PRODUCER")
+            consumers_.insert(id);
+    }
+    void onLogout(const FIX::SessionID &id) override { consumers_.erase(id); }
+    void fromApp(const FIX::Message &message, const FIX::SessionID &) throw(
+        FIX::FieldNotFound, FIX::IncorrectDataFormat, FIX::IncorrectTagValue,
+        FIX::UnsupportedMessageType) override {
+        FIX::Message copy = message;
+        for (const FIX::SessionID &id : consumers_)
+            FIX::Session::sendToTarget(copy, id);
+    }
+
+  private:
+    // One thread serves all sessions.
+    std::set<FIX::SessionID> consumers_;
+};
+
+template <class Engine> void serve(FIX::Application &peer, FIX::SessionSettings &settings) {
     std::unique_ptr<FIX::MessageStoreFactory> store;
     if (settings.get().has("FileStorePath"))
         store.reset(new FIX::FileStoreFactory(settings));
@@ -169,6 +193,11 @@ int run(int count, char **words) {
         return 0;
     }
     FIX::SessionSettings settings(words[2]);
+    if (what == "relay") {
+        Relay relay;
+        serve<FIX::SocketAcceptor>(relay, settings);
+        return 0;
+    }
     const long number = count > 3 ? std::atol(words[3]) : 0;
     Peer peer(what == "answer", what == "send" ? number : 0, what == "receive" ? number : 0);
     if (what == "send")
@@ -182,7 +211,7 @@ int run(int count, char **words) {
 
 int main(int count, char **words) {
     if (count < 3) {
-        std::cerr << "usage: quickfix answer|receive|send|parse FILE [COUNT|DICTIONARY]\n";
+        std::cerr << "usage: quickfix answer|receive|send|parse|relay FILE [COUNT|DICTIONARY]\n";
         return 2;
     }
     try {

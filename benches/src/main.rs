@@ -6,6 +6,9 @@
 #![forbid(unsafe_code)]
 
 mod contest;
+mod dds;
+mod dds_ends;
+mod fan_out;
 mod fast;
 mod kept;
 mod parse;
@@ -18,7 +21,7 @@ use anyhow::{Context, Result};
 use clap::Parser;
 use contest::{Contest, Outcome};
 use peers::Peers;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Measures Fanfare beside its peers, in turns.
@@ -37,7 +40,11 @@ struct Args {
     #[arg(long, value_name = "N", default_value_t = 7)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: u32,
-    /// Only contests whose names begin so: fix_parse, fix_round_trip, fix_kept, fast.
+    /// A Markdown document whose tables are replaced by those of this run.
+    #[arg(long, value_name = "FILE")]
+    docs: Option<PathBuf>,
+    /// Only contests whose names begin so: fix_parse, fix_round_trip, fix_kept, fan_out, fast,
+    /// dds.
     #[arg(long, value_name = "NAME", default_value = "")]
     only: String,
 }
@@ -47,7 +54,7 @@ fn main() -> Result<ExitCode> {
     std::fs::create_dir_all(&args.out).context("the folder for the report")?;
     let peers = Peers::new(&args.home, &args.fanfare)?;
     let mut outcomes = Vec::new();
-    for contest in contests(&peers)? {
+    for contest in contests(&peers, &args.only)? {
         if contest.id.starts_with(&args.only) {
             let outcome = contest.run(args.rounds as usize);
             println!("{}", report::text(&outcome));
@@ -58,6 +65,9 @@ fn main() -> Result<ExitCode> {
     std::fs::write(&json, format!("{:#}\n", report::json(&outcomes)))?;
     std::fs::write(&html, report::html(&outcomes))?;
     println!("{}\n{}", json.display(), html.display());
+    if let Some(file) = &args.docs {
+        write_tables(file, &report::markdown(&outcomes))?;
+    }
     let is_whole = !outcomes.is_empty() && outcomes.iter().all(Outcome::has_fanfare);
     Ok(if is_whole {
         ExitCode::SUCCESS
@@ -66,10 +76,23 @@ fn main() -> Result<ExitCode> {
     })
 }
 
-fn contests(peers: &Peers) -> Result<Vec<Contest>> {
+fn write_tables(file: &Path, tables: &str) -> Result<()> {
+    let name = || file.display().to_string();
+    let document = std::fs::read_to_string(file).with_context(name)?;
+    let document = report::replaced(&document, tables);
+    let document = document.with_context(|| format!("{}: no marks for tables", file.display()))?;
+    std::fs::write(file, document).with_context(name)
+}
+
+fn contests(peers: &Peers, only: &str) -> Result<Vec<Contest>> {
     let mut all = parse::contests(peers)?;
     all.push(round_trip::contest(peers));
     all.push(kept::contest(peers));
-    all.extend(fast::contests()?);
+    all.push(fan_out::contest(peers));
+    all.extend(fast::contests(peers)?);
+    // Its peers take minutes to build.
+    if only.starts_with("dds") || "dds".starts_with(only) {
+        all.extend(dds::contests(peers));
+    }
     Ok(all)
 }

@@ -1,15 +1,17 @@
 //! FIX messages that are parsed, and validated, on the same bytes.
 
+mod crates;
+mod messages;
+
 use crate::contest::{Contest, Contestant, Figure};
-use crate::peers::{Peers, Recipe, number};
+use crate::peers::{Found, Peers, Recipe, number, source};
 use anyhow::{Result, anyhow, ensure};
-use fanfare_fix::codec::{Decoder, Encoder};
+use fanfare_fix::codec::Decoder;
 use fanfare_fix::dict::{Dictionary, Switches, Version};
-use fanfare_fix::tag;
 use fanfare_instruments::figures::median;
-use fanfare_peers::Program;
-use fanfare_wire::Decimal;
+use fanfare_peers::{Program, python};
 use std::hint::black_box;
+use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
@@ -17,20 +19,28 @@ use std::time::Instant;
 const BATCHES: usize = 101;
 const PARSES: usize = 2000;
 
+const SIMPLEFIX: &str = "1.0.17 of PyPI, checks nothing";
+
+/// Decoders that cannot be had.
+const ABSENT: [&str; 2] = [
+    "hffix: a header that no package registry has",
+    "fefix: its last version, of 2021, needs a PostgreSQL client (sqlx 0.5); rustyfix is its fork",
+];
+
 /// An order and a snapshot parsed, and the order validated too.
 ///
 /// # Errors
 /// A message cannot be made, or is not valid.
 pub(crate) fn contests(peers: &Peers) -> Result<Vec<Contest>> {
-    let (order, snapshot) = (order()?, snapshot()?);
+    let (order, snapshot) = (messages::order()?, messages::snapshot()?);
     let mut contests = Vec::new();
     for (name, bytes) in [("order", &order), ("snapshot", &snapshot)] {
         let fields = bytes.iter().filter(|byte| **byte == 1).count();
         let size = format!("{} bytes, {fields} fields", bytes.len());
         let what = format!(
             "The same {name} ({size}) is parsed again and again from memory, its BodyLength(9) \
-             and CheckSum(10) checked, its fields found. Philadelphia and Fanfare find where \
-             fields are, QuickFIX copies each into a map."
+             and CheckSum(10) checked (but by simplefix), its fields found. QuickFIX, hotfix, \
+             rustyfix and simplefix copy each field, the others find where fields are."
         );
         contests.push(contest(peers, name, bytes, what, false)?);
     }
@@ -98,7 +108,25 @@ fn contest(
         }
         Err(absent) => contest.absent.push(absent.clone()),
     }
+    if !validates {
+        match simplefix(peers, &file) {
+            Ok(program) => contest
+                .contestants
+                .push(theirs("simplefix", SIMPLEFIX, program)),
+            Err(absent) => contest.absent.push(absent),
+        }
+        contest.contestants.extend(crates::contestants(bytes)?);
+        contest.absent.extend(ABSENT.map(str::to_owned));
+    }
     Ok(contest)
+}
+
+fn simplefix(peers: &Peers, file: &Path) -> Found<Command> {
+    let found = python(&peers.file("simplefix"), "simplefix==1.0.17", "simplefix");
+    let python = found.map_err(|absent| format!("simplefix: {absent}"))?;
+    let mut command = Command::new(python);
+    command.arg(source("parse_simplefix.py")).arg(file);
+    Ok(command)
 }
 
 fn ours(bytes: Vec<u8>, validates: bool) -> Result<Contestant> {
@@ -107,28 +135,31 @@ fn ours(bytes: Vec<u8>, validates: bool) -> Result<Contestant> {
     let message = decoder.decode(&bytes)?;
     let checked = dictionary.validate(&message, switches);
     checked.map_err(|fault| anyhow!("{fault}"))?;
-    Ok(Contestant::new(
-        "Fanfare",
-        "fanfare-fix, Decoder",
-        move || {
-            let mut batches = Vec::new();
-            for _ in 0..BATCHES {
-                let begun = Instant::now();
-                let mut fine = 0;
-                for _ in 0..PARSES {
-                    let message = decoder.decode(black_box(&bytes))?;
-                    let is_fine = match validates {
-                        true => dictionary.validate(&message, switches).is_ok(),
-                        false => !message.msg_type().is_empty(),
-                    };
-                    fine += usize::from(black_box(is_fine));
-                }
-                ensure!(fine == PARSES, "a message was refused");
-                batches.push(begun.elapsed().as_nanos() as f64 / PARSES as f64);
-            }
-            Ok(vec![median(batches)])
-        },
-    ))
+    let name = "fanfare-fix, Decoder";
+    Ok(Contestant::new("Fanfare", name, move || {
+        timed(|| {
+            let message = decoder.decode(black_box(&bytes))?;
+            Ok(match validates {
+                true => dictionary.validate(&message, switches).is_ok(),
+                false => !message.msg_type().is_empty(),
+            })
+        })
+    }))
+}
+
+/// The median of batches of parses in this process; `parse` returns whether the message is fine.
+fn timed(mut parse: impl FnMut() -> Result<bool>) -> Result<Vec<f64>> {
+    let mut batches = Vec::new();
+    for _ in 0..BATCHES {
+        let begun = Instant::now();
+        let mut fine = 0;
+        for _ in 0..PARSES {
+            fine += usize::from(black_box(parse()?));
+        }
+        ensure!(fine == PARSES, "a message was refused");
+        batches.push(begun.elapsed().as_nanos() as f64 / PARSES as f64);
+    }
+    Ok(vec![median(batches)])
 }
 
 /// A program that prints the time of one parse.
@@ -140,48 +171,4 @@ fn theirs(name: &'static str, how: &str, command: Command) -> Contestant {
         program.close();
         Ok(vec![took])
     })
-}
-
-/// A NewOrderSingle(D).
-fn order() -> Result<Vec<u8>> {
-    let mut buf = [0; 512];
-    let mut order = header(&mut buf, b"D");
-    order
-        .str(tag::CL_ORD_ID, "ORDER0001234")
-        .char(tag::HANDL_INST, b'1');
-    order.str(tag::SYMBOL, "EURUSD").char(tag::SIDE, b'1');
-    order.str(tag::TRANSACT_TIME, "20261120-12:34:56.123");
-    order.u64(tag::ORDER_QTY, 100_000).char(tag::ORD_TYPE, b'2');
-    order.decimal(tag::PRICE, Decimal::new(123_456, -5));
-    order.char(tag::TIME_IN_FORCE, b'0');
-    let range = order.finish()?;
-    Ok(buf[range].to_vec())
-}
-
-/// A MarketDataSnapshotFullRefresh(W) of ten entries.
-fn snapshot() -> Result<Vec<u8>> {
-    let mut buf = [0; 2048];
-    let mut snapshot = header(&mut buf, b"W");
-    snapshot
-        .str(tag::MD_REQ_ID, "REQUEST1")
-        .str(tag::SYMBOL, "EURUSD");
-    snapshot.u64(tag::NO_MD_ENTRIES, 10);
-    for entry in 0..10 {
-        let side = if entry < 5 { b'0' } else { b'1' };
-        snapshot.char(tag::MD_ENTRY_TYPE, side);
-        snapshot.decimal(tag::MD_ENTRY_PX, Decimal::new(123_450 + entry, -5));
-        snapshot.u64(tag::MD_ENTRY_SIZE, 1_000_000 + 1000 * entry as u64);
-    }
-    let range = snapshot.finish()?;
-    Ok(buf[range].to_vec())
-}
-
-fn header<'b>(buf: &'b mut [u8], msg_type: &[u8]) -> Encoder<'b> {
-    let mut message = Encoder::new(buf, b"FIX.4.4", msg_type);
-    message
-        .str(tag::SENDER_COMP_ID, "BUYSIDE")
-        .str(tag::TARGET_COMP_ID, "SELLSIDE");
-    message.u64(tag::MSG_SEQ_NUM, 1234);
-    message.str(tag::SENDING_TIME, "20261120-12:34:56.123");
-    message
 }

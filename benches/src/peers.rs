@@ -19,6 +19,8 @@ pub(crate) struct Peers {
     pub(crate) quickfix: Found<PathBuf>,
     pub(crate) java: Found<Java>,
     pub(crate) go: Found<PathBuf>,
+    pub(crate) nats: Found<PathBuf>,
+    pub(crate) relay: Found<PathBuf>,
 }
 
 /// Java programs, and the dictionaries that come with QuickFIX/J.
@@ -49,7 +51,9 @@ impl Peers {
         Ok(Self {
             quickfix: quickfix.map_err(|absent| said("QuickFIX C++", absent)),
             java: Java::find(&home).map_err(|absent| said("QuickFIX/J and Philadelphia", absent)),
-            go: go(&home).map_err(|why| format!("QuickFIX/Go: {why:#}")),
+            go: go(&home, "quickfixgo").map_err(|why| format!("QuickFIX/Go: {why:#}")),
+            nats: go(&home, "nats").map_err(|why| format!("NATS: {why:#}")),
+            relay: relay(&home).map_err(|why| format!("Plain C: {why:#}")),
             home,
             fanfare,
         })
@@ -108,30 +112,53 @@ impl Java {
     }
 
     fn program(&self, classes: &Path, main: &str) -> Command {
-        let mut command = Command::new("java");
-        command.args(["-Xms256m", "-Xmx1g", "-XX:+UseSerialGC", "-classpath"]);
-        let (jars, classes) = (self.jars.display(), classes.display());
-        command.arg(format!("{jars}/*:{classes}")).arg(main);
-        command
+        java_program(&self.jars, classes, &[], main)
     }
 }
 
-/// The program in Go; `go.sum` says what it is made of.
-fn go(home: &Path) -> Result<PathBuf> {
-    let (program, cache) = (home.join("quickfixgo/quickfixgo"), home.join("quickfixgo"));
+/// A Java program in the configuration that all have, with options of its own.
+pub(crate) fn java_program(jars: &Path, classes: &Path, own: &[&str], main: &str) -> Command {
+    let mut command = Command::new("java");
+    command.args(["-Xms256m", "-Xmx1g", "-XX:+UseSerialGC"]);
+    command.args(own).arg("-classpath");
+    let (jars, classes) = (jars.display(), classes.display());
+    command.arg(format!("{jars}/*:{classes}")).arg(main);
+    command
+}
+
+/// A program in Go; `go.sum` says what it is made of.
+fn go(home: &Path, name: &str) -> Result<PathBuf> {
+    let folder = home.join(name);
+    let program = folder.join(name);
     let mut build = Command::new("go");
     build
         .args(["build", "-trimpath", "-modcacherw", "-o"])
         .arg(&program)
         .arg(".");
-    build.env("GOPATH", &cache).env("GOFLAGS", "-mod=readonly");
-    let out = build.current_dir(source("quickfixgo")).output();
+    build.env("GOPATH", &folder).env("GOFLAGS", "-mod=readonly");
+    built(build.current_dir(source(name)))?;
+    Ok(program)
+}
+
+/// The plain fan-out in C.
+fn relay(home: &Path) -> Result<PathBuf> {
+    let program = home.join("relay");
+    let mut compiler = Command::new("cc");
+    compiler
+        .args(["-O2", "-Wall", "-Wextra", "-o"])
+        .arg(&program);
+    built(compiler.arg(source("relay.c")))?;
+    Ok(program)
+}
+
+fn built(compiler: &mut Command) -> Result<()> {
+    let out = compiler.output();
     let out = out.context("the compiler cannot be started")?;
     if !out.status.success() {
         let why = String::from_utf8_lossy(&out.stderr).into_owned();
         bail!("{}", why.trim());
     }
-    Ok(program)
+    Ok(())
 }
 
 /// A command that can be started again and again.
@@ -172,7 +199,8 @@ pub(crate) fn number(program: &mut Program, word: &str) -> Result<f64> {
     found.with_context(|| format!("{word} was expected, {line:?} came"))
 }
 
-fn source(name: &str) -> PathBuf {
+/// A file or folder of the sources of the peers.
+pub(crate) fn source(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("peers")
         .join(name)

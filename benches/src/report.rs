@@ -59,6 +59,62 @@ pub(crate) fn text(outcome: &Outcome) -> String {
     text
 }
 
+/// The tables of all contests as Markdown, with who is ahead of Fanfare in front.
+pub(crate) fn markdown(outcomes: &[Outcome]) -> String {
+    let environment = Environment::collect().to_json();
+    let of = |key: &str| environment[key].as_str().unwrap_or_default();
+    let (date, _) = of("date").split_once('T').unwrap_or_default();
+    let mut text = format!(
+        "Measured on {date}, {}, {} cores, {}.\n\n",
+        of("cpu"),
+        environment["cores"],
+        of("kernel").split('-').next().unwrap_or_default()
+    );
+    let ahead: Vec<String> = outcomes.iter().flat_map(Outcome::ahead).collect();
+    text += match ahead.is_empty() {
+        true => "No peer is ahead in any figure.\n",
+        false => "Ahead of Fanfare:\n\n",
+    };
+    for who in ahead {
+        text += &format!("- {who}\n");
+    }
+    for outcome in outcomes {
+        text += &format!(
+            "\n### {}\n\n{} The harness is `{}`.\n\n",
+            outcome.title, outcome.what, outcome.source
+        );
+        text += &table(outcome);
+        for absent in &outcome.absent {
+            text += &format!("\nAbsent: {absent}\n");
+        }
+    }
+    text
+}
+
+/// A row a contestant; for each figure its median, its spread, and how many times better Fanfare is.
+fn table(outcome: &Outcome) -> String {
+    let line = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
+    let head = outcome.figures.iter().flat_map(|figure| {
+        let name = format!("{}, {}", figure.name, figure.unit);
+        [name, "spread".to_owned(), "times".to_owned()]
+    });
+    let head: Vec<String> = [String::new()].into_iter().chain(head).collect();
+    let rule = vec!["---".to_owned(); head.len()];
+    let rows = outcome.rows.iter().map(|row| line(cells(outcome, row)));
+    [line(head), line(rule)].into_iter().chain(rows).collect()
+}
+
+/// The lines between which a document has the tables.
+const BEGIN: &str = "<!-- bench-peers: begin -->\n";
+const END: &str = "<!-- bench-peers: end -->\n";
+
+/// Returns the document with these tables in place of those that it has.
+pub(crate) fn replaced(document: &str, tables: &str) -> Option<String> {
+    let (front, rest) = document.split_once(BEGIN)?;
+    let (_, back) = rest.split_once(END)?;
+    Some(format!("{front}{BEGIN}{tables}{END}{back}"))
+}
+
 pub(crate) fn json(outcomes: &[Outcome]) -> Value {
     let contests = outcomes.iter().map(|outcome| {
         let rows = outcome.rows.iter().map(|row| {
@@ -98,6 +154,9 @@ pub(crate) fn json(outcomes: &[Outcome]) -> Value {
     })
 }
 
+/// A contestant this many times behind would leave no bar of the others to be seen.
+const CHART_LIMIT: f64 = 300.0;
+
 pub(crate) fn html(outcomes: &[Outcome]) -> String {
     let mut page = Page::new(
         "Fanfare beside its peers",
@@ -110,18 +169,23 @@ pub(crate) fn html(outcomes: &[Outcome]) -> String {
         page.part(&outcome.title, &text);
         for (at, figure) in outcome.figures.iter().enumerate() {
             let better = if figure.is_rate { "more" } else { "less" };
+            let is_near = |row: &&Row| outcome.times(row, at) < CHART_LIMIT;
+            let rows = || outcome.rows.iter().filter(is_near);
             let chart = CategoryChart {
                 label: &outcome.title,
                 value: figure.name,
                 unit: Unit::Named(figure.unit),
                 category: "",
-                categories: outcome.rows.iter().map(|row| row.name.to_owned()).collect(),
+                categories: rows().map(|row| row.name.to_owned()).collect(),
                 series: vec![CategorySeries::bars(
                     figure.name,
-                    outcome.rows.iter().map(|row| Some(row.median(at))),
+                    rows().map(|row| Some(row.median(at))),
                 )],
             };
-            let caption = format!("Medians of all turns; {better} is better.");
+            let caption = format!(
+                "Medians of all turns; {better} is better. The table alone has those that Fanfare \
+                 is {CHART_LIMIT} times better than."
+            );
             page.chart(figure.name, &caption, &chart.to_svg());
         }
         let rows: Vec<_> = outcome.rows.iter().map(|row| cells(outcome, row)).collect();
@@ -138,4 +202,17 @@ pub(crate) fn html(outcomes: &[Outcome]) -> String {
     }
     page.environment(&Environment::collect());
     page.to_html()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_document_keeps_what_is_around_its_tables() {
+        let document = format!("front\n{BEGIN}old\n{END}back\n");
+        let new = replaced(&document, "new\n").unwrap();
+        assert_eq!(new, format!("front\n{BEGIN}new\n{END}back\n"));
+        assert_eq!(replaced("no marks\n", "new\n"), None);
+    }
 }

@@ -1,10 +1,10 @@
 //! An order and its report: one client, and the acceptors of each project.
 
 use crate::contest::{Contest, Contestant, Figure};
-use crate::peers::{Found, Peers, Recipe, figures};
+use crate::peers::{Found, Peers, Recipe, figures, java_program, source};
 use crate::settings;
 use anyhow::{Context, Result};
-use fanfare_peers::Program;
+use fanfare_peers::{Absent, Program, jars, java};
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::PathBuf;
 use std::process::Command;
@@ -12,6 +12,12 @@ use std::process::Command;
 /// Orders of a turn that warm up, and that are measured.
 const WARM_UP: &str = "20000";
 const ORDERS: &str = "20000";
+/// What Artio reaches into, as its documents say.
+const OPENED: [&str; 2] = [
+    "--add-opens=java.base/jdk.internal.misc=ALL-UNNAMED",
+    "--add-opens=java.base/sun.nio.ch=ALL-UNNAMED",
+];
+const ARTIO: &str = "0.175, no log of messages";
 const SERVER: [&str; 6] = ["latency", "server", "--port", "0", "--log-level", "warn"];
 
 pub(crate) fn contest(peers: &Peers) -> Contest {
@@ -58,7 +64,7 @@ fn ours(peers: &Peers) -> [Server; 2] {
     ]
 }
 
-fn theirs(peers: &Peers) -> [Server; 5] {
+fn theirs(peers: &Peers) -> [Server; 6] {
     let quickfix = |store| {
         let program = peers.quickfix.clone()?;
         answers(peers, Command::new(program), ("quickfix-answer", store, 0))
@@ -100,7 +106,20 @@ fn theirs(peers: &Peers) -> [Server; 5] {
             "2.0.0, one thread that never sleeps, no store",
             philadelphia,
         ),
+        ("Artio", ARTIO, artio(peers)),
     ]
+}
+
+fn artio(peers: &Peers) -> Found<Command> {
+    let found = || -> Result<Command, Absent> {
+        let jars = jars(&peers.file("artio"), &source("artio/pom.xml"))?;
+        let file = source("artio/Artio.java");
+        let classes = java(&peers.file("artio-classes"), &file, &jars)?;
+        let mut command = java_program(&jars, &classes, &OPENED, "Artio");
+        command.arg(peers.file("artio-state"));
+        Ok(command)
+    };
+    found().map_err(|absent| format!("Artio: {absent}"))
 }
 
 /// A command that answers orders by settings of its own.

@@ -1,0 +1,246 @@
+//! What all ends of a contest of samples share: arguments, what is measured, and what is printed.
+//!
+//!     PROGRAM WAY pong SIZE COUNT DOMAIN    sends samples back
+//!     PROGRAM WAY ping SIZE COUNT DOMAIN    prints "p50 NANOSECONDS" and "p99 NANOSECONDS"
+//!     PROGRAM WAY sink SIZE COUNT DOMAIN    takes samples, prints "rate SAMPLES_A_SECOND"
+//!     PROGRAM WAY source SIZE COUNT DOMAIN  writes them
+//!
+//! A program ends with its stdin. A sample has its number in front, in eight bytes.
+#![forbid(unsafe_code)]
+
+use std::error::Error;
+use std::io::{Write, stdin, stdout};
+use std::str::FromStr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// What an end may fail with.
+pub type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
+
+/// The bytes of a sample's number.
+pub const NUMBER: usize = size_of::<u64>();
+
+/// What an end does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    Pong,
+    Ping,
+    Sink,
+    Source,
+}
+
+/// The arguments of the program.
+#[derive(Debug, Clone)]
+pub struct Args {
+    /// The way in which samples go from one process to the other.
+    pub way: String,
+    pub role: Role,
+    /// Bytes of a sample, its number included.
+    pub size: usize,
+    /// Round trips that are measured, or samples that flow.
+    pub count: u64,
+    /// A number that both ends have, and no other program.
+    pub domain: u32,
+}
+
+impl Args {
+    /// Reads the arguments of this process.
+    ///
+    /// # Errors
+    /// One is missing, or is no number.
+    pub fn read() -> Result<Self> {
+        let mut words = std::env::args().skip(1);
+        let mut word = || words.next().ok_or("WAY ROLE SIZE COUNT DOMAIN");
+        Ok(Self {
+            way: word()?,
+            role: word()?.parse()?,
+            size: word()?.parse()?,
+            count: word()?.parse()?,
+            domain: word()?.parse()?,
+        })
+    }
+
+    /// Returns a sample: its number, which is 0, and bytes of many values.
+    pub fn sample(&self) -> Vec<u8> {
+        let payload = (NUMBER..self.size).map(|at| (at % 251) as u8);
+        [0; NUMBER].into_iter().chain(payload).collect()
+    }
+}
+
+impl FromStr for Role {
+    type Err = String;
+
+    fn from_str(name: &str) -> std::result::Result<Self, String> {
+        match name {
+            "pong" => Ok(Self::Pong),
+            "ping" => Ok(Self::Ping),
+            "sink" => Ok(Self::Sink),
+            "source" => Ok(Self::Source),
+            _ => Err(format!("{name} is no role")),
+        }
+    }
+}
+
+/// Returns the number in front of a sample.
+pub fn number_of(sample: &[u8]) -> u64 {
+    let number = sample.first_chunk::<NUMBER>();
+    number.map_or(u64::MAX, |number| u64::from_le_bytes(*number))
+}
+
+/// Puts the number in front of a sample.
+pub fn set_number(sample: &mut [u8], number: u64) {
+    if let Some(front) = sample.first_chunk_mut::<NUMBER>() {
+        *front = number.to_le_bytes();
+    }
+}
+
+/// The round trips of a ping.
+#[derive(Debug)]
+pub struct Trips {
+    nanos: Vec<u64>,
+    warm_up: u64,
+    count: u64,
+    number: u64,
+    sent: Instant,
+}
+
+impl Trips {
+    /// Starts with the sample 0, which is about to be sent.
+    pub fn new(count: u64) -> Self {
+        Self {
+            nanos: Vec::with_capacity(count as usize),
+            warm_up: count / 4,
+            count,
+            number: 0,
+            sent: Instant::now(),
+        }
+    }
+
+    /// Takes an echo. Returns the number of the sample that is to be sent now; at the end `None`,
+    /// after printing the figures.
+    pub fn came(&mut self, number: u64) -> Option<u64> {
+        let came = Instant::now();
+        expect(number, self.number);
+        if number >= self.warm_up {
+            let nanos = (came - self.sent).as_nanos();
+            self.nanos.push(nanos as u64);
+        }
+        self.number += 1;
+        if self.number == self.warm_up + self.count {
+            self.report();
+            return None;
+        }
+        self.sent = Instant::now();
+        Some(self.number)
+    }
+
+    fn report(&mut self) {
+        self.nanos.sort_unstable();
+        let at = |percent| {
+            let place = self.nanos.len() * percent / 100;
+            self.nanos.get(place).copied().unwrap_or_default()
+        };
+        say(&format!("p50 {}\np99 {}", at(50), at(99)));
+    }
+}
+
+/// The samples that a sink takes.
+#[derive(Debug)]
+pub struct Flow {
+    number: u64,
+    warm_up: u64,
+    count: u64,
+    began: Instant,
+}
+
+impl Flow {
+    pub fn new(count: u64) -> Self {
+        Self {
+            number: 0,
+            warm_up: count / 10,
+            count,
+            began: Instant::now(),
+        }
+    }
+
+    /// Takes a sample. Returns whether it was the last, after printing the rate of all but the
+    /// first tenth.
+    #[inline]
+    pub fn came(&mut self, number: u64) -> bool {
+        expect(number, self.number);
+        if number == self.warm_up {
+            self.began = Instant::now();
+        }
+        self.number += 1;
+        if self.number < self.count {
+            return false;
+        }
+        let seconds = self.began.elapsed().as_secs_f64();
+        let samples = self.count - self.warm_up - 1;
+        say(&format!("rate {}", samples as f64 / seconds));
+        true
+    }
+}
+
+/// Ends the process if a sample is missing, or came twice.
+#[inline]
+fn expect(number: u64, expected: u64) {
+    if number != expected {
+        fail(&format!("sample {number} in place of {expected}"));
+    }
+}
+
+/// Ends the process, from any thread.
+#[cold]
+pub fn fail(why: &dyn std::fmt::Display) -> ! {
+    eprintln!("{why}");
+    std::process::exit(1);
+}
+
+/// Prints a line for the runner.
+pub fn say(line: &str) {
+    let mut out = stdout().lock();
+    // The runner may have gone.
+    let _ = writeln!(out, "{line}");
+    let _ = out.flush();
+}
+
+/// Says that the other end may be started.
+pub fn ready() {
+    say("ready");
+}
+
+/// Polls a condition without taking the processor from the other end; then waits until the other
+/// end has noticed too.
+pub fn wait_for_match(mut is_matched: impl FnMut() -> bool) {
+    while !is_matched() {
+        thread::sleep(Duration::from_millis(2));
+    }
+    settle();
+}
+
+/// Waits until both ends have discovered each other: one of them is the first.
+pub fn settle() {
+    thread::sleep(Duration::from_millis(300));
+}
+
+/// Returns a flag that is set when the runner closes stdin, for ends that never sleep.
+pub fn stop_with_stdin() -> Arc<AtomicBool> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let raised = Arc::clone(&stop);
+    thread::spawn(move || {
+        until_stdin_ends();
+        raised.store(true, Ordering::Relaxed);
+    });
+    stop
+}
+
+/// Waits until the runner closes stdin.
+pub fn until_stdin_ends() {
+    let mut line = String::new();
+    while matches!(stdin().read_line(&mut line), Ok(1..)) {
+        line.clear();
+    }
+}

@@ -1,0 +1,219 @@
+// Aeron as a peer of the benchmarks, by IPC.
+//
+//     AeronIpc ROLE SIZE COUNT DOMAIN    as cyclone.c
+//
+// Publications are exclusive and samples are claimed in place; both ends poll without pause. The
+// process that is started first has the media driver, whose only thread sleeps between its duties:
+// the driver has no part in a sample that goes by IPC.
+
+import io.aeron.Aeron;
+import io.aeron.ExclusivePublication;
+import io.aeron.Subscription;
+import io.aeron.driver.MediaDriver;
+import io.aeron.driver.ThreadingMode;
+import io.aeron.logbuffer.BufferClaim;
+import io.aeron.logbuffer.FragmentHandler;
+import java.io.IOException;
+import java.util.Arrays;
+import java.util.concurrent.TimeUnit;
+import org.agrona.DirectBuffer;
+import org.agrona.MutableDirectBuffer;
+import org.agrona.concurrent.SleepingMillisIdleStrategy;
+import org.agrona.concurrent.UnsafeBuffer;
+
+public final class AeronIpc {
+    // The longest sample is one fragment.
+    private static final String CHANNEL = "aeron:ipc?mtu=16k|term-length=4m";
+    private static final int PING = 1;
+    private static final int PONG = 2;
+    private static final int FLOW = 3;
+    private static final int FRAGMENTS = 64;
+
+    private final Aeron aeron;
+    private final int size;
+    private final int count;
+    private final BufferClaim claim = new BufferClaim();
+    private final UnsafeBuffer sample;
+    private volatile boolean isOver;
+    private long number;
+    private long sent;
+    private long began;
+
+    private AeronIpc(Aeron aeron, int size, int count) {
+        this.aeron = aeron;
+        this.size = size;
+        this.count = count;
+        sample = new UnsafeBuffer(new byte[size]);
+        for (int at = Long.BYTES; at < size; at++) {
+            sample.putByte(at, (byte) (at % 251));
+        }
+    }
+
+    public static void main(String[] args) throws IOException {
+        String role = args[0];
+        String folder = "/dev/shm/fanfare-benches-aeron-" + args[3];
+        boolean isFirst = role.equals("pong") || role.equals("sink");
+        try (MediaDriver driver = isFirst ? driver(folder) : null;
+                Aeron aeron = Aeron.connect(new Aeron.Context().aeronDirectoryName(folder))) {
+            AeronIpc ends = new AeronIpc(aeron, Integer.parseInt(args[1]), Integer.parseInt(args[2]));
+            switch (role) {
+                case "pong" -> ends.pong();
+                case "ping" -> ends.ping();
+                case "sink" -> ends.sink();
+                default -> ends.source();
+            }
+        }
+    }
+
+    private static MediaDriver driver(String folder) {
+        return MediaDriver.launch(
+                new MediaDriver.Context()
+                        .aeronDirectoryName(folder)
+                        .dirDeleteOnStart(true)
+                        .dirDeleteOnShutdown(true)
+                        .threadingMode(ThreadingMode.SHARED)
+                        .sharedIdleStrategy(new SleepingMillisIdleStrategy(1)));
+    }
+
+    private void pong() {
+        ExclusivePublication out = aeron.addExclusivePublication(CHANNEL, PONG);
+        Subscription in = aeron.addSubscription(CHANNEL, PING);
+        FragmentHandler echo = (buffer, offset, length, header) -> send(out, buffer, offset);
+        stopWithStdin();
+        say("ready");
+        while (!isOver) {
+            if (in.poll(echo, FRAGMENTS) == 0) {
+                Thread.onSpinWait();
+            }
+        }
+    }
+
+    private void ping() throws IOException {
+        ExclusivePublication out = aeron.addExclusivePublication(CHANNEL, PING);
+        Subscription in = aeron.addSubscription(CHANNEL, PONG);
+        int warmUp = count / 4;
+        long[] nanos = new long[count];
+        waitForMatch(out, in);
+        FragmentHandler take =
+                (buffer, offset, length, header) -> {
+                    long came = System.nanoTime();
+                    expect(buffer.getLong(offset));
+                    if (number >= warmUp) {
+                        nanos[(int) (number - warmUp)] = came - sent;
+                    }
+                    number++;
+                };
+        while (number < warmUp + count) {
+            long awaited = number + 1;
+            sample.putLong(0, number);
+            sent = System.nanoTime();
+            send(out, sample, 0);
+            while (number < awaited) {
+                if (in.poll(take, 1) == 0) {
+                    Thread.onSpinWait();
+                }
+            }
+        }
+        Arrays.sort(nanos);
+        say("p50 " + nanos[count / 2]);
+        say("p99 " + nanos[(int) (count * 99L / 100)]);
+        untilStdinEnds();
+    }
+
+    private void sink() throws IOException {
+        Subscription in = aeron.addSubscription(CHANNEL, FLOW);
+        int warmUp = count / 10;
+        FragmentHandler take =
+                (buffer, offset, length, header) -> {
+                    expect(buffer.getLong(offset));
+                    if (number++ == warmUp) {
+                        began = System.nanoTime();
+                    }
+                };
+        say("ready");
+        while (number < count) {
+            if (in.poll(take, FRAGMENTS) == 0) {
+                Thread.onSpinWait();
+            }
+        }
+        double seconds = (System.nanoTime() - began) / 1e9;
+        say("rate " + (count - warmUp - 1) / seconds);
+        untilStdinEnds();
+    }
+
+    private void source() throws IOException {
+        ExclusivePublication out = aeron.addExclusivePublication(CHANNEL, FLOW);
+        waitForMatch(out, null);
+        for (long next = 0; next < count; next++) {
+            sample.putLong(0, next);
+            send(out, sample, 0);
+        }
+        untilStdinEnds();
+    }
+
+    /** Waits for room, then copies a sample into the log. */
+    private void send(ExclusivePublication out, DirectBuffer from, int offset) {
+        while (out.tryClaim(size, claim) < 0) {
+            if (out.isClosed() || isOver) {
+                fail("the publication is closed");
+            }
+            Thread.onSpinWait();
+        }
+        MutableDirectBuffer to = claim.buffer();
+        to.putBytes(claim.offset(), from, offset, size);
+        claim.commit();
+    }
+
+    private void expect(long came) {
+        if (came != number) {
+            fail("sample " + came + " in place of " + number);
+        }
+    }
+
+    /** Waits until each end has the other one. */
+    private static void waitForMatch(ExclusivePublication out, Subscription in) {
+        while (!out.isConnected() || (in != null && !in.isConnected())) {
+            pause(2);
+        }
+        pause(300);
+    }
+
+    private static void pause(long millis) {
+        try {
+            TimeUnit.MILLISECONDS.sleep(millis);
+        } catch (InterruptedException interrupted) {
+            fail("interrupted");
+        }
+    }
+
+    private void stopWithStdin() {
+        Thread thread =
+                new Thread(
+                        () -> {
+                            try {
+                                untilStdinEnds();
+                            } catch (IOException error) {
+                                fail(error.toString());
+                            }
+                            isOver = true;
+                        });
+        thread.setDaemon(true);
+        thread.start();
+    }
+
+    private static void untilStdinEnds() throws IOException {
+        while (System.in.read() >= 0) {
+            continue;
+        }
+    }
+
+    private static void say(String line) {
+        System.out.println(line);
+        System.out.flush();
+    }
+
+    private static void fail(String why) {
+        System.err.println(why);
+        Runtime.getRuntime().halt(1);
+    }
+}

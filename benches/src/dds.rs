@@ -1,0 +1,276 @@
+//! Samples from one process to another on this host: over sockets, and through shared memory.
+
+use crate::contest::{Contest, Contestant, Figure};
+use crate::dds_ends::{Ends, Task, aeron, configuration, cyclone, fast_dds, found, package};
+use crate::peers::{Found, Peers};
+
+/// Bytes of a sample of a round trip.
+const SIZES: [usize; 2] = [128, 8192];
+/// Bytes of a sample that flows.
+const SIZE: usize = 128;
+
+/// What is measured.
+#[derive(Clone, Copy, PartialEq)]
+enum Job {
+    Trips,
+    Flow,
+}
+
+/// A way for samples.
+struct Way {
+    name: &'static str,
+    how: &'static str,
+    ends: Found<Ends>,
+    /// Round trips, or samples: a turn takes about a second.
+    count: u64,
+}
+
+/// Round trips and throughput, over sockets and through shared memory.
+pub(crate) fn contests(peers: &Peers) -> Vec<Contest> {
+    let domain = fanfare_peers::domain();
+    let programs = Programs::build(peers, domain);
+    let mut all = Vec::new();
+    for (kind, by, ways) in [
+        ("dds", "over loopback", over_sockets as fn(&_, _) -> _),
+        ("dds_shm", "through shared memory", through_memory),
+    ] {
+        let trips = ways(&programs, Job::Trips);
+        let trip = |size| round_trip((kind, by), &trips, size, domain);
+        all.extend(SIZES.map(trip));
+        let flow = ways(&programs, Job::Flow);
+        all.push(throughput((kind, by), &flow, domain));
+    }
+    // The first three are those over sockets.
+    for contest in all.iter_mut().take(SIZES.len() + 1) {
+        contest.absent.push(RUSTDDS.to_owned());
+    }
+    all
+}
+
+fn round_trip((kind, by): (&str, &str), ways: &[Way], size: usize, domain: u32) -> Contest {
+    let what = format!(
+        "A sample of {size} bytes goes {by} from one process to another, which sends it back; then \
+         the next, each process on a processor of its own. Delivery is reliable, and the number of \
+         each sample is checked."
+    );
+    let title = format!("Samples of {size} bytes {by}: round trip");
+    let mut contest = contest(format!("{kind}_round_trip_{size}"), title, what);
+    contest.figures = vec![Figure::lower("p50", "us"), Figure::lower("p99", "us")];
+    join(&mut contest, ways, |way, ends| {
+        let count = way.count;
+        let task = Task {
+            size,
+            count,
+            domain,
+        };
+        Contestant::new(way.name, way.how, move || ends.round_trip(task))
+    });
+    contest
+}
+
+fn throughput((kind, by): (&str, &str), ways: &[Way], domain: u32) -> Contest {
+    let what = format!(
+        "One process writes samples of {SIZE} bytes as fast as it can, another takes them {by}, each \
+         on a processor of its own. The writer waits where the reader is behind, so that nothing \
+         is lost: the number of each sample is checked."
+    );
+    let title = format!("Samples of {SIZE} bytes {by}: throughput");
+    let mut contest = contest(format!("{kind}_throughput"), title, what);
+    contest.figures = vec![Figure::higher("rate", "samples/s")];
+    join(&mut contest, ways, |way, ends| {
+        let (size, count) = (SIZE, way.count);
+        let task = Task {
+            size,
+            count,
+            domain,
+        };
+        Contestant::new(way.name, way.how, move || ends.throughput(task))
+    });
+    contest
+}
+
+const RUSTDDS: &str = "RustDDS: a writer of 0.15.1 has no list of its readers (the call panics), \
+                       and was not notified of one on loopback in 20 s";
+
+fn contest(id: String, title: String, what: String) -> Contest {
+    Contest {
+        id,
+        title,
+        what,
+        source: "benches/src/dds.rs, benches/dds, benches/peers",
+        figures: Vec::new(),
+        contestants: Vec::new(),
+        absent: Vec::new(),
+    }
+}
+
+fn join(contest: &mut Contest, ways: &[Way], each: impl Fn(&Way, Ends) -> Contestant) {
+    for way in ways {
+        match &way.ends {
+            Ok(ends) => contest.contestants.push(each(way, ends.clone())),
+            Err(absent) => contest.absent.push(absent.clone()),
+        }
+    }
+}
+
+/// The programs of all ends.
+struct Programs {
+    ours: Found<Ends>,
+    cyclone: Found<Ends>,
+    /// Fanfare's configurations of Cyclone DDS: for round trips, and for samples that flow.
+    configurations: [String; 2],
+    fast_dds: Found<Ends>,
+    aeron: Found<Ends>,
+    iceoryx2: Found<Ends>,
+    dust: Found<Ends>,
+    zenoh: Found<Ends>,
+}
+
+impl Programs {
+    fn build(peers: &Peers, domain: u32) -> Self {
+        let home = peers.file("");
+        let ours = found("Fanfare", package(&home, "ours"));
+        let cyclone = ours.clone().and_then(|ours| {
+            let built = cyclone(&home, &ours);
+            found("Cyclone DDS", built)
+        });
+        let configurations = ["ping", "source"].map(|role| {
+            let ours = ours.as_ref().ok();
+            let xml = ours.and_then(|ours| configuration(ours, role, domain).ok());
+            xml.unwrap_or_default()
+        });
+        let one = |program| Ends::new([program]);
+        let of_crates = |who, name| found(who, package(&home, name)).map(one);
+        Self {
+            ours: ours.map(one),
+            cyclone: cyclone.map(one),
+            configurations,
+            fast_dds: found("Fast DDS", fast_dds(&home)).map(one),
+            aeron: found("Aeron", aeron(&home)),
+            iceoryx2: of_crates("iceoryx2", "with-iceoryx2"),
+            dust: of_crates("dust_dds", "with-dust"),
+            zenoh: of_crates("Zenoh", "with-zenoh"),
+        }
+    }
+
+    /// The C program with the configuration that its README shows, on loopback without multicast.
+    fn cyclone(&self, job: Job) -> Found<Ends> {
+        // Where listeners write, none may wait for an acknowledgement that its thread receives.
+        let high = if job == Job::Trips { "16MB" } else { "4MB" };
+        self.cyclone_with(&format!(
+            "<CycloneDDS><Domain Id=\"any\"><General><Interfaces>\
+             <NetworkInterface address=\"127.0.0.1\" multicast=\"false\"/></Interfaces>\
+             <AllowMulticast>false</AllowMulticast><MaxMessageSize>65500B</MaxMessageSize></General>\
+             <Discovery><ParticipantIndex>auto</ParticipantIndex><Peers AddLocalhost=\"true\"/>\
+             </Discovery><Internal><Watermarks><WhcHigh>{high}</WhcHigh></Watermarks></Internal>\
+             </Domain></CycloneDDS>"
+        ))
+    }
+
+    /// The C program with Fanfare's configuration.
+    fn cyclone_as_fanfare(&self, job: Job) -> Found<Ends> {
+        let [trips, flow] = &self.configurations;
+        self.cyclone_with(if job == Job::Trips { trips } else { flow })
+    }
+
+    fn cyclone_with(&self, configuration: &str) -> Found<Ends> {
+        let env = ["env".to_owned(), format!("CYCLONEDDS_URI={configuration}")];
+        self.cyclone.clone().map(|ends| ends.after(&env))
+    }
+}
+
+/// Adds the way's name to a program that has several.
+fn with(program: &Found<Ends>, way: &str) -> Found<Ends> {
+    program.clone().map(|ends| ends.with(way))
+}
+
+fn over_sockets(programs: &Programs, job: Job) -> Vec<Way> {
+    let way = |name, how, flow, ends| Way {
+        name,
+        how,
+        ends,
+        count: if job == Job::Trips { 10_000 } else { flow },
+    };
+    vec![
+        way(
+            "Fanfare",
+            "fanfare-dds, UDP, listeners; batches in the throughput",
+            1_000_000,
+            with(&programs.ours, "dds"),
+        ),
+        way(
+            "Cyclone DDS",
+            "11.0.1 in C, UDP, listeners, datagrams as in its README; batches in the throughput",
+            1_000_000,
+            programs.cyclone(job),
+        ),
+        way(
+            "Cyclone DDS, set as Fanfare",
+            "the same program with Fanfare's configuration",
+            1_000_000,
+            programs.cyclone_as_fanfare(job),
+        ),
+        way(
+            "Fast DDS",
+            "2.9.1 of Debian, UDP, listeners, heartbeats of 10 ms",
+            100_000,
+            with(&programs.fast_dds, "udp"),
+        ),
+        way(
+            "dust_dds",
+            "0.15.0 of crates.io, UDP, listeners",
+            20_000,
+            with(&programs.dust, "udp"),
+        ),
+        way(
+            "Zenoh",
+            "1.10.2 of crates.io, TCP between peers, callbacks; batches in the throughput",
+            1_000_000,
+            with(&programs.zenoh, "tcp"),
+        ),
+    ]
+}
+
+fn through_memory(programs: &Programs, job: Job) -> Vec<Way> {
+    let way = |name, how, (trips, flow), ends| Way {
+        name,
+        how,
+        ends,
+        count: if job == Job::Trips { trips } else { flow },
+    };
+    let spins = (100_000, 5_000_000);
+    let sleeps = (10_000, 100_000);
+    vec![
+        way(
+            "Fanfare",
+            "fanfare-dds, shm, both ends spin",
+            spins,
+            with(&programs.ours, "shm"),
+        ),
+        way(
+            "iceoryx2",
+            "0.10.0 of crates.io, loans, both ends spin",
+            spins,
+            with(&programs.iceoryx2, "shm"),
+        ),
+        way(
+            "Aeron IPC",
+            "1.50.0, exclusive publications, claims, both ends spin",
+            spins,
+            programs.aeron.clone(),
+        ),
+        way(
+            "Zenoh, shared memory",
+            "1.10.2, buffers in shared memory of which TCP tells, asleep in between",
+            sleeps,
+            with(&programs.zenoh, "shm"),
+        ),
+        way(
+            "Fast DDS, shared memory",
+            "2.9.1, data sharing, loans, asleep in between",
+            // Its throughput is 1,000 samples a second.
+            (10_000, 2_000),
+            with(&programs.fast_dds, "shm"),
+        ),
+    ]
+}

@@ -1,0 +1,164 @@
+//! One message to 200 connections: by FIX engines, and by other ways to do it.
+
+mod clients;
+mod dialect;
+
+use crate::contest::{Contest, Contestant, Figure};
+use crate::peers::{Found, Peers, Recipe};
+use crate::settings;
+use anyhow::{Context, Result};
+use clients::Clients;
+use dialect::Dialect;
+use fanfare_engine::cpu;
+use fanfare_peers::Program;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::process::Command;
+use std::thread;
+
+const CONSUMERS: usize = 200;
+
+pub(crate) fn contest(peers: &Peers) -> Contest {
+    let mut contest = Contest {
+        id: "fan_out".to_owned(),
+        title: "Fan-out: one message to 200 consumers".to_owned(),
+        what: format!(
+            "A producer sends a snapshot of {} bytes to a server on one processor, which sends it \
+             to {CONSUMERS} connections that one thread reads on the other processor; the time is \
+             from before the producer's send until the last consumer has the whole message. The \
+             rate is that of all deliveries with 64 messages under way.",
+            dialect::SNAPSHOT.len()
+        ),
+        source: "benches/src/fan_out, benches/peers",
+        figures: vec![
+            Figure::lower("last p50", "us"),
+            Figure::lower("last p99", "us"),
+            Figure::higher("rate", "deliveries/s"),
+        ],
+        contestants: Vec::new(),
+        absent: Vec::new(),
+    };
+    for (name, how, dialect, server) in servers(peers) {
+        match server {
+            Ok(server) => contest
+                .contestants
+                .push(contestant(name, how, dialect, server)),
+            Err(absent) => contest.absent.push(absent),
+        }
+    }
+    contest
+}
+
+/// How a server is started, and its ports, if it must be given them: producers, consumers.
+struct Server {
+    command: Command,
+    ports: Option<[u16; 2]>,
+}
+
+type Entry = (&'static str, &'static str, Dialect, Found<Server>);
+
+fn servers(peers: &Peers) -> [Entry; 4] {
+    let relay = peers.relay.as_ref().map(Command::new);
+    let nats = peers.nats.as_ref().map(Command::new);
+    [
+        (
+            "Fanfare",
+            "fanout server, one worker",
+            Dialect::Fix,
+            ours(peers).map_err(|error| format!("Fanfare: {error:#}")),
+        ),
+        (
+            "Plain C",
+            "epoll, one send a connection, no protocol",
+            Dialect::Plain,
+            listening(relay),
+        ),
+        (
+            "QuickFIX C++",
+            "1.15.1, SocketAcceptor, memory store, SocketNodelay",
+            Dialect::Fix,
+            quickfix(peers),
+        ),
+        (
+            "NATS",
+            "nats-server 2.15.3, core publish and subscribe",
+            Dialect::Nats,
+            listening(nats),
+        ),
+    ]
+}
+
+fn ours(peers: &Peers) -> Result<Server> {
+    let ports = [free_port()?, free_port()?];
+    let mut command = peers.fanfare();
+    let [producers, consumers] = ports.map(|port| port.to_string());
+    command.args(["fanout", "server", "--quiet", "--log-level", "warn"]);
+    command.args(["--producer-port", &producers]);
+    command.args(["--consumer-port", &consumers]);
+    Ok(Server {
+        command,
+        ports: Some(ports),
+    })
+}
+
+/// A server whose port is found out when it listens.
+fn listening(command: Result<Command, &String>) -> Found<Server> {
+    let command = command.map_err(Clone::clone)?;
+    Ok(Server {
+        command,
+        ports: None,
+    })
+}
+
+fn quickfix(peers: &Peers) -> Found<Server> {
+    let program = peers.quickfix.clone()?;
+    let file = peers.file("quickfix-relay.cfg");
+    let names: Vec<String> = (0..CONSUMERS).map(dialect::consumer).collect();
+    let others = names.iter().map(String::as_str);
+    let others: Vec<&str> = [dialect::PRODUCER].into_iter().chain(others).collect();
+    let text = settings::acceptor_of_many(dialect::SERVER, &others);
+    std::fs::write(&file, text).map_err(|error| format!("QuickFIX C++: {error}"))?;
+    let mut command = Command::new(program);
+    command.arg("relay").arg(file);
+    listening(Ok(command))
+}
+
+/// A port that nobody listens on at the moment.
+fn free_port() -> Result<u16> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+    Ok(listener.local_addr()?.port())
+}
+
+fn contestant(name: &'static str, how: &str, dialect: Dialect, server: Server) -> Contestant {
+    let ports = server.ports;
+    let recipe = Recipe::from(on_processor(0, server.command));
+    Contestant::new(name, how, move || {
+        let mut server = Program::start(&mut recipe.command())?;
+        let [producers, consumers] = match ports {
+            Some(ports) => ports,
+            None => [server.listens()?.port(); 2],
+        }
+        .map(|port| SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
+        let turn = thread::spawn(move || measure(dialect, producers, consumers));
+        let figures = turn.join().ok().context("the clients panicked")?;
+        server.end();
+        figures
+    })
+}
+
+/// The command, kept to one processor.
+fn on_processor(cpu: usize, command: Command) -> Command {
+    let mut pinned = Command::new("taskset");
+    pinned.args(["--cpu-list", &cpu.to_string()]);
+    pinned.arg(command.get_program()).args(command.get_args());
+    pinned
+}
+
+fn measure(dialect: Dialect, producers: SocketAddr, consumers: SocketAddr) -> Result<Vec<f64>> {
+    // With one processor both share it.
+    let _ = cpu::pin_to(1);
+    let mut clients = Clients::connect(dialect, producers, consumers, CONSUMERS)?;
+    let times = clients.rounds()?;
+    let rate = clients.saturate()?;
+    let [p50, p99] = [50.0, 99.0].map(|at| fanfare_instruments::figures::percentile(&times, at));
+    Ok(vec![p50 / 1e3, p99 / 1e3, rate])
+}

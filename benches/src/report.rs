@@ -91,7 +91,8 @@ pub(crate) fn markdown(outcomes: &[Outcome]) -> String {
     text
 }
 
-/// A row a contestant; for each figure its median, its spread, and how many times better Fanfare is.
+/// A row for each contestant; for each figure its median, its spread, and how many times better
+/// Fanfare is.
 fn table(outcome: &Outcome) -> String {
     let line = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
     let head = outcome.figures.iter().flat_map(|figure| {

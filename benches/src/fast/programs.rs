@@ -1,5 +1,5 @@
-//! Decoders in other languages, as programs: each decodes the packets of a file again and again, and
-//! prints what a pass adds up to and how long it takes.
+//! Decoders in other languages, as programs: each decodes the packets of a file again and again,
+//! and prints what a pass adds up to and how long it takes.
 
 use super::Sum;
 use crate::contest::{Contest, Contestant};

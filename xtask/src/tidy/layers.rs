@@ -1,5 +1,5 @@
-//! Checks that wire, fix, fast, feed and market are sans-I/O: no socket, file, thread or clock in their
-//! sources.
+//! Checks that wire, fix, fast, feed and market are sans-I/O: no socket, file, thread or clock in
+//! their sources.
 
 use super::{File, Finding};
 

@@ -71,8 +71,8 @@ fn round_trip((kind, by): (&str, &str), ways: &[Way], size: usize, domain: u32) 
 fn throughput((kind, by): (&str, &str), ways: &[Way], domain: u32) -> Contest {
     let what = format!(
         "One process writes samples of {SIZE} bytes as fast as it can, another takes them {by}, \
-         each on a processor of its own. The writer waits where the reader is behind, so that nothing \
-         is lost: the number of each sample is checked."
+         each on a processor of its own. The writer waits where the reader is behind, so that \
+         nothing is lost: the number of each sample is checked."
     );
     let title = format!("Samples of {SIZE} bytes {by}: throughput");
     let mut contest = contest(format!("{kind}_throughput"), title, what);
@@ -161,8 +161,8 @@ impl Programs {
             "<CycloneDDS><Domain Id=\"any\"><General><Interfaces>\
              <NetworkInterface address=\"127.0.0.1\" multicast=\"false\"/></Interfaces>\
              <AllowMulticast>false</AllowMulticast><MaxMessageSize>65500B</MaxMessageSize>\
-             </General><Discovery><ParticipantIndex>auto</ParticipantIndex><Peers AddLocalhost=\"true\"/>\
-             </Discovery><Internal><Watermarks><WhcHigh>{high}</WhcHigh></Watermarks></Internal>\
+             </General><Discovery><ParticipantIndex>auto</ParticipantIndex>\
+             <Peers AddLocalhost=\"true\"/></Discovery><Internal><Watermarks><WhcHigh>{high}</WhcHigh></Watermarks></Internal>\
              </Domain></CycloneDDS>"
         ))
     }

@@ -162,8 +162,9 @@ impl Programs {
              <NetworkInterface address=\"127.0.0.1\" multicast=\"false\"/></Interfaces>\
              <AllowMulticast>false</AllowMulticast><MaxMessageSize>65500B</MaxMessageSize>\
              </General><Discovery><ParticipantIndex>auto</ParticipantIndex>\
-             <Peers AddLocalhost=\"true\"/></Discovery><Internal><Watermarks><WhcHigh>{high}</WhcHigh></Watermarks></Internal>\
-             </Domain></CycloneDDS>"
+             <Peers AddLocalhost=\"true\"/></Discovery>\
+             <Internal><Watermarks><WhcHigh>{high}</WhcHigh></Watermarks></Internal></Domain>\
+             </CycloneDDS>"
         ))
     }
 

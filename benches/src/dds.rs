@@ -262,7 +262,7 @@ fn through_memory(programs: &Programs, job: Job) -> Vec<Way> {
         ),
         way(
             "Zenoh, shared memory",
-            "1.10.2, buffers in shared memory of which TCP tells, asleep in between",
+            "1.10.2, buffers in shared memory, announced over TCP, asleep in between",
             sleeps,
             with(&programs.zenoh, "shm"),
         ),

@@ -150,7 +150,7 @@ fn library(program: &Path) -> Result<PathBuf> {
     Ok(library)
 }
 
-/// Says who is absent, and why.
+/// Returns the peer, or its name and the reason for its absence.
 pub(crate) fn found<T>(who: &str, built: Result<T>) -> Found<T> {
     built.map_err(|error| format!("{who}: {error:#}"))
 }

@@ -81,7 +81,7 @@ pub(crate) fn contest(peers: &Peers) -> Contest {
     contest
 }
 
-/// The settings file of the side that receives; that of the other one names its port.
+/// The settings files of both sides; the sender's contains the port of the receiver.
 struct Settings {
     receiver: PathBuf,
     sender: PathBuf,

@@ -59,7 +59,7 @@ pub(crate) fn text(outcome: &Outcome) -> String {
     text
 }
 
-/// The tables of all contests as Markdown, with who is ahead of Fanfare in front.
+/// Returns the tables of all contests as Markdown, preceded by the peers that are ahead.
 pub(crate) fn markdown(outcomes: &[Outcome]) -> String {
     let environment = Environment::collect().to_json();
     let of = |key: &str| environment[key].as_str().unwrap_or_default();

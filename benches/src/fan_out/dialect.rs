@@ -24,7 +24,7 @@ pub(crate) fn consumer(number: usize) -> String {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Dialect {
-    /// FIX messages passed on as they are, after one byte that says the connection was accepted.
+    /// FIX messages, forwarded unchanged after one byte that confirms the connection.
     Plain,
     /// FIX.4.4 with sessions.
     Fix,

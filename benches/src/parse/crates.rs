@@ -121,7 +121,7 @@ fn rustyfix(bytes: Vec<u8>, fields: &Fields) -> Result<Contestant> {
     }))
 }
 
-/// It copies fields into maps, and accepts only those that the dictionary gives to the message.
+/// hotfix copies fields into maps, and accepts only fields that its dictionary defines for the message.
 fn hotfix(bytes: Vec<u8>, fields: &Fields) -> Result<Contestant> {
     let builder = MessageBuilder::new(Dictionary::fix44(), Config::default());
     let builder = builder.map_err(|error| anyhow!("hotfix: {error:?}"))?;

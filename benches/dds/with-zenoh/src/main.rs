@@ -1,4 +1,4 @@
-//! Zenoh: two peers, over TCP on 127.0.0.1, or by buffers in shared memory of which TCP tells.
+//! Zenoh: two peers, over TCP on 127.0.0.1 or through buffers in shared memory, announced over TCP.
 //!
 //! For round trips the low-latency transport, which neither queues nor batches; for throughput the
 //! default one, which batches.

@@ -1,8 +1,8 @@
 //! The index from masks of separators, 64 bytes each, and words of eight bytes.
 //!
-//! The ends of all fields are taken from the masks, whichever kernel finds these. The tags follow:
-//! the first `=` of a word from the front of each field tells where the tag ends, and its digits
-//! become a number at once.
+//! The masks give the ends of all fields; each kernel computes them in its own way. The tags are
+//! then read from the first word of each field: its first `=` ends the tag, whose digits are
+//! converted to a number together.
 
 use super::{Scan, Unfit};
 use crate::data::DataFields;
@@ -17,7 +17,8 @@ const BLOCK_ROOM: usize = 64;
 /// separators among 64 bytes, bit 0 for the first one.
 ///
 /// # Errors
-/// `read_tags` gives up, the last field has no separator, or the columns are too short.
+/// Returns [`Unfit::Message`] if `read_tags` returns `None` or the last field has no separator, and
+/// [`Unfit::Room`] if the columns are too short.
 #[inline(always)]
 pub(super) fn index(
     bytes: &[u8],

@@ -1,7 +1,7 @@
 //! Masks of separators from vectors of 16 bytes, tags four at a time.
 //!
-//! The first four bytes of each field are put into the lanes of a vector. The lowest `=` tells the
-//! length of the tag, and the length how much each digit counts.
+//! Each lane of a vector holds the first four bytes of a field. The lowest `=` gives the length of
+//! the tag, and the length selects the weight of each digit.
 
 use super::{Scan, Unfit, blocks};
 use crate::data::DataFields;

@@ -121,7 +121,8 @@ fn rustyfix(bytes: Vec<u8>, fields: &Fields) -> Result<Contestant> {
     }))
 }
 
-/// hotfix copies fields into maps, and accepts only fields that its dictionary defines for the message.
+/// hotfix copies fields into maps, and accepts only those that its dictionary defines for a
+/// message.
 fn hotfix(bytes: Vec<u8>, fields: &Fields) -> Result<Contestant> {
     let builder = MessageBuilder::new(Dictionary::fix44(), Config::default());
     let builder = builder.map_err(|error| anyhow!("hotfix: {error:?}"))?;

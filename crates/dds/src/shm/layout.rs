@@ -4,6 +4,9 @@
 //! A record is its head, [`HEAD`] words, and the sample's bytes rounded up to words; it never
 //! wraps. Positions count words since the beginning, so the place in the ring is the position
 //! modulo its size.
+//!
+//! The first word of a record is stored last, and the word after a record is 0 before that. So a
+//! receiver finds the next sample in the cache line that it reads anyway, and not in a counter.
 
 use std::ops::Range;
 
@@ -11,7 +14,7 @@ use super::TopicSpec;
 use crate::sys::PAGE;
 
 /// "FANFARE" and the version of this layout.
-pub(super) const MAGIC: u64 = u64::from_le_bytes(*b"FANFARE\x01");
+pub(super) const MAGIC: u64 = u64::from_le_bytes(*b"FANFARE\x02");
 
 pub(super) const MAGIC_AT: usize = 0;
 /// The size of the ring in words, a power of two.
@@ -22,7 +25,8 @@ pub(super) const CATALOGUE_AT: usize = 2;
 pub(super) const CLOSED_AT: usize = 3;
 /// The number of receivers that refused the sender's types.
 pub(super) const REFUSED_AT: usize = 4;
-/// The position after the last complete record, in cache lines of its own.
+/// The position after the last complete record, for receivers that join, in a cache line of its
+/// own.
 pub(super) const PUBLISHED_AT: usize = 16;
 /// The number of samples up to that position, set before it and once more after it.
 pub(super) const COUNT_BEFORE_AT: usize = 17;
@@ -49,8 +53,25 @@ pub(super) const SENDER_LOCK: u32 = 0;
 
 /// The number of words in front of a sample's bytes: length and topic, number, time.
 pub(super) const HEAD: usize = 3;
-/// The topic of a record that only fills the end of the ring.
-pub(super) const FILLER: u32 = u32::MAX;
+/// The first word at a position that has no record yet.
+pub(super) const NOTHING: u64 = 0;
+/// The first word of a record that only fills the end of the ring.
+pub(super) const FILLER: u64 = u64::MAX;
+
+/// Returns the first word of a sample's record, which is neither [`NOTHING`] nor [`FILLER`].
+#[inline(always)]
+pub(super) const fn first_word(topic: u32, len: usize) -> u64 {
+    (topic as u64 + 1) << 32 | len as u64
+}
+
+/// Returns the topic and the length that a first word states.
+#[inline(always)]
+pub(super) const fn topic_and_len(first: u64) -> (u32, usize) {
+    (
+        ((first >> 32) as u32).wrapping_sub(1),
+        first as u32 as usize,
+    )
+}
 
 /// Returns the place of a slot's state; its position is in the next word.
 pub(super) const fn place_at(place: usize) -> usize {

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use super::layout::{
     self, CATALOGUE_AT, CLOSED_AT, CONTROL, COUNT_AFTER_AT, COUNT_BEFORE_AT, FILLER, FREE, HEAD,
-    LONGEST_CATALOGUE, MAGIC, MAGIC_AT, PLACES, PUBLISHED_AT, READING, REFUSED_AT, RING_AT,
-    RING_BYTES, SENDER_LOCK, TAIL_AT,
+    LONGEST_CATALOGUE, MAGIC, MAGIC_AT, NOTHING, PLACES, PUBLISHED_AT, READING, REFUSED_AT,
+    RING_AT, RING_BYTES, SENDER_LOCK, TAIL_AT,
 };
 use super::{Config, TopicSpec, leave, remove_if_stale, shared};
 use crate::Error;
@@ -77,7 +77,6 @@ struct Attached {
     mask: usize,
     place: usize,
     at: usize,
-    published: usize,
     /// The number of the first sample received; earlier ones count only for topics that keep them.
     joined: u64,
     /// The number of the next sample.
@@ -90,10 +89,21 @@ struct Attached {
 
 /// The record at a position.
 enum Record {
+    Nothing,
     Sample { topic: u32, nanos: i64 },
     Filler,
     Overtaken,
     Broken,
+}
+
+/// What became of the record at the position.
+enum Handled {
+    /// There is none yet.
+    Nothing,
+    /// The caller got its sample.
+    Passed,
+    /// It was a filler, lost, or of a topic that nobody requested.
+    Skipped,
 }
 
 impl Receiver {
@@ -280,7 +290,6 @@ impl Attached {
             mask: words - 1,
             place,
             at: 0,
-            published: 0,
             joined: 0,
             number: 0,
             topics,
@@ -331,18 +340,17 @@ impl Attached {
         lost: &mut u64,
         take: &mut impl FnMut(Taken<'_>),
     ) -> Option<usize> {
-        if self.at >= self.published {
-            self.published = self.load(PUBLISHED_AT);
-            if self.at >= self.published {
-                return Some(0);
-            }
-        }
+        let begin = self.at;
         let mut count = 0;
         for _ in 0..BATCH {
-            if self.at >= self.published {
-                break;
+            match self.record(bytes, lost, take)? {
+                Handled::Passed => count += 1,
+                Handled::Skipped => {}
+                Handled::Nothing => break,
             }
-            count += usize::from(self.record(bytes, lost, take)?);
+        }
+        if self.at == begin {
+            return Some(0);
         }
         self.word(self.place_at() + 1)
             .store(self.at as u64, Ordering::Release);
@@ -352,27 +360,27 @@ impl Attached {
         Some(count)
     }
 
-    /// Handles one record; returns whether it was a sample of a requested topic.
+    /// Handles the record at the position; `None` when it is invalid.
     #[inline(always)]
     fn record(
         &mut self,
         bytes: &mut [u8],
         lost: &mut u64,
         take: &mut impl FnMut(Taken<'_>),
-    ) -> Option<bool> {
+    ) -> Option<Handled> {
         let (mut len, mut number) = (0, 0);
         let record = self.copy(bytes, &mut len, &mut number);
         let (topic, nanos) = match record {
             Record::Sample { topic, nanos } => (topic, nanos),
+            Record::Nothing => return Some(Handled::Nothing),
             Record::Filler => {
                 let left = self.mask + 1 - (self.at & self.mask);
                 self.at = self.at.wrapping_add(left);
-                return Some(false);
+                return Some(Handled::Skipped);
             }
             Record::Overtaken => {
                 self.at = self.load(TAIL_AT);
-                self.published = self.load(PUBLISHED_AT);
-                return Some(false);
+                return Some(Handled::Skipped);
             }
             Record::Broken => return None,
         };
@@ -383,10 +391,10 @@ impl Attached {
         }
         self.at = self.at.wrapping_add(HEAD + len.div_ceil(8));
         let Some((topic, keep)) = *self.topics.get(topic as usize)? else {
-            return Some(false);
+            return Some(Handled::Skipped);
         };
         if late && !keep {
-            return Some(false);
+            return Some(Handled::Skipped);
         }
         take(Taken {
             sender: self.id,
@@ -394,7 +402,7 @@ impl Attached {
             source_nanos: nanos,
             bytes: bytes.get(..len)?,
         });
-        Some(true)
+        Some(Handled::Passed)
     }
 
     /// Copies the record at the position; the sender may overwrite it meanwhile, which is detected
@@ -402,29 +410,24 @@ impl Attached {
     #[inline(always)]
     fn copy(&self, bytes: &mut [u8], len: &mut usize, number: &mut u64) -> Record {
         let place = self.at & self.mask;
-        let mut head = self.ring.load(place..(place + HEAD).min(self.mask + 1));
-        let first = head.next().unwrap_or_default();
+        let first = self.ring.acquire(place);
+        let mut head = self.ring.load(place + 1..(place + HEAD).min(self.mask + 1));
         *number = head.next().unwrap_or_default();
         let nanos = head.next().unwrap_or_default() as i64;
-        let topic = (first >> 32) as u32;
-        *len = first as u32 as usize;
-        let words = len.div_ceil(8);
-        let from = place + HEAD;
-        let fits = from + words <= self.mask + 1 && words * 8 <= bytes.len();
-        if topic != FILLER && fits {
-            for (to, word) in bytes
-                .chunks_exact_mut(8)
-                .zip(self.ring.load(from..from + words))
-            {
-                to.copy_from_slice(&word.to_le_bytes());
-            }
-        }
+        let (topic, stated) = layout::topic_and_len(first);
+        *len = stated;
+        let is_sample = first != NOTHING && first != FILLER;
+        let fits = is_sample
+            && bytes
+                .get_mut(..stated)
+                .is_some_and(|to| self.ring.copy(place + HEAD, to));
         // If anything above was read from a newer record, the tail has passed this one.
         fence(Ordering::Acquire);
         if self.word(TAIL_AT).load(Ordering::Relaxed) as usize > self.at {
             return Record::Overtaken;
         }
-        match topic {
+        match first {
+            NOTHING => Record::Nothing,
             FILLER => Record::Filler,
             _ if fits => Record::Sample { topic, nanos },
             _ => Record::Broken,
@@ -438,7 +441,9 @@ impl Attached {
         if !closed && !dead() {
             return true;
         }
-        if self.at != self.load(PUBLISHED_AT) {
+        // The order matters: a record that is overtaken may begin with any word.
+        let is_read = self.ring.acquire(self.at & self.mask) == NOTHING;
+        if !is_read || self.load(TAIL_AT) > self.at {
             return true;
         }
         if !closed {

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use super::layout::{
     self, CATALOGUE_AT, CLOSED_AT, CONTROL, COUNT_AFTER_AT, COUNT_BEFORE_AT, CUT_OFF, FILLER, FREE,
-    HEAD, LONGEST_CATALOGUE, MAGIC, MAGIC_AT, PLACES, PUBLISHED_AT, READING, REFUSED_AT, RING_AT,
-    RING_BYTES, SENDER_LOCK, TAIL_AT,
+    HEAD, LONGEST_CATALOGUE, MAGIC, MAGIC_AT, NOTHING, PLACES, PUBLISHED_AT, READING, REFUSED_AT,
+    RING_AT, RING_BYTES, SENDER_LOCK, TAIL_AT,
 };
 use super::{Config, TopicSpec, leave, remove_if_stale, shared};
 use crate::Error;
@@ -123,24 +123,13 @@ impl Sender {
         }
         self.reserve(len);
         let place = self.at & self.mask;
-        let number = self.number;
-        if let Some(record) = self.ring.get().get(place..place + len) {
-            let (head, body) = record.split_at(HEAD);
-            let first = bytes.len() as u64 | u64::from(topic) << 32;
-            for (to, from) in head.iter().zip([first, number, source_nanos as u64]) {
-                to.store(from, Ordering::Relaxed);
-            }
-            let chunks = bytes.chunks_exact(8);
-            let rest = chunks.remainder();
-            for (to, from) in body.iter().zip(chunks) {
-                to.store(word(from), Ordering::Relaxed);
-            }
-            if let (Some(to), false) = (body.last(), rest.is_empty()) {
-                to.store(word(rest), Ordering::Relaxed);
-            }
+        if let Some([_, number, nanos]) = self.ring.get().get(place..place + HEAD) {
+            number.store(self.number, Ordering::Relaxed);
+            nanos.store(source_nanos as u64, Ordering::Relaxed);
         }
+        self.ring.store(place + HEAD, bytes);
         self.number += 1;
-        self.publish(len);
+        self.publish(len, layout::first_word(topic, bytes.len()));
         Ok(())
     }
 
@@ -187,12 +176,13 @@ impl Sender {
         true
     }
 
-    /// Frees space for a record by dropping the oldest ones.
+    /// Frees space for a record and the word after it by dropping the oldest records.
     #[inline(always)]
     fn reserve(&mut self, len: usize) {
         let capacity = self.mask + 1;
-        if self.at + len > self.tail + capacity {
-            self.move_tail(self.at + len - capacity);
+        let end = self.at + len + 1;
+        if end > self.tail + capacity {
+            self.move_tail(end - capacity);
         }
         let step = self.at / (capacity / STEPS);
         if self.step != Some(step) {
@@ -288,18 +278,23 @@ impl Sender {
     #[cold]
     fn fill(&mut self, words: usize) {
         self.reserve(words);
-        let place = self.at & self.mask;
-        self.ring.get()[place].store(u64::from(FILLER) << 32, Ordering::Relaxed);
-        self.publish(words);
+        self.publish(words, FILLER);
     }
 
+    /// Makes the record at the position visible by its first word, and fetches the cache lines of
+    /// the next one, which receivers have held since they read the record there.
     #[inline(always)]
-    fn publish(&mut self, len: usize) {
+    fn publish(&mut self, len: usize, first: u64) {
+        let ring = self.ring.get();
+        let place = self.at & self.mask;
         self.at += len;
+        ring[self.at & self.mask].store(NOTHING, Ordering::Relaxed);
+        ring[place].store(first, Ordering::Release);
         let control = self.control.get();
         control[COUNT_BEFORE_AT].store(self.number, Ordering::Relaxed);
         control[PUBLISHED_AT].store(self.at as u64, Ordering::Release);
         control[COUNT_AFTER_AT].store(self.number, Ordering::Release);
+        self.ring.prefetch(self.at & self.mask, len);
     }
 
     fn load(&self, at: usize) -> u64 {

@@ -94,6 +94,37 @@ fn who_is_overtaken_counts_what_it_lost_and_goes_on() {
     assert_eq!(numbers.last(), Some(&9_999));
 }
 
+/// The word at the receiver's position is then 0, as where there is no record yet.
+#[test]
+fn who_is_overtaken_by_zeros_notices() {
+    let place = Place::new("zeros");
+    let config = place.config(1);
+    let mut sender = Sender::open(&config, "feed", &topics(false)).unwrap();
+    let mut receiver = Receiver::open(&config, "feed", &topics(false)).unwrap();
+    for lap in 1..20_u64 {
+        for len in [8, 0, 1_000, 24 + lap as usize] {
+            for _ in 0..200 {
+                sender.write(0, 0, &vec![0; len]).unwrap();
+            }
+        }
+        let got = receiver.taken() + drain(&mut receiver).len() as u64;
+        assert_eq!((got, receiver.lost()), (receiver.taken(), lap * 800 - got));
+    }
+    for _ in 0..1_000 {
+        sender.write(0, 0, &[0; 1_000]).unwrap();
+    }
+    sender.die();
+    look(&mut receiver);
+    assert_eq!(
+        receiver.senders(),
+        1,
+        "the dead sender's last samples are not read yet"
+    );
+    assert!(!drain(&mut receiver).is_empty());
+    look(&mut receiver);
+    assert_eq!(receiver.senders(), 0);
+}
+
 #[test]
 fn late_joiners_get_what_the_ring_holds_of_topics_that_keep() {
     let place = Place::new("late");
@@ -300,10 +331,10 @@ fn a_sample_is_whole_or_not_there_whatever_overtakes_it() {
     let written = Arc::new(AtomicU64::new(0));
     let (end, count) = (Arc::clone(&stop), Arc::clone(&written));
     let writing = std::thread::spawn(move || {
-        let mut bytes = [0; 200];
+        let mut bytes = [0; 4_096];
         while !end.load(Ordering::Relaxed) {
             let n = count.fetch_add(1, Ordering::Relaxed);
-            let len = 8 + (n % 190) as usize;
+            let len = 8 + (n % 4_001) as usize;
             bytes[..len].fill(n as u8);
             bytes[..8].copy_from_slice(&n.to_le_bytes());
             sender.write(0, n as i64, &bytes[..len]).unwrap();
@@ -315,7 +346,7 @@ fn a_sample_is_whole_or_not_there_whatever_overtakes_it() {
     while begin.elapsed() < Duration::from_millis(400) {
         receiver.poll(|t| {
             let n = t.source_nanos as u64;
-            assert_eq!(t.bytes.len(), 8 + (n % 190) as usize);
+            assert_eq!(t.bytes.len(), 8 + (n % 4_001) as usize);
             assert_eq!(t.bytes[..8], n.to_le_bytes());
             assert!(t.bytes[8..].iter().all(|b| *b == n as u8));
             assert!(n >= last);

@@ -1,6 +1,8 @@
 //! Replaces the layer over the C library when the feature `cyclone` is off: no domain opens, so
 //! that its entities never exist. Shared memory works as always.
 
+#[path = "copy.rs"]
+mod copy;
 #[path = "interface.rs"]
 mod interface;
 // Without the library nothing is announced.

@@ -1,6 +1,7 @@
 //! The only module that calls the C library. Its interface is safe to use in any order: entities
 //! own their parents, listeners outlive their callbacks, samples outlive nothing.
 
+mod copy;
 mod data;
 mod discovery;
 mod found;

@@ -10,6 +10,8 @@ use std::path::Path;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::copy;
+
 /// Bytes of a page; parts of a file are mapped from multiples of it.
 pub(crate) const PAGE: usize = 4096;
 
@@ -110,6 +112,21 @@ impl Words {
     pub(crate) const fn get(&self) -> &[AtomicU64] {
         self.0.words()
     }
+
+    /// Stores bytes from the word `place` on, without ordering; returns `false` and stores nothing
+    /// if they go beyond the end.
+    #[inline(always)]
+    pub(crate) fn store(&self, place: usize, bytes: &[u8]) -> bool {
+        let to = self.0.range(place, bytes.len());
+        to.map(|to| copy::store(to, bytes)).is_some()
+    }
+
+    /// Fetches the cache lines of up to `len` words from the word `place` on, for stores to come.
+    #[inline(always)]
+    pub(crate) fn prefetch(&self, place: usize, len: usize) {
+        let words = self.get().get(place..).unwrap_or_default();
+        copy::prefetch(&words[..len.min(words.len())]);
+    }
 }
 
 /// A part of a file as words that this process only reads.
@@ -128,6 +145,22 @@ impl ReadOnly {
     pub(crate) fn load(&self, places: Range<usize>) -> impl ExactSizeIterator<Item = u64> {
         let words = self.0.words().get(places).unwrap_or_default();
         words.iter().map(|word| word.load(Ordering::Relaxed))
+    }
+
+    /// Returns the word at this place, or 0 beyond the end. What other processes stored before they
+    /// stored it with release is visible afterwards.
+    #[inline(always)]
+    pub(crate) fn acquire(&self, place: usize) -> u64 {
+        let word = self.0.words().get(place);
+        word.map_or(0, |word| word.load(Ordering::Acquire))
+    }
+
+    /// Copies the bytes from the word `place` on, without ordering; returns `false` and copies
+    /// nothing if they go beyond the end.
+    #[inline(always)]
+    pub(crate) fn copy(&self, place: usize, to: &mut [u8]) -> bool {
+        let from = self.0.range(place, to.len());
+        from.map(|from| copy::load(from, to)).is_some()
     }
 }
 
@@ -174,6 +207,13 @@ impl Mapping {
         }
         let first = NonNull::new(at.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
         Ok(Self { first, len })
+    }
+
+    /// Returns the words that hold `bytes` bytes from the word `place` on; `None` if they are not
+    /// all mapped.
+    #[inline(always)]
+    fn range(&self, place: usize, bytes: usize) -> Option<&[AtomicU64]> {
+        self.words().get(place..)?.get(..bytes.div_ceil(8))
     }
 
     #[inline(always)]

@@ -17,6 +17,7 @@ run fanout bench fanout
 run fanout-saturated bench fanout --saturate
 run fanout-stalled bench fanout --stalled drop
 run fanout-stages bench fanout --stages --rounds 5000
+run scale bench scale
 run market bench market
 run dbn bench dbn
 run dds bench dds

@@ -3,8 +3,9 @@
 //     Artio FOLDER   keeps its files in the folder; the kernel picks the port
 //
 // As in Artio's own benchmark server, a media driver, an engine and a library share the process, talk
-// through shared memory, and log no messages. The codecs are those that Artio ships: its report has no
-// ClOrdID(11), LeavesQty(151), CumQty(14) and AvgPx(6).
+// through shared memory, and log no messages. The library owns each session from its start: it would
+// miss the orders that come before it has asked the engine for a session. The codecs are those that
+// Artio ships: its report has no ClOrdID(11), LeavesQty(151), CumQty(14) and AvgPx(6).
 
 import static io.aeron.CommonContext.IPC_CHANNEL;
 import static io.aeron.logbuffer.ControlledFragmentHandler.Action.ABORT;
@@ -25,12 +26,12 @@ import uk.co.real_logic.artio.builder.ExecutionReportEncoder;
 import uk.co.real_logic.artio.decoder.NewOrderSingleDecoder;
 import uk.co.real_logic.artio.engine.EngineConfiguration;
 import uk.co.real_logic.artio.engine.FixEngine;
-import uk.co.real_logic.artio.library.AcquiringSessionExistsHandler;
 import uk.co.real_logic.artio.library.FixLibrary;
 import uk.co.real_logic.artio.library.LibraryConfiguration;
 import uk.co.real_logic.artio.library.OnMessageInfo;
 import uk.co.real_logic.artio.library.SessionHandler;
 import uk.co.real_logic.artio.messages.DisconnectReason;
+import uk.co.real_logic.artio.messages.InitialAcceptedSessionOwner;
 import uk.co.real_logic.artio.session.Session;
 import uk.co.real_logic.artio.util.MutableAsciiBuffer;
 
@@ -99,13 +100,15 @@ public final class Artio implements SessionHandler {
                 .libraryAeronChannel(IPC_CHANNEL)
                 .logFileDir(folder + "/logs")
                 .deleteLogFileDirOnStart(true)
+                .initialAcceptedSessionOwner(InitialAcceptedSessionOwner.SOLE_LIBRARY)
+                .monitoringFile(folder + "/engine")
                 .logInboundMessages(false)
                 .logOutboundMessages(false);
         engine.aeronContext().aeronDirectoryName(folder + "/aeron");
         LibraryConfiguration library = new LibraryConfiguration()
                 .libraryAeronChannels(List.of(IPC_CHANNEL))
-                .sessionAcquireHandler((session, info) -> new Artio())
-                .sessionExistsHandler(new AcquiringSessionExistsHandler());
+                .sessionAcquireHandler((session, info) -> new Artio());
+        library.monitoringFile(folder + "/library");
         library.aeronContext().aeronDirectoryName(folder + "/aeron");
         IdleStrategy idle = CommonConfiguration.backoffIdleStrategy();
         try (MediaDriver running = MediaDriver.launch(driver);

@@ -2,7 +2,7 @@
 #![allow(clippy::expect_used, reason = "a test may fail")]
 
 use fanfare_counting::allocations;
-use fanfare_fix::codec::{SendingTime, SharedBody, SharedFrame, SharedParts};
+use fanfare_fix::codec::{SendingTime, SharedBody, SharedFrame};
 use fanfare_fix::session::{
     Config, Event, Limits, MemoryStore, MessageStore, Now, SECOND, Scratch, Session, SessionId,
     Version,
@@ -159,7 +159,7 @@ fn no_allocation_after_warm_up() {
 fn fan_out(store: impl MessageStore) {
     let mut pair = Pair::new(MemoryStore::without_resends(256 << 10), store);
     let mut frame = SharedFrame::new(1024);
-    let mut parts = SharedParts::new();
+    let mut out = [0; 512];
     let fields = b"55=EURUSD\x01268=1\x01269=0\x01270=1.08\x01";
     let body = SharedBody::new(b"W", fields).expect("a body");
     let mut spread = |rounds: u64| {
@@ -176,14 +176,12 @@ fn fan_out(store: impl MessageStore) {
                 .buy
                 .handle_bytes(pair.now, &mut pair.scratch, &pair.wire);
             assert!(matches!(step.event, Some(Event::App(_))));
-            let seq = pair
+            let len = pair
                 .sell
-                .send_shared_parts(pair.now, &body, &time, &mut parts);
-            assert!(seq.is_ok());
+                .send_shared_into(pair.now, &body, &time, &mut out)
+                .expect("logged on");
             pair.wire.clear();
-            for part in [parts.header(), body.fields(), parts.trailer()] {
-                pair.wire.extend_from_slice(part);
-            }
+            pair.wire.extend_from_slice(&out[..len]);
             let step = pair
                 .buy
                 .handle_bytes(pair.now, &mut pair.scratch, &pair.wire);

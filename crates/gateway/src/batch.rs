@@ -1,6 +1,6 @@
 //! A batch of messages that a worker took from the ring, and its delivery to one consumer. A single
-//! message is sent through a frame that holds the body once, several messages in one gathering
-//! write.
+//! message is sent from a frame that holds the body once; several are written into one buffer, from
+//! which they go out in one send.
 
 use crate::consumer::Consumer;
 use crate::hole::{self, Hole};
@@ -10,19 +10,19 @@ use crate::stages::{MARKED, Mark, OutletStages};
 use fanfare_engine::host::Peer;
 use fanfare_engine::outbound::OutboundError;
 use fanfare_engine::ring::BroadcastReader;
-use fanfare_fix::codec::{SendingTime, SharedBody, SharedFrame, SharedParts};
+use fanfare_fix::codec::{SendingTime, SharedBody, SharedFrame};
 use fanfare_fix::session::Now;
 use fanfare_wire::{Precision, UtcTimestamp};
 use std::io::IoSlice;
 use std::ops::Range;
 
 /// The most messages of one batch. A consumer that keeps up receives them in one write.
-pub(crate) const MAX_MESSAGES: usize = 16;
+pub(crate) const MAX_MESSAGES: usize = 64;
 
 /// The most bytes that the header and the trailer of a message take.
 pub(crate) const ENVELOPE: usize = 384;
 
-/// A batch of up to 16 messages with the buffers for sending them. Allocates only on construction.
+/// A batch of up to 64 messages with the buffers for sending them. Allocates only on construction.
 pub(crate) struct Batch {
     arena: Vec<u8>,
     records: Vec<Record>,
@@ -31,7 +31,7 @@ pub(crate) struct Batch {
     /// Whether the only message is in the frame. A body of the feed may be too long for the frame.
     framed: bool,
     frame: SharedFrame,
-    parts: Vec<SharedParts>,
+    outgoing: Outgoing,
     times: Times,
 }
 
@@ -56,7 +56,7 @@ impl Batch {
             holes: Vec::with_capacity(MAX_MESSAGES),
             framed: false,
             frame: SharedFrame::new(max_message),
-            parts: vec![SharedParts::new(); MAX_MESSAGES],
+            outgoing: Outgoing::new(),
             times: Times::default(),
         }
     }
@@ -113,7 +113,7 @@ impl Batch {
             0
         } else if self.framed && peer.queued() == 0 {
             match peer.send_shared(&mut self.frame, &time) {
-                Ok(message) => send(peer, &[IoSlice::new(message)]).map(|()| 1)?,
+                Ok(message) => send(peer, message).map(|()| 1)?,
                 Err(_) => 0,
             }
         } else {
@@ -189,8 +189,8 @@ impl Batch {
         Ok(sent)
     }
 
-    /// Sends as many messages of a range as are certain to fit into the queue, in one gathering
-    /// write. Returns their number, and the index after the last.
+    /// Sends as many messages of a range as are certain to fit into the queue, in one
+    /// send. Returns their number, and the index after the last.
     fn deliver_some(
         &mut self,
         peer: &mut Peer<'_>,
@@ -202,7 +202,7 @@ impl Batch {
         let Self {
             arena,
             records,
-            parts,
+            outgoing,
             ..
         } = self;
         let start = range.start;
@@ -213,46 +213,61 @@ impl Batch {
             let body = arena.get(range.clone()).and_then(record::read)?;
             Some((at, body))
         });
-        let (count, last) = gather(peer, parts, limit, time, bodies)?;
+        let (count, last) = outgoing.send(peer, limit, time, bodies)?;
         Ok((count, last.map_or(start, |last| last + 1)))
     }
 }
 
-/// Sends bodies, each with its index, in one gathering write: at most as many as there are `parts`,
-/// at most [`MAX_MESSAGES`], and only those certain to fit into a queue of `limit` bytes. Returns
-/// their number, and the index of the last.
-pub(crate) fn gather<'b>(
-    peer: &mut Peer<'_>,
-    parts: &mut [SharedParts],
-    limit: usize,
-    time: &SendingTime,
-    bodies: impl Iterator<Item = (usize, SharedBody<'b>)>,
-) -> Result<(usize, Option<usize>), PeerEnd> {
-    let mut room = limit.saturating_sub(peer.queued());
-    let mut slices = [IoSlice::new(&[]); 3 * MAX_MESSAGES];
-    let (mut count, mut last) = (0, None);
-    let places = parts.iter_mut().zip(slices.chunks_exact_mut(3));
-    for ((parts, slot), (at, body)) in places.zip(bodies) {
-        let need = body.fields().len() + ENVELOPE;
-        if need > room || peer.send_shared_parts(&body, time, parts).is_err() {
-            break;
+/// The buffer of the messages of one send. Grows to the longest message.
+pub(crate) struct Outgoing(Vec<u8>);
+
+/// The most bytes of one send, unless a single message is longer: what the processor's nearest
+/// caches hold beside the bodies, and a small part of what the kernel queues for a connection.
+const SEND: usize = 1 << 15;
+
+impl Outgoing {
+    pub(crate) fn new() -> Self {
+        Self(vec![0; SEND])
+    }
+
+    /// Writes bodies, each with its index, to a connection in one send: only those that are certain
+    /// to fit into the buffer and into a queue of `limit` bytes. Returns their number, and the index
+    /// of the last.
+    pub(crate) fn send<'b>(
+        &mut self,
+        peer: &mut Peer<'_>,
+        limit: usize,
+        time: &SendingTime,
+        bodies: impl Iterator<Item = (usize, SharedBody<'b>)>,
+    ) -> Result<(usize, Option<usize>), PeerEnd> {
+        let room = limit.saturating_sub(peer.queued());
+        let (mut len, mut count, mut last) = (0, 0, None);
+        for (at, body) in bodies {
+            let end = len + body.fields().len() + ENVELOPE;
+            if end > room || (end > self.0.len() && count > 0) {
+                break;
+            }
+            if end > self.0.len() {
+                self.0.resize(end, 0);
+            }
+            let out = self.0.get_mut(len..).unwrap_or_default();
+            let Ok(written) = peer.send_shared_into(&body, time, out) else {
+                break;
+            };
+            len += written;
+            (count, last) = (count + 1, Some(at));
         }
-        room -= need;
-        slot.copy_from_slice(&[
-            IoSlice::new(parts.header()),
-            IoSlice::new(body.fields()),
-            IoSlice::new(parts.trailer()),
-        ]);
-        (count, last) = (count + 1, Some(at));
+        if let (Some(messages), true) = (self.0.get(..len), count > 0) {
+            send(peer, messages)?;
+        }
+        Ok((count, last))
     }
-    if count > 0 {
-        send(peer, slices.get(..3 * count).unwrap_or(&[]))?;
-    }
-    Ok((count, last))
 }
 
-fn send(peer: &mut Peer<'_>, parts: &[IoSlice<'_>]) -> Result<(), PeerEnd> {
-    peer.write(parts).map(drop).map_err(end_of)
+fn send(peer: &mut Peer<'_>, messages: &[u8]) -> Result<(), PeerEnd> {
+    peer.write(&[IoSlice::new(messages)])
+        .map(drop)
+        .map_err(end_of)
 }
 
 /// Returns the reason for ending a session whose connection does not accept a write.

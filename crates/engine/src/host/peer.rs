@@ -3,7 +3,7 @@
 use super::connection::Connection;
 use super::store::Store;
 use crate::outbound::{OutboundError, Overflow};
-use fanfare_fix::codec::{FieldWriter, SendingTime, SharedBody, SharedFrame, SharedParts};
+use fanfare_fix::codec::{FieldWriter, SendingTime, SharedBody, SharedFrame};
 use fanfare_fix::session::{Config, MessageStore, Now, SendError, Session, SessionId};
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
@@ -139,18 +139,19 @@ impl Peer<'_> {
         sent
     }
 
-    /// Makes the message for a gathering write: see [`Session::send_shared_parts`].
+    /// Writes the message at the front of `out` and returns its length: see
+    /// [`Session::send_shared_into`].
     ///
     /// # Errors
-    /// Those of [`Session::send_shared_parts`]: no number was used.
+    /// Those of [`Session::send_shared_into`]: no number was used.
     #[inline]
-    pub fn send_shared_parts(
+    pub fn send_shared_into(
         &mut self,
         body: &SharedBody<'_>,
         time: &SendingTime,
-        parts: &mut SharedParts,
-    ) -> Result<u64, SendError> {
-        let sent = self.session.send_shared_parts(self.now, body, time, parts);
+        out: &mut [u8],
+    ) -> Result<usize, SendError> {
+        let sent = self.session.send_shared_into(self.now, body, time, out);
         *self.touched |= sent.is_err();
         sent
     }

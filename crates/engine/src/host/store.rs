@@ -169,8 +169,8 @@ impl MessageStore for Store {
         each!(self, store => store.commit_secret(range))
     }
 
-    fn record(&mut self, parts: &[&[u8]]) -> Result<(), StoreError> {
-        each!(self, store => store.record(parts))
+    fn record(&mut self, message: &[u8]) -> Result<(), StoreError> {
+        each!(self, store => store.record(message))
     }
 
     fn keeps(&self) -> bool {

@@ -113,17 +113,11 @@ impl MessageStore for Journal {
         kept
     }
 
-    fn record(&mut self, parts: &[&[u8]]) -> Result<(), StoreError> {
-        let len = parts.iter().map(|part| part.len()).sum();
+    fn record(&mut self, message: &[u8]) -> Result<(), StoreError> {
+        let len = message.len();
         self.make_room(len)?;
-        let mut room = self.current.room_mut();
-        for part in parts {
-            let Some((place, rest)) = room.split_at_mut_checked(part.len()) else {
-                return Err(StoreError::TooLong);
-            };
-            place.copy_from_slice(part);
-            room = rest;
-        }
+        let room = self.current.room_mut().get_mut(..len);
+        room.ok_or(StoreError::TooLong)?.copy_from_slice(message);
         self.append(0..len, EntryKind::App, self.current.next_sender)?;
         Ok(())
     }

@@ -305,7 +305,7 @@ fn store(base: &Path, identity: &str) -> PathBuf {
         ..Options::default()
     };
     let (mut journal, _) = Journal::open(&folder, identity, options, now).unwrap();
-    journal.record(&[b"a message"]).unwrap();
+    journal.record(b"a message").unwrap();
     journal.close().unwrap();
     folder
 }

@@ -35,7 +35,7 @@ fn written(base: &Path) -> PathBuf {
     let now = UtcTimestamp::from_nanos(1_795_168_800_000_000_000);
     let (mut journal, _) = Journal::open(&folder, IDENTITY, Options::default(), now).unwrap();
     for _ in 0..MESSAGES {
-        journal.record(&[&[b'x'; 100]]).unwrap();
+        journal.record(&[b'x'; 100]).unwrap();
     }
     // The state after a kill: no write is noted as durable.
     drop(journal);

@@ -42,5 +42,5 @@ pub use group::{Group, GroupSpec};
 pub use groups::Groups;
 pub use message::{Field, FieldError, FieldErrorKind, FieldSet, Message};
 pub use secrets::{is_secret, mask_secrets, secrets};
-pub use shared::{SendingTime, SessionHeader, SharedBody, SharedFrame, SharedParts};
+pub use shared::{SendingTime, SessionHeader, SharedBody, SharedFrame};
 pub use writer::{EncodeError, FieldWriter};

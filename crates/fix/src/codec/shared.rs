@@ -69,14 +69,6 @@ pub struct SharedFrame {
     sum: u8,
 }
 
-/// Header and trailer of one message, for a gathering write around the shared body.
-#[derive(Clone, Debug)]
-pub struct SharedParts {
-    header: [u8; HEADER_ROOM],
-    start: usize,
-    trailer: [u8; TRAILER],
-}
-
 /// The longest header that is written: prefix, constant fields and numbers, and a lead.
 const HEADER_ROOM: usize = 352 + LEAD_ROOM;
 
@@ -246,23 +238,6 @@ impl SessionHeader {
         Ok(end + TRAILER)
     }
 
-    /// Writes header and trailer of the message with `body` into `parts`, from which a gathering
-    /// write takes [`SharedParts::header`], the body's fields and [`SharedParts::trailer`].
-    #[inline]
-    pub fn write_parts(
-        &self,
-        parts: &mut SharedParts,
-        seq: u64,
-        time: &SendingTime,
-        body: &SharedBody<'_>,
-    ) {
-        let plan = self.plan(body, seq, time);
-        parts.start = HEADER_ROOM - plan.header;
-        let header = &mut parts.header[parts.start..];
-        let sum = self.write_header(header, &plan, body, seq, time);
-        parts.trailer = trailer(sum.wrapping_add(body.sum));
-    }
-
     /// `8=…|9=`.
     #[inline]
     pub(crate) fn prefix(&self) -> &[u8] {
@@ -415,33 +390,6 @@ impl SharedFrame {
         let sum = header.write_header(&mut room[start..], &plan, &body, seq, time);
         self.buf[end..end + TRAILER].copy_from_slice(&trailer(sum.wrapping_add(self.sum)));
         start..end + TRAILER
-    }
-}
-
-impl SharedParts {
-    /// Returns empty parts, with room for one header and trailer.
-    pub fn new() -> Self {
-        Self {
-            header: [0; HEADER_ROOM],
-            start: HEADER_ROOM,
-            trailer: [0; TRAILER],
-        }
-    }
-
-    /// Returns the bytes in front of the body.
-    pub fn header(&self) -> &[u8] {
-        self.header.get(self.start..).unwrap_or_default()
-    }
-
-    /// Returns the bytes behind the body.
-    pub fn trailer(&self) -> &[u8] {
-        &self.trailer
-    }
-}
-
-impl Default for SharedParts {
-    fn default() -> Self {
-        Self::new()
     }
 }
 

@@ -248,20 +248,16 @@ impl MessageStore for MemoryStore {
         Ok(())
     }
 
-    fn record(&mut self, parts: &[&[u8]]) -> Result<(), StoreError> {
+    fn record(&mut self, message: &[u8]) -> Result<(), StoreError> {
         if !self.keeps() {
             self.numbers.sender += 1;
             return Ok(());
         }
-        let len: usize = parts.iter().map(|part| part.len()).sum();
+        let len = message.len();
         self.make_room(len)?;
         let start = self.outbox.end();
         self.keep(start..start + len as u64, Kind::App)?;
-        let mut at = 0;
-        for part in parts {
-            self.outbox.room()[at..at + part.len()].copy_from_slice(part);
-            at += part.len();
-        }
+        self.outbox.room()[..len].copy_from_slice(message);
         self.outbox.append(0..len, false);
         self.numbers.sender += 1;
         Ok(())
@@ -508,7 +504,7 @@ mod tests {
         }
         assert_eq!(store.next_sender(), 1001);
         assert!(store.capacity() <= 256, "{}", store.capacity());
-        store.record(&[b"head", b"body"]).unwrap();
+        store.record(b"headbody").unwrap();
         assert_eq!((store.next_sender(), store.unsent().len()), (1002, 0));
         assert!(store.first_from(1).is_none());
     }

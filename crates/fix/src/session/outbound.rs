@@ -15,7 +15,6 @@ use super::store::{Entry, Kind, MessageStore, StoreError};
 use super::{Session, State};
 use crate::codec::{
     EncodeError, Encoder, FieldWriter, Next, SendingTime, SessionHeader, SharedBody, SharedFrame,
-    SharedParts,
 };
 use crate::{msg_type, tag};
 
@@ -93,27 +92,30 @@ impl<S: MessageStore> Session<S> {
         let seq = self.shared_seq(now)?;
         let header = self.shared_header.as_ref().ok_or(HEADER_TOO_LONG)?;
         let message = frame.patch(header, seq, time);
-        self.record_shared(now, &[message])?;
+        self.record_shared(now, message)?;
         Ok(message)
     }
 
-    /// As `send_shared`, for a gathering write: header and trailer go into `parts`.
+    /// As `send_shared`, for a body in memory of its own: writes the message at the front of `out`
+    /// and returns its length.
     ///
     /// # Errors
-    /// As for `send_shared`.
+    /// As for `send_shared`; or `out` is too short.
     #[inline]
-    pub fn send_shared_parts(
+    pub fn send_shared_into(
         &mut self,
         now: Now,
         body: &SharedBody<'_>,
         time: &SendingTime,
-        parts: &mut SharedParts,
-    ) -> Result<u64, SendError> {
+        out: &mut [u8],
+    ) -> Result<usize, SendError> {
         let seq = self.shared_seq(now)?;
         let header = self.shared_header.as_ref().ok_or(HEADER_TOO_LONG)?;
-        header.write_parts(parts, seq, time, body);
-        self.record_shared(now, &[parts.header(), body.fields(), parts.trailer()])?;
-        Ok(seq)
+        let len = header
+            .write(out, seq, time, body)
+            .map_err(SendError::Encode)?;
+        self.record_shared(now, out.get(..len).unwrap_or_default())?;
+        Ok(len)
     }
 
     #[inline]
@@ -129,8 +131,8 @@ impl<S: MessageStore> Session<S> {
     }
 
     #[inline]
-    fn record_shared(&mut self, now: Now, parts: &[&[u8]]) -> Result<(), SendError> {
-        if let Err(error) = self.store.record(parts) {
+    fn record_shared(&mut self, now: Now, message: &[u8]) -> Result<(), SendError> {
+        if let Err(error) = self.store.record(message) {
             let error = SendError::Store(error);
             self.store_failed(now, &error);
             return Err(error);

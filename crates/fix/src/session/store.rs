@@ -68,12 +68,12 @@ pub trait MessageStore {
         let (kind, transmit) = (Kind::Admin, true);
         self.commit(range, Entry { kind, transmit })
     }
-    /// Keeps an application message that the caller transmits itself (the fan-out path), given in
-    /// pieces, under the next number, which it uses up.
+    /// Keeps an application message that the caller transmits itself (the fan-out path), under the
+    /// next number, which it uses up.
     ///
     /// # Errors
     /// As for `reserve` and `commit`.
-    fn record(&mut self, parts: &[&[u8]]) -> Result<(), StoreError>;
+    fn record(&mut self, message: &[u8]) -> Result<(), StoreError>;
 
     /// Returns whether messages are kept at all.
     fn keeps(&self) -> bool {

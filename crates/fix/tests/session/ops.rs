@@ -3,7 +3,7 @@
 //!
 //! `run` interprets bytes as a list of operations, so that the fuzzer can use it as well.
 
-use fanfare_fix::codec::{SendingTime, SharedBody, SharedParts};
+use fanfare_fix::codec::{SendingTime, SharedBody};
 use fanfare_fix::session::{
     Config, Event, Limits, MemoryStore, MessageStore, Now, OverRate, Rate, ReceiveLimit,
     RejectReason, SECOND, Scratch, SendLimit, Session, SessionId, Version,
@@ -189,10 +189,8 @@ impl Driver {
             11 => {
                 let body = SharedBody::new(b"W", b"55=A\x01").unwrap();
                 let time = SendingTime::new(now.utc, Precision::Millis);
-                let mut parts = SharedParts::new();
-                let _ = self
-                    .session
-                    .send_shared_parts(now, &body, &time, &mut parts);
+                let mut out = [0; 512];
+                let _ = self.session.send_shared_into(now, &body, &time, &mut out);
             }
             _ => self.message(source),
         }

@@ -1,6 +1,6 @@
 //! The fan-out path: a shared body, the session's own header and number.
 
-use fanfare_fix::codec::{SendingTime, SharedBody, SharedFrame, SharedParts};
+use fanfare_fix::codec::{EncodeError, SendingTime, SharedBody, SharedFrame};
 use fanfare_fix::session::{
     Config, MemoryStore, MessageStore, Now, SECOND, Scratch, SendError, Session, SessionId, Version,
 };
@@ -67,13 +67,13 @@ fn each_way_gives_the_same_message_with_the_next_number() {
         expected(2)
     );
 
-    let mut parts = SharedParts::new();
-    assert_eq!(
-        session.send_shared_parts(now(), &body, &time, &mut parts),
-        Ok(3)
-    );
-    let whole = [parts.header(), body.fields(), parts.trailer()].concat();
-    assert_eq!(shown(&whole), shown(&expected(3)));
+    let mut out = [0; 512];
+    let full = session.send_shared_into(now(), &body, &time, &mut out[..60]);
+    assert_eq!(full, Err(SendError::Encode(EncodeError::BufferFull)));
+    let len = session
+        .send_shared_into(now(), &body, &time, &mut out)
+        .unwrap();
+    assert_eq!(shown(&out[..len]), shown(&expected(3)));
     assert_eq!(session.store().next_sender(), 4);
     // The session itself has nothing to write: these are the caller's.
     assert_eq!(take(&mut session), "");
@@ -88,9 +88,9 @@ fn they_count_as_sent() {
         mono: now().mono + seconds * SECOND,
         ..now()
     };
-    let mut parts = SharedParts::new();
+    let mut out = [0; 512];
     session
-        .send_shared_parts(later(29), &body, &time, &mut parts)
+        .send_shared_into(later(29), &body, &time, &mut out)
         .unwrap();
     session.handle_timeout(later(31));
     assert_eq!(take(&mut session), "", "a Heartbeat is not due");
@@ -107,11 +107,11 @@ fn a_resend_gives_what_was_kept_or_a_gap_fill() {
     let request = "35=2|34=2|49=EDGE|56=PLANT|52=20261120-10:00:00|7=2|16=0";
     let body = SharedBody::new(b"W", FIELDS).unwrap();
     let time = SendingTime::new(now().utc, Precision::Millis);
-    let mut parts = SharedParts::new();
+    let mut out = [0; 512];
 
     let mut keeps = logged_on(MemoryStore::default());
     keeps
-        .send_shared_parts(now(), &body, &time, &mut parts)
+        .send_shared_into(now(), &body, &time, &mut out)
         .unwrap();
     receive(&mut keeps, request);
     let sent = take(&mut keeps);
@@ -123,7 +123,7 @@ fn a_resend_gives_what_was_kept_or_a_gap_fill() {
 
     let mut forgets = logged_on(MemoryStore::without_resends(256 << 10));
     forgets
-        .send_shared_parts(now(), &body, &time, &mut parts)
+        .send_shared_into(now(), &body, &time, &mut out)
         .unwrap();
     receive(&mut forgets, request);
     let sent = take(&mut forgets);
@@ -138,17 +138,17 @@ fn nothing_overtakes_a_resend() {
     let mut session = logged_on(MemoryStore::default());
     let body = SharedBody::new(b"W", FIELDS).unwrap();
     let time = SendingTime::new(now().utc, Precision::Millis);
-    let mut parts = SharedParts::new();
+    let mut out = [0; 512];
     for _ in 0..1_000 {
         session
-            .send_shared_parts(now(), &body, &time, &mut parts)
+            .send_shared_into(now(), &body, &time, &mut out)
             .unwrap();
     }
     receive(
         &mut session,
         "35=2|34=2|49=EDGE|56=PLANT|52=20261120-10:00:00|7=2|16=0",
     );
-    let overtaking = session.send_shared_parts(now(), &body, &time, &mut parts);
+    let overtaking = session.send_shared_into(now(), &body, &time, &mut out);
     assert_eq!(overtaking, Err(SendError::ResendInProgress));
     let behind = session.send(now(), b"B", |news| {
         news.str(58, "wait");
@@ -171,7 +171,7 @@ fn nothing_overtakes_a_resend() {
     );
     assert!(
         session
-            .send_shared_parts(now(), &body, &time, &mut parts)
+            .send_shared_into(now(), &body, &time, &mut out)
             .is_ok()
     );
 }

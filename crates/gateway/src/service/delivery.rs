@@ -7,11 +7,11 @@ use super::client::{Client, Of, Out, Part, Untold};
 use super::contract::Contract;
 use super::request::reason;
 use super::{Core, Turn, messages};
-use crate::batch::{MAX_MESSAGES, Times, end_of, gather};
+use crate::batch::{Outgoing, Times, end_of};
 use crate::hole::{Hole, Missing};
 use crate::notice::PeerEnd;
 use fanfare_engine::host::{Peer, Peers};
-use fanfare_fix::codec::{SendingTime, SharedParts};
+use fanfare_fix::codec::SendingTime;
 use fanfare_market::instruments::Directory;
 
 /// The most snapshots of a turn, of all sessions together, so that updates are not delayed by more.
@@ -23,14 +23,14 @@ const CONFLATED_ROOM: usize = 1 << 14;
 
 /// The sender of messages to the sessions.
 pub(super) struct Sender {
-    parts: Vec<SharedParts>,
+    outgoing: Outgoing,
     limit: usize,
 }
 
 impl Sender {
     pub(super) fn new(limit: usize) -> Self {
         Self {
-            parts: vec![SharedParts::new(); MAX_MESSAGES],
+            outgoing: Outgoing::new(),
             limit,
         }
     }
@@ -105,7 +105,7 @@ impl Sender {
         Ok(outbox.len() - rest.len())
     }
 
-    /// Sends as many messages as are certain to fit into the queue, in one gathering write, without
+    /// Sends as many messages as are certain to fit into the queue, in one send, without
     /// those of conflated subscriptions if the session is behind. Returns the number of messages
     /// processed.
     fn write_some(
@@ -127,7 +127,7 @@ impl Sender {
             let (_, body) = bodies.get(out.body)?;
             Some((at, body.led_by(lead).ok()?))
         });
-        let (_, last) = gather(peer, &mut self.parts, self.limit, time, bodies)?;
+        let (_, last) = self.outgoing.send(peer, self.limit, time, bodies)?;
         Ok(last.map_or(0, |last| last + 1))
     }
 

@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::outbound::OutboundError;
-use fanfare_fix::codec::{SendingTime, SharedBody, SharedFrame, SharedParts};
+use fanfare_fix::codec::{SendingTime, SharedBody, SharedFrame};
 use fanfare_fix::session::MemoryStore;
 use std::io::IoSlice;
 
@@ -107,7 +107,7 @@ fn share(host: &mut Host<Diary>, now: Now, fields: &[u8]) -> (usize, Vec<usize>)
     let body = SharedBody::new(b"D", fields).unwrap();
     let mut frame = SharedFrame::new(fields.len());
     frame.load(&body).unwrap();
-    let mut parts = SharedParts::new();
+    let mut out = vec![0; fields.len() + 512];
     let mut peers = handler_peers(host, now);
     let (mut done, mut queued) = (0, Vec::new());
     for mut peer in peers.logged_on() {
@@ -116,12 +116,8 @@ fn share(host: &mut Host<Diary>, now: Now, fields: &[u8]) -> (usize, Vec<usize>)
             let message = peer.send_shared(&mut frame, &time).unwrap();
             peer.write(&[IoSlice::new(message)])
         } else {
-            peer.send_shared_parts(&body, &time, &mut parts).unwrap();
-            peer.write(&[
-                IoSlice::new(parts.header()),
-                IoSlice::new(body.fields()),
-                IoSlice::new(parts.trailer()),
-            ])
+            let len = peer.send_shared_into(&body, &time, &mut out).unwrap();
+            peer.write(&[IoSlice::new(&out[..len])])
         };
         match written {
             Ok(_) => done += 1,

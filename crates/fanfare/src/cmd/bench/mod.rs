@@ -11,6 +11,7 @@ mod feed;
 mod history;
 mod latency;
 mod market;
+mod scale;
 mod watch;
 
 use anyhow::{Context, Result};
@@ -49,6 +50,9 @@ pub(crate) enum Command {
     /// datagram and sends as many bytes; and the cost of sessions that do not subscribe to it, or
     /// are slow.
     Market(market::Args),
+    /// The fan-out to 10, 100, 1,000 and 10,000 consumers: start, memory of a session, deliveries at
+    /// the highest rate, and latency below it.
+    Scale(scale::Args),
 }
 
 pub(crate) fn run(command: &Command) -> Result<ExitCode> {
@@ -64,6 +68,7 @@ pub(crate) fn run(command: &Command) -> Result<ExitCode> {
         Command::History(args) => history::run(args),
         Command::Latency(args) => latency::run(args),
         Command::Market(args) => market::run(args),
+        Command::Scale(args) => scale::run(args),
     }
 }
 

@@ -9,6 +9,7 @@ mod plant;
 mod raw;
 mod receivers;
 pub(in crate::bench) mod rounds;
+mod scale;
 pub(in crate::bench) mod sessions;
 
 pub use plant::{FanoutBench, Watcher, add_baseline};

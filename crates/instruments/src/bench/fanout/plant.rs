@@ -16,7 +16,7 @@ use crate::bench::{BenchError, Processors};
 use crate::figures::{Figures, median};
 
 /// Measurements of a rate, of which the median counts.
-const TIMES: usize = 5;
+pub(super) const TIMES: usize = 5;
 
 /// The parameters of the benchmark.
 #[derive(Debug, Clone, Copy)]
@@ -221,13 +221,7 @@ impl FanoutBench {
         self.raise_limit()?;
         let (mut raw, agent, mut plain) = Raw::new(self.consumers)?;
         let message = agent.message();
-        let mut config = self.config();
-        config.idle = if self.processors.are_two() {
-            Idle::Spin
-        } else {
-            Idle::Park
-        };
-        let mut plant = self.start(&config, vec![Box::new(agent)])?;
+        let mut plant = self.start(&self.spinning(), vec![Box::new(agent)])?;
         // The baseline sends the same bytes.
         let _ = message.set(plant.sample()?);
         self.processors.pin_here()?;
@@ -236,7 +230,7 @@ impl FanoutBench {
         Ok(measured)
     }
 
-    fn raise_limit(&self) -> Result<(), BenchError> {
+    pub(super) fn raise_limit(&self) -> Result<(), BenchError> {
         let wanted = 4 * self.consumers as u64 + 100;
         let files = raise_open_files(wanted + 100)?;
         if files < wanted {
@@ -259,33 +253,51 @@ impl FanoutBench {
         config
     }
 
+    /// Returns the same for a gateway that does not sleep if it has a processor of its own.
+    pub(super) fn spinning(&self) -> Config {
+        let idle = if self.processors.are_two() {
+            Idle::Spin
+        } else {
+            Idle::Park
+        };
+        Config {
+            idle,
+            ..self.config()
+        }
+    }
+
     fn start(&self, config: &Config, guests: Vec<Box<dyn Agent>>) -> Result<Plant, BenchError> {
         let gateway = Gateway::start_with(config, Stop::new(), guests)?;
-        let streams = connect(gateway.consumers(), self.consumers)?;
-        let cannot = |who: &str, error: io::Error| {
-            BenchError::Missing(format!("{who} cannot log on: {error}"))
-        };
-        let receivers = log_on(streams, "CONSUMER").map_err(|e| cannot("consumers", e))?;
-        let producer = Producer::log_on(gateway.producers());
-        let producer = producer.map_err(|e| cannot("the producer", e))?;
-        Ok(Plant {
-            gateway,
-            producer: Marked { producer, began: 0 },
-            receivers,
-        })
+        Plant::log_on(gateway, self.consumers)
     }
 }
 
 /// The gateway with all its sessions logged on.
-struct Plant {
+pub(super) struct Plant {
     gateway: Gateway,
     producer: Marked,
     receivers: Receivers,
 }
 
 impl Plant {
+    /// Logs on so many consumers, and a producer.
+    pub(super) fn log_on(gateway: Gateway, consumers: usize) -> Result<Self, BenchError> {
+        let streams = connect(gateway.consumers(), consumers)?;
+        let cannot = |who: &str, error: io::Error| {
+            BenchError::Missing(format!("{who} cannot log on: {error}"))
+        };
+        let receivers = log_on(streams, "CONSUMER").map_err(|e| cannot("consumers", e))?;
+        let producer = Producer::log_on(gateway.producers());
+        let producer = producer.map_err(|e| cannot("the producer", e))?;
+        Ok(Self {
+            gateway,
+            producer: Marked { producer, began: 0 },
+            receivers,
+        })
+    }
+
     /// Returns a message as the first consumer receives it, for the baseline to send.
-    fn sample(&mut self) -> Result<Vec<u8>, BenchError> {
+    pub(super) fn sample(&mut self) -> Result<Vec<u8>, BenchError> {
         let mut sample = Vec::new();
         let mut count = 0;
         self.producer.trigger()?;

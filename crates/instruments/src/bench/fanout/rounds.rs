@@ -6,7 +6,7 @@ use std::io;
 use std::time::Duration;
 
 /// The longest round; deliveries not yet made are lost. A busy machine may take seconds.
-const ROUND: Duration = Duration::from_secs(20);
+pub(super) const ROUND: Duration = Duration::from_secs(20);
 
 /// Messages in flight when throughput is measured.
 const WINDOW: u64 = 64;

@@ -1,0 +1,51 @@
+//! `fanfare bench scale`: the fan-out by the number of consumers.
+
+use anyhow::Result;
+use clap::Args as ClapArgs;
+use fanfare_engine::stop::Stop;
+use fanfare_instruments::bench::fanout::FanoutBench;
+use fanfare_instruments::figures::Figures;
+use std::process::ExitCode;
+
+use super::processors;
+use crate::print::{figures_out, note};
+use crate::range::whole;
+
+/// Options of `fanfare bench scale`.
+#[derive(ClapArgs)]
+pub(crate) struct Args {
+    /// Numbers of consumers, each measured with a gateway of its own.
+    #[arg(
+        long,
+        value_name = "N,…",
+        value_delimiter = ',',
+        default_value = "10,100,1000,10000"
+    )]
+    #[arg(value_parser = whole::<usize>(1..=20_000))]
+    consumers: Vec<usize>,
+    /// Fan-out workers of the gateway.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole::<usize>(1..=64))]
+    workers: usize,
+    /// Print the figures as one JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    let stop = Stop::on_interrupt()?;
+    let mut figures = Figures::new("bench scale");
+    for &consumers in &args.consumers {
+        note!("{consumers} consumers");
+        let bench = FanoutBench {
+            consumers,
+            workers: args.workers,
+            processors: processors()?,
+        };
+        let prefix = format!("with_{consumers}_");
+        if !bench.add_scale(&mut figures, &prefix, &stop)? {
+            note!("stopped before all was measured");
+            break;
+        }
+    }
+    Ok(figures_out(&figures, args.json))
+}

@@ -43,9 +43,9 @@ pub(crate) struct Args {
 }
 
 const HELP: &str = "\
-Reads the file stores of QuickFIX (C++) and QuickFIX/J: messages, numbers and the time of \
-creation. The engine must not run; its files are not changed. Passwords are masked. A message \
-that is not whole is counted, and a resend has a gap fill in its place.";
+The command reads the file stores of QuickFIX (C++) and QuickFIX/J: messages, numbers and the time \
+of creation. The engine must not run; its files are not changed. Passwords are masked. An \
+incomplete message is counted, and a resend has a gap fill in its place.";
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let prefix = without_suffix(&args.from);

@@ -47,7 +47,7 @@ pub(crate) struct Args {
     /// Seconds to wait for a writer of the topic, and for the description of its type.
     #[arg(long, value_name = "SECONDS", default_value_t = 10.0, value_parser = seconds)]
     wait: f64,
-    /// Ask for best-effort delivery of a reliable writer too; lost samples are not sent again.
+    /// Request best-effort delivery from reliable writers too; lost samples are not sent again.
     #[arg(long)]
     best_effort: bool,
     #[command(flatten)]

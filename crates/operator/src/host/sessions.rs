@@ -182,8 +182,8 @@ fn wanted(operator: &HostOperator, ask: &Ask) -> Result<SessionId, OperatorError
             let names: Vec<String> = sessions.iter().map(name).collect();
             let wanted = Escaped::text(wanted);
             Err(OperatorError::absent(match names.len() {
-                0 => format!("there is no session {wanted}, and no other"),
-                _ => format!("there is no session {wanted}; there are {}", some_of(names)),
+                0 => format!("unknown session {wanted}: the program has no session"),
+                _ => format!("unknown session {wanted}; sessions: {}", some_of(names)),
             }))
         }
     }
@@ -214,7 +214,7 @@ fn steer(operator: &HostOperator, ask: &Ask, wish: Steer) -> Outcome {
 fn set_seq(operator: &HostOperator, ask: &Ask) -> Outcome {
     let (sender, target) = (ask.number("next_sender"), ask.number("next_target"));
     if sender.is_none() && target.is_none() {
-        let why = "a number is missing: give `next_sender`, `next_target` or both";
+        let why = "a number is missing: expected `next_sender`, `next_target` or both";
         return Err(OperatorError::usage(why));
     }
     for number in [sender, target].into_iter().flatten() {
@@ -270,7 +270,7 @@ fn failed(error: &HostError) -> OperatorError {
     match error {
         HostError::Unknown(_) => OperatorError::absent(text),
         HostError::Lower { .. } => OperatorError::failed(format!(
-            "{text}: stop it first with `sessions stop`, or give `force`"
+            "{text}: stop it first with `sessions stop`, or set `force`"
         )),
         _ => OperatorError::failed(text),
     }

@@ -65,7 +65,7 @@ fn start(operator: &GatewayOperator, ask: &Ask) -> Outcome {
     if !all.contains(&which) {
         let names: Vec<String> = all.iter().map(Which::to_string).collect();
         return Err(OperatorError::absent(match names.len() {
-            0 => format!("{which} is not stopped; nothing is"),
+            0 => format!("{which} is not stopped; no session is"),
             _ => format!("{which} is not stopped; stopped: {}", some_of(&names)),
         }));
     }

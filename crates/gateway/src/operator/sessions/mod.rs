@@ -71,7 +71,7 @@ fn nobody(operator: &GatewayOperator) -> OperatorError {
     names.sort_unstable();
     OperatorError::absent(match names.len() {
         0 => "no such session; no session is connected".to_owned(),
-        _ => format!("no such session; connected are {}", some_of(&names)),
+        _ => format!("no such session; connected: {}", some_of(&names)),
     })
 }
 

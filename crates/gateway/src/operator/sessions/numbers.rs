@@ -101,7 +101,7 @@ fn reset(operator: &GatewayOperator, ask: &Ask) -> Outcome {
 fn set_seq(operator: &GatewayOperator, ask: &Ask) -> Outcome {
     let (sender, target) = (ask.number("next_sender"), ask.number("next_target"));
     if sender.is_none() && target.is_none() {
-        let why = "a number is missing: give `next_sender`, `next_target` or both";
+        let why = "a number is missing: expected `next_sender`, `next_target` or both";
         return Err(OperatorError::usage(why));
     }
     for number in [sender, target].into_iter().flatten() {

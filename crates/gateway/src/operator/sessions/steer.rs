@@ -35,7 +35,7 @@ fn test_request(operator: &GatewayOperator, ask: &Ask) -> Outcome {
     if found.is_empty() {
         return Err(nobody(operator));
     }
-    all(operator, &found, &Steer::TestRequest, |own| own, "asked")
+    all(operator, &found, &Steer::TestRequest, |own| own, "tested")
 }
 
 /// Returns the connected sessions that match.
@@ -99,7 +99,7 @@ pub(super) fn one(
             Ok(()) => return Ok(()),
             Err(HostError::Unknown(_)) => {}
             Err(error @ HostError::Lower { .. }) => {
-                let why = format!("{error}: stop it first with `sessions stop`, or give `force`");
+                let why = format!("{error}: stop it first with `sessions stop`, or set `force`");
                 return Err(OperatorError::failed(why));
             }
             Err(error) => return Err(OperatorError::failed(error.to_string())),

@@ -60,7 +60,7 @@ pub(super) fn some(ask: &Ask) -> Result<Which, OperatorError> {
     let which = any(ask);
     match (&which.session, &which.sender, &which.user) {
         (None, None, None) => Err(OperatorError::usage(
-            "no session is named: give `session`, `sender` or `user`, with `target` and `port`",
+            "no session is named: expected `session`, `sender` or `user`",
         )),
         _ => Ok(which),
     }

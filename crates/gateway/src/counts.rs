@@ -155,14 +155,14 @@ counts! {
     bad_pictures = "pictures_bad", "snapshots, and packets of their lines, that could not be read";
     picture_drops = "picture_drops", "datagrams with snapshots that the kernel dropped";
     live = "instruments_live", now: "current instruments whose books are complete";
-    recovering = "instruments_recovering", now: "current instruments that miss messages";
+    recovering = "instruments_recovering", now: "current instruments that are recovering";
     stale = "instruments_stale", now: "current instruments whose lines are silent";
     closed = "instruments_closed", now: "current instruments that are not traded any more";
     instruments = "instruments", now: "instruments of the feed";
     refused = "instruments_beyond", "instruments and events beyond the limit";
     faults = "book_faults", "changes that a book refused, or after which it was crossed";
-    recoveries = "recoveries", "recoveries of instruments that began";
-    recovered = "recovered", "recoveries of instruments that were completed";
+    recoveries = "recoveries", "recoveries that began";
+    recovered = "recovered", "recoveries that were completed";
     taken = "pictures_used", "snapshots that books were rebuilt from";
     dropped = "changes_discarded", "waiting changes that were dropped, at the limit or at a reset";
     left_out = "entries_unmapped",

@@ -13,7 +13,7 @@ pub(super) const COMMANDS: &[Row<GatewayOperator>] = &[Row::act(
 .returns(Shape::Object(&[Member::new(
     "logs",
     Shape::Count,
-    "Logs whose segments ended.",
+    "The number of logs whose segments ended.",
 )]))];
 
 fn roll(operator: &GatewayOperator) -> Outcome {

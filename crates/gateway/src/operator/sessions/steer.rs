@@ -14,7 +14,7 @@ use std::time::Duration;
 
 pub(super) const TEST_REQUEST: Row<GatewayOperator> = Row::act(
     "sessions test-request",
-    "Send sessions a TestRequest(1); `sessions` has how long their answers took.",
+    "Send a TestRequest(1) to sessions; `sessions` shows the time to their answers.",
     &[SESSION, SENDER, TARGET, USER, PORT],
     test_request,
 )
@@ -112,4 +112,4 @@ pub(super) fn one(
     Err(OperatorError::failed(why))
 }
 
-const ASKED: Shape = Shape::Object(&[of("sessions", Shape::Count, "Sessions that were asked.")]);
+const ASKED: Shape = Shape::Object(&[of("sessions", Shape::Count, "Tested sessions.")]);

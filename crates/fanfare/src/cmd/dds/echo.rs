@@ -30,8 +30,8 @@ const LOOK: Duration = Duration::from_millis(50);
 /// Print the samples of a topic as JSON lines: {"topic": NAME, "sample": {MEMBER: VALUE, …}}.
 ///
 /// The type comes from the program that writes the topic (XTypes type information), so any topic
-/// can be read whose writer describes its type, of this or another DDS product. An instance that is
-/// disposed, or that has no writers any more, prints {"topic": NAME, "state": …}.
+/// whose writer describes its type can be read, from this or another DDS product. A disposed
+/// instance, or one that has no writers any more, is printed as {"topic": NAME, "state": …}.
 ///
 /// Up to 65,536 samples, and 64 MiB, are queued while the output is not read; beyond that the
 /// oldest are dropped, and counted at the end. No writer waits for this program.

@@ -29,7 +29,7 @@ pub(crate) struct Args {
     /// One of the files, or their name without its suffix: OLD/FIX.4.4-BUY-SELL.
     #[arg(value_name = "FILE")]
     from: PathBuf,
-    /// FileStorePath of the sessions here; the session gets a folder in it.
+    /// FileStorePath of the sessions here; the folder of the session is created in it.
     #[arg(long, value_name = "DIR")]
     into: PathBuf,
     /// The session as `fanfare store list` names it, if the files' name is ambiguous:

@@ -10,8 +10,8 @@ use std::process::ExitCode;
 const USAGE: &str = "usage: cargo xtask TASK
 
 tasks:
-  dict    make the FIX dictionary tables and constants from the FIX Repository (--source FOLDER,
-          --constants for these alone, --check)
+  dict    generate the FIX dictionary tables and constants from the FIX Repository (--source FOLDER,
+          --constants for the constants only, --check)
   tidy    check the tree's rules: sizes, unsafe, layering, cycles, lints, READMEs";
 
 fn main() -> ExitCode {

@@ -46,7 +46,7 @@ static VERSION: LazyLock<String> = LazyLock::new(|| {
 /// An open ticker plant: FIX and FAST market data in, decoded once, fanned out to FIX sessions, DDS
 /// topics and files, with the latency measured and shown.
 ///
-/// Exit status: 0 done, 1 failed (one sentence on stderr says why), 2 wrong usage.
+/// Exit status: 0 done, 1 failed (one sentence on stderr states why), 2 wrong usage.
 #[derive(Parser)]
 #[command(name = "fanfare", version)]
 #[command(long_version = VERSION.as_str(), arg_required_else_help = true)]

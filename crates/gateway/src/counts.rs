@@ -50,8 +50,8 @@ macro_rules! counts {
 counts! {
     /// The counters of a port.
     PortCounts:
-    refused = "refused", "connections turned away before they had a session";
-    waiting = "waiting", now: "connections now that have not logged on";
+    refused = "refused", "connections refused before they had a session";
+    waiting = "waiting", now: "current connections that have not logged on";
 }
 
 counts! {
@@ -59,8 +59,8 @@ counts! {
     SessionCounts:
     logons = "logons", "sessions that logged on";
     ended = "ended", "sessions that ended";
-    connections = "connections", now: "connections with a session now";
-    rejects = "rejects", "messages that peers rejected (3 and j)";
+    connections = "connections", now: "current connections with a session";
+    rejects = "rejects", "messages that counterparties rejected (3 and j)";
 }
 
 counts! {
@@ -68,13 +68,13 @@ counts! {
     IngressCounts:
     received = "received", "application messages from producers";
     marked = "marked", "messages with FanoutID(20001), written to the ring";
-    unroutable = "unroutable", "marked messages that the ring cannot take";
+    unroutable = "unroutable", "marked messages that do not fit into the ring";
 }
 
 counts! {
     /// The counters of a worker.
     WorkerCounts:
-    deliveries = "deliveries", "messages given to consumers' connections";
+    deliveries = "deliveries", "messages passed to consumers' connections";
     dropped = "dropped", "messages left out because a consumer's queue was full";
     slow = "slow_consumers", "consumers disconnected because their queue was full";
 }
@@ -93,8 +93,9 @@ counts! {
     /// The counters of the raw log.
     RawCounts:
     pieces = "raw_written", "datagrams and messages written to the raw log";
-    lost = "raw_missed", "those that it lacks: it was behind, or the disk full";
-    failures = "raw_failures", "writes to it that the system refused";
+    lost = "raw_missed",
+        "datagrams and messages that the raw log lacks: it was behind, or the disk full";
+    failures = "raw_failures", "writes to the raw log that the system refused";
 }
 
 counts! {
@@ -102,8 +103,8 @@ counts! {
     KeeperCounts:
     checkpoints = "log_checkpoints", "checkpoints of all books";
     compacted = "log_compacted", "segments compacted";
-    removed = "log_removed", "segments that retention has removed";
-    damaged = "log_damaged", "segments that cannot be compacted: they are damaged";
+    removed = "log_removed", "segments removed by retention";
+    damaged = "log_damaged", "damaged segments, which cannot be compacted";
     number = "log_followed", now: "number of the event up to which the log was followed";
 }
 
@@ -111,25 +112,25 @@ counts! {
     /// The counters of the DDS publisher.
     PublishCounts:
     published = "published", "messages written to DDS";
-    relayed = "relayed", "those of them that came from DDS";
+    relayed = "relayed", "messages from DDS that were published again";
     unsent = "unsent", "messages left out because a subscriber did not acknowledge in time";
-    left = "left_at_stop", "messages that subscribers did not take before the stop";
-    overrun = "overrun", "messages overwritten before the DDS publisher came to them";
+    left = "left_at_stop", "messages that subscribers had not received at the stop";
+    overrun = "overrun", "messages overwritten before the DDS publisher read them";
     other_types = "other_types", "messages whose MsgType(35) has no topic";
-    refused = "symbols_refused", "messages of a Symbol(55) more than the topic may have";
+    refused = "symbols_refused", "messages of symbols beyond the limit of the topic";
 }
 
 counts! {
     /// The counters of the DDS subscriber.
     SubscribeCounts:
     received = "taken", "messages taken from DDS for the consumers";
-    own = "own", "samples of this gateway's own, or of the feed that it receives itself, dropped";
-    before = "seen_before", "samples that had come before, dropped";
-    other = "from_another", "messages of a feed that another gateway had brought, dropped";
-    behind = "behind", "messages of a gateway too far behind the others of its feed, dropped";
-    missing = "missing", "messages that other gateways numbered and that did not come";
-    bad = "malformed", "samples that hold no message, dropped";
-    closed = "topics_closed", "topics left because writers had too many keys for them";
+    own = "own", "dropped samples of this gateway, or of the feed that it receives itself";
+    before = "seen_before", "dropped samples that had been received before";
+    other = "from_another", "dropped messages of a feed that another gateway had delivered";
+    behind = "behind", "dropped messages of a gateway too far behind the others of its feed";
+    missing = "missing", "messages numbered by other gateways and not received";
+    bad = "malformed", "dropped samples that contain no message";
+    closed = "topics_closed", "topics closed because their writers had too many keys";
 }
 
 counts! {
@@ -140,35 +141,35 @@ counts! {
     missing = "gaps", "sequence numbers that were on no line";
     bad_packets = "undecodable", "packets whose rest could not be decoded";
     unusable = "unusable", "packets whose numbers could not be used";
-    restarts = "restarts", "times that the numbers of a feed began again";
-    strangers = "strangers", "datagrams of senders that are not a line's source";
+    restarts = "restarts", "restarts of the sequence numbers of a feed";
+    strangers = "strangers", "datagrams from senders other than the line's source";
     kernel_drops = "kernel_drops", "datagrams that the kernel dropped";
-    unread = "unread", "datagrams that waited with the kernel when the gateway stopped";
+    unread = "unread", "datagrams in the kernel's buffer when the gateway stopped";
 }
 
 counts! {
     /// The counters of a feed's market.
     MarketCounts:
     events = "market_events", "market events";
-    pictures = "picture_packets", "datagrams of the lines with pictures";
-    bad_pictures = "pictures_bad", "pictures and packets of their lines that could not be read";
-    picture_drops = "picture_drops", "datagrams with pictures that the kernel dropped";
-    live = "instruments_live", now: "instruments now whose books are whole";
-    recovering = "instruments_recovering", now: "instruments now that lack something";
-    stale = "instruments_stale", now: "instruments now whose lines are silent";
-    closed = "instruments_closed", now: "instruments now that are not traded any more";
+    pictures = "picture_packets", "datagrams of the lines with snapshots";
+    bad_pictures = "pictures_bad", "snapshots, and packets of their lines, that could not be read";
+    picture_drops = "picture_drops", "datagrams with snapshots that the kernel dropped";
+    live = "instruments_live", now: "current instruments whose books are complete";
+    recovering = "instruments_recovering", now: "current instruments that are recovering";
+    stale = "instruments_stale", now: "current instruments whose lines are silent";
+    closed = "instruments_closed", now: "current instruments that are not traded any more";
     instruments = "instruments", now: "instruments of the feed";
     refused = "instruments_beyond", "instruments and events beyond the limit";
-    faults = "book_faults", "changes that a book refused, or behind which it was crossed";
-    recoveries = "recoveries", "times that an instrument began to recover";
-    recovered = "recovered", "times that one became live again";
-    taken = "pictures_used", "pictures that books began anew with";
-    dropped = "changes_discarded", "changes that waited and found no room, or a reset";
+    faults = "book_faults", "changes that a book refused, or after which it was crossed";
+    recoveries = "recoveries", "recoveries that began";
+    recovered = "recovered", "recoveries that were completed";
+    taken = "pictures_used", "snapshots that books were rebuilt from";
+    dropped = "changes_discarded", "waiting changes that were dropped, at the limit or at a reset";
     left_out = "entries_unmapped",
-        "entries that no rule fits, that name no instrument, or one that was never defined";
-    errors = "value_errors", "values that no event can hold";
+        "entries that match no rule, or name no instrument, or one that was never defined";
+    errors = "value_errors", "values that no event can represent";
     requests = "replay_requests", "requests to the replay";
-    given_up = "replay_given_up", "messages that the replay did not bring";
+    given_up = "replay_given_up", "messages that the replay did not deliver";
 }
 
 counts! {
@@ -178,74 +179,75 @@ counts! {
     samples = "samples", "samples of decoded messages written";
     unsent = "samples_not_sent",
         "samples left out because a subscriber did not acknowledge in time";
-    left = "samples_left", "samples that subscribers did not take before the stop";
+    left = "samples_left", "samples that subscribers had not received at the stop";
     overrun = "samples_overwritten",
         "samples overwritten before they were published on topics of the feed";
     no_topic = "no_topic", "samples of securities without a topic";
-    refused = "samples_of_more_keys", "samples of a key more than the topic may have";
+    refused = "samples_of_more_keys", "samples of keys beyond the limit of the topic";
 }
 
 counts! {
     /// The counters of events that the thread of the feeds could not pass to the publisher of
     /// market events.
     RelayCounts:
-    too_long = "edge_too_long", "packets and pictures too long for the ring to the edges";
+    too_long = "edge_too_long", "packets and snapshots too long for the ring to the edges";
 }
 
 counts! {
     /// The counters of the publisher of a feed's market events.
     EdgesCounts:
     samples = "edge_written", "samples of market events written for edges";
-    pictures = "edge_pictures_written", "pictures of instruments written for edges";
+    pictures = "edge_pictures_written", "snapshots of instruments written for edges";
     overrun = "edge_lapped", "samples overwritten before they were written for edges";
-    unsent = "edge_untaken", "samples that DDS did not take for edges";
+    unsent = "edge_untaken", "samples for edges that DDS did not accept";
 }
 
 counts! {
     /// The counters of an edge.
     EdgeCounts:
     samples = "edge_read", "samples of market events from other gateways";
-    bad = "edge_unreadable", "samples of them that hold none, or of books of another kind";
-    lost = "edge_samples_lost", "samples that other gateways numbered and that did not come";
-    plants = "edge_plants", now: "gateways now that publish the feed";
-    gaps = "edge_unbrought", "messages of the feed that no gateway brought";
+    bad = "edge_unreadable",
+        "samples from other gateways that contain no event, or one for another kind of book";
+    lost = "edge_samples_lost", "samples numbered by other gateways and not received";
+    plants = "edge_plants", now: "current gateways that publish the feed";
+    gaps = "edge_unbrought", "messages of the feed that no gateway delivered";
     ignored = "edge_passed_over", "packets of gateways that do not know all instruments";
-    closed = "edge_topics_left", "topics left because writers had too many keys for them";
+    closed = "edge_topics_left", "topics closed because their writers had too many keys";
 }
 
 counts! {
     /// The counters of a line of a feed. All are set ten times a second.
     LineCounts:
     packets = "line_packets", "datagrams of the line";
-    bytes = "line_bytes", "bytes of them";
-    first = "line_first", "packets that brought something new";
-    duplicate = "line_duplicate", "packets that another line had brought before";
-    late = "line_late", "packets that came when what they brought was given up";
+    bytes = "line_bytes", "bytes in the datagrams of the line";
+    first = "line_first", "packets with new content";
+    duplicate = "line_duplicate", "packets that another line had delivered before";
+    late = "line_late", "packets that arrived after their content had been given up";
     refused = "line_refused", "packets whose numbers could not be used";
-    lost = "line_lost", "sequence numbers that the line left out";
-    behind = "line_behind", "packets that came behind those of another line";
-    behind_ns = "line_behind_ns", "nanoseconds that they came behind, all together";
-    behind_max = "line_behind_max_ns", now: "nanoseconds that one of them came behind at most";
-    heard = "line_heard_ms", now: "time of its last datagram, in milliseconds since 1970; 0: none";
+    lost = "line_lost", "sequence numbers missing on the line";
+    behind = "line_behind", "packets that arrived after those of another line";
+    behind_ns = "line_behind_ns", "total delay behind another line, in nanoseconds";
+    behind_max = "line_behind_max_ns", now: "longest delay behind another line, in nanoseconds";
+    heard = "line_heard_ms", now: "time of the last datagram, in milliseconds since 1970; 0: none";
     drops = "line_drops", "datagrams that the kernel dropped";
 }
 
 counts! {
     /// The counters of the thread that keeps what operators view.
     WatchCounts:
-    lapped = "watch_lapped", "market events that were overwritten before operators could see them";
+    lapped = "watch_lapped", "market events overwritten before operators could see them";
 }
 
 counts! {
     /// The counters of the DBN port.
     DbnCounts:
-    clients = "dbn_clients", now: "connections now";
+    clients = "dbn_clients", now: "current connections";
     logons = "dbn_logons", "sessions that authenticated";
-    refused = "dbn_turned_away", "connections that were not let in";
+    refused = "dbn_turned_away", "connections that were refused";
     records = "dbn_records", "records made of market events, each once for all clients";
     skipped = "dbn_skipped", "records left out for clients that read too slowly";
-    bytes = "dbn_bytes", "bytes that clients' connections took";
-    lost = "dbn_values_lost", "values that DBN cannot hold";
+    bytes = "dbn_bytes", "bytes written to clients' connections";
+    lost = "dbn_values_lost", "values that DBN cannot represent";
 }
 
 #[cfg(any(test, feature = "kafka"))]
@@ -253,9 +255,9 @@ counts! {
     /// The counters of the outlet to a topic of Kafka. No other counter's name ends like theirs.
     KafkaCounts:
     sent = "kafka_sent", "messages of transactions that the broker has confirmed";
-    lag = "kafka_lag", now: "events now in the log that were not read yet";
-    gone = "kafka_gone", "events that the log did not have any more";
-    errors = "kafka_errors", "times that the topic or the log failed, and was begun anew";
+    lag = "kafka_lag", now: "events in the log that have not been read";
+    gone = "kafka_gone", "events that the log no longer had";
+    errors = "kafka_errors", "failures of the topic or the log, each followed by a new start";
 }
 
 counts! {
@@ -267,13 +269,13 @@ counts! {
     logouts = "exchange_logout", "Logouts of the exchange";
     others = "exchange_other", "other session messages of the exchange";
     empty = "fast_resets", "messages without a field of FIX, as FAST's Reset";
-    done = "feed_done", "messages that say that the feed is over";
+    done = "feed_done", "messages that end the feed";
     unfit = "unfit", "messages that cannot be valid in a version, once for each version";
     no_fix = "no_fix", "messages too long for FIX";
     no_room = "no_room", "messages left out because the workers were behind";
-    fields = "fields_left_out", "fields that a version has no place for";
-    values = "values_left_out", "values that their fields cannot have";
-    entries = "entries_left_out", "entries of groups that lack what a version asks for";
+    fields = "fields_left_out", "fields that a version does not define";
+    values = "values_left_out", "values that are not valid in their fields";
+    entries = "entries_left_out", "entries of groups that lack a field required by a version";
 }
 
 impl FanCounts {
@@ -302,9 +304,9 @@ impl TopicCounts {
     /// Registers the counters. `others` names the remote ends of the topic.
     pub(crate) fn new(counters: &Counters, topic: &str, others: &str) -> Self {
         let add = |name: &str, kind, what: &str| counters.add_of(topic, name, kind, what);
-        let unfit = "ends whose policies do not fit";
+        let unfit = "remote readers or writers whose policies are incompatible";
         Self {
-            matched: add(others, Kind::Gauge, "ends at the other side now"),
+            matched: add(others, Kind::Gauge, "current remote readers or writers"),
             incompatible: add("incompatible", Kind::Count, unfit),
             topic: topic.to_owned(),
         }

@@ -69,12 +69,12 @@ impl fmt::Display for Missing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::SlowConsumer => "its queue is full",
-            Self::FeedGap => "no line of the feed brought them",
+            Self::FeedGap => "no line of the feed delivered them",
             Self::Undecodable => "the rest of a packet could not be decoded",
-            Self::NotFix => "they cannot be written as FIX",
+            Self::NotFix => "they cannot be represented in FIX",
             Self::WorkersBehind => "the workers were behind",
-            Self::DdsGap => "they did not come over DDS",
-            Self::Trades => "more trades came than a conflated subscription holds",
+            Self::DdsGap => "they were not received over DDS",
+            Self::Trades => "more trades than a conflated subscription holds",
         })
     }
 }

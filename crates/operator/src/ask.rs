@@ -94,7 +94,7 @@ fn no_such_field(command: &Command, name: &str) -> OperatorError {
     let name = fanfare_wire::text::Escaped::text(name);
     let all: Vec<&str> = command.takes.iter().map(|field| field.name).collect();
     OperatorError::usage(match all.is_empty() {
-        true => format!("`{}` takes no `{name}`: it takes nothing", command.name),
+        true => format!("`{}` takes no `{name}` and no other field", command.name),
         false => format!(
             "`{}` takes no `{name}`, but {}",
             command.name,

@@ -67,7 +67,7 @@ impl AuditFile {
             buffer: Vec::new(),
             trouble: None,
             written: counters.add("audit_lines", "lines written to the audit file"),
-            lost: counters.add("audit_lost", "lines that the audit file lacks"),
+            lost: counters.add("audit_lost", "lines missing from the audit file"),
             tell: Box::new(tell),
             reload,
         };

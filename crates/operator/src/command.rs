@@ -59,19 +59,21 @@ pub enum Form {
 
 impl Field {
     /// For commands that set numbers: MsgSeqNum(34) of the next message to the session.
-    pub const NEXT_SENDER: Self =
-        Self::number("next_sender", "MsgSeqNum(34) of the next message to it.");
+    pub const NEXT_SENDER: Self = Self::number(
+        "next_sender",
+        "MsgSeqNum(34) of the next message to the counterparty.",
+    );
 
     /// For commands that set numbers: MsgSeqNum(34) of the next message from the session.
     pub const NEXT_TARGET: Self = Self::number(
         "next_target",
-        "MsgSeqNum(34) that is expected from it next.",
+        "MsgSeqNum(34) that is expected next from the counterparty.",
     );
 
     /// For commands that set numbers: a number that the counterparty has seen may be used again.
     pub const FORCE: Self = Self::flag(
         "force",
-        "Also if it has seen the number of the next message to it.",
+        "Set the number even if the counterparty has seen it before.",
     );
 
     /// Makes a field of text of up to 1,024 bytes.

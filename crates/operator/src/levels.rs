@@ -15,11 +15,11 @@ const LEVELS: Field = Field::text(
 .needed();
 
 const SHOWN: Shape = Shape::List(&Shape::Object(&[
-    Member::new("target", Shape::Text, "What lines are about."),
+    Member::new("target", Shape::Text, "The target of the lines."),
     Member::new(
         "level",
         Shape::OneOf(&["off", "error", "warn", "info", "debug", "trace"]),
-        "The least that is written.",
+        "The lowest level that is written.",
     ),
 ]));
 

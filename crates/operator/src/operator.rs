@@ -57,7 +57,7 @@ fn unknown(all: &[&Command], name: &str) -> OperatorError {
     let name = Escaped::text(name);
     let names: Vec<&str> = all.iter().map(|command| command.name).collect();
     let names = names.join(", ");
-    OperatorError::usage(format!("there is no command `{name}`; there are {names}"))
+    OperatorError::usage(format!("unknown command `{name}`: expected one of {names}"))
 }
 
 /// Formats a result in a line.

@@ -62,7 +62,7 @@ impl Options {
                 "--check" => options.check = true,
                 "--constants" => options.constants = true,
                 "--source" => {
-                    let folder = args.next().ok_or("--source wants a folder")?;
+                    let folder = args.next().ok_or("--source needs a folder")?;
                     options.source = Some(PathBuf::from(folder));
                 }
                 other => return Err(format!("unknown argument {other}")),

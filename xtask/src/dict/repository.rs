@@ -145,7 +145,7 @@ fn contents(folder: &Path) -> Result<HashMap<String, Vec<Row>>, String> {
         let row = Row {
             position: text(node, "Position")?
                 .parse()
-                .map_err(|_| "Position is no number".to_owned())?,
+                .map_err(|_| "Position is not a number".to_owned())?,
             indent: number(node, "Indent")?,
             text: text(node, "TagText")?,
             required: text(node, "Reqd")? == "1",
@@ -189,5 +189,5 @@ fn text(node: Node, name: &str) -> Result<String, String> {
 fn number(node: Node, name: &str) -> Result<u32, String> {
     text(node, name)?
         .parse()
-        .map_err(|_| format!("{name} is no number"))
+        .map_err(|_| format!("{name} is not a number"))
 }

@@ -79,7 +79,7 @@ fn check_one(path: &Path, name: &str, text: &str) -> Vec<Finding> {
         found.push(Finding::new(
             path,
             1,
-            "crate that the architecture does not know",
+            "crate missing from the table of layers",
         ));
         return found;
     };

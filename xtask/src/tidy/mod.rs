@@ -78,7 +78,7 @@ pub(crate) fn run(root: &Path) -> ExitCode {
         println!("{f}");
     }
     if findings.is_empty() {
-        println!("tidy: {} files, nothing to say", files.len());
+        println!("tidy: {} files, no findings", files.len());
         ExitCode::SUCCESS
     } else {
         println!("tidy: {} findings", findings.len());

@@ -118,7 +118,11 @@ fn unsafe_use(file: &File) -> Vec<Finding> {
             concat!("unsafe", " impl"),
         ];
         if opens.iter().any(|o| code.contains(o)) {
-            found.push(Finding::new(&file.path, i + 1, "unsafe outside its places"));
+            found.push(Finding::new(
+                &file.path,
+                i + 1,
+                "unsafe outside the permitted modules",
+            ));
         }
     }
     found

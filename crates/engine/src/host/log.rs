@@ -211,7 +211,7 @@ impl MessageLog {
             errors: counters.add("log_errors", "failed writes to the message log"),
             lost: counters.add(
                 "log_unwritten_bytes",
-                "bytes of lines that the disk did not take",
+                "bytes of lines that were not written to the disk",
             ),
             health: Arc::clone(&health),
         };

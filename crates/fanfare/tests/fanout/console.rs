@@ -122,7 +122,7 @@ fn sessions_are_seen_and_ended_by_who_has_the_token() {
     assert!(
         status == 404
             && why["error"]
-                == "no such session; connected are FIX.4.4:FANFARE->C2, FIX.4.4:FANFARE->C3",
+                == "no such session; connected: FIX.4.4:FANFARE->C2, FIX.4.4:FANFARE->C3",
         "{why}"
     );
     let (status, why) = plant.post(path, &json!({ "command": "config reload" }));

@@ -132,7 +132,7 @@ fn sessions_are_steered_at_both_ends_and_no_other_is_touched() {
     let nobody = ours.ctl(&["sessions", "logout", "NOBODY"]);
     assert_eq!(nobody.code, 1, "{}", nobody.err);
     assert!(
-        nobody.err.contains("there is no session NOBODY"),
+        nobody.err.contains("unknown session NOBODY"),
         "{}",
         nobody.err
     );

@@ -98,7 +98,7 @@ impl DbnAgent {
             .iter()
             .any(|task| matches!(task, Task::Replay(_)))
         {
-            let text = "rights have changed: the rest of the replay is left out";
+            let text = "permissions have changed: the replay ends here";
             client.fail(ErrorCode::Unset, text, now);
             client.unhold();
         }

@@ -13,22 +13,22 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 const NAMES: Shape = Shape::List(&Shape::Text);
 const CHANGES: Shape = Shape::Object(&[
-    Member::new("added", NAMES, "Those that are new."),
-    Member::new("removed", NAMES, "Those that are gone."),
-    Member::new("changed", NAMES, "Those whose tables are others."),
+    Member::new("added", NAMES, "Added names."),
+    Member::new("removed", NAMES, "Removed names."),
+    Member::new("changed", NAMES, "Names whose tables have changed."),
 ]);
 
 pub(super) const COMMANDS: &[Row<GatewayOperator>] = &[
     Row::look(
         "config check",
-        "Read the configuration and the files that it names, and say what is wrong with them.",
+        "Read the configuration and the files that it names, and report their faults.",
         &[],
         |operator, _| asked(operator, ConfigAsk::Check),
     )
     .returns(Shape::Text),
     Row::look(
         "config diff",
-        "What a reload would change now, and what only a new start would.",
+        "The changes that a reload would make now, and those that need a new start.",
         &[],
         |operator, _| asked(operator, ConfigAsk::Diff),
     )
@@ -38,10 +38,14 @@ pub(super) const COMMANDS: &[Row<GatewayOperator>] = &[
         Member::new(
             "mappings",
             NAMES,
-            "Channels of feeds whose mappings make something else of messages.",
+            "Channels of feeds whose mappings have changed.",
         ),
         Member::new("keys", NAMES, "Other keys."),
-        Member::new("needs_start", NAMES, "Keys that only a new start changes."),
+        Member::new(
+            "needs_start",
+            NAMES,
+            "Keys that take effect only at a new start.",
+        ),
     ])),
     Row::act(
         "config reload",
@@ -52,7 +56,7 @@ pub(super) const COMMANDS: &[Row<GatewayOperator>] = &[
     .returns(Shape::Text),
     Row::act(
         "users reload",
-        "Read users and lists again, and nothing else of the configuration.",
+        "Read users and lists again, but nothing else of the configuration.",
         &[],
         |operator, _| asked(operator, ConfigAsk::ReloadUsers),
     )

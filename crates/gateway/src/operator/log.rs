@@ -13,7 +13,7 @@ pub(super) const COMMANDS: &[Row<GatewayOperator>] = &[Row::act(
 .returns(Shape::Object(&[Member::new(
     "logs",
     Shape::Count,
-    "Logs whose segments ended.",
+    "The number of logs whose segments ended.",
 )]))];
 
 fn roll(operator: &GatewayOperator) -> Outcome {
@@ -23,7 +23,7 @@ fn roll(operator: &GatewayOperator) -> Outcome {
         )),
         Some(logs) => Ok(json!({ "logs": logs })),
         None => Err(OperatorError::failed(
-            "the log cannot be written at the moment: its segments end as soon as it can",
+            "the log cannot be written now: its segments end with the next write that succeeds",
         )),
     }
 }

@@ -7,13 +7,13 @@ use crate::watch::{NoBook, WantedBook, WantedInstruments};
 use fanfare_operator::Shape::{Count, Flag, List, Maybe, Number, Object, OneOf, Text, Time, Whole};
 use fanfare_operator::{Ask, Field, Member, OperatorError, Outcome, Row, Shape};
 
-const FEED: Field = Field::text("feed", "Those of the feed of this name.");
+const FEED: Field = Field::text("feed", "Only the feed of this name.");
 const STATES: &[&str] = &["live", "recovering", "stale", "closed"];
 
 pub(super) const COMMANDS: &[Row<GatewayOperator>] = &[
     Row::look(
         "lines",
-        "What each line of each feed brought, and since when it has been silent.",
+        "The lines of each feed: packets, losses, and the time since the last datagram.",
         &[],
         |operator: &GatewayOperator, _| Ok(operator.watch()?.lines()),
     )
@@ -24,10 +24,10 @@ pub(super) const COMMANDS: &[Row<GatewayOperator>] = &[
         &[
             Field::text(
                 "prefix",
-                "Those whose Symbol(55) begins so, or SecurityID(48) where there is no symbol.",
+                "Only instruments whose Symbol(55), or else SecurityID(48), has this prefix.",
             )
             .first(),
-            Field::one_of("state", "Those in this state.", STATES),
+            Field::one_of("state", "Only instruments in this state.", STATES),
             FEED,
             AFTER,
             LIMIT,
@@ -37,13 +37,13 @@ pub(super) const COMMANDS: &[Row<GatewayOperator>] = &[
     .returns(INSTRUMENTS),
     Row::look(
         "books",
-        "The book of an instrument, as it is or as it was.",
+        "The book of an instrument, now or at an earlier moment.",
         &[
             Field::text("symbol", "Symbol(55), or SecurityID(48).")
                 .first()
                 .needed(),
             FEED,
-            Field::number("depth", "Levels of a side: 1 to 1000, 10 without."),
+            Field::number("depth", "Levels of a side: 1 to 1000. Default: 10."),
             Field::text(
                 "at",
                 "The moment, from the log: 2026-11-23T10:31:05.5Z, 10:31:05.5 (UTC, of the day on \
@@ -57,7 +57,7 @@ pub(super) const COMMANDS: &[Row<GatewayOperator>] = &[
     .returns(BOOKS),
     Row::look(
         "log",
-        "What the log of market events has, and how far it is behind.",
+        "The range of the log of market events, its size and its lag.",
         &[],
         |operator: &GatewayOperator, _| operator.watch()?.log().map_err(no_book),
     )
@@ -100,8 +100,8 @@ const MAYBE_COUNT: Shape = Maybe(&Count);
 const MAYBE_TIME: Shape = Maybe(&Time);
 const MAYBE_NUMBER: Shape = Maybe(&Number);
 
-const LIVE: Member = of("live", Count, "Instruments whose books are whole.");
-const RECOVERING: Member = of("recovering", Count, "Instruments that lack something.");
+const LIVE: Member = of("live", Count, "Instruments whose books are complete.");
+const RECOVERING: Member = of("recovering", Count, "Instruments that are recovering.");
 const STALE: Member = of("stale", Count, "Instruments whose lines are silent.");
 const CLOSED: Member = of("closed", Count, "Instruments that are not traded any more.");
 
@@ -112,27 +112,23 @@ const FEED_SHAPE: Shape = Object(&[
     of(
         "kind",
         OneOf(&["lines", "edge", "file", "replay"]),
-        "Where it comes from: lines, another gateway, a file of DBN, or a log.",
+        "The source: lines, another gateway, a file of DBN, or a log.",
     ),
     of("messages", Count, "Messages decoded, each once."),
-    of("gaps", Count, "Sequence numbers that came on no line."),
-    of("restarts", Count, "Times that the numbers began again."),
+    of("gaps", Count, "Sequence numbers that were on no line."),
+    of("restarts", Count, "Restarts of the sequence numbers."),
     of(
         "undecodable",
         Count,
         "Packets whose rest could not be decoded.",
     ),
     of("kernel_drops", Count, "Datagrams that the kernel dropped."),
-    of(
-        "recoveries",
-        Count,
-        "Times that an instrument began to recover.",
-    ),
-    of("recovered", Count, "Times that one became live again."),
+    of("recoveries", Count, "Recoveries that began."),
+    of("recovered", Count, "Recoveries that were completed."),
     of(
         "replay_requests",
         Count,
-        "Requests to the exchange's replay.",
+        "Requests to the replay of the exchange.",
     ),
     of("instruments", Count, "Instruments of the feed."),
     LIVE,
@@ -144,59 +140,63 @@ const FEED_SHAPE: Shape = Object(&[
         MAYBE_COUNT,
         "Milliseconds since the last datagram of any line.",
     ),
-    of("lines", List(&LINE), "Its lines."),
+    of("lines", List(&LINE), "The lines of the feed."),
 ]);
 
 const LINE: Shape = Object(&[
-    of("line", Text, "Its letter: A, B, C or D."),
+    of("line", Text, "The letter of the line: A, B, C or D."),
     of(
         "use",
         OneOf(&["changes", "pictures"]),
-        "What it brings: changes, or pictures for recovery.",
+        "The content: changes, or snapshots (pictures) for recovery.",
     ),
     of("group", Text, "Multicast group and port."),
     of(
         "interface",
         Text,
-        "The address of the interface that receives it.",
+        "Address of the interface that receives the line.",
     ),
-    of("source", MAYBE_TEXT, "The only sender that is heard."),
+    of(
+        "source",
+        MAYBE_TEXT,
+        "The only sender whose datagrams are read.",
+    ),
     of("packets", Count, "Datagrams."),
-    of("bytes", Count, "Bytes of them."),
-    of("first", Count, "Packets that brought something new."),
+    of("bytes", Count, "Bytes of the datagrams."),
+    of("first", Count, "Packets with new content."),
     of(
         "duplicate",
         Count,
-        "Packets that another line had brought before.",
+        "Packets that another line had delivered before.",
     ),
     of(
         "late",
         Count,
-        "Packets that came when what they brought was given up.",
+        "Packets that arrived after their content had been given up.",
     ),
     of("refused", Count, "Packets whose numbers could not be used."),
-    of("lost", Count, "Sequence numbers that the line left out."),
+    of("lost", Count, "Sequence numbers missing on the line."),
     of("kernel_drops", Count, "Datagrams that the kernel dropped."),
     of(
         "behind",
         BEHIND,
-        "How far it came behind the other line, where it was second.",
+        "The delay behind the other line, of packets that arrived second.",
     ),
     of(
         "silence_ms",
         MAYBE_COUNT,
-        "Milliseconds since its last datagram.",
+        "Milliseconds since the last datagram of the line.",
     ),
     of(
         "packets_per_s",
         MAYBE_NUMBER,
-        "Datagrams in a second, lately.",
+        "Datagrams per second, recently.",
     ),
-    of("bytes_per_s", MAYBE_NUMBER, "Bytes in a second, lately."),
+    of("bytes_per_s", MAYBE_NUMBER, "Bytes per second, recently."),
 ]);
 
 const BEHIND: Shape = Object(&[
-    of("count", Count, "Packets that came second."),
+    of("count", Count, "Packets that arrived second."),
     of("mean_ns", MAYBE_COUNT, "The mean, in nanoseconds."),
     of("max_ns", Count, "The longest, in nanoseconds."),
 ]);
@@ -205,7 +205,7 @@ const LACKS: Shape = Maybe(&Object(&[
     of(
         "what",
         OneOf(&["picture", "changes", "certainty", "channel"]),
-        "A picture, changes, the certainty that none is missing, or any sign of the channel.",
+        "A snapshot, changes, the certainty that none is missing, or any channel message.",
     ),
     of("after_fault", Flag, "Whether the book was found wrong.").optional(),
     of(
@@ -214,11 +214,11 @@ const LACKS: Shape = Maybe(&Object(&[
         "The first change that is missing, by RptSeq(83).",
     )
     .optional(),
-    of("to", Count, "The last one.").optional(),
+    of("to", Count, "The last change that is missing.").optional(),
     of(
         "below",
         Count,
-        "Messages in front of this MsgSeqNum(34) may be missing.",
+        "Messages before this MsgSeqNum(34) may be missing.",
     )
     .optional(),
 ]));
@@ -226,11 +226,15 @@ const LACKS: Shape = Maybe(&Object(&[
 const NUMBER: Member = of("number", Count, "The plant's number of the instrument.");
 const SYMBOL: Member = of("symbol", Text, "Symbol(55).");
 const SECURITY_ID: Member = of("security_id", Text, "SecurityID(48); empty without one.");
-const OF_FEED: Member = of("feed", MAYBE_TEXT, "The name of its feed.");
-const STATE: Member = of("state", OneOf(STATES), "Whether its book can be trusted.");
-const LACK: Member = of("lacks", LACKS, "What it lacks while it is recovering.");
-const RPT_SEQ: Member = of("rpt_seq", MAYBE_COUNT, "RptSeq(83) of its last change.");
-const UPDATED: Member = of("updated", MAYBE_TIME, "When its last event arrived.");
+const OF_FEED: Member = of("feed", MAYBE_TEXT, "The name of the feed.");
+const STATE: Member = of("state", OneOf(STATES), "The state of the book.");
+const LACK: Member = of(
+    "lacks",
+    LACKS,
+    "The missing part while the instrument is recovering.",
+);
+const RPT_SEQ: Member = of("rpt_seq", MAYBE_COUNT, "RptSeq(83) of the last change.");
+const UPDATED: Member = of("updated", MAYBE_TIME, "Time of arrival of the last event.");
 const TRADING: Member = of("trading", MAYBE_COUNT, "SecurityTradingStatus(326).");
 
 const INSTRUMENTS: Shape = Object(&[
@@ -239,7 +243,7 @@ const INSTRUMENTS: Shape = Object(&[
     of(
         "instruments",
         List(&INSTRUMENT),
-        "In the order of their numbers.",
+        "The instruments, in the order of their numbers.",
     ),
 ]);
 
@@ -254,7 +258,7 @@ const INSTRUMENT: Shape = Object(&[
     of(
         "event",
         MAYBE_COUNT,
-        "The plant's number of its last event.",
+        "The plant's number of the last event.",
     ),
     UPDATED,
     TRADING,
@@ -264,14 +268,18 @@ const BOOKS: Shape = Object(&[
     of(
         "number",
         Count,
-        "The number of the event behind which the books are shown.",
+        "The number of the event after which the books are shown.",
     ),
-    of("time", MAYBE_TIME, "The latest time of arrival up to it."),
-    of("live", Flag, "Whether they are those of now."),
+    of(
+        "time",
+        MAYBE_TIME,
+        "The latest time of arrival up to that event.",
+    ),
+    of("live", Flag, "Whether the books are current."),
     of(
         "books",
         List(&BOOK),
-        "One for each instrument of that name.",
+        "A book for each instrument of that name.",
     ),
 ]);
 
@@ -288,16 +296,16 @@ const BOOK: Shape = Object(&[
     of(
         "kind",
         Maybe(&OneOf(&["levels", "prices", "orders"])),
-        "What the feed says of the book: numbered levels, prices, or orders.",
+        "The feed's representation of the book: numbered levels, prices, or orders.",
     ),
-    of("bids", List(&LEVEL), "The best first."),
-    of("offers", List(&LEVEL), "The best first."),
-    of("levels", LEVELS, "All levels that there are."),
+    of("bids", List(&LEVEL), "The levels, the best first."),
+    of("offers", List(&LEVEL), "The levels, the best first."),
+    of("levels", LEVELS, "The numbers of all levels."),
     of(
         "trades",
         List(&TRADE),
-        "The newest first: the last 20 since the console began to look, or the last one in front \
-         of the moment.",
+        "The trades, the newest first: the last 20 since the console started, or the last one \
+         before the moment.",
     ),
     of("values", List(&VALUE), "The last value of each statistic."),
 ]);
@@ -313,7 +321,7 @@ const LEVEL: Shape = Object(&[
     of(
         "orders",
         Count,
-        "Orders of the level, where the feed says it.",
+        "The number of orders of the level, if the feed has it.",
     )
     .optional(),
     of(
@@ -326,7 +334,7 @@ const LEVEL: Shape = Object(&[
 
 const ORDER: Shape = Object(&[
     of("id", Text, "OrderID(37)."),
-    of("size", Whole, "What is left of it."),
+    of("size", Whole, "The remaining size of the order."),
 ]);
 
 const TRADE: Shape = Object(&[
@@ -334,7 +342,7 @@ const TRADE: Shape = Object(&[
     of(
         "time",
         MAYBE_TIME,
-        "The exchange's time, or that of the arrival.",
+        "The exchange's time, or the time of arrival.",
     ),
     of("price", MAYBE_TEXT, "The price, exactly."),
     of("size", Maybe(&Whole), "The size."),
@@ -343,35 +351,39 @@ const TRADE: Shape = Object(&[
 
 const VALUE: Shape = Object(&[
     of("type", Text, "MDEntryType(269)."),
-    of("name", MAYBE_TEXT, "What it is called."),
-    of("price", MAYBE_TEXT, "Its value, where it is a price."),
-    of("size", Maybe(&Whole), "Its value, where it is a size."),
+    of("name", MAYBE_TEXT, "The name of the type."),
+    of("price", MAYBE_TEXT, "The value, if it is a price."),
+    of("size", Maybe(&Whole), "The value, if it is a size."),
     of(
         "time",
         MAYBE_TIME,
-        "The exchange's time, or that of the arrival.",
+        "The exchange's time, or the time of arrival.",
     ),
 ]);
 
 const LOG: Shape = Object(&[
-    of("folder", Text, "Where it is."),
+    of("folder", Text, "The folder of the log."),
     of("run", Count, "Runs of the plant so far."),
-    of("first", Count, "The number of its first event."),
-    of("next", Count, "The number behind its last event."),
-    of("from", MAYBE_TIME, "When the first event arrived."),
-    of("to", MAYBE_TIME, "When the last event arrived."),
+    of("first", Count, "The number of the first event."),
+    of("next", Count, "The number after the last event."),
+    of("from", MAYBE_TIME, "Time of arrival of the first event."),
+    of("to", MAYBE_TIME, "Time of arrival of the last event."),
     of("events", Count, "Numbers from the first to the last."),
     of("bytes", Count, "Bytes of all segments."),
     of("segments", Count, "Files."),
-    of("compacted", Count, "Those of them that are compacted."),
-    of("events_per_s", MAYBE_NUMBER, "Events in a second, lately."),
-    of("bytes_per_s", MAYBE_NUMBER, "Bytes in a second, lately."),
+    of("compacted", Count, "Files that are compacted."),
+    of("events_per_s", MAYBE_NUMBER, "Events per second, recently."),
+    of("bytes_per_s", MAYBE_NUMBER, "Bytes per second, recently."),
     of(
         "lag_events",
         Count,
         "Events in the ring that are not in the log yet.",
     ),
-    of("missed", Count, "Events that it lacks since the start."),
+    of(
+        "missed",
+        Count,
+        "Events missing from the log since the start.",
+    ),
     of(
         "failures",
         Count,
@@ -381,11 +393,11 @@ const LOG: Shape = Object(&[
     of(
         "last_checkpoint",
         MAYBE_COUNT,
-        "The number of the event of the last one.",
+        "The number of the event of the last checkpoint.",
     ),
     of(
         "followed",
         Count,
-        "The event up to which checkpoints have followed it.",
+        "The event up to which checkpoints follow the log.",
     ),
 ]);

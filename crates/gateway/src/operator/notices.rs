@@ -10,7 +10,7 @@ pub(super) const COMMANDS: &[Row<GatewayOperator>] = &[Row::look(
     "notices",
     "The last 1000 notices, the newest first.",
     &[
-        Field::text("after", "Those with numbers above this one."),
+        Field::text("after", "Only notices with numbers above this one."),
         LIMIT,
     ],
     |operator: &GatewayOperator, ask| {
@@ -26,15 +26,15 @@ const NOTICES: Shape = Object(&[
     of(
         "left_out",
         Count,
-        "Notices that nobody could take in time since the start.",
+        "Notices since the start that were dropped because they could not be read in time.",
     ),
-    of("notices", List(&NOTICE), "The newest first."),
+    of("notices", List(&NOTICE), "The notices, the newest first."),
 ]);
 
 const NOTICE: Shape = Object(&[
-    of("id", Count, "Its number; they count up."),
-    of("time", Time, "When it was taken."),
-    of("trouble", Flag, "Whether somebody should look."),
-    of("kind", Text, "What it is about, in a word."),
-    of("text", Text, "One line."),
+    of("id", Count, "The number of the notice, in ascending order."),
+    of("time", Time, "Time of the notice."),
+    of("trouble", Flag, "Whether the notice needs attention."),
+    of("kind", Text, "The subject of the notice, in a word."),
+    of("text", Text, "The text, in one line."),
 ]);

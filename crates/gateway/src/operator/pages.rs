@@ -4,17 +4,20 @@ use crate::watch::Page;
 use fanfare_operator::{Ask, Field, Member, OperatorError, Shape};
 
 /// The parameter for the start of a page.
-pub(super) const AFTER: Field = Field::text("after", "Those behind: the `next` of an answer.");
+pub(super) const AFTER: Field = Field::text(
+    "after",
+    "Only rows after this one: the `next` of a response.",
+);
 /// The parameter for the length of a page.
-pub(super) const LIMIT: Field = Field::number("limit", "Rows at most: 1 to 1000, 100 without.");
+pub(super) const LIMIT: Field = Field::number("limit", "Most rows: 1 to 1000. Default: 100.");
 
 /// The member with the number of all rows.
-pub(super) const TOTAL: Member = Member::new("total", Shape::Count, "All that are asked for.");
+pub(super) const TOTAL: Member = Member::new("total", Shape::Count, "All rows that match.");
 /// The member with the start of the next page.
 pub(super) const NEXT: Member = Member::new(
     "next",
     Shape::Maybe(&Shape::Text),
-    "What `after` is for the next part; null if this is the last one.",
+    "The `after` of the next page; null on the last page.",
 );
 
 /// Returns the page that is requested.

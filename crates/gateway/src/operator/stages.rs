@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 pub(super) const COMMANDS: &[Row<GatewayOperator>] = &[Row::look(
     "stages",
-    "How long messages took from stage to stage: the last 10 s, the last minute, all the time.",
+    "The latency of messages by stage: the last 10 s, the last minute, since the start.",
     &[],
     stages,
 )
@@ -46,10 +46,14 @@ fn window(values: &Distribution) -> Value {
 }
 
 const STAGE: Shape = Object(&[
-    of("stage", Text, "From where to where."),
-    of("of", Text, "What counts it: a feed, a worker, an outlet."),
-    of("help", Text, "What it is, in a sentence."),
-    of("windows", WINDOWS, "The times of which the values are."),
+    of("stage", Text, "The name of the stage."),
+    of(
+        "of",
+        Text,
+        "The agent that measures the stage: a feed, a worker, an outlet.",
+    ),
+    of("help", Text, "The description of the stage."),
+    of("windows", WINDOWS, "The values, by window."),
 ]);
 
 const WINDOWS: Shape = Object(&[
@@ -59,17 +63,9 @@ const WINDOWS: Shape = Object(&[
 ]);
 
 const WINDOW: Shape = Object(&[
-    of("count", Count, "Messages, or messages that were measured."),
+    of("count", Count, "Messages that were measured."),
     of("p50_ns", Count, "The median, in nanoseconds."),
-    of(
-        "p99_ns",
-        Count,
-        "What 99 of 100 took at most, in nanoseconds.",
-    ),
-    of(
-        "p99_9_ns",
-        Count,
-        "What 999 of 1,000 took at most, in nanoseconds.",
-    ),
-    of("max_ns", Count, "The longest, in nanoseconds."),
+    of("p99_ns", Count, "The 99th percentile, in nanoseconds."),
+    of("p99_9_ns", Count, "The 99.9th percentile, in nanoseconds."),
+    of("max_ns", Count, "The maximum, in nanoseconds."),
 ]);

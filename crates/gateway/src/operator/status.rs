@@ -68,13 +68,13 @@ fn limits(operator: &GatewayOperator, _ask: &Ask) -> Outcome {
 }
 
 const STATUS: Shape = Object(&[
-    of("version", Text, "Of the program."),
-    of("pid", Count, "The number of its process."),
-    of("uptime_s", Count, "Seconds since its start."),
-    of("ports", List(&PORT), "Where sessions come in."),
-    of("users", Count, "Users that are configured."),
-    of("time", Time, "The time of the answer."),
-    of("feeds", List(&FEED), "The feeds that are markets."),
+    of("version", Text, "Version of the program."),
+    of("pid", Count, "Process ID."),
+    of("uptime_s", Count, "Seconds since the start."),
+    of("ports", List(&PORT), "The ports that accept sessions."),
+    of("users", Count, "Configured users."),
+    of("time", Time, "The time of the response."),
+    of("feeds", List(&FEED), "The feeds that have a market."),
     of(
         "events",
         Maybe(&EVENTS),
@@ -87,24 +87,24 @@ const PORT: Shape = Object(&[
     of(
         "name",
         OneOf(&["producers", "consumers"]),
-        "Who connects there.",
+        "The sessions that connect to the port.",
     ),
-    of("address", Text, "Where it listens."),
+    of("address", Text, "The address that the port listens on."),
     of("tls", Flag, "Whether connections are encrypted."),
-    of("sessions", Count, "Sessions that are there."),
-    of("most", Count, "Connections at a time."),
-    of("open", Flag, "Whether sessions of no user may log on."),
+    of("sessions", Count, "Connected sessions."),
+    of("most", Count, "Most concurrent connections."),
+    of("open", Flag, "Whether sessions without a user may log on."),
 ]);
 
 const FEED: Shape = Object(&[
-    of("channel", Text, "Its name."),
-    of("live", Count, "Instruments whose books are whole."),
-    of("recovering", Count, "Instruments that lack something."),
+    of("channel", Text, "The name of the feed."),
+    of("live", Count, "Instruments whose books are complete."),
+    of("recovering", Count, "Instruments that are recovering."),
     of("stale", Count, "Instruments whose lines are silent."),
     of("closed", Count, "Instruments that are not traded any more."),
 ]);
 
 const EVENTS: Shape = Object(&[
     of("next", Count, "The plant's number of the next event."),
-    of("per_s", Maybe(&Number), "Events in a second, lately."),
+    of("per_s", Maybe(&Number), "Events per second, recently."),
 ]);

@@ -13,15 +13,15 @@ use std::sync::Arc;
 
 pub(super) const COMMANDS: &[Row<GatewayOperator>] = &[Row::look(
     "subscriptions",
-    "The requests for market data that are being served.",
+    "The open requests for market data.",
     &[
         Field::text(
             "sender",
-            "Those with this SenderCompID(49) of their Logons.",
+            "Only sessions with this SenderCompID(49) in their Logons.",
         )
         .first(),
-        Field::text("user", "Those of this user."),
-        Field::text("symbol", "Those that have this Symbol(55)."),
+        Field::text("user", "Only sessions of this user."),
+        Field::text("symbol", "Only subscriptions with this Symbol(55)."),
         AFTER,
         LIMIT,
     ],
@@ -76,45 +76,53 @@ const CONTRACTS: &[&str] = &[
 const SUBSCRIPTIONS: Shape = Object(&[
     TOTAL,
     NEXT,
-    of("subscriptions", List(&SUBSCRIPTION), "Session by session."),
+    of(
+        "subscriptions",
+        List(&SUBSCRIPTION),
+        "The subscriptions, by session.",
+    ),
 ]);
 
 const SUBSCRIPTION: Shape = Object(&[
-    of("session", Text, "The session, seen from this side."),
+    of("session", Text, "The session, from this side."),
     of("request", Text, "MDReqID(262) or SecurityStatusReqID(324)."),
     of(
         "patterns",
         List(&Text),
-        "Prefixes of symbols, with a * behind them.",
+        "Prefixes of symbols, each followed by *.",
     ),
     of(
         "symbols",
         List(&Text),
-        "The first eight symbols that were named one by one.",
+        "The first eight symbols that were named individually.",
     ),
-    of("instruments", Count, "Instruments of it."),
+    of("instruments", Count, "Instruments of the subscription."),
     of(
         "depth",
         Count,
         "MarketDepth(264): levels of a side, 0 for all.",
     ),
     of("entries", Text, "MDEntryTypes(269), a character each."),
-    of("by_order", Flag, "Whether it has orders instead of levels."),
+    of(
+        "by_order",
+        Flag,
+        "Whether the entries are orders instead of levels.",
+    ),
     of(
         "contract",
         OneOf(CONTRACTS),
-        "What happens when the session is behind.",
+        "Delivery when the session is behind.",
     ),
     of(
         "interval_ms",
         Count,
         "Milliseconds between two updates; 0: each change.",
     ),
-    of("goes_on", Flag, "Whether updates follow the picture."),
+    of("goes_on", Flag, "Whether updates follow the snapshot."),
     of(
         "behind",
         Count,
-        "Instruments whose picture has to come first.",
+        "Instruments whose snapshot must be sent before updates.",
     ),
     of(
         "conflated",
@@ -126,5 +134,5 @@ const SUBSCRIPTION: Shape = Object(&[
         Count,
         "Updates that were left out, and announced.",
     ),
-    of("user", Text, "The user of the session; empty: a stranger."),
+    of("user", Text, "The user of the session; empty: no user."),
 ]);

@@ -7,7 +7,7 @@ use fanfare_operator::Shape::{Count, Flag, List, Object, Text};
 use fanfare_operator::{Ask, Field, Outcome, Row, Shape};
 use serde_json::{Value, json};
 
-const USER: Field = Field::text("user", "The user alone.").first();
+const USER: Field = Field::text("user", "Only this user.").first();
 
 pub(super) const COMMANDS: &[Row<GatewayOperator>] = &[
     Row::look("users", "The users, without their secrets.", &[USER], users)
@@ -51,20 +51,28 @@ fn lists(operator: &GatewayOperator, _ask: &Ask) -> Outcome {
 }
 
 const USER_SHAPE: Shape = Object(&[
-    of("name", Text, "Of the user."),
-    of("ports", List(&Text), "Where it may log on."),
+    of("name", Text, "The name of the user."),
+    of("ports", List(&Text), "Ports that the user may log on to."),
     of(
         "comp_ids",
         List(&Text),
-        "SenderCompIDs(49) that it may have.",
+        "SenderCompIDs(49) that the user may have.",
     ),
-    of("password", Flag, "Whether it has one."),
-    of("certificates", Flag, "Whether it is known by certificates."),
-    of("all_instruments", Flag, "Whether it may see all of them."),
-    of("sessions", Count, "Sessions that are there."),
+    of("password", Flag, "Whether the user has a password."),
+    of(
+        "certificates",
+        Flag,
+        "Whether certificates identify the user.",
+    ),
+    of(
+        "all_instruments",
+        Flag,
+        "Whether the user may see all instruments.",
+    ),
+    of("sessions", Count, "Connected sessions of the user."),
 ]);
 
 const LIST_SHAPE: Shape = Object(&[
-    of("name", Text, "Of the list."),
-    of("names", Count, "Names in it."),
+    of("name", Text, "The name of the list."),
+    of("names", Count, "The number of names in the list."),
 ]);

@@ -497,7 +497,7 @@ impl Core {
         else {
             return;
         };
-        let text = "the picture is too long for a message: ask for less depth";
+        let text = "the snapshot is too long for a message: request a lower MarketDepth(264)";
         super::replies::refuse(peer, own.request(), Some(reason::DEPTH), text);
         self.stop(session, part.subscription);
     }

@@ -146,7 +146,7 @@ impl<'m> MarketDataRequest<'m> {
             b"1" => What::Open(fields.wanted(true)?),
             b"2" => What::Stop,
             _ => {
-                let text = "SubscriptionRequestType(263) is 0, 1 or 2";
+                let text = "SubscriptionRequestType(263) must be 0, 1 or 2";
                 return Err(Fault::refused(reason::REQUEST_TYPE, text));
             }
         };
@@ -158,7 +158,7 @@ impl<'m> MarketDataRequest<'m> {
 pub(crate) fn gone() -> Fault {
     Fault::Business(
         BusinessReason::ApplicationNotAvailable,
-        "the session is not served".to_owned(),
+        "the session has no market data service".to_owned(),
     )
 }
 
@@ -195,7 +195,7 @@ impl<'m> Fields<'_, 'm> {
         let depth = self.number(264, u32::MAX)?;
         let depth = depth.ok_or(Fault::Reject(MISSING, 264))?;
         let depth = u16::try_from(depth).map_err(|_| {
-            let text = "MarketDepth(264) is at most 65535";
+            let text = "MarketDepth(264) must be at most 65535";
             Fault::refused(reason::DEPTH, text)
         })?;
         let pictures = match self.message.get(265) {
@@ -203,7 +203,7 @@ impl<'m> Fields<'_, 'm> {
             Some(b"0") => true,
             Some(b"1") => !changes,
             Some(_) => {
-                let text = "MDUpdateType(265) is 0 or 1";
+                let text = "MDUpdateType(265) must be 0 or 1";
                 return Err(Fault::refused(reason::UPDATE_TYPE, text));
             }
         };
@@ -246,7 +246,7 @@ impl<'m> Fields<'_, 'm> {
             let value = entry.get(269).unwrap_or_default();
             let is_known = self.dictionary.fits(269, value);
             let (&[entry], true) = (value, is_known) else {
-                let text = format!("no MDEntryType(269) {}", value.escape_ascii());
+                let text = format!("unknown MDEntryType(269) {}", value.escape_ascii());
                 return Err(Fault::refused(reason::ENTRY_TYPE, text));
             };
             all = all.with(entry);

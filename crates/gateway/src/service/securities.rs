@@ -290,7 +290,7 @@ impl Core {
         let request = id(message, 335)?;
         let (_, writer) = self.of(peer)?;
         if message.get(336).is_some_and(|own| own != DAY) {
-            let text = "the TradingSessionID(336) is 1, the day's".to_owned();
+            let text = "TradingSessionID(336) must be 1, the session of the day".to_owned();
             return Err(Fault::Business(BusinessReason::UnknownId, text));
         }
         let unknown = [Event {
@@ -350,7 +350,7 @@ fn no_definition(peer: &mut Peer<'_>, request: &[u8]) -> Result<(), Fault> {
     answer(peer, b"d", |out| {
         // SecurityResponseType(323): the request is rejected. FIX.4.2 requires 393.
         out.field(320, request).str(322, "1").u64(323, 5);
-        out.u64(393, 0).str(58, "no instrument");
+        out.u64(393, 0).str(58, "no instrument matches");
         Ok(())
     })
 }

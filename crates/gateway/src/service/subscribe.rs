@@ -31,8 +31,8 @@ struct Granted {
 }
 
 /// Text(58) of the refusal of a request for past messages.
-const PAST: &str = "what has gone by is not sent again in FIX: a subscription begins with a \
-                    picture. Clients of DBN have it from the log, by start=";
+const PAST: &str = "past events are not sent in FIX: a subscription begins with a snapshot; \
+                    DBN replays past events from the log, by start=";
 
 impl Core {
     /// Responds to a message.
@@ -215,7 +215,7 @@ impl Core {
             }
             Named::List(name) => {
                 let list = self.users.1.list(name).ok_or_else(|| {
-                    let text = format!("no list @{}", name.escape_ascii());
+                    let text = format!("unknown list @{}", name.escape_ascii());
                     Fault::refused(reason::UNKNOWN_SYMBOL, text)
                 })?;
                 // Instruments of a list that the user may not see, or that do not exist, are left
@@ -234,7 +234,7 @@ impl Core {
     /// Checks AggregatedBook(266)=N, which is possible only for books of orders, at full depth.
     fn check_orders(&self, wanted: &Wanted<'_>, granted: &Granted) -> Result<(), Fault> {
         if wanted.depth != 0 {
-            let text = "a book by order is whole: MarketDepth(264) is 0";
+            let text = "MarketDepth(264) must be 0 for a book by order";
             return Err(Fault::refused(reason::DEPTH, text));
         }
         let of_feeds = self.view.configs().iter().map(BookConfig::kind);
@@ -250,7 +250,7 @@ impl Core {
         match fits {
             true => Ok(()),
             false => {
-                let text = "the book has levels, not orders: AggregatedBook(266) is Y";
+                let text = "AggregatedBook(266) must be Y: the book has levels, not orders";
                 Err(Fault::refused(reason::AGGREGATED, text))
             }
         }
@@ -381,7 +381,7 @@ impl Core {
         if is_within && own.places.iter().all(may_see) {
             return;
         }
-        let text = "it is no longer yours to see: the subscription has ended";
+        let text = "no longer permitted: the subscription has ended";
         // A session that does not read is ended by the next message sent to it.
         let _ = peer.make_room();
         replies::refuse(peer, own.request(), Some(reason::PERMISSION), text);
@@ -550,7 +550,7 @@ fn check_named(
 ) -> Result<(), Fault> {
     let found = granted.named.get(before..).unwrap_or_default();
     if found.is_empty() {
-        let text = format!("no instrument {name}");
+        let text = format!("unknown instrument {name}");
         return Err(Fault::refused(reason::UNKNOWN_SYMBOL, text));
     }
     let may_see = |id: &InstrumentId| {
@@ -560,7 +560,7 @@ fn check_named(
     match found.iter().all(may_see) {
         true => Ok(()),
         false => {
-            let text = format!("{name} is not yours to see");
+            let text = format!("{name} is not permitted");
             Err(Fault::refused(reason::PERMISSION, text))
         }
     }
@@ -574,17 +574,17 @@ const fn may_have_depth(grant: &Grant, depth: u16) -> bool {
 /// Checks that a user may request entries, depth and contract.
 fn allow(grant: &Grant, wanted: &Wanted<'_>) -> Result<(), Fault> {
     if wanted.entries.and(grant.entries) != wanted.entries {
-        let text = "some of the MDEntryTypes(269) are not yours to see";
+        let text = "some of the MDEntryTypes(269) are not permitted";
         return Err(Fault::refused(reason::PERMISSION, text));
     }
     if !may_have_depth(grant, wanted.depth) {
-        let text = format!("MarketDepth(264) is at most {} for you", grant.depth);
+        let text = format!("MarketDepth(264) must be 1 to {}", grant.depth);
         return Err(Fault::refused(reason::PERMISSION, text));
     }
     if let Some(contract) = wanted.contract
         && !grant.contracts.contains(&contract)
     {
-        let text = format!("the contract {} is not yours to ask for", contract.name());
+        let text = format!("the contract {} is not permitted", contract.name());
         return Err(Fault::refused(reason::PERMISSION, text));
     }
     Ok(())

@@ -31,11 +31,11 @@ pub(crate) struct SourceStages {
 
 impl SourceStages {
     pub(super) fn new_feed(plan: StagePlan<'_>, of: &str, has_market: bool) -> Self {
-        let arrival = "from the kernel's time of a datagram to the turn that takes it; a packet \
-                       that waits for one in front of it waits here";
+        let arrival = "from the kernel's time of a datagram to the turn that reads it, including \
+                       the wait for a missing packet before it";
         let decode = "from the start of a turn to its first message, arbitrated and decoded";
-        let fix = "from there until it is FIX in the ring of the workers";
-        let event = "from there until its market events are in their ring";
+        let fix = "from the decoded message to its FIX messages in the ring of the workers";
+        let event = "from the end of the previous stage to the market events in their ring";
         let histogram = |stage, what| plan.histogram(of, stage, what);
         Self {
             arrival: Some(histogram("arrival", arrival)),

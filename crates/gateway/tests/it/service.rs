@@ -275,13 +275,13 @@ fn what_has_gone_by_is_refused_with_where_it_is() {
     client.send("BW", "1346=a|1347=0|1351=1|1355=x|1182=1|1183=9|");
     let refused = client.receive().unwrap();
     assert!(
-        refused.contains("|58=what has gone by is not sent again") && refused.contains("|380=3|"),
+        refused.contains("|58=past events are not sent in FIX") && refused.contains("|380=3|"),
         "{refused}"
     );
     let past = "262=a|263=0|264=1|265=1|267=1|269=0|146=1|55=*|1182=1|1183=9|";
     client.send("V", past);
     let refused = client.receive().unwrap();
-    let answer = "|262=a|281=4|58=what has gone by is not sent again";
+    let answer = "|262=a|281=4|58=past events are not sent in FIX";
     assert!(refused.contains(answer), "{refused}");
     stop(market.gateway);
 }

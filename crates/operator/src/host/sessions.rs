@@ -28,7 +28,7 @@ pub(super) const COMMANDS: &[Row<HostOperator>] = &[
     ),
     Row::act(
         "sessions logout",
-        "Log a session out; it may come back, and an initiator does.",
+        "Log a session out; it may log on again, and an initiator does.",
         &[SESSION, TEXT],
         |operator, ask| {
             steer(
@@ -40,19 +40,19 @@ pub(super) const COMMANDS: &[Row<HostOperator>] = &[
     ),
     Row::act(
         "sessions test-request",
-        "Send a session a TestRequest(1); `sessions` has how long its answer took.",
+        "Send a TestRequest(1) to a session; `sessions` shows the time to its answer.",
         &[SESSION],
         |operator, ask| steer(operator, ask, Steer::TestRequest),
     ),
     Row::act(
         "sessions disconnect",
-        "End the connection of a session without a Logout; it may come back.",
+        "End the connection of a session without a Logout; it may log on again.",
         &[SESSION],
         |operator, ask| steer(operator, ask, Steer::Disconnect),
     ),
     Row::act(
         "sessions reset",
-        "Start both directions of a session at 1 again: by a Logon with ResetSeqNumFlag(141) where \
+        "Start both directions of a session at 1 again, by a Logon with ResetSeqNumFlag(141) if \
          it is logged on.",
         &[SESSION],
         |operator, ask| steer(operator, ask, Steer::Reset),
@@ -70,7 +70,7 @@ pub(super) const COMMANDS: &[Row<HostOperator>] = &[
     ),
     Row::act(
         "sessions stop",
-        "Log a session out and keep it out, until `start` or the end of the program.",
+        "Log a session out and refuse it, until `start` or the end of the program.",
         &[SESSION, TEXT],
         |operator, ask| {
             steer(
@@ -88,7 +88,7 @@ pub(super) const COMMANDS: &[Row<HostOperator>] = &[
     ),
     Row::act(
         "sessions add",
-        "Make a session by a template of the settings, as its Logon would.",
+        "Create a session from a template of the settings, as its Logon would.",
         &[Field::text("session", "The session: FIX.4.4:OURS->THEIRS.")
             .first()
             .needed()],
@@ -96,7 +96,7 @@ pub(super) const COMMANDS: &[Row<HostOperator>] = &[
     ),
     Row::act(
         "sessions remove",
-        "Log a session out and forget it; its store stays, and a template makes it again.",
+        "Log a session out and remove it; its store stays, and a template creates it again.",
         &[SESSION],
         remove,
     ),
@@ -182,8 +182,8 @@ fn wanted(operator: &HostOperator, ask: &Ask) -> Result<SessionId, OperatorError
             let names: Vec<String> = sessions.iter().map(name).collect();
             let wanted = Escaped::text(wanted);
             Err(OperatorError::absent(match names.len() {
-                0 => format!("there is no session {wanted}, and no other"),
-                _ => format!("there is no session {wanted}; there are {}", some_of(names)),
+                0 => format!("unknown session {wanted}: the program has no session"),
+                _ => format!("unknown session {wanted}; sessions: {}", some_of(names)),
             }))
         }
     }
@@ -214,7 +214,7 @@ fn steer(operator: &HostOperator, ask: &Ask, wish: Steer) -> Outcome {
 fn set_seq(operator: &HostOperator, ask: &Ask) -> Outcome {
     let (sender, target) = (ask.number("next_sender"), ask.number("next_target"));
     if sender.is_none() && target.is_none() {
-        let why = "a number is missing: give `next_sender`, `next_target` or both";
+        let why = "a number is missing: expected `next_sender`, `next_target` or both";
         return Err(OperatorError::usage(why));
     }
     for number in [sender, target].into_iter().flatten() {
@@ -270,7 +270,7 @@ fn failed(error: &HostError) -> OperatorError {
     match error {
         HostError::Unknown(_) => OperatorError::absent(text),
         HostError::Lower { .. } => OperatorError::failed(format!(
-            "{text}: stop it first with `sessions stop`, or give `force`"
+            "{text}: stop it first with `sessions stop`, or set `force`"
         )),
         _ => OperatorError::failed(text),
     }

@@ -14,7 +14,7 @@ pub(super) const COMMANDS: &[Row<HostOperator>] = &[
     Row::look("counters", "All counters.", &[], counters),
     Row::act(
         "config reload",
-        "Open the message log anew and read the certificates again, as SIGHUP does.",
+        "Open the message log and read the certificates again, as SIGHUP does.",
         &[],
         |operator, _| {
             operator.reload.request();

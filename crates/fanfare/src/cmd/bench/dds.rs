@@ -14,15 +14,15 @@ use std::process::{ExitCode, Stdio};
 
 /// Measure writing and reading against a plain C program on the same Cyclone DDS.
 ///
-/// Measured are the round trip and the throughput of the Quote sample between two processes over
-/// UDP loopback; half the round trip through shared memory, with both sides spinning; the time to
-/// convert and write one sample; and the time to decode and convert one.
+/// The benchmark measures the round trip and the throughput of the Quote sample between two
+/// processes over UDP loopback; half the round trip through shared memory, with both sides
+/// spinning; the time to convert and write one sample; and the time to decode and convert one.
 ///
 /// Each process is pinned to a processor of its own; the round trip is also measured with both on
 /// one. The programs alternate in slices, and ratios are medians of the ratios of slices.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Domain ids: this one and the next.
+    /// First of two consecutive domain ids.
     #[arg(long, value_name = "ID", default_value_t = 190)]
     domain: u32,
     /// Round trips of each program in each round.

@@ -29,8 +29,8 @@ pub(crate) struct Args {
     /// File of messages.
     #[arg(short, long, value_name = "FILE")]
     file: PathBuf,
-    /// File of snapshots (pictures) with which the books begin, framed as the other one. Without it
-    /// they begin empty, and changes are ordered by the numbers of their messages.
+    /// File of snapshots that initialize the books, framed as --file. Without it, the books begin
+    /// empty, and changes are ordered by the numbers of their messages.
     #[arg(long, value_name = "FILE")]
     snapshot: Option<PathBuf>,
     /// Mapping; default: the built-in one that fits the templates.

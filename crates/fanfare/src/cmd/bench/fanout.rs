@@ -24,23 +24,23 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = 1000)]
     #[arg(value_parser = whole::<usize>(1..=1_000_000))]
     rounds: usize,
-    /// Instead: the highest rate of messages that goes through.
+    /// Measure instead the highest rate of messages that the gateway sustains.
     #[arg(long)]
     saturate: bool,
     /// Messages of --saturate.
     #[arg(long, value_name = "N", default_value_t = 5000)]
     #[arg(value_parser = whole::<u64>(1..=1_000_000))]
     messages: u64,
-    /// Instead: the other consumers' latency with one more that never reads, under this policy,
-    /// against a gateway without one.
+    /// Measure instead the latency of the other consumers while one more never reads, under this
+    /// policy, against a gateway without it.
     #[arg(long, value_name = "POLICY", value_enum, conflicts_with = "saturate")]
     stalled: Option<Stalled>,
-    /// Instead: the cost of measuring the stages: a gateway with it against one without, and the
-    /// time of one stamp.
+    /// Measure instead the cost of the stages' measurement: a gateway with it against one without,
+    /// and the time of one stamp.
     #[arg(long, conflicts_with_all = ["saturate", "stalled"])]
     stages: bool,
-    /// Instead: the cost of monitoring: a gateway whose console is polled once a second as
-    /// Prometheus and the page do, against one without a console.
+    /// Measure instead the cost of monitoring: a gateway whose console is polled once a second, as
+    /// by Prometheus and the page, against one without a console.
     #[arg(long, conflicts_with_all = ["saturate", "stalled", "stages"])]
     watched: bool,
     /// With --watched: open the page in this browser, Chromium or a derivative, headless.

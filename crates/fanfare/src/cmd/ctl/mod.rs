@@ -24,7 +24,7 @@ const USAGE: u8 = 2;
 ///
 /// A command that the program does not have, or a field that it does not take, is wrong usage.
 ///
-/// Exit status: 0 done, 1 failed (one sentence on stderr says why), 2 wrong usage.
+/// Exit status: 0 done, 1 failed (one sentence on stderr states why), 2 wrong usage.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Args {
     /// The control socket: `control` of a gateway's configuration, `--control` of `fix acceptor`

@@ -10,11 +10,12 @@ use std::process::ExitCode;
 /// FIX over DDS: publish the messages of FIX producers, and fan out to FIX consumers those that
 /// other gateways publish.
 ///
-/// It is the service of `fanfare gateway` with a configuration for FIX over DDS.
+/// The command runs the service of `fanfare gateway` with a configuration for FIX over DDS.
 ///
 /// Messages travel with their bodies as received, one topic for each MsgType(35), keyed by
-/// Symbol(55). A message from DDS is not published again without --relay. With it no message loops:
-/// each carries the gateway where it entered, and a gateway drops one that it has already seen.
+/// Symbol(55). A message from DDS is not published again without --relay. With --relay, no message
+/// loops: each names the gateway where it entered, and a gateway drops a message that it has
+/// already seen.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -51,8 +52,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME")]
     partition: Option<String>,
     /// reliable: lost packets are sent again, and a subscriber that hangs delays a message by at
-    /// most a tenth of a second. best-effort: lost packets stay lost. last-value: reliable, and a
-    /// late joiner gets the last message of each Symbol(55).
+    /// most a tenth of a second. best-effort: lost packets are not sent again. last-value:
+    /// reliable, and a late joiner receives the last message of each Symbol(55).
     #[arg(long, value_enum, default_value_t = QosArg::Reliable)]
     qos: QosArg,
     #[command(flatten)]

@@ -30,8 +30,8 @@ const LOOK: Duration = Duration::from_millis(50);
 /// Print the samples of a topic as JSON lines: {"topic": NAME, "sample": {MEMBER: VALUE, …}}.
 ///
 /// The type comes from the program that writes the topic (XTypes type information), so any topic
-/// can be read whose writer describes its type, of this or another DDS product. An instance that is
-/// disposed, or that has no writers any more, prints {"topic": NAME, "state": …}.
+/// whose writer describes its type can be read, from this or another DDS product. A disposed
+/// instance, or one that has no writers any more, is printed as {"topic": NAME, "state": …}.
 ///
 /// Up to 65,536 samples, and 64 MiB, are queued while the output is not read; beyond that the
 /// oldest are dropped, and counted at the end. No writer waits for this program.
@@ -47,7 +47,7 @@ pub(crate) struct Args {
     /// Seconds to wait for a writer of the topic, and for the description of its type.
     #[arg(long, value_name = "SECONDS", default_value_t = 10.0, value_parser = seconds)]
     wait: f64,
-    /// Ask for best-effort delivery of a reliable writer too; lost samples are not sent again.
+    /// Request best-effort delivery from reliable writers too; lost samples are not sent again.
     #[arg(long)]
     best_effort: bool,
     #[command(flatten)]

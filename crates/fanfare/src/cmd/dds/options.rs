@@ -124,13 +124,13 @@ pub(crate) struct FeedArgs {
           value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub(crate) securities: u32,
     /// reliable: nothing is lost, and a full history makes the publisher wait. best-effort: a lost
-    /// packet is lost. last-value: reliable, a late joiner gets the last value of each key, and a
-    /// slow reader loses older values.
+    /// packet is not sent again. last-value: reliable, a late joiner receives the last value of
+    /// each key, and a slow reader loses older values.
     #[arg(long, value_enum, default_value_t = QosArg::Reliable)]
     pub(crate) qos: QosArg,
     #[command(flatten)]
     pub(crate) instances: InstancesArg,
-    /// Samples are not sent back to the publisher.
+    /// Do not send samples back to the publisher.
     #[arg(long)]
     pub(crate) no_echo: bool,
     /// How long, in ms, a peer may be silent before it is dropped: a stopped or disconnected peer
@@ -149,9 +149,9 @@ pub(crate) struct FeedArgs {
 /// The number of keys.
 #[derive(Debug, Clone, Copy, clap::Args)]
 pub(crate) struct InstancesArg {
-    /// Keys that a topic may have, about 800 bytes each in a reader. A reader that gets more closes
-    /// its topic, and the others continue; a publisher counts samples of more keys instead of
-    /// publishing them.
+    /// Keys that a topic may have, about 800 bytes each in a reader. A reader that receives more
+    /// closes its topic, and the others continue; a publisher counts samples of more keys instead
+    /// of publishing them.
     #[arg(long = "instances", value_name = "COUNT", default_value_t = INSTANCES,
           value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) most: u32,

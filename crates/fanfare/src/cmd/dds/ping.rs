@@ -32,7 +32,7 @@ pub(crate) struct PingArgs {
     #[arg(long, value_name = "COUNT", default_value_t = 10_000,
           value_parser = clap::value_parser!(u64).range(1..))]
     count: u64,
-    /// Samples before those, which are not measured.
+    /// Samples of the warm-up, which are not measured.
     #[arg(long, value_name = "COUNT", default_value_t = 1_000)]
     warm_up: u64,
     /// Best-effort instead of reliable delivery; pong needs the same.

@@ -30,7 +30,7 @@ const FILL_WAIT: Duration = Duration::from_secs(1);
 
 /// Subscribe to a feed that `fanfare dds publish` publishes, and send each sample back.
 ///
-/// Ends when the number of samples that the Done token announces has been received.
+/// The command ends when it has received the number of samples that the Done token announces.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -44,9 +44,9 @@ pub(crate) struct Args {
           value_parser = clap::value_parser!(u64).range(1..))]
     publishers: u64,
     /// Merge publishers of the same feed, such as gateways with the same lines: each sample is
-    /// taken from the first that brings it, so that none comes twice and each publisher fills the
-    /// gaps of the others. A sample is identified by its topic, its MsgSeqNum or SequenceNumber,
-    /// and all its bytes; at least 14,336 of each topic are remembered.
+    /// taken from the first publisher that delivers it, so that no sample is a duplicate and each
+    /// publisher fills the gaps of the others. A sample is identified by its topic, its MsgSeqNum
+    /// or SequenceNumber, and all its bytes; at least 14,336 of each topic are remembered.
     #[arg(long, conflicts_with = "check")]
     once: bool,
     /// End after this many seconds without a sample; default: wait for the Done token or Ctrl-C.

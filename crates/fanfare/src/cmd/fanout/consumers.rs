@@ -19,9 +19,9 @@ use crate::range::whole;
 
 /// Options of `fanfare fanout consumers`.
 ///
-/// Ends with Ctrl-C, after --messages, and with Enter on a terminal or with --until-enter. A
-/// session that the gateway refuses is named on stderr, and the others continue; the exit status is
-/// 1 then.
+/// The command ends at Ctrl-C, after --messages, and at Enter on a terminal or with --until-enter.
+/// A session that the gateway refuses is named on stderr, and the others continue; the exit status
+/// is 1 then.
 #[derive(ClapArgs)]
 pub(crate) struct Args {
     /// The gateway's host: a name or an address.
@@ -42,7 +42,7 @@ pub(crate) struct Args {
     /// The number in the first CompID.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole::<usize>(1..=FIRST))]
     first: usize,
-    /// End with a line on stdin even if that is no terminal. The end of stdin is not a line.
+    /// End at a line on stdin even if stdin is not a terminal. The end of stdin is not a line.
     #[arg(long)]
     until_enter: bool,
     /// End after this many messages of all sessions together.

@@ -49,7 +49,7 @@ fn tell_logged_on(sessions: usize, refused: &Refused) {
 pub(crate) enum Command {
     /// Run the gateway: producers' sessions on one port, consumers' on another.
     ///
-    /// It is the service of `fanfare gateway` with a configuration for FIX alone.
+    /// The command runs the service of `fanfare gateway` with a configuration for FIX alone.
     Server(server::Args),
     /// Many sessions that receive the fan-out and check that nothing is lost, or that subscribe to
     /// market data and check their books.

@@ -69,7 +69,7 @@ pub(super) struct Market {
         requires = "subscribe"
     )]
     updates: Follow,
-    /// Entries are orders instead of levels: whole books.
+    /// Request orders instead of levels: whole books.
     #[arg(long, requires = "subscribe", conflicts_with = "depth")]
     by_order: bool,
     /// The version of FIX, FIX.4.2 to FIX.5.0SP2.

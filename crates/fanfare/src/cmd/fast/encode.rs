@@ -65,8 +65,8 @@ pub(crate) struct Args {
         conflicts_with = "keep_dictionary"
     )]
     packet_size: Option<usize>,
-    /// Keep previous values from packet to packet; each packet begins with a template identifier
-    /// all the same. With --header none there are no packets, and all values are kept.
+    /// Keep previous values from packet to packet; each packet still begins with a template
+    /// identifier. With --header none there are no packets, and all values are kept.
     #[arg(long)]
     keep_dictionary: bool,
     #[command(flatten)]

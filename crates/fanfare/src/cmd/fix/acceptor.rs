@@ -19,16 +19,16 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 const HELP: &str = "\
-Any number of sessions may share a port; a Logon says by its CompIDs, and where they are the same \
-by its SubIDs and LocationIDs, which one it is for; a section with AcceptorTemplate=Y makes \
-sessions for whoever fits its CompIDs. Without SocketAcceptAddress only this machine can connect. \
-All versions from FIX.4.0 on, FIXT.1.1 with \
-5.0 to 5.0SP2; without a dictionary file the built-in tables of the version serve. \
-With --control, `fanfare ctl` lists and steers the sessions while they run. \
-docs/settings.md has all keys; what is not supported is named with its line, not ignored. \
-Ctrl-C (SIGINT) and SIGTERM log everybody out. SIGHUP opens the message log at its path again (for \
-logrotate) and reads the certificate files again, for new connections; no other signal that can \
-be caught ends it.";
+Any number of sessions may share a port. The CompIDs of a Logon identify its session, together \
+with its SubIDs and LocationIDs where sessions have the same CompIDs. A section with \
+AcceptorTemplate=Y creates a session for each Logon that matches its CompIDs. Without \
+SocketAcceptAddress, only this machine can connect. The versions are FIX.4.0 to FIX.4.4, and \
+FIXT.1.1 with 5.0 to 5.0SP2; without a dictionary file, the built-in tables of the version are \
+used. With --control, `fanfare ctl` lists and controls the sessions while they run. \
+docs/settings.md describes all keys; a key that is not supported is reported with its line, not \
+ignored. Ctrl-C (SIGINT) and SIGTERM log all sessions out. SIGHUP opens the message log at its \
+path again (for logrotate) and reads the certificate files again, for new connections. No other \
+signal that can be caught ends the program.";
 
 /// Options of `fanfare fix acceptor`.
 #[derive(ClapArgs)]

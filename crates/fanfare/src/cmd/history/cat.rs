@@ -17,8 +17,8 @@ use std::process::ExitCode;
 /// Print the events of a log, one per line: number, time of arrival, symbol, kind, and further
 /// fields.
 ///
-/// With --json as `fanfare market events` prints them. Missing events and restarts of the plant
-/// have lines of their own: {"lost":{"first":…,"last":…}}, {"restart":true}.
+/// With --json, each event has the form of `fanfare market events`. Missing events and restarts of
+/// the plant have lines of their own: {"lost":{"first":…,"last":…}}, {"restart":true}.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]

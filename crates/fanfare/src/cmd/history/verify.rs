@@ -15,8 +15,8 @@ const MOST: usize = 50;
 
 /// Read a whole log and check every CRC, every event's number, every checkpoint.
 ///
-/// Exit status 1 if something is damaged. Events that the log never received are reported, and are
-/// not damage.
+/// The exit status is 1 if the log is damaged. Events that the log never received are reported, and
+/// are not damage.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]

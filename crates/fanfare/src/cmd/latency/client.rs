@@ -20,10 +20,11 @@ use crate::range::rate;
 
 /// Options of `fanfare latency client`.
 ///
-/// Logs on with ResetSeqNumFlag, sends NewOrderSingles of about 155 bytes and takes the time from
-/// before an order is encoded until the session has decoded and checked its ExecutionReport. One
-/// order is in flight; with --rate they are sent on schedule, whatever comes back, and an order's
-/// time counts from when it was due, so that its delay is included.
+/// The client logs on with ResetSeqNumFlag(141), sends NewOrderSingle(D) messages of about 155
+/// bytes and measures the time from before an order is encoded until the session has decoded and
+/// checked its ExecutionReport(8). One order is in flight. With --rate, orders are sent on
+/// schedule, independently of their reports, and an order's time counts from when it was due, so
+/// that its delay is included.
 ///
 /// The report so far is printed even if the run ends early, by Ctrl-C too.
 #[derive(ClapArgs)]
@@ -35,7 +36,7 @@ pub(crate) struct Args {
     /// Orders to measure.
     #[arg(value_parser = value_parser!(u64).range(1..=MOST))]
     count: u64,
-    /// Orders before those, which are not measured.
+    /// Orders of the warm-up, which are not measured.
     #[arg(long, value_name = "N", default_value_t = 0)]
     #[arg(value_parser = value_parser!(u64).range(..=MOST))]
     warm_up: u64,
@@ -65,7 +66,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "COMP_ID", default_value = "SERVER", value_parser = comp_id)]
     target: String,
     /// Measure a server whose Logon has no EncryptMethod(98) and HeartBtInt(108), and whose clock
-    /// stands still: libtrading's fix_server, which has the CompIDs SELLSIDE and BUYSIDE.
+    /// does not advance: libtrading's fix_server, which has the CompIDs SELLSIDE and BUYSIDE.
     #[arg(long)]
     lenient: bool,
     /// Seconds to wait for the logon, and for each report that is due.

@@ -11,9 +11,9 @@ use std::process::ExitCode;
 /// Round trips of orders: a server that acknowledges each, a client that measures.
 #[derive(Subcommand)]
 pub(crate) enum Command {
-    /// Sends orders and prints the latency of their reports.
+    /// Send orders and print the latency of their reports.
     Client(client::Args),
-    /// Responds to each NewOrderSingle with an ExecutionReport.
+    /// Respond to each NewOrderSingle(D) with an ExecutionReport(8).
     Server(server::Args),
 }
 

@@ -22,8 +22,8 @@ use crate::print::say;
 
 /// Options of `fanfare latency server`.
 ///
-/// Any CompIDs and versions may log on; numbers start at 1 with each connection. It runs a complete
-/// session, or, with --lenient, responds to any message. Runs until Ctrl-C.
+/// Any CompIDs and versions may log on; numbers start at 1 with each connection. The server runs a
+/// complete session, or, with --lenient, responds to any message. It ends at Ctrl-C.
 #[derive(ClapArgs)]
 pub(crate) struct Args {
     /// Port to listen on; 0 lets the system choose.
@@ -36,7 +36,7 @@ pub(crate) struct Args {
     #[arg(short, long, default_value = "session")]
     mode: Mode,
     /// Serve testers that number from 0, repeat numbers, or send orders without their required
-    /// fields: frames and CheckSum are checked, nothing else. Keeps no timers.
+    /// fields: frames and CheckSum(10) alone are checked, and no timer runs.
     #[arg(long, conflicts_with = "store")]
     lenient: bool,
     /// Run on this processor alone and never yield it; by default, the thread yields to others.

@@ -24,8 +24,8 @@ use std::rc::Rc;
 /// A mapping defines which templates and fields become which events (docs/mapping.md). Each event
 /// is a JSON object on a line, or a record of DBN; the plant's numbers have no gaps. A message that
 /// cannot become an event, or that DBN cannot represent, is reported and counted; the exit status
-/// is 1 then. The feed comes in as with `fanfare fast decode`, or with --fix as FIX messages of a
-/// log or a stream, as `fanfare fix cat` reads them.
+/// is 1 then. The feed is read as by `fanfare fast decode`, or, with --fix, as by `fanfare fix cat`
+/// from the FIX messages of a log or a stream.
 ///
 /// Events follow the messages as received: nothing is reordered or recovered. The flags of DBN
 /// records mark where a book may therefore be wrong (MAYBE_BAD_BOOK): from a gap in RptSeq(83), or
@@ -46,8 +46,8 @@ pub(crate) struct Args {
     /// Version of FIX that defines the mapping's fields; default: that of the first message.
     #[arg(long, value_name = "VERSION", requires = "fix", value_parser = version)]
     fix_version: Option<Version>,
-    /// A file of DBN instead of a feed: version 1 to 3, compressed by zstd or not. It is read to
-    /// its end, or to the first damage.
+    /// A file of DBN instead of a feed: version 1 to 3, compressed by zstd or not. The file is
+    /// read to its end, or to the first damage.
     #[arg(
         long, value_name = "FILE",
         conflicts_with_all = ["templates", "file", "multicast", "pcap", "fix", "mapping"]

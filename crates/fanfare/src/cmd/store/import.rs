@@ -29,7 +29,7 @@ pub(crate) struct Args {
     /// One of the files, or their name without its suffix: OLD/FIX.4.4-BUY-SELL.
     #[arg(value_name = "FILE")]
     from: PathBuf,
-    /// FileStorePath of the sessions here; the session gets a folder in it.
+    /// FileStorePath of the sessions here; the folder of the session is created in it.
     #[arg(long, value_name = "DIR")]
     into: PathBuf,
     /// The session as `fanfare store list` names it, if the files' name is ambiguous:
@@ -43,9 +43,9 @@ pub(crate) struct Args {
 }
 
 const HELP: &str = "\
-Reads the file stores of QuickFIX (C++) and QuickFIX/J: messages, numbers and the time of \
-creation. The engine must not run; its files are not changed. Passwords are masked. A message \
-that is not whole is counted, and a resend has a gap fill in its place.";
+The command reads the file stores of QuickFIX (C++) and QuickFIX/J: messages, numbers and the time \
+of creation. The engine must not run; its files are not changed. Passwords are masked. An \
+incomplete message is counted, and a resend has a gap fill in its place.";
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let prefix = without_suffix(&args.from);

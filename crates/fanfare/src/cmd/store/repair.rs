@@ -29,10 +29,10 @@ pub(crate) struct Args {
 }
 
 const HELP: &str = "\
-A record at the end that is not whole is cut off in place: a kill of the process may have left it. \
-With other damage all records that are in order go to a new store, which takes the place of the \
-damaged one; that stays beside it with .damaged-N behind its name. Numbers that were used stay \
-used, as far as the store still says so. A store in use is left alone.";
+An incomplete record at the end, which a kill of the process may leave, is cut off in place. After \
+other damage, all intact records are written to a new store, which replaces the damaged one; the \
+damaged store is kept beside it, with .damaged-N after its name. Used numbers stay used, as far as \
+the store still has them. A store in use is not changed.";
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let mut code = ExitCode::SUCCESS;

@@ -33,9 +33,10 @@ pub(crate) struct Args {
 }
 
 const HELP: &str = "\
-A lower number of the sender forgets the messages from it on: they cannot be resent any more. A \
-higher one leaves a gap, which a resend fills with a gap fill. Agree with the counterparty before \
-the next logon. A store in use is left alone: `fanfare store list` says by whom.";
+A lower number of the sender discards the messages from it on: they cannot be resent any more. A \
+higher number leaves a gap, which a resend fills with a gap fill. The counterparty must agree to \
+the numbers before the next logon. A store in use is not changed: `fanfare store list` prints the \
+process that uses it.";
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let path = only_store(&args.folder)?;

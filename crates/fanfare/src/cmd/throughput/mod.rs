@@ -15,11 +15,11 @@ use std::process::ExitCode;
 pub(crate) enum Command {
     /// Start both sides as two processes, for each number of sessions, and print the table.
     Run(run::Args),
-    /// The receiver: checks that every order arrives, in order and unchanged.
+    /// Receive orders, and check that each arrives, in order and unchanged.
     Acceptor(acceptor::Args),
-    /// The sender: every order from a flat file, persisted in a journal.
+    /// Send the orders of a flat file, each persisted in a journal.
     Initiator(initiator::Args),
-    /// Make a flat file of orders.
+    /// Write a flat file of orders.
     Orders(orders::Args),
 }
 

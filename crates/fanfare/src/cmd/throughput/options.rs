@@ -21,7 +21,7 @@ pub(crate) struct Load {
     #[arg(value_parser = whole::<u64>(1..=MAX_MESSAGES))]
     pub(crate) messages: u64,
     /// Flat file of orders, one NewOrderSingle(D) per line: `tag=value` of its body, separated by
-    /// `|`; lines that begin with `#` are comments. When all are sent it starts over [default:
+    /// `|`; lines that begin with `#` are comments. The file is repeated as needed [default:
     /// 20,000 built-in orders, those of `throughput orders`].
     #[arg(long, value_name = "FILE")]
     pub(crate) orders: Option<PathBuf>,

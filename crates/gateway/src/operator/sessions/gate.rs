@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 pub(super) const STOP: Row<GatewayOperator> = Row::act(
     "sessions stop",
-    "Log sessions out, and let them in no more until `start` or a new start of the gateway.",
+    "Log sessions out, and refuse them until `start` or a new start of the gateway.",
     &[SESSION, SENDER, TARGET, USER, PORT, TEXT],
     stop,
 )
@@ -16,7 +16,7 @@ pub(super) const STOP: Row<GatewayOperator> = Row::act(
 
 pub(super) const START: Row<GatewayOperator> = Row::act(
     "sessions start",
-    "Let stopped sessions in again: those of a `stop` with the same words.",
+    "Accept stopped sessions again: those of a `stop` with the same words.",
     &[SESSION, SENDER, TARGET, USER, PORT],
     start,
 )
@@ -24,7 +24,7 @@ pub(super) const START: Row<GatewayOperator> = Row::act(
 
 pub(super) const STOPPED: Row<GatewayOperator> = Row::look(
     "sessions stopped",
-    "Which sessions are let in no more.",
+    "The sessions that are refused.",
     &[],
     |operator, _| {
         let all = stopped(operator);
@@ -65,7 +65,7 @@ fn start(operator: &GatewayOperator, ask: &Ask) -> Outcome {
     if !all.contains(&which) {
         let names: Vec<String> = all.iter().map(Which::to_string).collect();
         return Err(OperatorError::absent(match names.len() {
-            0 => format!("{which} is not stopped; nothing is"),
+            0 => format!("{which} is not stopped; no session is"),
             _ => format!("{which} is not stopped; stopped: {}", some_of(&names)),
         }));
     }
@@ -104,11 +104,11 @@ fn change(operator: &GatewayOperator, which: &Which, change: impl Fn(&mut Vec<Wh
 const STARTED: Shape = Shape::Object(&[of(
     "started",
     Shape::Text,
-    "Which sessions are let in again.",
+    "The sessions that are accepted again.",
 )]);
 
 const STOP_SHAPE: Shape = Shape::Object(&[of(
     "stopped",
     Shape::Text,
-    "Which sessions are let in no more.",
+    "The sessions that are refused.",
 )]);

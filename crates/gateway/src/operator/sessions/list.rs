@@ -16,13 +16,13 @@ use std::sync::Arc;
 
 const SORT: Field = Field::one_of(
     "sort",
-    "By name, or the worst first: those with the longest lag, or the longest queue.",
+    "Order: by name, or by the longest lag or queue first.",
     &["name", "lag", "queue"],
 );
 
 pub(super) const LIST: Row<GatewayOperator> = Row::look(
     "sessions",
-    "The sessions that are there, with numbers and queues as they were up to some seconds ago.",
+    "The connected sessions, with numbers and queues of up to a few seconds ago.",
     &[SESSION, SENDER, TARGET, USER, ANY_PORT, SORT, AFTER, LIMIT],
     list,
 )
@@ -160,79 +160,79 @@ const SESSIONS: Shape = Object(&[
     of(
         "sessions",
         List(&SESSION_SHAPE),
-        "In the order that is asked for.",
+        "The sessions, in the requested order.",
     ),
 ]);
 
 const SESSION_SHAPE: Shape = Object(&[
-    of("port", OneOf(PORTS), "Where it came in."),
-    of("session", Text, "Its name, seen from this side."),
+    of("port", OneOf(PORTS), "The port of the session."),
+    of("session", Text, "The name of the session, from this side."),
     of("version", Text, "BeginString(8), or `DBN.3`."),
     of(
         "sender",
         Text,
-        "SenderCompID(49) of its Logon; of DBN, what the client calls itself.",
+        "SenderCompID(49) of the Logon; of DBN, the client's name for itself.",
     ),
     of(
         "target",
         Maybe(&Text),
-        "TargetCompID(56) of its Logon; null: of DBN.",
+        "TargetCompID(56) of the Logon; of DBN, null.",
     ),
-    of("user", Text, "Whose it is; empty: a stranger's."),
-    of("peer", Text, "Where the other side is."),
-    of("since", Time, "When its Logon came."),
+    of("user", Text, "The user of the session; empty: no user."),
+    of("peer", Text, "Address of the counterparty."),
+    of("since", Time, "Time of the Logon."),
     of(
         "logged_on",
         Flag,
-        "Whether messages may be sent; of DBN, whether it has started its session.",
+        "Whether messages may be sent; of DBN, whether the client has started its session.",
     ),
     of(
         "next_sender",
         Maybe(&Count),
-        "The next MsgSeqNum(34) to it; null: of DBN.",
+        "The next MsgSeqNum(34) to the counterparty; of DBN, null.",
     ),
     of(
         "next_target",
         Maybe(&Count),
-        "The next MsgSeqNum(34) from it; null: of DBN.",
+        "The next MsgSeqNum(34) from the counterparty; of DBN, null.",
     ),
-    of("queued_bytes", Count, "Bytes that wait for it."),
+    of("queued_bytes", Count, "Bytes queued for the session."),
     of(
         "last_heard_ms",
         Maybe(&Count),
-        "Milliseconds since its last message.",
+        "Milliseconds since the last message received.",
     ),
     of(
         "round_trip_us",
         Maybe(&Count),
-        "Microseconds that its last answer to a TestRequest(1) took; null: none has come, or of \
+        "Microseconds from the last TestRequest(1) to its answer; null before the first, and of \
          DBN.",
     ),
     of(
         "lag_ms",
         Maybe(&Count),
-        "The oldest byte that waits for it is at least so many milliseconds old; null: of DBN.",
+        "Least age of the oldest queued byte, in milliseconds; of DBN, null.",
     ),
     of(
         "conflated",
         Count,
-        "Updates that were merged into later ones, because it was behind.",
+        "Updates merged into later ones, because the session was behind.",
     ),
     of(
         "skipped",
         Count,
-        "Messages, or records of DBN, left out and announced, because it was behind.",
+        "Messages, or records of DBN, omitted and announced, because the session was behind.",
     ),
     of(
         "subscriptions",
         Maybe(&Count),
-        "Requests for market data that are being served; null: of DBN.",
+        "Open requests for market data; of DBN, null.",
     ),
-    of("schemas", List(&Text), "Schemas that a client of DBN has.").optional(),
+    of("schemas", List(&Text), "Schemas of a client of DBN.").optional(),
     of(
         "instruments",
         Count,
-        "Instruments that a client of DBN has subscribed to one by one.",
+        "Instruments that a client of DBN has subscribed to individually.",
     )
     .optional(),
 ]);

@@ -27,14 +27,14 @@ pub(super) const COMMANDS: &[Row<GatewayOperator>] = &[
     list::LIST,
     Row::act(
         "sessions logout",
-        "Log sessions out; they may come back.",
+        "Log sessions out; they may log on again.",
         &[SESSION, SENDER, TARGET, USER, ANY_PORT, TEXT],
         |operator, ask| end(operator, ask, Some(ask.text("text").unwrap_or(LOGGED_OUT))),
     )
     .returns(ENDED),
     Row::act(
         "sessions disconnect",
-        "End sessions without a Logout; they may come back.",
+        "End sessions without a Logout; they may log on again.",
         &[SESSION, SENDER, TARGET, USER, ANY_PORT],
         |operator, ask| end(operator, ask, None),
     )
@@ -71,7 +71,7 @@ fn nobody(operator: &GatewayOperator) -> OperatorError {
     names.sort_unstable();
     OperatorError::absent(match names.len() {
         0 => "no such session; no session is connected".to_owned(),
-        _ => format!("no such session; connected are {}", some_of(&names)),
+        _ => format!("no such session; connected: {}", some_of(&names)),
     })
 }
 
@@ -89,6 +89,6 @@ const ENDED: Shape = Shape::Object(&[
     of(
         "forced",
         Shape::Count,
-        "Those of them that had not ended after 3 s, and were disconnected.",
+        "Sessions that had not ended after 3 s, and were disconnected.",
     ),
 ]);

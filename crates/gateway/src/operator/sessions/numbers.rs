@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 pub(super) const REMEMBERED: Row<GatewayOperator> = Row::look(
     "sessions remembered",
-    "The sessions that are not there and whose numbers are remembered.",
+    "The sessions that are not connected and whose numbers are remembered.",
     &[SESSION, SENDER, TARGET, PORT],
     remembered,
 )
@@ -21,7 +21,7 @@ pub(super) const REMEMBERED: Row<GatewayOperator> = Row::look(
 
 pub(super) const RESET: Row<GatewayOperator> = Row::act(
     "sessions reset",
-    "Start both directions of sessions at 1 again: by a Logon with ResetSeqNumFlag(141) where they \
+    "Start both directions of sessions at 1 again, by a Logon with ResetSeqNumFlag(141) if they \
      are logged on.",
     &[SESSION, SENDER, TARGET, USER, PORT],
     reset,
@@ -101,7 +101,7 @@ fn reset(operator: &GatewayOperator, ask: &Ask) -> Outcome {
 fn set_seq(operator: &GatewayOperator, ask: &Ask) -> Outcome {
     let (sender, target) = (ask.number("next_sender"), ask.number("next_target"));
     if sender.is_none() && target.is_none() {
-        let why = "a number is missing: give `next_sender`, `next_target` or both";
+        let why = "a number is missing: expected `next_sender`, `next_target` or both";
         return Err(OperatorError::usage(why));
     }
     for number in [sender, target].into_iter().flatten() {
@@ -132,16 +132,20 @@ fn set_seq(operator: &GatewayOperator, ask: &Ask) -> Outcome {
     Ok(json!({ "session": one.id.to_string(), "next_sender": sender, "next_target": target }))
 }
 
-const NAME: Member = of("session", Shape::Text, "Its name, seen from this side.");
+const NAME: Member = of(
+    "session",
+    Shape::Text,
+    "The name of the session, from this side.",
+);
 const NEXT_SENDER: Member = of(
     "next_sender",
     Shape::Maybe(&Shape::Count),
-    "The next MsgSeqNum(34) to it.",
+    "The next MsgSeqNum(34) to the counterparty.",
 );
 const NEXT_TARGET: Member = of(
     "next_target",
     Shape::Maybe(&Shape::Count),
-    "The next MsgSeqNum(34) from it.",
+    "The next MsgSeqNum(34) from the counterparty.",
 );
 
 const DONE: Shape = Shape::Object(&[of("sessions", Shape::Count, "Sessions that were reset.")]);
@@ -149,7 +153,7 @@ const DONE: Shape = Shape::Object(&[of("sessions", Shape::Count, "Sessions that 
 const SET: Shape = Shape::Object(&[NAME, NEXT_SENDER, NEXT_TARGET]);
 
 const REMEMBERED_SHAPE: Shape = Shape::Object(&[
-    of("port", Shape::Text, "Where it came in."),
+    of("port", Shape::Text, "The port of the session."),
     NAME,
     of("sender", Shape::Text, "SenderCompID(49) of its Logon."),
     of("target", Shape::Text, "TargetCompID(56) of its Logon."),

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 pub(super) const TEST_REQUEST: Row<GatewayOperator> = Row::act(
     "sessions test-request",
-    "Send sessions a TestRequest(1); `sessions` has how long their answers took.",
+    "Send a TestRequest(1) to sessions; `sessions` shows the time to their answers.",
     &[SESSION, SENDER, TARGET, USER, PORT],
     test_request,
 )
@@ -35,7 +35,7 @@ fn test_request(operator: &GatewayOperator, ask: &Ask) -> Outcome {
     if found.is_empty() {
         return Err(nobody(operator));
     }
-    all(operator, &found, &Steer::TestRequest, |own| own, "asked")
+    all(operator, &found, &Steer::TestRequest, |own| own, "tested")
 }
 
 /// Returns the connected sessions that match.
@@ -99,7 +99,7 @@ pub(super) fn one(
             Ok(()) => return Ok(()),
             Err(HostError::Unknown(_)) => {}
             Err(error @ HostError::Lower { .. }) => {
-                let why = format!("{error}: stop it first with `sessions stop`, or give `force`");
+                let why = format!("{error}: stop it first with `sessions stop`, or set `force`");
                 return Err(OperatorError::failed(why));
             }
             Err(error) => return Err(OperatorError::failed(error.to_string())),
@@ -112,4 +112,4 @@ pub(super) fn one(
     Err(OperatorError::failed(why))
 }
 
-const ASKED: Shape = Shape::Object(&[of("sessions", Shape::Count, "Sessions that were asked.")]);
+const ASKED: Shape = Shape::Object(&[of("sessions", Shape::Count, "Tested sessions.")]);

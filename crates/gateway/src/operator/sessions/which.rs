@@ -14,19 +14,22 @@ pub(super) const SESSION: Field = Field::text(
 .first();
 pub(super) const SENDER: Field = Field::text(
     "sender",
-    "Those with this SenderCompID(49) of their Logons.",
+    "Only sessions with this SenderCompID(49) in their Logons.",
 );
 pub(super) const TARGET: Field = Field::text(
     "target",
-    "Those with this TargetCompID(56) of their Logons.",
+    "Only sessions with this TargetCompID(56) in their Logons.",
 );
-pub(super) const USER: Field = Field::text("user", "Those of this user.");
-pub(super) const PORT: Field =
-    Field::one_of("port", "Those of one port.", &["producers", "consumers"]);
+pub(super) const USER: Field = Field::text("user", "Only sessions of this user.");
+pub(super) const PORT: Field = Field::one_of(
+    "port",
+    "Only sessions of this port.",
+    &["producers", "consumers"],
+);
 /// The parameter of commands that apply to clients of DBN too.
 pub(super) const ANY_PORT: Field = Field::one_of(
     "port",
-    "Those of one port.",
+    "Only sessions of this port.",
     &["producers", "consumers", super::dbn::PORT],
 );
 
@@ -60,7 +63,7 @@ pub(super) fn some(ask: &Ask) -> Result<Which, OperatorError> {
     let which = any(ask);
     match (&which.session, &which.sender, &which.user) {
         (None, None, None) => Err(OperatorError::usage(
-            "no session is named: give `session`, `sender` or `user`, with `target` and `port`",
+            "no session is named: expected `session`, `sender` or `user`",
         )),
         _ => Ok(which),
     }

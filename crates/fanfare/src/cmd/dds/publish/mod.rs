@@ -32,10 +32,10 @@ const SETTLED: Duration = Duration::from_millis(250);
 
 /// Decode a FAST feed and publish it over DDS.
 ///
-/// Waits for a subscriber, publishes, writes the Done token, waits for the echoes still in flight,
-/// and prints the statistics: times in microseconds for decoding, for decoding and converting each
-/// message, and for the round trip of each sample to the subscriber and back; before them the time
-/// of decoding and publishing, and the time to the last echo.
+/// The command waits for a subscriber, publishes, writes the Done token, waits for the echoes in
+/// flight, and prints the statistics: the time of decoding and publishing, and the time to the last
+/// echo; then times in microseconds for decoding, for decoding and converting each message, and for
+/// the round trip of each sample to the subscriber and back.
 #[derive(Debug, clap::Args)]
 #[command(group(clap::ArgGroup::new("source").required(true).args(["file", "multicast"])))]
 pub(crate) struct Args {

@@ -35,7 +35,7 @@ use std::sync::Arc;
 /// Decode FAST messages from a file, a packet capture or multicast.
 ///
 /// With two --multicast (or two -f) the lines are arbitrated: a message on either is delivered
-/// once, in order, and numbers that neither brings in time are counted as a gap. Sequence numbers
+/// once, in order, and numbers that neither delivers in time are counted as a gap. Sequence numbers
 /// come from --preamble or from a field of the messages. A message of the template `Done` ends a
 /// multicast feed.
 ///
@@ -131,7 +131,7 @@ pub(crate) struct Network {
     /// Address of the interface that receives.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
     pub(crate) interface: Ipv4Addr,
-    /// Receive buffer to ask the kernel for, bytes.
+    /// Receive buffer to request from the kernel, in bytes.
     #[arg(long, value_name = "BYTES", default_value_t = 32 << 20)]
     pub(crate) buffer: usize,
     /// End after this many seconds without a packet; default: wait for Done or Ctrl-C.

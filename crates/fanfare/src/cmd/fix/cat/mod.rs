@@ -26,11 +26,11 @@ use std::process::ExitCode;
 #[derive(ClapArgs)]
 #[command(after_help = HELP)]
 pub(crate) struct Args {
-    /// A log, a stream or a capture; - or nothing is stdin.
+    /// A log, a stream or a capture, - for stdin.
     #[arg(value_name = "FILE", default_value = "-")]
     file: PathBuf,
     /// Only messages with a field of this value, anywhere in them: 55=IBM, Symbol=IBM, Side=Buy,
-    /// MsgType=NewOrderSingle. If given more than once, all must match.
+    /// MsgType=NewOrderSingle. May be repeated: all must match.
     #[arg(long, value_name = "TAG=VALUE")]
     grep: Vec<String>,
     /// One JSON object per message, on one line (the messages are the output here, not figures):
@@ -48,17 +48,17 @@ pub(crate) struct Args {
     /// known to be harmless, such as RawData(96).
     #[arg(long)]
     show_secrets: bool,
-    /// Colours: auto is on a terminal, unless NO_COLOR is set.
+    /// Use of colours; auto: on a terminal, unless NO_COLOR is set.
     #[arg(long, value_enum, default_value_t = Colour::Auto, value_name = "WHEN")]
     color: Colour,
 }
 
 const HELP: &str = "\
-Reads FIX as it is found: raw streams, log lines with anything in front of 8=FIX, SOH or | or ^A \
-(also <SOH>, \\x01, \\u0001) between the fields, and pcap or pcapng captures, whose TCP streams \
-are put back in order. What is wrong with a message (BodyLength, CheckSum, a cut end, the count of \
-a group) is told below it with a ! and stops nothing. Text that belongs to no message is skipped, \
-and counted on stderr at the end. Exit status 1 if there is no message at all.";
+The input is a raw stream, a log whose lines have any text in front of 8=FIX, or a pcap or pcapng \
+capture, whose TCP streams are reassembled. The separator of fields is SOH, | or ^A (also <SOH>, \
+\\x01, \\u0001). The faults of a message (BodyLength, CheckSum, a truncated end, the count of a \
+group) are printed below it, each after a !, and the output continues. Text outside messages is \
+skipped, and counted on stderr at the end. The exit status is 1 if the input has no message.";
 
 /// The condition for colours.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -27,7 +27,7 @@ pub(crate) struct Args {
     /// Settings in the format of QuickFIX: sections DEFAULT and SESSION, Key=Value.
     #[arg(long, value_name = "FILE")]
     config: PathBuf,
-    /// Messages to send; - or nothing is stdin.
+    /// Messages to send, - for stdin.
     #[arg(value_name = "MESSAGES", default_value = "-")]
     messages: PathBuf,
     /// Log out when all is sent and nothing has been received for this many seconds.
@@ -43,10 +43,10 @@ pub(crate) struct Args {
     #[arg(long)]
     json: bool,
     /// QuickFIX XML or FIX Orchestra XML, for the names of fields and values that are printed. May
-    /// be given more than once.
+    /// be repeated.
     #[arg(long, value_name = "FILE")]
     dictionary: Vec<PathBuf>,
-    /// Colours: auto is on a terminal, unless NO_COLOR is set.
+    /// Use of colours; auto: on a terminal, unless NO_COLOR is set.
     #[arg(long, value_enum, default_value_t = Colour::Auto, value_name = "WHEN")]
     color: Colour,
     /// Never block a session on the message log (FileLogPath): messages beyond its buffer are
@@ -68,28 +68,28 @@ pub(crate) struct Args {
 }
 
 const HELP: &str = "\
-MESSAGES has a message on each line, with SOH or | between the fields: whole messages (8=FIX…), \
-with anything in front of them, or bare fields that begin with MsgType (35=D|11=1|55=IBM). Blank \
-lines and lines that begin with # are passed over; a stream of messages on the wire needs no \
-lines. The session makes BeginString, BodyLength, MsgSeqNum, the CompIDs, SendingTime and CheckSum \
-anew; other header fields and the body are sent as they stand, and messages of the session layer \
-are left out. With several sessions a message goes to the one with its SenderCompID and \
-TargetCompID, SubIDs and LocationIDs, and without these to the first.
+MESSAGES has a message on each line, with SOH or | between the fields: a whole message (8=FIX…), \
+with any text in front of it, or fields that begin with MsgType (35=D|11=1|55=IBM). Blank lines \
+and lines that begin with # are skipped; a raw stream of messages needs no lines. The session \
+generates BeginString, BodyLength, MsgSeqNum, the CompIDs, SendingTime and CheckSum; other header \
+fields and the body are sent unchanged, and messages of the session layer are omitted. With \
+several sessions, a message is sent by the one with its SenderCompID and TargetCompID, SubIDs and \
+LocationIDs, and a message without these by the first.
 
-What is received is printed as `fanfare fix cat` does: application messages, Rejects, and Logouts \
-with a Text. A host that refuses, or a connection that breaks, is followed by the next one of \
-SocketConnectHost, SocketConnectHost1, … after ReconnectInterval. Exit status 1 if not all was \
-sent. SIGHUP opens the message log at its path again and reads the certificate files again, for \
-new connections.
+Received messages are printed as by `fanfare fix cat`: application messages, Rejects, and Logouts \
+with a Text. After a refused or broken connection, the session connects to the next of \
+SocketConnectHost, SocketConnectHost1, … after ReconnectInterval. The exit status is 1 if a \
+message was not sent. SIGHUP opens the message log at its path again and reads the certificate \
+files again, for new connections.
 
 Settings of an initiator: BeginString, SenderCompID, TargetCompID, HeartBtInt, SocketConnectHost \
-and -Port (with 1, 2, … behind them to fail over to), ReconnectInterval, Username, Password, \
+and -Port (followed by 1, 2, … for failover), ReconnectInterval, Username, Password, \
 FileStorePath, FileLogPath, ResetOnLogon, -Logout, -Disconnect, StartTime, EndTime and the other \
-hours, DataDictionary and the Validate… switches. TLS: CERTIFICATION_AUTHORITIES_FILE (whom to \
-trust; switches TLS on, SocketUseSSL=N off again), CLIENT_CERTIFICATE_FILE with \
-CLIENT_CERTIFICATE_KEY_FILE (for servers that ask for one), SNIHostName (the name in the server's \
-certificate, if it is not the host's). What is not supported is named, not ignored; \
-docs/settings.md has all keys.";
+hours, DataDictionary and the Validate… switches. TLS: CERTIFICATION_AUTHORITIES_FILE (trusted \
+authorities; switches TLS on, SocketUseSSL=N off again), CLIENT_CERTIFICATE_FILE with \
+CLIENT_CERTIFICATE_KEY_FILE (for servers that request one), SNIHostName (the name in the server's \
+certificate, if it differs from the host's). A setting that is not supported is reported, not \
+ignored; docs/settings.md describes all keys.";
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     args.log.begin(sessions::levels(args.quiet))?;

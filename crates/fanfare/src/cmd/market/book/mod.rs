@@ -26,10 +26,10 @@ use view::View;
 
 /// Follow the book of one instrument in the terminal.
 ///
-/// The feed's changes come from --file or --multicast as with `fanfare fast decode`, its snapshots
-/// (pictures) from --snapshot. The book is shown with its state: live, or recovering, with what is
-/// missing. It is redrawn as it changes; for a file, and with --once, only the last state is
-/// printed.
+/// The feed's changes are read from --file or --multicast as by `fanfare fast decode`, its
+/// snapshots from --snapshot. The book is shown with its state: live, or recovering, with what is
+/// missing. The screen is redrawn when the book changes; for a file, and with --once, only the last
+/// state is printed.
 ///
 /// In files, a snapshot comes after the message that its LastMsgSeqNumProcessed(369) names.
 #[derive(Debug, clap::Args)]
@@ -65,7 +65,7 @@ pub(crate) struct Args {
     /// Numbers of the changes: RptSeq(83) of the instrument, or MsgSeqNum(34) of the channel.
     #[arg(long, value_enum, default_value_t = Numbers::Instrument)]
     numbers: Numbers,
-    /// Levels that the feed refreshes recover a book without a snapshot.
+    /// Recover a book without a snapshot, from the levels that the feed refreshes.
     #[arg(long)]
     natural_refresh: bool,
     /// Print the book once: when it is live, or at the end of the feed.

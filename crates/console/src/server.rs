@@ -171,7 +171,11 @@ impl Server {
             turned_away: add("console_turned_away", Kind::Count, away),
             seats: Arc::new(Seats {
                 most: config.connections as u64,
-                taken: Mutex::new(add("console_connections", Kind::Gauge, "current connections")),
+                taken: Mutex::new(add(
+                    "console_connections",
+                    Kind::Gauge,
+                    "current connections",
+                )),
             }),
             shared: Arc::new(Shared::new(operator, token, config.connections)),
         }

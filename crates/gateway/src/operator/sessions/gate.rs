@@ -107,8 +107,5 @@ const STARTED: Shape = Shape::Object(&[of(
     "The sessions that are accepted again.",
 )]);
 
-const STOP_SHAPE: Shape = Shape::Object(&[of(
-    "stopped",
-    Shape::Text,
-    "The sessions that are refused.",
-)]);
+const STOP_SHAPE: Shape =
+    Shape::Object(&[of("stopped", Shape::Text, "The sessions that are refused.")]);

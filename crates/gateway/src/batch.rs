@@ -230,9 +230,9 @@ impl Outgoing {
         Self(vec![0; SEND])
     }
 
-    /// Writes bodies, each with its index, to a connection in one send: only those that are certain
-    /// to fit into the buffer and into a queue of `limit` bytes. Returns their number, and the index
-    /// of the last.
+    /// Writes bodies, each with its index, to a connection in one send: only those that are
+    /// certain to fit into the buffer and into a queue of `limit` bytes. Returns their number, and
+    /// the index of the last.
     pub(crate) fn send<'b>(
         &mut self,
         peer: &mut Peer<'_>,

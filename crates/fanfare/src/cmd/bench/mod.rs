@@ -50,8 +50,8 @@ pub(crate) enum Command {
     /// datagram and sends as many bytes; and the cost of sessions that do not subscribe to it, or
     /// are slow.
     Market(market::Args),
-    /// The fan-out to 10, 100, 1,000 and 10,000 consumers: start, memory of a session, deliveries at
-    /// the highest rate, and latency below it.
+    /// The fan-out to 10, 100, 1,000 and 10,000 consumers: start, memory of a session, deliveries
+    /// at the highest rate, and latency below it.
     Scale(scale::Args),
 }
 

@@ -34,17 +34,27 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let stop = Stop::on_interrupt()?;
     let mut figures = Figures::new("bench scale");
+    // Measuring binds this thread to one of them.
+    let processors = processors()?;
     for &consumers in &args.consumers {
         note!("{consumers} consumers");
         let bench = FanoutBench {
             consumers,
             workers: args.workers,
-            processors: processors()?,
+            processors,
         };
         let prefix = format!("with_{consumers}_");
-        if !bench.add_scale(&mut figures, &prefix, &stop)? {
-            note!("stopped before all was measured");
-            break;
+        // What has been measured is printed, whatever becomes of the rest.
+        match bench.add_scale(&mut figures, &prefix, &stop) {
+            Ok(true) => {}
+            Ok(false) => {
+                note!("stopped before all was measured");
+                break;
+            }
+            Err(error) => {
+                note!("{consumers} consumers: {error}");
+                figures.set_ok(false);
+            }
         }
     }
     Ok(figures_out(&figures, args.json))

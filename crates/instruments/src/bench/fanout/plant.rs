@@ -10,7 +10,7 @@ use fanfare_gateway::{Config, Gateway, Idle, SlowPolicy};
 
 use super::orders::{Pairs, Subject};
 use super::rounds::{Rounds, Target, add_figures, compare, saturate};
-use super::sessions::{Producer, connect, log_on, sample_message};
+use super::sessions::{Producer, connect, connect_and_log_on, log_on, sample_message};
 use super::{Raw, Receivers, WARM_UP};
 use crate::bench::{BenchError, Processors};
 use crate::figures::{Figures, median};
@@ -230,16 +230,8 @@ impl FanoutBench {
         Ok(measured)
     }
 
-    pub(super) fn raise_limit(&self) -> Result<(), BenchError> {
-        let wanted = 4 * self.consumers as u64 + 100;
-        let files = raise_open_files(wanted + 100)?;
-        if files < wanted {
-            return Err(BenchError::Missing(format!(
-                "{} consumers need more open files than the {files} that the system allows",
-                self.consumers
-            )));
-        }
-        Ok(())
+    fn raise_limit(&self) -> Result<(), BenchError> {
+        raise_limit(self.consumers, 4)
     }
 
     /// Returns a configuration with ports that the kernel chooses, all on one thread.
@@ -282,11 +274,11 @@ pub(super) struct Plant {
 impl Plant {
     /// Logs on so many consumers, and a producer.
     pub(super) fn log_on(gateway: Gateway, consumers: usize) -> Result<Self, BenchError> {
-        let streams = connect(gateway.consumers(), consumers)?;
         let cannot = |who: &str, error: io::Error| {
             BenchError::Missing(format!("{who} cannot log on: {error}"))
         };
-        let receivers = log_on(streams, "CONSUMER").map_err(|e| cannot("consumers", e))?;
+        let receivers = connect_and_log_on(gateway.consumers(), consumers, "CONSUMER");
+        let receivers = receivers.map_err(|e| cannot("consumers", e))?;
         let producer = Producer::log_on(gateway.producers());
         let producer = producer.map_err(|e| cannot("the producer", e))?;
         Ok(Self {
@@ -366,6 +358,37 @@ impl Target for Marked {
     }
 }
 
+/// Starts the baseline alone, on a thread of its own.
+pub(super) fn baseline(
+    consumers: usize,
+    processors: Processors,
+) -> Result<(Raw, Receivers, Crew), BenchError> {
+    raise_limit(consumers, 2)?;
+    let (raw, agent, receivers) = Raw::new(consumers)?;
+    let _ = agent.message().set(sample_message()?);
+    let mut crew = Crew::new(Stop::new());
+    let idle = if processors.are_two() {
+        idle::Idle::Spin
+    } else {
+        idle::Idle::Yield
+    };
+    crew.spawn(agent, idle, processors.there)?;
+    processors.pin_here()?;
+    Ok((raw, receivers, crew))
+}
+
+/// Raises the limit of open files for `each` of every consumer.
+fn raise_limit(consumers: usize, each: usize) -> Result<(), BenchError> {
+    let wanted = (each * consumers) as u64 + 100;
+    let files = raise_open_files(wanted)?;
+    if files < wanted {
+        return Err(BenchError::Missing(format!(
+            "{consumers} consumers need {wanted} open files, the system allows {files}"
+        )));
+    }
+    Ok(())
+}
+
 /// Measures the baseline alone: plain connections and the same bytes, on a thread of its own.
 ///
 /// # Errors
@@ -377,23 +400,7 @@ pub fn add_baseline(
     processors: Processors,
     stop: &Stop,
 ) -> Result<(), BenchError> {
-    let wanted = 2 * consumers as u64 + 100;
-    let files = raise_open_files(wanted)?;
-    if files < wanted {
-        return Err(BenchError::Missing(format!(
-            "{consumers} connections need {wanted} open files, the system allows {files}"
-        )));
-    }
-    let (mut raw, agent, mut receivers) = Raw::new(consumers)?;
-    let _ = agent.message().set(sample_message()?);
-    let mut crew = Crew::new(Stop::new());
-    let idle = if processors.are_two() {
-        idle::Idle::Spin
-    } else {
-        idle::Idle::Yield
-    };
-    crew.spawn(agent, idle, processors.there)?;
-    processors.pin_here()?;
+    let (mut raw, mut receivers, crew) = baseline(consumers, processors)?;
     let mut of_raw = Rounds::default();
     for round in 0..WARM_UP + rounds {
         if stop.is_raised() {

@@ -49,6 +49,11 @@ impl Receivers {
         self.connections.iter().map(|(stream, _)| stream)
     }
 
+    /// Returns the connections, by their numbers, no longer polled. Nothing may be partly received.
+    pub(super) fn into_streams(self) -> impl Iterator<Item = Stream> {
+        self.connections.into_iter().map(|(stream, _)| stream)
+    }
+
     /// Returns the monotonic time, in nanoseconds.
     pub(in crate::bench) fn now(&mut self) -> u64 {
         self.clock.read().mono

@@ -15,6 +15,9 @@ use std::time::Duration;
 /// `DeliveryContract(20010)`.
 const CONTRACT: u32 = 20_010;
 
+/// Connections that log on at a time.
+const AT_A_TIME: usize = 200;
+
 /// The time limit of a Logon.
 const LOGON: Duration = Duration::from_secs(10);
 
@@ -34,9 +37,33 @@ pub(in crate::bench) fn connect(address: SocketAddr, count: usize) -> io::Result
 /// # Errors
 /// A connection broke, or not all are logged on after ten seconds.
 pub(in crate::bench) fn log_on(streams: Vec<Stream>, name: &str) -> io::Result<Receivers> {
+    log_on_from(0, streams, name)
+}
+
+/// Connects to `address` `count` times and logs each connection on as [`log_on`] does, a few at a
+/// time: a gateway closes the oldest of many connections that have not logged on.
+///
+/// # Errors
+/// Those of [`connect`] and [`log_on`].
+pub(super) fn connect_and_log_on(
+    address: SocketAddr,
+    count: usize,
+    name: &str,
+) -> io::Result<Receivers> {
+    let mut all = Vec::with_capacity(count);
+    while all.len() < count {
+        let streams = connect(address, AT_A_TIME.min(count - all.len()))?;
+        all.extend(log_on_from(all.len(), streams, name)?.into_streams());
+    }
+    Receivers::new(all)
+}
+
+/// As [`log_on`], with numbers from `first` on.
+fn log_on_from(first: usize, streams: Vec<Stream>, name: &str) -> io::Result<Receivers> {
     for (i, stream) in streams.iter().enumerate() {
         let mut buf = [0; 256];
-        let logon = logon(&mut buf, &format!("{name}{i}")).map_err(io::Error::other)?;
+        let sender = format!("{name}{}", first + i);
+        let logon = logon(&mut buf, &sender).map_err(io::Error::other)?;
         send_all(stream, logon)?;
     }
     let mut receivers = Receivers::new(streams)?;

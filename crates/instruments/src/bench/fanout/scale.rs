@@ -30,12 +30,12 @@ const UNDER_WAY: u64 = 1_024;
 const RUN: f64 = 2e9;
 
 impl FanoutBench {
-    /// Measures as many plain connections, then a gateway with its consumers, and adds with `prefix`
-    /// before each name:
+    /// Measures as many plain connections, then a gateway with its consumers, and adds with
+    /// `prefix` before each name:
     ///
     /// - `start_ms`: from nothing to a gateway that listens; `logon_ms`: until all are logged on.
-    /// - `session_kib`: resident memory by which the process grows for a session, both of its ends,
-    ///   without the buffers of the kernel.
+    /// - `session_kib`: resident memory by which the process grows for a session, both of its
+    ///   ends, without the buffers of the kernel.
     /// - `delivery_ns`, `raw_delivery_ns`: the time of a delivery at the highest rate, 64 messages
     ///   under way, through the gateway and by plain sends.
     /// - `at_50_p50_us`, `p99` and `p99_9`: from the moment at which a message was due to its

@@ -92,11 +92,11 @@ where
         id: format!("fast_{name}"),
         title: format!("FAST: decoding the {name} feed"),
         what: format!(
-            "{MESSAGES} messages of a generated feed are decoded from packets in memory, into a \
-             visitor that adds up every value. Beside the visitors, the structs that Fanfare \
-             generates, and OpenFAST, which makes an object of each message and each value. \
-             OpenFAST takes the templates as they are, fastlib without integers below 32 bits and \
-             without an exponent that has no default value."
+            "Each decoder reads {MESSAGES} messages of a generated feed from packets in memory. A \
+             visitor adds up every value; the structs that Fanfare generates and OpenFAST, which \
+             makes an object of each message and each value, hold them. OpenFAST takes the \
+             templates as they are, fastlib without integers below 32 bits and without an exponent \
+             that has no default value."
         ),
         source: "benches/src/fast.rs, benches/peers",
         figures: vec![Figure::lower("message", "ns")],

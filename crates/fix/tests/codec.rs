@@ -485,3 +485,20 @@ fn bare_fields_are_written_for_a_body() {
         Err(EncodeError::BadTag { tag: 0 })
     );
 }
+
+#[test]
+fn the_longest_header_lead_and_trailer_fit_into_the_envelope() {
+    let name = "X".repeat(103);
+    let header = SessionHeader::new(b"FIXT.1.1", name.as_bytes(), name.as_bytes()).unwrap();
+    let time = SendingTime::new(UtcTimestamp::from_nanos(1), Precision::Nanos);
+    let (lead, fields) = (
+        wire(&format!("262={}|", "r".repeat(91))),
+        vec![b'x'; 40_000],
+    );
+    assert_eq!(lead.len(), 96);
+    let body = SharedBody::new(b"12345678", &fields).unwrap();
+    let body = body.led_by(&lead).unwrap();
+    let mut out = vec![0; fields.len() + SharedBody::ENVELOPE];
+    let len = header.write(&mut out, u64::MAX, &time, &body).unwrap();
+    assert!(len > fields.len() + 384, "{len}");
+}

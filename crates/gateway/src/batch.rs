@@ -13,16 +13,18 @@ use fanfare_engine::ring::BroadcastReader;
 use fanfare_fix::codec::{SendingTime, SharedBody, SharedFrame};
 use fanfare_fix::session::Now;
 use fanfare_wire::{Precision, UtcTimestamp};
-use std::io::IoSlice;
 use std::ops::Range;
 
 /// The most messages of one batch. A consumer that keeps up receives them in one write.
 pub(crate) const MAX_MESSAGES: usize = 64;
 
-/// The most bytes that the header and the trailer of a message take.
-pub(crate) const ENVELOPE: usize = 384;
+/// The most bytes that the header, the lead and the trailer of a message take, rounded up.
+pub(crate) const ENVELOPE: usize = 512;
 
-/// A batch of up to 64 messages with the buffers for sending them. Allocates only on construction.
+const _: () = assert!(ENVELOPE >= SharedBody::ENVELOPE);
+
+/// A batch of up to 64 messages with the buffers for sending them. Allocates on construction, and
+/// for a message that is longer than all before.
 pub(crate) struct Batch {
     arena: Vec<u8>,
     records: Vec<Record>,
@@ -189,8 +191,8 @@ impl Batch {
         Ok(sent)
     }
 
-    /// Sends as many messages of a range as are certain to fit into the queue, in one
-    /// send. Returns their number, and the index after the last.
+    /// Sends as many messages of a range as are certain to fit into the queue, in one send.
+    /// Returns their number, and the index after the last.
     fn deliver_some(
         &mut self,
         peer: &mut Peer<'_>,
@@ -218,7 +220,8 @@ impl Batch {
     }
 }
 
-/// The buffer of the messages of one send. Grows to the longest message.
+/// The buffer of the messages of one send. Grows to the longest message, which the limit of a
+/// queue bounds.
 pub(crate) struct Outgoing(Vec<u8>);
 
 /// The most bytes of one send, unless a single message is longer: what the processor's nearest
@@ -265,9 +268,7 @@ impl Outgoing {
 }
 
 fn send(peer: &mut Peer<'_>, messages: &[u8]) -> Result<(), PeerEnd> {
-    peer.write(&[IoSlice::new(messages)])
-        .map(drop)
-        .map_err(end_of)
+    peer.write(messages).map(drop).map_err(end_of)
 }
 
 /// Returns the reason for ending a session whose connection does not accept a write.

@@ -279,7 +279,7 @@ impl Config {
             "slow_consumer.queue_bytes",
             queue,
             (longest + ENVELOPE..=1 << 30).contains(&queue),
-            "must be at least limits.message_bytes + 384 and at most 1073741824",
+            "must be at least limits.message_bytes + 512 and at most 1073741824",
         )?;
         for (key, side) in [
             ("producers.max_sessions", &self.producers),

@@ -42,30 +42,30 @@ impl Connection {
         !self.outbound.is_empty() || self.transport.wants_write()
     }
 
-    /// Sends one or several messages given in parts. The bytes that the transport takes at once go
-    /// out in one gathering write; the rest is queued. Behind a queue that is not empty, everything
-    /// is queued. Returns whether everything was sent.
-    pub(super) fn send(&mut self, parts: &[IoSlice<'_>]) -> Result<bool, OutboundError> {
+    /// Sends one or several messages. The bytes that the transport takes at once go out in one
+    /// send; the rest is queued. Behind a queue that is not empty, everything is queued. Returns
+    /// whether everything was sent.
+    pub(super) fn send(&mut self, messages: &[u8]) -> Result<bool, OutboundError> {
         if !self.outbound.is_empty() {
-            self.queue(parts)?;
+            self.queue(messages)?;
             return Ok(false);
         }
-        let len: usize = parts.iter().map(|part| part.len()).sum();
-        let taken = self.transport.send(parts)?;
-        if taken == len {
+        let parts = [IoSlice::new(messages)];
+        let taken = self.transport.send(&parts)?;
+        if taken == messages.len() {
             return Ok(true);
         }
         if taken == 0 {
-            self.queue(parts)?;
+            self.queue(messages)?;
         } else {
-            self.outbound.push_rest(parts, taken);
+            self.outbound.push_rest(&parts, taken);
         }
         Ok(false)
     }
 
     /// Queues messages without sending any of them.
-    pub(super) fn queue(&mut self, parts: &[IoSlice<'_>]) -> Result<(), Overflow> {
-        self.outbound.push(parts)
+    pub(super) fn queue(&mut self, messages: &[u8]) -> Result<(), Overflow> {
+        self.outbound.push(&[IoSlice::new(messages)])
     }
 
     /// Offers up to `most` bytes of the queue to the transport and passes those taken to `note`.
@@ -107,14 +107,11 @@ mod tests {
             .map(|i: u32| (i.wrapping_mul(i) >> 7) as u8)
             .collect();
         let mut sent = 0;
-        while connection
-            .send(&[IoSlice::new(&chunk[..500]), IoSlice::new(&chunk[500..])])
-            .unwrap()
-        {
+        while connection.send(&chunk).unwrap() {
             sent += 1;
         }
-        connection.send(&[IoSlice::new(&chunk)]).unwrap();
-        connection.queue(&[IoSlice::new(&chunk)]).unwrap();
+        connection.send(&chunk).unwrap();
+        connection.queue(&chunk).unwrap();
         sent += 3;
         let mut poller = Poller::new(1).unwrap();
         poller
@@ -145,7 +142,7 @@ mod tests {
         let (mut connection, _peer) = pair(100_000);
         let message = [b'x'; 30_000];
         let overflow = loop {
-            match connection.send(&[IoSlice::new(&message)]) {
+            match connection.send(&message) {
                 Ok(_) => {}
                 Err(OutboundError::Overflow(overflow)) => break overflow,
                 Err(OutboundError::Io(error)) => panic!("{error}"),

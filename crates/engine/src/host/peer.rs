@@ -5,7 +5,7 @@ use super::store::Store;
 use crate::outbound::{OutboundError, Overflow};
 use fanfare_fix::codec::{FieldWriter, SendingTime, SharedBody, SharedFrame};
 use fanfare_fix::session::{Config, MessageStore, Now, SendError, Session, SessionId};
-use std::io::{self, IoSlice};
+use std::io;
 use std::net::SocketAddr;
 
 /// The key of a session of a host. A key stays valid until the session is removed: see
@@ -156,15 +156,14 @@ impl Peer<'_> {
         sent
     }
 
-    /// Writes encoded messages that have their numbers, given in parts, after everything that the
-    /// session has written. The bytes that the connection takes at once go out in one gathering
-    /// write; the rest is queued. Behind a queue that is not empty, everything is queued. Returns
-    /// whether everything went out.
+    /// Writes encoded messages that have their numbers after everything that the session has
+    /// written. The bytes that the connection takes at once go out in one send; the rest is queued.
+    /// Behind a queue that is not empty, everything is queued. Returns whether everything went out.
     ///
     /// # Errors
     /// The outbound queue would exceed its limit: nothing was written. Or the session has no
     /// connection, or the connection failed: the session is to be [closed](Session::close).
-    pub fn write(&mut self, parts: &[IoSlice<'_>]) -> Result<bool, OutboundError> {
+    pub fn write(&mut self, messages: &[u8]) -> Result<bool, OutboundError> {
         let Some(connection) = self.connection.as_deref_mut() else {
             return Err(io::Error::from(io::ErrorKind::NotConnected).into());
         };
@@ -173,10 +172,10 @@ impl Peer<'_> {
         }
         if self.is_logged {
             *self.touched = true;
-            connection.queue(parts)?;
+            connection.queue(messages)?;
             return Ok(false);
         }
-        let all = connection.send(parts)?;
+        let all = connection.send(messages)?;
         *self.touched |= !all;
         Ok(all)
     }
@@ -222,7 +221,7 @@ fn flush_into(session: &mut Session<Store>, connection: &mut Connection) -> Resu
             return Ok(());
         }
         let len = unsent.len();
-        connection.queue(&[IoSlice::new(unsent)])?;
+        connection.queue(unsent)?;
         session.transmitted(len);
     }
 }

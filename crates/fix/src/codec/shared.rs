@@ -85,6 +85,9 @@ const SENDING_TIME_ROOM: usize = 32;
 const MSG_TYPE_ROOM: usize = 8;
 
 impl<'a> SharedBody<'a> {
+    /// The most bytes that a message has beside the fields of its body: header, lead and trailer.
+    pub const ENVELOPE: usize = HEADER_ROOM + TRAILER;
+
     /// `fields` are whole fields (`tag=value` and separator), none of them of the standard header
     /// or trailer; [`Message::body`](super::Message::body) returns those of a received message,
     /// [`FieldWriter`] writes new ones.

@@ -5,7 +5,6 @@ use super::*;
 use crate::outbound::OutboundError;
 use fanfare_fix::codec::{SendingTime, SharedBody, SharedFrame};
 use fanfare_fix::session::MemoryStore;
-use std::io::IoSlice;
 
 /// Runs a port beside a host, and the other hosts, until none has work.
 fn run(world: &mut World, port: &mut Port, hosts: &mut [&mut Host<Diary>]) -> Vec<PortEvent> {
@@ -114,10 +113,10 @@ fn share(host: &mut Host<Diary>, now: Now, fields: &[u8]) -> (usize, Vec<usize>)
         let time = SendingTime::new(now.utc, peer.config().precision);
         let written = if done % 2 == 0 {
             let message = peer.send_shared(&mut frame, &time).unwrap();
-            peer.write(&[IoSlice::new(message)])
+            peer.write(message)
         } else {
             let len = peer.send_shared_into(&body, &time, &mut out).unwrap();
-            peer.write(&[IoSlice::new(&out[..len])])
+            peer.write(&out[..len])
         };
         match written {
             Ok(_) => done += 1,

@@ -52,7 +52,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
                 break;
             }
             Err(error) => {
-                note!("{consumers} consumers: {error}");
+                note!("{error}");
                 figures.set_ok(false);
             }
         }

@@ -272,7 +272,7 @@ pub(super) struct Plant {
 }
 
 impl Plant {
-    /// Logs on so many consumers, and a producer.
+    /// Logs on `consumers` sessions and one producer.
     pub(super) fn log_on(gateway: Gateway, consumers: usize) -> Result<Self, BenchError> {
         let cannot = |who: &str, error: io::Error| {
             BenchError::Missing(format!("{who} cannot log on: {error}"))

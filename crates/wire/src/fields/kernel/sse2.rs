@@ -1,7 +1,7 @@
 //! Masks of separators from vectors of 16 bytes, tags four at a time.
 //!
-//! Each lane of a vector holds the first four bytes of a field. The lowest `=` gives the length of
-//! the tag, and the length selects the weight of each digit.
+//! Each lane of a vector holds the first four bytes of a field. The position of the first `=` is
+//! the length of the tag, and the length selects the weight of each digit.
 
 use super::{Scan, Unfit, blocks};
 use crate::data::DataFields;

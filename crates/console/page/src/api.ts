@@ -262,7 +262,7 @@ async function json<T>(path: string, init: RequestInit, patience = PATIENCE): Pr
   try {
     return (await response.json()) as T;
   } catch {
-    throw new Refused(0, "the gateway's answer was cut off");
+    throw new Refused(0, "the answer of the gateway is incomplete");
   }
 }
 

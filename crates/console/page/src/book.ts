@@ -3,7 +3,7 @@
 import * as api from "./api";
 import type { Book, Books, Level } from "./api";
 import { attribute, fill, h, text } from "./dom";
-import { clock, moment, NONE, whole } from "./format";
+import { clock, counted, moment, NONE, whole } from "./format";
 import { stateMark } from "./state";
 import type { Plant } from "./plant";
 import { empty } from "./view";
@@ -13,7 +13,7 @@ const DEPTHS = [5, 10, 20, 50];
 const STEPS = 10_000;
 
 export class BookPart {
-  readonly element = h("section", { class: "book", "aria-label": "One instrument" });
+  readonly element = h("section", { class: "book", "aria-label": "Selected instrument" });
   readonly #plant: Plant;
   readonly #title = h("h2", {});
   readonly #state = h("p", { class: "says", role: "status" });
@@ -127,7 +127,7 @@ export class BookPart {
     this.#content.hidden = false;
     text(this.#title, this.#symbol);
     fill(this.#wrong, error.message, () => [
-      empty(is404 ? `No instrument is called ${this.#symbol}.` : `No book: ${error.message}.`),
+      empty(is404 ? `The instrument ${this.#symbol} is unknown.` : `The book is not available: ${error.message}.`),
     ]);
     this.#ladder.hidden = true;
   }
@@ -142,7 +142,7 @@ export class BookPart {
     this.#time.show(books);
     if (!book) {
       text(this.#title, this.#symbol);
-      fill(this.#wrong, "none", () => [empty("At that moment the instrument was not known.")]);
+      fill(this.#wrong, "none", () => [empty("The instrument is unknown at that time.")]);
       this.#ladder.hidden = true;
       return;
     }
@@ -170,20 +170,20 @@ function explained(book: Book): string {
   let why = "";
   if (lacks?.what === "picture") {
     why = lacks.after_fault
-      ? " A change did not fit; a picture has to come."
-      : " A picture has to come first.";
+      ? " The book refused a change and needs a snapshot."
+      : " The book needs a snapshot.";
   } else if (lacks?.what === "changes") {
     why = ` The changes ${whole(lacks.from)} to ${whole(lacks.to)} are missing.`;
   } else if (lacks?.what === "certainty") {
-    why = ` Whether changes below ${whole(lacks.below)} are missing is not certain.`;
+    why = ` Messages before MsgSeqNum(34) ${whole(lacks.below)} may be missing.`;
   } else if (lacks?.what === "channel") {
-    why = " The channel as a whole lacks messages.";
+    why = " Messages of the channel are missing.";
   }
   const is: Record<string, string> = {
-    live: "the book is whole.",
-    recovering: "the book is not whole.",
-    stale: "the lines are silent: the book may be old.",
-    closed: "it is not traded any more.",
+    live: "the book is complete.",
+    recovering: "the book is incomplete.",
+    stale: "the lines are silent, and the book may be out of date.",
+    closed: "the instrument is not traded any more.",
   };
   return `${is[book.state] ?? ""}${why}${seq}${trading}`;
 }
@@ -235,7 +235,7 @@ function ladder(book: Book): HTMLElement {
       h(
         "p",
         { class: "about" },
-        `${whole(book.levels.bids)} levels of bids and ${whole(book.levels.offers)} of offers in all.`,
+        `The book has ${counted(book.levels.bids, "level")} of bids and ${whole(book.levels.offers)} of offers.`,
       ),
   );
 }
@@ -261,7 +261,7 @@ function side(
 
 function trades(book: Book): HTMLElement[] {
   if (book.trades.length === 0) {
-    return [h("h3", {}, "Trades"), empty("No trade is known.")];
+    return [h("h3", {}, "Trades"), empty("The book has no trades.")];
   }
   const row = (trade: Book["trades"][number]) =>
     h(
@@ -300,8 +300,8 @@ class TimePart {
   readonly #go: (at: string) => void;
   readonly #slider = h("input", { type: "range", id: "as-of", min: 0, max: STEPS, value: STEPS });
   readonly #now = h("button", { type: "button" }, "Back to now");
-  readonly #back = h("button", { type: "button" }, "Event before");
-  readonly #forth = h("button", { type: "button" }, "Event behind");
+  readonly #back = h("button", { type: "button" }, "Previous event");
+  readonly #forth = h("button", { type: "button" }, "Next event");
   readonly #says = h("output", { for: "as-of" });
   readonly #ends = h("p", { class: "ends" }, h("span", {}), h("span", {}));
   readonly #none = h("div", {});
@@ -348,8 +348,8 @@ class TimePart {
               "p",
               { class: "about" },
               log === null
-                ? "This gateway keeps no log of events; [history] in its configuration lets you look back."
-                : "The log is empty as yet.",
+                ? "This gateway keeps no log of market events; [history] in its configuration enables it."
+                : "The log is empty.",
             ),
           ],
     );
@@ -379,8 +379,8 @@ class TimePart {
         books.live || at === null ? 1 : (at - this.#from) / Math.max(1, this.#to - this.#from);
       this.#slider.value = String(Math.round(Math.min(Math.max(part, 0), 1) * STEPS));
     }
-    const behind = `behind event ${whole(books.number)}`;
-    const says = books.live ? `now, ${behind}` : `${moment(books.time)} UTC, ${behind}`;
+    const after = `after event ${whole(books.number)}`;
+    const says = books.live ? `now, ${after}` : `${moment(books.time)} UTC, ${after}`;
     text(this.#says, says);
     attribute(this.#slider, "aria-valuetext", says);
   }

@@ -40,14 +40,14 @@ export function ask(question: Question): void {
   const act = async (event: Event) => {
     event.preventDefault();
     yes.disabled = true;
-    said.textContent = "Under way …";
+    said.textContent = "In progress …";
     try {
       said.textContent = await question.act(input?.value ?? "");
       yes.hidden = true;
       no.textContent = "Close";
       no.focus();
     } catch (error) {
-      said.textContent = `Not done: ${error instanceof Error ? error.message : String(error)}.`;
+      said.textContent = `Failed: ${error instanceof Error ? error.message : String(error)}.`;
       yes.disabled = false;
     }
   };

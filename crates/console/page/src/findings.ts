@@ -3,7 +3,7 @@
 import { fill, h, shape } from "./dom";
 import type { Finding } from "./judge";
 
-const WORDS = { act: "to do", watch: "to watch", note: "earlier" } as const;
+const WORDS = { act: "to act on", watch: "to watch", note: "earlier" } as const;
 
 /** The things that are not well, as a list. */
 export function showFindings(into: HTMLElement, found: Finding[]): void {

@@ -82,7 +82,7 @@ class Instruments implements View {
       h(
         "p",
         { class: "about" },
-        "The book of each instrument as the gateway has it. What is not live is never served as if it were.",
+        "The book of each instrument, as the gateway holds it. A book that is not live is never delivered as live.",
       ),
       this.#absent,
       this.#split,
@@ -120,8 +120,8 @@ class Instruments implements View {
       none
         ? [
             empty(
-              "This gateway knows no instrument.",
-              "It knows those of feeds with a mapping (docs/mapping.md), once the feed is heard.",
+              "This gateway has no instruments.",
+              "Instruments come from feeds with a mapping (docs/mapping.md), once packets arrive.",
             ),
           ]
         : [],
@@ -156,7 +156,7 @@ class Instruments implements View {
     text(this.#count, some + counted(total, "instrument"));
     this.#rows.element.hidden = total === 0;
     fill(this.#none, String(total === 0), () =>
-      total === 0 ? [empty("No instrument fits.")] : [],
+      total === 0 ? [empty("No instrument matches.")] : [],
     );
     const [first] = found;
     if (this.#symbol === "" && first) {

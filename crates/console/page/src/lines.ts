@@ -34,7 +34,7 @@ class Lines implements View {
       this.#feeds.clear();
       if (feeds.length === 0) {
         const todo =
-          "What producers send is under Overview; docs/gateway.md says how a feed is received.";
+          "Overview has the messages of producers; docs/gateway.md describes how a feed is received.";
         return [empty("This gateway receives no feed.", todo)];
       }
       return feeds.map((feed) => {
@@ -51,28 +51,28 @@ class Lines implements View {
 
 /** The columns of a line: what they are called, their sentence, and the value. */
 const COLUMNS: [string, string, (line: Line) => string][] = [
-  ["Packets", "received on the line since the start", (line) => whole(line.packets)],
-  ["a second", "packets a second, over the last seconds", (line) => rate(line.packets_per_s)],
-  ["First", "packets that came here before the other line had them", (line) => whole(line.first)],
-  ["Duplicate", "packets that the other line had brought already", (line) => whole(line.duplicate)],
+  ["Packets", "packets received on the line since the start", (line) => whole(line.packets)],
+  ["Per second", "packets per second, over the last three seconds", (line) => rate(line.packets_per_s)],
+  ["First", "packets that the line delivered before the other line", (line) => whole(line.first)],
+  ["Duplicate", "packets that the other line had delivered before", (line) => whole(line.duplicate)],
   [
     "Behind, mean",
-    "how far its duplicates came behind the other line",
+    "mean delay of its duplicates behind the other line",
     (line) => (line.behind.count > 0 ? nanos(line.behind.mean_ns) : NONE),
   ],
   [
-    "Behind, most",
-    "the furthest that one came behind",
+    "Behind, max",
+    "longest delay of a duplicate behind the other line",
     (line) => (line.behind.count > 0 ? nanos(line.behind.max_ns) : NONE),
   ],
-  ["Lost", "packets that the line did not bring", (line) => whole(line.lost)],
-  ["Late", "packets that came when their numbers had been given up", (line) => whole(line.late)],
-  ["Refused", "packets that could not be used", (line) => whole(line.refused)],
-  ["Bytes", "received on the line since the start", (line) => bytes(line.bytes)],
+  ["Lost", "packets missing on the line", (line) => whole(line.lost)],
+  ["Late", "packets that arrived after their content had been given up", (line) => whole(line.late)],
+  ["Refused", "packets whose numbers could not be used", (line) => whole(line.refused)],
+  ["Bytes", "bytes received on the line since the start", (line) => bytes(line.bytes)],
   [
     "Silent for",
-    "time since its last packet",
-    (line) => (line.silence_ms === null ? "never heard" : since(line.silence_ms)),
+    "time since the last packet of the line",
+    (line) => (line.silence_ms === null ? "no packet yet" : since(line.silence_ms)),
   ],
 ];
 
@@ -82,10 +82,14 @@ class FeedPart {
   readonly #says = h("p", { class: "says" });
   readonly #share = h("div", { class: "share" });
   readonly #table = h("tbody", {});
-  readonly #rates = new Chart("Packets a second", "Of each line, over the last seconds.", rate);
+  readonly #rates = new Chart(
+    "Packets per second",
+    "Packets received on each line, over the last three seconds.",
+    rate,
+  );
   readonly #lost = new Chart(
     "Lost",
-    "Packets that each line did not bring, since the start.",
+    "Packets missing on each line, since the start.",
     whole,
   );
 
@@ -94,7 +98,7 @@ class FeedPart {
     const explained = COLUMNS.map(([name, about]) => [h("dt", {}, name), h("dd", {}, `${about}.`)]);
     this.element = section(
       `Feed ${feed.channel}`,
-      "Both lines bring the same packets. Of each packet the first counts, and what one line loses the other makes good.",
+      "Both lines deliver the same packets. The first copy of each packet is used, and a packet lost on one line comes from the other.",
       this.#says,
       this.#share,
       h(
@@ -159,7 +163,7 @@ class FeedPart {
 
 function row(line: Line): HTMLElement {
   const isSilent = line.silence_ms === null || line.silence_ms > 5000;
-  const use = line.use === "pictures" ? "pictures" : "changes";
+  const use = line.use === "pictures" ? "snapshots" : "changes";
   return h(
     "tr",
     {},
@@ -167,7 +171,7 @@ function row(line: Line): HTMLElement {
       "th",
       { scope: "row" },
       h("b", {}, line.line),
-      h("small", {}, `${use}, ${line.group}${line.source ? ` of ${line.source}` : ""}`),
+      h("small", {}, `${use}, ${line.group}${line.source ? ` from ${line.source}` : ""}`),
     ),
     ...COLUMNS.map(([name, , value]) => {
       const mark = name === "Silent for" && isSilent && line.use === "changes";
@@ -186,20 +190,20 @@ export function sentence(feed: Feed): string {
   }
   const [a, b] = feed.lines.filter((line) => line.use === "changes");
   if (!a || feed.lines.every((line) => line.packets === 0)) {
-    return "Nothing has been heard of this feed yet.";
+    return "No packet of this feed has arrived yet.";
   }
   const gaps =
     feed.gaps === 0
       ? "No message is lost."
-      : `${counted(feed.gaps, "message was", "messages were")} on no line: lost, unless a replay or pictures made it good.`;
+      : `${counted(feed.gaps, "message was", "messages were")} on no line; only a replay or snapshots make up for the loss.`;
   if (!b) {
-    return `The feed has one line, which cannot make good what it loses. ${gaps}`;
+    return `The feed has one line, and a packet lost on it is lost. ${gaps}`;
   }
   const [fast, slow] = a.first >= b.first ? [a, b] : [b, a];
   const all = a.first + b.first;
   const by =
     slow.behind.count > 0
-      ? `; line ${slow.line} came ${nanos(slow.behind.mean_ns)} later in the mean`
+      ? `; line ${slow.line} was ${nanos(slow.behind.mean_ns)} later on average`
       : "";
   const made = (line: Line) => `line ${line.line} lost ${whole(line.lost)}`;
   return `Line ${fast.line} was first with ${percent(fast.first, all)} of the packets${by}. Of the packets, ${made(a)} and ${made(b)}. ${gaps}`;

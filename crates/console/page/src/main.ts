@@ -136,7 +136,7 @@ class Page {
       return;
     }
     if (this.#plant.status === null) {
-      this.#body.replaceChildren(h("p", { class: "empty" }, "Asking the gateway …"));
+      this.#body.replaceChildren(h("p", { class: "empty" }, "Connecting to the gateway …"));
       return;
     }
     this.#view = make(this.#plant, query);
@@ -191,11 +191,11 @@ class Page {
       h(
         "form",
         { class: "lock", onsubmit: enter },
-        h("h1", {}, "Who asks?"),
+        h("h1", {}, "Token required"),
         h(
           "p",
           { id: "token-about" },
-          "This gateway answers those who have its token: the line in the file that token_file in [console] names. It stays in this tab, and goes with it.",
+          "Every request to this gateway needs its token: the line in the file that token_file in [console] names. The page keeps the token until the tab is closed.",
         ),
         h(
           "p",
@@ -209,7 +209,7 @@ class Page {
             "p",
             { class: "wrong", role: "alert" },
             shape("act"),
-            " That is not the token, or not any more.",
+            " The gateway refuses this token.",
           ),
       ),
     );
@@ -226,15 +226,15 @@ class Page {
         const at = new Date(connection.since).toISOString().slice(11, 19);
         return [
           shape("act"),
-          ` The gateway does not answer since ${at} UTC. What is shown is from before; this page tries again by itself. `,
-          "If it stays so: is the process there, and does its machine answer?",
+          ` The gateway does not answer: the first failed request was at ${at} UTC. The page shows the last values, and retries. `,
+          "If this continues, check that the process runs and that its host can be reached.",
         ];
       }
       if (restarts > 0) {
         const at = new Date(this.#plant.opened).toISOString().slice(11, 19);
         return [
           shape("watch"),
-          ` The gateway was started again; this page found it at ${at} UTC. What is counted began anew.`,
+          ` The gateway has restarted; the page reached it at ${at} UTC. All counters start at 0.`,
         ];
       }
       return [];
@@ -246,8 +246,8 @@ class Page {
     const words: Record<string, string> = {
       beginning: "connecting",
       locked: "no token",
-      gone: heard > 0 ? `gone, last heard ${since(Date.now() - heard)} ago` : "not reached",
-      well: Date.now() - heard > 3000 ? `heard ${since(Date.now() - heard)} ago` : "live",
+      gone: heard > 0 ? `no answer for ${since(Date.now() - heard)}` : "no answer",
+      well: Date.now() - heard > 3000 ? `last answer ${since(Date.now() - heard)} ago` : "live",
     };
     const mark = { beginning: "note", locked: "note", gone: "act", well: "good" } as const;
     const said = words[connection.is] ?? "";
@@ -268,11 +268,11 @@ class Page {
       fill(link, String(count), () => [
         "Notices",
         count > 0 &&
-          h("span", { class: "badge" }, String(count), h("span", { class: "hidden" }, " to do")),
+          h("span", { class: "badge" }, String(count), h("span", { class: "hidden" }, " to act on")),
       ]);
     }
     const [, name] = VIEWS.find(([path]) => path === this.#path) ?? VIEWS[0]!;
-    const front = this.#plant.connection.is === "gone" ? "gone: " : count > 0 ? `(${count}) ` : "";
+    const front = this.#plant.connection.is === "gone" ? "no answer: " : count > 0 ? `(${count}) ` : "";
     const title = `${front}${name} · Fanfare`;
     if (document.title !== title) {
       document.title = title;
@@ -287,7 +287,7 @@ function themes(): HTMLElement {
     document.documentElement.dataset["theme"] = theme;
     text(button, theme === "auto" ? "Auto" : theme === "dark" ? "Dark" : "Light");
     button.setAttribute("aria-label", `Colours: ${theme}; change`);
-    button.title = "Colours: as the system says, light, dark";
+    button.title = "Colours: auto (as the system), light or dark";
   };
   let at = Math.max(
     0,

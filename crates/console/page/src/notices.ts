@@ -50,19 +50,19 @@ class Notices implements View {
       h("h1", {}, "Alerts and notices"),
       section(
         "Alerts",
-        "What is not well now, what it means, and what to do.",
+        "Present problems, their effect, and what to do.",
         this.#alerts,
         this.#calm,
       ),
       section(
         "Notices",
-        "What the gateway told since it began, of which it keeps the last thousand; newest first.",
+        "The last thousand notices of the gateway, the newest first.",
         h(
           "div",
           { class: "tools", role: "search" },
           h("label", { for: "search" }, "Find "),
           this.#search,
-          h("label", {}, this.#trouble, " trouble only"),
+          h("label", {}, this.#trouble, " problems only"),
           this.#count,
         ),
         this.#rows.element,
@@ -104,7 +104,7 @@ class Notices implements View {
       if (some.length > 0) {
         return [];
       }
-      return [empty(all.length === 0 ? "Nothing was told yet." : "No notice fits.")];
+      return [empty(all.length === 0 ? "There are no notices yet." : "No notice matches.")];
     });
   }
 }

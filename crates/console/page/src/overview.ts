@@ -17,10 +17,10 @@ function headline(found: Finding[]): [string, "good" | "act" | "watch"] {
   const act = found.filter((one) => one.severity === "act").length;
   const watch = found.filter((one) => one.severity === "watch").length;
   if (act > 0) {
-    return [counted(act, "thing to do", "things to do"), "act"];
+    return [counted(act, "problem to act on", "problems to act on"), "act"];
   }
   if (watch > 0) {
-    return [`Nothing to do, ${counted(watch, "thing", "things")} to watch`, "watch"];
+    return [`${counted(watch, "problem")} to watch, none to act on`, "watch"];
   }
   return ["All is well", "good"];
 }
@@ -38,13 +38,13 @@ class Overview implements View {
   readonly #notices = h("ol", { class: "notices short" });
   readonly #figures = new Map<string, Figure>();
   readonly #throughput = new Chart(
-    "Messages a second",
-    "What comes in from producers and feeds, and what goes out to all consumers together.",
+    "Messages per second",
+    "Messages from producers and feeds, and messages to all consumers together.",
     rate,
   );
   readonly #latency = new Chart(
     "Latency in the gateway",
-    "From the arrival of a message to its write to consumers' sockets, over ten seconds each.",
+    "From the arrival of a message to its write to consumers' sockets, over the last ten seconds.",
     nanos,
   );
 
@@ -54,14 +54,14 @@ class Overview implements View {
       "div",
       { class: "overview" },
       h("div", { class: "state" }, this.#verdict, this.#findings),
-      section("Figures", "What the gateway does now; each figure says what it is.", this.#grid),
+      section("Figures", "The present figures of the gateway, each with its meaning.", this.#grid),
       h(
         "section",
         { class: "charts", "aria-label": "Charts" },
         this.#throughput.element,
         this.#latency.element,
       ),
-      section("Latest notices", "What the gateway told last; times are UTC.", this.#notices),
+      section("Latest notices", "The last notices of the gateway; times are UTC.", this.#notices),
     );
   }
 
@@ -81,7 +81,7 @@ class Overview implements View {
     const latest = this.#plant.notices.slice(0, NOTICES);
     fill(this.#notices, `n${latest[0]?.id ?? ""}`, () =>
       latest.length === 0
-        ? [h("li", { class: "empty" }, "Nothing was told yet.")]
+        ? [h("li", { class: "empty" }, "There are no notices yet.")]
         : latest.map((one) =>
             h(
               "li",
@@ -114,30 +114,30 @@ class Overview implements View {
       const about = `Sessions ${what}, of at most ${whole(port.most)}, at ${port.address}.`;
       this.#set(name, about, whole(port.sessions), `sessions-${port.name}`);
     }
-    this.#set("In", "Messages from producers a second.", rate(last("received")), "in");
+    this.#set("In", "Messages from producers per second.", rate(last("received")), "in");
     if (feeds.length > 0) {
       const live = feeds.reduce((sum, feed) => sum + feed.live, 0);
       const all = feeds.reduce((sum, feed) => sum + feed.instruments, 0);
       const gaps = feeds.reduce((sum, feed) => sum + feed.gaps, 0);
-      this.#set("Feed", "Messages decoded a second, each once.", rate(last("decoded")), "decoded");
+      this.#set("Feed", "Messages decoded per second, each once.", rate(last("decoded")), "decoded");
       this.#set(
         "Lost",
-        "Messages of feeds that came on no line, since the start.",
+        "Messages of feeds that were on no line, since the start.",
         whole(gaps),
         "gaps",
       );
       if (all > 0) {
-        const about = "Instruments whose books are whole, of all that are known.";
+        const about = "Instruments whose books are complete, of all instruments.";
         this.#set("Live", about, `${whole(live)} of ${whole(all)}`, "live");
       }
     }
-    const out = "Messages written to consumers a second, all together.";
+    const out = "Messages written to all consumers together per second.";
     this.#set("Out", out, rate(last("deliveries")), "out");
     const [worst] = plant.worst;
     if (worst) {
       const lag = Math.max(0, ...plant.worst.map((one) => one.lag_ms ?? 0));
-      const about = "For how long the oldest byte has waited for the slowest session.";
-      this.#set("Slowest", about, lag === 0 ? "nothing waits" : since(lag), "slowest");
+      const about = "Age of the oldest byte queued for the slowest session.";
+      this.#set("Slowest", about, lag === 0 ? "nothing queued" : since(lag), "slowest");
     }
     const dropped = plant.value("dropped");
     const left = "Messages left out for consumers that read too slowly, since the start.";
@@ -145,11 +145,11 @@ class Overview implements View {
     if (log) {
       const about = `Events in the log; ${bytes(log.bytes)} in ${log.folder}.`;
       this.#set("Log", about, whole(log.events), "log");
-      const behind = "Events that the log has still to write.";
+      const behind = "Events that are not yet in the log.";
       this.#set("Log behind", behind, whole(log.lag_events), "lag");
     }
     this.#dds();
-    const version = `Since the start of fanfare ${status?.version ?? ""}, process ${status?.pid ?? ""}.`;
+    const version = `Time since the start of fanfare ${status?.version ?? ""}, process ${status?.pid ?? ""}.`;
     this.#set("Up", version, status ? since(status.uptime_s * 1000) : NONE, "uptime");
   }
 
@@ -181,8 +181,8 @@ class Overview implements View {
     if (outlet) {
       const name = `${outlet.of} total`;
       this.#latency.update(series, [
-        { label: `${outlet.of}: one in two below`, name: `${name} p50`, style: 1 },
-        { label: "99 of 100 below", name: `${name} p99`, style: 2 },
+        { label: `${outlet.of}: median`, name: `${name} p50`, style: 1 },
+        { label: "99th percentile", name: `${name} p99`, style: 2 },
       ]);
     }
   }

@@ -44,21 +44,21 @@ const COLUMNS: Column[] = [
   {
     key: "peer",
     name: "Peer",
-    about: "address it comes from",
+    about: "address of the peer",
     value: (s) => s.peer,
     order: (s) => s.peer,
   },
   {
     key: "lag",
     name: "Lag",
-    about: "for how long the oldest byte waits for it",
+    about: "least age of the oldest byte queued for it",
     value: (s) => since(s.lag_ms),
     order: (s) => plain(s.lag_ms),
   },
   {
     key: "queue",
     name: "Queue",
-    about: "bytes that wait for it",
+    about: "bytes queued for it",
     value: (s) => bytes(s.queued_bytes),
     order: (s) => s.queued_bytes,
   },
@@ -148,7 +148,7 @@ class Sessions implements View {
       h(
         "p",
         { class: "about" },
-        "Who is connected, how far each is, and what waits for it. A session with a growing queue reads too slowly; nobody else waits for it.",
+        "The connected sessions, the progress of each, and its queue. A session with a growing queue reads too slowly; other sessions do not wait for it.",
       ),
       h(
         "div",
@@ -290,7 +290,7 @@ class Sessions implements View {
     ]);
     const may = api.maySteer()
       ? "Log out sends a Logout(5) and waits for the answer; Disconnect closes the connection at once. Both are written to the audit file."
-      : "Nothing can be done from here: that takes token_file in [console]. fanfare ctl does it on the gateway's own machine.";
+      : "The page is read only without token_file in [console]. fanfare ctl ends sessions on the gateway's own machine.";
     return h(
       "details",
       {},
@@ -387,7 +387,7 @@ const which = ({ port, session }: Session) => ({ port, session });
 type Ended = { sessions: number; forced: number };
 
 function ended({ sessions, forced }: Ended): string {
-  const how = forced > 0 ? ", which did not answer in time and was disconnected" : "";
+  const how = forced > 0 ? ", disconnected after a timeout" : "";
   return `Done: ${counted(sessions, "session")} ended${how}.`;
 }
 
@@ -395,9 +395,9 @@ function logout(session: Session, changed: () => void): void {
   const gets = isDbn(session) ? "an error record" : "a Logout(5)";
   ask({
     title: `Log out ${session.sender}?`,
-    about: `${session.session} at ${session.peer} gets ${gets}. It may come back at once, and most clients do.`,
+    about: `${session.session} at ${session.peer} receives ${gets}. Most clients log on again at once.`,
     yes: "Log out",
-    field: { label: isDbn(session) ? "Text, which it reads" : "Text(58), which it reads", value: "logged out by the operator", most: TEXT },
+    field: { label: isDbn(session) ? "Text of the error record" : "Text(58) of the Logout(5)", value: "logged out by the operator", most: TEXT },
     act: async (said) => {
       const done = await api.post<Ended>("sessions/logout", { ...which(session), text: said });
       changed();
@@ -409,7 +409,7 @@ function logout(session: Session, changed: () => void): void {
 function disconnect(session: Session, changed: () => void): void {
   ask({
     title: `Disconnect ${session.sender}?`,
-    about: `The connection of ${session.session} at ${session.peer} is closed without a word. Where it does not answer, that is the way; otherwise log it out.`,
+    about: `The connection of ${session.session} at ${session.peer} is closed without a message. This ends a session that does not answer; log out any other.`,
     yes: "Disconnect",
     act: async () => {
       const done = await api.post<Ended>("sessions/disconnect", which(session));
@@ -422,7 +422,7 @@ function disconnect(session: Session, changed: () => void): void {
 function ofFix(session: Session): [string, string][] {
   const heard = session.last_heard_ms === null ? NONE : `${since(session.last_heard_ms)} ago`;
   const took = session.round_trip_us;
-  const trip = took === null ? "none yet: see sessions test-request" : nanos(took * 1000);
+  const trip = took === null ? "not measured: see sessions test-request" : nanos(took * 1000);
   return [
     ["Next MsgSeqNum(34) to it", whole(session.next_sender)],
     ["Next MsgSeqNum(34) from it", whole(session.next_target)],
@@ -437,7 +437,7 @@ function ofFix(session: Session): [string, string][] {
 function ofDbn(session: Session): [string, string][] {
   return [
     ["Schemas", session.schemas?.join(", ") || NONE],
-    ["Instruments, one by one", whole(session.instruments)],
+    ["Instruments subscribed individually", whole(session.instruments)],
     ["Records skipped", whole(session.skipped)],
   ];
 }
@@ -446,12 +446,12 @@ function ofDbn(session: Session): [string, string][] {
 function details(session: Session, changed: () => void): void {
   const pairs: [string, string][] = [
     ["Session", session.session],
-    ["User", session.user || "none: a stranger"],
+    ["User", session.user || "none"],
     ["Port", session.port],
     ["Peer", session.peer],
     ["Since", `${moment(session.since)} UTC`],
     ["State", session.logged_on ? "logged on" : "logging on or out"],
-    ["Waits for it", bytes(session.queued_bytes)],
+    ["Queue", bytes(session.queued_bytes)],
     ...(isDbn(session) ? ofDbn(session) : ofFix(session)),
   ];
   const subscriptions = h("div", {});

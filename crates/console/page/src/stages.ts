@@ -26,16 +26,16 @@ class Stages implements View {
   readonly #spans = h("div", {
     class: "choice",
     role: "radiogroup",
-    "aria-label": "Over which time",
+    "aria-label": "Period",
   });
   readonly #median = new Chart(
     "Median of each stage",
-    "One in two messages takes less; over ten seconds each.",
+    "Half of the messages take less, over the last ten seconds.",
     nanos,
   );
   readonly #tail = new Chart(
     "99th percentile of each stage",
-    "99 of 100 messages take less; over ten seconds each.",
+    "99 of 100 messages take less, over the last ten seconds.",
     nanos,
   );
   #agent = h("select", { id: "agent" });
@@ -73,7 +73,7 @@ class Stages implements View {
         : [
             empty(
               "This gateway does not measure its stages.",
-              "stages = true in its configuration, and a restart, switch that on.",
+              "stages = true in its configuration enables this at the next start.",
             ),
           ],
     );
@@ -98,12 +98,12 @@ class Stages implements View {
   }
 
   #parts(): HTMLElement {
-    const head = ["Measured", "p50", "p99", "p99.9", "Most"].map((name) =>
+    const head = ["Measured", "p50", "p99", "p99.9", "Max"].map((name) =>
       h("th", { scope: "col" }, name),
     );
     return section(
       "From arrival to socket",
-      "A message passes these stages in turn; the first of each turn of a source is measured. p99 is the time that 99 of 100 messages stay below. A stage that grows while the others stay is where to look.",
+      "A message passes these stages in turn; the first message of each turn of a source is measured. p99 is the time that 99 of 100 messages do not exceed. A stage that grows while the others stay the same causes the delay.",
       this.#spans,
       h(
         "div",

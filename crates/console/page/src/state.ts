@@ -4,10 +4,10 @@ import { h, shape, type Shape } from "./dom";
 
 /** Of each state its shape, and what it means. */
 export const STATES: Record<string, [Shape, string]> = {
-  live: ["good", "the book is whole"],
-  recovering: ["act", "something is missing: the book is not whole"],
-  stale: ["watch", "the lines are silent: the book may be old"],
-  closed: ["off", "not traded any more"],
+  live: ["good", "the book is complete"],
+  recovering: ["act", "the book is incomplete"],
+  stale: ["watch", "the lines are silent, and the book may be out of date"],
+  closed: ["off", "the instrument is not traded any more"],
 };
 
 export function stateMark(state: string): HTMLElement {

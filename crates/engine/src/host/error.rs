@@ -50,7 +50,10 @@ pub enum HostError {
     NotStopped(SessionId),
     /// The session cannot be reset in this state: it is about to log on or out, or speaks FIX.4.0,
     /// which has no reset of a session that is logged on.
-    #[error("session {0} cannot be reset while it is {state}: stop it first", state = words(*.1))]
+    #[error(
+        "session {0} cannot be reset while it is {state}: stop the session, then reset it",
+        state = words(*.1)
+    )]
     NoReset(SessionId, State),
     /// The number is no MsgSeqNum(34).
     #[error("MsgSeqNum(34): expected 1 to {MAX_SEQ_NUM}, found {0}")]

@@ -92,12 +92,12 @@ def enter(watched):
     """Without a token nothing is shown; a wrong one is refused."""
     page = watched.page
     page.goto(BASE)
-    expect(page.get_by_role("heading", name="Who asks?")).to_be_visible()
+    expect(page.get_by_role("heading", name="Token required")).to_be_visible()
     faults(page, "lock")
     with watched.expecting("401"):
         page.get_by_label("Token").fill("not-the-right-token")
         page.keyboard.press("Enter")
-        expect(page.get_by_role("alert")).to_contain_text("That is not the token")
+        expect(page.get_by_role("alert")).to_contain_text("The gateway refuses this token")
     page.get_by_label("Token").fill(TOKEN)
     page.keyboard.press("Enter")
     expect(page.locator(".verdict")).to_be_visible()
@@ -251,7 +251,7 @@ def as_of(watched):
     shown = lambda: book.get_attribute("data-asked") == f"{GIVEN['symbol']} {moment()}"
     moment = lambda: re.search(r"at=([^&]*)", page.url)[1].replace("%3A", ":")
     eventually("its book", shown)
-    page.get_by_role("button", name="Event before").click()
+    page.get_by_role("button", name="Previous event").click()
     eventually("the event before", lambda: moment().isdigit() and shown())
     picture(watched, "instrument")
     cells = "rows => rows.map(row => [...row.querySelectorAll('.price, .size')].map(c => c.innerText))"
@@ -265,7 +265,7 @@ def as_of(watched):
 def now_again(watched):
     page = watched.page
     page.get_by_role("button", name="Back to now").click()
-    expect(page.locator(".as-of output")).to_contain_text("now, behind event")
+    expect(page.locator(".as-of output")).to_contain_text("now, after event")
 
 
 def told(watched):

@@ -270,7 +270,7 @@ fn failed(error: &HostError) -> OperatorError {
     match error {
         HostError::Unknown(_) => OperatorError::absent(text),
         HostError::Lower { .. } => OperatorError::failed(format!(
-            "{text}: stop it first with `sessions stop`, or set `force`"
+            "{text}: stop the session with `sessions stop`, or set `force`"
         )),
         _ => OperatorError::failed(text),
     }

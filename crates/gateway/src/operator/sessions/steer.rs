@@ -99,7 +99,7 @@ pub(super) fn one(
             Ok(()) => return Ok(()),
             Err(HostError::Unknown(_)) => {}
             Err(error @ HostError::Lower { .. }) => {
-                let why = format!("{error}: stop it first with `sessions stop`, or set `force`");
+                let why = format!("{error}: stop the session with `sessions stop`, or set `force`");
                 return Err(OperatorError::failed(why));
             }
             Err(error) => return Err(OperatorError::failed(error.to_string())),

@@ -26,11 +26,11 @@ impl Token {
         io::Read::read_to_end(&mut io::Read::take(fs::File::open(path)?, most), &mut bytes)?;
         let token = bytes.trim_ascii_end();
         if !(SHORTEST..=LONGEST).contains(&token.len()) {
-            return Err(bad("a token must have 16 to 256 characters"));
+            return Err(bad("the token must have 16 to 256 characters"));
         }
         if !token.iter().all(u8::is_ascii_graphic) {
             return Err(bad(
-                "a token must have printable ASCII characters only, no space",
+                "the token must be printable ASCII characters without spaces",
             ));
         }
         Self::new(token).ok_or_else(|| bad("cannot read random numbers from the system"))

@@ -55,7 +55,7 @@ pub struct Daily {
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum DailyError {
     /// The text is no time of day.
-    #[error("invalid time of day {0:?}: expected HH:MM or HH:MM:SS, up to 23:59:59")]
+    #[error("{0:?} is not a time of day: expected HH:MM or HH:MM:SS")]
     Time(String),
     /// The time zone does not exist.
     #[error(transparent)]

@@ -24,7 +24,7 @@ pub(crate) fn rate(most: f64) -> impl Fn(&str) -> Result<f64, String> + Clone {
 pub(crate) fn share(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(share) if (0.0..=1.0).contains(&share) => Ok(share),
-        _ => Err(format!("`{text}` is not a share from 0 to 1")),
+        _ => Err("must be between 0 and 1".to_owned()),
     }
 }
 

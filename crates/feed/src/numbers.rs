@@ -45,7 +45,7 @@ impl FromStr for SequenceField {
         Ok(match text.parse() {
             Ok(tag) => Self::Tag(tag),
             Err(_) if text == "auto" => Self::Auto,
-            Err(_) if text.is_empty() => return Err("a sequence field needs a name".to_owned()),
+            Err(_) if text.is_empty() => return Err("the name of the field is empty".to_owned()),
             Err(_) => Self::Name(text.to_owned()),
         })
     }

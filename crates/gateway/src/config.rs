@@ -3,7 +3,7 @@
 
 use crate::batch::ENVELOPE;
 use crate::bridge::config::Dds;
-use crate::config_error::{ConfigError, range, within};
+use crate::config_error::{ConfigError, NEEDS_MARKET, range, within};
 use crate::console_config::ConsoleConfig;
 use crate::dbn::config::DbnConfig;
 use crate::edges;
@@ -264,7 +264,7 @@ impl Config {
             "ring_bytes",
             ring,
             fits,
-            "must be a power of two from 65536 to 1073741824",
+            "must be a power of two between 65536 and 1073741824",
         )?;
         let longest = self.limits.message_bytes;
         range(
@@ -293,13 +293,18 @@ impl Config {
         ] {
             let has_door = side.bind.is_loopback() || side.open || self.has_users();
             let rule = "is reachable from other machines: needs users (`users`, `[[user]]`), or \
-                open = true beside it (--open), which lets anybody in";
+                `open = true` (--open), which admits every client";
             range(key, side.bind, has_door, rule)?;
         }
         let same = self.producers.address() == self.consumers.address();
         let clash = same && self.producers.port != 0;
         let port = self.producers.port;
-        range("consumers.port", port, !clash, "is the producers' port too")?;
+        range(
+            "consumers.port",
+            port,
+            !clash,
+            "must differ from `producers.port`",
+        )?;
         feed::config::check_all(&self.feeds, &self.files)?;
         let mut channels: Vec<String> = self.feeds.iter().map(Feed::channel).collect();
         channels.extend(self.files.iter().map(|file| file.channel.clone()));
@@ -313,13 +318,11 @@ impl Config {
         }
         self.check_logs()?;
         if let Some(events) = &self.events {
-            let rule = "needs a feed with `mapping` or an edge: no other source has market events";
-            range("events", events.display(), self.has_market(), rule)?;
+            range("events", events.display(), self.has_market(), NEEDS_MARKET)?;
         }
         if let Some(history) = &self.history {
             let folder = history.folder.display();
-            let rule = "needs a feed with `mapping` or an edge, which make the events";
-            range("history.folder", folder, self.has_market(), rule)?;
+            range("history.folder", folder, self.has_market(), NEEDS_MARKET)?;
             history.check()?;
         }
         kafka::check_all(&self.kafka, self.history.is_some())?;
@@ -339,8 +342,8 @@ impl Config {
         let Some(replay) = &self.replay else {
             return Ok(());
         };
-        let rule = "must be the only source of market events, so that they keep their numbers: no \
-            feed with `mapping` or `dbn` and no edge are allowed";
+        let rule = "must be the only source of market events: feeds with `mapping` or `dbn`, and \
+            edges, are not allowed";
         let is_alone = !self.has_live_market();
         range("replay", replay.path().display(), is_alone, rule)?;
         replay.check()

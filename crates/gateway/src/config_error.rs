@@ -25,6 +25,10 @@ pub enum ConfigError {
     },
 }
 
+/// The rule of keys about market events.
+pub(crate) const NEEDS_MARKET: &str = "needs a source of market events: a feed with `mapping` or \
+    `dbn`, an edge or `[replay]`";
+
 /// Checks that the value of a key is in its range.
 pub(crate) fn range(
     key: impl Into<String>,
@@ -49,6 +53,6 @@ pub(crate) fn within<T: PartialOrd + Display>(
     value: T,
     allowed: RangeInclusive<T>,
 ) -> Result<(), ConfigError> {
-    let rule = format!("must be {} to {}", allowed.start(), allowed.end());
+    let rule = format!("must be between {} and {}", allowed.start(), allowed.end());
     range(key, &value, allowed.contains(&value), &rule)
 }

@@ -66,7 +66,7 @@ pub(crate) fn check_daily(
     let rule = "must be the name of a time zone, such as Europe/London or UTC";
     range(key("time_zone"), name, zone::by_name(name).is_ok(), rule)?;
     let at = roll_at.unwrap_or("00:00");
-    let rule = "must be a time of the day, HH:MM";
+    let rule = "must be a time of day, HH:MM or HH:MM:SS";
     range(key("roll_at"), at, Daily::new(at, "UTC").is_ok(), rule)?;
     let rule = format!("needs `{table}.roll_at`");
     let is_used = time_zone.is_none() || roll_at.is_some();

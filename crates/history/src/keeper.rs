@@ -117,7 +117,7 @@ impl Keeper {
         {
             return Err(LogError::Config {
                 key: "compress",
-                why: "must be from 1 to 19",
+                why: "must be between 1 and 19",
             });
         }
         for ordinal in folder::list(folder)?.left {

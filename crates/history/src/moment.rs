@@ -73,7 +73,7 @@ impl FromStr for Moment {
         if let Some(nanos) = parse_utc(text) {
             return u64::try_from(nanos)
                 .map(Self::Utc)
-                .map_err(|_| format!("`{text}` is before 1970 or after 2554"));
+                .map_err(|_| format!("`{text}`: the year must be between 1970 and 2554"));
         }
         let time = of_day().ok_or_else(|| wrong(text))?;
         let since = time.duration_since(civil::Time::midnight()).as_nanos();
@@ -111,9 +111,9 @@ fn seconds(text: &str) -> Option<u64> {
 
 fn wrong(text: &str) -> String {
     format!(
-        "`{text}` is no time: 2026-11-23T10:31:05.5Z, 10:31:05.5 (UTC, of the day of the \
-         beginning), +5.5 (seconds behind the beginning), or of a log -5.5 (seconds in front of \
-         the end) or day (midnight UTC in front of the end)"
+        "`{text}` is not a time: expected 2026-11-23T10:31:05.5Z, 10:31:05.5 (UTC, of the day of \
+         the beginning), +5.5 (seconds after the beginning) or, for a log, -5.5 (seconds before \
+         the end) or day (midnight UTC before the end)"
     )
 }
 

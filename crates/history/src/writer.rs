@@ -121,7 +121,7 @@ impl Writer {
         if !SIZES.contains(&config.segment_bytes) {
             return Err(LogError::Config {
                 key: "segment_bytes",
-                why: "must be from 64 KiB to 16 GiB",
+                why: "must be between 64 KiB and 16 GiB",
             });
         }
         fs::create_dir_all(folder).map_err(LogError::io(folder))?;

@@ -94,9 +94,9 @@ fn no_such_field(command: &Command, name: &str) -> OperatorError {
     let name = fanfare_wire::text::Escaped::text(name);
     let all: Vec<&str> = command.takes.iter().map(|field| field.name).collect();
     OperatorError::usage(match all.is_empty() {
-        true => format!("`{}` takes no `{name}` and no other field", command.name),
+        true => format!("unknown field `{name}`: `{}` has no fields", command.name),
         false => format!(
-            "`{}` takes no `{name}`, but {}",
+            "unknown field `{name}` of `{}`: expected one of {}",
             command.name,
             all.join(", ")
         ),
@@ -171,7 +171,7 @@ mod tests {
             ),
             (
                 json!({ "sender": "A", "x\u{1b}": 1 }),
-                "takes no `x\\u{1b}`, but sender",
+                "unknown field `x\\u{1b}` of `sessions set-seq`: expected one of sender",
             ),
         ] {
             let text = ask(fields).unwrap_err().text;

@@ -64,7 +64,7 @@ fn split(text: &str) -> Result<(&str, Option<u16>), &'static str> {
         return Err("has no address");
     }
     match port.parse() {
-        Ok(0) | Err(_) => Err("has an invalid port: expected 1 to 65535"),
+        Ok(0) | Err(_) => Err("has an invalid port: must be between 1 and 65535"),
         Ok(port) => Ok((host, Some(port))),
     }
 }
@@ -108,10 +108,10 @@ mod tests {
         for (text, why) in [
             ("", "has no address"),
             (":7400", "has no address"),
-            ("10.0.0.4:", "expected 1 to 65535"),
-            ("10.0.0.4:0", "expected 1 to 65535"),
-            ("10.0.0.4:-1", "expected 1 to 65535"),
-            ("10.0.0.4:65536", "expected 1 to 65535"),
+            ("10.0.0.4:", "must be between 1 and 65535"),
+            ("10.0.0.4:0", "must be between 1 and 65535"),
+            ("10.0.0.4:-1", "must be between 1 and 65535"),
+            ("10.0.0.4:65536", "must be between 1 and 65535"),
             ("::1", "IPv6"),
             ("[::1]:7400", "IPv6"),
             ("0.0.0.0", "not the address of a host"),

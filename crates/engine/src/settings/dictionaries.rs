@@ -109,7 +109,7 @@ impl DictionaryFiles {
             && !used
             && let Some(entry) = section.find("ValidateOutgoingMessage")
         {
-            return Err(entry.wrong("N where UseDataDictionary=N"));
+            return Err(entry.wrong("must be N with UseDataDictionary=N"));
         }
         if !incoming && !outgoing {
             return Ok(None);

@@ -113,7 +113,7 @@ impl Entries {
 }
 
 impl Entry {
-    /// Returns the error of a value that is not `expected`.
+    /// Returns the error of an invalid value; `expected` is a predicate, such as "must be Y or N".
     pub(super) fn wrong(&self, expected: impl Display) -> SettingsError {
         let fault = SettingsFault::Value {
             key: self.key.clone(),
@@ -189,7 +189,7 @@ impl<'a> Section<'a> {
             Some(entry) => match entry.value.as_str() {
                 "Y" | "y" => Ok(true),
                 "N" | "n" => Ok(false),
-                _ => Err(entry.wrong("Y or N")),
+                _ => Err(entry.wrong("must be Y or N")),
             },
         }
     }
@@ -205,6 +205,9 @@ impl<'a> Section<'a> {
             return Ok(default);
         };
         let value = entry.value.parse().ok().filter(|v| range.contains(v));
-        value.ok_or_else(|| entry.wrong(format!("{} to {}", range.start(), range.end())))
+        value.ok_or_else(|| {
+            let (least, most) = (range.start(), range.end());
+            entry.wrong(format!("must be between {least} and {most}"))
+        })
     }
 }

@@ -71,7 +71,7 @@ pub(super) fn read(
     };
     if from_zone != to_zone {
         let to = section.need(keys.to)?;
-        return Err(to.wrong(format!("the same time zone as {}", keys.from)));
+        return Err(to.wrong(format!("must have the same time zone as {}", keys.from)));
     }
     let local = match section.find("UseLocalTime") {
         Some(entry) if section.flag("UseLocalTime", false)? => Some(entry),

@@ -140,7 +140,7 @@ pub enum SettingsFault {
     #[error("{0} occurs twice in this section")]
     Twice(String),
     /// Two sessions have the same identity.
-    #[error("a second session {0}: a SubID or SessionQualifier must distinguish the two")]
+    #[error("session {0} occurs twice: a SubID or SessionQualifier must distinguish the two")]
     SameSession(String),
     /// The session requires this setting.
     #[error("the session has no {0}")]

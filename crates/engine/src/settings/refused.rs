@@ -77,23 +77,19 @@ impl Instead {
             }
             (Self::Switch, Role::Acceptor) => {
                 "SERVER_CERTIFICATE_FILE and SERVER_CERTIFICATE_KEY_FILE switch TLS on, \
-                 SocketUseSSL=N says that plain text is meant"
+                 SocketUseSSL=N selects plain text"
             }
             (Self::Switch, Role::Initiator) => {
-                "CERTIFICATION_AUTHORITIES_FILE switches TLS on, SocketUseSSL=N says that plain \
-                 text is meant"
+                "CERTIFICATION_AUTHORITIES_FILE switches TLS on, SocketUseSSL=N selects plain text"
             }
-            (Self::Protocols, _) => "TLS 1.2 and 1.3 are always enabled; leave it out",
-            (Self::Suites, _) => "the cipher suites cannot be chosen; leave it out",
+            (Self::Protocols, _) => "TLS 1.2 and 1.3 are always enabled; remove the setting",
+            (Self::Suites, _) => "the cipher suites cannot be chosen; remove the setting",
             (Self::Clients, _) => {
                 "NeedClientAuth=Y with CERTIFICATION_AUTHORITIES_FILE demands certificates of \
                  clients"
             }
             (Self::Name, _) => "SNIHostName is the name in the server's certificate",
-            (Self::Security, _) => {
-                "this setting of security is unknown and has no effect; leave it out if that is \
-                 intended"
-            }
+            (Self::Security, _) => "security settings are never ignored; remove the setting",
             (Self::Store, _) => {
                 "messages are kept in files (FileStorePath) or in memory, and logged in files \
                  (FileLogPath)"

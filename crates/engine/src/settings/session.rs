@@ -151,7 +151,7 @@ fn rotation(section: &Section<'_>) -> Result<Rotation, SettingsError> {
     let number = |key, default, range| section.number(key, default, range);
     let daily = section.find("FileLogRollTime").map(|entry| {
         let daily = Daily::new(&entry.value, "UTC");
-        daily.map_err(|_| entry.wrong("a time of the day in UTC, HH:MM or HH:MM:SS"))
+        daily.map_err(|_| entry.wrong("must be a time of day in UTC, HH:MM or HH:MM:SS"))
     });
     let keep = number("FileLogKeep", default.keep as u64, 1..=100_000)?;
     let compress = number("FileLogCompress", default.compress.into(), 0..=19)?;
@@ -174,7 +174,7 @@ pub(super) fn role(section: &Section<'_>) -> Result<Role, SettingsError> {
         Some(kind) => match kind.value.to_ascii_lowercase().as_str() {
             "acceptor" => Ok(Role::Acceptor),
             "initiator" => Ok(Role::Initiator),
-            _ => Err(kind.wrong("acceptor or initiator")),
+            _ => Err(kind.wrong("must be acceptor or initiator")),
         },
     }
 }
@@ -194,7 +194,7 @@ fn header_fields(section: &Section<'_>, template: bool) -> Result<Vec<ExtraField
     });
     given
         .map(|(entry, tag)| match entry.value.as_str() {
-            value if value.is_empty() || value.contains('\x01') => Err(entry.wrong("an identity")),
+            value if value.is_empty() || value.contains('\x01') => Err(entry.wrong(NOT_TEXT)),
             value if value.ends_with('*') => Err(entry.wrong(NO_TEMPLATE)),
             value => Ok((tag, value.as_bytes().into())),
         })
@@ -214,7 +214,7 @@ fn config(
     } else if version == Version::Fixt11 {
         let entry = section.need("DefaultApplVerID")?;
         config.default_appl_ver_id = appl_ver_id(&entry.value)
-            .ok_or_else(|| entry.wrong("FIX.5.0, FIX.5.0SP1, FIX.5.0SP2, or 7, 8, 9"))?;
+            .ok_or_else(|| entry.wrong("must be FIX.5.0, FIX.5.0SP1, FIX.5.0SP2, 7, 8 or 9"))?;
     }
     if role == Role::Initiator {
         section.need("HeartBtInt")?;
@@ -266,10 +266,13 @@ fn logon_tags(section: &Section<'_>) -> Result<Vec<ExtraField>, SettingsError> {
             let is_ours = LOGON_OWN.contains(&tag) || tag::is_header(tag) || tag::is_trailer(tag);
             (tag != 0 && !is_ours).then(|| (tag, value.as_bytes().into()))
         });
-        field.ok_or_else(|| entry.wrong("a field of the Logon's body, such as 553=user"))
+        field.ok_or_else(|| entry.wrong("must be a field of the Logon's body, such as 553=user"))
     });
     fields.collect()
 }
+
+/// The error for an ID, a name or a password that cannot be a field's value.
+const NOT_TEXT: &str = "must not be empty or contain SOH";
 
 /// Fields that the session itself puts into its Logon.
 const LOGON_OWN: [u32; 5] = [
@@ -307,7 +310,7 @@ fn receive_limit(section: &Section<'_>) -> Result<Option<ReceiveLimit>, Settings
         Some(entry) => match entry.value.to_ascii_lowercase().as_str() {
             "disconnect" => OverRate::Disconnect,
             "reject" => OverRate::Reject,
-            _ => return Err(entry.wrong("disconnect or reject")),
+            _ => return Err(entry.wrong("must be disconnect or reject")),
         },
     };
     let rate = rate(section, "ReceiveRateMessages", "ReceiveRateInterval")?;
@@ -333,15 +336,16 @@ fn names_any_version(section: &Section<'_>) -> bool {
 fn versions(section: &Section<'_>, template: bool) -> Result<Vec<Version>, SettingsError> {
     if template && names_any_version(section) {
         return match section.find("DataDictionary") {
-            Some(entry) => Err(entry
-                .wrong("is of one version; name it with BeginString, or have a template for each")),
+            Some(entry) => {
+                Err(entry.wrong("needs one version in BeginString: a dictionary has one version"))
+            }
             None => Ok(Version::ALL.to_vec()),
         };
     }
     let entry = section.need("BeginString")?;
     let expected = match entry.value.as_str() {
         "*" => NO_TEMPLATE,
-        _ => "FIX.4.0 to FIX.4.4 or FIXT.1.1",
+        _ => "must be FIX.4.0 to FIX.4.4 or FIXT.1.1",
     };
     let version = Version::parse(entry.value.as_bytes());
     Ok(vec![version.ok_or_else(|| entry.wrong(expected))?])
@@ -359,7 +363,7 @@ fn identity(
             _ => section.need(key)?,
         };
         match entry.value.as_str() {
-            value if value.is_empty() || value.contains('\x01') => Err(entry.wrong("a CompID")),
+            value if value.is_empty() || value.contains('\x01') => Err(entry.wrong(NOT_TEXT)),
             value if value.ends_with('*') && !template => Err(entry.wrong(NO_TEMPLATE)),
             value => Ok(value),
         }
@@ -410,7 +414,7 @@ fn precision(section: &Section<'_>, version: Version) -> Result<Precision, Setti
             "3" | "MILLIS" => Precision::Millis,
             "6" | "MICROS" => Precision::Micros,
             "9" | "NANOS" => Precision::Nanos,
-            _ => return Err(entry.wrong("0, 3, 6 or 9 (SECONDS, MILLIS, MICROS, NANOS)")),
+            _ => return Err(entry.wrong("must be SECONDS, MILLIS, MICROS, NANOS, 0, 3, 6 or 9")),
         },
     };
     Ok(match (version.precision(), fraction) {
@@ -427,7 +431,7 @@ fn listen(section: &Section<'_>) -> Result<SocketAddr, SettingsError> {
         Some(entry) => entry
             .value
             .parse()
-            .map_err(|_| entry.wrong("an address of this machine, such as 127.0.0.1"))?,
+            .map_err(|_| entry.wrong("must be an address of this machine, such as 127.0.0.1"))?,
         None => IpAddr::V4(Ipv4Addr::LOCALHOST),
     };
     Ok(SocketAddr::new(address, port))
@@ -437,7 +441,7 @@ fn credentials(section: &Section<'_>) -> Result<Option<Credentials>, SettingsErr
     let value = |key| {
         let entry = section.need(key)?;
         if entry.value.is_empty() || entry.value.contains('\x01') {
-            return Err(entry.wrong("a text"));
+            return Err(entry.wrong(NOT_TEXT));
         }
         Ok(entry.value.as_str().into())
     };
@@ -500,7 +504,7 @@ fn received(section: &Section<'_>, store: StoreKind) -> Result<StoreKind, Settin
     match section.find("KeepReceived") {
         Some(entry) if section.flag("KeepReceived", false)? => match store {
             StoreKind::Journal(folder, options) => Ok(StoreKind::BothWays(folder, options)),
-            _ => Err(entry.wrong("N: a store needs FileStorePath and PersistMessages=Y")),
+            _ => Err(entry.wrong("needs FileStorePath and PersistMessages=Y")),
         },
         _ => Ok(store),
     }

@@ -22,7 +22,7 @@ pub struct Template {
 
 /// The error for a `*` outside of a template.
 pub(super) const NO_TEMPLATE: &str =
-    "`*` stands for any in a template only; AcceptorTemplate=Y makes the section one";
+    "`*` is only allowed in a template, a section with AcceptorTemplate=Y";
 
 /// Default limit of sessions made for unlisted counterparties.
 const MOST: u64 = 250;
@@ -37,7 +37,7 @@ impl Template {
                 .find(key)
                 .filter(|_| is_on && role == Role::Initiator)
             {
-                return Err(entry.wrong("only an acceptor has templates, not an initiator"));
+                return Err(entry.wrong("must be N in an initiator, which has no templates"));
             }
             is_template |= is_on;
         }
@@ -50,7 +50,7 @@ impl Template {
             None => Ok(None),
             Some(entry) => match IdPattern::parse(&entry.value) {
                 Some(pattern) => Ok(Some(pattern)),
-                None => Err(entry.wrong("a name, a prefix followed by `*`, or `*`")),
+                None => Err(entry.wrong("must be a name, a prefix followed by `*`, or `*`")),
             },
         };
         let any = || IdPattern::Prefix("".into());

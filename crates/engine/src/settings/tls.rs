@@ -47,7 +47,7 @@ pub(super) fn tls(section: &Section<'_>) -> Result<Option<TlsFiles>, SettingsErr
         return match asked_of_acceptor(section)? {
             Some(entry) => Err(entry.wrong(
                 "needs a SERVER_CERTIFICATE_FILE (a PEM file; key stores are not read), or \
-                 SocketUseSSL=N if plain text is meant",
+                 SocketUseSSL=N for plain text",
             )),
             None => Ok(None),
         };
@@ -61,7 +61,7 @@ pub(super) fn tls(section: &Section<'_>) -> Result<Option<TlsFiles>, SettingsErr
             "0" if need => return Err(entry.wrong("cannot be set together with NeedClientAuth=Y")),
             "0" => None,
             "2" => Some(self::need(section, ROOTS)?),
-            _ => return Err(entry.wrong("0 (no client's certificate) or 2 (every client's)")),
+            _ => return Err(entry.wrong("must be 0 or 2, without or with client certificates")),
         },
     };
     Ok(Some(TlsFiles {
@@ -126,8 +126,7 @@ pub(super) fn client_names(
     let checks = section.flag("SocketCheckClientName", true)?;
     match named {
         Some(entry) if !demanded => Err(entry.wrong(
-            "no certificate is demanded of clients; NeedClientAuth=Y with \
-             CERTIFICATION_AUTHORITIES_FILE does",
+            "needs client certificates: NeedClientAuth=Y and CERTIFICATION_AUTHORITIES_FILE",
         )),
         Some(entry) if !checks => {
             Err(entry.wrong("cannot be set together with SocketCheckClientName=N"))

@@ -20,7 +20,10 @@ fn what_cannot_work_is_said_in_one_sentence() {
             "\"no such host\" cannot be resolved",
         ),
         (&["ls", "--peer", "0.0.0.0"], "is not the address of a host"),
-        (&["ls", "--peer", "127.0.0.1:99999"], "expected 1 to 65535"),
+        (
+            &["ls", "--peer", "127.0.0.1:99999"],
+            "must be between 1 and 65535",
+        ),
         (
             &["idl", "-t", "builtin:none"],
             "builtin:simple, builtin:complex or builtin:spectra",

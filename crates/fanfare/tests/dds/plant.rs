@@ -321,7 +321,7 @@ fn a_check_reads_the_files_that_a_feed_names() {
         ("templates = \"/dev/zero\"", "more than 33554434 bytes"),
         (
             "templates = \"builtin:no\"",
-            "no templates `builtin:no`: expected",
+            "unknown templates `builtin:no`: expected",
         ),
         (
             "templates = \"builtin:complex\"\n[feed.publish]\nkeyed = true\nkey = \"No\"\n\

@@ -42,7 +42,7 @@ fn a_configuration_with_an_unknown_key_names_its_line() {
         "nothing is launched"
     );
     assert!(
-        said.err.contains("workers") && said.err.contains("1 to 64"),
+        said.err.contains("workers") && said.err.contains("between 1 and 64"),
         "{}",
         said.err
     );

@@ -405,7 +405,7 @@ fn nonsense_gets_one_sentence() {
         (
             "decode -t builtin:simple -f FILE --begin-string=",
             2,
-            "empty",
+            "the value is empty",
         ),
         (
             "encode -t builtin:simple -f FILE -o x --packet-size 0",
@@ -436,7 +436,7 @@ fn nonsense_gets_one_sentence() {
         ("generate complex -o x --sequence-length 0", 2, "'0'"),
         ("generate spectra -o x --trades 101", 2, "101"),
         ("generate odd -o x", 2, "odd"),
-        ("multicast -f FILE --loss-a 2", 2, "0 to 1"),
+        ("multicast -f FILE --loss-a 2", 2, "between 0 and 1"),
     ] {
         let args = line.split(' ').map(|word| match word {
             "FILE" => &file,

@@ -65,10 +65,7 @@ fn an_acceptor_that_is_to_have_what_there_is_not_does_not_start() {
             "DataDictionary=absent.xml\n",
             "DataDictionary=absent.xml: no such file",
         ),
-        (
-            "TargetSubID=*\n",
-            "AcceptorTemplate=Y makes the section one",
-        ),
+        ("TargetSubID=*\n", "a section with AcceptorTemplate=Y"),
     ] {
         let said = refusal("asked-for", lines, &[]);
         assert!(said.contains(expected), "{lines}: {said}");
@@ -205,14 +202,17 @@ fn a_crowd_that_does_not_log_on_has_few_lines() {
 #[test]
 fn limits_of_a_port_are_refused_out_of_range_and_where_they_differ() {
     for (lines, expected) in [
-        ("MaxLogonLength=255\n", "MaxLogonLength=255: 256 to 65536"),
+        (
+            "MaxLogonLength=255\n",
+            "MaxLogonLength=255: must be between 256 and 65536",
+        ),
         (
             "MaxConnectionsNotLoggedOn=0\n",
-            "MaxConnectionsNotLoggedOn=0: 1 to 100000",
+            "MaxConnectionsNotLoggedOn=0: must be between 1 and 100000",
         ),
         (
             "MaxConnectionsNotLoggedOn=5\nMaxConnectionsNotLoggedOnPerAddress=6\n",
-            "MaxConnectionsNotLoggedOnPerAddress=6: 1 to 5",
+            "MaxConnectionsNotLoggedOnPerAddress=6: must be between 1 and 5",
         ),
     ] {
         let said = refusal("port-limits", lines, &[]);

@@ -223,14 +223,14 @@ fn mappings_that_do_not_fit_are_refused_with_line_and_key() {
         (
             "price = 270",
             "price = 268",
-            "12: message.entry.price: MDEntries(268) of Change(1) cannot be a price: it is a group \
-             or a sequence",
+            "12: message.entry.price: MDEntries(268) of Change(1) is a group or a sequence, which \
+             cannot be a price",
         ),
         (
             "kind = \"level\"",
             "kind = \"lvl\"",
-            "16: message.event.kind: `lvl` is none of level, order, trade, statistic, status, \
-             clear, ignore",
+            "16: message.event.kind: unknown value `lvl`: expected one of level, order, trade, \
+             statistic, status, clear, ignore",
         ),
     ] {
         assert_eq!(refused(from, to), said);

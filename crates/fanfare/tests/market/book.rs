@@ -314,7 +314,7 @@ fn nonsense_is_refused_with_the_reason() {
         "239.255.1.1:5000",
     ];
     let group = [&group[..], &["--symbol", "RIU3", "--snapshot", "a file"]].concat();
-    assert!(fails(&group).contains("a group is expected, ADDRESS:PORT"));
+    assert!(fails(&group).contains("expected ADDRESS:PORT"));
     // A level beyond the depth is a fault, not a wrong book.
     let deep = [day(), vec![changes(4, &[entry(0, "0", 6, 9, 50, 1)])]].concat();
     let deep = packets(&folder, "deep", &deep);

@@ -140,7 +140,7 @@ fn schemas_and_limits_of_dbn_are_kept() {
     let args = with(&["--schema", "mbp-5"]);
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     let error = told(&args, 2);
-    assert!(error.contains("no schema `mbp-5`"), "{error}");
+    assert!(error.contains("unknown schema `mbp-5`"), "{error}");
     let mut args = base.to_vec();
     args.extend(["--schema", "mbo"]);
     assert_eq!(fails(&args), "fanfare: --schema needs --format dbn\n");

@@ -335,7 +335,7 @@ fn a_feed_that_is_no_file_of_dbn_is_refused() {
         ("dbn = \"none.dbn\"", "none.dbn"),
         (
             "dbn = \"a\"\nlines = [\"239.1.1.1:1\"]",
-            "takes `channel` beside it, and nothing else",
+            "must be the only key of its feed, except for `channel`",
         ),
         ("dbn = { file = \"a\", pace = 2 }", "unknown field `pace`"),
         (

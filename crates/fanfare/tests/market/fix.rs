@@ -291,7 +291,7 @@ fn what_is_no_log_and_options_that_do_not_go_together_are_refused() {
     .unwrap();
     let error = fails(&["market", "events", "--fix", name, "-m", text(&mapping)]);
     assert!(
-        error.contains("m.toml:3: message.does: `dance` is none of "),
+        error.contains("m.toml:3: message.does: unknown value `dance`: expected one of "),
         "{error}"
     );
 }

@@ -337,7 +337,7 @@ fn what_makes_no_market_is_refused_with_the_reason() {
         (
             "mapping = \"builtin:spectra\"",
             no_mapping,
-            "no mapping `builtin:none`",
+            "unknown mapping `builtin:none`",
         ),
         ("mapping = \"builtin:spectra\"", &file, "wrong.toml"),
         ("depth = 5", "depth = 0", "feed.book.depth"),

@@ -146,7 +146,7 @@ fn a_mapping_that_does_not_fit_is_an_error_with_its_line() {
     assert!(error.starts_with(&format!("fanfare: {name}:9: message.event.price: no field")));
     let error = fails(&write("74", 268));
     assert!(
-        error.contains("cannot be a price: it is a group or a sequence"),
+        error.contains("is a group or a sequence, which cannot be a price"),
         "{error}"
     );
     let json = [

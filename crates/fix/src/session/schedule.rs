@@ -259,11 +259,11 @@ fn weekday(day: i64) -> Weekday {
 /// What is wrong with a schedule.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ScheduleError {
-    /// Not `HH:MM:SS`.
-    #[error("{0:?} is not a time of day: expected HH:MM:SS")]
+    /// Not `HH:MM` or `HH:MM:SS`.
+    #[error("{0:?} is not a time of day: expected HH:MM or HH:MM:SS")]
     Time(String),
     /// Not a weekday.
-    #[error("{0:?} is not a weekday")]
+    #[error("{0:?} is not a weekday: expected a name such as Mon or Monday")]
     Weekday(String),
     /// No window.
     #[error("a schedule must have at least one window")]

@@ -113,7 +113,7 @@ pub(crate) fn check_topics(at: &str, name: &str) -> Result<(), ConfigError> {
         format!("{at}.topics"),
         name,
         starts && rest && name.len() <= 64,
-        "must be letters, digits and _, at most 64, a letter first",
+        "must be 1 to 64 letters, digits and `_`, the first a letter",
     )
 }
 

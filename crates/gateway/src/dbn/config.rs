@@ -1,6 +1,6 @@
 //! `[dbn]`: a port for clients of DBN's live protocol.
 
-use crate::config_error::{ConfigError, range, within};
+use crate::config_error::{ConfigError, NEEDS_MARKET, range, within};
 use fanfare_engine::host::Network;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
@@ -79,11 +79,10 @@ impl DbnConfig {
     }
 
     pub(crate) fn check(&self, has_users: bool, has_market: bool) -> Result<(), ConfigError> {
-        let rule = "needs a feed with `mapping` or an edge: no other source has market events";
-        range("dbn", "…", has_market, rule)?;
+        range("dbn", "…", has_market, NEEDS_MARKET)?;
         let has_door = self.bind.is_loopback() || self.open || has_users;
-        let rule = "is reachable from other machines: needs users (`users`, `[[user]]`), or open \
-            = true beside it, which lets anybody in";
+        let rule = "is reachable from other machines: needs users (`users`, `[[user]]`), or \
+            `open = true`, which admits every client";
         range("dbn.bind", self.bind, has_door, rule)?;
         let name = &self.dataset;
         let is_plain =

@@ -102,7 +102,7 @@ pub(super) fn auth(line: &str) -> Result<Auth<'_>, String> {
     let heartbeat = fields.number("heartbeat_interval_s")?;
     if let Some(seconds) = heartbeat.filter(|seconds| !HEARTBEATS.contains(seconds)) {
         return Err(format!(
-            "`heartbeat_interval_s` must be 1 to 1800, not {seconds}"
+            "`heartbeat_interval_s` must be between 1 and 1800, not {seconds}"
         ));
     }
     let warns = match fields.get("slow_reader_behavior") {
@@ -157,7 +157,7 @@ fn request<'a>(fields: &Fields<'a>, ends: bool) -> Result<Request<'a>, String> {
     let name = fields.need("schema")?;
     let schema = LiveSchema::of_name(name).ok_or_else(|| {
         let all = LiveSchema::ALL.map(LiveSchema::name).join(", ");
-        format!("no schema `{name}`: expected one of {all}")
+        format!("unknown schema `{name}`: expected one of {all}")
     })?;
     let by = match fields.get("stype_in").unwrap_or("raw_symbol") {
         "raw_symbol" => SymbolType::RawSymbol,
@@ -224,7 +224,10 @@ mod tests {
             ("auth=a|dataset=F|encoding=csv", "`encoding`"),
             ("auth=a|dataset=F|compression=lz4", "`compression`"),
             ("auth=a|dataset=F|ts_out=2", "`ts_out`"),
-            ("auth=a|dataset=F|heartbeat_interval_s=0", "1 to 1800"),
+            (
+                "auth=a|dataset=F|heartbeat_interval_s=0",
+                "between 1 and 1800",
+            ),
             ("auth=a|dataset=F|heartbeat_interval_s=x", "a number"),
             ("auth=a|dataset=F|slow_reader_behavior=wait", "skip or warn"),
         ] {
@@ -252,7 +255,7 @@ mod tests {
         }
         assert!(matches!(line("hello"), Err(Wrong::Line(_))));
         for (wrong, why) in [
-            ("schema=cmbp-1|symbols=A", "no schema `cmbp-1`"),
+            ("schema=cmbp-1|symbols=A", "unknown schema `cmbp-1`"),
             ("schema=mbo|symbols=A|stype_in=parent", "not `parent`"),
             (
                 "schema=mbo|symbols=ES.c.0|stype_in=continuous",

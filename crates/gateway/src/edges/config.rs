@@ -142,7 +142,7 @@ pub(crate) fn check_all(edges: &[Edge], channels: &[String]) -> Result<(), Confi
             "edge.channel",
             &edge.channel,
             is_first,
-            "is the channel of another feed too",
+            "is the channel of another feed",
         )?;
     }
     Ok(())

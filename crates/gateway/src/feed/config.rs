@@ -156,7 +156,7 @@ pub(crate) fn take_files(feeds: &mut Vec<Feed>) -> Result<Vec<FileFeed>, ConfigE
         let blank: Result<Feed, ValueError> = Feed::deserialize(nothing);
         let is_alone = blank.is_ok_and(|blank| blank == feed);
         let file = dbn.filter(|_| is_alone);
-        let rule = "a feed from a file takes `channel` beside it, and nothing else";
+        let rule = "must be the only key of its feed, except for `channel`";
         let file = file.ok_or_else(|| ConfigError::Range {
             key: "feed.dbn".to_owned(),
             value: "…".to_owned(),
@@ -179,7 +179,7 @@ pub(crate) fn check_all(feeds: &[Feed], files: &[FileFeed]) -> Result<(), Config
             "feed.channel",
             channel,
             is_first,
-            "is the channel of another feed too",
+            "is the channel of another feed",
         )?;
     }
     Ok(())
@@ -286,7 +286,7 @@ impl Feed {
             "feed.msg_type",
             t,
             plain && (1..=8).contains(&t.len()) && t.starts_with('U'),
-            "must be U and up to 7 letters and digits: a user-defined type",
+            "must be a user-defined type: U and at most 7 letters and digits",
         )?;
         let channel = self.channel();
         let plain = channel.bytes().all(|b| b.is_ascii_graphic());
@@ -294,13 +294,13 @@ impl Feed {
             "feed.channel",
             &channel,
             plain && (1..=MAX_CHANNEL).contains(&channel.len()),
-            "must be 1 to 96 characters of ASCII without blanks",
+            "must be 1 to 96 printable ASCII characters without spaces",
         )?;
         self.check_fix()?;
         let (book, replay) = (self.book.as_ref(), self.replay.as_ref());
         market::check(self.mapping.is_some(), book, &self.snapshot, replay)?;
         if let Some(edges) = &self.edges {
-            let rule = "needs `mapping`, which makes a market of the feed";
+            let rule = "needs `mapping`, which turns messages into market events";
             range("feed.edges", "…", self.mapping.is_some(), rule)?;
             edges.check()?;
         }
@@ -323,7 +323,7 @@ impl Feed {
         }
         for (from, to) in &self.tags {
             let is_tag = from.parse::<u32>().is_ok_and(|tag| tag > 0);
-            range("feed.tags", from, is_tag, "must be the tag of a field")?;
+            range("feed.tags", from, is_tag, "must be a tag of at least 1")?;
             let is_field = *to > 0 && !tag::is_header(*to) && !tag::is_trailer(*to);
             let rule = "must be a tag outside the header and trailer";
             range("feed.tags", to, is_field, rule)?;
@@ -463,13 +463,13 @@ mod tests {
             ),
             (
                 feed("lines = [{ group = \"224.1.2.133:1\", source = \"224.1.2.1\" }]"),
-                "`feed.lines` = 224.1.2.1: is not the address of a sender",
+                "`feed.lines` = 224.1.2.1: must be a unicast address",
             ),
             (
                 [feed(line), feed(line)]
                     .map(|one| one.replace("[feed]", "[[feed]]"))
                     .concat(),
-                "is the channel of another feed too",
+                "is the channel of another feed",
             ),
         ] {
             let told = Config::from_toml(&text).unwrap_err().to_string();

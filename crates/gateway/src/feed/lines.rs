@@ -109,7 +109,7 @@ pub(crate) fn check_lines(key: &str, lines: &[FeedLine]) -> Result<(), ConfigErr
     }
     for source in lines.iter().filter_map(|line| line.source) {
         let is_host = !source.is_multicast() && !source.is_unspecified();
-        range(key, source, is_host, "is not the address of a sender")?;
+        range(key, source, is_host, "must be a unicast address")?;
     }
     for (i, line) in lines.iter().enumerate() {
         let mut before = lines.iter().take(i);
@@ -118,7 +118,7 @@ pub(crate) fn check_lines(key: &str, lines: &[FeedLine]) -> Result<(), ConfigErr
             key,
             group,
             before.all(|other| other.group != *group),
-            "occurs twice: lines must be different groups or ports with the same packets",
+            "occurs twice: lines must differ in group or port",
         )?;
     }
     Ok(())

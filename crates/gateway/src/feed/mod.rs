@@ -67,7 +67,7 @@ pub enum FeedError {
     #[error("cannot read templates `{0}`")]
     Read(String, #[source] io::Error),
     /// No templates of this name are built in.
-    #[error("no templates `{0}`: expected builtin:simple, builtin:complex or builtin:spectra")]
+    #[error("unknown templates `{0}`: expected builtin:simple, builtin:complex or builtin:spectra")]
     NoBuiltin(String),
     /// The file has no usable templates.
     #[error("templates `{0}`")]

@@ -23,11 +23,11 @@ pub(super) struct Calendar<'a> {
 pub(super) fn check(history: Calendar<'_>) -> Result<(), ConfigError> {
     check_daily("history", history.roll_at, history.time_zone)?;
     for day in history.roll_days {
-        let rule = "must be days of the week, such as Mon or Monday";
+        let rule = "must be a weekday, such as Mon or Monday";
         range("history.roll_days", day, Weekday::parse(day).is_ok(), rule)?;
     }
     for date in history.holidays {
-        let rule = "must be dates, YYYY-MM-DD";
+        let rule = "must be a date, YYYY-MM-DD";
         range("history.holidays", date, day_of(date).is_some(), rule)?;
     }
     let has_time = history.roll_at.is_some();

@@ -112,7 +112,7 @@ impl Kafka {
             matches!(port, Some(Ok(1..)))
         };
         let fits = !self.brokers.is_empty() && self.brokers.iter().all(is_broker);
-        let rule = "must be one or more of HOST:PORT";
+        let rule = "must be one or more addresses HOST:PORT";
         range("kafka.brokers", self.brokers.join(","), fits, rule)?;
         within("kafka.commit_ms", self.commit_ms, 1..=5_000)?;
         for name in &self.schemas {
@@ -121,7 +121,7 @@ impl Kafka {
         }
         let is_dbn = self.format == KafkaFormat::Dbn;
         let schemas = self.schemas.join(",");
-        let rule = "is required with format = \"dbn\", and only there";
+        let rule = "is required with `format = \"dbn\"`, and not allowed otherwise";
         range(
             "kafka.schemas",
             schemas,
@@ -129,15 +129,11 @@ impl Kafka {
             rule,
         )?;
         for name in &self.kinds {
-            range(
-                "kafka.kinds",
-                name,
-                kind(name).is_some(),
-                "is not a kind of event",
-            )?;
+            let rule = "must be definition, level, order, trade, statistic, status, state or clear";
+            range("kafka.kinds", name, kind(name).is_some(), rule)?;
         }
         let fits = !is_dbn || self.kinds.is_empty();
-        let rule = "is for format = \"json\": DBN has `schemas`";
+        let rule = "is not allowed with `format = \"dbn\"`, which has `schemas`";
         range("kafka.kinds", self.kinds.join(","), fits, rule)?;
         for key in self.options.keys() {
             let rule = "is set by the gateway";
@@ -151,7 +147,7 @@ impl Kafka {
 pub(crate) fn check_all(all: &[Kafka], has_log: bool) -> Result<(), ConfigError> {
     for (i, own) in all.iter().enumerate() {
         own.check()?;
-        let rule = "needs `[history]`: it is filled from the log";
+        let rule = "needs `[history]`, the log that fills the topic";
         range("kafka.topic", &own.topic, has_log, rule)?;
         let before = || all.iter().take(i);
         let is_new = before().all(|other| other.topic != own.topic);
@@ -159,7 +155,7 @@ pub(crate) fn check_all(all: &[Kafka], has_log: bool) -> Result<(), ConfigError>
             "kafka.topic",
             &own.topic,
             is_new,
-            "is that of another [[kafka]] too",
+            "is the topic of another [[kafka]]",
         )?;
         let id = own.transactional_id();
         let is_new = before().all(|other| other.transactional_id() != id);
@@ -167,7 +163,7 @@ pub(crate) fn check_all(all: &[Kafka], has_log: bool) -> Result<(), ConfigError>
             "kafka.transactional_id",
             &id,
             is_new,
-            "is that of another [[kafka]] too",
+            "is the transactional ID of another [[kafka]]",
         )?;
     }
     Ok(())

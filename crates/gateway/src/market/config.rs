@@ -300,7 +300,7 @@ impl FeedReplay {
                 continue;
             };
             let plain = text.bytes().all(|b| b.is_ascii_graphic() || b == b' ');
-            let rule = "must be 1 to 64 characters of ASCII";
+            let rule = "must be 1 to 64 printable ASCII characters";
             range(key, text, plain && (1..=64).contains(&text.len()), rule)?;
         }
         let name = self.version.as_deref().unwrap_or_default();
@@ -333,7 +333,7 @@ pub(crate) fn check(
         ("feed.snapshot", !snapshots.is_empty()),
         ("feed.replay", replay.is_some()),
     ] {
-        let rule = "needs `mapping`, which makes a market of the feed";
+        let rule = "needs `mapping`, which turns messages into market events";
         range(key, "…", has_mapping || !is_there, rule)?;
     }
     book.map_or(Ok(()), FeedBook::check)?;

@@ -21,7 +21,7 @@ pub enum MarketError {
         source: io::Error,
     },
     /// No mapping of this name is built in.
-    #[error("no mapping `{0}`: expected builtin:fix, builtin:spectra or builtin:complex")]
+    #[error("unknown mapping `{0}`: expected builtin:fix, builtin:spectra or builtin:complex")]
     NoBuiltin(String),
     /// A mapping is invalid, or does not fit the templates.
     #[error(transparent)]

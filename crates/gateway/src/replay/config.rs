@@ -88,7 +88,7 @@ impl fmt::Display for Speed {
 #[derive(Deserialize)]
 #[serde(
     untagged,
-    expecting = "must be a number, a text, true or false (times are texts in quotes)"
+    expecting = "must be a number, a string, true or false (a time is a string in quotes)"
 )]
 enum Loose {
     Flag(bool),
@@ -108,7 +108,7 @@ impl<'de> Deserialize<'de> for Speed {
         match (0.001..=1e6).contains(&times) {
             true => Ok(Self::Thousandths((times * 1e3).round() as u32)),
             false => Err(D::Error::custom(
-                "must be \"max\" or a number from 0.001 to 1000000",
+                "must be \"max\" or a number between 0.001 and 1000000",
             )),
         }
     }
@@ -120,7 +120,9 @@ impl<'de> Deserialize<'de> for Turns {
             Loose::Flag(true) => Ok(Self(u64::MAX)),
             Loose::Flag(false) => Ok(Self::default()),
             Loose::Whole(turns @ 1..) => Ok(Self(turns)),
-            _ => Err(D::Error::custom("must be true, false or a number from 1")),
+            _ => Err(D::Error::custom(
+                "must be true, false or a number of at least 1",
+            )),
         }
     }
 }

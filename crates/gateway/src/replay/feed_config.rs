@@ -92,7 +92,12 @@ impl FileFeed {
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
         let (source, key) = (&self.source, "feed.dbn.most_instruments");
         let has_name = source.file.file_name().is_some();
-        range("feed.dbn", source.file.display(), has_name, "is not a file")?;
+        range(
+            "feed.dbn",
+            source.file.display(),
+            has_name,
+            "must be the path of a file",
+        )?;
         within(key, source.most_instruments, 1..=10_000_000)
     }
 }

@@ -36,7 +36,7 @@ impl DbnKey {
         let mode = file.metadata().map_err(cannot)?.permissions().mode();
         if mode & OTHERS != 0 {
             return Err(format!(
-                "is accessible to other users (mode {:o}): it must have mode 600",
+                "is accessible to other users (mode {:o}): the mode must be 600",
                 mode & 0o777
             ));
         }

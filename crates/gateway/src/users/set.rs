@@ -279,7 +279,7 @@ impl Builder {
         let patterns = texts.into_iter().map(|text| {
             self.names += 1;
             if self.names > MOST_NAMES {
-                let why = format!("{of}: the lists have more than {MOST_NAMES} names in all");
+                let why = format!("{of}: all lists together have more than {MOST_NAMES} names");
                 return Err(Fault::new(text.span().start, why));
             }
             pattern(of, text)
@@ -308,16 +308,18 @@ impl Builder {
         };
         self.sessions += 1;
         if self.sessions > MOST_SESSIONS {
-            return fault(format!("more than {MOST_SESSIONS} sessions"));
+            return fault(format!(
+                "all users together have more than {MOST_SESSIONS} sessions"
+            ));
         }
         for id in [&pair.sender, &pair.target] {
             if id.is_empty() || id.len() > 96 || has_odd(id) {
-                return fault("a CompID must have 1 to 96 printable characters".to_owned());
+                return fault("the CompIDs must have 1 to 96 printable characters".to_owned());
             }
         }
         let of_sender = self.set.by_comp_id.entry(pair.sender.clone()).or_default();
         if let Some((_, other)) = of_sender.iter().find(|(our, _)| *our == pair.target) {
-            return fault(format!("belongs to user {} already", Quoted(&other.name)));
+            return fault(format!("belongs to user {}", Quoted(&other.name)));
         }
         of_sender.push((pair.target.clone(), Arc::clone(user)));
         Ok(())
@@ -330,7 +332,7 @@ impl Builder {
         let fault = |why: &str| Err(Fault::new(at, format!("user {name}: {why}")));
         let dbn_key_file = table.dbn_key_file.as_ref();
         if table.sessions.is_empty() && dbn_key_file.is_none() {
-            return fault("needs `sessions` with one or more, or `dbn_key_file`");
+            return fault("needs one or more `sessions`, or `dbn_key_file`");
         }
         if let Some(password) = &table.password {
             let why = |why| {
@@ -375,13 +377,13 @@ impl Builder {
             Err(Fault::new(table.name.span().start, why))
         };
         if name.is_empty() || name.len() > LONGEST_NAME || has_odd(&name) {
-            return fault("a name must have 1 to 64 printable characters");
+            return fault("the name must have 1 to 64 printable characters");
         }
         if !self.seen.insert(Arc::clone(&name)) {
             return fault("another user has this name");
         }
         if self.seen.len() > MOST_USERS {
-            return fault("more than 100000 users");
+            return fault("the configuration has more than 100000 users");
         }
         Ok(name)
     }
@@ -406,7 +408,7 @@ impl Builder {
                 return Err(fault("the port has no `tls` with `client_ca`"));
             }
             let parsed = text.get_ref().parse::<ClientName>();
-            names.push(parsed.map_err(|error| fault(&format!("must be {error}")))?);
+            names.push(parsed.map_err(|error| fault(&error.to_string()))?);
         }
         Ok((!names.is_empty()).then_some(ClientNames::Listed(names)))
     }
@@ -481,7 +483,7 @@ fn pattern(of: &str, text: &Spanned<String>) -> Built<Pattern> {
         Err(Fault::new(text.span().start, why))
     };
     if name.is_empty() || name.len() > LONGEST_SYMBOL || has_odd(name) {
-        return fault("a symbol must have 1 to 64 printable characters");
+        return fault("the symbol must have 1 to 64 printable characters");
     }
     if name.starts_with('@') {
         return fault("a list cannot contain another list");
@@ -525,7 +527,7 @@ fn entries(table: &UserTable, name: Quoted<'_>) -> Built<EntryTypes> {
         &[entry] if entry.is_ascii_alphanumeric() => Ok(entry),
         _ => {
             let why = format!(
-                "user {name}: `entries`: {} is not an MDEntryType(269), such as \"0\" or \"A\"",
+                "user {name}: `entries`: {} must be an MDEntryType(269), one digit or letter",
                 Quoted(text.get_ref())
             );
             Err(Fault::new(text.span().start, why))
@@ -538,7 +540,10 @@ fn entries(table: &UserTable, name: Quoted<'_>) -> Built<EntryTypes> {
 fn contract(table: &UserTable, name: Quoted<'_>, contracts: &[Contract]) -> Built<Contract> {
     let fault = |at: usize, why: &str| Err(Fault::new(at, format!("user {name}: {why}")));
     let Some(&first) = contracts.first() else {
-        return fault(table.name.span().start, "`contracts` must have one or more");
+        return fault(
+            table.name.span().start,
+            "`contracts` must have at least one contract",
+        );
     };
     match &table.contract {
         None => Ok(first),
@@ -559,7 +564,7 @@ where
     match own >= T::from(1) && own <= most {
         true => Ok(Some(own)),
         false => {
-            let why = format!("user {name}: `{key}` = {own}: must be 1 to {most}");
+            let why = format!("user {name}: `{key}` = {own}: must be between 1 and {most}");
             Err(Fault::new(at, why))
         }
     }

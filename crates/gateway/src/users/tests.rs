@@ -121,12 +121,12 @@ fn each_fault_names_line_key_and_reason() {
         (
             desk("instruments = []\nsubscriptions = 0"),
             6,
-            "1 to 1048576",
+            "between 1 and 1048576",
         ),
         (
             desk("instruments = []\nsessions_at_a_time = 0"),
             6,
-            "1 to 100000",
+            "between 1 and 100000",
         ),
         (
             desk("instruments = []\nallow = [\"10.0.0.0/99\"]"),

@@ -69,7 +69,7 @@ impl Watch {
     pub(crate) fn books(&self, wanted: &WantedBook) -> Result<Value, NoBook> {
         let depth = wanted.depth.unwrap_or(DEPTH);
         if !(1..=DEEPEST).contains(&depth) {
-            let why = format!("`depth` is {depth}: expected 1 to {DEEPEST}");
+            let why = format!("`depth` is {depth}: must be between 1 and {DEEPEST}");
             return Err(NoBook::Asked(why));
         }
         match &wanted.at {

@@ -31,7 +31,7 @@ impl Page {
         let limit = limit.map_or(Ok(ROWS), |limit| {
             let rows = usize::try_from(limit).ok();
             let rows = rows.filter(|rows| (1..=MOST_ROWS).contains(rows));
-            rows.ok_or_else(|| format!("`limit` is {limit}: expected 1 to {MOST_ROWS}"))
+            rows.ok_or_else(|| format!("`limit` is {limit}: must be between 1 and {MOST_ROWS}"))
         });
         Ok(Self {
             after,

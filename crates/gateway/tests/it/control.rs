@@ -118,8 +118,8 @@ fn pages(operator: &mut Operator, all: &Value) {
         (2, &Value::Null)
     );
     for (fields, why) in [
-        (r#""limit":0"#, "1 to 1000"),
-        (r#""limit":1000000000"#, "1 to 1000"),
+        (r#""limit":0"#, "between 1 and 1000"),
+        (r#""limit":1000000000"#, "between 1 and 1000"),
         (r#""after":"nowhere""#, "the `next` of an answer"),
         (
             r#""sort":"lag","after":"consumers x""#,

@@ -373,7 +373,7 @@ fn a_wrong_request_gets_an_error_and_a_wrong_line_the_end() {
     client.subscribe("trades", "NONE,ALSO_NONE", "");
     client.start();
     for (code, why) in [
-        (5, "no schema `cmbp-1`"),
+        (5, "unknown schema `cmbp-1`"),
         (4, "unknown symbols: NONE, ALSO_NONE"),
     ] {
         let error = client.until(ERROR);

@@ -267,7 +267,7 @@ fn numbers_of_a_session_that_is_away_are_listed_and_changed() {
         ),
         (
             json!({ "session": "AWAY", "colour": 1 }),
-            "takes no `colour`, but session",
+            "unknown field `colour` of `sessions set-seq`: expected one of session",
         ),
     ] {
         let told = plant.refused("sessions set-seq", fields);

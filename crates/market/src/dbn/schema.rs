@@ -62,7 +62,7 @@ pub struct NoSchema(String);
 impl fmt::Display for NoSchema {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let all = Schema::ALL.map(Schema::name).join(", ");
-        write!(f, "no schema `{}`: expected one of {all}", self.0)
+        write!(f, "unknown schema `{}`: expected one of {all}", self.0)
     }
 }
 

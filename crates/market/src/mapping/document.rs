@@ -281,7 +281,8 @@ fn choice<T: Copy>(
         Some((_, chosen)) => Ok(Some((*chosen, value.at))),
         None => {
             let all: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
-            let why = format!("`{}` is none of {}", value.text, all.join(", "));
+            let all = all.join(", ");
+            let why = format!("unknown value `{}`: expected one of {all}", value.text);
             Err(table.problem_at(value.at, key, why))
         }
     }
@@ -423,7 +424,8 @@ fn time(parent: &mut Table<'_>, key: &str, zone: i32) -> Result<Option<TimeMap>,
     let format = match table.text("format")? {
         None => Format::Timestamp,
         Some(name) => Format::from_name(&name.text).ok_or_else(|| {
-            let why = format!("`{}` is none of {}", name.text, Format::names());
+            let all = Format::names();
+            let why = format!("unknown format `{}`: expected one of {all}", name.text);
             table.problem_at(name.at, "format", why)
         })?,
     };

@@ -446,11 +446,11 @@ impl<'c, F: Fields> Compiler<'c, F> {
         for found in found {
             if !want.takes(found.ty) {
                 let why = format!(
-                    "{} of {} cannot be {}: it is {}",
+                    "{} of {} is {}, which cannot be {}",
                     found.name,
                     self.plan.name,
-                    want.name(),
-                    found.ty.name()
+                    found.ty.name(),
+                    want.name()
                 );
                 return Err(at(field, why));
             }

@@ -310,8 +310,8 @@ fn errors_of_mappings_say_where_and_why() {
     let told = with("price = 270", "price = 9000");
     assert_eq!(
         told,
-        "m.toml:9: message.entry.price: Blob(9000) of Quotes(1) cannot be a price: it is a byte \
-         vector"
+        "m.toml:9: message.entry.price: Blob(9000) of Quotes(1) is a byte vector, which cannot be \
+         a price"
     );
     let told = with("price = 270", "price = 9001");
     assert_eq!(
@@ -322,8 +322,8 @@ fn errors_of_mappings_say_where_and_why() {
     let told = with("level = 1023", "level = 270");
     assert_eq!(
         told,
-        "m.toml:9: message.entry.level: MDEntryPx(270) of Quotes(1) cannot be a whole number: it \
-         is a decimal"
+        "m.toml:9: message.entry.level: MDEntryPx(270) of Quotes(1) is a decimal, which cannot be \
+         a whole number"
     );
 }
 
@@ -336,19 +336,21 @@ fn errors_of_formats_and_words_say_where_and_why() {
     );
     let told = with("format = \"epoch-ms\"", "format = \"epoch\"");
     assert!(
-        told.starts_with("m.toml:6: message.sent.format: `epoch` is none of UTC"),
+        told.starts_with(
+            "m.toml:6: message.sent.format: unknown format `epoch`: expected one of UTC"
+        ),
         "{told}"
     );
     let told = with("epoch-ms", "UTCTimestamp");
     assert!(
-        told.ends_with("cannot be a time of this format: it is an integer"),
+        told.ends_with("is an integer, which cannot be a time of this format"),
         "{told}"
     );
     let told = with("kind = \"ignore\"", "kind = \"quote\"");
     assert_eq!(
         told,
-        "m.toml:16: message.event.kind: `quote` is none of level, order, trade, statistic, \
-         status, clear, ignore"
+        "m.toml:16: message.event.kind: unknown value `quote`: expected one of level, order, \
+         trade, statistic, status, clear, ignore"
     );
     let told = with("kind = \"ignore\"", "knd = \"ignore\"");
     assert_eq!(
@@ -748,7 +750,7 @@ fn fix_mappings_are_checked_against_the_dictionary() {
     );
     let told = refused("price = 270", "price = 268");
     assert!(
-        told.contains("cannot be a price: it is a group or a sequence"),
+        told.contains("is a group or a sequence, which cannot be a price"),
         "{told}"
     );
     let told = refused(

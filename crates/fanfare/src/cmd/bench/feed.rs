@@ -43,7 +43,7 @@ pub(crate) struct Args {
 /// Parses a share below 1: some packets have to arrive.
 fn loss(text: &str) -> Result<f64, String> {
     match share(text)? {
-        1.0 => Err("nothing would arrive".to_owned()),
+        1.0 => Err("must be at least 0 and below 1".to_owned()),
         loss => Ok(loss),
     }
 }

@@ -33,11 +33,9 @@ pub(crate) struct Args {
 
 /// Parses a time in seconds, with an optional fraction.
 pub(super) fn seconds(text: &str) -> Result<f64, String> {
-    let seconds: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
-    if (0.0..=86_400.0).contains(&seconds) {
-        Ok(seconds)
-    } else {
-        Err("must be 0 to 86400 seconds".to_owned())
+    match text.parse::<f64>() {
+        Ok(seconds) if (0.0..=86_400.0).contains(&seconds) => Ok(seconds),
+        _ => Err("must be a number of seconds between 0 and 86400".to_owned()),
     }
 }
 

@@ -29,7 +29,7 @@ fn prefix(text: &str) -> Result<String, String> {
     let is_plain = |c: char| c.is_ascii_graphic();
     if text.is_empty() || text.len() > LONGEST_PREFIX || !text.chars().all(is_plain) {
         return Err(format!(
-            "1 to {LONGEST_PREFIX} printable ASCII characters, no spaces"
+            "must be 1 to {LONGEST_PREFIX} printable ASCII characters without spaces"
         ));
     }
     Ok(text.to_owned())

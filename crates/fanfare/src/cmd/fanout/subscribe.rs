@@ -121,16 +121,14 @@ fn symbol(text: &str) -> Result<String, String> {
     let is_plain = |c: char| c.is_ascii_graphic() || c == ' ';
     match !text.is_empty() && text.len() <= 128 && text.chars().all(is_plain) {
         true => Ok(text.to_owned()),
-        false => Err("1 to 128 printable ASCII characters each".to_owned()),
+        false => Err("must be 1 to 128 printable ASCII characters".to_owned()),
     }
 }
 
 fn entry(text: &str) -> Result<u8, String> {
     match text.as_bytes() {
         [one] if one.is_ascii_alphanumeric() => Ok(*one),
-        _ => Err(format!(
-            "`{text}` is no MDEntryType(269): one digit or letter"
-        )),
+        _ => Err("must be an MDEntryType(269), one digit or letter".to_owned()),
     }
 }
 
@@ -138,11 +136,9 @@ fn version(text: &str) -> Result<Version, String> {
     let known = Version::from_name(text);
     let has =
         |version: &Version| !matches!(version, Version::Fix40 | Version::Fix41 | Version::Fixt11);
-    known.filter(has).ok_or_else(|| {
-        format!(
-            "`{text}` is no version with market data: FIX.4.2 to FIX.4.4, FIX.5.0 to FIX.5.0SP2"
-        )
-    })
+    known
+        .filter(has)
+        .ok_or_else(|| "must be FIX.4.2 to FIX.4.4, FIX.5.0, FIX.5.0SP1 or FIX.5.0SP2".to_owned())
 }
 
 impl Market {

@@ -125,7 +125,7 @@ fn kernel(name: &str) -> Result<Kernel> {
         Kernel::from_name(name).filter(|kernel| !matches!(kernel, Kernel::Swar | Kernel::Sse2));
     let kernel = kernel.ok_or_else(|| anyhow!("expected scalar, avx2 or avx512"))?;
     if kernel != Kernel::Scalar && LaneKernel::new(kernel).is_none() {
-        bail!("this processor does not support it");
+        bail!("this processor does not support the kernel");
     }
     Ok(kernel)
 }

@@ -34,7 +34,7 @@ fn template_text(templates: &str) -> Result<String, LoadError> {
 fn template_bytes(templates: &str) -> Result<Vec<u8>> {
     if templates.starts_with("builtin:") {
         bail!(
-            "no templates `{templates}`: expected builtin:simple, builtin:complex or \
+            "unknown templates `{templates}`: expected builtin:simple, builtin:complex or \
              builtin:spectra"
         );
     }
@@ -218,10 +218,12 @@ pub(crate) fn socket_address(text: &str) -> Result<SocketAddrV4, String> {
     let (address, port) = text.rsplit_once(':').unwrap_or((text, "13014"));
     let parsed = address.parse::<Ipv4Addr>().ok().zip(port.parse().ok());
     let Some((address, port)) = parsed else {
-        return Err(format!("`{text}` is not an IPv4 ADDRESS:PORT"));
+        return Err(format!(
+            "`{text}`: expected ADDRESS:PORT, such as 239.1.1.1:13014"
+        ));
     };
     if port == 0 {
-        return Err(format!("`{text}` has port 0, which receives nothing"));
+        return Err(format!("`{text}`: the port must be between 1 and 65535"));
     }
     Ok(SocketAddrV4::new(address, port))
 }

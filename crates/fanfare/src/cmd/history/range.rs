@@ -57,7 +57,7 @@ fn kind(name: &str) -> Result<Kind, String> {
     let found = all.into_iter().find(|kind| kind.name() == name);
     found.ok_or_else(|| {
         let names = all.map(Kind::name).join(", ");
-        format!("no kind `{name}`: expected one of {names}")
+        format!("unknown kind `{name}`: expected one of {names}")
     })
 }
 

@@ -170,7 +170,7 @@ fn comp_id(text: &str) -> Result<String, String> {
     let is_plain = |c: char| c == ' ' || c.is_ascii_graphic();
     match text.len() {
         1..=64 if text.chars().all(is_plain) => Ok(text.to_owned()),
-        _ => Err("1 to 64 printable ASCII characters".to_owned()),
+        _ => Err("must be 1 to 64 printable ASCII characters".to_owned()),
     }
 }
 

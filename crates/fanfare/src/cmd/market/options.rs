@@ -21,7 +21,9 @@ pub(crate) const MAPPING_HELP: &str =
 
 /// Returns the version of FIX of this name.
 pub(super) fn version(text: &str) -> Result<Version, String> {
-    Version::from_name(text).ok_or_else(|| format!("`{text}` is not a version of FIX"))
+    Version::from_name(text).ok_or_else(|| {
+        "must be FIX.4.0 to FIX.4.4, FIX.5.0, FIX.5.0SP1, FIX.5.0SP2 or FIXT.1.1".to_owned()
+    })
 }
 
 /// Returns the mapping of this name; without a name, the built-in mapping that fits the templates.
@@ -35,7 +37,7 @@ pub(super) fn named_mapping(name: &str) -> Result<Mapping> {
     if name.starts_with("builtin:") {
         let all = BUILT_IN.map(|(name, _)| name).join(", ");
         let found = Mapping::built_in(name);
-        return found.with_context(|| format!("no mapping `{name}`: expected one of {all}"));
+        return found.with_context(|| format!("unknown mapping `{name}`: expected one of {all}"));
     }
     let text = read(Path::new(name), MAPPING_LIMIT)?;
     Ok(Mapping::parse(name, &text)?)

@@ -68,7 +68,7 @@ pub(crate) fn schema(name: &str) -> Result<Schema, String> {
 pub(crate) fn dataset(name: &str) -> Result<String, String> {
     match name.len() {
         1..=15 if name.is_ascii() => Ok(name.to_owned()),
-        _ => Err("a dataset has 1 to 15 ASCII characters".to_owned()),
+        _ => Err("must be 1 to 15 ASCII characters".to_owned()),
     }
 }
 

@@ -34,7 +34,7 @@ impl FromStr for Rule {
             None => (text, None),
         };
         let from = match from.trim().parse() {
-            Ok(0) => return Err("files are counted from 1".to_owned()),
+            Ok(0) => return Err("the number of a file must be at least 1".to_owned()),
             Ok(file) => From::File(file),
             Err(_) => From::Address(address(from)?),
         };
@@ -45,8 +45,10 @@ impl FromStr for Rule {
 fn address(text: &str) -> Result<SocketAddrV4, String> {
     match text.trim().parse::<SocketAddrV4>() {
         Ok(address) if address.port() > 0 => Ok(address),
-        Ok(_) => Err(format!("`{text}` has port 0, which receives nothing")),
-        Err(_) => Err(format!("`{text}` is not an IPv4 ADDRESS:PORT")),
+        Ok(_) => Err(format!("`{text}`: the port must be between 1 and 65535")),
+        Err(_) => Err(format!(
+            "`{text}`: expected ADDRESS:PORT, such as 239.1.1.1:13014"
+        )),
     }
 }
 

@@ -48,7 +48,9 @@ pub(super) fn run(args: &Args, path: PathBuf) -> Result<ExitCode> {
         Speed::Times(times) if (0.001..=1e6).contains(&times) => {
             Times::Thousandths((times * 1e3).round() as u32)
         }
-        Speed::Times(_) => bail!("--speed of a log must be max or from 0.001 to 1000000"),
+        Speed::Times(_) => {
+            bail!("--speed of a log must be `max` or a number between 0.001 and 1000000")
+        }
     };
     let config = Config {
         producers: PortConfig::on_port(0),

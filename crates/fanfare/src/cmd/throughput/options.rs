@@ -148,7 +148,7 @@ fn durability(text: &str) -> Result<Durability, String> {
         ("none", _) => Ok(Durability::None),
         ("every", _) => Ok(Durability::Every),
         (_, Ok(n)) if n > 0 => Ok(Durability::EveryN(n)),
-        _ => Err("must be `none`, `every` or a number from 1 on".to_owned()),
+        _ => Err("must be `none`, `every` or a number of at least 1".to_owned()),
     }
 }
 
@@ -164,7 +164,7 @@ fn segment(text: &str) -> Result<u32, String> {
     count
         .and_then(|count| count.checked_mul(1 << shift))
         .filter(|bytes| (64 << 10..=1 << 30).contains(bytes))
-        .ok_or_else(|| "must be a size from 64K to 1G".to_owned())
+        .ok_or_else(|| "must be a size between 64K and 1G, such as 4M".to_owned())
 }
 
 #[cfg(test)]

@@ -77,12 +77,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
 
 /// Parses seconds from 0 to an hour.
 fn seconds(text: &str) -> Result<f64, String> {
-    let seconds: f64 = text
-        .parse()
-        .map_err(|_| "no number of seconds".to_owned())?;
-    match (0.0..=3600.0).contains(&seconds) {
-        true => Ok(seconds),
-        false => Err("must be 0 to 3600".to_owned()),
+    match text.parse::<f64>() {
+        Ok(seconds) if (0.0..=3600.0).contains(&seconds) => Ok(seconds),
+        _ => Err("must be a number of seconds between 0 and 3600".to_owned()),
     }
 }
 

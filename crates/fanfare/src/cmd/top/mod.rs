@@ -42,10 +42,11 @@ pub(crate) struct Args {
 }
 
 fn size(text: &str) -> Result<(u16, u16), String> {
-    let (columns, lines) = text.split_once('x').ok_or("COLUMNSxLINES, as 80x24")?;
+    let parts = text.split_once('x');
+    let (columns, lines) = parts.ok_or("expected COLUMNSxLINES, such as 80x24")?;
     let part = |text: &str| match text.parse() {
         Ok(part @ 10..=1000) => Ok(part),
-        _ => Err("10 to 1000 columns and lines"),
+        _ => Err("columns and lines must be between 10 and 1000"),
     };
     Ok((part(columns)?, part(lines)?))
 }

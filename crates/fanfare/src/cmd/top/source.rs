@@ -30,11 +30,11 @@ impl Source {
 
     pub(super) fn url(url: &str, token_file: Option<&Path>) -> Result<Self> {
         let Some(host) = url.strip_prefix("http://") else {
-            bail!("--url {url}: expected http://HOST:PORT; with TLS use the control socket");
+            bail!("--url {url}: expected http://HOST:PORT, without TLS");
         };
         let host = host.trim_end_matches('/');
         if host.is_empty() || host.contains(['/', '?', '#', '@', ' ']) {
-            bail!("--url {url}: http://HOST:PORT");
+            bail!("--url {url}: expected http://HOST:PORT, without a path");
         }
         let token = token_file.map(|path| {
             let text = std::fs::read_to_string(path);

@@ -119,9 +119,9 @@ pub(crate) struct Arbitration {
 fn begin_string(text: &str) -> Result<String, String> {
     let is_plain = |c: char| c.is_ascii_graphic() && !matches!(c, '=' | '|');
     match text {
-        "" => Err("it is empty".to_owned()),
+        "" => Err("the value is empty".to_owned()),
         text if text.chars().all(is_plain) => Ok(text.to_owned()),
-        _ => Err("printable ASCII characters only, no spaces, `=` or `|`".to_owned()),
+        _ => Err("must be printable ASCII characters without spaces, `=` and `|`".to_owned()),
     }
 }
 

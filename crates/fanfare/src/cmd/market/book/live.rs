@@ -68,7 +68,7 @@ pub(super) fn groups(args: &Args) -> Result<Vec<SocketAddrV4>> {
     let groups = args.snapshot.iter().map(|text| socket_address(text));
     match groups.collect() {
         Ok(groups) => Ok(groups),
-        Err(why) => bail!("--snapshot: {why}; with --multicast a group is expected, ADDRESS:PORT"),
+        Err(why) => bail!("--snapshot with --multicast: {why}"),
     }
 }
 

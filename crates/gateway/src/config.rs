@@ -281,30 +281,7 @@ impl Config {
             (longest + ENVELOPE..=1 << 30).contains(&queue),
             "must be at least limits.message_bytes + 512 and at most 1073741824",
         )?;
-        for (key, side) in [
-            ("producers.max_sessions", &self.producers),
-            ("consumers.max_sessions", &self.consumers),
-        ] {
-            within(key, side.max_sessions, 1..=100_000)?;
-        }
-        for (key, side) in [
-            ("producers.bind", &self.producers),
-            ("consumers.bind", &self.consumers),
-        ] {
-            let has_door = side.bind.is_loopback() || side.open || self.has_users();
-            let rule = "is reachable from other machines: needs users (`users`, `[[user]]`), or \
-                `open = true` (--open), which admits every client";
-            range(key, side.bind, has_door, rule)?;
-        }
-        let same = self.producers.address() == self.consumers.address();
-        let clash = same && self.producers.port != 0;
-        let port = self.producers.port;
-        range(
-            "consumers.port",
-            port,
-            !clash,
-            "must differ from `producers.port`",
-        )?;
+        self.check_ports()?;
         feed::config::check_all(&self.feeds, &self.files)?;
         let mut channels: Vec<String> = self.feeds.iter().map(Feed::channel).collect();
         channels.extend(self.files.iter().map(|file| file.channel.clone()));
@@ -331,6 +308,28 @@ impl Config {
 }
 
 impl Config {
+    fn check_ports(&self) -> Result<(), ConfigError> {
+        for (key, side) in [
+            ("producers.max_sessions", &self.producers),
+            ("consumers.max_sessions", &self.consumers),
+        ] {
+            within(key, side.max_sessions, 1..=100_000)?;
+        }
+        for (key, side) in [
+            ("producers.bind", &self.producers),
+            ("consumers.bind", &self.consumers),
+        ] {
+            let has_door = side.bind.is_loopback() || side.open || self.has_users();
+            let rule = "is reachable from other machines: needs users (`users`, `[[user]]`), or \
+                `open = true` (--open), which admits every client";
+            range(key, side.bind, has_door, rule)?;
+        }
+        let port = self.producers.port;
+        let clash = self.producers.address() == self.consumers.address() && port != 0;
+        let rule = "must differ from `producers.port`";
+        range("consumers.port", port, !clash, rule)
+    }
+
     fn check_logs(&self) -> Result<(), ConfigError> {
         if let Some(log) = &self.message_log {
             log.rotate.check("message_log")?;

@@ -30,14 +30,16 @@ const UNDER_WAY: u64 = 1_024;
 const RUN: f64 = 2e9;
 
 impl FanoutBench {
-    /// Measures as many plain connections, then a gateway with its consumers, and adds with
-    /// `prefix` before each name:
+    /// Measures as many plain connections, a gateway with its consumers, and the plain connections
+    /// again, one after the other as all descriptors are needed by each, and adds with `prefix`
+    /// before each name:
     ///
     /// - `start_ms`: from nothing to a gateway that listens; `logon_ms`: until all are logged on.
     /// - `session_kib`: resident memory by which the process grows for a session, both of its
     ///   ends, without the buffers of the kernel.
     /// - `delivery_ns`, `raw_delivery_ns`: the time of a delivery at the highest rate, 64 messages
     ///   under way, through the gateway and by plain sends.
+    /// - `raw_drift`: the second of the two times of plain sends, divided by the first.
     /// - `at_50_p50_us`, `p99` and `p99_9`: from the moment at which a message was due to its
     ///   delivery, of all deliveries, at half of that rate; the same at 80 and 95 %. The producer
     ///   sends by the clock whether or not messages have arrived, so that no delay is left out.
@@ -53,12 +55,7 @@ impl FanoutBench {
         stop: &Stop,
     ) -> Result<bool, BenchError> {
         let messages = (DELIVERIES / self.consumers as u64).clamp(200, 20_000);
-        let (mut raw, mut plain, crew) = baseline(self.consumers, self.processors)?;
-        let (of_raw, lost) = highest(&mut raw, &mut plain, messages, stop)?;
-        figures.add(&format!("{prefix}raw_delivery_ns"), 1e9 / of_raw);
-        crew.stop().raise();
-        crew.join()?;
-        drop(plain);
+        let (first, lost_first) = self.plain(messages, stop)?;
 
         let began = Instant::now();
         let gateway = Gateway::start_with(&self.spinning(), Stop::new(), Vec::new())?;
@@ -71,12 +68,26 @@ impl FanoutBench {
         figures.add(&format!("{prefix}logon_ms"), logon.as_secs_f64() * 1e3);
         let session = sessions as f64 / self.consumers as f64;
         figures.add(&format!("{prefix}session_kib"), session);
-        let lost = lost + self.add_load(figures, (prefix, messages), &mut plant, stop)?;
+        let lost = self.add_load(figures, (prefix, messages), &mut plant, stop)?;
         plant.stop()?;
+        let (second, lost_second) = self.plain(messages, stop)?;
+        let plain = (1e9 / first + 1e9 / second) / 2.0;
+        figures.add(&format!("{prefix}raw_delivery_ns"), plain);
+        figures.add(&format!("{prefix}raw_drift"), first / second);
+        let lost = lost + lost_first + lost_second;
         figures.count(&format!("{prefix}lost"), lost);
         let is_whole = !stop.is_raised();
         figures.set_ok(figures.is_ok() && lost == 0 && is_whole);
         Ok(is_whole)
+    }
+
+    /// Returns the highest rate of plain sends, and the number of deliveries that did not come.
+    fn plain(&self, messages: u64, stop: &Stop) -> Result<(f64, u64), BenchError> {
+        let (mut raw, mut plain, crew) = baseline(self.consumers, self.processors)?;
+        let measured = highest(&mut raw, &mut plain, messages, stop)?;
+        crew.stop().raise();
+        crew.join()?;
+        Ok(measured)
     }
 
     /// Adds the times of deliveries at the highest rate and below it. Returns the number of

@@ -5,11 +5,15 @@
 //     quickfix send SETTINGS COUNT     sends them at its logon, and prints "began NANOSECONDS"
 //     quickfix parse FILE [DICTIONARY] prints "parsed NANOSECONDS", for each parse of the message in
 //                                      the file, by the dictionary if there is one
+//     quickfix typed FILE              reads the order in the file into a struct and builds it again;
+//                                      prints "message MESSAGE", then "read NANOSECONDS" and
+//                                      "build NANOSECONDS"
 //     quickfix relay SETTINGS          sends what comes from PRODUCER to all other sessions that
 //                                      are logged on, until stdin ends
 //
 // Times are CLOCK_MONOTONIC's, which processes share. With FileStorePath in the settings every
-// message that is sent is kept.
+// message that is sent is kept. Between "typed: begin" and "typed: end" is what a user writes to
+// read and build an order.
 #include <quickfix/Application.h>
 #include <quickfix/DataDictionary.h>
 #include <quickfix/Fields.h>
@@ -30,9 +34,13 @@
 #include <iterator>
 #include <memory>
 #include <set>
-#include <string>
 #include <thread>
 #include <vector>
+
+// typed: begin
+#include <quickfix/fix44/NewOrderSingle.h>
+#include <string>
+// typed: end
 
 namespace {
 
@@ -157,39 +165,119 @@ template <class Engine> void serve(FIX::Application &peer, FIX::SessionSettings 
     engine.stop(true);
 }
 
-/// Medians of many batches, so that a pause of the machine is not in it.
-void parse(const char *file, const char *dictionary) {
+std::string content(const char *file) {
     std::ifstream input(file, std::ios::binary);
-    const std::string text((std::istreambuf_iterator<char>(input)), {});
+    return std::string((std::istreambuf_iterator<char>(input)), {});
+}
+
+/// The median of many batches, so that a pause of the machine is not in it. What `work` returns
+/// adds up to something if the work is done.
+template <class Work> long long timed(Work work) {
+    const int batch = 200;
+    std::vector<long long> took;
+    double sum = 0;
+    for (int round = 0; round < 300; ++round) {
+        const long long began = now();
+        for (int i = 0; i < batch; ++i)
+            sum += work();
+        took.push_back((now() - began) / batch);
+    }
+    if (sum == 0)
+        throw std::runtime_error("no fields");
+    std::sort(took.begin(), took.end());
+    return took[took.size() / 2];
+}
+
+void parse(const char *file, const char *dictionary) {
+    const std::string text = content(file);
     std::unique_ptr<FIX::DataDictionary> known;
     if (dictionary)
         known.reset(new FIX::DataDictionary(dictionary));
-    const int batch = 200;
-    std::vector<long long> took;
-    size_t fields = 0;
-    for (int round = 0; round < 300; ++round) {
-        const long long began = now();
-        for (int i = 0; i < batch; ++i) {
+    say("parsed", timed([&] {
             FIX::Message message;
             if (known) {
                 message.setString(text, true, known.get(), known.get());
                 known->validate(message);
             } else
                 message.setString(text, true);
-            fields += message.totalFields();
-        }
-        took.push_back((now() - began) / batch);
-    }
-    if (fields == 0)
-        throw std::runtime_error("no fields");
-    std::sort(took.begin(), took.end());
-    say("parsed", took[took.size() / 2]);
+            return message.totalFields();
+        }));
+}
+
+// typed: begin
+struct Order {
+    std::string cl_ord_id;
+    std::string symbol;
+    char side;
+    FIX::UtcTimeStamp transact_time;
+    double order_qty;
+    char ord_type;
+    double price;
+    char time_in_force;
+};
+
+Order read(const std::string &text) {
+    const FIX::Message message(text, true);
+    const auto &order = static_cast<const FIX44::NewOrderSingle &>(message);
+    FIX::ClOrdID cl_ord_id;
+    FIX::Symbol symbol;
+    FIX::Side side;
+    FIX::TransactTime transact_time;
+    FIX::OrderQty order_qty;
+    FIX::OrdType ord_type;
+    FIX::Price price;
+    FIX::TimeInForce time_in_force;
+    return {
+        order.get(cl_ord_id),
+        order.get(symbol),
+        order.get(side),
+        order.get(transact_time),
+        order.get(order_qty),
+        order.get(ord_type),
+        order.get(price),
+        order.get(time_in_force),
+    };
+}
+
+std::string build(const Order &order, int number, const FIX::UtcTimeStamp &now) {
+    FIX44::NewOrderSingle message(order.cl_ord_id, order.side,
+                                  FIX::TransactTime(order.transact_time, 3), order.ord_type);
+    message.getHeader().set(FIX::SenderCompID("BUYSIDE"));
+    message.getHeader().set(FIX::TargetCompID("SELLSIDE"));
+    message.getHeader().set(FIX::MsgSeqNum(number));
+    message.getHeader().set(FIX::SendingTime(now, 3));
+    message.set(FIX::HandlInst('1'));
+    message.set(FIX::Symbol(order.symbol));
+    message.set(FIX::OrderQty(order.order_qty));
+    message.set(FIX::Price(order.price));
+    message.set(FIX::TimeInForce(order.time_in_force));
+    return message.toString();
+}
+// typed: end
+
+/// A sum in which every value is.
+double weight(const Order &order) {
+    return order.cl_ord_id.size() + order.symbol.size() + order.side +
+           order.transact_time.getMillisecond() + order.order_qty + order.ord_type + order.price +
+           order.time_in_force;
+}
+
+void typed(const char *file) {
+    const std::string text = content(file);
+    const Order order = read(text);
+    std::cout << "message " << build(order, 1234, order.transact_time) << std::endl;
+    say("read", timed([&] { return weight(read(text)); }));
+    say("build", timed([&] { return build(order, 1234, order.transact_time).size(); }));
 }
 
 int run(int count, char **words) {
     const std::string what = words[1];
     if (what == "parse") {
         parse(words[2], count > 3 ? words[3] : nullptr);
+        return 0;
+    }
+    if (what == "typed") {
+        typed(words[2]);
         return 0;
     }
     FIX::SessionSettings settings(words[2]);
@@ -211,7 +299,8 @@ int run(int count, char **words) {
 
 int main(int count, char **words) {
     if (count < 3) {
-        std::cerr << "usage: quickfix answer|receive|send|parse|relay FILE [COUNT|DICTIONARY]\n";
+        std::cerr << "usage: quickfix answer|receive|send|parse|typed|relay FILE "
+                     "[COUNT|DICTIONARY]\n";
         return 2;
     }
     try {

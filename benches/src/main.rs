@@ -43,8 +43,8 @@ struct Args {
     /// A Markdown document whose tables are replaced by those of this run.
     #[arg(long, value_name = "FILE")]
     docs: Option<PathBuf>,
-    /// Only contests whose names begin so: fix_parse, fix_round_trip, fix_kept, fan_out, fast,
-    /// dds.
+    /// Only contests whose names begin so: fix_parse, fix_typed, fix_round_trip, fix_kept,
+    /// fan_out, fast, dds.
     #[arg(long, value_name = "NAME", default_value = "")]
     only: String,
 }

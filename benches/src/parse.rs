@@ -1,7 +1,8 @@
-//! FIX messages that are parsed, and validated, on the same bytes.
+//! FIX messages that are parsed, validated, and read and built through types, on the same bytes.
 
 mod crates;
 mod messages;
+mod typed;
 
 use crate::contest::{Contest, Contestant, Figure};
 use crate::peers::{Found, Peers, Recipe, number, source};
@@ -27,7 +28,7 @@ const ABSENT: [&str; 2] = [
     "fefix: its last version, of 2021, needs a PostgreSQL client (sqlx 0.5); rustyfix is its fork",
 ];
 
-/// An order and a snapshot parsed, and the order validated too.
+/// An order and a snapshot parsed, the order validated too, and the order read and built.
 ///
 /// # Errors
 /// A message cannot be made, or is not valid.
@@ -47,6 +48,7 @@ pub(crate) fn contests(peers: &Peers) -> Result<Vec<Contest>> {
     let what = "The order is parsed and checked against the dictionary of FIX 4.4: fields that it \
                 may have and must have, values, types. Philadelphia has no dictionary.";
     contests.push(contest(peers, "order", &order, what.to_owned(), true)?);
+    contests.push(typed::contest(peers, &order)?);
     Ok(contests)
 }
 
@@ -147,7 +149,8 @@ fn ours(bytes: Vec<u8>, validates: bool) -> Result<Contestant> {
     }))
 }
 
-/// The median of batches of parses in this process; `parse` returns whether the message is fine.
+/// The median of batches of parses in this process, or of what else is done to a message; `parse`
+/// returns whether the message is fine.
 fn timed(mut parse: impl FnMut() -> Result<bool>) -> Result<Vec<f64>> {
     let mut batches = Vec::new();
     for _ in 0..BATCHES {

@@ -10,6 +10,7 @@ pub mod events;
 pub mod fanout;
 pub mod history;
 pub mod market;
+pub mod pauses;
 pub mod stamps;
 
 use std::io;

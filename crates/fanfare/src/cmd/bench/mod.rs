@@ -51,7 +51,7 @@ pub(crate) enum Command {
     /// are slow.
     Market(market::Args),
     /// The fan-out to 10, 100, 1,000 and 10,000 consumers: start, memory of a session, deliveries
-    /// at the highest rate, and latency below it.
+    /// at the highest rate, and latency below it; and the pauses of the processors without it.
     Scale(scale::Args),
 }
 

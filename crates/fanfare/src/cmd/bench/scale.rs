@@ -4,12 +4,17 @@ use anyhow::Result;
 use clap::Args as ClapArgs;
 use fanfare_engine::stop::Stop;
 use fanfare_instruments::bench::fanout::FanoutBench;
+use fanfare_instruments::bench::pauses::Pauses;
 use fanfare_instruments::figures::Figures;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use super::processors;
 use crate::print::{figures_out, note};
 use crate::range::whole;
+
+/// The duration for which the pauses of the processors are measured.
+const IDLE: Duration = Duration::from_secs(10);
 
 /// Options of `fanfare bench scale`.
 #[derive(ClapArgs)]
@@ -36,6 +41,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let mut figures = Figures::new("bench scale");
     // Measuring binds this thread to one of them.
     let processors = processors()?;
+    note!("pauses of the processors without a program");
+    Pauses::measure(processors, IDLE, &stop)?.add(&mut figures);
     for &consumers in &args.consumers {
         note!("{consumers} consumers");
         let bench = FanoutBench {

@@ -92,11 +92,12 @@ where
         id: format!("fast_{name}"),
         title: format!("FAST: decoding the {name} feed"),
         what: format!(
-            "Each decoder reads {MESSAGES} messages of a generated feed from packets in memory. A \
-             visitor adds up every value; the structs that Fanfare generates and OpenFAST, which \
-             makes an object of each message and each value, hold them. OpenFAST takes the \
-             templates as they are, fastlib without integers below 32 bits and without an exponent \
-             that has no default value."
+            "Each decoder reads {MESSAGES} messages of a generated feed from packets in memory. \
+             The visitors of Fanfare and fastlib sum up all values of a message. The structs that \
+             Fanfare generates contain the values, as do the objects of OpenFAST, which allocates \
+             one for each message and each value. OpenFAST accepts the templates as they are; \
+             fastlib does not support integers below 32 bits, or an exponent without a default \
+             value."
         ),
         source: "benches/src/fast.rs, benches/peers",
         figures: vec![Figure::lower("message", "ns")],

@@ -50,13 +50,12 @@ impl Outbound {
         }
     }
 
-    /// Queues a message given in parts.
+    /// Queues a message.
     ///
     /// # Errors
     /// [`Overflow`], with nothing of the message queued.
-    pub fn push(&mut self, parts: &[IoSlice<'_>]) -> Result<(), Overflow> {
-        let len = parts.iter().map(|part| part.len()).sum();
-        let queued = self.bytes.len();
+    pub fn push(&mut self, message: &[u8]) -> Result<(), Overflow> {
+        let (len, queued) = (message.len(), self.bytes.len());
         if len > self.limit.saturating_sub(queued) {
             return Err(Overflow {
                 queued,
@@ -64,19 +63,15 @@ impl Outbound {
                 limit: self.limit,
             });
         }
-        self.push_rest(parts, 0);
+        self.push_rest(message);
         Ok(())
     }
 
-    /// Queues the rest of a message of which the kernel has taken the first `taken` bytes. The rest
-    /// must follow, so the limit does not apply: call this only on an empty queue.
-    pub fn push_rest(&mut self, parts: &[IoSlice<'_>], mut taken: usize) {
-        for part in parts {
-            let rest = part.get(taken..).unwrap_or(&[]);
-            self.bytes.extend(rest);
-            self.passed += rest.len() as u64;
-            taken = taken.saturating_sub(part.len());
-        }
+    /// Queues the rest of a message of which the kernel has taken the beginning. The rest must
+    /// follow, so the limit does not apply: call this only on an empty queue.
+    pub fn push_rest(&mut self, rest: &[u8]) {
+        self.bytes.extend(rest);
+        self.passed += rest.len() as u64;
     }
 
     /// Returns the queued bytes in order; the second part is mostly empty.
@@ -126,21 +121,17 @@ mod tests {
     fn starts_without_memory_and_keeps_order() {
         let mut queue = Outbound::new(8);
         assert_eq!(queue.bytes.capacity(), 0);
-        queue
-            .push(&[IoSlice::new(b"ab"), IoSlice::new(b"cde")])
-            .unwrap();
+        queue.push(b"abcde").unwrap();
         queue.consume(2);
-        queue.push(&[IoSlice::new(b"fg")]).unwrap();
+        queue.push(b"fg").unwrap();
         assert_eq!(text(&queue), b"cdefg");
     }
 
     #[test]
     fn a_message_goes_in_whole_or_not_at_all() {
         let mut queue = Outbound::new(8);
-        queue.push(&[IoSlice::new(b"abcde")]).unwrap();
-        let overflow = queue
-            .push(&[IoSlice::new(b"fg"), IoSlice::new(b"hi")])
-            .unwrap_err();
+        queue.push(b"abcde").unwrap();
+        let overflow = queue.push(b"fghi").unwrap_err();
         assert_eq!(
             overflow,
             Overflow {
@@ -150,17 +141,15 @@ mod tests {
             }
         );
         assert_eq!(text(&queue), b"abcde");
-        queue.push(&[IoSlice::new(b"fgh")]).unwrap();
+        queue.push(b"fgh").unwrap();
         assert_eq!(queue.len(), queue.limit);
     }
 
     #[test]
     fn the_rest_of_a_started_message_is_kept_whatever_the_limit() {
         let mut queue = Outbound::new(2);
-        queue.push_rest(&[IoSlice::new(b"abc"), IoSlice::new(b"def")], 4);
-        assert_eq!(text(&queue), b"ef");
-        queue.consume(usize::MAX);
-        queue.push_rest(&[IoSlice::new(b"abc"), IoSlice::new(b"def")], 1);
+        queue.push_rest(b"bcdef");
         assert_eq!(text(&queue), b"bcdef");
+        assert_eq!(queue.passed(), 5);
     }
 }

@@ -141,7 +141,7 @@ fn a_queue_that_fills_and_empties_again() {
     let mut queue = Outbound::new(1 << 20);
     let message = vec![b'x'; 100_000];
     let mut cycle = |_| {
-        while queue.push(&[IoSlice::new(&message)]).is_ok() {}
+        while queue.push(&message).is_ok() {}
         while !queue.is_empty() {
             queue.consume(70_001);
         }

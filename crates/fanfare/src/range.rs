@@ -20,6 +20,16 @@ pub(crate) fn rate(most: f64) -> impl Fn(&str) -> Result<f64, String> + Clone {
     }
 }
 
+/// Returns the parser of a number of seconds from 0 to `most`, with an optional fraction.
+pub(crate) fn seconds(most: f64) -> impl Fn(&str) -> Result<f64, String> + Clone {
+    move |text| match text.parse::<f64>() {
+        Ok(seconds) if (0.0..=most).contains(&seconds) => Ok(seconds),
+        _ => Err(format!(
+            "must be a number of seconds between 0 and {most:.0}"
+        )),
+    }
+}
+
 /// Parses a share, from 0 to 1.
 pub(crate) fn share(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
@@ -38,6 +48,16 @@ mod tests {
         assert_eq!((rate("0.5"), rate("1e8")), (Ok(0.5), Ok(1e8)));
         for bad in ["0", "-1", "NaN", "inf", "1e300", "fast"] {
             assert!(rate(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn seconds_have_a_fraction_and_an_end() {
+        let seconds = seconds(3600.0);
+        assert_eq!((seconds("0"), seconds("0.5")), (Ok(0.0), Ok(0.5)));
+        for bad in ["-1", "NaN", "inf", "3600.1", "long"] {
+            let told = "must be a number of seconds between 0 and 3600";
+            assert_eq!(seconds(bad).unwrap_err(), told, "{bad}");
         }
     }
 

@@ -50,22 +50,22 @@ impl Connection {
             self.queue(messages)?;
             return Ok(false);
         }
-        let parts = [IoSlice::new(messages)];
-        let taken = self.transport.send(&parts)?;
+        let taken = self.transport.send(&[IoSlice::new(messages)])?;
         if taken == messages.len() {
             return Ok(true);
         }
         if taken == 0 {
             self.queue(messages)?;
         } else {
-            self.outbound.push_rest(&parts, taken);
+            self.outbound
+                .push_rest(messages.get(taken..).unwrap_or(&[]));
         }
         Ok(false)
     }
 
     /// Queues messages without sending any of them.
     pub(super) fn queue(&mut self, messages: &[u8]) -> Result<(), Overflow> {
-        self.outbound.push(&[IoSlice::new(messages)])
+        self.outbound.push(messages)
     }
 
     /// Offers up to `most` bytes of the queue to the transport and passes those taken to `note`.

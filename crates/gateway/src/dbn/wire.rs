@@ -80,7 +80,7 @@ impl Wire {
             self.is_broken |= packer.write_all(bytes).is_err();
             return;
         }
-        self.queue.push_rest(&[IoSlice::new(bytes)], 0);
+        self.queue.push_rest(bytes);
     }
 
     /// Writes bytes to the socket if none are queued. Returns how many it accepted.
@@ -112,7 +112,7 @@ impl Wire {
         {
             self.is_broken |= packer.flush().is_err();
             let packed = packer.get_mut();
-            self.queue.push_rest(&[IoSlice::new(packed)], 0);
+            self.queue.push_rest(packed);
             packed.clear();
         }
         let before = self.queue.len();

@@ -129,8 +129,9 @@ impl Kafka {
             rule,
         )?;
         for name in &self.kinds {
-            let rule = "must be definition, level, order, trade, statistic, status, state or clear";
-            range("kafka.kinds", name, kind(name).is_some(), rule)?;
+            let all = Kind::ALL.map(Kind::name).join(", ");
+            let rule = format!("must be one of {all}");
+            range("kafka.kinds", name, kind(name).is_some(), &rule)?;
         }
         let fits = !is_dbn || self.kinds.is_empty();
         let rule = "is not allowed with `format = \"dbn\"`, which has `schemas`";

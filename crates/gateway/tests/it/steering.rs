@@ -85,7 +85,7 @@ fn reads_all(client: &mut Client, mut next: u64) -> u64 {
 
 #[test]
 fn one_session_is_steered_under_load_and_no_other_is_touched() {
-    // The producer is faster than the readers, none of which is to be slow by the default.
+    // The producer is faster than the readers: their queues must have room for the difference.
     let plant = Plant::start("steered", "[slow_consumer]\nqueue_bytes = 1073741824\n");
     let mut quiet: Vec<Client> = ["Q1", "Q2", "Q3"].map(|name| plant.consumer(name)).into();
     let ends = AtomicBool::new(false);
@@ -281,7 +281,7 @@ fn numbers_of_a_session_that_is_away_are_listed_and_changed() {
     let (client, answer) = plant.comes_back("AWAY", 90);
     assert_eq!(value(&answer.unwrap(), 34), Some("2"));
     drop(client);
-    // Reset before it is away, its Logon would take the first number.
+    // The reset of a session that is logged on sends a Logon(A), which takes the first number.
     crate::eventually("it is away", || {
         let remembered = plant.done("sessions remembered", json!({}));
         !remembered.as_array().unwrap().is_empty()

@@ -1,5 +1,5 @@
 //! Pauses of the processors: the time that a hypervisor or another program takes from a thread that
-//! never waits. The latency of no program on the same machine is below them.
+//! never waits. The highest latencies of any program on the machine contain them.
 
 use std::panic;
 use std::thread;
@@ -76,7 +76,7 @@ impl Pauses {
         }
     }
 
-    /// Adds their number, `pauses`, the sum of all in milliseconds, `pauses_ms`, and the longest,
+    /// Adds the number of pauses as `pauses`, their sum as `pauses_ms`, and the longest one as
     /// `pause_longest_ms`.
     pub fn add(self, figures: &mut Figures) {
         figures.count("pauses", self.count);

@@ -41,7 +41,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let mut figures = Figures::new("bench scale");
     // Measuring binds this thread to one of them.
     let processors = processors()?;
-    note!("pauses of the processors without a program");
+    note!("pauses of the processors, {} s", IDLE.as_secs());
     Pauses::measure(processors, IDLE, &stop)?.add(&mut figures);
     for &consumers in &args.consumers {
         note!("{consumers} consumers");

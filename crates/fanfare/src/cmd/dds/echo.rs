@@ -1,10 +1,11 @@
 //! `fanfare dds echo`: prints the samples of any topic, with types discovered at run time.
 
-use super::ls::{plain, seconds};
+use super::ls::plain;
 use super::options::{DomainArgs, InstancesArg, Role};
 use super::outlet::Outlet;
 use super::waiting::{Item, Waiting};
 use crate::print::{exit_code, note};
+use crate::range::seconds;
 use anyhow::{Result, bail};
 use fanfare_dds::cdr::print_json;
 use fanfare_dds::discovery::{Discovery, Endpoint, EndpointKind};
@@ -45,7 +46,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
     /// Seconds to wait for a writer of the topic, and for the description of its type.
-    #[arg(long, value_name = "SECONDS", default_value_t = 10.0, value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 10.0, value_parser = seconds(86_400.0))]
     wait: f64,
     /// Request best-effort delivery from reliable writers too; lost samples are not sent again.
     #[arg(long)]

@@ -2,6 +2,7 @@
 
 use super::options::{DomainArgs, Role};
 use crate::print::{note, say};
+use crate::range::seconds;
 use anyhow::Result;
 use fanfare_dds::discovery::{Discovery, Endpoint, EndpointKind, Participant};
 use fanfare_dds::{Durability, Ownership};
@@ -24,19 +25,11 @@ pub(crate) struct Args {
     #[command(flatten)]
     domain: DomainArgs,
     /// Seconds to listen before the list is printed.
-    #[arg(long, value_name = "SECONDS", default_value_t = 2.0, value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 2.0, value_parser = seconds(86_400.0))]
     wait: f64,
     /// Print one JSON object.
     #[arg(long)]
     json: bool,
-}
-
-/// Parses a time in seconds, with an optional fraction.
-pub(super) fn seconds(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(seconds) if (0.0..=86_400.0).contains(&seconds) => Ok(seconds),
-        _ => Err("must be a number of seconds between 0 and 86400".to_owned()),
-    }
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {

@@ -1,9 +1,9 @@
 //! `fanfare dds ping` and `pong`: the round trip of a sample between two programs.
 
-use super::ls::seconds;
 use super::options::{DomainArgs, Role};
 use super::statistics;
 use crate::print::{exit_code, note, say};
+use crate::range::seconds;
 use anyhow::{Context, Result, bail};
 use fanfare_dds::Status;
 use fanfare_engine::stop::Stop;
@@ -39,10 +39,10 @@ pub(crate) struct PingArgs {
     #[arg(long)]
     best_effort: bool,
     /// Seconds to wait for a pong before the first sample.
-    #[arg(long, value_name = "SECONDS", default_value_t = 10.0, value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 10.0, value_parser = seconds(86_400.0))]
     wait: f64,
     /// Seconds to wait for an echo.
-    #[arg(long, value_name = "SECONDS", default_value_t = 1.0, value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 1.0, value_parser = seconds(86_400.0))]
     timeout: f64,
     /// Print the figures as one JSON object.
     #[arg(long)]

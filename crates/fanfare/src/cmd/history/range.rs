@@ -44,19 +44,9 @@ pub(super) struct Choice {
 }
 
 fn kind(name: &str) -> Result<Kind, String> {
-    let all = [
-        Kind::Definition,
-        Kind::Level,
-        Kind::Order,
-        Kind::Trade,
-        Kind::Statistic,
-        Kind::Status,
-        Kind::State,
-        Kind::Clear,
-    ];
-    let found = all.into_iter().find(|kind| kind.name() == name);
+    let found = Kind::ALL.into_iter().find(|kind| kind.name() == name);
     found.ok_or_else(|| {
-        let names = all.map(Kind::name).join(", ");
+        let names = Kind::ALL.map(Kind::name).join(", ");
         format!("unknown kind `{name}`: expected one of {names}")
     })
 }

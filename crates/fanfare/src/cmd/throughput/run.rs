@@ -13,7 +13,7 @@ use super::options::{Load, Store, sessions};
 use super::pair;
 use crate::plural::counted;
 use crate::print::{exit_code, note, say};
-use crate::range::whole;
+use crate::range::{seconds, whole};
 use crate::scratch::Scratch;
 
 /// Options of `fanfare throughput run`.
@@ -33,7 +33,7 @@ pub(crate) struct Args {
     runs: u64,
     /// Measure each number of sessions for at least this long, in further runs, up to 1000 in all;
     /// 0: --runs only.
-    #[arg(long, value_name = "SECONDS", default_value_t = 1.0, value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 1.0, value_parser = seconds(3600.0))]
     at_least: f64,
     #[command(flatten)]
     load: Load,
@@ -73,14 +73,6 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let complete = matches!(outcome, Ok(true));
     let code = report(args, &summary, complete)?;
     outcome.map(|_| code)
-}
-
-/// Parses seconds from 0 to an hour.
-fn seconds(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(seconds) if (0.0..=3600.0).contains(&seconds) => Ok(seconds),
-        _ => Err("must be a number of seconds between 0 and 3600".to_owned()),
-    }
 }
 
 fn report(args: &Args, summary: &Summary, complete: bool) -> Result<ExitCode> {

@@ -30,7 +30,7 @@ impl Source {
 
     pub(super) fn url(url: &str, token_file: Option<&Path>) -> Result<Self> {
         let Some(host) = url.strip_prefix("http://") else {
-            bail!("--url {url}: expected http://HOST:PORT, without TLS");
+            bail!("--url {url}: expected http://HOST:PORT; use --socket if the console has TLS");
         };
         let host = host.trim_end_matches('/');
         if host.is_empty() || host.contains(['/', '?', '#', '@', ' ']) {

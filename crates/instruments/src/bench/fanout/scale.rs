@@ -31,8 +31,8 @@ const RUN: f64 = 2e9;
 
 impl FanoutBench {
     /// Measures as many plain connections, a gateway with its consumers, and the plain connections
-    /// again, one after the other as all descriptors are needed by each, and adds with `prefix`
-    /// before each name:
+    /// again. They do not alternate, since each of them may need all descriptors. Adds, with
+    /// `prefix` before each name:
     ///
     /// - `start_ms`: from nothing to a gateway that listens; `logon_ms`: until all are logged on.
     /// - `session_kib`: resident memory by which the process grows for a session, both of its
@@ -56,6 +56,10 @@ impl FanoutBench {
     ) -> Result<bool, BenchError> {
         let messages = (DELIVERIES / self.consumers as u64).clamp(200, 20_000);
         let (first, lost_first) = self.plain(messages, stop)?;
+        if stop.is_raised() {
+            figures.set_ok(false);
+            return Ok(false);
+        }
 
         let began = Instant::now();
         let gateway = Gateway::start_with(&self.spinning(), Stop::new(), Vec::new())?;

@@ -153,7 +153,7 @@ impl<'t> Table<'t> {
     pub(crate) fn text(&mut self, key: &str) -> Result<Option<Scalar<'t>>, Problem> {
         match self.text_or_number(key)? {
             Some(value) if value.is_number => {
-                Err(self.problem_at(value.at, key, "expected a string, found an integer"))
+                Err(self.problem_at(value.at, key, "expected a string, found a number"))
             }
             value => Ok(value),
         }
@@ -248,7 +248,8 @@ fn described(value: &DeValue<'_>) -> &'static str {
         DeValue::Array(_) => "a list",
         DeValue::Boolean(_) => "a Boolean",
         DeValue::Datetime(_) => "a date",
-        DeValue::Integer(_) => "an integer that is not decimal",
-        _ => "something else",
+        DeValue::Integer(number) if number.radix() != 10 => "an integer that is not decimal",
+        DeValue::Integer(_) | DeValue::Float(_) => "a number",
+        DeValue::String(_) => "a string",
     }
 }

@@ -43,7 +43,7 @@ pub enum ImportError {
     /// The journal exists already.
     #[error("journal {} exists already", .0.display())]
     Exists(PathBuf),
-    /// The journal cannot be made.
+    /// The journal cannot be created.
     #[error(transparent)]
     Open(#[from] OpenError),
     /// The journal cannot be written.

@@ -35,7 +35,7 @@ pub enum QuickFixError {
     #[error("cannot read {}", .0.display())]
     Io(PathBuf, #[source] io::Error),
     /// The files of numbers are missing.
-    #[error("{} is not a file store of QuickFIX: no .seqnums and no .senderseqnums", .0.display())]
+    #[error("{} is not a file store of QuickFIX: found neither .seqnums nor .senderseqnums", .0.display())]
     Nothing(PathBuf),
     /// A file has other contents.
     #[error("{}: {}", .0.display(), .1)]
@@ -53,8 +53,8 @@ impl QuickFixStore {
             (true, true) => {
                 return Err(content(
                     prefix,
-                    "it has the sequence numbers of both QuickFIX (.seqnums) and QuickFIX/J \
-                     (.senderseqnums)",
+                    "expected the sequence numbers of QuickFIX (.seqnums) or of QuickFIX/J \
+                     (.senderseqnums), found both",
                 ));
             }
             (true, false) => (numbers_of_cpp(&cpp)?, false),
@@ -165,7 +165,7 @@ impl QuickFixStore {
             else {
                 return Err(content(
                     path,
-                    "an entry is not MsgSeqNum(34), offset and length",
+                    "expected an entry of MsgSeqNum(34), offset and length",
                 ));
             };
             self.place(seq, offset, length, end);
@@ -197,7 +197,7 @@ impl QuickFixStore {
                 u64::try_from(length),
             );
             let (Ok(seq), Ok(offset), Ok(length)) = numbers else {
-                return Err(content(path, "an entry has a number below 0"));
+                return Err(content(path, "the numbers of an entry must be at least 0"));
             };
             self.place(seq, offset, length, end);
         }
@@ -232,7 +232,12 @@ fn numbers_of_cpp(path: &Path) -> Result<(u64, u64), QuickFixError> {
         .and_then(|text| text.split_once(':'));
     let number = |text: &str| text.trim().parse().ok().filter(|&number| number > 0);
     let numbers = text.and_then(|(sender, target)| Some((number(sender)?, number(target)?)));
-    numbers.ok_or_else(|| content(path, "it is not `sender : target`, two numbers above 0"))
+    numbers.ok_or_else(|| {
+        content(
+            path,
+            "expected `SENDER : TARGET`, two numbers of at least 1",
+        )
+    })
 }
 
 /// Returns the text after its length in two bytes, as Java writes it.
@@ -246,7 +251,12 @@ fn number_of_java(path: &Path) -> Result<u64, QuickFixError> {
     let bytes = short(path)?;
     let number = text_of_java(&bytes).and_then(|text| text.parse().ok());
     let number = number.filter(|&number| number > 0);
-    number.ok_or_else(|| content(path, "it is not a number above 0 as Java writes text"))
+    number.ok_or_else(|| {
+        content(
+            path,
+            "expected a number of at least 1, written by DataOutputStream.writeUTF",
+        )
+    })
 }
 
 /// Returns the time of creation; a store without one is older than that file.

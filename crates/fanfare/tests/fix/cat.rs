@@ -172,7 +172,7 @@ fn colours_are_for_terminals_or_when_asked_for() {
 #[test]
 fn what_is_no_fix_is_told() {
     for (text, why) in [
-        (&b""[..], "no FIX message in stdin: it is empty"),
+        (&b""[..], "no FIX message in stdin: the input is empty"),
         (b"hello\n", "no FIX message in stdin: 5 other bytes"),
         (&[0x1f, 0x8b, 8, 0, 0, 0], "compressed with gzip"),
     ] {

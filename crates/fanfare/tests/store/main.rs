@@ -526,7 +526,7 @@ fn file_stores_that_are_cut_or_none_are_told() {
             said.out,
             said.err
         );
-        assert!(said.out.contains("2 messages not whole"), "{}", said.out);
+        assert!(said.out.contains("2 messages incomplete"), "{}", said.out);
         std::fs::remove_dir_all(base.folder()).unwrap();
 
         let nonsense = match is_java {
@@ -536,9 +536,9 @@ fn file_stores_that_are_cut_or_none_are_told() {
         std::fs::write(file("header"), nonsense).unwrap();
         let said = import();
         let why = if is_java {
-            "below 0"
+            "at least 0"
         } else {
-            "an entry is not"
+            "expected an entry"
         };
         assert!(said.code == 1 && said.err.contains(why), "{}", said.err);
         let numbers = if is_java { "senderseqnums" } else { "seqnums" };

@@ -578,7 +578,7 @@ fn allow(grant: &Grant, wanted: &Wanted<'_>) -> Result<(), Fault> {
         return Err(Fault::refused(reason::PERMISSION, text));
     }
     if !may_have_depth(grant, wanted.depth) {
-        let text = format!("MarketDepth(264) must be 1 to {}", grant.depth);
+        let text = format!("MarketDepth(264) must be between 1 and {}", grant.depth);
         return Err(Fault::refused(reason::PERMISSION, text));
     }
     if let Some(contract) = wanted.contract

@@ -212,20 +212,23 @@ impl FromStr for Sequence {
     }
 }
 
-/// Parses `ADDRESS:PORT`, or one of the two with a default for the other.
+/// Parses `ADDRESS:PORT`, or `ADDRESS` with port 13014.
 pub(crate) fn socket_address(text: &str) -> Result<SocketAddrV4, String> {
-    let text = text.trim();
-    let (address, port) = text.rsplit_once(':').unwrap_or((text, "13014"));
-    let parsed = address.parse::<Ipv4Addr>().ok().zip(port.parse().ok());
-    let Some((address, port)) = parsed else {
-        return Err(format!(
-            "`{text}`: expected ADDRESS:PORT, such as 239.1.1.1:13014"
-        ));
-    };
-    if port == 0 {
-        return Err(format!("`{text}`: the port must be between 1 and 65535"));
+    match text.trim().parse::<Ipv4Addr>() {
+        Ok(address) => Ok(SocketAddrV4::new(address, 13014)),
+        Err(_) => address_and_port(text),
     }
-    Ok(SocketAddrV4::new(address, port))
+}
+
+/// Parses `ADDRESS:PORT`.
+pub(crate) fn address_and_port(text: &str) -> Result<SocketAddrV4, String> {
+    match text.trim().parse::<SocketAddrV4>() {
+        Ok(address) if address.port() > 0 => Ok(address),
+        Ok(_) => Err(format!("`{text}`: the port must be between 1 and 65535")),
+        Err(_) => Err(format!(
+            "`{text}`: expected ADDRESS:PORT, such as 239.1.1.1:13014"
+        )),
+    }
 }
 
 /// Returns the path in the file system of an input.

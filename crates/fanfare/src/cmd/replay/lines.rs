@@ -1,5 +1,6 @@
 //! The destinations of replayed datagrams.
 
+use crate::cmd::fast::options::address_and_port;
 use crate::line::{Line, Reach};
 use anyhow::{Result, bail, ensure};
 use std::net::SocketAddrV4;
@@ -30,25 +31,15 @@ impl FromStr for Rule {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let (from, to) = match text.split_once('=') {
-            Some((from, to)) => (from, Some(address(to)?)),
+            Some((from, to)) => (from, Some(address_and_port(to)?)),
             None => (text, None),
         };
         let from = match from.trim().parse() {
             Ok(0) => return Err("the number of a file must be at least 1".to_owned()),
             Ok(file) => From::File(file),
-            Err(_) => From::Address(address(from)?),
+            Err(_) => From::Address(address_and_port(from)?),
         };
         Ok(Self { from, to })
-    }
-}
-
-fn address(text: &str) -> Result<SocketAddrV4, String> {
-    match text.trim().parse::<SocketAddrV4>() {
-        Ok(address) if address.port() > 0 => Ok(address),
-        Ok(_) => Err(format!("`{text}`: the port must be between 1 and 65535")),
-        Err(_) => Err(format!(
-            "`{text}`: expected ADDRESS:PORT, such as 239.1.1.1:13014"
-        )),
     }
 }
 

@@ -54,12 +54,19 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         Some(name) => name.clone(),
         None => named(&prefix).with_context(|| {
             let from = prefix.display();
-            format!("{from} is not named VERSION-SENDER-TARGET: give its session with --session")
+            format!(
+                "{from}: expected the name VERSION-SENDER-TARGET; --session names the session of \
+                 other files"
+            )
         })?,
     };
     let created = store.created().map(|text| {
-        UtcTimestamp::parse(text.as_bytes())
-            .with_context(|| format!("{}.session: `{text}` is not a time", prefix.display()))
+        UtcTimestamp::parse(text.as_bytes()).with_context(|| {
+            format!(
+                "{}.session: expected a time, found `{text}`",
+                prefix.display()
+            )
+        })
     });
     let created = created
         .transpose()?
@@ -94,13 +101,13 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     if done.set_back > 0 {
         let left = counted(done.set_back, "message");
         say!(
-            "  {left} from {} on left out: the number was set back",
+            "  {left} from {} on not imported: the next number is lower",
             done.next_sender
         );
     }
     if done.lost > 0 {
         let lost = counted(done.lost, "message");
-        say!("  {lost} not whole: a resend has a gap fill in place of them");
+        say!("  {lost} incomplete: a resend has a gap fill in their place");
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -119,7 +119,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
 
 fn because(bytes: u64) -> String {
     match bytes {
-        0 => ": it is empty".to_owned(),
+        0 => ": the input is empty".to_owned(),
         bytes => format!(": {bytes} other bytes"),
     }
 }

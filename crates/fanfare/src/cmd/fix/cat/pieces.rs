@@ -38,7 +38,7 @@ impl Pieces {
             false => path.display().to_string(),
         };
         if path.is_dir() {
-            bail!("cannot read {name}: it is a folder");
+            bail!("cannot read {name}: expected a file, found a folder");
         }
         Ok(Self {
             input: Input::open(path, &stop).with_context(|| format!("cannot read {name}"))?,

@@ -3,20 +3,18 @@
 // typed: begin
 use fanfare_fix::codegen;
 use fanfare_fix::dict::{Dictionary, Version};
-use std::path::Path;
-use std::{env, fs};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let out = env::var("OUT_DIR")?;
+    let out = std::env::var("OUT_DIR")?;
     let dictionary = Dictionary::built_in(Version::Fix44);
     let code = codegen::generate(&[(&dictionary, &["NewOrderSingle"])])?;
-    fs::write(Path::new(&out).join("fix44.rs"), code)?;
+    std::fs::write(format!("{out}/fix44.rs"), code)?;
     // typed: end
     for name in ["simple", "complex"] {
         let templates = format!("../crates/fast/templates/{name}.xml");
         println!("cargo::rerun-if-changed={templates}");
-        let code = fanfare_fast::codegen::generate(&fs::read_to_string(templates)?)?;
-        fs::write(Path::new(&out).join(format!("{name}.rs")), code)?;
+        let code = fanfare_fast::codegen::generate(&std::fs::read_to_string(templates)?)?;
+        std::fs::write(format!("{out}/{name}.rs"), code)?;
     }
     // typed: begin
     Ok(())

@@ -24,13 +24,7 @@ fn read<'a>(decoder: &'a mut Decoder, bytes: &'a [u8]) -> Result<Order<'a>> {
     let message = decoder.decode(bytes)?;
     let order = NewOrderSingle::read(&message).context("another message")?;
     Ok(Order {
-        required: NewOrderSingleFields {
-            cl_ord_id: order.cl_ord_id()?,
-            symbol: order.symbol()?,
-            side: order.side()?,
-            transact_time: order.transact_time()?,
-            ord_type: order.ord_type()?,
-        },
+        required: order.required()?,
         order_qty: order.order_qty()?,
         price: order.price()?,
         time_in_force: order.time_in_force()?,

@@ -22,6 +22,7 @@ pub(super) fn message(model: &Model, message: &Block, out: &mut Lines) {
         writable(message).partition(|member| member.required);
     let (groups, required): (Vec<_>, Vec<_>) = required.into_iter().partition(is_group);
     structure(model, message, &required, out);
+    reader(model, message, &required, out);
     let words = optional.len().div_ceil(64).max(1);
     let chain = Chain {
         model,
@@ -107,6 +108,33 @@ fn structure(model: &Model, message: &Block, required: &[&Member], out: &mut Lin
         let value = value_type(model, member.kind);
         out.line(&format!("pub {}: {value},", member.name));
     }
+    out.close("}");
+}
+
+/// The method that reads this struct. A field of several values has none: they are written from a
+/// slice, and a reader has no place for one.
+fn reader(model: &Model, message: &Block, required: &[&Member], out: &mut Lines) {
+    let is_several = |member: &&Member| matches!(member.kind, Kind::Several(_));
+    if required.is_empty() || required.iter().any(is_several) {
+        return;
+    }
+    let name = &message.name;
+    let lifetime = match lifetime(model, required) {
+        "" => "",
+        _ => "<'a>",
+    };
+    out.gap();
+    out.open(&format!("impl<'a> {name}<'a> {{"));
+    out.line("/// Returns the required fields, without groups, as a builder takes them.");
+    out.line("#[inline]");
+    let result = format!("Result<{name}Fields{lifetime}, FieldError>");
+    out.function("pub fn required", &["&self"], &result);
+    out.open(&format!("Ok({name}Fields {{"));
+    for Member { name, .. } in required {
+        out.line(&format!("{name}: self.{name}()?,"));
+    }
+    out.close("})");
+    out.close("}");
     out.close("}");
 }
 

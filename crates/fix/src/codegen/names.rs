@@ -20,7 +20,7 @@ const TYPES: [&str; 8] = [
 const SUFFIXES: [&str; 4] = ["", "Fields", "Builder", "Start"];
 
 /// Methods that every reader has.
-const METHODS: [&str; 5] = ["build", "fields", "header", "of", "read"];
+const METHODS: [&str; 6] = ["build", "fields", "header", "of", "read", "required"];
 
 /// Names of types that are taken.
 pub(super) struct Types(HashSet<String>);

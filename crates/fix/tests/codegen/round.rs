@@ -163,6 +163,11 @@ fn check(found: &Everything<'_>, values: &Values) {
     assert_eq!(found.text(), Ok(&*values.text));
     assert_eq!(found.type_(), Ok(values.type_));
     assert_eq!(found.count(), Ok(values.things.len() as u64));
+    let required = found.required().unwrap();
+    assert_eq!(
+        (required.text, required.type_, required.count),
+        (&*values.text, values.type_, values.things.len() as u64)
+    );
     assert_eq!(found.fields2(), Ok(values.fields.as_deref().map(fields)));
     let qty = found.order_qty().unwrap();
     assert_eq!(
@@ -245,6 +250,7 @@ fn values_that_the_dictionary_does_not_list_are_told() {
         error.to_string(),
         "tag 5001 has a value that is not in its list (at offset 26)"
     );
+    assert_eq!(found.required().unwrap_err(), error);
     assert_eq!(found.fields().char(5001), Ok(b'9'));
     assert_eq!(found.header2().unwrap_err().kind, FieldErrorKind::Unlisted);
     assert_eq!(found.fields2(), Ok(Some(Fields::Other("NEW"))));
@@ -282,7 +288,12 @@ fn a_length_that_is_required_requires_its_data() {
         EverythingFields2::build(out, fields)
             .subs([1, 2], |entry, kind| entry.sub("S").sub_type(kind));
     });
-    let text = String::from_utf8(bytes.unwrap())
+    let bytes = bytes.unwrap();
+    let mut decoder = decoder();
+    let found = received(&mut decoder, &bytes);
+    let found = EverythingFields2::read(&found).unwrap();
+    assert_eq!(found.required().unwrap().encoded_text, b"\x01");
+    let text = String::from_utf8(bytes.clone())
         .unwrap()
         .replace('\x01', "|");
     assert!(

@@ -10,90 +10,29 @@
  * All end with stdin. Samples are taken and written by listeners, in the thread that receives, as in
  * the library's own example with -l. A sample that is missing or comes twice ends the program. */
 
-#include <inttypes.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "dds/dds.h"
-
-#define LONGEST 8192
-#define BATCH 64
-#define NUMBER_SIZE sizeof(uint64_t)
-
-struct sample {
-    uint64_t number;
-    uint8_t payload[LONGEST - NUMBER_SIZE];
-};
-
-/* The type as idlc describes it; the length of the payload is filled in. */
-static uint32_t ops[] = {DDS_OP_ADR | DDS_OP_TYPE_8BY,
-                         offsetof(struct sample, number),
-                         DDS_OP_ADR | DDS_OP_TYPE_ARR | DDS_OP_SUBTYPE_1BY,
-                         offsetof(struct sample, payload),
-                         0,
-                         DDS_OP_RTS};
-
-static size_t size;
+#include "cyclone.h"
 
 static uint64_t count, warm_up;
-static dds_entity_t writer, reader;
-static struct sample outgoing;
-static void *places[BATCH];
-static dds_sample_info_t infos[BATCH];
+static dds_entity_t reader;
 /* ping */
 static uint64_t number;
 static dds_time_t sent_at, *round_trips;
 /* sink */
 static dds_time_t began;
 
-static void fail(const char *what, dds_return_t code) {
-    fprintf(stderr, "%s: %s\n", what, dds_strretcode(-code));
-    exit(1);
+static void on_ping(const struct sample *sample, void *unused) {
+    (void)unused;
+    put(sample);
 }
 
-static dds_entity_t made(const char *what, dds_entity_t entity) {
-    if (entity < 0)
-        fail(what, entity);
-    return entity;
-}
-
-static void put(const struct sample *sample) {
-    dds_return_t code = dds_write(writer, sample);
-    if (code != DDS_RETCODE_OK)
-        fail("dds_write", code);
-}
-
-static void expect(uint64_t came, uint64_t expected) {
-    if (came == expected)
-        return;
-    fprintf(stderr, "sample %" PRIu64 " in place of %" PRIu64 "\n", came, expected);
-    exit(1);
-}
-
-static int by_value(const void *a, const void *b) {
-    dds_time_t x = *(const dds_time_t *)a, y = *(const dds_time_t *)b;
-    return (x > y) - (x < y);
-}
-
-static void report(void) {
-    qsort(round_trips, count, sizeof *round_trips, by_value);
-    printf("p50 %" PRId64 "\np99 %" PRId64 "\n", round_trips[count / 2],
-           round_trips[count * 99 / 100]);
-    fflush(stdout);
-}
-
-static void on_ping(const struct sample *sample) { put(sample); }
-
-static void on_pong(const struct sample *sample) {
+static void on_pong(const struct sample *sample, void *unused) {
+    (void)unused;
     dds_time_t came = dds_time();
     expect(sample->number, number);
     if (number >= warm_up)
         round_trips[number - warm_up] = came - sent_at;
     if (++number == warm_up + count) {
-        report();
+        report(round_trips, count);
         return;
     }
     outgoing.number = number;
@@ -101,7 +40,8 @@ static void on_pong(const struct sample *sample) {
     put(&outgoing);
 }
 
-static void on_flow(const struct sample *sample) {
+static void on_flow(const struct sample *sample, void *unused) {
+    (void)unused;
     expect(sample->number, number);
     if (number++ == warm_up)
         began = dds_time();
@@ -113,37 +53,13 @@ static void on_flow(const struct sample *sample) {
 }
 
 static void on_data(dds_entity_t entity, void *each) {
-    dds_return_t n;
-    do {
-        n = dds_take(entity, places, infos, BATCH, BATCH);
-        if (n < 0)
-            fail("dds_take", n);
-        for (dds_return_t i = 0; i < n; i++)
-            if (infos[i].valid_data)
-                ((void (*)(const struct sample *))each)(places[i]);
-    } while (n == BATCH);
-}
-
-static dds_entity_t topic_of(dds_entity_t participant, const char *name) {
-    const dds_topic_descriptor_t type = {
-        .m_size = (uint32_t)size,
-        .m_align = _Alignof(struct sample),
-        .m_flagset = DDS_TOPIC_FIXED_SIZE,
-        .m_typename = "Bench::Sample",
-        .m_nops = 3,
-        .m_ops = ops,
-    };
-    return made("topic", dds_create_topic(participant, &type, name, NULL, NULL));
+    take_all(entity, (void (*)(const struct sample *, void *))each, NULL);
 }
 
 static void open_ends(dds_domainid_t domain, const char *written, const char *read,
-                      void (*each)(const struct sample *), bool batching) {
+                      void (*each)(const struct sample *, void *), bool batching) {
     dds_entity_t participant = made("participant", dds_create_participant(domain, NULL, NULL));
-    dds_qos_t *qos = dds_create_qos();
-    dds_qset_reliability(qos, DDS_RELIABILITY_RELIABLE, DDS_SECS(10));
-    dds_qset_history(qos, DDS_HISTORY_KEEP_ALL, DDS_LENGTH_UNLIMITED);
-    dds_qset_resource_limits(qos, 8192, DDS_LENGTH_UNLIMITED, DDS_LENGTH_UNLIMITED);
-    dds_qset_writer_batching(qos, batching);
+    dds_qos_t *qos = qos_with(batching);
     if (written) {
         dds_entity_t topic = topic_of(participant, written);
         writer = made("writer", dds_create_writer(participant, topic, qos, NULL));
@@ -160,36 +76,22 @@ static void open_ends(dds_domainid_t domain, const char *written, const char *re
 
 /* Waits until both ends have met the other side, and it has met them. */
 static void wait_for_match(void) {
-    dds_publication_matched_status_t out = {.current_count = 1};
-    dds_subscription_matched_status_t in = {.current_count = 1};
     do {
         dds_sleepfor(DDS_MSECS(2));
-        if (writer)
-            (void)dds_get_publication_matched_status(writer, &out);
-        if (reader)
-            (void)dds_get_subscription_matched_status(reader, &in);
-    } while (out.current_count == 0 || in.current_count == 0);
+    } while ((writer && !is_read(writer)) || (reader && !is_written(reader)));
     dds_sleepfor(DDS_MSECS(300));
 }
 
-static void ready(void) {
-    puts("ready");
-    fflush(stdout);
-}
-
 int main(int argc, char **argv) {
-    size = argc == 5 ? strtoul(argv[2], NULL, 10) : 0;
-    if (size <= NUMBER_SIZE || size > LONGEST || size % NUMBER_SIZE != 0) {
+    size_t given = argc == 5 ? strtoul(argv[2], NULL, 10) : 0;
+    if (!is_size(given)) {
         fprintf(stderr, "cyclone pong|ping|sink|source SIZE COUNT DOMAIN\n");
         return 2;
     }
+    set_size(given);
     const char *role = argv[1];
     count = strtoull(argv[3], NULL, 10);
     dds_domainid_t domain = (dds_domainid_t)strtoul(argv[4], NULL, 10);
-    ops[4] = (uint32_t)(size - NUMBER_SIZE);
-    char *taken = calloc(BATCH, size);
-    for (size_t i = 0; i < BATCH; i++)
-        places[i] = taken + i * size;
     if (strcmp(role, "pong") == 0) {
         open_ends(domain, "Pong", "Ping", on_ping, false);
         ready();
@@ -213,7 +115,6 @@ int main(int argc, char **argv) {
         }
         (void)dds_write_flush(writer);
     }
-    while (getchar() != EOF)
-        ;
+    until_stdin_ends();
     return 0;
 }

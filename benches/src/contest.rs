@@ -69,11 +69,11 @@ pub(crate) struct Contest {
     pub(crate) absent: Vec<String>,
 }
 
-/// The figures of one contestant, by turn.
+/// The figures of one contestant, by round: `None` for a turn that failed.
 pub(crate) struct Row {
     pub(crate) name: &'static str,
     pub(crate) how: String,
-    turns: Vec<Vec<f64>>,
+    turns: Vec<Option<Vec<f64>>>,
 }
 
 /// A contest that was held.
@@ -85,37 +85,50 @@ pub(crate) struct Outcome {
     pub(crate) figures: Vec<Figure>,
     pub(crate) rows: Vec<Row>,
     pub(crate) absent: Vec<String>,
+    /// Turns of the rows that failed, and why.
+    pub(crate) failed: Vec<String>,
 }
 
+/// A contestant without a good turn is not tried again after this many.
+const TRIES: usize = 2;
+
 impl Contest {
-    /// Lets all contestants take turns; each round begins with another one. One that fails is
-    /// absent from then on.
+    /// Lets all contestants take turns; each round begins with another one. One without a good turn
+    /// is absent.
     pub(crate) fn run(mut self, rounds: usize) -> Outcome {
         let mut rows: Vec<Row> = self.contestants.iter().map(Row::of).collect();
-        let mut failed = vec![None; rows.len()];
+        let mut reasons: Vec<Option<String>> = vec![None; rows.len()];
         let count = self.contestants.len();
         for turn in (0..rounds).flat_map(|round| (0..count).map(move |at| (round + at) % count)) {
             let taken = (
                 self.contestants.get_mut(turn),
                 rows.get_mut(turn),
-                failed.get_mut(turn),
+                reasons.get_mut(turn),
             );
-            let (Some(contestant), Some(row), Some(failure @ None)) = taken else {
+            let (Some(contestant), Some(row), Some(reason)) = taken else {
                 continue;
             };
-            match (contestant.measure)() {
-                Ok(figures) => row.turns.push(figures),
-                Err(error) => *failure = Some(format!("{}: {error:#}", row.name)),
+            if row.good() > 0 || row.turns.len() < TRIES {
+                let measured = (contestant.measure)();
+                let failure = measured.as_ref().err();
+                *reason = failure.map(|error| format!("{error:#}")).or(reason.take());
+                row.turns.push(measured.ok());
             }
         }
-        let mut failures = failed.into_iter();
-        rows.retain(|_| {
-            let failure = failures.next().flatten();
-            let is_there = failure.is_none();
-            self.absent.extend(failure);
-            is_there
-        });
+        let mut failed = Vec::new();
+        for (row, reason) in rows.iter().zip(reasons) {
+            let Some(reason) = reason else { continue };
+            match row.good() {
+                0 => self.absent.push(format!("{}: {reason}", row.name)),
+                good => {
+                    let (bad, all) = (row.turns.len() - good, row.turns.len());
+                    failed.push(format!("{}: {bad} of {all} turns, {reason}", row.name));
+                }
+            }
+        }
+        rows.retain(|row| row.good() > 0);
         Outcome {
+            failed,
             id: self.id,
             title: self.title,
             what: self.what,
@@ -136,10 +149,20 @@ impl Row {
         }
     }
 
-    /// A figure of all turns.
-    pub(crate) fn turns(&self, figure: usize) -> Vec<f64> {
+    /// The number of turns that did not fail.
+    fn good(&self) -> usize {
+        self.turns.iter().flatten().count()
+    }
+
+    /// A figure by round.
+    fn by_round(&self, figure: usize) -> impl Iterator<Item = Option<f64>> {
         let turns = self.turns.iter();
-        turns.filter_map(|turn| turn.get(figure).copied()).collect()
+        turns.map(move |turn| turn.as_ref()?.get(figure).copied())
+    }
+
+    /// A figure of all turns that did not fail.
+    pub(crate) fn turns(&self, figure: usize) -> Vec<f64> {
+        self.by_round(figure).flatten().collect()
     }
 
     pub(crate) fn median(&self, figure: usize) -> f64 {
@@ -160,6 +183,12 @@ impl Outcome {
         self.rows.first().is_some_and(|row| row.name == "Fanfare")
     }
 
+    /// Whether Fanfare has taken all its turns.
+    pub(crate) fn is_whole(&self) -> bool {
+        let is_ours = |failure: &String| failure.starts_with("Fanfare:");
+        self.has_fanfare() && !self.failed.iter().any(is_ours)
+    }
+
     /// How many times better Fanfare is than a row in a figure: the median over the turns of
     /// theirs divided by ours, or of ours divided by theirs where more is better.
     pub(crate) fn times(&self, row: &Row, figure: usize) -> f64 {
@@ -170,10 +199,10 @@ impl Outcome {
             .figures
             .get(figure)
             .is_some_and(|figure| figure.is_rate);
-        let turns = row.turns(figure).into_iter().zip(ours.turns(figure));
-        let times = turns.map(|(theirs, ours)| match is_rate {
-            true => ours / theirs,
-            false => theirs / ours,
+        let turns = row.by_round(figure).zip(ours.by_round(figure));
+        let times = turns.filter_map(|(theirs, ours)| match is_rate {
+            true => Some(ours? / theirs?),
+            false => Some(theirs? / ours?),
         });
         median(times.collect())
     }
@@ -205,8 +234,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn contestants_take_turns_and_those_that_fail_are_absent() {
-        let mut left = 2;
+    fn contestants_take_turns_and_failures_are_told() {
+        let (mut round, mut tries) = (0, 0);
         let contest = Contest {
             id: "id".to_owned(),
             title: "title".to_owned(),
@@ -217,18 +246,26 @@ mod tests {
                 Contestant::new("Fanfare", "", || Ok(vec![10.0, 40.0])),
                 Contestant::new("Slow", "", || Ok(vec![20.0, 10.0])),
                 Contestant::new("Fast", "", || Ok(vec![5.0, 80.0])),
+                Contestant::new("Frail", "", move || {
+                    round += 1;
+                    anyhow::ensure!(round != 2, "it broke");
+                    Ok(vec![30.0, 1.0])
+                }),
                 Contestant::new("Broken", "", move || {
-                    left -= 1;
-                    anyhow::ensure!(left > 0, "it broke");
-                    Ok(vec![1.0, 1.0])
+                    tries += 1;
+                    anyhow::bail!("try {tries}")
                 }),
             ],
             absent: vec!["Nobody: not to be had".to_owned()],
         };
         let outcome = contest.run(3);
+        assert_eq!(outcome.absent, ["Nobody: not to be had", "Broken: try 2"]);
+        assert_eq!(outcome.failed, ["Frail: 1 of 3 turns, it broke"]);
+        assert!(outcome.is_whole());
+        let frail = &outcome.rows[3];
         assert_eq!(
-            outcome.absent,
-            ["Nobody: not to be had", "Broken: it broke"]
+            (frail.turns(0), outcome.times(frail, 0)),
+            (vec![30.0; 2], 3.0)
         );
         let slow = &outcome.rows[1];
         assert_eq!((slow.median(0), slow.spread(1)), (20.0, (10.0, 10.0)));

@@ -131,7 +131,7 @@ impl Programs {
         let home = peers.file("");
         let ours = found("Fanfare", package(&home, "ours"));
         let cyclone = ours.clone().and_then(|ours| {
-            let built = cyclone(&home, &ours);
+            let built = cyclone(&home, &ours, "cyclone");
             found("Cyclone DDS", built)
         });
         let configurations = ["ping", "source"].map(|role| {
@@ -155,15 +155,19 @@ impl Programs {
 
     /// The C program with the configuration that its README shows, on loopback without multicast.
     fn cyclone(&self, job: Job) -> Found<Ends> {
-        // Where listeners write, none may wait for an acknowledgement that its thread receives.
-        let high = if job == Job::Trips { "16MB" } else { "4MB" };
+        // Where listeners write, none may wait for an acknowledgement that its thread receives: the
+        // limit of what is not acknowledged does not begin low there.
+        let high = match job {
+            Job::Trips => "<WhcHigh>16MB</WhcHigh><WhcHighInit>16MB</WhcHighInit>",
+            Job::Flow => "<WhcHigh>4MB</WhcHigh>",
+        };
         self.cyclone_with(&format!(
             "<CycloneDDS><Domain Id=\"any\"><General><Interfaces>\
              <NetworkInterface address=\"127.0.0.1\" multicast=\"false\"/></Interfaces>\
              <AllowMulticast>false</AllowMulticast><MaxMessageSize>65500B</MaxMessageSize>\
              </General><Discovery><ParticipantIndex>auto</ParticipantIndex>\
              <Peers AddLocalhost=\"true\"/></Discovery>\
-             <Internal><Watermarks><WhcHigh>{high}</WhcHigh></Watermarks></Internal></Domain>\
+             <Internal><Watermarks>{high}</Watermarks></Internal></Domain>\
              </CycloneDDS>"
         ))
     }

@@ -91,13 +91,13 @@ pub(crate) fn package(home: &Path, name: &str) -> Result<PathBuf> {
     Ok(target.join("release").join(name))
 }
 
-/// Builds the C program against the library that the program `ours` is linked with.
-pub(crate) fn cyclone(home: &Path, ours: &Path) -> Result<PathBuf> {
+/// Builds a C program against the library that the program `ours` is linked with.
+pub(crate) fn cyclone(home: &Path, ours: &Path, name: &str) -> Result<PathBuf> {
     let library = library(ours)?;
-    let program = home.join("cyclone");
+    let program = home.join(name);
     let mut compiler = Command::new("cc");
     compiler.args(["-O2", "-Wall", "-o"]).arg(&program);
-    compiler.arg(source("cyclone.c"));
+    compiler.arg(source(&format!("{name}.c")));
     compiler.arg("-I").arg(library.join("include"));
     compiler.arg(library.join("lib/libddsc.a"));
     run(compiler.args(["-lpthread", "-ldl", "-lm"]))?;

@@ -68,7 +68,7 @@ fn main() -> Result<ExitCode> {
     if let Some(file) = &args.docs {
         write_tables(file, &report::markdown(&outcomes))?;
     }
-    let is_whole = !outcomes.is_empty() && outcomes.iter().all(Outcome::has_fanfare);
+    let is_whole = !outcomes.is_empty() && outcomes.iter().all(Outcome::is_whole);
     Ok(if is_whole {
         ExitCode::SUCCESS
     } else {

@@ -24,6 +24,13 @@ fn cells(outcome: &Outcome, row: &Row) -> Vec<String> {
     cells
 }
 
+/// Turns that failed, and who does not take part.
+fn missing(outcome: &Outcome) -> Vec<String> {
+    let failed = outcome.failed.iter().map(|who| format!("Failed: {who}"));
+    let absent = outcome.absent.iter().map(|who| format!("Absent: {who}"));
+    failed.chain(absent).collect()
+}
+
 fn head(outcome: &Outcome) -> Vec<String> {
     let mut head = vec![String::new()];
     for figure in &outcome.figures {
@@ -53,8 +60,8 @@ pub(crate) fn text(outcome: &Outcome) -> String {
         text += cells.collect::<Vec<_>>().join("  ").trim_end();
         text += "\n";
     }
-    for absent in &outcome.absent {
-        text += &format!("absent: {absent}\n");
+    for missing in missing(outcome) {
+        text += &format!("{missing}\n");
     }
     text
 }
@@ -84,8 +91,8 @@ pub(crate) fn markdown(outcomes: &[Outcome]) -> String {
             outcome.title, outcome.what, outcome.source
         );
         text += &table(outcome);
-        for absent in &outcome.absent {
-            text += &format!("\nAbsent: {absent}\n");
+        for missing in missing(outcome) {
+            text += &format!("\n{missing}\n");
         }
     }
     text
@@ -146,6 +153,7 @@ pub(crate) fn json(outcomes: &[Outcome]) -> Value {
             "contestants": rows.collect::<Vec<_>>(),
             "ahead": outcome.ahead(),
             "absent": outcome.absent,
+            "failed": outcome.failed,
         })
     });
     json!({
@@ -193,13 +201,7 @@ pub(crate) fn html(outcomes: &[Outcome]) -> String {
         let head = head(outcome);
         let head: Vec<&str> = head.iter().map(String::as_str).collect();
         page.table("", &head, &rows);
-        page.warnings(
-            &outcome
-                .absent
-                .iter()
-                .map(|who| format!("absent: {who}"))
-                .collect::<Vec<_>>(),
-        );
+        page.warnings(&missing(outcome));
     }
     page.environment(&Environment::collect());
     page.to_html()

@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 
 /// Rounds that warm up, and that are measured.
 const WARM_UP: usize = 300;
-const ROUNDS: usize = 1_500;
+pub(super) const ROUNDS: usize = 1_500;
 
 /// Messages under way when the rate is measured, and for how long it is.
-const WINDOW: u64 = 64;
-const SECONDS: f64 = 1.5;
+pub(super) const WINDOW: u64 = 64;
+pub(super) const SECONDS: f64 = 1.5;
 
 /// The longest wait for a server: to listen, to deliver a message.
 const PATIENCE: Duration = Duration::from_secs(20);

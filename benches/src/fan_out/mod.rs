@@ -2,6 +2,7 @@
 
 mod clients;
 mod dialect;
+mod multicast;
 
 use crate::contest::{Contest, Contestant, Figure};
 use crate::peers::{Found, Peers, Recipe};
@@ -25,7 +26,8 @@ pub(crate) fn contest(peers: &Peers) -> Contest {
             "A producer sends a snapshot to a server on one processor. The server sends it to \
              {CONSUMERS} connections, which one thread reads on the other processor. The time runs \
              from before the producer's send until the last consumer has received the message; the \
-             rate counts all deliveries with 64 messages in flight."
+             rate counts all deliveries with 64 messages in flight. For Cyclone DDS the \
+             consumers are {CONSUMERS} DataReaders of one process."
         ),
         source: "benches/src/fan_out, benches/peers",
         figures: vec![
@@ -43,6 +45,10 @@ pub(crate) fn contest(peers: &Peers) -> Contest {
                 .push(contestant(name, how, dialect, server)),
             Err(absent) => contest.absent.push(absent),
         }
+    }
+    match multicast::contestants(peers) {
+        Ok(both) => contest.contestants.extend(both),
+        Err(absent) => contest.absent.push(absent),
     }
     contest
 }

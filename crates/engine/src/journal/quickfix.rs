@@ -35,7 +35,10 @@ pub enum QuickFixError {
     #[error("cannot read {}", .0.display())]
     Io(PathBuf, #[source] io::Error),
     /// The files of numbers are missing.
-    #[error("{} is not a file store of QuickFIX: found neither .seqnums nor .senderseqnums", .0.display())]
+    #[error(
+        "{} is not a file store of QuickFIX: found neither .seqnums nor .senderseqnums",
+        .0.display()
+    )]
     Nothing(PathBuf),
     /// A file has other contents.
     #[error("{}: {}", .0.display(), .1)]

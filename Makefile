@@ -17,7 +17,7 @@ FEATURES = --features fanfare/full
 # Tests of sessions and processes wait more than they compute.
 export RUST_TEST_THREADS ?= $(shell expr 3 '*' `nproc`)
 
-.PHONY: help demo test test-kafka test-kills check codegen deny sbom deb conformance oracle bench bench-peers bench-guard bench-books fuzz soak memcheck asan build setup clean
+.PHONY: help demo test test-kafka test-kills check codegen book deny sbom deb conformance oracle bench bench-peers bench-guard bench-books fuzz soak memcheck asan build setup clean
 
 help:
 	@echo "make demo   build, run the whole plant on this machine for about a minute, report"
@@ -26,6 +26,7 @@ help:
 	@echo "make test-kills  a plant, its readers and replays killed with 1,000 seeds, 10 to 30 minutes (KILL_SEEDS)"
 	@echo "make check  the quick part of it, for between two edits"
 	@echo "make codegen  typed messages of whole dictionaries: clippy and rustdoc find nothing in them"
+	@echo "make book   the guide, the reference and the decisions as pages under out/book, by mdbook"
 	@echo "make deny   licences, known faults and sources of the crates, by cargo-deny"
 	@echo "make sbom   what the program is made of, as CycloneDX under target/package, by cargo-cyclonedx"
 	@echo "make deb    a Debian package under target/debian, by cargo-deb"
@@ -67,6 +68,11 @@ check:
 	$(CARGO) xtask tidy
 	@command -v cargo-deny >/dev/null || echo "check: without cargo-deny, which make deny installs"
 	@! command -v cargo-deny >/dev/null || $(CARGO) deny --workspace check bans licenses sources
+
+book:
+	@command -v mdbook >/dev/null || $(CARGO) install --quiet --locked --no-default-features mdbook
+	@mdbook build docs
+	@echo out/book/index.html
 
 deny:
 	@command -v cargo-deny >/dev/null || $(CARGO) install --quiet --locked cargo-deny

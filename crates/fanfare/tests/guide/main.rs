@@ -5,6 +5,7 @@
 //! after a block's language.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test")]
 
+mod book;
 mod chapter;
 #[path = "../common/mod.rs"]
 mod common;

@@ -61,7 +61,7 @@ class Page {
           { class: "top" },
           h("a", { class: "name", href: "#/overview" }, "Fanfare"),
           h("nav", { "aria-label": "Views" }, h("ul", {}, ...links)),
-          h("div", { class: "right" }, this.#heard, themes(), needsToken && leave()),
+          h("div", { class: "right" }, this.#heard, themes(), needsToken && signOut()),
         ),
         this.#bar,
       );
@@ -181,7 +181,7 @@ class Page {
       maxlength: 256,
       "aria-describedby": "token-about",
     });
-    const enter = (event: Event) => {
+    const signIn = (event: Event) => {
       event.preventDefault();
       token.set(input.value.trim());
       this.#plant.connection = { is: "beginning" };
@@ -190,7 +190,7 @@ class Page {
     this.#body.replaceChildren(
       h(
         "form",
-        { class: "lock", onsubmit: enter },
+        { class: "lock", onsubmit: signIn },
         h("h1", {}, "Token required"),
         h(
           "p",
@@ -202,7 +202,7 @@ class Page {
           {},
           h("label", { for: "token" }, "Token "),
           input,
-          h("button", { type: "submit", class: "main" }, "Enter"),
+          h("button", { type: "submit", class: "main" }, "Sign in"),
         ),
         wrong &&
           h(
@@ -305,7 +305,7 @@ function themes(): HTMLElement {
 }
 
 /** Forgets the token. */
-function leave(): HTMLElement {
+function signOut(): HTMLElement {
   const out = () => {
     token.forget();
     location.reload();
@@ -313,7 +313,7 @@ function leave(): HTMLElement {
   return h(
     "button",
     { type: "button", class: "quiet", title: "Forgets the token", onclick: out },
-    "Leave",
+    "Sign out",
   );
 }
 

@@ -111,8 +111,8 @@ fn structure(model: &Model, message: &Block, required: &[&Member], out: &mut Lin
     out.close("}");
 }
 
-/// The method that reads this struct. A field of several values has none: they are written from a
-/// slice, and a reader has no place for one.
+/// The method that reads this struct, unless a field of it holds several values: they are written
+/// from a slice, which a reader cannot make without allocation.
 fn reader(model: &Model, message: &Block, required: &[&Member], out: &mut Lines) {
     let is_several = |member: &&Member| matches!(member.kind, Kind::Several(_));
     if required.is_empty() || required.iter().any(is_several) {

@@ -24,10 +24,10 @@
 //!   elsewhere a value that is not in the list is the error
 //!   [`Unlisted`](crate::codec::FieldErrorKind::Unlisted), and `fields()` has its bytes;
 //! - a builder for each message and entry, over a [`FieldWriter`]. A message begins with a struct
-//!   of its required fields, which the reader's `required()` returns too. Required groups are the
-//!   next calls, and then the optional fields may follow in any order, each once. The fields of an
-//!   entry follow in the order of the definition, and an entry without its required fields does not
-//!   compile;
+//!   of its required fields, which the reader's `required()` returns too, unless one of them holds
+//!   several values. Required groups are the next calls, and then the optional fields may follow in
+//!   any order, each once. The fields of an entry follow in the order of the definition, and an
+//!   entry without its required fields does not compile;
 //! - `Messages`, an enum of the messages, and `crack`, which returns the one that was received, by
 //!   MsgType(35). From several dictionaries there is `crack` by version and MsgType too.
 //!

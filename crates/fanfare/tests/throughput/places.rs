@@ -58,15 +58,15 @@ fn a_store_with_no_room_or_no_right_to_write_is_named() {
     if !can("unshare -m mount -t tmpfs none /mnt") {
         return;
     }
-    let folder = Folder::new("read-only");
+    let folder = Folder::new("no-right-to-write");
     let place = folder.path().to_str().unwrap();
-    for (option, expected) in [("ro", "read-only"), ("size=256k", "the disk is full")] {
+    for (option, expected) in [("ro", "is read-only"), ("size=256k", "the disk is full")] {
         let setup = format!("mount -t tmpfs -o {option} none {place};");
         let output = initiator(&setup, "1", &["--store", place]);
         let told = output.err;
         assert_eq!(output.code, 1, "{told}");
         assert!(
-            told.contains(expected) && told.contains("read-only/FIX"),
+            told.contains(expected) && told.contains(&format!("{place}/FIX")),
             "{told}"
         );
     }

@@ -284,8 +284,8 @@ fn add(tops: &mut Vec<[Option<Value>; 2]>, sides: [Vec<Value>; 2]) {
     }
 }
 
-/// Compares each bar with the trades in it. A trade that the gateway encodes more than 50 ms after the
-/// end of its second, because the machine is busy, is in the next bar; most are in their own.
+/// Compares each bar with the trades in it. A trade that the gateway encodes more than 50 ms after
+/// the end of its second, because the machine is busy, is in the next bar; most are in their own.
 fn judge_bars(all: &[Value], events: &[Value]) {
     let traded = trades(events);
     let mut left = BTreeMap::<u64, VecDeque<&Value>>::new();

@@ -1,7 +1,9 @@
 //! Samples from one process to another on this host: over sockets, and through shared memory.
 
 use crate::contest::{Contest, Contestant, Figure};
-use crate::dds_ends::{Ends, Task, aeron, configuration, cyclone, fast_dds, found, package};
+use crate::dds_ends::{
+    Ends, Task, WATERMARKS, aeron, configuration, cyclone, fast_dds, found, package,
+};
 use crate::peers::{Found, Peers};
 
 /// Bytes of a sample of a round trip.
@@ -155,10 +157,8 @@ impl Programs {
 
     /// The C program with the configuration that its README shows, on loopback without multicast.
     fn cyclone(&self, job: Job) -> Found<Ends> {
-        // Where listeners write, none may wait for an acknowledgement that its thread receives: the
-        // limit of what is not acknowledged does not begin low there.
         let high = match job {
-            Job::Trips => "<WhcHigh>16MB</WhcHigh><WhcHighInit>16MB</WhcHighInit>",
+            Job::Trips => WATERMARKS,
             Job::Flow => "<WhcHigh>4MB</WhcHigh>",
         };
         self.cyclone_with(&format!(

@@ -91,6 +91,10 @@ pub(crate) fn package(home: &Path, name: &str) -> Result<PathBuf> {
     Ok(target.join("release").join(name))
 }
 
+/// Watermarks of Cyclone DDS where listeners write: none may wait for an acknowledgement that its
+/// thread receives, and by default the limit of what is not acknowledged begins at 30 kB.
+pub(crate) const WATERMARKS: &str = "<WhcHigh>16MB</WhcHigh><WhcHighInit>16MB</WhcHighInit>";
+
 /// Builds a C program against the library that the program `ours` is linked with.
 pub(crate) fn cyclone(home: &Path, ours: &Path, name: &str) -> Result<PathBuf> {
     let library = library(ours)?;

@@ -4,7 +4,7 @@ use super::CONSUMERS;
 use super::clients::{ROUNDS, SECONDS, WINDOW};
 use super::dialect::Dialect;
 use crate::contest::Contestant;
-use crate::dds_ends::{cyclone, found, package};
+use crate::dds_ends::{WATERMARKS, cyclone, found, package};
 use crate::peers::{Found, Peers, Recipe, number};
 use anyhow::Result;
 use fanfare_peers::{Program, domain};
@@ -70,8 +70,7 @@ fn turn(relay: &Recipe, fan: &Recipe) -> Result<Vec<f64>> {
     Ok(vec![p50 / 1e3, p99 / 1e3, rate])
 }
 
-/// Multicast on loopback that does not leave this host; the limit of what is not acknowledged does
-/// not begin low, because listeners write.
+/// Multicast on loopback, which does not leave this host.
 fn configuration(domain: u32) -> String {
     format!(
         "<CycloneDDS><Domain Id=\"any\"><General><Interfaces>\
@@ -80,7 +79,6 @@ fn configuration(domain: u32) -> String {
          <MaxMessageSize>65500B</MaxMessageSize></General>\
          <Discovery><ExternalDomainId>{domain}</ExternalDomainId>\
          <ParticipantIndex>none</ParticipantIndex></Discovery>\
-         <Internal><Watermarks><WhcHigh>16MB</WhcHigh><WhcHighInit>16MB</WhcHighInit></Watermarks>\
-         </Internal></Domain></CycloneDDS>"
+         <Internal><Watermarks>{WATERMARKS}</Watermarks></Internal></Domain></CycloneDDS>"
     )
 }

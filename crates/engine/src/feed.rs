@@ -258,6 +258,13 @@ impl Receiver {
         self.channel.finish().try_for_each(take)
     }
 
+    /// Returns whether more messages may follow that had arrived before the last duty cycle: in
+    /// the sockets, or behind a gap.
+    #[must_use]
+    pub fn is_behind(&self) -> bool {
+        self.pace.is_behind() || self.channel.poll_timeout().is_some()
+    }
+
     /// Waits for a datagram, at most as long as `timeout`.
     ///
     /// # Errors

@@ -43,6 +43,12 @@ impl Pace {
         self.is_behind = is_behind;
     }
 
+    /// Returns whether a line had as many datagrams as it may in the last duty cycle.
+    #[must_use]
+    pub const fn is_behind(&self) -> bool {
+        self.is_behind
+    }
+
     /// Returns when the arbiter's time is `time`, if nothing is received.
     #[must_use]
     pub fn real(&self, time: u64) -> u64 {
@@ -65,7 +71,9 @@ mod tests {
         assert_eq!(pace.time(1_530), 40, "an eighth of the time-out");
         pace.took(64, true);
         assert_eq!(pace.time(9_000), 40, "more waits in the socket");
+        assert!(pace.is_behind());
         pace.took(0, false);
+        assert!(!pace.is_behind());
         assert_eq!(pace.time(9_005), 45);
         assert_eq!(pace.real(45), 9_005);
         assert_eq!(pace.real(0), 9_005, "what is over is now");

@@ -66,7 +66,7 @@ impl Place<'_> {
         client: &mut Client,
     ) -> bool {
         let name = replay.join().schema.name();
-        let step = replay.step(next, &client.grant);
+        let step = replay.step((next, self.encoder.ended()), &client.grant);
         let goes_on = !matches!(step, Step::Waits);
         match step {
             Step::Records(records) => client.put_past(&records, self.now),

@@ -79,8 +79,6 @@ pub(crate) struct Parts {
     pub(crate) counts: DbnCounts,
     /// The folder of the log, if there is one.
     pub(crate) log: Option<PathBuf>,
-    /// Whether events are live, so that the clock ends intervals.
-    pub(crate) is_live: bool,
 }
 
 /// The reason why the DBN port cannot be opened.
@@ -107,7 +105,6 @@ pub(crate) struct DbnAgent {
     batch: Batch,
     /// Whether the plant was restarted before the next event.
     is_restarted: bool,
-    is_live: bool,
     hub: Hub,
     /// The users and lists, as of this version of the book.
     users: (u64, Arc<UserSet>),
@@ -164,7 +161,6 @@ impl DbnAgent {
             encoder,
             batch: Batch::default(),
             is_restarted: false,
-            is_live: parts.is_live,
             hub: Hub::default(),
             users: (parts.users.version(), parts.users.read()),
             book: parts.users,
@@ -218,9 +214,7 @@ impl DbnAgent {
             }
             Delivery::Restart => *is_restarted = true,
         });
-        if read < TURN && self.is_live {
-            encoder.tick(times.utc, batch);
-        }
+        encoder.watermark(events.watermark(), batch);
         read
     }
 
@@ -427,12 +421,7 @@ impl Agent for DbnAgent {
     }
 
     fn next_timer(&self) -> Option<u64> {
-        let interval = self.encoder.next_tick().filter(|_| self.is_live);
-        let interval = interval.map(|at| {
-            let wait = at.saturating_sub(self.times.utc);
-            self.times.mono.saturating_add(wait)
-        });
-        Some(self.next_timer.min(interval.unwrap_or(u64::MAX)))
+        Some(self.next_timer)
     }
 
     fn before_sleep(&mut self) {

@@ -71,6 +71,8 @@ struct Shared {
     bound: AtomicU64,
     /// Whether the bound is the end of the past.
     is_last: AtomicBool,
+    /// The time up to which intervals have ended before the bound.
+    ended: AtomicU64,
     /// The number of the event that is read next.
     position: AtomicU64,
     /// Whether the client has gone.
@@ -117,8 +119,8 @@ impl Replay {
     }
 
     /// Returns the next result of the thread. `next` is the number of the event that the agent
-    /// reads next.
-    pub(super) fn step(&mut self, next: u64, grant: &Arc<Grant>) -> Step {
+    /// reads next, and `ended` the time up to which its intervals have ended.
+    pub(super) fn step(&mut self, (next, ended): (u64, u64), grant: &Arc<Grant>) -> Step {
         if self.running.is_none() {
             if Arc::strong_count(&self.past.threads) > THREADS {
                 return Step::Waits;
@@ -142,13 +144,14 @@ impl Replay {
         if self.has_joined {
             return Step::Waits;
         }
-        // The bound is stored first, so that a thread that sees `is_last` also sees the bound.
+        // Stored first, so that a thread that sees `is_last` also sees the bound.
         let shared = &running.shared;
         shared.bound.store(next, Ordering::Release);
         let position = shared.position.load(Ordering::Acquire);
         if position == 0 || position.saturating_add(NEAR) < next {
             return Step::Waits;
         }
+        shared.ended.store(ended, Ordering::Relaxed);
         shared.is_last.store(true, Ordering::Release);
         self.has_joined = true;
         Step::Live
@@ -259,10 +262,16 @@ impl Player {
                 }
                 Delivery::Restart => is_restarted = true,
             })?;
-            self.send(&batch, reader.directory())?;
             let position = reader.next_number();
+            let is_over = is_last && position >= bound;
+            if is_over {
+                // The live stream has no records of the intervals that have ended in it.
+                let ended = self.shared.ended.load(Ordering::Relaxed);
+                encoder.watermark(ended, &mut batch);
+            }
+            self.send(&batch, reader.directory())?;
             self.shared.position.store(position, Ordering::Release);
-            if is_last && position >= bound {
+            if is_over {
                 return Ok(());
             }
             if read == 0 {

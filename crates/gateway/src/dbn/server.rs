@@ -58,7 +58,6 @@ impl DbnServer {
             audit: Audit::default(),
             notices,
             counts: DbnCounts::new(&counters, ""),
-            is_live: true,
             log: None,
         })?;
         let address = agent.address()?;
@@ -87,6 +86,13 @@ impl DbnServer {
     /// not read may be overwritten, which is reported to its clients.
     pub fn put(&mut self, events: &mut [Event]) {
         self.ring.put(events);
+    }
+
+    /// Writes the time at which or after which every later trade arrives, in nanoseconds since
+    /// 1970: intervals up to it are complete. Without it an interval ends at the first event that
+    /// is a second later.
+    pub fn put_watermark(&mut self, time: u64) {
+        self.ring.put_watermark(time);
     }
 
     /// Wakes the thread, once for all events written.

@@ -9,6 +9,7 @@ pub(crate) mod fix;
 pub(crate) mod lines;
 pub(crate) mod meters;
 pub(crate) mod publish;
+mod watermarks;
 
 use crate::bridge::Plan;
 use crate::bridge::channels::Identity;
@@ -50,6 +51,7 @@ use std::ops::ControlFlow;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 use std::sync::Arc;
+use watermarks::Watermarks;
 
 /// The longest template file, in bytes: in UTF-16, the longest document allowed.
 const MOST_TEMPLATES: u64 = 2 * MAX_BYTES as u64 + 2;
@@ -113,6 +115,7 @@ pub(crate) struct Feeds {
     events: Option<EventRing>,
     /// The waker of the threads of replays.
     waker: Waker,
+    watermarks: Option<Watermarks>,
 }
 
 /// The receiver of a feed, which writes its messages to all outlets.
@@ -124,6 +127,8 @@ pub(crate) struct FeedSource {
     meters: LineMeters,
     /// The size of a part of the ring, in bytes.
     part: usize,
+    /// Whether the last turn had to wait for the workers.
+    waits: bool,
 }
 
 /// The outlets of a feed's messages.
@@ -202,6 +207,7 @@ impl FeedSource {
             stages: plan.stages.feed(&feed.channel(), market.is_some()),
             market,
             part: outlets.ring_bytes / PARTS,
+            waits: false,
         })
     }
 }
@@ -390,7 +396,8 @@ impl FeedSource {
         // The bodies of several versions need more of the ring. More than half of it is never
         // certain to be free.
         let parts = if self.handler.fan.look() > 1 { 3 } else { 2 };
-        if !self.handler.source_rings.has_room(self.part * parts) {
+        self.waits = !self.handler.source_rings.has_room(self.part * parts);
+        if self.waits {
             return Ok(0);
         }
         self.handler.utc_nanos = now.utc.nanos();
@@ -440,6 +447,11 @@ impl FeedSource {
         Ok(work)
     }
 
+    /// Returns whether messages that had arrived before the last turn are still to be processed.
+    fn is_behind(&self) -> bool {
+        self.waits || self.receiver.is_behind()
+    }
+
     /// Sets the counters that are not counted on arrival.
     fn count(&self) {
         let counts = &self.handler.counts;
@@ -468,8 +480,10 @@ impl Feeds {
         (edges, files, replay): (Vec<EdgeFeed>, Vec<FileMarket>, Option<ReplaySource>),
         events: Option<EventRing>,
         waker: Waker,
+        has_watermarks: bool,
     ) -> Self {
         Self {
+            watermarks: has_watermarks.then(|| Watermarks::new(!edges.is_empty())),
             feeds,
             edges,
             files,
@@ -576,6 +590,10 @@ impl Agent for Feeds {
         }
         work += self.show(now);
         if let Some(events) = &mut self.events {
+            if let Some(watermarks) = &mut self.watermarks {
+                let is_behind = self.feeds.iter().any(FeedSource::is_behind);
+                watermarks.turn(now, is_behind, events);
+            }
             events.wake();
         }
         Ok(work)
@@ -611,6 +629,7 @@ impl Agent for Feeds {
         let replay = self.replay.as_ref().and_then(ReplaySource::next_timer);
         let files = self.files.iter().filter_map(FileMarket::next_timer);
         let all = feeds.flatten().chain(edges).chain(files);
-        all.chain(replay).min()
+        let watermark = self.watermarks.as_ref().map(Watermarks::next_timer);
+        all.chain(replay).chain(watermark).min()
     }
 }

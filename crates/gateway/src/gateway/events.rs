@@ -135,7 +135,6 @@ impl Builder<'_> {
             audit: self.audit.clone(),
             notices: self.notices.clone(),
             counts: DbnCounts::new(self.counters, ""),
-            is_live: self.config.replay.is_none(),
             log: self.config.history.as_ref().map(|log| log.folder.clone()),
         })?;
         Ok(Some(agent))

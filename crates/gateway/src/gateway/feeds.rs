@@ -74,20 +74,39 @@ impl Builder<'_> {
             }
             sources.push(source);
         }
-        let mut edges = Vec::new();
-        for edge in &self.config.edges {
-            let (source, base) = places.next(&edge.book)?;
-            let config = edge.follower(source).map_err(MarketError::from);
-            let config = config.map_err(FeedError::from)?;
-            edges.push(EdgeFeed::open(edge, config, base, &waker, plan)?);
-        }
+        let edges = self.edges(&mut places, &waker, plan)?;
         let files = self.files(places, &books, &waker, plan)?;
         let replay = match self.config.replay.as_ref().zip(replay) {
             Some((settings, part)) => Some(ReplaySource::open(settings, part, &waker, plan)?),
             None => None,
         };
         let others = (edges, files, replay);
-        Ok(Some(Feeds::new(sources, others, ring, waker)))
+        // The times of a log that is replayed are not those of the clock.
+        let has_watermarks = self.config.dbn.is_some() && self.config.replay.is_none();
+        Ok(Some(Feeds::new(
+            sources,
+            others,
+            ring,
+            waker,
+            has_watermarks,
+        )))
+    }
+
+    /// Opens the feeds that other gateways receive.
+    fn edges(
+        &self,
+        places: &mut Places,
+        waker: &Waker,
+        plan: Plan<'_>,
+    ) -> Result<Vec<EdgeFeed>, StartError> {
+        let mut edges = Vec::new();
+        for edge in &self.config.edges {
+            let (source, base) = places.next(&edge.book)?;
+            let config = edge.follower(source).map_err(MarketError::from);
+            let config = config.map_err(FeedError::from)?;
+            edges.push(EdgeFeed::open(edge, config, base, waker, plan)?);
+        }
+        Ok(edges)
     }
 
     /// Opens the feeds that are files, with numbers after all others.

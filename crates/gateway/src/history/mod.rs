@@ -167,6 +167,7 @@ fn rescue(file: &Path, writer: &mut Writer) -> Result<Rescued, LogError> {
             Record::Events(events, _) => writer.events(events),
             Record::Instrument(bytes) => writer.instrument(bytes),
             Record::Restart(time) => writer.restart(time),
+            Record::Watermark(_) => Ok(()),
         };
         failed = failed.take().or(taken.err());
     });

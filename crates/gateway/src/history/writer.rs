@@ -85,6 +85,7 @@ impl LogAgent {
                 }
                 Record::Instrument(bytes) => writer.instrument(bytes),
                 Record::Restart(time) => writer.restart(time),
+                Record::Watermark(_) => Ok(()),
             };
             if let Err(error) = taken {
                 failed = Some(error);

@@ -24,6 +24,9 @@ const INSTRUMENT: u32 = 1;
 const SHOWN: u32 = 2;
 /// The plant whose log is replayed was restarted at this time.
 const RESTART: u32 = 3;
+/// Every later event of a trade arrived at this time or after it, unless the recovery of its
+/// instrument has delayed it.
+const WATERMARK: u32 = 4;
 
 /// The most events of one record. A longer message takes several.
 const MOST: usize = 256;
@@ -40,7 +43,7 @@ pub(crate) fn rescue(path: &Path, mut each: impl FnMut(Record<'_>)) -> io::Resul
     fanfare_engine::ring::rescue(path, |kind, bytes| match kind & !MARKED {
         INSTRUMENT => each(Record::Instrument(bytes)),
         EVENTS => each(events(kind, bytes)),
-        RESTART => each(restart(bytes)),
+        RESTART => each(Record::Restart(time(bytes))),
         _ => {}
     })
 }
@@ -51,9 +54,8 @@ fn events(kind: u32, bytes: &[u8]) -> Record<'_> {
     Record::Events(bytes.as_chunks().0, mark)
 }
 
-fn restart<'a>(bytes: &[u8]) -> Record<'a> {
-    let time = bytes.first_chunk().copied().unwrap_or_default();
-    Record::Restart(u64::from_le_bytes(time))
+fn time(bytes: &[u8]) -> u64 {
+    u64::from_le_bytes(bytes.first_chunk().copied().unwrap_or_default())
 }
 
 /// The writing end of the ring.
@@ -138,6 +140,7 @@ pub struct EventReader {
     stages: Option<OutletStages>,
     /// The beginning of the turn, for the stages.
     now: u64,
+    watermark: u64,
 }
 
 /// The reading end for raw records of the ring.
@@ -171,6 +174,8 @@ pub(crate) enum Record<'a> {
     Instrument(&'a [u8]),
     /// The plant whose log is replayed was restarted at this time.
     Restart(u64),
+    /// The time at which or after which every later event of a trade arrived.
+    Watermark(u64),
 }
 
 impl EventRing {
@@ -228,6 +233,7 @@ impl EventRing {
             next: self.next,
             stages: None,
             now: 0,
+            watermark: 0,
         })
     }
 
@@ -294,6 +300,12 @@ impl EventRing {
     /// Writes that the plant whose log is replayed was restarted at this time.
     pub(crate) fn put_restart(&mut self, time: u64) {
         let _ = self.ring.push(RESTART, &time.to_le_bytes());
+        self.wrote = true;
+    }
+
+    /// Writes the time at which or after which every later event of a trade arrives.
+    pub(crate) fn put_watermark(&mut self, time: u64) {
+        let _ = self.ring.push(WATERMARK, &time.to_le_bytes());
         self.wrote = true;
     }
 
@@ -389,7 +401,8 @@ impl RecordReader {
         let batch = self.ring.read(limit, |record| match record.kind & !MARKED {
             INSTRUMENT => each(Record::Instrument(record.bytes)),
             SHOWN => *is_waiting = false,
-            RESTART => each(restart(record.bytes)),
+            RESTART => each(Record::Restart(time(record.bytes))),
+            WATERMARK => each(Record::Watermark(time(record.bytes))),
             _ => each(events(record.kind, record.bytes)),
         });
         if batch.read > 0 {
@@ -438,6 +451,7 @@ impl EventReader {
             next,
             stages,
             now,
+            watermark,
         } = self;
         records.read(limit, |record| match record {
             Record::Instrument(bytes) => {
@@ -463,6 +477,7 @@ impl EventReader {
                 each(Delivery::End(directory));
             }
             Record::Restart(_) => each(Delivery::Restart),
+            Record::Watermark(time) => *watermark = time,
         })
     }
 
@@ -514,6 +529,12 @@ impl EventReader {
     /// Returns the waker of the reader's thread.
     pub const fn waker(&self) -> &Waker {
         self.records.waker()
+    }
+
+    /// Returns a time in nanoseconds since 1970, at which or after which every later event of a
+    /// trade arrived, unless the recovery of its instrument has delayed it.
+    pub(crate) const fn watermark(&self) -> u64 {
+        self.watermark
     }
 
     /// Returns the number of the next event.

@@ -1,7 +1,7 @@
 //! Live streams: records of all schemas, read with the crate `dbn`.
 
 use dbn::decode::{DbnDecoder, DbnMetadata, DecodeRecordRef};
-use dbn::{BboMsg, ErrorMsg, MboMsg, Mbp1Msg, OhlcvMsg, RecordRef, SymbolMappingMsg, SystemMsg};
+use dbn::{ErrorMsg, MboMsg, Mbp1Msg, RecordRef, SystemMsg};
 use fanfare_market::book::BookConfig;
 use fanfare_market::dbn::live::{
     Batch, Encoder, ErrorCode, LiveSchema, LiveSchemas, SystemCode, error, metadata, with_ts_out,
@@ -12,10 +12,10 @@ use fanfare_market::instruments::{Definition, Name};
 use fanfare_market::state::code;
 use fanfare_market::{Action, Event, Flags, InstrumentId, Instruments, Kind, Price};
 
-const SECOND: u64 = 1_000_000_000;
+pub(crate) const SECOND: u64 = 1_000_000_000;
 
 /// Returns an encoder of one feed with orders, and a table of two instruments.
-fn encoder() -> (Encoder, Instruments) {
+pub(crate) fn encoder() -> (Encoder, Instruments) {
     let books = vec![BookConfig::by_order(100, 100).unwrap()];
     let encoder = Encoder::new(books, DbnConfig::new(Schemas::MIXED)).unwrap();
     let mut table = Instruments::new(10);
@@ -33,7 +33,7 @@ fn encoder() -> (Encoder, Instruments) {
     (encoder, table)
 }
 
-fn event(kind: Kind, second: u64) -> Event {
+pub(crate) fn event(kind: Kind, second: u64) -> Event {
     Event {
         kind,
         source: 1,
@@ -44,7 +44,7 @@ fn event(kind: Kind, second: u64) -> Event {
     }
 }
 
-fn trade(second: u64, price: i64, size: i64) -> Event {
+pub(crate) fn trade(second: u64, price: i64, size: i64) -> Event {
     Event {
         price: Price::from_units(price),
         size,
@@ -53,7 +53,7 @@ fn trade(second: u64, price: i64, size: i64) -> Event {
     }
 }
 
-fn order(id: u64, side: u8, price: i64, size: i64) -> Event {
+pub(crate) fn order(id: u64, side: u8, price: i64, size: i64) -> Event {
     Event {
         id,
         entry: side,
@@ -64,7 +64,12 @@ fn order(id: u64, side: u8, price: i64, size: i64) -> Event {
 }
 
 /// Reads the records of a batch that have one of these schemas, with the crate `dbn`.
-fn read(batch: &Batch, schemas: LiveSchemas, ts_out: bool, mut each: impl FnMut(RecordRef<'_>)) {
+pub(crate) fn read(
+    batch: &Batch,
+    schemas: LiveSchemas,
+    ts_out: bool,
+    mut each: impl FnMut(RecordRef<'_>),
+) {
     let mut bytes = Vec::new();
     assert!(metadata("FANFARE", 5, ts_out, &mut bytes));
     for (tag, record) in batch.records() {
@@ -83,71 +88,6 @@ fn read(batch: &Batch, schemas: LiveSchemas, ts_out: bool, mut each: impl FnMut(
     while let Some(record) = decoder.decode_record_ref().unwrap() {
         each(record);
     }
-}
-
-#[test]
-fn bars_and_quotes_end_with_their_intervals() {
-    let (mut encoder, table) = encoder();
-    let mut batch = Batch::default();
-    let wanted = [LiveSchema::Ohlcv1S, LiveSchema::Ohlcv1M, LiveSchema::Bbo1S];
-    encoder.want(wanted.into_iter().collect(), &table);
-    let events = [
-        Event {
-            id: code::LIVE,
-            ..event(Kind::State, 100)
-        },
-        order(1, entry::BID, 90, 5),
-        trade(100, 100, 1),
-        trade(100, 103, 2),
-        Event {
-            flags: Flags::SNAPSHOT,
-            ..trade(100, 1_000, 99)
-        },
-        trade(100, 99, 3),
-        trade(102, 50, 4),
-    ];
-    for event in &events {
-        encoder.event(event, &table, &mut batch);
-    }
-    encoder.tick(102 * SECOND + SECOND / 2, &mut batch);
-    assert!(encoder.next_tick().unwrap() > 103 * SECOND);
-    encoder.tick(103 * SECOND + SECOND / 2, &mut batch);
-    let (mut bars, mut quotes, mut ends) = (Vec::new(), Vec::new(), Vec::new());
-    read(&batch, LiveSchemas::ALL, false, |record| {
-        if let Some(bar) = record.get::<OhlcvMsg>() {
-            let prices = [bar.open, bar.high, bar.low, bar.close];
-            bars.push((bar.hd.rtype, bar.hd.ts_event / SECOND, prices, bar.volume));
-        } else if let Some(quote) = record.get::<BboMsg>() {
-            let level = &quote.levels[0];
-            quotes.push((
-                quote.ts_recv / SECOND,
-                quote.price,
-                quote.size,
-                level.bid_px,
-            ));
-        } else if let Some(end) = record.get::<SystemMsg>() {
-            ends.push((end.hd.ts_event / SECOND, end.msg().unwrap().to_owned()));
-        } else {
-            assert!(record.get::<SymbolMappingMsg>().is_some());
-        }
-    });
-    assert_eq!(
-        bars,
-        [(0x20, 100, [100, 103, 99, 99], 6), (0x20, 102, [50; 4], 4)]
-    );
-    assert_eq!(quotes, [(101, 99, 3, 90), (103, 50, 4, 90)]);
-    assert_eq!(ends.len(), 4, "{ends:?}");
-    assert_eq!(ends[0], (101, "End of interval for ohlcv-1s".to_owned()));
-    batch.clear();
-    encoder.tick(200 * SECOND, &mut batch);
-    read(&batch, LiveSchema::Ohlcv1M.alone(), true, |record| {
-        if let Some(bar) = record.get::<dbn::WithTsOut<OhlcvMsg>>() {
-            assert_eq!(
-                (bar.rec.volume, bar.rec.open, bar.rec.close, bar.ts_out),
-                (10, 100, 50, 99)
-            );
-        }
-    });
 }
 
 #[test]

@@ -9,6 +9,7 @@
 mod books;
 mod fields;
 mod from;
+mod intervals;
 mod live;
 
 use dbn::RecordRef;

@@ -70,6 +70,18 @@ impl Batch {
         self.tag(InstrumentId::ALL, LiveSchemas::ALL, 0);
     }
 
+    /// Moves the records of `other` to the end.
+    pub(super) fn append(&mut self, other: &mut Self) {
+        let start = self.bytes.len() as u32;
+        self.bytes.append(&mut other.bytes);
+        self.tags.extend(other.tags.drain(..).map(|tag| Tag {
+            end: start + tag.end,
+            ..tag
+        }));
+        self.schemas = self.schemas.with(other.schemas);
+        other.schemas = LiveSchemas::NONE;
+    }
+
     /// Tags the bytes appended last as a record.
     pub(super) fn tag(&mut self, instrument: InstrumentId, schemas: LiveSchemas, entry: u8) {
         self.schemas = self.schemas.with(schemas);

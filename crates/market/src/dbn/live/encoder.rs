@@ -123,7 +123,8 @@ impl Encoder {
         };
         if time != Event::NO_TIME {
             self.time = time;
-            self.lost += self.intervals.advance(time, &self.views, batch) as u64;
+            let (at, views) = (event.instrument, &self.views);
+            self.lost += self.intervals.prepare(at, time, views, batch) as u64;
         }
         if event.instrument == InstrumentId::ALL {
             return self.convert(event, table, batch);
@@ -247,18 +248,20 @@ impl Encoder {
         }
     }
 
-    /// Advances the clock to `utc`, in nanoseconds since 1970, and appends the records of intervals
-    /// that have ended.
-    pub fn tick(&mut self, utc: u64, batch: &mut Batch) {
-        self.lost += self.intervals.tick(utc, &self.views, batch) as u64;
+    /// Appends the records of the intervals that end at `time` or before it, in nanoseconds since
+    /// 1970, because every later event is of this time or after it. Without such watermarks, an
+    /// interval ends at the first event that is a second later.
+    ///
+    /// A trade that comes after its interval has ended is in the bar of the next one, and a system
+    /// record says so.
+    pub fn watermark(&mut self, time: u64, batch: &mut Batch) {
+        self.lost += self.intervals.advance(time, &self.views, batch) as u64;
     }
 
-    /// Returns when [`Self::tick`] has something to do, in nanoseconds since 1970, or `None`
-    /// without schemas of intervals.
-    pub fn next_tick(&self) -> Option<u64> {
-        let wanted = self.wanted.iter();
-        let has_intervals = wanted.map(LiveSchema::made_of).any(|made| made.is_none());
-        self.intervals.next_end().filter(|_| has_intervals)
+    /// Returns the time up to which intervals have ended, in nanoseconds since 1970, or 0 before
+    /// the first one has.
+    pub const fn ended(&self) -> u64 {
+        self.intervals.ended()
     }
 
     /// Records that events were lost, so that books may be wrong until they are shown again.

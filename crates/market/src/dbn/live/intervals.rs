@@ -41,21 +41,37 @@ const INTERVALS: [Kept; 4] = [
     },
 ];
 
-/// The time after the end of an interval at which the clock ends it without an event, because
-/// earlier events may still be on their way.
-const GRACE: u64 = SECOND / 20;
+/// The time after the end of an interval at which an event ends it if no watermark did, so that
+/// earlier events may still follow. At most the length of the shortest interval.
+const DISORDER: u64 = SECOND;
 
-/// The bars and quotes of one interval.
+/// The bars and quotes of one interval, and the beginning of the next one's.
+///
+/// Events near the end of an interval are not in the order of their times, because they come from
+/// several sockets: a trade is in the interval of its time, and the interval is written once no
+/// earlier event follows.
 #[derive(Debug, Default)]
 struct Interval {
     /// The beginning of the interval, or 0 before the first event.
     start: u64,
-    bars: Vec<Option<Bar>>,
-    /// The instruments with a bar.
-    traded: Vec<InstrumentId>,
+    trades: Trades,
+    next_trades: Trades,
     quotes: Vec<Quoted>,
     /// The instruments whose quotes may have changed.
     changed: Vec<InstrumentId>,
+    next_changed: Vec<InstrumentId>,
+    /// The quotes of the interval that were written because their instruments have later events.
+    early: Batch,
+}
+
+/// The trades of an interval.
+#[derive(Debug, Default)]
+struct Trades {
+    bars: Vec<Option<Bar>>,
+    /// The instruments with a bar.
+    traded: Vec<InstrumentId>,
+    /// The number of trades of earlier intervals, which were written without them.
+    late: u64,
 }
 
 /// The quote of an instrument as it was last written.
@@ -63,8 +79,17 @@ struct Interval {
 struct Quoted {
     /// The best level, as bytes, or zeros before the first one.
     level: [u8; 32],
-    is_changed: bool,
+    changed: Changed,
     has_traded: bool,
+}
+
+/// The interval in which a quote may have changed since it was last written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Changed {
+    #[default]
+    Not,
+    Now,
+    Next,
 }
 
 /// The intervals in progress.
@@ -75,6 +100,8 @@ pub(super) struct Intervals {
     wanted: LiveSchemas,
     /// The end of the interval that ends first.
     next_end: u64,
+    /// The time up to which intervals have ended.
+    ended: u64,
 }
 
 impl Intervals {
@@ -82,15 +109,9 @@ impl Intervals {
         self.wanted = wanted;
     }
 
-    /// Returns when the clock ends an interval, in nanoseconds since 1970-01-01 UTC, or `None`
-    /// before the first event.
-    pub(super) fn next_end(&self) -> Option<u64> {
-        (self.next_end != 0).then(|| self.next_end.saturating_add(GRACE))
-    }
-
-    /// Writes the intervals that have ended at `now`.
-    pub(super) fn tick(&mut self, now: u64, views: &Views, batch: &mut Batch) -> usize {
-        self.advance(now.saturating_sub(GRACE), views, batch)
+    /// Returns the time up to which intervals have ended.
+    pub(super) const fn ended(&self) -> u64 {
+        self.ended
     }
 
     /// Ends all intervals, because times may go back. Returns the number of values that could not
@@ -100,7 +121,7 @@ impl Intervals {
             return 0;
         }
         let lost = self.end(u64::MAX, views, batch);
-        self.next_end = 0;
+        (self.next_end, self.ended) = (0, 0);
         lost
     }
 
@@ -121,10 +142,16 @@ impl Intervals {
             if time < interval.start + kept.length {
                 continue;
             }
-            lost += interval.write(kept, self.wanted, views, batch);
-            interval.start = time - time % kept.length;
+            lost += interval.end(kept, self.wanted, views, batch);
+            if time >= interval.start + kept.length {
+                if interval.has_begun() {
+                    lost += interval.end(kept, self.wanted, views, batch);
+                }
+                interval.start = time - time % kept.length;
+            }
         }
         self.set_end();
+        self.ended = self.ended.max(time);
         lost
     }
 
@@ -134,7 +161,48 @@ impl Intervals {
         self.next_end = ends.min().unwrap_or(0);
     }
 
-    /// Applies an event of this time, after [`Self::advance`].
+    /// Prepares for an event of this time, before the book has it: ends the intervals of which no
+    /// event is expected any more, and writes the instrument's quotes of those that end before the
+    /// event. Returns the number of values that could not be written.
+    #[inline]
+    pub(super) fn prepare(
+        &mut self,
+        instrument: InstrumentId,
+        time: u64,
+        views: &Views,
+        batch: &mut Batch,
+    ) -> usize {
+        match self.next_end != 0 && time >= self.next_end {
+            true => self.pass(instrument, time, views, batch),
+            false => 0,
+        }
+    }
+
+    #[cold]
+    fn pass(
+        &mut self,
+        instrument: InstrumentId,
+        time: u64,
+        views: &Views,
+        batch: &mut Batch,
+    ) -> usize {
+        let mut lost = self.advance(time.saturating_sub(DISORDER), views, batch);
+        for (interval, kept) in self.all.iter_mut().zip(&INTERVALS) {
+            let end = interval.start + kept.length;
+            let quotes = kept.quotes.filter(|(schema, _)| self.wanted.has(*schema));
+            if let Some(quotes) = quotes.filter(|_| time >= end) {
+                let early = &mut interval.early;
+                let quoted = interval.quotes.get_mut(instrument.0 as usize);
+                let quoted = quoted.filter(|own| own.changed == Changed::Now);
+                let was_written =
+                    quoted.is_none_or(|own| own.end((quotes, end), instrument, views, early));
+                lost += usize::from(!was_written);
+            }
+        }
+        lost
+    }
+
+    /// Applies an event of this time, after [`Self::prepare`].
     #[inline]
     pub(super) fn take(&mut self, event: &Event, time: u64) {
         if self.next_end == 0 {
@@ -145,8 +213,14 @@ impl Intervals {
         }
         let is_trade = event.kind == Kind::Trade && !event.flags.has(Flags::SNAPSHOT);
         if is_trade && event.action == crate::event::Action::New && event.price.is_defined() {
-            for interval in &mut self.all {
-                interval.trade(event);
+            for (interval, kept) in self.all.iter_mut().zip(&INTERVALS) {
+                let is_next = time >= interval.start + kept.length;
+                let trades = match is_next {
+                    true => &mut interval.next_trades,
+                    false => &mut interval.trades,
+                };
+                trades.late += u64::from(time < interval.start);
+                trades.take(event);
             }
         }
         let is_quote = matches!(event.kind, Kind::Level | Kind::Order | Kind::Clear);
@@ -156,7 +230,8 @@ impl Intervals {
                     .quotes
                     .is_some_and(|(schema, _)| self.wanted.has(schema))
                 {
-                    interval.change(event.instrument, is_trade);
+                    let is_next = time >= interval.start + kept.length;
+                    interval.change(event.instrument, is_trade, is_next);
                 }
             }
         }
@@ -172,8 +247,8 @@ fn place<T: Clone + Default>(list: &mut Vec<T>, instrument: InstrumentId) -> Opt
     list.get_mut(at)
 }
 
-impl Interval {
-    fn trade(&mut self, event: &Event) {
+impl Trades {
+    fn take(&mut self, event: &Event) {
         let volume = match event.size {
             Event::NO_SIZE => 0,
             size => u64::try_from(size).unwrap_or(0),
@@ -202,27 +277,15 @@ impl Interval {
         }
     }
 
-    fn change(&mut self, instrument: InstrumentId, has_traded: bool) {
-        let Some(quoted) = place(&mut self.quotes, instrument) else {
-            return;
-        };
-        quoted.has_traded |= has_traded;
-        if !quoted.is_changed {
-            quoted.is_changed = true;
-            self.changed.push(instrument);
-        }
-    }
-
-    /// Writes the records of the interval. Returns the number of values that could not be written.
-    fn write(
+    /// Writes the bars of the interval that begins at `start`, and removes them. Without a schema
+    /// they are only removed.
+    fn end(
         &mut self,
-        kept: &Kept,
-        wanted: LiveSchemas,
+        bars: Option<(LiveSchema, u8)>,
+        start: u64,
         views: &Views,
         batch: &mut Batch,
-    ) -> usize {
-        let end = self.start + kept.length;
-        let bars = kept.bars.filter(|(schema, _)| wanted.has(*schema));
+    ) {
         for instrument in self.traded.drain(..) {
             let bar = self.bars.get_mut(instrument.0 as usize);
             let (Some(bar), Some((schema, rtype))) = (bar.and_then(Option::take), bars) else {
@@ -231,22 +294,64 @@ impl Interval {
             let header = Header {
                 source: views.seen(instrument).map_or(0, |seen| seen.source),
                 instrument: instrument.0,
-                ts_event: self.start,
+                ts_event: start,
             };
             wire::bar(header, rtype, &bar, &mut batch.bytes);
             batch.tag(instrument, schema.alone(), 0);
         }
+        let late = std::mem::take(&mut self.late);
+        if let Some((schema, _)) = bars.filter(|_| late > 0) {
+            let text = format!(
+                "trades in these bars of {} that belong to earlier ones, which had been sent: \
+                 {late}",
+                schema.name()
+            );
+            system(SystemCode::Unset, &text, start, &mut batch.bytes);
+            batch.tag(InstrumentId::ALL, schema.alone(), 0);
+        }
+    }
+}
+
+impl Interval {
+    fn change(&mut self, instrument: InstrumentId, has_traded: bool, is_next: bool) {
+        let Some(quoted) = place(&mut self.quotes, instrument) else {
+            return;
+        };
+        quoted.has_traded |= has_traded;
+        if quoted.changed == Changed::Not {
+            let (changed, list) = match is_next {
+                true => (Changed::Next, &mut self.next_changed),
+                false => (Changed::Now, &mut self.changed),
+            };
+            quoted.changed = changed;
+            list.push(instrument);
+        }
+    }
+
+    /// Returns whether an event of the next interval was taken.
+    fn has_begun(&self) -> bool {
+        // The next interval has become this one.
+        !self.trades.traded.is_empty() || !self.changed.is_empty()
+    }
+
+    /// Writes the records of the interval, and begins the next one. Returns the number of values
+    /// that could not be written.
+    fn end(&mut self, kept: &Kept, wanted: LiveSchemas, views: &Views, batch: &mut Batch) -> usize {
+        let end = self.start + kept.length;
+        let bars = kept.bars.filter(|(schema, _)| wanted.has(*schema));
+        self.trades.end(bars, self.start, views, batch);
         let mut lost = 0;
         let quotes = kept.quotes.filter(|(schema, _)| wanted.has(*schema));
+        batch.append(&mut self.early);
         for instrument in self.changed.drain(..) {
-            let Some(quoted) = self.quotes.get_mut(instrument.0 as usize) else {
+            let quoted = self.quotes.get_mut(instrument.0 as usize);
+            let Some(quoted) = quoted.filter(|own| own.changed == Changed::Now) else {
                 continue;
             };
-            quoted.is_changed = false;
-            if let (Some(of), Some(seen)) = (quotes, views.seen(instrument)) {
-                lost += usize::from(!quoted.write((of, end), instrument, seen, views, batch));
+            match quotes {
+                Some(of) => lost += usize::from(!quoted.end((of, end), instrument, views, batch)),
+                None => (quoted.changed, quoted.has_traded) = (Changed::Not, false),
             }
-            quoted.has_traded = false;
         }
         for (schema, _) in bars.into_iter().chain(quotes) {
             let code = SystemCode::EndOfInterval;
@@ -254,11 +359,38 @@ impl Interval {
             system(code, &text, end, &mut batch.bytes);
             batch.tag(InstrumentId::ALL, schema.alone(), 0);
         }
+        self.begin_next(end);
         lost
+    }
+
+    fn begin_next(&mut self, start: u64) {
+        self.start = start;
+        std::mem::swap(&mut self.trades, &mut self.next_trades);
+        std::mem::swap(&mut self.changed, &mut self.next_changed);
+        for instrument in &self.changed {
+            if let Some(quoted) = self.quotes.get_mut(instrument.0 as usize) {
+                quoted.changed = Changed::Now;
+            }
+        }
     }
 }
 
 impl Quoted {
+    /// Writes the quote at the end of an interval, and begins the next one. Returns false if it
+    /// cannot be written.
+    fn end(
+        &mut self,
+        of: ((LiveSchema, u8), u64),
+        instrument: InstrumentId,
+        views: &Views,
+        batch: &mut Batch,
+    ) -> bool {
+        let seen = views.seen(instrument);
+        let is_written = seen.is_none_or(|seen| self.write(of, instrument, seen, views, batch));
+        (self.changed, self.has_traded) = (Changed::Not, false);
+        is_written
+    }
+
     /// Writes the quote if it has changed, or there were trades. Returns false if it cannot be
     /// written.
     fn write(

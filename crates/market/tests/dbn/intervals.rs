@@ -1,0 +1,185 @@
+//! Bars and quotes of intervals, read with the crate `dbn`.
+
+use crate::live::{SECOND, encoder, event, order, read, trade};
+use dbn::{BboMsg, OhlcvMsg, SymbolMappingMsg, SystemMsg};
+use fanfare_market::dbn::live::{Batch, LiveSchema, LiveSchemas};
+use fanfare_market::event::entry;
+use fanfare_market::state::code;
+use fanfare_market::{Event, Flags, InstrumentId, Kind};
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+
+#[test]
+fn bars_and_quotes_end_with_their_intervals() {
+    let (mut encoder, table) = encoder();
+    let mut batch = Batch::default();
+    let wanted = [LiveSchema::Ohlcv1S, LiveSchema::Ohlcv1M, LiveSchema::Bbo1S];
+    encoder.want(wanted.into_iter().collect(), &table);
+    let events = [
+        Event {
+            id: code::LIVE,
+            ..event(Kind::State, 100)
+        },
+        order(1, entry::BID, 90, 5),
+        trade(100, 100, 1),
+        trade(100, 103, 2),
+        Event {
+            flags: Flags::SNAPSHOT,
+            ..trade(100, 1_000, 99)
+        },
+        trade(100, 99, 3),
+        trade(102, 50, 4),
+    ];
+    for event in &events {
+        encoder.event(event, &table, &mut batch);
+    }
+    encoder.watermark(103 * SECOND - 1, &mut batch);
+    assert_eq!(encoder.ended(), 103 * SECOND - 1);
+    encoder.watermark(103 * SECOND + SECOND / 2, &mut batch);
+    let (mut bars, mut quotes, mut ends) = (Vec::new(), Vec::new(), Vec::new());
+    read(&batch, LiveSchemas::ALL, false, |record| {
+        if let Some(bar) = record.get::<OhlcvMsg>() {
+            let prices = [bar.open, bar.high, bar.low, bar.close];
+            bars.push((bar.hd.rtype, bar.hd.ts_event / SECOND, prices, bar.volume));
+        } else if let Some(quote) = record.get::<BboMsg>() {
+            let level = &quote.levels[0];
+            quotes.push((
+                quote.ts_recv / SECOND,
+                quote.price,
+                quote.size,
+                level.bid_px,
+            ));
+        } else if let Some(end) = record.get::<SystemMsg>() {
+            ends.push((end.hd.ts_event / SECOND, end.msg().unwrap().to_owned()));
+        } else {
+            assert!(record.get::<SymbolMappingMsg>().is_some());
+        }
+    });
+    assert_eq!(
+        bars,
+        [(0x20, 100, [100, 103, 99, 99], 6), (0x20, 102, [50; 4], 4)]
+    );
+    assert_eq!(quotes, [(101, 99, 3, 90), (103, 50, 4, 90)]);
+    assert_eq!(ends.len(), 6, "{ends:?}");
+    assert_eq!(ends[0], (101, "End of interval for ohlcv-1s".to_owned()));
+    batch.clear();
+    encoder.watermark(200 * SECOND, &mut batch);
+    read(&batch, LiveSchema::Ohlcv1M.alone(), true, |record| {
+        if let Some(bar) = record.get::<dbn::WithTsOut<OhlcvMsg>>() {
+            assert_eq!(
+                (bar.rec.volume, bar.rec.open, bar.rec.close, bar.ts_out),
+                (10, 100, 50, 99)
+            );
+        }
+    });
+}
+
+/// An event that arrived in this millisecond.
+fn at(millis: u64, instrument: u32, event: Event) -> Event {
+    Event {
+        instrument: InstrumentId(instrument),
+        ts_recv: millis * (SECOND / 1_000),
+        ..event
+    }
+}
+
+/// A bar: its second, its instrument, and its volume.
+type Volumes = BTreeMap<(u64, u32), u64>;
+
+fn volumes(batch: &Batch, into: &mut Volumes) -> Vec<String> {
+    let mut texts = Vec::new();
+    read(batch, LiveSchema::Ohlcv1S.alone(), false, |record| {
+        if let Some(bar) = record.get::<OhlcvMsg>() {
+            let place = (bar.hd.ts_event / SECOND, bar.hd.instrument_id);
+            assert_eq!(into.insert(place, bar.volume), None, "{place:?}");
+        } else if let Some(notice) = record.get::<SystemMsg>() {
+            texts.push(notice.msg().unwrap().to_owned());
+        }
+    });
+    texts
+}
+
+#[test]
+fn events_of_several_sockets_are_in_the_intervals_of_their_times() {
+    let (mut encoder, table) = encoder();
+    let mut batch = Batch::default();
+    let wanted = [LiveSchema::Ohlcv1S, LiveSchema::Bbo1S];
+    encoder.want(wanted.into_iter().collect(), &table);
+    let events = [
+        at(100_100, 0, trade(1, 100, 1)),
+        at(100_200, 0, order(1, entry::BID, 90, 5)),
+        at(101_100, 0, order(2, entry::BID, 91, 5)),
+        at(101_200, 0, trade(1, 101, 2)),
+        at(100_900, 1, trade(1, 70, 3)),
+        at(100_950, 1, order(3, entry::BID, 60, 5)),
+    ];
+    for event in &events {
+        encoder.event(event, &table, &mut batch);
+    }
+    let mut bars = Volumes::new();
+    assert!(volumes(&batch, &mut bars).is_empty() && bars.is_empty());
+    encoder.watermark(101 * SECOND, &mut batch);
+    encoder.watermark(102 * SECOND, &mut batch);
+    volumes(&batch, &mut bars);
+    let expected = [((100, 0), 1), ((100, 1), 3), ((101, 0), 2)];
+    assert_eq!(bars, BTreeMap::from(expected));
+    let mut quotes = Vec::new();
+    read(&batch, LiveSchema::Bbo1S.alone(), false, |record| {
+        if let Some(quote) = record.get::<BboMsg>() {
+            let instrument = quote.hd.instrument_id;
+            let bid = quote.levels[0].bid_px;
+            quotes.push((quote.ts_recv / SECOND, instrument, quote.price, bid));
+        }
+    });
+    let expected = [(101, 0, 100, 90), (101, 1, 70, 60), (102, 0, 101, 91)];
+    assert_eq!(quotes, expected);
+}
+
+#[test]
+fn a_trade_after_the_end_of_its_interval_is_reported() {
+    let (mut encoder, table) = encoder();
+    let mut batch = Batch::default();
+    encoder.want(LiveSchema::Ohlcv1S.alone(), &table);
+    encoder.event(&at(100_100, 0, trade(1, 100, 1)), &table, &mut batch);
+    encoder.watermark(101 * SECOND, &mut batch);
+    encoder.event(&at(100_900, 0, trade(1, 100, 2)), &table, &mut batch);
+    encoder.event(&at(101_100, 0, trade(1, 100, 4)), &table, &mut batch);
+    encoder.watermark(102 * SECOND, &mut batch);
+    let mut bars = Volumes::new();
+    let texts = volumes(&batch, &mut bars);
+    assert_eq!(bars, BTreeMap::from([((100, 0), 1), ((101, 0), 6)]));
+    let end = "End of interval for ohlcv-1s";
+    let late =
+        "trades in these bars of ohlcv-1s that belong to earlier ones, which had been sent: 1";
+    assert_eq!(texts, [end, late, end]);
+}
+
+proptest! {
+    /// With watermarks or without them, each trade is in the bar of its own second, however the
+    /// events of several sockets are mixed.
+    #[test]
+    fn bars_are_those_of_the_trades_in_each_second(
+        steps in prop::collection::vec((0_u64..700, 0_u64..900, 0_u32..2, 1_i64..9), 1..100),
+        has_watermarks in any::<bool>(),
+    ) {
+        let (mut encoder, table) = encoder();
+        let mut batch = Batch::default();
+        encoder.want(LiveSchema::Ohlcv1S.alone(), &table);
+        let (mut bars, mut expected) = (Volumes::new(), Volumes::new());
+        // The first event begins the first interval.
+        let mut now = 100_000;
+        for (step, ago, instrument, size) in steps {
+            now += step;
+            let arrival = (now - ago).max(100_000);
+            *expected.entry((arrival / 1_000, instrument)).or_default() += size as u64;
+            encoder.event(&at(arrival, instrument, trade(1, 5, size)), &table, &mut batch);
+            if has_watermarks {
+                encoder.watermark((now - 900) * (SECOND / 1_000), &mut batch);
+            }
+        }
+        encoder.watermark((now + 1_000) * (SECOND / 1_000), &mut batch);
+        let texts = volumes(&batch, &mut bars);
+        prop_assert_eq!(bars, expected);
+        prop_assert!(texts.iter().all(|text| text.starts_with("End of interval")));
+    }
+}

@@ -37,7 +37,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                     event.number, event.size, event.price
                 );
             }
-            Delivery::Event(..) | Delivery::End(_) => {}
+            Delivery::Event(..) | Delivery::End(_) | Delivery::Watermark(_) => {}
             Delivery::Lost { first, last } => println!("events {first} to {last} are missing"),
             Delivery::Restart => println!("the plant was started again"),
         })?;

@@ -135,7 +135,7 @@ impl AsOf {
         let read = self.reader.read(limit, |delivery| match delivery {
             Delivery::Event(event, _) => taken.apply(event),
             Delivery::Lost { .. } => taken.view.lose_all(),
-            Delivery::End(_) | Delivery::Restart => {}
+            Delivery::End(_) | Delivery::Restart | Delivery::Watermark(_) => {}
         })?;
         self.time = taken.time.max(self.reader.raw_time());
         self.number = self.reader.next_number() - 1;

@@ -189,6 +189,8 @@ pub(crate) enum Kind {
     End = 5,
     /// A datagram or a message; see [`crate::raw::Raw`].
     Raw = 6,
+    /// The time at which or after which every later event of a trade arrived (u64).
+    Watermark = 7,
 }
 
 impl Kind {
@@ -200,6 +202,7 @@ impl Kind {
             4 => Self::Run,
             5 => Self::End,
             6 => Self::Raw,
+            7 => Self::Watermark,
             _ => return None,
         })
     }

@@ -71,7 +71,7 @@ impl Iterator for Events {
                 Delivery::Event(event, _) => read.push(Logged::Event(*event)),
                 Delivery::Lost { first, last } => read.push(Logged::Lost { first, last }),
                 Delivery::Restart => read.push(Logged::Restart),
-                Delivery::End(_) => {}
+                Delivery::End(_) | Delivery::Watermark(_) => {}
             });
             match count {
                 Ok(0) => return None,

@@ -149,6 +149,7 @@ enum Mark {
     Instrument(usize),
     Lost { first: u64, last: u64 },
     Restart,
+    Watermark(u64),
 }
 
 impl Ahead {
@@ -185,6 +186,7 @@ impl Ahead {
                 Mark::End => Delivery::End(&self.directory),
                 Mark::Lost { first, last } => Delivery::Lost { first, last },
                 Mark::Restart => Delivery::Restart,
+                Mark::Watermark(time) => Delivery::Watermark(time),
             };
             each(delivery);
         }
@@ -231,6 +233,7 @@ impl Batch {
                     Delivery::End(_) => Mark::End,
                     Delivery::Lost { first, last } => Mark::Lost { first, last },
                     Delivery::Restart => Mark::Restart,
+                    Delivery::Watermark(time) => Mark::Watermark(time),
                 });
             },
         )

@@ -37,6 +37,8 @@ pub struct Reader {
     border: Border,
     /// The latest time of arrival in a raw log, 0 in any other.
     time: u64,
+    /// The watermark before the next event.
+    watermark: Option<u64>,
     directory: Directory,
     run: Option<Run>,
     /// Whether the segment is a new one, and of another run.
@@ -93,6 +95,7 @@ impl Reader {
             end: u64::MAX,
             border,
             time: 0,
+            watermark: None,
             directory: known.directory,
             run: known.run,
             is_new_segment: false,
@@ -204,7 +207,7 @@ impl Reader {
         let market = |delivery: Delivery<'_>| match delivery {
             Delivery::Lost { first, last } => call(RawDelivery::Lost { first, last }),
             Delivery::Restart => call(RawDelivery::Restart),
-            Delivery::Event(..) | Delivery::End(_) => {}
+            Delivery::Event(..) | Delivery::End(_) | Delivery::Watermark(_) => {}
         };
         self.read_all(limit, |_| {}, market, |raw| call(RawDelivery::Raw(raw)))
     }
@@ -237,12 +240,14 @@ impl Reader {
             };
             let len = rest.len() - records.0.len();
             let taken = match kind {
-                Some(Kind::Events) => take_events(
-                    bytes,
-                    (&mut self.next, self.end),
-                    &self.directory,
-                    &mut each,
-                ),
+                Some(Kind::Events) => {
+                    let place = (&mut self.next, self.end, &mut self.watermark);
+                    take_events(bytes, place, &self.directory, &mut each)
+                }
+                Some(Kind::Watermark) => {
+                    self.watermark = Some(u64_at(bytes, 0));
+                    true
+                }
                 Some(Kind::Lost) => {
                     let range = (u64_at(bytes, 0), u64_at(bytes, 8));
                     self.take_lost(range, &mut each)
@@ -422,7 +427,7 @@ fn lose_up_to(number: u64, next: &mut u64, each: &mut impl FnMut(Delivery<'_>)) 
 #[inline]
 fn take_events(
     bytes: &[u8],
-    (next, end): (&mut u64, u64),
+    (next, end, watermark): (&mut u64, u64, &mut Option<u64>),
     directory: &Directory,
     each: &mut impl FnMut(Delivery<'_>),
 ) -> bool {
@@ -438,6 +443,9 @@ fn take_events(
             return false;
         }
         *next = number.saturating_add(1);
+        if let Some(time) = watermark.take() {
+            each(Delivery::Watermark(time));
+        }
         // An event of a later version, or damaged before it was written.
         match Event::from_bytes(event) {
             Some(event) => each(Delivery::Event(&event, directory)),

@@ -3,6 +3,7 @@
 mod damage;
 mod iter;
 mod raw;
+mod watermarks;
 
 use crate::folder;
 use crate::{
@@ -175,7 +176,7 @@ impl Received {
             Delivery::Event(event, _) => self.events.push(*event),
             Delivery::Lost { first, last } => self.lost.push((first, last)),
             Delivery::Restart => self.restarts += 1,
-            Delivery::End(_) => {}
+            Delivery::End(_) | Delivery::Watermark(_) => {}
         }
     }
 }

@@ -82,6 +82,8 @@ pub struct Writer {
     run: Run,
     /// The time at which the next run begins, if that could not be written yet.
     restart: Option<u64>,
+    /// The watermark before the next event.
+    watermark: Option<u64>,
     room: Vec<u8>,
     /// The number after the last committed event.
     committed: Arc<AtomicU64>,
@@ -200,6 +202,7 @@ impl Writer {
             block,
             run,
             restart: None,
+            watermark: None,
             room: Vec::new(),
             committed: Arc::new(AtomicU64::new(tail.next)),
             written: 0,
@@ -239,6 +242,9 @@ impl Writer {
     #[inline]
     pub fn events(&mut self, events: &[[u8; Event::SIZE]]) -> Result<(), LogError> {
         self.make_room(events.len() * Event::SIZE)?;
+        if let Some(time) = self.watermark.take() {
+            self.block.record(Kind::Watermark, &time.to_le_bytes(), 0);
+        }
         let next = self.block.next();
         let number = |event: &[u8; Event::SIZE]| crate::format::u64_at(event, 0);
         let known = events.iter().take_while(|event| number(event) < next);
@@ -250,6 +256,12 @@ impl Writer {
         }
         self.block.events(new);
         Ok(())
+    }
+
+    /// Records a [`Delivery::Watermark`](fanfare_market::Delivery::Watermark) before the next
+    /// event, in place of an earlier one.
+    pub const fn watermark(&mut self, time: u64) {
+        self.watermark = Some(time);
     }
 
     /// Appends a datagram or a message with the next number, in place of [`Raw::number`]. One of
@@ -309,6 +321,7 @@ impl Writer {
     /// Those of [`Self::commit`]: the next call begins the run, and nothing is appended before it.
     pub fn restart(&mut self, now: u64) -> Result<(), LogError> {
         self.restart = Some(now);
+        self.watermark = None;
         self.commit()
     }
 

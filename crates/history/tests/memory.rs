@@ -42,7 +42,7 @@ fn read(reader: &mut Reader) -> u64 {
             next += 1;
             events += 1;
         }
-        Delivery::End(_) => {}
+        Delivery::End(_) | Delivery::Watermark(_) => {}
         other => panic!("{other:?}"),
     };
     while reader.read(usize::MAX, &mut take).unwrap() > 0 {}

@@ -21,4 +21,8 @@ pub enum Delivery<'a> {
     /// The plant was restarted: books and states are unknown until they are shown, and numbers
     /// continue. Returned only by the log.
     Restart,
+    /// Every later event of a trade arrived at this time or after it, in nanoseconds since
+    /// 1970-01-01 UTC, unless the recovery of its instrument has delayed it. A gateway that serves
+    /// intervals of DBN writes one a second, and the log keeps the last one before each event.
+    Watermark(u64),
 }

@@ -47,7 +47,7 @@ impl Follower {
             Delivery::Event(event, _) => events.push(*event),
             Delivery::Restart => *restarts += 1,
             Delivery::Lost { first, last } => panic!("{first} to {last} are lost"),
-            Delivery::End(_) => {}
+            Delivery::End(_) | Delivery::Watermark(_) => {}
         };
         while reader.read(usize::MAX, &mut take).unwrap() > 0 {}
     }

@@ -196,7 +196,7 @@ impl DbnAgent {
         } = self;
         batch.clear();
         let is_restarted = &mut self.is_restarted;
-        let read = events.read(TURN, |delivery| match delivery {
+        events.read(TURN, |delivery| match delivery {
             Delivery::Event(event, directory) => {
                 if std::mem::take(is_restarted) {
                     encoder.restart(directory, batch);
@@ -213,9 +213,8 @@ impl DbnAgent {
                 batch.notice(SystemCode::Unset, &text, times.utc);
             }
             Delivery::Restart => *is_restarted = true,
-        });
-        encoder.watermark(events.watermark(), batch);
-        read
+            Delivery::Watermark(time) => encoder.watermark(time, batch),
+        })
     }
 
     /// Continues with the clients' pending tasks, and sends their queued bytes.

@@ -261,6 +261,7 @@ impl Player {
                     batch.notice(SystemCode::Unset, &text, encoder.time());
                 }
                 Delivery::Restart => is_restarted = true,
+                Delivery::Watermark(time) => encoder.watermark(time, &mut batch),
             })?;
             let position = reader.next_number();
             let is_over = is_last && position >= bound;

@@ -81,7 +81,7 @@ impl Builder<'_> {
             None => None,
         };
         let others = (edges, files, replay);
-        // The times of a log that is replayed are not those of the clock.
+        // A log that is replayed has watermarks of its own.
         let has_watermarks = self.config.dbn.is_some() && self.config.replay.is_none();
         Ok(Some(Feeds::new(
             sources,

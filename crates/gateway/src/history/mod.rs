@@ -167,7 +167,10 @@ fn rescue(file: &Path, writer: &mut Writer) -> Result<Rescued, LogError> {
             Record::Events(events, _) => writer.events(events),
             Record::Instrument(bytes) => writer.instrument(bytes),
             Record::Restart(time) => writer.restart(time),
-            Record::Watermark(_) => Ok(()),
+            Record::Watermark(time) => {
+                writer.watermark(time);
+                Ok(())
+            }
         };
         failed = failed.take().or(taken.err());
     });

@@ -85,7 +85,10 @@ impl LogAgent {
                 }
                 Record::Instrument(bytes) => writer.instrument(bytes),
                 Record::Restart(time) => writer.restart(time),
-                Record::Watermark(_) => Ok(()),
+                Record::Watermark(time) => {
+                    writer.watermark(time);
+                    Ok(())
+                }
             };
             if let Err(error) = taken {
                 failed = Some(error);

@@ -234,7 +234,7 @@ impl Running {
                     Ok(())
                 }
                 Delivery::Restart => form.restart(*seen, &mut put),
-                Delivery::End(_) => Ok(()),
+                Delivery::End(_) | Delivery::Watermark(_) => Ok(()),
             };
         })?;
         done?;

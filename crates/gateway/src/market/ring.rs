@@ -44,6 +44,7 @@ pub(crate) fn rescue(path: &Path, mut each: impl FnMut(Record<'_>)) -> io::Resul
         INSTRUMENT => each(Record::Instrument(bytes)),
         EVENTS => each(events(kind, bytes)),
         RESTART => each(Record::Restart(time(bytes))),
+        WATERMARK => each(Record::Watermark(time(bytes))),
         _ => {}
     })
 }
@@ -140,7 +141,6 @@ pub struct EventReader {
     stages: Option<OutletStages>,
     /// The beginning of the turn, for the stages.
     now: u64,
-    watermark: u64,
 }
 
 /// The reading end for raw records of the ring.
@@ -233,7 +233,6 @@ impl EventRing {
             next: self.next,
             stages: None,
             now: 0,
-            watermark: 0,
         })
     }
 
@@ -451,7 +450,6 @@ impl EventReader {
             next,
             stages,
             now,
-            watermark,
         } = self;
         records.read(limit, |record| match record {
             Record::Instrument(bytes) => {
@@ -477,7 +475,7 @@ impl EventReader {
                 each(Delivery::End(directory));
             }
             Record::Restart(_) => each(Delivery::Restart),
-            Record::Watermark(time) => *watermark = time,
+            Record::Watermark(time) => each(Delivery::Watermark(time)),
         })
     }
 
@@ -529,12 +527,6 @@ impl EventReader {
     /// Returns the waker of the reader's thread.
     pub const fn waker(&self) -> &Waker {
         self.records.waker()
-    }
-
-    /// Returns a time in nanoseconds since 1970, at which or after which every later event of a
-    /// trade arrived, unless the recovery of its instrument has delayed it.
-    pub(crate) const fn watermark(&self) -> u64 {
-        self.watermark
     }
 
     /// Returns the number of the next event.

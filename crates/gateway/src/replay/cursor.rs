@@ -45,6 +45,8 @@ pub(super) enum Next<'a> {
     Instrument(&'a [u8]),
     /// The plant that wrote the log was restarted at this time. With 0, the replay begins again.
     Restart(u64),
+    /// A watermark of the log.
+    Watermark(u64),
     /// The replay is over, with the reason if that is before the end.
     Over(Option<String>),
 }
@@ -114,6 +116,7 @@ impl Cursor {
                 Next::Instrument(bytes.unwrap_or(&[]))
             }
             Mark::Restart(start) => Next::Restart(start),
+            Mark::Watermark(time) => Next::Watermark(time),
             Mark::Again => Next::Restart(0),
         })
     }

@@ -94,6 +94,8 @@ impl FileMarket {
                     ring.put_bytes(bytes);
                 }
                 Some(Next::Restart(_)) => self.begin_again(received, ring),
+                // Its events arrive now.
+                Some(Next::Watermark(_)) => {}
                 Some(Next::Over(why)) => self.end(why, received, ring),
             }
             work += 1;

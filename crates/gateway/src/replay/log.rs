@@ -349,7 +349,8 @@ impl Player {
         restarted: &mut bool,
     ) -> Result<usize, LogError> {
         let (piece, clock, shift) = (&mut self.piece, &mut self.clock, self.part.shift);
-        reader.read_with(
+        let mut watermark = None;
+        let read = reader.read_with(
             1,
             |instrument| piece.instrument(instrument),
             |delivery| match delivery {
@@ -361,10 +362,14 @@ impl Player {
                     events.push(Event { number, ..*event });
                 }
                 Delivery::Restart => *restarted = true,
+                Delivery::Watermark(time) => watermark = Some(time),
                 // The next number shows it.
                 Delivery::Lost { .. } | Delivery::End(_) => {}
             },
-        )
+        )?;
+        // It precedes the events.
+        piece.marks.extend(watermark.map(Mark::Watermark));
+        Ok(read)
     }
 
     fn flush(&mut self) -> Result<(), Ended> {

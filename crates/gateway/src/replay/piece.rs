@@ -22,6 +22,8 @@ pub(super) enum Mark {
     Instrument(u32),
     /// The plant that wrote the log was restarted at this time, and books are unknown.
     Restart(u64),
+    /// A watermark of the log.
+    Watermark(u64),
     /// The replay begins again, and so do its times.
     Again,
 }

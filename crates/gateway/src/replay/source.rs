@@ -80,6 +80,10 @@ impl ReplaySource {
                     });
                     None
                 }
+                Some(Next::Watermark(time)) => {
+                    ring.put_watermark(time);
+                    None
+                }
                 Some(Next::Over(None)) => {
                     let events = self.outlet.counts.events.value();
                     Some(format!("has ended, {events} events"))

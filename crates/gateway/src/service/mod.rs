@@ -264,6 +264,7 @@ impl Service {
                 core.lose_all();
                 core.view.restart();
             }
+            Delivery::Watermark(_) => {}
         });
         let added = events.take_added();
         let directory = events.directory();

@@ -110,7 +110,7 @@ impl Market {
                     *time = (*time).max(event.ts_recv);
                 }
             }
-            Delivery::End(_) => {}
+            Delivery::End(_) | Delivery::Watermark(_) => {}
             Delivery::Lost { first, last } => {
                 view.lose_all();
                 counts.lapped.increment(last - first + 1);

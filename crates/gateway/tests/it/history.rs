@@ -61,7 +61,7 @@ impl Had {
             Delivery::Event(event, _) => self.events.push(*event),
             Delivery::Lost { first, last } => panic!("{first} to {last} are lost"),
             Delivery::Restart => self.restarts += 1,
-            Delivery::End(_) => {}
+            Delivery::End(_) | Delivery::Watermark(_) => {}
         }
     }
 

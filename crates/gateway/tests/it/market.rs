@@ -34,7 +34,7 @@ impl Books {
                 // Nothing is known until it is shown again.
                 self.books.clear();
             }
-            Delivery::End(_) | Delivery::Restart => {}
+            Delivery::End(_) | Delivery::Restart | Delivery::Watermark(_) => {}
             Delivery::Event(event, directory) => {
                 assert_eq!(event.number, self.next + 1);
                 self.next += 1;

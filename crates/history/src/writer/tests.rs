@@ -23,7 +23,7 @@ fn read(folder: &Path) -> (Vec<u64>, Vec<(u64, u64)>, usize) {
         Delivery::Event(event, _) => numbers.push(event.number),
         Delivery::Lost { first, last } => lost.push((first, last)),
         Delivery::Restart => restarts += 1,
-        Delivery::End(_) => {}
+        Delivery::End(_) | Delivery::Watermark(_) => {}
     };
     while reader.read(100, &mut take).unwrap() > 0 {}
     (numbers, lost, restarts)

@@ -265,7 +265,7 @@ impl HistoryBench<'_> {
                     next += 1;
                 }
                 Delivery::Lost { .. } => is_whole = false,
-                Delivery::End(_) | Delivery::Restart => {}
+                Delivery::End(_) | Delivery::Restart | Delivery::Watermark(_) => {}
             });
             if count.map_err(of_log)? == 0 {
                 std::thread::sleep(Duration::from_millis(1));
@@ -367,7 +367,7 @@ impl HistoryBench<'_> {
                 next += 1;
             }
             Delivery::Lost { .. } => is_whole = false,
-            Delivery::End(_) | Delivery::Restart => {}
+            Delivery::End(_) | Delivery::Restart | Delivery::Watermark(_) => {}
         };
         while reader.read(usize::MAX, &mut take).map_err(of_log)? > 0 {}
         Ok((

@@ -92,7 +92,7 @@ impl Printer<'_> {
                     false => "the plant was started again".to_owned(),
                 };
             }
-            Delivery::End(_) => return Ok(()),
+            Delivery::End(_) | Delivery::Watermark(_) => return Ok(()),
         }
         self.line.push('\n');
         Ok(self.out.write_all(self.line.as_bytes())?)

@@ -120,7 +120,7 @@ impl Writer {
         events.read(TURN, |delivery| {
             line.clear();
             match delivery {
-                Delivery::End(_) => return,
+                Delivery::End(_) | Delivery::Watermark(_) => return,
                 Delivery::Restart => line.push_str(json::RESTART),
                 Delivery::Event(event, directory) => {
                     let known = directory.instrument(event.instrument);

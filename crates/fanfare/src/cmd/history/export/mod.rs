@@ -177,7 +177,7 @@ impl Export<'_> {
                 self.chosen.restart();
                 self.sink.restart()?;
             }
-            Delivery::End(_) => {}
+            Delivery::End(_) | Delivery::Watermark(_) => {}
         }
         Ok(())
     }

@@ -48,15 +48,30 @@ pub(crate) fn storm<S: Shelf>(default_seeds: u64) {
         Some(seed) => seed..seed + 1,
         None => 0..number("FANFARE_SEEDS").unwrap_or(default_seeds),
     };
-    let mut totals = Totals::default();
-    for seed in seeds {
-        let outcome = std::panic::catch_unwind(|| Net::<S>::new(seed).run());
-        match outcome {
-            Ok(Ok(run)) => totals.add(&run),
-            Ok(Err(failure)) => panic!("FANFARE_SEED={seed}: {failure}"),
-            Err(_) => panic!("FANFARE_SEED={seed}: see above"),
+    let lanes = std::thread::available_parallelism().map_or(1, usize::from);
+    let run_lane = |lane| {
+        let mut totals = Totals::default();
+        for seed in seeds.clone().skip(lane).step_by(lanes) {
+            let outcome = std::panic::catch_unwind(|| Net::<S>::new(seed).run());
+            match outcome {
+                Ok(Ok(run)) => totals.add(&run),
+                Ok(Err(failure)) => panic!("FANFARE_SEED={seed}: {failure}"),
+                Err(_) => panic!("FANFARE_SEED={seed}: see above"),
+            }
         }
-    }
+        totals
+    };
+    let totals = std::thread::scope(|scope| {
+        let run_lane = &run_lane;
+        let lanes: Vec<_> = (0..lanes)
+            .map(|lane| scope.spawn(move || run_lane(lane)))
+            .collect();
+        let mut totals = Totals::default();
+        lanes
+            .into_iter()
+            .for_each(|lane| totals.add(&lane.join().unwrap()));
+        totals
+    });
     println!("{totals:?}");
     // The storm has to have been one.
     if totals.runs >= 100 {
@@ -93,7 +108,7 @@ struct Totals {
 
 impl Totals {
     fn add(&mut self, other: &Self) {
-        self.runs += 1;
+        self.runs += other.runs;
         self.connections += other.connections;
         self.messages += other.messages;
         self.duplicates += other.duplicates;
@@ -257,7 +272,10 @@ impl<S: Shelf> Net<S> {
             scratch: Scratch::default(),
             next_chaos: 2 * SECOND,
             reconnect: SECOND,
-            totals: Totals::default(),
+            totals: Totals {
+                runs: 1,
+                ..Totals::default()
+            },
         }
     }
 

@@ -44,7 +44,8 @@ impl Shelf for Files {
         } else {
             std::env::temp_dir()
         };
-        let name = format!("fanfare-storm-{}-{side}", std::process::id());
+        // Several seeds run at the same time.
+        let name = format!("fanfare-storm-{}-{seed}-{side}", std::process::id());
         let durabilities = [Durability::None, Durability::Every, Durability::EveryN(3)];
         let folder = base.join(name);
         let _ = std::fs::remove_dir_all(&folder);

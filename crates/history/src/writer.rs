@@ -242,9 +242,6 @@ impl Writer {
     #[inline]
     pub fn events(&mut self, events: &[[u8; Event::SIZE]]) -> Result<(), LogError> {
         self.make_room(events.len() * Event::SIZE)?;
-        if let Some(time) = self.watermark.take() {
-            self.block.record(Kind::Watermark, &time.to_le_bytes(), 0);
-        }
         let next = self.block.next();
         let number = |event: &[u8; Event::SIZE]| crate::format::u64_at(event, 0);
         let known = events.iter().take_while(|event| number(event) < next);
@@ -253,6 +250,12 @@ impl Writer {
             && first > next
         {
             self.put_lost(next, first - 1)?;
+        }
+        // After a kill, watermarks of events that the log has come again, too.
+        if !new.is_empty()
+            && let Some(time) = self.watermark.take()
+        {
+            self.block.record(Kind::Watermark, &time.to_le_bytes(), 0);
         }
         self.block.events(new);
         Ok(())

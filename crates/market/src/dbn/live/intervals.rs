@@ -43,9 +43,9 @@ const INTERVALS: [Kept; 4] = [
 
 /// The time after the end of an interval at which an event ends it if no watermark did, so that
 /// earlier events may still follow. At most the length of the shortest interval.
-const DISORDER: u64 = SECOND;
+const ALLOWED_LATENESS: u64 = SECOND;
 
-/// The bars and quotes of one interval, and the beginning of the next one's.
+/// The bars and quotes of one interval, and those so far of the next one.
 ///
 /// Events near the end of an interval are not in the order of their times, because they come from
 /// several sockets: a trade is in the interval of its time, and the interval is written once no
@@ -125,14 +125,20 @@ impl Intervals {
         lost
     }
 
+    /// Returns whether an interval ends at `time` or before it.
+    #[inline]
+    const fn has_end_by(&self, time: u64) -> bool {
+        self.next_end != 0 && time >= self.next_end
+    }
+
     /// Ends the intervals that end at `time` or before it. Returns the number of values that could
     /// not be written.
     #[inline]
     pub(super) fn advance(&mut self, time: u64, views: &Views, batch: &mut Batch) -> usize {
-        match self.next_end != 0 && time >= self.next_end {
-            true => self.end(time, views, batch),
-            false => 0,
+        if self.has_end_by(time) {
+            return self.end(time, views, batch);
         }
+        0
     }
 
     #[cold]
@@ -172,10 +178,10 @@ impl Intervals {
         views: &Views,
         batch: &mut Batch,
     ) -> usize {
-        match self.next_end != 0 && time >= self.next_end {
-            true => self.pass(instrument, time, views, batch),
-            false => 0,
+        if !self.has_end_by(time) {
+            return 0;
         }
+        self.pass(instrument, time, views, batch)
     }
 
     #[cold]
@@ -186,7 +192,7 @@ impl Intervals {
         views: &Views,
         batch: &mut Batch,
     ) -> usize {
-        let mut lost = self.advance(time.saturating_sub(DISORDER), views, batch);
+        let mut lost = self.advance(time.saturating_sub(ALLOWED_LATENESS), views, batch);
         for (interval, kept) in self.all.iter_mut().zip(&INTERVALS) {
             let end = interval.start + kept.length;
             let quotes = kept.quotes.filter(|(schema, _)| self.wanted.has(*schema));

@@ -19,7 +19,7 @@ use std::ops::Range;
 pub(crate) const MAX_MESSAGES: usize = 64;
 
 /// The most bytes that the header, the lead and the trailer of a message take, rounded up.
-pub(crate) const ENVELOPE: usize = 512;
+pub(crate) const ENVELOPE: usize = 1024;
 
 const _: () = assert!(ENVELOPE >= SharedBody::ENVELOPE);
 

@@ -279,7 +279,7 @@ impl Config {
             "slow_consumer.queue_bytes",
             queue,
             (longest + ENVELOPE..=1 << 30).contains(&queue),
-            "must be at least limits.message_bytes + 512 and at most 1073741824",
+            "must be at least limits.message_bytes + 1024 and at most 1073741824",
         )?;
         self.check_ports()?;
         feed::config::check_all(&self.feeds, &self.files)?;

@@ -95,6 +95,12 @@ impl Peer<'_> {
         connection.map_or((0, 0), |own| (own.passed(), own.queued()))
     }
 
+    /// Returns whether a resend is under way, during which no message with a shared body is sent.
+    #[must_use]
+    pub fn is_resending(&self) -> bool {
+        self.session.is_resending()
+    }
+
     /// Returns when the last whole message arrived, monotonic, in nanoseconds: see
     /// [`Session::last_received`].
     #[must_use]

@@ -70,13 +70,13 @@ pub struct SharedFrame {
 }
 
 /// The longest header that is written: prefix, constant fields and numbers, and a lead.
-const HEADER_ROOM: usize = 352 + LEAD_ROOM;
+const HEADER_ROOM: usize = 128 + CONSTANT_ROOM + LEAD_ROOM;
 
 /// The longest [lead](SharedBody::led_by), in bytes.
 const LEAD_ROOM: usize = 96;
 
-/// The longest constant part of a header.
-const CONSTANT_ROOM: usize = 224;
+/// The longest constant part of a header: CompIDs, SubIDs and LocationIDs of 96 bytes each.
+const CONSTANT_ROOM: usize = 6 * (96 + "142=|".len()) + "34=".len();
 
 /// The longest `52=…|`.
 const SENDING_TIME_ROOM: usize = 32;
@@ -191,7 +191,7 @@ impl SessionHeader {
     ///
     /// # Errors
     /// A value is empty or holds a separator; BeginString(8) is longer than 15 bytes; all fields
-    /// together are longer than about 200 bytes ([`EncodeError::BufferFull`]).
+    /// together are longer than six of 96 bytes each ([`EncodeError::BufferFull`]).
     pub fn with_fields(begin_string: &[u8], fields: &[(u32, &[u8])]) -> Result<Self, EncodeError> {
         let mut room = [0; 24];
         let mut writer = FieldWriter::new(&mut room);

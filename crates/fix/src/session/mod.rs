@@ -280,6 +280,12 @@ impl<S: MessageStore> Session<S> {
         !matches!(self.state, State::Idle | State::Ended)
     }
 
+    /// Returns whether a resend is under way, which messages with a shared body would overtake.
+    #[must_use]
+    pub fn is_resending(&self) -> bool {
+        self.replay.is_some()
+    }
+
     /// Returns when the last whole message of the counterparty came, or its connection began, in
     /// nanoseconds of the monotonic clock; 0 before the first connection.
     pub fn last_received(&self) -> u64 {

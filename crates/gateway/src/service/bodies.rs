@@ -1,5 +1,6 @@
 //! Message bodies that are encoded once in a turn and sent to many sessions.
 
+use super::messages::NEWS;
 use crate::versions;
 use fanfare_fix::codec::{EncodeError, FieldWriter, SharedBody};
 use fanfare_fix::dict::Dictionary;
@@ -36,6 +37,13 @@ pub(crate) struct Body {
     pub(crate) numbers: (u32, u32),
     /// The range of its trades.
     trades: Range<usize>,
+}
+
+impl Body {
+    /// Returns whether it is a News(B), which has no MDReqID(262).
+    pub(crate) fn is_news(&self) -> bool {
+        self.msg_type == NEWS
+    }
 }
 
 /// The reason why a body was not encoded.

@@ -39,8 +39,8 @@ pub(crate) struct Link {
     pub(crate) is_behind: bool,
     /// Whether the session has queued it for a snapshot.
     pub(crate) is_queued: bool,
-    /// Whether missed updates are merged instead of announced.
-    pub(crate) conflates: bool,
+    /// Whether a snapshot was sent before.
+    pub(crate) is_served: bool,
     /// RptSeq(83) of the first entry that did not fit into the queue, or 0 if none.
     pub(crate) missed: u32,
 }

@@ -7,12 +7,13 @@ use super::client::{Client, Of, Out, Part, Untold};
 use super::contract::Contract;
 use super::request::reason;
 use super::{Core, Turn, messages};
-use crate::batch::{Outgoing, Times, end_of};
+use crate::batch::{ENVELOPE, Outgoing, Times, end_of};
 use crate::hole::{Hole, Missing};
 use crate::notice::PeerEnd;
 use fanfare_engine::host::{Peer, Peers};
-use fanfare_fix::codec::SendingTime;
+use fanfare_fix::codec::{FieldWriter, SendingTime};
 use fanfare_market::instruments::Directory;
+use fanfare_market::{Event, InstrumentId};
 
 /// The most snapshots of a turn, of all sessions together, so that updates are not delayed by more.
 const PICTURES: usize = 256;
@@ -20,6 +21,24 @@ const PICTURES: usize = 256;
 /// The most bytes queued for a session at which its conflated subscriptions are still sent updates,
 /// because queued updates become stale.
 const CONFLATED_ROOM: usize = 1 << 14;
+
+/// The most trades of one message to a session that was behind.
+const TRADES: usize = 64;
+
+/// The next message of a part that is behind.
+enum Next {
+    /// What it has to be sent before the snapshot.
+    Held(Held),
+    /// The announcement of skipped messages, and the snapshot.
+    Snapshot(Option<BodyId>, BodyId),
+}
+
+/// A message with trades that a subscription holds, or with the number of those that it does not.
+struct Held {
+    body: BodyId,
+    /// The number of trades, or 0 for those that exceeded the capacity.
+    trades: usize,
+}
 
 /// The sender of messages to the sessions.
 pub(super) struct Sender {
@@ -100,7 +119,7 @@ impl Sender {
             rest = rest.get(count..).unwrap_or_default();
         }
         if !rest.is_empty() {
-            core.leave_out(session, (rest, is_behind), peer.queued())?;
+            core.leave_out(session, (rest, is_behind), peer)?;
         }
         Ok(outbox.len() - rest.len())
     }
@@ -155,7 +174,8 @@ impl Sender {
                 return true;
             };
             let time = times.with(peer.config().precision);
-            while budget > 0 && peer.queued() <= self.limit / 2 {
+            // What is sent now would overtake a resend.
+            while budget > 0 && !peer.is_resending() && peer.queued() <= self.limit / 2 {
                 let room = peer.make_room().map_err(end_of);
                 let sent = room
                     .and_then(|()| self.catch_up_one(core, &mut peer, session, directory, &time));
@@ -183,7 +203,7 @@ impl Sender {
     }
 
     /// Sends the next pending message of a session. Returns the number of messages, or 0 if none is
-    /// pending.
+    /// pending, or if the next one must wait.
     fn catch_up_one(
         &mut self,
         core: &mut Core,
@@ -203,12 +223,19 @@ impl Sender {
                     return Ok(1);
                 }
                 if let Some(body) = core.news(untold, version, directory) {
-                    return self.send_one(core, peer, session, (body, Of::Told(untold)), time);
+                    let sent = self.send_all(&core.bodies, peer, (&[body], b""), time)?;
+                    if let (0, Some(client)) = (sent, core.client_mut(session)) {
+                        client.untold.insert(untold);
+                    }
+                    return Ok(sent);
                 }
                 continue;
             }
             if !client.lists.is_empty() {
-                return Ok(core.send_page(peer, session, directory));
+                let Some(body) = core.page(session, directory) else {
+                    return Ok(1);
+                };
+                return self.send_all(&core.bodies, peer, (&[body], b""), time);
             }
             let Some(part) = client.behind.pop_front() else {
                 return Ok(0);
@@ -218,127 +245,80 @@ impl Sender {
                 core.put_off(session, part);
                 return Ok(0);
             }
-            let sent = self.catch_up_part(core, peer, (session, part), directory, time)?;
-            if sent > 0 {
-                return Ok(sent);
+            let Some(link) = core.unqueue(session, part) else {
+                continue;
+            };
+            let sent = self.catch_up_part(core, peer, (session, part), link, directory, time)?;
+            if sent == 0 {
+                core.requeue(session, part, link);
             }
+            return Ok(sent);
         }
     }
 
-    fn send_one(
+    /// Sends bodies, each but News(B) with a lead, if all of them fit into the queue. Returns their
+    /// number, or 0.
+    fn send_all(
         &mut self,
-        core: &Core,
+        bodies: &Bodies,
         peer: &mut Peer<'_>,
-        session: u32,
-        (body, of): (BodyId, Of),
+        (ids, lead): (&[BodyId], &[u8]),
         time: &SendingTime,
     ) -> Result<usize, PeerEnd> {
-        let Some(Some(client)) = core.clients.get(session as usize) else {
+        let found = ids.iter().filter_map(|id| {
+            let (body, shared) = bodies.get(*id)?;
+            let lead = if body.is_news() { b"" } else { lead };
+            shared.led_by(lead).ok()
+        });
+        let needed = found.clone().map(|body| body.fields().len() + ENVELOPE);
+        if needed.sum::<usize>() > self.limit.saturating_sub(peer.queued()) {
             return Ok(0);
-        };
-        self.write_some(
-            &core.bodies,
-            client,
-            peer,
-            (&[Out { body, of }], false),
-            time,
-        )
+        }
+        let mut sent = 0;
+        for body in found {
+            let one = std::iter::once((0, body));
+            sent += self.outgoing.send(peer, self.limit, time, one)?.0;
+        }
+        Ok(sent)
     }
 
-    /// Sends an instrument's snapshot, after the announcement of missed messages.
+    /// Sends the next message of a part that is behind: its queued trades, or the snapshot after
+    /// the announcement of skipped messages. Returns the number of messages, or 0 if they must
+    /// wait.
     fn catch_up_part(
         &mut self,
         core: &mut Core,
         peer: &mut Peer<'_>,
         (session, part): (u32, Part),
+        link: (u32, usize),
         directory: &Directory,
         time: &SendingTime,
     ) -> Result<usize, PeerEnd> {
-        let Some((number, at, version)) = core.unqueue(session, part) else {
-            return Ok(0);
-        };
-        let Some(body) = core.picture(number, version, directory) else {
+        let nanos = peer.now().utc.nanos();
+        let Some(next) = core.next_of_part(session, part, link, nanos, directory) else {
             core.refuse_part(peer, session, part);
             return Ok(1);
         };
-        let said = Self::say_missed(core, peer, (session, part), (number, at), directory)?;
-        let sent = self.send_one(core, peer, session, (body, Of::Part(part)), time)?;
-        if sent == 0 {
-            // A resend is under way: the snapshot follows it.
-            core.requeue(session, number, at);
-            return Ok(said);
-        }
-        let link = core.classes.get_mut(number);
-        if let Some(link) = link.and_then(|class| class.links.get_mut(at)) {
-            (link.is_behind, link.missed) = (false, 0);
-        }
-        core.served(session, part);
-        Ok(said + sent)
-    }
-
-    /// Announces the range that a subscription has skipped, and sends its queued trades.
-    fn say_missed(
-        core: &mut Core,
-        peer: &mut Peer<'_>,
-        (session, part): (u32, Part),
-        (number, at): (u32, usize),
-        directory: &Directory,
-    ) -> Result<usize, PeerEnd> {
-        let Core {
-            classes,
-            clients,
-            writers,
-            ..
-        } = core;
-        let Some(Some(client)) = clients.get_mut(session as usize) else {
+        let client = core.clients.get(session as usize);
+        let client = client.and_then(Option::as_deref);
+        let Some(own) = client.and_then(|client| client.get(part.subscription)) else {
             return Ok(0);
         };
-        let (Some(writer), Some(class)) = (writers.get(client.version), classes.get_mut(number))
-        else {
-            return Ok(0);
+        let ids: &[BodyId] = match &next {
+            Next::Held(held) => &[held.body],
+            Next::Snapshot(None, picture) => &[*picture],
+            Next::Snapshot(Some(missed), picture) => &[*missed, *picture],
         };
-        let (last, instrument) = (class.rpt_seq, class.instrument);
-        let (Some(link), Some(own)) = (class.links.get_mut(at), client.get_mut(part.subscription))
-        else {
-            return Ok(0);
-        };
-        let nanos = peer.now().utc.nanos();
-        let first = std::mem::take(&mut link.missed);
-        let mut said = 0;
-        let mut say = |hole: &Hole, peer: &mut Peer<'_>, request: &[u8]| {
-            let sent = peer.send(messages::NEWS, |out| {
-                messages::missing(writer, directory, instrument, request, hole, out);
-            });
-            said += usize::from(sent.is_ok());
-        };
-        if first != 0 && !link.conflates {
-            let hole = Hole {
-                first: first.into(),
-                last: last.into(),
-                ..Hole::new(
-                    Missing::SlowConsumer,
-                    u64::from(last.wrapping_sub(first)) + 1,
-                    nanos,
-                )
-            };
-            say(&hole, peer, own.request());
+        let sent = self.send_all(&core.bodies, peer, (ids, &own.lead), time)?;
+        match next {
+            _ if sent < ids.len() => return Ok(0),
+            Next::Held(held) => {
+                core.sent_held(session, part, &held);
+                core.requeue(session, part, link);
+            }
+            Next::Snapshot(..) => core.served(session, part, link),
         }
-        let left_out = std::mem::take(&mut own.trades_left_out);
-        if left_out > 0 {
-            let hole = Hole::new(Missing::Trades, left_out, nanos);
-            say(&hole, peer, own.request());
-        }
-        let trades = std::mem::take(&mut own.trades);
-        if !trades.is_empty() {
-            let lead = &own.lead;
-            let sent = peer.send(b"X", |out| {
-                out.raw(lead);
-                // Trades that the version cannot express were not requested.
-                let _ = writer.to_fix.changes(directory, b"", &trades, out);
-            });
-            said += usize::from(sent.is_ok());
-        }
-        Ok(said)
+        Ok(sent)
     }
 }
 
@@ -381,7 +361,7 @@ impl Core {
         &mut self,
         session: u32,
         (rest, is_behind): (&[Out], bool),
-        queued: usize,
+        peer: &Peer<'_>,
     ) -> Result<(), PeerEnd> {
         for out in rest {
             let Some(Some(client)) = self.clients.get_mut(session as usize) else {
@@ -399,7 +379,12 @@ impl Core {
                 continue;
             };
             match own.contract {
-                Contract::Cut => return Err(PeerEnd::SlowConsumer { queued }),
+                // A client that asked for a resend is not slow.
+                Contract::Cut if peer.is_resending() => {}
+                Contract::Cut => {
+                    let queued = peer.queued();
+                    return Err(PeerEnd::SlowConsumer { queued });
+                }
                 // A part that is behind was recorded before.
                 Contract::Conflated if is_behind => continue,
                 Contract::Conflated => {
@@ -432,9 +417,9 @@ impl Core {
     }
 
     /// Returns the class and the place of a part whose snapshot is queued, if it is to be sent now.
-    fn unqueue(&mut self, session: u32, part: Part) -> Option<(u32, usize, usize)> {
+    fn unqueue(&mut self, session: u32, part: Part) -> Option<(u32, usize)> {
         let client = self.clients.get(session as usize)?.as_ref()?;
-        let (version, place) = (client.version, client.place(part)?);
+        let place = client.place(part)?;
         let class = self.classes.get_mut(place.class)?;
         let instrument = class.instrument;
         let link = class.links.get_mut(place.link as usize)?;
@@ -445,16 +430,136 @@ impl Core {
         // The update that is due queues it again.
         let waits = class.is_due && class.spec.by_order;
         let is_ready = is_wanted && seen.has_picture() && !waits;
-        is_ready.then_some((place.class, place.link as usize, version))
+        is_ready.then_some((place.class, place.link as usize))
     }
 
-    fn requeue(&mut self, session: u32, number: u32, at: usize) {
-        self.fall_behind(number, at);
-        self.wait(session);
+    /// Queues a part whose snapshot was to be sent again, in front of the others.
+    fn requeue(&mut self, session: u32, part: Part, (number, at): (u32, usize)) {
+        let class = self.classes.get_mut(number);
+        if let Some(link) = class.and_then(|class| class.links.get_mut(at)) {
+            link.is_queued = true;
+        }
+        self.put_off(session, part);
+    }
+
+    /// Encodes the next message of a part that is behind. Returns `None` if its snapshot is too
+    /// long.
+    fn next_of_part(
+        &mut self,
+        session: u32,
+        part: Part,
+        (number, at): (u32, usize),
+        nanos: i64,
+        directory: &Directory,
+    ) -> Option<Next> {
+        let version = self.client_mut(session)?.version;
+        let class = self.classes.get(number)?;
+        let (instrument, last) = (class.instrument, class.rpt_seq);
+        let first = class.links.get(at)?.missed;
+        if let Some(held) = self.held(session, part, instrument, nanos, directory) {
+            return Some(Next::Held(held));
+        }
+        let picture = self.picture(number, version, directory)?;
+        let missed = (first != 0).then(|| Hole {
+            first: first.into(),
+            last: last.into(),
+            ..Hole::new(
+                Missing::SlowConsumer,
+                u64::from(last.wrapping_sub(first)) + 1,
+                nanos,
+            )
+        });
+        let said =
+            missed.and_then(|hole| self.missing(session, part, instrument, &hole, directory));
+        Some(Next::Snapshot(said, picture))
+    }
+
+    /// Encodes the announcement of missed messages of a part.
+    fn missing(
+        &mut self,
+        session: u32,
+        part: Part,
+        instrument: InstrumentId,
+        hole: &Hole,
+        directory: &Directory,
+    ) -> Option<BodyId> {
+        let client = self.clients.get(session as usize)?.as_deref()?;
+        let own = client.get(part.subscription)?;
+        let writer = self.writers.get(client.version)?;
+        let body = self.bodies.put(messages::NEWS, (0, 0), |out| {
+            messages::missing(writer, directory, instrument, own.request(), hole, out);
+            Ok(())
+        });
+        body.ok()
+    }
+
+    /// Encodes what a subscription that is behind has to be sent before the snapshot: the number
+    /// of trades that exceeded the capacity, and the trades that are queued.
+    fn held(
+        &mut self,
+        session: u32,
+        part: Part,
+        instrument: InstrumentId,
+        nanos: i64,
+        directory: &Directory,
+    ) -> Option<Held> {
+        let client = self.clients.get(session as usize)?.as_deref()?;
+        let own = client.get(part.subscription)?;
+        let left_out = own.trades_left_out;
+        if left_out > 0 {
+            let hole = Hole::new(Missing::Trades, left_out, nanos);
+            let body = self.missing(session, part, instrument, &hole, directory)?;
+            return Some(Held { body, trades: 0 });
+        }
+        let Self {
+            clients,
+            writers,
+            bodies,
+            scratch,
+            ..
+        } = self;
+        let client = clients.get_mut(session as usize)?.as_deref_mut()?;
+        let writer = writers.get(client.version)?;
+        let own = client.get_mut(part.subscription)?;
+        while !own.trades.is_empty() {
+            let trades = own.trades.get(..TRADES).unwrap_or(&own.trades);
+            let write = |events: &[Event], out: &mut FieldWriter<'_>| {
+                writer.to_fix.changes(directory, b"", events, out)
+            };
+            let sayable = &mut scratch.sayable;
+            messages::sayable(trades, sayable, write);
+            // Trades that the version cannot express were not requested.
+            if !sayable.is_empty()
+                && let Ok(body) = bodies.put(b"X", (0, 0), |out| write(sayable, out))
+            {
+                let trades = trades.len();
+                return Some(Held { body, trades });
+            }
+            let count = trades.len();
+            own.trades_left_out += sayable.len() as u64;
+            own.trades.drain(..count);
+        }
+        None
+    }
+
+    /// Records that what a subscription held was sent.
+    fn sent_held(&mut self, session: u32, part: Part, held: &Held) {
+        let client = self.client_mut(session);
+        let Some(own) = client.and_then(|client| client.get_mut(part.subscription)) else {
+            return;
+        };
+        match held.trades {
+            0 => own.trades_left_out = 0,
+            count => drop(own.trades.drain(..count.min(own.trades.len()))),
+        }
     }
 
     /// Records that a part has received its snapshot. Without updates, it is complete.
-    fn served(&mut self, session: u32, part: Part) {
+    fn served(&mut self, session: u32, part: Part, (number, at): (u32, usize)) {
+        let class = self.classes.get_mut(number);
+        if let Some(link) = class.and_then(|class| class.links.get_mut(at)) {
+            (link.is_behind, link.missed, link.is_served) = (false, 0, true);
+        }
         let Some(own) = self
             .client_mut(session)
             .and_then(|client| client.get_mut(part.subscription))

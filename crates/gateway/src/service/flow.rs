@@ -16,6 +16,10 @@ impl Core {
             return self.session_status(event);
         }
         let had_picture = self.has_picture(event.instrument);
+        let event = &match event.kind {
+            Kind::Order if event.entry == 0 => self.with_side(event),
+            _ => *event,
+        };
         self.view.apply(event);
         let Some(seen) = self.view.get(event.instrument) else {
             return;
@@ -37,6 +41,15 @@ impl Core {
                 .retain(|own| own.instrument != event.instrument);
             self.update_all(event, directory);
         }
+    }
+
+    /// Returns a change of an order with the side of the order, which a feed may leave out.
+    fn with_side(&self, event: &Event) -> Event {
+        let seen = self.view.get(event.instrument);
+        let book = seen.and_then(|seen| seen.book.as_ref());
+        let order = book.and_then(|book| book.order(event.id));
+        let entry = order.map_or(event.entry, |(side, ..)| side.entry());
+        Event { entry, ..*event }
     }
 
     fn has_picture(&self, instrument: InstrumentId) -> bool {
@@ -160,8 +173,9 @@ impl Core {
                 self.fall_behind(number, at);
             }
             if link.is_behind {
-                // A part without its first snapshot keeps no trades.
-                if has_trades && link.conflates && link.missed != 0 {
+                // A part without its first snapshot keeps no trades, and a range that will be
+                // announced includes them.
+                if has_trades && link.is_served && link.missed == 0 {
                     self.hold_trades(link);
                 }
                 continue;

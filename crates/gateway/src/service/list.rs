@@ -1,15 +1,20 @@
 //! Lists of instruments: SecurityList(y), and a series of SecurityDefinitions(d).
 
-use super::bodies::Writer;
+use super::bodies::{Bodies, BodyError, BodyId, Writer};
 use super::patterns::Pattern;
 use crate::users::grant::Grant;
 use fanfare_fix::codec::FieldWriter;
 use fanfare_market::InstrumentId;
 use fanfare_market::instruments::{Directory, Instrument, Lookup};
 use fanfare_market::to_fix::{Request, WriteError};
+use std::collections::VecDeque;
 
 /// The most instruments of a SecurityList(y).
 const PAGE: usize = 50;
+
+/// SecurityRequestResult(560).
+const NONE_FOUND: u8 = b'2';
+const UNAVAILABLE: u8 = b'4';
 
 /// The most symbols that are examined for one message. Others are examined in the session's next
 /// turn.
@@ -28,8 +33,10 @@ pub(crate) struct List {
     pub(crate) total: Option<u64>,
     /// The symbol that was examined last.
     last: Option<Box<[u8]>>,
-    /// The instruments of the next message.
-    held: Vec<InstrumentId>,
+    /// The next instruments.
+    held: VecDeque<InstrumentId>,
+    /// Whether no symbol is left to examine.
+    has_ended: bool,
     /// The number of messages so far.
     pages: u64,
 }
@@ -92,7 +99,8 @@ impl List {
             filter,
             total: None,
             last: None,
-            held: Vec::new(),
+            held: VecDeque::new(),
+            has_ended: false,
             pages: 0,
         }
     }
@@ -103,24 +111,39 @@ impl List {
     pub(crate) fn page(&mut self, directory: &Directory, grant: &Grant) -> Option<Page> {
         let most = if self.definitions { 1 } else { PAGE };
         for _ in 0..LOOKED_AT {
-            let is_last = match self.next_symbol(directory, grant) {
+            if self.has_ended || self.held.len() > most {
+                return Some(self.take(most));
+            }
+            match self.next_symbol(directory, grant) {
                 Some((symbol, found)) => {
-                    let is_full = !self.held.is_empty() && self.held.len() + found.len() > most;
-                    if !is_full {
-                        self.held.extend(found);
-                        self.last = Some(symbol);
-                        continue;
-                    }
-                    false
+                    self.held.extend(found);
+                    self.last = Some(symbol);
                 }
-                None => true,
-            };
-            return Some(Page {
-                instruments: std::mem::take(&mut self.held),
-                is_last,
-            });
+                None => self.has_ended = true,
+            }
         }
         None
+    }
+
+    fn take(&mut self, most: usize) -> Page {
+        let count = self.held.len().min(most);
+        let instruments = self.held.drain(..count).collect();
+        Page {
+            instruments,
+            is_last: self.has_ended && self.held.is_empty(),
+        }
+    }
+
+    /// Takes back the second half of a page that is too long for a message. Returns whether it had
+    /// more than one instrument.
+    pub(crate) fn halve(&mut self, page: &mut Page) -> bool {
+        if page.instruments.len() < 2 {
+            return false;
+        }
+        let half = page.instruments.split_off(page.instruments.len() / 2);
+        half.iter().rev().for_each(|id| self.held.push_front(*id));
+        page.is_last = false;
+        true
     }
 
     /// Looks up the next symbol, and its instruments that belong to the list.
@@ -159,6 +182,56 @@ impl List {
         }
     }
 
+    /// Encodes the next message, of as many instruments as fit. Returns it, if it can be encoded,
+    /// and whether it is the last, or `None` if more instruments must be looked up.
+    pub(crate) fn encode(
+        &mut self,
+        writer: &Writer,
+        bodies: &mut Bodies,
+        grant: &Grant,
+        directory: &Directory,
+    ) -> Option<(Option<BodyId>, bool)> {
+        let mut page = self.page(directory, grant)?;
+        self.count();
+        let msg_type: &'static [u8] = if self.definitions { b"d" } else { b"y" };
+        let mut put = |list: &Self, page: Result<&Page, u8>| {
+            bodies.put(msg_type, (0, 0), |out| match page {
+                Ok(page) => list.write(writer, directory, page, out),
+                Err(why) => {
+                    list.write_none(why, out);
+                    Ok(())
+                }
+            })
+        };
+        let body = loop {
+            let is_empty = page.instruments.is_empty();
+            let body = put(self, if is_empty { Err(NONE_FOUND) } else { Ok(&page) });
+            if body != Err(BodyError::TooLong) || !self.halve(&mut page) {
+                break body;
+            }
+        };
+        // An instrument that no message can hold ends the list.
+        let is_last = page.is_last || body.is_err();
+        let body = body.or_else(|_| put(self, Err(UNAVAILABLE)));
+        Some((body.ok(), is_last))
+    }
+
+    /// Writes the message that ends a list without an instrument, with the reason.
+    fn write_none(&self, why: u8, out: &mut FieldWriter<'_>) {
+        out.field(320, &self.request).u64(322, self.pages);
+        if !self.definitions {
+            out.char(560, why);
+            return;
+        }
+        // SecurityResponseType(323): the request is rejected. FIX.4.2 requires 393.
+        out.u64(323, 5).u64(393, 0);
+        let text = match why {
+            NONE_FOUND => "no instrument matches",
+            _ => "an instrument does not fit into a message",
+        };
+        out.str(58, text);
+    }
+
     /// Writes a page: the body of SecurityList(y), or of the SecurityDefinition(d) of its
     /// instrument.
     pub(crate) fn write(
@@ -187,5 +260,104 @@ impl List {
     /// Counts a message before it is written. The count is its SecurityResponseID(322).
     pub(crate) const fn count(&mut self) {
         self.pages += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::bodies::Writers;
+    use super::*;
+    use fanfare_market::instruments::{Definition, Name, SecurityId};
+
+    /// A venue that names its instruments by SecurityID(48) alone.
+    fn without_symbols(count: u32, description: &[u8]) -> Directory {
+        let mut directory = Directory::new();
+        for number in 0..count {
+            let instrument = Instrument {
+                instrument: InstrumentId(number),
+                definition: Definition {
+                    name: Name {
+                        id: SecurityId::Number(number.into()),
+                        ..Name::default()
+                    },
+                    description,
+                    ..Definition::default()
+                },
+                revision: 1,
+                status: 0,
+            };
+            let mut bytes = Vec::new();
+            instrument.write(&mut bytes);
+            assert!(directory.take(&bytes).is_some());
+        }
+        directory
+    }
+
+    /// Returns the messages of a list, of at most `most` bytes each, with `|` for SOH.
+    fn list(definitions: bool, directory: &Directory, most: usize) -> Vec<String> {
+        let mut writers = Writers::new();
+        let version = crate::versions::COUNT - 1;
+        writers.open(version);
+        let writer = writers.get(version).unwrap();
+        let mut bodies = Bodies::new(most);
+        let mut list = List::new(b"r", definitions, Filter::default());
+        let mut messages = Vec::new();
+        loop {
+            let grant = Grant::everything();
+            let Some((body, is_last)) = list.encode(writer, &mut bodies, &grant, directory) else {
+                continue;
+            };
+            let (_, body) = bodies.get(body.unwrap()).unwrap();
+            let text = String::from_utf8_lossy(body.fields()).replace('\x01', "|");
+            assert!(text.len() <= most, "{}", text.len());
+            messages.push(text);
+            if is_last {
+                return messages;
+            }
+        }
+    }
+
+    fn count(messages: &[String]) -> Vec<usize> {
+        let ids = messages.iter().map(|text| text.matches("|48=").count());
+        ids.collect()
+    }
+
+    #[test]
+    fn pages_divide_the_instruments_of_a_symbol() {
+        let directory = without_symbols(120, b"");
+        let messages = list(false, &directory, 1 << 16);
+        assert_eq!(count(&messages), [50, 50, 20]);
+        assert_eq!(count(&list(true, &directory, 1 << 16)).len(), 120);
+        let last = messages.iter().filter(|text| text.contains("|893=Y|"));
+        assert_eq!(last.count(), 1);
+        assert!(messages[2].contains("|893=Y|"));
+        let none = list(false, &Directory::new(), 1 << 16);
+        assert_eq!(none, ["320=r|322=1|560=2|"]);
+    }
+
+    #[test]
+    fn pages_are_no_longer_than_messages() {
+        let directory = without_symbols(120, &[b'd'; 1000]);
+        let messages = list(false, &directory, 1 << 14);
+        assert!(
+            count(&messages)
+                .iter()
+                .all(|count| (1..=15).contains(count))
+        );
+        assert_eq!(count(&messages).iter().sum::<usize>(), 120);
+        for number in 0..120 {
+            let field = format!("|48={number}|");
+            assert!(messages.iter().any(|text| text.contains(&field)), "{field}");
+        }
+        assert!(messages.last().unwrap().contains("|893=Y|"));
+    }
+
+    #[test]
+    fn an_instrument_that_no_message_holds_ends_the_list_with_the_reason() {
+        let directory = without_symbols(3, &[b'd'; 1000]);
+        assert_eq!(list(false, &directory, 500), ["320=r|322=1|560=4|"]);
+        let refused = list(true, &directory, 500);
+        let text = "320=r|322=1|323=5|393=0|58=an instrument does not fit into a message|";
+        assert_eq!(refused, [text]);
     }
 }

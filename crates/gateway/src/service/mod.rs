@@ -23,6 +23,8 @@ mod replies;
 mod request;
 mod securities;
 mod subscribe;
+#[cfg(test)]
+mod tests;
 mod view;
 
 pub use contract::Contract;
@@ -31,7 +33,7 @@ pub(crate) use inspect::{At, Inspector, NoAnswer, WantedSubscriptions};
 pub use patterns::Pattern;
 
 use crate::audit::Audit;
-use crate::batch::end_of;
+use crate::batch::{ENVELOPE, end_of};
 use crate::hole::{Hole, Missing};
 use crate::market::ring::EventReader;
 use crate::notice::PeerEnd;
@@ -148,7 +150,8 @@ impl Service {
                 classes: Classes::default(),
                 clients: Vec::new(),
                 writers: Writers::new(),
-                bodies: Bodies::new(config.queue_bytes / 2),
+                // One fits wherever half of a queue is free.
+                bodies: Bodies::new((config.queue_bytes / 2).saturating_sub(ENVELOPE)),
                 users: (config.users.version(), config.users.read()),
                 book: config.users,
                 audit: config.audit,

@@ -2,7 +2,7 @@
 //! SecurityStatusRequest(e), TradingSessionStatusRequest(g).
 
 use super::Core;
-use super::bodies::Writer;
+use super::bodies::{BodyId, Writer};
 use super::class::Spec;
 use super::client::{Client, Subscription, Untold, lead};
 use super::contract::Contract;
@@ -13,7 +13,7 @@ use super::patterns::Pattern;
 use super::request::{Fault, Named, gone, id, named};
 use fanfare_engine::host::Peer;
 use fanfare_fix::codec::{FieldWriter, Message};
-use fanfare_fix::session::{BusinessReason, RejectReason};
+use fanfare_fix::session::{BusinessReason, RejectReason, SendError};
 use fanfare_market::instruments::{Directory, Lookup};
 use fanfare_market::to_fix::WriteError;
 use fanfare_market::{Event, InstrumentId, Kind};
@@ -30,7 +30,6 @@ const UNKNOWN_STATUS: u64 = 20;
 
 /// SecurityRequestResult(560).
 const UNSUPPORTED: u8 = b'1';
-const NONE_FOUND: u8 = b'2';
 
 impl Core {
     /// Responds to x, c, e or g.
@@ -167,38 +166,23 @@ impl Core {
         Ok(())
     }
 
-    /// Sends the next message of a session's first list. Returns the number of messages, or 1 if
-    /// more instruments must be looked up.
-    pub(super) fn send_page(
-        &mut self,
-        peer: &mut Peer<'_>,
-        session: u32,
-        directory: &Directory,
-    ) -> usize {
+    /// Encodes the next message of a session's first list. Returns `None` if more instruments must
+    /// be looked up.
+    pub(super) fn page(&mut self, session: u32, directory: &Directory) -> Option<BodyId> {
         let Self {
-            clients, writers, ..
+            clients,
+            writers,
+            bodies,
+            ..
         } = self;
-        let Some(Some(client)) = clients.get_mut(session as usize) else {
-            return 0;
-        };
-        let (Some(list), Some(writer)) = (client.lists.front_mut(), writers.get(client.version))
-        else {
-            return 0;
-        };
-        let Some(page) = list.page(directory, &client.grant) else {
-            return 1;
-        };
-        list.count();
-        let sent = match (page.instruments.is_empty(), list.definitions) {
-            (true, true) => no_definition(peer, &list.request),
-            (true, false) => empty_list(peer, &list.request, NONE_FOUND),
-            (false, true) => answer(peer, b"d", |out| list.write(writer, directory, &page, out)),
-            (false, false) => answer(peer, b"y", |out| list.write(writer, directory, &page, out)),
-        };
-        if page.is_last || sent.is_err() {
+        let client = clients.get_mut(session as usize)?.as_deref_mut()?;
+        let writer = writers.get(client.version)?;
+        let list = client.lists.front_mut()?;
+        let (body, is_last) = list.encode(writer, bodies, &client.grant, directory)?;
+        if is_last {
             client.lists.pop_front();
         }
-        1
+        body
     }
 
     /// Responds to SecurityStatusRequest(e).
@@ -345,16 +329,6 @@ fn empty_list(peer: &mut Peer<'_>, request: &[u8], why: u8) -> Result<(), Fault>
     })
 }
 
-/// Responds to a request for definitions that matches no instrument.
-fn no_definition(peer: &mut Peer<'_>, request: &[u8]) -> Result<(), Fault> {
-    answer(peer, b"d", |out| {
-        // SecurityResponseType(323): the request is rejected. FIX.4.2 requires 393.
-        out.field(320, request).str(322, "1").u64(323, 5);
-        out.u64(393, 0).str(58, "no instrument matches");
-        Ok(())
-    })
-}
-
 /// Parses the criteria of a request.
 fn filter(message: &Message<'_>) -> Result<Filter, Fault> {
     let symbol = match named(message)? {
@@ -381,16 +355,21 @@ fn answer(
     fill: impl FnOnce(&mut FieldWriter<'_>) -> Result<(), WriteError>,
 ) -> Result<(), Fault> {
     let mut done = Ok(());
-    // Sending fails only if the session has ended, or if its store ends it.
-    let _ = peer.send(msg_type, |out| {
+    let sent = peer.send(msg_type, |out| {
         done = fill(out);
         if done.is_err() {
             // An invalid field: nothing is sent.
             out.u64(0, 0);
         }
     });
-    done.map_err(|error| {
-        let reason = BusinessReason::ApplicationNotAvailable;
-        Fault::Business(reason, error.to_string())
-    })
+    let fault = match (done, sent) {
+        (Err(error), _) => error.to_string(),
+        (_, Err(SendError::Encode(_))) => "the response is too long for a message".to_owned(),
+        // The session has ended, or its store ends it.
+        _ => return Ok(()),
+    };
+    Err(Fault::Business(
+        BusinessReason::ApplicationNotAvailable,
+        fault,
+    ))
 }

@@ -3,7 +3,6 @@
 use super::class::{Link, Spec};
 use super::classes::{NOWHERE, Place};
 use super::client::{Client, Part, Subscription, Untold, lead};
-use super::contract::Contract;
 use super::patterns::Pattern;
 use super::request::{Fault, MarketDataRequest, Named, Wanted, What, gone, reason, what};
 use super::{Core, replies};
@@ -311,7 +310,7 @@ impl Core {
             version,
             is_behind: true,
             is_queued: true,
-            conflates: own.contract == Contract::Conflated,
+            is_served: false,
             missed: 0,
         };
         own.places
@@ -450,11 +449,11 @@ impl Core {
             }
         }
         while work < GROWTH
-            && let Some(&(session, number)) = self.growing.last()
+            && let Some((session, number)) = self.growing.pop()
         {
             work += 1;
-            if !self.grow_one(session, number, directory) {
-                self.growing.pop();
+            if self.grow_one(session, number, directory) {
+                self.growing.push((session, number));
             }
         }
         work

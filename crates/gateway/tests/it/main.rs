@@ -6,6 +6,7 @@
     reason = "a test"
 )]
 
+mod behind;
 mod bridge;
 mod client;
 mod contracts;

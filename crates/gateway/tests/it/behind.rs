@@ -1,0 +1,146 @@
+//! Messages to sessions that are behind: what can never be sent, what others ask, and trades.
+
+use crate::client::{Client, message, value};
+use crate::market::generator;
+use crate::service::{Market, all, pictures};
+use crate::{eventually, stop};
+use std::collections::BTreeMap;
+
+#[test]
+fn ids_of_the_longest_length_are_in_the_header_of_every_message() {
+    let market = Market::new(150);
+    let count = market.live();
+    let long = |letter: &str| letter.repeat(64);
+    let mut client = Client::connect(market.gateway.consumers(), &long("C"));
+    client.header = format!(
+        "50={}|142={}|57={}|143={}|",
+        long("S"),
+        long("L"),
+        long("T"),
+        long("M")
+    );
+    client.send("A", "98=0|108=0|141=Y|");
+    assert!(client.receive().unwrap().contains("|35=A|"));
+    client.send("V", &all("long", 1, 1));
+    for picture in pictures(&mut client, count).values() {
+        let is_there = |tag, letter| value(picture, tag) == Some(&*long(letter));
+        assert!(is_there(57, "S") && is_there(143, "L"), "{picture}");
+        assert!(is_there(50, "T") && is_there(142, "M"), "{picture}");
+    }
+    let mut other = market.client("FIX.4.4", "");
+    other.send("V", &all("other", 0, 1));
+    assert_eq!(pictures(&mut other, count).len(), count);
+    stop(market.gateway);
+}
+
+#[test]
+fn a_request_for_nothing_takes_no_instrument_from_another() {
+    let market = Market::new(152);
+    let count = market.live();
+    let mut client = market.client("FIX.4.4", "");
+    // Both arrive together, so that the second one's prefix is looked up first.
+    let wanted = "264=1|265=1|267=1|269=0|146=1";
+    let mut both = message("C", 2, "V", &format!("262=a|263=1|{wanted}|55=*|"));
+    both.extend(message(
+        "C",
+        3,
+        "V",
+        &format!("262=b|263=0|{wanted}|55=NONE*|"),
+    ));
+    client.send_raw(&both);
+    assert_eq!(pictures(&mut client, count).len(), count);
+    stop(market.gateway);
+}
+
+/// The trades of a client by MDReqID(262) and SecurityID(48), without their numbers.
+#[derive(Default)]
+struct Trades {
+    all: BTreeMap<String, BTreeMap<String, Vec<String>>>,
+    /// The number of trades that were announced as missing, by MDReqID(262).
+    missing: BTreeMap<String, usize>,
+    /// The number of trades that had to wait for the client.
+    held: usize,
+}
+
+impl Trades {
+    /// Reads up to the response to a request that is sent now.
+    fn read(&mut self, client: &mut Client) {
+        client.send("V", "262=end|263=1|264=1|265=1|267=1|269=0|146=1|55=NONE|");
+        loop {
+            let message = client.receive().unwrap();
+            match value(&message, 35) {
+                Some("X") => self.take(&message),
+                Some("B") => self.miss(&message),
+                Some("Y") => return,
+                _ => {}
+            }
+        }
+    }
+
+    fn take(&mut self, message: &str) {
+        let request = value(message, 262).unwrap();
+        let of_request = self.all.entry(request.to_owned()).or_default();
+        let (entries, _) = message.split_once("|10=").unwrap();
+        for entry in entries.split("|279=").skip(1) {
+            if value(entry, 269) == Some("2") {
+                let is_plain = |field: &&str| !field.starts_with("83=");
+                let plain: Vec<&str> = entry.split('|').filter(is_plain).collect();
+                let id = value(entry, 48).unwrap().to_owned();
+                of_request.entry(id).or_default().push(plain.join("|"));
+                self.held += usize::from(value(entry, 83).is_none());
+            }
+        }
+    }
+
+    fn miss(&mut self, message: &str) {
+        let text = value(message, 58).unwrap();
+        if let Some(rest) = text.strip_prefix("missing=trades request=") {
+            let (request, count) = rest.split_once(" count=").unwrap();
+            *self.missing.entry(request.to_owned()).or_default() += count.parse::<usize>().unwrap();
+        }
+    }
+
+    /// Returns the number of trades of a request that are neither here nor announced. `all` are
+    /// the trades of one that received each.
+    fn lacks(&self, request: &str, all: &BTreeMap<String, Vec<String>>) -> usize {
+        let lacks = self.all[request].iter().map(|(id, own)| {
+            let all = &all[id];
+            // Those before the first snapshot are not for this client.
+            let first = all.iter().position(|trade| *trade == own[0]).unwrap();
+            let mut later = all[first..].iter();
+            assert!(
+                own.iter().all(|trade| later.any(|other| other == trade)),
+                "order"
+            );
+            all.len() - first - own.len()
+        });
+        lacks.sum::<usize>() - self.missing.get(request).copied().unwrap_or_default()
+    }
+}
+
+#[test]
+fn trades_of_a_conflated_client_that_does_not_read_are_all_sent_or_counted() {
+    let market = Market::new(154);
+    let mut feed = [generator(false), generator(true)];
+    market.send(&mut feed, 500);
+    let mut good = market.client_named("GOOD", "FIXT.1.1", "1137=9|");
+    let mut slow = market.client_named("SLOW", "FIXT.1.1", "1137=9|");
+    let wanted = "264=0|265=1|267=3|269=0|269=1|269=2|146=1|55=*|20010=";
+    good.send("V", &format!("262=good|263=1|{wanted}skip|"));
+    for request in 0..25 {
+        slow.send("V", &format!("262=r{request}|263=1|{wanted}conflated|"));
+    }
+    market.send(&mut feed, usize::MAX);
+    market.wait();
+    let mut all = Trades::default();
+    all.read(&mut good);
+    let all = &all.all["good"];
+    let mut trades = Trades::default();
+    eventually("all trades", || {
+        trades.read(&mut slow);
+        let mut requests = trades.all.keys();
+        requests.len() == 25 && requests.all(|request| trades.lacks(request, all) == 0)
+    });
+    assert!(trades.held > 0, "it was behind");
+    stop(market.gateway);
+}

@@ -55,7 +55,7 @@ test:
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets $(FEATURES) --locked -- -D warnings
 	$(CARGO) clippy --locked -- -D warnings
-	$(CARGO) test --workspace --tests $(FEATURES) --locked
+	@CARGO="$(CARGO)" scripts/test.sh --workspace --tests $(FEATURES) --locked
 	$(CARGO) test --workspace --doc $(FEATURES) --locked
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked
 	$(CARGO) xtask tidy

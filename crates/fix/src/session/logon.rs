@@ -313,7 +313,8 @@ impl<S: MessageStore> Session<S> {
             return;
         }
         // Ours asked for it, whether theirs repeats the flag or not.
-        let reset = logon.reset || resets || std::mem::take(&mut self.sent_reset);
+        let asked = std::mem::take(&mut self.sent_reset);
+        let reset = logon.reset || resets || asked;
         self.notice(Event::LoggedOn {
             heart_bt_int,
             reset,

@@ -180,6 +180,7 @@ impl<S: MessageStore> Session<S> {
     fn may_queue(&self) -> bool {
         let config = &self.config;
         let resets = config.reset_on_logon || config.reset_on_logout || config.reset_on_disconnect;
+        let resets = resets || self.is_reset_open();
         config.queue_offline && !resets && !self.is_connected()
     }
 

@@ -203,6 +203,7 @@ impl PortAgent {
         let _ = store.set_next_target(numbers.target);
         let admission = Admission {
             queue_bytes: rules.queue_bytes,
+            reset: numbers.reset,
             guard: Some(Box::new((seated, claim, host.count()))),
             ..Admission::new(config, Store::Memory(store))
         };

@@ -36,6 +36,18 @@ struct Known {
 pub(crate) struct Numbers {
     pub(crate) sender: u64,
     pub(crate) target: u64,
+    /// Whether a reset of both was not answered: the next Logon is answered by one.
+    pub(crate) reset: bool,
+}
+
+impl Numbers {
+    pub(crate) const fn new(sender: u64, target: u64) -> Self {
+        Self {
+            sender,
+            target,
+            reset: false,
+        }
+    }
 }
 
 /// The right to run a session. Once it is dropped, the session is no longer live, and its numbers
@@ -155,10 +167,7 @@ impl Sessions {
 }
 
 /// The numbers of a new session.
-const FRESH: Numbers = Numbers {
-    sender: 1,
-    target: 1,
-};
+const FRESH: Numbers = Numbers::new(1, 1);
 
 fn size(id: &SessionId) -> usize {
     id.sender.len() + id.target.len() + OVERHEAD
@@ -186,12 +195,17 @@ mod tests {
         assert_eq!(numbers, FRESH);
         assert!(registry.claim(id("A")).is_none());
         assert!(registry.claim(id("B")).is_some());
-        let numbers = Numbers {
-            sender: 7,
-            target: 3,
-        };
+        let numbers = Numbers::new(7, 3);
         registry.keep(&id("A"), numbers);
         drop(first);
+        assert_eq!(registry.claim(id("A")).unwrap().1, numbers);
+        let (again, _) = registry.claim(id("A")).unwrap();
+        let numbers = Numbers {
+            reset: true,
+            ..FRESH
+        };
+        registry.keep(&id("A"), numbers);
+        drop(again);
         assert_eq!(registry.claim(id("A")).unwrap().1, numbers);
     }
 
@@ -200,10 +214,7 @@ mod tests {
         let registry = Registry::new(10, 10_000);
         end_with(&registry, "A", 9);
         let _live = registry.claim(id("B")).unwrap();
-        let numbers = Numbers {
-            sender: 100,
-            target: 7,
-        };
+        let numbers = Numbers::new(100, 7);
         assert!(registry.set(&id("A"), numbers));
         assert!(!registry.set(&id("B"), numbers) && !registry.set(&id("C"), numbers));
         let idle = registry.idle(|_| true);
@@ -214,7 +225,7 @@ mod tests {
 
     fn end_with(registry: &Registry, target: &str, sender: u64) {
         let _claim = registry.claim(id(target)).unwrap();
-        registry.keep(&id(target), Numbers { sender, target: 1 });
+        registry.keep(&id(target), Numbers::new(sender, 1));
     }
 
     fn known(registry: &Registry, target: &str) -> bool {

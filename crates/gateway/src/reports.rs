@@ -80,10 +80,11 @@ impl Reports {
             self.logged_on -= 1;
             self.counts.connections.set(self.logged_on);
         }
-        let store = peer.session().store();
+        let session = peer.session();
+        let store = session.store();
         let numbers = Numbers {
-            sender: store.next_sender(),
-            target: store.next_target(),
+            reset: session.is_reset_open(),
+            ..Numbers::new(store.next_sender(), store.next_target())
         };
         self.registry.keep(peer.id(), numbers);
         self.counts.ended.increment(1);

@@ -103,6 +103,14 @@ impl AsOf {
         self.reader.segment()
     }
 
+    /// Advances to the start of the segment being read, whose predecessor was read to its end.
+    pub(crate) fn skip_lost(&mut self) {
+        if self.reader.skip_lost() {
+            self.view.lose_all();
+            self.number = self.reader.next_number() - 1;
+        }
+    }
+
     /// Stops at the event in front of this one.
     pub(crate) const fn stop_before(&mut self, number: u64) {
         self.reader.stop_before(number);

@@ -175,8 +175,12 @@ impl Keeper {
         self.books.stop_before(self.last + spacing + 1);
         // A call ends where another segment begins.
         let read = self.books.follow(TURN)?;
-        let since = self.books.number.saturating_sub(self.last);
         let is_full = self.books.segment() != self.segment;
+        if is_full {
+            // The checkpoint is where the next segment begins, whatever this one has lost.
+            self.books.skip_lost();
+        }
+        let since = self.books.number.saturating_sub(self.last);
         let is_due = since >= spacing || (is_full && since > 0);
         let outcome = self.store(is_due);
         if is_full || outcome.is_err() {
@@ -199,10 +203,13 @@ impl Keeper {
         Ok(())
     }
 
-    /// Writes a checkpoint if one is due.
+    /// Writes a checkpoint if one is due, and syncs a segment that is full.
     fn store(&mut self, is_due: bool) -> Result<(), LogError> {
         if is_due {
             self.checkpoint()?;
+        }
+        if self.books.segment() != self.segment {
+            self.sync()?;
         }
         self.segment = self.books.segment();
         match self.due < self.segment && self.config.compress.is_some() {
@@ -277,6 +284,7 @@ impl Keeper {
         let mut bytes: u64 = all.iter().map(|(_, bytes, _)| bytes).sum();
         // A time stamp in the future makes nothing old.
         let now = self.books.time.min(system_time());
+        let mut due = Vec::new();
         for pair in all.windows(2) {
             let [(oldest, size, path), (next, ..)] = pair else {
                 break;
@@ -287,12 +295,19 @@ impl Keeper {
             // The rest needs the instruments and books of a checkpoint.
             let has_view = listing.views.iter().any(|view| view + 1 == next.first);
             let is_done = oldest.ordinal < self.segment;
-            if !(is_old || is_much) || !is_done || !(has_view || next.first == oldest.first) {
+            if !(is_old || is_much) || !is_done {
                 break;
             }
-            folder::remove(path)?;
-            self.stats.removed += 1;
+            due.push(path);
             bytes -= size;
+            if !(has_view || next.first == oldest.first) {
+                // It goes with the next one.
+                continue;
+            }
+            for path in due.drain(..) {
+                folder::remove(path)?;
+                self.stats.removed += 1;
+            }
             for view in listing.views.iter().filter(|view| **view + 1 < next.first) {
                 folder::remove(&folder::view(&self.folder, *view))?;
             }

@@ -159,6 +159,14 @@ impl Reader {
         self.segment.header.ordinal
     }
 
+    /// Continues at the first number of the segment being read, if it is behind the next one: what
+    /// is between them is lost. Returns whether it is.
+    pub(crate) fn skip_lost(&mut self) -> bool {
+        let is_lost = self.next < self.segment.header.first;
+        self.next = self.next.max(self.segment.header.first);
+        is_lost
+    }
+
     /// Sets the number from which nothing is read: [`Self::read`] returns 0 there.
     pub const fn stop_before(&mut self, number: u64) {
         self.end = number;

@@ -165,14 +165,17 @@ impl Peer<'_> {
     /// Writes encoded messages that have their numbers after everything that the session has
     /// written. The bytes that the connection takes at once go out in one send; the rest is queued.
     /// Behind a queue that is not empty, everything is queued. Returns whether everything went out.
+    /// A store that waits for the disk does so first.
     ///
     /// # Errors
     /// The outbound queue would exceed its limit: nothing was written. Or the session has no
-    /// connection, or the connection failed: the session is to be [closed](Session::close).
+    /// connection, its store failed, or the connection failed: the session is to be
+    /// [closed](Session::close).
     pub fn write(&mut self, messages: &[u8]) -> Result<bool, OutboundError> {
         let Some(connection) = self.connection.as_deref_mut() else {
             return Err(io::Error::from(io::ErrorKind::NotConnected).into());
         };
+        sync(self.session, self.now).inspect_err(|_| *self.touched = true)?;
         if self.session.store().unsent_len() > 0 {
             flush_into(self.session, connection)?;
         }
@@ -190,12 +193,14 @@ impl Peer<'_> {
     /// store may have capacity for less than the messages of a duty cycle.
     ///
     /// # Errors
-    /// The outbound queue would exceed its limit, or the session has no connection.
+    /// The outbound queue would exceed its limit, the session has no connection, or its store
+    /// failed.
     pub fn make_room(&mut self) -> Result<(), OutboundError> {
         let Some(connection) = self.connection.as_deref_mut() else {
             return Err(io::Error::from(io::ErrorKind::NotConnected).into());
         };
         *self.touched = true;
+        sync(self.session, self.now)?;
         Ok(flush_into(self.session, connection)?)
     }
 
@@ -215,6 +220,17 @@ impl Peer<'_> {
     pub fn session(&mut self) -> &mut Session<Store> {
         *self.touched = true;
         self.session
+    }
+}
+
+/// Puts on the disk what the session's store holds back until then.
+#[inline]
+fn sync(session: &mut Session<Store>, now: Now) -> io::Result<()> {
+    let was_connected = session.is_connected();
+    session.sync(now);
+    match was_connected && !session.is_connected() {
+        true => Err(io::ErrorKind::NotConnected.into()),
+        false => Ok(()),
     }
 }
 

@@ -10,7 +10,8 @@ use fanfare_wire::UtcTimestamp;
 /// own, in the subfolder [`Kept::FOLDER`] of the session's folder. A message is stored before the
 /// application sees it, so that a kill of the process loses none that the application saw. A
 /// message that is received twice is stored once. Secrets, such as those of a UserRequest(BE), are
-/// masked. A reset of the session's numbers empties this journal.
+/// masked. A reset of the session's numbers empties this journal. Messages from a lower expected
+/// number on are stored behind those that had these numbers before.
 pub(super) struct Kept(Journal);
 
 impl Kept {
@@ -47,10 +48,12 @@ impl Kept {
         if journal.created() != created {
             journal.reset(created)?;
         }
-        if message.seq < journal.next_sender() {
+        // The application had it when the process was killed, or panicked over it.
+        if message.poss_dup && message.seq + 1 == journal.next_sender() {
             return Ok(());
         }
-        // The numbers between were gap fills, or the session's own messages.
+        // The numbers between were gap fills, or the session's own messages. A lower number is one
+        // of a session whose numbers were set, or were reset while this message was under way.
         journal.set_next_sender(message.seq)?;
         let bytes = message.message.bytes();
         let room = journal.reserve(bytes.len())?;

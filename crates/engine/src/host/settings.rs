@@ -145,6 +145,9 @@ pub struct Admission {
     pub store: Store,
     /// Most bytes in its outbound queue: see [`Peer::write`](super::Peer::write).
     pub queue_bytes: usize,
+    /// Whether the answer to its Logon asks for a reset of both numbers, because that of an earlier
+    /// connection was not answered: see [`Session::is_reset_open`].
+    pub reset: bool,
     /// A value that is dropped when the session is removed, before its connection is closed.
     pub guard: Option<Box<dyn Any + Send>>,
 }
@@ -157,13 +160,18 @@ impl Admission {
             session,
             store,
             queue_bytes: QUEUE_BYTES,
+            reset: false,
             guard: None,
         }
     }
 
     pub(super) fn prepare(mut self) -> Prepared {
         self.session.admin_hook = self.session.admin_hook.map(contained);
-        let mut hosted = Hosted::new(Session::acceptor(self.session, self.store));
+        let mut session = Session::acceptor(self.session, self.store);
+        if self.reset {
+            session.ask_reset();
+        }
+        let mut hosted = Hosted::new(session);
         hosted.is_transient = true;
         hosted.queue_bytes = self.queue_bytes;
         hosted.guard = self.guard;

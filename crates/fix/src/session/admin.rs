@@ -166,7 +166,7 @@ impl<S: MessageStore> Session<S> {
             let tag = Some(tag::BEGIN_SEQ_NO);
             return self.send_reject(now, message, RejectReason::ValueIncorrect, tag);
         }
-        let open = end == 0 || end > last;
+        let open = self.config.id.version.is_open_end(end) || end > last;
         if !open && end < begin {
             let tag = Some(tag::END_SEQ_NO);
             return self.send_reject(now, message, RejectReason::ValueIncorrect, tag);

@@ -69,6 +69,13 @@ impl Version {
         }
     }
 
+    /// Returns whether EndSeqNo(16) `end` means "all there is": some engines send 999999 in
+    /// FIX.4.2, too.
+    pub(crate) const fn is_open_end(self, end: u64) -> bool {
+        let has_old_end = matches!(self, Self::Fix40 | Self::Fix41 | Self::Fix42);
+        end == 0 || (has_old_end && end == 999_999)
+    }
+
     /// Returns whether the version has RefTagID(371), RefMsgType(372) and SessionRejectReason(373)
     /// in Reject(3), and BusinessMessageReject(j).
     pub(crate) fn has_reject_codes(self) -> bool {

@@ -30,6 +30,18 @@ pub(super) struct PendingLogon {
     appl_ver: Option<ApplVerId>,
 }
 
+/// Where a reset stands that we ask for, by a Logon with ResetSeqNumFlag(141)=Y.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum OurReset {
+    /// There is none.
+    None,
+    /// The counterparty has not answered it, perhaps not seen it.
+    Asked,
+    /// An acceptor has answered a Logon without the flag by one with it. The counterparty may
+    /// repeat it; its first message with a number ends the reset.
+    Begun,
+}
+
 impl<S: MessageStore> Session<S> {
     /// Accepts the Logon of `Event::LogonRequested`. Does nothing if no Logon waits.
     pub fn accept_logon(&mut self, now: Now) {
@@ -51,7 +63,8 @@ impl<S: MessageStore> Session<S> {
 
     /// Starts both directions of a live session at 1 again: a Logon with
     /// ResetSeqNumFlag(141)=Y, which the counterparty answers with the same. Messages that it
-    /// sent before it saw ours are still received under their old numbers. Nothing happens unless
+    /// sent before it saw ours are still received under their old numbers. Where the answer does
+    /// not come before the connection ends, the next Logon asks again. Nothing happens unless
     /// logged on, from FIX.4.1 on.
     pub fn reset_sequence(&mut self, now: Now) {
         self.confirm(now);
@@ -63,7 +76,7 @@ impl<S: MessageStore> Session<S> {
             return;
         }
         self.set_next_target(now, target);
-        self.sent_reset = true;
+        self.our_reset = OurReset::Asked;
         let heart_bt_int = (self.timers.interval / SECOND) as u32;
         self.send_logon(now, heart_bt_int, true, 1);
     }
@@ -80,24 +93,41 @@ impl<S: MessageStore> Session<S> {
         }
     }
 
+    /// Asks for a reset at the next logon, with ResetSeqNumFlag(141)=Y, whatever the numbers are
+    /// then. Does nothing while there is a connection, and in FIX.4.0.
+    pub fn ask_reset(&mut self) {
+        if !self.is_connected() && self.config.id.version > Version::Fix40 {
+            self.our_reset = OurReset::Asked;
+        }
+    }
+
+    /// Returns whether the counterparty has not answered a reset that we asked for: if the
+    /// connection is lost, the next Logon asks again.
+    pub fn is_reset_open(&self) -> bool {
+        match self.our_reset {
+            OurReset::None => false,
+            OurReset::Asked => true,
+            OurReset::Begun => self.store.next_target() == 1,
+        }
+    }
+
     /// The initiator's Logon.
     pub(super) fn send_first_logon(&mut self, now: Now) {
         let config = &self.config;
         let resets = config.reset_on_logon || config.reset_on_logout || config.reset_on_disconnect;
-        let unanswered = self.sent_reset;
+        let unanswered = self.is_reset_open();
         if (config.reset_on_logon || unanswered) && self.store_reset(now).is_err() {
             return;
         }
         let fresh = self.store.next_sender() == 1 && self.store.next_target() == 1;
         let has_flag = self.config.id.version >= Version::Fix41;
-        self.sent_reset = has_flag && fresh && (resets || unanswered);
+        let asks = has_flag && fresh && (resets || unanswered);
+        self.our_reset = match asks {
+            true => OurReset::Asked,
+            false => OurReset::None,
+        };
         let next_expected = self.store.next_target();
-        self.send_logon(
-            now,
-            self.config.heart_bt_int,
-            self.sent_reset,
-            next_expected,
-        );
+        self.send_logon(now, self.config.heart_bt_int, asks, next_expected);
     }
 
     fn send_logon(&mut self, now: Now, heart_bt_int: u32, reset: bool, next_expected: u64) {
@@ -269,6 +299,8 @@ impl<S: MessageStore> Session<S> {
             self.store.next_sender()
         };
         match logon.next_expected {
+            // By numbers that the answer resets.
+            Some(_) if self.asks_in_answer(logon) => true,
             Some(received) if self.config.next_expected && received > next => {
                 let reason = DisconnectReason::NextExpectedTooHigh { next, received };
                 self.final_logout(now, reason.to_string().as_bytes(), reason);
@@ -281,18 +313,26 @@ impl<S: MessageStore> Session<S> {
     /// Returns whether this Logon sets the numbers to 1, where they are not there already.
     fn resets_with(&self, logon: &PendingLogon) -> bool {
         match self.role {
-            Role::Acceptor => logon.reset || self.config.reset_on_logon,
-            Role::Initiator => logon.reset && !self.sent_reset,
+            Role::Acceptor => {
+                logon.reset || self.config.reset_on_logon || self.asks_in_answer(logon)
+            }
+            Role::Initiator => logon.reset && !self.is_reset_open(),
         }
     }
 
+    /// Returns whether the answer to this Logon has ResetSeqNumFlag(141)=Y though the Logon has
+    /// not: its numbers may be those from before the reset that we asked for, or those after it.
+    fn asks_in_answer(&self, logon: &PendingLogon) -> bool {
+        self.role == Role::Acceptor && !logon.reset && self.is_reset_open()
+    }
+
     fn complete_logon(&mut self, now: Now, logon: PendingLogon) {
-        let resets = self.resets_with(&logon);
+        let (resets, asks) = (self.resets_with(&logon), self.asks_in_answer(&logon));
         if resets && self.store_reset(now).is_err() {
             return;
         }
         let expected = self.store.next_target();
-        let in_sequence = logon.seq == expected || logon.reset;
+        let in_sequence = !asks && (logon.seq == expected || logon.reset);
         let last = self.store.next_sender() - 1;
         self.peer_appl_ver = logon.appl_ver;
         self.state = State::LoggedOn;
@@ -307,18 +347,22 @@ impl<S: MessageStore> Session<S> {
         }
         if self.is_connected() && (self.role == Role::Acceptor || resets) {
             let next_expected = self.store.next_target();
-            self.send_logon(now, heart_bt_int, logon.reset, next_expected);
+            self.send_logon(now, heart_bt_int, logon.reset || asks, next_expected);
         }
         if !self.is_connected() {
             return;
         }
         // Ours asked for it, whether theirs repeats the flag or not.
-        let reset = logon.reset || resets || std::mem::take(&mut self.sent_reset);
+        let reset = logon.reset || resets || self.our_reset == OurReset::Asked;
+        self.our_reset = match asks {
+            true => OurReset::Begun,
+            false => OurReset::None,
+        };
         self.notice(Event::LoggedOn {
             heart_bt_int,
             reset,
         });
-        if !in_sequence {
+        if !in_sequence && !asks {
             self.too_high(now, logon.seq, None, !self.config.next_expected);
         }
         self.resend_what_is_not_expected(now, &logon, last);
@@ -350,7 +394,8 @@ impl<S: MessageStore> Session<S> {
         if let Ok(Some(theirs)) = check_appl_ver(message, self.config.id.version) {
             self.peer_appl_ver = Some(theirs);
         }
-        let answer = !std::mem::take(&mut self.sent_reset);
+        let answer = !self.is_reset_open();
+        self.our_reset = OurReset::None;
         if answer {
             if self.store_reset(now).is_err() {
                 return;

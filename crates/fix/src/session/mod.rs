@@ -88,7 +88,7 @@ use checker::Checker;
 use gap::Gap;
 use hook::Hooked;
 use incoming_header::LastHeader;
-use logon::PendingLogon;
+use logon::{OurReset, PendingLogon};
 use outgoing_header::Fixed;
 use pace::{Answers, RateWindow};
 use resend::Replay;
@@ -166,8 +166,7 @@ pub struct Session<S> {
     closing: Option<DisconnectReason>,
     pending_logon: Option<PendingLogon>,
     peer_appl_ver: Option<ApplVerId>,
-    /// We sent a Logon with ResetSeqNumFlag(141)=Y that is not yet answered.
-    sent_reset: bool,
+    our_reset: OurReset,
     /// The application has the message with the number expected; it counts with the next call.
     unconfirmed: bool,
     gap: Option<Box<Gap>>,
@@ -227,7 +226,7 @@ impl<S: MessageStore> Session<S> {
             closing: None,
             pending_logon: None,
             peer_appl_ver: None,
-            sent_reset: false,
+            our_reset: OurReset::None,
             unconfirmed: false,
             gap: None,
             replay: None,

@@ -30,7 +30,8 @@ const TIME_ROOM: usize = 32;
 impl<S: MessageStore> Session<S> {
     /// Sends an application message: `body` writes the fields behind the standard header.
     ///
-    /// Returns its MsgSeqNum(34). While a resend is under way the message waits behind it.
+    /// Returns its MsgSeqNum(34). While a resend is under way the message waits behind it, unless
+    /// the store keeps nothing.
     ///
     /// # Errors
     /// Nothing was sent and no number used; see [`SendError`].
@@ -179,6 +180,7 @@ impl<S: MessageStore> Session<S> {
     fn may_queue(&self) -> bool {
         let config = &self.config;
         let resets = config.reset_on_logon || config.reset_on_logout || config.reset_on_disconnect;
+        let resets = resets || self.is_reset_open();
         config.queue_offline && !resets && !self.is_connected()
     }
 
@@ -203,12 +205,14 @@ impl<S: MessageStore> Session<S> {
             _ => finish(encoder)?,
         };
         let len = range.len();
-        // While a resend is under way, everything new waits behind it.
-        let transmit = self.replay.is_none() && self.is_connected();
+        // While a resend is under way, everything new waits behind it, if the store keeps it.
+        let is_free = self.replay.is_none() || !self.store.keeps();
+        let transmit = is_free && self.is_connected();
         let entry = Entry { kind, transmit };
         self.store.commit(range, entry).map_err(SendError::Store)?;
         if let Some(replay) = &mut self.replay
             && kind == Kind::App
+            && !transmit
         {
             replay.waiting += 1;
         }

@@ -97,7 +97,10 @@ impl<S: MessageStore> Session<S> {
         let mut replay = match self.replay.take() {
             Some(mut running) => {
                 // What was new and has been transmitted by now is new no more.
-                running.live_from = running.live_from.max(running.cursor);
+                running.live_from = match self.store.keeps() {
+                    true => running.live_from.max(running.cursor),
+                    false => next,
+                };
                 running
             }
             None => Box::new(Replay::of_new(next)),
@@ -110,8 +113,10 @@ impl<S: MessageStore> Session<S> {
         self.store.retain_from(Some(begin.min(replay.live_from)));
         self.replay = Some(replay);
         // The next part of a resend that is under way comes in its turn: one read can bring
-        // thousands of requests, and other sessions of the thread wait for the end of it.
-        if !is_running && self.store.unsent_len() < self.config.resend_chunk.bytes {
+        // thousands of requests, and other sessions of the thread wait for the end of it. The gap
+        // fill of a store that keeps nothing comes at once, as nothing can wait behind it.
+        let has_room = self.store.unsent_len() < self.config.resend_chunk.bytes;
+        if !is_running && (has_room || !self.store.keeps()) {
             self.replay_chunk(now);
         }
     }

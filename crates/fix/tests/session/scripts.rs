@@ -20,6 +20,7 @@
 //! | `jump SECONDS` | the wall clock is set forward or back |
 //! | `send TYPE FIELDS` `logout TEXT` `reset` `accept` `refuse TEXT` | what our application does |
 //! | `numbers IN OUT` | numbers expected next, sent next |
+//! | `next_sender NUMBER` | our next message has this number |
 //!
 //! `{now}`, `{now-200}` are times; `{all}` is EndSeqNo for "all"; `{1137}` is DefaultApplVerID
 //! where the version has it.
@@ -196,6 +197,7 @@ impl Runner {
             "accept" => self.session().accept_logon(now),
             "refuse" => self.session().refuse_logon(now, rest),
             "numbers" => self.expect_numbers(rest)?,
+            "next_sender" => self.set_next_sender(rest)?,
             _ => return Err("unknown step".to_owned()),
         }
         self.collect();
@@ -528,6 +530,13 @@ impl Runner {
         } else {
             Err(format!("they are {actual}"))
         }
+    }
+
+    fn set_next_sender(&mut self, rest: &str) -> Result<(), String> {
+        let seq = rest.parse().map_err(|_| "not a number")?;
+        let now = self.now;
+        let changed = self.session().change_next_sender(now, seq);
+        changed.map_err(|error| error.to_string())
     }
 
     fn finish(&mut self) -> Result<(), String> {

@@ -19,6 +19,8 @@ pub(crate) struct KeeperAgent {
     /// The interval at which the log is synced to the disk in nanoseconds, or 0 for never.
     sync: u64,
     synced: u64,
+    /// Whether records were read that are not synced.
+    is_unsynced: bool,
     retry: Option<u64>,
     limit: Limit,
     /// The counters of the log of market events.
@@ -37,6 +39,7 @@ impl KeeperAgent {
             keeper: Keeper::open(&history.folder, history.keeper())?,
             sync: history.sync_ms * 1_000_000,
             synced: 0,
+            is_unsynced: false,
             retry: None,
             limit: Limit::default(),
             counts,
@@ -46,9 +49,12 @@ impl KeeperAgent {
 
     fn turn(&mut self, now: u64) -> Result<usize, LogError> {
         let read = self.keeper.work()?;
-        if self.sync > 0 && read > 0 && now.saturating_sub(self.synced) >= self.sync {
+        self.is_unsynced |= read > 0;
+        let is_due = self.is_unsynced && now.saturating_sub(self.synced) >= self.sync;
+        if self.sync > 0 && is_due {
             self.keeper.sync()?;
             self.synced = now;
+            self.is_unsynced = false;
         }
         Ok(read)
     }

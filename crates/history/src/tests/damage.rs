@@ -343,3 +343,46 @@ fn the_oldest_segment_keeps_its_first_number_without_its_header() {
     let after = read_from(&folder.0, Start::First);
     assert_eq!((after.events, after.lost), (before.events, before.lost));
 }
+
+#[test]
+fn a_segment_that_lost_its_end_does_not_stop_retention() {
+    for is_seen_before in [false, true] {
+        let folder = Folder::new();
+        let (mut writer, _) = open(&folder.0);
+        let mut source = Source::new(37, 1);
+        append(&mut writer, &mut source, 2_500);
+        writer.roll().unwrap();
+        let border = source.number;
+        append(&mut writer, &mut source, 2_500);
+        writer.roll().unwrap();
+        append(&mut writer, &mut source, 2_500);
+        let file = folder.0.join("0000000001.log");
+        let len = std::fs::metadata(&file).unwrap().len();
+        let cut = std::fs::File::options().write(true).open(&file).unwrap();
+        cut.set_len(len - 100).unwrap();
+        let lost = read_from(&folder.0, Start::First).lost;
+        assert!(
+            matches!(lost[..], [(_, last)] if last == border - 1),
+            "{lost:?}"
+        );
+        if is_seen_before {
+            // As a log whose keeper has passed it without a checkpoint at the border.
+            keep(&folder.0, OFTEN);
+            std::fs::remove_file(folder.0.join(format!("{:020}.view", border - 1))).unwrap();
+        }
+        let config = KeeperConfig {
+            keep_bytes: Some(1),
+            ..OFTEN
+        };
+        let mut keeper = keep(&folder.0, config);
+        writer.roll().unwrap();
+        append(&mut writer, &mut source, 2_500);
+        while keeper.work().unwrap() > 0 {}
+        assert!(keeper.stats().removed >= 2, "{:?}", keeper.stats());
+        let rest = read_from(&folder.0, Start::First);
+        assert_eq!(rest.lost, []);
+        assert!(rest.events.len() >= 2_500);
+        let end = Log::open(&folder.0).unwrap().as_of(At::End).unwrap();
+        assert_eq!(end.number, source.number - 1);
+    }
+}

@@ -152,6 +152,44 @@ fn a_shared_message_reaches_all_behind_what_each_has_written_itself() {
 }
 
 #[test]
+fn a_shared_message_stays_behind_what_waits_for_the_disk() {
+    let name = format!("fanfare-shared-{}", std::process::id());
+    let folder = std::env::temp_dir().join(name);
+    let options = journal::Options {
+        durability: journal::Durability::Every,
+        segment_bytes: 64 << 10,
+        ..journal::Options::default()
+    };
+    let store = StoreKind::Journal(folder.clone(), options);
+    let port = Acceptor::new(LOOPBACK).session_with(config("SELL", "BUY"), store);
+    let (mut sell, address) = acceptor(port);
+    let mut world = World::new();
+    let mut buy = initiator("BUY", &[address]);
+    world.run(&mut [&mut buy, &mut sell]);
+    for id in ["one", "two"] {
+        let mut peers = handler_peers(&mut sell, world.now);
+        let mut peer = peers.get(SessionKey(0)).unwrap();
+        let sent = peer.send(b"D", |order| {
+            order.str(11, id);
+        });
+        sent.unwrap();
+        if id == "two" {
+            peer.make_room().unwrap();
+            assert_eq!(peer.session.store().unsent_len(), 0);
+        }
+        assert_eq!(share(&mut sell, world.now, b"11=shared\x01").0, 1);
+    }
+    world.run(&mut [&mut buy, &mut sell]);
+    let said = lines(&mut buy);
+    let expected = ["D one", "D shared", "D two", "D shared"].map(|what| format!("SELL: {what}"));
+    assert_eq!(said[1..], expected);
+    // Nothing was missing on the way, which would have been asked for.
+    assert_eq!(buy.hosted[0].session.store().next_sender(), 2);
+    drop(sell);
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
 fn what_waits_for_a_counterparty_that_does_not_read_is_bounded_and_arrives_in_order() {
     let mut world = World::new();
     let (mut sell, _port, mut buyers) = fan(&mut world, &["BUY1", "BUY2"]);

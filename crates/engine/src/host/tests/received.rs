@@ -122,3 +122,64 @@ fn what_is_kept_begins_again_with_the_numbers() {
         world.wait(5);
     }
 }
+
+/// Sends orders, one at a time.
+fn orders(world: &mut World, buy: &mut Host<Diary>, sell: &mut Host<Diary>, ids: &[&str]) {
+    for id in ids {
+        order(buy, world.now, id);
+        world.run(&mut [buy, sell]);
+    }
+}
+
+#[test]
+fn messages_are_kept_after_the_expected_number_was_lowered() {
+    for target in [2, 4] {
+        let folder = Folder::new(&format!("lowered-{target}"));
+        let (mut sell, address) = folder.seller();
+        let mut world = World::new();
+        let mut buy = initiator("BUY", &[address]);
+        world.run(&mut [&mut buy, &mut sell]);
+        orders(&mut world, &mut buy, &mut sell, &["one", "two", "three"]);
+        assert_eq!(folder.kept(), ["2 one", "3 two", "4 three"]);
+        let now = world.now;
+        let mut peers = handler_peers(&mut sell, now);
+        let session = peers.get(SessionKey(0)).unwrap().session;
+        session.change_next_target(now, target).unwrap();
+        let mut peers = handler_peers(&mut buy, now);
+        let session = peers.get(SessionKey(0)).unwrap().session;
+        session.change_next_sender(now, target).unwrap();
+        orders(&mut world, &mut buy, &mut sell, &["four", "five"]);
+        let kept = folder.kept();
+        let new = [format!("{target} four"), format!("{} five", target + 1)];
+        assert_eq!(kept[..3], ["2 one", "3 two", "4 three"]);
+        assert_eq!(kept[3..], new);
+        // Another process continues from here.
+        drop(sell);
+        let (mut sell, _) = folder.seller();
+        assert_eq!(folder.kept(), kept);
+        sell.on_close(now);
+    }
+}
+
+#[test]
+fn messages_are_kept_after_a_live_reset_that_one_was_under_way_to() {
+    let folder = Folder::new("live");
+    let (mut sell, address) = folder.seller();
+    let mut world = World::new();
+    let mut buy = initiator("BUY", &[address]);
+    world.run(&mut [&mut buy, &mut sell]);
+    orders(&mut world, &mut buy, &mut sell, &["one", "two"]);
+    let now = world.now;
+    order(&mut buy, now, "under way");
+    let mut peers = handler_peers(&mut sell, now);
+    peers
+        .get(SessionKey(0))
+        .unwrap()
+        .session()
+        .reset_sequence(now);
+    sell.flush_touched(now);
+    world.run(&mut [&mut buy, &mut sell]);
+    assert!(lines(&mut sell).contains(&"BUY: D under way".to_owned()));
+    orders(&mut world, &mut buy, &mut sell, &["three", "four"]);
+    assert_eq!(folder.kept(), ["4 under way", "2 three", "3 four"]);
+}

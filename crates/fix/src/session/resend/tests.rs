@@ -277,3 +277,65 @@ fn ten_thousand_requests_leave_the_store_as_it_was() {
     let chunk = session.config.resend_chunk.bytes;
     assert!(bound <= 2 * chunk + ADMIN_ROOM, "{bound}");
 }
+
+const VERSION: Version = Version::Fix44;
+
+/// Returns a logged-on acceptor whose store keeps nothing.
+fn forgetful() -> Session<MemoryStore> {
+    let config = Config::new(SessionId::new(VERSION, "US", "PEER"));
+    let mut session = Session::acceptor(config, MemoryStore::without_resends(256 << 10));
+    session.connected(now(0));
+    let logon = incoming(VERSION, now(0), "35=A|34=1|98=0|108=30");
+    hear(&mut session, now(0), &logon);
+    drain(&mut session, now(0));
+    session
+}
+
+/// Sends 1,000 bytes and more, and returns their number.
+fn send_news(session: &mut Session<MemoryStore>) -> u64 {
+    let sent = session.send(now(0), b"B", |body| {
+        body.field(58, &[b'x'; 1000]);
+    });
+    sent.unwrap()
+}
+
+#[test]
+fn nothing_disappears_behind_a_resend_from_a_store_that_keeps_nothing() {
+    let mut session = forgetful();
+    // More gap fills than fit beside the store, while the counterparty reads nothing.
+    for turn in 0..1000_u64 {
+        if turn % 100 == 0 {
+            send_news(&mut session);
+        }
+        let asked = incoming(VERSION, now(0), &format!("35=2|34={}|7=1|16=0", turn + 2));
+        hear(&mut session, now(0), &asked);
+        assert!(session.is_connected(), "{turn}");
+    }
+    let last = send_news(&mut session);
+    let out = drain(&mut session, now(0));
+    let out = String::from_utf8_lossy(&out).replace('\x01', "|");
+    let found: Vec<_> = out.matches("35=B|").collect();
+    assert_eq!(found.len() as u64, last - 1, "{last}");
+    assert!(out.contains(&format!("|36={}|123=Y|", last)), "{last}");
+    for seq in 2..=last {
+        assert!(out.contains(&format!("35=B|34={seq}|")), "{seq}");
+    }
+    // As asked for: behind what waited, in front of what is new.
+    let place = |text: &str| out.find(text).unwrap();
+    assert!(place("35=B|34=2|") < place("|36=3|123=Y|"));
+    assert!(place("|36=3|123=Y|") < place("35=B|34=3|"));
+}
+
+#[test]
+fn a_gap_fill_of_a_store_that_keeps_nothing_does_not_wait() {
+    let mut session = forgetful();
+    for _ in 0..10 {
+        send_news(&mut session);
+    }
+    let asked = incoming(VERSION, now(0), "35=2|34=2|7=1|16=0");
+    hear(&mut session, now(0), &asked);
+    send_news(&mut session);
+    let out = String::from_utf8_lossy(&drain(&mut session, now(0))).replace('\x01', "|");
+    let place = |text: &str| out.find(text).unwrap();
+    assert!(place("35=B|34=11|") < place("|36=12|123=Y|"), "{out}");
+}

@@ -91,10 +91,7 @@ fn found(operator: &GatewayOperator, which: &Which) -> Result<Vec<Found>, Operat
 
 fn reset(operator: &GatewayOperator, ask: &Ask) -> Outcome {
     let all = found(operator, &which::some(ask)?)?;
-    let fresh = |_| Numbers {
-        sender: 1,
-        target: 1,
-    };
+    let fresh = |_| Numbers::new(1, 1);
     steer::all(operator, &all, &Steer::Reset, fresh, "reset")
 }
 
@@ -124,9 +121,9 @@ fn set_seq(operator: &GatewayOperator, ask: &Ask) -> Outcome {
         target,
         force: ask.flag("force"),
     };
-    let with = |numbers: Numbers| Numbers {
-        sender: sender.unwrap_or(numbers.sender),
-        target: target.unwrap_or(numbers.target),
+    let with = |numbers: Numbers| {
+        let sender = sender.unwrap_or(numbers.sender);
+        Numbers::new(sender, target.unwrap_or(numbers.target))
     };
     steer::one(operator, one, &wish, with)?;
     Ok(json!({ "session": one.id.to_string(), "next_sender": sender, "next_target": target }))

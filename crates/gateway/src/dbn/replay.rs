@@ -118,6 +118,11 @@ impl Replay {
         &self.join
     }
 
+    /// Ends the replay. Returns the subscription.
+    pub(super) fn into_join(self) -> Join {
+        self.join
+    }
+
     /// Returns the next result of the thread. `next` is the number of the event that the agent
     /// reads next, and `ended` the time up to which its intervals have ended.
     pub(super) fn step(&mut self, (next, ended): (u64, u64), grant: &Arc<Grant>) -> Step {

@@ -525,3 +525,57 @@ fn the_past_goes_over_into_the_present_without_a_hole() {
     stop(market.gateway);
     let _ = std::fs::remove_dir_all(&folder);
 }
+
+#[test]
+fn a_change_of_rights_leaves_out_no_record_that_stays_permitted() {
+    let user = |more: &str| {
+        let more = format!("instruments = [\"*\"]\nsessions_at_a_time = 9\n{more}");
+        Keyed::new("rights", KEY, &more)
+    };
+    let first = user("");
+    let mut market = market(71, "", &first.table);
+    let schemas = [("trades", Schema::Trades), ("mbp-10", Schema::Mbp10)];
+    let mut oracle = Oracle::new(&mut market, &schemas.map(|(_, schema)| schema));
+    let mut feed = [generator(false), generator(true)];
+    market.send(&mut feed, 500);
+    oracle.settle(&market.gateway, 500);
+    let mut clients = schemas.map(|(schema, _)| {
+        let mut client = Dbn::authenticated(&market.gateway, KEY, "");
+        client.subscribe(schema, "ALL_SYMBOLS", "");
+        client.start();
+        client.acknowledged();
+        // Answered after the start of the subscription.
+        oracle
+            .names()
+            .iter()
+            .for_each(|_| _ = client.until(MAPPING));
+        client.subscribe("status", "NONE", "");
+        client.until(ERROR);
+        client
+    });
+    let reload = |market: &Market, user: &Keyed| {
+        let text = format!("{PORTS}{}", user.table);
+        let config = Config::from_toml(&text).unwrap();
+        market.gateway.reload(&config).unwrap();
+    };
+    // Other rights, of which none is to records: without limits, with a limit, without one again.
+    for round in 0..30 {
+        let more = match round {
+            10..20 => format!("subscriptions = {}", 1_000 + round),
+            _ => format!("requests_per_second = {}", 10 + round),
+        };
+        reload(&market, &user(&more));
+        market.send(&mut feed, 20);
+    }
+    market.send(&mut feed, usize::MAX);
+    market.wait();
+    eventually("the events", || {
+        oracle.read();
+        oracle.count == market.gateway.count("market_events")
+    });
+    for (client, expected) in clients.iter_mut().zip(oracle.take()) {
+        assert!(expected.len() > 1_000);
+        assert!(client.data(expected.len()) == expected);
+    }
+    stop(market.gateway);
+}

@@ -186,3 +186,50 @@ fn what_is_lost_makes_books_doubtful_until_they_are_shown() {
     });
     assert_eq!(doubts, [true, false, false]);
 }
+
+#[test]
+fn a_book_that_is_live_again_after_a_loss_is_doubtful_until_it_is_shown() {
+    let (mut encoder, table) = encoder();
+    let mut batch = Batch::default();
+    let live = Event {
+        id: code::LIVE,
+        ..event(Kind::State, 1)
+    };
+    for event in [&live, &order(1, entry::BID, 90, 5)] {
+        encoder.event(event, &table, &mut batch);
+    }
+    encoder.lose_all();
+    encoder.event(&live, &table, &mut batch);
+    // The books of schemas that were not wanted before are no better.
+    encoder.want(LiveSchemas::ALL, &table);
+    let doubts = |encoder: &mut Encoder, id: u64| {
+        let (mut batch, mut all) = (Batch::default(), Vec::new());
+        let mut snapshot = Vec::new();
+        encoder.event(&order(id, entry::BID, 91, 5), &table, &mut batch);
+        encoder.write_orders(InstrumentId(0), &mut snapshot);
+        let mbo = LiveSchema::Mbo.alone();
+        let mut orders = snapshot;
+        for (tag, record) in batch.records() {
+            if tag.schemas.meets(mbo) && record[1] == 0xa0 {
+                orders.extend_from_slice(record);
+            }
+        }
+        while let Some(record) = orders.get(..56) {
+            // The flags of an order's record.
+            all.push(record[36] & dbn::flags::MAYBE_BAD_BOOK != 0);
+            orders.drain(..56);
+        }
+        all
+    };
+    let before = doubts(&mut encoder, 2);
+    assert!(
+        before.len() > 2 && before.iter().all(|doubt| *doubt),
+        "{before:?}"
+    );
+    encoder.event(&event(Kind::Clear, 1), &table, &mut batch);
+    let after = doubts(&mut encoder, 3);
+    assert!(
+        after.len() > 2 && after.iter().all(|doubt| !doubt),
+        "{after:?}"
+    );
+}

@@ -103,6 +103,9 @@ impl Encoder {
                 converter.write(event, 0, table, &mut unused);
                 unused.clear();
             });
+            if self.views.seen(instrument).is_some_and(|seen| seen.is_lost) {
+                converter.lose_book(instrument);
+            }
         }
         Some(Box::new(converter))
     }

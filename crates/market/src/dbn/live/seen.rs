@@ -19,6 +19,8 @@ pub(super) struct Seen {
     /// Whether its symbol was written.
     pub(super) is_named: bool,
     pub(super) state: Option<State>,
+    /// Whether events were lost, and its book has not been shown since.
+    pub(super) is_lost: bool,
     pub(super) trade: Option<Event>,
     pub(super) status: Option<Event>,
 }
@@ -26,7 +28,7 @@ pub(super) struct Seen {
 impl Seen {
     /// Returns whether the book of the instrument is known to be complete.
     pub(super) const fn is_whole(&self) -> bool {
-        matches!(self.state, Some(State::Live))
+        !self.is_lost && matches!(self.state, Some(State::Live))
     }
 }
 
@@ -78,6 +80,7 @@ impl Views {
         seen.ts_recv = event.ts_recv;
         match event.kind {
             Kind::Level | Kind::Order | Kind::Clear => {
+                seen.is_lost &= event.kind != Kind::Clear;
                 seen.rpt_seq = event.rpt_seq;
                 self.apply(event);
             }
@@ -108,6 +111,7 @@ impl Views {
     pub(super) fn lose_all(&mut self) {
         for seen in self.seen.iter_mut().flatten() {
             seen.state = None;
+            seen.is_lost = true;
         }
     }
 

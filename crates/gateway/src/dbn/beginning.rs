@@ -17,3 +17,13 @@ pub(super) enum Targets {
     /// All instruments after this symbol.
     All(Option<Box<[u8]>>),
 }
+
+impl Targets {
+    /// Returns the number of listed instruments.
+    pub(super) fn len(&self) -> usize {
+        match self {
+            Self::Some(instruments) => instruments.len(),
+            Self::All(_) => 0,
+        }
+    }
+}

@@ -15,6 +15,15 @@ pub(super) enum Task {
 }
 
 impl Task {
+    /// Returns the number of instruments that its subscription lists and that have not started.
+    pub(super) fn instruments(&self) -> usize {
+        match self {
+            Self::Join(join) => join.targets.len(),
+            Self::Replay(replay) => replay.join().targets.len(),
+            Self::Again => 0,
+        }
+    }
+
     /// Returns the schema of the subscription that it belongs to.
     pub(super) const fn schema(&self) -> LiveSchemas {
         match self {

@@ -402,6 +402,52 @@ fn a_wrong_request_gets_an_error_and_a_wrong_line_the_end() {
     stop(market.gateway);
 }
 
+#[test]
+fn a_client_that_floods_and_does_not_read_is_not_read_either() {
+    let rights = "instruments = [\"*\"]\nsessions_at_a_time = 9\n";
+    let fast = Keyed::new(
+        "fast",
+        KEY,
+        &format!("{rights}requests_per_second = 1000000"),
+    );
+    let other = KEY.replace('0', "z");
+    let slow = Keyed::new("slow", &other, &format!("{rights}requests_per_second = 2"));
+    let users = format!("{}{}", fast.table, slow.table);
+    let market = market(73, "queue_bytes = 65536\nstall_timeout_s = 3", &users);
+    // The answers are more than the buffers of both sockets take.
+    let line = format!("schema=none|symbols={}\n", "A".repeat(200));
+    let flood = line.repeat(100_000);
+    let mut client = Dbn::authenticated(&market.gateway, KEY, "");
+    client.start();
+    let sent = client.stream.get_mut().write_all(flood.as_bytes());
+    assert!(sent.is_err(), "it is closed before it has sent everything");
+    eventually("the end of the connection", || {
+        market.gateway.count("dbn_clients") == 0
+    });
+    // Requests before the start wait as well, and are answered as the client reads.
+    let mut client = Dbn::authenticated(&market.gateway, KEY, "");
+    let early = line.repeat(10_000);
+    client.stream.get_mut().write_all(early.as_bytes()).unwrap();
+    client.start();
+    for _ in 0..10_000 {
+        assert_eq!(client.until(ERROR).code(), 5);
+    }
+    drop(client);
+    // Of requests over the rate, one in a second is answered.
+    let mut client = Dbn::authenticated(&market.gateway, &other, "heartbeat_interval_s=1");
+    client.start();
+    let many = line.repeat(2_000);
+    client.stream.get_mut().write_all(many.as_bytes()).unwrap();
+    let mut errors = 0;
+    while let Some(record) = client.record()
+        && record.rtype() == ERROR
+    {
+        errors += 1;
+    }
+    assert!((3..1_000).contains(&errors), "{errors} answers");
+    stop(market.gateway);
+}
+
 /// Splits consecutive records.
 fn split(mut bytes: &[u8]) -> Vec<Record> {
     let mut all = Vec::new();

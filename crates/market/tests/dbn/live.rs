@@ -233,3 +233,61 @@ fn a_book_that_is_live_again_after_a_loss_is_doubtful_until_it_is_shown() {
         "{after:?}"
     );
 }
+
+#[test]
+fn what_is_shown_again_has_a_record_only_if_it_is_news() {
+    let (mut encoder, table) = encoder();
+    let mut batch = Batch::default();
+    encoder.want(LiveSchemas::ALL, &table);
+    let value = Event {
+        entry: b'4',
+        ..trade(1, 90, 0)
+    };
+    let all = |id: u64, price: i64| {
+        let price = Price::from_units(price);
+        [
+            Event {
+                id,
+                ..event(Kind::Status, 1)
+            },
+            Event {
+                price,
+                ..trade(1, 90, 5)
+            },
+            Event {
+                kind: Kind::Statistic,
+                price,
+                ..value
+            },
+        ]
+    };
+    for event in all(2, 90) {
+        encoder.event(&event, &table, &mut batch);
+    }
+    let mut shown = |events: [Event; 3]| {
+        encoder.lose_all();
+        batch.clear();
+        for event in events {
+            let event = Event {
+                flags: Flags::SNAPSHOT,
+                ts_recv: 9 * SECOND,
+                rpt_seq: 7,
+                ..event
+            };
+            encoder.event(&event, &table, &mut batch);
+        }
+        let of = |schema: LiveSchema| {
+            let tags = batch.tags().iter();
+            tags.filter(|tag| tag.schemas.meets(schema.alone())).count()
+        };
+        [
+            LiveSchema::Status,
+            LiveSchema::Trades,
+            LiveSchema::Statistics,
+        ]
+        .map(of)
+    };
+    assert_eq!(shown(all(2, 90)), [0, 0, 0]);
+    assert_eq!(shown(all(17, 91)), [1, 1, 1]);
+    assert_eq!(shown(all(17, 91)), [0, 0, 0]);
+}

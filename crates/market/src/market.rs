@@ -323,9 +323,9 @@ impl Market {
         self.with(send, |_, to| to.emit(event));
     }
 
-    /// Passes on the state of an instrument again: a snapshot of its book, if it is live, and its
-    /// state. It serves readers that lost events, or join late, and adds nothing for the others.
-    /// Allocates nothing.
+    /// Passes on the state of an instrument again: a snapshot of its book, and its state. It serves
+    /// readers that lost events, or join late, and adds nothing for the others. A book that only a
+    /// snapshot of the feed can restore is left out. Allocates nothing.
     pub fn show(&mut self, ts_recv: u64, instrument: InstrumentId, send: &mut impl FnMut(&Event)) {
         let Some(state) = self.recovery.state(instrument.0) else {
             return;
@@ -341,7 +341,7 @@ impl Market {
             });
             next += 1;
         };
-        if state == State::Live {
+        if state::keeps_book(state) {
             self.picture(instrument, &mut emit);
         }
         let mut event = state::to_event(state);

@@ -72,6 +72,15 @@ pub const fn has_book(state: State) -> bool {
     matches!(state, State::Live | State::Stale)
 }
 
+/// Returns whether an instrument in this state has the book that its next changes apply to. It
+/// becomes live again without a snapshot, so a reader that has lost the book needs it before.
+pub(crate) const fn keeps_book(state: State) -> bool {
+    !matches!(
+        state,
+        State::Recovering(Lack::Picture | Lack::PictureAfterFault)
+    )
+}
+
 /// Returns the state in an event, or `None` if it is of another kind or has an unknown code.
 pub fn of_event(event: &Event) -> Option<State> {
     if event.kind != Kind::State {

@@ -4,7 +4,8 @@
 use fanfare_feed::recovery::{Lack, Numbering, RecoveryConfig, State};
 use fanfare_market::event::entry;
 use fanfare_market::{
-    Action, BookConfig, Event, Flags, InstrumentId, Kind, Market, MarketConfig, Price, Side, state,
+    Action, BookConfig, Event, Flags, InstrumentId, Kind, Market, MarketConfig, Price, Side, View,
+    state,
 };
 
 const RIU3: InstrumentId = InstrumentId(3);
@@ -247,4 +248,47 @@ fn instruments_beyond_the_limit_are_counted() {
     };
     market.changes(0, 1, &[beyond], &mut |event| panic!("{event:?}"));
     assert_eq!(market.stats().refused, 1);
+}
+
+/// Returns whether the reader may show the instrument, and whether its book is the market's.
+fn knows(view: &View, market: &Market) -> (bool, bool) {
+    let seen = view.get(RIU3).unwrap();
+    let has_book = seen.book.as_ref() == market.book(RIU3);
+    (seen.has_picture(), has_book)
+}
+
+#[test]
+fn a_reader_that_lost_events_is_shown_books_that_are_not_live() {
+    let mut market = market(Numbering::Instrument);
+    let mut view: View = View::new(vec![BookConfig::by_level(5).unwrap(); 7]);
+    market.snapshot((0, 0), Some(50), &picture(8, 65), &mut |event| {
+        view.apply(event);
+    });
+    market.changes(0, 51, &[level(9, entry::OFFER, 1, 90)], &mut |event| {
+        view.apply(event);
+    });
+    assert_eq!(knows(&view, &market), (true, true));
+    // Silent lines are heard again, and nothing else comes.
+    market.silence(true, &mut |event| view.apply(event));
+    view.lose_all();
+    assert_eq!(knows(&view, &market), (false, false));
+    market.show(1, RIU3, &mut |event| view.apply(event));
+    assert_eq!(knows(&view, &market), (true, true));
+    market.silence(false, &mut |event| view.apply(event));
+    assert_eq!(knows(&view, &market), (true, true));
+    // A missing change comes late.
+    market.changes(0, 53, &[level(11, entry::BID, 1, 67)], &mut |event| {
+        view.apply(event);
+    });
+    view.lose_all();
+    market.show(1, RIU3, &mut |event| view.apply(event));
+    assert_eq!(knows(&view, &market), (false, true));
+    market.changes(0, 52, &[level(10, entry::BID, 1, 66)], &mut |event| {
+        view.apply(event);
+    });
+    assert_eq!(knows(&view, &market), (true, true));
+    market.close(RIU3, &mut |event| view.apply(event));
+    view.lose_all();
+    market.show(1, RIU3, &mut |event| view.apply(event));
+    assert_eq!(knows(&view, &market), (true, true));
 }

@@ -1,12 +1,13 @@
 //! A client: its session, its subscriptions, and the records that it missed.
 
-use super::interest::Interest;
+use super::interest::Interest as Wanted;
 use super::task::Task;
 use super::wire::Wire;
 use crate::users::dbn_seat::DbnReading;
 use crate::users::grant::Grant;
 use crate::users::roster::DbnSeated;
 use crate::users::{DbnKey, User};
+use fanfare_engine::poll::Interest;
 use fanfare_engine::tcp::Stream;
 use fanfare_market::dbn::live::{
     ErrorCode, SystemCode, Tag, error, length, metadata, system, with_ts_out,
@@ -66,7 +67,7 @@ pub(super) struct Client {
     pub(super) warns: bool,
     /// The interval of heartbeats, in nanoseconds.
     pub(super) heartbeat: u64,
-    pub(super) interest: Interest,
+    pub(super) interest: Wanted,
     pub(super) tasks: VecDeque<Task>,
     /// Records that arrive while the past is being sent, if it is.
     held: Option<Vec<u8>>,
@@ -90,8 +91,10 @@ pub(super) struct Client {
     pub(super) uncounted: u64,
     /// The number of all dropped records.
     left_out: u64,
-    /// Whether its socket is polled for writability.
-    pub(super) writes: bool,
+    /// The readiness for which its socket is polled, or `None` if it is not polled.
+    pub(super) polled: Option<Interest>,
+    /// Whether requests wait until the queue has capacity for their answers.
+    pub(super) is_paused: bool,
     /// The reason for which it is closed at the next look.
     pub(super) ends: Option<(ErrorCode, String)>,
     /// The action of an operator that ended it.
@@ -113,7 +116,7 @@ impl Client {
             zstd: false,
             warns: false,
             heartbeat: 0,
-            interest: Interest::default(),
+            interest: Wanted::default(),
             tasks: VecDeque::new(),
             held: None,
             early: String::new(),
@@ -127,7 +130,8 @@ impl Client {
             missed: BTreeSet::new(),
             uncounted: 0,
             left_out: 0,
-            writes: false,
+            polled: Some(Interest::Read),
+            is_paused: false,
             ends: None,
             dismissed: None,
         }
@@ -147,7 +151,7 @@ impl Client {
             is_started: self.is_streaming(),
             schemas: self.interest.any,
             instruments: self.interest.some.len() as u64,
-            queued: (self.wire.len() + self.held.as_ref().map_or(0, Vec::len)) as u64,
+            queued: self.queued() as u64,
             skipped: self.left_out,
         });
     }
@@ -200,6 +204,33 @@ impl Client {
         self.wire.put(&out);
         self.phase = Phase::Streaming;
         self.last_sent = now.mono;
+    }
+
+    /// Returns the number of queued bytes.
+    fn queued(&self) -> usize {
+        self.wire.len() + self.held.as_ref().map_or(0, Vec::len)
+    }
+
+    /// Returns whether its next request may be processed. A client that sends requests and reads no
+    /// answers is not read either, so that its answers are limited as its records are.
+    pub(super) fn takes_requests(&self) -> bool {
+        !self.is_streaming() || self.queued() <= self.limit
+    }
+
+    /// Returns the readiness for which its socket is to be polled. `is_full` is whether the socket
+    /// has not accepted all queued bytes.
+    pub(super) const fn polls(&self, is_full: bool) -> Option<Interest> {
+        match (self.is_paused && self.is_streaming(), is_full) {
+            (false, false) => Some(Interest::Read),
+            (false, true) => Some(Interest::ReadWrite),
+            (true, true) => Some(Interest::Write),
+            (true, false) => None,
+        }
+    }
+
+    /// Returns the number of instruments of subscriptions that are starting.
+    pub(super) fn starting(&self) -> usize {
+        self.tasks.iter().map(Task::instruments).sum()
     }
 
     /// Returns whether the queue has capacity for catching up.
@@ -297,7 +328,7 @@ impl Client {
         if self.is_skipping || rtype == MBO && self.missed.contains(&instrument(record)) {
             return false;
         }
-        let waits = self.wire.len() + self.held.as_ref().map_or(0, Vec::len) + len;
+        let waits = self.queued() + len;
         if waits <= self.limit {
             return true;
         }
@@ -413,7 +444,7 @@ impl Client {
 }
 
 /// Returns the records in bytes that contain whole ones.
-fn each(mut bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
+pub(super) fn each(mut bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     std::iter::from_fn(move || {
         let (record, rest) = bytes.split_at_checked(length(bytes)?)?;
         bytes = rest;
@@ -422,7 +453,7 @@ fn each(mut bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
 }
 
 /// Returns the instrument in a record's header.
-fn instrument(record: &[u8]) -> u32 {
+pub(super) fn instrument(record: &[u8]) -> u32 {
     let bytes = record.get(4..8).and_then(|bytes| bytes.try_into().ok());
     bytes.map_or(u32::MAX, u32::from_le_bytes)
 }
@@ -474,6 +505,34 @@ mod tests {
                 Err(_) => std::thread::yield_now(),
             }
         }
+    }
+
+    #[test]
+    fn requests_wait_while_their_answers_are_not_read() {
+        let (mut client, mut other) = pair(false);
+        let now = Times::default();
+        let mut answers = 0;
+        while client.takes_requests() {
+            client.fail(ErrorCode::Unset, "why", now);
+            answers += 1;
+        }
+        assert!(client.queued() <= LIMIT + 320);
+        client.is_paused = true;
+        assert_eq!(client.polls(true), Some(Interest::Write));
+        assert_eq!(client.polls(false), None);
+        let mut received = Vec::new();
+        read(&mut client, &mut other, &mut received);
+        assert!(client.takes_requests());
+        assert_eq!(received.len(), answers * 320);
+        // Records that wait for the past count too.
+        client.hold();
+        while client.takes_requests() {
+            client.fail(ErrorCode::Unset, "why", now);
+        }
+        assert!(client.queued() <= LIMIT + 320);
+        client.unhold();
+        client.phase = Phase::Ending { until: 0 };
+        assert!(client.takes_requests() && client.polls(true) == Some(Interest::ReadWrite));
     }
 
     fn text(record: &[u8]) -> String {

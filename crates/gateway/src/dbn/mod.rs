@@ -225,6 +225,7 @@ impl DbnAgent {
         let (stall, mut gone) = (self.config.stall_timeout_s * SECOND, Vec::new());
         let tokens: Vec<Token> = self.hub.clients.iter().map(|(token, _)| token).collect();
         for token in tokens {
+            work += usize::from(self.resume(token));
             let Some(client) = self.hub.clients.get_mut(token) else {
                 continue;
             };
@@ -252,17 +253,10 @@ impl DbnAgent {
                     *until = now.mono + stall;
                 }
             }
-            let (had_left, waits) = (client.writes, client.wire.flush(now.mono));
-            if had_left != waits {
-                client.writes = waits;
-                let interest = if waits {
-                    Interest::ReadWrite
-                } else {
-                    Interest::Read
-                };
-                if self.poller.change(&client.wire, token, interest).is_err() {
-                    client.wire.mark_broken();
-                }
+            let is_full = client.wire.flush(now.mono);
+            poll(&self.poller, token, client, is_full);
+            if client.is_paused && client.is_streaming() && client.takes_requests() {
+                timer = now.mono;
             }
             client.note();
             if let Phase::Ending { .. } = client.phase {
@@ -331,6 +325,24 @@ impl DbnAgent {
             peer,
         };
         self.audit.dbn(event, &who, what, why);
+    }
+}
+
+/// Polls the socket of a client for what it waits for now.
+fn poll(poller: &Poller, token: Token, client: &mut Client, is_full: bool) {
+    let wanted = client.polls(is_full);
+    let before = std::mem::replace(&mut client.polled, wanted);
+    if before == wanted {
+        return;
+    }
+    let wire = &client.wire;
+    let changed = match (before, wanted) {
+        (None, Some(interest)) => poller.add(wire, token, interest),
+        (Some(_), Some(interest)) => poller.change(wire, token, interest),
+        (_, None) => poller.remove(wire),
+    };
+    if changed.is_err() {
+        client.wire.mark_broken();
     }
 }
 

@@ -93,9 +93,28 @@ impl DbnAgent {
         if let Phase::Ending { .. } = client.phase {
             return client.discard();
         }
+        self.lines(token);
+    }
+
+    /// Goes on with the requests of a client that have waited. Returns whether there were any.
+    pub(super) fn resume(&mut self, token: Token) -> bool {
+        let client = self.hub.clients.get(token);
+        let goes_on = client.is_some_and(|client| client.is_paused && client.takes_requests());
+        if goes_on {
+            self.lines(token);
+        }
+        goes_on
+    }
+
+    /// Processes the lines of a client, as far as the queue has capacity for the answers.
+    fn lines(&mut self, token: Token) {
+        let Some(client) = self.hub.clients.get_mut(token) else {
+            return;
+        };
         let mut inbox = std::mem::take(&mut client.inbox);
         let mut start = 0;
-        while let Some(rest) = inbox.get(start..)
+        while self.takes_line(token)
+            && let Some(rest) = inbox.get(start..)
             && let Some(end) = rest.iter().position(|byte| *byte == b'\n')
         {
             let line = rest.get(..end).unwrap_or_default();
@@ -111,13 +130,43 @@ impl DbnAgent {
             }
         }
         inbox.drain(..start);
-        let is_long = inbox.len() > self.config.request_bytes;
+        let is_whole = inbox.contains(&b'\n');
+        let is_long = !is_whole && inbox.len() > self.config.request_bytes;
         if let Some(client) = self.hub.clients.get_mut(token) {
+            let waits = is_whole || !client.early.is_empty();
+            client.is_paused = client.is_streaming() && waits;
             match is_long {
                 true => self.close(token, "a line is too long"),
                 false => client.inbox = inbox,
             }
         }
+    }
+
+    /// Processes the requests that were queued until the session was started. Returns whether the
+    /// next line may be processed.
+    fn takes_line(&mut self, token: Token) -> bool {
+        let goes_on = |this: &Self| {
+            let client = this.hub.clients.get(token);
+            client.is_some_and(Client::takes_requests)
+        };
+        let Some(client) = self.hub.clients.get_mut(token) else {
+            return false;
+        };
+        if !client.takes_requests() || !client.is_streaming() || client.early.is_empty() {
+            return goes_on(self);
+        }
+        let early = std::mem::take(&mut client.early);
+        let mut rest = early.as_str();
+        while goes_on(self)
+            && let Some((line, after)) = rest.split_once('\n')
+        {
+            rest = after;
+            self.run(token, line);
+        }
+        if let Some(client) = self.hub.clients.get_mut(token) {
+            client.early.push_str(rest);
+        }
+        rest.is_empty() && goes_on(self)
     }
 
     fn line(&mut self, token: Token, line: &str) {

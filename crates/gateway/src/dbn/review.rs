@@ -1,13 +1,15 @@
 //! The effect of a change of the users: subscriptions that are no longer permitted end.
 
-use super::DbnAgent;
 use super::beginning::{Join, Targets};
-use super::interest::permits;
+use super::client::{Client, Times};
+use super::interest::{Wants, permits};
 use super::task::Task;
+use super::{DbnAgent, Hub};
 use crate::users::grant::Grant;
 use fanfare_engine::poll::Token;
+use fanfare_market::InstrumentId;
 use fanfare_market::dbn::live::{ErrorCode, LiveSchemas, SymbolType};
-use fanfare_market::instruments::Lookup;
+use fanfare_market::instruments::{Directory, Instrument, Lookup};
 use std::sync::Arc;
 
 /// The text sent to a client that is no longer permitted.
@@ -47,36 +49,26 @@ impl DbnAgent {
             None if is_open => Arc::new(Grant::everything()),
             None => return super::end(client, ErrorCode::ApiKeyDeactivated, REVOKED, now),
         };
-        if *grant != *client.grant {
-            client.grant = grant;
+        let before = std::mem::replace(&mut client.grant, grant);
+        if !are_alike(&before, &client.grant) {
             self.narrow(token);
         }
     }
 
     /// Applies changed entitlements to a client: it keeps the subscriptions that are still
-    /// permitted, and receives the instruments it requested that are newly permitted.
+    /// permitted, and receives the instruments it requested that are newly permitted. No record of
+    /// what it keeps is left out.
     fn narrow(&mut self, token: Token) {
         let (now, directory) = (self.times, self.events.directory());
-        let Some(client) = self.hub.clients.get_mut(token) else {
+        let Hub { clients, wants, .. } = &mut self.hub;
+        let Some(client) = clients.get_mut(token) else {
             return;
         };
-        let mut revoked = LiveSchemas::NONE;
-        for schema in client.interest.any.iter() {
-            if let Err(why) = permits(&client.grant, schema) {
-                revoked = revoked.with(schema.alone());
-                let text = format!("{}: {REVOKED}: {why}", schema.name());
-                client.fail(ErrorCode::InvalidSubscription, &text, now);
-            }
-        }
-        let everything = client.interest.all.with(client.interest.permitted);
-        client.interest.all = LiveSchemas::NONE;
-        client.interest.permitted = everything.without(revoked);
+        let revoked = revoke(client, now);
+        let listed = client.interest.permitted.without(revoked);
         let mut gone = 0;
-        let own = std::mem::take(&mut client.interest.some);
-        for (number, schemas) in own {
-            let known = directory.instrument(fanfare_market::InstrumentId(number));
-            let sees =
-                known.is_some_and(|known| client.grant.may_see(known.definition.name.symbol));
+        for (number, schemas) in std::mem::take(&mut client.interest.some) {
+            let sees = sees(client, directory.instrument(InstrumentId(number)));
             let left = match sees {
                 true => schemas.without(revoked),
                 false => LiveSchemas::NONE,
@@ -85,32 +77,111 @@ impl DbnAgent {
             if !left.is_empty() {
                 client.interest.some.insert(number, left);
             }
-            self.hub.wants.set(number, token, left);
+            wants.set(number, token, left);
         }
+        gone += list(client, directory, revoked, (token, wants), now);
         if gone > 0 {
             let text = format!("{gone} instruments: {REVOKED}");
             client.fail(ErrorCode::InvalidSubscription, &text, now);
         }
-        // A replay uses the entitlements it started with, so it ends.
-        let ends = |task: &Task| matches!(task, Task::Replay(_)) || task.schema().meets(revoked);
-        if client
-            .tasks
-            .iter()
-            .any(|task| matches!(task, Task::Replay(_)))
-        {
-            let text = "permissions have changed: the replay ends here";
-            client.fail(ErrorCode::Unset, text, now);
-            client.unhold();
-        }
-        client.tasks.retain(|task| !ends(task));
-        for schema in client.interest.permitted.iter() {
-            client.tasks.push_back(Task::Join(Join {
-                schema,
-                by: SymbolType::RawSymbol,
-                targets: Targets::All(None),
-                snapshot: false,
-            }));
-        }
+        begin_again(client, listed, revoked, now);
         client.interest.any = client.interest.any.without(revoked);
+    }
+}
+
+/// Returns whether two entitlements permit the same subscriptions.
+fn are_alike(a: &Grant, b: &Grant) -> bool {
+    let all = |grant: &Grant| (grant.entries, grant.depth, grant.subscriptions);
+    a.has_no_limits() && b.has_no_limits() || all(a) == all(b) && a.instruments == b.instruments
+}
+
+fn sees(client: &Client, known: Option<Instrument<'_>>) -> bool {
+    known.is_some_and(|known| client.grant.may_see(known.definition.name.symbol))
+}
+
+/// Reports the schemas of a client that are no longer permitted. Returns them.
+fn revoke(client: &mut Client, now: Times) -> LiveSchemas {
+    let mut revoked = LiveSchemas::NONE;
+    for schema in client.interest.any.iter() {
+        if let Err(why) = permits(&client.grant, schema) {
+            revoked = revoked.with(schema.alone());
+            let text = format!("{}: {REVOKED}: {why}", schema.name());
+            client.fail(ErrorCode::InvalidSubscription, &text, now);
+        }
+    }
+    revoked
+}
+
+/// Lists the instruments of a client that had all of them, as it has limits now. Returns the number
+/// of those that it had and may not see.
+fn list(
+    client: &mut Client,
+    directory: &Directory,
+    revoked: LiveSchemas,
+    (token, wants): (Token, &mut Wants),
+    now: Times,
+) -> usize {
+    let had = std::mem::take(&mut client.interest.all);
+    client.interest.permitted = client.interest.permitted.with(had).without(revoked);
+    let left = had.without(revoked);
+    if left.is_empty() {
+        return 0;
+    }
+    let most = client.grant.subscriptions;
+    let (mut gone, mut is_full) = (0, false);
+    for (number, _) in directory.iter() {
+        if !sees(client, directory.instrument(number)) {
+            gone += 1;
+            continue;
+        }
+        let some = &mut client.interest.some;
+        if some.len() >= most && !some.contains_key(&number.0) {
+            is_full = true;
+            continue;
+        }
+        let own = some.entry(number.0).or_default();
+        *own = own.with(left);
+        wants.set(number.0, token, *own);
+    }
+    if is_full {
+        let text = format!("no more than {most} instruments are permitted at a time");
+        client.fail(ErrorCode::InvalidSubscription, &text, now);
+    }
+    gone
+}
+
+/// Ends the replays of a client, because they use the entitlements that they started with, and
+/// starts its subscriptions to all instruments again, because more may be permitted: those that are
+/// starting, and those to the schemas `listed`. Instruments that it has are skipped.
+fn begin_again(client: &mut Client, listed: LiveSchemas, revoked: LiveSchemas, now: Times) {
+    let is_replay = |task: &Task| matches!(task, Task::Replay(_));
+    if client.tasks.iter().any(is_replay) {
+        let text = "permissions have changed: the replay ends here";
+        client.fail(ErrorCode::Unset, text, now);
+        client.unhold();
+    }
+    let mut left = listed;
+    for task in std::mem::take(&mut client.tasks) {
+        let mut task = match task {
+            task if task.schema().meets(revoked) => continue,
+            Task::Replay(replay) if !replay.is_past() => continue,
+            Task::Replay(replay) => Task::Join(replay.into_join()),
+            task => task,
+        };
+        if let Task::Join(join) = &mut task
+            && let Targets::All(last) = &mut join.targets
+        {
+            *last = None;
+            left = left.without(join.schema.alone());
+        }
+        client.tasks.push_back(task);
+    }
+    for schema in left.iter() {
+        client.tasks.push_back(Task::Join(Join {
+            schema,
+            by: SymbolType::RawSymbol,
+            targets: Targets::All(None),
+            snapshot: false,
+        }));
     }
 }

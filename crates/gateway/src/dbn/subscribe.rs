@@ -11,12 +11,15 @@ use fanfare_engine::poll::Token;
 use fanfare_market::InstrumentId;
 use fanfare_market::dbn::live::{ErrorCode, LiveSchemas, SymbolType, SystemCode};
 use fanfare_market::instruments::{Directory, IdSource, Instrument, Lookup, SecurityId};
+use std::collections::HashSet;
 
 /// The limit of requests that are queued until the session is started, in lines of the longest
 /// kind.
 const EARLY: usize = 64;
 /// The most subscriptions of one client that may be starting.
 const TASKS: usize = 10_000;
+/// The most instruments that the subscriptions of one client that are starting may list.
+const STARTING: usize = 1 << 20;
 /// The most symbols that an error names.
 const NAMED: usize = 5;
 
@@ -29,7 +32,8 @@ impl DbnAgent {
             return;
         };
         match line::line(text) {
-            Ok(Line::Start) => self.start(token),
+            // The queued requests are processed before the next line.
+            Ok(Line::Start) => client.begin(&self.config.dataset, self.times),
             Err(Wrong::Line(why)) => self.close(token, &why),
             _ if client.early.len() + text.len() > most => {
                 self.close(token, "too many requests before start_session");
@@ -41,16 +45,8 @@ impl DbnAgent {
         }
     }
 
-    fn start(&mut self, token: Token) {
-        let Some(client) = self.hub.clients.get_mut(token) else {
-            return;
-        };
-        client.begin(&self.config.dataset, self.times);
-        let early = std::mem::take(&mut client.early);
-        early.lines().for_each(|text| self.run(token, text));
-    }
-
-    /// Processes a line of a client whose session has started.
+    /// Processes a line of a client whose session has started. Of those beyond the user's limit in
+    /// a second, only the first is answered.
     pub(super) fn request(&mut self, token: Token, text: &str) {
         let second = self.times.mono / SECOND;
         let now = self.times;
@@ -62,16 +58,19 @@ impl DbnAgent {
         if *of != second {
             (*of, *count) = (second, 0);
         }
-        *count += 1;
+        *count = count.saturating_add(1);
         if *count > most {
-            let why = format!("more than {most} requests in a second");
+            if *count - most > 1 {
+                return;
+            }
+            let why = format!("more than {most} requests in a second: the others are ignored");
             client.fail(ErrorCode::InvalidSubscription, &why, now);
             return self.note(token, "request", text, &why);
         }
         self.run(token, text);
     }
 
-    fn run(&mut self, token: Token, text: &str) {
+    pub(super) fn run(&mut self, token: Token, text: &str) {
         let outcome = match line::line(text) {
             Ok(Line::Start) => Err("the session is started already".to_owned()),
             Ok(Line::Request(request)) if request.ends => {
@@ -118,6 +117,9 @@ impl DbnAgent {
                 if found.is_empty() {
                     return Ok(());
                 }
+                if client.starting() + found.len() > STARTING {
+                    return Err(format!("{name}: too many instruments are beginning"));
+                }
                 Targets::Some(found.into_iter())
             }
         };
@@ -151,16 +153,9 @@ impl DbnAgent {
             return;
         };
         let schema = request.schema.alone();
-        client.tasks.retain(|task| !task.schema().meets(schema));
-        if !client
-            .tasks
-            .iter()
-            .any(|task| matches!(task, Task::Replay(_)))
-        {
-            client.unhold();
-        }
         let numbers: Vec<u32> = match &request.symbols {
             None => {
+                client.tasks.retain(|task| !task.schema().meets(schema));
                 client.interest.all = client.interest.all.without(schema);
                 client.interest.permitted = client.interest.permitted.without(schema);
                 client.interest.some.keys().copied().collect()
@@ -168,9 +163,20 @@ impl DbnAgent {
             Some(symbols) => {
                 let directory = self.events.directory();
                 let (found, _) = find(client, directory, request.by, symbols);
+                let gone: HashSet<InstrumentId> = found.iter().copied().collect();
+                client
+                    .tasks
+                    .retain_mut(|task| task.leave_out(schema, &gone));
                 found.iter().map(|instrument| instrument.0).collect()
             }
         };
+        if !client
+            .tasks
+            .iter()
+            .any(|task| matches!(task, Task::Replay(_)))
+        {
+            client.unhold();
+        }
         for number in numbers {
             let left = client.interest.some.get(&number).copied();
             let left = left.unwrap_or_default().without(schema);

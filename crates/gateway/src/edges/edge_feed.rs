@@ -112,7 +112,7 @@ impl EdgeFeed {
                 ended: Vec::new(),
                 told: (0, false),
             },
-            outlet: MarketOutlet::new(settings.channel.as_str().into(), base, plan),
+            outlet: MarketOutlet::new(settings.channel.as_str().into(), base, plan).with_values(),
             stages: plan.stages.source(&format!("edge {}", settings.channel)),
             notices: plan.notices.clone(),
         })

@@ -8,6 +8,7 @@ pub(crate) mod mappings;
 pub(crate) mod outlet;
 pub(crate) mod ring;
 pub(crate) mod states;
+mod values;
 
 use crate::bridge::Plan;
 use crate::edges::relay::Relay;
@@ -137,7 +138,7 @@ impl MarketFeed {
             snapshots,
             looked: 0,
             replay: replay.map(|replayer| (replayer, FixDecoder::new())),
-            outlet: MarketOutlet::new(Arc::clone(&channel), base, plan),
+            outlet: MarketOutlet::new(Arc::clone(&channel), base, plan).with_values(),
             relay,
             channel,
             utc_nanos: 0,

@@ -3,6 +3,7 @@
 
 use super::ring::{Brought, EventRing};
 use super::states::{StateCounts, States};
+use super::values::Values;
 use crate::bridge::Plan;
 use crate::counts::MarketCounts;
 use crate::feed::feed_notice::{FeedNotice, MarketNotice};
@@ -34,6 +35,8 @@ pub(crate) struct MarketOutlet {
     known: u32,
     /// The next instrument to be shown again, or `None` if all were.
     shown: Option<u32>,
+    /// The last values of the instruments, unless they are kept elsewhere.
+    values: Option<Values>,
     /// Whether all are to be shown again afterwards, because the lost events may belong to the
     /// first ones.
     is_asked_again: bool,
@@ -59,6 +62,7 @@ impl MarketOutlet {
             },
             known: 0,
             shown: None,
+            values: None,
             is_asked_again: false,
             states: States::default(),
             notice: Default::default(),
@@ -67,6 +71,12 @@ impl MarketOutlet {
             channel,
             notices: plan.notices.clone(),
         }
+    }
+
+    /// Keeps the last values of the instruments, to show them with the books.
+    pub(crate) fn with_values(mut self) -> Self {
+        self.values = Some(Values::default());
+        self
     }
 
     /// Returns the number of instruments of the table that the ring has.
@@ -83,6 +93,8 @@ impl MarketOutlet {
         for event in &mut self.brought.events {
             if event.kind == Kind::State {
                 self.states.take(event);
+            } else if let Some(values) = &mut self.values {
+                values.see(event);
             }
             if event.instrument != InstrumentId::ALL {
                 event.instrument.0 += self.base;
@@ -138,7 +150,12 @@ impl MarketOutlet {
         let received = now.utc.nanos().unsigned_abs();
         for number in from..end {
             self.brought.changed.push(InstrumentId(number));
-            show(received, InstrumentId(number), &mut self.brought.events);
+            let events = &mut self.brought.events;
+            let start = events.len();
+            show(received, InstrumentId(number), events);
+            if let Some(values) = &self.values {
+                values.show(InstrumentId(number), received, events, start);
+            }
         }
         self.shown = match end < self.known {
             true => Some(end),

@@ -173,8 +173,10 @@ impl FileMarket {
             let events = &mut self.outlet.brought.events;
             seen.show(*instrument, self.source, &mut |event| {
                 let mut event = *event;
-                if event.ts_recv == Event::NO_TIME {
-                    event.ts_recv = received;
+                event.ts_recv = received;
+                if matches!(event.kind, Kind::Trade | Kind::Statistic | Kind::Status) {
+                    // They are not new.
+                    event.flags = event.flags.with(Flags::SNAPSHOT);
                 }
                 events.push(event);
             });

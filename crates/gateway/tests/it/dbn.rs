@@ -402,6 +402,52 @@ fn a_wrong_request_gets_an_error_and_a_wrong_line_the_end() {
     stop(market.gateway);
 }
 
+#[test]
+fn a_client_that_floods_and_does_not_read_is_not_read_either() {
+    let rights = "instruments = [\"*\"]\nsessions_at_a_time = 9\n";
+    let fast = Keyed::new(
+        "fast",
+        KEY,
+        &format!("{rights}requests_per_second = 1000000"),
+    );
+    let other = KEY.replace('0', "z");
+    let slow = Keyed::new("slow", &other, &format!("{rights}requests_per_second = 2"));
+    let users = format!("{}{}", fast.table, slow.table);
+    let market = market(73, "queue_bytes = 65536\nstall_timeout_s = 3", &users);
+    // The answers are more than the buffers of both sockets take.
+    let line = format!("schema=none|symbols={}\n", "A".repeat(200));
+    let flood = line.repeat(100_000);
+    let mut client = Dbn::authenticated(&market.gateway, KEY, "");
+    client.start();
+    let sent = client.stream.get_mut().write_all(flood.as_bytes());
+    assert!(sent.is_err(), "it is closed before it has sent everything");
+    eventually("the end of the connection", || {
+        market.gateway.count("dbn_clients") == 0
+    });
+    // Requests before the start wait as well, and are answered as the client reads.
+    let mut client = Dbn::authenticated(&market.gateway, KEY, "");
+    let early = line.repeat(10_000);
+    client.stream.get_mut().write_all(early.as_bytes()).unwrap();
+    client.start();
+    for _ in 0..10_000 {
+        assert_eq!(client.until(ERROR).code(), 5);
+    }
+    drop(client);
+    // Of requests over the rate, one in a second is answered.
+    let mut client = Dbn::authenticated(&market.gateway, &other, "heartbeat_interval_s=1");
+    client.start();
+    let many = line.repeat(2_000);
+    client.stream.get_mut().write_all(many.as_bytes()).unwrap();
+    let mut errors = 0;
+    while let Some(record) = client.record()
+        && record.rtype() == ERROR
+    {
+        errors += 1;
+    }
+    assert!((3..1_000).contains(&errors), "{errors} answers");
+    stop(market.gateway);
+}
+
 /// Splits consecutive records.
 fn split(mut bytes: &[u8]) -> Vec<Record> {
     let mut all = Vec::new();
@@ -522,6 +568,108 @@ fn the_past_goes_over_into_the_present_without_a_hole() {
         let timed = some.until(10);
         assert!(timed.0[1..plain.0.len()] == plain.0[1..]);
     }
+    stop(market.gateway);
+    let _ = std::fs::remove_dir_all(&folder);
+}
+
+#[test]
+fn a_change_of_rights_leaves_out_no_record_that_stays_permitted() {
+    let user = |more: &str| {
+        let more = format!("instruments = [\"*\"]\nsessions_at_a_time = 9\n{more}");
+        Keyed::new("rights", KEY, &more)
+    };
+    let first = user("");
+    let mut market = market(71, "", &first.table);
+    let schemas = [("trades", Schema::Trades), ("mbp-10", Schema::Mbp10)];
+    let mut oracle = Oracle::new(&mut market, &schemas.map(|(_, schema)| schema));
+    let mut feed = [generator(false), generator(true)];
+    market.send(&mut feed, 500);
+    oracle.settle(&market.gateway, 500);
+    let mut clients = schemas.map(|(schema, _)| {
+        let mut client = Dbn::authenticated(&market.gateway, KEY, "");
+        client.subscribe(schema, "ALL_SYMBOLS", "");
+        client.start();
+        client.acknowledged();
+        // Answered after the start of the subscription.
+        oracle
+            .names()
+            .iter()
+            .for_each(|_| _ = client.until(MAPPING));
+        client.subscribe("status", "NONE", "");
+        client.until(ERROR);
+        client
+    });
+    let reload = |market: &Market, user: &Keyed| {
+        let text = format!("{PORTS}{}", user.table);
+        let config = Config::from_toml(&text).unwrap();
+        market.gateway.reload(&config).unwrap();
+    };
+    // Other rights, of which none is to records: without limits, with a limit, without one again.
+    for round in 0..30 {
+        let more = match round {
+            10..20 => format!("subscriptions = {}", 1_000 + round),
+            _ => format!("requests_per_second = {}", 10 + round),
+        };
+        reload(&market, &user(&more));
+        market.send(&mut feed, 20);
+    }
+    market.send(&mut feed, usize::MAX);
+    market.wait();
+    eventually("the events", || {
+        oracle.read();
+        oracle.count == market.gateway.count("market_events")
+    });
+    for (client, expected) in clients.iter_mut().zip(oracle.take()) {
+        assert!(expected.len() > 1_000);
+        assert!(client.data(expected.len()) == expected);
+    }
+    stop(market.gateway);
+}
+
+#[test]
+fn unsubscribing_from_an_instrument_ends_no_start_of_another_one() {
+    let name = format!("fanfare-dbn-leave-{}", std::process::id());
+    let folder = std::env::temp_dir().join(name);
+    let _ = std::fs::remove_dir_all(&folder);
+    let log = format!("[history]\nfolder = \"{}\"\n", folder.display());
+    let mut market = market(75, "", &log);
+    let mut oracle = Oracle::new(&mut market, &[Schema::Mbp10]);
+    let mut feed = [generator(false), generator(true)];
+    market.send(&mut feed, 1_000);
+    eventually("events", || {
+        oracle.read();
+        oracle.count > 1_000
+    });
+    let names = oracle.names();
+    let mut client = Dbn::authenticated(&market.gateway, KEY, "");
+    client.start();
+    client.subscribe("mbp-10", &format!("{},{}", names[1], names[2]), "start=0");
+    client.subscribe("mbp-10", &names[2], "unsubscribe=1");
+    client.subscribe("mbp-10", &names[3], "unsubscribe=1");
+    market.send(&mut feed, usize::MAX);
+    market.wait();
+    eventually("the events", || {
+        oracle.read();
+        oracle.count == market.gateway.count("market_events")
+    });
+    let all = split(&oracle.take().swap_remove(0));
+    let (mut completed, mut number, mut received) = (false, None, Vec::new());
+    let mut expected: Vec<Record> = Vec::new();
+    while !completed || received.len() < expected.len() {
+        let record = client.record().expect("a record");
+        assert_ne!(record.rtype(), ERROR, "{}", record.text());
+        match record.rtype() {
+            MAPPING if record.symbol() == names[1] => {
+                number = Some(record.instrument());
+                let own = all.iter().filter(|own| Some(own.instrument()) == number);
+                expected = own.cloned().collect();
+            }
+            SYSTEM => completed |= record.code() == 3,
+            _ if record.is_data() && Some(record.instrument()) == number => received.push(record),
+            _ => {}
+        }
+    }
+    assert!(!expected.is_empty() && received == expected);
     stop(market.gateway);
     let _ = std::fs::remove_dir_all(&folder);
 }

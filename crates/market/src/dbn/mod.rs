@@ -196,6 +196,14 @@ impl ToDbn {
         self.trust.iter_mut().for_each(Trust::lose);
     }
 
+    /// Records that events of an instrument were lost, so that its book may be wrong until it is
+    /// cleared.
+    pub(super) fn lose_book(&mut self, instrument: InstrumentId) {
+        if let Some(trust) = self.trust.get_mut(instrument.0 as usize) {
+            trust.lose();
+        }
+    }
+
     /// Appends the records of an event. `sequence` is MsgSeqNum(34) of its message, for events
     /// without RptSeq(83), or 0 if it has none. [`Self::lost`] has the values that DBN cannot
     /// represent.

@@ -186,3 +186,108 @@ fn what_is_lost_makes_books_doubtful_until_they_are_shown() {
     });
     assert_eq!(doubts, [true, false, false]);
 }
+
+#[test]
+fn a_book_that_is_live_again_after_a_loss_is_doubtful_until_it_is_shown() {
+    let (mut encoder, table) = encoder();
+    let mut batch = Batch::default();
+    let live = Event {
+        id: code::LIVE,
+        ..event(Kind::State, 1)
+    };
+    for event in [&live, &order(1, entry::BID, 90, 5)] {
+        encoder.event(event, &table, &mut batch);
+    }
+    encoder.lose_all();
+    encoder.event(&live, &table, &mut batch);
+    // The books of schemas that were not wanted before are no better.
+    encoder.want(LiveSchemas::ALL, &table);
+    let doubts = |encoder: &mut Encoder, id: u64| {
+        let (mut batch, mut all) = (Batch::default(), Vec::new());
+        let mut snapshot = Vec::new();
+        encoder.event(&order(id, entry::BID, 91, 5), &table, &mut batch);
+        encoder.write_orders(InstrumentId(0), &mut snapshot);
+        let mbo = LiveSchema::Mbo.alone();
+        let mut orders = snapshot;
+        for (tag, record) in batch.records() {
+            if tag.schemas.meets(mbo) && record[1] == 0xa0 {
+                orders.extend_from_slice(record);
+            }
+        }
+        while let Some(record) = orders.get(..56) {
+            // The flags of an order's record.
+            all.push(record[36] & dbn::flags::MAYBE_BAD_BOOK != 0);
+            orders.drain(..56);
+        }
+        all
+    };
+    let before = doubts(&mut encoder, 2);
+    assert!(
+        before.len() > 2 && before.iter().all(|doubt| *doubt),
+        "{before:?}"
+    );
+    encoder.event(&event(Kind::Clear, 1), &table, &mut batch);
+    let after = doubts(&mut encoder, 3);
+    assert!(
+        after.len() > 2 && after.iter().all(|doubt| !doubt),
+        "{after:?}"
+    );
+}
+
+#[test]
+fn what_is_shown_again_has_a_record_only_if_it_is_news() {
+    let (mut encoder, table) = encoder();
+    let mut batch = Batch::default();
+    encoder.want(LiveSchemas::ALL, &table);
+    let value = Event {
+        entry: b'4',
+        ..trade(1, 90, 0)
+    };
+    let all = |id: u64, price: i64| {
+        let price = Price::from_units(price);
+        [
+            Event {
+                id,
+                ..event(Kind::Status, 1)
+            },
+            Event {
+                price,
+                ..trade(1, 90, 5)
+            },
+            Event {
+                kind: Kind::Statistic,
+                price,
+                ..value
+            },
+        ]
+    };
+    for event in all(2, 90) {
+        encoder.event(&event, &table, &mut batch);
+    }
+    let mut shown = |events: [Event; 3]| {
+        encoder.lose_all();
+        batch.clear();
+        for event in events {
+            let event = Event {
+                flags: Flags::SNAPSHOT,
+                ts_recv: 9 * SECOND,
+                rpt_seq: 7,
+                ..event
+            };
+            encoder.event(&event, &table, &mut batch);
+        }
+        let of = |schema: LiveSchema| {
+            let tags = batch.tags().iter();
+            tags.filter(|tag| tag.schemas.meets(schema.alone())).count()
+        };
+        [
+            LiveSchema::Status,
+            LiveSchema::Trades,
+            LiveSchema::Statistics,
+        ]
+        .map(of)
+    };
+    assert_eq!(shown(all(2, 90)), [0, 0, 0]);
+    assert_eq!(shown(all(17, 91)), [1, 1, 1]);
+    assert_eq!(shown(all(17, 91)), [0, 0, 0]);
+}

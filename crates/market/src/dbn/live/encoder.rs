@@ -103,6 +103,9 @@ impl Encoder {
                 converter.write(event, 0, table, &mut unused);
                 unused.clear();
             });
+            if self.views.seen(instrument).is_some_and(|seen| seen.is_lost) {
+                converter.lose_book(instrument);
+            }
         }
         Some(Box::new(converter))
     }
@@ -114,7 +117,8 @@ impl Encoder {
         }
     }
 
-    /// Appends the records of an event, after the symbol of an instrument that is new.
+    /// Appends the records of an event, after the symbol of an instrument that is new. A trade, a
+    /// status or a value that a snapshot shows again has none.
     #[inline]
     pub fn event(&mut self, event: &Event, table: &dyn Lookup, batch: &mut Batch) {
         let time = match (event.ts_recv, event.ts_event) {
@@ -129,6 +133,11 @@ impl Encoder {
         if event.instrument == InstrumentId::ALL {
             return self.convert(event, table, batch);
         }
+        let is_again = event.flags.has(Flags::SNAPSHOT)
+            && self
+                .views
+                .seen(event.instrument)
+                .is_some_and(|seen| seen.has(event));
         self.views.take(event);
         let is_named = self
             .views
@@ -140,7 +149,9 @@ impl Encoder {
         if time != Event::NO_TIME {
             self.intervals.take(event, time);
         }
-        self.convert(event, table, batch);
+        if !is_again {
+            self.convert(event, table, batch);
+        }
     }
 
     #[inline]

@@ -4,11 +4,11 @@ use crate::book::{Book, BookConfig, BookKind, Books, Side};
 use crate::dbn::wire::{self, Header, Tick, flag};
 use crate::event::{Event, Flags, InstrumentId, Kind};
 use crate::price::Price;
-use crate::{picture, state};
+use crate::{LastValues, picture, state};
 use fanfare_feed::recovery::State;
 
 /// The state of an instrument.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Seen {
     /// Its feed.
     pub(super) source: u16,
@@ -19,14 +19,37 @@ pub(super) struct Seen {
     /// Whether its symbol was written.
     pub(super) is_named: bool,
     pub(super) state: Option<State>,
+    /// Whether events were lost, and its book has not been shown since.
+    pub(super) is_lost: bool,
     pub(super) trade: Option<Event>,
     pub(super) status: Option<Event>,
+    /// The last value of each statistic.
+    pub(super) values: LastValues,
 }
 
 impl Seen {
+    /// Returns whether it has the trade, the status or the value of an event already.
+    pub(super) fn has(&self, event: &Event) -> bool {
+        let known = match event.kind {
+            Kind::Trade => self.trade.as_ref(),
+            Kind::Status => self.status.as_ref(),
+            Kind::Statistic => self.values.iter().find(|own| own.entry == event.entry),
+            _ => None,
+        };
+        // When and where it came does not matter.
+        let essence = |event: &Event| Event {
+            number: 0,
+            ts_recv: Event::NO_TIME,
+            rpt_seq: 0,
+            flags: Flags::NONE,
+            ..*event
+        };
+        known.is_some_and(|known| essence(known) == essence(event))
+    }
+
     /// Returns whether the book of the instrument is known to be complete.
     pub(super) const fn is_whole(&self) -> bool {
-        matches!(self.state, Some(State::Live))
+        !self.is_lost && matches!(self.state, Some(State::Live))
     }
 }
 
@@ -78,6 +101,7 @@ impl Views {
         seen.ts_recv = event.ts_recv;
         match event.kind {
             Kind::Level | Kind::Order | Kind::Clear => {
+                seen.is_lost &= event.kind != Kind::Clear;
                 seen.rpt_seq = event.rpt_seq;
                 self.apply(event);
             }
@@ -87,7 +111,8 @@ impl Views {
             }
             Kind::Status => seen.status = Some(*event),
             Kind::State => seen.state = state::of_event(event),
-            Kind::Definition | Kind::Statistic => {}
+            Kind::Statistic => seen.values.take(event),
+            Kind::Definition => {}
         }
     }
 
@@ -108,6 +133,7 @@ impl Views {
     pub(super) fn lose_all(&mut self) {
         for seen in self.seen.iter_mut().flatten() {
             seen.state = None;
+            seen.is_lost = true;
         }
     }
 

@@ -203,6 +203,19 @@ impl Event {
         level: 0,
         source: 0,
     };
+
+    /// Returns whether another event brings the same: only number, RptSeq(83), marks and time of
+    /// arrival may differ.
+    pub fn repeats(&self, other: &Self) -> bool {
+        let essence = |event: &Self| Self {
+            number: 0,
+            ts_recv: Self::NO_TIME,
+            rpt_seq: 0,
+            flags: Flags::NONE,
+            ..*event
+        };
+        essence(self) == essence(other)
+    }
 }
 
 impl Kind {

@@ -20,7 +20,11 @@ impl Core {
             Kind::Order if event.entry == 0 => self.with_side(event),
             _ => *event,
         };
+        let is_known = event.flags.has(Flags::SNAPSHOT) && self.has_value(event);
         self.view.apply(event);
+        if event.kind == Kind::Status {
+            self.keep_status(event);
+        }
         let Some(seen) = self.view.get(event.instrument) else {
             return;
         };
@@ -30,6 +34,8 @@ impl Core {
         match event.kind {
             // The trade happened before, and is in the snapshot.
             Kind::Trade if event.flags.has(Flags::SNAPSHOT) => {}
+            // It is shown again for a reader that lost it.
+            Kind::Statistic | Kind::Status if is_known => {}
             Kind::Trade | Kind::Statistic | Kind::Order => self.hold(event),
             Kind::State => self.state(event, had_picture, directory),
             Kind::Status => self.tell(event, Untold::Status(event.instrument), directory),
@@ -50,6 +56,28 @@ impl Core {
         let order = book.and_then(|book| book.order(event.id));
         let entry = order.map_or(event.entry, |(side, ..)| side.entry());
         Event { entry, ..*event }
+    }
+
+    #[cold]
+    fn keep_status(&mut self, event: &Event) {
+        if let Some(seen) = self.view.get_mut(event.instrument) {
+            seen.own.status = Some(*event);
+        }
+    }
+
+    /// Returns whether a statistic or a status is the last one. A status is remembered also where
+    /// events were lost, since subscribers have it.
+    #[cold]
+    pub(super) fn has_value(&self, event: &Event) -> bool {
+        let Some(seen) = self.view.get(event.instrument) else {
+            return false;
+        };
+        let known = match event.kind {
+            Kind::Status => seen.own.status.as_ref(),
+            Kind::Statistic => seen.last.iter().find(|own| own.entry == event.entry),
+            _ => None,
+        };
+        known.is_some_and(|known| known.repeats(event))
     }
 
     fn has_picture(&self, instrument: InstrumentId) -> bool {

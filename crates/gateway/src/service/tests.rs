@@ -120,3 +120,28 @@ fn a_change_of_an_order_without_a_side_has_the_side_of_the_order() {
         "it is not in the book"
     );
 }
+
+#[test]
+fn values_that_are_shown_again_are_known_unless_they_are_news() {
+    let (mut ring, mut service) = service(BookConfig::by_price(8).unwrap());
+    let status = |id| Event {
+        kind: Kind::Status,
+        ..order(Action::New, id, 0, 0)
+    };
+    let value = |size| Event {
+        kind: Kind::Statistic,
+        ..order(Action::New, 0, b'4', size)
+    };
+    take(&mut ring, &mut service, &mut [status(17), value(3)]);
+    let core = &mut service.core;
+    let again = |event| Event {
+        flags: Flags::SNAPSHOT,
+        number: 9,
+        ..event
+    };
+    assert!(core.has_value(&again(status(17))) && core.has_value(&again(value(3))));
+    assert!(!core.has_value(&again(status(2))) && !core.has_value(&again(value(4))));
+    core.view.lose_all();
+    assert!(core.has_value(&again(status(17))), "subscribers have it");
+    assert!(!core.has_value(&again(value(3))), "the snapshot needs it");
+}

@@ -1,7 +1,7 @@
 //! The view of the market of one worker, built from the events of the plant's ring.
 
 use fanfare_feed::recovery::State;
-use fanfare_market::view;
+use fanfare_market::{Event, view};
 
 /// The state of an instrument.
 pub(crate) type Seen = view::Seen<Own>;
@@ -14,6 +14,8 @@ pub(crate) type View = view::View<Own>;
 pub(crate) struct Own {
     /// The state that subscribers were sent last.
     pub(crate) told: Option<State>,
+    /// The last event of its trading status.
+    pub(crate) status: Option<Event>,
     /// The classes of subscriptions to it.
     pub(crate) classes: Vec<u32>,
 }

@@ -36,15 +36,7 @@ impl Seen {
             Kind::Statistic => self.values.iter().find(|own| own.entry == event.entry),
             _ => None,
         };
-        // When and where it came does not matter.
-        let essence = |event: &Event| Event {
-            number: 0,
-            ts_recv: Event::NO_TIME,
-            rpt_seq: 0,
-            flags: Flags::NONE,
-            ..*event
-        };
-        known.is_some_and(|known| essence(known) == essence(event))
+        known.is_some_and(|known| known.repeats(event))
     }
 
     /// Returns whether the book of the instrument is known to be complete.

@@ -107,7 +107,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     if is_terminal {
         progress::give_way();
     }
-    let output = Output::open(&args.output).with_context(cannot)?;
+    let output = Output::open(&args.output, &log)?;
     let mut export = Export {
         sink: sink(args, &log, output)?,
         chosen: args.choice.begin(),

@@ -57,6 +57,18 @@ pub(crate) fn list(folder: &Path) -> Result<Listing, LogError> {
     Ok(found)
 }
 
+/// Returns whether a log has files of this name.
+pub(crate) fn is_of_log(name: &str) -> bool {
+    let name = name.strip_suffix(".new").unwrap_or(name);
+    let is_number = |stem: &str| stem.bytes().all(|byte| byte.is_ascii_digit());
+    match name.split_once('.') {
+        Some((stem, "log" | "logz")) => stem.len() == 10 && is_number(stem),
+        Some((stem, "view")) => stem.len() == 20 && is_number(stem),
+        Some(_) => false,
+        None => matches!(name, "lock" | "next" | "numbers"),
+    }
+}
+
 /// Returns the file of a segment.
 pub(crate) fn segment(folder: &Path, ordinal: u64, is_compacted: bool) -> PathBuf {
     let end = if is_compacted { "logz" } else { "log" };

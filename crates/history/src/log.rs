@@ -74,6 +74,19 @@ impl Log {
         &self.folder
     }
 
+    /// Returns whether a file of this name is, or would be, one of the log's own: to write it
+    /// damages the log.
+    #[must_use]
+    pub fn owns(&self, path: &Path) -> bool {
+        let name = path.file_name().and_then(|name| name.to_str());
+        let parent = match path.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => parent,
+            _ => Path::new("."),
+        };
+        let folder = (parent.canonicalize().ok(), self.folder.canonicalize().ok());
+        name.is_some_and(folder::is_of_log) && folder.0.is_some() && folder.0 == folder.1
+    }
+
     /// Returns the segments, the oldest first.
     ///
     /// # Errors

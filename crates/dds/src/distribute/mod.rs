@@ -23,7 +23,7 @@ pub use publisher::Publisher;
 pub use received::Received;
 pub use subscriber::Subscriber;
 
-use crate::fast::TemplateType;
+use crate::fast::{Converted, TemplateType};
 use crate::{Domain, Durability, Error, Liveliness, Policy, Qos, Status, cdr_struct, shm};
 
 /// The carrier of a feed.
@@ -85,11 +85,27 @@ impl Distribution {
     /// Returns the names of the topics of a template, with the security where each has its own.
     pub fn topics(&self, template: &TemplateType) -> Vec<String> {
         let name = template.type_name().to_owned();
-        if !template.is_split || self.keyed {
+        if !self.divides(template) {
             return vec![name];
         }
         let one = |security| format!("{name}_{security}");
         (0..self.securities).map(one).collect()
+    }
+
+    /// Returns the index of a sample's topic among those of its template, which has fewer if the
+    /// security has no topic.
+    #[inline]
+    pub fn place(&self, sample: &Converted<'_>) -> Option<usize> {
+        match self.divides(sample.template) {
+            true => usize::try_from(sample.key?).ok(),
+            false => Some(0),
+        }
+    }
+
+    /// Returns whether each security has a topic of the template of its own.
+    #[inline]
+    const fn divides(&self, template: &TemplateType) -> bool {
+        template.is_split && !self.keyed
     }
 
     /// Returns whether the template has a topic.

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use super::echo::Echo;
-use super::received::{Counts, Received};
+use super::received::{Counts, OfPublisher, Received};
 use super::{DONE, Distribution, DoneToken, Matches, done_qos, echo_name, for_each_topic};
 use crate::fast::{Converted, Mapping, TemplateType};
 use crate::{Domain, Error, Reader, Sample, Writer};
@@ -15,6 +15,7 @@ use crate::{Domain, Error, Reader, Sample, Writer};
 pub(super) struct Writers {
     /// The writers, by the index of the template.
     writers: Vec<Vec<Writer>>,
+    distribution: Distribution,
     done: Writer,
     echoes: Vec<Reader>,
     pub(super) matches: Arc<Matches>,
@@ -60,6 +61,7 @@ impl Writers {
         let entities = all.iter().map(Vec::len).sum::<usize>() + echoes.len() + 1;
         Ok(Self {
             writers: all,
+            distribution: distribution.clone(),
             done: done.open()?,
             echoes,
             matches,
@@ -78,10 +80,7 @@ impl Writers {
     #[inline]
     pub(super) fn publish(&self, sample: &Converted<'_>) -> Result<bool, Error> {
         let writers = self.writers.get(sample.template.index as usize);
-        let writer = writers.and_then(|w| match w.as_slice() {
-            [only] => Some(only),
-            many => many.get(usize::try_from(sample.key?).ok()?),
-        });
+        let writer = writers.and_then(|w| w.get(self.distribution.place(sample)?));
         match writer {
             Some(writer) => writer.write(sample.cdr).map(|()| true),
             None => Ok(false),
@@ -149,6 +148,7 @@ impl Readers {
                     on_sample: Arc::clone(on_sample),
                     echo,
                     counts: Arc::clone(counts),
+                    of_all: counts.of(0),
                 };
                 let topic = domain.topic(name, &template.sample, &distribution.qos)?;
                 let reader = topic
@@ -157,10 +157,12 @@ impl Readers {
                 reader.on_sample(move |s| handler.take(s)).open()
             })?);
         }
+        // A publisher has a writer for each topic, and they are not known to be of one.
+        let everyone = counts.of(0);
         let all = Arc::clone(counts);
         let done = domain.topic_of::<DoneToken>(DONE, &done_qos())?;
         let done = done.reader(&done_qos()).on_status(matches.listener());
-        let done = done.on_sample(move |s| all.token(&s)).open()?;
+        let done = done.on_sample(move |s| all.token(&everyone, &s)).open()?;
         Ok(Self {
             entities: u32::try_from(readers.len() + echoes + 1).unwrap_or(u32::MAX),
             readers,
@@ -190,6 +192,8 @@ struct Handler<F> {
     on_sample: Arc<F>,
     echo: Option<Writer>,
     counts: Arc<Counts>,
+    /// The counts of all publishers together.
+    of_all: Arc<OfPublisher>,
 }
 
 impl<F: Fn(Received<'_>)> Handler<F> {
@@ -206,6 +210,6 @@ impl<F: Fn(Received<'_>)> Handler<F> {
             topic: &self.topic,
             sample,
         });
-        self.counts.received.fetch_add(1, Ordering::Release);
+        self.counts.sample(&self.of_all);
     }
 }

@@ -27,6 +27,7 @@ pub(super) struct Writers {
     sender: Sender,
     /// The topics of each template, by its index.
     topics: Vec<Range<u32>>,
+    distribution: Distribution,
     done: u32,
     echoes: Option<Receiving>,
 }
@@ -75,6 +76,7 @@ impl Writers {
         Ok(Self {
             sender: Sender::open(&config, FEED, &announced)?,
             topics,
+            distribution: distribution.clone(),
             done,
             echoes,
         })
@@ -97,12 +99,10 @@ impl Writers {
     #[inline]
     pub(super) fn publish(&mut self, sample: &Converted<'_>) -> Result<bool, Error> {
         let topics = self.topics.get(sample.template.index as usize);
-        let topic = topics.and_then(|topics| match topics.len() {
-            1 => Some(topics.start),
-            _ => {
-                let key = u32::try_from(sample.key?).ok()?;
-                topics.start.checked_add(key).filter(|t| topics.contains(t))
-            }
+        let topic = topics.and_then(|topics| {
+            let place = u32::try_from(self.distribution.place(sample)?).ok()?;
+            let topic = topics.start.checked_add(place);
+            topic.filter(|topic| topics.contains(topic))
         });
         match topic {
             Some(topic) => self
@@ -142,10 +142,14 @@ impl Readers {
         let mut wanted: Vec<_> = all.iter().map(|t| t.spec.clone()).collect();
         wanted.push(done_spec());
         let receiver = Receiver::open(config, FEED, &wanted)?;
+        let mut of_sender = (0, counts.of(0));
         let take = move |taken: Taken<'_>| {
             let sample = Sample::of_shm(&taken);
+            if of_sender.0 != taken.sender {
+                of_sender = (taken.sender, counts.of(taken.sender));
+            }
             let Some(topic) = all.get(taken.topic) else {
-                counts.token(&sample);
+                counts.token(&of_sender.1, &sample);
                 return;
             };
             if let Some(echo) = &mut echo {
@@ -159,7 +163,7 @@ impl Readers {
                 topic: &topic.spec.name,
                 sample,
             });
-            counts.received.fetch_add(1, Ordering::Release);
+            counts.sample(&of_sender.1);
         };
         Receiving::start(config, "samples", receiver, take).map(Self)
     }

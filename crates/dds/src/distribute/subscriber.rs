@@ -128,6 +128,12 @@ impl Subscriber {
         (tokens, self.counts.announced.load(Ordering::Acquire))
     }
 
+    /// Returns the number of samples that publishers announced and that have not been received:
+    /// over shared memory for each publisher by itself, over DDS for all together.
+    pub fn lost(&self) -> u64 {
+        self.counts.lost()
+    }
+
     /// Returns the most samples that one publisher announced.
     pub fn announced_most(&self) -> u64 {
         self.counts.most.load(Ordering::Acquire)

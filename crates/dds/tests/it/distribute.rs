@@ -108,7 +108,10 @@ fn publish(
                     if !distribution.carries(s.template) {
                         return;
                     }
-                    assert!(publisher.publish(&s).unwrap());
+                    let has_topic = s.key.is_none_or(|key| {
+                        distribution.keyed || key < distribution.securities.into()
+                    });
+                    assert_eq!(publisher.publish(&s).unwrap(), has_topic);
                     let name = match s.key {
                         Some(key) if !distribution.keyed => format!("{}_{key}", s.template.name),
                         _ => s.template.name.clone(),
@@ -165,6 +168,40 @@ fn keyed_topics_carry_all_securities() {
         let names: Vec<_> = run.got.keys().map(String::as_str).collect();
         assert_eq!(names, ["MarketData", "QuoteRequest"]);
         assert_eq!(run.got, run.sent);
+    }
+}
+
+#[test]
+fn the_topic_of_the_only_security_has_no_samples_of_others() {
+    for [here, there] in [dds(), shared()] {
+        let mapping = Mapping::new(Arc::new(Program::complex()), &TypeOptions::default());
+        let mapping = Arc::new(mapping.unwrap());
+        let distribution = Distribution {
+            securities: 1,
+            qos: patient(),
+            ..Distribution::default()
+        };
+        let got = Arc::new(Mutex::new(Samples::new()));
+        let into = Arc::clone(&got);
+        let subscriber = Subscriber::open(&there, &mapping, &distribution, move |r| {
+            let mut got = into.lock().unwrap();
+            let bytes = r.sample.bytes().to_vec();
+            got.entry(r.topic.to_owned()).or_default().push(bytes);
+        });
+        let subscriber = subscriber.unwrap();
+        let mut feed = Generator::complex(Program::complex(), 600, None, ComplexOptions::default());
+        let (publisher, sent) = publish(&here, &mapping, &mut feed, &distribution, &subscriber);
+        wait_until("the token and all samples", || {
+            subscriber.announced() == (1, publisher.written())
+                && subscriber.received() == publisher.written()
+        });
+        let all: usize = sent.values().map(Vec::len).sum();
+        assert_eq!(publisher.written() + publisher.without_topic(), all as u64);
+        let names: Vec<_> = got.lock().unwrap().keys().cloned().collect();
+        assert_eq!(names, ["MarketData_0", "QuoteRequest_0"]);
+        for (name, samples) in &*got.lock().unwrap() {
+            assert_eq!(samples, &sent[name], "{name}");
+        }
     }
 }
 

@@ -5,6 +5,7 @@ mod changes;
 mod events;
 mod report;
 
+use crate::cmd::fast::lines::refuse_input;
 use crate::logs::{self, LogArgs};
 use crate::plural::counted;
 use crate::print::say;
@@ -34,7 +35,19 @@ const LOOK: Duration = Duration::from_millis(100);
 pub(crate) fn read(path: &Path) -> Result<Config> {
     let text =
         std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
-    Config::from_toml(&text).with_context(|| path.display().to_string())
+    let config = Config::from_toml(&text).with_context(|| path.display().to_string())?;
+    check_capture(&config, Some(path))?;
+    Ok(config)
+}
+
+/// Refuses a capture into the file of the configuration, or of the replay.
+pub(crate) fn check_capture(config: &Config, file: Option<&Path>) -> Result<()> {
+    let replay = config.replay.as_ref().map(|replay| replay.path());
+    let read: Vec<&Path> = file.into_iter().chain(replay).collect();
+    config
+        .capture
+        .as_ref()
+        .map_or(Ok(()), |capture| refuse_input(capture, &read))
 }
 
 /// Reads the configuration again from its source.

@@ -174,6 +174,49 @@ fn a_killed_publisher_may_come_again_and_leaves_nothing_behind() {
 }
 
 #[test]
+fn a_publisher_that_ends_without_its_token_is_a_failure() {
+    let (domain, file) = (domain(6), feed("simple", LONG));
+    let options = ["--no-echo", "--format", "json", "--idle", "1"];
+    let (alone, out) = Running::start_unread(&mut command("subscribe", &domain, &options));
+    let mut lines = BufReader::new(out).lines();
+    let (mut dying, _messages) = holding_back(&domain, &file);
+    lines.next().unwrap().unwrap();
+    dying.kill();
+    let rest = std::thread::spawn(move || lines.count());
+    let said = alone.end();
+    assert_eq!(said.code, 1, "{}", said.err);
+    has(
+        &said.err,
+        &["\"ok\":false", "\"lost\":0", "has not said Done"],
+    );
+    assert!(number(&said.err, "samples") > 0, "{}", said.err);
+    rest.join().unwrap();
+}
+
+#[test]
+fn samples_of_securities_without_a_topic_are_counted_and_a_failure() {
+    let (domain, file) = (domain(7), feed("complex", 300));
+    let options = ["--transport", "shm", "--json", "--domain", &domain];
+    let options = [&options[..], &["--securities", "1"]].concat();
+    let mut subscribe = fanfare(&["dds", "subscribe", "complex"]);
+    let there = Running::start(subscribe.args(&options).arg("--check").arg(&file));
+    let mut publish = fanfare(&["dds", "publish", "complex"]);
+    let published = said(publish.args(&options).arg("-f").arg(&file));
+    assert_eq!(published.code, 1, "{}", published.err);
+    has(&published.out, &["\"ok\":false"]);
+    let (samples, left_out) = ("samples", "without_topic");
+    let [samples, left_out] = [samples, left_out].map(|name| number(&published.out, name));
+    assert_eq!(samples + left_out, 420, "{}", published.out);
+    let received = figures(there);
+    has(
+        &received,
+        &["\"lost\":0", "\"wrong\":0", "\"not_received\":0"],
+    );
+    assert_eq!(number(&received, "samples"), samples, "{received}");
+    assert!(samples > 0 && left_out > 0, "{}", published.out);
+}
+
+#[test]
 fn what_shared_memory_cannot_do_is_said() {
     for (domain, options, why) in [
         ("1", &["--peer", "10.0.0.1"][..], "reaches this host only"),

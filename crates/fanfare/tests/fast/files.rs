@@ -447,6 +447,40 @@ fn a_continuous_stream_that_breaks_leaves_the_other_line() {
 }
 
 #[test]
+fn garbage_between_resets_is_one_bad_packet() {
+    let folder = Folder::new("garbage");
+    let b = folder.file("b.dat");
+    let generate = ["generate", "spectra", "-n", "40000", "--header", "none"];
+    run(&[&generate[..], &["-o", &b]].concat()).succeeded();
+    let whole = folder.read("b.dat");
+    assert!(whole.len() > 3 << 19, "{}", whole.len());
+    let is_reset = |pair: &[u8]| pair == [0xc0, 0xf8];
+    let resets = whole.windows(2).enumerate();
+    let resets: Vec<usize> = resets
+        .filter_map(|(at, pair)| is_reset(pair).then_some(at))
+        .collect();
+    let decode = ["decode", "-t", "builtin:spectra", "--header", "none"];
+    let expected = run(&[&decode[..], &["-f", &b, "-f", &b]].concat()).succeeded();
+    // The other line has no packet 2000.
+    let without = [&whole[..resets[2000]], &whole[resets[2001]..]].concat();
+    folder.with("b.dat", without);
+    // Template 9 does not exist.
+    let garbage = [0xc0, 0x89, 0x01, 0x02, 0x83];
+    for at in [resets[1], resets[1000], whole.len()] {
+        let a = folder.with("a.dat", [&whole[..at], &garbage, &whole[at..]].concat());
+        let decode = [&decode[..], &["-f", &a, "-f", &b]].concat();
+        let said = run(&[&decode[..], &["--keep-going"]].concat());
+        assert_eq!(said.code, 1, "{}", said.err);
+        assert!(said.out == expected.out, "{at}: {}", said.err);
+        let said = run(&[&decode[..], &["--keep-going", "--json"]].concat());
+        let figures = said.figures();
+        let counts = ["errors", "refused", "missing"].map(|name| figures[name].as_u64());
+        assert_eq!(counts, [Some(1), Some(0), Some(0)], "{at}: {}", said.err);
+        assert_eq!(run(&decode).code, 1);
+    }
+}
+
+#[test]
 fn a_packet_with_too_many_messages_is_told() {
     let folder = Folder::new("long-packet");
     let [t, file] = continuous(&folder, "a.dat", 1..=70_000);
@@ -458,8 +492,9 @@ fn a_packet_with_too_many_messages_is_told() {
     let decode = [
         "decode", "-t", &t, "--header", "none", "-f", &file, "-f", &file,
     ];
-    let said = run(&decode).succeeded();
-    let told = "line A, byte 10: left out: no sequence number, or more than 65,536";
+    let said = run(&decode);
+    assert_eq!(said.code, 1);
+    let told = "LIMIT at byte 10: line A: left out: no sequence number, or more than 65,536";
     assert!(said.err.contains(told), "{}", said.err);
 }
 

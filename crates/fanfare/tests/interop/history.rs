@@ -1,7 +1,7 @@
 //! Tests that PyPI's duckdb, polars, pandas and databento read exports of a log.
 
 use crate::common::log::{events, others, write};
-use crate::common::{Folder, Running, done, fanfare};
+use crate::common::{Folder, Running, done, fanfare, said};
 use crate::engines::{frames, source};
 use std::io::Read;
 use std::path::Path;
@@ -40,9 +40,11 @@ fn frames_read_what_cat_prints() {
     }
     for format in &formats {
         let to = folder.file(&format!("day.{format}"));
-        done(&mut fanfare(&[
-            "history", "export", &log, "--format", format, "-o", &to,
-        ]));
+        let mut export = fanfare(&["history", "export", &log, "--format", format, "-o", &to]);
+        let said = said(&mut export);
+        // The log has a gap.
+        assert_eq!(said.code, 1, "{}", said.err);
+        assert!(said.err.contains("5 events missing"), "{}", said.err);
     }
     // The log has several row groups.
     let log = folder.path().join("long");

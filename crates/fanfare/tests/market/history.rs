@@ -349,8 +349,13 @@ fn whole(folder: &Folder) -> String {
     log
 }
 
+/// Exports a log. The exit status is 1 if something is missing, and then the file is whole, too.
 fn export(log: &str, to: &str, args: &[&str]) -> Said {
-    history(&[&["export", log, "-o", to], args].concat())
+    let said = run(&[&["history", "export", log, "-o", to], args].concat());
+    let reasons = ["missing in the log", "values that DBN cannot hold"];
+    let is_less = reasons.iter().any(|reason| said.err.contains(reason));
+    assert_eq!(said.code, i32::from(is_less), "{}", said.err);
+    said
 }
 
 #[test]
@@ -399,12 +404,47 @@ fn what_is_exported_is_what_cat_prints() {
             .all(|(line, id)| line.contains(id)),
         "{part}"
     );
-    let stdout = history(&["export", &log, "-o", "-", "--format", "json"]);
+    let stdout = export(&log, "-", &["--format", "json"]);
     assert_eq!(stdout.out, cat.out);
     assert_eq!(
         fs::read_dir(folder.path()).unwrap().count(),
         2,
         "the log and the file"
+    );
+}
+
+#[test]
+fn what_an_export_cannot_have_is_a_failure() {
+    let folder = Folder::new("history-less");
+    let log = folder.file("log");
+    let mut messages = events(60);
+    // The price of DBN is a number of 64 bits, a size one of 32.
+    messages[40][0].size = 1 << 40;
+    write(Path::new(&log), &messages);
+    let to = folder.file("out");
+    let said = export(&log, &to, &["--format", "dbn"]);
+    assert_eq!(said.code, 1, "{}", said.err);
+    assert!(
+        said.err.contains("values that DBN cannot hold"),
+        "{}",
+        said.err
+    );
+    assert!(folder.read("out").starts_with(b"DBN"));
+    for more in [
+        &["--format", "csv"][..],
+        &["--format", "dbn", "--to", "+30"],
+    ] {
+        assert_eq!(export(&log, &to, more).code, 0);
+    }
+    messages.push(others(&messages));
+    let log = folder.file("gap");
+    write(Path::new(&log), &messages);
+    let said = export(&log, &to, &["--format", "json"]);
+    assert_eq!(said.code, 1, "{}", said.err);
+    assert!(
+        said.err.contains("5 events missing in the log"),
+        "{}",
+        said.err
     );
 }
 

@@ -17,6 +17,7 @@ mod fix;
 mod gateway;
 mod history;
 mod kills;
+mod outputs;
 mod replay;
 mod seen;
 mod stock;

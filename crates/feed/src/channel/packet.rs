@@ -255,16 +255,28 @@ impl PacketReader {
         self.decoder.program()
     }
 
-    /// Decodes a packet at the front of `bytes`; returns its length.
+    /// Decodes a packet at the front of `bytes`; returns its length. A packet of a stream with an
+    /// error ends in front of the next Reset behind it, or of the message with the error: what
+    /// follows is another packet. Without a whole message in front, the rest is one packet.
     pub(super) fn read(&mut self, bytes: &[u8], extent: Extent, packet: &mut Packet) -> usize {
         self.begin(packet);
         while self.advance(bytes, extent, packet) {
             self.limit(packet);
         }
         self.finish(packet);
-        match packet.error {
-            Some(_) => bytes.len(),
-            None => packet.at,
+        let Some(error) = packet.error.as_ref().map(|error| error.offset) else {
+            return packet.at;
+        };
+        if extent == Extent::Whole {
+            return bytes.len();
+        }
+        match next_reset(bytes, error) {
+            Some(reset) => reset,
+            None if packet.has_contents => {
+                packet.error = None;
+                packet.at
+            }
+            None => bytes.len(),
         }
     }
 
@@ -372,6 +384,15 @@ impl PacketReader {
         packet.took(len, fields.is_reset, (number, next));
         true
     }
+}
+
+/// Returns the place of the first Reset message from `from` on that is not at the front.
+fn next_reset(bytes: &[u8], from: usize) -> Option<usize> {
+    /// A presence map with the template ID alone, and the ID.
+    const RESET: [u8; 2] = [0xc0, RESET_ID as u8 | 0x80];
+    let from = from.max(1);
+    let mut rest = bytes.get(from..)?.windows(RESET.len());
+    rest.position(|window| window == RESET).map(|at| from + at)
 }
 
 impl Packet {

@@ -185,13 +185,8 @@ impl ExpectedReader<'_> {
             let of_template = names
                 .entry(template.index)
                 .or_insert_with(|| distribution.topics(template));
-            let name = match of_template.as_slice() {
-                [only] => Some(only),
-                many => sample
-                    .key
-                    .and_then(|key| many.get(usize::try_from(key).ok()?)),
-            };
-            if let Some(name) = name {
+            let place = distribution.place(&sample);
+            if let Some(name) = place.and_then(|place| of_template.get(place)) {
                 topics.entry(name.clone()).or_default().push(sample.cdr);
             }
         })
@@ -201,6 +196,9 @@ impl ExpectedReader<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fanfare_dds::fast::TypeOptions;
+    use fanfare_fast::Program;
+    use fanfare_fast::generate::{ComplexOptions, Generator};
 
     fn series() -> Series {
         let mut series = Series::default();
@@ -223,6 +221,32 @@ mod tests {
             series.compare(7, sample);
         }
         assert_eq!(verdict(series), [3, 2, 2]);
+    }
+
+    #[test]
+    fn the_topic_of_the_only_security_has_no_samples_of_others() {
+        let program = Arc::new(Program::complex());
+        let mapping = Mapping::new(Arc::clone(&program), &TypeOptions::default());
+        let mapping = Arc::new(mapping.unwrap());
+        let count = |securities| {
+            let distribution = Distribution {
+                securities,
+                ..Distribution::default()
+            };
+            let mut reader = Expected::reader(&mapping, &distribution, 4096);
+            let (program, options) = (Program::complex(), ComplexOptions::default());
+            let mut feed = Generator::complex(program, 600, None, options);
+            while let Some(packet) = feed.next_packet().unwrap() {
+                reader.packet(packet).unwrap();
+            }
+            let all = reader.finish().topics;
+            let series = all.get("MarketData_0").map(Mutex::lock);
+            (all.len(), series.map(|series| series.unwrap().ends.len()))
+        };
+        let (topics, of_first) = count(1);
+        assert_eq!(topics, 2);
+        assert!(of_first.is_some_and(|count| count > 0));
+        assert_eq!(count(100).1, of_first);
     }
 
     #[test]

@@ -16,6 +16,15 @@ use std::thread::{Builder, JoinHandle};
 /// Samples that are queued to be printed; those beyond are dropped and counted.
 const QUEUE: usize = 65_536;
 
+/// The samples that were not printed.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Unprinted {
+    /// Samples that the reader of stdout was too slow for.
+    pub(crate) left_out: u64,
+    /// Samples that do not have the form of their type.
+    pub(crate) unreadable: u64,
+}
+
 struct Line {
     topic: String,
     t: Arc<StructType>,
@@ -31,7 +40,8 @@ pub(crate) struct Printer {
 
 /// The printing thread; it ends when the last [`Printer`] is dropped.
 pub(crate) struct Printing {
-    thread: JoinHandle<()>,
+    /// Returns the number of unreadable samples.
+    thread: JoinHandle<u64>,
     left_out: Arc<AtomicU64>,
 }
 
@@ -66,16 +76,21 @@ impl Printer {
 }
 
 impl Printing {
-    /// Waits until everything is printed, and returns the number of samples dropped. All printers
-    /// must have been dropped.
-    pub(crate) fn finish(self) -> Result<u64> {
+    /// Waits until everything is printed. All printers must have been dropped.
+    pub(crate) fn finish(self) -> Result<Unprinted> {
         let ended = self.thread.join();
-        ended.map_err(|_| anyhow!("the printing thread panicked"))?;
-        Ok(self.left_out.load(Ordering::Relaxed))
+        let unreadable = ended.map_err(|_| anyhow!("the printing thread panicked"))?;
+        let left_out = self.left_out.load(Ordering::Relaxed);
+        Ok(Unprinted {
+            left_out,
+            unreadable,
+        })
     }
 }
 
-fn print_all(waiting: &Receiver<Line>, mut outlet: Outlet, left_out: &AtomicU64) {
+/// Prints all samples. Returns the number of those that are unreadable.
+fn print_all(waiting: &Receiver<Line>, mut outlet: Outlet, left_out: &AtomicU64) -> u64 {
+    let mut unreadable = 0;
     for line in waiting {
         match to_json(&line.t, &line.bytes) {
             Ok(json) => {
@@ -85,7 +100,12 @@ fn print_all(waiting: &Receiver<Line>, mut outlet: Outlet, left_out: &AtomicU64)
                     left_out.fetch_add(1, Ordering::Relaxed);
                 }
             }
-            Err(error) => note!("fanfare: topic {}: {error}", line.topic),
+            Err(error) => {
+                unreadable += 1;
+                let topic = line.topic;
+                note!("fanfare: a sample of topic {topic} is not readable: {error}");
+            }
         }
     }
+    unreadable
 }

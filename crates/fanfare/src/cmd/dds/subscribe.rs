@@ -2,7 +2,7 @@
 
 use super::once::Once;
 use super::options::{self, DomainArgs, FeedArgs, Role, ShmArgs};
-use super::printer::{self, Printing};
+use super::printer::{self, Printing, Unprinted};
 use super::publish::SAMPLE;
 use crate::cmd::fast::packets::{Flow, each_packet};
 use crate::plural::counted;
@@ -10,7 +10,7 @@ use crate::print::{exit_code, note, say};
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 use fanfare_dds::Error;
-use fanfare_dds::distribute::{Received, Subscriber};
+use fanfare_dds::distribute::{Departures, Received, Subscriber};
 use fanfare_engine::stop::Stop;
 use fanfare_feed::Header;
 use fanfare_instruments::dds::{DepartureWatch, Expected, Verdict};
@@ -30,7 +30,9 @@ const FILL_WAIT: Duration = Duration::from_secs(1);
 
 /// Subscribe to a feed that `fanfare dds publish` publishes, and send each sample back.
 ///
-/// The command ends when it has received the number of samples that the Done token announces.
+/// The command ends when it has received the number of samples that the Done token announces. The
+/// exit status is 1 if samples are lost, overtaken, wrong or not printed, or if a publisher has not
+/// said Done when the command ends by --idle.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -131,16 +133,11 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let elapsed = span.map_or(Duration::ZERO, |(first, last)| last - first);
     let verdict = expected.map(|e| e.verdict());
     let dropped = once.map_or(0, |once| once.dropped());
-    let outcome = Outcome::new(args, &subscriber, elapsed, verdict, (end, dropped));
-    let status = report(args, &subscriber, &outcome, &stop);
+    let mut outcome = Outcome::new(args, &subscriber, elapsed, verdict, (end, dropped));
     // This drops the last printer.
     drop(subscriber);
-    let left_out = printing.map_or(Ok(0), Printing::finish)?;
-    if left_out > 0 {
-        note!("fanfare: {left_out} samples were not printed: the reader of stdout is too slow");
-        return Ok(ExitCode::FAILURE);
-    }
-    Ok(status)
+    outcome.unprinted = printing.map_or(Ok(Unprinted::default()), Printing::finish)?;
+    Ok(report(args, &outcome))
 }
 
 /// The events until the end of a run.
@@ -150,6 +147,8 @@ struct End {
     closed: u64,
     /// Writers that lost their liveliness.
     lost: u32,
+    /// Whether Ctrl-C ended the run.
+    is_stopped: bool,
 }
 
 /// Waits for the Done token and the last sample, for idleness, or for Ctrl-C.
@@ -164,11 +163,11 @@ fn wait(args: &Args, subscriber: &Subscriber, once: Option<&Once>, stop: &Stop) 
         if received != changed.0 {
             changed = (received, Instant::now());
         }
-        let (tokens, announced) = subscriber.announced();
+        let (tokens, _) = subscriber.announced();
         let done = tokens >= args.publishers;
         let silence = changed.1.elapsed();
         let is_complete = match once {
-            None => received >= announced,
+            None => subscriber.lost() == 0,
             Some(once) => {
                 let taken = received.saturating_sub(once.dropped());
                 taken >= subscriber.announced_most() && silence > FILL_WAIT
@@ -218,6 +217,7 @@ fn wait(args: &Args, subscriber: &Subscriber, once: Option<&Once>, stop: &Stop) 
     Ok(End {
         closed: closed.len() as u64,
         lost: watch.lost(subscriber.departures()),
+        is_stopped: stop.is_raised(),
     })
 }
 
@@ -238,6 +238,7 @@ fn look_for_failures(subscriber: &Subscriber, closed: &mut BTreeSet<String>) -> 
 }
 
 /// The samples that a run received.
+#[derive(Debug, Clone, Copy)]
 struct Outcome {
     elapsed: Duration,
     verdict: Option<Verdict>,
@@ -248,6 +249,14 @@ struct Outcome {
     /// Samples that the tokens announced, and the number of them that were not received.
     announced: u64,
     lost: u64,
+    /// Samples that newer ones replaced before they were read.
+    overtaken: u64,
+    echo_failed: u64,
+    departures: Departures,
+    /// Whether all publishers have said Done.
+    is_done: bool,
+    is_once: bool,
+    unprinted: Unprinted,
 }
 
 impl Outcome {
@@ -259,9 +268,11 @@ impl Outcome {
         (end, dropped): (End, u64),
     ) -> Self {
         let samples = subscriber.received().saturating_sub(dropped);
-        let announced = match args.once {
-            true => subscriber.announced_most(),
-            false => subscriber.announced().1,
+        let (tokens, announced) = subscriber.announced();
+        let most = subscriber.announced_most();
+        let (announced, lost) = match args.once {
+            true => (most, most.saturating_sub(samples)),
+            false => (announced, subscriber.lost()),
         };
         Self {
             elapsed,
@@ -270,27 +281,48 @@ impl Outcome {
             samples,
             dropped,
             announced,
-            lost: announced.saturating_sub(samples),
+            lost,
+            overtaken: subscriber.overtaken(),
+            echo_failed: subscriber.echo_failed(),
+            departures: subscriber.departures(),
+            is_done: tokens >= args.publishers,
+            is_once: args.once,
+            unprinted: Unprinted::default(),
         }
     }
 
-    fn is_complete(&self, subscriber: &Subscriber) -> bool {
+    /// Returns whether every sample that publishers have written is received, right, sent back and
+    /// printed.
+    fn is_ok(&self) -> bool {
         let is_right = self.verdict.is_none_or(|v| v.wrong == 0);
-        self.lost == 0 && self.end.closed == 0 && subscriber.echo_failed() == 0 && is_right
+        // Another publisher has brought what one has announced, if none of it is lost.
+        let is_filled = self.is_once && self.announced > 0;
+        let is_whole = self.lost == 0 && (self.overtaken == 0 || is_filled);
+        let is_printed = self.unprinted.left_out == 0 && self.unprinted.unreadable == 0;
+        let has_ended = self.is_done || self.end.is_stopped;
+        has_ended
+            && is_whole
+            && is_right
+            && is_printed
+            && self.end.closed == 0
+            && self.echo_failed == 0
     }
 
-    fn figures(&self, args: &Args, subscriber: &Subscriber) -> Figures {
+    fn figures(&self) -> Figures {
         let mut figures = Figures::new("dds subscribe");
+        figures.set_ok(self.is_ok());
         figures.count("samples", self.samples);
         figures.count("lost", self.lost);
-        if args.once {
+        if self.is_once {
             figures.count("from_another", self.dropped);
         }
-        figures.count("overtaken", subscriber.overtaken());
-        figures.count("echo_failed", subscriber.echo_failed());
+        figures.count("overtaken", self.overtaken);
+        figures.count("echo_failed", self.echo_failed);
         figures.count("topics_closed", self.end.closed);
         figures.count("writers_lost", self.end.lost.into());
-        figures.count("writers_left", subscriber.departures().gone.into());
+        figures.count("writers_left", self.departures.gone.into());
+        figures.count("not_printed", self.unprinted.left_out);
+        figures.count("unreadable", self.unprinted.unreadable);
         if let Some(verdict) = self.verdict {
             figures.count("equal", verdict.equal);
             figures.count("wrong", verdict.wrong);
@@ -300,11 +332,11 @@ impl Outcome {
         figures
     }
 
-    fn note(&self, args: &Args, subscriber: &Subscriber) {
+    fn note(&self) {
         let (samples, us) = (self.samples, self.elapsed.as_micros());
         let (lost, announced) = (self.lost, self.announced);
         note!("{samples} samples in {us} us, {lost} of {announced} announced are missing");
-        if args.once {
+        if self.is_once {
             let dropped = self.dropped;
             note!("{dropped} samples dropped that another publisher had brought");
         }
@@ -312,32 +344,113 @@ impl Outcome {
             let (equal, wrong, missing) = (v.equal, v.wrong, v.missing);
             note!("{equal} as in the file, {wrong} not, {missing} of the file not received");
         }
-        if subscriber.overtaken() > 0 {
-            let overtaken = subscriber.overtaken();
+        if self.overtaken > 0 {
+            let overtaken = self.overtaken;
             note!("{overtaken} were overwritten before they were read: this side is too slow");
         }
         if self.end.closed > 0 {
             let topics = counted(self.end.closed, "topic");
             note!("{topics} closed: writers had more keys than --instances");
         }
-        if subscriber.echo_failed() > 0 {
-            note!("{} echoes could not be sent", subscriber.echo_failed());
+        if self.echo_failed > 0 {
+            note!("{} echoes could not be sent", self.echo_failed);
         }
     }
 }
 
-fn report(args: &Args, subscriber: &Subscriber, outcome: &Outcome, stop: &Stop) -> ExitCode {
-    let is_complete = outcome.is_complete(subscriber);
-    if args.json {
-        let (tokens, _) = subscriber.announced();
-        let mut figures = outcome.figures(args, subscriber);
-        figures.set_ok(is_complete && (tokens >= args.publishers || stop.is_raised()));
-        match args.format {
-            Some(_) => note!("{}", figures.to_json()),
-            None => say!("{}", figures.to_json()),
-        }
-    } else {
-        outcome.note(args, subscriber);
+fn report(args: &Args, outcome: &Outcome) -> ExitCode {
+    let Unprinted {
+        left_out,
+        unreadable,
+    } = outcome.unprinted;
+    if left_out > 0 {
+        note!("fanfare: {left_out} samples were not printed: the reader of stdout is too slow");
     }
-    exit_code(is_complete)
+    if unreadable > 0 {
+        note!("fanfare: {unreadable} samples were not readable");
+    }
+    if !outcome.is_done && !outcome.end.is_stopped {
+        note!("fanfare: a publisher has not said Done: samples may be missing");
+    }
+    match (args.json, args.format) {
+        (false, _) => outcome.note(),
+        (true, Some(_)) => note!("{}", outcome.figures().to_json()),
+        (true, None) => say!("{}", outcome.figures().to_json()),
+    }
+    exit_code(outcome.is_ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WHOLE: Outcome = Outcome {
+        elapsed: Duration::ZERO,
+        verdict: None,
+        end: End {
+            closed: 0,
+            lost: 0,
+            is_stopped: false,
+        },
+        samples: 7,
+        dropped: 0,
+        announced: 7,
+        lost: 0,
+        overtaken: 0,
+        echo_failed: 0,
+        departures: Departures {
+            gone: 0,
+            silent: 0,
+            silent_now: 0,
+        },
+        is_done: true,
+        is_once: false,
+        unprinted: Unprinted {
+            left_out: 0,
+            unreadable: 0,
+        },
+    };
+
+    #[test]
+    fn each_loss_is_a_failure() {
+        assert!(WHOLE.is_ok());
+        let worse: [fn(&mut Outcome); 8] = [
+            |o| o.lost = 1,
+            |o| o.overtaken = 1,
+            |o| o.echo_failed = 1,
+            |o| o.is_done = false,
+            |o| o.end.closed = 1,
+            |o| o.unprinted.left_out = 1,
+            |o| o.unprinted.unreadable = 1,
+            |o| {
+                o.verdict = Some(Verdict {
+                    wrong: 1,
+                    ..Verdict::default()
+                });
+            },
+        ];
+        for (number, worsen) in worse.into_iter().enumerate() {
+            let mut outcome = WHOLE;
+            worsen(&mut outcome);
+            assert!(!outcome.is_ok(), "{number}");
+        }
+    }
+
+    #[test]
+    fn ctrl_c_replaces_the_token_but_no_sample() {
+        let mut outcome = WHOLE;
+        (outcome.is_done, outcome.end.is_stopped) = (false, true);
+        assert!(outcome.is_ok());
+        outcome.overtaken = 1;
+        assert!(!outcome.is_ok());
+    }
+
+    #[test]
+    fn another_publisher_fills_what_was_overtaken() {
+        let mut outcome = WHOLE;
+        (outcome.overtaken, outcome.is_once) = (1, true);
+        assert!(outcome.is_ok());
+        outcome.announced = 0;
+        assert!(!outcome.is_ok());
+    }
 }

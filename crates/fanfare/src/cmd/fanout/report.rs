@@ -8,6 +8,7 @@ use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use crate::cmd::fast::lines::refuse_input;
 use crate::print::{note, say};
 use crate::progress;
 
@@ -74,6 +75,7 @@ pub(crate) fn read(capture: &Path, options: Options) -> Result<Report> {
 
 /// Writes the page of a report.
 pub(crate) fn write_page(report: &Report, capture: &Path, page: &Path) -> Result<()> {
+    refuse_input(page, &[capture])?;
     let source = capture
         .file_name()
         .unwrap_or(capture.as_os_str())

@@ -1,6 +1,6 @@
 //! `fanfare fast generate`: the three generated feeds for trials, tests and benchmarks.
 
-use super::lines::is_same_file;
+use super::lines::refuse_input;
 use super::options::{TEMPLATES_HELP, TemplateReading, check_preamble, load};
 use crate::input::is_standard;
 use crate::plural::counted;
@@ -189,9 +189,7 @@ pub(in crate::cmd) fn create(path: &Path, read: &[&Path]) -> Result<Box<dyn Writ
     if is_standard(path) {
         return Ok(Box::new(BufWriter::new(io::stdout().lock())));
     }
-    if read.iter().any(|read| is_same_file(read, path)) {
-        bail!("{}: it is also the input", cannot_write(path));
-    }
+    refuse_input(path, read)?;
     let file = File::create(path).with_context(|| cannot_write(path))?;
     Ok(Box::new(BufWriter::new(file)))
 }

@@ -1,7 +1,7 @@
 //! Lines of a file or a pipe, of bounded length.
 
 use super::options::{named, open};
-use anyhow::Result;
+use anyhow::{Result, bail};
 use fanfare_engine::stop::Stop;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
@@ -89,8 +89,16 @@ impl LineFile {
     }
 }
 
+/// Refuses to write a file that is also read.
+pub(crate) fn refuse_input(written: &Path, read: &[&Path]) -> Result<()> {
+    if read.iter().any(|read| is_same_file(read, written)) {
+        bail!("cannot write `{}`: it is also the input", written.display());
+    }
+    Ok(())
+}
+
 /// Returns whether two names refer to one file, so that writing one destroys the other.
-pub(crate) fn is_same_file(read: &Path, written: &Path) -> bool {
+fn is_same_file(read: &Path, written: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;
     let found = |path: &Path| std::fs::metadata(path).ok().filter(|data| data.is_file());
     let (Some(read), Some(written)) = (found(named(read)), found(written)) else {

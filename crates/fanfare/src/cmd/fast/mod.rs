@@ -6,7 +6,7 @@ pub(crate) mod decode;
 mod encode;
 mod explain;
 mod generate;
-mod lines;
+pub(crate) mod lines;
 mod multicast;
 pub(crate) mod options;
 pub(crate) mod output;

@@ -60,7 +60,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         .map(|(dictionary, own)| (&**dictionary, &**own))
         .collect();
     let code = codegen::generate(&parts)?;
-    let read: Vec<&Path> = args.dictionaries.iter().map(Path::new).collect();
+    let read = args.dictionaries.iter().chain([&args.transport]);
+    let read: Vec<&Path> = read.map(Path::new).collect();
     let mut out = create(&args.output, &read)?;
     let written = out.write_all(code.as_bytes()).and_then(|()| out.flush());
     written.with_context(|| cannot_write(&args.output))?;

@@ -108,8 +108,8 @@ fn print(args: &Args, log: &Log, stop: &Stop) -> Result<()> {
 
 /// Writes the datagrams as a capture. Ctrl-C completes it with those written so far.
 fn capture(range: Range, log: &Log, path: &Path, stop: &Stop) -> Result<()> {
-    let cannot = || format!("cannot write {}", path.display());
-    let output = BufWriter::new(Output::open(path).with_context(cannot)?);
+    let cannot = || format!("cannot write `{}`", path.display());
+    let output = BufWriter::new(Output::open(path, log)?);
     let mut file = Writer::new(output, LinkType::RAW, LONGEST).with_context(cannot)?;
     let (mut datagrams, mut messages, mut lost) = (0, 0, 0);
     let mut packet = Vec::new();
@@ -134,8 +134,8 @@ fn capture(range: Range, log: &Log, path: &Path, stop: &Stop) -> Result<()> {
 
 /// Writes the FIX messages, concatenated. Ctrl-C completes the file with those written so far.
 fn messages(range: Range, log: &Log, path: &Path, stop: &Stop) -> Result<()> {
-    let cannot = || format!("cannot write {}", path.display());
-    let mut file = BufWriter::new(Output::open(path).with_context(cannot)?);
+    let cannot = || format!("cannot write `{}`", path.display());
+    let mut file = BufWriter::new(Output::open(path, log)?);
     let (mut datagrams, mut messages, mut lost) = (0, 0, 0);
     let is_whole = read(range, log, stop, |delivery| {
         match delivery {

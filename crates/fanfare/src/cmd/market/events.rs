@@ -15,7 +15,7 @@ use anyhow::Result;
 use fanfare_fix::dict::Version;
 use fanfare_market::{Fragments, Instruments};
 use std::cell::RefCell;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::rc::Rc;
 
@@ -66,12 +66,22 @@ pub(crate) struct Args {
     json: bool,
 }
 
+impl Args {
+    /// Returns the names of the files that are read.
+    fn files(&self) -> Vec<&Path> {
+        let sources = self.fix.iter().chain(&self.dbn).chain(&self.instruments);
+        let sources = sources.map(PathBuf::as_path);
+        let mapping = self.mapping.iter().map(Path::new);
+        self.feed.files().chain(sources).chain(mapping).collect()
+    }
+}
+
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let mut table = Instruments::new(INSTRUMENTS);
     if let Some(file) = &args.instruments {
         read_table(file, &mut table)?;
     }
-    let prepare = || Printer::new(&args.printing, table);
+    let prepare = || Printer::new(&args.printing, table, &args.files());
     if let Some(path) = &args.dbn {
         return dbn::play(path, args.json, prepare);
     }

@@ -4,7 +4,7 @@ use crate::cmd::fast::decode::{self, Arbitration, Network};
 use crate::cmd::fast::options::{Framing, Sequence, Strictness, TEMPLATES_HELP, socket_address};
 use anyhow::{Result, bail};
 use std::net::SocketAddrV4;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The source of a feed, and its framing.
 #[derive(Debug, clap::Args)]
@@ -50,6 +50,13 @@ impl Feed {
     /// Returns whether a source of the feed is given.
     const fn has_source(&self) -> bool {
         !self.file.is_empty() || !self.multicast.is_empty() || self.pcap.is_some()
+    }
+
+    /// Returns the names of the files that are read.
+    pub(super) fn files(&self) -> impl Iterator<Item = &Path> {
+        let templates = self.templates.iter().map(Path::new);
+        let feeds = self.file.iter().chain(&self.pcap);
+        templates.chain(feeds.map(PathBuf::as_path))
     }
 
     /// Returns whether a feed is given at all.

@@ -1,5 +1,6 @@
 //! Events on stdout or in a file: JSON lines, or records of DBN.
 
+use crate::cmd::fast::lines::refuse_input;
 use crate::input::is_standard;
 use crate::print::note;
 use crate::progress;
@@ -118,8 +119,8 @@ impl Printer {
         }
     }
 
-    /// Creates a printer with these options.
-    pub(super) fn new(options: &Printing, table: Instruments) -> Result<Self> {
+    /// Creates a printer with these options; refuses an output that is one of the files read.
+    pub(super) fn new(options: &Printing, table: Instruments, read: &[&Path]) -> Result<Self> {
         let form = match options.format {
             Format::Json if !options.schema.is_empty() => bail!("--schema needs --format dbn"),
             Format::Json => Form::Json(String::new()),
@@ -129,7 +130,7 @@ impl Printer {
             symbol: options.symbol.clone(),
             limit: options.limit.unwrap_or(u64::MAX),
             form,
-            out: BufWriter::with_capacity(1 << 16, open(&options.output)?),
+            out: BufWriter::with_capacity(1 << 16, open(&options.output, read)?),
             ..Self::silent(table)
         })
     }
@@ -283,11 +284,12 @@ impl Dbn {
     }
 }
 
-fn open(path: &Path) -> Result<Box<dyn Write>> {
+fn open(path: &Path, read: &[&Path]) -> Result<Box<dyn Write>> {
     if is_standard(path) {
         progress::give_way();
         return Ok(Box::new(io::stdout()));
     }
+    refuse_input(path, read)?;
     let file = File::create(path);
     let file = file.with_context(|| format!("cannot write `{}`", path.display()))?;
     Ok(Box::new(file))

@@ -11,6 +11,7 @@ use std::process::ExitCode;
 
 use super::options::{Load, Store, sessions};
 use super::pair;
+use crate::cmd::fast::lines::refuse_input;
 use crate::plural::counted;
 use crate::print::{exit_code, note, say};
 use crate::range::{seconds, whole};
@@ -46,6 +47,9 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let stop = Stop::on_interrupt().context("cannot catch Ctrl-C")?;
+    if let (Some(svg), Some(orders)) = (&args.svg, &args.load.orders) {
+        refuse_input(svg, &[orders])?;
+    }
     // A malformed line is reported before anything is started.
     let orders = args.load.orders()?;
     let scratch = match &args.store.store {

@@ -66,6 +66,10 @@ fn figures(run: &Run, all: &Histogram, times: &Times, losses: &Losses) -> Figure
     figures.count("samples", publisher.map_or(0, Publisher::written));
     figures.count("echoes", all.len());
     figures.count("refused", publisher.map_or(0, Publisher::refused));
+    figures.count(
+        "without_topic",
+        publisher.map_or(0, Publisher::without_topic),
+    );
     // Counted before the token. DDS does not distinguish a closed reader from a dead process.
     figures.count("readers_left", run.writer.departures.gone.into());
     figures.count("missing", losses.missing);

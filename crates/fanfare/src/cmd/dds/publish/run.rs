@@ -161,7 +161,8 @@ impl Writer {
         for failure in publisher.failures() {
             note!("fanfare: echoes: {failure}");
         }
-        let complete = acknowledged && publisher.refused() == 0;
+        let is_whole = publisher.refused() == 0 && publisher.without_topic() == 0;
+        let complete = acknowledged && is_whole;
         if !self.echo {
             return Ok(complete);
         }

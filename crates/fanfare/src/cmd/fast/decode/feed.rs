@@ -12,7 +12,7 @@ use fanfare_feed::channel::{
     BadPacket, Channel, ChannelConfig, ChannelError, Datagram, Delivered, Event, Events, Fault,
     Stopwatch,
 };
-use fanfare_feed::{Arbiter, ArbiterConfig, FrameErrorKind, Start};
+use fanfare_feed::{Arbiter, ArbiterConfig, FrameErrorKind, Refusal, Start};
 use std::io;
 use std::time::Duration;
 
@@ -231,11 +231,16 @@ impl Taker {
                 self.sink.error(frame_code(kind), bad.offset, &text)
             }
             Fault::Preamble(short) => self.sink.error("EOF", bad.offset, &short.to_string()),
-            Fault::Refused(why) => {
+            // A straggler of a sequence that is over is not needed.
+            Fault::Refused(why @ Refusal::Stale) => {
                 let (line, offset) = (bad.line, bad.offset);
                 let text = format_args!("line {line}, byte {offset}: left out: {why}");
                 self.sink.output().remark(text);
                 Ok(Flow::Continue(()))
+            }
+            Fault::Refused(why) => {
+                let text = format!("line {}: left out: {why}", bad.line);
+                self.sink.error("LIMIT", bad.offset, &text)
             }
         }
     }

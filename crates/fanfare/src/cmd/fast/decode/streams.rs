@@ -24,11 +24,16 @@ const DATAGRAM: usize = 65_507;
 pub(super) fn is_of_packets(args: &Args, feed: &mut Feed, stream: &[u8]) -> bool {
     let mut decoder = decoder(args, feed.sink().program());
     let mut message = Message::new();
-    let first = decoder.decode(stream, &mut message);
-    let view = message.view(decoder.program());
-    let is_reset = view.is_some_and(|view| view.template().id() == Some(RESET_ID));
+    let mut begins_with_reset = |bytes: &[u8]| {
+        let is_whole = decoder.decode(bytes, &mut message).is_ok();
+        let view = message.view(decoder.program());
+        is_whole && view.is_some_and(|view| view.template().id() == Some(RESET_ID))
+    };
+    if !begins_with_reset(stream) {
+        return false;
+    }
     let (packet, _) = feed.channel().cut(Line::A, stream);
-    first.is_ok() && is_reset && packet < stream.len() && packet <= DATAGRAM
+    packet <= DATAGRAM && stream.get(packet..).is_some_and(begins_with_reset)
 }
 
 /// Plays one file, whose numbers are checked. A hole is a gap at once: no other line can fill it.

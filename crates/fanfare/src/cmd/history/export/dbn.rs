@@ -106,7 +106,7 @@ impl Dbn {
         Ok(())
     }
 
-    fn lost_values(&self) -> u64 {
+    fn lost_so_far(&self) -> u64 {
         self.lost + self.to_dbn.counts().lost
     }
 }
@@ -127,7 +127,7 @@ impl Sink for Dbn {
         let is_known = |time: &u64| *time != 0 && *time != Event::NO_TIME;
         self.begin(times.into_iter().find(is_known).unwrap_or(0));
         self.to_dbn.write(event, 0, table, &mut self.bytes);
-        let before = self.lost_values() - self.to_dbn.lost().len() as u64;
+        let before = self.lost_so_far() - self.to_dbn.lost().len() as u64;
         for lost in self
             .to_dbn
             .lost()
@@ -148,18 +148,22 @@ impl Sink for Dbn {
     /// Handles a restart: instruments may have other numbers from here on, and their symbols are
     /// repeated.
     fn restart(&mut self) -> Result<()> {
-        self.lost = self.lost_values();
+        self.lost = self.lost_so_far();
         self.to_dbn = ToDbn::new(self.config)?;
         Ok(())
+    }
+
+    fn lost_values(&self) -> u64 {
+        self.lost_so_far()
     }
 
     fn finish(mut self: Box<Self>) -> Result<Output> {
         self.begin(0);
         self.flush()?;
-        if self.lost_values() > 0 {
+        if self.lost_so_far() > 0 {
             note!(
                 "fanfare: values that DBN cannot hold: {}",
-                self.lost_values()
+                self.lost_so_far()
             );
         }
         Ok(self

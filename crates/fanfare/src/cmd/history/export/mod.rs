@@ -12,7 +12,7 @@ use super::range::{Choice, Chosen, Range};
 use crate::cmd::market::printer::{dataset, schema};
 use crate::input::is_standard;
 use crate::plural::counted;
-use crate::print::note;
+use crate::print::{exit_code, note};
 use crate::progress;
 use anyhow::{Context, Result, bail, ensure};
 use clap::ValueEnum;
@@ -31,7 +31,8 @@ use std::process::ExitCode;
 /// Write the events of a log, or part of them, as DBN, Parquet, CSV or JSON.
 ///
 /// The file appears under its name when it is complete: neither a full disk nor a kill leaves a
-/// partial one. Ctrl-C completes it with the events written so far.
+/// partial one. Ctrl-C completes it with the events written so far. The exit status is 1 if events
+/// are missing in the log, or if DBN cannot represent a value; the file has the others.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -85,6 +86,11 @@ trait Sink {
         Ok(())
     }
 
+    /// Returns the number of values that the format cannot represent.
+    fn lost_values(&self) -> u64 {
+        0
+    }
+
     /// Completes the output.
     fn finish(self: Box<Self>) -> Result<Output>;
 }
@@ -107,7 +113,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     if is_terminal {
         progress::give_way();
     }
-    let output = Output::open(&args.output).with_context(cannot)?;
+    let output = Output::open(&args.output, &log)?;
     let mut export = Export {
         sink: sink(args, &log, output)?,
         chosen: args.choice.begin(),
@@ -127,11 +133,12 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         );
     }
     let events = counted(export.events, "event");
+    let is_complete = export.lost == 0 && export.sink.lost_values() == 0;
     let output = export.sink.finish().with_context(cannot)?;
     output.commit().with_context(cannot)?;
     let end = if is_whole { "" } else { "; ended by Ctrl-C" };
     note!("{events} in {name}{end}");
-    Ok(ExitCode::SUCCESS)
+    Ok(exit_code(is_complete))
 }
 
 fn sink(args: &Args, log: &Log, output: Output) -> Result<Box<dyn Sink>> {

@@ -1,6 +1,8 @@
 //! A file that appears when it is complete.
 
 use crate::input::is_standard;
+use anyhow::{Context, Result, bail};
+use fanfare_history::Log;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -13,7 +15,16 @@ pub(in crate::cmd::history) struct Output {
 }
 
 impl Output {
-    pub(in crate::cmd::history) fn open(path: &Path) -> io::Result<Self> {
+    /// Opens a file for a part of a log; refuses the files of the log itself.
+    pub(in crate::cmd::history) fn open(path: &Path, log: &Log) -> Result<Self> {
+        let cannot = || format!("cannot write `{}`", path.display());
+        if !is_standard(path) && log.owns(path) {
+            bail!("{}: it is a file of the log", cannot());
+        }
+        Self::create(path).with_context(cannot)
+    }
+
+    fn create(path: &Path) -> io::Result<Self> {
         if is_standard(path) {
             return Ok(Self {
                 to: Box::new(io::stdout()),

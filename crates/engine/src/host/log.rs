@@ -20,7 +20,7 @@ use fanfare_fix::codec::{Frame, FrameFinder, secrets};
 use fanfare_fix::session::{Now, SessionId};
 use fanfare_wire::text::Escaped;
 use fanfare_wire::{Precision, UtcTimestamp};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 #[cfg(test)]
 use std::fs::File;
 use std::io::{self, Write};
@@ -163,6 +163,8 @@ pub struct MessageLog {
 /// Kinds of records: the session's number and direction, or one of these.
 const NAME: u32 = 1 << 31;
 const LEFT_OUT: u32 = 1 << 30;
+/// A connection of a session begins.
+const BEGINS: u32 = LEFT_OUT | 1 << 29;
 /// Length of the time in front of a record's bytes.
 const TIME: usize = 8;
 /// Most bytes of a stretch in one record.
@@ -205,7 +207,7 @@ impl MessageLog {
             failing: false,
             left_out: 0,
             names: HashMap::new(),
-            partial: HashMap::new(),
+            partial: BTreeMap::new(),
             finder: FrameFinder::new(MAX_MESSAGE),
             count: counters.add("log_messages", "messages written to the message log"),
             errors: counters.add("log_errors", "failed writes to the message log"),
@@ -255,6 +257,14 @@ impl LogTap {
         let name = id.to_string();
         // A name that is left out shows as the session's number.
         let _ = self.ring.push(NAME | session as u32, name.as_bytes());
+    }
+
+    /// Notes that a connection of a session begins: what is left of the last one is no part of it.
+    pub(super) fn begins(&mut self, session: usize) {
+        // Where it is left out, so are bytes, which parts the two as well.
+        let _ = self
+            .ring
+            .push(BEGINS | session as u32 & !BEGINS & !NAME, b"");
     }
 
     /// Returns whether the host has to wait before it begins a duty cycle.
@@ -424,6 +434,7 @@ impl Agent for MessageLog {
     /// Writes the rest of the ring.
     fn on_close(&mut self, now: Now) {
         while matches!(self.do_work(now), Ok(1..)) {}
+        self.lines.end_all();
         // The bytes that the disk has refused until now are lost.
         let unwritten = self.lines.waiting.len() as u64;
         self.lines.lost.increment(unwritten);
@@ -450,8 +461,8 @@ struct Lines {
     /// The number of bytes of lines left out while writes failed.
     left_out: u64,
     names: HashMap<u32, String>,
-    /// The bytes of incomplete messages, by session and direction.
-    partial: HashMap<u32, Vec<u8>>,
+    /// The bytes of incomplete messages, by session and direction, and the time of the last ones.
+    partial: BTreeMap<u32, (UtcTimestamp, Vec<u8>)>,
     finder: FrameFinder,
     count: Counter,
     errors: Counter,
@@ -468,9 +479,11 @@ impl Lines {
                 self.write(format!("-- {count} bytes were left out\n").as_bytes());
             }
             kind if kind & NAME != 0 => {
+                self.end(kind & !NAME);
                 let name = String::from_utf8_lossy(record.bytes).into_owned();
                 self.names.insert(kind & !NAME, name);
             }
+            kind if kind & BEGINS == BEGINS => self.end(kind & !BEGINS),
             kind => {
                 let Some((time, bytes)) = record.bytes.split_at_checked(TIME) else {
                     return;
@@ -482,7 +495,7 @@ impl Lines {
     }
 
     fn messages(&mut self, time: UtcTimestamp, stream: u32, bytes: &[u8]) {
-        let mut all = self.partial.remove(&stream).unwrap_or_default();
+        let mut all = self.partial.remove(&stream).unwrap_or_default().1;
         all.extend_from_slice(bytes);
         let mut rest = all.as_slice();
         while !rest.is_empty() {
@@ -503,8 +516,25 @@ impl Lines {
             }
         }
         if !rest.is_empty() {
-            self.partial.insert(stream, rest.to_vec());
+            self.partial.insert(stream, (time, rest.to_vec()));
         }
+    }
+
+    /// Writes what is left of a session's connection, which has ended.
+    fn end(&mut self, session: u32) {
+        for stream in [session << 1, session << 1 | 1] {
+            if let Some((time, rest)) = self.partial.remove(&stream) {
+                self.line(time, stream, &rest);
+            }
+        }
+    }
+
+    /// Writes what is left of all connections.
+    fn end_all(&mut self) {
+        while let Some((stream, (time, rest))) = self.partial.pop_first() {
+            self.line(time, stream, &rest);
+        }
+        self.flush();
     }
 
     fn line(&mut self, time: UtcTimestamp, stream: u32, message: &[u8]) {
@@ -643,6 +673,54 @@ mod tests {
         out.clear();
         masked(b"8=FIX.4.4\x0135=B\x0196=a\n\xc2\x9b\xff\\c\x01", &mut out);
         assert_eq!(out, br"8=FIX.4.4|35=B|96=a\n\u{9b}\xff\\c|");
+    }
+
+    #[test]
+    fn what_is_left_of_a_connection_has_a_line_of_its_own() {
+        let name = format!("fanfare-log-rest-{}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        let options = LogOptions::default();
+        let (mut tap, mut log) = MessageLog::open(&path, options, &Counters::new()).unwrap();
+        let now = Now {
+            mono: 0,
+            utc: UtcTimestamp::from_nanos(0),
+        };
+        let beat = b"8=FIX.4.4\x019=5\x0135=0\x0110=163\x01";
+        tap.bytes(now, 3, Direction::In, beat);
+        tap.bytes(now, 3, Direction::In, &beat[..20]);
+        tap.bytes(
+            now,
+            3,
+            Direction::Out,
+            b"8=FIX.4.4\x019=50\x0135=A\x01554=se",
+        );
+        tap.bytes(now, 4, Direction::In, &beat[..20]);
+        tap.begins(3);
+        tap.bytes(now, 3, Direction::In, beat);
+        tap.bytes(now, 4, Direction::In, &beat[20..]);
+        // Another session has the key.
+        tap.bytes(now, 4, Direction::Out, &beat[..9]);
+        tap.name(
+            4,
+            &SessionId::new(fanfare_fix::session::Version::Fix44, "A", "B"),
+        );
+        tap.bytes(now, 4, Direction::Out, &beat[..9]);
+        log.on_close(now);
+        let text = std::fs::read_to_string(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        let lines: Vec<_> = text.lines().map(|line| &line[28..]).collect();
+        assert_eq!(
+            lines,
+            [
+                "session 3 in  8=FIX.4.4|9=5|35=0|10=163|",
+                "session 3 in  8=FIX.4.4|9=5|35=0|1",
+                "session 3 out 8=FIX.4.4|9=50|35=A|554=***",
+                "session 3 in  8=FIX.4.4|9=5|35=0|10=163|",
+                "session 4 in  8=FIX.4.4|9=5|35=0|10=163|",
+                "session 4 out 8=FIX.4.4",
+                "FIX.4.4:A->B out 8=FIX.4.4",
+            ]
+        );
     }
 
     #[test]

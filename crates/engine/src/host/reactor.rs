@@ -238,6 +238,9 @@ impl<H: Handler> Host<H> {
         let token = self.slots.insert(Slot::Link(key));
         self.live.push(key);
         hosted.link = Some(Link::new(connection, token));
+        if let Some(log) = &mut self.bench.log {
+            log.begins(key.0);
+        }
         hosted.session.connected(now);
         let mut life = hosted.drain(key, now, &mut self.bench);
         if life == Life::GoesOn && !bytes.is_empty() {

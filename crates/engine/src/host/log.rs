@@ -461,7 +461,7 @@ struct Lines {
     /// The number of bytes of lines left out while writes failed.
     left_out: u64,
     names: HashMap<u32, String>,
-    /// The bytes of incomplete messages, by session and direction, and when the last of them passed.
+    /// The bytes of incomplete messages, by session and direction, and the time of the last ones.
     partial: BTreeMap<u32, (UtcTimestamp, Vec<u8>)>,
     finder: FrameFinder,
     count: Counter,

@@ -22,7 +22,7 @@ pub struct Publisher {
 
 #[derive(Debug)]
 enum Carried {
-    Dds(over_dds::Writers),
+    Dds(Box<over_dds::Writers>),
     Shm(Box<over_shm::Writers>),
 }
 
@@ -46,12 +46,10 @@ impl Publisher {
             echoed: &echoed,
         };
         let carried = match carrier.into() {
-            Carrier::Dds(domain) => Carried::Dds(over_dds::Writers::open(
-                &domain,
-                mapping,
-                distribution,
-                echo,
-            )?),
+            Carrier::Dds(domain) => {
+                let outlets = over_dds::Writers::open(&domain, mapping, distribution, echo)?;
+                Carried::Dds(Box::new(outlets))
+            }
             Carrier::Shm(config) => {
                 let outlets = over_shm::Writers::open(&config, mapping, distribution, echo)?;
                 Carried::Shm(Box::new(outlets))

@@ -2,6 +2,7 @@
 
 use fanfare_market::InstrumentId;
 use fanfare_market::dbn::live::{LiveSchema, SymbolType};
+use std::collections::HashSet;
 
 /// A subscription that is starting.
 pub(super) struct Join {
@@ -19,6 +20,16 @@ pub(super) enum Targets {
 }
 
 impl Targets {
+    /// Removes listed instruments. Returns false if none is left.
+    pub(super) fn leave_out(&mut self, gone: &HashSet<InstrumentId>) -> bool {
+        let Self::Some(instruments) = self else {
+            return true;
+        };
+        let left: Vec<InstrumentId> = instruments.filter(|own| !gone.contains(own)).collect();
+        *instruments = left.into_iter();
+        instruments.len() > 0
+    }
+
     /// Returns the number of listed instruments.
     pub(super) fn len(&self) -> usize {
         match self {

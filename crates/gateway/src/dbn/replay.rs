@@ -7,6 +7,7 @@
 //! event is missing and none is repeated.
 
 use super::beginning::{Join, Targets};
+use super::records::{each, instrument};
 use crate::users::grant::Grant;
 use fanfare_engine::poll::Waker;
 use fanfare_history::{At, Log, LogError, Start};
@@ -51,6 +52,8 @@ pub(super) struct Replay {
     running: Option<Running>,
     /// Whether the subscription is live, and its records are held back.
     has_joined: bool,
+    /// The instruments that the client no longer wants, of which the thread sends records.
+    gone: HashSet<InstrumentId>,
 }
 
 /// The agent's handle of the thread.
@@ -94,14 +97,25 @@ pub(super) enum Step {
 }
 
 impl Replay {
-    pub(super) const fn new(join: Join, start: u64, past: Past) -> Self {
+    pub(super) fn new(join: Join, start: u64, past: Past) -> Self {
         Self {
             join,
             start,
             past,
             running: None,
             has_joined: false,
+            gone: HashSet::new(),
         }
+    }
+
+    /// Removes instruments from a subscription that lists its instruments. Returns false if none is
+    /// left.
+    pub(super) fn leave_out(&mut self, gone: &HashSet<InstrumentId>) -> bool {
+        let is_left = self.join.targets.leave_out(gone);
+        if self.running.is_some() && matches!(self.join.targets, Targets::Some(_)) {
+            self.gone.extend(gone);
+        }
+        is_left
     }
 
     pub(super) const fn schema(&self) -> LiveSchemas {
@@ -139,6 +153,12 @@ impl Replay {
             return Step::Waits;
         };
         match running.pieces.try_recv() {
+            Ok(Step::Records(records)) => {
+                return Step::Records(match self.gone.is_empty() {
+                    true => records,
+                    false => self.wanted(&records),
+                });
+            }
             Ok(step) => return step,
             Err(TryRecvError::Disconnected) => {
                 let why = "the replay has ended".to_owned();
@@ -160,6 +180,12 @@ impl Replay {
         shared.is_last.store(true, Ordering::Release);
         self.has_joined = true;
         Step::Live
+    }
+
+    /// Returns the records of the instruments that the client still wants.
+    fn wanted(&self, records: &[u8]) -> Vec<u8> {
+        let wants = |record: &&[u8]| !self.gone.contains(&InstrumentId(instrument(record)));
+        each(records).filter(wants).flatten().copied().collect()
     }
 
     fn begin(&self, next: u64, grant: &Arc<Grant>) -> std::io::Result<Running> {

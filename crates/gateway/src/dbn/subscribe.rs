@@ -11,6 +11,7 @@ use fanfare_engine::poll::Token;
 use fanfare_market::InstrumentId;
 use fanfare_market::dbn::live::{ErrorCode, LiveSchemas, SymbolType, SystemCode};
 use fanfare_market::instruments::{Directory, IdSource, Instrument, Lookup, SecurityId};
+use std::collections::HashSet;
 
 /// The limit of requests that are queued until the session is started, in lines of the longest
 /// kind.
@@ -152,16 +153,9 @@ impl DbnAgent {
             return;
         };
         let schema = request.schema.alone();
-        client.tasks.retain(|task| !task.schema().meets(schema));
-        if !client
-            .tasks
-            .iter()
-            .any(|task| matches!(task, Task::Replay(_)))
-        {
-            client.unhold();
-        }
         let numbers: Vec<u32> = match &request.symbols {
             None => {
+                client.tasks.retain(|task| !task.schema().meets(schema));
                 client.interest.all = client.interest.all.without(schema);
                 client.interest.permitted = client.interest.permitted.without(schema);
                 client.interest.some.keys().copied().collect()
@@ -169,9 +163,20 @@ impl DbnAgent {
             Some(symbols) => {
                 let directory = self.events.directory();
                 let (found, _) = find(client, directory, request.by, symbols);
+                let gone: HashSet<InstrumentId> = found.iter().copied().collect();
+                client
+                    .tasks
+                    .retain_mut(|task| task.leave_out(schema, &gone));
                 found.iter().map(|instrument| instrument.0).collect()
             }
         };
+        if !client
+            .tasks
+            .iter()
+            .any(|task| matches!(task, Task::Replay(_)))
+        {
+            client.unhold();
+        }
         for number in numbers {
             let left = client.interest.some.get(&number).copied();
             let left = left.unwrap_or_default().without(schema);

@@ -2,7 +2,9 @@
 
 use super::beginning::Join;
 use super::replay::Replay;
+use fanfare_market::InstrumentId;
 use fanfare_market::dbn::live::LiveSchemas;
+use std::collections::HashSet;
 
 /// A pending task of a client.
 pub(super) enum Task {
@@ -21,6 +23,19 @@ impl Task {
             Self::Join(join) => join.targets.len(),
             Self::Replay(replay) => replay.join().targets.len(),
             Self::Again => 0,
+        }
+    }
+
+    /// Removes instruments from a subscription to a schema that lists its instruments. Returns
+    /// false if none is left.
+    pub(super) fn leave_out(&mut self, schema: LiveSchemas, gone: &HashSet<InstrumentId>) -> bool {
+        if !self.schema().meets(schema) {
+            return true;
+        }
+        match self {
+            Self::Join(join) => join.targets.leave_out(gone),
+            Self::Replay(replay) => replay.leave_out(gone),
+            Self::Again => true,
         }
     }
 

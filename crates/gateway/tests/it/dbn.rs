@@ -625,3 +625,51 @@ fn a_change_of_rights_leaves_out_no_record_that_stays_permitted() {
     }
     stop(market.gateway);
 }
+
+#[test]
+fn unsubscribing_from_an_instrument_ends_no_start_of_another_one() {
+    let name = format!("fanfare-dbn-leave-{}", std::process::id());
+    let folder = std::env::temp_dir().join(name);
+    let _ = std::fs::remove_dir_all(&folder);
+    let log = format!("[history]\nfolder = \"{}\"\n", folder.display());
+    let mut market = market(75, "", &log);
+    let mut oracle = Oracle::new(&mut market, &[Schema::Mbp10]);
+    let mut feed = [generator(false), generator(true)];
+    market.send(&mut feed, 1_000);
+    eventually("events", || {
+        oracle.read();
+        oracle.count > 1_000
+    });
+    let names = oracle.names();
+    let mut client = Dbn::authenticated(&market.gateway, KEY, "");
+    client.start();
+    client.subscribe("mbp-10", &format!("{},{}", names[1], names[2]), "start=0");
+    client.subscribe("mbp-10", &names[2], "unsubscribe=1");
+    client.subscribe("mbp-10", &names[3], "unsubscribe=1");
+    market.send(&mut feed, usize::MAX);
+    market.wait();
+    eventually("the events", || {
+        oracle.read();
+        oracle.count == market.gateway.count("market_events")
+    });
+    let all = split(&oracle.take().swap_remove(0));
+    let (mut completed, mut number, mut received) = (false, None, Vec::new());
+    let mut expected: Vec<Record> = Vec::new();
+    while !completed || received.len() < expected.len() {
+        let record = client.record().expect("a record");
+        assert_ne!(record.rtype(), ERROR, "{}", record.text());
+        match record.rtype() {
+            MAPPING if record.symbol() == names[1] => {
+                number = Some(record.instrument());
+                let own = all.iter().filter(|own| Some(own.instrument()) == number);
+                expected = own.cloned().collect();
+            }
+            SYSTEM => completed |= record.code() == 3,
+            _ if record.is_data() && Some(record.instrument()) == number => received.push(record),
+            _ => {}
+        }
+    }
+    assert!(!expected.is_empty() && received == expected);
+    stop(market.gateway);
+    let _ = std::fs::remove_dir_all(&folder);
+}

@@ -1,6 +1,7 @@
 //! A client: its session, its subscriptions, and the records that it missed.
 
 use super::interest::Interest as Wanted;
+use super::records::{each, instrument};
 use super::task::Task;
 use super::wire::Wire;
 use crate::users::dbn_seat::DbnReading;
@@ -9,9 +10,7 @@ use crate::users::roster::DbnSeated;
 use crate::users::{DbnKey, User};
 use fanfare_engine::poll::Interest;
 use fanfare_engine::tcp::Stream;
-use fanfare_market::dbn::live::{
-    ErrorCode, SystemCode, Tag, error, length, metadata, system, with_ts_out,
-};
+use fanfare_market::dbn::live::{ErrorCode, SystemCode, Tag, error, metadata, system, with_ts_out};
 use fanfare_wire::text::Escaped;
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -441,21 +440,6 @@ impl Client {
         };
         phase.min(stalled.unwrap_or(u64::MAX))
     }
-}
-
-/// Returns the records in bytes that contain whole ones.
-pub(super) fn each(mut bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
-    std::iter::from_fn(move || {
-        let (record, rest) = bytes.split_at_checked(length(bytes)?)?;
-        bytes = rest;
-        Some(record)
-    })
-}
-
-/// Returns the instrument in a record's header.
-pub(super) fn instrument(record: &[u8]) -> u32 {
-    let bytes = record.get(4..8).and_then(|bytes| bytes.try_into().ok());
-    bytes.map_or(u32::MAX, u32::from_le_bytes)
 }
 
 #[cfg(test)]

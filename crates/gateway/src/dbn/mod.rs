@@ -16,6 +16,7 @@ mod interest;
 mod join;
 mod line;
 mod port;
+mod records;
 mod replay;
 mod review;
 pub(crate) mod server;

@@ -7,7 +7,7 @@
 //! event is missing and none is repeated.
 
 use super::beginning::{Join, Targets};
-use super::client::{each, instrument};
+use super::records::{each, instrument};
 use crate::users::grant::Grant;
 use fanfare_engine::poll::Waker;
 use fanfare_history::{At, Log, LogError, Start};

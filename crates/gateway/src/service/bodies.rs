@@ -1,6 +1,5 @@
 //! Message bodies that are encoded once in a turn and sent to many sessions.
 
-use super::messages::NEWS;
 use crate::versions;
 use fanfare_fix::codec::{EncodeError, FieldWriter, SharedBody};
 use fanfare_fix::dict::Dictionary;
@@ -26,6 +25,9 @@ pub(crate) struct Bodies {
     /// The longest body allowed.
     most: usize,
 }
+
+/// MsgType(35) of News(B), notices in words.
+pub(crate) const NEWS: &[u8] = b"B";
 
 /// A body, and the part of an instrument's history that it contains.
 #[derive(Debug, Clone)]

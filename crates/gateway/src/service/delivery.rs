@@ -1,7 +1,7 @@
 //! The delivery of a turn's messages to the connections by the contract of each subscription, and
 //! of snapshots to sessions that are behind.
 
-use super::bodies::{Bodies, BodyId};
+use super::bodies::{Bodies, BodyId, NEWS};
 use super::classes::{NOWHERE, Place};
 use super::client::{Client, Of, Out, Part, Untold};
 use super::contract::Contract;
@@ -486,7 +486,7 @@ impl Core {
         let client = self.clients.get(session as usize)?.as_deref()?;
         let own = client.get(part.subscription)?;
         let writer = self.writers.get(client.version)?;
-        let body = self.bodies.put(messages::NEWS, (0, 0), |out| {
+        let body = self.bodies.put(NEWS, (0, 0), |out| {
             messages::missing(writer, directory, instrument, own.request(), hole, out);
             Ok(())
         });

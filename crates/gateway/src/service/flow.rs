@@ -1,6 +1,6 @@
 //! The conversion of the plant's events to the messages of a turn.
 
-use super::bodies::BodyId;
+use super::bodies::{BodyId, NEWS};
 use super::class::{Link, Update};
 use super::client::{Of, Out, Part, Untold};
 use super::{Core, messages};
@@ -439,7 +439,7 @@ impl Core {
         let put = match what {
             Untold::State(instrument) => {
                 let state = self.view.get(instrument)?.state;
-                self.bodies.put(messages::NEWS, (0, 0), |out| {
+                self.bodies.put(NEWS, (0, 0), |out| {
                     messages::state(writer, directory, instrument, state, out);
                     Ok(())
                 })

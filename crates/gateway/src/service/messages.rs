@@ -1,6 +1,6 @@
 //! The News(B) of the service, and the fields that it adds to W and X.
 
-use super::bodies::Writer;
+use super::bodies::{NEWS, Writer};
 use super::class::Class;
 use super::request::BOOK_CHECKSUM;
 use super::view::Seen;
@@ -12,9 +12,6 @@ use fanfare_market::instruments::{Directory, Lookup};
 use fanfare_market::to_fix::WriteError;
 use fanfare_market::{Event, InstrumentId, Kind, Side};
 use std::io::{Cursor, Write};
-
-/// MsgType(35) of notices in words.
-pub(crate) const NEWS: &[u8] = b"B";
 
 /// TradingSessionID(336): day.
 pub(crate) const DAY: &[u8] = b"1";

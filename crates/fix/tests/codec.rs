@@ -461,7 +461,7 @@ fn constant_headers_refuse_what_cannot_be_sent() {
     let separator = SessionHeader::new(b"F", b"A\x01", b"B").err();
     assert_eq!(separator, Some(EncodeError::Separator { tag: 49 }));
     assert_eq!(
-        SessionHeader::new(b"F", &long, b"B").err(),
+        SessionHeader::new(b"F", &[b'x'; 700], b"B").err(),
         Some(EncodeError::BufferFull)
     );
     let begin = SessionHeader::new(&long, b"A", b"B").err();

@@ -443,7 +443,7 @@ impl Client {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use fanfare_market::InstrumentId;
     use fanfare_market::dbn::live::{LiveSchema, LiveSchemas};
@@ -453,7 +453,7 @@ mod tests {
     const LIMIT: usize = 1 << 16;
 
     /// Returns a streaming client, and the remote end of its connection.
-    fn pair(warns: bool) -> (Client, TcpStream) {
+    pub(in crate::dbn) fn pair(warns: bool) -> (Client, TcpStream) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let other = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (stream, _) = listener.accept().unwrap();

@@ -25,6 +25,7 @@ impl DbnAgent {
         if self.hub.clients.is_empty() {
             return;
         }
+        self.add_new();
         let (groups, mixed) = self.hub.sort();
         for group in groups {
             let records = shape(&group, &self.batch, now, &mut self.room);
@@ -65,9 +66,6 @@ impl DbnAgent {
                 }
                 continue;
             }
-            if tag.schemas == LiveSchemas::ALL {
-                self.appeared(tag, &listed);
-            }
             let Hub { clients, wants, .. } = &mut self.hub;
             for want in wants.of(tag.instrument) {
                 if want.schemas.meets(tag.schemas)
@@ -81,9 +79,25 @@ impl DbnAgent {
         self.batch = batch;
     }
 
+    /// Adds the instruments that appear in a turn to the subscriptions that have their instruments
+    /// one by one. The records of a turn begin with the instrument's symbol.
+    fn add_new(&mut self) {
+        let growing = self.hub.growing();
+        if growing.is_empty() {
+            return;
+        }
+        let batch = std::mem::take(&mut self.batch);
+        for (tag, _) in batch.records() {
+            if tag.instrument != InstrumentId::ALL && tag.schemas == LiveSchemas::ALL {
+                self.appeared(tag, &growing);
+            }
+        }
+        self.batch = batch;
+    }
+
     /// Adds a new instrument to the subscriptions of clients that want all that they may see.
-    fn appeared(&mut self, tag: &Tag, listed: &[Token]) {
-        for token in listed {
+    fn appeared(&mut self, tag: &Tag, growing: &[Token]) {
+        for token in growing {
             let Some(client) = self.hub.clients.get_mut(*token) else {
                 continue;
             };
@@ -133,6 +147,14 @@ impl Hub {
         (groups, mixed)
     }
 
+    /// Returns the streaming clients that want all instruments that they may see, one by one.
+    fn growing(&self) -> Vec<Token> {
+        let clients = self.clients.iter();
+        let growing = clients
+            .filter(|(_, client)| client.is_streaming() && !client.interest.permitted.is_empty());
+        growing.map(|(token, _)| token).collect()
+    }
+
     /// Returns the streaming clients that want some instruments, but no schema of all.
     fn listed(&self) -> Vec<Token> {
         let clients = self.clients.iter();
@@ -160,4 +182,30 @@ fn shape<'a>(group: &Group, batch: &'a Batch, now: Times, room: &'a mut Vec<u8>)
         }
     }
     room
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::client::tests::pair;
+    use super::*;
+    use fanfare_market::dbn::live::LiveSchema;
+
+    #[test]
+    fn a_client_of_all_together_and_of_all_one_by_one_is_given_new_instruments() {
+        let mut hub = Hub::default();
+        let (trades, orders) = (LiveSchema::Trades.alone(), LiveSchema::Mbo.alone());
+        let mut tokens = Vec::new();
+        for (all, permitted) in [
+            (trades, LiveSchemas::NONE),
+            (trades, orders),
+            (LiveSchemas::NONE, orders),
+        ] {
+            let (mut client, _) = pair(false);
+            (client.interest.all, client.interest.permitted) = (all, permitted);
+            client.interest.sum_up();
+            tokens.push(hub.clients.insert(client));
+        }
+        assert_eq!(hub.growing(), tokens[1..]);
+        assert_eq!(hub.listed(), tokens[2..]);
+    }
 }

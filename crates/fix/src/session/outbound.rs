@@ -175,13 +175,13 @@ impl<S: MessageStore> Session<S> {
             .inspect_err(|error| self.store_failed(now, error))
     }
 
-    /// Returns whether a message may be kept for the next logon: not if that starts at 1 again, and
-    /// not in the middle of a logon or logout.
+    /// Returns whether a message may be kept for the next logon: not if that starts at 1 again, not
+    /// in a store that keeps nothing, and not in the middle of a logon or logout.
     fn may_queue(&self) -> bool {
         let config = &self.config;
         let resets = config.reset_on_logon || config.reset_on_logout || config.reset_on_disconnect;
         let resets = resets || self.is_reset_open();
-        config.queue_offline && !resets && !self.is_connected()
+        config.queue_offline && !resets && self.store.keeps() && !self.is_connected()
     }
 
     /// Encodes one message with the next number into the store.

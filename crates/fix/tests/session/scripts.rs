@@ -19,6 +19,7 @@
 //! | `wait SECONDS` | time passes |
 //! | `jump SECONDS` | the wall clock is set forward or back |
 //! | `send TYPE FIELDS` `logout TEXT` `reset` `accept` `refuse TEXT` | what our application does |
+//! | `unsent TYPE FIELDS` | what our application may not send now |
 //! | `numbers IN OUT` | numbers expected next, sent next |
 //! | `next_sender NUMBER` | our next message has this number |
 //!
@@ -192,6 +193,11 @@ impl Runner {
             "wait" => self.wait(rest)?,
             "jump" => self.jump(rest)?,
             "send" => self.send(rest)?,
+            "unsent" => {
+                if self.send(rest).is_ok() {
+                    return Err("it was sent".to_owned());
+                }
+            }
             "logout" => self.session().logout(now, rest),
             "reset" => self.session().reset_sequence(now),
             "accept" => self.session().accept_logon(now),

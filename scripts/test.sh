@@ -28,7 +28,9 @@ script=$(realpath "$0")
 FANFARE_TESTS=$(mktemp -d)
 export FANFARE_TESTS
 trap 'rm -rf "$FANFARE_TESTS"' EXIT
-${CARGO:-cargo} --config "target.'cfg(all())'.runner = ['$script', '--record']" test "$@"
+# Without cargo's lines of the programs, which run later.
+${CARGO:-cargo} --config "target.'cfg(all())'.runner = ['$script', '--record']" test "$@" \
+    2> >(sed -u '/^     Running /d' >&2)
 processors=$(nproc)
 threads=${RUST_TEST_THREADS:-$((3 * processors))}
 export RUST_TEST_THREADS=$(((threads + processors - 1) / processors))

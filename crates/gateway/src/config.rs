@@ -211,6 +211,9 @@ pub enum SlowPolicy {
     Drop,
 }
 
+/// The least `queue_bytes` with a market: half of them hold a message.
+const LEAST_OF_MARKET: usize = 8192;
+
 impl Config {
     /// Parses a configuration. Absent keys keep their defaults.
     ///
@@ -280,6 +283,12 @@ impl Config {
             queue,
             (longest + ENVELOPE..=1 << 30).contains(&queue),
             "must be at least limits.message_bytes + 1024 and at most 1073741824",
+        )?;
+        range(
+            "slow_consumer.queue_bytes",
+            queue,
+            queue >= LEAST_OF_MARKET || !self.has_market(),
+            "must be at least 8192 for the snapshots of a market",
         )?;
         self.check_ports()?;
         feed::config::check_all(&self.feeds, &self.files)?;

@@ -8,7 +8,7 @@
 
 use fanfare_history::{Log, LogError, Start};
 use fanfare_market::instruments::Lookup;
-use fanfare_market::{Delivery, Kind};
+use fanfare_market::{Delivery, Flags, Kind};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -28,7 +28,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut ahead = reader.ahead(8, Duration::from_millis(5))?;
     loop {
         ahead.take(Duration::from_secs(1), |delivery| match delivery {
-            Delivery::Event(event, instruments) if event.kind == Kind::Trade => {
+            // With SNAPSHOT it is the last trade, shown again.
+            Delivery::Event(event, instruments)
+                if event.kind == Kind::Trade && !event.flags.has(Flags::SNAPSHOT) =>
+            {
                 let known = instruments.instrument(event.instrument);
                 let symbol = known.map_or(&b"?"[..], |known| known.definition.name.symbol);
                 let symbol = String::from_utf8_lossy(symbol);

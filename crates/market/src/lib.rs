@@ -22,6 +22,7 @@ pub mod relay;
 pub mod state;
 pub mod to_fix;
 mod toml_text;
+mod values;
 pub mod view;
 
 pub use book::{Book, BookConfig, Books, Fault, Side};
@@ -35,4 +36,5 @@ pub use mapping::{FastMapper, FixMapper, Mapping};
 pub use market::{Market, MarketConfig, MarketStats};
 pub use price::{Price, PriceError};
 pub use to_fix::ToFix;
+pub use values::Values;
 pub use view::View;

@@ -7,7 +7,7 @@
 //! event is missing and none is repeated.
 
 use super::beginning::{Join, Targets};
-use super::records::{each, instrument};
+use super::records::{each, instrument, is_notice};
 use crate::users::grant::Grant;
 use fanfare_engine::poll::Waker;
 use fanfare_history::{At, Log, LogError, Start};
@@ -184,7 +184,10 @@ impl Replay {
 
     /// Returns the records of the instruments that the client still wants.
     fn wanted(&self, records: &[u8]) -> Vec<u8> {
-        let wants = |record: &&[u8]| !self.gone.contains(&InstrumentId(instrument(record)));
+        let wants = |record: &&[u8]| {
+            let is_gone = self.gone.contains(&InstrumentId(instrument(record)));
+            is_notice(record) || !is_gone
+        };
         each(records).filter(wants).flatten().copied().collect()
     }
 

@@ -8,7 +8,6 @@ pub(crate) mod mappings;
 pub(crate) mod outlet;
 pub(crate) mod ring;
 pub(crate) mod states;
-mod values;
 
 use crate::bridge::Plan;
 use crate::edges::relay::Relay;

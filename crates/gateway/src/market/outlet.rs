@@ -3,13 +3,12 @@
 
 use super::ring::{Brought, EventRing};
 use super::states::{StateCounts, States};
-use super::values::Values;
 use crate::bridge::Plan;
 use crate::counts::MarketCounts;
 use crate::feed::feed_notice::{FeedNotice, MarketNotice};
 use crate::notice::{Notice, Notices};
 use fanfare_fix::session::Now;
-use fanfare_market::{Event, InstrumentId, Instruments, Kind};
+use fanfare_market::{Event, InstrumentId, Instruments, Kind, Values};
 use std::sync::Arc;
 
 /// The initial capacity for the events of a message.
@@ -94,7 +93,7 @@ impl MarketOutlet {
             if event.kind == Kind::State {
                 self.states.take(event);
             } else if let Some(values) = &mut self.values {
-                values.see(event);
+                values.take(event);
             }
             if event.instrument != InstrumentId::ALL {
                 event.instrument.0 += self.base;
@@ -156,6 +155,11 @@ impl MarketOutlet {
             if let Some(values) = &self.values {
                 values.show(InstrumentId(number), received, events, start);
             }
+        }
+        if end == self.known
+            && let Some(values) = &self.values
+        {
+            self.brought.events.extend(values.sessions(received));
         }
         self.shown = match end < self.known {
             true => Some(end),

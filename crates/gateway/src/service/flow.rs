@@ -189,7 +189,9 @@ impl Core {
         let Some(update) = class.update(seen, last, &mut scratch.levels, entries) else {
             return;
         };
-        let has_trades = entries.iter().any(|event| event.kind == Kind::Trade);
+        // A snapshot has the last trade.
+        let has_trades =
+            !class.spec.pictures && entries.iter().any(|event| event.kind == Kind::Trade);
         let mut bodies = [None; crate::versions::COUNT];
         for at in 0..self.links(number) {
             let Some(link) = self.classes.get(number).and_then(|own| own.links.get(at)) else {

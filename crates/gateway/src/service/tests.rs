@@ -70,6 +70,13 @@ fn take(ring: &mut EventRing, service: &mut Service, events: &mut [Event]) -> Ve
     text.collect()
 }
 
+fn live() -> Event {
+    Event {
+        source: 1,
+        ..state::to_event(fanfare_feed::recovery::State::Live)
+    }
+}
+
 fn order(action: Action, id: u64, entry: u8, size: i64) -> Event {
     Event {
         kind: Kind::Order,
@@ -96,15 +103,11 @@ fn a_change_of_an_order_without_a_side_has_the_side_of_the_order() {
         interval: 0,
         checksum_every: 0,
     };
-    let live = Event {
-        source: 1,
-        ..state::to_event(fanfare_feed::recovery::State::Live)
-    };
     let clear = Event {
         source: 1,
         ..Event::EMPTY
     };
-    take(&mut ring, &mut service, &mut [clear, live]);
+    take(&mut ring, &mut service, &mut [clear, live()]);
     subscribe(&mut service, spec);
     let mut text = |event| take(&mut ring, &mut service, &mut [event]).concat();
     let added = text(order(Action::New, 5, entry::OFFER, 3));
@@ -141,6 +144,24 @@ fn values_that_are_shown_again_are_known_unless_they_are_news() {
     };
     assert!(core.has_value(&again(status(17))) && core.has_value(&again(value(3))));
     assert!(!core.has_value(&again(status(2))) && !core.has_value(&again(value(4))));
+    let spec = Spec {
+        depth: 0,
+        entries: EntryTypes::ALL,
+        by_order: false,
+        pictures: false,
+        interval: 0,
+        checksum_every: 0,
+    };
+    subscribe(&mut service, spec);
+    service.core.view.apply(&live());
+    let last = |event| Event {
+        flags: Flags::SNAPSHOT.with(Flags::LAST),
+        ..event
+    };
+    let mut sent = |event| take(&mut ring, &mut service, &mut [last(event)]).len();
+    assert_eq!(sent(value(3)), 0);
+    assert_eq!(sent(value(4)), 1);
+    let core = &mut service.core;
     core.view.lose_all();
     assert!(core.has_value(&again(status(17))), "subscribers have it");
     assert!(!core.has_value(&again(value(3))), "the snapshot needs it");

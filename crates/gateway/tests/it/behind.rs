@@ -130,6 +130,9 @@ fn trades_of_a_conflated_client_that_does_not_read_are_all_sent_or_counted() {
     for request in 0..25 {
         slow.send("V", &format!("262=r{request}|263=1|{wanted}conflated|"));
     }
+    // One of snapshots alone.
+    let full = wanted.replace("|265=1|", "|265=0|");
+    slow.send("V", &format!("262=full|263=1|{full}conflated|"));
     market.send(&mut feed, usize::MAX);
     market.wait();
     let mut all = Trades::default();
@@ -142,5 +145,6 @@ fn trades_of_a_conflated_client_that_does_not_read_are_all_sent_or_counted() {
         requests.len() == 25 && requests.all(|request| trades.lacks(request, all) == 0)
     });
     assert!(trades.held > 0, "it was behind");
+    assert!(!trades.all.contains_key("full"));
     stop(market.gateway);
 }

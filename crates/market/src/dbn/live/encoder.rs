@@ -5,6 +5,7 @@ use super::control::{SymbolType, mapping};
 use super::intervals::Intervals;
 use super::schema::{LiveSchema, LiveSchemas};
 use super::seen::Views;
+use crate::Values;
 use crate::book::{BookConfig, ConfigError};
 use crate::dbn::convert::symbol;
 use crate::dbn::{DbnConfig, DbnCounts, Schema, Schemas, ToDbn};
@@ -28,6 +29,7 @@ pub struct Encoder {
     /// The converters by index in [`Schema::ALL`].
     converters: [Option<Box<ToDbn>>; Schema::ALL.len()],
     wanted: LiveSchemas,
+    values: Values,
     config: DbnConfig,
     /// The time of the last event.
     time: u64,
@@ -50,6 +52,7 @@ impl Encoder {
             intervals: Intervals::default(),
             converters: Default::default(),
             wanted: LiveSchemas::NONE,
+            values: Values::default(),
             config: DbnConfig {
                 names: false,
                 ..config
@@ -112,6 +115,7 @@ impl Encoder {
 
     /// Applies an earlier event without writing a record.
     pub fn seed(&mut self, event: &Event) {
+        self.values.take(event);
         if event.instrument != InstrumentId::ALL {
             self.views.take(event);
         }
@@ -130,14 +134,13 @@ impl Encoder {
             let (at, views) = (event.instrument, &self.views);
             self.lost += self.intervals.prepare(at, time, views, batch) as u64;
         }
+        let is_again = self.values.take(event);
         if event.instrument == InstrumentId::ALL {
-            return self.convert(event, table, batch);
+            if !is_again {
+                self.convert(event, table, batch);
+            }
+            return;
         }
-        let is_again = event.flags.has(Flags::SNAPSHOT)
-            && self
-                .views
-                .seen(event.instrument)
-                .is_some_and(|seen| seen.has(event));
         self.views.take(event);
         let is_named = self
             .views

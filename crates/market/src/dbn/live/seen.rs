@@ -4,11 +4,11 @@ use crate::book::{Book, BookConfig, BookKind, Books, Side};
 use crate::dbn::wire::{self, Header, Tick, flag};
 use crate::event::{Event, Flags, InstrumentId, Kind};
 use crate::price::Price;
-use crate::{LastValues, picture, state};
+use crate::{picture, state};
 use fanfare_feed::recovery::State;
 
 /// The state of an instrument.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Seen {
     /// Its feed.
     pub(super) source: u16,
@@ -23,22 +23,9 @@ pub(super) struct Seen {
     pub(super) is_lost: bool,
     pub(super) trade: Option<Event>,
     pub(super) status: Option<Event>,
-    /// The last value of each statistic.
-    pub(super) values: LastValues,
 }
 
 impl Seen {
-    /// Returns whether it has the trade, the status or the value of an event already.
-    pub(super) fn has(&self, event: &Event) -> bool {
-        let known = match event.kind {
-            Kind::Trade => self.trade.as_ref(),
-            Kind::Status => self.status.as_ref(),
-            Kind::Statistic => self.values.iter().find(|own| own.entry == event.entry),
-            _ => None,
-        };
-        known.is_some_and(|known| known.repeats(event))
-    }
-
     /// Returns whether the book of the instrument is known to be complete.
     pub(super) const fn is_whole(&self) -> bool {
         !self.is_lost && matches!(self.state, Some(State::Live))
@@ -103,8 +90,7 @@ impl Views {
             }
             Kind::Status => seen.status = Some(*event),
             Kind::State => seen.state = state::of_event(event),
-            Kind::Statistic => seen.values.take(event),
-            Kind::Definition => {}
+            Kind::Definition | Kind::Statistic => {}
         }
     }
 

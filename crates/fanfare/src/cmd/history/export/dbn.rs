@@ -6,6 +6,7 @@ use crate::cmd::history::range::Chosen;
 use crate::print::note;
 use anyhow::{Context, Result};
 use fanfare_history::{AsOf, At, Log, LogError, Start};
+use fanfare_market::Values;
 use fanfare_market::book::BookKind;
 use fanfare_market::dbn::{DbnConfig, Schema, Schemas, ToDbn};
 use fanfare_market::event::{Event, Kind};
@@ -17,6 +18,7 @@ const REMARKS: u64 = 50;
 
 pub(super) struct Dbn {
     to_dbn: ToDbn,
+    values: Values,
     config: DbnConfig,
     dataset: String,
     is_begun: bool,
@@ -49,6 +51,7 @@ impl Dbn {
         };
         let mut dbn = Self {
             to_dbn: ToDbn::new(config)?,
+            values: Values::default(),
             config,
             dataset: args.dataset.clone(),
             is_begun: false,
@@ -74,6 +77,9 @@ impl Dbn {
             let source = feeds.count() as u16;
             if let Some(seen) = books.view.get(instrument) {
                 seen.show(instrument, source, &mut |event| shown.push(*event));
+            }
+            for event in &shown {
+                self.values.take(event);
             }
             // Trades and statistics precede the snapshot.
             shown.retain(|event| {
@@ -126,6 +132,10 @@ impl Sink for Dbn {
         let times = [event.ts_recv, event.ts_event];
         let is_known = |time: &u64| *time != 0 && *time != Event::NO_TIME;
         self.begin(times.into_iter().find(is_known).unwrap_or(0));
+        if self.values.take(event) {
+            // The log shows it again, to readers that lost it.
+            return self.flush();
+        }
         self.to_dbn.write(event, 0, table, &mut self.bytes);
         let before = self.lost_so_far() - self.to_dbn.lost().len() as u64;
         for lost in self
@@ -150,6 +160,7 @@ impl Sink for Dbn {
     fn restart(&mut self) -> Result<()> {
         self.lost = self.lost_so_far();
         self.to_dbn = ToDbn::new(self.config)?;
+        self.values = Values::default();
         Ok(())
     }
 

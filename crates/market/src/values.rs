@@ -1,53 +1,77 @@
-//! What a feed last said of its instruments besides their books, for readers that lost it.
+//! The values that feeds last brought besides the books, to show them to readers that lost them,
+//! and to recognise those that are shown again.
 
-use fanfare_market::{Event, Flags, InstrumentId, Kind, LastValues};
+use crate::event::{Event, Flags, InstrumentId, Kind};
+use crate::last::LastValues;
 
 /// The last status of an instrument, its last trade, and the last value of each statistic.
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Said {
     status: Option<Event>,
     last: LastValues,
 }
 
-/// The values of all instruments, by the feed's own numbers. Allocates for new ones.
-#[derive(Default)]
-pub(super) struct Values(Vec<Option<Box<Said>>>);
+/// The last trade, status and statistics of each instrument, by number, and the last status of each
+/// feed's trading session. Allocates for the first ones.
+#[derive(Debug, Default)]
+pub struct Values {
+    all: Vec<Option<Box<Said>>>,
+    /// By [`Event::source`].
+    sessions: Vec<Event>,
+}
 
 impl Values {
-    /// Keeps the value in an event, if it has one.
+    /// Keeps the value in an event, if it has one. Returns whether the event only shows the last
+    /// value again, to readers that lost it: it has [`Flags::SNAPSHOT`] and
+    /// [repeats](Event::repeats) the value.
     #[inline]
-    pub(super) fn see(&mut self, event: &Event) {
+    pub fn take(&mut self, event: &Event) -> bool {
         let is_value = matches!(event.kind, Kind::Trade | Kind::Statistic | Kind::Status);
-        if is_value && event.instrument != InstrumentId::ALL {
-            self.keep(event);
-        }
+        is_value && self.keep(event)
     }
 
-    fn keep(&mut self, event: &Event) {
-        let place = event.instrument.0 as usize;
-        if place >= self.0.len() {
-            self.0.resize_with(place + 1, || None);
+    fn keep(&mut self, event: &Event) -> bool {
+        let is_again = |known: Option<&Event>| {
+            event.flags.has(Flags::SNAPSHOT) && known.is_some_and(|known| known.repeats(event))
+        };
+        if event.instrument == InstrumentId::ALL {
+            let mut sessions = self.sessions.iter_mut();
+            let known = sessions.find(|own| own.source == event.source);
+            let is_again = is_again(known.as_deref());
+            match known {
+                Some(own) => *own = *event,
+                None => self.sessions.push(*event),
+            }
+            return is_again;
         }
-        let Some(said) = self.0.get_mut(place) else {
-            return;
+        let place = event.instrument.0 as usize;
+        if place >= self.all.len() {
+            self.all.resize_with(place + 1, || None);
+        }
+        let Some(said) = self.all.get_mut(place) else {
+            return false;
         };
         let said = said.get_or_insert_default();
-        match event.kind {
-            Kind::Status => said.status = Some(*event),
-            _ => said.last.take(event),
+        if event.kind == Kind::Status {
+            let is_again = is_again(said.status.as_ref());
+            said.status = Some(*event);
+            return is_again;
         }
+        let is_again = is_again(said.last.iter().find(|own| own.entry == event.entry));
+        said.last.take(event);
+        is_again
     }
 
     /// Adds the values of an instrument to the events from `start` on, which show its book and its
-    /// state: before the state, as parts of the snapshot.
-    pub(super) fn show(
+    /// state: before the state, with [`Flags::SNAPSHOT`].
+    pub fn show(
         &self,
         instrument: InstrumentId,
         ts_recv: u64,
         events: &mut Vec<Event>,
         start: usize,
     ) {
-        let said = self.0.get(instrument.0 as usize);
+        let said = self.all.get(instrument.0 as usize);
         let Some(said) = said.and_then(Option::as_ref) else {
             return;
         };
@@ -66,13 +90,22 @@ impl Values {
             last.flags = last.flags.with(Flags::LAST);
         }
     }
+
+    /// Returns events that show the statuses of the trading sessions.
+    pub fn sessions(&self, ts_recv: u64) -> impl Iterator<Item = Event> + '_ {
+        self.sessions.iter().map(move |session| Event {
+            flags: Flags::SNAPSHOT.with(Flags::LAST),
+            ts_recv,
+            ..*session
+        })
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{BookConfig, View, state};
     use fanfare_feed::recovery::State;
-    use fanfare_market::{BookConfig, View, state};
 
     fn event(kind: Kind, entry: u8, size: i64) -> Event {
         Event {
@@ -102,7 +135,7 @@ mod tests {
             event(Kind::Trade, b'2', 9),
             halt,
         ];
-        lost.iter().for_each(|event| values.see(event));
+        assert!(lost.iter().all(|event| !values.take(event)));
         view.apply(&event(Kind::Status, 0, 0));
         view.lose_all();
         assert_eq!(view.get(InstrumentId(2)).unwrap().status, None);
@@ -125,6 +158,7 @@ mod tests {
                 .iter()
                 .all(|event| event.flags == Flags::SNAPSHOT)
         );
+        assert!(events[2..5].iter().all(|event| values.take(event)));
         events[1..].iter().for_each(|event| view.apply(event));
         let seen = view.get(InstrumentId(2)).unwrap();
         assert_eq!(
@@ -141,6 +175,18 @@ mod tests {
         let before = events.clone();
         values.show(InstrumentId(1), 3, &mut events, before.len());
         assert_eq!(events, before);
+        assert_eq!(values.sessions(3).count(), 0);
+        values.take(&Event {
+            instrument: InstrumentId::ALL,
+            ..halt
+        });
+        let session = values.sessions(3).next().unwrap();
+        assert!(values.take(&session));
+        assert!(session.repeats(&Event {
+            instrument: InstrumentId::ALL,
+            ..halt
+        }));
+        assert!(session.flags.has(Flags::SNAPSHOT));
         events.clear();
         values.show(InstrumentId(2), 3, &mut events, 0);
         let ends: Vec<_> = events

@@ -175,18 +175,6 @@ mod tests {
         let before = events.clone();
         values.show(InstrumentId(1), 3, &mut events, before.len());
         assert_eq!(events, before);
-        assert_eq!(values.sessions(3).count(), 0);
-        values.take(&Event {
-            instrument: InstrumentId::ALL,
-            ..halt
-        });
-        let session = values.sessions(3).next().unwrap();
-        assert!(values.take(&session));
-        assert!(session.repeats(&Event {
-            instrument: InstrumentId::ALL,
-            ..halt
-        }));
-        assert!(session.flags.has(Flags::SNAPSHOT));
         events.clear();
         values.show(InstrumentId(2), 3, &mut events, 0);
         let ends: Vec<_> = events
@@ -194,5 +182,26 @@ mod tests {
             .map(|event| event.flags.has(Flags::LAST))
             .collect();
         assert_eq!(ends, [false, false, true]);
+    }
+
+    #[test]
+    fn the_status_of_a_trading_session_is_shown_again_and_known() {
+        let mut values = Values::default();
+        assert_eq!(values.sessions(3).count(), 0);
+        let status = |id, source| Event {
+            instrument: InstrumentId::ALL,
+            id,
+            source,
+            ..event(Kind::Status, 0, 0)
+        };
+        for status in [status(1, 1), status(2, 1), status(1, 2)] {
+            assert!(!values.take(&status));
+        }
+        let shown: Vec<Event> = values.sessions(3).collect();
+        assert!(shown[0].repeats(&status(2, 1)) && shown[1].repeats(&status(1, 2)));
+        assert!(shown.iter().all(|event| values.take(event)));
+        let other = Event { id: 9, ..shown[0] };
+        assert!(!values.take(&other), "the reader lost this one");
+        assert!(!values.take(&status(9, 1)), "a feed repeats it");
     }
 }

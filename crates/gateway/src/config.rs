@@ -608,6 +608,23 @@ mod tests {
     }
 
     #[test]
+    fn a_queue_has_room_for_the_snapshots_of_a_market() {
+        let with = |mapping: &str| {
+            let text = format!(
+                "[limits]\nmessage_bytes = 256\n[slow_consumer]\nqueue_bytes = 8191\n\
+                 [[feed]]\ntemplates = \"builtin:spectra\"\nlines = [\"239.1.1.1:5000\"]\n{mapping}"
+            );
+            Config::from_toml(&text).map_err(|error| error.to_string())
+        };
+        with("").unwrap();
+        let told = with("mapping = \"builtin:spectra\"\n").unwrap_err();
+        assert!(
+            told.contains("queue_bytes") && told.contains("8192"),
+            "{told}"
+        );
+    }
+
+    #[test]
     fn values_out_of_range_name_their_key() {
         for (text, key) in [
             ("workers = 0", "workers"),

@@ -259,9 +259,10 @@ impl LogTap {
         let _ = self.ring.push(NAME | session as u32, name.as_bytes());
     }
 
-    /// Notes that a connection of a session begins: what is left of the last one is no part of it.
+    /// Records the start of a session's connection, at which the incomplete messages of the
+    /// previous one end.
     pub(super) fn begins(&mut self, session: usize) {
-        // Where it is left out, so are bytes, which parts the two as well.
+        // A full ring leaves out bytes instead, and that record separates the connections, too.
         let _ = self
             .ring
             .push(BEGINS | session as u32 & !BEGINS & !NAME, b"");
@@ -520,7 +521,7 @@ impl Lines {
         }
     }
 
-    /// Writes what is left of a session's connection, which has ended.
+    /// Writes the incomplete messages of a session, each on a line of its own.
     fn end(&mut self, session: u32) {
         for stream in [session << 1, session << 1 | 1] {
             if let Some((time, rest)) = self.partial.remove(&stream) {
@@ -529,7 +530,7 @@ impl Lines {
         }
     }
 
-    /// Writes what is left of all connections.
+    /// Writes the incomplete messages of all sessions.
     fn end_all(&mut self) {
         while let Some((stream, (time, rest))) = self.partial.pop_first() {
             self.line(time, stream, &rest);

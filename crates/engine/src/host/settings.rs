@@ -145,8 +145,8 @@ pub struct Admission {
     pub store: Store,
     /// Most bytes in its outbound queue: see [`Peer::write`](super::Peer::write).
     pub queue_bytes: usize,
-    /// Whether the answer to its Logon asks for a reset of both numbers, because that of an earlier
-    /// connection was not answered: see [`Session::is_reset_open`].
+    /// Whether the response to its Logon(A) has ResetSeqNumFlag(141)=Y, because the counterparty
+    /// has not answered the one of an earlier connection: see [`Session::is_reset_open`].
     pub reset: bool,
     /// A value that is dropped when the session is removed, before its connection is closed.
     pub guard: Option<Box<dyn Any + Send>>,

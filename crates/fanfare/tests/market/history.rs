@@ -3,7 +3,7 @@
 use crate::common::log::{SYMBOLS, books, events, live, others, write, write_raw};
 use crate::common::{Folder, Running, Said, fails, fanfare, run, told};
 use fanfare_history::{Keeper, KeeperConfig};
-use fanfare_market::event::{InstrumentId, Kind};
+use fanfare_market::event::{Flags, InstrumentId, Kind};
 use fanfare_market::{Event, View};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -472,6 +472,32 @@ fn dbn_is_read_by_its_crate() {
     let wanted = wanted.map(|event| (event.instrument.0, event.price.units(), event.size as u32));
     assert_eq!(trades, wanted.collect::<Vec<_>>());
     assert!(levels >= of_kind(Kind::Level).count());
+}
+
+#[test]
+fn a_trade_that_a_log_shows_again_is_exported_once() {
+    let folder = Folder::new("history-again");
+    let mut messages = events(60);
+    let mut trades = messages.iter().flatten();
+    let trade = *trades.rfind(|event| event.kind == Kind::Trade).unwrap();
+    let [plain, again] = ["plain", "again"].map(|name| folder.file(name));
+    write(Path::new(&plain), &messages);
+    let next = messages.iter().flatten().last().unwrap().number + 1;
+    messages.push(vec![Event {
+        number: next,
+        flags: Flags::SNAPSHOT.with(Flags::LAST),
+        ..trade
+    }]);
+    write(Path::new(&again), &messages);
+    let to = folder.file("out");
+    // From the start, and from checkpoint and books.
+    for more in [&[][..], &["--from", "+45"]] {
+        let args = [&["--format", "dbn", "--schema", "trades"], more].concat();
+        export(&plain, &to, &args);
+        let expected = folder.read("out");
+        export(&again, &to, &args);
+        assert!(folder.read("out") == expected, "{more:?}");
+    }
 }
 
 /// Returns flags and levels of the last record of each instrument's book, and whether any may be

@@ -1,14 +1,14 @@
 //! A client: its session, its subscriptions, and the records that it missed.
 
-use super::interest::Interest as Wanted;
-use super::records::{each, instrument};
+use super::interest::Interest;
+use super::records::{ERROR, SYSTEM, each, instrument};
 use super::task::Task;
 use super::wire::Wire;
 use crate::users::dbn_seat::DbnReading;
 use crate::users::grant::Grant;
 use crate::users::roster::DbnSeated;
 use crate::users::{DbnKey, User};
-use fanfare_engine::poll::Interest;
+use fanfare_engine::poll::Interest as Readiness;
 use fanfare_engine::tcp::Stream;
 use fanfare_market::dbn::live::{ErrorCode, SystemCode, Tag, error, metadata, system, with_ts_out};
 use fanfare_wire::text::Escaped;
@@ -20,7 +20,7 @@ pub(super) const FAREWELL: u64 = 2_000_000_000;
 /// The most bytes that a client that is being closed may still send.
 const DISCARDED: usize = 16 << 20;
 /// The `rtype`s of records that are never dropped: errors, symbols, notices.
-const KEPT: std::ops::RangeInclusive<u8> = 0x15..=0x17;
+const KEPT: std::ops::RangeInclusive<u8> = ERROR..=SYSTEM;
 /// The `rtype` of orders. After a dropped one, a book is wrong.
 const MBO: u8 = 0xa0;
 
@@ -66,7 +66,7 @@ pub(super) struct Client {
     pub(super) warns: bool,
     /// The interval of heartbeats, in nanoseconds.
     pub(super) heartbeat: u64,
-    pub(super) interest: Wanted,
+    pub(super) interest: Interest,
     pub(super) tasks: VecDeque<Task>,
     /// Records that arrive while the past is being sent, if it is.
     held: Option<Vec<u8>>,
@@ -91,7 +91,7 @@ pub(super) struct Client {
     /// The number of all dropped records.
     left_out: u64,
     /// The readiness for which its socket is polled, or `None` if it is not polled.
-    pub(super) polled: Option<Interest>,
+    pub(super) polled: Option<Readiness>,
     /// Whether requests wait until the queue has capacity for their answers.
     pub(super) is_paused: bool,
     /// The reason for which it is closed at the next look.
@@ -115,7 +115,7 @@ impl Client {
             zstd: false,
             warns: false,
             heartbeat: 0,
-            interest: Wanted::default(),
+            interest: Interest::default(),
             tasks: VecDeque::new(),
             held: None,
             early: String::new(),
@@ -129,7 +129,7 @@ impl Client {
             missed: BTreeSet::new(),
             uncounted: 0,
             left_out: 0,
-            polled: Some(Interest::Read),
+            polled: Some(Readiness::Read),
             is_paused: false,
             ends: None,
             dismissed: None,
@@ -218,11 +218,11 @@ impl Client {
 
     /// Returns the readiness for which its socket is to be polled. `is_full` is whether the socket
     /// has not accepted all queued bytes.
-    pub(super) const fn polls(&self, is_full: bool) -> Option<Interest> {
+    pub(super) const fn polls(&self, is_full: bool) -> Option<Readiness> {
         match (self.is_paused && self.is_streaming(), is_full) {
-            (false, false) => Some(Interest::Read),
-            (false, true) => Some(Interest::ReadWrite),
-            (true, true) => Some(Interest::Write),
+            (false, false) => Some(Readiness::Read),
+            (false, true) => Some(Readiness::ReadWrite),
+            (true, true) => Some(Readiness::Write),
             (true, false) => None,
         }
     }
@@ -502,7 +502,7 @@ pub(super) mod tests {
         }
         assert!(client.queued() <= LIMIT + 320);
         client.is_paused = true;
-        assert_eq!(client.polls(true), Some(Interest::Write));
+        assert_eq!(client.polls(true), Some(Readiness::Write));
         assert_eq!(client.polls(false), None);
         let mut received = Vec::new();
         read(&mut client, &mut other, &mut received);
@@ -516,7 +516,7 @@ pub(super) mod tests {
         assert!(client.queued() <= LIMIT + 320);
         client.unhold();
         client.phase = Phase::Ending { until: 0 };
-        assert!(client.takes_requests() && client.polls(true) == Some(Interest::ReadWrite));
+        assert!(client.takes_requests() && client.polls(true) == Some(Readiness::ReadWrite));
     }
 
     fn text(record: &[u8]) -> String {

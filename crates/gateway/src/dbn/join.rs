@@ -144,7 +144,7 @@ impl Place<'_> {
         client: &mut Client,
     ) -> bool {
         let known = self.directory.instrument(instrument);
-        if !known.is_some_and(|known| client.grant.may_see(known.definition.name.symbol)) {
+        if !client.grant.sees(known) {
             return true;
         }
         let own = client.interest.some.get(&instrument.0).copied();
@@ -188,7 +188,7 @@ impl Place<'_> {
         };
         for number in numbers {
             let known = self.directory.instrument(number);
-            let sees = known.is_some_and(|own| client.grant.may_see(own.definition.name.symbol));
+            let sees = client.grant.sees(known);
             let is_there = client.interest.some.contains_key(&number.0);
             if sees && (is_there || client.interest.some.len() < client.grant.subscriptions) {
                 self.enter(join.schema, number, token, client);
@@ -213,7 +213,7 @@ impl Place<'_> {
     /// first records are already queued.
     pub(super) fn appeared(&mut self, instrument: InstrumentId, token: Token, client: &mut Client) {
         let known = self.directory.instrument(instrument);
-        let sees = known.is_some_and(|known| client.grant.may_see(known.definition.name.symbol));
+        let sees = client.grant.sees(known);
         let is_there = client.interest.some.contains_key(&instrument.0);
         if !sees || !is_there && client.interest.some.len() >= client.grant.subscriptions {
             return;

@@ -11,9 +11,14 @@ pub(super) fn each(mut bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
+/// The `rtype` of errors.
+pub(super) const ERROR: u8 = 0x15;
+/// The `rtype` of notices.
+pub(super) const SYSTEM: u8 = 0x17;
+
 /// Returns whether a record is a notice or an error, which belongs to no instrument.
 pub(super) fn is_notice(record: &[u8]) -> bool {
-    matches!(record.get(1), Some(0x15 | 0x17))
+    matches!(record.get(1), Some(&(ERROR | SYSTEM)))
 }
 
 /// Returns the instrument in a record's header.

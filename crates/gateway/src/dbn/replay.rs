@@ -342,10 +342,10 @@ impl Player {
             return true;
         }
         let grant = &self.grant;
-        let sees = self.sees.entry(tag.instrument).or_insert_with(|| {
-            let known = directory.instrument(tag.instrument);
-            known.is_some_and(|known| grant.may_see(known.definition.name.symbol))
-        });
+        let sees = self
+            .sees
+            .entry(tag.instrument)
+            .or_insert_with(|| grant.sees(directory.instrument(tag.instrument)));
         let is_wanted = self.wanted.as_ref();
         let is_wanted = is_wanted.is_none_or(|all| all.contains(&tag.instrument));
         *sees && is_wanted && (tag.entry == 0 || grant.entries.has(tag.entry))

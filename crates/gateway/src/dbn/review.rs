@@ -9,7 +9,7 @@ use crate::users::grant::Grant;
 use fanfare_engine::poll::Token;
 use fanfare_market::InstrumentId;
 use fanfare_market::dbn::live::{ErrorCode, LiveSchemas, SymbolType};
-use fanfare_market::instruments::{Directory, Instrument, Lookup};
+use fanfare_market::instruments::{Directory, Lookup};
 use std::sync::Arc;
 
 /// The text sent to a client that is no longer permitted.
@@ -68,7 +68,8 @@ impl DbnAgent {
         let listed = client.interest.permitted.without(revoked);
         let mut gone = 0;
         for (number, schemas) in std::mem::take(&mut client.interest.some) {
-            let sees = sees(client, directory.instrument(InstrumentId(number)));
+            let known = directory.instrument(InstrumentId(number));
+            let sees = client.grant.sees(known);
             let left = match sees {
                 true => schemas.without(revoked),
                 false => LiveSchemas::NONE,
@@ -93,10 +94,6 @@ impl DbnAgent {
 fn are_alike(a: &Grant, b: &Grant) -> bool {
     let all = |grant: &Grant| (grant.entries, grant.depth, grant.subscriptions);
     a.has_no_limits() && b.has_no_limits() || all(a) == all(b) && a.instruments == b.instruments
-}
-
-fn sees(client: &Client, known: Option<Instrument<'_>>) -> bool {
-    known.is_some_and(|known| client.grant.may_see(known.definition.name.symbol))
 }
 
 /// Reports the schemas of a client that are no longer permitted. Returns them.
@@ -130,7 +127,7 @@ fn list(
     let most = client.grant.subscriptions;
     let (mut gone, mut is_full) = (0, false);
     for (number, _) in directory.iter() {
-        if !sees(client, directory.instrument(number)) {
+        if !client.grant.sees(directory.instrument(number)) {
             gone += 1;
             continue;
         }

@@ -10,7 +10,7 @@ use super::{DbnAgent, SECOND};
 use fanfare_engine::poll::Token;
 use fanfare_market::InstrumentId;
 use fanfare_market::dbn::live::{ErrorCode, LiveSchemas, SymbolType, SystemCode};
-use fanfare_market::instruments::{Directory, IdSource, Instrument, Lookup, SecurityId};
+use fanfare_market::instruments::{Directory, IdSource, Lookup, SecurityId};
 use std::collections::HashSet;
 
 /// The limit of requests that are queued until the session is started, in lines of the longest
@@ -118,7 +118,7 @@ impl DbnAgent {
                     return Ok(());
                 }
                 if client.starting() + found.len() > STARTING {
-                    return Err(format!("{name}: too many instruments are beginning"));
+                    return Err(format!("{name}: too many instruments are starting"));
                 }
                 Targets::Some(found.into_iter())
             }
@@ -215,9 +215,7 @@ fn find(
         }
         let mut at = before;
         while let Some(instrument) = found.get(at) {
-            let known = directory.instrument(*instrument);
-            let sees = |known: Instrument<'_>| client.grant.may_see(known.definition.name.symbol);
-            match known.is_some_and(sees) {
+            match client.grant.sees(directory.instrument(*instrument)) {
                 true => at += 1,
                 false => _ = found.remove(at),
             }

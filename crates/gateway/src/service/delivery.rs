@@ -202,8 +202,9 @@ impl Sender {
         PICTURES - budget
     }
 
-    /// Sends the next pending message of a session. Returns the number of messages, or 0 if none is
-    /// pending, or if the next one must wait.
+    /// Sends the next pending message of a session, half of whose queue is free, so that any one
+    /// message fits. Returns the number of messages, or 0 if none is pending, or if the next ones
+    /// must wait.
     fn catch_up_one(
         &mut self,
         core: &mut Core,
@@ -223,11 +224,7 @@ impl Sender {
                     return Ok(1);
                 }
                 if let Some(body) = core.news(untold, version, directory) {
-                    let sent = self.send_all(&core.bodies, peer, (&[body], b""), time)?;
-                    if let (0, Some(client)) = (sent, core.client_mut(session)) {
-                        client.untold.insert(untold);
-                    }
-                    return Ok(sent);
+                    return self.send_all(&core.bodies, peer, (&[body], b""), time);
                 }
                 continue;
             }

@@ -16,9 +16,13 @@ impl Core {
             return self.session_status(event);
         }
         let had_picture = self.has_picture(event.instrument);
-        let event = &match event.kind {
-            Kind::Order if event.entry == 0 => self.with_side(event),
-            _ => *event,
+        let sided;
+        let event = match event.kind {
+            Kind::Order if event.entry == 0 => {
+                sided = self.with_side(event);
+                &sided
+            }
+            _ => event,
         };
         let is_known = event.flags.has(Flags::SNAPSHOT) && self.has_value(event);
         self.view.apply(event);

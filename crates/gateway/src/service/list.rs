@@ -136,7 +136,7 @@ impl List {
 
     /// Takes back the second half of a page that is too long for a message. Returns whether it had
     /// more than one instrument.
-    pub(crate) fn halve(&mut self, page: &mut Page) -> bool {
+    fn halve(&mut self, page: &mut Page) -> bool {
         if page.instruments.len() < 2 {
             return false;
         }

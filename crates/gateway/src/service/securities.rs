@@ -133,10 +133,7 @@ impl Core {
         if found.is_empty() {
             return Err(business(BusinessReason::UnknownSecurity));
         }
-        found.retain(|id| {
-            let known = directory.instrument(*id);
-            known.is_some_and(|known| client.grant.may_see(known.definition.name.symbol))
-        });
+        found.retain(|id| client.grant.sees(directory.instrument(*id)));
         match found.is_empty() {
             true => Err(business(BusinessReason::NotAuthorised)),
             false => Ok(found),

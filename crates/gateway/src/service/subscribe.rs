@@ -552,10 +552,7 @@ fn check_named(
         let text = format!("unknown instrument {name}");
         return Err(Fault::refused(reason::UNKNOWN_SYMBOL, text));
     }
-    let may_see = |id: &InstrumentId| {
-        let known = directory.instrument(*id);
-        known.is_some_and(|known| grant.may_see(known.definition.name.symbol))
-    };
+    let may_see = |id: &InstrumentId| grant.sees(directory.instrument(*id));
     match found.iter().all(may_see) {
         true => Ok(()),
         false => {

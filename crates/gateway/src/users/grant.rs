@@ -2,6 +2,7 @@
 
 use super::names::Instruments;
 use crate::service::{Contract, EntryTypes};
+use fanfare_market::instruments::Instrument;
 
 /// The entitlements of a user's sessions.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,6 +58,11 @@ impl Grant {
     #[inline]
     pub(crate) fn may_see(&self, symbol: &[u8]) -> bool {
         self.instruments.fit(symbol)
+    }
+
+    /// Returns whether an instrument is known and may be seen.
+    pub(crate) fn sees(&self, known: Option<Instrument<'_>>) -> bool {
+        known.is_some_and(|known| self.may_see(known.definition.name.symbol))
     }
 
     /// Returns whether everything may be seen and subscribed to at a time.

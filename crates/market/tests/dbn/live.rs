@@ -94,12 +94,8 @@ pub(crate) fn read(
 fn a_schema_that_is_wanted_late_has_the_books() {
     let (mut encoder, table) = encoder();
     let mut batch = Batch::default();
-    let live = Event {
-        id: code::LIVE,
-        ..event(Kind::State, 1)
-    };
     let orders = [
-        live,
+        live(),
         order(1, entry::BID, 90, 5),
         order(2, entry::BID, 91, 6),
         order(3, entry::OFFER, 95, 7),
@@ -157,16 +153,19 @@ fn a_schema_that_is_wanted_late_has_the_books() {
     );
 }
 
+fn live() -> Event {
+    Event {
+        id: code::LIVE,
+        ..event(Kind::State, 1)
+    }
+}
+
 #[test]
 fn what_is_lost_makes_books_doubtful_until_they_are_shown() {
     let (mut encoder, table) = encoder();
     let mut batch = Batch::default();
     encoder.want(LiveSchema::Mbp1.alone(), &table);
-    let live = Event {
-        id: code::LIVE,
-        ..event(Kind::State, 1)
-    };
-    for event in [&live, &order(1, entry::BID, 90, 5)] {
+    for event in [&live(), &order(1, entry::BID, 90, 5)] {
         encoder.event(event, &table, &mut batch);
     }
     encoder.lose_all();
@@ -191,15 +190,11 @@ fn what_is_lost_makes_books_doubtful_until_they_are_shown() {
 fn a_book_that_is_live_again_after_a_loss_is_doubtful_until_it_is_shown() {
     let (mut encoder, table) = encoder();
     let mut batch = Batch::default();
-    let live = Event {
-        id: code::LIVE,
-        ..event(Kind::State, 1)
-    };
-    for event in [&live, &order(1, entry::BID, 90, 5)] {
+    for event in [&live(), &order(1, entry::BID, 90, 5)] {
         encoder.event(event, &table, &mut batch);
     }
     encoder.lose_all();
-    encoder.event(&live, &table, &mut batch);
+    encoder.event(&live(), &table, &mut batch);
     // The books of schemas that were not wanted before are no better.
     encoder.want(LiveSchemas::ALL, &table);
     let doubts = |encoder: &mut Encoder, id: u64| {

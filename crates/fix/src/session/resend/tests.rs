@@ -320,7 +320,7 @@ fn nothing_disappears_behind_a_resend_from_a_store_that_keeps_nothing() {
     for seq in 2..=last {
         assert!(out.contains(&format!("35=B|34={seq}|")), "{seq}");
     }
-    // As asked for: behind what waited, in front of what is new.
+    // Each gap fill follows the messages sent before its request, and precedes later ones.
     let place = |text: &str| out.find(text).unwrap();
     assert!(place("35=B|34=2|") < place("|36=3|123=Y|"));
     assert!(place("|36=3|123=Y|") < place("35=B|34=3|"));

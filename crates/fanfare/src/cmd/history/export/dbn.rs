@@ -111,10 +111,6 @@ impl Dbn {
         self.bytes.clear();
         Ok(())
     }
-
-    fn lost_so_far(&self) -> u64 {
-        self.lost + self.to_dbn.counts().lost
-    }
 }
 
 /// Returns the books before the event with this number, if there are any.
@@ -137,7 +133,7 @@ impl Sink for Dbn {
             return self.flush();
         }
         self.to_dbn.write(event, 0, table, &mut self.bytes);
-        let before = self.lost_so_far() - self.to_dbn.lost().len() as u64;
+        let before = self.lost_values() - self.to_dbn.lost().len() as u64;
         for lost in self
             .to_dbn
             .lost()
@@ -158,23 +154,23 @@ impl Sink for Dbn {
     /// Handles a restart: instruments may have other numbers from here on, and their symbols are
     /// repeated.
     fn restart(&mut self) -> Result<()> {
-        self.lost = self.lost_so_far();
+        self.lost = self.lost_values();
         self.to_dbn = ToDbn::new(self.config)?;
         self.values = Values::default();
         Ok(())
     }
 
     fn lost_values(&self) -> u64 {
-        self.lost_so_far()
+        self.lost + self.to_dbn.counts().lost
     }
 
     fn finish(mut self: Box<Self>) -> Result<Output> {
         self.begin(0);
         self.flush()?;
-        if self.lost_so_far() > 0 {
+        if self.lost_values() > 0 {
             note!(
                 "fanfare: values that DBN cannot hold: {}",
-                self.lost_so_far()
+                self.lost_values()
             );
         }
         Ok(self

@@ -10,6 +10,7 @@ use crate::users::roster::DbnSeated;
 use crate::users::{DbnKey, User};
 use fanfare_engine::poll::Interest as Readiness;
 use fanfare_engine::tcp::Stream;
+use fanfare_fix::session::Now;
 use fanfare_market::dbn::live::{ErrorCode, SystemCode, Tag, error, metadata, system, with_ts_out};
 use fanfare_wire::text::Escaped;
 use std::collections::{BTreeSet, VecDeque};
@@ -45,6 +46,15 @@ pub(super) struct Times {
     pub(super) mono: u64,
     /// Nanoseconds since 1970.
     pub(super) utc: u64,
+}
+
+impl From<Now> for Times {
+    fn from(now: Now) -> Self {
+        Self {
+            mono: now.mono,
+            utc: now.utc.nanos().unsigned_abs(),
+        }
+    }
 }
 
 /// A client of the port.
@@ -262,9 +272,9 @@ impl Client {
     pub(super) fn put(&mut self, record: &[u8], now: Times) {
         self.last_sent = now.mono;
         match (self.ts_out, &mut self.held) {
+            // The time of sending is appended when it is known.
+            (_, Some(held)) => held.extend_from_slice(record),
             (false, None) => self.wire.put(record),
-            (false, Some(held)) => held.extend_from_slice(record),
-            (true, Some(held)) => with_ts_out(record, now.utc, held),
             (true, None) => {
                 let mut out = Vec::with_capacity(record.len() + 8);
                 with_ts_out(record, now.utc, &mut out);
@@ -286,9 +296,9 @@ impl Client {
     }
 
     /// Appends the records that were held back.
-    pub(super) fn unhold(&mut self) {
+    pub(super) fn unhold(&mut self, now: Times) {
         if let Some(held) = self.held.take() {
-            self.wire.put(&held);
+            self.put_all(&held, now);
         }
     }
 
@@ -297,7 +307,7 @@ impl Client {
         let held = self.held.take();
         self.tell(code, text, now);
         self.held = held;
-        self.unhold();
+        self.unhold(now);
     }
 
     /// Appends consecutive records, whatever the length of the queue.
@@ -514,9 +524,28 @@ pub(super) mod tests {
             client.fail(ErrorCode::Unset, "why", now);
         }
         assert!(client.queued() <= LIMIT + 320);
-        client.unhold();
+        client.unhold(now);
         client.phase = Phase::Ending { until: 0 };
         assert!(client.takes_requests() && client.polls(true) == Some(Readiness::ReadWrite));
+    }
+
+    #[test]
+    fn a_record_that_was_held_back_has_the_time_at_which_it_is_sent() {
+        let (mut client, mut other) = pair(false);
+        client.ts_out = true;
+        let at = |utc| Times { mono: 1, utc };
+        client.put(&orders(1, 0..1), at(10));
+        client.hold();
+        client.put_all(&orders(1, 3..5), at(20));
+        client.put_past(&orders(1, 1..3), at(30));
+        client.release(SystemCode::ReplayCompleted, "done", at(40));
+        let mut received = Vec::new();
+        read(&mut client, &mut other, &mut received);
+        let sent = each(&received).map(|record| {
+            let (_, time) = record.split_last_chunk().unwrap();
+            u64::from_le_bytes(*time)
+        });
+        assert_eq!(sent.collect::<Vec<_>>(), [10, 30, 30, 40, 40, 40]);
     }
 
     fn text(record: &[u8]) -> String {

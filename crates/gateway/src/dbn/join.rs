@@ -80,7 +80,7 @@ impl Place<'_> {
                 return true;
             }
             Step::Failed(code, why) => {
-                client.unhold();
+                client.unhold(self.now);
                 client.fail(code, &format!("{name}: {why}"), self.now);
                 return true;
             }

@@ -35,6 +35,7 @@ use crate::users::{UserBook, UserSet};
 use client::{Client, FAREWELL, Phase, Times};
 use config::DbnConfig;
 use fanfare_engine::agent::{Agent, AgentError};
+use fanfare_engine::clock::Clock;
 use fanfare_engine::poll::{Interest, Poller, Token};
 use fanfare_engine::slots::Slots;
 use fanfare_engine::tcp::{BindError, Listener};
@@ -126,6 +127,7 @@ pub(crate) struct DbnAgent {
     /// The time of the next work for which nothing wakes the thread.
     next_timer: u64,
     times: Times,
+    clock: Clock,
 }
 
 /// The clients, and their subscriptions.
@@ -177,6 +179,7 @@ impl DbnAgent {
             room: Vec::new(),
             next_timer: 0,
             times: Times::default(),
+            clock: Clock::new(),
             config,
         })
     }
@@ -385,10 +388,7 @@ impl Agent for DbnAgent {
     }
 
     fn do_work(&mut self, now: Now) -> Result<usize, AgentError> {
-        self.times = Times {
-            mono: now.mono,
-            utc: now.utc.nanos().unsigned_abs(),
-        };
+        self.times = now.into();
         let mut work = 0;
         if self.book.version() != self.users.0 {
             self.review();
@@ -403,7 +403,12 @@ impl Agent for DbnAgent {
         }
         self.events.begin_turn(now.mono);
         let sent = self.counts.bytes.value();
-        work += self.take_events();
+        let taken = self.take_events();
+        if taken > 0 {
+            // An event may have come since the turn began, and is not sent before its arrival.
+            self.times = self.clock.read().into();
+        }
+        work += taken;
         if !self.batch.is_empty() {
             work += 1;
             self.deliver();

@@ -155,7 +155,7 @@ fn begin_again(client: &mut Client, listed: LiveSchemas, revoked: LiveSchemas, n
     if client.tasks.iter().any(is_replay) {
         let text = "permissions have changed: the replay ends here";
         client.fail(ErrorCode::Unset, text, now);
-        client.unhold();
+        client.unhold(now);
     }
     let mut left = listed;
     for task in std::mem::take(&mut client.tasks) {

@@ -175,7 +175,7 @@ impl DbnAgent {
             .iter()
             .any(|task| matches!(task, Task::Replay(_)))
         {
-            client.unhold();
+            client.unhold(now);
         }
         for number in numbers {
             let left = client.interest.some.get(&number).copied();

@@ -169,7 +169,7 @@ fn recover(recovery: &mut Recovery<[u64; 8]>, from: u64, to: u64) -> u64 {
                 let changes = (sequence + 97 - u64::from(instrument)) / 97;
                 let snapshot = Snapshot {
                     instrument,
-                    rpt_seq: changes as u32,
+                    rpt_seq: Some(changes as u32),
                     last_processed: Some(sequence as u32),
                     items: &[[sequence; 8]],
                 };

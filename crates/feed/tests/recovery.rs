@@ -1,6 +1,7 @@
 //! Seeded simulations: a feed of several instruments, lines that lose messages, snapshots that are
-//! lost, late and repeated, replays that respond or refuse, channels that restart. A live book
-//! equals that of the exchange, and lacks nothing that the channel has sent so far.
+//! lost, late and repeated, replays that respond or refuse, messages that can be read only in part,
+//! channels that restart. A live book equals that of the exchange, and lacks nothing that the
+//! channel has sent so far.
 //!
 //! `FANFARE_SEEDS=10000` runs more seeds, `FANFARE_SEED=7` just that one.
 #![allow(clippy::unwrap_used, clippy::panic)]
@@ -227,8 +228,30 @@ impl World {
             self.recovery
                 .gap(self.now, heard..sequence, &mut self.client);
         }
-        self.deliver(sequence, &message);
+        match self.rng.u8(0..200) {
+            0 => self.deliver_part(sequence, message),
+            _ => self.deliver(sequence, &message),
+        }
         self.heard = Some(sequence + 1);
+    }
+
+    /// Delivers a message without the changes of an instrument, or without those at its end, whose
+    /// instruments are unknown.
+    fn deliver_part(&mut self, sequence: u64, mut message: Message) {
+        if self.rng.bool() {
+            let lost = self.rng.u32(0..INSTRUMENTS as u32);
+            message
+                .changes
+                .retain(|(instrument, _)| *instrument != lost);
+            self.deliver(sequence, &message);
+            self.recovery.fault(lost, sequence + 1, &mut self.client);
+        } else {
+            let len = self.rng.usize(0..=message.changes.len());
+            message.changes.truncate(len);
+            self.deliver(sequence, &message);
+            let range = sequence..sequence + 1;
+            self.recovery.gap(self.now, range, &mut self.client);
+        }
     }
 
     fn send_picture(&mut self) {
@@ -261,7 +284,7 @@ impl World {
             let Book { rpt_seq, value } = picture.book;
             let snapshot = Snapshot {
                 instrument: picture.instrument,
-                rpt_seq,
+                rpt_seq: Some(rpt_seq),
                 last_processed: self.with_last.then_some(picture.last_processed as u32),
                 items: &[Item { rpt_seq, value }],
             };
@@ -341,7 +364,7 @@ impl World {
             860..862 if resets => self.reset(),
             862..866 => {
                 let instrument = self.rng.u32(0..INSTRUMENTS as u32);
-                self.recovery.fault(instrument, &mut self.client);
+                self.recovery.fault(instrument, 0, &mut self.client);
             }
             866..868 => self.distrust(),
             _ => self.take_pictures(),
@@ -404,17 +427,17 @@ fn all_are_live_in_the_end_if_pictures_come_and_nothing_is_lost() {
             let Some(state) = world.recovery.state(instrument as u32) else {
                 continue;
             };
-            world.now += 100;
             let Book { rpt_seq, value } = world.exchange.book(instrument, next);
             let last_processed = world.with_last.then_some((next - 1) as u32);
             let (instrument, items) = (instrument as u32, &[Item { rpt_seq, value }]);
             let snapshot = Snapshot {
                 instrument,
-                rpt_seq,
+                rpt_seq: Some(rpt_seq),
                 last_processed,
                 items,
             };
             for _ in 0..2 {
+                world.now += 100;
                 let (recovery, client) = (&mut world.recovery, &mut world.client);
                 recovery.snapshot(world.now, snapshot, client).unwrap();
             }
@@ -437,7 +460,7 @@ fn change(rpt_seq: u32, sequence: u64) -> Increment<Item> {
 fn picture(rpt_seq: u32, last_processed: Option<u32>, items: &[Item]) -> Snapshot<'_, Item> {
     Snapshot {
         instrument: 0,
-        rpt_seq,
+        rpt_seq: Some(rpt_seq),
         last_processed,
         items,
     }
@@ -461,11 +484,158 @@ fn a_number_that_goes_back_ends_trust_until_the_next_picture() {
     let lack = State::Recovering(Lack::PictureAfterFault);
     assert_eq!(recovery.state(0), Some(lack));
     recovery
+        .snapshot(0, picture(3, Some(3), &item(3)), &mut client)
+        .unwrap();
+    assert_eq!(recovery.state(0), Some(lack), "has the earlier numbers");
+    recovery
         .snapshot(0, picture(2, Some(4), &item(2)), &mut client)
         .unwrap();
     recovery.increment(change(3, 5), &mut client).unwrap();
     assert_eq!(recovery.state(0), Some(State::Live));
     assert_eq!(recovery.stats().jumped_back, 1);
+}
+
+const AGE: u64 = 10_000_000_000;
+
+#[test]
+fn a_picture_that_precedes_a_lost_change_is_not_taken() {
+    for numbering in [Numbering::Instrument, Numbering::Channel] {
+        let mut recovery = Recovery::new(RecoveryConfig::new(numbering));
+        let mut client = Client::default();
+        recovery.see(98, &mut client);
+        recovery
+            .snapshot(0, picture(4, Some(98), &item(4)), &mut client)
+            .unwrap();
+        recovery.increment(change(5, 99), &mut client).unwrap();
+        assert_eq!(recovery.state(0), Some(State::Live));
+        recovery.see(100, &mut client);
+        recovery.fault(0, 101, &mut client);
+        recovery
+            .snapshot(0, picture(5, Some(99), &item(5)), &mut client)
+            .unwrap();
+        let lack = State::Recovering(Lack::PictureAfterFault);
+        assert_eq!(recovery.state(0), Some(lack), "{numbering:?}");
+        recovery
+            .snapshot(0, picture(6, Some(100), &item(6)), &mut client)
+            .unwrap();
+        assert_eq!(recovery.state(0), Some(State::Live), "{numbering:?}");
+    }
+}
+
+#[test]
+fn a_picture_without_its_message_is_taken_when_it_must_have_the_lost_change() {
+    let mut recovery = Recovery::new(RecoveryConfig::new(Numbering::Instrument));
+    let mut client = Client::default();
+    recovery.increment(change(1, 1), &mut client).unwrap();
+    recovery
+        .snapshot(0, picture(1, None, &item(1)), &mut client)
+        .unwrap();
+    recovery.see(2, &mut client);
+    recovery.fault(0, 3, &mut client);
+    for now in [2 * AGE, 3 * AGE - 1] {
+        recovery
+            .snapshot(now, picture(1, None, &item(1)), &mut client)
+            .unwrap();
+        let lack = State::Recovering(Lack::PictureAfterFault);
+        assert_eq!(recovery.state(0), Some(lack));
+    }
+    recovery
+        .snapshot(3 * AGE, picture(2, None, &item(2)), &mut client)
+        .unwrap();
+    assert_eq!(recovery.state(0), Some(State::Live));
+    // A later loss is judged on its own, and gaps do not prolong the wait.
+    recovery.gap(4 * AGE, 3..4, &mut client);
+    recovery.increment(change(4, 5), &mut client).unwrap();
+    recovery
+        .snapshot(4 * AGE, picture(4, None, &item(4)), &mut client)
+        .unwrap();
+    let lack = State::Recovering(Lack::Certainty(4));
+    assert_eq!(recovery.state(0), Some(lack));
+    recovery.distrust(5 * AGE, &mut client);
+    recovery.fault(0, 6, &mut client);
+    recovery
+        .snapshot(6 * AGE, picture(4, None, &item(4)), &mut client)
+        .unwrap();
+    recovery.gap(7 * AGE - 1, 9..10, &mut client);
+    recovery
+        .snapshot(7 * AGE, picture(5, None, &item(5)), &mut client)
+        .unwrap();
+    assert_ne!(
+        recovery.state(0),
+        Some(State::Recovering(Lack::PictureAfterFault))
+    );
+}
+
+#[test]
+fn a_change_that_comes_again_is_passed_on_once() {
+    let mut recovery = Recovery::new(RecoveryConfig::new(Numbering::Instrument));
+    let mut client = Client::default();
+    recovery.increment(change(1, 1), &mut client).unwrap();
+    recovery.increment(change(2, 2), &mut client).unwrap();
+    recovery.gap(0, 2..3, &mut client);
+    recovery.increment(change(2, 2), &mut client).unwrap();
+    let lines = client
+        .log
+        .iter()
+        .filter(|line| line.starts_with("superseded"));
+    assert_eq!(lines.count(), 0, "{:?}", client.log);
+    assert_eq!(recovery.stats().superseded, 1);
+}
+
+#[test]
+fn an_instrument_whose_first_change_is_lost_waits_for_a_picture() {
+    let mut recovery = Recovery::new(RecoveryConfig::new(Numbering::Instrument));
+    let mut client = Client::default();
+    recovery.see(1, &mut client);
+    recovery.fault(0, 2, &mut client);
+    recovery
+        .snapshot(0, picture(0, Some(0), &[]), &mut client)
+        .unwrap();
+    let lack = State::Recovering(Lack::PictureAfterFault);
+    assert_eq!(recovery.state(0), Some(lack));
+}
+
+#[test]
+fn a_message_that_arrived_in_part_is_not_trusted() {
+    for numbering in [Numbering::Instrument, Numbering::Channel] {
+        let mut recovery = Recovery::new(RecoveryConfig::new(numbering));
+        let mut client = Client::default();
+        recovery.see(98, &mut client);
+        recovery
+            .snapshot(0, picture(4, Some(98), &item(4)), &mut client)
+            .unwrap();
+        recovery.increment(change(5, 99), &mut client).unwrap();
+        recovery.gap(0, 99..100, &mut client);
+        assert_ne!(recovery.state(0), Some(State::Live), "{numbering:?}");
+        // A replay has the whole of it.
+        recovery.increment(change(5, 99), &mut client).unwrap();
+        recovery.increment(change(6, 99), &mut client).unwrap();
+        recovery.replayed(99..100, &mut client);
+        if numbering == Numbering::Channel {
+            assert_ne!(recovery.state(0), Some(State::Live));
+            recovery
+                .snapshot(0, picture(6, Some(99), &item(6)), &mut client)
+                .unwrap();
+        }
+        assert_eq!(recovery.state(0), Some(State::Live), "{numbering:?}");
+        assert_eq!(client.books[&0].rpt_seq, 6);
+        assert_eq!(recovery.stats().jumped_back, 0);
+    }
+}
+
+#[test]
+fn a_gap_does_not_prolong_the_time_after_a_reset() {
+    let mut recovery = Recovery::new(RecoveryConfig::new(Numbering::Instrument));
+    let mut client = Client::default();
+    recovery.increment(change(1, 1), &mut client).unwrap();
+    let first = 1 << 32;
+    recovery.reset(0, first, &mut client);
+    recovery.gap(AGE - 1, first..first + 3, &mut client);
+    recovery
+        .snapshot(AGE, picture(5, Some(2), &item(5)), &mut client)
+        .unwrap();
+    assert_eq!(recovery.stats().snapshots_unusable, 0);
+    assert_eq!(recovery.state(0), Some(State::Live));
 }
 
 #[test]

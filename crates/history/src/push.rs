@@ -139,6 +139,8 @@ struct Batch {
     events: Vec<Event>,
     /// Instruments, with their lengths in marks.
     instruments: Vec<u8>,
+    /// The instruments that are left at [`Mark::Pruned`].
+    left: Option<Directory>,
 }
 
 /// The next part of a batch.
@@ -147,9 +149,14 @@ enum Mark {
     Event,
     End,
     Instrument(usize),
-    Lost { first: u64, last: u64 },
+    Lost {
+        first: u64,
+        last: u64,
+    },
     Restart,
     Watermark(u64),
+    /// A run with other feeds begins.
+    Pruned,
 }
 
 impl Ahead {
@@ -177,6 +184,10 @@ impl Ahead {
                         self.directory.take(bytes);
                         instruments = rest;
                     }
+                    continue;
+                }
+                Mark::Pruned => {
+                    self.directory = batch.left.take().unwrap_or_default();
                     continue;
                 }
                 Mark::Event => match events.next() {
@@ -209,6 +220,7 @@ impl Batch {
         self.marks.clear();
         self.events.clear();
         self.instruments.clear();
+        self.left = None;
     }
 
     fn read(&mut self, reader: &mut Reader) -> Result<usize, LogError> {
@@ -216,9 +228,10 @@ impl Batch {
             marks,
             events,
             instruments,
+            left,
         } = self;
         let marks = RefCell::new(marks);
-        reader.read_with(
+        let outcome = reader.read_with(
             TURN,
             |bytes| {
                 instruments.extend_from_slice(bytes);
@@ -236,7 +249,13 @@ impl Batch {
                     Delivery::Watermark(time) => Mark::Watermark(time),
                 });
             },
-        )
+        );
+        // A call ends where another run begins.
+        if let Some(directory) = reader.pruned() {
+            *left = Some(directory.clone());
+            marks.into_inner().push(Mark::Pruned);
+        }
+        outcome
     }
 }
 

@@ -44,6 +44,8 @@ pub struct Reader {
     /// Whether the segment is a new one, and of another run.
     is_new_segment: bool,
     is_restarted: bool,
+    /// Whether instruments were removed that the caller may have copies of.
+    is_pruned: bool,
     unpacker: Unpacker,
 }
 
@@ -100,6 +102,7 @@ impl Reader {
             run: known.run,
             is_new_segment: false,
             is_restarted: false,
+            is_pruned: false,
             unpacker: Unpacker::new().map_err(LogError::io(folder))?,
         };
         reader.skip_to(number)?;
@@ -141,10 +144,17 @@ impl Reader {
         self.time
     }
 
-    /// Returns the instruments known so far.
+    /// Returns the instruments known so far. Where a run has other feeds than the one before, or
+    /// other numbers of their first instruments, those of the feeds concerned are known again once
+    /// the run has named them.
     #[must_use]
     pub const fn directory(&self) -> &Directory {
         &self.directory
+    }
+
+    /// Returns the instruments, if some were removed since the last call.
+    pub(crate) fn pruned(&mut self) -> Option<&Directory> {
+        mem::take(&mut self.is_pruned).then_some(&self.directory)
     }
 
     /// Returns the run of the plant that wrote the last record read; `None` before the first one.
@@ -319,11 +329,14 @@ impl Reader {
 
     /// Takes over the run of the following records; returns false if it is the same run.
     fn take_run(&mut self, run: Option<Run>) -> bool {
-        let is_new = run.is_some() && self.run != run;
-        if is_new {
-            self.run = run;
+        let Some(run) = run.filter(|run| self.run.as_ref() != Some(run)) else {
+            return false;
+        };
+        if let Some(before) = &self.run {
+            self.is_pruned |= run.prune(before, &mut self.directory);
         }
-        is_new
+        self.run = Some(run);
+        true
     }
 
     /// Takes the next whole block; returns false at the end of what is written so far.

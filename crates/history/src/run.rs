@@ -3,6 +3,7 @@
 use crate::format::{u32_at, u64_at};
 use fanfare_market::BookConfig;
 use fanfare_market::book::BookKind;
+use fanfare_market::instruments::Directory;
 
 /// One feed of a run, in the order of [`fanfare_market::Event::source`], from 1.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,6 +14,13 @@ pub struct FeedInfo {
     pub base: u32,
     /// Its books.
     pub book: BookConfig,
+}
+
+impl FeedInfo {
+    /// Returns what makes its instruments the same in two runs: its name and first number.
+    fn place(&self) -> (&str, u32) {
+        (&self.name, self.base)
+    }
 }
 
 /// A run of the plant.
@@ -31,6 +39,31 @@ impl Run {
     #[must_use]
     pub fn books(&self) -> Vec<BookConfig> {
         self.feeds.iter().map(|feed| feed.book).collect()
+    }
+
+    /// Removes the instruments whose numbers belong to another feed than in the run before; returns
+    /// whether there were any.
+    pub(crate) fn prune(&self, before: &Self, directory: &mut Directory) -> bool {
+        let is_same = |(own, old): (&FeedInfo, &FeedInfo)| own.place() == old.place();
+        let mut both = self.feeds.iter().zip(&before.feeds);
+        if self.feeds.len() == before.feeds.len() && both.all(is_same) {
+            return false;
+        }
+        let mut kept = Directory::new();
+        for (number, bytes) in directory.iter() {
+            if self.feed_of(number.0) == before.feed_of(number.0) {
+                kept.take(bytes);
+            }
+        }
+        let is_less = kept.len() < directory.len();
+        *directory = kept;
+        is_less
+    }
+
+    /// Returns the name and the first number of the feed of an instrument.
+    fn feed_of(&self, instrument: u32) -> Option<(&str, u32)> {
+        let feeds = self.feeds.iter().filter(|feed| feed.base <= instrument);
+        feeds.max_by_key(|feed| feed.base).map(FeedInfo::place)
     }
 
     /// Writes the run into `out`, which is emptied first.

@@ -11,7 +11,7 @@ use crate::{
     Writer, WriterConfig,
 };
 use fanfare_market::event::{Action, Flags, InstrumentId, Kind, entry};
-use fanfare_market::instruments::{Definition, Instrument, Lookup, Name};
+use fanfare_market::instruments::{Definition, Directory, Instrument, Lookup, Name};
 use fanfare_market::view::Seen;
 use fanfare_market::{BookConfig, Delivery, Event, Price, View};
 use std::ops::ControlFlow;
@@ -656,6 +656,50 @@ fn there_is_one_writer() {
     std::fs::write(nothing.0.join("0000000001.log"), "no log").unwrap();
     let error = Log::open(&nothing.0).unwrap().extent().unwrap_err();
     assert!(error.to_string().contains("0000000001.log"), "{error}");
+}
+
+#[test]
+fn instruments_of_feeds_with_other_numbers_are_forgotten() {
+    let folder = Folder::new();
+    let run = |places: &[(&str, u32)], numbers: &[u32]| {
+        let book = BookConfig::by_price(50).unwrap();
+        let feed = |(name, base): &(&str, u32)| FeedInfo {
+            name: (*name).to_owned(),
+            base: *base,
+            book,
+        };
+        let feeds = places.iter().map(feed).collect();
+        let (mut writer, _) = Writer::open(&folder.0, SMALL, feeds, 1).unwrap();
+        for number in numbers {
+            writer.instrument(&instrument(*number)).unwrap();
+        }
+        let mut source = Source::new(3, writer.next());
+        append(&mut writer, &mut source, 50);
+        writer.close().unwrap();
+    };
+    run(&[("x", 0), ("y", 4), ("z", 8)], &[0, 1, 4, 5, 8]);
+    let log = Log::open(&folder.0).unwrap();
+    let reader = log.reader(Start::First).unwrap();
+    let mut ahead = reader.ahead(1, Duration::from_millis(1)).unwrap();
+    // The first feed has room for more, and the last one is gone.
+    run(&[("x", 0), ("y", 6)], &[2, 6]);
+    let known = |directory: &Directory| {
+        let all = directory.iter();
+        all.map(|(number, _)| number.0).collect::<Vec<_>>()
+    };
+    let mut received = Received::default();
+    while received.events.len() < 100 {
+        let each = |delivery: Delivery<'_>| received.take(delivery);
+        assert!(ahead.take(Duration::from_secs(60), each).unwrap() > 0);
+    }
+    assert_eq!(known(ahead.directory()), [0, 1, 2, 6]);
+    for _ in 0..2 {
+        assert_eq!(known(log.as_of(At::End).unwrap().directory()), [0, 1, 2, 6]);
+        // A checkpoint has the same ones.
+        keep(&folder.0, OFTEN).checkpoint().unwrap();
+    }
+    let before = log.as_of(At::Number(50)).unwrap();
+    assert_eq!(known(before.directory()), [0, 1, 4, 5, 8]);
 }
 
 #[test]

@@ -8,7 +8,7 @@
 //! No message may be missing between the fragments of a snapshot, by MsgSeqNum(34). Fragments with
 //! numbers of their own may be interleaved with those of other instruments. Those without are in
 //! consecutive messages. If nothing marks the first one, it is the message after the end of another
-//! snapshot.
+//! snapshot, even if a SequenceReset(4) stands between them.
 
 use crate::event::{Event, Flags};
 use crate::mapping::{Does, Fragment, Outcome, Picture};
@@ -196,6 +196,10 @@ impl Fragments {
             }
             self.last = outcome.number;
         }
+        if let (Some(Does::SequenceReset), Some(next)) = (outcome.does, outcome.next) {
+            // No message is missing between it and the first one of the new numbers.
+            self.last = Some(next.wrapping_sub(1));
+        }
     }
 
     /// Returns whether no message is missing between the previous one and this one.
@@ -262,6 +266,9 @@ impl Fragments {
             return None;
         }
         let part = self.parts.get_mut(&id)?;
+        if let Some(clear) = part.events.first_mut() {
+            clear.rpt_seq = clear.rpt_seq.max(picture.rpt_seq);
+        }
         part.events.extend(more.iter().map(inner));
         part.next = part.next.wrapping_add(1);
         self.held += more.len();
@@ -286,10 +293,6 @@ impl Fragments {
         before.clear();
         self.keep(before);
         self.stats.whole += 1;
-        let rpt_seq = self.whole.iter().map(|event| event.rpt_seq).max();
-        if let (Some(clear), Some(rpt_seq)) = (self.whole.first_mut(), rpt_seq) {
-            clear.rpt_seq = rpt_seq;
-        }
         if let Some(last) = self.whole.last_mut() {
             last.flags = last.flags.with(Flags::LAST);
         }
@@ -523,6 +526,28 @@ mod tests {
         to.pass(&unknown);
         assert_eq!(take(&mut to, &last(part(9, A, 9, 1))), None);
         assert_eq!(take(&mut to, &last(part(10, A, 9, 1))), Some(vec![10]));
+    }
+
+    #[test]
+    fn numbers_that_restart_lose_no_snapshot() {
+        let mut to = Fragments::default();
+        let reset = |number, next| Outcome {
+            does: Some(Does::SequenceReset),
+            next: Some(next),
+            picture: None,
+            ..part(number, A, 1, 0).0
+        };
+        assert_eq!(take(&mut to, &last(part(1, A, 9, 1))), None);
+        to.pass(&reset(2, 1));
+        let first_of_cycle = last(part(1, A, 10, 1));
+        assert_eq!(take(&mut to, &first_of_cycle), Some(vec![1]));
+        // A message in front of the restart is missing, which may have been a beginning.
+        to.pass(&reset(3, 1));
+        assert_eq!(take(&mut to, &first_of_cycle), None);
+        // So is one behind it.
+        to.pass(&reset(2, 1));
+        assert_eq!(take(&mut to, &last(part(2, A, 11, 1))), None);
+        assert_eq!(to.stats().without_beginning, 3);
     }
 
     #[test]

@@ -70,8 +70,9 @@ struct Out {
     source: u16,
     /// The time of arrival of the current message.
     ts_recv: u64,
-    /// The instruments whose books had a fault in the current message.
-    faulty: Vec<InstrumentId>,
+    /// The instruments whose books had a fault in the current message, each with the number below
+    /// which a message has a change that cannot be used; 0 if none has.
+    faulty: Vec<(InstrumentId, u64)>,
     stats: MarketStats,
 }
 
@@ -165,20 +166,27 @@ impl Market {
         };
         self.recovery.see(sequence, &mut to);
         for event in events {
+            let bare;
+            let mut item = event;
             if (event.rpt_seq == 0 && self.is_numbered) || !Self::is_ordered(event.kind) {
                 if is_of_book(event.kind) {
                     to.out.stats.unnumbered += 1;
-                    to.out.faulty.push(event.instrument);
+                    to.out.faulty.push((event.instrument, sequence + 1));
                 } else {
                     to.emit(event);
                 }
-                continue;
+                if event.rpt_seq == 0 || !self.is_numbered {
+                    continue;
+                }
+                // The changes after it are in sequence only with its number.
+                bare = Event::bare_number(event.instrument, event.rpt_seq);
+                item = &bare;
             }
             let increment = Increment {
-                instrument: event.instrument.0,
-                rpt_seq: event.rpt_seq,
+                instrument: item.instrument.0,
+                rpt_seq: item.rpt_seq,
                 sequence,
-                item: *event,
+                item: *item,
             };
             if let Err(Refused::TooManyInstruments(_)) = self.recovery.increment(increment, &mut to)
             {
@@ -219,6 +227,11 @@ impl Market {
         }
     }
 
+    /// Returns whether the feed numbers the changes of each instrument.
+    pub(crate) const fn is_numbered(&self) -> bool {
+        self.is_numbered
+    }
+
     /// Returns whether changes of this kind are queued until they are in sequence.
     const fn is_ordered(kind: Kind) -> bool {
         !matches!(kind, Kind::Definition | Kind::Status | Kind::State)
@@ -241,9 +254,13 @@ impl Market {
             out: &mut self.out,
             send,
         };
+        // A book without RptSeq(83) has no place among the changes. An empty one may precede them.
+        let is_empty = !events
+            .iter()
+            .any(|event| matches!(event.kind, Kind::Level | Kind::Order));
         let snapshot = Snapshot {
             instrument: first.instrument.0,
-            rpt_seq: first.rpt_seq,
+            rpt_seq: (first.rpt_seq != 0 || is_empty).then_some(first.rpt_seq),
             last_processed,
             items: events,
         };
@@ -263,15 +280,25 @@ impl Market {
 
     #[cold]
     fn give_up(&mut self, send: &mut impl FnMut(&Event)) {
-        while let Some(instrument) = self.out.faulty.pop() {
-            self.fault(instrument, send);
-        }
+        self.with(send, |_, _| {});
     }
 
-    /// Starts the recovery of an instrument whose book is wrong, or of which a change could not be
-    /// read.
+    /// Starts the recovery of an instrument of which a change in the messages so far could not be
+    /// read, or may be missing. Only a snapshot that contains these messages restores it.
     pub fn fault(&mut self, instrument: InstrumentId, send: &mut impl FnMut(&Event)) {
-        self.with(send, |recovery, to| recovery.fault(instrument.0, to));
+        let end = self.recovery.next();
+        self.with(send, |recovery, to| recovery.fault(instrument.0, end, to));
+    }
+
+    /// Starts the recovery of an instrument with a change of its book in a message without a
+    /// number. Only a snapshot that contains a later message is known to contain that one.
+    pub fn fault_without_number(
+        &mut self,
+        instrument: InstrumentId,
+        send: &mut impl FnMut(&Event),
+    ) {
+        let end = self.recovery.next() + 1;
+        self.with(send, |recovery, to| recovery.fault(instrument.0, end, to));
     }
 
     /// Records a message of the channel without changes.
@@ -381,10 +408,10 @@ impl Market {
         let out = &mut self.out;
         work(&mut self.recovery, &mut To { out, send });
         // The drained changes may have been invalid for the book.
-        while let Some(instrument) = self.out.faulty.pop() {
+        while let Some((instrument, end)) = self.out.faulty.pop() {
             let out = &mut self.out;
             let mut to = To { out, send };
-            self.recovery.fault(instrument.0, &mut to);
+            self.recovery.fault(instrument.0, end, &mut to);
         }
     }
 }
@@ -418,7 +445,7 @@ impl<F: FnMut(&Event)> To<'_, F> {
     #[cold]
     fn refused(&mut self, event: &Event, fault: Fault) {
         self.out.stats.faults += 1;
-        self.out.faulty.push(event.instrument);
+        self.out.faulty.push((event.instrument, 0));
         // These were found after the event, which is valid. For other faults the event was not
         // applied.
         if matches!(fault, Fault::Crossed | Fault::Disorder) {
@@ -430,7 +457,11 @@ impl<F: FnMut(&Event)> To<'_, F> {
 impl<F: FnMut(&Event)> Sink<Event> for To<'_, F> {
     #[inline]
     fn apply(&mut self, _: u32, event: &Event) {
-        if self.out.faulty.contains(&event.instrument) && is_of_book(event.kind) {
+        if event.is_bare_number() {
+            return;
+        }
+        let is_faulty = |(instrument, _): &(InstrumentId, u64)| *instrument == event.instrument;
+        if self.out.faulty.iter().any(is_faulty) && is_of_book(event.kind) {
             // After a fault, no change applies to the book until a snapshot arrives.
             self.out.stats.left_out += 1;
             return;
@@ -441,6 +472,7 @@ impl<F: FnMut(&Event)> Sink<Event> for To<'_, F> {
     fn superseded(&mut self, _: u32, event: &Event) {
         match event.kind {
             Kind::Trade => self.emit(event),
+            _ if event.is_bare_number() => {}
             _ => self.out.stats.left_out += 1,
         }
     }

@@ -192,6 +192,33 @@ fn levels_without_numbers_in_a_feed_that_has_them_are_a_fault() {
         Some(State::Recovering(Lack::PictureAfterFault))
     );
     assert!(log.0.contains(&"Trade 0 70".into()));
+    snapshot(&mut market, &mut log, 1, &picture(1, 70));
+    assert_ne!(market.state(RIU3), Some(State::Live), "lacks the level");
+    snapshot(&mut market, &mut log, 2, &picture(1, 71));
+    assert_eq!(market.state(RIU3), Some(State::Live));
+}
+
+#[test]
+fn a_change_in_a_message_without_a_number_is_in_pictures_of_later_messages() {
+    let (mut market, mut log) = (market(Numbering::Instrument), Log::default());
+    changes(&mut market, &mut log, 1, &[level(1, entry::BID, 1, 70)]);
+    market.fault_without_number(RIU3, &mut |event| log.add(event));
+    snapshot(&mut market, &mut log, 1, &picture(2, 71));
+    assert_ne!(market.state(RIU3), Some(State::Live));
+    snapshot(&mut market, &mut log, 2, &picture(2, 71));
+    assert_eq!(market.state(RIU3), Some(State::Live));
+}
+
+#[test]
+fn a_picture_without_its_number_is_not_taken_for_an_empty_book() {
+    let (mut market, mut log) = (market(Numbering::Instrument), Log::default());
+    changes(&mut market, &mut log, 50, &[]);
+    snapshot(&mut market, &mut log, 50, &picture(0, 70));
+    assert_ne!(market.state(RIU3), Some(State::Live));
+    assert_eq!(market.recovery_stats().snapshots_unusable, 1);
+    // An empty book may precede the first change.
+    snapshot(&mut market, &mut log, 50, &picture(0, 70)[..1]);
+    assert_eq!(market.state(RIU3), Some(State::Live));
 }
 
 #[test]

@@ -186,6 +186,9 @@ pub struct Delivered<'a> {
     pub packet_len: usize,
     /// Whether it is the first message of its packet that is delivered.
     pub is_first: bool,
+    /// Whether it is the last message of its packet, which was decoded to its end, if the preamble
+    /// numbers the packet; true for all other messages.
+    pub is_last: bool,
     /// The time its decoding took in ns; 0 if that is not measured.
     pub decoding: u64,
 }
@@ -201,6 +204,8 @@ pub struct BadPacket {
     pub len: usize,
     /// The count of its messages that were delivered.
     pub delivered: u32,
+    /// The number of its preamble; `None` without one, or if the fault is not in a message.
+    pub number: Option<u32>,
     /// The fault.
     pub fault: Fault,
 }

@@ -127,6 +127,8 @@ impl Delivery {
     /// Delivers a message of the packet.
     #[inline(always)]
     fn lend<'d>(&'d mut self, program: &'d Program, index: usize) -> Option<Delivered<'d>> {
+        let is_last =
+            self.preamble.is_none() || self.at >= self.packet.len() && self.packet.is_at_end();
         let message = self.packet.message(index)?;
         let (number, decoding) = (message.number(), message.decoding);
         Some(Delivered {
@@ -138,6 +140,7 @@ impl Delivery {
             received: self.received,
             packet_len: self.len,
             is_first: self.delivered == 1,
+            is_last,
             decoding,
         })
     }
@@ -390,6 +393,7 @@ const fn bad(datagram: &Datagram<'_>, kind: FrameErrorKind) -> BadPacket {
         offset: datagram.offset,
         len: 0,
         delivered: 0,
+        number: None,
         fault: Fault::Frame(kind),
     }
 }
@@ -466,6 +470,7 @@ impl Channel {
             offset: self.hand.offset,
             len: self.hand.len,
             delivered: self.hand.delivered,
+            number: self.hand.preamble,
             fault: Fault::Codec(error),
         })
     }
@@ -497,10 +502,10 @@ impl Channel {
                     bytes: unit.bytes,
                 };
                 hand.begin(&of, 0, unit.skip);
+                hand.preamble = (start > 0).then_some(unit.sequence);
                 if !is_whole {
                     hand.own.clear();
                     hand.own.extend_from_slice(unit.bytes);
-                    let number = (start > 0).then_some(unit.sequence);
                     let numbers = PacketNumbers {
                         first: Some(unit.sequence),
                         count: unit.count,
@@ -511,7 +516,6 @@ impl Channel {
                     hand.packet.stream();
                     hand.packet.expect(numbers);
                     (hand.streams, hand.tells) = (true, false);
-                    hand.preamble = number;
                     stats.decoded += 1;
                     stats.decoded_again += u64::from(start == 0);
                 }

@@ -236,10 +236,15 @@ impl Channel {
         };
         self.hand.is_known_bad = matches!(numbers, Some((_, false)));
         self.hand.tells = false;
-        let by_preamble = number.is_some() && !self.announces && !self.config.keep_dictionary;
+        // A dictionary that outlives packets must decode each of them when it arrives.
+        let is_read = self.announces
+            || match number {
+                Some(_) => self.config.keep_dictionary,
+                None => self.is_numbered,
+            };
         if let Some((numbers, _)) = numbers {
             self.hand.packet.clear(numbers);
-        } else if by_preamble || !(self.is_numbered || self.announces) {
+        } else if !is_read {
             self.hand.packet.clear(PacketNumbers::default());
         } else {
             self.read_numbers(datagram.line, body, streams && number.is_none());
@@ -342,6 +347,7 @@ impl Channel {
                     offset: datagram.offset,
                     len: bytes.len(),
                     delivered: 0,
+                    number: None,
                     fault: Fault::Refused(why),
                 });
             }
@@ -455,6 +461,7 @@ const fn too_short(datagram: &Datagram<'_>, short: TooShort) -> BadPacket {
         offset: datagram.offset,
         len: 0,
         delivered: 0,
+        number: None,
         fault: Fault::Preamble(short),
     }
 }

@@ -15,8 +15,9 @@ pub(super) struct Packet {
     numbers: PacketNumbers,
     error: Option<CodecError>,
     is_decoded: bool,
-    /// The number of bytes decoded.
+    /// The number of bytes decoded, and whether none are left.
     at: usize,
+    is_at_end: bool,
     has_contents: bool,
     /// The number of the last message that has one, and its index.
     last: Option<(u64, u32)>,
@@ -85,6 +86,11 @@ impl Packet {
         self.is_decoded
     }
 
+    /// Returns whether the last message decoded is that at its end.
+    pub(super) const fn is_at_end(&self) -> bool {
+        self.is_at_end
+    }
+
     #[inline]
     pub(super) fn message(&mut self, index: usize) -> Option<&mut Decoded> {
         self.messages.get_mut(..self.used)?.get_mut(index)
@@ -103,7 +109,8 @@ impl Packet {
         self.is_decoded = false;
         self.is_streamed = false;
         self.numbers = numbers;
-        (self.at, self.has_contents, self.last) = (0, false, None);
+        (self.at, self.is_at_end) = (0, false);
+        (self.has_contents, self.last) = (false, None);
     }
 
     /// Sets the numbers before the messages are decoded.
@@ -382,6 +389,7 @@ impl PacketReader {
             return false;
         }
         packet.took(len, fields.is_reset, (number, next));
+        packet.is_at_end = len == rest.len();
         true
     }
 }

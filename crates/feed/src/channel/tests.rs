@@ -188,6 +188,38 @@ fn a_preamble_numbers_packets_which_are_decoded_when_their_turn_comes() {
 }
 
 #[test]
+fn the_last_message_of_a_packet_with_a_preamble_is_told_and_the_number_of_a_bad_one() {
+    let mut config = ChannelConfig::new(2);
+    config.preamble = Preamble::Cme;
+    let mut channel = channel(config);
+    let mut all = Vec::new();
+    // The last message of the third packet, which waits, has an unknown template.
+    let bodies = [
+        (1, [DONE, DONE].concat()),
+        (3, [DONE, &[0xc0, 0xff]].concat()),
+        (2, DONE.to_vec()),
+    ];
+    for (sequence, body) in bodies {
+        let mut bytes = Vec::new();
+        Preamble::Cme.write(sequence, &mut bytes);
+        bytes.extend(body);
+        let mut events = channel.receive(datagram(Line::A, 0, &bytes));
+        while let Some(event) = events.next() {
+            all.push(match event {
+                Event::Message(m) => (m.number, m.is_last),
+                Event::Bad(bad) => (bad.number.map(u64::from), false),
+                _ => continue,
+            });
+        }
+    }
+    let expected = [(1, false), (1, true), (2, true), (3, false), (3, false)];
+    assert_eq!(
+        all,
+        expected.map(|(number, is_last)| (Some(number), is_last))
+    );
+}
+
+#[test]
 fn packets_with_length_headers_share_a_datagram() {
     let mut config = ChannelConfig::new(1);
     config.header = Header::U16Be;
@@ -312,6 +344,33 @@ fn lines_that_build_on_each_message_are_arbitrated_too() {
         all.extend(told(channel.receive(datagram(line, 0, messages[i]))));
     }
     assert_eq!(all, ["Quote 1.0 50", "Quote 2.0 50", "Quote 3.0 50"]);
+}
+
+#[test]
+fn a_packet_with_a_preamble_that_waits_has_the_values_of_its_dictionary() {
+    let mut config = ChannelConfig::new(1);
+    config.keep_dictionary = true;
+    config.preamble = Preamble::Seq32Le;
+    let xml = r#"<template name="Quote" id="1">
+        <uInt32 name="Price" id="44"><copy/></uInt32></template>"#;
+    let decoder = Decoder::new(Program::parse(xml).unwrap());
+    let mut channel = Channel::new(decoder, config).unwrap();
+    let mut all = Vec::new();
+    // The second packet has the template and the price of the one before, the third a new price.
+    let packets = [
+        (1, &[0xe0, 0x81, 0xb2][..]),
+        (3, &[0x80]),
+        (4, &[0xa0, 0xb3]),
+    ];
+    for (sequence, body) in packets {
+        let mut bytes = Vec::new();
+        Preamble::Seq32Le.write(sequence, &mut bytes);
+        bytes.extend(body);
+        all.extend(told(channel.receive(datagram(Line::A, 0, &bytes))));
+    }
+    all.extend(told(channel.finish()));
+    let expected = ["Quote 1.0 50", "gap 2-2", "Quote 3.0 50", "Quote 4.0 51"];
+    assert_eq!(all, expected);
 }
 
 #[test]

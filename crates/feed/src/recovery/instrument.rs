@@ -21,6 +21,11 @@ pub(super) struct Instrument {
     pub(super) known_end: u64,
     /// The lowest useful key of a snapshot: changes after lower ones were dropped.
     pub(super) floor: u64,
+    /// The number of the channel below which a message had a change that the book lacks, which a
+    /// snapshot must contain; 0 if none had.
+    pub(super) lost_end: u64,
+    /// The time at which the first snapshot arrived after such a message; `u64::MAX` before.
+    pub(super) lost_at: u64,
     /// The key of a snapshot that was ahead of the live book.
     pub(super) ahead: u64,
     pub(super) list: List,
@@ -44,6 +49,8 @@ impl Instrument {
             seen_sequence: 0,
             known_end: 0,
             floor: 0,
+            lost_end: 0,
+            lost_at: 0,
             ahead: 0,
             list: List::EMPTY,
             held: 0,
@@ -82,6 +89,32 @@ impl Instrument {
         self.floor = floor;
     }
 
+    /// Discards the book, which a snapshot restores that contains the changes that were lost.
+    pub(super) const fn distrust(&mut self) {
+        let lost = (self.lost_end, self.lost_at);
+        self.begin_anew(0);
+        (self.lost_end, self.lost_at) = lost;
+    }
+
+    /// Discards the book as wrong; only snapshots with this key or a higher one that contain all
+    /// messages below `end` are useful from now on.
+    pub(super) fn fault(&mut self, floor: u64, end: u64) {
+        let before = (self.lost_end, self.lost_at);
+        self.begin_anew(floor);
+        self.is_faulty = true;
+        (self.lost_end, self.lost_at) = match end {
+            0 => before,
+            _ => (end.max(before.0), u64::MAX),
+        };
+    }
+
+    /// Notes that changes may be missing from this message of the channel on. A replay may repeat
+    /// those that did arrive, which are then not taken for a number that went back.
+    pub(super) fn doubt(&mut self, sequence: u64) {
+        self.known_end = self.known_end.min(sequence);
+        self.is_dated = false;
+    }
+
     /// Returns whether the book has the change of this key. Where keys are numbers of messages, a
     /// message may have several changes: only a snapshot shows that all of them are in the book.
     pub(super) const fn is_in_book(&self, key: u64, is_numbered: bool) -> bool {
@@ -105,8 +138,10 @@ impl Instrument {
             _ if self.is_closed => return State::Closed,
             _ if self.is_faulty => Lack::PictureAfterFault,
             _ if !self.has_book => Lack::Picture,
-            Some(first) => Lack::Changes(self.applied + 1, first - 1),
+            Some(first) if first > self.applied + 1 => Lack::Changes(self.applied + 1, first - 1),
             None if self.known_end == 0 => Lack::Picture,
+            // The next change waits: its message may lack others.
+            Some(_) => Lack::Certainty(unseen),
             None if self.known_end < unseen => Lack::Certainty(unseen),
             None if is_silent => return State::Stale,
             None => return State::Live,

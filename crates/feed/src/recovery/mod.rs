@@ -52,7 +52,7 @@
 //! let items = &['x', 'y'];
 //! recovery.snapshot(
 //!     0,
-//!     Snapshot { instrument: 0, rpt_seq: 7, last_processed: Some(100), items },
+//!     Snapshot { instrument: 0, rpt_seq: Some(7), last_processed: Some(100), items },
 //!     &mut log,
 //! );
 //! assert_eq!(
@@ -99,7 +99,7 @@ pub struct Snapshot<'a, T> {
     /// The instrument, by the caller's number from 0.
     pub instrument: u32,
     /// RptSeq(83) of the last change that it contains; ignored where instruments have no numbers.
-    pub rpt_seq: u32,
+    pub rpt_seq: Option<u32>,
     /// LastMsgSeqNumProcessed(369): the last message of the channel that it contains.
     pub last_processed: Option<u32>,
     /// The parts of the snapshot.
@@ -146,8 +146,8 @@ pub struct Recovery<T> {
     forgotten: u64,
     /// The number after the highest message.
     next: Option<u64>,
-    /// Whether the last gap was that of a reset.
-    was_reset: bool,
+    /// The time of the last reset.
+    reset_at: Option<u64>,
     /// The time at which the last gap was declared, or the first snapshot arrived.
     gap_at: Option<u64>,
     is_silent: bool,
@@ -164,7 +164,7 @@ impl<T: Copy> Recovery<T> {
             unknown_below: u64::MAX,
             forgotten: 0,
             next: None,
-            was_reset: false,
+            reset_at: None,
             gap_at: None,
             is_silent: false,
             stats: RecoveryStats::default(),
@@ -191,6 +191,11 @@ impl<T: Copy> Recovery<T> {
     pub fn position(&self, instrument: u32) -> Option<u64> {
         let known = self.instruments.get(instrument as usize)?;
         Some(known.applied)
+    }
+
+    /// Returns the number after the highest message of the channel, or 0 before the first.
+    pub fn next(&self) -> u64 {
+        self.next.unwrap_or_default()
     }
 
     /// Returns the missing messages of the channel, to be requested from a replay.
@@ -246,7 +251,7 @@ impl<T: Copy> Recovery<T> {
         let is_numbered = self.config.numbering == Numbering::Instrument;
         let known = self.instrument(id)?;
         if is_numbered && known.is_back(key, sequence) {
-            self.jumped_back(id, sink);
+            self.jumped_back(id, sequence, sink);
         }
         let known = &mut self.instruments[id as usize];
         if sequence >= known.seen_sequence {
@@ -266,7 +271,10 @@ impl<T: Copy> Recovery<T> {
             }
         } else if known.is_in_book(key, is_numbered) {
             self.stats.superseded += 1;
-            sink.superseded(id, &increment.item);
+            // One that comes again was passed on when it was applied.
+            if !is_numbered || key <= known.picture {
+                sink.superseded(id, &increment.item);
+            }
         } else {
             self.hold(id, key, increment, sink);
         }
@@ -274,14 +282,13 @@ impl<T: Copy> Recovery<T> {
         Ok(())
     }
 
-    /// Handles an earlier number in a newer message: nothing of the instrument is certain.
+    /// Handles an earlier number in a newer message: nothing of the instrument is certain, and
+    /// snapshots of messages before this one have the earlier numbers.
     #[cold]
-    fn jumped_back(&mut self, id: u32, sink: &mut impl Sink<T>) {
+    fn jumped_back(&mut self, id: u32, sequence: u64, sink: &mut impl Sink<T>) {
         self.stats.jumped_back += 1;
         self.forget(id, sink);
-        let known = &mut self.instruments[id as usize];
-        known.begin_anew(0);
-        known.is_faulty = true;
+        self.instruments[id as usize].fault(0, sequence + 1);
         sink.clear(id);
     }
 
@@ -342,6 +349,10 @@ impl<T: Copy> Recovery<T> {
                 sink.superseded(id, &waited.item);
             } else {
                 known.advance(waited.key, waited.sequence);
+                if self.unseen.contains(waited.sequence) {
+                    // The rest of its message is missing.
+                    known.doubt(waited.sequence);
+                }
                 self.stats.applied += 1;
                 sink.apply(id, &waited.item);
             }
@@ -363,30 +374,34 @@ impl<T: Copy> Recovery<T> {
     ) -> Result<(), Refused> {
         let id = snapshot.instrument;
         let last = snapshot.last_processed.map(|last| self.extend(last));
-        let is_numbered = self.config.numbering == Numbering::Instrument;
-        self.instrument(id)?;
-        let key = match (is_numbered, last) {
-            (true, _) => u64::from(snapshot.rpt_seq),
-            (false, Some(last)) => last,
+        let known = self.instrument(id)?;
+        known.lost_at = known.lost_at.min(now);
+        let (lost_end, lost_at) = (known.lost_end, known.lost_at);
+        let key = match self.config.numbering {
+            Numbering::Instrument => snapshot.rpt_seq.map(u64::from),
+            Numbering::Channel => last,
+        };
+        let Some(key) = key else {
             // Its place is unknown.
-            (false, None) => {
-                self.stats.snapshots_unusable += 1;
-                return Ok(());
-            }
+            self.stats.snapshots_unusable += 1;
+            return Ok(());
         };
         let gap_at = *self.gap_at.get_or_insert(now);
-        let is_aged = now.saturating_sub(gap_at) >= self.config.snapshot_age;
-        self.was_reset &= !is_aged;
+        let age = self.config.snapshot_age;
+        let is_aged = |since: u64| now.saturating_sub(since) >= age;
+        // A snapshot made after a gap contains the messages lost in it; one made after a message of
+        // which a change was lost contains that one.
+        let of_gap = if is_aged(gap_at) { self.next } else { None };
+        let of_gap = of_gap.unwrap_or(1);
         let known_end = match last {
             Some(last) => last + 1,
-            // A snapshot made after the gap contains the messages lost in it.
-            None if is_aged => self.next.unwrap_or(1),
-            None => 1,
+            None if lost_end == 0 => of_gap,
+            None if is_aged(lost_at) => of_gap.max(lost_end),
+            None => of_gap.min(lost_end - 1),
         };
         // Numbers from before a reset may look like those after it.
-        let is_of_another_time =
-            !is_aged && self.was_reset || last.is_some_and(|last| self.is_far_ahead(last));
-        if is_of_another_time {
+        let is_after_reset = self.reset_at.is_some_and(|at| now.saturating_sub(at) < age);
+        if is_after_reset || last.is_some_and(|last| self.is_far_ahead(last)) {
             self.stats.snapshots_unusable += 1;
             return Ok(());
         }
@@ -411,7 +426,7 @@ impl<T: Copy> Recovery<T> {
         self.instrument(instrument)?;
         let snapshot = Snapshot {
             instrument,
-            rpt_seq,
+            rpt_seq: Some(rpt_seq),
             last_processed: Some(sequence as u32),
             items,
         };
@@ -433,8 +448,11 @@ impl<T: Copy> Recovery<T> {
         let is_numbered = self.config.numbering == Numbering::Instrument;
         let known = &mut self.instruments[id as usize];
         let is_old = known.has_book && key <= known.applied;
-        let is_short = !is_numbered && key + 1 < unseen;
-        if is_old || is_short || key < known.floor {
+        let needed_end = match is_numbered {
+            true => known.lost_end,
+            false => unseen.max(known.lost_end),
+        };
+        if is_old || known_end < needed_end || key < known.floor {
             if known.has_book && key == known.applied {
                 // Its content is the same, and may be known to be as new as later messages.
                 known.known_end = known.known_end.max(known_end);
@@ -468,23 +486,42 @@ impl<T: Copy> Recovery<T> {
         }
     }
 
-    /// Notes that these messages of the channel arrived over no line. No instrument is live until
-    /// it is known that it lost nothing.
+    /// Notes that these messages of the channel arrived over no line, or only in part, after the
+    /// changes that did. No instrument is live until it is known that it lost nothing.
     ///
     /// `now` is the caller's time in nanoseconds.
     pub fn gap(&mut self, now: u64, range: Range<u64>, sink: &mut impl Sink<T>) {
         if range.is_empty() {
             return;
         }
-        // After a reset snapshots are not taken for a time, which a gap does not shorten.
+        self.doubt(&range, sink);
         self.gap_at = Some(now);
         if self.next.is_none() {
             self.unknown_below = range.start;
         }
         self.next = self.next.max(Some(range.end));
-        self.unseen.push(range);
+        // One that arrived in part may be missing already.
+        if !self.unseen.contains(range.start) {
+            self.unseen.push(range);
+        }
         self.note_forgotten();
         self.settle_all(sink);
+    }
+
+    /// Handles the instruments with changes in these messages, which arrived only in part: others
+    /// of their changes may be missing.
+    fn doubt(&mut self, range: &Range<u64>, sink: &mut impl Sink<T>) {
+        for id in 0..self.instruments.len() as u32 {
+            let known = &mut self.instruments[id as usize];
+            if known.seen == 0 || known.is_closed || !range.contains(&known.seen_sequence) {
+                continue;
+            }
+            match self.config.numbering {
+                Numbering::Instrument => known.doubt(range.start),
+                // The book would apply the changes that arrived again, if a replay repeats them.
+                Numbering::Channel => self.fault(id, range.end, sink),
+            }
+        }
     }
 
     /// Notes that these messages of the channel arrived by replay; called after their changes.
@@ -534,7 +571,7 @@ impl<T: Copy> Recovery<T> {
     /// `now` is the caller's time in nanoseconds.
     pub fn reset(&mut self, now: u64, next: u64, sink: &mut impl Sink<T>) {
         (self.unseen, self.forgotten) = (Missing::new(self.config.most_gaps), 0);
-        (self.unknown_below, self.was_reset) = (next, true);
+        (self.unknown_below, self.reset_at) = (next, Some(now));
         (self.next, self.gap_at) = (Some(next), Some(now));
         for id in 0..self.instruments.len() as u32 {
             self.forget(id, sink);
@@ -563,21 +600,21 @@ impl<T: Copy> Recovery<T> {
                 continue;
             }
             self.forget(id, sink);
-            self.instruments[id as usize].begin_anew(0);
+            self.instruments[id as usize].distrust();
             sink.clear(id);
             self.settle(id, sink);
         }
     }
 
-    /// Notes that the book of an instrument is wrong (crossed, a change that cannot be applied):
-    /// only a snapshot of it is trusted from here on.
-    pub fn fault(&mut self, instrument: u32, sink: &mut impl Sink<T>) {
-        let Some(known) = self.instruments.get_mut(instrument as usize) else {
+    /// Notes that the book of an instrument is wrong (crossed, a change that cannot be applied), or
+    /// that a change was lost, of a message below `end` (0 if none was): only a snapshot that
+    /// contains the changes applied so far and the messages below `end` is trusted from here on.
+    pub fn fault(&mut self, instrument: u32, end: u64, sink: &mut impl Sink<T>) {
+        let Ok(known) = self.instrument(instrument) else {
             return;
         };
+        known.fault(known.applied.max(known.floor), end);
         self.stats.faults += 1;
-        known.begin_anew(known.applied.max(known.floor));
-        known.is_faulty = true;
         sink.clear(instrument);
         self.settle(instrument, sink);
     }

@@ -75,7 +75,7 @@ pub struct RecoveryConfig {
     pub numbering: Numbering,
     /// Whether books are empty, and complete, before RptSeq(83) 1.
     pub starts_empty: bool,
-    /// Most instruments: their numbers are below this. Each takes 80 bytes.
+    /// Most instruments: their numbers are below this. Each takes 112 bytes.
     pub most_instruments: usize,
     /// Most waiting changes of all instruments together. Each takes 24 bytes and its item.
     pub most_held: usize,
@@ -138,7 +138,7 @@ pub struct RecoveryStats {
     pub faults: u64,
     /// Snapshots that replaced books.
     pub snapshots_taken: u64,
-    /// Snapshots older than the book, or than the missing messages.
+    /// Snapshots older than the book, than the missing messages, or than a change that was lost.
     pub snapshots_old: u64,
     /// Snapshots ahead of a live book, not taken yet.
     pub snapshots_ahead: u64,

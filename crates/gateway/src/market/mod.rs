@@ -223,14 +223,14 @@ impl MarketFeed {
     fn pictures(&mut self, now: Now, ring: &mut EventRing) -> Result<usize, AgentError> {
         let mut datagrams = 0;
         let mut snapshots = std::mem::take(&mut self.snapshots);
-        for lines in &mut snapshots {
+        for (at, lines) in snapshots.iter_mut().enumerate() {
             let turn = lines.turn(now.mono, |event| {
                 if let ChannelEvent::Bad(_) = event {
                     self.outlet.counts.bad_pictures.increment(1);
                 }
                 let brought = &mut self.outlet.brought;
                 self.follower
-                    .snapshot_channel(now.mono, &event, &mut |event| brought.take(event));
+                    .snapshot_lines(at, now.mono, &event, &mut |event| brought.take(event));
                 self.pass_on(now.mono, ring);
                 Ok::<_, AgentError>(ControlFlow::Continue(()))
             })?;

@@ -3,20 +3,44 @@
 use super::cells::{Cells, Raw, Ref, Room};
 use super::fault::Flaw;
 use super::plan::Plan;
-use crate::instruments::Definition;
+use crate::instruments::{Definition, IdSource, Name};
 
-/// The number of texts of a definition that may have been sent as numbers.
-pub(super) const ROOMS: usize = 9;
+/// The number of texts of a definition, besides its name, that may have been sent as numbers.
+pub(super) const ROOMS: usize = 8;
 
-/// Returns the definition in a message or an entry, without source and maturity, and its
+/// Returns the name of the instrument of a message or an entry.
+pub(super) fn name<'c>(
+    cells: &'c Cells,
+    plan: &Plan,
+    source: IdSource,
+    texts: &'c [u8],
+    room: &'c mut Room,
+) -> Result<Name<'c>, Flaw> {
+    let mut name = Name {
+        source,
+        ..Name::default()
+    };
+    if let Some((cell, raw)) = cells.find(plan.id) {
+        name.id = raw.security_id(texts).map_err(|why| (cell, why))?;
+    }
+    if let Some((_, raw)) = cells.find(plan.symbol) {
+        name.symbol = raw.text(texts, room);
+    }
+    Ok(name)
+}
+
+/// Returns the definition of this name in a message or an entry, without maturity, and its
 /// SecurityTradingStatus(326).
 pub(super) fn read<'c>(
     cells: &'c Cells,
     plan: &Plan,
     texts: &'c [u8],
-    rooms: &'c mut [Room; ROOMS],
+    (name, rooms): (Name<'c>, &'c mut [Room; ROOMS]),
 ) -> Result<(Definition<'c>, Option<u16>), Flaw> {
-    let mut definition = Definition::default();
+    let mut definition = Definition {
+        name,
+        ..Definition::default()
+    };
     let mut status = None;
     let mut rooms = rooms.iter_mut();
     let mut text = |field: Ref| -> &'c [u8] {
@@ -25,10 +49,6 @@ pub(super) fn read<'c>(
             _ => b"",
         }
     };
-    definition.name.symbol = text(plan.symbol);
-    if let Some((cell, raw)) = cells.find(plan.id) {
-        definition.name.id = raw.security_id(texts).map_err(|why| (cell, why))?;
-    }
     let price = |cell: u8, raw: &Raw| raw.price(texts).map_err(|why| (cell, why));
     let small =
         |cell: u8, raw: &Raw, most: u64| raw.at_most(most, texts).map_err(|why| (cell, why));

@@ -7,7 +7,7 @@ use super::outcome::{Counts, Fragment, Outcome, Picture};
 use super::plan::{Condition, Expected, Plan, Rule, TimePlan};
 use super::time::date;
 use crate::event::{Action, Event, Flags, InstrumentId, Kind};
-use crate::instruments::{Change, IdSource, Instruments, Name, Refused, SecurityId};
+use crate::instruments::{Change, IdSource, Instruments, Refused, SecurityId};
 use core::cmp::Ordering;
 use fanfare_wire::Decimal;
 
@@ -51,6 +51,10 @@ pub(super) struct Engine {
     unknown: Unknown,
     source: IdSource,
     pub(super) feed: u16,
+    /// Whether entries of changes that become no event leave a bare number.
+    pub(super) keeps_numbers: bool,
+    /// The count of bare numbers among the events.
+    pub(super) bare: usize,
     /// The last message with an event of each instrument.
     stamps: Vec<u32>,
     stamp: u32,
@@ -77,6 +81,8 @@ struct Current {
     entries: u32,
     /// Whether the snapshot has begun.
     has_begun: bool,
+    /// The highest RptSeq(83) of the entries of the snapshot that became no event.
+    passed: u32,
     withholds_all: bool,
 }
 
@@ -90,6 +96,8 @@ impl Engine {
             unknown,
             source,
             feed,
+            keeps_numbers: false,
+            bare: 0,
             stamps: Vec::new(),
             stamp: 0,
             message: Current::default(),
@@ -115,6 +123,7 @@ impl Engine {
     pub(super) fn begin(&mut self, number: u16, largest: u128, ts_recv: u64) {
         self.cells.clear(largest);
         self.events.clear();
+        self.bare = 0;
         self.faults.clear();
         self.message = Current {
             plan: number,
@@ -135,7 +144,7 @@ impl Engine {
         self.message.has_begun = true;
         let begun = self.try_begin_picture(plan, table, texts);
         if let Err(flaw) = begun {
-            self.fault(flaw, None);
+            self.fault(plan, flaw, None);
         }
     }
 
@@ -166,7 +175,7 @@ impl Engine {
     #[inline]
     pub(super) fn entry(&mut self, plan: &Plan, table: &mut Instruments, texts: &[u8]) {
         if let Err(flaw) = self.try_entry(plan, table, texts) {
-            self.fault(flaw, Some(self.message.entries));
+            self.fault(plan, flaw, Some(self.message.entries));
         }
         self.message.entries += 1;
     }
@@ -196,15 +205,15 @@ impl Engine {
         };
         let Some(rule) = self.rule(plan, texts)? else {
             self.counts.no_rule += 1;
-            return Ok(());
+            return self.pass_over(instrument, plan, texts);
         };
         let Some(kind) = rule.kind else {
             self.counts.ignored += 1;
-            return Ok(());
+            return self.pass_over(instrument, plan, texts);
         };
         if is_picture && kind == Kind::Clear {
             // It began the snapshot.
-            return Ok(());
+            return self.pass_over(instrument, plan, texts);
         }
         let mut event = self.event(kind, rule, plan, texts)?;
         event.instrument = instrument;
@@ -212,6 +221,28 @@ impl Engine {
             event.flags = Flags::SNAPSHOT;
         }
         self.push(event);
+        Ok(())
+    }
+
+    /// Keeps the number of an entry that becomes no event.
+    fn pass_over(
+        &mut self,
+        instrument: InstrumentId,
+        plan: &Plan,
+        texts: &[u8],
+    ) -> Result<(), Flaw> {
+        let is_picture = plan.does == Does::Snapshot;
+        if !is_picture && !self.keeps_numbers {
+            return Ok(());
+        }
+        let rpt_seq = self.at_most(plan.entry_rpt_seq, u32::MAX.into(), texts)?;
+        let rpt_seq = rpt_seq.unwrap_or(0) as u32;
+        if is_picture {
+            self.message.passed = self.message.passed.max(rpt_seq);
+        } else if rpt_seq != 0 {
+            self.push(Event::bare_number(instrument, rpt_seq));
+            self.bare += 1;
+        }
         Ok(())
     }
 
@@ -348,15 +379,9 @@ impl Engine {
         table: &mut Instruments,
         texts: &[u8],
     ) -> Result<Option<InstrumentId>, Flaw> {
-        let mut name = Name::default();
-        if let Some((cell, raw)) = self.cells.find(plan.id) {
-            name.id = raw.security_id(texts).map_err(|why| (cell, why))?;
-        }
-        name.source = self.id_source(plan, texts)?;
+        let source = self.id_source(plan, texts)?;
         let mut room = [0; 24];
-        if let Some((_, raw)) = self.cells.find(plan.symbol) {
-            name.symbol = raw.text(texts, &mut room);
-        }
+        let name = super::define::name(&self.cells, plan, source, texts, &mut room)?;
         let found = match self.unknown {
             Unknown::Add => table.see(&name),
             Unknown::Count => table.find(&name).ok_or(Refused::NoName),
@@ -471,7 +496,7 @@ impl Engine {
     }
 
     #[cold]
-    pub(super) fn fault(&mut self, (cell, why): Flaw, entry: Option<u32>) {
+    fn fault(&mut self, plan: &Plan, (cell, why): Flaw, entry: Option<u32>) {
         self.counts.faults += 1;
         if self.faults.len() == FAULTS {
             self.message.withholds_all = true;
@@ -479,6 +504,7 @@ impl Engine {
         }
         self.faults.push(MapError {
             plan: self.message.plan,
+            does: plan.does,
             cell,
             entry,
             instrument: self.message.instrument,
@@ -488,8 +514,8 @@ impl Engine {
 
     /// Refuses the message as a whole.
     #[cold]
-    pub(super) fn refuse(&mut self, flaw: Flaw) {
-        self.fault(flaw, None);
+    pub(super) fn refuse(&mut self, plan: &Plan, flaw: Flaw) {
+        self.fault(plan, flaw, None);
         self.message.withholds_all = true;
     }
 
@@ -504,19 +530,17 @@ impl Engine {
         let outcome = match ended {
             Ok(outcome) => outcome,
             Err(flaw) => {
-                self.fault(flaw, None);
+                self.fault(plan, flaw, None);
                 Outcome::of(plan.does)
             }
         };
-        let first = self.faults.first().copied();
-        if first.is_some() {
-            self.withhold();
+        if !self.faults.is_empty() {
+            self.withhold(plan.does);
         }
-        self.mark_last(table.len());
-        self.counts.events += self.events.len() as u64;
-        match first {
+        self.complete(table.len());
+        match self.faults.first() {
             None => Ok(outcome),
-            Some(error) => Err(error),
+            Some(error) => Err(*error),
         }
     }
 
@@ -537,7 +561,7 @@ impl Engine {
             outcome.picture = Some(Picture {
                 instrument,
                 fragment: self.fragment(plan, texts)?,
-                rpt_seq: self.as_of(),
+                rpt_seq: self.as_of(self.message.passed),
                 last_processed: self.at_most(plan.last, u64::MAX, texts)?,
                 total: self
                     .at_most(plan.total, u32::MAX.into(), texts)?
@@ -575,10 +599,10 @@ impl Engine {
     }
 
     /// Returns RptSeq(83) of a snapshot: that of the message, or the highest one of its entries,
-    /// which is then set in its [`Kind::Clear`].
-    pub(super) fn as_of(&mut self) -> u32 {
-        let rpt_seq = self.events.iter().map(|event| event.rpt_seq).max();
-        let rpt_seq = rpt_seq.unwrap_or(0);
+    /// which is then set in its [`Kind::Clear`]. `passed` is that of entries without an event.
+    pub(super) fn as_of(&mut self, passed: u32) -> u32 {
+        let rpt_seq = self.events.iter().map(|event| event.rpt_seq);
+        let rpt_seq = rpt_seq.fold(passed, u32::max);
         if let Some(first) = self.events.first_mut() {
             first.rpt_seq = rpt_seq;
         }
@@ -623,16 +647,23 @@ impl Engine {
     }
 
     fn define(&mut self, plan: &Plan, table: &mut Instruments, texts: &[u8]) -> Result<(), Flaw> {
+        let mut room = [0; 24];
         let mut rooms = [[0; 24]; super::define::ROOMS];
         let maturity = match &plan.maturity {
-            Some(time) => self.stamped(time, 0, texts)?,
-            None => None,
+            Some(time) => self.stamped(time, 0, texts),
+            None => Ok(None),
         };
+        let sent = self.sent(plan, texts);
+        // A fault is one of the instrument that is named, not of that of the previous entry.
+        self.message.instrument = None;
         let source = self.id_source(plan, texts)?;
-        let read = super::define::read(&self.cells, plan, texts, &mut rooms)?;
+        let name = super::define::name(&self.cells, plan, source, texts, &mut room)?;
+        self.message.instrument = table.find(&name);
+        let read = super::define::read(&self.cells, plan, texts, (name, &mut rooms))?;
         let (mut definition, status) = read;
-        definition.name.source = source;
-        definition.maturity = maturity.unwrap_or(Event::NO_TIME);
+        definition.maturity = maturity?.unwrap_or(Event::NO_TIME);
+        // What the table has is passed on, or no repetition of it would be.
+        let ts_event = sent?.unwrap_or(Event::NO_TIME);
         let defined = match table.define(&definition) {
             Ok(defined) => defined,
             Err(refused) => {
@@ -646,7 +677,6 @@ impl Engine {
         };
         let instrument = defined.instrument;
         self.message.instrument = Some(instrument);
-        let ts_event = self.sent(plan, texts)?.unwrap_or(Event::NO_TIME);
         if defined.change == Change::Changed {
             // It may have had another ID.
             self.known.fill(Known::NONE);
@@ -671,41 +701,49 @@ impl Engine {
         Ok(())
     }
 
-    /// Removes the events of instruments with a fault.
+    /// Removes the events of instruments with a fault, except definitions: the table has them, so
+    /// that no repetition would be passed on.
     #[cold]
-    fn withhold(&mut self) {
+    fn withhold(&mut self, does: Does) {
+        if does == Does::Definition {
+            return;
+        }
+        let before = self.events.len() - self.bare;
         if self.message.withholds_all {
             self.events.clear();
+            // The other faults do not name every instrument that lacks a change.
+            if let Some(last) = self.faults.last_mut().filter(|_| does == Does::Changes) {
+                last.instrument = None;
+            }
         }
         let faults = &self.faults;
         let is_faulty = |event: &Event| {
             let mut of = faults.iter().filter_map(|fault| fault.instrument);
             of.any(|instrument| instrument == event.instrument)
         };
-        let before = self.events.len();
         self.events.retain(|event| !is_faulty(event));
-        self.counts.withheld += (before - self.events.len()) as u64;
+        let bare = self.events.iter().filter(|event| event.is_bare_number());
+        self.bare = bare.count();
+        self.counts.withheld += (before + self.bare - self.events.len()) as u64;
     }
 
-    /// Marks the last event of each instrument.
+    /// Counts the events, and marks the last one of each instrument.
     #[inline(always)]
-    pub(super) fn mark_last(&mut self, instruments: usize) {
+    pub(super) fn complete(&mut self, instruments: usize) {
+        self.counts.events += (self.events.len() - self.bare) as u64;
         let Some((last, before)) = self.events.split_last_mut() else {
             return;
         };
-        last.flags = last.flags.with(Flags::LAST);
         let instrument = last.instrument;
-        if !before.iter().all(|event| event.instrument == instrument) {
+        if self.bare == 0 && before.iter().all(|event| event.instrument == instrument) {
+            last.flags = last.flags.with(Flags::LAST);
+        } else {
             self.mark_last_of_each(instruments);
         }
     }
 
     #[inline(never)]
     fn mark_last_of_each(&mut self, instruments: usize) {
-        let Some((last, before)) = self.events.split_last_mut() else {
-            return;
-        };
-        let mut newer = last.instrument;
         self.stamp = self.stamp.wrapping_add(1);
         if self.stamp == 0 {
             self.stamps.fill(0);
@@ -714,17 +752,16 @@ impl Engine {
         if self.stamps.len() < instruments {
             self.stamps.resize(instruments, 0);
         }
-        let mut mark = |instrument: InstrumentId| {
-            let stamp = self.stamps.get_mut(instrument.0 as usize);
-            stamp.is_some_and(|stamp| std::mem::replace(stamp, self.stamp) != self.stamp)
-        };
-        mark(newer);
-        for event in before.iter_mut().rev() {
-            if event.instrument != newer {
-                newer = event.instrument;
-                if mark(newer) {
-                    event.flags = event.flags.with(Flags::LAST);
-                }
+        let mut newer = None;
+        let events = self.events.iter_mut().rev();
+        for event in events.filter(|event| !event.is_bare_number()) {
+            if newer == Some(event.instrument) {
+                continue;
+            }
+            newer = Some(event.instrument);
+            let stamp = self.stamps.get_mut(event.instrument.0 as usize);
+            if stamp.is_some_and(|stamp| std::mem::replace(stamp, self.stamp) != self.stamp) {
+                event.flags = event.flags.with(Flags::LAST);
             }
         }
     }

@@ -301,7 +301,8 @@ impl FastMapper {
     }
 
     /// Returns the values of the current message that cannot be represented, the first of which is
-    /// its error. With more than 32, all events of the message are withheld.
+    /// its error. With more than 32, all events of the message except definitions are withheld, and
+    /// the last one kept names no instrument.
     pub fn faults(&self) -> &[MapError] {
         &self.engine.faults
     }
@@ -309,6 +310,12 @@ impl FastMapper {
     /// Returns the counters.
     pub const fn counts(&self) -> Counts {
         self.engine.counts
+    }
+
+    /// Sets whether entries of changes that become no event leave their RptSeq(83) among the
+    /// events, for a market that orders changes by it.
+    pub(crate) const fn keep_numbers(&mut self, keeps: bool) {
+        self.engine.keeps_numbers = keeps;
     }
 
     /// Continues from the counts of another mapper.

@@ -1,5 +1,6 @@
 //! The values that no event can represent.
 
+use super::document::Does;
 use crate::event::InstrumentId;
 use crate::price::PriceError;
 use core::fmt;
@@ -7,21 +8,30 @@ use fanfare_wire::Decimal;
 
 /// A value of a message that cannot be represented. All events of its instrument in this message
 /// are withheld, so that followers of the instrument treat it as a lost message. The events of
-/// other instruments are passed on.
+/// other instruments are passed on, and so are all definitions, which the table has already.
 ///
 /// [`FastMapper::describe`](super::FastMapper::describe) returns the names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MapError {
     /// The number of the message among those that are mapped.
     pub(super) plan: u16,
+    /// The purpose of the message.
+    pub(super) does: Does,
     /// The cell of the field, or `u8::MAX` for none.
     pub(super) cell: u8,
     /// The index of the entry, from 0, or `None` outside of entries.
     pub entry: Option<u32>,
-    /// The instrument, if it is known.
+    /// The instrument, or `None` if it is unknown, or if any instrument of the message is affected.
     pub instrument: Option<InstrumentId>,
     /// The fault.
     pub why: Why,
+}
+
+impl MapError {
+    /// Returns whether a book may lack a change because of it.
+    pub(crate) const fn is_of_book(&self) -> bool {
+        matches!(self.does, Does::Changes | Does::Snapshot)
+    }
 }
 
 /// A value that cannot be represented: its cell, and the reason.

@@ -314,6 +314,12 @@ impl FixMapper {
         self.engine.counts
     }
 
+    /// Sets whether entries of changes that become no event leave their RptSeq(83) among the
+    /// events, for a market that orders changes by it.
+    pub(crate) const fn keep_numbers(&mut self, keeps: bool) {
+        self.engine.keeps_numbers = keeps;
+    }
+
     /// Continues from the counts of another mapper.
     pub(crate) const fn count_from(&mut self, other: &Self) {
         self.engine.counts = other.engine.counts;
@@ -359,7 +365,7 @@ impl FixMapper {
     ///
     /// Returns a [`MapError`], the first of [`FixMapper::faults`]. The events of the instruments
     /// that these name are withheld, and those of the others are available. A message whose number
-    /// of entries differs from its count has no events.
+    /// of entries differs from its count has no events except definitions.
     pub fn message(
         &mut self,
         table: &mut Instruments,
@@ -423,7 +429,7 @@ fn entries(
         .field(count)
         .map(|field| int::parse_u64(field.value));
     let Some(Some(says)) = says else {
-        return engine.refuse((NONE, Why::NoNumber));
+        return engine.refuse(&mapped.plan, (NONE, Why::NoNumber));
     };
     let delimiter = tags.first().copied().filter(|_| says > 0);
     let mut has = 0;
@@ -447,7 +453,7 @@ fn entries(
         entry(engine, mapped, table);
     }
     if has != says {
-        engine.refuse((NONE, Why::Count { says, has }));
+        engine.refuse(&mapped.plan, (NONE, Why::Count { says, has }));
     }
 }
 

@@ -1,7 +1,7 @@
 //! The outcome of mapping a message, and counts.
 
 use super::document::Does;
-use crate::event::InstrumentId;
+use crate::event::{Action, Event, InstrumentId, Kind};
 
 /// The outcome of mapping a message. Its events are those of the mapper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,6 +63,28 @@ impl Outcome {
             does: Some(does),
             ..Self::UNMAPPED
         }
+    }
+}
+
+/// The events of entries that become no event of the market. Statistics are never filled, so that
+/// the two are not confused.
+impl Event {
+    /// Returns the RptSeq(83) of such an entry, which the changes after it follow. A market keeps
+    /// it to itself.
+    pub(crate) const fn bare_number(instrument: InstrumentId, rpt_seq: u32) -> Self {
+        Self {
+            instrument,
+            rpt_seq,
+            kind: Kind::Statistic,
+            action: Action::Fill,
+            ..Self::EMPTY
+        }
+    }
+
+    /// Returns whether the event is only a number.
+    #[inline(always)]
+    pub(crate) const fn is_bare_number(&self) -> bool {
+        matches!((self.kind, self.action), (Kind::Statistic, Action::Fill))
     }
 }
 

@@ -22,6 +22,8 @@ pub(super) struct Plan {
     pub(super) next: Ref,
     pub(super) status: Ref,
     pub(super) rpt_seq: Ref,
+    /// RptSeq(83) of the entries, if all rules name the same field.
+    pub(super) entry_rpt_seq: Ref,
     pub(super) sent: Option<TimePlan>,
     pub(super) id: Ref,
     pub(super) source: Ref,
@@ -213,6 +215,7 @@ impl<'c, F: Fields> Compiler<'c, F> {
             rules.push(rule);
             compiler.plan.rules = rules.into();
         }
+        compiler.plan.entry_rpt_seq = compiler.plan.number_of_entries();
         for (key, refs) in &map.definition {
             let want = match *key {
                 "tick" | "multiplier" | "strike" | "low-limit" | "high-limit" => Want::Price,
@@ -548,6 +551,7 @@ impl Plan {
             next: Ref::NONE,
             status: Ref::NONE,
             rpt_seq: Ref::NONE,
+            entry_rpt_seq: Ref::NONE,
             sent: None,
             id: Ref::NONE,
             source: Ref::NONE,
@@ -562,6 +566,24 @@ impl Plan {
             uses: Vec::new(),
             missing: Vec::new(),
         }
+    }
+
+    /// Returns the field of [`Self::entry_rpt_seq`]. A field of the message does not number its
+    /// entries.
+    fn number_of_entries(&self) -> Ref {
+        let rules = self.rules.iter().filter(|rule| rule.kind.is_some());
+        let mut fields = rules.map(|rule| rule.rpt_seq);
+        let first = fields.next().unwrap_or(Ref::NONE);
+        let mut own = Ref::NONE;
+        if fields.all(|field| field == first) {
+            let is_own = |cell: &u8| !self.has_entries || usize::from(*cell) < LEVEL;
+            let cells = first.0.into_iter().filter(is_own);
+            own.0
+                .iter_mut()
+                .zip(cells)
+                .for_each(|(to, cell)| *to = cell);
+        }
+        own
     }
 
     /// Returns the name of the field of a cell in errors.

@@ -379,10 +379,13 @@ fn play(seed: u64, taken: &mut Taken) {
     let text = mapping(&mut random, &xml, shape_of(seed));
     let program = Arc::new(Program::parse(&xml).unwrap_or_else(|error| panic!("{error}: {xml}")));
     let mapping = Mapping::parse("m.toml", &text).unwrap_or_else(|error| panic!("{error}: {text}"));
-    let Ok(fast) = mapping.for_templates(&program, 7) else {
+    let Ok(mut fast) = mapping.for_templates(&program, 7) else {
         return;
     };
-    let slow = mapping.for_templates(&program, 7).unwrap();
+    let mut slow = mapping.for_templates(&program, 7).unwrap();
+    let keeps_numbers = random.bool();
+    fast.keep_numbers(keeps_numbers);
+    slow.keep_numbers(keeps_numbers);
     let limit = random.usize(4..8);
     let mut ways = Ways {
         fast: (fast, Instruments::new(limit)),

@@ -26,8 +26,9 @@ pub(super) struct Straight<A> {
     next: A,
     last: A,
     total: A,
-    /// RptSeq(83) of a snapshot.
+    /// RptSeq(83) of a snapshot, and that of entries that become no event.
     rpt_seq: A,
+    entry_rpt_seq: A,
     /// The fragment of a snapshot: whether it is the last, whether it is the first, and its number.
     last_fragment: Flag<A>,
     first_fragment: Flag<A>,
@@ -118,6 +119,8 @@ struct Turn {
     clock: (u64, u64),
     /// The instrument of a snapshot.
     instrument: InstrumentId,
+    /// The highest RptSeq(83) of its entries that became no event.
+    passed: u32,
     no_rule: u64,
     ignored: u64,
 }
@@ -182,6 +185,7 @@ impl<L: Layout> Finder<'_, L> {
             last: of_message(plan.last)?,
             total: of_message(plan.total)?,
             rpt_seq: of_message(plan.rpt_seq)?,
+            entry_rpt_seq: self.int(plan.entry_rpt_seq, plan.has_entries)?,
             last_fragment: self.flag(plan.last_fragment)?,
             first_fragment: self.flag(plan.first_fragment)?,
             fragment: of_message(plan.fragment)?,
@@ -317,6 +321,7 @@ impl<A: Copy + Debug> Straight<A> {
         (ts_recv, outcome): (u64, &mut Outcome),
     ) -> Result<(), Leave> {
         engine.events.clear();
+        engine.bare = 0;
         engine.faults.clear();
         outcome.does = Some(self.does);
         outcome.number = whole(head, self.number)?;
@@ -353,8 +358,7 @@ impl<A: Copy + Debug> Straight<A> {
         if is_picture {
             outcome.picture = Some(self.picture(engine, head, &turn)?);
         }
-        engine.mark_last(table.len());
-        engine.counts.events += engine.events.len() as u64;
+        engine.complete(table.len());
         engine.counts.no_rule += turn.no_rule;
         engine.counts.ignored += turn.ignored;
         Ok(())
@@ -379,6 +383,7 @@ impl<A: Copy + Debug> Straight<A> {
             },
             clock: (u64::MAX, 0),
             instrument: InstrumentId::ALL,
+            passed: 0,
             no_rule: 0,
             ignored: 0,
         })
@@ -429,7 +434,7 @@ impl<A: Copy + Debug> Straight<A> {
         Ok(Picture {
             fragment,
             instrument: turn.instrument,
-            rpt_seq: engine.as_of(),
+            rpt_seq: engine.as_of(turn.passed),
             last_processed: whole(head, self.last)?,
             total,
         })
@@ -465,15 +470,18 @@ impl<A: Copy + Debug> Straight<A> {
         let place = place.copied().unwrap_or(LEAVE);
         let Some(rule) = self.rules.get(usize::from(place)) else {
             turn.no_rule += 1;
-            return if place == NO_RULE { Ok(()) } else { Err(Leave) };
+            return match place {
+                NO_RULE => self.pass_over::<_, IN_PICTURE>(engine, entry, instrument, turn),
+                _ => Err(Leave),
+            };
         };
         let Some(kind) = rule.kind else {
             turn.ignored += 1;
-            return Ok(());
+            return self.pass_over::<_, IN_PICTURE>(engine, entry, instrument, turn);
         };
         if IN_PICTURE && kind == Kind::Clear {
             // It began with one.
-            return Ok(());
+            return self.pass_over::<_, IN_PICTURE>(engine, entry, instrument, turn);
         }
         let flags = match IN_PICTURE {
             true => Flags::SNAPSHOT,
@@ -502,6 +510,32 @@ impl<A: Copy + Debug> Straight<A> {
             level: rule.level(entry)?,
             source: turn.source,
         });
+        Ok(())
+    }
+
+    /// Keeps the number of an entry that becomes no event.
+    #[inline(never)]
+    fn pass_over<V: Values<At = A>, const IN_PICTURE: bool>(
+        &self,
+        engine: &mut Engine,
+        entry: V,
+        instrument: InstrumentId,
+        turn: &mut Turn,
+    ) -> Result<(), Leave> {
+        if !IN_PICTURE && !engine.keeps_numbers {
+            return Ok(());
+        }
+        let rpt_seq = small(whole(entry, self.entry_rpt_seq)?.unwrap_or(0))?;
+        if IN_PICTURE {
+            turn.passed = turn.passed.max(rpt_seq);
+        } else if rpt_seq != 0 {
+            engine.bare += 1;
+            engine.events.push(Event {
+                ts_recv: turn.ts_recv,
+                source: turn.source,
+                ..Event::bare_number(instrument, rpt_seq)
+            });
+        }
         Ok(())
     }
 

@@ -9,17 +9,19 @@ use crate::market::Market;
 use fanfare_feed::arbiter::{self, Arbiter, ArbiterConfig, ArbiterStats, Unit, Verdict};
 use fanfare_feed::channel;
 use fanfare_feed::{Line, LineStats};
+use std::collections::VecDeque;
 
 /// The initial capacity for a packet, in bytes.
 const UNIT: usize = 1 << 16;
+
+/// The most plants remembered after they are gone.
+const GONE: usize = 16;
 
 /// The configuration of an edge.
 #[derive(Debug, Clone)]
 pub struct EdgeConfig {
     /// The books, numbers and limits, without a replay.
     pub follower: FollowerConfig,
-    /// The most instruments.
-    pub instruments: usize,
     /// The arbitration of messages of several plants.
     pub arbiter: ArbiterConfig,
 }
@@ -63,6 +65,8 @@ pub struct Edge {
     course: Course,
     arbiter: Arbiter,
     plants: [Option<Plant>; Line::MAX],
+    /// The origins of plants that are gone, the last one last.
+    gone: VecDeque<u64>,
     coverage: Coverage,
     /// The number of restarts of the channel, and the time of the last one.
     generation: (u32, u64),
@@ -178,17 +182,18 @@ impl Coverage {
 }
 
 impl Edge {
-    /// Creates an edge without plants.
+    /// Creates an edge without plants. `table` has the instruments known in advance, and the limit.
     #[must_use]
-    pub fn new(config: EdgeConfig) -> Self {
+    pub fn new(config: EdgeConfig, table: Instruments) -> Self {
         Self {
-            table: Instruments::new(config.instruments),
+            table,
             course: Course::new(FollowerConfig {
                 replay: None,
                 ..config.follower
             }),
             arbiter: Arbiter::new(config.arbiter),
             plants: Default::default(),
+            gone: VecDeque::with_capacity(GONE),
             coverage: Coverage::default(),
             generation: (0, 0),
             unit: Vec::with_capacity(UNIT),
@@ -274,6 +279,7 @@ impl Edge {
             self.stats.refused += 1;
             return None;
         };
+        self.gone.retain(|own| *own != origin);
         self.plants[place] = Some(Plant {
             origin,
             ids: Vec::new(),
@@ -469,9 +475,12 @@ impl Edge {
         if std::mem::take(&mut self.coverage.is_left) {
             // Instruments that the earlier plants knew, and this one does not, may have changed.
             let market = &mut self.course.market;
-            self.coverage
-                .unknown()
-                .for_each(|instrument| market.fault(instrument, send));
+            for instrument in self.coverage.unknown() {
+                // One that only the log knows has no state.
+                if market.state(instrument).is_some() {
+                    market.fault(instrument, send);
+                }
+            }
         }
         self.unit.clear();
         let mut rest = &*self.events;
@@ -637,12 +646,18 @@ impl Edge {
     fn position(&mut self, now: u64, line: Line, number: u32, send: &mut impl FnMut(&Event)) {
         // Another plant may be about to deliver the messages missing up to there.
         let is_alone = self.plants() == 1 || !self.course.has_begun();
-        let expected = self.arbiter.expected();
-        let is_ahead =
-            expected.is_none_or(|expected| number.wrapping_sub(expected).cast_signed() >= 0);
-        if self.is_of_this_time(line) && is_alone && is_ahead {
-            self.arbiter.resume(number.wrapping_add(1));
+        let is_ahead = |arbiter: &Arbiter| {
+            let expected = arbiter.expected();
+            expected.is_none_or(|expected| number.wrapping_sub(expected).cast_signed() >= 0)
+        };
+        if self.is_of_this_time(line) && is_alone && is_ahead(&self.arbiter) {
+            // Messages that wait have arrived, and would be duplicates after the position.
+            self.arbiter.flush();
             self.drain(now, send);
+            if is_ahead(&self.arbiter) {
+                self.arbiter.resume(number.wrapping_add(1));
+                self.drain(now, send);
+            }
             self.course.position(now, number, send);
         }
         self.listen(now, send);
@@ -654,7 +669,8 @@ impl Edge {
         self.course.set_silent(now, !is_heard, send);
     }
 
-    /// Processes a plant's snapshot of an instrument.
+    /// Processes a plant's snapshot of an instrument. A plant that is gone returns by steps alone,
+    /// as its last snapshots may come later than its end.
     pub fn picture(
         &mut self,
         now: u64,
@@ -662,6 +678,9 @@ impl Edge {
         picture: &Relayed<'_>,
         send: &mut impl FnMut(&Event),
     ) {
+        if self.gone.contains(&origin) {
+            return;
+        }
         let Some(id) = self.instrument(origin, picture.instrument, send) else {
             return;
         };
@@ -704,6 +723,11 @@ impl Edge {
 
     /// Removes a plant that is gone. Instruments that only it knew recover.
     pub fn gone(&mut self, now: u64, origin: u64, send: &mut impl FnMut(&Event)) {
+        self.gone.retain(|own| *own != origin);
+        if self.gone.len() == GONE {
+            self.gone.pop_front();
+        }
+        self.gone.push_back(origin);
         let has = |plant: &Option<Plant>| plant.as_ref().is_some_and(|own| own.origin == origin);
         let Some(place) = self.plants.iter().position(has) else {
             return;

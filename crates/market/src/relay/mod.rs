@@ -210,16 +210,10 @@ impl Steps {
         }
     }
 
-    /// Returns a mark with which [`Self::cut`] removes the steps after it.
-    pub(crate) const fn mark(&self) -> (usize, usize) {
-        (self.steps.len(), self.events.len())
-    }
-
-    /// Removes the steps after this mark, with the whole packet that they belong to.
-    pub(crate) fn cut(&mut self, (steps, events): (usize, usize)) {
-        self.cut = self.steps.get(steps).map(|step| step.number);
-        self.steps.truncate(steps);
-        self.events.truncate(events);
+    /// Removes the last packet, which has this number and is incomplete. Steps that are added to it
+    /// are ignored.
+    pub(crate) fn cut(&mut self, number: u32) {
+        self.cut = Some(number);
         while let Some(last) = self.steps.last()
             && last.what.is_numbered()
             && Some(last.number) == self.cut
@@ -228,6 +222,11 @@ impl Steps {
             self.events.truncate(left);
             self.steps.pop();
         }
+    }
+
+    /// Notes that the next step may be the first of a packet, or of one that comes again.
+    pub(crate) const fn begin_packet(&mut self) {
+        self.cut = None;
     }
 
     fn add(&mut self, step: Step, events: &[Event]) {
@@ -257,7 +256,9 @@ impl Steps {
             flags: Flags::LAST,
             ..state::to_event(State::Recovering(Lack::PictureAfterFault))
         };
-        if let Some(last) = self.steps.last_mut() {
+        if self.cut.is_none()
+            && let Some(last) = self.steps.last_mut()
+        {
             last.events += 1;
             self.events.push(fault);
         }

@@ -27,6 +27,14 @@ fn config(numbering: Numbering) -> FollowerConfig {
     })
 }
 
+fn edge(numbering: Numbering, table: Instruments) -> Edge {
+    let config = EdgeConfig {
+        follower: config(numbering),
+        arbiter: ArbiterConfig::default(),
+    };
+    Edge::new(config, table)
+}
+
 /// A plant, and the steps that it relays.
 struct Plant {
     course: Course,
@@ -205,11 +213,7 @@ impl World {
             prices: Default::default(),
             truth: Plant::new(0, numbering),
             plants: [Plant::new(1, numbering), Plant::new(2, numbering)],
-            edge: Edge::new(EdgeConfig {
-                follower: config(numbering),
-                instruments: 100,
-                arbiter: ArbiterConfig::default(),
-            }),
+            edge: edge(numbering, Instruments::new(100)),
             numbering,
             origins: 2,
         };
@@ -427,6 +431,86 @@ fn without_plants_books_are_stale_and_what_was_missed_is_known() {
 }
 
 #[test]
+fn late_snapshots_do_not_bring_a_plant_back() {
+    let mut world = whole(Numbering::Instrument);
+    run(&mut world, [Act::Die(0)]);
+    let plant = &world.plants[0];
+    plant.show(world.now, 0, &mut world.edge);
+    assert_eq!(world.edge.plants(), 1);
+    // A plant that only seemed gone has steps again.
+    let step = Step::position(world.number);
+    let edge = &mut world.edge;
+    edge.steps(world.now, plant.origin, &[step], &[], &mut |_| {});
+    plant.show(world.now, 0, edge);
+    assert_eq!(edge.plants(), 2);
+}
+
+#[test]
+fn instruments_known_in_advance_keep_their_numbers() {
+    let mut plant = Plant::new(1, Numbering::Channel);
+    plant.knows = [true; INSTRUMENTS as usize];
+    let table = Plant::new(2, Numbering::Channel).table;
+    let names = |table: &Instruments| {
+        let all = table.iter();
+        all.map(|known| known.definition.name.symbol.to_vec())
+            .collect::<Vec<_>>()
+    };
+    let expected = names(&table);
+    assert_ne!(expected, names(&plant.table));
+    let mut edge = edge(Numbering::Channel, table);
+    for of in 0..INSTRUMENTS {
+        plant.show(0, of, &mut edge);
+    }
+    assert_eq!(names(edge.instruments()), expected);
+}
+
+#[test]
+fn a_position_drops_no_message_that_waits_behind_a_gap() {
+    let mut world = whole(Numbering::Instrument);
+    run(&mut world, [Act::Die(1)]);
+    let (number, plant) = (world.number, &world.plants[0]);
+    let trade = Event {
+        kind: Kind::Trade,
+        ..level(plant.number(0), world.rpt_seq[0] + 1, 7, 1)
+    };
+    let mut trades = 0;
+    let mut send = |event: &Event| trades += u32::from(event.kind == Kind::Trade);
+    let message = |number, events| Step {
+        events,
+        ..Step::new(What::Changes, number, 0)
+    };
+    let steps = [message(number + 2, 1), Step::position(number + 2)];
+    let edge = &mut world.edge;
+    edge.steps(world.now, plant.origin, &steps, &[trade], &mut send);
+    let lost = u64::from(number) + 1;
+    let missing: Vec<_> = edge.market().missing().ranges().flatten().collect();
+    assert_eq!(missing, [lost]);
+    assert_eq!(edge.last_number(), Some(number + 2));
+    // The plant recovers it by a replay.
+    let steps = [message(number + 1, 0)];
+    edge.steps(world.now, plant.origin, &steps, &[], &mut send);
+    assert!(edge.market().missing().is_empty());
+    assert_eq!(trades, 1);
+}
+
+#[test]
+fn numbers_without_an_event_reach_the_edge() {
+    let mut world = whole(Numbering::Instrument);
+    let before = world.edge.market().recovery_stats().recoveries;
+    world.number += 1;
+    world.rpt_seq[0] += 1;
+    let number = [Event::bare_number(InstrumentId(0), world.rpt_seq[0])];
+    world.truth.message(world.now, world.number, &number);
+    for plant in &mut world.plants {
+        plant.message(world.now, world.number, &number);
+        plant.relay(world.now, &mut world.edge, false);
+    }
+    run(&mut world, [Act::Message(0, 7, [false; 2], [false; 2])]);
+    assert_eq!(world.check().unwrap(), INSTRUMENTS);
+    assert_eq!(world.edge.market().recovery_stats().recoveries, before);
+}
+
+#[test]
 fn a_plant_that_begins_anew_later_than_another_is_waited_for() {
     let mut world = whole(Numbering::Instrument);
     let [first, second] = [0, 1].map(|at| world.plants[at].origin);
@@ -462,4 +546,21 @@ fn another_mapping_at_a_plant_begins_all_books_anew() {
     assert_eq!(world.check().unwrap(), 0);
     world.heal();
     assert_eq!(world.check().unwrap(), INSTRUMENTS);
+}
+
+#[test]
+fn a_packet_that_lacks_several_messages_has_no_steps() {
+    let mut steps = Steps::with_room();
+    for _ in 0..2 {
+        steps.changes(5, 0, &[]);
+        steps.cut(5);
+    }
+    steps.changes(5, 0, &[]);
+    assert!(steps.is_empty());
+    // The same packet comes again, from a replay.
+    steps.begin_packet();
+    steps.changes(5, 0, &[]);
+    assert_eq!(steps.steps.len(), 1);
+    steps.changes(6, 0, &[]);
+    assert_eq!(steps.steps.len(), 2);
 }

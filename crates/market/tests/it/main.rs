@@ -8,4 +8,5 @@
 
 mod fix_replay;
 mod mapped;
+mod partial;
 mod walk;

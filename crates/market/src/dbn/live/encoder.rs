@@ -193,9 +193,6 @@ impl Encoder {
 
     #[cold]
     fn name(&mut self, event: &Event, table: &dyn Lookup, batch: &mut Batch) {
-        if let Some(seen) = self.views.seen_mut(event.instrument) {
-            seen.is_named = true;
-        }
         let by = SymbolType::InstrumentId;
         if self.write_name(
             event.instrument,
@@ -205,6 +202,9 @@ impl Encoder {
             &mut batch.bytes,
         ) {
             batch.tag(event.instrument, LiveSchemas::ALL, 0);
+            if let Some(seen) = self.views.seen_mut(event.instrument) {
+                seen.is_named = true;
+            }
         }
     }
 

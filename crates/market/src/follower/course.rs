@@ -1,0 +1,596 @@
+//! The position in a channel, and the market built from its messages.
+
+use crate::event::{Event, Kind};
+use crate::fragments::{FragmentConfig, Fragments};
+use crate::instruments::Instruments;
+use crate::mapping::{Does, FastMapper, MapError, Outcome};
+use crate::market::{Market, MarketConfig};
+use crate::relay::{Step, Steps};
+use fanfare_fast::Record;
+use fanfare_feed::channel::{self, BadPacket};
+use fanfare_feed::recovery::{Replay, ReplayConfig};
+use std::ops::Range;
+
+/// The configuration of a follower.
+#[derive(Debug, Clone)]
+pub struct FollowerConfig {
+    /// The books, numbers and limits.
+    pub market: MarketConfig,
+    /// The limits of requests to the replay, if there is one.
+    pub replay: Option<ReplayConfig>,
+    /// The time after which lines without traffic are silent and books stale, in nanoseconds, or
+    /// `u64::MAX` if a feed may be quiet for any time.
+    pub silence: u64,
+    /// The plant's number of the first event.
+    pub first: u64,
+    /// The limits of incomplete snapshots that span several messages: those of the channel, and
+    /// separately those of each channel of snapshot lines.
+    pub fragments: FragmentConfig,
+}
+
+impl FollowerConfig {
+    /// Returns a configuration without a replay, with 30 s of silence and numbers from 1.
+    pub fn new(market: MarketConfig) -> Self {
+        Self {
+            market,
+            replay: None,
+            silence: 30_000_000_000,
+            first: 1,
+            fragments: FragmentConfig::default(),
+        }
+    }
+}
+
+/// The counts of a follower, besides those of its mapper, its market and its replay.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct FollowerStats {
+    /// Messages of the channel.
+    pub messages: u64,
+    /// Messages of the channel without a number, for which gaps are not detected.
+    pub unnumbered: u64,
+    /// Messages that arrived late: by a slower line, or by replay.
+    pub late: u64,
+    /// Messages that were repeated, and ignored.
+    pub repeated: u64,
+    /// Packets that could not be decoded, whose messages are missing.
+    pub bad: u64,
+    /// Snapshots that could not be read, or arrived on the channel without a number.
+    pub bad_pictures: u64,
+    /// The number of restarts of the channel.
+    pub resets: u64,
+}
+
+/// The position in the channel, and the market built from it.
+#[derive(Debug)]
+pub(crate) struct Course {
+    pub(crate) market: Market,
+    /// The incomplete snapshots of the channel, and those of each channel of snapshot lines, whose
+    /// numbers are its own.
+    pub(super) fragments: Fragments,
+    pub(super) fragments_of_pictures: Vec<Fragments>,
+    fragment_config: FragmentConfig,
+    pub(super) replay: Option<Replay>,
+    silence: u64,
+    /// The number after the highest message, extended, or `None` before the first.
+    next: Option<u64>,
+    /// The packet of the last message, whose next messages have its number.
+    packet: Option<Packet>,
+    /// The time at which the channel was last heard.
+    heard: u64,
+    is_silent: bool,
+    /// The steps for edges that follow the feed by this follower, if any.
+    pub(super) steps: Option<Steps>,
+    pub(super) stats: FollowerStats,
+}
+
+/// A message with its mapped events.
+pub(crate) struct Mapped<'a> {
+    pub(crate) outcome: Result<Outcome, MapError>,
+    pub(crate) events: &'a [Event],
+    pub(crate) faults: &'a [MapError],
+    pub(crate) received: u64,
+}
+
+/// The place of a packet in the order of the channel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Turn {
+    Next,
+    /// The packet was missing.
+    Late,
+    Repeated,
+}
+
+/// The messages with one number: those of a packet, if its preamble numbers it.
+#[derive(Debug, Clone, Copy)]
+struct Packet {
+    sequence: u64,
+    turn: Turn,
+    /// Whether each of its messages so far was passed on as a whole.
+    is_whole: bool,
+}
+
+/// The place of a message in its packet.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Part {
+    /// Whether the packet begins with it. Otherwise it belongs to the packet of the message before
+    /// it, if that has the same number.
+    pub(super) is_first: bool,
+    pub(super) is_last: bool,
+}
+
+impl Part {
+    /// A message that is all of its packet.
+    pub(super) const WHOLE: Self = Self {
+        is_first: true,
+        is_last: true,
+    };
+}
+
+impl<'a> Mapped<'a> {
+    #[inline]
+    pub(super) fn fast(
+        mapper: &'a mut FastMapper,
+        table: &mut Instruments,
+        at: u64,
+        record: &Record,
+    ) -> Self {
+        Self {
+            outcome: mapper.record(table, at, record),
+            events: mapper.events(),
+            faults: mapper.faults(),
+            received: at,
+        }
+    }
+}
+
+impl Course {
+    /// Creates a course without messages.
+    pub(crate) fn new(config: FollowerConfig) -> Self {
+        Self {
+            market: Market::new(config.market, config.first),
+            fragments: Fragments::new(config.fragments),
+            fragments_of_pictures: Vec::new(),
+            fragment_config: config.fragments,
+            replay: config.replay.map(Replay::new),
+            silence: config.silence,
+            next: None,
+            packet: None,
+            heard: 0,
+            is_silent: false,
+            steps: None,
+            stats: FollowerStats::default(),
+        }
+    }
+
+    /// Returns the counters.
+    pub(crate) const fn stats(&self) -> FollowerStats {
+        self.stats
+    }
+
+    #[cold]
+    pub(crate) fn unusual(
+        &mut self,
+        now: u64,
+        event: &channel::Event<'_>,
+        send: &mut impl FnMut(&Event),
+    ) {
+        match event {
+            channel::Event::Gap(gap) => {
+                let next = self.next.unwrap_or_else(|| u64::from(gap.first));
+                let end = extend(Some(next), gap.last()) + 1;
+                self.lose_up_to(now, end, send);
+            }
+            channel::Event::Bad(bad) => self.bad(now, bad, send),
+            channel::Event::Reset { next, .. } => {
+                self.stats.resets += 1;
+                let run = self.next.map_or(0, |before| (before >> 32) + 1);
+                let next = (run << 32) + u64::from(*next);
+                self.next = Some(next);
+                if let Some(steps) = &mut self.steps {
+                    steps.reset(next as u32);
+                }
+                self.market.reset(now, next, send);
+                if let Some(replay) = &mut self.replay {
+                    replay.reset();
+                }
+            }
+            channel::Event::Message(_) | channel::Event::Recover(_) => {}
+        }
+    }
+
+    /// Records that a packet, or the rest of it, could not be decoded.
+    fn bad(&mut self, now: u64, bad: &BadPacket, send: &mut impl FnMut(&Event)) {
+        self.stats.bad += 1;
+        let Some(next) = self.next else {
+            return;
+        };
+        let sequence = bad.number.map(|number| extend(self.next, number));
+        let begun = self.packet.filter(|_| bad.delivered > 0);
+        match begun.filter(|packet| Some(packet.sequence) == sequence) {
+            Some(packet) if packet.turn == Turn::Repeated => {}
+            Some(packet) => self.lose_part(now, packet.sequence, send),
+            // Without a number it is most likely the next one. If a message with that number
+            // arrives, it counts as late.
+            None => self.lose_up_to(now, sequence.unwrap_or(next) + 1, send),
+        }
+    }
+
+    /// Records that a part of the last packet is missing. It stays missing for the edges too.
+    fn lose_part(&mut self, now: u64, sequence: u64, send: &mut impl FnMut(&Event)) {
+        if let Some(steps) = &mut self.steps {
+            steps.cut(sequence as u32);
+        }
+        if let Some(packet) = &mut self.packet {
+            packet.is_whole = false;
+        }
+        self.market.gap(now, sequence..sequence + 1, send);
+    }
+
+    /// Records that messages are mapped differently from here on.
+    pub(crate) fn distrust(&mut self, now: u64, send: &mut impl FnMut(&Event)) {
+        if let Some(steps) = &mut self.steps {
+            steps.remapped();
+        }
+        self.fragments.lose();
+        self.fragments_of_pictures
+            .iter_mut()
+            .for_each(Fragments::lose);
+        self.market.distrust(now, send);
+    }
+
+    /// Records that all messages before this number that did not arrive are missing.
+    fn lose_up_to(&mut self, now: u64, end: u64, send: &mut impl FnMut(&Event)) {
+        let from = self.next.unwrap_or(end);
+        if from < end {
+            self.market.gap(now, from..end, send);
+        }
+        self.next = Some(from.max(end));
+    }
+
+    /// Records that the lines are heard.
+    #[inline]
+    pub(crate) fn hear(&mut self, now: u64, send: &mut impl FnMut(&Event)) {
+        self.heard = now;
+        if self.is_silent {
+            self.is_silent = false;
+            self.fall_silent(false, send);
+        }
+    }
+
+    /// Adds the position in the channel, and whether its lines are silent, to the steps.
+    pub(crate) fn keep_alive(&mut self) {
+        let (position, is_silent) = (self.last_number(), self.is_silent);
+        if let Some(steps) = &mut self.steps {
+            steps.silence(is_silent);
+            if let Some(number) = position {
+                steps.push(Step::position(number), &[]);
+            }
+        }
+    }
+
+    pub(crate) fn keep_steps(&mut self) {
+        self.steps = Some(Steps::with_room());
+    }
+
+    pub(crate) const fn steps(&mut self) -> Option<&mut Steps> {
+        self.steps.as_mut()
+    }
+
+    pub(crate) fn last_number(&self) -> Option<u32> {
+        Some(self.next?.wrapping_sub(1) as u32)
+    }
+
+    /// Returns whether anything of the channel was received.
+    pub(crate) const fn has_begun(&self) -> bool {
+        self.next.is_some()
+    }
+
+    /// Records that the last message of the channel so far has this number, so that those before it
+    /// that did not arrive are missing.
+    pub(crate) fn position(&mut self, now: u64, number: u32, send: &mut impl FnMut(&Event)) {
+        let sequence = extend(self.next, number);
+        if self.next.is_some() {
+            self.lose_up_to(now, sequence + 1, send);
+        } else {
+            self.next = Some(sequence + 1);
+            self.market.see(sequence, send);
+        }
+    }
+
+    /// Records that the lines are silent, or are heard again.
+    pub(crate) fn set_silent(&mut self, now: u64, is_silent: bool, send: &mut impl FnMut(&Event)) {
+        if !is_silent {
+            self.heard = now;
+        }
+        if self.is_silent != is_silent {
+            self.is_silent = is_silent;
+            self.fall_silent(is_silent, send);
+        }
+    }
+
+    #[cold]
+    fn fall_silent(&mut self, is_silent: bool, send: &mut impl FnMut(&Event)) {
+        if let Some(steps) = &mut self.steps {
+            steps.silence(is_silent);
+        }
+        self.market.silence(is_silent, send);
+    }
+
+    pub(crate) fn poll_timeout(&self) -> Option<u64> {
+        let silence = self.heard.checked_add(self.silence);
+        let silence = silence.filter(|_| !self.is_silent && self.next.is_some());
+        let replay = self.replay.as_ref().and_then(Replay::poll_timeout);
+        silence.into_iter().chain(replay).min()
+    }
+
+    pub(crate) fn handle_timeout(&mut self, now: u64, send: &mut impl FnMut(&Event)) {
+        let is_silent = now.saturating_sub(self.heard) >= self.silence && self.next.is_some();
+        if is_silent && !self.is_silent {
+            self.is_silent = true;
+            self.fall_silent(true, send);
+        }
+        if let Some(replay) = &mut self.replay {
+            replay.handle_timeout(now);
+        }
+    }
+
+    /// Returns the packet of a message. Records the number of a new one, and reports missing
+    /// messages before it.
+    #[inline]
+    fn packet(
+        &mut self,
+        now: u64,
+        number: u32,
+        is_first: bool,
+        send: &mut impl FnMut(&Event),
+    ) -> Packet {
+        let sequence = extend(self.next, number);
+        let same = self.packet.filter(|packet| packet.sequence == sequence);
+        if let Some(packet) = same.filter(|_| !is_first) {
+            return packet;
+        }
+        let next = self.next.unwrap_or(sequence);
+        let turn = if sequence >= next {
+            if sequence > next {
+                self.lose_up_to(now, sequence, send);
+            }
+            self.next = Some(sequence + 1);
+            Turn::Next
+        } else if self.market.missing().contains(sequence) {
+            Turn::Late
+        } else {
+            Turn::Repeated
+        };
+        if let Some(steps) = &mut self.steps {
+            steps.begin_packet();
+        }
+        *self.packet.insert(Packet {
+            sequence,
+            turn,
+            is_whole: true,
+        })
+    }
+
+    /// Processes a message. Consecutive ones with the same number are of one packet.
+    pub(crate) fn message(
+        &mut self,
+        now: u64,
+        number: Option<u32>,
+        mapped: &Mapped<'_>,
+        send: &mut impl FnMut(&Event),
+    ) {
+        let part = Part {
+            is_first: false,
+            is_last: true,
+        };
+        self.part(now, number, mapped, part, send);
+    }
+
+    #[inline]
+    pub(super) fn part(
+        &mut self,
+        now: u64,
+        number: Option<u32>,
+        mapped: &Mapped<'_>,
+        part: Part,
+        send: &mut impl FnMut(&Event),
+    ) {
+        self.stats.messages += 1;
+        let Some(number) = number else {
+            self.stats.unnumbered += 1;
+            return self.without_number(mapped, send);
+        };
+        let packet = self.packet(now, number, part.is_first, send);
+        if packet.turn == Turn::Repeated {
+            self.stats.repeated += 1;
+            return;
+        }
+        let sequence = packet.sequence;
+        self.take(now, sequence, mapped, send);
+        let is_late = packet.turn == Turn::Late;
+        if is_late {
+            self.stats.late += 1;
+        }
+        if mapped.outcome.is_err() && !self.faults(mapped.faults, send) {
+            return self.lose_part(now, sequence, send);
+        }
+        if is_late && packet.is_whole && part.is_last {
+            self.market.replayed(sequence..sequence + 1, send);
+        }
+    }
+
+    /// Passes the events of a message to the market.
+    #[inline]
+    fn take(
+        &mut self,
+        now: u64,
+        sequence: u64,
+        mapped: &Mapped<'_>,
+        send: &mut impl FnMut(&Event),
+    ) {
+        match &mapped.outcome {
+            Ok(
+                outcome @ Outcome {
+                    picture: Some(picture),
+                    ..
+                },
+            ) => {
+                // Within the channel itself: as of its first message, unless specified otherwise.
+                self.market.see(sequence, send);
+                let lost = self.fragments.stats().lost();
+                let Some(whole) = self.fragments.take(outcome, mapped.events) else {
+                    if let Some(steps) = &mut self.steps
+                        && self.fragments.stats().lost() == lost
+                    {
+                        steps.changes(sequence as u32, mapped.received, &[]);
+                    }
+                    return;
+                };
+                let last = picture.last_processed.or(whole.number);
+                let last = last.unwrap_or(sequence) as u32;
+                let times = (now, mapped.received);
+                if let Some(steps) = &mut self.steps {
+                    steps.picture(sequence as u32, mapped.received, last, whole.events);
+                }
+                self.market.snapshot(times, Some(last), whole.events, send);
+            }
+            other => {
+                if let Ok(outcome) = other {
+                    self.fragments.pass(outcome);
+                }
+                if let Some(steps) = &mut self.steps {
+                    steps.changes(sequence as u32, mapped.received, mapped.events);
+                }
+                self.market
+                    .changes(mapped.received, sequence, mapped.events, send);
+            }
+        }
+    }
+
+    /// Handles values that no event can hold, whose instruments lack a change. Returns false if the
+    /// instrument is unknown, so that any instrument may lack one.
+    #[cold]
+    fn faults(&mut self, faults: &[MapError], send: &mut impl FnMut(&Event)) -> bool {
+        let mut is_whole = true;
+        for fault in faults.iter().filter(|fault| fault.is_of_book()) {
+            match fault.instrument {
+                Some(instrument) => {
+                    if let Some(steps) = &mut self.steps {
+                        steps.fault(instrument);
+                    }
+                    self.market.fault(instrument, send);
+                }
+                None => is_whole = false,
+            }
+        }
+        is_whole
+    }
+
+    /// Processes a message without a number. Its definitions and states are applied, but its
+    /// changes of books have no place in the order of the channel.
+    #[cold]
+    fn without_number(&mut self, mapped: &Mapped<'_>, send: &mut impl FnMut(&Event)) {
+        if let Ok(Outcome {
+            does: Some(Does::Snapshot),
+            ..
+        }) = mapped.outcome
+        {
+            self.stats.bad_pictures += 1;
+            return;
+        }
+        if let Some(steps) = &mut self.steps {
+            steps.unnumbered(mapped.received, mapped.events);
+        }
+        for event in mapped.events {
+            match event.kind {
+                _ if event.is_bare_number() => {}
+                Kind::Definition | Kind::Status | Kind::Trade | Kind::Statistic => {
+                    self.market.pass_on(mapped.received, event, send);
+                }
+                _ => self.market.fault_without_number(event.instrument, send),
+            }
+        }
+        let faults = mapped.faults.iter().filter(|fault| fault.is_of_book());
+        for instrument in faults.filter_map(|fault| fault.instrument) {
+            self.market.fault_without_number(instrument, send);
+        }
+    }
+
+    pub(super) fn snapshot(
+        &mut self,
+        lines: usize,
+        now: u64,
+        mapped: &Mapped<'_>,
+        send: &mut impl FnMut(&Event),
+    ) {
+        let all = &mut self.fragments_of_pictures;
+        if lines >= all.len() {
+            all.resize_with(lines + 1, || Fragments::new(self.fragment_config));
+        }
+        let fragments = &mut all[lines];
+        match &mapped.outcome {
+            Ok(
+                outcome @ Outcome {
+                    picture: Some(picture),
+                    ..
+                },
+            ) => {
+                let Some(whole) = fragments.take(outcome, mapped.events) else {
+                    return;
+                };
+                let last = picture.last_processed.map(|last| last as u32);
+                let times = (now, mapped.received);
+                self.market.snapshot(times, last, whole.events, send);
+            }
+            other => {
+                match other {
+                    Ok(outcome) => fragments.pass(outcome),
+                    Err(_) => self.stats.bad_pictures += 1,
+                }
+                self.pass_on(mapped, send);
+            }
+        }
+    }
+
+    /// Passes on the definitions and states of a message of a snapshot line.
+    fn pass_on(&mut self, mapped: &Mapped<'_>, send: &mut impl FnMut(&Event)) {
+        let is_passed_on = |event: &&Event| matches!(event.kind, Kind::Definition | Kind::Status);
+        for event in mapped.events.iter().filter(is_passed_on) {
+            if let Some(steps) = &mut self.steps {
+                steps.unnumbered(mapped.received, std::slice::from_ref(event));
+            }
+            self.market.pass_on(mapped.received, event, send);
+        }
+    }
+
+    pub(super) fn poll_request(&mut self, now: u64) -> Option<Range<u32>> {
+        let replay = self.replay.as_mut()?;
+        let range = replay.poll_request(now, self.market.missing())?;
+        let (start, len) = (range.start as u32, range.end - range.start);
+        Some(start..u32::try_from(u64::from(start) + len).unwrap_or(u32::MAX))
+    }
+
+    /// Returns whether a message of this number was requested from the replay.
+    pub(super) fn expects(&mut self, now: u64, number: u32) -> bool {
+        let sequence = extend(self.next, number);
+        let missing = self.market.missing();
+        let replay = self.replay.as_mut();
+        replay.is_some_and(|replay| replay.expects(now, sequence, missing))
+    }
+
+    pub(super) fn replay_done(&mut self) {
+        if let Some(replay) = &mut self.replay {
+            replay.answered(self.market.missing());
+        }
+    }
+}
+
+/// Returns the number nearest to `next` with these low bits.
+#[inline]
+fn extend(next: Option<u64>, low: u32) -> u64 {
+    let Some(next) = next else {
+        return u64::from(low);
+    };
+    let distance = low.wrapping_sub(next as u32).cast_signed();
+    next.saturating_add_signed(distance.into())
+}

@@ -1,0 +1,269 @@
+//! Tests of followers with packets that arrive twice, late, or in part.
+
+use super::*;
+use crate::book::{BookConfig, Side};
+use crate::event::{Flags, Kind};
+use crate::mapping::Mapping;
+use crate::market::MarketConfig;
+use crate::relay::{Edge, EdgeConfig};
+use fanfare_fast::{Decoder, Program};
+use fanfare_feed::arbiter::ArbiterConfig;
+use fanfare_feed::channel::{Channel, ChannelConfig, Datagram};
+use fanfare_feed::recovery::{Numbering, RecoveryConfig, ReplayConfig, State};
+use fanfare_feed::{Line, Preamble};
+use std::sync::Arc;
+
+const TEMPLATES: &str = r#"<template name="Change" id="1"><uInt32 name="MsgSeqNum" id="34"/>
+    <sequence name="MDEntries"><length name="NoMDEntries" id="268"/>
+      <uInt32 name="MDUpdateAction" id="279"/><string name="MDEntryType" id="269"/>
+      <uInt32 name="SecurityID" id="48"/><uInt32 name="RptSeq" id="83"/>
+      <uInt32 name="MDPriceLevel" id="1023"/><decimal name="MDEntryPx" id="270"/>
+      <uInt32 name="MDEntrySize" id="271"/></sequence></template>"#;
+
+const MAPPING: &str = r#"
+[[message]]
+template = 1
+does = "changes"
+number = 34
+entries = 268
+instrument = { id = 48 }
+[message.entry]
+type = 269
+action = 279
+price = 270
+size = 271
+level = 1023
+rpt-seq = 83
+[[message.event]]
+kind = "level"
+when = { 269 = "0" }
+[[message.event]]
+kind = "trade"
+"#;
+
+/// A message with an unknown template.
+const UNKNOWN: &[u8] = &[0xc0, 0xff];
+
+const FIRST: InstrumentId = InstrumentId(0);
+const SECOND: InstrumentId = InstrumentId(1);
+
+/// The origin of the plant at an edge.
+const PLANT: u64 = 7;
+
+/// The fields of an entry, from its action to its size, with the exponent of the price.
+type Entry = [u8; 8];
+
+/// Returns an entry for the first level of bids, which a new one becomes.
+const fn bid(action: u8, instrument: InstrumentId, rpt_seq: u8, price: u8) -> Entry {
+    [
+        action,
+        b'0',
+        1 + instrument.0 as u8,
+        rpt_seq,
+        1,
+        0,
+        price,
+        1,
+    ]
+}
+
+const fn trade(instrument: InstrumentId, rpt_seq: u8) -> Entry {
+    [0, b'2', 1 + instrument.0 as u8, rpt_seq, 1, 0, 50, 1]
+}
+
+fn message(number: u8, entries: &[Entry]) -> Vec<u8> {
+    let mut bytes = vec![0xc0, 0x81, 0x80 | number, 0x80 | entries.len() as u8];
+    let fields = entries.iter().flatten();
+    bytes.extend(fields.map(|field| 0x80 | field));
+    bytes
+}
+
+/// Returns a packet that its preamble numbers.
+fn packet(number: u32, messages: &[&[u8]]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    Preamble::Seq32Be.write(number, &mut bytes);
+    bytes.extend(messages.concat());
+    bytes
+}
+
+fn config(numbering: Numbering) -> FollowerConfig {
+    let market = MarketConfig {
+        book: BookConfig::by_level(5).unwrap(),
+        recovery: RecoveryConfig::new(numbering),
+        source: 0,
+        has_natural_refresh: false,
+    };
+    FollowerConfig {
+        replay: Some(ReplayConfig::default()),
+        ..FollowerConfig::new(market)
+    }
+}
+
+/// The lines of a feed, and its follower.
+struct Feed {
+    channel: Channel,
+    follower: Follower,
+    trades: u32,
+}
+
+fn missing(market: &Market) -> Vec<(u64, u64)> {
+    let ranges = market.missing().ranges();
+    ranges.map(|range| (range.start, range.end)).collect()
+}
+
+impl Feed {
+    fn new(lines: usize, preamble: Preamble, numbering: Numbering) -> Self {
+        let program = Arc::new(Program::parse(TEMPLATES).unwrap());
+        let mapping = Mapping::parse("test.toml", MAPPING).unwrap();
+        let mapper = mapping.for_templates(&program, 0).unwrap();
+        let channel = ChannelConfig {
+            preamble,
+            as_it_comes: lines == 1,
+            ..ChannelConfig::new(lines)
+        };
+        let follower = Follower::new(config(numbering), mapper, Instruments::new(10));
+        Self {
+            channel: Channel::new(Decoder::new(program), channel).unwrap(),
+            follower: follower.with_steps(),
+            trades: 0,
+        }
+    }
+
+    fn bring(&mut self, line: Line, bytes: &[u8]) {
+        let datagram = Datagram {
+            line,
+            now: 0,
+            received: 0,
+            offset: 0,
+            bytes,
+        };
+        let mut events = self.channel.receive(datagram);
+        while let Some(event) = events.next() {
+            self.follower.channel(0, &event, &mut |event| {
+                self.trades += u32::from(event.kind == Kind::Trade);
+            });
+        }
+    }
+
+    /// Shows an empty book as of a message.
+    fn show(&mut self, instrument: InstrumentId, last: u32) {
+        let empty = Event {
+            instrument,
+            flags: Flags::SNAPSHOT.with(Flags::LAST),
+            ..Event::EMPTY
+        };
+        let market = &mut self.follower.course.market;
+        market.snapshot((0, 0), Some(last), &[empty], &mut |_| {});
+    }
+
+    fn is_live(&self, instrument: InstrumentId) -> bool {
+        self.follower.market().state(instrument) == Some(State::Live)
+    }
+
+    /// Returns the missing numbers: the first of each range, and that behind it.
+    fn missing(&self) -> Vec<(u64, u64)> {
+        missing(self.follower.market())
+    }
+
+    fn bids(&self, instrument: InstrumentId) -> Vec<i64> {
+        let book = self.follower.market().book(instrument).unwrap();
+        let prices = book.depth(Side::Bid).map(|level| level.price.units());
+        prices.map(|units| units / 1_000_000_000).collect()
+    }
+}
+
+#[test]
+fn a_packet_that_comes_twice_over_one_line_counts_once() {
+    let mut feed = Feed::new(1, Preamble::None, Numbering::Instrument);
+    for _ in 0..2 {
+        feed.bring(Line::A, &message(1, &[trade(FIRST, 1)]));
+    }
+    assert_eq!((feed.trades, feed.follower.stats().repeated), (1, 1));
+
+    let mut feed = Feed::new(1, Preamble::None, Numbering::Channel);
+    feed.bring(Line::A, &message(1, &[trade(FIRST, 1)]));
+    feed.show(FIRST, 1);
+    for _ in 0..2 {
+        feed.bring(Line::A, &message(2, &[bid(0, FIRST, 2, 50)]));
+    }
+    assert!(feed.is_live(FIRST));
+    assert_eq!(feed.bids(FIRST), [50]);
+}
+
+#[test]
+fn each_message_of_a_packet_that_comes_twice_is_repeated() {
+    let mut feed = Feed::new(1, Preamble::Seq32Be, Numbering::Instrument);
+    let [first, second] = [1, 2].map(|rpt_seq| message(1, &[trade(FIRST, rpt_seq)]));
+    for _ in 0..2 {
+        feed.bring(Line::A, &packet(1, &[&first, &second]));
+    }
+    assert_eq!((feed.trades, feed.follower.stats().repeated), (2, 2));
+}
+
+#[test]
+fn all_messages_of_a_late_packet_precede_what_waited_for_it() {
+    let mut feed = Feed::new(1, Preamble::Seq32Be, Numbering::Channel);
+    feed.bring(Line::A, &packet(1, &[&message(1, &[trade(FIRST, 1)])]));
+    feed.show(FIRST, 1);
+    let [first, second] = [50, 51].map(|price| message(2, &[bid(0, FIRST, 2, price)]));
+    let delete = message(3, &[bid(2, FIRST, 4, 51)]);
+    feed.bring(Line::A, &packet(3, &[&delete]));
+    assert_eq!(feed.missing(), [(2, 3)]);
+    feed.bring(Line::A, &packet(2, &[&first, &second]));
+    assert!(feed.missing().is_empty());
+    assert_eq!(feed.follower.stats().late, 2);
+    assert!(feed.is_live(FIRST));
+    assert_eq!(feed.bids(FIRST), [50]);
+}
+
+#[test]
+fn what_another_line_brings_after_a_bad_packet_is_late_and_not_missing() {
+    let mut feed = Feed::new(2, Preamble::None, Numbering::Instrument);
+    let first = message(1, &[bid(0, FIRST, 1, 50), bid(0, SECOND, 1, 50)]);
+    feed.bring(Line::A, &first);
+    feed.bring(Line::A, UNKNOWN);
+    assert_eq!(feed.missing(), [(2, 3)]);
+    assert!(!feed.is_live(SECOND));
+    feed.bring(Line::B, &first);
+    feed.bring(Line::B, &message(2, &[trade(FIRST, 2)]));
+    assert!(feed.missing().is_empty());
+    assert_eq!(feed.follower.poll_request(0), None);
+    assert_eq!((feed.trades, feed.follower.stats().late), (1, 1));
+    assert!(feed.is_live(FIRST) && feed.is_live(SECOND));
+}
+
+#[test]
+fn a_packet_that_is_read_in_part_is_missing_for_edges_too() {
+    let mut feed = Feed::new(1, Preamble::Seq32Be, Numbering::Instrument);
+    let first = message(1, &[trade(FIRST, 1), trade(SECOND, 1)]);
+    feed.bring(Line::A, &packet(1, &[&first]));
+    feed.bring(
+        Line::A,
+        &packet(2, &[&message(2, &[trade(FIRST, 2)]), UNKNOWN]),
+    );
+    assert_eq!(feed.missing(), [(2, 3)]);
+    assert_eq!(feed.follower.poll_request(0), Some(2..3));
+    assert!(!feed.is_live(FIRST), "another of its changes may be lost");
+    feed.bring(Line::A, &packet(3, &[&message(3, &[trade(SECOND, 2)])]));
+    assert!(!feed.is_live(FIRST) && feed.is_live(SECOND));
+
+    let edge = EdgeConfig {
+        follower: config(Numbering::Instrument),
+        arbiter: ArbiterConfig::default(),
+    };
+    let mut edge = Edge::new(edge, Instruments::new(10));
+    for instrument in [FIRST, SECOND] {
+        let mut bytes = Vec::new();
+        let named = feed.follower.instruments().get(instrument).unwrap();
+        named.write(&mut bytes);
+        edge.instrument(PLANT, &bytes, &mut |_| {}).unwrap();
+    }
+    let steps = feed.follower.steps().unwrap();
+    steps.parts(100, |steps, events| {
+        edge.steps(0, PLANT, steps, events, &mut |_| {});
+    });
+    edge.handle_timeout(ArbiterConfig::default().gap_timeout, &mut |_| {});
+    assert_eq!(missing(edge.market()), [(2, 3)]);
+    assert_ne!(edge.market().state(FIRST), Some(State::Live));
+    assert_eq!(edge.market().state(SECOND), Some(State::Live));
+}

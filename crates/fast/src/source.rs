@@ -2,7 +2,7 @@
 
 use crate::error::{CodecError, ErrorCode};
 use crate::message::Message;
-use crate::program::{Field, FieldId, FieldKind, Op, Program, TemplateProgram};
+use crate::program::{Field, FieldId, FieldKind, IntOp, Op, Program, TemplateProgram};
 use crate::template::OperatorKind;
 use crate::value::{self, Decimal, IntType, TextType};
 use crate::visitor::Visitor;
@@ -180,9 +180,27 @@ impl Message {
                     .unwrap_or_default();
                 self.bytes(field, text);
             }
+            Op::SplitDecimal {
+                exponent, mantissa, ..
+            } => match constant(exponent, mantissa) {
+                Some(value) => self.decimal(field, value),
+                None => self.absent(field),
+            },
             _ => self.absent(field),
         }
     }
+}
+
+/// Returns the value of a decimal whose parts are mandatory constants.
+fn constant(exponent: IntOp, mantissa: IntOp) -> Option<Decimal> {
+    let value = |op: IntOp| match op.operator {
+        OperatorKind::Constant if !op.optional => op.initial.map(|bits| bits as i64),
+        _ => None,
+    };
+    Some(Decimal {
+        mantissa: value(mantissa)?,
+        exponent: i8::try_from(value(exponent)?).ok()?,
+    })
 }
 
 /// Section 8: a number or its text as an integer.

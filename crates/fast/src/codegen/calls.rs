@@ -22,6 +22,24 @@ pub(super) fn segments<'m>(model: &'m Model<'_>) -> impl Iterator<Item = (&'m St
     }))
 }
 
+/// Returns the members that a message of this body gets to: all, or those in front of a reference
+/// to a template that does not exist, with the number of its op.
+pub(super) fn reached<'m>(
+    program: &Program,
+    item: &'m Struct,
+    body: Body,
+) -> (&'m [Member], Option<u32>) {
+    let is_unresolved = |op: &Op| matches!(op, Op::Unresolved { .. });
+    // Each op in front of it has a member.
+    match program.ops(body).iter().position(is_unresolved) {
+        Some(at) => (
+            item.members.get(..at).unwrap_or_default(),
+            Some(body.start + at as u32),
+        ),
+        None => (&item.members, None),
+    }
+}
+
 /// What reads or writes a field.
 pub(super) enum Call {
     /// Nothing has to be read.

@@ -3,22 +3,22 @@
 
 use std::fmt::Write as _;
 
-use super::calls::{Call, call, operator, segments};
+use super::calls::{Call, call, operator, reached, segments};
 use super::model::{Member, Model, Shape, Struct};
 use super::write;
 use crate::encode::is_word;
-use crate::program::{IntOp, Op};
+use crate::program::{Body, IntOp, Op};
 
 /// `impl Encoded` of each struct.
 pub(super) fn write(model: &Model<'_>, out: &mut String) {
     for (item, body) in segments(model) {
         if is_word(body.bits) {
-            segment(model, item, out);
+            segment(model, item, body, out);
         }
     }
 }
 
-fn segment(model: &Model<'_>, item: &Struct, out: &mut String) {
+fn segment(model: &Model<'_>, item: &Struct, body: Body, out: &mut String) {
     out.push_str("#[allow(clippy::all, clippy::pedantic)]\n");
     _ = writeln!(
         out,
@@ -33,8 +33,13 @@ fn segment(model: &Model<'_>, item: &Struct, out: &mut String) {
     out.push_str("        use ::fanfare_fast::typed::{self, Operator, Writer};\n");
     out.push_str("        #[allow(unused_mut)]\n");
     out.push_str("        let mut w = Writer::new(target, values, map);\n");
-    for member in &item.members {
+    let (members, unresolved) = reached(model.program, item, body);
+    for member in members {
         field(model, member, out);
+    }
+    if let Some(number) = unresolved {
+        // D8, always.
+        _ = writeln!(out, "        w.field({number}, |_, _| {{}})?;");
     }
     out.push_str("        w.end()\n    }\n}\n\n");
 }

@@ -5,7 +5,6 @@ use std::fmt::Write as _;
 
 use super::int;
 use super::model::{Member, Model, Shape, Struct};
-use fanfare_wire::names::snake;
 
 /// A kind of call: the method, its value, and what a member does with it.
 struct Call {
@@ -230,16 +229,19 @@ pub(super) fn messages(model: &Model<'_>, out: &mut String) {
     out.push_str("        self.template = template;\n    }\n");
     for call in &CALLS {
         let templates = model.templates.iter().map(|index| &model.structs[*index]);
-        let mut templates = templates.filter(|item| takes(model, item, call)).peekable();
+        let templates = templates.zip(&model.members);
+        let mut templates = templates
+            .filter(|(item, _)| takes(model, item, call))
+            .peekable();
         if templates.peek().is_none() {
             continue;
         }
         out.push('\n');
         head(call, out);
-        for item in templates {
+        for (item, member) in templates {
             let first = item.members.iter().map(|m| m.first).min().unwrap_or(0);
             let last = item.members.iter().map(|m| m.last).max().unwrap_or(0);
-            let (range, member) = (range(first, last), snake(&item.name));
+            let range = range(first, last);
             let (method, argument) = (call.method, call.argument);
             _ = writeln!(
                 out,

@@ -20,10 +20,12 @@
 //! that reads the fields in their order, each by one call of a [`Reader`](crate::typed::Reader)
 //! with the constants of its op, and stores the value in its member; and one that writes them by a
 //! [`Writer`](crate::typed::Writer). What is unusual is left to the op of the [`Program`], and told
-//! of by the number of its field ([`Members`](crate::typed::Members)). Where a vector kernel
-//! decodes all templates in lanes, structs are filled from rows of a [`crate::Record`] instead, and
-//! encoded by way of such rows. [`crate::builtin::simple`], [`crate::builtin::complex`] and
-//! [`crate::builtin::spectra`] are such modules.
+//! of by the number of its field ([`Members`](crate::typed::Members)). If a template, group or
+//! entry has more than eight optional decimals whose mantissas take presence bits, structs are
+//! filled by ops instead, all of them. Where a vector kernel decodes all templates in lanes,
+//! structs are filled from rows of a [`crate::Record`] instead, and encoded by way of such rows.
+//! [`crate::builtin::simple`], [`crate::builtin::complex`] and [`crate::builtin::spectra`] are such
+//! modules.
 
 mod calls;
 mod encoder;
@@ -38,7 +40,6 @@ use std::fmt::Write as _;
 use crate::error::TemplateError;
 use crate::program::Program;
 use crate::value::IntType;
-use fanfare_wire::names::snake;
 use model::{Member, Model, Shape, Struct};
 
 /// Returns the module for a template document. It stands alone: put it into a file of its own, or
@@ -141,15 +142,15 @@ fn messages(model: &Model<'_>, out: &mut String) {
     out.push_str("/// One message of each template, filled in turn.\n");
     out.push_str("#[derive(Debug, Clone)]\npub struct Messages {\n");
     out.push_str("    template: u32,\n");
-    for index in &model.templates {
+    for (index, member) in model.templates.iter().zip(&model.members) {
         let name = &model.structs[*index].name;
-        _ = writeln!(out, "    {}: {name},", snake(name));
+        _ = writeln!(out, "    {member}: {name},");
     }
     out.push_str("}\n\nimpl Default for Messages {\n    fn default() -> Self {\n");
     out.push_str("        Self {\n            template: u32::MAX,\n");
-    for index in &model.templates {
+    for (index, member) in model.templates.iter().zip(&model.members) {
         let name = &model.structs[*index].name;
-        _ = writeln!(out, "            {}: {name}::default(),", snake(name));
+        _ = writeln!(out, "            {member}: {name}::default(),");
     }
     out.push_str("        }\n    }\n}\n\n");
 }
@@ -178,7 +179,7 @@ fn feed(model: &Model<'_>, xml: &str, out: &mut String) {
     out.push_str("        Some(match self.template {\n");
     for (template, index) in model.templates.iter().enumerate() {
         let name = &model.structs[*index].name;
-        let member = snake(name);
+        let member = &model.members[template];
         _ = writeln!(
             out,
             "            {template} => Decoded::{name}(&self.{member}),"

@@ -37,11 +37,13 @@ pub(super) enum Shape {
     Constant,
 }
 
-/// All structs; those of templates by the index of the template.
+/// All structs; those of templates, and the members of `Messages` with them, by the index of the
+/// template.
 pub(super) struct Model<'p> {
     pub(super) program: &'p Program,
     pub(super) structs: Vec<Struct>,
     pub(super) templates: Vec<usize>,
+    pub(super) members: Vec<String>,
     /// The program's layout, kept because it takes time to compute.
     pub(super) layout: u64,
     taken: Taken,
@@ -53,9 +55,11 @@ impl<'p> Model<'p> {
             program,
             structs: Vec::new(),
             templates: Vec::new(),
+            members: Vec::new(),
             layout: program.layout(),
             taken: Taken::from(["Messages", "Decoded"]),
         };
+        let mut members = Taken::from(["template"]);
         for template in program.templates() {
             let id = template
                 .id()
@@ -64,6 +68,8 @@ impl<'p> Model<'p> {
             let fields = program.template_fields(template);
             let index = model.define(pascal(template.name()), doc, fields);
             model.templates.push(index);
+            let member = snake(&model.structs[index].name);
+            model.members.push(members.unique(member));
         }
         model
     }

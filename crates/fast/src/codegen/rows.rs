@@ -7,7 +7,6 @@ use super::int;
 use super::model::{Member, Model, Shape, Struct};
 use crate::program::{Place, Program, Reading};
 use crate::value::{EXPONENTS, IntType, TextType};
-use fanfare_wire::names::snake;
 
 /// Returns whether messages of a template are read from rows: its struct, by its index in the
 /// model.
@@ -55,7 +54,7 @@ pub(super) fn feed(model: &Model<'_>, out: &mut String) {
     out.push_str("&mut self, template: u32, row: ::fanfare_fast::RowRef<'_>) -> bool {\n");
     out.push_str("        self.template = template;\n        match template {\n");
     for (template, item) in all(model) {
-        let member = snake(&item.name);
+        let member = &model.members[template];
         let head = format!("self.{member}.read(row)");
         let Some(sequence) = sequence(item) else {
             _ = writeln!(out, "            {template} => {head},");
@@ -89,7 +88,7 @@ fn entries(model: &Model<'_>, out: &mut String) {
             continue;
         };
         let insert = if sequence.optional { ".insert()" } else { "" };
-        let place = format!("self.{}.{}{insert}", snake(&item.name), sequence.name);
+        let place = format!("self.{}.{}{insert}", model.members[template], sequence.name);
         _ = writeln!(
             out,
             "            {template} => {{\n                \

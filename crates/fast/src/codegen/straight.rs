@@ -3,12 +3,11 @@
 
 use std::fmt::Write as _;
 
-use super::calls::{Call, call, operator, segments};
+use super::calls::{Call, call, operator, reached, segments};
 use super::members::cleared;
 use super::model::{Member, Model, Struct};
 use crate::program::{Body, IntOp, Op, Program, TemplateProgram};
 use crate::template::OperatorKind;
-use fanfare_wire::names::snake;
 
 /// Most fields that are looked at together, whether all are absent.
 const LONGEST_RUN: usize = 8;
@@ -27,8 +26,7 @@ pub(super) fn feed(model: &Model<'_>, out: &mut String) {
     out.push_str("        use ::fanfare_fast::typed::Segment;\n");
     out.push_str("        let values = values.first_chunk_mut::<SLOTS>()?;\n");
     out.push_str("        match template {\n");
-    for (template, index) in model.templates.iter().enumerate() {
-        let member = snake(&model.structs[*index].name);
+    for (template, member) in model.members.iter().enumerate() {
         _ = writeln!(
             out,
             "            {template} => self.{member}.straight(stream, values, 0, at, map),"
@@ -38,8 +36,8 @@ pub(super) fn feed(model: &Model<'_>, out: &mut String) {
 }
 
 /// Returns whether the presence bits of each body have known places in a word. Where a decimal is
-/// absent, the bit of its mantissa is not taken, and those behind it are moved down: they must not
-/// fall out.
+/// absent, the bit of its mantissa is not taken, and those behind it are moved down: none must fall
+/// out, also not one too many, which is R8. A map has 56 bits at most, so eight moves are safe.
 fn is_straight(program: &Program) -> bool {
     let bodies = program.templates().iter().map(TemplateProgram::body);
     let inner = program.fields().iter().map(|field| program.op(field.id()));
@@ -57,7 +55,7 @@ fn is_straight(program: &Program) -> bool {
         exponent.optional && mantissa.operator.takes_bit(false)
     };
     let mut all = bodies.chain(inner);
-    all.all(|body| body.bits <= u64::BITS || program.ops(body).iter().filter(moves).count() <= 8)
+    all.all(|body| program.ops(body).iter().filter(moves).count() <= 8)
 }
 
 /// The number of slots, and `impl Segment` of each struct.
@@ -91,7 +89,7 @@ fn segment(model: &Model<'_>, item: &Struct, body: Body, out: &mut String) {
          let mut r = Reader::new(stream, values, (map_at, at, map), {})?;",
         body.end - body.start
     );
-    let mut members = &item.members[..];
+    let (mut members, unresolved) = reached(model.program, item, body);
     while let [member, behind @ ..] = members {
         let run = run(model.program, members);
         if run < 2 {
@@ -102,6 +100,10 @@ fn segment(model: &Model<'_>, item: &Struct, body: Body, out: &mut String) {
         let (all, behind) = members.split_at(run);
         absent(model.program, all, out);
         members = behind;
+    }
+    if let Some(number) = unresolved {
+        // D8, always.
+        _ = writeln!(out, "        r.by_op({number}, 0, self)?;");
     }
     let end = if body.bits == 0 {
         "end_without_map"

@@ -92,24 +92,25 @@ impl KnownTags {
     }
 }
 
-/// Returns the templates for messages of a MsgType(35): those that have it as a constant.
+/// Returns the templates for messages of a MsgType(35): those that have it as a constant, at the
+/// top level or in a group.
 pub fn templates_of<'p>(
     program: &'p Program,
     msg_type: &'p [u8],
 ) -> impl Iterator<Item = &'p TemplateProgram> {
-    program.templates().iter().filter(move |template| {
-        program
-            .template_fields(template)
-            .iter()
-            .any(|&id| match program.op(id) {
-                Op::Text(op) if program.field(id).tag() == Some(MSG_TYPE) => {
-                    op.operator == OperatorKind::Constant
-                        && op
-                            .initial
-                            .is_some_and(|text| program.text(text) == msg_type)
-                }
-                _ => false,
-            })
+    let templates = program.templates().iter();
+    templates.filter(move |template| is_of(program, program.template_fields(template), msg_type))
+}
+
+/// Returns whether one of these fields has this MsgType(35) as a constant.
+fn is_of(program: &Program, fields: &[FieldId], msg_type: &[u8]) -> bool {
+    fields.iter().any(|&id| match program.op(id) {
+        Op::Group { .. } => is_of(program, program.children(id), msg_type),
+        Op::Text(op) if program.field(id).tag() == Some(MSG_TYPE) => {
+            let initial = op.initial.map(|text| program.text(text));
+            op.operator == OperatorKind::Constant && initial == Some(msg_type)
+        }
+        _ => false,
     })
 }
 
@@ -187,7 +188,8 @@ fn is_complete(fields: Fields<'_>) -> bool {
 /// Makes `message` the message of a template with these fields, which are found by tag; fields
 /// that the template does not have are ignored. Entries of a repeating group begin with the
 /// field that the first entry begins with, or where a field comes a second time; if that does
-/// not give as many entries as the count says, where the order of the template is broken.
+/// not give as many entries as the count says, where the order of the template is broken. Fields
+/// of entries are never taken for fields of the same tag outside of the group.
 ///
 /// # Errors
 /// A [`FixError`]; `message` must then not be used.
@@ -216,11 +218,16 @@ struct FixSource<'a> {
     /// Of each field, how many scopes must be open to see it: those inside a repeating group are
     /// not to be found outside of it. Zero at first: all are visible.
     hidden: Vec<usize>,
-    /// The fields of the message, of the entry in it, and so on.
-    scopes: Vec<Range<usize>>,
-    /// The entries of the sequences that are open.
-    entries: Vec<Vec<Range<usize>>>,
+    /// The message, the entry in it, and so on.
+    scopes: Vec<Scope>,
     error: Option<FixError>,
+}
+
+/// A message or an entry. Groups have none: their fields stand among those around them.
+struct Scope {
+    fields: Range<usize>,
+    /// Its sequences that are there, those in groups included, with their entries.
+    sequences: Vec<(FieldId, Vec<Range<usize>>)>,
 }
 
 impl<'a> FixSource<'a> {
@@ -230,21 +237,84 @@ impl<'a> FixSource<'a> {
             fields,
             constants,
             hidden: vec![0; fields.len()],
-            scopes: vec![Range {
-                start: 0,
-                end: fields.len(),
-            }],
-            entries: Vec::new(),
+            scopes: Vec::new(),
             error: None,
         }
     }
 
     fn fill(mut self, template: &TemplateProgram, message: &mut Message) -> Result<(), FixError> {
+        self.open(0..self.fields.len(), self.program.template_fields(template));
         let filled = message.fill(self.program, template, &mut self);
         match self.error {
             Some(error) => Err(error),
             None => filled.map_err(FixError::Value),
         }
+    }
+
+    /// Opens the message or an entry that has the fields of this range. All its sequences are cut
+    /// before it is asked for any value: what belongs to an entry must not be found outside of it,
+    /// wherever the template has the sequence.
+    fn open(&mut self, range: Range<usize>, fields: &[FieldId]) {
+        let mut sequences = self.level(fields);
+        sequences.retain(|field| field.is_sequence());
+        let mut scope = Scope {
+            fields: range.clone(),
+            sequences: Vec::new(),
+        };
+        let depth = self.scopes.len() + 1;
+        let mut at = range.start;
+        while at < range.end && !sequences.is_empty() {
+            let (tag, count) = self.fields[at];
+            at += 1;
+            let behind = at..range.end;
+            for field in sequences.extract_if(.., |field| field.tag() == Some(tag)) {
+                let Some(entries) = self.entries(field, count, behind.clone()) else {
+                    self.error.get_or_insert(FixError::Count(tag));
+                    continue;
+                };
+                if let (Some(first), Some(last)) = (entries.first(), entries.last()) {
+                    self.hidden[first.start..last.end].fill(depth);
+                    at = last.end;
+                }
+                scope.sequences.push((field.id(), entries));
+            }
+        }
+        self.scopes.push(scope);
+    }
+
+    /// Returns the fields of a level: those of its groups among them, those of entries not.
+    fn level(&self, fields: &[FieldId]) -> Vec<&'a Field> {
+        let program = self.program;
+        let mut level = Vec::new();
+        for field in fields.iter().map(|id| program.field(*id)) {
+            level.push(field);
+            if !field.is_sequence() {
+                level.extend(self.level(program.children(field.id())));
+            }
+        }
+        level
+    }
+
+    /// Returns the entries behind a count, if there are as many.
+    fn entries(
+        &self,
+        field: &Field,
+        count: &[u8],
+        behind: Range<usize>,
+    ) -> Option<Vec<Range<usize>>> {
+        match usize::try_from(int::parse_u64(count)?).ok()? {
+            0 => Some(Vec::new()),
+            // Each entry has a field at least: a count cannot ask for more memory than was sent.
+            count if count <= self.fields.len() => self.cut(field, behind, count),
+            _ => None,
+        }
+    }
+
+    /// Returns the entries of a sequence that is there.
+    fn opened(&self, field: &Field) -> Option<&[Range<usize>]> {
+        let mut sequences = self.scopes.last()?.sequences.iter();
+        let (_, entries) = sequences.find(|(id, _)| *id == field.id())?;
+        Some(entries)
     }
 
     fn is_constant(&self, field: &Field) -> bool {
@@ -261,7 +331,7 @@ impl<'a> FixSource<'a> {
         let tag = tag?;
         let depth = self.scopes.len();
         let visible = |&at: &usize| self.fields[at].0 == tag && self.hidden[at] < depth;
-        self.scopes.last()?.clone().find(visible)
+        self.scopes.last()?.fields.clone().find(visible)
     }
 
     /// All tags of fields and counts that can be in an entry, in the order of the template.
@@ -273,13 +343,8 @@ impl<'a> FixSource<'a> {
     }
 
     /// Cuts what stands behind a count into entries.
-    fn cut(
-        &self,
-        field: &Field,
-        from: usize,
-        to: usize,
-        count: usize,
-    ) -> Option<Vec<Range<usize>>> {
+    fn cut(&self, field: &Field, behind: Range<usize>, count: usize) -> Option<Vec<Range<usize>>> {
+        let (from, to) = (behind.start, behind.end);
         let mut tags = Vec::new();
         self.tags(self.program.children(field.id()), &mut tags);
         let position = |at: usize| tags.iter().position(|&tag| tag == self.fields[at].0);
@@ -305,9 +370,9 @@ impl<'a> FixSource<'a> {
     /// Returns the tags that may come more than once in an entry, as they are in groups inside it.
     fn nested_tags(&self, field: &Field) -> Vec<u32> {
         let mut tags = Vec::new();
-        for &id in self.program.children(field.id()) {
-            if self.program.field(id).is_sequence() {
-                self.tags(self.program.children(id), &mut tags);
+        for field in self.level(self.program.children(field.id())) {
+            if field.is_sequence() {
+                self.tags(self.program.children(field.id()), &mut tags);
             }
         }
         tags
@@ -349,51 +414,25 @@ impl Source for FixSource<'_> {
     }
 
     fn group(&mut self, field: &Field) -> bool {
-        let mut tags = Vec::new();
-        self.tags(self.program.children(field.id()), &mut tags);
-        tags.iter().any(|&tag| self.find(Some(tag)).is_some())
+        let fields = self.level(self.program.children(field.id()));
+        fields.iter().any(|field| self.find(field.tag()).is_some())
     }
 
     fn length(&mut self, field: &Field) -> Option<u32> {
-        let at = self.find(field.tag())?;
-        let end = self.scopes.last()?.end;
-        let wrong = FixError::Count(field.tag().unwrap_or_default());
-        let count = int::parse_u64(self.fields[at].1).and_then(|count| u32::try_from(count).ok());
-        let entries = match count {
-            Some(0) => Some(Vec::new()),
-            // Each entry has a field at least: a count cannot ask for more memory than was sent.
-            Some(count) if count as usize <= self.fields.len() => {
-                self.cut(field, at + 1, end, count as usize)
-            }
-            _ => None,
-        };
-        let Some(entries) = entries else {
-            self.error.get_or_insert(wrong);
-            return None;
-        };
-        if let (Some(first), Some(last)) = (entries.first(), entries.last()) {
-            self.hidden[first.start..last.end].fill(self.scopes.len());
-        }
-        let count = entries.len() as u32;
-        if count > 0 {
-            self.entries.push(entries);
-        }
-        Some(count)
+        Some(self.opened(field)?.len() as u32)
     }
 
     fn enter(&mut self, field: &Field, index: u32) {
-        let entry = match self.entries.last() {
-            Some(entries) if field.is_sequence() => entries.get(index as usize).cloned(),
-            _ => self.scopes.last().cloned(),
-        };
-        self.scopes.push(entry.unwrap_or_default());
+        if field.is_sequence() {
+            let entry = self.opened(field).and_then(|all| all.get(index as usize));
+            let entry = entry.cloned().unwrap_or_default();
+            self.open(entry, self.program.children(field.id()));
+        }
     }
 
     fn leave(&mut self, field: &Field) {
-        let scope = self.scopes.pop();
-        let last = self.entries.last().and_then(|entries| entries.last());
-        if field.is_sequence() && last == scope.as_ref() {
-            self.entries.pop();
+        if field.is_sequence() {
+            self.scopes.pop();
         }
     }
 }

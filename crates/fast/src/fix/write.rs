@@ -31,7 +31,9 @@ impl std::error::Error for SohError {}
 /// [`SohError`]; `out` is then as before.
 pub fn write_body(message: MessageView<'_>, out: &mut Vec<u8>) -> Result<(), SohError> {
     let start = out.len();
-    let result = msg_type(message, out).and_then(|()| fields(message.fields(), true, out));
+    let msg_type = msg_type(message.fields());
+    let result = msg_type.map_or(Ok(()), |value| scalar(MSG_TYPE, value, out));
+    let result = result.and_then(|()| fields(message.fields(), true, out));
     if result.is_err() {
         out.truncate(start);
     }
@@ -67,11 +69,15 @@ pub fn write_message(
     Ok(())
 }
 
-fn msg_type(message: MessageView<'_>, out: &mut Vec<u8>) -> Result<(), SohError> {
-    match message.tag(MSG_TYPE) {
-        Some(value) => scalar(MSG_TYPE, value, out),
-        None => Ok(()),
-    }
+/// Returns the MsgType(35) of a message, which may stand in a group or in a referenced template.
+fn msg_type(level: Fields<'_>) -> Option<Value<'_>> {
+    let own = level.tag(MSG_TYPE).filter(|value| !value.is_absent());
+    own.or_else(|| {
+        level.into_iter().find_map(|(_, value)| match value {
+            Value::Group(inside) | Value::Template(_, inside) => msg_type(inside),
+            _ => None,
+        })
+    })
 }
 
 fn fields(level: Fields<'_>, top: bool, out: &mut Vec<u8>) -> Result<(), SohError> {

@@ -14,13 +14,8 @@ use super::{
     lanes, place,
 };
 use crate::error::{ErrorCode, TemplateError};
+use crate::template::limits::MAX_FIELDS;
 use crate::template::{Block, Instruction, Kind, Name, Position, Template, TemplateSet};
-
-/// Most fields in a program, and most static references, these expanded.
-const MAX_FIELDS: usize = 1 << 18;
-
-/// Most bytes of initial values in a program, static references expanded.
-const MAX_TEXTS: usize = 64 << 20;
 
 /// Deepest nesting of groups, sequences and static references.
 const MAX_NESTING: usize = 64;

@@ -27,6 +27,13 @@ pub const MAX_NESTING: usize = 32;
 /// Most elements in an enum; a set has 64 at most.
 pub const MAX_VALUES: usize = 4096;
 
+/// Most fields and references of a document, its definitions expanded; and most fields, and most
+/// static references, of a program, in which these are expanded, too.
+pub const MAX_FIELDS: usize = 1 << 18;
+
+/// Most bytes of initial values that are strings or byte vectors, of a document and of a program.
+pub const MAX_TEXTS: usize = 64 << 20;
+
 /// Returns S1, with the place, if a document exceeds a limit. A malformed document passes: the
 /// parser reports it.
 pub(super) fn check(xml: &str) -> Result<(), TemplateError> {

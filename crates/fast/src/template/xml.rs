@@ -6,14 +6,16 @@ mod operator;
 pub(super) mod schema;
 
 use schema::Deviations;
+use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
 
 use roxmltree::{Document, Node};
 
 use super::initial::OperandType;
-use super::limits::{self, MAX_NAME, MAX_NESTING};
+use super::limits::{self, MAX_FIELDS, MAX_NAME, MAX_NESTING};
 use super::{
-    Block, Dictionary, Instruction, Kind, Length, Name, Operator, Position, Template, TemplateSet,
+    Block, Dictionary, Instruction, Kind, Length, Name, Operator, OperatorKind, Position, Template,
+    TemplateSet,
 };
 use crate::error::{ErrorCode, TemplateError};
 use crate::value::{IntType, TextType};
@@ -108,6 +110,10 @@ pub(super) struct Reader<'d, 'x> {
     /// bytes, so that a position needs no counting from the start.
     lines: Vec<usize>,
     blocks: Vec<usize>,
+    /// How many fields and references were read so far, and bytes of initial values. A definition
+    /// is read again wherever it is named, and its fields may name others.
+    fields: Cell<usize>,
+    text_bytes: Cell<usize>,
 }
 
 /// Bytes of a block.
@@ -138,6 +144,8 @@ impl<'d, 'x> Reader<'d, 'x> {
             definitions: HashMap::new(),
             lines,
             blocks: blocks.collect(),
+            fields: Cell::new(0),
+            text_bytes: Cell::new(0),
         };
         reader.definitions = reader.defined();
         reader
@@ -264,6 +272,7 @@ impl<'d, 'x> Reader<'d, 'x> {
     }
 
     fn instruction(&self, node: Node<'_, '_>, outer: &Scope) -> Parsed<Instruction> {
+        self.count(node, (&self.fields, 1), (MAX_FIELDS, "fields"))?;
         let scope = self.scope(node, outer)?;
         let holders = self.holders(node)?;
         let mut optional = self.optional(node)?;
@@ -313,6 +322,21 @@ impl<'d, 'x> Reader<'d, 'x> {
             kind,
             position: self.position(node),
         })
+    }
+
+    /// Adds to a count; S1 if that exceeds its limit.
+    pub(super) fn count(
+        &self,
+        node: Node<'_, '_>,
+        (count, more): (&Cell<usize>, usize),
+        (most, what): (usize, &str),
+    ) -> Parsed<()> {
+        count.set(count.get() + more);
+        if count.get() > most {
+            let message = format!("more than {most} {what}, definitions expanded");
+            return Err(self.s1(node, message));
+        }
+        Ok(())
     }
 
     fn template_ref(&self, node: Node<'_, '_>, scope: &Scope) -> Parsed<Instruction> {
@@ -368,11 +392,16 @@ impl<'d, 'x> Reader<'d, 'x> {
     fn decimal(&self, node: Node<'_, '_>, scope: &Scope, optional: bool) -> Parsed<Kind> {
         let is_part =
             |child: &Node<'_, '_>| matches!(child.tag_name().name(), "exponent" | "mantissa");
-        let holders = self.holders(node)?;
-        let mut split = holders
-            .into_iter()
-            .filter(|holder| self.children(*holder).any(|child| is_part(&child)));
-        let Some(node) = split.next() else {
+        let is_operator =
+            |child: &Node<'_, '_>| OperatorKind::of_element(child.tag_name().name()).is_some();
+        let has_own = |holder: &Node<'_, '_>| {
+            let mut children = self.children(*holder);
+            children.any(|child| is_part(&child) || is_operator(&child))
+        };
+        // A definition's operators, of the whole or of its parts, are those of fields without any.
+        let own = self.holders(node)?.into_iter().find(has_own);
+        let split = own.filter(|own| self.children(*own).any(|child| is_part(&child)));
+        let Some(node) = split else {
             let operator = self.operator(node, OperandType::Decimal, optional, scope)?;
             return Ok(Kind::Decimal(operator));
         };
@@ -381,7 +410,7 @@ impl<'d, 'x> Reader<'d, 'x> {
         let mut seen = HashSet::new();
         for child in self.children(node) {
             let name = child.tag_name().name();
-            if !matches!(name, "exponent" | "mantissa") || !seen.insert(name) {
+            if !is_part(&child) || !seen.insert(name) {
                 return Err(self.s1(child, format!("<{name}> beside exponent and mantissa")));
             }
         }
@@ -427,13 +456,18 @@ impl<'d, 'x> Reader<'d, 'x> {
         Ok(Length { name, id, operator })
     }
 
-    /// Returns the scope inside `node`.
+    /// Returns the scope inside `node`. Where the schema does not have an attribute, it is left
+    /// out, as the list of deviations says.
     pub(super) fn scope(&self, node: Node<'_, '_>, outer: &Scope) -> Parsed<Scope> {
-        let inherit = |attribute: &str, outer: &String| match self.attribute(node, attribute) {
+        let known = |name| {
+            let value = self.attribute(node, name);
+            value.filter(|_| schema::has(node, name))
+        };
+        let inherit = |attribute, outer: &String| match known(attribute) {
             Some(uri) => self.short(node, uri.to_owned()),
             None => Ok(outer.clone()),
         };
-        let dictionary = match self.attribute(node, "dictionary") {
+        let dictionary = match known("dictionary") {
             None => outer.dictionary.clone(),
             Some(name) => match token(name).as_str() {
                 "" => return Err(self.s1(node, "the name of a dictionary must not be empty")),

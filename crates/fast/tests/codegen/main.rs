@@ -49,6 +49,26 @@ fn the_generator_writes_what_is_compiled_here() {
     assert!(codegen::generate("<templates><nonsense/></templates>").is_err());
 }
 
+#[test]
+fn members_of_messages_have_different_names() {
+    let templates = ["Template", "MDEntry", "MdEntry"];
+    let templates = templates.map(|name| format!("<template name='{name}'/>"));
+    let code = codegen::generate(&format!("<templates>{}</templates>", templates.concat()));
+    let code = code.unwrap();
+    let members = "pub struct Messages {\n    template: u32,\n    template2: Template,\n    \
+                   md_entry: MDEntry,\n    md_entry2: MdEntry,\n    reset: Reset,\n}";
+    for line in [
+        members,
+        "            template2: Template::default(),",
+        "            md_entry2: MdEntry::default(),",
+        "            0 => self.template2.straight(stream, values, 0, at, map),",
+        "            2 => self.md_entry2.straight(stream, values, 0, at, map),",
+        "            2 => Decoded::MdEntry(&self.md_entry2),",
+    ] {
+        assert!(code.contains(line), "{line} in {code}");
+    }
+}
+
 /// Decodes packets into structs and encodes those: the same bytes.
 fn there_and_back<F>(packets: &[Vec<u8>]) -> usize
 where

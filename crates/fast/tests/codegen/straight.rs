@@ -7,7 +7,7 @@ use fanfare_fast::builtin::spectra;
 use fanfare_fast::generate::{Generator, SpectraOptions};
 use fanfare_fast::program::{Field, FieldKind, Op, Program};
 use fanfare_fast::template::OperatorKind;
-use fanfare_fast::typed::{Feed, Typed, TypedDecoder, TypedEncoder};
+use fanfare_fast::typed::{Feed, Members, Typed, TypedDecoder, TypedEncoder};
 use fanfare_fast::value::TextType;
 use fanfare_fast::{
     Decimal, Decoder, Encoder, ErrorCode, Limits, Message, Options, Scalar, Source, codegen,
@@ -40,9 +40,10 @@ fn the_generator_writes_the_straight_line_code_that_is_compiled_here() {
     }
 }
 
-/// What decimals do not take of a presence map is moved out of a word's way only so far.
+/// What decimals do not take of a presence map is moved within a word, and may not leave it: nine
+/// moves hide a bit too many (R8) at the end of a map of eight bytes.
 #[test]
-fn bodies_of_more_bits_than_a_word_with_many_parts_are_not_straight() {
+fn bodies_with_many_parts_are_not_straight() {
     let part = "<exponent><copy/></exponent><mantissa><copy/></mantissa>";
     let code = |decimals, bits| {
         let decimal = format!("<decimal name='D' presence='optional'>{part}</decimal>");
@@ -51,8 +52,8 @@ fn bodies_of_more_bits_than_a_word_with_many_parts_are_not_straight() {
         let code = codegen::generate(&xml).unwrap();
         !code.contains("const CODE: u64 = 0;")
     };
-    assert!(code(8, 60) && code(9, 45));
-    assert!(!code(9, 46));
+    assert!(code(8, 1) && code(8, 60));
+    assert!(!code(9, 1) && !code(9, 45) && !code(9, 46));
 }
 
 /// Random values; those of constants are theirs.
@@ -374,7 +375,9 @@ fn each_operator_of_each_type_is_the_same() {
             }
         }
     }
-    assert!(encoded.iter().all(|bytes| *bytes >= 100), "{encoded:?}");
+    // One template refers to another that does not exist, and so cannot be encoded.
+    let few = encoded.iter().filter(|bytes| **bytes < 100);
+    assert_eq!(few.count(), 1, "{encoded:?}");
     for both in &both {
         let (all, failed) = both.encoders.counts;
         assert!(failed > 200 && failed < all / 4, "{failed} of {all}");
@@ -411,6 +414,25 @@ fn templates_in_turn_are_the_same() {
     for seed in 0..200 {
         let stream = stream(&program, seed, None, 10);
         beside_all(&mut both, &stream, &mut random);
+    }
+}
+
+#[test]
+fn a_reference_to_a_template_that_does_not_exist_is_d8() {
+    let program = Program::parse(ALL).unwrap();
+    let template = program.by_id(44).unwrap().index();
+    for mut both in Both::<structs::Messages>::each() {
+        // No entry, B absent and the reference; an entry, which begins with one.
+        for stream in [
+            &[0xc0, 0xac, 0x80, 0x80, 0x80][..],
+            &[0xc0, 0xac, 0x81, 0x82],
+        ] {
+            assert_eq!(both.decode(stream), Some(ErrorCode::D8));
+        }
+        let mut feed = structs::Messages::default();
+        feed.begin_message(template);
+        both.encoders.encode(&feed);
+        assert_eq!(both.encoders.counts, (1, 1));
     }
 }
 

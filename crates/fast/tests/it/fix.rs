@@ -76,6 +76,84 @@ fn entries_may_have_any_order_behind_their_delimiter() {
 }
 
 #[test]
+fn fields_of_entries_are_not_found_outside_of_them() {
+    let symbol = "<string name='Symbol' id='55' presence='optional'/>";
+    let entries =
+        "<sequence name='E'><length name='N' id='268'/><string name='Sym' id='55'/></sequence>";
+    let group = "<group name='G' presence='optional'><string name='S' id='55'/></group>";
+    let parties = "<sequence name='P' presence='optional'><length name='M' id='453'/>\
+        <string name='Party' id='448'/></sequence>";
+    let inner = |inner| entries.replace("</sequence>", &format!("{inner}</sequence>"));
+    let legs = "<group name='L'><sequence name='Legs'><length name='K' id='555'/>\
+        <string name='Leg' id='600'/></sequence></group>";
+    for (template, text, expected) in [
+        (
+            format!("{symbol}{entries}"),
+            "268=1|55=EUR|",
+            r#"{"Symbol": null, "E": [{"Sym": "EUR"}]}"#,
+        ),
+        (
+            format!("{symbol}{entries}"),
+            "55=ALL|268=1|55=EUR|",
+            r#"{"Symbol": "ALL", "E": [{"Sym": "EUR"}]}"#,
+        ),
+        (
+            format!("{group}{entries}"),
+            "268=1|55=EUR|",
+            r#"{"G": null, "E": [{"Sym": "EUR"}]}"#,
+        ),
+        (
+            format!("{entries}{group}"),
+            "268=1|55=EUR|",
+            r#"{"E": [{"Sym": "EUR"}], "G": null}"#,
+        ),
+        (
+            format!("{symbol}<group name='H' presence='optional'>{entries}</group>"),
+            "268=1|55=EUR|",
+            r#"{"Symbol": null, "H": {"E": [{"Sym": "EUR"}]}}"#,
+        ),
+        // A count of the same tag, in an entry and outside of it.
+        (
+            format!("{parties}{}", inner(parties)),
+            "268=1|55=EUR|453=1|448=A|",
+            r#"{"P": null, "E": [{"Sym": "EUR", "P": [{"Party": "A"}]}]}"#,
+        ),
+        (
+            inner(legs),
+            "268=2|55=EUR|555=2|600=a|600=b|55=USD|555=0|",
+            "{\"E\": [{\"Sym\": \"EUR\", \"L\": {\"Legs\": [{\"Leg\": \"a\"}, {\"Leg\": \"b\"}]}}, \
+             {\"Sym\": \"USD\", \"L\": {\"Legs\": []}}]}",
+        ),
+    ] {
+        let program = common::program(&template);
+        let fields = from_fix(&program, text).unwrap();
+        assert_eq!(fields, expected, "{text} for {template}");
+    }
+}
+
+#[test]
+fn msg_type_comes_first_wherever_it_stands() {
+    let constant = "<string name='MsgType' id='35'><constant value='X'/></string>";
+    for msg_type in [constant, "<string name='MsgType' id='35'/>"] {
+        let seq = "<uInt32 name='Seq' id='34'/>";
+        let program = common::program(&format!("{seq}<group name='Hdr'>{msg_type}</group>"));
+        let fields = "{\"Seq\": 7, \"Hdr\": {\"MsgType\": \"X\"}}";
+        assert_eq!(to_fix(&program, fields), "35=X|34=7|");
+        let found = template_of(&program, "35=X|34=7|").unwrap();
+        assert_eq!(found, format!("T{fields}"));
+        let of_type = fix::templates_of(&program, b"X").count();
+        assert_eq!(of_type, usize::from(msg_type == constant));
+    }
+    let document = format!(
+        "<templates><template name='T' id='1'><uInt32 name='Seq' id='34'/><templateRef/>\
+         </template><template name='H' id='2'>{constant}</template></templates>"
+    );
+    let program = Program::parse(&document).unwrap();
+    let fields = r#"{"Seq": 7, "templateRef": {"template": "H", "fields": {}}}"#;
+    assert_eq!(to_fix(&program, fields), "35=X|34=7|");
+}
+
+#[test]
 fn what_does_not_fit_is_an_error() {
     let program = common::program(TEMPLATE);
     let value = |text| match from_fix(&program, text) {

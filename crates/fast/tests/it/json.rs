@@ -91,6 +91,25 @@ fn numbers_become_integers_however_they_are_written() {
     }
 }
 
+#[test]
+fn a_decimal_of_two_constants_needs_no_value() {
+    let tick = |presence: &str| {
+        format!(
+            "<decimal name='Tick'{presence}><exponent><constant value='-2'/></exponent>\
+             <mantissa><constant value='5'/></mantissa></decimal>"
+        )
+    };
+    let mandatory = common::program(&tick(""));
+    assert_eq!(common::encode_all(&mandatory, &["{}"]), ["c0 81"]);
+    let fields = "{\"Tick\": {\"mantissa\": 5, \"exponent\": -2}}";
+    common::both_ways(&mandatory, &common::hex("c0 81"), &[fields]);
+    let optional = common::program(&tick(" presence='optional'"));
+    assert_eq!(
+        common::encode_all(&optional, &["{}", fields]),
+        ["c0 81", "a0"]
+    );
+}
+
 /// Lines with what is wrong with them, and at which byte.
 #[rustfmt::skip]
 const WRONG: &[(&str, ErrorCode, usize, &str)] = &[

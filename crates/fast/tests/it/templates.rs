@@ -1,6 +1,7 @@
 //! Template documents: what is accepted, and each static error with its place.
 
-use fanfare_fast::program::Reset;
+use fanfare_fast::program::{Op, Reset};
+use fanfare_fast::template::{OperatorKind, TemplateSet};
 use fanfare_fast::{ErrorCode, Program, template};
 
 use crate::common::{both_ways, hex};
@@ -133,6 +134,42 @@ fn a_document_cannot_explode() {
     assert_eq!(error(cycle).0, ErrorCode::S1);
 }
 
+/// Templates alone: a program of so many fields is refused in any case.
+#[test]
+fn definitions_cannot_explode() {
+    let read = |definitions: String| {
+        let xml = format!(
+            "<templates>{definitions}<template name='T'><field name='F'><type name='D0'/></field>\
+             </template></templates>"
+        );
+        let read = TemplateSet::parse(&xml);
+        read.map(|_| ()).map_err(|error| error.code)
+    };
+    let group = |level: usize, count: usize| {
+        let field = format!("<field name='F'><type name='D{}'/></field>", level + 1);
+        let fields = field.repeat(count);
+        format!("<define name='D{level}'><group name='G'>{fields}</group></define>")
+    };
+    let bits = "<boolean name='B'/>".repeat(64);
+    let value = "v".repeat(1 << 20);
+    for (innermost, levels, count) in [
+        ("<uInt32/>".to_owned(), 6, 10),
+        (format!("<bitGroup>{bits}</bitGroup>"), 4, 10),
+        (
+            format!("<string><constant value='{value}'/></string>"),
+            1,
+            65,
+        ),
+    ] {
+        let define = |count| {
+            let outer: String = (0..levels).map(|level| group(level, count)).collect();
+            format!("{outer}<define name='D{levels}'>{innermost}</define>")
+        };
+        assert_eq!(read(define(count)), Err(ErrorCode::S1));
+        assert_eq!(read(define(2)), Ok(()));
+    }
+}
+
 #[test]
 fn documents_come_in_several_encodings() {
     let named = |text: &str| {
@@ -252,6 +289,44 @@ fn types_of_fast_1_2_are_integers_with_names() {
     );
 }
 
+/// As for every other type, the operator of a field is not that of the type it names.
+#[test]
+fn a_field_may_have_another_operator_than_its_decimal() {
+    let document = |field: &str| {
+        format!(
+            "<templates><define name='P'><decimal><exponent><default value='-2'/></exponent>\
+             <mantissa><delta/></mantissa></decimal></define>\
+             <template name='T' id='1'><field name='Px'>{field}</field></template></templates>"
+        )
+    };
+    let op = |program: &Program| {
+        let field = program.find("T", "Px").unwrap();
+        *program.op(field)
+    };
+    let price = "{\"Px\": {\"mantissa\": 1250, \"exponent\": -2}}";
+    for own in [
+        "<type name='P'/><copy/>",
+        "<type name='P'><copy/></type>",
+        "<copy/><type name='P'/>",
+    ] {
+        let program = Program::parse(&document(own)).unwrap();
+        let op = op(&program);
+        let is_copy = matches!(op, Op::Decimal(op) if op.operator == OperatorKind::Copy);
+        assert!(is_copy, "{own}: {op:?}");
+        both_ways(&program, &hex("e0 81 fe 09 e2 80"), &[price, price]);
+    }
+    let program = Program::parse(&document("<type name='P'/>")).unwrap();
+    assert!(matches!(op(&program), Op::SplitDecimal { .. }));
+    both_ways(&program, &hex("c0 81 09 e2 80 80"), &[price, price]);
+    for two in [
+        "<type name='P'><copy/></type><copy/>",
+        "<decimal><exponent><copy/></exponent></decimal><copy/>",
+        "<type name='P'><mantissa><copy/></mantissa></type><copy/>",
+    ] {
+        assert_eq!(error(&document(two)).0, ErrorCode::S1, "{two}");
+    }
+}
+
 const WITH_EVERYTHING: &str = "<templates xmlns='http://www.fixprotocol.org/ns/fast/td/1.1'
  xmlns:x='http://other' xmlns:scp='http://www.fixprotocol.org/ns/fast/scp/1.1' ns='n' templateNs='t'
  dictionary='d' x:mark='1'><x:note any='1'>text <string/></x:note>
@@ -327,6 +402,38 @@ fn documents_are_held_against_the_schema() {
         let (program, deviations) = Program::parse_lenient(&xml).unwrap();
         assert_eq!(deviations.first()[0], error);
         assert_eq!(program.templates()[0].name(), "T");
+    }
+}
+
+#[test]
+fn what_is_left_out_has_no_effect() {
+    let template = |id, field: &str| format!("<template name='T{id}' id='{id}'>{field}</template>");
+    let both = |field: &str| {
+        let templates = template(1, field) + &template(2, field);
+        format!("<templates>{templates}</templates>")
+    };
+    for (field, fields) in [
+        (
+            "<uInt32 name='A' dictionary='template'><copy/></uInt32>",
+            "{\"A\": 5}",
+        ),
+        (
+            "<sequence name='S'><length dictionary='template'><copy/></length></sequence>",
+            "{\"S\": [{}, {}, {}, {}, {}]}",
+        ),
+    ] {
+        let (program, deviations) = Program::parse_lenient(&both(field)).unwrap();
+        let error = &deviations.first()[0];
+        assert!(
+            error.message.starts_with("unknown attribute `dictionary`"),
+            "{error}"
+        );
+        assert_eq!(
+            (deviations.count(), program.previous_values()),
+            (2, 1),
+            "{field}"
+        );
+        both_ways(&program, &hex("e0 81 85 c0 82"), &[fields, fields]);
     }
 }
 

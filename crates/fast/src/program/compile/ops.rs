@@ -1,10 +1,11 @@
 //! Instructions to ops: one each, with its operator, its slot and its presence bit.
 
 use super::slots::Part;
-use super::{Compiler, Context, MAX_TEXTS, s1};
+use super::{Compiler, Context, s1};
 use crate::error::TemplateError;
 use crate::program::{BitsOp, DecimalOp, FieldId, IntOp, Op, Slot, TextId, TextOp};
 use crate::state::State;
+use crate::template::limits::MAX_TEXTS;
 use crate::template::{BitGroup, Initial, Instruction, Kind, Operator};
 use crate::value::{IntType, TextType};
 

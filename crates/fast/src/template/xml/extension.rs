@@ -9,7 +9,7 @@ use roxmltree::Node;
 
 use super::{Parsed, Reader, Scope};
 use crate::template::initial::OperandType;
-use crate::template::limits::MAX_VALUES;
+use crate::template::limits::{MAX_FIELDS, MAX_VALUES};
 use crate::template::{BitGroup, Instruction, Kind, Name, Operator, OperatorKind};
 use crate::value::IntType;
 
@@ -148,6 +148,7 @@ impl Reader<'_, '_> {
 
     /// Returns a field of a bit group, and how many bits it has.
     fn member(&self, node: Node<'_, '_>, outer: &Scope) -> Parsed<(Instruction, u32)> {
+        self.count(node, (&self.fields, 1), (MAX_FIELDS, "fields"))?;
         let scope = self.scope(node, outer)?;
         let holders = self.holders(node)?;
         self.check_values(node, holders.last().copied().unwrap_or(node))?;

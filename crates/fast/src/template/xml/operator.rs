@@ -6,6 +6,7 @@ use super::extension;
 use super::{Parsed, Reader, Scope, error_at, token};
 use crate::error::ErrorCode;
 use crate::template::initial::{OperandType, convert};
+use crate::template::limits::MAX_TEXTS;
 use crate::template::{Initial, Name, Operator, OperatorKind};
 use crate::value::TextType;
 
@@ -93,6 +94,10 @@ impl Reader<'_, '_> {
                 error_at(ErrorCode::S3, self.position(node), message)
             })?),
         };
+        if let Some(Initial::Text(text)) = &initial {
+            let what = "bytes of initial values";
+            self.count(node, (&self.text_bytes, text.len()), (MAX_TEXTS, what))?;
+        }
         if initial.is_none() {
             let code = match kind {
                 OperatorKind::Constant => Some(ErrorCode::S4),

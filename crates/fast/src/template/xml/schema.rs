@@ -71,10 +71,7 @@ impl Reader<'_, '_> {
         }
         for attribute in node.attributes() {
             let (prefix, local) = (attribute.namespace(), attribute.name());
-            let known = attributes(node, parent)
-                .iter()
-                .any(|known| known.contains(&local));
-            if self.is_ours(prefix) && !known {
+            if self.is_ours(prefix) && !has(node, local) {
                 let message = format!("unknown attribute `{local}` of <{name}>");
                 self.deviates(attribute.range().start, message, deviations);
             }
@@ -128,8 +125,15 @@ fn takes(parent: Node<'_, '_>, node: Node<'_, '_>) -> bool {
 const NAMED: &[&str] = &["name", "ns", "id", "presence"];
 const SCOPES: &[&str] = &["ns", "templateNs", "dictionary"];
 
+/// Returns whether an element may have an attribute of this name, without namespace.
+pub(super) fn has(node: Node<'_, '_>, name: &str) -> bool {
+    let mut known = attributes(node).into_iter();
+    known.any(|known| known.contains(&name))
+}
+
 /// Returns the attributes that an element may have, without namespace.
-fn attributes<'a>(node: Node<'_, '_>, parent: Option<Node<'_, '_>>) -> [&'a [&'a str]; 2] {
+fn attributes<'a>(node: Node<'_, '_>) -> [&'a [&'a str]; 2] {
+    let parent = node.parent_element();
     let parent = parent.map_or("", |parent| parent.tag_name().name());
     match node.tag_name().name() {
         "templates" => [SCOPES, &[]],

@@ -23,10 +23,15 @@ struct Pair<A, B> {
 impl<A: MessageStore, B: MessageStore> Pair<A, B> {
     fn new(buy: A, sell: B) -> Self {
         let config = |sender, target| Config::new(SessionId::new(Version::Fix44, sender, target));
+        // The two take turns with decoders of their own.
+        let knowing = Config {
+            data_fields: vec![(5010, 5011)],
+            ..config("SELL", "BUY")
+        };
         let utc = UtcTimestamp::from_nanos(1_795_168_800 * SECOND as i64);
         let mut pair = Self {
             buy: Session::initiator(config("BUY", "SELL"), buy),
-            sell: Session::acceptor(config("SELL", "BUY"), sell),
+            sell: Session::acceptor(knowing, sell),
             scratch: Scratch::default(),
             now: Now { mono: 0, utc },
             wire: Vec::with_capacity(1 << 16),

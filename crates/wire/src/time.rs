@@ -60,7 +60,8 @@ impl UtcTimestamp {
         days.checked_mul(DAY * NANOS).map(Self)
     }
 
-    /// Parses `YYYYMMDD-HH:MM:SS` with no fraction or one of 3, 6 or 9 digits.
+    /// Parses `YYYYMMDD-HH:MM:SS` with no fraction or one of 3, 6, 9 or 12 digits. What is below a
+    /// nanosecond is cut off, not rounded.
     ///
     /// Second 60 (a leap second) is accepted and counts as second 0 of the next minute. `None` for
     /// any other text, an impossible date or time, and a year out of range.
@@ -144,14 +145,18 @@ fn two_digits(tens: u8, ones: u8) -> Option<u32> {
     (tens <= 9 && ones <= 9).then(|| u32::from(tens) * 10 + u32::from(ones))
 }
 
-/// Returns the nanoseconds of `""`, `.123`, `.123456` or `.123456789`.
+/// Returns the nanoseconds of `""`, `.123`, `.123456`, `.123456789` or `.123456789012`.
 #[inline]
-fn parse_fraction(text: &[u8]) -> Option<i64> {
+fn parse_fraction(mut text: &[u8]) -> Option<i64> {
     let scale = match text.len() {
         0 => return Some(0),
         4 => 1_000_000,
         7 => 1_000,
         10 => 1,
+        13 if text[10..].iter().all(u8::is_ascii_digit) => {
+            text = &text[..10];
+            1
+        }
         _ => return None,
     };
     let digits = text.strip_prefix(b".")?;
@@ -299,6 +304,18 @@ mod tests {
     }
 
     #[test]
+    fn picoseconds_are_cut_off() {
+        let nanos = UtcTimestamp::parse(b"20261120-12:34:56.123456789");
+        for text in [
+            "20261120-12:34:56.123456789000",
+            "20261120-12:34:56.123456789999",
+        ] {
+            assert_eq!(UtcTimestamp::parse(text.as_bytes()), nanos, "{text}");
+        }
+        assert!(nanos.is_some());
+    }
+
+    #[test]
     fn leap_second_is_the_next_minute() {
         let leap = UtcTimestamp::parse(b"20161231-23:59:60").unwrap();
         assert_eq!(text(leap, Precision::Seconds), "20170101-00:00:00");
@@ -327,6 +344,10 @@ mod tests {
             "20261120-12:34:56.12x",
             "20261120-12:34:56,123",
             "20261120-12:34:56.1234567890",
+            "20261120-12:34:56.12345678901x",
+            "20261120-12:34:56.12345678x012",
+            "20261120-12:34:56,123456789012",
+            "20261120-12:34:56.1234567890123",
             "99991231-23:59:59",
             "00000101-00:00:00",
             "2026112a-12:34:56",

@@ -4,8 +4,8 @@ use super::frame::{Frame, FrameFinder, Garbled, check_sum, ends_in_its_sum};
 use super::message::Message;
 use crate::tag;
 use core::fmt;
-use fanfare_wire::FieldIndex;
 use fanfare_wire::fields::{Fault, FaultKind};
+use fanfare_wire::{DataFields, FieldIndex, Kernel};
 
 /// Finds, checks and indexes messages in a caller's buffer. One decoder serves any number of
 /// streams, one after the other: between two calls it holds no bytes, only its arrays.
@@ -75,6 +75,16 @@ impl Decoder {
     /// Returns a decoder with its own limits and data fields.
     pub fn with(finder: FrameFinder, index: FieldIndex) -> Self {
         Self { finder, index }
+    }
+
+    /// Returns a decoder with its own limits that knows these pairs of a length and a data field
+    /// besides those of the standard.
+    pub(crate) fn knowing(finder: FrameFinder, pairs: &[(u32, u32)]) -> Self {
+        let standard = DataFields::standard();
+        let all = pairs
+            .iter()
+            .fold(standard, |all, &(length, data)| all.with(length, data));
+        Self::with(finder, FieldIndex::with(all, Kernel::best()))
     }
 
     /// Returns the frame finder in use, for a look at a buffer without decoding.

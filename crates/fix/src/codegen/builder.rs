@@ -349,16 +349,21 @@ fn write_group(model: &Model, member: &Member, number: usize, writer: &str, out:
     let entry = &model.entries[number].name;
     let level = tables::entry_level(model, number);
     let Member { tag, required, .. } = member;
-    out.line(&format!(
-        "let (out, items) = ({writer}, items.into_iter());"
-    ));
+    out.line("let items = items.into_iter();");
+    // A group that is left out is not noted: the one in front of it stays the last.
+    if !required {
+        out.open("if items.len() > 0 {");
+    }
+    out.line(&format!("let out = {writer};"));
     out.open(&format!(
-        "if typed::write_group(out, {tag}, {required}, items, |out, item| {{"
+        "typed::write_group(out, {tag}, items, |out, item| {{"
     ));
     out.line(&format!("entry({entry}Start {{ out }}, item);"));
-    out.turn("}) {");
+    out.close("});");
     out.line(&format!("self.out.behind(&GROUPS, {level});"));
-    out.close("}");
+    if !required {
+        out.close("}");
+    }
 }
 
 /// Returns the type of a value that is written, with the lifetime `'v` where it borrows.

@@ -42,12 +42,6 @@ impl Lines {
         self.line(text);
     }
 
-    /// A line that ends a block and begins the next.
-    pub(super) fn turn(&mut self, text: &str) {
-        self.close(text);
-        self.depth += 1;
-    }
-
     /// A line in front of an item: none at the beginning of a block.
     pub(super) fn gap(&mut self) {
         if !self.text.ends_with("{\n") {

@@ -223,7 +223,8 @@ impl Maker<'_> {
 
     fn members(&mut self, lines: &[Line]) -> Vec<Member> {
         let mut taken = names::methods();
-        let lengths = self.lengths(lines);
+        let tags: Vec<u32> = lines.iter().map(|line| line.tag).collect();
+        let lengths = self.schema.lengths(&tags);
         let is_required = |tag: u32| lines.iter().any(|line| line.tag == tag && line.required);
         let mut members = Vec::new();
         for line in lines {
@@ -257,31 +258,6 @@ impl Maker<'_> {
 
     fn title(&self, tag: u32) -> String {
         format!("{}({tag})", names::words(&self.field_name(tag)))
-    }
-
-    /// Returns the length fields of the data fields of a block, by data field: those that are
-    /// called after them (`RawDataLength`, `EncodedTextLen`), or else stand in front of them.
-    fn lengths(&self, lines: &[Line]) -> BTreeMap<u32, u32> {
-        let kind = |tag: u32| self.schema.fields.get(&tag).map(|field| field.kind);
-        let is_data = |tag: u32| matches!(kind(tag), Some(DataType::Data | DataType::XmlData));
-        let mut lengths = BTreeMap::new();
-        for line in lines.iter().filter(|line| is_data(line.tag)) {
-            let name = self.field_name(line.tag);
-            let names = [format!("{name}Len"), format!("{name}Length")];
-            let named = |other: &&Line| names.contains(&self.field_name(other.tag));
-            if let Some(length) = lines.iter().find(named) {
-                lengths.insert(line.tag, length.tag);
-            }
-        }
-        for pair in lines.windows(2) {
-            let [before, line] = pair else { continue };
-            let is_free = !lengths.values().any(|length| *length == before.tag);
-            let is_length = kind(before.tag) == Some(DataType::Length);
-            if is_data(line.tag) && is_length && is_free {
-                lengths.entry(line.tag).or_insert(before.tag);
-            }
-        }
-        lengths
     }
 
     fn kind(&mut self, line: &Line, lengths: &BTreeMap<u32, u32>) -> Kind {

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
+use fanfare_wire::DataFields;
 use roxmltree::Document;
 
 use super::compile::{self, GroupRules, Rule, Tables};
@@ -211,6 +212,17 @@ impl Dictionary {
         Some(&known.name)
     }
 
+    /// Returns the pairs of a length and a data field whose length the standard does not have, in
+    /// the order of the length fields' tags. A length has one data field. A decoder has to know
+    /// them: see
+    /// [`Config::data_fields`](crate::session::Config::data_fields).
+    pub fn data_fields(&self) -> Vec<(u32, u32)> {
+        let standard = DataFields::standard();
+        let mut pairs: Vec<_> = self.schema.data_fields().into_iter().collect();
+        pairs.retain(|&(length, _)| standard.data_tag(length).is_none());
+        pairs
+    }
+
     /// Returns a message's declaration.
     pub fn message(&self, msg_type: &[u8]) -> Option<&MessageDef> {
         self.schema
@@ -375,6 +387,17 @@ mod tests {
         assert_eq!(dictionary.value_name(40, b"?"), None);
         assert_eq!(dictionary.message_name(b"D"), Some("NewOrderSingle"));
         assert_eq!(dictionary.message_name(b"\xff"), None);
+    }
+
+    #[test]
+    fn data_fields_of_the_standard_are_not_own_ones() {
+        for version in Version::ALL {
+            assert_eq!(
+                Dictionary::built_in(version).data_fields(),
+                [],
+                "{version:?}"
+            );
+        }
     }
 
     #[test]

@@ -70,9 +70,22 @@ impl DictionaryValidator {
         Ok(())
     }
 
+    /// Returns the pairs of a length and a data field that the standard does not have, of all
+    /// dictionaries, for [`Config::data_fields`](crate::session::Config::data_fields).
+    pub fn data_fields(&self) -> Vec<(u32, u32)> {
+        let applications = self.applications.iter().map(|(_, dictionary)| dictionary);
+        let all = std::iter::once(&self.session).chain(applications);
+        let mut pairs: Vec<_> = all
+            .flat_map(|dictionary| dictionary.data_fields())
+            .collect();
+        pairs.sort_unstable();
+        pairs.dedup();
+        pairs
+    }
+
     /// Returns the dictionary that judges a message. `default_version` is the
-    /// DefaultApplVerID(1137) of the counterparty's Logon; for a version that is not loaded the
-    /// transport's dictionary judges.
+    /// DefaultApplVerID(1137) of the counterparty's Logon; for a version that is not loaded, or not
+    /// known, the transport's dictionary judges.
     pub fn dictionary(
         &self,
         message: &Message<'_>,
@@ -82,7 +95,7 @@ impl DictionaryValidator {
             .unwrap_or(&self.session)
     }
 
-    /// `None` if the message's version is not loaded.
+    /// `None` if the message's version is not loaded, or not known.
     fn loaded(
         &self,
         message: &Message<'_>,
@@ -91,9 +104,10 @@ impl DictionaryValidator {
         if self.applications.is_empty() || self.session.block(message.msg_type()).is_some() {
             return Some(&self.session);
         }
-        let own = message.get(tag::APPL_VER_ID);
-        let named = own.and_then(Version::from_appl_ver_id);
-        let version = named.or(default_version).or(self.default_version);
+        let version = match message.get(tag::APPL_VER_ID) {
+            Some(own) => Version::from_appl_ver_id(own),
+            None => default_version.or(self.default_version),
+        };
         let found = self
             .applications
             .iter()

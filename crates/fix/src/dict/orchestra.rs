@@ -77,8 +77,15 @@ fn scenario<'a>(node: Node<'a, '_>) -> &'a str {
     node.attribute("scenario").unwrap_or("base")
 }
 
-/// Types and values of code sets, by name; the base scenario has the last word.
-type CodeSets<'a> = HashMap<&'a str, (&'a str, Vec<EnumValue>)>;
+/// Code sets by name; the base scenario has the last word.
+type CodeSets<'a> = HashMap<&'a str, CodeSet<'a>>;
+
+struct CodeSet<'a> {
+    kind: &'a str,
+    /// The type of values that it does not list, if they are valid too.
+    union: Option<&'a str>,
+    values: Vec<EnumValue>,
+}
 
 fn code_sets<'a>(root: Node<'a, '_>) -> Result<CodeSets<'a>, LoadError> {
     let mut sets = HashMap::new();
@@ -92,7 +99,12 @@ fn code_sets<'a>(root: Node<'a, '_>) -> Result<CodeSets<'a>, LoadError> {
         }
         let name = attribute(set, "name")?;
         if scenario(set) == "base" || !sets.contains_key(name) {
-            sets.insert(name, (attribute(set, "type")?, values));
+            let set = CodeSet {
+                kind: attribute(set, "type")?,
+                union: set.attribute("unionDataType"),
+                values,
+            };
+            sets.insert(name, set);
         }
     }
     Ok(sets)
@@ -108,21 +120,33 @@ fn read_field(schema: &mut Schema, field: Node, code_sets: &CodeSets) -> Result<
         };
     }
     let kind = attribute(field, "type")?;
-    let (kind, values) = match code_sets.get(kind) {
-        Some((kind, values)) => (*kind, values.clone()),
+    let (kind, union, values) = match code_sets.get(kind) {
+        Some(set) => (set.kind, set.union, set.values.clone()),
         None if kind.ends_with("CodeSet") => {
             return Err(LoadError::unknown(field, "code set", kind));
         }
-        None => (kind, Vec::new()),
+        None => (kind, None, Vec::new()),
     };
+    let union = field.attribute("unionDataType").or(union);
+    let is_reserved = kind.to_ascii_uppercase().starts_with("RESERVED");
+    let kind = DataType::from_name(kind);
     let definition = FieldDef {
         name: attribute(field, "name")?.to_owned(),
-        kind: DataType::from_name(kind),
+        kind: union.map_or(kind, |union| either(kind, DataType::from_name(union))),
         values,
-        open: kind.to_ascii_uppercase().starts_with("RESERVED"),
+        open: union.is_some() || is_reserved,
     };
     schema.fields.insert(tag, definition);
     Ok(())
+}
+
+/// Returns the type of a field that has values of either type: text, unless the two are the same.
+fn either(kind: DataType, union: DataType) -> DataType {
+    match kind {
+        _ if kind == union => kind,
+        _ if kind.is_multiple() => DataType::MultipleStringValue,
+        _ => DataType::String,
+    }
 }
 
 fn read_message(schema: &mut Schema, message: Node, context: &Context) -> Result<(), LoadError> {

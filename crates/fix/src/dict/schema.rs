@@ -173,6 +173,64 @@ impl Schema {
     }
 }
 
+impl Schema {
+    /// Returns the length fields of the data fields of a block, by data field: those that are
+    /// called after them (`RawDataLength`, `EncodedTextLen`), or else stand in front of them. Tags
+    /// that no field declares are skipped.
+    pub(crate) fn lengths(&self, block: &[u32]) -> BTreeMap<u32, u32> {
+        let field = |tag: &u32| self.fields.get(tag);
+        let data = |tag: &u32| {
+            field(tag).filter(|field| matches!(field.kind, DataType::Data | DataType::XmlData))
+        };
+        let mut lengths = BTreeMap::new();
+        for (tag, FieldDef { name, .. }) in block.iter().filter_map(|tag| Some((tag, data(tag)?))) {
+            let names = [format!("{name}Len"), format!("{name}Length")];
+            let named = |other: &&u32| field(other).is_some_and(|own| names.contains(&own.name));
+            if let Some(length) = block.iter().find(named) {
+                lengths.insert(*tag, *length);
+            }
+        }
+        for pair in block.windows(2) {
+            let [before, tag] = pair else { continue };
+            if data(tag).is_none() {
+                continue;
+            }
+            let is_length = field(before).is_some_and(|own| own.kind == DataType::Length);
+            let is_free = !lengths.values().any(|length| length == before);
+            if is_length && is_free {
+                lengths.entry(*tag).or_insert(*before);
+            }
+        }
+        lengths
+    }
+
+    /// Returns the pairs of a length and a data field in all blocks, by length field.
+    pub(super) fn data_fields(&self) -> BTreeMap<u32, u32> {
+        let mut pairs = BTreeMap::new();
+        let messages = self.messages.values().map(|message| &message.items);
+        let blocks = [&self.header, &self.trailer].into_iter();
+        for items in blocks.chain(self.components.values()).chain(messages) {
+            self.add_data_fields(items, &mut pairs);
+        }
+        pairs
+    }
+
+    fn add_data_fields(&self, items: &[Item], pairs: &mut BTreeMap<u32, u32>) {
+        let tags = items.iter().map(|item| match item {
+            Item::Field { tag, .. } | Item::Group { tag, .. } => *tag,
+            Item::Component { .. } => 0,
+        });
+        for (data, length) in self.lengths(&tags.collect::<Vec<_>>()) {
+            pairs.entry(length).or_insert(data);
+        }
+        for item in items {
+            if let Item::Group { items, .. } = item {
+                self.add_data_fields(items, pairs);
+            }
+        }
+    }
+}
+
 fn add(items: &mut Vec<Item>, more: Vec<Item>) {
     for item in more {
         if !items.iter().any(|old| same_place(old, &item)) {

@@ -93,7 +93,11 @@ impl Dictionary {
             allow_unknown_fields: true,
             ..switches
         };
-        Pass::<1024>::new(self, &block, message, switches).run()
+        let pass = Pass::<1024> {
+            knows_body: false,
+            ..Pass::new(self, &block, message, switches)
+        };
+        pass.run()
     }
 
     /// Checks a message that the dictionary does not know: only the order of header, body and
@@ -130,6 +134,8 @@ enum Phase {
 struct Pass<'a, const WORDS: usize> {
     dictionary: &'a Dictionary,
     block: &'a Block,
+    /// Whether the block is that of the message: if not, its groups are not known.
+    knows_body: bool,
     message: &'a Message<'a>,
     tags: &'a [u32],
     begins: &'a [u32],
@@ -154,6 +160,7 @@ impl<'a, const WORDS: usize> Pass<'a, WORDS> {
         Self {
             dictionary,
             block,
+            knows_body: true,
             message,
             tags: message.tags(),
             begins,
@@ -218,14 +225,14 @@ impl<'a, const WORDS: usize> Pass<'a, WORDS> {
     #[inline(always)]
     fn fault(&mut self, at: usize, tag: u32, rule: &Rule) -> Option<RejectReason> {
         if rule.id == 0 {
-            return self.unknown_fault(at, tag);
+            return self.unknown_fault(at, tag, rule);
         }
         let membership = match rule.section {
             Section::Body => self.block.membership(rule.id),
             _ if rule.required => Membership::Required,
             _ => Membership::Optional,
         };
-        if self.mark(rule.id) {
+        if self.mark(rule.id) && !self.may_repeat(rule) {
             // The entries of a group that comes twice are more than either count says.
             return Some(match rule.is_count && self.block.group(tag).is_some() {
                 true => RejectReason::NumInGroup,
@@ -251,6 +258,12 @@ impl<'a, const WORDS: usize> Pass<'a, WORDS> {
         was_seen
     }
 
+    /// Returns whether a field may come again: it may belong to entries of a group.
+    #[inline]
+    fn may_repeat(&self, rule: &Rule) -> bool {
+        !self.knows_body && rule.section == Section::Body
+    }
+
     /// Returns the word and bit of a field. Fields that stand near each other, as those of the
     /// header do, have different words: to set a bit need not wait for the one before.
     #[inline(always)]
@@ -262,10 +275,10 @@ impl<'a, const WORDS: usize> Pass<'a, WORDS> {
     /// Returns the first fault of a field that the dictionary does not know. Such fields have no
     /// bit: earlier ones are looked for only where they are allowed; elsewhere the first of them is
     /// a fault already.
-    fn unknown_fault(&self, at: usize, tag: u32) -> Option<RejectReason> {
+    fn unknown_fault(&self, at: usize, tag: u32, rule: &Rule) -> Option<RejectReason> {
         let is_strict = self.is_strict(tag);
         let before = self.tags.get(..at).unwrap_or_default();
-        if !is_strict && before.contains(&tag) {
+        if !is_strict && !self.may_repeat(rule) && before.contains(&tag) {
             return Some(RejectReason::TagAppearsTwice);
         }
         if self.switches.fields_have_values && self.value(at).is_empty() {

@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::config::Config;
 use super::event::SendError;
 use super::identity::ApplVerId;
 use super::validate::{Context, Fault, RejectReason, Validator};
@@ -16,11 +17,11 @@ pub(super) struct Checker {
 }
 
 impl Checker {
-    pub(super) fn new(validator: Arc<dyn Validator>, max_message: usize) -> Self {
-        let finder = crate::codec::FrameFinder::new(max_message);
+    pub(super) fn new(validator: Arc<dyn Validator>, config: &Config) -> Self {
+        let finder = crate::codec::FrameFinder::new(config.max_send);
         Self {
             validator,
-            decoder: Decoder::with(finder, Default::default()),
+            decoder: Decoder::knowing(finder, &config.data_fields),
         }
     }
 
@@ -51,11 +52,16 @@ mod tests {
     use crate::dict::{self, DictionaryValidator, Switches};
     use fanfare_wire::UtcTimestamp;
 
-    fn session(version: Version, dictionary: dict::Version) -> Session<MemoryStore> {
+    fn config(version: Version, dictionary: dict::Version, switches: Switches) -> Config {
         let mut config = Config::new(SessionId::new(version, "US", "THEM"));
-        let validator = DictionaryValidator::built_in(dictionary, Switches::default()).unwrap();
+        let validator = DictionaryValidator::built_in(dictionary, switches).unwrap();
         config.outgoing_validator = Some(Arc::new(validator));
         config.queue_offline = true;
+        config
+    }
+
+    fn session(version: Version, dictionary: dict::Version) -> Session<MemoryStore> {
+        let config = config(version, dictionary, Switches::default());
         Session::initiator(config, MemoryStore::default())
     }
 
@@ -102,6 +108,21 @@ mod tests {
         }
         let order = format!("11=1|55=X|54=1|{time}|38=1|40=1|");
         assert_eq!(send(&mut session, "D", &order), Ok(1));
+    }
+
+    #[test]
+    fn own_data_fields_are_known() {
+        let switches = Switches {
+            user_defined_fields: false,
+            ..Switches::default()
+        };
+        let mut config = config(Version::Fix44, dict::Version::Fix44, switches);
+        let order = "11=1|55=X|54=1|60=20260202-02:40:00|38=1|40=1|5010=3|5011=a|b|";
+        let mut plain = Session::initiator(config.clone(), MemoryStore::default());
+        assert!(send(&mut plain, "D", order).is_err());
+        config.data_fields = vec![(5010, 5011)];
+        let mut knowing = Session::initiator(config, MemoryStore::default());
+        assert_eq!(send(&mut knowing, "D", order), Ok(1));
     }
 
     #[test]

@@ -70,6 +70,10 @@ pub struct Config {
     pub requires_orig_sending_time: bool,
     /// Dictionary checks; without one, only what the session itself needs is checked.
     pub validator: Option<Arc<dyn Validator>>,
+    /// The counterparty's own data fields, whose values may have any bytes: pairs of the length and
+    /// the data field, such as `(5010, 5011)`. Those of the standard are known without it, and
+    /// `DictionaryValidator::data_fields` returns those of dictionaries.
+    pub data_fields: Vec<(u32, u32)>,
     /// Dictionary checks of the application's own messages: one with a fault is not sent
     /// (`SendError::Invalid`) and uses no number. Messages with a shared body (`send_shared`) and
     /// those of the session layer are not checked. None by default.
@@ -163,6 +167,7 @@ impl Config {
             requires_orig_sending_time: true,
             logout_on_silence: false,
             validator: None,
+            data_fields: Vec::new(),
             outgoing_validator: None,
             reset_on_logon: false,
             reset_on_logout: false,

@@ -1,5 +1,6 @@
 //! The receive path: from bytes to one event at a time, with every check in its order.
 
+use super::config::Config;
 use super::event::{AppMessage, DisconnectReason, Event};
 use super::incoming_header::{self, Header, same};
 use super::now::Now;
@@ -10,10 +11,17 @@ use crate::codec::{DecodeError, Decoder, FrameFinder, Garbled, Message, Next};
 use crate::{msg_type, tag};
 use std::sync::Arc;
 
+/// The tags of lengths, each with that of its data field.
+type Pairs = Box<[(u32, u32)]>;
+
 /// What decoding needs; one serves all sessions of a thread.
 #[derive(Debug, Default)]
 pub struct Scratch {
     pub(super) decoder: Decoder,
+    /// The data fields that it knows: see [`Config::data_fields`].
+    data_fields: Pairs,
+    /// The decoders of other data fields.
+    others: Vec<(Pairs, Decoder)>,
     /// A message that had waited behind a gap, while it is looked at.
     held: Vec<u8>,
     /// The dictionary checks of the session that was here last: events borrow its groups.
@@ -26,22 +34,49 @@ impl Scratch {
         let finder = FrameFinder::new(max_message);
         Self {
             decoder: Decoder::with(finder, Default::default()),
-            held: Vec::new(),
-            validator: None,
+            ..Self::default()
         }
     }
 
-    /// Takes a session's dictionary checks, unless they are here from its last message.
+    /// Takes a session's dictionary checks and the decoder of its data fields, unless they are here
+    /// from its last message.
     #[inline]
-    fn adopt(&mut self, validator: Option<&Arc<dyn Validator>>) {
-        let is_same = match (&self.validator, validator) {
+    fn adopt(&mut self, config: &Config) {
+        let is_same = match (&self.validator, &config.validator) {
             (None, None) => true,
             (Some(ours), Some(theirs)) => Arc::ptr_eq(ours, theirs),
             _ => false,
         };
         if !is_same {
-            self.validator = validator.cloned();
+            self.validator.clone_from(&config.validator);
         }
+        self.know(&config.data_fields);
+    }
+
+    /// Takes the decoder of these data fields.
+    #[inline]
+    pub(super) fn know(&mut self, data_fields: &[(u32, u32)]) {
+        if *self.data_fields != *data_fields {
+            self.change_decoder(data_fields);
+        }
+    }
+
+    /// Takes the decoder of other data fields. It is made the first time and kept, so that sessions
+    /// that take turns allocate nothing.
+    #[cold]
+    fn change_decoder(&mut self, data_fields: &[(u32, u32)]) {
+        let mut others = self.others.iter();
+        let known = others.position(|(own, _)| **own == *data_fields);
+        let (own, decoder) = match known {
+            Some(at) => self.others.swap_remove(at),
+            None => {
+                let decoder = Decoder::knowing(self.decoder.finder(), data_fields);
+                (data_fields.into(), decoder)
+            }
+        };
+        let own = std::mem::replace(&mut self.data_fields, own);
+        let decoder = std::mem::replace(&mut self.decoder, decoder);
+        self.others.push((own, decoder));
     }
 
     /// Returns whether the event is that of a message that had waited, which has its fields in
@@ -55,8 +90,10 @@ impl Scratch {
         is_told || !msg_type::is_session(msg_type)
     }
 
-    /// Returns the decoder, for `peek_logon` and the caller's own use.
+    /// Returns the decoder of the standard's data fields, for `peek_logon` and the caller's own
+    /// use.
     pub fn decoder(&mut self) -> &mut Decoder {
+        self.know(&[]);
         &mut self.decoder
     }
 }
@@ -113,7 +150,7 @@ impl<S: MessageStore> Session<S> {
         bytes: &'a [u8],
     ) -> Step<'a> {
         self.confirm(now);
-        scratch.adopt(self.config.validator.as_ref());
+        scratch.adopt(&self.config);
         if let Some(event) = self.notices.pop_front() {
             return Step {
                 consumed: 0,
@@ -390,17 +427,84 @@ mod tests {
         room[range].to_vec()
     }
 
+    const NOW: Now = Now {
+        mono: 0,
+        utc: UtcTimestamp::from_nanos(1_770_000_000_000_000_000),
+    };
+
+    fn connected(data_fields: &[(u32, u32)]) -> Session<MemoryStore> {
+        let config = Config {
+            data_fields: data_fields.to_vec(),
+            ..Config::new(SessionId::new(Version::Fix44, "US", "THEM"))
+        };
+        let mut session = Session::acceptor(config, MemoryStore::default());
+        session.connected(NOW);
+        session
+    }
+
+    /// Returns the events of all bytes, in words.
+    fn told(session: &mut Session<MemoryStore>, scratch: &mut Scratch, bytes: &[u8]) -> String {
+        let (mut told, mut at) = (Vec::new(), 0);
+        loop {
+            let step = session.handle_bytes(NOW, scratch, &bytes[at..]);
+            at += step.consumed;
+            if step.consumed == 0 && step.event.is_none() {
+                assert_eq!(at, bytes.len());
+                return told.join(", ");
+            }
+            told.extend(step.event.map(|event| match event {
+                Event::App(app) => format!("app {}", app.seq),
+                Event::RejectReceived(_) => "reject".to_owned(),
+                Event::LoggedOn { .. } => "logged on".to_owned(),
+                Event::Garbled(_) => "garbled".to_owned(),
+                other => format!("{other:?}"),
+            }));
+        }
+    }
+
+    #[test]
+    fn each_session_has_the_data_fields_of_its_counterparty() {
+        let mut scratch = Scratch::default();
+        let mut sessions = [&[(5010, 5011)][..], &[], &[(5010, 5012)]].map(connected);
+        for session in &mut sessions {
+            let logon = message("A", 1, "98=0|108=30|");
+            assert_eq!(told(session, &mut scratch, &logon), "logged on");
+        }
+        for _ in 0..3 {
+            for (session, data) in sessions.iter_mut().zip([5011, 96, 5012]) {
+                let length = if data == 96 { 95 } else { 5010 };
+                let seq = session.store().next_target();
+                for (data, expected) in [(data, format!("app {seq}")), (5013, "garbled".to_owned())]
+                {
+                    // Behind the separator in the value there is no `=`.
+                    let text = format!("{length}=3|{data}=a|b|11=1|");
+                    let bytes = message("D", seq, &text);
+                    assert_eq!(told(session, &mut scratch, &bytes), expected, "{text}");
+                }
+            }
+        }
+        let forged = message("D", 5, "5010=6|5011=a|11=x|11=y|");
+        let ids = sessions.each_mut().map(|session| {
+            let step = session.handle_bytes(NOW, &mut scratch, &forged);
+            match step.event {
+                Some(Event::App(app)) => app.message.char(11).unwrap(),
+                other => panic!("{other:?}"),
+            }
+        });
+        assert_eq!(ids, *b"yxx");
+        assert_eq!(scratch.others.len(), 2);
+        let mut decoder = scratch.decoder().clone();
+        assert!(decoder.decode(&message("D", 5, "95=3|96=a|b|")).is_ok());
+        assert!(
+            decoder
+                .decode(&message("D", 5, "5010=3|5011=a|b|"))
+                .is_err()
+        );
+    }
+
     #[test]
     fn messages_that_waited_behind_a_gap_are_told_as_others_are() {
-        let now = Now {
-            mono: 0,
-            utc: UtcTimestamp::from_nanos(1_770_000_000_000_000_000),
-        };
-        let id = SessionId::new(Version::Fix44, "US", "THEM");
-        let mut session = Session::acceptor(Config::new(id), MemoryStore::default());
-        let mut scratch = Scratch::default();
-        let mut told = Vec::new();
-        session.connected(now);
+        let mut session = connected(&[]);
         let early = [
             message("A", 1, "98=0|108=30|"),
             message("0", 3, ""),
@@ -414,23 +518,10 @@ mod tests {
             message("D", 10, "11=10|"),
         ]
         .concat();
-        let mut at = 0;
-        loop {
-            let step = session.handle_bytes(now, &mut scratch, &early[at..]);
-            at += step.consumed;
-            if step.consumed == 0 && step.event.is_none() {
-                break;
-            }
-            told.extend(step.event.map(|event| match event {
-                Event::App(app) => format!("app {}", app.seq),
-                Event::RejectReceived(_) => "reject".to_owned(),
-                Event::LoggedOn { .. } => "logged on".to_owned(),
-                other => format!("{other:?}"),
-            }));
-        }
         let expected = "logged on, GapDetected { begin: 2, end: 2 }, app 2, app 5, reject, \
                         app 9, GapClosed { next: 10 }, app 10";
-        assert_eq!(told.join(", "), expected);
-        assert_eq!((at, session.store().next_target()), (early.len(), 11));
+        let told = told(&mut session, &mut Scratch::default(), &early);
+        assert_eq!(told, expected);
+        assert_eq!(session.store().next_target(), 11);
     }
 }

@@ -206,7 +206,7 @@ impl<S: MessageStore> Session<S> {
             id: config.id.clone(),
         });
         let checks = config.outgoing_validator.clone();
-        let checker = checks.map(|checks| Checker::new(checks, config.max_send));
+        let checker = checks.map(|checks| Checker::new(checks, &config));
         Self {
             shared_header: outbound::shared_header(&config),
             fixed: Fixed::new(&config),

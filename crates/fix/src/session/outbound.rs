@@ -237,6 +237,7 @@ impl<S: MessageStore> Session<S> {
         if self.state != State::LoggedOn {
             return;
         }
+        scratch.know(&self.config.data_fields);
         if let Next::Message { message, .. } = decode(&mut scratch.decoder, last) {
             black_box(self.check(&message).is_ok());
         }

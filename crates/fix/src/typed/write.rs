@@ -122,19 +122,14 @@ impl<'w, 'b> Ordered<'w, 'b> {
 }
 
 /// Writes the count field and the entries of a group: `entry` writes one for each of `items`.
-/// Without items it writes nothing, unless the group is `required`. Returns whether it wrote.
 #[inline]
 pub fn write_group<'b, I: ExactSizeIterator>(
     out: &mut FieldWriter<'b>,
     count_tag: u32,
-    required: bool,
     items: I,
     mut entry: impl FnMut(Ordered<'_, 'b>, I::Item),
-) -> bool {
+) {
     let count = items.len();
-    if count == 0 && !required {
-        return false;
-    }
     out.u64(count_tag, count as u64);
     let mut written = 0;
     for item in items {
@@ -145,7 +140,6 @@ pub fn write_group<'b, I: ExactSizeIterator>(
     if written != count {
         out.fail(EncodeError::Count { tag: count_tag });
     }
-    true
 }
 
 /// Writes a field with a time: in milliseconds, or in microseconds or nanoseconds where it has
@@ -214,7 +208,7 @@ mod tests {
     #[test]
     fn fields_of_entries_are_in_order() {
         let order = fault(|out| {
-            write_group(out, 453, false, [1].into_iter(), |mut entry, _| {
+            write_group(out, 453, [1].into_iter(), |mut entry, _| {
                 entry.reach(1, 447).char(447, b'D');
                 entry.reach(0, 448).str(448, "A");
             });
@@ -239,20 +233,11 @@ mod tests {
         }
         impl ExactSizeIterator for Wrong {}
         let count = fault(|out| {
-            write_group(out, 453, false, Wrong, |_, ()| {});
+            write_group(out, 453, Wrong, |_, ()| {});
         });
         assert_eq!(
             count,
             "the number of entries of group 453 differs from its count"
         );
-    }
-
-    #[test]
-    fn groups_without_items_are_left_out_unless_they_are_required() {
-        let mut room = [0; 64];
-        let mut out = FieldWriter::new(&mut room);
-        write_group(&mut out, 453, false, [0; 0].into_iter(), |_, _: i32| {});
-        write_group(&mut out, 267, true, [0; 0].into_iter(), |_, _: i32| {});
-        assert_eq!(out.written(), Ok(&b"267=0\x01"[..]));
     }
 }

@@ -354,6 +354,38 @@ fn faults_of_builders_are_those_of_the_message() {
 }
 
 #[test]
+fn groups_that_are_left_out_are_not_written() {
+    let build = |subs: &[()]| {
+        encode(Header2::MSG_TYPE, |out| {
+            Header2::build(out)
+                .things([()], |entry, ()| entry.thing("a"))
+                .subs(subs, |entry, ()| entry.sub("s"))
+                .thing("b");
+        })
+    };
+    assert_eq!(build(&[]), Err(EncodeError::InGroup { tag: 5021 }));
+    let bytes = build(&[()]).unwrap();
+    let mut decoder = decoder();
+    let found = Header2::read(&received(&mut decoder, &bytes)).unwrap();
+    assert_eq!(found.thing(), Ok(Some("b")));
+
+    let fields = EverythingFields {
+        text: "a",
+        type_: Type::T,
+        count: 0,
+    };
+    let bytes = encode(Everything::MSG_TYPE, |out| {
+        Everything::build(out, fields)
+            .things([(); 0], |_, ()| unreachable!())
+            .more([()], |entry, ()| entry.part_qty(Decimal::from(1)))
+            .subs([(); 0], |_, ()| unreachable!());
+    });
+    let text = String::from_utf8(bytes.unwrap()).unwrap();
+    let text = text.replace('\x01', "|");
+    assert!(text.contains("|5020=0|5027=1|5023=1|10="), "{text}");
+}
+
+#[test]
 fn messages_are_cracked_by_version_and_type() {
     let mut decoder = decoder();
     let mut name = |begin_string: &str, fields: &str, default: Option<Version>| {

@@ -1,8 +1,12 @@
 //! The loaders of QuickFIX-style and FIX Orchestra XML.
 
 use fanfare_fix::codec::Decoder;
-use fanfare_fix::dict::{Cause, DataType, Dictionary, Switches, Version, schema_from_xml};
+use fanfare_fix::codegen;
+use fanfare_fix::dict::{
+    Cause, DataType, Dictionary, DictionaryValidator, Switches, Version, schema_from_xml,
+};
 use proptest::prelude::*;
+use std::sync::Arc;
 
 use super::message;
 
@@ -124,6 +128,41 @@ fn both_forms_give_the_same_dictionary() {
 }
 
 #[test]
+fn code_sets_with_a_union_are_open() {
+    let load = |set: &str, field: &str| {
+        let text = ORCHESTRA.replace("id='54' type='char'", &format!("id='54' type={set}"));
+        let text = text.replace("'SideCodeSet'/>", &format!("'SideCodeSet'{field}/>"));
+        Dictionary::from_xml(&text).unwrap()
+    };
+    let reserved = " unionDataType='Reserved100Plus'";
+    let on_the_set = format!("'int'{reserved}");
+    for (set, field, kind) in [
+        ("'int'", reserved, DataType::Int),
+        (&*on_the_set, "", DataType::Int),
+        ("'int'", " unionDataType='Qty'", DataType::String),
+        ("'String'", " unionDataType='Tenor'", DataType::String),
+        ("'char'", reserved, DataType::String),
+        (
+            "'MultipleCharValue'",
+            reserved,
+            DataType::MultipleStringValue,
+        ),
+    ] {
+        let dictionary = load(set, field);
+        assert_eq!(dictionary.data_type(54), Some(kind));
+        let check = |value: &str| found(&dictionary, &format!("35=D|11=1|54={value}|"));
+        assert_eq!((check("1"), check("1001")), (String::new(), String::new()));
+        let text = match kind {
+            DataType::Int => "Incorrect data format for value (54)",
+            _ => "",
+        };
+        assert_eq!(check("M3"), text, "{kind:?}");
+        let code = codegen::generate(&[(&dictionary, &[])]).unwrap();
+        assert!(code.contains("Other(&'a str)"), "{code}");
+    }
+}
+
+#[test]
 fn user_fields_go_on_top_of_a_built_in_dictionary() {
     let user = "<fix major='4' minor='4'><messages>
         <message name='Order' msgtype='D'><field name='Desk' required='N'/></message></messages>
@@ -139,6 +178,37 @@ fn user_fields_go_on_top_of_a_built_in_dictionary() {
     assert_eq!(found(&merged, &format!("{order}5001=7|")), "");
     let bad = found(&merged, &format!("{order}5001=x|"));
     assert_eq!(bad, "Incorrect data format for value (5001)");
+}
+
+#[test]
+fn data_fields_are_found_with_their_lengths() {
+    let own = QUICKFIX
+        .replace(
+            "<field name='Side' required='Y'/>",
+            "<field name='Side' required='Y'/>
+             <field name='BlobSize' required='N'/><field name='Blob' required='N'/>
+             <field name='RawDataLength' required='N'/><field name='RawData' required='N'/>
+             <field name='Loose' required='N'/>",
+        )
+        .replace(
+            "<field name='PartyRole' required='N'/>",
+            "<field name='SealLen' required='N'/><field name='PartyRole' required='N'/>
+             <field name='Seal' required='N'/>",
+        )
+        .replace(
+            "</fields>",
+            "<field number='95' name='RawDataLength' type='LENGTH'/>
+             <field number='96' name='RawData' type='DATA'/>
+             <field number='5010' name='BlobSize' type='LENGTH'/>
+             <field number='5011' name='Blob' type='DATA'/>
+             <field number='5012' name='Loose' type='DATA'/>
+             <field number='5013' name='SealLen' type='INT'/>
+             <field number='5009' name='Seal' type='XMLDATA'/></fields>",
+        );
+    let own = Arc::new(Dictionary::from_xml(&own).unwrap());
+    assert_eq!(own.data_fields(), [(5010, 5011), (5013, 5009)]);
+    let validator = DictionaryValidator::new(own, Switches::default());
+    assert_eq!(validator.data_fields(), [(5010, 5011), (5013, 5009)]);
 }
 
 #[test]

@@ -282,6 +282,27 @@ fn application_messages_go_by_their_version() {
 }
 
 #[test]
+fn messages_of_versions_that_are_not_loaded_are_taken_as_they_are() {
+    let validator = DictionaryValidator::built_in(Version::Fix50Sp2, Switches::default()).unwrap();
+    let mut decoder = Decoder::new();
+    let mut judge = |fields: &str| {
+        let bytes = message("FIXT.1.1", fields);
+        let message = decoder.decode(&bytes).unwrap();
+        let fault = validator.validate(&message, Some(Version::Fix50Sp2)).err();
+        fault.map_or(String::new(), |fault| fault.to_string())
+    };
+    // FIX.4.4 and FIX Latest. The transport knows Text(58), and not PartyID(448).
+    for version in ["1128=6|", "1128=10|"] {
+        let parties = "453=2|448=A|447=D|452=1|448=B|447=D|452=3|";
+        assert_eq!(judge(&format!("35=8|{version}{HEAD}37=1|{parties}")), "");
+        let news = format!("35=B|{version}{HEAD}148=X|33=2|58=a|58=b|");
+        assert_eq!(judge(&news), "");
+        let header = judge(&format!("35=8|{version}{HEAD}56=ISLD|37=1|"));
+        assert_eq!(header, "Tag appears more than once (56)");
+    }
+}
+
+#[test]
 fn the_text_ends_in_the_tag() {
     let bytes = message("FIX.4.2", &format!("35=0|{HEAD}999=HI|"));
     let mut decoder = Decoder::new();

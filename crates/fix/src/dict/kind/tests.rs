@@ -1,4 +1,5 @@
 use super::*;
+use fanfare_wire::UtcTimestamp;
 
 fn check(kind: DataType, good: &[&str], bad: &[&str]) {
     for value in good {
@@ -92,6 +93,18 @@ fn times() {
         &["202401", "20240131", "202401w5"],
         &["202400", "202413", "202401w6", "20240132", "2024"],
     );
+}
+
+#[test]
+fn a_timestamp_that_is_valid_can_be_read() {
+    for digits in 0..=15 {
+        let fraction = &".123456789012345"[..digits + usize::from(digits > 0)];
+        let text = format!("20261125-10:00:00{fraction}");
+        let accepted = DataType::UtcTimestamp.accepts(text.as_bytes());
+        let read = UtcTimestamp::parse(text.as_bytes());
+        assert_eq!(accepted, matches!(digits, 0 | 3 | 6 | 9 | 12), "{text}");
+        assert_eq!(read.is_some(), accepted, "{text}");
+    }
 }
 
 #[test]

@@ -14,9 +14,10 @@ fn stamp() -> impl Strategy<Value = String> {
         "00000000-00:00:00.000",
         "",
     ]);
-    let usual = (0..3_u32, 0..1000_u32, 0..1_000_000_u32).prop_map(|(s, ms, us)| match us % 3 {
+    let usual = (0..3_u32, 0..1000_u32, 0..1_000_000_u32).prop_map(|(s, ms, us)| match us % 4 {
         0 => format!("20261121-10:00:0{s}.{ms:03}"),
         1 => format!("20261121-10:00:0{s}.{us:06}"),
+        2 => format!("20261121-10:00:0{s}.{us:06}{us:06}"),
         _ => format!("20261121-10:00:0{s}"),
     });
     prop_oneof![1 => odd.prop_map(str::to_owned), 4 => usual]

@@ -219,10 +219,10 @@ impl Waker {
 
     /// Ends the sleep; to be called after each, whatever ended it.
     pub fn awake(&self) {
-        if !self.0.asleep.swap(false, Ordering::Relaxed) {
-            // Draining an event that was not written does nothing.
-            let _ = epoll::eventfd_drain(self.0.event.as_fd());
-        }
+        self.0.asleep.store(false, Ordering::Relaxed);
+        // The event may be that of an earlier sleep, whose waker was late to write it. Draining an
+        // event that was not written does nothing.
+        let _ = epoll::eventfd_drain(self.0.event.as_fd());
     }
 }
 
@@ -298,5 +298,21 @@ mod tests {
         waker.awake();
         thread.join().unwrap();
         assert_eq!(poller.poll(Some(Duration::ZERO)).unwrap(), 0, "drained");
+    }
+
+    #[test]
+    fn a_waker_that_is_late_ends_one_more_sleep_and_no_other() {
+        let mut poller = Poller::new(8).unwrap();
+        let waker = Waker::new(&poller, Token(9)).unwrap();
+        waker.prepare_sleep();
+        // The waker's thread loses its processor before it writes the event.
+        assert!(waker.0.asleep.swap(false, Ordering::Relaxed));
+        waker.awake();
+        epoll::eventfd_signal(waker.0.event.as_fd()).unwrap();
+        for events in [1, 0, 0] {
+            waker.prepare_sleep();
+            assert_eq!(poller.poll(Some(Duration::ZERO)).unwrap(), events);
+            waker.awake();
+        }
     }
 }

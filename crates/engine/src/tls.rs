@@ -299,6 +299,8 @@ pub struct TlsStream {
     connection: rustls::Connection,
     /// See [`Self::has_computed`].
     has_computed: bool,
+    /// The number of bytes of plaintext received and not returned yet.
+    pending: usize,
 }
 
 impl TlsStream {
@@ -308,6 +310,7 @@ impl TlsStream {
             stream,
             connection,
             has_computed: false,
+            pending: 0,
         }
     }
 
@@ -316,6 +319,13 @@ impl TlsStream {
     #[must_use]
     pub const fn has_computed(&self) -> bool {
         self.has_computed
+    }
+
+    /// Returns whether plaintext is left that the last [`receive`](Self::receive) had no room for.
+    /// The socket is not readable because of it.
+    #[must_use]
+    pub const fn has_pending(&self) -> bool {
+        self.pending > 0
     }
 
     /// Returns the names of the peer's certificate. `None` if the peer has sent none, because none
@@ -335,37 +345,52 @@ impl TlsStream {
         &self.stream
     }
 
-    /// Reads once from the socket; returns the plaintext received. `room` must hold a whole record
-    /// (16 KiB), or the rest of it follows only with the next read.
+    /// Returns the plaintext that earlier calls have left, or else reads once from the socket and
+    /// returns the plaintext received. Of a record (16 KiB) that `room` does not hold, the rest
+    /// [is left](Self::has_pending).
     ///
     /// # Errors
     /// The connection failed, or (`InvalidData`) TLS failed, for instance because a certificate is
     /// expired, has another name, or is not trusted.
     pub fn receive(&mut self, room: &mut [u8]) -> io::Result<Received> {
-        let read = match self.connection.read_tls(&mut Socket(&self.stream)) {
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => None,
-            read => Some(read?),
-        };
-        if read.is_some()
-            && let Err(error) = self.connection.process_new_packets()
-        {
-            // The alert tells the peer the reason, if it can still be sent.
-            let _ = self.flush();
-            return Err(io::Error::new(
-                io::ErrorKind::InvalidData,
-                format!("TLS: {error}"),
-            ));
+        self.has_computed = false;
+        if !self.has_pending() {
+            self.read_records()?;
         }
-        self.has_computed = read.is_some() && self.connection.wants_write();
-        self.flush()?;
         match self.connection.reader().read(room) {
             Ok(0) => Ok(Received::Closed),
-            Ok(count) => Ok(Received::Bytes(count)),
+            Ok(count) => {
+                self.pending = self.pending.saturating_sub(count);
+                Ok(Received::Bytes(count))
+            }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(Received::Nothing),
             // The peer closed without a closure alert of TLS: FIX has its own Logout.
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(Received::Closed),
             Err(error) => Err(error),
         }
+    }
+
+    /// Reads once from the socket, and decrypts the records that are complete.
+    fn read_records(&mut self) -> io::Result<()> {
+        let read = match self.connection.read_tls(&mut Socket(&self.stream)) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => None,
+            read => Some(read?),
+        };
+        if read.is_some() {
+            match self.connection.process_new_packets() {
+                Ok(state) => self.pending = state.plaintext_bytes_to_read(),
+                Err(error) => {
+                    // The alert tells the peer the reason, if it can still be sent.
+                    let _ = self.flush();
+                    return Err(io::Error::new(
+                        io::ErrorKind::InvalidData,
+                        format!("TLS: {error}"),
+                    ));
+                }
+            }
+        }
+        self.has_computed = read.is_some() && self.connection.wants_write();
+        self.flush().map(drop)
     }
 
     /// Encrypts bytes, given in parts, and offers them to the kernel. Returns how many were taken:

@@ -21,8 +21,9 @@ pub trait Handler: Send {
     fn on_message(&mut self, peer: &mut Peer<'_>, message: &AppMessage<'_>);
 
     /// Returns the number of bytes of messages that the handler can take now. No more is read in
-    /// this duty cycle; the rest stays in the kernel. A port is served while this is at least
-    /// [`Port::longest_turn`](super::Port::longest_turn), 320 KiB by default.
+    /// this duty cycle; the rest stays in the kernel, and that of a TLS record in memory. A port is
+    /// served while this is at least [`Port::longest_turn`](super::Port::longest_turn), 320 KiB by
+    /// default.
     fn room(&mut self) -> usize {
         usize::MAX
     }

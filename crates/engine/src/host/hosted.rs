@@ -2,6 +2,7 @@
 
 pub(super) mod turn;
 
+use super::allow::AllowList;
 use super::connection::{Connection, QUEUE_BYTES};
 use super::handle::Removal;
 use super::names::ClientNames;
@@ -51,6 +52,8 @@ pub(super) struct Hosted {
     pub(super) guard: Option<Box<dyn Any + Send>>,
     /// Whether the session is in [`Workbench::resending`](turn::Workbench::resending).
     pub(super) resending: bool,
+    /// Whether the session is in [`Workbench::pending`](turn::Workbench::pending).
+    pub(super) pending: bool,
     /// Whether the next message has to be rehearsed (again): bytes were written since, or the
     /// thread has done other work.
     pub(super) unprepared: bool,
@@ -157,6 +160,7 @@ impl Hosted {
             queue_bytes: QUEUE_BYTES,
             guard: None,
             resending: false,
+            pending: false,
             unprepared: true,
         }
     }
@@ -234,6 +238,8 @@ impl Hosted {
 /// The port of an acceptor's session, and who may log on.
 pub(super) struct Access {
     pub(super) port: usize,
+    /// The networks that may log on, of those that may connect to the port.
+    pub(super) allow: AllowList,
     /// The certificates that admit a client.
     pub(super) names: ClientNames,
     /// The details of a session that was made for a Logon.

@@ -1,5 +1,6 @@
 //! Connections whose Logon has arrived.
 
+use super::allow::AllowList;
 use super::hosted::contained;
 use super::names::{CertificateNames, ClientNames};
 use super::permits::Permit;
@@ -64,6 +65,14 @@ impl Incoming {
             header_fields: header_fields(template, &sub),
             id: self.id().clone().with_sub_ids(sub),
             ..template.clone()
+        }
+    }
+
+    /// Checks that the client has an address of these networks.
+    pub(super) fn check_address(&self, allow: &AllowList) -> Result<(), Refusal> {
+        match allow.allows(self.address().ip()) {
+            true => Ok(()),
+            false => Err(Refusal::NotAllowed),
         }
     }
 

@@ -17,7 +17,7 @@ use crate::ring::{Consumer, Producer, Record, spsc};
 use crate::rotate::{RotatedFile, Rotation};
 use crate::stop::Reload;
 use fanfare_fix::codec::{Frame, FrameFinder, secrets};
-use fanfare_fix::session::{Now, SessionId};
+use fanfare_fix::session::{Now, SECOND, SessionId};
 use fanfare_wire::text::Escaped;
 use fanfare_wire::{Precision, UtcTimestamp};
 use std::collections::{BTreeMap, HashMap};
@@ -88,7 +88,8 @@ pub enum LogTrouble {
         /// The number of bytes of lines left out before.
         bytes: u64,
     },
-    /// A file that has ended could not be compressed or removed. The file stays; nothing is lost.
+    /// The file could not be ended or opened again, or one that has ended could not be compressed
+    /// or removed. The file stays; nothing is lost.
     #[error("message log: {0}; the current file stays open")]
     Kept(String),
 }
@@ -184,6 +185,8 @@ const TURN_ROOM: usize = 4 * GRAIN_ROOM;
 const PIECE: usize = 64 << 10;
 /// Most bytes of lines kept while the disk refuses writes.
 const MAX_WAITING: usize = 1 << 20;
+/// The interval of attempts to end a file.
+const ROLL_AGAIN: u64 = 60 * SECOND;
 
 impl MessageLog {
     /// Opens a log at `path`, to which it appends.
@@ -202,7 +205,11 @@ impl MessageLog {
         let health = Arc::new(Health::default());
         let lines = Lines {
             out: RotatedFile::open(path, options.rotation)?,
-            utc: 0,
+            now: Now {
+                mono: 0,
+                utc: UtcTimestamp::from_nanos(0),
+            },
+            roll_again: None,
             waiting: Vec::with_capacity(2 * PIECE),
             failing: false,
             left_out: 0,
@@ -453,8 +460,10 @@ impl MessageLog {
 /// Assembles messages and writes them.
 struct Lines {
     out: RotatedFile,
-    /// The time at which the duty cycle began, in nanoseconds since 1970.
-    utc: i64,
+    /// The time at which the duty cycle began.
+    now: Now,
+    /// The time of the next attempt to end a file that could not be ended.
+    roll_again: Option<u64>,
     /// Whole lines, and perhaps the end of one, that are not written yet.
     waiting: Vec<u8>,
     /// Whether the last write failed.
@@ -559,7 +568,7 @@ impl Lines {
 
     fn write(&mut self, line: &[u8]) {
         let len = self.waiting.len() + line.len();
-        if self.out.is_over(self.utc, len) {
+        if self.out.is_over(self.now.utc.nanos(), len) {
             self.begin_again();
         }
         if len > MAX_WAITING && self.failing {
@@ -575,8 +584,8 @@ impl Lines {
 
     /// Ends a file whose day is over, even while no message arrives.
     fn look(&mut self, now: Now) {
-        self.utc = now.utc.nanos();
-        if self.out.is_over(self.utc, 0) {
+        self.now = now;
+        if self.out.is_over(now.utc.nanos(), 0) {
             self.begin_again();
         }
         if let Some(trouble) = self.out.take_trouble() {
@@ -584,20 +593,40 @@ impl Lines {
         }
     }
 
+    /// Ends the file and begins a new one. If that fails, it is reported once, and lines go to the
+    /// open file until a later attempt succeeds.
     fn begin_again(&mut self) {
+        if self.roll_again.is_some_and(|at| self.now.mono < at) {
+            return;
+        }
         self.flush();
         if self.failing {
             return;
         }
-        if let Err(error) = self.out.roll(self.utc) {
-            self.fail(&error);
+        match self.out.roll(self.now.utc.nanos()) {
+            Ok(()) => self.roll_again = None,
+            Err(error) => {
+                let again = self.now.mono.saturating_add(ROLL_AGAIN);
+                let is_known = self.roll_again.replace(again).is_some();
+                self.stays_open(&error, is_known);
+            }
         }
     }
 
     fn reopen(&mut self) {
         self.flush();
-        if let Err(error) = self.out.reopen() {
-            self.fail(&error);
+        match self.out.reopen() {
+            Ok(()) => self.roll_again = None,
+            Err(error) => self.stays_open(&error, false),
+        }
+    }
+
+    fn stays_open(&mut self, error: &io::Error, is_known: bool) {
+        self.errors.increment(1);
+        if !is_known {
+            let path = self.out.path().display();
+            let why = format!("{path}: {error}");
+            self.health.report(LogTrouble::Kept(why));
         }
     }
 
@@ -662,109 +691,4 @@ fn escaped(fields: &[u8], out: &mut Vec<u8>) {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn secrets_are_masked_and_nothing_else() {
-        let mut out = Vec::new();
-        let logon = b"8=FIX.4.4\x0135=A\x01553=me\x01554=pw\x0195=3\x0196=a\x02c\x01925=new\x01";
-        masked(logon, &mut out);
-        assert_eq!(out, b"8=FIX.4.4|35=A|553=me|554=***|95=3|96=***|925=***|");
-        out.clear();
-        masked(b"8=FIX.4.4\x0135=B\x0196=a\n\xc2\x9b\xff\\c\x01", &mut out);
-        assert_eq!(out, br"8=FIX.4.4|35=B|96=a\n\u{9b}\xff\\c|");
-    }
-
-    #[test]
-    fn what_is_left_of_a_connection_has_a_line_of_its_own() {
-        let name = format!("fanfare-log-rest-{}", std::process::id());
-        let path = std::env::temp_dir().join(name);
-        let options = LogOptions::default();
-        let (mut tap, mut log) = MessageLog::open(&path, options, &Counters::new()).unwrap();
-        let now = Now {
-            mono: 0,
-            utc: UtcTimestamp::from_nanos(0),
-        };
-        let beat = b"8=FIX.4.4\x019=5\x0135=0\x0110=163\x01";
-        tap.bytes(now, 3, Direction::In, beat);
-        tap.bytes(now, 3, Direction::In, &beat[..20]);
-        tap.bytes(
-            now,
-            3,
-            Direction::Out,
-            b"8=FIX.4.4\x019=50\x0135=A\x01554=se",
-        );
-        tap.bytes(now, 4, Direction::In, &beat[..20]);
-        tap.begins(3);
-        tap.bytes(now, 3, Direction::In, beat);
-        tap.bytes(now, 4, Direction::In, &beat[20..]);
-        // Another session has the key.
-        tap.bytes(now, 4, Direction::Out, &beat[..9]);
-        tap.name(
-            4,
-            &SessionId::new(fanfare_fix::session::Version::Fix44, "A", "B"),
-        );
-        tap.bytes(now, 4, Direction::Out, &beat[..9]);
-        log.on_close(now);
-        let text = std::fs::read_to_string(&path).unwrap();
-        std::fs::remove_file(&path).unwrap();
-        let lines: Vec<_> = text.lines().map(|line| &line[28..]).collect();
-        assert_eq!(
-            lines,
-            [
-                "session 3 in  8=FIX.4.4|9=5|35=0|10=163|",
-                "session 3 in  8=FIX.4.4|9=5|35=0|1",
-                "session 3 out 8=FIX.4.4|9=50|35=A|554=***",
-                "session 3 in  8=FIX.4.4|9=5|35=0|10=163|",
-                "session 4 in  8=FIX.4.4|9=5|35=0|10=163|",
-                "session 4 out 8=FIX.4.4",
-                "FIX.4.4:A->B out 8=FIX.4.4",
-            ]
-        );
-    }
-
-    #[test]
-    fn a_log_that_falls_behind_says_so_and_goes_on() {
-        let name = format!("fanfare-log-{}", std::process::id());
-        let folder = std::env::temp_dir().join(name);
-        std::fs::create_dir_all(&folder).unwrap();
-        let path = folder.join("log");
-        let counters = Counters::new();
-        let lossy = LogOptions {
-            lossy: true,
-            rotation: Rotation {
-                max_bytes: 1 << 20,
-                compress: 0,
-                ..Rotation::default()
-            },
-            ..LogOptions::default()
-        };
-        let (mut tap, mut log) = MessageLog::open(&path, lossy, &counters).unwrap();
-        let now = Now {
-            mono: 0,
-            utc: UtcTimestamp::from_nanos(0),
-        };
-        let beat = b"8=FIX.4.4\x019=5\x0135=0\x0110=163\x01";
-        let flood = vec![b'x'; 8 << 20];
-        tap.bytes(now, 3, Direction::In, &flood);
-        let lost = tap.left_out;
-        assert!(lost > 0);
-        while log.do_work(now).unwrap() > 0 {}
-        tap.bytes(now, 3, Direction::Out, beat);
-        log.on_close(now);
-        let text = std::fs::read_to_string(&path).unwrap();
-        // The file was begun again.
-        assert!(std::fs::read_dir(&folder).unwrap().count() > 1);
-        std::fs::remove_dir_all(&folder).unwrap();
-        let expected = format!(
-            "-- {lost} bytes were left out\n\
-             19700101-00:00:00.000000000 session 3 out 8=FIX.4.4|9=5|35=0|10=163|\n"
-        );
-        assert!(
-            text.ends_with(&expected),
-            "{}",
-            &text[text.len().saturating_sub(200)..]
-        );
-    }
-}
+mod tests;

@@ -115,6 +115,7 @@ impl<H: Handler> Host<H> {
             received: 0,
             log: None,
             resending: VecDeque::new(),
+            pending: VecDeque::new(),
         };
         let poller = Poller::new(EVENTS)?;
         Ok(Self {
@@ -248,6 +249,7 @@ impl<H: Handler> Host<H> {
         }
         self.note_logon(key);
         self.after(key, now, life);
+        self.note_pending(key);
         self.watch_as_needed(now);
     }
 
@@ -322,6 +324,35 @@ impl<H: Handler> Host<H> {
         if work > 0 {
             self.after(key, now, life);
         }
+        self.note_pending(key);
+        work
+    }
+
+    /// Notes that a connection has received bytes that no event reports, if it has.
+    fn note_pending(&mut self, key: SessionKey) {
+        let Some(hosted) = self.hosted.get_mut(key.0) else {
+            return;
+        };
+        let link = hosted.link.as_ref();
+        if link.is_some_and(|link| link.connection.transport.has_pending())
+            && !std::mem::replace(&mut hosted.pending, true)
+        {
+            self.bench.pending.push_back(key);
+        }
+    }
+
+    /// Reads the connections that have received bytes which no event reports.
+    fn receive_pending(&mut self, now: Now) -> usize {
+        let mut work = 0;
+        for _ in 0..self.bench.pending.len() {
+            let Some(key) = self.bench.pending.pop_front() else {
+                break;
+            };
+            if let Some(hosted) = self.hosted.get_mut(key.0) {
+                hosted.pending = false;
+            }
+            work += self.receive(key, now);
+        }
         work
     }
 
@@ -360,8 +391,8 @@ impl<H: Handler> Host<H> {
     }
 
     fn poll(&mut self, now: Now) -> io::Result<usize> {
+        let mut work = self.receive_pending(now);
         let count = self.poller.poll(Some(Duration::ZERO))?;
-        let mut work = 0;
         for index in 0..count {
             let Some(event) = self.poller.event(index) else {
                 break;

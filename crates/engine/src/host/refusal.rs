@@ -9,7 +9,7 @@ use thiserror::Error;
 /// The reason why a connection ended before it had a session.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Refusal {
-    /// The address is not on the allow list.
+    /// The address is not on the allow list of the port, or of the session.
     #[error("address not on the allow list")]
     NotAllowed,
     /// The port has as many connections as it may, all of them logged on.

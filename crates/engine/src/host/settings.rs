@@ -109,17 +109,21 @@ pub struct AcceptorSession {
     pub session: Config,
     /// The store of the session's messages.
     pub store: StoreKind,
+    /// The networks that may log on, of those that may connect to the port.
+    pub allow: AllowList,
     /// The certificates that admit a client, where the port requires them.
     pub names: ClientNames,
 }
 
 impl AcceptorSession {
-    /// Makes a session whose client, where certificates are required, has its CompID as a name.
+    /// Makes a session whose client may have any address, and, where certificates are required, has
+    /// its CompID as a name.
     #[must_use]
     pub const fn new(session: Config, store: StoreKind) -> Self {
         Self {
             session,
             store,
+            allow: AllowList(Vec::new()),
             names: ClientNames::CompId,
         }
     }
@@ -129,6 +133,7 @@ impl AcceptorSession {
         let mut prepared = Prepared::open(self.session, &self.store, now, Session::acceptor)?;
         prepared.hosted.access = Some(Access {
             port: 0,
+            allow: self.allow,
             names: self.names,
             made: None,
         });

@@ -1,5 +1,6 @@
 //! Sessions made for counterparties that are not listed.
 
+use super::allow::AllowList;
 use super::names::ClientNames;
 use super::store::StoreKind;
 use fanfare_fix::session::{Config, ExtraField, SessionId, SubIds, Version};
@@ -26,6 +27,8 @@ pub struct Wildcard {
     /// Whether several connections may log on with the same CompIDs. Each then has a session of its
     /// own, identified by a qualifier that no message has.
     pub qualified: bool,
+    /// The networks that may log on, of those that may connect to the port.
+    pub allow: AllowList,
     /// The certificates that admit a client to its session.
     pub names: ClientNames,
     /// A number that identifies the wildcard to the application; see
@@ -133,6 +136,7 @@ impl Wildcard {
             store,
             max_sessions,
             qualified: false,
+            allow: AllowList::default(),
             names: ClientNames::CompId,
             tag: 0,
         }

@@ -70,6 +70,15 @@ impl Transport {
         }
     }
 
+    /// Returns whether received bytes are left that make the socket not readable.
+    pub(super) const fn has_pending(&self) -> bool {
+        match self {
+            Self::Plain(_) => false,
+            #[cfg(feature = "tls")]
+            Self::Tls(stream) => stream.has_pending(),
+        }
+    }
+
     /// See [`Stream::receive`].
     pub(super) fn receive(&mut self, buffer: &mut [u8]) -> io::Result<Received> {
         match self {

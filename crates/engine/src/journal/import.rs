@@ -102,7 +102,9 @@ fn fill(
         match kind(&message, seq).filter(|_| is_whole) {
             Some(kind) => {
                 mask_secrets(&mut message);
-                append(&mut journal, seq, kind, &message).map_err(failed)?;
+                let stored = journal.set_next_sender(seq);
+                let stored = stored.and_then(|()| journal.append_bytes(&message, kind, seq));
+                stored.map_err(failed)?;
                 messages += 1;
             }
             None => lost += 1,
@@ -118,19 +120,6 @@ fn fill(
         next_sender: sender,
         next_target: target,
     })
-}
-
-fn append(
-    journal: &mut Journal,
-    seq: u64,
-    kind: EntryKind,
-    message: &[u8],
-) -> Result<(), StoreError> {
-    journal.set_next_sender(seq)?;
-    let room = journal.reserve(message.len())?.get_mut(..message.len());
-    room.ok_or(StoreError::TooLong)?.copy_from_slice(message);
-    journal.append(0..message.len(), kind, seq)?;
-    Ok(())
 }
 
 /// Returns whether it is a message of the session or of the application; `None` for a message that

@@ -5,7 +5,7 @@ use super::Durability;
 use super::damage::{Damage, Defect};
 use super::error::OpenError;
 use super::folder::segment_files;
-use super::layout::{ENTRY_LEN, EntryKind, HEADER_LEN};
+use super::layout::{ENTRY_LEN, EntryKind, HEADER_LEN, Header};
 use super::segment::{Segment, hide_taken_back};
 use fanfare_fix::codec::mask_secrets;
 use fanfare_wire::UtcTimestamp;
@@ -172,6 +172,22 @@ impl Snapshot {
         self.segments.back().map_or(1, |last| last.claimed_next())
     }
 
+    /// Returns, for each file, the number from which on its records may have been taken back by a
+    /// file that is missing between two others.
+    pub(super) fn uncertain_from(&self) -> Vec<u64> {
+        let mut lowest = u64::MAX;
+        let mut after: Option<&Header> = None;
+        let newest_first = self.segments.iter().rev().map(|segment| {
+            let header = &segment.header;
+            lowest = after.map_or(lowest, |after| lowest.min(least_begun(header, after)));
+            after = Some(header);
+            lowest
+        });
+        let mut from: Vec<u64> = newest_first.collect();
+        from.reverse();
+        from
+    }
+
     /// Returns the number of files that lost a part of their table.
     pub(super) fn cut_tables(&self) -> usize {
         let cut = self
@@ -213,6 +229,20 @@ impl Snapshot {
             damages.push(Damage::of_file(&last.path, defect));
         }
         damages
+    }
+}
+
+/// Returns the lowest number with which a file that is missing between these two may have begun. A
+/// single one began as many numbers before its end as it had entries, and each further one as many
+/// before that as a file of its size has; or before that only if a number was raised in it, too.
+fn least_begun(before: &Header, after: &Header) -> u64 {
+    match after.number.saturating_sub(before.number) {
+        0 | 1 => u64::MAX,
+        apart => {
+            let others = (apart - 2).saturating_mul(before.entries.max(after.entries).into());
+            let entries = others.saturating_add(after.previous_count.into());
+            after.first_sender.saturating_sub(entries)
+        }
     }
 }
 

@@ -31,7 +31,8 @@ pub enum Outcome {
     Rebuilt {
         /// The number of records taken over.
         kept: u64,
-        /// The number of damaged records: a resend of them becomes a gap fill.
+        /// The number of damaged records, and of those that a file missing behind them may have
+        /// taken back: a resend of them becomes a gap fill.
         lost: u64,
         /// The number of files that are missing or unreadable, or have lost their table of entries.
         /// The number of their records is not known. If one of them was the newest, the numbers are
@@ -112,11 +113,13 @@ fn rebuild(
     dry_run: bool,
 ) -> Result<Outcome, RepairError> {
     let mut unreadable = snapshot.unreadable().len();
+    let uncertain = snapshot.uncertain_from();
     let (mut kept, mut lost) = (0, 0);
     for found in snapshot.records() {
         match found {
-            Found::Good(record) => kept += u64::from(counts(&record)),
-            Found::Bad { .. } => lost += 1,
+            Found::Good(record) if !counts(&record) => {}
+            Found::Good(record) if is_certain(&record, &uncertain) => kept += 1,
+            Found::Good(_) | Found::Bad { .. } => lost += 1,
         }
     }
     for damage in snapshot.damages() {
@@ -192,16 +195,24 @@ fn counts(record: &Record<'_>) -> bool {
     record.visible && record.kind != EntryKind::Copy
 }
 
-/// Takes over the intact records that count.
+/// Returns whether no missing file can have taken this record back; `uncertain` is that of
+/// [`Snapshot::uncertain_from`].
+fn is_certain(record: &Record<'_>, uncertain: &[u64]) -> bool {
+    let from = uncertain.get(record.segment);
+    from.is_none_or(|&from| record.seq < from)
+}
+
+/// Takes over the intact records that count and are certain.
 fn fill(
     journal: &mut Journal,
     snapshot: &Snapshot,
     next_sender: u64,
     target: Option<u64>,
 ) -> Result<(), StoreError> {
+    let uncertain = snapshot.uncertain_from();
     for found in snapshot.records() {
         let record = match found {
-            Found::Good(record) if counts(&record) => record,
+            Found::Good(record) if counts(&record) && is_certain(&record, &uncertain) => record,
             _ => continue,
         };
         if record.kind == EntryKind::Skip {
@@ -209,13 +220,7 @@ fn fill(
             continue;
         }
         journal.set_next_sender(record.seq)?;
-        let len = record.bytes.len();
-        journal
-            .reserve(len)?
-            .get_mut(..len)
-            .ok_or(StoreError::TooLong)?
-            .copy_from_slice(record.bytes);
-        journal.append(0..len, record.kind, record.seq)?;
+        journal.append_bytes(record.bytes, record.kind, record.seq)?;
     }
     journal.set_next_sender(next_sender.max(journal.next_sender()))?;
     journal.set_next_target(target.unwrap_or(1))

@@ -114,12 +114,7 @@ impl MessageStore for Journal {
     }
 
     fn record(&mut self, message: &[u8]) -> Result<(), StoreError> {
-        let len = message.len();
-        self.make_room(len)?;
-        let room = self.current.room_mut().get_mut(..len);
-        room.ok_or(StoreError::TooLong)?.copy_from_slice(message);
-        self.append(0..len, EntryKind::App, self.current.next_sender)?;
-        Ok(())
+        self.append_bytes(message, EntryKind::App, self.current.next_sender)
     }
 
     fn search_from(&self, seq: u64) -> Search<'_> {
@@ -243,17 +238,27 @@ impl Journal {
 
     /// Stores an administrative message without its secrets, and transmits it with them.
     fn keep_masked(&mut self, message: &[u8]) -> Result<(), StoreError> {
-        let len = message.len();
-        self.is_aside = false;
-        self.make_room(len)?;
         let mut masked = message.to_vec();
         mask_secrets(&mut masked);
-        let room = self.current.room_mut().get_mut(..len);
-        room.ok_or(StoreError::TooLong)?.copy_from_slice(&masked);
-        self.append(0..len, EntryKind::Admin, self.current.next_sender)?;
+        self.append_bytes(&masked, EntryKind::Admin, self.current.next_sender)?;
         let held = self.options.durability == Durability::Every;
         self.transmit.push_secret(message, held);
         Ok(())
+    }
+
+    /// Appends a message that was not written into the segment by its encoder.
+    pub(super) fn append_bytes(
+        &mut self,
+        message: &[u8],
+        kind: EntryKind,
+        seq: u64,
+    ) -> Result<(), StoreError> {
+        let len = message.len();
+        self.is_aside = false;
+        self.make_room(len)?;
+        let room = self.current.room_mut().get_mut(..len);
+        room.ok_or(StoreError::TooLong)?.copy_from_slice(message);
+        self.append(0..len, kind, seq).map(drop)
     }
 
     /// Appends an entry for the message at `range` of the free bytes. Returns the place of the
@@ -264,6 +269,10 @@ impl Journal {
         kind: EntryKind,
         seq: u64,
     ) -> Result<Range<u32>, StoreError> {
+        debug_assert!(
+            range.is_empty() || !self.is_aside && range.end <= self.current.room(),
+            "the message is not in the segment"
+        );
         let place = self.current.append(range, kind, seq);
         if self.current.count >= self.ask_at.0 || place.end >= self.ask_at.1 {
             self.ask_for_next();

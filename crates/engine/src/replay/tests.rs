@@ -194,17 +194,16 @@ fn refusals_and_broken_answers_say_why() {
 
 #[test]
 fn nobody_there_is_said_at_once() {
-    let closed = TcpListener::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap();
+    // No other test listens on this address, so that none takes the freed port.
+    let closed = TcpListener::bind("127.0.0.79:0").and_then(|gone| gone.local_addr());
+    let closed = closed.unwrap();
     let program = Arc::new(Program::parse(XML).unwrap());
     let replayer = Replayer::start(source(closed), Service::fast(program), None).unwrap();
     assert!(replayer.request(5..7));
     let (_, why) = answer(&replayer);
     assert!(
         why.unwrap()
-            .starts_with("cannot connect to the replay at 127.0.0.1:")
+            .starts_with("cannot connect to the replay at 127.0.0.79:")
     );
     let without = Program::parse("<template name='T' id='1'><string name='S'/></template>");
     let service = Service::fast(Arc::new(without.unwrap()));

@@ -159,6 +159,9 @@ impl Writer {
         let padding = if size > to_end { to_end } else { 0 };
         let start = self.tail + padding;
         self.shared.intent.store(start + size, Ordering::Release);
+        if let Memory::File(place) = &self.shared.words {
+            place.begin(start + size);
+        }
         // A reader that sees any of the following words also sees `intent`.
         fence(Ordering::Release);
         if padding > 0 {

@@ -1,8 +1,8 @@
 //! Rescue of the messages in a ring's file after a kill of its process.
 //!
 //! The file is a page, followed by the ring. The words of the page are: a mark, the capacity in
-//! bytes, the start of the last whole message, its end, and the position up to which one reader has
-//! released.
+//! bytes, the start of the last whole message, its end, the position up to which one reader has
+//! released, and the end of the message that is being written.
 
 use super::{HEADER, PADDING, PAGE, record_size};
 use crate::sys::map::Words;
@@ -18,6 +18,7 @@ const CAPACITY: usize = 1;
 const LATEST: usize = 2;
 const TAIL: usize = 3;
 const RELEASED: usize = 4;
+const INTENT: usize = 5;
 
 /// The file of a ring.
 pub(super) struct Place(Words);
@@ -41,6 +42,12 @@ impl Place {
         if let Some(word) = self.0.get().get(at) {
             word.store(value, Ordering::Release);
         }
+    }
+
+    /// Notes that a message is about to be written, up to `intent`.
+    #[inline]
+    pub(super) fn begin(&self, intent: u64) {
+        self.set(INTENT, intent);
     }
 
     /// Notes that a message is whole, from `latest` to `tail`.
@@ -67,7 +74,8 @@ impl Place {
 /// The contents of a ring's file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rescued {
-    /// The file does not exist, or does not hold a ring.
+    /// The file does not exist, does not hold a ring, or holds no whole message, because the one
+    /// that was being written has overwritten the last.
     Nothing,
     /// All messages that had not been released.
     All,
@@ -97,19 +105,20 @@ pub fn rescue(path: &Path, mut each: impl FnMut(u32, &[u8])) -> io::Result<Rescu
         return Ok(Rescued::Nothing);
     }
     let (latest, tail, released) = (word(LATEST), word(TAIL), word(RELEASED));
-    // A message may have been begun after the tail, and have overwritten others.
-    let longest = capacity / 2;
-    let found = match tail.checked_sub(released) {
-        Some(left) if left + longest <= capacity => Rescued::All,
-        _ => Rescued::Last,
+    // A message may have been begun after the tail, and have overwritten others. In a file of an
+    // earlier version, which lacks the word, its length is not known.
+    let intent = match word(INTENT) {
+        0 => tail.saturating_add(capacity / 2),
+        intent => intent.max(tail),
     };
-    let mut at = match found {
-        Rescued::Last => latest,
-        _ => released,
-    };
-    if tail.saturating_sub(at) > capacity {
+    let intact = intent.saturating_sub(capacity)..=tail;
+    let (found, mut at) = if intact.contains(&released) {
+        (Rescued::All, released)
+    } else if intact.contains(&latest) {
+        (Rescued::Last, latest)
+    } else {
         return Ok(Rescued::Nothing);
-    }
+    };
     while at < tail {
         let start = (at & (capacity - 1)) as usize;
         let Some((header, rest)) = ring.get(start..).and_then(|r| r.split_at_checked(HEADER))
@@ -125,7 +134,7 @@ pub fn rescue(path: &Path, mut each: impl FnMut(u32, &[u8])) -> io::Result<Rescu
         if kind != PADDING {
             each(kind, message);
         }
-        at += record_size(len);
+        at = at.saturating_add(record_size(len));
     }
     Ok(found)
 }
@@ -180,6 +189,42 @@ mod tests {
         std::fs::write(&path, "no ring").unwrap();
         assert_eq!(rescued(&path).0, Rescued::Nothing);
         std::fs::remove_file(&path).unwrap();
+    }
+
+    /// Returns what is found after a kill during the last of these messages of zeros, of which a
+    /// reader has released the first `released`.
+    fn killed_in_last(lens: &[usize], released: usize) -> (Rescued, Vec<(u32, Vec<u8>)>) {
+        let path = file("begun");
+        let mut ring = Broadcast::in_file(&path, 4096, 1).unwrap();
+        let mut reader = ring.subscribe().unwrap();
+        let mut before = Vec::new();
+        for (kind, &len) in (0..).zip(lens) {
+            before = std::fs::read(&path).unwrap();
+            ring.push(kind, &vec![0; len]).unwrap();
+            if (kind as usize) < released {
+                reader.read(1, |_| {});
+                reader.release();
+            }
+        }
+        drop((ring, reader));
+        let mut bytes = std::fs::read(&path).unwrap();
+        let words = 8 * LATEST..8 * INTENT;
+        bytes[words.clone()].copy_from_slice(&before[words]);
+        std::fs::write(&path, bytes).unwrap();
+        let found = rescued(&path);
+        std::fs::remove_file(&path).unwrap();
+        found
+    }
+
+    #[test]
+    fn no_message_is_taken_from_the_one_that_overwrote_it() {
+        // The last message is preceded by padding, and takes most of the ring.
+        let found = killed_in_last(&[0, 2032, 2032], 1);
+        assert_eq!(found, (Rescued::Nothing, vec![]));
+        let found = killed_in_last(&[1008, 1008, 1008, 2032], 0);
+        assert_eq!(found, (Rescued::Last, vec![(2, vec![0; 1008])]));
+        let (found, all) = killed_in_last(&[1008, 1008, 1008, 1008], 0);
+        assert_eq!((found, all.len()), (Rescued::All, 3));
     }
 
     #[test]

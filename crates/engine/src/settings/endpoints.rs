@@ -145,7 +145,9 @@ impl Endpoints {
             let config = &mut settings.config;
             config.max_send = config.max_message + HEADER_ROOM;
             if let Some(files) = &settings.dictionaries {
-                let dictionaries: Arc<dyn Validator> = Arc::new(load(files, &config.id)?);
+                let dictionaries = load(files, &config.id)?;
+                config.data_fields = dictionaries.data_fields();
+                let dictionaries: Arc<dyn Validator> = Arc::new(dictionaries);
                 config.validator = files.incoming.then(|| Arc::clone(&dictionaries));
                 config.outgoing_validator = files.outgoing.then_some(dictionaries);
             }
@@ -344,18 +346,21 @@ struct Port {
 
 impl Port {
     /// Adds a session, or a template; a template's entries for other versions are merged into it.
+    /// The port lets every address connect that one of its sessions lets log on.
     fn add(&mut self, settings: SessionSettings) {
         let AllowList(networks) = &mut self.acceptor.options.allow;
         self.for_all |= settings.allow.is_empty();
-        networks.extend(settings.allow);
+        networks.extend(&settings.allow);
         if self.for_all {
             networks.clear();
         }
         let (session, store, names) = (settings.config, settings.store, settings.client_names);
+        let allow = AllowList(settings.allow);
         let Some(template) = settings.template else {
             return self.acceptor.sessions.push(AcceptorSession {
                 session,
                 store,
+                allow,
                 names,
             });
         };
@@ -370,6 +375,7 @@ impl Port {
             store,
             max_sessions: template.max_sessions,
             qualified: template.qualified,
+            allow,
             names,
             tag,
         });

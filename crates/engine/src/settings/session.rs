@@ -41,7 +41,7 @@ pub struct SessionSettings {
     pub client_names: ClientNames,
     /// The TLS of an initiator; `None` is plain text.
     pub client_tls: Option<ClientTlsFiles>,
-    /// The networks that may connect to an acceptor; empty for all.
+    /// The networks that may log on to an acceptor; empty for all.
     pub allow: Vec<Network>,
     /// The hosts that an initiator connects to, as in the file, and their ports.
     pub hosts: Vec<(String, u16)>,

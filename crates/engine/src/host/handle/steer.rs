@@ -198,7 +198,7 @@ impl<H: Handler> Host<H> {
             own.is_some_and(|own| port.is_none_or(|port| port == own.port.address()))
         };
         (0..self.next_port).filter(is_wanted).find_map(|number| {
-            let (wildcard, config) = self.fitting(number, id, sub)?;
+            let (wildcard, config) = self.fitting(number, (id, sub), None)?;
             Some((number, wildcard, config))
         })
     }

@@ -24,6 +24,8 @@ pub(in crate::host) struct Workbench<H> {
     /// Sessions whose next part of a resend is due. Each duty cycle writes the part of one, so that
     /// other sessions do not wait for a whole resend.
     pub(in crate::host) resending: VecDeque<SessionKey>,
+    /// Sessions with received bytes that the kernel does not report.
+    pub(in crate::host) pending: VecDeque<SessionKey>,
 }
 
 /// The application, with its panics caught.

@@ -121,7 +121,9 @@ impl<H: Handler> Agent for Host<H> {
         let sessions = self.hosted.iter().filter_map(of_session);
         let slots = self.slots.iter().filter_map(|(_, slot)| slot.deadline());
         let ports = self.ports.values().filter_map(|own| own.port.deadline());
+        let pending = (!self.bench.pending.is_empty()).then_some(0);
         sessions
+            .chain(pending)
             .chain(slots)
             .chain(ports)
             .chain(self.bench.handler.handler.next_turn())

@@ -14,6 +14,7 @@ use crate::host::templates::Wildcard;
 use crate::journal::folder_for;
 use fanfare_fix::codec::Next;
 use fanfare_fix::session::{Config, Now, Session, SessionId, SubIds, WRONG_CREDENTIALS};
+use std::net::IpAddr;
 
 impl<H: Handler> Host<H> {
     /// Returns the session of a Logon, which is made if a wildcard of the port permits it.
@@ -26,7 +27,7 @@ impl<H: Handler> Host<H> {
         let certificate = incoming.certificate()?;
         let (id, sub) = (incoming.id().clone(), incoming.sub_ids().clone());
         let Some(key) = self.listed(port, &id, &sub) else {
-            let fitting = self.fitting(port, &id, &sub);
+            let fitting = self.fitting(port, (&id, &sub), Some(incoming.address().ip()));
             let unknown = Refusal::UnknownSession(id.with_sub_ids(sub));
             let (index, config) = fitting.ok_or(unknown)?;
             self.check_stranger(port, incoming, index, &config, certificate.as_ref(), now)?;
@@ -36,6 +37,7 @@ impl<H: Handler> Host<H> {
             return Err(Refusal::UnknownSession(id.with_sub_ids(sub)));
         };
         if let Some(access) = &hosted.access {
+            incoming.check_address(&access.allow)?;
             let id = &hosted.session.config().id;
             check_names(&access.names, id, certificate.as_ref())?;
         }
@@ -72,23 +74,33 @@ impl<H: Handler> Host<H> {
     }
 
     /// Returns the index of the port's wildcard that a Logon matches, and the configuration of the
-    /// session.
+    /// session: the first one that admits the address, if one does.
     pub(in crate::host) fn fitting(
         &self,
         port: usize,
-        id: &SessionId,
-        sub: &SubIds,
+        (id, sub): (&SessionId, &SubIds),
+        address: Option<IpAddr>,
     ) -> Option<(usize, Config)> {
-        let mut wildcards = self.ports.get(&port)?.wildcards.iter().enumerate();
-        wildcards.find_map(|(index, wildcard)| Some((index, wildcard.config(id, sub)?)))
+        let wildcards = &self.ports.get(&port)?.wildcards;
+        let admits = |at: usize| {
+            let allow = wildcards.get(at).map(|own| &own.allow);
+            address.is_none_or(|address| allow.is_some_and(|allow| allow.allows(address)))
+        };
+        let of_ids = wildcards.iter().enumerate();
+        let mut fitting = of_ids.filter_map(|(at, own)| Some((at, own.config(id, sub)?)));
+        let first = fitting.next()?;
+        if admits(first.0) {
+            return Some(first);
+        }
+        fitting.find(|(at, _)| admits(*at)).or(Some(first))
     }
 
     fn wildcard(&self, port: usize, index: usize) -> Option<&Wildcard> {
         self.ports.get(&port)?.wildcards.get(index)
     }
 
-    /// Checks with the certificate and the application that a session may be made for a Logon,
-    /// before anything is made.
+    /// Checks with the address, the certificate and the application that a session may be made for
+    /// a Logon, before anything is made.
     fn check_stranger(
         &mut self,
         port: usize,
@@ -101,6 +113,7 @@ impl<H: Handler> Host<H> {
         let Some(wildcard) = self.wildcard(port, wildcard) else {
             return Ok(());
         };
+        incoming.check_address(&wildcard.allow)?;
         check_names(&wildcard.names, &config.id, certificate)?;
         let (id, tag) = (&config.id, wildcard.tag);
         let Workbench {
@@ -138,7 +151,8 @@ impl<H: Handler> Host<H> {
                 Qualified::New(id) => config.id = id,
             }
         }
-        let (store, tag, names) = (wildcard.store.clone(), wildcard.tag, wildcard.names.clone());
+        let (store, tag) = (wildcard.store.clone(), wildcard.tag);
+        let (allow, names) = (wildcard.allow.clone(), wildcard.names.clone());
         self.make_place(port, index)?;
         let fresh = match &store {
             StoreKind::Journal(base, _) | StoreKind::BothWays(base, _) => {
@@ -156,7 +170,12 @@ impl<H: Handler> Host<H> {
         let (id, now) = (config.id.clone(), self.clock.read());
         let prepared = Prepared::open(config, &store, now, Session::acceptor);
         let key = prepared.map_err(HostError::from).and_then(|mut prepared| {
-            prepared.hosted.access = Some(Access { port, names, made });
+            prepared.hosted.access = Some(Access {
+                port,
+                allow,
+                names,
+                made,
+            });
             self.add(prepared)
         });
         let key = key.map_err(|error| Refusal::Store(error.to_string()))?;

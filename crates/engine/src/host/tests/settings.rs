@@ -93,6 +93,97 @@ fn a_settings_file_makes_ports_and_initiators_that_know_their_credentials() {
 }
 
 #[test]
+fn sessions_that_share_a_port_have_networks_of_their_own() {
+    let mut world = World::new();
+    for (of_buy, of_traders, admitted) in [
+        ("10.0.0.0/8", "", "TRADER7"),
+        ("10.0.0.0/8", "127.0.0.0/8", "TRADER7"),
+        ("127.0.0.1", "10.0.0.0/8", "BUY"),
+    ] {
+        let listed = |id: &str, networks: &str| match networks {
+            "" => id.to_owned(),
+            networks => format!("{id}\nAllowedRemoteAddresses={networks}"),
+        };
+        let text = ACCEPTORS
+            .replace("TargetCompID=BUY", &listed("TargetCompID=BUY", of_buy))
+            .replace("TRADER*", &listed("TRADER*", of_traders));
+        let (mut sell, address) = accepting(&text);
+        let both = "Password=right\n[SESSION]\nSenderCompID=BUY\n[SESSION]\nSenderCompID=TRADER7\n";
+        let mut buy = connecting(address, both);
+        world.run(&mut [&mut buy, &mut sell]);
+        let mut said = lines(&mut sell);
+        said.sort();
+        let logged_on = format!("{admitted}: logged on");
+        assert_eq!(said, [&*logged_on, "address not on the allow list"]);
+        let made = usize::from(admitted != "BUY");
+        assert_eq!(sell.hosted.len(), 1 + made);
+    }
+}
+
+/// A dictionary with a data field of its own.
+const OWN_DATA: &str = "<fix major='4' minor='4'>
+ <header>
+  <field name='BeginString' required='Y'/><field name='BodyLength' required='Y'/>
+  <field name='MsgType' required='Y'/><field name='MsgSeqNum' required='Y'/>
+  <field name='SenderCompID' required='Y'/><field name='SendingTime' required='Y'/>
+  <field name='TargetCompID' required='Y'/>
+ </header>
+ <trailer><field name='CheckSum' required='Y'/></trailer>
+ <messages>
+  <message name='Logon' msgtype='A' msgcat='admin'>
+   <field name='EncryptMethod' required='Y'/><field name='HeartBtInt' required='Y'/>
+  </message>
+  <message name='Order' msgtype='D' msgcat='app'>
+   <field name='BlobSize' required='Y'/><field name='Blob' required='Y'/>
+   <field name='ClOrdID' required='Y'/>
+  </message>
+ </messages>
+ <fields>
+  <field number='8' name='BeginString' type='STRING'/>
+  <field number='9' name='BodyLength' type='LENGTH'/>
+  <field number='10' name='CheckSum' type='STRING'/>
+  <field number='11' name='ClOrdID' type='STRING'/>
+  <field number='34' name='MsgSeqNum' type='SEQNUM'/>
+  <field number='35' name='MsgType' type='STRING'/>
+  <field number='49' name='SenderCompID' type='STRING'/>
+  <field number='52' name='SendingTime' type='UTCTIMESTAMP'/>
+  <field number='56' name='TargetCompID' type='STRING'/>
+  <field number='98' name='EncryptMethod' type='INT'/>
+  <field number='108' name='HeartBtInt' type='INT'/>
+  <field number='5010' name='BlobSize' type='LENGTH'/>
+  <field number='5011' name='Blob' type='DATA'/>
+ </fields>
+</fix>";
+
+#[test]
+fn data_fields_of_a_dictionary_have_any_bytes() {
+    let path = std::env::temp_dir().join(format!("fanfare-own-data-{}.xml", std::process::id()));
+    std::fs::write(&path, OWN_DATA).unwrap();
+    let text = format!(
+        "[SESSION]\nConnectionType=acceptor\nBeginString=FIX.4.4\nSenderCompID=SELL\n\
+         TargetCompID=BUY\nSocketAcceptPort=5001\nDataDictionary={}\n",
+        path.display()
+    );
+    let (mut sell, address) = accepting(&text);
+    std::fs::remove_file(&path).unwrap();
+    let mut world = World::new();
+    let mut buy = initiator("BUY", &[address]);
+    world.run(&mut [&mut buy, &mut sell]);
+    for (id, data) in [("one", &b"a\x01b"[..]), ("two", b"a\x0111=forged")] {
+        let mut peers = handler_peers(&mut buy, world.now);
+        let mut peer = peers.get(SessionKey(0)).unwrap();
+        let sent = peer.send(b"D", |body| {
+            body.data(5010, 5011, data).str(11, id);
+        });
+        sent.unwrap();
+        buy.flush_touched(world.now);
+        world.run(&mut [&mut buy, &mut sell]);
+    }
+    let expected = ["BUY: logged on", "BUY: D one", "BUY: D two"];
+    assert_eq!(lines(&mut sell), expected);
+}
+
+#[test]
 fn a_program_of_ten_lines_runs_a_settings_file() -> Result<(), AgentError> {
     let stop = Stop::new();
     stop.raise();

@@ -82,6 +82,52 @@ fn orders_are_answered_inside_tls() {
 }
 
 #[test]
+fn a_handler_that_takes_little_receives_all_of_every_record() {
+    let mut world = World::new();
+    // So many that the kernel is asked which one is ready.
+    let names = ["BUY", "A", "B"];
+    let port = Acceptor::new(LOOPBACK).tls(server("server", false));
+    let session = |port: Acceptor, name: &&str| port.session(config("SELL", name));
+    let (mut sell, address) = acceptor(names.iter().fold(port, session));
+    let tls = client("exchange.test", None);
+    let buyer = |name: &&str| Initiator::new(config(name, "SELL"), vec![address]);
+    let buyers = names.iter().map(|name| buyer(name).tls(tls.clone()));
+    let mut buyers: Vec<_> = buyers.map(initiating).collect();
+    for buy in &mut buyers {
+        world.run(&mut [buy, &mut sell]);
+    }
+    assert_eq!(lines(&mut sell).len(), 3);
+    let buy = &mut buyers[0];
+    let mut peers = handler_peers(buy, world.now);
+    let mut peer = peers.get(SessionKey(0)).unwrap();
+    let text = "x".repeat(400);
+    for _ in 0..150 {
+        peer.send(b"D", |body| {
+            body.str(11, &text);
+        })
+        .unwrap();
+    }
+    buy.flush_touched(world.now);
+    sell.handler().room = Some(1000);
+    while sell.handler().lines.is_empty() {
+        buy.do_work(world.now).unwrap();
+        sell.do_work(world.now).unwrap();
+    }
+    sell.handler().room = Some(0);
+    sell.do_work(world.now).unwrap();
+    assert_eq!(
+        sell.next_timer(),
+        Some(0),
+        "it does not sleep over the rest"
+    );
+    sell.handler().room = Some(1000);
+    world.run(&mut [buy, &mut sell]);
+    let received = lines(&mut sell);
+    assert!(received.iter().all(|line| line.starts_with("BUY: D x")));
+    assert_eq!(received.len(), 150);
+}
+
+#[test]
 fn a_client_shows_its_certificate_where_one_is_asked_for() {
     let (buy, _) = meet(
         server("server", true),

@@ -174,6 +174,47 @@ fn an_unreadable_file_is_told_and_does_not_stop_a_repair() {
     ));
 }
 
+/// Writes three files: the first has messages up to 100, the second begins at `second` and has 11,
+/// the third has 10. Destroys the header of the second, and repairs the journal.
+fn without_second(second: u64) -> (Folder, u64, u64) {
+    let folder = Folder::new();
+    let mut journal = folder.open(small());
+    let put_to = |journal: &mut Journal, end: u64| {
+        for seq in journal.next_sender()..end {
+            put(journal, &message(seq), APP).unwrap();
+        }
+    };
+    put_to(&mut journal, 101);
+    for (first, end) in [(second, second + 11), (second + 11, second + 21)] {
+        journal.rotate(first, NOW, None).unwrap();
+        put_to(&mut journal, end);
+    }
+    drop(journal);
+    let path = &folder.files()[1];
+    let mut image = std::fs::read(path).unwrap();
+    image[..layout::HEADER_LEN].fill(0);
+    std::fs::write(path, &image).unwrap();
+    let (taken, lost, ..) = rebuilt(&folder);
+    (folder, taken, lost)
+}
+
+#[test]
+fn messages_that_a_missing_file_took_back_stay_gone() {
+    let expected = |all: &[Range<u64>]| -> Vec<_> {
+        let all = all.iter().cloned().flatten();
+        all.map(|seq| (seq, message(seq))).collect()
+    };
+    let (folder, taken, lost) = without_second(50);
+    let journal = folder.open(small());
+    assert_eq!(kept(&journal), expected(&[1..50, 61..71]));
+    assert_eq!((taken, lost, journal.next_sender()), (59, 11, 71));
+    // A file that went on behind the one before it took nothing back.
+    let (folder, taken, lost) = without_second(101);
+    let journal = folder.open(small());
+    assert_eq!(kept(&journal), expected(&[1..101, 112..122]));
+    assert_eq!((taken, lost, journal.next_sender()), (110, 0, 122));
+}
+
 /// Returns the counts of a rebuild: kept, lost, unreadable, backup.
 fn counts(outcome: Outcome) -> (u64, u64, usize, Option<PathBuf>) {
     match outcome {

@@ -4,6 +4,7 @@ mod growth;
 mod inspect;
 mod kills;
 mod limits;
+mod long;
 mod losses;
 mod model;
 mod prepare;

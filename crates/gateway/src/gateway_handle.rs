@@ -94,21 +94,25 @@ impl GatewayHandle {
     /// # Errors
     /// Returns the errors of [`Gateway::reload`](crate::Gateway::reload).
     pub fn reload(&self, config: &Config) -> Result<Reloaded, StartError> {
-        let reloaded = self.exchange(config);
+        self.recorded(self.exchange(config))
+    }
+
+    /// Adopts the users and lists of a configuration, and nothing else: mappings and certificates
+    /// are not read again, and the sessions that operators have listed stay.
+    ///
+    /// # Errors
+    /// Returns an error if the users or the lists cannot be used. Nothing is changed then.
+    pub fn reload_users(&self, config: &Config) -> Result<Reloaded, StartError> {
+        self.recorded(self.exchange_users(config))
+    }
+
+    /// Records the outcome of a reload in the audit file.
+    fn recorded(&self, reloaded: Result<Reloaded, StartError>) -> Result<Reloaded, StartError> {
         match &reloaded {
             Ok(reloaded) => self.0.audit.reloaded(reloaded),
             Err(error) => self.reload_failed(error),
         }
         reloaded
-    }
-
-    /// Adopts the users and lists of a configuration, and nothing else.
-    ///
-    /// # Errors
-    /// Returns the errors of [`Gateway::reload`](crate::Gateway::reload).
-    pub fn reload_users(&self, config: &Config) -> Result<Reloaded, StartError> {
-        let wanted = self.config().with_users_of(config);
-        self.reload(&wanted)
     }
 
     /// Returns what a [reload](Self::reload) would change, without changing anything.
@@ -182,18 +186,32 @@ impl GatewayHandle {
         for (port, (side, tls)) in self.0.ports.iter().zip(sides) {
             port.rules.reload(&wanted, side, tls);
         }
-        if *self.0.users.read() != users {
-            self.0.users.replace(Arc::new(users));
-        }
         reloaded.mappings = self.0.mappings.exchange(mappings);
+        reloaded.logged_out = self.adopt(users);
         *in_force = wanted;
-        reloaded.logged_out = self.revoke();
         drop(in_force);
         Ok(reloaded)
     }
 
-    /// Logs out the sessions that are no longer permitted.
-    fn revoke(&self) -> usize {
+    fn exchange_users(&self, config: &Config) -> Result<Reloaded, StartError> {
+        // Held until the reload is complete, so that reloads are sequential.
+        let mut in_force = self.config();
+        let wanted = in_force.with_users_of(config);
+        wanted.check()?;
+        let users = UserSet::load(&wanted.user_source(), None)?;
+        let mut reloaded = Reloaded::between(&in_force, &wanted, &self.0.users.read(), &users);
+        reloaded.logged_out = self.adopt(users);
+        *in_force = wanted;
+        drop(in_force);
+        Ok(reloaded)
+    }
+
+    /// Replaces the users, and logs out the sessions that are no longer permitted. Returns their
+    /// number.
+    fn adopt(&self, users: UserSet) -> usize {
+        if *self.0.users.read() != users {
+            self.0.users.replace(Arc::new(users));
+        }
         let users = self.0.users.read();
         let seats = self.0.roster.seats(|seat| !users.admits(seat));
         self.end(&seats, &[], Some(REVOKED));

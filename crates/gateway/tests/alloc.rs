@@ -247,10 +247,10 @@ fn over_a_market() {
     let text = format!(
         "[feed]\ntemplates = \"builtin:spectra\"\nlines = [\"{line}\"]\nchannel = \"one\"\n\
          mapping = \"builtin:spectra\"\n[feed.snapshot]\nlines = [\"{pictures}\"]\n\
-         [feed.edges]\ndomain = {domain}\n"
+         [feed.edges]\ndomain = {domain}\nlease_ms = 60000\n"
     );
     let feeds = Config::from_toml(&text).unwrap().feeds;
-    let edges = format!("[[edge]]\nchannel = \"one\"\ndomain = {domain}\n");
+    let edges = format!("[[edge]]\nchannel = \"one\"\ndomain = {domain}\nlease_ms = 60000\n");
     let edges = Config::from_toml(&edges).unwrap().edges;
     let mut gateway = start(|config| config.feeds = feeds);
     let mut edge = start(|config| config.edges = edges);

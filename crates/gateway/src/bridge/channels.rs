@@ -19,6 +19,11 @@ const MOST_GATEWAYS: usize = 8;
 /// The messages of a channel that are remembered: at least this many, and at most twice as many.
 const WINDOW: usize = 57_344;
 
+/// The messages of a channel without one of a gateway, after which that gateway no longer counts as
+/// one that publishes the channel. It is at least the number of samples that are taken at once,
+/// because these come in the order of their gateways.
+pub(super) const SILENT: u64 = 8_192;
+
 /// The identity of a message of a feed, independent of its publisher.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Identity<'a> {
@@ -119,6 +124,8 @@ struct Channel {
     generation: u64,
     /// The newest number.
     head: u64,
+    /// The number of messages taken so far.
+    taken: u64,
     /// The window of [`Channels`].
     window: usize,
 }
@@ -130,6 +137,8 @@ struct Gateway {
     last_seen: u64,
     /// The generation in which it last delivered a message that was new or that the others had.
     place: u64,
+    /// The number of messages that were taken when it last delivered such a message.
+    at: u64,
     /// Its last number.
     last: u64,
 }
@@ -189,11 +198,15 @@ impl Channels {
         channel.map_or(Turn::New, |channel| channel.look(identity, origin))
     }
 
-    /// Returns whether more than one gateway publishes the channel, so that one may deliver what
-    /// another left out.
-    pub(crate) fn has_several(&self, name: &[u8]) -> bool {
-        let channel = self.known.iter().find(|c| c.name == name);
-        channel.is_some_and(|c| c.gateways.iter().filter(|g| g.origin != 0).count() > 1)
+    /// Returns whether other gateways publish the channel of this message, and every other one that
+    /// its publisher does, so that they may deliver what the publisher left out.
+    pub(super) fn are_shared(&self, identity: &Identity<'_>, origin: u64) -> bool {
+        let is_of = |channel: &Channel| channel.name == identity.channel;
+        self.known.iter().any(is_of)
+            && self.known.iter().all(|channel| {
+                let is_own = is_of(channel) || channel.heard().any(|own| own == origin);
+                !is_own || channel.heard().any(|other| other != origin)
+            })
     }
 
     fn place(&mut self, name: &[u8]) -> usize {
@@ -225,6 +238,7 @@ impl Channel {
             old: seen(),
             generation: 0,
             head: 0,
+            taken: 0,
             window,
         }
     }
@@ -234,8 +248,14 @@ impl Channel {
         self.young.clear();
         self.old.clear();
         self.gateways = Default::default();
-        (self.generation, self.head) = (0, 0);
+        (self.generation, self.head, self.taken) = (0, 0, 0);
         name.clone_into(&mut self.name);
+    }
+
+    /// Returns the gateways that publish it, as far as their last messages show.
+    fn heard(&self) -> impl Iterator<Item = u64> {
+        let is_heard = move |g: &&Gateway| g.origin != 0 && self.taken - g.at < SILENT;
+        self.gateways.iter().filter(is_heard).map(|g| g.origin)
     }
 
     fn counts(&self, key: u64) -> Option<Counts> {
@@ -262,6 +282,7 @@ impl Channel {
 
     fn note(&mut self, identity: &Identity<'_>, (origin, last_seen): (u64, u64), turn: Turn) {
         let slot = self.slot(origin);
+        self.taken += u64::from(turn == Turn::New);
         if let Some(gateway) = self.gateways.get_mut(slot) {
             if turn == Turn::New && (identity.number > self.head || identity.number <= gateway.last)
             {
@@ -270,7 +291,7 @@ impl Channel {
             (gateway.origin, gateway.last_seen) = (origin, last_seen);
             gateway.last = identity.number;
             if turn != Turn::Behind {
-                gateway.place = self.generation;
+                (gateway.place, gateway.at) = (self.generation, self.taken);
             }
         }
         if turn == Turn::Behind {
@@ -386,7 +407,45 @@ mod tests {
             assert_eq!(take(&mut channels, identity, 7), Turn::New);
             assert_eq!(take(&mut channels, identity, 8), Turn::Before);
         }
-        assert!(channels.has_several(b"a") && !channels.has_several(b"c"));
+    }
+
+    #[test]
+    fn a_feed_is_shared_while_another_gateway_publishes_it() {
+        let mut channels = Channels::default();
+        let shared = |channels: &Channels, number| channels.are_shared(&of(number, 1), 8);
+        for number in 1..=10 {
+            take(&mut channels, of(number, 1), 8);
+            assert_eq!(shared(&channels, number), number > 1);
+            take(&mut channels, of(number, 1), 7);
+        }
+        // The first is stopped.
+        let last = 10 + SILENT;
+        for number in 11..last {
+            take(&mut channels, of(number, 1), 8);
+        }
+        assert!(shared(&channels, last));
+        take(&mut channels, of(last, 1), 8);
+        assert!(!shared(&channels, last + 1));
+        // It is started again, under another origin.
+        take(&mut channels, of(last, 1), 9);
+        assert!(shared(&channels, last + 1));
+    }
+
+    #[test]
+    fn a_feed_of_one_gateway_beside_a_shared_one_may_be_what_is_missing() {
+        let mut channels = Channels::default();
+        for origin in [7, 8] {
+            take(&mut channels, of(1, 1), origin);
+        }
+        let alone = Identity {
+            channel: b"alone",
+            ..of(1, 1)
+        };
+        take(&mut channels, alone, 8);
+        assert!(channels.are_shared(&of(2, 1), 7));
+        assert!(!channels.are_shared(&of(2, 1), 8));
+        assert!(!channels.are_shared(&alone, 8));
+        assert!(!channels.are_shared(&Identity::default(), 7));
     }
 
     #[test]

@@ -1,14 +1,26 @@
 //! The messages of a topic that have been seen: the numbers of each origin only increase.
 
+use crate::bridge::channels::SILENT;
+
 /// The most origins that are remembered. The one silent for longest is forgotten.
 const MOST: usize = 256;
 
 /// The last number of each gateway that messages of a topic entered first.
 #[derive(Debug, Default)]
 pub(crate) struct Origins {
-    /// The origins, with their last numbers and the times at which they were last seen.
-    known: Vec<(u64, u64, u64)>,
+    known: Vec<Origin>,
     clock: u64,
+}
+
+/// A gateway that messages of a topic entered first.
+#[derive(Debug)]
+struct Origin {
+    name: u64,
+    /// Its last number, and the last one of a message that belongs to no feed, 0 before any.
+    last: u64,
+    plain: u64,
+    /// The time at which it was last seen.
+    last_seen: u64,
 }
 
 /// The result of looking up a number.
@@ -30,28 +42,40 @@ impl Origins {
 
     /// Looks up a message's number without recording it.
     pub(crate) fn look(&self, origin: u64, number: u64) -> Seen {
-        match self.known.iter().find(|known| known.0 == origin) {
-            Some((_, last, _)) if number <= *last => Seen::Before,
-            Some((_, last, _)) => Seen::New {
-                missing: number - last - 1,
+        match self.find(origin) {
+            Some(known) if number <= known.last => Seen::Before,
+            Some(known) => Seen::New {
+                missing: number - known.last - 1,
             },
             None => Seen::New { missing: 0 },
         }
     }
 
-    /// Records a message that was new.
-    pub(crate) fn note(&mut self, origin: u64, number: u64) {
+    /// Returns whether an origin lately had messages that belong to no feed.
+    pub(crate) fn has_plain(&self, origin: u64) -> bool {
+        let known = self.find(origin);
+        known.is_some_and(|known| known.plain > 0 && known.last - known.plain < SILENT)
+    }
+
+    fn find(&self, origin: u64) -> Option<&Origin> {
+        self.known.iter().find(|known| known.name == origin)
+    }
+
+    /// Records a message that was new. `is_plain` is whether it belongs to no feed.
+    pub(crate) fn note(&mut self, origin: u64, number: u64, is_plain: bool) {
         self.clock += 1;
-        let last_seen = self.clock;
-        if let Some(known) = self.known.iter_mut().find(|known| known.0 == origin) {
-            known.1 = number;
-            known.2 = last_seen;
-            return;
-        }
-        let new = (origin, number, last_seen);
-        if self.known.len() < MOST {
+        let mut new = Origin {
+            name: origin,
+            last: number,
+            plain: if is_plain { number } else { 0 },
+            last_seen: self.clock,
+        };
+        if let Some(known) = self.known.iter_mut().find(|known| known.name == origin) {
+            new.plain = new.plain.max(known.plain);
+            *known = new;
+        } else if self.known.len() < MOST {
             self.known.push(new);
-        } else if let Some(oldest) = self.known.iter_mut().min_by_key(|known| known.2) {
+        } else if let Some(oldest) = self.known.iter_mut().min_by_key(|known| known.last_seen) {
             *oldest = new;
         }
     }
@@ -67,7 +91,7 @@ mod tests {
         let mut take = |origin, number| {
             let seen = origins.look(origin, number);
             if seen != Seen::Before {
-                origins.note(origin, number);
+                origins.note(origin, number, true);
             }
             seen
         };
@@ -80,10 +104,22 @@ mod tests {
     }
 
     #[test]
+    fn messages_that_belong_to_no_feed_are_remembered_for_a_while() {
+        let mut origins = Origins::new();
+        origins.note(1, 1, false);
+        assert!(!origins.has_plain(1) && !origins.has_plain(2));
+        origins.note(1, 2, true);
+        origins.note(1, 1 + SILENT, false);
+        assert!(origins.has_plain(1));
+        origins.note(1, 2 + SILENT, false);
+        assert!(!origins.has_plain(1));
+    }
+
+    #[test]
     fn what_is_remembered_is_bounded() {
         let mut origins = Origins::new();
         for origin in 0..10_000 {
-            origins.note(origin, 1);
+            origins.note(origin, 1, true);
         }
         assert_eq!(origins.known.len(), MOST);
         assert_eq!(origins.look(9_999, 1), Seen::Before);

@@ -22,10 +22,17 @@ const TURN: usize = 64;
 /// The agent that reads the rings to DDS and writes samples. It has a thread of its own, because a
 /// reliable write may block.
 pub(crate) struct BusPublisher {
-    rings: Vec<BroadcastReader>,
+    rings: Vec<Ring>,
     waker: Waker,
     stages: Option<OutletStages>,
     outlets: Outlets,
+}
+
+/// The ring of a source.
+struct Ring {
+    reader: BroadcastReader,
+    /// The sequence number of the next record, if none is lost.
+    next: u64,
 }
 
 /// The writers, by MsgType(35).
@@ -69,8 +76,9 @@ impl BusPublisher {
             });
         }
         let longest = plan.message_bytes + MAX_SYMBOL + OVERHEAD;
+        let rings = rings.into_iter().map(|reader| Ring { reader, next: 0 });
         Ok(Self {
-            rings,
+            rings: rings.collect(),
             waker,
             stages: plan.stages.outlet("dds", End::Dds),
             outlets: Outlets {
@@ -119,9 +127,9 @@ impl BusPublisher {
     fn turn(&mut self, now: Now) -> Result<usize, Error> {
         let mut work = 0;
         let before = self.outlets.counts.published.value();
-        for ring in &mut self.rings {
+        for Ring { reader, next } in &mut self.rings {
             let mut failed = None;
-            let batch = ring.read(TURN, |record| {
+            let batch = reader.read(TURN, |record| {
                 let (mark, bytes) = Mark::split(record.kind, record.bytes);
                 if let (Some(mark), Some(stages)) = (mark, &mut self.stages) {
                     stages.take(mark, now.mono);
@@ -129,14 +137,15 @@ impl BusPublisher {
                 let Some(entry) = entry::read(bytes) else {
                     return;
                 };
+                let lost = record.sequence.saturating_sub(*next);
+                *next = record.sequence + 1;
+                if lost > 0 {
+                    self.outlets.lose(lost, &entry);
+                }
                 if failed.is_none() {
                     failed = self.outlets.publish(&entry).err();
                 }
             });
-            if batch.lost > 0 {
-                self.outlets.counts.overrun.increment(batch.lost);
-                self.outlets.omissions.add(Why::Overrun, batch.lost);
-            }
             work += batch.read;
             if let Some(error) = failed {
                 return Err(error);
@@ -150,6 +159,20 @@ impl BusPublisher {
 }
 
 impl Outlets {
+    /// Counts messages that were overwritten, of which `next` is the next one of the same source.
+    /// Each topic leaves out as many numbers, because any of them may have been of its type:
+    /// subscribers notice a gap, and count no fewer messages than are missing.
+    fn lose(&mut self, lost: u64, next: &Entry<'_>) {
+        self.counts.overrun.increment(lost);
+        self.omissions.add(Why::Overrun, lost);
+        // Messages of other gateways have numbers already.
+        if next.stamp.origin == 0 {
+            for outlet in &mut self.outlets {
+                outlet.number += lost;
+            }
+        }
+    }
+
     fn publish(&mut self, entry: &Entry<'_>) -> Result<(), Error> {
         let of_type = |o: &Outlet| o.msg_type == entry.body.msg_type();
         let Some(place) = self.outlets.iter().position(of_type) else {

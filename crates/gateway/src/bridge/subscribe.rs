@@ -11,6 +11,7 @@ use crate::notice::{Notice, Notices};
 use crate::record;
 use crate::source_rings::{Put, SourceRings};
 use crate::stages::SourceStages;
+use crate::stamp::Stamp;
 use fanfare_dds::{Domain, Error, Reader, Samples};
 use fanfare_engine::agent::{Agent, AgentError};
 use fanfare_engine::poll::Waker;
@@ -81,6 +82,9 @@ struct SampleHandler {
 
 /// The bytes that the record of a hole takes in the ring, with the headers of two records.
 const HOLE_ROOM: usize = 128;
+
+// Samples that are taken at once are in the order of their gateways.
+const _: () = assert!(channels::SILENT >= READER_SAMPLES as u64);
 
 impl BusSubscriber {
     /// Opens the topics.
@@ -237,6 +241,30 @@ fn is_one_feed(waiting: &[Waiting]) -> bool {
     first.channel != 0 && first.origin != last.origin && waiting.windows(2).all(goes_on)
 }
 
+impl Known {
+    /// Looks up a message without recording it.
+    fn look(&self, stamp: &Stamp<'_>) -> Seen {
+        let (origin, channels) = (stamp.origin, &self.channels);
+        let are_shared = || channels.are_shared(&stamp.identity, origin);
+        match self.origins.look(origin, stamp.number) {
+            // Where other gateways publish the same feeds, they may deliver what this one lacks.
+            Seen::New { missing: 1.. } if !self.origins.has_plain(origin) && are_shared() => {
+                Seen::New { missing: 0 }
+            }
+            seen => seen,
+        }
+    }
+
+    /// Records a message that was new.
+    fn note(&mut self, stamp: &Stamp<'_>) {
+        let is_plain = !stamp.identity.is_some();
+        if !is_plain {
+            self.channels.take(&stamp.identity, stamp.origin);
+        }
+        self.origins.note(stamp.origin, stamp.number, is_plain);
+    }
+}
+
 impl SampleHandler {
     /// Processes one sample. Returns `false` if the ring to the workers is full.
     fn take(&mut self, bytes: &[u8], msg_type: &[u8], known: &mut Known) -> bool {
@@ -253,8 +281,7 @@ impl SampleHandler {
             counts.own.increment(1);
             return true;
         }
-        let Known { origins, channels } = known;
-        let Seen::New { missing } = origins.look(stamp.origin, stamp.number) else {
+        let Seen::New { missing } = known.look(&stamp) else {
             counts.before.increment(1);
             return true;
         };
@@ -263,12 +290,10 @@ impl SampleHandler {
             return true;
         }
         let turn = match identity.is_some() {
-            true => channels.look(identity, stamp.origin),
+            true => known.channels.look(identity, stamp.origin),
             false => Turn::New,
         };
-        // If several gateways publish the same feed, another may deliver the messages that one
-        // lacks.
-        if missing > 0 && !channels.has_several(identity.channel) {
+        if missing > 0 {
             // Both must fit, or the sample is processed again.
             if !self.source_rings.has_room(record::len(&body) + HOLE_ROOM) {
                 return false;
@@ -290,15 +315,8 @@ impl SampleHandler {
             (Put::Done, Turn::Before) => counts.other.increment(1),
             (Put::Done, Turn::Behind) => counts.behind.increment(1),
         }
-        if identity.is_some() {
-            channels.take(identity, stamp.origin);
-        }
-        // If several gateways publish the same feed, another may have delivered the messages that
-        // one did not send.
-        if !channels.has_several(identity.channel) {
-            counts.missing.increment(missing);
-        }
-        origins.note(stamp.origin, stamp.number);
+        counts.missing.increment(missing);
+        known.note(&stamp);
         true
     }
 }

@@ -48,12 +48,20 @@ pub(super) struct Times {
     pub(super) utc: u64,
 }
 
-impl From<Now> for Times {
-    fn from(now: Now) -> Self {
-        Self {
-            mono: now.mono,
-            utc: now.utc.nanos().unsigned_abs(),
-        }
+/// Two measurements of the offset to UTC differ by less than this, in nanoseconds.
+const SAME: u64 = 1_000_000;
+
+impl Times {
+    /// Takes a later reading of the clock. UTC goes back only if the system's clock was set back.
+    pub(super) fn advance(&mut self, now: Now) {
+        let utc = now.utc.nanos().unsigned_abs();
+        let behind = self.utc.saturating_sub(utc);
+        self.utc = if behind < SAME {
+            utc.max(self.utc)
+        } else {
+            utc
+        };
+        self.mono = now.mono;
     }
 }
 
@@ -457,6 +465,7 @@ pub(super) mod tests {
     use super::*;
     use fanfare_market::InstrumentId;
     use fanfare_market::dbn::live::{LiveSchema, LiveSchemas};
+    use fanfare_wire::UtcTimestamp;
     use std::io::Read;
     use std::net::{TcpListener, TcpStream};
 
@@ -527,6 +536,20 @@ pub(super) mod tests {
         client.unhold(now);
         client.phase = Phase::Ending { until: 0 };
         assert!(client.takes_requests() && client.polls(true) == Some(Readiness::ReadWrite));
+    }
+
+    #[test]
+    fn utc_goes_back_only_with_the_systems_clock() {
+        let mut times = Times::default();
+        let reading = |utc| Now {
+            mono: 7,
+            utc: UtcTimestamp::from_nanos(utc),
+        };
+        let set = 5_000_000_000;
+        for (read, utc) in [(set, set), (set - 900, set), (set + 1, set + 1), (9, 9)] {
+            times.advance(reading(read));
+            assert_eq!((times.mono, times.utc), (7, utc as u64));
+        }
     }
 
     #[test]

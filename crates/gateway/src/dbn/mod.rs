@@ -388,7 +388,7 @@ impl Agent for DbnAgent {
     }
 
     fn do_work(&mut self, now: Now) -> Result<usize, AgentError> {
-        self.times = now.into();
+        self.times.advance(now);
         let mut work = 0;
         if self.book.version() != self.users.0 {
             self.review();
@@ -406,7 +406,8 @@ impl Agent for DbnAgent {
         let taken = self.take_events();
         if taken > 0 {
             // An event may have come since the turn began, and is not sent before its arrival.
-            self.times = self.clock.read().into();
+            let now = self.clock.read();
+            self.times.advance(now);
         }
         work += taken;
         if !self.batch.is_empty() {
@@ -422,6 +423,8 @@ impl Agent for DbnAgent {
 
     fn on_close(&mut self, now: Now) {
         while self.take_events() > 0 {
+            let now = self.clock.read();
+            self.times.advance(now);
             self.deliver();
         }
         self.counts.lost.set(self.encoder.lost());

@@ -122,7 +122,6 @@ impl Edge {
     pub(crate) fn follower(&self, source: u16) -> Result<EdgeConfig, BookError> {
         Ok(EdgeConfig {
             follower: self.book.follower(source, None)?,
-            instruments: self.book.most_instruments as usize,
             arbiter: ArbiterConfig {
                 gap_timeout: self.gap_timeout_ms.saturating_mul(1_000_000),
                 max_unit_bytes: LONGEST_PACKET,

@@ -14,10 +14,10 @@ use fanfare_dds::{Error as DdsError, Reader, Samples};
 use fanfare_engine::agent::AgentError;
 use fanfare_engine::poll::Waker;
 use fanfare_fix::session::Now;
-use fanfare_market::Event;
 use fanfare_market::relay::{Edge, EdgeConfig, Relayed, Step};
 use fanfare_market::state::code;
-use std::collections::HashMap;
+use fanfare_market::{Event, Instruments};
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -49,12 +49,13 @@ struct Follower {
     counts: EdgeCounts,
     /// The gap count at the last look.
     gaps: u64,
-    /// Whether the gateway of the last sample has other books.
-    has_other_books: bool,
+    /// The instances of gateways with other books, and whether one of them is new.
+    others: HashSet<u64>,
+    has_new_other: bool,
     /// The instances whose writers are gone.
     ended: Vec<u64>,
-    /// The number of gateways, and whether one has other books, in the last notices.
-    told: (usize, bool),
+    /// The number of gateways in the last notice.
+    told: usize,
 }
 
 /// A reader, and its state.
@@ -69,12 +70,12 @@ struct Topic {
 }
 
 impl EdgeFeed {
-    /// Opens the topics. `base` is the plant's number of the feed's first instrument. Samples wake
-    /// `waker`.
+    /// Opens the topics. `table` has the instruments known in advance, and `base` is the plant's
+    /// number of the feed's first instrument. Samples wake `waker`.
     pub(crate) fn open(
         settings: &EdgeSettings,
         config: EdgeConfig,
-        base: u32,
+        (table, base): (Instruments, u32),
         waker: &Waker,
         plan: Plan<'_>,
     ) -> Result<Self, DdsError> {
@@ -101,16 +102,17 @@ impl EdgeFeed {
             pictures: open("Pictures", sample::pictures_type(), settings.pictures_qos())?,
             steps: open("Steps", sample::steps_type(), settings.steps_qos())?,
             follower: Follower {
-                edge: Edge::new(config),
+                edge: Edge::new(config, table),
                 channel: settings.channel.clone().into_bytes(),
                 book: book_kind(&settings.book),
                 origins: HashMap::new(),
                 room: (Vec::with_capacity(ROOM), Vec::with_capacity(ROOM)),
                 counts: EdgeCounts::new(plan.counters, &settings.channel),
                 gaps: 0,
-                has_other_books: false,
+                others: HashSet::new(),
+                has_new_other: false,
                 ended: Vec::new(),
-                told: (0, false),
+                told: 0,
             },
             outlet: MarketOutlet::new(settings.channel.as_str().into(), base, plan).with_values(),
             stages: plan.stages.source(&format!("edge {}", settings.channel)),
@@ -249,7 +251,8 @@ impl Follower {
             self.counts.bad.increment(1);
             return;
         };
-        if sample.source.channel != self.channel || self.has_other_books {
+        // The steps of a gateway with other books are counted, and reported.
+        if sample.source.channel != self.channel || sample.book != self.book {
             return;
         }
         let (_, events) = &mut self.room;
@@ -270,40 +273,12 @@ impl Follower {
     }
 
     fn steps(&mut self, now: u64, sample: &fanfare_dds::Sample<'_>, outlet: &mut MarketOutlet) {
-        let brought = &mut outlet.brought;
-        let send = &mut |event: &Event| brought.take(event);
         let instance = sample.info.instance;
         if sample.info.has_data {
             self.counts.samples.increment(1);
-            let Ok(read) = sample::read_steps(sample.bytes()) else {
+            if !self.take_steps(now, (instance, sample.bytes()), outlet) {
                 self.counts.bad.increment(1);
-                return;
-            };
-            if read.source.channel != self.channel {
-                return;
             }
-            self.has_other_books = read.book != self.book;
-            let (steps, events) = &mut self.room;
-            let is_good = decode(read.steps, steps, Step::from_bytes)
-                && decode(read.events, events, Event::from_bytes);
-            if self.has_other_books || !is_good {
-                self.counts.bad.increment(1);
-                return;
-            }
-            let origin = read.source.origin;
-            let (_, last) = self
-                .origins
-                .entry(instance)
-                .or_insert((origin, read.number));
-            let missing = read.number.saturating_sub(*last + 1);
-            if missing > 0 {
-                self.counts.lost.increment(missing);
-            }
-            *last = read.number;
-            for instrument in sample::instruments(read.instruments) {
-                self.edge.instrument(origin, instrument, send);
-            }
-            self.edge.steps(now, origin, steps, events, send);
         }
         // Each sample that was taken with the last one has this state.
         if !sample.info.alive && !self.ended.contains(&instance) {
@@ -311,10 +286,53 @@ impl Follower {
         }
     }
 
+    /// Processes a sample of steps. Returns false if its events cannot be used.
+    fn take_steps(
+        &mut self,
+        now: u64,
+        (instance, bytes): (u64, &[u8]),
+        outlet: &mut MarketOutlet,
+    ) -> bool {
+        let Ok(read) = sample::read_steps(bytes) else {
+            return false;
+        };
+        if read.source.channel != self.channel {
+            return true;
+        }
+        if read.book != self.book {
+            self.has_new_other |= self.others.insert(instance);
+            return false;
+        }
+        let (steps, events) = &mut self.room;
+        let is_good = decode(read.steps, steps, Step::from_bytes)
+            && decode(read.events, events, Event::from_bytes);
+        if !is_good {
+            return false;
+        }
+        let origin = read.source.origin;
+        let (_, last) = self
+            .origins
+            .entry(instance)
+            .or_insert((origin, read.number));
+        let missing = read.number.saturating_sub(*last + 1);
+        if missing > 0 {
+            self.counts.lost.increment(missing);
+        }
+        *last = read.number;
+        let brought = &mut outlet.brought;
+        let send = &mut |event: &Event| brought.take(event);
+        for instrument in sample::instruments(read.instruments) {
+            self.edge.instrument(origin, instrument, send);
+        }
+        self.edge.steps(now, origin, steps, events, send);
+        true
+    }
+
     /// Ends the gateways whose writers are gone.
     fn end(&mut self, now: u64, outlet: &mut MarketOutlet) {
         let brought = &mut outlet.brought;
         for instance in self.ended.drain(..) {
+            self.others.remove(&instance);
             if let Some((origin, _)) = self.origins.remove(&instance) {
                 self.edge
                     .gone(now, origin, &mut |event| brought.take(event));
@@ -325,15 +343,14 @@ impl Follower {
     /// Sends notices for the operator.
     fn describe(&mut self, notices: &Notices) {
         let plants = self.edge.plants();
-        let is_other = self.has_other_books;
         let send = |what| {
             let channel = String::from_utf8_lossy(&self.channel).into();
             notices.send(Notice::Feed(FeedNotice::Market { channel, what }));
         };
-        if std::mem::replace(&mut self.told.0, plants) != plants {
+        if std::mem::replace(&mut self.told, plants) != plants {
             send(MarketNotice::Plants(plants));
         }
-        if std::mem::replace(&mut self.told.1, is_other) != is_other && is_other {
+        if std::mem::take(&mut self.has_new_other) {
             send(MarketNotice::OtherBooks);
         }
     }

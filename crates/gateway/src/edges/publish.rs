@@ -209,6 +209,7 @@ impl Topics {
             },
             instrument: instrument.instrument.0,
             symbol: instrument.definition.name.symbol,
+            book: self.book,
             state: code,
             has_last: word(0) >> 8 & 1 == 1,
             last,

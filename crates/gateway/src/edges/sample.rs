@@ -46,6 +46,7 @@ pub(super) struct PictureSample<'a> {
     pub(super) source: Source<'a>,
     pub(super) instrument: u32,
     pub(super) symbol: &'a [u8],
+    pub(super) book: BookKind,
     /// A code of `fanfare_market::state::code`, or 0 without events.
     pub(super) state: u8,
     pub(super) has_last: bool,
@@ -108,6 +109,9 @@ pub(super) fn pictures_type() -> StructType {
         .key("Origin", Kind::UInt64)
         .key("Instrument", Kind::UInt32)
         .member("Symbol", Kind::String(None))
+        .member("BookKind", Kind::Byte)
+        .member("BookNumbers", Kind::Byte)
+        .member("BookDepth", Kind::UInt32)
         .member("State", Kind::Byte)
         .member("HasLast", Kind::Bool)
         .member("Last", Kind::UInt32)
@@ -135,15 +139,29 @@ fn read_structures<'a, const N: usize>(cdr: &mut CdrReader<'a>) -> Result<&'a [[
     Ok(cdr.bytes(count * N)?.as_chunks().0)
 }
 
+impl BookKind {
+    fn write(self, buffer: &mut CdrBuffer) {
+        buffer.u8(self.kind);
+        buffer.u8(self.numbers);
+        buffer.u32(self.depth);
+    }
+
+    fn read(cdr: &mut CdrReader<'_>) -> Result<Self, CdrError> {
+        Ok(Self {
+            kind: cdr.u8()?,
+            numbers: cdr.u8()?,
+            depth: cdr.u32()?,
+        })
+    }
+}
+
 impl StepsSample<'_> {
     pub(super) fn write<'b>(&self, buffer: &'b mut CdrBuffer) -> Result<&'b [u8], CdrError> {
         buffer.begin();
         buffer.string(self.source.channel);
         buffer.u64(self.source.origin);
         buffer.u64(self.number);
-        buffer.u8(self.book.kind);
-        buffer.u8(self.book.numbers);
-        buffer.u32(self.book.depth);
+        self.book.write(buffer);
         buffer.octets(self.instruments);
         structures(buffer, self.steps);
         structures(buffer, self.events);
@@ -158,6 +176,7 @@ impl PictureSample<'_> {
         buffer.u64(self.source.origin);
         buffer.u32(self.instrument);
         buffer.string(self.symbol);
+        self.book.write(buffer);
         buffer.u8(self.state);
         buffer.bool(self.has_last);
         buffer.u32(self.last);
@@ -177,11 +196,7 @@ pub(super) fn read_steps(bytes: &[u8]) -> Result<StepsSample<'_>, CdrError> {
             origin: cdr.u64()?,
         },
         number: cdr.u64()?,
-        book: BookKind {
-            kind: cdr.u8()?,
-            numbers: cdr.u8()?,
-            depth: cdr.u32()?,
-        },
+        book: BookKind::read(&mut cdr)?,
         instruments: cdr.octets()?,
         steps: read_structures(&mut cdr)?,
         events: read_structures(&mut cdr)?,
@@ -198,6 +213,7 @@ pub(super) fn read_picture(bytes: &[u8]) -> Result<PictureSample<'_>, CdrError> 
         },
         instrument: cdr.u32()?,
         symbol: cdr.string()?,
+        book: BookKind::read(&mut cdr)?,
         state: cdr.u8()?,
         has_last: cdr.bool()?,
         last: cdr.u32()?,
@@ -269,6 +285,11 @@ mod tests {
                 },
                 instrument: 3,
                 symbol: b"RIU3",
+                book: BookKind {
+                    kind: 2,
+                    numbers: 1,
+                    depth: 7,
+                },
                 state: 1,
                 has_last: true,
                 last: 88,
@@ -281,6 +302,7 @@ mod tests {
             fanfare_dds::cdr::check(&pictures_type(), bytes).unwrap();
             let back = read_picture(bytes).unwrap();
             assert_eq!((back.instrument, back.symbol), (3, &b"RIU3"[..]));
+            assert_eq!(back.book, sample.book);
             assert_eq!((back.state, back.has_last, back.last), (1, true, 88));
             assert_eq!((back.definition, back.events), (&b"bytes"[..], events));
             assert!(read_picture(&bytes[..bytes.len() - 8]).is_err());

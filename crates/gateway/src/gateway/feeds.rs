@@ -17,6 +17,7 @@ use crate::start_error::StartError;
 use fanfare_engine::agent::Agent;
 use fanfare_engine::poll::Waker;
 use fanfare_fast::Program;
+use fanfare_market::Instruments;
 use fanfare_market::book::BookConfig;
 use std::sync::Arc;
 
@@ -74,7 +75,7 @@ impl Builder<'_> {
             }
             sources.push(source);
         }
-        let edges = self.edges(&mut places, &waker, plan)?;
+        let edges = self.edges(&mut places, &known, &waker, plan)?;
         let files = self.files(places, &books, &waker, plan)?;
         let replay = match self.config.replay.as_ref().zip(replay) {
             Some((settings, part)) => Some(ReplaySource::open(settings, part, &waker, plan)?),
@@ -92,10 +93,11 @@ impl Builder<'_> {
         )))
     }
 
-    /// Opens the feeds that other gateways receive.
+    /// Opens the feeds that other gateways receive. Instruments in a log keep their numbers.
     fn edges(
         &self,
         places: &mut Places,
+        known: &KnownInstruments,
         waker: &Waker,
         plan: Plan<'_>,
     ) -> Result<Vec<EdgeFeed>, StartError> {
@@ -104,7 +106,9 @@ impl Builder<'_> {
             let (source, base) = places.next(&edge.book)?;
             let config = edge.follower(source).map_err(MarketError::from);
             let config = config.map_err(FeedError::from)?;
-            edges.push(EdgeFeed::open(edge, config, base, waker, plan)?);
+            let mut table = Instruments::new(edge.book.most_instruments as usize);
+            known.define(&edge.channel, &mut table);
+            edges.push(EdgeFeed::open(edge, config, (table, base), waker, plan)?);
         }
         Ok(edges)
     }

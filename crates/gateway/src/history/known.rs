@@ -49,3 +49,77 @@ impl KnownInstruments {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fanfare_history::{FeedInfo, Writer, WriterConfig};
+    use fanfare_market::BookConfig;
+    use fanfare_market::event::InstrumentId;
+    use fanfare_market::instruments::{Definition, Name};
+
+    /// Writes a run with these feeds and instruments, by their numbers.
+    fn run(folder: &Path, feeds: &[(&str, u32)], instruments: &[(u32, &str)]) {
+        let book = BookConfig::by_price(5).unwrap();
+        let feeds = feeds.iter().map(|(name, base)| FeedInfo {
+            name: (*name).to_owned(),
+            base: *base,
+            book,
+        });
+        let config = WriterConfig::default();
+        let (mut writer, _) = Writer::open(folder, config, feeds.collect(), 1).unwrap();
+        for (number, symbol) in instruments {
+            let name = Name {
+                symbol: symbol.as_bytes(),
+                ..Name::default()
+            };
+            let instrument = Instrument {
+                instrument: InstrumentId(*number),
+                definition: Definition {
+                    name,
+                    ..Definition::default()
+                },
+                revision: 1,
+                status: 0,
+            };
+            let mut bytes = Vec::new();
+            instrument.write(&mut bytes);
+            writer.instrument(&bytes).unwrap();
+        }
+        writer.close().unwrap();
+    }
+
+    #[test]
+    fn a_feed_that_has_room_for_more_takes_no_instruments_of_the_next() {
+        let name = format!("fanfare-known-{}", std::process::id());
+        let folder = std::env::temp_dir().join(name);
+        let _ = std::fs::remove_dir_all(&folder);
+        let defined = |feed| {
+            let mut table = Instruments::new(100);
+            let known = KnownInstruments::read(&folder).unwrap();
+            known.define(feed, &mut table);
+            let all = table.iter();
+            all.map(|own| String::from_utf8_lossy(own.definition.name.symbol).into_owned())
+                .collect::<Vec<_>>()
+        };
+        let of_x = [(0, "X0"), (1, "X1")];
+        let of_y = ["Y0", "Y1", "Y2"];
+        let at = |base| (base..).zip(of_y).collect::<Vec<(u32, &str)>>();
+        run(
+            &folder,
+            &[("x", 0), ("y", 2)],
+            &[&of_x[..], &at(2)[..]].concat(),
+        );
+        assert_eq!(defined("x"), ["X0", "X1"]);
+        assert_eq!(defined("y"), of_y);
+        let of_x = [(0, "X0"), (1, "X1"), (2, "X2")];
+        run(
+            &folder,
+            &[("x", 0), ("y", 10)],
+            &[&of_x[..], &at(10)[..]].concat(),
+        );
+        assert_eq!(defined("x"), ["X0", "X1", "X2"]);
+        assert_eq!(defined("y"), of_y);
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+}

@@ -82,7 +82,7 @@ pub enum KafkaBegin {
     /// The first event of the log.
     #[default]
     First,
-    /// The next event.
+    /// The first event after the start of the gateway.
     Now,
 }
 

@@ -9,6 +9,7 @@ use fanfare_market::dbn::{DbnConfig, Schemas};
 use fanfare_market::instruments::{Directory, Lookup, SecurityId};
 use fanfare_market::{Event, InstrumentId, Kind, json};
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 /// The function that is called with each message.
 pub(super) type Put<'a> = &'a mut dyn FnMut(&Message<'_>) -> Result<(), TopicError>;
@@ -38,16 +39,20 @@ struct Chosen {
 impl Chosen {
     fn key(&mut self, instrument: InstrumentId, table: &Directory) -> Option<&[u8]> {
         let patterns = &self.patterns;
-        let known = self.known.entry(instrument.0).or_insert_with(|| {
-            let name = table.instrument(instrument)?.definition.name;
-            let key = match (name.symbol, name.id) {
-                ([], SecurityId::Text(id)) => id.to_vec(),
-                ([], id) => id.to_string().into_bytes(),
-                (symbol, _) => symbol.to_vec(),
-            };
-            let is_wanted = patterns.is_empty() || patterns.iter().any(|own| own.fits(&key));
-            is_wanted.then_some(key)
-        });
+        let known = match self.known.entry(instrument.0) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(place) => {
+                // An instrument whose record was lost is unknown only until it is shown again.
+                let name = table.instrument(instrument)?.definition.name;
+                let key = match (name.symbol, name.id) {
+                    ([], SecurityId::Text(id)) => id.to_vec(),
+                    ([], id) => id.to_string().into_bytes(),
+                    (symbol, _) => symbol.to_vec(),
+                };
+                let is_wanted = patterns.is_empty() || patterns.iter().any(|own| own.fits(&key));
+                place.insert(is_wanted.then_some(key))
+            }
+        };
         known.as_deref()
     }
 }
@@ -156,6 +161,8 @@ impl Form {
 
     /// Makes the message of missing events.
     pub(super) fn lost(&mut self, first: u64, last: u64, put: Put<'_>) -> Result<(), TopicError> {
+        // Definitions may be among them.
+        self.chosen.known.clear();
         self.line.clear();
         json::lost(first, last, &mut self.line);
         let text = format!("events {first} to {last} are missing");

@@ -263,18 +263,14 @@ impl Topic for KafkaTopic {
 #[derive(Default)]
 struct Found {
     last: Option<u64>,
-    /// The numbers of restarts in the first partition.
-    restarts: Vec<u64>,
-    /// The offsets seen, because a tail may be read again from an earlier offset.
-    seen: BTreeSet<(i32, i64)>,
+    /// The offsets and numbers of restarts in the first partition. A tail may be read again from an
+    /// earlier offset.
+    restarts: BTreeSet<(i64, u64)>,
 }
 
 impl Found {
     /// Records a message. Returns false if Fanfare did not write it.
     fn take(&mut self, message: &impl rdkafka::Message) -> bool {
-        if !self.seen.insert((message.partition(), message.offset())) {
-            return true;
-        }
         let Some(headers) = message.headers() else {
             return false;
         };
@@ -294,7 +290,7 @@ impl Found {
         };
         self.last = self.last.max(Some(number));
         if is_restart && message.partition() == 0 {
-            self.restarts.push(number);
+            self.restarts.insert((message.offset(), number));
         }
         true
     }
@@ -302,12 +298,55 @@ impl Found {
     fn held(self, had_any: bool) -> Held {
         let restarts = self.restarts.iter();
         let restarts = restarts
-            .filter(|number| Some(**number) == self.last)
+            .filter(|(_, number)| Some(*number) == self.last)
             .count();
         Held {
             last: self.last,
             restarts: restarts as u64,
             is_emptied: had_any && self.last.is_none(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rdkafka::message::{OwnedMessage, Timestamp};
+
+    /// Returns a message of the first partition with these headers.
+    fn message(offset: i64, headers: &[(&str, &str)]) -> OwnedMessage {
+        let headers = (!headers.is_empty()).then(|| {
+            let insert = |all: OwnedHeaders, (key, value): &(&str, &str)| {
+                all.insert(Header {
+                    key,
+                    value: Some(*value),
+                })
+            };
+            headers.iter().fold(OwnedHeaders::new(), insert)
+        });
+        let (topic, time) = ("events".to_owned(), Timestamp::NotAvailable);
+        OwnedMessage::new(None, None, topic, time, 0, offset, headers)
+    }
+
+    #[test]
+    fn a_tail_that_is_read_again_has_the_same_messages() {
+        let mut found = Found::default();
+        let foreign = [message(3, &[]), message(4, &[("trace", "7")])];
+        let own = [
+            message(1, &[("number", "7")]),
+            message(2, &[("number", "7"), ("restart", "1")]),
+        ];
+        for _ in 0..2 {
+            assert!(!foreign.iter().any(|message| found.take(message)));
+        }
+        for _ in 0..2 {
+            assert!(own.iter().all(|message| found.take(message)));
+        }
+        let held = Held {
+            last: Some(7),
+            restarts: 1,
+            is_emptied: false,
+        };
+        assert_eq!(found.held(true), held);
     }
 }

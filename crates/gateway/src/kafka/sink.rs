@@ -12,6 +12,7 @@ use fanfare_history::{At, Log, LogError, Reader, Start};
 use fanfare_market::Delivery;
 use fanfare_market::book::{BookConfig, ConfigError};
 use std::mem;
+use std::ops::Range;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -57,6 +58,9 @@ pub(crate) struct KafkaSink<T> {
     topic: T,
     running: Option<Running>,
     retry: Option<u64>,
+    /// The number of the first event that the topic may lack. With `begin = "now"`, an empty topic
+    /// begins with it.
+    unsent: u64,
     /// The time at which the log is polled next.
     next: u64,
     /// Whether the notice that the topic is written is still to be sent.
@@ -80,12 +84,14 @@ struct Running {
 
 impl<T: Topic> KafkaSink<T> {
     pub(crate) fn new(config: Kafka, source: Source, topic: T, counts: KafkaCounts) -> Self {
+        let unsent = source.log.written.load(Ordering::Acquire);
         Self {
             config,
             source,
             topic,
             running: None,
             retry: None,
+            unsent,
             next: 0,
             is_silent: true,
             limit: Limit::default(),
@@ -102,37 +108,27 @@ impl<T: Topic> KafkaSink<T> {
     fn connect(&mut self) -> Result<Running, SinkError> {
         let held = self.topic.open()?;
         if held.is_emptied {
-            self.tell(
-                "retention has emptied the topic: it is written again from the start".to_owned(),
-            );
+            let from = match self.config.begin {
+                KafkaBegin::First => "again from the start",
+                KafkaBegin::Now => "on from the first event that it has not had",
+            };
+            self.tell(format!(
+                "retention has emptied the topic: it is written {from}"
+            ));
         }
         let log = Log::open(&self.source.log.folder)?;
-        let start = match (held.last, self.config.begin) {
-            (Some(last), _) => Start::Number(last),
-            (None, KafkaBegin::First) => Start::First,
-            (None, KafkaBegin::Now) => Start::Now,
-        };
-        let (reader, gone) = match log.reader(start) {
-            Ok(reader) => (reader, None),
-            // Nothing is missing if the log begins with the next event.
-            Err(LogError::Gone { wanted, first, .. }) => {
-                let gone = (wanted + 1 < first).then_some((wanted + 1, first - 1));
-                (log.reader(Start::Number(first))?, gone)
-            }
-            Err(LogError::NotYet { wanted, next }) => {
-                return Err(SinkError::Ahead {
-                    last: wanted,
-                    end: next - 1,
-                });
-            }
-            Err(error) => return Err(error.into()),
-        };
+        let (reader, gone) = self.reader(&log, held)?;
+        // The start of an empty topic stays with `begin = "now"`.
+        if held.last.is_some() || self.config.begin == KafkaBegin::First {
+            let next = reader.next_number();
+            self.unsent = held.last.map_or(next, |last| next.max(last + 1));
+        }
         let mut form = Form::new(&self.config, &self.source.books)?;
         // The last event that the topic has is read again, so that a restart after it is not
         // missed.
         let books_at = held.last.unwrap_or_else(|| reader.next_number() - 1);
         if let Some(encoder) = form.encoder()
-            && gone.is_none()
+            && gone.as_ref().is_none_or(Range::is_empty)
             && books_at > 0
         {
             log.as_of(At::Before(books_at + 1))?
@@ -151,14 +147,56 @@ impl<T: Topic> KafkaSink<T> {
             let from = held.last.unwrap_or(running.seen) + 1;
             self.tell(format!("is written from event {from} on"));
         }
-        if let Some((first, last)) = gone {
-            self.tell(format!("events {first} to {last} are no longer in the log"));
-            self.counts.gone.increment(last - first + 1);
-            let Running { form, pending, .. } = &mut running;
-            let mut put = putter(&mut self.topic, pending);
-            form.lost(first, last, &mut put)?;
+        if let Some(gone) = gone {
+            self.say_gone(&gone, &mut running)?;
         }
         Ok(running)
+    }
+
+    /// Returns a reader of the events that the topic lacks, and the numbers that the log no longer
+    /// has: an empty range if the log begins with the next event.
+    fn reader(&self, log: &Log, held: Held) -> Result<(Reader, Option<Range<u64>>), SinkError> {
+        let start = match (held.last, self.config.begin) {
+            (Some(last), _) => Start::Number(last),
+            (None, KafkaBegin::First) => Start::First,
+            (None, KafkaBegin::Now) => Start::Number(self.unsent),
+        };
+        match log.reader(start) {
+            Ok(reader) => Ok((reader, None)),
+            Err(LogError::Gone { wanted, first, .. }) => {
+                let lacking = wanted + u64::from(held.last.is_some());
+                Ok((log.reader(Start::Number(first))?, Some(lacking..first)))
+            }
+            Err(LogError::NotYet { wanted, next }) if held.last.is_some() => {
+                Err(SinkError::Ahead {
+                    last: wanted,
+                    end: next - 1,
+                })
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Puts the notice of events that the log no longer has into the topic.
+    fn say_gone(&mut self, gone: &Range<u64>, running: &mut Running) -> Result<(), SinkError> {
+        let (first, last) = (gone.start, gone.end - 1);
+        let Running {
+            form,
+            held,
+            pending,
+            ..
+        } = running;
+        if gone.is_empty() {
+            // The log no longer shows whether the plant was restarted behind the topic's end.
+            if held.restarts == 0 {
+                form.restart(last, &mut putter(&mut self.topic, pending))?;
+            }
+            return Ok(());
+        }
+        self.tell(format!("events {first} to {last} are no longer in the log"));
+        self.counts.gone.increment(last - first + 1);
+        form.lost(first, last, &mut putter(&mut self.topic, pending))?;
+        Ok(())
     }
 
     fn turn(&mut self, now: u64, is_end: bool) -> Result<usize, SinkError> {
@@ -177,12 +215,19 @@ impl<T: Topic> KafkaSink<T> {
             self.counts.sent.increment(running.pending);
             running.pending = 0;
         }
-        let written = self.source.log.written.load(Ordering::Acquire);
-        self.counts
-            .lag
-            .set(written.saturating_sub(running.seen + 1));
+        if running.pending == 0 {
+            self.unsent = running.seen + 1;
+        }
         self.running = Some(running);
         Ok(read)
+    }
+
+    /// Sets the lag, which grows while the topic cannot be written.
+    fn count_lag(&self) {
+        let running = self.running.as_ref();
+        let next = running.map_or(self.unsent, |running| running.seen + 1);
+        let written = self.source.log.written.load(Ordering::Acquire);
+        self.counts.lag.set(written.saturating_sub(next));
     }
 }
 
@@ -248,18 +293,17 @@ impl<T: Topic + Send> Agent for KafkaSink<T> {
     }
 
     fn do_work(&mut self, now: Now) -> Result<usize, AgentError> {
-        if self.retry.is_some_and(|at| now.mono < at) {
-            return Ok(0);
-        }
-        self.retry = None;
-        self.next = now.mono + PACE;
-        match self.turn(now.mono, false) {
-            Ok(read) => Ok(read),
-            Err(error) => {
-                self.fail(&error, now);
-                Ok(0)
+        let mut read = 0;
+        if self.retry.is_none_or(|at| now.mono >= at) {
+            self.retry = None;
+            self.next = now.mono + PACE;
+            match self.turn(now.mono, false) {
+                Ok(count) => read = count,
+                Err(error) => self.fail(&error, now),
             }
         }
+        self.count_lag();
+        Ok(read)
     }
 
     /// Sends the rest of the log, if the topic accepts it.
@@ -273,6 +317,7 @@ impl<T: Topic + Send> Agent for KafkaSink<T> {
                 Err(error) => self.fail(&error, now),
             }
         }
+        self.count_lag();
         self.topic.close();
     }
 

@@ -9,14 +9,15 @@ use crate::notice;
 use fanfare_engine::agent::Agent;
 use fanfare_engine::counters::Counters;
 use fanfare_fix::session::Now;
-use fanfare_history::{FeedInfo, Writer, WriterConfig};
+use fanfare_history::{FeedInfo, Log, Writer, WriterConfig};
 use fanfare_market::book::BookConfig;
 use fanfare_market::event::{Event, Flags, InstrumentId, Kind};
+use fanfare_market::instruments::{Definition, Instrument, Name};
 use fanfare_wire::UtcTimestamp;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
 /// The contents of a broker while producers start and end.
@@ -113,8 +114,8 @@ fn books() -> BookConfig {
     BookConfig::by_price(20).unwrap()
 }
 
-/// Writes a run of the plant with events of these numbers.
-fn write(folder: &Folder, numbers: impl Iterator<Item = u64>, start: u64) {
+/// Begins a run of the plant.
+fn open(folder: &Folder, start: u64) -> Writer {
     let feed = FeedInfo {
         name: "feed".to_owned(),
         base: 0,
@@ -124,19 +125,49 @@ fn write(folder: &Folder, numbers: impl Iterator<Item = u64>, start: u64) {
         segment_bytes: 1 << 20,
         first: 1,
     };
-    let (mut writer, _) = Writer::open(&folder.0, config, vec![feed], start).unwrap();
+    let (writer, _) = Writer::open(&folder.0, config, vec![feed], start).unwrap();
+    writer
+}
+
+fn event(number: u64, instrument: InstrumentId) -> [u8; Event::SIZE] {
+    let event = Event {
+        number,
+        kind: Kind::Status,
+        instrument,
+        id: 2,
+        source: 1,
+        ts_recv: 1 + number,
+        flags: Flags::LAST,
+        ..Event::EMPTY
+    };
+    event.to_bytes()
+}
+
+/// Returns the record of instrument 7 with this symbol.
+fn instrument(symbol: &str) -> Vec<u8> {
+    let name = Name {
+        symbol: symbol.as_bytes(),
+        ..Name::default()
+    };
+    let instrument = Instrument {
+        instrument: InstrumentId(7),
+        definition: Definition {
+            name,
+            ..Definition::default()
+        },
+        revision: 1,
+        status: 0,
+    };
+    let mut out = Vec::new();
+    instrument.write(&mut out);
+    out
+}
+
+/// Writes a run of the plant with events of these numbers.
+fn write(folder: &Folder, numbers: impl Iterator<Item = u64>, start: u64) {
+    let mut writer = open(folder, start);
     for number in numbers {
-        let event = Event {
-            number,
-            kind: Kind::Status,
-            instrument: InstrumentId::ALL,
-            id: 2,
-            source: 1,
-            ts_recv: 1 + number,
-            flags: Flags::LAST,
-            ..Event::EMPTY
-        };
-        writer.events(&[event.to_bytes()]).unwrap();
+        writer.events(&[event(number, InstrumentId::ALL)]).unwrap();
     }
     writer.close().unwrap();
 }
@@ -156,13 +187,19 @@ fn config() -> Kafka {
     }
 }
 
-fn sink(folder: &Folder, topic: &Fake) -> (KafkaSink<Fake>, notice::NoticeReceiver, Counters) {
+/// Returns a sink of a log that has events up to the one before `written`.
+fn sink(
+    config: Kafka,
+    folder: &Folder,
+    topic: &Fake,
+    written: &Arc<AtomicU64>,
+) -> (KafkaSink<Fake>, notice::NoticeReceiver, Counters) {
     let (notices, told) = notice::channel();
     let counters = Counters::new();
     let source = Source {
         log: LogEnd {
             folder: folder.0.clone(),
-            written: Arc::new(AtomicU64::new(0)),
+            written: Arc::clone(written),
             writer: Weak::new(),
         },
         books: vec![books()],
@@ -170,24 +207,38 @@ fn sink(folder: &Folder, topic: &Fake) -> (KafkaSink<Fake>, notice::NoticeReceiv
     };
     let counts = KafkaCounts::new(&counters, "events");
     (
-        KafkaSink::new(config(), source, topic.clone(), counts),
+        KafkaSink::new(config, source, topic.clone(), counts),
         told,
         counters,
     )
 }
 
-/// Runs some turns of a sink, and either ends or kills it.
-fn run(folder: &Folder, topic: &Fake, turns: u64, is_stopped: bool) -> Vec<String> {
-    let (mut sink, told, _) = sink(folder, topic);
-    let now = |turn: u64| Now {
+/// Returns the time of a turn. A failed one is tried again two turns later.
+fn at(turn: u64) -> Now {
+    Now {
         mono: turn * 600_000_000,
         utc: UtcTimestamp::from_nanos(turn as i64 * 600_000_000),
-    };
+    }
+}
+
+/// Runs some turns of a sink, and either ends or kills it.
+fn run(folder: &Folder, topic: &Fake, turns: u64, is_stopped: bool) -> Vec<String> {
+    run_as(config(), folder, topic, turns, is_stopped)
+}
+
+fn run_as(
+    config: Kafka,
+    folder: &Folder,
+    topic: &Fake,
+    turns: u64,
+    is_stopped: bool,
+) -> Vec<String> {
+    let (mut sink, told, _) = sink(config, folder, topic, &Arc::default());
     for turn in 1..=turns {
-        sink.do_work(now(turn)).unwrap();
+        sink.do_work(at(turn)).unwrap();
     }
     if is_stopped {
-        sink.on_close(now(turns + 1));
+        sink.on_close(at(turns + 1));
     }
     told.iter().map(|notice| notice.to_string()).collect()
 }
@@ -251,11 +302,7 @@ fn what_retention_has_removed_is_said_in_the_topic() {
     // The log begins with a later number, as if its first segments were gone.
     let folder = Folder::new("gone");
     write(&folder, 20..30, 1);
-    let first = fanfare_history::Log::open(&folder.0)
-        .unwrap()
-        .extent()
-        .unwrap()
-        .first;
+    let first = Log::open(&folder.0).unwrap().extent().unwrap().first;
     let told = run(&folder, &topic, 3, true);
     assert!(
         numbers(&topic, What::Event)
@@ -264,6 +311,135 @@ fn what_retention_has_removed_is_said_in_the_topic() {
         "{first}"
     );
     assert_eq!(numbers(&topic, What::Lost), [19], "{told:?}");
+}
+
+#[test]
+fn a_restart_at_the_edge_of_retention_is_said_in_the_topic() {
+    let folder = Folder::new("edge");
+    let topic = Fake::default();
+    write(&folder, 1..10, 1);
+    run(&folder, &topic, 3, true);
+    write(&folder, 10..20, 2);
+    let segments = Log::open(&folder.0).unwrap().segments().unwrap();
+    assert_eq!((segments.len(), segments[1].first), (2, 10));
+    std::fs::remove_file(&segments[0].path).unwrap();
+    // A topic that has the notice already.
+    let other = Fake::default();
+    other.broker.lock().unwrap().messages =
+        vec![(9, What::Event, Vec::new()), (9, What::Restart, Vec::new())];
+    for (topic, first) in [(&topic, 1_u64), (&other, 9)] {
+        let told = run(&folder, topic, 3, true);
+        assert!(
+            numbers(topic, What::Event).into_iter().eq(first..20),
+            "{told:?}"
+        );
+        assert_eq!(numbers(topic, What::Restart), [9]);
+        assert!(numbers(topic, What::Lost).is_empty());
+    }
+}
+
+#[test]
+fn an_instrument_that_is_shown_late_is_in_the_topic_from_then_on() {
+    let folder = Folder::new("late");
+    let topic = Fake::default();
+    let mut writer = open(&folder, 1);
+    writer.events(&[event(1, InstrumentId(7))]).unwrap();
+    writer.instrument(&instrument("RIU3")).unwrap();
+    writer.events(&[event(2, InstrumentId(7))]).unwrap();
+    writer.close().unwrap();
+    run(&folder, &topic, 3, true);
+    assert_eq!(numbers(&topic, What::Event), [2]);
+}
+
+#[test]
+fn an_instrument_whose_definition_was_lost_is_chosen_by_its_new_symbol() {
+    let folder = Folder::new("renamed");
+    let topic = Fake::default();
+    let config = Kafka {
+        instruments: vec!["RI*".to_owned()],
+        ..config()
+    };
+    let mut writer = open(&folder, 1);
+    writer.instrument(&instrument("SIU3")).unwrap();
+    writer.events(&[event(1, InstrumentId(7))]).unwrap();
+    writer.lost(2, 3).unwrap();
+    writer.instrument(&instrument("RIU3")).unwrap();
+    writer.events(&[event(4, InstrumentId(7))]).unwrap();
+    writer.close().unwrap();
+    run_as(config, &folder, &topic, 3, true);
+    assert_eq!(numbers(&topic, What::Lost), [3]);
+    assert_eq!(numbers(&topic, What::Event), [4]);
+}
+
+#[test]
+fn a_topic_that_begins_now_has_all_events_since_the_start_wherever_it_fails() {
+    let folder = Folder::new("now");
+    let topic = Fake::default();
+    let fail = || topic.broker.lock().unwrap().fails = vec![0];
+    let config = Kafka {
+        begin: KafkaBegin::Now,
+        ..config()
+    };
+    write(&folder, 1..10, 1);
+    let written = Arc::new(AtomicU64::new(10));
+    let (mut sink, _told, _) = sink(config, &folder, &topic, &written);
+    // The broker is away at first.
+    fail();
+    sink.do_work(at(1)).unwrap();
+    write(&folder, 10..20, 2);
+    sink.do_work(at(3)).unwrap();
+    // The first commit fails.
+    fail();
+    sink.do_work(at(4)).unwrap();
+    assert!(numbers(&topic, What::Event).is_empty());
+    write(&folder, 20..30, 3);
+    for turn in 6..9 {
+        sink.do_work(at(turn)).unwrap();
+    }
+    // Retention empties the topic.
+    let mut sent = numbers(&topic, What::Event);
+    topic.broker.lock().unwrap().messages.clear();
+    write(&folder, 30..40, 4);
+    fail();
+    sink.do_work(at(9)).unwrap();
+    for turn in 11..14 {
+        sink.do_work(at(turn)).unwrap();
+    }
+    sink.on_close(at(14));
+    sent.extend(numbers(&topic, What::Event));
+    assert!(sent.iter().copied().eq(10..40), "{sent:?}");
+}
+
+#[test]
+fn the_lag_grows_while_the_broker_is_away() {
+    let folder = Folder::new("lag");
+    let topic = Fake::default();
+    write(&folder, 1..10, 1);
+    let written = Arc::new(AtomicU64::new(10));
+    let (mut sink, _told, counters) = sink(config(), &folder, &topic, &written);
+    let lag = || {
+        let all = counters.snapshot();
+        let lag = all.iter().find(|own| own.label() == "events_kafka_lag");
+        lag.unwrap().value
+    };
+    for turn in 1..4 {
+        sink.do_work(at(turn)).unwrap();
+    }
+    assert_eq!(lag(), 0);
+    topic.broker.lock().unwrap().fails = vec![0; 9];
+    write(&folder, 10..15, 2);
+    // The transaction cannot begin; then it waits; then it fails again.
+    for (turn, next) in [(4, 15), (5, 100), (6, 200)] {
+        written.store(next, Ordering::Release);
+        sink.do_work(at(turn)).unwrap();
+        assert_eq!(lag(), next - 10);
+    }
+    topic.broker.lock().unwrap().fails.clear();
+    written.store(15, Ordering::Release);
+    for turn in 8..11 {
+        sink.do_work(at(turn)).unwrap();
+    }
+    assert_eq!(lag(), 0);
 }
 
 #[test]

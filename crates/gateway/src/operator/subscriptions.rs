@@ -8,6 +8,7 @@ use crate::watch::NoList;
 use fanfare_fix::session::SessionId;
 use fanfare_operator::Shape::{Count, Flag, List, Object, OneOf, Text};
 use fanfare_operator::{Ask, Field, OperatorError, Outcome, Row, Shape};
+use fanfare_wire::text::Escaped;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
@@ -33,7 +34,8 @@ fn subscriptions(operator: &GatewayOperator, ask: &Ask) -> Outcome {
     let page = page(ask)?;
     let seats = operator.gateway.sessions(|seat| {
         let is = |name, own: &str| ask.text(name).is_none_or(|wanted| wanted == own);
-        is("user", &seat.user) && is("sender", &seat.id.target)
+        let printed = Escaped::text(&seat.id.target).to_string();
+        is("user", &seat.user) && (is("sender", &seat.id.target) || is("sender", &printed))
     });
     let is_limited = ask.text("user").is_some() || ask.text("sender").is_some();
     let ids = seats.iter().map(|seat| SessionId::clone(&seat.id));
@@ -43,7 +45,7 @@ fn subscriptions(operator: &GatewayOperator, ask: &Ask) -> Outcome {
     };
     let users = seats
         .iter()
-        .map(|seat| (shown(&seat.id), seat.user.to_string()));
+        .map(|seat| (seat.id.to_string(), seat.user.to_string()));
     let users: HashMap<_, _> = users.collect();
     let mut list = operator
         .watch()?
@@ -60,11 +62,6 @@ fn subscriptions(operator: &GatewayOperator, ask: &Ask) -> Outcome {
         row["user"] = user.map_or("", String::as_str).into();
     }
     Ok(list)
-}
-
-/// Returns the name of a session as used in rows.
-fn shown(id: &SessionId) -> String {
-    fanfare_wire::text::Escaped::text(&id.to_string()).to_string()
 }
 
 const CONTRACTS: &[&str] = &[

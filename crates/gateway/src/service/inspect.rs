@@ -231,7 +231,7 @@ fn row(
     let entries = (b' '..=b'~').filter(|entry| spec.entries.has(*entry));
     let instruments = own.places.iter().filter(|place| **place != NOWHERE);
     json!({
-        "session": Escaped::text(&id.to_string()).to_string(),
+        "session": id.to_string(),
         "request": text(own.request()),
         "patterns": patterns.collect::<Vec<_>>(),
         "symbols": symbols.flatten().collect::<Vec<_>>(),

@@ -45,7 +45,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// The sleep of the thread when the ring is empty. The ring holds the events that arrive in the
 /// meantime.
@@ -102,7 +102,9 @@ impl Watch {
     /// Creates the view of a gateway with this configuration, until `stop`. The thread is not
     /// started.
     pub(crate) fn new(config: &Config, counters: &Counters, stop: &Stop, watched: Watched) -> Self {
-        let changes = Changes::default();
+        // Numbers above those of all earlier runs, and exact in JSON.
+        let since = SystemTime::now().duration_since(UNIX_EPOCH);
+        let changes = Changes::from_base(since.map_or(0, |since| since.as_micros() as u64));
         let next = watched.market.as_ref().map(|own| Arc::clone(&own.next));
         let market = watched.market.map(|own| {
             let market = Market::new(own.events, own.feeds, changes.clone(), counters);

@@ -5,7 +5,6 @@ use super::tell;
 use crate::digest::cut;
 use crate::history::now;
 use crate::notice::{Notice, Taken};
-use fanfare_fix::session::SessionId;
 use fanfare_history::moment::utc;
 use fanfare_operator::Changes;
 use fanfare_wire::text::Escaped;
@@ -116,7 +115,7 @@ impl NoticeBoard {
         };
         let fields = [
             ("what", json!(what)),
-            ("session", json!(name(session))),
+            ("session", json!(session.to_string())),
             ("peer", json!(peer.to_string())),
         ];
         let fields = fields.map(|(name, value)| (name.to_owned(), value));
@@ -126,10 +125,6 @@ impl NoticeBoard {
     fn lock(&self) -> MutexGuard<'_, Kept> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-fn name(session: &SessionId) -> String {
-    Escaped::text(&session.to_string()).to_string()
 }
 
 /// Returns the line of a notice, escaped, and truncated if it is too long.
@@ -178,7 +173,11 @@ mod tests {
     fn sessions_that_come_and_go_are_told_as_such() {
         let changes = Changes::default();
         let board = NoticeBoard::new(changes.clone());
-        let session = SessionId::new(fanfare_fix::session::Version::Fix44, "PLANT", "DESK");
+        let session = fanfare_fix::session::SessionId::new(
+            fanfare_fix::session::Version::Fix44,
+            "PLANT",
+            "DESK",
+        );
         let peer = "127.0.0.1:5".parse().unwrap();
         board.note(&Notice::LoggedOn { session, peer });
         board.note(&kafka("x"));

@@ -184,7 +184,7 @@ fn sample_type() -> StructType {
 
 /// Returns a writer of a participant that is not a gateway. It has discovered the gateway, because
 /// earlier samples would be lost.
-fn stranger(id: u32, topic: &str) -> Writer {
+pub(crate) fn stranger(id: u32, topic: &str) -> Writer {
     let t = sample_type();
     let domain = Domain::open(&DomainConfig::new(id)).unwrap();
     let topic = domain.topic(topic, &t, &Qos::reliable()).unwrap();
@@ -207,17 +207,27 @@ fn write(writer: &Writer, number: u64, msg_type: &str, body: &str) {
 }
 
 fn write_of(writer: &Writer, symbol: &str, number: u64, msg_type: &str, body: &str) {
+    write_in(writer, ("", 0), (77, number), (symbol, msg_type, body));
+}
+
+/// Writes a message of a feed, with its number in the feed, as the gateway of this origin does.
+pub(crate) fn write_in(
+    writer: &Writer,
+    (channel, in_feed): (&str, u64),
+    (origin, number): (u64, u64),
+    (symbol, msg_type, body): (&str, &str, &str),
+) {
     let mut buffer = CdrBuffer::with_capacity(1 << 18);
     buffer.begin();
     buffer.string(symbol.as_bytes());
     buffer.string(msg_type.as_bytes());
-    buffer.u64(77);
+    buffer.u64(origin);
     buffer.u64(number);
     buffer.i64(0);
     buffer.octets(body.replace('|', "\x01").as_bytes());
-    buffer.string(b"");
-    buffer.u64(0);
-    buffer.u64(0);
+    buffer.string(channel.as_bytes());
+    buffer.u64(in_feed);
+    buffer.u64(in_feed);
     buffer.u32(0);
     writer.write(buffer.finish().unwrap()).unwrap();
 }
@@ -314,6 +324,45 @@ fn who_comes_late_gets_the_last_message_of_each_symbol() {
     eventually("the last values", || second.count("taken") == 7);
     stop(first);
     stop(second);
+}
+
+/// Overwrites the ring to DDS while a write waits for another subscriber.
+#[test]
+fn a_subscriber_counts_what_was_overwritten_before_it_was_published() {
+    let id = domain();
+    let publisher = start(|c| {
+        c.ring_bytes = 1 << 16;
+        c.limits.message_bytes = 1 << 13;
+        c.dds.publish = Some(end(id));
+    });
+    let subscriber = subscribing(id);
+    let qos = Qos::reliable().resource_limits(Some(4), None, None);
+    let domain = Domain::open(&DomainConfig::new(id)).unwrap();
+    let topic = domain.topic("Fix_W", &sample_type(), &qos).unwrap();
+    let stuck = topic.reader(&qos).open().unwrap();
+    eventually("the match", || {
+        publisher.count("dds_readers") == 2 && subscriber.count("dds_writers") == 1
+    });
+    let mut producer = Client::log_on(publisher.producers(), "P");
+    producer.send("W", "20001=P-1|55=A|");
+    eventually("the first one", || subscriber.count("taken") == 1);
+    let text = "x".repeat(7_000);
+    let mut number = 1;
+    // Many times what the ring holds.
+    eventually("a backlog", || {
+        number += 1;
+        producer.send("W", &format!("20001=P-{number}|55=A|58={text}|"));
+        publisher.count("marked") > publisher.count("published") + 100
+    });
+    drop(stuck);
+    eventually("the loss", || publisher.count("overrun") > 0);
+    eventually("the count", || {
+        let all = ["published", "unsent", "overrun"].map(|name| publisher.count(name));
+        all.iter().sum::<u64>() == number && subscriber.count("missing") == all[1] + all[2]
+    });
+    assert_eq!(subscriber.count("taken"), publisher.count("published"));
+    stop(publisher);
+    stop(subscriber);
 }
 
 /// Checks that the publisher waits a little for each message to a hanging process and counts it,

@@ -321,7 +321,8 @@ fn refused(client: &mut Dbn, why: &str) {
 #[test]
 fn who_has_no_key_gets_nothing() {
     let user = Keyed::new("desk", KEY, "instruments = [\"*\"]\nsessions_at_a_time = 1");
-    let market = market(63, "auth_timeout_s = 1\nrequest_bytes = 512", &user.table);
+    let hasty = market(77, "auth_timeout_s = 1", &user.table);
+    let market = market(63, "auth_timeout_s = 60\nrequest_bytes = 512", &user.table);
     let gateway = &market.gateway;
     let mut wrong = Dbn::connect(gateway);
     wrong.authenticate("db-0123456789abcdefghijklmnopqrt", "");
@@ -351,8 +352,9 @@ fn who_has_no_key_gets_nothing() {
     let mut odd = Dbn::connect(gateway);
     odd.stream.get_mut().write_all(b"auth=\xff\n").unwrap();
     refused(&mut odd, "not UTF-8");
-    let mut silent = Dbn::connect(gateway);
+    let mut silent = Dbn::connect(&hasty.gateway);
     assert_eq!(silent.line(), "");
+    stop(hasty.gateway);
     // A file that others may read.
     let mode = std::fs::Permissions::from_mode(0o644);
     std::fs::set_permissions(&user.file.0, mode).unwrap();
@@ -413,17 +415,19 @@ fn a_client_that_floods_and_does_not_read_is_not_read_either() {
     let other = KEY.replace('0', "z");
     let slow = Keyed::new("slow", &other, &format!("{rights}requests_per_second = 2"));
     let users = format!("{}{}", fast.table, slow.table);
-    let market = market(73, "queue_bytes = 65536\nstall_timeout_s = 3", &users);
+    let hasty = market(73, "queue_bytes = 65536\nstall_timeout_s = 3", &users);
     // The answers are more than the buffers of both sockets take.
     let line = format!("schema=none|symbols={}\n", "A".repeat(200));
     let flood = line.repeat(100_000);
-    let mut client = Dbn::authenticated(&market.gateway, KEY, "");
+    let mut client = Dbn::authenticated(&hasty.gateway, KEY, "");
     client.start();
     let sent = client.stream.get_mut().write_all(flood.as_bytes());
     assert!(sent.is_err(), "it is closed before it has sent everything");
     eventually("the end of the connection", || {
-        market.gateway.count("dbn_clients") == 0
+        hasty.gateway.count("dbn_clients") == 0
     });
+    stop(hasty.gateway);
+    let market = market(79, "queue_bytes = 65536", &users);
     // Requests before the start wait as well, and are answered as the client reads.
     let mut client = Dbn::authenticated(&market.gateway, KEY, "");
     let early = line.repeat(10_000);
@@ -438,11 +442,13 @@ fn a_client_that_floods_and_does_not_read_is_not_read_either() {
     client.start();
     let many = line.repeat(2_000);
     client.stream.get_mut().write_all(many.as_bytes()).unwrap();
-    let mut errors = 0;
-    while let Some(record) = client.record()
-        && record.rtype() == ERROR
-    {
-        errors += 1;
+    let (mut errors, mut beats) = (0, 0);
+    // A heartbeat ends the answers; on a busy machine, some precede them.
+    while beats == 0 || errors < 3 && beats < 60 {
+        match client.record().unwrap().rtype() {
+            ERROR => errors += 1,
+            _ => beats += 1,
+        }
     }
     assert!((3..1_000).contains(&errors), "{errors} answers");
     stop(market.gateway);

@@ -2,14 +2,19 @@
 
 use crate::client::{Client, value};
 use crate::feed::group;
+use crate::history::{Folder, symbols};
 use crate::market::{feed, generator, send_some};
 use crate::service::{all, books_of, follow, pictures};
 use crate::{eventually, start, stop};
 use fanfare_fast::generate::Generator;
 use fanfare_gateway::{Config, Gateway, Mode};
+use fanfare_history::{At, Log};
 use fanfare_peers::domain;
 use std::collections::BTreeMap;
 use std::net::SocketAddrV4;
+
+/// Long enough that no gateway on a busy machine seems silent: those that end take their leave.
+const LEASE: &str = "lease_ms = 60000\n";
 
 fn gateway(text: &str) -> Gateway {
     let parsed = Config::from_toml(text).unwrap();
@@ -17,7 +22,7 @@ fn gateway(text: &str) -> Gateway {
         config.feeds = parsed.feeds;
         // A broadcast may precede the response to a client's first request.
         config.mode = Mode::Subscriptions;
-        config.edges = parsed.edges;
+        (config.edges, config.history) = (parsed.edges, parsed.history);
         config.ring_bytes = 1 << 22;
         config.limits.message_bytes = 1 << 19;
     })
@@ -26,6 +31,8 @@ fn gateway(text: &str) -> Gateway {
 /// Gateways on the same lines that publish in a domain.
 struct Site {
     plants: Vec<Gateway>,
+    /// The configuration of each of them.
+    text: String,
     domain: u32,
     line: SocketAddrV4,
     pictures: SocketAddrV4,
@@ -36,9 +43,10 @@ impl Site {
     fn new(first: u8, plants: usize) -> Self {
         let (line, pictures, domain) = (group(first), group(first + 1), domain());
         let text = feed("one", line, pictures)
-            + &format!("[feed.edges]\ndomain = {domain}\npictures_ms = 50\n");
+            + &format!("[feed.edges]\ndomain = {domain}\npictures_ms = 50\n{LEASE}");
         Self {
             plants: (0..plants).map(|_| gateway(&text)).collect(),
+            text,
             domain,
             line,
             pictures,
@@ -47,9 +55,14 @@ impl Site {
     }
 
     fn edge(&self) -> Gateway {
+        self.edge_with("")
+    }
+
+    /// Starts an edge with additional tables.
+    fn edge_with(&self, tables: &str) -> Gateway {
         gateway(&format!(
-            "[[edge]]\nchannel = \"one\"\ndomain = {}\n\
-             [edge.book]\nmost_instruments = 1000\nstarts_empty = false\n",
+            "[[edge]]\nchannel = \"one\"\ndomain = {}\n{LEASE}\
+             [edge.book]\nmost_instruments = 1000\nstarts_empty = false\n{tables}",
             self.domain
         ))
     }
@@ -153,7 +166,7 @@ fn an_edge_that_comes_late_has_every_picture_at_once() {
 fn books_of_another_kind_are_told_and_left_out() {
     let mut site = Site::new(65, 1);
     let edge = gateway(&format!(
-        "[[edge]]\nchannel = \"one\"\ndomain = {}\n[edge.book]\ndepth = 7\n",
+        "[[edge]]\nchannel = \"one\"\ndomain = {}\n{LEASE}[edge.book]\ndepth = 7\n",
         site.domain
     ));
     site.send(100);
@@ -163,5 +176,84 @@ fn books_of_another_kind_are_told_and_left_out() {
     });
     assert_eq!(edge.count("instruments_live"), 0);
     stop(edge);
+    site.plants.into_iter().for_each(stop);
+}
+
+#[test]
+fn a_plant_with_other_books_changes_nothing_at_an_edge() {
+    let mut site = Site::new(67, 1);
+    // It also knows an instrument that the first one does not.
+    let file = std::env::temp_dir().join(format!("edges-extra-{}.csv", std::process::id()));
+    std::fs::write(&file, "symbol\nEXTRA\n").unwrap();
+    let book = format!(
+        "[feed.book]\ndepth = 7\ninstruments = \"{}\"\n",
+        file.display()
+    );
+    let other = gateway(&site.text.replace("[feed.book]\n", &book));
+    site.plants.push(other);
+    let edge = site.edge();
+    let mut told = 0;
+    let mut is_told = || {
+        let notices = edge.notices();
+        let of_books = notices.filter(|n| n.to_string().contains("books of another kind"));
+        told += of_books.count();
+        told > 0
+    };
+    site.send(500);
+    eventually("the notice", &mut is_told);
+    are_live(&site.plants[0], 1);
+    let count = site.plants[0].count("instruments_live");
+    are_live(&edge, count);
+    let mut watcher = client(&edge, "WATCHER");
+    watcher.send("V", &all("w", 1, 0));
+    let mut rebuilt = BTreeMap::new();
+    follow(&mut watcher, &mut rebuilt);
+    site.plants.drain(1..).for_each(stop);
+    site.send(usize::MAX);
+    are_live(&site.plants[0], 1);
+    let count = site.plants[0].count("instruments_live");
+    are_live(&edge, count);
+    let expected = books(&site.plants[0], count as usize);
+    let mut states = 0;
+    eventually("the books of the plant", || {
+        states += follow(&mut watcher, &mut rebuilt);
+        let levels = rebuilt
+            .iter()
+            .map(|(id, book)| (id.clone(), book.levels.clone()));
+        levels.collect::<BTreeMap<_, _>>() == expected
+    });
+    assert_eq!(states, 0, "no instrument was anything but live");
+    assert_eq!(edge.count("edge_plants"), 1);
+    is_told();
+    assert_eq!(told, 1);
+    stop(edge);
+    site.plants.into_iter().for_each(stop);
+    std::fs::remove_file(file).unwrap();
+}
+
+#[test]
+fn instruments_of_an_edge_keep_their_numbers_in_its_log() {
+    let mut site = Site::new(69, 1);
+    let folder = Folder::new("edge");
+    let history = format!("[history]\nfolder = \"{}\"\n", folder.0.display());
+    let mut known = Vec::new();
+    for run in 0..2 {
+        let edge = site.edge_with(&history);
+        // The second one comes late, and has the instruments in the order of their snapshots.
+        if run == 0 {
+            eventually("the plant", || edge.count("edge_plants") == 1);
+            site.send(usize::MAX);
+        }
+        are_live(&site.plants[0], 1);
+        let count = site.plants[0].count("instruments_live");
+        are_live(&edge, count);
+        stop(edge);
+        let end = Log::open(&folder.0).unwrap().as_of(At::End).unwrap();
+        let now = symbols(end.directory());
+        if run == 0 {
+            known.clone_from(&now);
+        }
+        assert!(now.len() > 1 && now == known, "{now:?}, {known:?}");
+    }
     site.plants.into_iter().for_each(stop);
 }

@@ -14,10 +14,10 @@ use std::net::SocketAddrV4;
 use std::path::{Path, PathBuf};
 
 /// A folder that is removed at the end.
-struct Folder(PathBuf);
+pub(crate) struct Folder(pub(crate) PathBuf);
 
 impl Folder {
-    fn new(name: &str) -> Self {
+    pub(crate) fn new(name: &str) -> Self {
         let name = format!("fanfare-history-it-{name}-{}", std::process::id());
         let folder = std::env::temp_dir().join(name);
         let _ = std::fs::remove_dir_all(&folder);
@@ -74,7 +74,7 @@ impl Had {
     }
 }
 
-fn symbols(directory: &Directory) -> Vec<(InstrumentId, String)> {
+pub(crate) fn symbols(directory: &Directory) -> Vec<(InstrumentId, String)> {
     let name = |bytes: &[u8]| {
         Instrument::read(bytes)
             .unwrap()

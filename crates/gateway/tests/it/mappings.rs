@@ -174,3 +174,24 @@ fn a_reload_with_a_mistake_in_line_40_of_a_mapping_changes_nothing_and_names_the
     assert_eq!(value(whole.values().next().unwrap(), 262), Some("r1"));
     stop(site.market.gateway);
 }
+
+#[test]
+fn a_reload_of_users_leaves_mappings_as_they_are() {
+    let users = TestFile::new("mapping-of-users.toml");
+    users.write(&user("a", "A", "p", ""));
+    let mut site = Site::new("of-users.toml", SPECTRA, 117);
+    site.text = format!("users = \"{}\"\n{}", users.0.display(), site.text);
+    let gateway = site.market.gateway.handle();
+    let config = Config::from_toml(&site.text).unwrap();
+    let reload_users = || gateway.reload_users(&config).unwrap().to_string();
+    site.mapping.write(&bids_alone());
+    assert_eq!(reload_users(), "reloaded: new user a");
+    assert_eq!(reload_users(), "reloaded: nothing has changed");
+    // A mapping that is being edited keeps back no user.
+    site.mapping.write("kind = ");
+    users.write("");
+    assert_eq!(reload_users(), "reloaded: removed user a");
+    site.mapping.write(&bids_alone());
+    assert_eq!(site.reload(), "reloaded: changed mapping of one");
+    stop(site.market.gateway);
+}

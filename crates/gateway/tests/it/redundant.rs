@@ -1,12 +1,15 @@
 //! Several gateways with the same feed, and one that subscribes to them.
 
+use crate::bridge::{stranger, write_in};
 use crate::client::{Client, value};
 use crate::feed::group;
 use crate::{eventually, start, stop};
+use fanfare_dds::Writer;
 use fanfare_engine::udp::{Sender, SenderConfig};
 use fanfare_gateway::{Config, DdsEnd, Gateway};
 use fanfare_peers::domain;
 use std::net::SocketAddrV4;
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
@@ -183,6 +186,86 @@ fn two_feeds_are_two() {
     }
     assert_eq!(pair.receive(2), ["SAME", "SAME"]);
     pair.stop(2, 0);
+}
+
+/// Returns the next message, with the cause and the number of those that are missing before it.
+fn after_hole(consumer: &mut Client) -> (String, String) {
+    let told = consumer.receive().unwrap();
+    let text = value(&told, 58).unwrap_or_default();
+    let cause: Vec<_> = text.split(' ').take(2).collect();
+    let next = consumer.receive().unwrap();
+    (cause.join(" "), value(&next, 262).unwrap().to_owned())
+}
+
+/// Two publish a feed, of which one is stopped: then nobody brings what the other lacks.
+#[test]
+fn what_the_last_gateway_of_a_feed_lacks_is_told() {
+    let id = domain();
+    let subscriber = start(|c| c.dds.subscribe = Some(end(id)));
+    let [first, second] = [7, 8].map(|origin| (origin, stranger(id, "Fix_Y")));
+    eventually("the match", || subscriber.count("dds_writers") == 2);
+    let send = |(origin, writer): &(u64, Writer), number: u64| {
+        let text = format!("262=M{number}|");
+        let message = ("A", "Y", text.as_str());
+        write_in(writer, ("one", number), (*origin, number), message);
+    };
+    let mut consumer = Client::log_on(subscriber.consumers(), "C");
+    let mut receive = |numbers: RangeInclusive<u64>| {
+        numbers.for_each(|_| drop(consumer.receive().unwrap()));
+    };
+    for number in 1..=10 {
+        send(&first, number);
+        send(&second, number);
+    }
+    receive(1..=10);
+    eventually("the others", || subscriber.count("from_another") == 10);
+    // The second did not send the 12th, which the first brings.
+    send(&first, 11);
+    send(&first, 12);
+    send(&second, 11);
+    send(&second, 13);
+    receive(11..=13);
+    eventually("the other one", || subscriber.count("from_another") == 11);
+    drop(first);
+    let last = 13 + 8_192;
+    for chunk in 0..128 {
+        let numbers = 14 + 64 * chunk..=77 + 64 * chunk;
+        let of_second = numbers.clone();
+        of_second.for_each(|number| send(&second, number));
+        receive(numbers);
+    }
+    assert_eq!(subscriber.count("missing"), 0);
+    send(&second, last + 3);
+    let (cause, next) = after_hole(&mut consumer);
+    assert_eq!(cause, "missing=dds-gap count=2");
+    assert_eq!(next, format!("M{}", last + 3));
+    eventually("the count", || subscriber.count("missing") == 2);
+    stop(subscriber);
+}
+
+/// A message of a producer has one publisher, whatever feed the next message belongs to.
+#[test]
+fn what_is_missing_beside_a_shared_feed_is_told() {
+    let id = domain();
+    let subscriber = start(|c| c.dds.subscribe = Some(end(id)));
+    let [first, second] = [0, 1].map(|_| stranger(id, "Fix_Y"));
+    eventually("the match", || subscriber.count("dds_writers") == 2);
+    let mut consumer = Client::log_on(subscriber.consumers(), "C");
+    let mut next = |name: &str| {
+        let message = consumer.receive().unwrap();
+        assert_eq!(value(&message, 262), Some(name), "{message}");
+    };
+    write_in(&first, ("one", 1), (7, 1), ("A", "Y", "262=SHARED|"));
+    next("SHARED");
+    write_in(&second, ("one", 1), (8, 1), ("A", "Y", "262=SHARED|"));
+    write_in(&first, ("", 0), (7, 2), ("A", "Y", "262=OWN|"));
+    next("OWN");
+    eventually("the second", || subscriber.count("from_another") == 1);
+    write_in(&first, ("one", 2), (7, 4), ("A", "Y", "262=LAST|"));
+    let (cause, next) = after_hole(&mut consumer);
+    assert_eq!((&*cause, &*next), ("missing=dds-gap count=1", "LAST"));
+    eventually("the count", || subscriber.count("missing") == 1);
+    stop(subscriber);
 }
 
 /// Checks that a gateway does not take messages of its own feed from another, so that its consumers

@@ -5,7 +5,7 @@ use crate::ports::{Seen, TlsConsumer, file};
 use crate::{ended, eventually, stop};
 use argon2::{Algorithm, Argon2, Params, PasswordHasher, Version};
 use fanfare_engine::stop::Stop;
-use fanfare_gateway::{Config, Denied, Gateway, Notice, PeerEnd, Refusal};
+use fanfare_gateway::{Config, Denied, Gateway, Notice, Pair, PeerEnd, Refusal};
 use std::path::PathBuf;
 
 /// A file that is removed at the end.
@@ -301,6 +301,30 @@ fn a_reload_logs_out_who_is_no_user_any_more_and_nobody_else() {
     assert_eq!(value(&producer.receive().unwrap(), 35), Some("5"));
     stop(gateway);
     assert!(audit.text().contains("removed user goes"));
+}
+
+#[test]
+fn a_reload_of_users_admits_no_session_that_an_operator_has_removed() {
+    let users = TestFile::new("removed.toml");
+    users.write(&users_of(&["A", "B"]));
+    let listed =
+        ["A", "B", "C"].map(|name| format!("{{ sender = \"{name}\", target = \"PLANT\" }}"));
+    let (file, listed) = (users.0.display(), listed.join(", "));
+    let text = format!("users = \"{file}\"\n{PORTS}sessions = [{listed}]\n");
+    let gateway = start(&text);
+    let a = Pair {
+        sender: "A".to_owned(),
+        target: "PLANT".to_owned(),
+    };
+    assert!(gateway.consumer_port().remove_session(&a).unwrap());
+    users.write(&users_of(&["A", "B", "C"]));
+    let config = Config::from_toml(&text).unwrap();
+    let reloaded = gateway.handle().reload_users(&config).unwrap();
+    assert!(reloaded.to_string().contains("new user c"), "{reloaded}");
+    assert!(try_logon(&gateway, "A", "553=a|554=p|").1.is_none());
+    let _b = log_on(&gateway, "B");
+    let _c = log_on(&gateway, "C");
+    stop(gateway);
 }
 
 #[test]

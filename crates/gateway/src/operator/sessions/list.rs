@@ -132,7 +132,7 @@ fn described(seat: &Seat, now: u64) -> Value {
     let heard = (reading.last_heard != 0).then(|| now.saturating_sub(reading.last_heard));
     json!({
         "port": seat.port.name(),
-        "session": Escaped::text(&seat.id.to_string()).to_string(),
+        "session": seat.id.to_string(),
         "version": seat.id.version.begin_string(),
         "sender": Escaped::text(&seat.id.target).to_string(),
         "target": Escaped::text(&seat.id.sender).to_string(),

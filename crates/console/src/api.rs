@@ -4,6 +4,7 @@ use crate::changes::ChangeStream;
 use crate::metrics::{self, Format};
 use crate::openapi;
 use crate::page;
+use crate::refusals::Refusals;
 use crate::token::Token;
 use axum::Router;
 use axum::body::{Body, Bytes};
@@ -20,11 +21,14 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::Semaphore;
+use tokio::time::Instant;
 
 /// The longest body of a request, in bytes.
 const BODY: usize = 64 << 10;
 /// The timeout of a request with its body, longer than a reload takes.
 const PATIENCE: Duration = Duration::from_secs(90);
+/// Threads for commands that wait, such as a reload.
+pub(crate) const WAITING: usize = 8;
 /// The delay of the response to a wrong token.
 const WRONG: Duration = Duration::from_millis(500);
 
@@ -33,8 +37,13 @@ pub(crate) struct Shared {
     operator: Arc<dyn Operator>,
     token: Option<Token>,
     refused: Mutex<Counter>,
+    /// Refused requests by address.
+    refusals: Mutex<Refusals>,
     /// Permits for streams of changes, fewer than the connections.
     streams: Arc<Semaphore>,
+    /// Permits for commands, one for each thread that runs them: a command that waits for one is
+    /// forgotten with its connection.
+    commands: Arc<Semaphore>,
 }
 
 impl Shared {
@@ -51,7 +60,9 @@ impl Shared {
             operator,
             token,
             refused: Mutex::new(refused),
+            refusals: Mutex::default(),
             streams: Arc::new(Semaphore::new(connections.div_ceil(2))),
+            commands: Arc::new(Semaphore::new(WAITING)),
         }
     }
 }
@@ -185,14 +196,17 @@ fn is_local(headers: &HeaderMap) -> bool {
 impl Caller {
     /// Counts and logs a refused request, and delays its response.
     async fn refuse(&self) {
-        let so_far = {
-            let refused = self.shared.refused.lock();
-            let refused = refused.unwrap_or_else(PoisonError::into_inner);
-            refused.increment(1);
-            refused.value()
+        let refused = self.shared.refused.lock();
+        refused.unwrap_or_else(PoisonError::into_inner).increment(1);
+        let address = match self.peer {
+            Peer::Tcp(peer) => Some(peer.ip()),
+            Peer::Owner => None,
         };
-        // The first, and then every doubling: a flood of requests is no flood of lines.
-        if so_far.is_power_of_two() {
+        let refusals = self.shared.refusals.lock();
+        let noted = refusals
+            .unwrap_or_else(PoisonError::into_inner)
+            .count(address, Instant::now());
+        if let Some(so_far) = noted {
             let outcome = format!("refused: {so_far} so far");
             self.shared.operator.note(&self.name(), "request", &outcome);
         }
@@ -210,7 +224,11 @@ impl Caller {
     /// Runs the command on a thread that may wait.
     async fn ask(self, command: &'static Command, fields: Map<String, Value>) -> Response {
         let by = self.name();
-        let ask = move || self.shared.operator.ask(&by, command.name, fields);
+        let permit = Arc::clone(&self.shared.commands).acquire_owned().await;
+        let ask = move || {
+            let _permit = permit;
+            self.shared.operator.ask(&by, command.name, fields)
+        };
         match tokio::task::spawn_blocking(ask).await {
             Ok(Ok(result)) => answer(StatusCode::OK, &result),
             Ok(Err(why)) => refusal(&why),

@@ -46,7 +46,9 @@ impl ChangeStream {
     ) -> Self {
         let (first, next) = changes.range();
         let after = after.unwrap_or(next - 1);
-        let hello = format!("event: hello\ndata: {{\"first\":{first},\"next\":{next}}}\n\n");
+        // With an ID, so that a client that reconnects before the first change misses none.
+        let hello =
+            format!("id: {after}\nevent: hello\ndata: {{\"first\":{first},\"next\":{next}}}\n\n");
         Self {
             changes,
             after,
@@ -98,7 +100,8 @@ impl HttpBody for ChangeStream {
             let now = Instant::now();
             let mut piece = self.piece();
             if piece.is_none() && now - self.spoke >= SILENCE {
-                piece = Some(":\n\n".to_owned());
+                // Kinds that were not requested have passed; an ID without data is no event.
+                piece = Some(format!(":\nid: {}\n\n", self.after));
             }
             if let Some(piece) = piece {
                 self.spoke = now;
@@ -137,7 +140,7 @@ mod tests {
         let mut new = stream(&changes, None, &[]);
         assert_eq!(
             new.piece().unwrap(),
-            "event: hello\ndata: {\"first\":1,\"next\":3}\n\n"
+            "id: 2\nevent: hello\ndata: {\"first\":1,\"next\":3}\n\n"
         );
         assert_eq!(new.piece(), None);
         let mut old = stream(&changes, Some(0), &[]);

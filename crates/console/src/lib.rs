@@ -13,6 +13,7 @@ mod metrics;
 mod openapi;
 mod page;
 mod patient;
+mod refusals;
 mod server;
 mod token;
 

@@ -1,6 +1,6 @@
 //! The console's thread, its listener, and the limits of connections.
 
-use crate::api::{self, Peer, Shared};
+use crate::api::{self, Peer, Shared, WAITING};
 use crate::error::ConsoleError;
 use crate::listen::{Doors, Listeners, Visitor};
 use crate::patient::Patient;
@@ -28,8 +28,6 @@ const HANDSHAKE: Duration = Duration::from_secs(10);
 const PATIENCE: Duration = Duration::from_secs(10);
 /// The longest head of a request, in bytes.
 const HEAD_BYTES: usize = 16 << 10;
-/// Threads for commands that wait, such as a reload.
-const WAITING: usize = 8;
 /// The pause of the listener after an error of the system, which would recur at once.
 const REST: Duration = Duration::from_millis(100);
 
@@ -50,12 +48,7 @@ impl Console {
         config: &ConsoleConfig,
         operator: Arc<dyn Operator>,
     ) -> Result<Self, ConsoleError> {
-        let token = config.token_file.as_ref().map(|path| {
-            let token = Token::read(path);
-            token.map_err(|error| ConsoleError::Token(path.clone(), error))
-        });
-        let token = token.transpose()?;
-        let tls = config.tls.as_ref().map(read_tls).transpose()?;
+        let (token, tls) = read(config)?;
         let doors = Doors::open(config, tls.clone())?;
         let address = doors.address;
         let server = Server::new(config, operator, token);
@@ -78,6 +71,14 @@ impl Console {
         })
     }
 
+    /// Reads the token and the certificate that a configuration names. Opens no socket.
+    ///
+    /// # Errors
+    /// Returns an error for the first file that is missing or unusable.
+    pub fn check(config: &ConsoleConfig) -> Result<(), ConsoleError> {
+        read(config).map(drop)
+    }
+
     /// Returns the address listened on.
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
@@ -97,6 +98,16 @@ impl Console {
     pub fn reload(&self) -> Result<(), TlsError> {
         self.tls.as_ref().map_or(Ok(()), TlsServer::reload)
     }
+}
+
+/// Reads the files of a configuration.
+fn read(config: &ConsoleConfig) -> Result<(Option<Token>, Option<TlsServer>), ConsoleError> {
+    let token = config.token_file.as_ref().map(|path| {
+        let token = Token::read(path);
+        token.map_err(|error| ConsoleError::Token(path.clone(), error))
+    });
+    let tls = config.tls.as_ref().map(read_tls);
+    Ok((token.transpose()?, tls.transpose()?))
 }
 
 fn read_tls(config: &ConsoleTls) -> Result<TlsServer, TlsError> {
@@ -195,10 +206,15 @@ impl Server {
             let shared = Arc::clone(&self.shared);
             tokio::spawn(async move {
                 match visitor {
-                    Visitor::Tcp(stream, peer, None) => talk(&shared, stream, peer).await,
-                    Visitor::Unix(stream) => talk(&shared, stream, Peer::Owner).await,
+                    Visitor::Tcp(stream, peer, None) => {
+                        talk(&shared, Patient::new(stream, PATIENCE), peer).await;
+                    }
+                    Visitor::Unix(stream) => {
+                        talk(&shared, Patient::new(stream, PATIENCE), Peer::Owner).await;
+                    }
+                    // Below TLS, which has a buffer that takes bytes at once.
                     Visitor::Tcp(stream, peer, Some(tls)) => {
-                        let hands = tls.accept(stream);
+                        let hands = tls.accept(Patient::new(stream, PATIENCE));
                         if let Ok(Ok(stream)) = tokio::time::timeout(HANDSHAKE, hands).await {
                             talk(&shared, stream, peer).await;
                         }
@@ -216,12 +232,11 @@ where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let service = TowerToHyperService::new(api::router(shared, peer));
-    let stream = TokioIo::new(Patient::new(stream, PATIENCE));
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD)
         .max_buf_size(HEAD_BYTES)
-        .serve_connection(stream, service);
+        .serve_connection(TokioIo::new(stream), service);
     // The reason why a connection ends matters only to its peer.
     let _ = connection.await;
 }

@@ -11,7 +11,7 @@ const MOST_BYTES: usize = 8 << 20;
 /// A change of the program's state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
-    /// The number of the change, counted from 1.
+    /// The number of the change, one more than that of the change before.
     pub id: u64,
     /// The kind of the object that changed, in a word: `session`.
     pub kind: &'static str,
@@ -43,6 +43,8 @@ pub struct Changes(Arc<Mutex<Kept>>);
 
 #[derive(Debug, Default)]
 struct Kept {
+    /// The number before the first change of this run.
+    base: u64,
     /// The last number.
     last: u64,
     bytes: usize,
@@ -50,6 +52,19 @@ struct Kept {
 }
 
 impl Changes {
+    /// Creates the changes of a run of a program, which are numbered from `base + 1` on. A base
+    /// above all numbers of earlier runs tells a reader of such a run from one of this run.
+    /// Microseconds since 1970 are below 2^53, to which JSON may be limited.
+    #[must_use]
+    pub fn from_base(base: u64) -> Self {
+        let last = base;
+        Self(Arc::new(Mutex::new(Kept {
+            base,
+            last,
+            ..Kept::default()
+        })))
+    }
+
     /// Adds a change. The oldest ones are dropped beyond the limits. Allocates.
     pub fn push(&self, kind: &'static str, fields: Map<String, Value>) {
         let data: Arc<str> = Value::Object(fields).to_string().into();
@@ -74,12 +89,13 @@ impl Changes {
         (kept.changes.front().map_or(next, |own| own.id), next)
     }
 
-    /// Returns up to `limit` changes with numbers above `after`. A number that no change has had
-    /// yet, as after a restart of the program, counts as 0.
+    /// Returns up to `limit` changes with numbers above `after`. A number that is of another run of
+    /// the program, because no change of this one has it, means that the reader has seen none.
     #[must_use]
     pub fn since(&self, after: u64, limit: usize) -> Since {
         let kept = self.lock();
-        let after = if after > kept.last { 0 } else { after };
+        let is_own = (kept.base..=kept.last).contains(&after);
+        let after = if is_own { after } else { kept.base };
         let first = kept.changes.front().map_or(kept.last + 1, |own| own.id);
         // Numbers have no gaps.
         let skipped = (after + 1).saturating_sub(first) as usize;
@@ -122,6 +138,24 @@ mod tests {
         let late = changes.since(2, 1);
         assert_eq!((late.missed, ids(&late)), (3, vec![6]));
         assert_eq!(changes.range(), (6, MOST as u64 + 6));
+    }
+
+    #[test]
+    fn a_reader_of_an_earlier_run_has_seen_nothing_of_this_one() {
+        let earlier = Changes::from_base(1_000);
+        (0..5).for_each(|_| earlier.push("line", Map::new()));
+        let changes = Changes::from_base(2_000);
+        assert_eq!(changes.range(), (2_001, 2_001));
+        (0..2_000).for_each(|_| changes.push("line", Map::new()));
+        for after in [0, 1_000, 1_005, 1_999, 2_000, 9_999] {
+            let since = changes.since(after, 2);
+            assert_eq!(
+                (since.missed, ids(&since)),
+                (0, vec![2_001, 2_002]),
+                "{after}"
+            );
+        }
+        assert_eq!(ids(&changes.since(2_001, 1)), [2_002]);
     }
 
     #[test]

@@ -121,15 +121,24 @@ export class BookPart {
 
   #failed(error: Error): void {
     const is404 = error instanceof api.Refused && error.status === 404;
-    if (error instanceof api.Refused && error.status === 0) {
+    // A gateway that is gone is told above; the live book is asked for again.
+    if (error instanceof api.Refused && error.status === 0 && this.#at === "") {
       return;
     }
+    this.#without(
+      is404 ? `The instrument ${this.#symbol} is unknown.` : `The book is not available: ${error.message}.`,
+    );
+  }
+
+  /** Shows why there is no book, and nothing of the book before. */
+  #without(why: string): void {
     this.#content.hidden = false;
-    text(this.#title, this.#symbol);
-    fill(this.#wrong, error.message, () => [
-      empty(is404 ? `The instrument ${this.#symbol} is unknown.` : `The book is not available: ${error.message}.`),
-    ]);
+    fill(this.#title, ` ${this.#symbol}`, () => [this.#symbol]);
+    fill(this.#wrong, why, () => [empty(why)]);
     this.#ladder.hidden = true;
+    for (const part of [this.#state, this.#trades, this.#values]) {
+      fill(part, "", () => []);
+    }
   }
 
   #show(books: Books, asked: string): void {
@@ -141,9 +150,7 @@ export class BookPart {
     this.#content.dataset["number"] = String(books.number);
     this.#time.show(books);
     if (!book) {
-      text(this.#title, this.#symbol);
-      fill(this.#wrong, "none", () => [empty("The instrument is unknown at that time.")]);
-      this.#ladder.hidden = true;
+      this.#without("The instrument is unknown at that time.");
       return;
     }
     const id =

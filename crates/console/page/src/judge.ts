@@ -163,8 +163,21 @@ export function judge(plant: Plant): Finding[] {
     ...instruments(plant),
     ...sessions(plant),
     ...ports(plant),
+    ...refusals(plant),
   ];
   return found.sort((a, b) => ORDER.indexOf(a.severity) - ORDER.indexOf(b.severity));
+}
+
+/** Parts of the state that the gateway cannot tell. */
+function refusals(plant: Plant): Finding[] {
+  return [...plant.refusals].map(([what, why]) => ({
+    id: `refused ${what}`,
+    severity: "watch",
+    title: `\`${what}\` is not available: ${why}`,
+    means: "The page shows the rest.",
+    todo: what === "log" ? "fanfare history verify names what is damaged." : "See the log of the program.",
+    view: "notices",
+  }));
 }
 
 function byRule(plant: Plant, rule: Rule): Finding[] {

@@ -30,6 +30,7 @@ class Notices implements View {
   readonly #count = h("p", { class: "count", role: "status" });
   readonly #rows: Rows<Notice>;
   #shown = "";
+  #all: Notice[] | null = null;
 
   constructor(plant: Plant) {
     this.#plant = plant;
@@ -83,11 +84,12 @@ class Notices implements View {
     );
     const word = this.#search.value.trim().toLowerCase();
     const all = this.#plant.notices;
-    const key = `${all[0]?.id} ${all.length} ${word} ${this.#trouble.checked}`;
-    if (key === this.#shown) {
+    const key = `${word} ${this.#trouble.checked}`;
+    if (key === this.#shown && all === this.#all) {
       return;
     }
     this.#shown = key;
+    this.#all = all;
     const fits = (one: Notice) =>
       (one.trouble || !this.#trouble.checked) &&
       `${one.kind} ${one.text}`.toLowerCase().includes(word);

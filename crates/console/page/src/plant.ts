@@ -14,6 +14,8 @@ const WINDOW = 5 * 60_000;
 const APART = 10_000;
 /** How many notices are kept. */
 const NOTICES = 1000;
+/** Starts of one process, computed from two answers, are this close, in ms, if no clock is set. */
+const SAME = 60_000;
 
 export type Connection =
   | { is: "beginning" }
@@ -40,6 +42,8 @@ export class Plant {
   log: api.Log | null = null;
   stages: api.Stage[] = [];
   notices: api.Notice[] = [];
+  /** Why parts of the state are not available, by the part's name. */
+  readonly refusals = new Map<string, string>();
   /** The sessions that lag most, worst first. */
   worst: api.Session[] = [];
   /** Sums over all that count a thing, by the thing's name. */
@@ -58,6 +62,8 @@ export class Plant {
   #listeners = new Set<() => void>();
   #changed = new Set<(kind: string) => void>();
   #turn = 0;
+  /** The newest notice of an answer, up to which all are known. The stream has not all of them. */
+  #noticed = 0;
   #tries = 0;
   #stream: AbortController | null = null;
   #wake: () => void = () => {};
@@ -142,12 +148,12 @@ export class Plant {
   }
 
   async #ask(): Promise<void> {
-    const isSlow = this.#turn % 2 === 0;
     const status = await api.get<api.Status>("status");
-    if (this.status && (status.pid !== this.status.pid || status.uptime_s < this.status.uptime_s)) {
+    if (this.status && isAnother(this.status, status)) {
       this.#begin();
     }
     this.status = status;
+    const isSlow = this.#turn % 2 === 0;
     if (this.#turn === 0) {
       this.#offers = await api.offers();
     }
@@ -179,38 +185,53 @@ export class Plant {
     this.opened = Date.now();
     this.#readings = [];
     this.#before = null;
+    this.feeds = [];
+    this.log = null;
+    this.stages = [];
+    this.worst = [];
     this.notices = [];
+    this.#noticed = 0;
     this.since.clear();
     this.#turn = 0;
   }
 
-  /** Asks for what a gateway may not have; then `take` gets null. */
+  /** Asks for what a gateway may not have, or may refuse; then `take` gets null. */
   async #maybe<T>(
     what: string,
     query: Record<string, string | number>,
     take: (answer: T | null) => void,
   ): Promise<void> {
     const has = this.#offers.has(what) && (what !== "log" || this.status?.history === true);
-    take(has ? await api.get<T>(what, query) : null);
+    let answer: T | null = null;
+    try {
+      answer = has ? await api.get<T>(what, query) : null;
+      this.refusals.delete(what);
+    } catch (error) {
+      // One part that is not available is not the gateway.
+      if (!(error instanceof api.Refused) || ![400, 404, 409].includes(error.status)) {
+        throw error;
+      }
+      this.refusals.set(what, error.message);
+    }
+    take(answer);
   }
 
   async #news(): Promise<void> {
-    const after = this.notices[0]?.id;
-    const query: Record<string, string | number> = { limit: NOTICES };
-    if (after !== undefined) {
-      query["after"] = after;
-    }
+    const query = { limit: NOTICES, after: this.#noticed };
     await this.#maybe<{ notices: api.Notice[] }>("notices", query, (all) => {
-      this.#take(all?.notices ?? []);
+      const notices = all?.notices ?? [];
+      this.#take(notices);
+      this.#noticed = Math.max(this.#noticed, notices[0]?.id ?? 0);
     });
   }
 
-  /** Takes notices, newest first, that may have come before. */
+  /** Takes notices that may have come before, and between others. */
   #take(notices: api.Notice[]): void {
-    const newest = this.notices[0]?.id ?? -1;
-    const fresh = notices.filter((notice) => notice.id > newest);
+    const known = new Set(this.notices.map((notice) => notice.id));
+    const fresh = notices.filter((notice) => !known.has(notice.id));
     if (fresh.length > 0) {
-      this.notices = [...fresh, ...this.notices].slice(0, NOTICES);
+      const all = [...fresh, ...this.notices].sort((a, b) => b.id - a.id);
+      this.notices = all.slice(0, NOTICES);
     }
   }
 
@@ -326,4 +347,11 @@ export class Plant {
     const ended = () => (this.#stream = null);
     api.changes(stream.signal, each).then(ended, ended);
   }
+}
+
+/** Whether an answer is of another process than the one before: in a container, all have one pid. */
+function isAnother(before: api.Status, now: api.Status): boolean {
+  const start = (status: api.Status) => Date.parse(status.time) - status.uptime_s * 1000;
+  const isYounger = now.uptime_s < before.uptime_s;
+  return now.pid !== before.pid || isYounger || Math.abs(start(now) - start(before)) > SAME;
 }

@@ -2,9 +2,11 @@
 
 use super::*;
 use fanfare_engine::counters::Counters;
-use fanfare_operator::{Ask, Changes, Command, OperatorError, Outcome};
+use fanfare_operator::{Ask, Changes, Command, Effect, Outcome, Shape};
 use serde_json::{Map, json};
-use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
+use std::sync::Condvar;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, BufStream, DuplexStream, duplex};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 
@@ -12,21 +14,37 @@ const TOKEN: &str = "0123456789abcdef";
 /// The buffer of a pipe, in bytes.
 const ROOM: usize = 4096;
 
-/// A program without commands, whose changes are made by the test.
+/// The command of the program, which waits until the test lets it end.
+const WAIT: Command = Command {
+    name: "wait",
+    about: "Waits.",
+    effect: Effect::Look,
+    takes: &[],
+    returns: Shape::Object(&[]),
+};
+
+/// A program whose changes are made by the test.
 #[derive(Default)]
 struct Program {
     counters: Counters,
     changes: Changes,
     notes: Mutex<Vec<String>>,
+    /// Commands that were begun.
+    begun: AtomicUsize,
+    is_open: Mutex<bool>,
+    opened: Condvar,
 }
 
 impl Operator for Program {
     fn commands(&self) -> Vec<&'static Command> {
-        Vec::new()
+        vec![&WAIT]
     }
 
     fn run(&self, _: &Ask) -> Outcome {
-        Err(OperatorError::failed("it has no commands"))
+        self.begun.fetch_add(1, Ordering::Relaxed);
+        let is_open = self.is_open.lock().unwrap();
+        drop(self.opened.wait_while(is_open, |is_open| !*is_open));
+        Ok(json!({}))
     }
 
     fn counters(&self) -> &Counters {
@@ -67,7 +85,7 @@ fn connect(shared: &Arc<Shared>) -> (DuplexStream, JoinHandle<()>) {
     let peer = Peer::Tcp("127.0.0.1:9".parse().unwrap());
     (
         theirs,
-        tokio::spawn(async move { talk(&shared, ours, peer).await }),
+        tokio::spawn(async move { talk(&shared, Patient::new(ours, PATIENCE), peer).await }),
     )
 }
 
@@ -99,6 +117,63 @@ async fn a_reader_of_changes_who_reads_nothing_is_left() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_reader_who_reads_nothing_is_left_also_below_a_layer_that_buffers() {
+    let program = Arc::new(Program::default());
+    let (mut stream, ours) = duplex(ROOM);
+    let shared = program.shared();
+    let served = tokio::spawn(async move {
+        let ours = BufStream::with_capacity(ROOM, 64 << 10, Patient::new(ours, PATIENCE));
+        let peer = Peer::Tcp("127.0.0.1:9".parse().unwrap());
+        talk(&shared, ours, peer).await;
+    });
+    let stops = Instant::now();
+    let head = format!(
+        "GET /api/v1/openapi.json HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {TOKEN}\r\n\r\n"
+    );
+    while stream.write_all(head.as_bytes()).await.is_ok() {}
+    served.await.unwrap();
+    let waited = stops.elapsed();
+    assert!((PATIENCE..PATIENCE * 2).contains(&waited), "{waited:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_command_whose_client_leaves_before_it_begins_is_not_run() {
+    let program = Arc::new(Program::default());
+    let shared = program.shared();
+    let mut all = Vec::new();
+    for _ in 0..WAITING {
+        let (mut stream, served) = connect(&shared);
+        ask(&mut stream, "/api/v1/wait", TOKEN).await;
+        all.push((stream, served));
+    }
+    while program.begun.load(Ordering::Relaxed) < WAITING {
+        tokio::task::yield_now().await;
+    }
+    for _ in 0..100 {
+        let (mut stream, served) = connect(&shared);
+        ask(&mut stream, "/api/v1/wait", TOKEN).await;
+        for _ in 0..100 {
+            tokio::task::yield_now().await;
+        }
+        drop(stream);
+        served.await.unwrap();
+    }
+    *program.is_open.lock().unwrap() = true;
+    program.opened.notify_all();
+    // What waits is run in order: the last one is behind all others.
+    let (mut stream, served) = connect(&shared);
+    ask(&mut stream, "/api/v1/wait", TOKEN).await;
+    all.push((stream, served));
+    for (mut stream, served) in all {
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+        served.await.unwrap();
+    }
+    assert_eq!(program.begun.load(Ordering::Relaxed), WAITING + 1);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_reader_of_changes_who_is_slow_is_told_how_many_it_has_missed() {
     const ALL: usize = 60_000;
     let program = Arc::new(Program::default());
@@ -121,7 +196,10 @@ async fn a_reader_of_changes_who_is_slow_is_told_how_many_it_has_missed() {
         text.extend_from_slice(&part[..read]);
     }
     let text = String::from_utf8(text).unwrap();
-    let ids = text.lines().filter_map(|line| line.strip_prefix("id: "));
+    let lines = text
+        .split("\n\n")
+        .filter(|event| event.contains("event: line"));
+    let ids = lines.filter_map(|event| event.lines().find_map(|line| line.strip_prefix("id: ")));
     let ids: Vec<u64> = ids.map(|id| id.parse().unwrap()).collect();
     assert!(ids.is_sorted_by(|a, b| a < b));
     let counts = text

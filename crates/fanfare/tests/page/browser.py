@@ -16,6 +16,7 @@ GIVEN = json.loads(sys.argv[1])
 BASE, TOKEN = GIVEN["base"], GIVEN["token"]
 VIEWS = ["overview", "lines", "sessions", "instruments", "stages", "notices"]
 PATIENCE = 60_000
+expect.set_options(timeout=PATIENCE)
 
 
 def api(path):
@@ -66,17 +67,15 @@ class Watched:
             self.elsewhere.append(request.url)
 
     def _said(self, message):
-        text = message.text
+        text = f"{message.text} {message.location.get('url', '')}"
         if message.type in ("error", "warning") and not any(e in text for e in self.expected):
             self.errors.append(text)
 
     @contextmanager
     def expecting(self, *texts):
-        """While errors with these texts are the test's own doing."""
-        self.expected = texts
+        """Errors with these texts are the test's own doing from now on: they may come late."""
+        self.expected.extend(texts)
         yield
-        self.page.wait_for_timeout(100)
-        self.expected = []
 
     def view(self, name):
         self.page.goto(f"{BASE}/#/{name}")
@@ -180,7 +179,7 @@ def disconnect(watched):
 
     eventually("the session", is_back)
     peer = now[mine]["peer"]
-    expect(row.locator(".cell.peer")).to_have_text(peer, timeout=PATIENCE)
+    expect(row.locator(".cell.peer")).to_have_text(peer)
     others = lambda found: {k: (v["peer"], v["since"]) for k, v in found.items() if k != mine}
     assert others(before) == others(now), "another session was touched"
     page.locator("#search").fill("")
@@ -261,6 +260,23 @@ def now_again(watched):
     expect(page.locator(".as-of output")).to_contain_text("now, after event")
 
 
+def unknown(watched):
+    """An unknown instrument has nothing of the one before, and that one comes back whole."""
+    page = watched.page
+    title, says = page.locator(".book h2"), page.locator(".book .says")
+    known = title.inner_text()
+    expect(says).to_contain_text("live")
+    with watched.expecting("NONE-SUCH"):
+        watched.view("instruments?symbol=NONE-SUCH")
+        expect(page.locator(".book")).to_contain_text("NONE-SUCH is unknown")
+        expect(title).to_have_text("NONE-SUCH")
+        expect(says).to_be_empty()
+        expect(page.locator(".levels")).not_to_be_visible()
+        watched.view(f"instruments?symbol={GIVEN['symbol']}")
+        expect(title).to_have_text(known)
+        expect(says).to_contain_text("live")
+
+
 def told(watched):
     """Stages have figures, and notices tell of the session."""
     page = watched.page
@@ -268,6 +284,10 @@ def told(watched):
     if api("stages"):
         expect(page.locator(".stages tbody tr").first).to_be_visible()
     watched.view("notices")
+    # Those of the stream come before others that are asked for, and hide none of them.
+    count = page.locator(".count")
+    all_of_them = lambda: number(re.match(r"[\d\s]+", count.inner_text())[0])
+    eventually("all notices", lambda: all_of_them() == min(api("notices")["total"], 1000))
     page.locator("#search").fill(GIVEN["session"])
     expect(page.locator(".row.notice:not([hidden]) .said").first).to_contain_text(GIVEN["session"])
 
@@ -278,11 +298,11 @@ def gone(watched):
     watched.view("overview")
     with watched.expecting("ERR_INTERNET_DISCONNECTED"):
         watched.context.set_offline(True)
-        expect(page.locator(".bar-note")).to_contain_text("does not answer", timeout=PATIENCE)
+        expect(page.locator(".bar-note")).to_contain_text("does not answer")
         faults(page, "gone")
         picture(watched, "gone", keep=False)
         watched.context.set_offline(False)
-        expect(page.locator(".link")).to_have_text("live", timeout=PATIENCE)
+        expect(page.locator(".link")).to_have_text("live")
     expect(page.locator(".bar-note")).to_be_empty()
 
 
@@ -334,6 +354,7 @@ def main():
         steps = scroll(wide)
         seen = as_of(wide)
         now_again(wide)
+        unknown(wide)
         told(wide)
         pictures(wide)
         accessible(wide, "wide, light")

@@ -67,7 +67,7 @@ fn main() -> ExitCode {
     let _ = fanfare_engine::stop::outlive_file_limit();
     let code = match cmd::run(&cli.command) {
         Ok(code) => print::printed(code),
-        Err(e) if print::is_broken_pipe(&e) => ExitCode::SUCCESS,
+        Err(e) if print::is_unread(&e) => ExitCode::SUCCESS,
         Err(e) => {
             print::note!("fanfare: {e:#}");
             ExitCode::FAILURE

@@ -3,6 +3,7 @@
 use crate::background::{ERR, OUT, Queue};
 use crate::progress;
 use fanfare_instruments::figures::Figures;
+use std::fmt;
 use std::io::{self, Write};
 use std::process::ExitCode;
 use std::sync::OnceLock;
@@ -23,11 +24,11 @@ macro_rules! note {
 
 pub(crate) use {note, say};
 
-pub(crate) fn line(mut to: impl Write, text: std::fmt::Arguments<'_>) -> io::Result<()> {
+pub(crate) fn line(mut to: impl Write, text: fmt::Arguments<'_>) -> io::Result<()> {
     writeln!(to, "{text}").and_then(|()| to.flush())
 }
 
-pub(crate) fn out(text: std::fmt::Arguments<'_>) {
+pub(crate) fn out(text: fmt::Arguments<'_>) {
     progress::clear();
     if OUT.is_on() {
         OUT.push(format!("{text}\n").into_bytes());
@@ -36,13 +37,47 @@ pub(crate) fn out(text: std::fmt::Arguments<'_>) {
     }
 }
 
-pub(crate) fn err(text: std::fmt::Arguments<'_>) {
+pub(crate) fn err(text: fmt::Arguments<'_>) {
     progress::clear();
     if ERR.is_on() {
         ERR.push(format!("{text}\n").into_bytes());
     } else {
         // An error of stderr cannot be reported anywhere.
         let _ = line(io::stderr(), text);
+    }
+}
+
+/// Stdout, whose errors are told from those of sockets and files: only [`is_unread`] ones are no
+/// failure of the command.
+#[derive(Debug, Default)]
+pub(crate) struct Stdout;
+
+impl Write for Stdout {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        io::stdout().write(bytes).map_err(of_stdout)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        io::stdout().flush().map_err(of_stdout)
+    }
+}
+
+/// The cause of a broken pipe that is stdout.
+#[derive(Debug)]
+struct Unread;
+
+impl fmt::Display for Unread {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("nobody reads stdout")
+    }
+}
+
+impl std::error::Error for Unread {}
+
+fn of_stdout(error: io::Error) -> io::Error {
+    match error.kind() {
+        kind @ io::ErrorKind::BrokenPipe => io::Error::new(kind, Unread),
+        _ => error,
     }
 }
 
@@ -71,8 +106,7 @@ impl Write for Out {
             OUT.push(std::mem::take(&mut self.0));
             return Ok(());
         }
-        let mut stdout = io::stdout();
-        let written = stdout.write_all(&self.0).and_then(|()| stdout.flush());
+        let written = Stdout.write_all(&self.0).and_then(|()| Stdout.flush());
         self.0.clear();
         written
     }
@@ -132,8 +166,26 @@ pub(crate) fn exit_code(ok: bool) -> ExitCode {
     ExitCode::from(u8::from(!ok))
 }
 
-/// Returns whether the error is a write to a pipe whose reader has gone.
-pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    let mut io_errors = error.chain().filter_map(|e| e.downcast_ref::<io::Error>());
-    io_errors.any(|e| e.kind() == io::ErrorKind::BrokenPipe)
+/// Returns whether the error is a write to stdout after its reader has gone.
+pub(crate) fn is_unread(error: &anyhow::Error) -> bool {
+    let io_errors = error.chain().filter_map(|e| e.downcast_ref::<io::Error>());
+    let mut causes = io_errors.filter_map(|error| error.get_ref());
+    causes.any(|cause| cause.is::<Unread>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anyhow::Context;
+
+    #[test]
+    fn only_a_broken_pipe_of_stdout_is_no_failure() {
+        let broken = || io::Error::from(io::ErrorKind::BrokenPipe);
+        let stdout = Err::<(), _>(of_stdout(broken())).context("cannot print");
+        assert!(is_unread(&stdout.unwrap_err()));
+        let socket = Err::<(), _>(broken()).context("no answer");
+        assert!(!is_unread(&socket.unwrap_err()));
+        let full = of_stdout(io::ErrorKind::StorageFull.into());
+        assert!(!is_unread(&full.into()));
+    }
 }

@@ -14,7 +14,7 @@ use std::env;
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, UdpSocket};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Barrier, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -292,29 +292,36 @@ fn plant(feed: Feed, last: u8) -> (Gateway, Lines, [Config; 2]) {
 }
 
 impl Lines {
-    /// Sends everything within this time, evenly, or until `stop` is raised.
-    fn send(self, time: Duration, stop: &Stop) {
-        let (line, changes) = &self.changes;
-        let (other, pictures) = &self.pictures;
-        for packet in changes.iter().take(BEFORE) {
-            line.send(packet).unwrap();
+    /// Sends a change, and with each tenth one as many snapshots.
+    fn put(&self, at: usize, packet: &[u8]) {
+        let ((line, _), (other, pictures)) = (&self.changes, &self.pictures);
+        line.send(packet).unwrap();
+        if at.is_multiple_of(SOME) {
+            let some = pictures.iter().cycle().skip(at).take(SOME);
+            some.for_each(|picture| other.send(picture).unwrap());
+        }
+    }
+
+    /// Sends what comes before the first client joins.
+    fn begin(&self) {
+        for (at, packet) in self.changes.1.iter().enumerate().take(BEFORE) {
+            self.put(at, packet);
             thread::sleep(Duration::from_micros(200));
         }
-        let mut cycle = pictures.iter().cycle();
+    }
+
+    /// Sends the rest within this time, evenly, or until `stop` is raised.
+    fn send(self, time: Duration, stop: &Stop) {
+        let changes = &self.changes.1;
         let began = Instant::now();
         let rest = changes.len().saturating_sub(BEFORE).max(1);
-        for (at, packet) in changes.iter().skip(BEFORE).enumerate() {
+        for (at, packet) in changes.iter().enumerate().skip(BEFORE) {
             if stop.is_raised() {
                 return;
             }
-            let due = began + time.mul_f64(at as f64 / rest as f64);
+            let due = began + time.mul_f64((at - BEFORE) as f64 / rest as f64);
             thread::sleep(due.saturating_duration_since(Instant::now()));
-            line.send(packet).unwrap();
-            if at % SOME == 0 {
-                for picture in cycle.by_ref().take(SOME) {
-                    other.send(picture).unwrap();
-                }
-            }
+            self.put(at, packet);
         }
     }
 }
@@ -324,12 +331,12 @@ fn number(name: &str, default: u64) -> u64 {
     text.map_or(default, |text| text.parse().expect(name))
 }
 
-/// Runs the clients of one version, until the time is up.
+/// Runs the clients of one version, from the time at which all have joined until the time is up.
 fn clients(
     gateway: SocketAddr,
     (version, count): (Version, usize),
     (symbols, by_order, rights): (&[&str], bool, Rights),
-    (seed, time): (u64, Duration),
+    (seed, time, joined): (u64, Duration, &Barrier),
 ) -> SubscribeReport {
     let mut asked = Asked {
         symbols: symbols.iter().map(|name| (*name).to_owned()).collect(),
@@ -347,7 +354,9 @@ fn clients(
         progress: 0,
         ..SubscribeOptions::new(gateway, count, asked)
     };
-    let subscribers = Subscribers::connect(&options).unwrap();
+    let subscribers = Subscribers::connect(&options);
+    joined.wait();
+    let subscribers = subscribers.unwrap();
     assert_eq!(subscribers.refused().first, None);
     subscribers.run(&Stop::new(), &mut |_| {}).unwrap()
 }
@@ -362,18 +371,25 @@ fn churn(feed: Feed, last: u8, seconds: u64) {
     let least = feed.least;
     let (gateway, lines, configs) = plant(feed, last);
     let consumers = gateway.consumers();
-    let stop = Stop::new();
+    lines.begin();
+    // Before that, named instruments are unknown.
+    let until = Instant::now() + Duration::from_secs(60);
+    while gateway.count("instruments_live") < least {
+        assert!(Instant::now() < until, "fewer than {least} live books");
+        thread::yield_now();
+    }
+    let (stop, joined) = (Stop::new(), Barrier::new(CLIENTS.len() + 1));
     let reports: Vec<SubscribeReport> = thread::scope(|scope| {
-        // Slightly longer than the clients run.
-        scope.spawn(|| lines.send(time + Duration::from_secs(2), &stop));
-        // Before that, named instruments are unknown.
-        while gateway.count("instruments_live") < least {
-            thread::yield_now();
-        }
         let mut seen = seen.iter_mut().map(|rights| rights.take().unwrap());
+        let (stop, joined) = (&stop, &joined);
         let all = CLIENTS.map(|who| {
             let wanted = (symbols, by_order, seen.next().unwrap());
-            scope.spawn(move || clients(consumers, who, wanted, (seed, time)))
+            scope.spawn(move || clients(consumers, who, wanted, (seed, time, joined)))
+        });
+        scope.spawn(move || {
+            joined.wait();
+            // Slightly longer than the clients run.
+            lines.send(time + Duration::from_secs(2), stop);
         });
         let mut reloads = 0;
         while !all.iter().all(thread::ScopedJoinHandle::is_finished) {

@@ -10,12 +10,11 @@ pub use domain::domain;
 pub use program::{PATIENCE, Program};
 
 use std::fmt;
-use std::fs;
+use std::fs::{self, File};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -53,8 +52,13 @@ pub fn skipped(why: &dyn fmt::Display) {
     let _ = writeln!(io::stderr(), "skipped: {why}");
 }
 
-/// A lock that serializes the fetches of one process's tests.
-static FETCH: Mutex<()> = Mutex::new(());
+/// Waits for fetches of other tests, of this process or another, into the folder that `home` is in,
+/// and holds off further ones until the file is dropped.
+fn reserve(home: &Path) -> Result<File, Absent> {
+    let path = home.with_file_name("fetches.lock");
+    let file = File::create(&path).and_then(|file| file.lock().map(|()| file));
+    file.map_err(|error| Absent(format!("{}: {error}", path.display())))
+}
 
 /// Returns a Python interpreter that has `packages` (as `pip` names them, with their versions,
 /// separated by spaces) and can import `module`; its environment is created in `home`.
@@ -62,7 +66,7 @@ static FETCH: Mutex<()> = Mutex::new(());
 /// # Errors
 /// See [`Absent`].
 pub fn python(home: &Path, packages: &str, module: &str) -> Result<PathBuf, Absent> {
-    let _guard = FETCH.lock().unwrap_or_else(PoisonError::into_inner);
+    let _reserved = reserve(home)?;
     let python = home.join("bin/python");
     let mut probe = Command::new(&python);
     let probed = probe.args(["-c", &format!("import {module}")]).output();
@@ -85,7 +89,7 @@ pub fn python(home: &Path, packages: &str, module: &str) -> Result<PathBuf, Abse
 /// # Errors
 /// See [`Absent`].
 pub fn npm(home: &Path, project: &Path) -> Result<PathBuf, Absent> {
-    let _guard = FETCH.lock().unwrap_or_else(PoisonError::into_inner);
+    let _reserved = reserve(home)?;
     let files = ["package.json", "package-lock.json"].map(|name| project.join(name));
     once(home, &[&files[0], &files[1]], || {
         for file in &files {
@@ -106,7 +110,7 @@ pub fn npm(home: &Path, project: &Path) -> Result<PathBuf, Absent> {
 /// # Errors
 /// See [`Absent`].
 pub fn jars(home: &Path, pom: &Path) -> Result<PathBuf, Absent> {
-    let _guard = FETCH.lock().unwrap_or_else(PoisonError::into_inner);
+    let _reserved = reserve(home)?;
     let jars = home.join("jars");
     once(home, &[pom], || {
         let mut maven = Command::new("mvn");
@@ -124,7 +128,7 @@ pub fn jars(home: &Path, pom: &Path) -> Result<PathBuf, Absent> {
 /// # Errors
 /// See [`Absent`].
 pub fn java(home: &Path, source: &Path, jars: &Path) -> Result<PathBuf, Absent> {
-    let _guard = FETCH.lock().unwrap_or_else(PoisonError::into_inner);
+    let _reserved = reserve(home)?;
     once(home, &[source], || {
         let mut javac = Command::new("javac");
         javac.arg("-classpath").arg(jars.join("*"));
@@ -138,7 +142,7 @@ pub fn java(home: &Path, source: &Path, jars: &Path) -> Result<PathBuf, Absent> 
 /// # Errors
 /// See [`Absent`].
 pub fn cpp(home: &Path, source: &Path, options: &[&str]) -> Result<PathBuf, Absent> {
-    let _guard = FETCH.lock().unwrap_or_else(PoisonError::into_inner);
+    let _reserved = reserve(home)?;
     let program = home.join("peer");
     once(home, &[source], || {
         let mut compiler = Command::new("g++");
@@ -153,7 +157,7 @@ pub fn cpp(home: &Path, source: &Path, options: &[&str]) -> Result<PathBuf, Abse
 /// # Errors
 /// See [`Absent`].
 pub fn cargo(home: &Path, package: &Path, program: &str) -> Result<PathBuf, Absent> {
-    let _guard = FETCH.lock().unwrap_or_else(PoisonError::into_inner);
+    let _reserved = reserve(home)?;
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut build = Command::new(cargo);
     build.args(["build", "--quiet", "--locked", "--manifest-path"]);
@@ -167,7 +171,7 @@ pub fn cargo(home: &Path, package: &Path, program: &str) -> Result<PathBuf, Abse
 /// # Errors
 /// See [`Absent`].
 pub fn unpack(home: &Path, archives: &[PathBuf], suffix: &str) -> Result<(), Absent> {
-    let _guard = FETCH.lock().unwrap_or_else(PoisonError::into_inner);
+    let _reserved = reserve(home)?;
     let sources: Vec<&Path> = archives.iter().map(PathBuf::as_path).collect();
     once(home, &sources, || {
         for archive in archives {

@@ -39,7 +39,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let config = plant::read(path)?;
     if args.check {
         let place = || path.display().to_string();
-        config.check_files().with_context(place)?;
+        plant::check(&config).with_context(place)?;
         return Ok(ExitCode::SUCCESS);
     }
     let path: PathBuf = Path::to_owned(path);

@@ -50,6 +50,15 @@ pub(crate) fn check_capture(config: &Config, file: Option<&Path>) -> Result<()> 
         .map_or(Ok(()), |capture| refuse_input(capture, &read))
 }
 
+/// Checks the files that a configuration names, without running it.
+pub(crate) fn check(config: &Config) -> Result<()> {
+    config.check_files()?;
+    if let Some(console) = &config.console {
+        Console::check(console)?;
+    }
+    Ok(())
+}
+
 /// Reads the configuration again from its source.
 pub(crate) type Reread<'a> = &'a dyn Fn() -> Result<Config>;
 

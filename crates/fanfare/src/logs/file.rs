@@ -6,10 +6,12 @@ use fanfare_engine::rotate::{RotatedFile, Rotation};
 use fanfare_engine::stop::Reload;
 use std::io::{self, Write};
 use std::path::Path;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 /// The interval at which the file is checked while no line comes.
 const LOOK: Duration = Duration::from_millis(500);
+/// The pause after a failed rotation.
+const ROLL_AGAIN: Duration = Duration::from_secs(60);
 
 /// A log file that takes whole lines. A write always succeeds: lines that the disk refuses are
 /// dropped and counted, and the file has their number in their place once it accepts lines again;
@@ -18,6 +20,8 @@ pub(super) struct FileLog {
     lines: Lines<RotatedFile>,
     reload: Reload,
     is_failing: bool,
+    /// The time of the next attempt at a rotation that failed.
+    roll_again: Option<Instant>,
 }
 
 /// The lines to a file that may accept none, or part of one.
@@ -45,6 +49,7 @@ impl FileLog {
             },
             reload,
             is_failing: false,
+            roll_again: None,
         })
     }
 
@@ -65,12 +70,20 @@ impl FileLog {
     fn turn(&mut self, more: usize) {
         if self.reload.is_due() {
             let outcome = self.lines.to.reopen();
+            if outcome.is_ok() {
+                self.roll_again = None;
+            }
             self.note(outcome, "opened again");
         }
         let utc = utc();
-        if self.lines.to.is_over(utc, more) {
+        let now = Instant::now();
+        let is_due = self.roll_again.is_none_or(|at| now >= at);
+        if is_due && self.lines.to.is_over(utc, more) {
             let outcome = self.lines.to.roll(utc);
-            self.note(outcome, "ended");
+            let again = outcome.is_err().then_some(now + ROLL_AGAIN);
+            if std::mem::replace(&mut self.roll_again, again).is_none() {
+                self.note(outcome, "ended");
+            }
         }
         if let Some(trouble) = self.lines.to.take_trouble() {
             self.tell(&trouble);

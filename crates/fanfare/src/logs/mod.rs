@@ -25,7 +25,7 @@ use file::FileLog;
 use form::{Form, Record};
 use std::io::IsTerminal;
 use std::os::unix::fs::MetadataExt;
-use std::sync::LazyLock;
+use std::sync::{LazyLock, OnceLock};
 use std::time::SystemTime;
 use tracing::span::{Attributes, Id};
 use tracing::subscriber::Interest;
@@ -33,9 +33,19 @@ use tracing::{Event, Level, Metadata, Subscriber};
 
 static LEVELS: LazyLock<LogLevels> = LazyLock::new(|| LogLevels::new(&LOG_TARGETS));
 
+/// The requests to open the file of the log again, SIGHUP among them.
+static RELOAD: OnceLock<Reload> = OnceLock::new();
+
 /// Returns the levels of this process's log.
 pub(crate) fn levels() -> LogLevels {
     LEVELS.clone()
+}
+
+/// Makes the thread of the log open its file again, if it is one, as SIGHUP does.
+pub(crate) fn reopen() {
+    if let Some(reload) = RELOAD.get() {
+        reload.request();
+    }
 }
 
 /// Starts the log. From now on lines of this process are written in the background, and the message
@@ -50,6 +60,7 @@ pub(crate) fn begin(settings: &ProgramLog) -> Result<()> {
         LogTo::File(path) => {
             let rotation = settings.rotate.rotation(ProgramLog::MAX_BYTES);
             let reload = Reload::on_hangup().context("cannot catch SIGHUP")?;
+            let reload = RELOAD.get_or_init(|| reload).clone();
             let file = FileLog::open(path, rotation, reload, gap(form));
             let file = file.with_context(|| format!("cannot write the log {}", path.display()))?;
             LOG.start("log", file, gap(form))?;

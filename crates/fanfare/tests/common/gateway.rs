@@ -23,6 +23,11 @@ impl Gateway {
         }
     }
 
+    /// Waits for a line on stdout that contains `what`.
+    pub(crate) fn prints(&mut self, what: &str) {
+        self.running.prints(what);
+    }
+
     /// Waits for a line on stderr that contains `what`.
     pub(crate) fn tells(&mut self, what: &str) {
         self.running.tells(what);

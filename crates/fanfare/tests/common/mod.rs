@@ -203,8 +203,8 @@ fn keep(socket: impl Any + Send) {
     kept.push(Box::new(socket));
 }
 
-/// Returns an address without a listener, now or later: the port is taken by a connection whose
-/// listener is closed.
+/// Returns an address without a listener, now or later, unless the test itself starts one there:
+/// the port is taken by a connection whose listener is closed.
 pub(crate) fn nobody() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();

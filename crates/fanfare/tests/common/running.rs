@@ -83,9 +83,14 @@ impl Running {
 
     /// Waits for its end, within the limit. Returns the output after the last line that was waited
     /// for.
-    pub(crate) fn end(mut self) -> Said {
-        let (out, err) = (self.rest(Stream::Out), self.rest(Stream::Err));
-        let status = self.0.wait(LIMIT).unwrap();
+    pub(crate) fn end(self) -> Said {
+        self.end_within(LIMIT)
+    }
+
+    /// Waits for its end as [`Self::end`], within a limit of its own.
+    pub(crate) fn end_within(mut self, limit: Duration) -> Said {
+        let [out, err] = [Stream::Out, Stream::Err].map(|stream| self.rest(stream, limit));
+        let status = self.0.wait(limit).unwrap();
         let status = status.unwrap_or_else(|| panic!("it does not end"));
         let code = status.code().unwrap_or(-1);
         Said { code, out, err }
@@ -94,11 +99,14 @@ impl Running {
     fn wait(&mut self, what: &str, stream: Stream, other: Stream) -> String {
         let wanted = |line: &str| line.contains(what).then(|| line.to_owned());
         let found = self.0.wait_line(Some(stream), LIMIT, wanted);
-        found.unwrap_or_else(|missing| panic!("no {what:?}: {missing}: {}", self.rest(other)))
+        found.unwrap_or_else(|missing| {
+            let rest = self.rest(other, LIMIT);
+            panic!("no {what:?}: {missing}: {rest}")
+        })
     }
 
-    fn rest(&mut self, stream: Stream) -> String {
-        let rest = self.0.rest(stream, LIMIT);
+    fn rest(&mut self, stream: Stream, limit: Duration) -> String {
+        let rest = self.0.rest(stream, limit);
         rest.unwrap_or_else(|missing| panic!("{stream:?}: {missing}"))
     }
 }

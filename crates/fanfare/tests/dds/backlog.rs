@@ -3,7 +3,9 @@
 use crate::common::{Running, done, fanfare, groups};
 use crate::{domain, feed};
 
-const MESSAGES: u32 = 60_000;
+/// Twice as many as a publisher writes for a subscriber that does not read. The kernel's buffer of
+/// a line has space for all of them while a busy machine runs other tasks.
+const MESSAGES: u32 = 20_000;
 
 #[test]
 fn a_subscriber_that_hangs_for_a_while_costs_no_datagram() {
@@ -22,15 +24,14 @@ fn a_subscriber_that_hangs_for_a_while_costs_no_datagram() {
     subscriber.signal("STOP");
     let (address, port) = group.split_once(':').unwrap();
     let mut multicast = fanfare(&["fast", "multicast", "-a", address, "-p", port]);
-    // The pace leaves the kernel's buffer enough space while a busy machine runs other tasks.
-    done(multicast.args(["-s", "50", "-f"]).arg(&file));
+    done(multicast.args(["-s", "200", "-f"]).arg(&file));
     publisher.tells("a subscriber does not read");
     subscriber.signal("CONT");
     let published = publisher.end().succeeded().out;
-    let whole = format!("\"messages\":{MESSAGES},\"samples\":84000");
+    let whole = format!("\"messages\":{MESSAGES},\"samples\":28000");
     assert!(published.contains(&whole), "{published}");
     assert!(published.contains("\"kernel_drops\":0"), "{published}");
     let received = subscriber.end().succeeded().out;
-    let whole = "\"equal\":84000,\"wrong\":0,\"not_received\":0";
+    let whole = "\"equal\":28000,\"wrong\":0,\"not_received\":0";
     assert!(received.contains(whole), "{received}");
 }

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 #[test]
 fn a_rust_structure_holds_what_the_publisher_decoded() {
-    let (file, domain) = (feed("simple", 20_000), domain(50));
+    let (file, domain) = (feed("simple", 60_000), domain(50));
     let publish = ["dds", "publish", "simple", "--no-echo", "--wait", "0"];
     let mut publish = fanfare(&publish);
     publish.args(["--domain", &domain, "-f", "/dev/stdin"]);
@@ -36,10 +36,10 @@ fn a_rust_structure_holds_what_the_publisher_decoded() {
     });
     matched.recv_timeout(Duration::from_secs(60)).unwrap();
     // The reader has discovered the writer, but the writer may not have discovered the reader: the
-    // first quotes may be lost.
+    // first quotes may be lost. The file lasts for half a minute.
     while !reading.is_finished() {
         messages.some(1_000);
-        thread::sleep(Duration::from_millis(5));
+        thread::sleep(Duration::from_millis(50));
     }
     messages.rest();
     let quotes = reading.join().unwrap();

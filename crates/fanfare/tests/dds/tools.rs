@@ -1,6 +1,6 @@
 //! `fanfare dds ls`, `echo`, `ping` and `pong`.
 
-use crate::common::{Running, done, fanfare, said};
+use crate::common::{Running, done, eventually, fanfare, said};
 use serde_json::Value;
 use std::process::Command;
 
@@ -29,11 +29,16 @@ fn ping_gets_its_samples_back_and_ls_sees_pong() {
         assert_eq!(figures["figures"]["wrong"], 0, "{figures}");
         assert!(figures["figures"]["roundtrip_p50_us"].as_f64().unwrap() > 0.0);
     }
-    let seen = done(&mut on(20, &["ls", "--json", "--wait", "6"])).json();
+    let mut seen = Value::Null;
+    let mut reader = None;
+    eventually("pong, and its reader", || {
+        seen = done(&mut on(20, &["ls", "--json"])).json();
+        let endpoints = seen["endpoints"].as_array().unwrap();
+        reader = endpoints.iter().find(|e| e["side"] == "reader").cloned();
+        reader.is_some()
+    });
     assert_eq!(seen["figures"]["participants"], 1, "{seen}");
-    let reader = seen["endpoints"].as_array().unwrap().iter();
-    let mut reader = reader.filter(|e| e["side"] == "reader");
-    let reader = reader.next().unwrap();
+    let reader = reader.unwrap();
     assert_eq!(
         (&reader["topic"], &reader["type"], &reader["reliable"]),
         (&"FanfarePing".into(), &"Fanfare::Ping".into(), &true.into())
@@ -85,9 +90,11 @@ fn echo_prints_the_samples_of_a_topic_it_has_never_heard_of() {
 #[test]
 fn a_topic_that_nobody_writes_is_an_error_that_names_those_there_are() {
     let _pong = pong(23);
-    let said = said(&mut on(23, &["echo", "Nothing", "--wait", "6"]));
-    let told = said.err;
-    assert_eq!(said.code, 1, "{told}");
-    assert!(told.contains("nobody writes topic \"Nothing\""), "{told}");
-    assert!(told.contains("FanfarePing, FanfarePong"), "{told}");
+    eventually("the topics of pong", || {
+        let said = said(&mut on(23, &["echo", "Nothing", "--wait", "2"]));
+        let told = said.err;
+        assert_eq!(said.code, 1, "{told}");
+        assert!(told.contains("nobody writes topic \"Nothing\""), "{told}");
+        told.contains("FanfarePing, FanfarePong")
+    });
 }

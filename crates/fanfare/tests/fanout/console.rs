@@ -1,11 +1,11 @@
 //! The console of a running gateway: its API, and its metrics as Debian's Prometheus reads them.
 
 use crate::common::gateway::port;
-use crate::common::{Folder, Running, eventually, fanfare, run};
+use crate::common::{Folder, Running, eventually, fails, fanfare, nobody, run};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::io::{ErrorKind, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -141,6 +141,38 @@ fn sessions_are_seen_and_ended_by_who_has_the_token() {
     ] {
         assert!(audit.contains(line), "{line} in {audit}");
     }
+}
+
+#[test]
+fn files_that_the_console_cannot_use_are_named_by_a_check_and_a_reload() {
+    let folder = Folder::new("console-files");
+    let tls = concat!(env!("CARGO_MANIFEST_DIR"), "/../engine/testdata/tls");
+    let pem = std::fs::read_to_string(format!("{tls}/server.pem")).unwrap();
+    let pem = folder.with("server.pem", pem);
+    let (token, socket) = (folder.with("token", format!("{TOKEN}\n")), folder.file("s"));
+    let file = folder.with(
+        "gateway.toml",
+        format!(
+            "control = \"{socket}\"\n[producers]\nport = 0\n[consumers]\nport = 0\n\
+             [console]\nport = 0\ntoken_file = \"{token}\"\n\
+             tls = {{ certificate = \"{pem}\", key = \"{tls}/server.key\" }}\n"
+        ),
+    );
+    run(&["gateway", "--check", &file]).succeeded();
+    let mut server = Running::start(&mut fanfare(&["gateway", &file]));
+    server.prints("Listening for operators");
+    std::fs::write(&pem, "nothing").unwrap();
+    for asked in ["reload", "check"] {
+        let told = fails(&["ctl", "--socket", &socket, "config", asked]);
+        assert!(told.contains("server.pem"), "{asked}: {told}");
+    }
+    let told = fails(&["gateway", "--check", &file]);
+    assert!(told.contains("server.pem"), "{told}");
+    std::fs::remove_file(&token).unwrap();
+    let told = fails(&["gateway", "--check", &file]);
+    assert!(told.contains(&token), "{told}");
+    server.interrupt();
+    server.end().succeeded();
 }
 
 #[test]
@@ -303,10 +335,7 @@ fn debians_prometheus_scrapes_it_and_has_nothing_to_say_against_it() {
     );
     assert_eq!(said, (true, String::new()));
 
-    let own = TcpListener::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap();
+    let own = nobody();
     let _prometheus = prometheus(&plant, &own.to_string());
     eventually("the counter is in Prometheus", || {
         let query = "/api/v1/query?query=sum(fanfare_logons_total)";

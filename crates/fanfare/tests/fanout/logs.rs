@@ -1,7 +1,7 @@
 //! Tests of the gateway's log: its contents, and its files.
 
 use crate::common::gateway::Gateway;
-use crate::common::{Folder, eventually, fanfare};
+use crate::common::{Folder, Running, done, eventually, fanfare};
 use crate::operation::{log_on, message};
 use serde_json::Value;
 use std::io::{Read, Write};
@@ -164,6 +164,54 @@ fn a_log_is_rotated_by_size_compressed_and_opened_again_at_a_hangup() {
     );
     let moved = String::from_utf8(folder.read("moved")).unwrap();
     assert!(moved.contains(" WARN session: "), "{moved}");
+}
+
+#[test]
+fn a_log_that_cannot_be_rotated_says_so_once_and_goes_on() {
+    let folder = Folder::new("log-stuck");
+    let [logs, away] = ["logs", "away"].map(|name| folder.path().join(name));
+    std::fs::create_dir(&logs).unwrap();
+    let text = format!(
+        "{PORTS}[log]\nto = \"{}\"\nlevel = \"session=debug\"\nrotate = {{ max_bytes = 65536 }}\n",
+        logs.join("run.log").display()
+    );
+    let gateway = start(&folder, &text, &[]);
+    std::fs::rename(&logs, &away).unwrap();
+    let long = "n".repeat(400);
+    let log = away.join("run.log");
+    eventually("a long file", || {
+        refused(&gateway.consumers, &message(&long, 1, "A", "98=0|108=0|"));
+        std::fs::metadata(&log).unwrap().len() > 100_000
+    });
+    let said = gateway.stop();
+    assert_eq!(
+        said.err.matches("cannot be ended").count(),
+        1,
+        "{}",
+        said.err
+    );
+    let text = std::fs::read_to_string(&log).unwrap();
+    assert!(text.ends_with("the gateway has ended\n"), "{text}");
+}
+
+#[test]
+fn a_log_is_opened_again_by_a_reload_at_the_socket() {
+    let folder = Folder::new("log-reload");
+    let (log, socket) = (folder.file("run.log"), folder.file("s"));
+    let text = format!("control = \"{socket}\"\n{PORTS}[log]\nto = \"{log}\"\n");
+    let file = folder.with("gateway.toml", text);
+    let mut server = Running::start(&mut fanfare(&["gateway", &file]));
+    server.prints("Listening for operators");
+    std::fs::rename(&log, folder.file("moved")).unwrap();
+    let reloaded = done(&mut fanfare(&[
+        "ctl", "--socket", &socket, "config", "reload",
+    ]));
+    assert_eq!(reloaded.out, "reloaded: nothing has changed\n");
+    eventually("the new file", || Path::new(&log).exists());
+    server.interrupt();
+    server.end().succeeded();
+    let text = String::from_utf8(folder.read("run.log")).unwrap();
+    assert!(text.contains(" INFO program: reloaded"), "{text}");
 }
 
 #[test]

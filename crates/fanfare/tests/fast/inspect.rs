@@ -58,6 +58,28 @@ fn explain_shows_each_byte_with_its_meaning() {
 }
 
 #[test]
+fn explain_shows_an_absent_group_on_a_line_of_its_own() {
+    let folder = Folder::new("explain-absent");
+    let templates = folder.with(
+        "templates.xml",
+        "<template name='T' id='1'><uInt32 name='A'/>\
+         <group name='G' presence='optional'><uInt32 name='B'/></group>\
+         <bitGroup name='H' presence='optional'><uInt3 name='C'/><uInt4 name='D'/></bitGroup>\
+         </template>",
+    );
+    let file = folder.with("packet.dat", [4, 0xc0, 0x81, 0x85, 0x80]);
+    let said = run(&["explain", "-t", &templates, "-f", &file, "--header", "u8"]).succeeded();
+    for end in [
+        "  A uInt32 none = 5",
+        "  group G = absent",
+        "  H group none = absent",
+    ] {
+        let has = said.out.lines().any(|line| line.ends_with(end));
+        assert!(has, "{end} in:\n{}", said.out);
+    }
+}
+
+#[test]
 fn explain_ends_at_the_error() {
     let folder = Folder::new("explain-error");
     let templates = folder.with(

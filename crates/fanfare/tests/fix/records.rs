@@ -1,6 +1,6 @@
 //! Tests of the message log of `fix acceptor`, and of its output without a reader.
 
-use crate::common::{Folder, fanfare, run};
+use crate::common::{Folder, fanfare, nobody, run};
 use crate::operation::{logon, settings};
 use crate::server::{Peer, Server, framed};
 use std::io::Write;
@@ -94,12 +94,8 @@ fn a_kill_loses_nothing_that_was_answered() {
 fn stderr_and_stdout_that_nobody_reads_hold_no_session_up() {
     let folder = Folder::new("unread");
     // The test chooses the port: the output that would name it is not read.
-    let port = std::net::TcpListener::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap()
-        .port();
-    let text = settings("").replace("Port=0", &format!("Port={port}"));
+    let address = nobody();
+    let text = settings("").replace("Port=0", &format!("Port={}", address.port()));
     let path = folder.with("settings.cfg", text);
     let mut command = fanfare(&["fix", "acceptor", "--config", &path]);
     // A full pipe: one thread fills it, and stays in the write until the reader is gone.
@@ -109,7 +105,6 @@ fn stderr_and_stdout_that_nobody_reads_hold_no_session_up() {
     std::thread::sleep(std::time::Duration::from_millis(500));
     let mut child = command.stderr(stderr).spawn().unwrap();
     drop(command);
-    let address = format!("127.0.0.1:{port}").parse().unwrap();
     let mut peer = loop {
         if let Some(peer) = Peer::try_connect(address) {
             break peer;

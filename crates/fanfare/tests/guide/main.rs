@@ -11,9 +11,9 @@ mod chapter;
 mod common;
 
 use chapter::{Block, blocks, is_like, note};
-use common::{Folder, Running, Said, with_program};
+use common::{Folder, Running, Said, nobody, with_program};
 use fanfare_peers::{or_skip, python};
-use std::net::{TcpListener, UdpSocket};
+use std::net::UdpSocket;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -106,10 +106,7 @@ struct Reader {
 
 impl Reader {
     fn new(name: &str, path: Vec<PathBuf>) -> Self {
-        let of_tcp = TCP.map(|port| {
-            let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-            (port, listener.local_addr().unwrap().port())
-        });
+        let of_tcp = TCP.map(|port| (port, nobody().port()));
         let sockets = GROUPS.map(|_| UdpSocket::bind("127.0.0.1:0").unwrap());
         let port = |socket: &UdpSocket| socket.local_addr().unwrap().port();
         let of_groups = GROUPS.iter().zip(&sockets);

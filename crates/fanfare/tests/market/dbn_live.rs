@@ -2,8 +2,8 @@
 
 use crate::common::gateway::port;
 use crate::common::{Folder, Running, fanfare, groups, run};
-use crate::feed;
 use crate::stock::KEY;
+use crate::{feed, written};
 use fanfare_peers::{or_skip, python};
 use serde_json::{Value, json};
 use std::fs;
@@ -11,7 +11,6 @@ use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::Duration;
 
 fn databento() -> Option<std::path::PathBuf> {
     let home = Path::new(env!("CARGO_TARGET_TMPDIR")).join("python-databento");
@@ -51,19 +50,6 @@ fn traded(events: &str) -> (Vec<Value>, i64) {
     (trades.iter().map(trade).collect(), volume)
 }
 
-/// Returns the trades of a file of events once it no longer grows.
-fn settled(path: &str) -> (Vec<Value>, i64) {
-    let mut before = String::new();
-    loop {
-        let text = fs::read_to_string(path).unwrap();
-        if text == before && text.ends_with('\n') {
-            return traded(&text);
-        }
-        before = text;
-        std::thread::sleep(Duration::from_millis(300));
-    }
-}
-
 #[test]
 fn stock_clients_receive_what_the_plant_says() {
     let Some(python) = databento() else {
@@ -72,17 +58,17 @@ fn stock_clients_receive_what_the_plant_says() {
     let [line, pictures] = groups();
     let folder = Folder::new("market-dbn-live");
     let key = folder.with("user.key", format!("{KEY}\n"));
-    let (events, log) = (folder.file("events.jsonl"), folder.file("log"));
+    let [events, log, socket] = ["events.jsonl", "log", "ctl"].map(|name| folder.file(name));
     fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).unwrap();
     let config = folder.with(
         "gateway.toml",
         format!(
-            "events = \"{events}\"\n[producers]\nport = 0\nopen = true\n[consumers]\nport = 0\n\
-             [history]\nfolder = \"{log}\"\n[dbn]\nport = 0\n[[user]]\nname = \"u\"\n\
-             dbn_key_file = \"{key}\"\ninstruments = [\"*\"]\nsessions_at_a_time = 3\n[[feed]]\n\
-             templates = \"builtin:spectra\"\nlines = [\"{line}\"]\n\
-             mapping = \"builtin:spectra\"\n[feed.book]\nstarts_empty = false\n[feed.snapshot]\n\
-             lines = [\"{pictures}\"]\n"
+            "control = \"{socket}\"\nevents = \"{events}\"\n[producers]\nport = 0\nopen = true\n\
+             [consumers]\nport = 0\n[history]\nfolder = \"{log}\"\n[dbn]\nport = 0\n\
+             [[user]]\nname = \"u\"\ndbn_key_file = \"{key}\"\ninstruments = [\"*\"]\n\
+             sessions_at_a_time = 3\n[[feed]]\ntemplates = \"builtin:spectra\"\n\
+             lines = [\"{line}\"]\nmapping = \"builtin:spectra\"\n[feed.book]\n\
+             starts_empty = false\n[feed.snapshot]\nlines = [\"{pictures}\"]\n"
         ),
     );
     let mut gateway = Running::start(&mut fanfare(&["gateway", &config]));
@@ -107,25 +93,15 @@ fn stock_clients_receive_what_the_plant_says() {
     let changes = folder.path().join("changes.dat");
     fs::rename(feed(&folder, "spectra", &["--trades", "20"]), &changes).unwrap();
     let shown = feed(&folder, "spectra", &["--trades", "20", "--snapshots"]);
-    for (file, group) in [(&changes, &line), (&shown, &pictures)] {
+    let sent = [(&changes, &line), (&shown, &pictures)].map(|(file, group)| {
         let (address, port) = group.split_once(':').unwrap();
         let file = file.to_str().unwrap();
-        run(&[
-            "fast",
-            "multicast",
-            "-f",
-            file,
-            "-a",
-            address,
-            "-p",
-            port,
-            "-s",
-            "100",
-        ])
-        .succeeded();
-    }
+        let args = ["fast", "multicast", "-f", file, "-a", address, "-p", port];
+        let said = run(&[&args[..], &["-s", "100", "--json"]].concat()).succeeded();
+        said.figures()["packets"].as_u64().unwrap()
+    });
     gateway.tells("11 live");
-    let (trades, volume) = settled(&events);
+    let (trades, volume) = traded(&written(&socket, &events, sent.into_iter().sum()));
     judge(&mut client, &trades, volume);
     says(&mut client, "again");
     assert_eq!(says(&mut client, "recipe")["recipe"], json!(trades));

@@ -40,17 +40,21 @@ const UNKNOWN_PRICE: &str = "9223372036854775807";
 struct Plant {
     gateway: Running,
     port: String,
+    socket: String,
     events: String,
     lines: [String; 2],
+    /// The datagrams of senders that have ended.
+    sent: u64,
 }
 
 impl Plant {
     fn start(folder: &Folder, more: &str) -> Self {
         let lines = groups();
         let [line, pictures] = &lines;
-        let events = folder.file("events.jsonl");
+        let (socket, events) = (folder.file("ctl"), folder.file("events.jsonl"));
         let config = format!(
-            "events = \"{events}\"\n[producers]\nport = 0\n[consumers]\nport = 0\n{more}\n\
+            "control = \"{socket}\"\nevents = \"{events}\"\n\
+             [producers]\nport = 0\n[consumers]\nport = 0\n{more}\n\
              [[feed]]\ntemplates = \"builtin:spectra\"\nlines = [\"{line}\"]\n\
              mapping = \"builtin:spectra\"\n[feed.book]\nstarts_empty = false\n[feed.snapshot]\n\
              lines = [\"{pictures}\"]\n"
@@ -58,11 +62,14 @@ impl Plant {
         let config = folder.with("gateway.toml", config);
         let mut gateway = Running::start(&mut fanfare(&["gateway", &config]));
         let port = port(&gateway.prints("Listening for DBN (FANFARE) on 127.0.0.1:"));
+        gateway.prints("Listening for operators");
         Self {
             gateway,
             port,
+            socket,
             events,
             lines,
+            sent: 0,
         }
     }
 
@@ -81,6 +88,7 @@ impl Plant {
             port,
             "-s",
             &every,
+            "--json",
         ])
     }
 
@@ -91,17 +99,13 @@ impl Plant {
         crate::lines(&text[..whole])
     }
 
-    /// Returns the events, once no more come.
-    fn settled(&self) -> Vec<Value> {
-        let mut before = 0;
-        loop {
-            let events = self.events();
-            if events.len() == before && before > 0 {
-                return events;
-            }
-            before = events.len();
-            std::thread::sleep(std::time::Duration::from_millis(300));
+    /// Waits for the ends of the senders, and returns the events of all that has been sent.
+    fn settled(&mut self, senders: impl IntoIterator<Item = Running>) -> Vec<Value> {
+        for sender in senders {
+            let said = sender.end().succeeded();
+            self.sent += said.figures()["packets"].as_u64().unwrap();
         }
+        crate::lines(&crate::written(&self.socket, &self.events, self.sent))
     }
 
     fn stop(self) {
@@ -361,10 +365,10 @@ fn the_stock_crate_receives_present_and_past() {
         .map(|(line, file)| Running::start(&mut plant.send(line, file, 8_000)));
     // The events so far are the past, and more come meanwhile.
     eventually("a part of the feed", || trades(&plant.events()).len() > 30);
+    // The rest of the feed comes when a client has subscribed, however long that takes.
+    senders.iter().for_each(|sender| sender.signal("STOP"));
     let traded = plant.events();
     let from = trades(&traded)[10]["ts_recv"].clone();
-    let in_past = ["mbp-10", "ohlcv-1s"].map(|schema| format!("{schema} ALL_SYMBOLS start=0"));
-    let mut past = start("past", &[], &in_past.each_ref().map(String::as_str));
     let some = format!("trades ALL_SYMBOLS start={from}");
     let (number_of_one, name_of_one) = busiest(&traded);
     let one = [
@@ -372,14 +376,13 @@ fn the_stock_crate_receives_present_and_past() {
         format!("mbp-1 {name_of_one}"),
     ];
     let some = start("some", &["zstd"], &[&some, &one[0], &one[1]]);
-    for sender in senders {
-        sender.end().succeeded();
-    }
-    Running::start(&mut plant.send(1, &pictures, 100))
-        .end()
-        .succeeded();
+    senders.iter().for_each(|sender| sender.signal("CONT"));
+    let in_past = ["mbp-10", "ohlcv-1s"].map(|schema| format!("{schema} ALL_SYMBOLS start=0"));
+    let mut past = start("past", &[], &in_past.each_ref().map(String::as_str));
+    plant.settled(senders);
+    let again = Running::start(&mut plant.send(1, &pictures, 100));
+    let events = plant.settled([again]);
     plant.gateway.tells("11 live");
-    let events = plant.settled();
     let count = events.iter().filter(is_of_a_book).count();
     let traded = trades(&events).len();
     all.has(MBP10, count);
@@ -486,7 +489,7 @@ fn a_stock_client_that_stops_reading_is_told_what_it_missed() {
     };
     let folder = Folder::new("dbn-slow");
     let more = "[dbn]\nport = 0\nqueue_bytes = 262144\nheartbeat_s = 1";
-    let plant = Plant::start(&folder, more);
+    let mut plant = Plant::start(&folder, more);
     let place = (&*program, &folder);
     let start = |name: &str, options: &[&str]| {
         let subscriptions = ["mbp-10 ALL_SYMBOLS"];
@@ -503,10 +506,7 @@ fn a_stock_client_that_stops_reading_is_told_what_it_missed() {
     let [changes, pictures] = files(&folder, "12000");
     let senders = [(0, &changes), (1, &pictures)]
         .map(|(line, file)| Running::start(&mut plant.send(line, file, 100)));
-    for sender in senders {
-        sender.end().succeeded();
-    }
-    let events = plant.settled();
+    let events = plant.settled(senders);
     let count = events.iter().filter(is_of_a_book).count() as u64;
     let skipped = |client: &Stock| {
         let lines = client.so_far();

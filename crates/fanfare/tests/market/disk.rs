@@ -237,7 +237,14 @@ fn no_number_comes_twice_where_a_machine_has_crashed() {
         });
         gateway
     };
-    start("one", &mut feed).kill();
+    let first = start("one", &mut feed);
+    eventually("a log as long as the other outlet", || {
+        let log = Log::open(folder.file("log").as_ref());
+        let extent = log.and_then(|log| log.extent());
+        let next = extent.map_or(0, |extent| extent.next);
+        numbers("one").last().is_some_and(|last| last + 1 == next)
+    });
+    first.kill();
     let seen = numbers("one");
     // After a crash of the machine the ring is gone, and the end of the log.
     fs::remove_file(folder.file("ring")).unwrap();

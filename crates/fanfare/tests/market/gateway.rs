@@ -2,7 +2,7 @@
 
 use crate::book::{changes, datagram, day, entry, picture};
 use crate::common::gateway::Gateway;
-use crate::common::{Folder, Said, eventually, fanfare, groups, run};
+use crate::common::{Folder, Said, eventually, fanfare, groups, nobody, run};
 use fanfare_instruments::pcap::{LinkType, Writer};
 use serde_json::Value;
 use std::fs;
@@ -114,7 +114,8 @@ fn the_stages_of_a_feed_are_measured_from_the_kernel_to_the_log() {
     let more = format!("channel = \"north\"\n[history]\nfolder = \"{log}\"\n");
     let text = fs::read_to_string(config(&folder, &group, &more)).unwrap();
     let config = folder.with("stages.toml", format!("control = \"{socket}\"\n{text}"));
-    let gateway = Gateway::start(&mut fanfare(&["gateway", &config]));
+    let mut gateway = Gateway::start(&mut fanfare(&["gateway", &config]));
+    gateway.prints("Listening for operators");
     send(&packets(&folder, "feed", &day()), &group);
     let mut stages = Vec::new();
     let count = |stages: &[Value], of: &str, name: &str| {
@@ -296,11 +297,10 @@ fn a_gateway_asks_the_replay_for_what_is_missing() {
 fn a_replay_that_is_not_there_is_named() {
     let [group, _] = groups();
     let folder = Folder::new("market-no-replay");
-    let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr();
-    let closed = closed.unwrap();
     let more = format!(
-        "[feed.replay]\naddress = \"{closed}\"\nsender = \"US\"\ntarget = \"REPLAY\"\n\
-         timeout_ms = 500\n"
+        "[feed.replay]\naddress = \"{}\"\nsender = \"US\"\ntarget = \"REPLAY\"\n\
+         timeout_ms = 500\n",
+        nobody()
     );
     let config = config(&folder, &group, &more);
     let mut gateway = Gateway::start(&mut fanfare(&["gateway", &config]));

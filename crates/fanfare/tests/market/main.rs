@@ -48,6 +48,26 @@ fn feed(folder: &Folder, kind: &str, more: &[&str]) -> PathBuf {
     file
 }
 
+/// Returns the file of a gateway's events, once it has those of `sent` datagrams, without any that
+/// the kernel dropped.
+fn written(socket: &str, events: &str, sent: u64) -> String {
+    let mut text = String::new();
+    common::eventually("the events of all datagrams", || {
+        let ctl = ["ctl", "--socket", socket, "counters", "--json"];
+        let counters = run(&ctl).succeeded().json();
+        let count = |name: &str| -> u64 {
+            let all = counters.as_object().unwrap().iter();
+            let of_name = all.filter(|(label, _)| label.ends_with(name));
+            of_name.map(|(_, count)| count.as_u64().unwrap()).sum()
+        };
+        text = fs::read_to_string(events).unwrap();
+        let taken = count("_datagrams") + count("_picture_packets");
+        taken + count("_kernel_drops") + count("_picture_drops") == sent
+            && text.matches('\n').count() as u64 == count("_market_events")
+    });
+    text
+}
+
 #[test]
 fn a_feed_is_printed_as_events() {
     let folder = Folder::new("market-events");

@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use asked::Asked;
 use clap::Args as ClapArgs;
 use serde_json::Value;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -17,6 +17,8 @@ use crate::print::{note, say};
 
 /// The longest time to a response: a reload waits for the sessions that it ends.
 const PATIENCE: Duration = Duration::from_secs(90);
+/// The longest response, in bytes.
+const LONGEST: u64 = 16 << 20;
 /// The exit status of wrong usage.
 const USAGE: u8 = 2;
 
@@ -56,14 +58,57 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Sends a request, and returns the line of the response. A response may arrive before the request
+/// is sent: a program with too many connections says so, and closes.
+///
+/// # Errors
+/// The error of writing, if no response came, or that of reading; [`io::ErrorKind::UnexpectedEof`]
+/// if the connection was closed without a response.
+pub(in crate::cmd) fn line(
+    stream: &mut BufReader<UnixStream>,
+    request: &str,
+) -> io::Result<String> {
+    let sent = stream
+        .get_mut()
+        .write_all(format!("{request}\n").as_bytes());
+    let mut line = String::new();
+    match stream.take(LONGEST).read_line(&mut line) {
+        Ok(0) => sent.and(Err(io::ErrorKind::UnexpectedEof.into())),
+        Ok(_) if line.len() as u64 == LONGEST && !line.ends_with('\n') => {
+            Err(io::Error::other("the response is longer than 16 MiB"))
+        }
+        Ok(_) => Ok(line),
+        Err(error) => Err(sent.err().unwrap_or(error)),
+    }
+}
+
 /// Sends the command and returns its result.
 fn ask(args: &Args) -> Result<Value> {
-    let mut stream = UnixStream::connect(&args.socket).context("cannot connect")?;
+    let stream = UnixStream::connect(&args.socket).context("cannot connect")?;
     stream.set_read_timeout(Some(PATIENCE))?;
-    // The response "too many connections" may already have arrived.
-    let sent = stream.write_all(format!("{}\n", args.asked.request()).as_bytes());
-    let mut line = String::new();
-    let read = BufReader::new(stream).read_line(&mut line);
-    read.and(sent).context("no answer")?;
+    let request = args.asked.request().to_string();
+    let line = line(&mut BufReader::new(stream), &request).context("no answer")?;
     serde_json::from_str(&line).context("no answer")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_before_the_request_is_the_response_and_none_is_an_error() {
+        let (own, mut far) = UnixStream::pair().unwrap();
+        far.write_all(b"{\"ok\":false}\n").unwrap();
+        drop(far);
+        let mut own = BufReader::new(own);
+        assert_eq!(line(&mut own, "{}").unwrap(), "{\"ok\":false}\n");
+        let none = line(&mut own, "{}").unwrap_err();
+        assert_eq!(none.kind(), io::ErrorKind::BrokenPipe);
+        let (own, mut far) = UnixStream::pair().unwrap();
+        let mut own = BufReader::new(own);
+        let closing = std::thread::spawn(move || far.read(&mut [0; 3]).unwrap());
+        let none = line(&mut own, "{}").unwrap_err();
+        assert_eq!(closing.join().unwrap(), 3);
+        assert_eq!(none.kind(), io::ErrorKind::UnexpectedEof);
+    }
 }

@@ -2,6 +2,7 @@
 
 use super::options::{TypeArgs, mapping};
 use crate::cmd::fast::options::TEMPLATES_HELP;
+use crate::print::Stdout;
 use anyhow::Result;
 use std::io::Write;
 use std::process::ExitCode;
@@ -28,7 +29,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         true => (mapping.rust()?, " --rust"),
         false => (mapping.idl(), ""),
     };
-    let mut out = std::io::stdout().lock();
+    let mut out = Stdout;
     writeln!(
         out,
         "// From {} by fanfare dds idl{option}.",

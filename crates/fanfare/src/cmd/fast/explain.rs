@@ -7,7 +7,7 @@ use crate::plural::counted;
 use crate::print::{note, say};
 use anyhow::{Context, Result, bail};
 use fanfare_engine::stop::Stop;
-use fanfare_fast::program::{Field, TemplateProgram};
+use fanfare_fast::program::{Field, FieldId, FieldKind, TemplateProgram};
 use fanfare_fast::{CodecError, Decimal, Decoder, Ignore, Previous, Step, Visitor};
 use fanfare_feed::{FrameErrorKind, Header, Packet};
 use std::fmt::Write;
@@ -218,6 +218,8 @@ struct Trace {
     lines: Vec<String>,
     /// The depth of groups, sequences and templates around the next step.
     depth: usize,
+    /// The field of the last step.
+    last_step: Option<FieldId>,
 }
 
 impl Trace {
@@ -225,6 +227,7 @@ impl Trace {
         self.base = base;
         self.lines.clear();
         self.depth = 0;
+        self.last_step = None;
     }
 
     fn print(&self) {
@@ -301,6 +304,10 @@ impl Visitor for Trace {
     }
 
     fn absent(&mut self, field: &Field) {
+        // Of groups, only those of bits are steps: the line before is another field's.
+        if field.kind() == FieldKind::Group && self.last_step != Some(field.id()) {
+            self.line(0, &[], &format!("group {}", field.name()));
+        }
         self.field(field, "absent");
     }
 
@@ -379,6 +386,7 @@ impl Visitor for Trace {
                     _ = write!(what, ", previous {}", shown(&previous));
                 }
                 self.line(offset, bytes, &what);
+                self.last_step = Some(field.id());
             }
         }
     }

@@ -4,7 +4,7 @@ use super::lines::refuse_input;
 use super::options::{TEMPLATES_HELP, TemplateReading, check_preamble, load};
 use crate::input::is_standard;
 use crate::plural::counted;
-use crate::print::{note, say};
+use crate::print::{Stdout, note, say};
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 use fanfare_engine::stop::Stop;
@@ -13,7 +13,7 @@ use fanfare_fast::generate::{ComplexOptions, Generator, PACKET_SIZE, SpectraOpti
 use fanfare_feed::{Header, Preamble};
 use fanfare_instruments::figures::Figures;
 use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -187,7 +187,7 @@ fn report(args: &Args, complete: bool, messages: u64, packets: u32, bytes: usize
 /// Creates a file, or opens stdout for `-`; refuses a file that is also read.
 pub(in crate::cmd) fn create(path: &Path, read: &[&Path]) -> Result<Box<dyn Write>> {
     if is_standard(path) {
-        return Ok(Box::new(BufWriter::new(io::stdout().lock())));
+        return Ok(Box::new(BufWriter::new(Stdout)));
     }
     refuse_input(path, read)?;
     let file = File::create(path).with_context(|| cannot_write(path))?;

@@ -1,6 +1,6 @@
 //! Decoded messages on stdout: as text, as lines of JSON, as FIX.
 
-use crate::print::note;
+use crate::print::{Stdout, note};
 use crate::progress;
 use clap::ValueEnum;
 use fanfare_fast::{
@@ -41,7 +41,7 @@ impl Output {
         }
         Self {
             format,
-            out: BufWriter::with_capacity(1 << 16, Box::new(io::stdout())),
+            out: BufWriter::with_capacity(1 << 16, Box::new(Stdout)),
             line: String::new(),
             fix: Vec::new(),
             begin_string: "FIX.4.4".to_owned(),

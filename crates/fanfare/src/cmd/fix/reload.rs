@@ -1,4 +1,4 @@
-//! SIGHUP: certificates are reloaded.
+//! SIGHUP, and `config reload`: logs are opened again, and certificates reloaded.
 
 use fanfare_engine::agent::{Agent, AgentError};
 use fanfare_engine::settings::Certificates;
@@ -29,6 +29,7 @@ impl Agent for Reloader {
         if !self.reload.is_due() {
             return Ok(0);
         }
+        crate::logs::reopen();
         tracing::info!(target: "program", "SIGHUP: logs are reopened and certificates reloaded");
         for certificates in &self.certificates {
             let of = &certificates.of;

@@ -2,7 +2,7 @@
 
 use crate::cmd::fast::lines::refuse_input;
 use crate::input::is_standard;
-use crate::print::note;
+use crate::print::{Stdout, note};
 use crate::progress;
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
@@ -287,7 +287,7 @@ impl Dbn {
 fn open(path: &Path, read: &[&Path]) -> Result<Box<dyn Write>> {
     if is_standard(path) {
         progress::give_way();
-        return Ok(Box::new(io::stdout()));
+        return Ok(Box::new(Stdout));
     }
     refuse_input(path, read)?;
     let file = File::create(path);

@@ -1,7 +1,8 @@
 //! Reloads of the configuration while the gateway runs.
 
-use super::Reread;
 use super::events::EventLog;
+use super::{Reread, check};
+use crate::logs;
 use anyhow::Result;
 use fanfare_console::Console;
 use fanfare_gateway::{Config, ConfigAsk, Gateway};
@@ -37,25 +38,32 @@ impl Changes<'_> {
             Ok((done, config.log.level))
         });
         let files = self.reopened();
-        let (outcome, level) = match taken {
-            Ok((done, level)) => (Ok(format!("{done}{files}")), Some(level)),
-            Err(error) => (Err(format!("{}{files}", refused(&error))), None),
+        let (outcome, level) = match (taken, files) {
+            (Ok((done, level)), Ok(files)) => (Ok(format!("{done}{files}")), Some(level)),
+            (Ok((done, level)), Err(why)) => (Err(format!("{done}{why}")), Some(level)),
+            (Err(error), Ok(files) | Err(files)) => {
+                (Err(format!("{}{files}", refused(&error))), None)
+            }
         };
         tell(&outcome);
         (outcome, level)
     }
 
-    /// Describes the outcome for the capture's file and the console's certificate.
-    fn reopened(&self) -> String {
+    /// Describes the outcome for the capture's file and the console's certificate; an error if one
+    /// of them could not be opened again.
+    fn reopened(&self) -> Result<String, String> {
         let capture = match self.capture.map(Capture::reopen) {
-            None => String::new(),
-            Some(Ok(Reopened::Same)) => "; the capture goes on in its file".to_owned(),
-            Some(Ok(Reopened::New)) => "; the capture goes on in a new file".to_owned(),
-            Some(Err(error)) => format!("; {error}"),
+            None => Ok(String::new()),
+            Some(Ok(Reopened::Same)) => Ok("; the capture goes on in its file".to_owned()),
+            Some(Ok(Reopened::New)) => Ok("; the capture goes on in a new file".to_owned()),
+            Some(Err(error)) => Err(format!("; {error}")),
         };
         match self.console.map(Console::reload) {
             Some(Err(error)) => {
-                format!("{capture}; the console keeps its certificate: {error}")
+                let (Ok(capture) | Err(capture)) = capture;
+                Err(format!(
+                    "{capture}; the console keeps its certificate: {error}"
+                ))
             }
             _ => capture,
         }
@@ -65,12 +73,14 @@ impl Changes<'_> {
     pub(super) fn answer(&self, ask: ConfigAsk) -> (Result<Value, String>, Level) {
         let outcome = match ask {
             ConfigAsk::Reload => {
+                // At SIGHUP the program's log opens its file by itself.
+                logs::reopen();
                 let (outcome, level) = self.reload();
                 return (outcome.map(Value::String), level);
             }
             ConfigAsk::ReloadUsers => self.reload_users().map(Value::String),
             ConfigAsk::Check => self.found(|config| {
-                config.check_files()?;
+                check(config)?;
                 Ok("the configuration can be used".into())
             }),
             ConfigAsk::Diff => self.found(|config| {

@@ -1,7 +1,7 @@
 //! `fanfare store export`: the messages of a store.
 
 use super::stores::{Store, counts, stores_counted};
-use crate::print::note;
+use crate::print::{Stdout, note};
 use crate::progress;
 use anyhow::Result;
 use clap::{Args as ClapArgs, ValueEnum};
@@ -51,7 +51,7 @@ enum Format {
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let format = if args.json { Format::Json } else { args.format };
     progress::give_way();
-    let mut out = BufWriter::new(io::stdout().lock());
+    let mut out = BufWriter::new(Stdout);
     let mut code = ExitCode::SUCCESS;
     for path in stores_counted(&args.folders)? {
         let store = Store::open(path)?;

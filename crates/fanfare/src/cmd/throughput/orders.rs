@@ -1,5 +1,6 @@
 //! `fanfare throughput orders`: makes a flat file of orders.
 
+use crate::print::Stdout;
 use anyhow::{Context, Result};
 use clap::Args as ClapArgs;
 use fanfare_instruments::throughput::{MAX_ORDERS, Orders};
@@ -28,7 +29,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
             let write = || write(File::create(path)?, args.count);
             write().with_context(|| format!("cannot write {}", path.display()))?;
         }
-        None => write(io::stdout().lock(), args.count)?,
+        None => write(Stdout, args.count)?,
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -1,10 +1,11 @@
 //! The source of the data: the control socket, or the console.
 
+use crate::cmd::ctl;
 use anyhow::{Context, Result, anyhow, bail};
 use serde_json::{Map, Value};
 use std::fmt;
 use std::fmt::Write as _;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufReader, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -93,14 +94,8 @@ fn ask_socket(
     let mut request = Map::new();
     request.insert("command".to_owned(), command.into());
     request.extend(fields.as_object().cloned().unwrap_or_default());
-    let request = Value::Object(request);
-    let sent = reader
-        .get_mut()
-        .write_all(format!("{request}\n").as_bytes());
-    let mut line = String::new();
-    let read = reader.by_ref().take(LONGEST).read_line(&mut line);
-    // The response "too many connections" may already have arrived.
-    read.and(sent).context("no answer")?;
+    let request = Value::Object(request).to_string();
+    let line = ctl::line(reader, &request).context("no answer")?;
     let mut answer: Value = serde_json::from_str(&line).context("no answer")?;
     match answer["ok"].as_bool() {
         Some(true) => Ok(answer["result"].take()),

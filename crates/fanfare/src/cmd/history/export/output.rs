@@ -1,6 +1,7 @@
 //! A file that appears when it is complete.
 
 use crate::input::is_standard;
+use crate::print::Stdout;
 use anyhow::{Context, Result, bail};
 use fanfare_history::Log;
 use std::fs::{self, File};
@@ -27,7 +28,7 @@ impl Output {
     fn create(path: &Path) -> io::Result<Self> {
         if is_standard(path) {
             return Ok(Self {
-                to: Box::new(io::stdout()),
+                to: Box::new(Stdout),
                 names: None,
             });
         }

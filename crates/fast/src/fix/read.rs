@@ -255,8 +255,8 @@ impl<'a> FixSource<'a> {
     /// before it is asked for any value: what belongs to an entry must not be found outside of it,
     /// wherever the template has the sequence.
     fn open(&mut self, range: Range<usize>, fields: &[FieldId]) {
-        let mut sequences = self.level(fields);
-        sequences.retain(|field| field.is_sequence());
+        let mut sequences = Vec::new();
+        self.sequences(fields, &mut sequences);
         let mut scope = Scope {
             fields: range.clone(),
             sequences: Vec::new(),
@@ -282,17 +282,24 @@ impl<'a> FixSource<'a> {
         self.scopes.push(scope);
     }
 
-    /// Returns the fields of a level: those of its groups among them, those of entries not.
-    fn level(&self, fields: &[FieldId]) -> Vec<&'a Field> {
+    /// Adds the sequences of a level: those in its groups among them, those in entries not.
+    fn sequences(&self, fields: &[FieldId], found: &mut Vec<&'a Field>) {
         let program = self.program;
-        let mut level = Vec::new();
         for field in fields.iter().map(|id| program.field(*id)) {
-            level.push(field);
-            if !field.is_sequence() {
-                level.extend(self.level(program.children(field.id())));
+            match field.is_sequence() {
+                true => found.push(field),
+                false => self.sequences(program.children(field.id()), found),
             }
         }
-        level
+    }
+
+    /// Returns whether a field of a level is there, or the count of a sequence.
+    fn has_any(&self, fields: &[FieldId]) -> bool {
+        fields.iter().any(|&id| {
+            let field = self.program.field(id);
+            let is_inside = || !field.is_sequence() && self.has_any(self.program.children(id));
+            self.find(field.tag()).is_some() || is_inside()
+        })
     }
 
     /// Returns the entries behind a count, if there are as many.
@@ -369,11 +376,10 @@ impl<'a> FixSource<'a> {
 
     /// Returns the tags that may come more than once in an entry, as they are in groups inside it.
     fn nested_tags(&self, field: &Field) -> Vec<u32> {
-        let mut tags = Vec::new();
-        for field in self.level(self.program.children(field.id())) {
-            if field.is_sequence() {
-                self.tags(self.program.children(field.id()), &mut tags);
-            }
+        let (mut tags, mut sequences) = (Vec::new(), Vec::new());
+        self.sequences(self.program.children(field.id()), &mut sequences);
+        for field in sequences {
+            self.tags(self.program.children(field.id()), &mut tags);
         }
         tags
     }
@@ -414,8 +420,7 @@ impl Source for FixSource<'_> {
     }
 
     fn group(&mut self, field: &Field) -> bool {
-        let fields = self.level(self.program.children(field.id()));
-        fields.iter().any(|field| self.find(field.tag()).is_some())
+        self.has_any(self.program.children(field.id()))
     }
 
     fn length(&mut self, field: &Field) -> Option<u32> {

@@ -34,7 +34,10 @@ impl Scratch {
         let finder = FrameFinder::new(max_message);
         Self {
             decoder: Decoder::with(finder, Default::default()),
-            ..Self::default()
+            data_fields: Pairs::default(),
+            others: Vec::new(),
+            held: Vec::new(),
+            validator: None,
         }
     }
 

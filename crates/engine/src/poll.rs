@@ -220,8 +220,8 @@ impl Waker {
     /// Ends the sleep; to be called after each, whatever ended it.
     pub fn awake(&self) {
         self.0.asleep.store(false, Ordering::Relaxed);
-        // The event may be that of an earlier sleep, whose waker was late to write it. Draining an
-        // event that was not written does nothing.
+        // A waker may write the event of an earlier sleep late. Draining does nothing if no event
+        // was written.
         let _ = epoll::eventfd_drain(self.0.event.as_fd());
     }
 }

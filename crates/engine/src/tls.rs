@@ -380,7 +380,7 @@ impl TlsStream {
             match self.connection.process_new_packets() {
                 Ok(state) => self.pending = state.plaintext_bytes_to_read(),
                 Err(error) => {
-                    // The alert tells the peer the reason, if it can still be sent.
+                    // The alert, which contains the reason, is sent if the socket still accepts it.
                     let _ = self.flush();
                     return Err(io::Error::new(
                         io::ErrorKind::InvalidData,

@@ -497,16 +497,22 @@ fn a_number_that_goes_back_ends_trust_until_the_next_picture() {
 
 const AGE: u64 = 10_000_000_000;
 
+/// Returns a recovery of an instrument with a book of message 98 and the change of message 99.
+fn with_a_book(numbering: Numbering) -> (Recovery<Item>, Client) {
+    let mut recovery = Recovery::new(RecoveryConfig::new(numbering));
+    let mut client = Client::default();
+    recovery.see(98, &mut client);
+    recovery
+        .snapshot(0, picture(4, Some(98), &item(4)), &mut client)
+        .unwrap();
+    recovery.increment(change(5, 99), &mut client).unwrap();
+    (recovery, client)
+}
+
 #[test]
 fn a_picture_that_precedes_a_lost_change_is_not_taken() {
     for numbering in [Numbering::Instrument, Numbering::Channel] {
-        let mut recovery = Recovery::new(RecoveryConfig::new(numbering));
-        let mut client = Client::default();
-        recovery.see(98, &mut client);
-        recovery
-            .snapshot(0, picture(4, Some(98), &item(4)), &mut client)
-            .unwrap();
-        recovery.increment(change(5, 99), &mut client).unwrap();
+        let (mut recovery, mut client) = with_a_book(numbering);
         assert_eq!(recovery.state(0), Some(State::Live));
         recovery.see(100, &mut client);
         recovery.fault(0, 101, &mut client);
@@ -598,13 +604,7 @@ fn an_instrument_whose_first_change_is_lost_waits_for_a_picture() {
 #[test]
 fn a_message_that_arrived_in_part_is_not_trusted() {
     for numbering in [Numbering::Instrument, Numbering::Channel] {
-        let mut recovery = Recovery::new(RecoveryConfig::new(numbering));
-        let mut client = Client::default();
-        recovery.see(98, &mut client);
-        recovery
-            .snapshot(0, picture(4, Some(98), &item(4)), &mut client)
-            .unwrap();
-        recovery.increment(change(5, 99), &mut client).unwrap();
+        let (mut recovery, mut client) = with_a_book(numbering);
         recovery.gap(0, 99..100, &mut client);
         assert_ne!(recovery.state(0), Some(State::Live), "{numbering:?}");
         // A replay has the whole of it.

@@ -167,18 +167,8 @@ impl Follower {
         self.course.handle_timeout(now, send);
     }
 
-    /// Processes an event of the channel of the snapshot lines, if the feed has one such channel.
-    pub fn snapshot_channel(
-        &mut self,
-        now: u64,
-        event: &channel::Event<'_>,
-        send: &mut impl FnMut(&Event),
-    ) {
-        self.snapshot_lines(0, now, event, send);
-    }
-
-    /// Processes an event of one of several channels of snapshot lines, by its index from 0. Each
-    /// of them has numbers of its own.
+    /// Processes an event of a channel of snapshot lines. `lines` is the channel's index from 0;
+    /// each channel has its own numbers.
     pub fn snapshot_lines(
         &mut self,
         lines: usize,

@@ -306,7 +306,7 @@ impl Run {
                 while let Some(event) = events.next() {
                     match is_change {
                         true => self.follower.channel(now, &event, &mut |_| {}),
-                        false => self.follower.snapshot_channel(now, &event, &mut |_| {}),
+                        false => self.follower.snapshot_lines(0, now, &event, &mut |_| {}),
                     }
                 }
             }
@@ -317,7 +317,7 @@ impl Run {
         }
         let mut events = self.pictures.handle_timeout(now);
         while let Some(event) = events.next() {
-            self.follower.snapshot_channel(now, &event, &mut |_| {});
+            self.follower.snapshot_lines(0, now, &event, &mut |_| {});
         }
         self.check();
     }

@@ -21,7 +21,8 @@ pub trait Handler: Send {
     fn on_message(&mut self, peer: &mut Peer<'_>, message: &AppMessage<'_>);
 
     /// Returns the number of bytes of messages that the handler can take now. No more is read in
-    /// this duty cycle; the rest stays in the kernel, and that of a TLS record in memory. A port is
+    /// this duty cycle: further bytes remain in the kernel, or in memory if they belong to a TLS
+    /// record that has been read. A port is
     /// served while this is at least [`Port::longest_turn`](super::Port::longest_turn), 320 KiB by
     /// default.
     fn room(&mut self) -> usize {

@@ -346,3 +346,24 @@ impl Record<'_> {
         out.write_all(b"\"}\n")
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_file_began_as_many_numbers_before_its_end_as_it_has_entries() {
+        let header = |number, first_sender, entries| Header {
+            number,
+            first_sender,
+            entries,
+            previous_count: 11,
+            ..Header::default()
+        };
+        let before = header(3, 1, 100);
+        for (number, begun) in [(4, u64::MAX), (5, 989), (6, 889), (7, 789), (20, 0)] {
+            let after = header(number, 1_000, 50);
+            assert_eq!(least_begun(&before, &after), begun, "{number}");
+        }
+    }
+}

@@ -195,7 +195,7 @@ fn counts(record: &Record<'_>) -> bool {
     record.visible && record.kind != EntryKind::Copy
 }
 
-/// Returns whether no missing file can have taken this record back; `uncertain` is that of
+/// Returns whether no missing file can have taken this record back. `uncertain` is the result of
 /// [`Snapshot::uncertain_from`].
 fn is_certain(record: &Record<'_>, uncertain: &[u64]) -> bool {
     let from = uncertain.get(record.segment);

@@ -293,7 +293,7 @@ impl<'a> FixSource<'a> {
         }
     }
 
-    /// Returns whether a field of a level is there, or the count of a sequence.
+    /// Returns true if the message has a field of this level, or the count of one of its sequences.
     fn has_any(&self, fields: &[FieldId]) -> bool {
         fields.iter().any(|&id| {
             let field = self.program.field(id);
@@ -317,7 +317,7 @@ impl<'a> FixSource<'a> {
         }
     }
 
-    /// Returns the entries of a sequence that is there.
+    /// Returns the entries of a sequence, or `None` if the message does not have the sequence.
     fn opened(&self, field: &Field) -> Option<&[Range<usize>]> {
         let mut sequences = self.scopes.last()?.sequences.iter();
         let (_, entries) = sequences.find(|(id, _)| *id == field.id())?;

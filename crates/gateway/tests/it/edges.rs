@@ -96,17 +96,22 @@ fn books(gateway: &Gateway, count: usize) -> BTreeMap<String, crate::service::Le
     books_of(pictures(&mut client, count))
 }
 
+/// Waits until the edge has the books of the first plant, and subscribes to all of them.
+fn watched(site: &Site, edge: &Gateway) -> Client {
+    are_live(&site.plants[0], 1);
+    are_live(edge, site.plants[0].count("instruments_live"));
+    let mut watcher = client(edge, "WATCHER");
+    watcher.send("V", &all("w", 1, 0));
+    watcher
+}
+
 #[test]
 fn the_end_of_one_of_two_plants_is_not_seen_at_an_edge() {
     let mut site = Site::new(61, 2);
     let edge = site.edge();
     eventually("both plants", || edge.count("edge_plants") == 2);
     site.send(500);
-    are_live(&site.plants[0], 1);
-    let count = site.plants[0].count("instruments_live");
-    are_live(&edge, count);
-    let mut watcher = client(&edge, "WATCHER");
-    watcher.send("V", &all("w", 1, 0));
+    let mut watcher = watched(&site, &edge);
     let mut rebuilt = BTreeMap::new();
     follow(&mut watcher, &mut rebuilt);
     let mut states = 0;
@@ -201,11 +206,7 @@ fn a_plant_with_other_books_changes_nothing_at_an_edge() {
     };
     site.send(500);
     eventually("the notice", &mut is_told);
-    are_live(&site.plants[0], 1);
-    let count = site.plants[0].count("instruments_live");
-    are_live(&edge, count);
-    let mut watcher = client(&edge, "WATCHER");
-    watcher.send("V", &all("w", 1, 0));
+    let mut watcher = watched(&site, &edge);
     let mut rebuilt = BTreeMap::new();
     follow(&mut watcher, &mut rebuilt);
     site.plants.drain(1..).for_each(stop);

@@ -97,7 +97,7 @@ impl Side {
             match is_picture {
                 true => self
                     .follower
-                    .snapshot_channel(self.now, &event, &mut |_| {}),
+                    .snapshot_lines(0, self.now, &event, &mut |_| {}),
                 false => self.follower.channel(self.now, &event, &mut |_| {}),
             }
         }

@@ -146,7 +146,7 @@ impl<'a> Run<'a> {
                 assert!(!matches!(event, ChannelEvent::Bad(_)));
                 match is_change {
                     true => follower.channel(now, &event, send),
-                    false => follower.snapshot_channel(now, &event, send),
+                    false => follower.snapshot_lines(0, now, &event, send),
                 }
             }
         }
@@ -166,7 +166,7 @@ impl<'a> Run<'a> {
         }
         let mut events = self.snapshots.handle_timeout(now);
         while let Some(event) = events.next() {
-            follower.snapshot_channel(now, &event, send);
+            follower.snapshot_lines(0, now, &event, send);
         }
         follower.handle_timeout(now, send);
     }

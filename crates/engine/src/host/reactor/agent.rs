@@ -121,7 +121,8 @@ impl<H: Handler> Agent for Host<H> {
         let sessions = self.hosted.iter().filter_map(of_session);
         let slots = self.slots.iter().filter_map(|(_, slot)| slot.deadline());
         let ports = self.ports.values().filter_map(|own| own.port.deadline());
-        let pending = (!self.bench.pending.is_empty()).then_some(0);
+        // Nothing was done, so that their handlers had no room: that is asked again at the scan.
+        let pending = (!self.bench.pending.is_empty()).then_some(self.next_scan);
         sessions
             .chain(pending)
             .chain(slots)

@@ -62,8 +62,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
 /// is sent: a program with too many connections says so, and closes.
 ///
 /// # Errors
-/// The error of writing, if no response came, or that of reading; [`io::ErrorKind::UnexpectedEof`]
-/// if the connection was closed without a response.
+/// Returns the error of the write, or else of the read, if there is no response, and
+/// [`io::ErrorKind::UnexpectedEof`] if the connection was closed without one. A response of more
+/// than 16 MiB is an error, too.
 pub(in crate::cmd) fn line(
     stream: &mut BufReader<UnixStream>,
     request: &str,

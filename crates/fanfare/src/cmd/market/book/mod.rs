@@ -203,7 +203,7 @@ impl Watch {
         let send = &mut |event: &Event| *has_changed |= Some(event.instrument) == wanted;
         match from {
             From::Changes => self.follower.channel(now, event, send),
-            From::Snapshots => self.follower.snapshot_channel(now, event, send),
+            From::Snapshots => self.follower.snapshot_lines(0, now, event, send),
         }
         if let ChannelEvent::Message(_) = event {
             self.name_faults();

@@ -160,7 +160,8 @@ fn files_that_the_console_cannot_use_are_named_by_a_check_and_a_reload() {
     );
     run(&["gateway", "--check", &file]).succeeded();
     let mut server = Running::start(&mut fanfare(&["gateway", &file]));
-    server.prints("Listening for operators");
+    // The last line before it serves: the files have been read.
+    server.prints("Console at https://127.0.0.1:");
     std::fs::write(&pem, "nothing").unwrap();
     for asked in ["reload", "check"] {
         let told = fails(&["ctl", "--socket", &socket, "config", asked]);

@@ -65,6 +65,7 @@ check:
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets $(FEATURES) --locked -- -D warnings
 	$(CARGO) clippy --locked -- -D warnings
+	$(CARGO) check --manifest-path fuzz/Cargo.toml --target-dir target --locked
 	$(CARGO) xtask tidy
 	@command -v cargo-deny >/dev/null || echo "check: without cargo-deny, which make deny installs"
 	@! command -v cargo-deny >/dev/null || $(CARGO) deny --workspace check bans licenses sources

@@ -36,7 +36,7 @@ impl Types<'_> {
     fn kind(&mut self, depth: usize) -> Kind {
         let choice = self.next();
         let bound = (choice & 0x80 != 0).then(|| u32::from(self.next()) + 1);
-        match choice % 20 {
+        match choice % 21 {
             0 => Kind::Bool,
             1 => Kind::Byte,
             2 => Kind::Int8,
@@ -52,6 +52,7 @@ impl Types<'_> {
             12 => Kind::Char,
             13 => Kind::Enum(Arc::new(EnumType {
                 name: "F::E".to_owned(),
+                bit_bound: u16::from(self.next()),
                 literals: vec![("a".to_owned(), 0), ("b".to_owned(), 7)],
             })),
             14 | 15 if depth < 18 => {
@@ -60,6 +61,7 @@ impl Types<'_> {
             }
             16 | 17 if depth < 18 => Kind::Sequence(Box::new(self.kind(depth + 1)), bound),
             18 if depth < 18 => Kind::Struct(Arc::new(self.structure(depth + 1))),
+            19 => Kind::Bitmask(u16::from(self.next())),
             _ => Kind::String(bound),
         }
     }

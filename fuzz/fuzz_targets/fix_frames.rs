@@ -1,7 +1,7 @@
 //! The frame finder over a stream cut in two ways: the outcomes must be the same.
 #![no_main]
 
-use fanfare_fix::codec::{Frame, FrameFinder, Garbled};
+use fanfare_fix::codec::{Frame, FrameFinder, Garbled, Sought};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: (u8, u8, &[u8])| {
@@ -19,8 +19,9 @@ fn outcomes(
 ) -> Vec<(usize, usize, Option<Garbled>)> {
     let mut found = Vec::new();
     let (mut from, mut read) = (0, 0);
+    let mut sought = Sought::default();
     loop {
-        match finder.find(&stream[from..read]) {
+        match finder.find_further(&stream[from..read], &mut sought) {
             Frame::Message { start, end } => {
                 found.push((from + start, from + end, None));
                 from += end;

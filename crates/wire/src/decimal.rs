@@ -186,11 +186,8 @@ impl fmt::Display for Decimal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut text = [0; Self::MAX_LEN];
         let n = self.write(&mut text);
-        f.pad_integral(
-            true,
-            "",
-            core::str::from_utf8(&text[..n]).unwrap_or_default(),
-        )
+        let text = core::str::from_utf8(&text[..n]).unwrap_or_default();
+        f.pad_integral(self.mantissa >= 0, "", text.trim_start_matches('-'))
     }
 }
 
@@ -213,6 +210,14 @@ mod tests {
 
     fn text(value: Decimal) -> String {
         value.to_string()
+    }
+
+    #[test]
+    fn the_sign_is_in_front_of_padding() {
+        let value = Decimal::new(-15, -1);
+        assert_eq!(format!("{value:08}"), "-00001.5");
+        assert_eq!(format!("{value:>6}|{value:+}"), "  -1.5|-1.5");
+        assert_eq!(format!("{:+}", Decimal::new(15, -1)), "+1.5");
     }
 
     #[test]

@@ -9,20 +9,28 @@ use core::fmt::{self, Display, Write};
 
 /// Returns whether a character can do more in a line of text than be visible: C0, DEL and C1
 /// controls, ends of lines and paragraphs, marks that change the direction of writing, characters
-/// without a shape.
+/// without a shape. The joiners U+200C and U+200D and the variation selectors U+FE00 to U+FE0F are
+/// parts of words and of emoji, and are safe.
 #[must_use]
 pub const fn is_unsafe(char: char) -> bool {
     char.is_ascii_control()
         || matches!(char,
             '\u{80}'..='\u{9f}'
+            | '\u{ad}'
+            | '\u{34f}'
             | '\u{61c}'
+            | '\u{115f}'..='\u{1160}'
+            | '\u{180b}'..='\u{180f}'
             | '\u{200b}'
             | '\u{200e}'..='\u{200f}'
             | '\u{2028}'..='\u{202e}'
             | '\u{2060}'..='\u{206f}'
+            | '\u{3164}'
             | '\u{feff}'
+            | '\u{ffa0}'
             | '\u{fff9}'..='\u{fffb}'
-            | '\u{e0000}'..='\u{e007f}')
+            | '\u{e0000}'..='\u{e007f}'
+            | '\u{e0100}'..='\u{e01ef}')
 }
 
 /// Bytes as one line of text.
@@ -229,7 +237,8 @@ mod tests {
             assert!(is_unsafe(char), "{char:?}");
         }
         for char in
-            "\u{61c}\u{200e}\u{200f}\u{2028}\u{2029}\u{202a}\u{202e}\u{2066}\u{2069}".chars()
+            "\u{61c}\u{200e}\u{200f}\u{2028}\u{2029}\u{202a}\u{202e}\u{2066}\u{2069}\u{ad}\u{3164}"
+                .chars()
         {
             assert!(is_unsafe(char), "{char:?}");
         }

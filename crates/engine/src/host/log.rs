@@ -16,7 +16,7 @@ use crate::counters::{Counter, Counters};
 use crate::ring::{Consumer, Producer, Record, spsc};
 use crate::rotate::{RotatedFile, Rotation};
 use crate::stop::Reload;
-use fanfare_fix::codec::{Frame, FrameFinder, secrets};
+use fanfare_fix::codec::{Frame, FrameFinder, Sought, secrets};
 use fanfare_fix::session::{Now, SECOND, SessionId};
 use fanfare_wire::text::Escaped;
 use fanfare_wire::{Precision, UtcTimestamp};
@@ -471,8 +471,9 @@ struct Lines {
     /// The number of bytes of lines left out while writes failed.
     left_out: u64,
     names: HashMap<u32, String>,
-    /// The bytes of incomplete messages, by session and direction, and the time of the last ones.
-    partial: BTreeMap<u32, (UtcTimestamp, Vec<u8>)>,
+    /// The bytes of incomplete messages, by session and direction, the time of the last ones, and
+    /// what was searched of them.
+    partial: BTreeMap<u32, (UtcTimestamp, Vec<u8>, Sought)>,
     finder: FrameFinder,
     count: Counter,
     errors: Counter,
@@ -505,11 +506,11 @@ impl Lines {
     }
 
     fn messages(&mut self, time: UtcTimestamp, stream: u32, bytes: &[u8]) {
-        let mut all = self.partial.remove(&stream).unwrap_or_default().1;
+        let (_, mut all, mut sought) = self.partial.remove(&stream).unwrap_or_default();
         all.extend_from_slice(bytes);
         let mut rest = all.as_slice();
         while !rest.is_empty() {
-            let (end, whole) = match self.finder.find(rest) {
+            let (end, whole) = match self.finder.find_further(rest, &mut sought) {
                 Frame::Message { end, .. } | Frame::Garbled { end, .. } => (end.max(1), true),
                 // The bytes in front of a message that has begun belong to no message.
                 Frame::Partial { start, .. } => (start, false),
@@ -525,15 +526,20 @@ impl Lines {
                 break;
             }
         }
-        if !rest.is_empty() {
-            self.partial.insert(stream, (time, rest.to_vec()));
+        let done = all.len() - rest.len();
+        if done < all.len() {
+            all.drain(..done);
+            if done > 0 {
+                all.shrink_to(2 * all.len());
+            }
+            self.partial.insert(stream, (time, all, sought));
         }
     }
 
     /// Writes the incomplete messages of a session, each on a line of its own.
     fn end(&mut self, session: u32) {
         for stream in [session << 1, session << 1 | 1] {
-            if let Some((time, rest)) = self.partial.remove(&stream) {
+            if let Some((time, rest, _)) = self.partial.remove(&stream) {
                 self.line(time, stream, &rest);
             }
         }
@@ -541,7 +547,7 @@ impl Lines {
 
     /// Writes the incomplete messages of all sessions.
     fn end_all(&mut self) {
-        while let Some((stream, (time, rest))) = self.partial.pop_first() {
+        while let Some((stream, (time, rest, _))) = self.partial.pop_first() {
             self.line(time, stream, &rest);
         }
         self.flush();

@@ -306,7 +306,7 @@ impl<'d> Parts<'d> {
         sink: &mut S,
     ) -> Outcome {
         let Options { strict, limits, .. } = *self.options;
-        self.lanes.irregular += 2;
+        self.lanes.irregular += 1;
         let row = sink.head(&mut self.lanes.row);
         let texts = flat.segment.texts(row);
         let constant_texts = progress.index as usize * entry.at_hand.constant_texts;

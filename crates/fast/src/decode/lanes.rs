@@ -10,8 +10,9 @@ use crate::program::lanes::Flat;
 /// The number of entries that are decoded before a visitor receives them.
 pub(super) const BATCH: usize = 8;
 
-/// How much of a feed may be irregular: see [`LaneState::irregular`].
-pub(super) const MOST_IRREGULAR: u32 = 128;
+/// How many messages are counted before lanes may be left, which is for good: so many that a few
+/// packets of another kind do not decide.
+const COUNTED: u64 = 1 << 12;
 
 /// What a decoder keeps for its segments.
 #[derive(Debug, Clone, Default)]
@@ -28,9 +29,10 @@ pub(super) struct LaneState {
     pub(super) failure: Failure,
     /// How many entries a message may have without coming near a limit.
     pub(super) most_entries: u32,
-    /// Two more for each message that was not done in lanes, one less for each reset: so it grows
-    /// where more than one message of two packets is such.
-    pub(super) irregular: u32,
+    /// The messages of which lanes were tried since they were last judged, and those that they did
+    /// not do.
+    pub(super) tried: u64,
+    pub(super) irregular: u64,
 }
 
 impl LaneState {
@@ -52,6 +54,17 @@ impl LaneState {
             most_entries: most.unwrap_or_default(),
             ..Self::default()
         }
+    }
+
+    /// Returns whether most messages turn out not to be done in lanes, once enough are counted.
+    #[inline]
+    pub(super) fn are_in_vain(&mut self) -> bool {
+        if self.tried < COUNTED {
+            return false;
+        }
+        let most = 2 * self.irregular > self.tried;
+        (self.tried, self.irregular) = (0, 0);
+        most
     }
 }
 

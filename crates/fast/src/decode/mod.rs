@@ -31,7 +31,7 @@ use crate::visitor::Visitor;
 use flat::{Outcome, Parts, Visiting};
 pub(crate) use flat::{RowBatch, Scratch, Sink};
 use input::Input;
-use lanes::{LaneState, MOST_IRREGULAR};
+use lanes::LaneState;
 use run::Run;
 pub(crate) use run::incremented;
 use structs::StructSink;
@@ -116,7 +116,8 @@ impl Default for Options {
 ///
 /// One thread uses it at a time; it can be sent to another. It allocates when it is made, and
 /// afterwards only where a previous string outgrows all its predecessors in the same field, and
-/// once, at a reset, if most messages turn out not to be such as vector kernels decode.
+/// once, at a reset, if most of some thousand messages turn out not to be such as vector kernels
+/// decode.
 ///
 /// ```
 /// use fanfare_fast::{Decoder, Message, Program};
@@ -195,12 +196,11 @@ impl Decoder {
 
     /// Clears all dictionaries and the template identifier, as at the start of a packet.
     pub fn reset(&mut self) {
+        if self.lanes.are_in_vain() {
+            return self.leave_lanes();
+        }
         match &mut self.previous {
-            Previous::Columns(_) if self.lanes.irregular > MOST_IRREGULAR => self.leave_lanes(),
-            Previous::Columns(columns) => {
-                clear(columns);
-                self.lanes.irregular = self.lanes.irregular.saturating_sub(1);
-            }
+            Previous::Columns(columns) => clear(columns),
             Previous::Slots(slots) => clear(slots),
         }
     }
@@ -291,6 +291,7 @@ impl Decoder {
         let Previous::Columns(dictionaries) = &mut self.previous else {
             return Outcome::Refused;
         };
+        self.lanes.tried += 1;
         let parts = Parts {
             program: &self.program,
             dictionaries,
@@ -336,7 +337,7 @@ impl Decoder {
         let len = match &mut self.previous {
             Previous::Columns(columns) => {
                 if !V::TRACE {
-                    self.lanes.irregular += 2;
+                    self.lanes.irregular += 1;
                 }
                 run!(columns).by_ops(visitor)
             }

@@ -1,240 +1,18 @@
 //! Decoding in lanes against decoding field by field: the same messages, errors and previous
 //! values, whatever the bytes.
 
-use std::ops::Range;
-
 use fanfare_fast::generate::{ComplexOptions, Generator, PACKET_SIZE, SpectraOptions};
-use fanfare_fast::program::{Field, FieldKind};
-use fanfare_fast::value::TextType;
+use fanfare_fast::program::{Place, Reading};
 use fanfare_fast::{
-    Cell, CodecError, Decoder, Encoder, ErrorCode, Limits, Message, Options, Program, Record,
-    Scalar, Source, json,
+    Cell, CodecError, Decoder, Encoder, ErrorCode, Limits, Message, Options, Program, Record, json,
 };
 use fanfare_wire::lanes::LaneKernel;
-use fastrand::Rng;
 use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::TestRunner;
 
 use crate::common::to_hex;
-
-const INTS: [&str; 8] = [
-    "int8", "uInt8", "int16", "uInt16", "int32", "uInt32", "int64", "uInt64",
-];
-
-/// Numbers near the borders of what a lane holds, of the types, and of the lengths of entities.
-const NUMBERS: [i64; 22] = [
-    0,
-    1,
-    2,
-    9,
-    63,
-    64,
-    127,
-    128,
-    255,
-    8191,
-    8192,
-    16_383,
-    16_384,
-    65_535,
-    2_097_152,
-    (1 << 28) - 1,
-    1 << 28,
-    (1 << 30) - 1,
-    1 << 30,
-    (1 << 31) - 1,
-    1 << 31,
-    i64::MAX,
-];
-
-fn presence(optional: bool) -> &'static str {
-    if optional { " presence='optional'" } else { "" }
-}
-
-/// An operator with an initial value or none.
-fn operator(
-    kinds: &'static [&'static str],
-    values: &'static [&'static str],
-) -> impl Strategy<Value = (String, bool)> {
-    (
-        prop::sample::select(kinds),
-        prop::sample::select(values),
-        any::<bool>(),
-        any::<bool>(),
-    )
-        .prop_map(|(kind, value, with_value, optional)| {
-            let needed = kind == "constant" || (kind == "default" && !optional);
-            let value = match with_value || needed {
-                true => format!(" value='{value}'"),
-                false => String::new(),
-            };
-            match kind {
-                "" => (String::new(), optional),
-                _ => (format!("<{kind}{value}/>"), optional),
-            }
-        })
-}
-
-const INT: &[&str] = &[
-    "",
-    "copy",
-    "copy",
-    "default",
-    "delta",
-    "increment",
-    "constant",
-];
-
-fn int() -> impl Strategy<Value = String> {
-    let ty = prop_oneof![3 => Just("uInt32"), 1 => prop::sample::select(&INTS[..])];
-    (ty, operator(INT, &["0", "1", "127"])).prop_map(|(ty, (op, optional))| {
-        format!("<{ty} name='F#'{}>{op}</{ty}>", presence(optional))
-    })
-}
-
-fn text() -> impl Strategy<Value = String> {
-    let kinds: &[&str] = &["", "copy", "default", "constant", "tail"];
-    operator(kinds, &["", "A", "ABCD", "ABCDE"])
-        .prop_map(|(op, optional)| format!("<string name='F#'{}>{op}</string>", presence(optional)))
-}
-
-fn decimal() -> impl Strategy<Value = String> {
-    let exponents: &[&str] = &["", "default", "copy", "constant", "delta"];
-    let mantissas: &[&str] = &["", "delta", "copy", "default"];
-    let part = operator(mantissas, &["0", "7"]);
-    (operator(exponents, &["0", "-2"]), part, 0..3_u32).prop_map(
-        |((exponent, optional), (mantissa, _), kind)| {
-            let inside = match kind {
-                0 => String::new(),
-                _ => {
-                    let mantissa = mantissa.replace("<default/>", "");
-                    let exponent = match optional {
-                        true => exponent,
-                        false => exponent.replace("<default/>", ""),
-                    };
-                    format!("<exponent>{exponent}</exponent><mantissa>{mantissa}</mantissa>")
-                }
-            };
-            format!(
-                "<decimal name='F#'{}>{inside}</decimal>",
-                presence(optional)
-            )
-        },
-    )
-}
-
-/// What is in a lane only as a constant.
-fn bytes() -> impl Strategy<Value = String> {
-    let operator = prop::sample::select(&["constant", "default"][..]);
-    (operator, any::<bool>()).prop_map(|(op, is_unicode)| match is_unicode {
-        true => format!("<string name='F#' charset='unicode'><{op} value='e'/></string>"),
-        false => format!("<byteVector name='F#'><{op} value='ff'/></byteVector>"),
-    })
-}
-
-fn fields(count: Range<usize>) -> impl Strategy<Value = String> {
-    let field = prop_oneof![50 => int(), 20 => text(), 20 => decimal(), 1 => bytes()];
-    prop::collection::vec(field, count).prop_map(|fields| fields.concat())
-}
-
-/// Templates that are flat, or nearly: A with a sequence, B that shares the previous values of
-/// A's first fields, C with more behind a sequence.
-pub(crate) fn templates() -> impl Strategy<Value = String> {
-    templates_of(0..24)
-}
-
-/// The same with so many fields on each level.
-pub(crate) fn templates_of(count: Range<usize>) -> impl Strategy<Value = String> {
-    let fields = || fields(count.clone());
-    (fields(), fields(), fields(), any::<bool>()).prop_map(|(head, entry, tail, reset)| {
-        let mut number = 0;
-        let mut named = |fields: &str| {
-            let mut text = String::new();
-            for piece in fields.split_inclusive('#') {
-                number += 1;
-                text.push_str(&piece.replace('#', &number.to_string()));
-            }
-            text
-        };
-        let reset = if reset { " reset='yes'" } else { "" };
-        let (head, entry, tail) = (named(&head), named(&entry), named(&tail));
-        let sequence = format!("<sequence name='S'><length name='N'/>{entry}</sequence>");
-        format!(
-            "<templates><template name='A' id='1'{reset}>{head}{sequence}</template>\
-             <template name='B' id='2'>{head}</template>\
-             <template name='C' id='3'>{head}{sequence}{tail}</template></templates>"
-        )
-    })
-}
-
-/// Values that operators often expect, or that nearly fit.
-pub(crate) struct Dice {
-    pub(crate) random: Rng,
-    /// Only what every lane holds, and no value absent.
-    pub(crate) tame: bool,
-}
-
-impl Dice {
-    pub(crate) fn new(seed: u64, tame: bool) -> Self {
-        let random = Rng::with_seed(seed);
-        Self { random, tame }
-    }
-
-    pub(crate) fn roll(&mut self, sides: usize) -> usize {
-        self.random.usize(..sides)
-    }
-
-    pub(crate) fn number(&mut self) -> i64 {
-        if self.tame {
-            return 1 + self.roll(3) as i64;
-        }
-        let few = [3, 8, NUMBERS.len()][self.roll(3)];
-        NUMBERS[self.roll(few)]
-    }
-}
-
-impl Source for Dice {
-    fn scalar(&mut self, field: &Field) -> Scalar<'_> {
-        if field.optional() && !self.tame && self.roll(3) == 0 {
-            return Scalar::Absent;
-        }
-        match field.kind() {
-            FieldKind::Int(ty) => {
-                let number = self.number();
-                let number = if ty.is_signed() && self.roll(2) == 0 {
-                    !number
-                } else {
-                    number
-                };
-                match ty.holds(number.into()) {
-                    true => Scalar::Signed(number),
-                    false => Scalar::Unsigned(1),
-                }
-            }
-            FieldKind::Decimal => {
-                let exponent = [0, -2, 3, 63, -63][self.roll(if self.tame { 2 } else { 5 })];
-                let sign = [1, -1][self.roll(2)];
-                let mantissa = sign * self.number();
-                Scalar::Decimal(fanfare_fast::Decimal { mantissa, exponent })
-            }
-            FieldKind::Text(TextType::Ascii) => Scalar::Text(
-                [&b"A"[..], b"A", b"B", b"", b"\0", b"AB", b"ABCD", b"ABCDE"]
-                    [self.roll(if self.tame { 3 } else { 8 })],
-            ),
-            FieldKind::Text(TextType::Unicode) => Scalar::Text(b"e"),
-            FieldKind::Text(TextType::Bytes) => Scalar::Text(b"\xff"),
-            _ => Scalar::Absent,
-        }
-    }
-
-    fn group(&mut self, _: &Field) -> bool {
-        self.tame || self.roll(4) > 0
-    }
-
-    fn length(&mut self, field: &Field) -> Option<u32> {
-        let is_absent = field.optional() && !self.tame && self.roll(4) == 0;
-        (!is_absent).then(|| self.roll(5) as u32)
-    }
-}
+use crate::drawn::{Dice, any_templates, flat_templates_of, stream_of};
 
 /// What a decoder makes of a stream, message after message, until its first error.
 fn decoded(
@@ -409,31 +187,6 @@ fn encoded_again_with(
     Ok(())
 }
 
-/// A stream of messages of these templates, and where they begin.
-fn stream(program: &Program, seed: u64, messages: usize) -> (Vec<u8>, Vec<usize>) {
-    stream_of(program, Dice::new(seed, false), messages)
-}
-
-pub(crate) fn stream_of(
-    program: &Program,
-    mut dice: Dice,
-    messages: usize,
-) -> (Vec<u8>, Vec<usize>) {
-    let mut encoder = Encoder::new(program.clone());
-    let (mut message, mut bytes, mut starts) = (Message::new(), Vec::new(), Vec::new());
-    for _ in 0..messages {
-        // The last one is Reset.
-        let template = &program.templates()[dice.roll(program.templates().len() - 1)];
-        if message.fill(program, template, &mut dice).is_ok() {
-            let start = bytes.len();
-            if encoder.encode_or_restore(&message, &mut bytes).is_ok() {
-                starts.push(start);
-            }
-        }
-    }
-    (bytes, starts)
-}
-
 fn strictness() -> impl Strategy<Value = Options> {
     (any::<bool>(), 0..4_usize).prop_map(|(strict, limited)| {
         let limits = Limits::default();
@@ -462,37 +215,85 @@ fn strictness() -> impl Strategy<Value = Options> {
     })
 }
 
+/// Returns how many eights of lanes the messages of a template take, and how many their entries.
+fn eights(program: &Program, template: u32) -> [usize; 2] {
+    let mut eights = [0, 0];
+    let fields = program.fields().iter();
+    for field in fields.filter(|field| field.template() == template) {
+        let Some(place) = program.place(field.id()) else {
+            continue;
+        };
+        if place.lane != Place::NO_LANE {
+            let last = usize::from(place.lane) + usize::from(place.reading == Reading::Decimal);
+            let most = &mut eights[usize::from(place.in_entry)];
+            *most = (last / 8 + 1).max(*most);
+        }
+    }
+    eights
+}
+
+/// Where no template is flat, the tests below say nothing about kernels.
+#[test]
+fn most_templates_are_flat_and_of_all_widths() {
+    const CASES: usize = 300;
+    let mut runner = TestRunner::deterministic();
+    let (mut flat, mut widths) = (0, [[0; 5]; 2]);
+    for _ in 0..CASES {
+        let xml = any_templates().new_tree(&mut runner).unwrap().current();
+        let program = Program::parse(&xml).unwrap();
+        let template = program.by_name("A").unwrap().index();
+        if program.has_rows(template) {
+            flat += 1;
+            for (widths, eights) in widths.iter_mut().zip(eights(&program, template)) {
+                widths[eights] += 1;
+            }
+        }
+    }
+    assert!(2 * flat >= CASES, "{flat} of {CASES}");
+    for widths in widths {
+        assert!(widths[1..].iter().all(|count| *count > 0), "{widths:?}");
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
 
     #[test]
-    fn messages_are_the_same(xml in templates(), seed in 1u64.., options in strictness()) {
+    fn messages_are_the_same(
+        xml in any_templates(),
+        seed: u64,
+        tame: bool,
+        options in strictness(),
+    ) {
         let program = Program::parse(&xml).unwrap();
-        let (bytes, _) = stream(&program, seed, 30);
+        let (bytes, _) = stream_of(&program, Dice::new(seed, tame), 10);
         compare(&program, &bytes, options)?;
         encoded_again(&program, &bytes, options)?;
         read_by_place(&program, &bytes)?;
     }
 
+    /// Of templates that no kernel finds too long.
     #[test]
-    fn what_fits_stays_in_rows(xml in templates(), seed: u64) {
+    fn what_fits_stays_in_rows(xml in flat_templates_of(3..=12), seed: u64) {
         let program = Program::parse(&xml).unwrap();
-        let (stream, _) = stream_of(&program, Dice::new(seed, true), 20);
+        let (stream, _) = stream_of(&program, Dice::new(seed, true), 60);
         for kernel in LaneKernel::all() {
             let (all, in_rows) = counted(&program, &stream, kernel);
+            prop_assert!(all > 0);
             prop_assert_eq!(all, in_rows, "{:?} {}", kernel, to_hex(&stream));
         }
     }
 
     #[test]
     fn errors_are_the_same(
-        xml in templates(),
-        seed in 1u64..,
+        xml in any_templates(),
+        seed: u64,
+        tame: bool,
         options in strictness(),
         flips in prop::collection::vec((any::<prop::sample::Index>(), 0u8..8), 1..6),
     ) {
         let program = Program::parse(&xml).unwrap();
-        let (mut bytes, _) = stream(&program, seed, 8);
+        let (mut bytes, _) = stream_of(&program, Dice::new(seed, tame), 4);
         for (place, bit) in flips {
             if !bytes.is_empty() {
                 let place = place.index(bytes.len());
@@ -505,7 +306,7 @@ proptest! {
 
     #[test]
     fn noise_is_the_same(
-        xml in templates(),
+        xml in any_templates(),
         bytes in prop::collection::vec(prop_oneof![any::<u8>(), Just(0x80), Just(0x81),
                                                    Just(0xe0), Just(0xff), Just(0)], 0..120),
         strict: bool,
@@ -517,18 +318,28 @@ proptest! {
     }
 
     #[test]
-    fn cut_streams_are_the_same(xml in templates(), seed in 1u64..) {
+    fn cut_streams_are_the_same(
+        xml in any_templates(),
+        seed: u64,
+        tame: bool,
+        step in 1usize..12,
+    ) {
         let program = Program::parse(&xml).unwrap();
-        let (bytes, starts) = stream(&program, seed, 4);
-        for cut in starts.first().copied().unwrap_or_default()..bytes.len() {
+        let (bytes, _) = stream_of(&program, Dice::new(seed, tame), 3);
+        for cut in (seed as usize % step..bytes.len()).step_by(step) {
             compare(&program, &bytes[..cut], Options::default())?;
         }
     }
 
     #[test]
-    fn pieces_are_the_same(xml in templates(), seed in 1u64.., step in 1usize..40) {
+    fn pieces_are_the_same(
+        xml in any_templates(),
+        seed: u64,
+        tame: bool,
+        step in 1usize..40,
+    ) {
         let program = Program::parse(&xml).unwrap();
-        let (bytes, _) = stream(&program, seed, 12);
+        let (bytes, _) = stream_of(&program, Dice::new(seed, tame), 8);
         let expected = decoded(&program, &bytes, oracle(Options::default()));
         let mut decoder = Decoder::new(program.clone());
         let (mut message, mut lines, mut at, mut end) = (Message::new(), Vec::new(), 0, 0);
@@ -688,7 +499,7 @@ fn generated_feeds_are_the_same() {
     }
 }
 
-/// Values of more than four bytes, in most packets or in few: where most are such, a decoder does
+/// Values of more than four bytes, in most messages or in few: where most are such, a decoder does
 /// without lanes from a reset on, and its records are no rows; the messages are the same.
 #[test]
 fn lanes_are_left_where_most_is_irregular() {
@@ -699,16 +510,25 @@ fn lanes_are_left_where_most_is_irregular() {
     let small = [0xe0, 0x81, 0x85, 0x86, 0x87];
     let large = [0xe0, 0x81, 0x85, 0x86, 0x01, 0x00, 0x00, 0x00, 0x87];
     for kernel in LaneKernel::all() {
-        for (share, stays) in [(1, false), (2, true), (3, true)] {
+        let cases = [
+            (1, 1, false),
+            (1, 2, true),
+            (1, 3, true),
+            (20, 1, false),
+            (20, 20, true),
+        ];
+        for (in_packet, share, stays) in cases {
             let options = Options {
                 kernel: Some(kernel),
                 ..Options::default()
             };
             let mut decoder = Decoder::with_options(program.clone(), options);
             let mut record = Record::new();
-            for packet in 0..600 {
-                decoder.reset();
-                let (bytes, value) = match packet % share {
+            for number in 0..10_000 {
+                if number % in_packet == 0 {
+                    decoder.reset();
+                }
+                let (bytes, value) = match number % share {
                     0 => (&large[..], (1 << 28) + 7),
                     _ => (&small[..], 7),
                 };
@@ -718,7 +538,8 @@ fn lanes_are_left_where_most_is_irregular() {
             }
             decoder.reset();
             decoder.decode_record(&small, &mut record).unwrap();
-            assert_eq!(record.rows().is_some(), stays, "{kernel:?}, one of {share}");
+            let case = format!("{kernel:?}, one of {share}, {in_packet} in a packet");
+            assert_eq!(record.rows().is_some(), stays, "{case}");
         }
     }
 }

@@ -8,6 +8,7 @@
 
 mod bits;
 mod common;
+mod drawn;
 mod fix;
 mod generated;
 mod json;

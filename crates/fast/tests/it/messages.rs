@@ -9,7 +9,8 @@ use fanfare_fast::{
 use proptest::prelude::*;
 
 use crate::common::to_hex;
-use crate::lanes::{Dice, kernels, oracle, templates, templates_of};
+use crate::drawn::{Dice, Fitting, flat_templates, templates};
+use crate::lanes::{kernels, oracle};
 use crate::properties;
 
 /// Repeats the calls that filled a message, with a slip here and there.
@@ -173,7 +174,8 @@ fn compare(
     for _ in 0..30 {
         // The last one is Reset.
         let template = &program.templates()[dice.roll(program.templates().len() - 1)];
-        if message.fill(program, template, dice).is_err() {
+        let mut source = Fitting { program, dice };
+        if message.fill(program, template, &mut source).is_err() {
             continue;
         }
         let view = message.view(program).unwrap();
@@ -200,24 +202,11 @@ fn compare(
     Ok(())
 }
 
-/// Templates of which some are encoded in lanes, with more or fewer previous values before theirs.
+/// Templates of which some are encoded in lanes, with identifiers of any length.
 fn flat() -> impl Strategy<Value = String> {
-    let first = (0..70_usize).prop_map(|count| {
-        let field = |n| format!("<uInt32 name='P{n}'><copy/></uInt32>");
-        let fields: String = (0..count).map(field).collect();
-        format!("<templates><template name='P' id='9'>{fields}</template>")
-    });
-    let has_rows = |xml: &String| {
-        let program = Program::parse(xml).unwrap();
-        program.has_rows(program.by_name("A").unwrap().index())
-    };
     const IDS: &[u32] = &[1, 127, 128, 16_383, 16_384, 2_097_151, 2_097_152, u32::MAX];
-    (first, templates_of(2..9), prop::sample::select(IDS))
-        .prop_map(|(first, xml, id)| {
-            let xml = xml.replace("<templates>", &first);
-            xml.replace("id='1'", &format!("id='{id}'"))
-        })
-        .prop_filter("a template that is flat", has_rows)
+    (flat_templates(), prop::sample::select(IDS))
+        .prop_map(|(xml, id)| xml.replace("id='1'", &format!("id='{id}'")))
 }
 
 fn any_templates() -> impl Strategy<Value = String> {

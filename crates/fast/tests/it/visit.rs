@@ -5,7 +5,8 @@ use fanfare_fast::program::{Field, TemplateProgram};
 use fanfare_fast::{CodecError, Decimal, Decoder, Options, Program, Visitor};
 use proptest::prelude::*;
 
-use crate::lanes::{Dice, kernels, oracle, stream_of, templates};
+use crate::drawn::{Dice, any_templates, stream_of};
+use crate::lanes::{kernels, oracle};
 
 /// Writes down every call.
 #[derive(Default)]
@@ -100,7 +101,7 @@ proptest! {
 
     /// Whole rows, mostly, of fields of all kinds, with gaps between their lanes.
     #[test]
-    fn calls_are_the_same(xml in templates(), seed: u64, tame: bool) {
+    fn calls_are_the_same(xml in any_templates(), seed: u64, tame: bool) {
         let program = Program::parse(&xml).unwrap();
         let (stream, _) = stream_of(&program, Dice::new(seed, tame), 12);
         compare(&program, &stream)?;

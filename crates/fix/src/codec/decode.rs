@@ -1,6 +1,6 @@
 //! From received bytes to messages.
 
-use super::frame::{Frame, FrameFinder, Garbled, check_sum, ends_in_its_sum};
+use super::frame::{Frame, FrameFinder, Garbled, Sought, check_sum, ends_in_its_sum};
 use super::message::Message;
 use crate::tag;
 use core::fmt;
@@ -98,6 +98,12 @@ impl Decoder {
     /// bytes behind `skipped`, read more, and go on.
     #[inline]
     pub fn next<'a>(&'a mut self, bytes: &'a [u8]) -> Next<'a> {
+        self.next_further(bytes, &mut Sought::default())
+    }
+
+    /// As [`Decoder::next`], in the way of [`FrameFinder::find_further`].
+    #[inline]
+    pub(crate) fn next_further<'a>(&'a mut self, bytes: &'a [u8], sought: &mut Sought) -> Next<'a> {
         if let Some(end) = self.finder.plain_end(bytes)
             && let Some(frame) = bytes.get(..end)
             && self.index_plain(frame)
@@ -108,7 +114,7 @@ impl Decoder {
                 end,
             };
         }
-        self.next_slow(bytes)
+        self.next_slow(bytes, sought)
     }
 
     /// Indexes `frame`, whose head is right; false if anything else is not.
@@ -123,8 +129,8 @@ impl Decoder {
     /// Decodes any bytes: the oracle of the short way, which also finds what is wrong.
     #[cold]
     #[inline(never)]
-    fn next_slow<'a>(&'a mut self, bytes: &'a [u8]) -> Next<'a> {
-        let (start, end) = match self.finder.locate_slow(bytes) {
+    fn next_slow<'a>(&'a mut self, bytes: &'a [u8], sought: &mut Sought) -> Next<'a> {
+        let (start, end) = match self.finder.locate_slow(bytes, sought) {
             Frame::Message { start, end } => (start, end),
             Frame::Partial { start, need } => {
                 return Next::Partial {
@@ -204,7 +210,7 @@ impl Decoder {
     #[cold]
     #[inline(never)]
     fn decode_slow<'a>(&'a mut self, frame: &'a [u8]) -> Result<Message<'a>, DecodeError> {
-        match self.next_slow(frame) {
+        match self.next_slow(frame, &mut Sought::default()) {
             Next::Message {
                 skipped: 0,
                 message,
@@ -288,7 +294,8 @@ mod tests {
             let longer = [&bytes[..], &wire(&behind)].concat();
             let (mut decoder, mut oracle) = (Decoder::new(), Decoder::new());
             for bytes in [&bytes, &flipped, &longer] {
-                let (next, slow) = (decoder.next(bytes), oracle.next_slow(bytes));
+                let mut sought = Sought::default();
+                let (next, slow) = (decoder.next(bytes), oracle.next_slow(bytes, &mut sought));
                 prop_assert_eq!(format!("{:?}", next), format!("{:?}", slow));
                 let (one, slow) = (decoder.decode(bytes), oracle.decode_slow(bytes));
                 prop_assert_eq!(format!("{:?}", one), format!("{:?}", slow));

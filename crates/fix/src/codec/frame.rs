@@ -11,6 +11,9 @@ use fanfare_wire::int::{parse_last_of_eight, parse_u64};
 /// The length of the trailer `10=ddd|`.
 pub(crate) const TRAILER: usize = 7;
 
+/// What stands in front of the value of CheckSum(10).
+const CHECK_SUM: &[u8] = b"\x0110=";
+
 /// Finds the next message in a caller's buffer. Holds no bytes: the caller keeps what is partial.
 ///
 /// - Bytes in front of `8=` are noise and skipped.
@@ -118,7 +121,14 @@ impl FrameFinder {
     /// Looks for the next message from the front of `bytes`. Does not allocate; time is linear in
     /// the length of one message and the noise in front of it.
     pub fn find(&self, bytes: &[u8]) -> Frame {
-        let found = self.locate(bytes);
+        self.find_further(bytes, &mut Sought::default())
+    }
+
+    /// As [`FrameFinder::find`], for a stream that comes in pieces: `sought` is what was noted when
+    /// the same bytes, and perhaps noise in front of them, were all that there was. The time for
+    /// all pieces of a garbled stretch is linear in its length.
+    pub fn find_further(&self, bytes: &[u8], sought: &mut Sought) -> Frame {
+        let found = self.locate(bytes, sought);
         if let Frame::Message { start, end } = found {
             let message = &bytes[start..end];
             if let Err(why) = check_sum(byte_sum(message), message) {
@@ -128,13 +138,14 @@ impl FrameFinder {
         found
     }
 
-    /// As [`FrameFinder::find`], but CheckSum(10) is neither read nor compared: see [`check_sum`].
+    /// As [`FrameFinder::find_further`], but CheckSum(10) is neither read nor compared: see
+    /// [`check_sum`].
     #[inline]
-    pub(crate) fn locate(&self, bytes: &[u8]) -> Frame {
+    fn locate(&self, bytes: &[u8], sought: &mut Sought) -> Frame {
         if let Some(end) = self.locate_plain(bytes) {
             return Frame::Message { start: 0, end };
         }
-        self.locate_slow(bytes)
+        self.locate_slow(bytes, sought)
     }
 
     /// Returns the end of a whole message in the expected shape at the front of `bytes`.
@@ -157,7 +168,16 @@ impl FrameFinder {
 
     #[cold]
     #[inline(never)]
-    pub(crate) fn locate_slow(&self, bytes: &[u8]) -> Frame {
+    pub(crate) fn locate_slow(&self, bytes: &[u8], sought: &mut Sought) -> Frame {
+        let found = self.locate_from(bytes, sought);
+        // Any other outcome ends the stretch, or comes without a search.
+        if !matches!(found, Frame::Partial { need: None, .. }) {
+            *sought = Sought::default();
+        }
+        found
+    }
+
+    fn locate_from(&self, bytes: &[u8], sought: &mut Sought) -> Frame {
         let Some(start) = find(bytes, b"8=") else {
             // A trailing 8 may be the first half of `8=`.
             let start = bytes.len() - usize::from(bytes.last() == Some(&b'8'));
@@ -167,8 +187,8 @@ impl FrameFinder {
         let message = &bytes[start..bytes.len().min(start.saturating_add(self.max_len))];
         let stretch = match Head::parse(message) {
             Ok(None) => Stretch::Partial(None),
-            Ok(Some(head)) => self.stretch(message, &head),
-            Err((from, why)) => self.until_check_sum(message, from, why),
+            Ok(Some(head)) => self.stretch(message, &head, sought),
+            Err((from, why)) => sought.stretch(message, from, why),
         };
         match stretch {
             Stretch::Partial(need) if message.len() < self.max_len => Frame::Partial {
@@ -193,20 +213,21 @@ impl FrameFinder {
     }
 
     /// Finds the end of a message whose first two fields are right.
-    fn stretch(&self, message: &[u8], head: &Head) -> Stretch {
+    fn stretch(&self, message: &[u8], head: &Head, sought: &mut Sought) -> Stretch {
         let Some(exact_end) = head.exact_end().filter(|&end| end <= self.max_len) else {
-            return self.until_check_sum(message, head.body, Garbled::BodyLengthTooLarge);
+            return sought.stretch(message, head.body, Garbled::BodyLengthTooLarge);
         };
         // The separator in front of `10=` counts as part of the body.
         let from = exact_end - TRAILER - 1;
-        let end = match self.until_check_sum(message, from, Garbled::BadBodyLength) {
+        let end = match sought.stretch(message, from, Garbled::BadBodyLength) {
             Stretch::Garbled(end, Garbled::BadBodyLength) => end,
             Stretch::Partial(_) if message.len() < exact_end => {
                 return Stretch::Partial(Some(exact_end));
             }
             other => return other,
         };
-        if !message[from..].starts_with(b"\x0110=") {
+        let at_length = message.get(from..).unwrap_or_default();
+        if !at_length.starts_with(CHECK_SUM) {
             return Stretch::Garbled(end, Garbled::BadBodyLength);
         }
         if head.has_msg_type(message) != Some(true) {
@@ -217,22 +238,50 @@ impl FrameFinder {
         }
         Stretch::Message(end)
     }
-
-    /// Returns the stretch up to the next `|10=…|` at or behind `from`, which is garbled because of
-    /// `why`.
-    fn until_check_sum(&self, message: &[u8], from: usize, why: Garbled) -> Stretch {
-        let end = message.get(from..).and_then(|rest| {
-            let value = find(rest, b"\x0110=")? + 4;
-            let len = rest[value..].iter().position(|&byte| byte == SOH)?;
-            Some(from + value + len + 1)
-        });
-        end.map_or(Stretch::Partial(None), |end| Stretch::Garbled(end, why))
-    }
 }
 
 impl Default for FrameFinder {
     fn default() -> Self {
         Self::new(Self::DEFAULT_MAX_LEN)
+    }
+}
+
+/// How far the end of a garbled stretch has been looked for, for [`FrameFinder::find_further`]. The
+/// default is for a new stream.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sought {
+    /// Where to go on in the stretch.
+    at: usize,
+    /// `|10=` stands in front of that, and no end of its value.
+    in_value: bool,
+}
+
+impl Sought {
+    /// Returns the stretch up to the next `|10=…|` at or behind `from`, which is garbled because of
+    /// `why`.
+    fn stretch(&mut self, message: &[u8], from: usize, why: Garbled) -> Stretch {
+        let end = self.end(message, from);
+        end.map_or(Stretch::Partial(None), |end| Stretch::Garbled(end, why))
+    }
+
+    fn end(&mut self, message: &[u8], from: usize) -> Option<usize> {
+        if !self.in_value {
+            self.at = self.at.max(from);
+            let rest = message.get(self.at..)?;
+            let Some(at) = find(rest, CHECK_SUM) else {
+                // It may have begun at the end.
+                self.at += rest.len().saturating_sub(CHECK_SUM.len() - 1);
+                return None;
+            };
+            self.at += at + CHECK_SUM.len();
+            self.in_value = true;
+        }
+        let rest = message.get(self.at..)?;
+        let Some(len) = rest.iter().position(|&byte| byte == SOH) else {
+            self.at += rest.len();
+            return None;
+        };
+        Some(self.at + len + 1)
     }
 }
 

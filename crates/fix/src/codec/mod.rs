@@ -37,7 +37,7 @@ mod writer;
 pub use decode::{DecodeError, Decoder, Next};
 pub use encode::Encoder;
 pub(crate) use encode::Front;
-pub use frame::{Frame, FrameFinder, Garbled};
+pub use frame::{Frame, FrameFinder, Garbled, Sought};
 pub use group::{Group, GroupSpec};
 pub use groups::Groups;
 pub use message::{Field, FieldError, FieldErrorKind, FieldSet, Message};

@@ -10,6 +10,7 @@ use super::round_trip::RoundTrip;
 use super::store::{MessageStore, StoreError};
 use super::timers::{NEVER, Timers};
 use super::{Role, Session, State};
+use crate::codec::Sought;
 
 /// Most events that wait for `poll_event`; more than one call can produce.
 const MAX_NOTICES: usize = 32;
@@ -36,6 +37,7 @@ impl<S: MessageStore> Session<S> {
             ..Timers::IDLE
         };
         self.round_trip = RoundTrip::default();
+        self.sought = Sought::default();
         if !self.is_open(now.utc) {
             return self.end(now, DisconnectReason::OutsideSchedule);
         }

@@ -7,7 +7,7 @@ use super::now::Now;
 use super::store::MessageStore;
 use super::validate::{Context, Fault, RejectReason, Validator};
 use super::{Session, State};
-use crate::codec::{DecodeError, Decoder, FrameFinder, Garbled, Message, Next};
+use crate::codec::{DecodeError, Decoder, FrameFinder, Garbled, Message, Next, Sought};
 use crate::{msg_type, tag};
 use std::sync::Arc;
 
@@ -134,14 +134,19 @@ pub(super) enum SeqCheck {
 
 /// Not inlined, as [`Session::rehearse`] is about this very code.
 #[inline(never)]
-pub(super) fn decode<'a>(decoder: &'a mut Decoder, bytes: &'a [u8]) -> Next<'a> {
-    decoder.next(bytes)
+pub(super) fn decode<'a>(
+    decoder: &'a mut Decoder,
+    bytes: &'a [u8],
+    sought: &mut Sought,
+) -> Next<'a> {
+    decoder.next_further(bytes, sought)
 }
 
 impl<S: MessageStore> Session<S> {
     /// Takes received bytes, at most one message of them, and returns how many are consumed and
     /// what happened. Call it again with the bytes behind those until the step is idle; then keep
-    /// the rest and read more.
+    /// the rest, read more, and call it with both: what was searched of the rest is not searched
+    /// again.
     ///
     /// An event's message borrows `scratch` and `bytes`, not the session, which may be called
     /// while the event is looked at. The message counts as received with the next call.
@@ -187,7 +192,7 @@ impl<S: MessageStore> Session<S> {
         if bytes.is_empty() {
             return Step::of(0);
         }
-        match decode(&mut scratch.decoder, bytes) {
+        match decode(&mut scratch.decoder, bytes, &mut self.sought) {
             Next::Message { message, end, .. } => {
                 self.timers.last_received = now.mono;
                 self.timers.test_open = false;
@@ -503,6 +508,37 @@ mod tests {
                 .decode(&message("D", 5, "5010=3|5011=a|b|"))
                 .is_err()
         );
+    }
+
+    #[test]
+    fn what_was_searched_of_a_garbled_stretch_is_not_searched_again() {
+        let (mut session, mut scratch) = (connected(&[]), Scratch::default());
+        let logon = message("A", 1, "98=0|108=30|");
+        assert_eq!(told(&mut session, &mut scratch, &logon), "logged on");
+        let wire = |text: &str| text.replace('|', "\x01").into_bytes();
+        let text = format!("8=FIX.4.4|9=5|{}", "x".repeat(300));
+        let mut is_idle = |text: &str| {
+            let bytes = wire(text);
+            session.handle_bytes(NOW, &mut scratch, &bytes).is_idle()
+        };
+        assert!(is_idle(&text));
+        // An end that would be found, if it were looked for.
+        let other = text.replacen("xxxxxxxx", "|10=000|", 1);
+        assert!(is_idle(&format!("{other}x")));
+        let whole = wire(&format!("{text}x|10=000|"));
+        assert_eq!(told(&mut session, &mut scratch, &whole), "garbled");
+        assert_eq!(
+            told(&mut session, &mut scratch, &message("D", 2, "11=2|")),
+            "app 2"
+        );
+        // It is forgotten with the connection.
+        let step = session.handle_bytes(NOW, &mut scratch, &whole[..200]);
+        assert!(step.is_idle());
+        session.disconnected(NOW);
+        session.connected(NOW);
+        let short = wire("8=FIX.4.4|9=5|35=A|10=000|");
+        let told = told(&mut session, &mut scratch, &short);
+        assert!(told.contains("GarbledBeforeLogon"), "{told}");
     }
 
     #[test]

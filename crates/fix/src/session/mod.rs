@@ -82,7 +82,7 @@ use std::sync::Arc;
 
 use fanfare_wire::UtcTimestamp;
 
-use crate::codec::SessionHeader;
+use crate::codec::{SessionHeader, Sought};
 use admin::Repeated;
 use checker::Checker;
 use gap::Gap;
@@ -172,6 +172,8 @@ pub struct Session<S> {
     gap: Option<Box<Gap>>,
     replay: Option<Box<Replay>>,
     last_header: LastHeader,
+    /// What was searched of the bytes that are kept for the next call.
+    sought: Sought,
     /// See `Config::header_field_limit`.
     header_field_limit: usize,
     repeated: Repeated,
@@ -231,6 +233,7 @@ impl<S: MessageStore> Session<S> {
             gap: None,
             replay: None,
             last_header: LastHeader::NONE,
+            sought: Sought::default(),
             header_field_limit,
             repeated: Repeated::default(),
             written: 0,

@@ -15,6 +15,7 @@ use super::store::{Entry, Kind, MessageStore, StoreError};
 use super::{Session, State};
 use crate::codec::{
     EncodeError, Encoder, FieldWriter, Next, SendingTime, SessionHeader, SharedBody, SharedFrame,
+    Sought,
 };
 use crate::{msg_type, tag};
 
@@ -238,7 +239,8 @@ impl<S: MessageStore> Session<S> {
             return;
         }
         scratch.know(&self.config.data_fields);
-        if let Next::Message { message, .. } = decode(&mut scratch.decoder, last) {
+        let mut sought = Sought::default();
+        if let Next::Message { message, .. } = decode(&mut scratch.decoder, last, &mut sought) {
             black_box(self.check(&message).is_ok());
         }
         let room = self.config.max_send;

@@ -41,6 +41,8 @@ pub struct Scanner {
     from: usize,
     /// The byte in front of that, if it belonged to no message.
     before: Option<u8>,
+    /// In front of this, messages stand in what the wrong length of another one counts.
+    doubted: usize,
     ended: bool,
     /// The message found, with SOH.
     wire: Vec<u8>,
@@ -101,6 +103,7 @@ impl Scanner {
             buffer: Vec::new(),
             from: 0,
             before: None,
+            doubted: 0,
             ended: false,
             wire: Vec::new(),
             index: FieldIndex::new(),
@@ -115,6 +118,7 @@ impl Scanner {
     /// More of the text. Take all messages of what came before first.
     pub fn push(&mut self, piece: &[u8]) {
         self.buffer.drain(..self.from);
+        self.doubted = self.doubted.saturating_sub(self.from);
         self.from = 0;
         self.ended = false;
         self.buffer.extend_from_slice(piece);
@@ -175,7 +179,10 @@ impl Scanner {
             };
             let prefix = self.line_of(start, MAX_PREFIX);
             let rest = self.buffer.get(start..).unwrap_or_default();
-            match search::end(rest, separator, self.max_len, self.ended) {
+            let mut doubted = self.doubted.saturating_sub(start);
+            let end = search::end(rest, separator, self.max_len, self.ended, &mut doubted);
+            self.doubted = self.doubted.max(start + doubted);
+            match end {
                 End::At(end) => {
                     self.skip(prefix);
                     return Some((prefix, start, start + end, separator));

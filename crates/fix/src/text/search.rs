@@ -80,10 +80,7 @@ enum Answer<T> {
 /// in front of the text.
 pub(super) fn start(text: &[u8], before: Option<u8>, ended: bool) -> Start {
     let mut from = 0;
-    while let Some(at) = text
-        .get(from..)
-        .and_then(|rest| rest.windows(BEGIN.len()).position(|w| w == BEGIN))
-    {
+    while let Some(at) = text.get(from..).and_then(begin) {
         let at = from + at;
         match separator_at(text, at, before) {
             Answer::Yes(separator) => return Start::At(at, separator),
@@ -92,6 +89,11 @@ pub(super) fn start(text: &[u8], before: Option<u8>, ended: bool) -> Start {
         }
     }
     Start::Nowhere
+}
+
+/// Returns where the first `8=FIX` is.
+fn begin(text: &[u8]) -> Option<usize> {
+    text.windows(BEGIN.len()).position(|w| w == BEGIN)
 }
 
 /// Returns the separator of the message that starts at `at`, if one does.
@@ -148,11 +150,21 @@ fn is_field_at_all(text: &[u8]) -> Answer<()> {
 /// Returns the end of the message at the front of `text`: where BodyLength(9) says, if CheckSum(10)
 /// stands there; else behind the first CheckSum(10), or where its line or the text ends or another
 /// message begins.
-pub(super) fn end(text: &[u8], separator: Separator, max_len: usize, ended: bool) -> End {
+///
+/// `doubted` is how far into the text the wrong length of a message leads, this one or one before
+/// it; 0 if none does. In front of that, no length leads over the next message: or each of many
+/// would be followed through all of them.
+pub(super) fn end(
+    text: &[u8],
+    separator: Separator,
+    max_len: usize,
+    ended: bool,
+    doubted: &mut usize,
+) -> End {
     let is_all = text.len() >= max_len;
     let text = text.get(..max_len).unwrap_or(text);
     let ended = ended || is_all;
-    match by_length(text, separator, ended) {
+    match by_length(text, separator, ended, doubted) {
         Answer::Yes(end) => return End::At(end),
         Answer::Perhaps => return End::NeedsMore,
         Answer::No => {}
@@ -166,7 +178,7 @@ pub(super) fn end(text: &[u8], separator: Separator, max_len: usize, ended: bool
 }
 
 /// Returns the end by BodyLength(9).
-fn by_length(text: &[u8], separator: Separator, ended: bool) -> Answer<usize> {
+fn by_length(text: &[u8], separator: Separator, ended: bool, doubted: &mut usize) -> Answer<usize> {
     let missing = if ended { Answer::No } else { Answer::Perhaps };
     let Some(first) = separator.find(text) else {
         return missing;
@@ -187,46 +199,58 @@ fn by_length(text: &[u8], separator: Separator, ended: bool) -> Answer<usize> {
         return Answer::No;
     };
     let from = text.len() - body.len();
-    match walk(body, separator, length) {
+    let is_walked = !separator.is_soh();
+    let next = if is_walked && *doubted > 0 {
+        begin(body)
+    } else {
+        None
+    };
+    let (reach, missing) = match next {
+        Some(next) => (body.get(..next).unwrap_or_default(), Answer::No),
+        None => (body, missing),
+    };
+    let (at, walked) = walk(reach, separator, length);
+    let (front, behind) = body.split_at_checked(at).unwrap_or_default();
+    let answer = match walked {
         // The separator in front of it is part of the body.
-        Answer::Yes(end)
-            if body
-                .get(..end)
-                .is_some_and(|b| b.ends_with(separator.bytes())) =>
-        {
-            match trailer(body.get(end..).unwrap_or_default(), separator, ended) {
-                Answer::Yes(len) => Answer::Yes(from + end + len),
-                Answer::No => Answer::No,
-                Answer::Perhaps => Answer::Perhaps,
-            }
-        }
+        Answer::Yes(()) if front.ends_with(separator.bytes()) => trailer(behind, separator, ended),
         Answer::Perhaps => missing,
         _ => Answer::No,
+    };
+    match answer {
+        Answer::Yes(len) => Answer::Yes(from + at + len),
+        Answer::No => {
+            if is_walked && *doubted == 0 {
+                *doubted = from + at;
+            }
+            Answer::No
+        }
+        Answer::Perhaps => Answer::Perhaps,
     }
 }
 
-/// Goes `length` bytes on, a separator counting as one. Messages with another separator than SOH
-/// are text, and end with their line.
-fn walk(body: &[u8], separator: Separator, length: usize) -> Answer<usize> {
+/// Goes `length` bytes on, a separator counting as one, and returns where that ends, and whether it
+/// is all of them. Messages with another separator than SOH are text, and end with their line.
+fn walk(body: &[u8], separator: Separator, length: usize) -> (usize, Answer<()>) {
     if separator.is_soh() {
         return match body.len() >= length {
-            true => Answer::Yes(length),
-            false => Answer::Perhaps,
+            true => (length, Answer::Yes(())),
+            false => (body.len(), Answer::Perhaps),
         };
     }
     let (mut at, mut left) = (0, length);
     while left > 0 {
         let rest = body.get(at..).unwrap_or_default();
         match rest.first() {
-            None => return Answer::Perhaps,
-            Some(b'\n') => return Answer::No,
+            None => return (at, Answer::Perhaps),
+            Some(b'\n') => return (at, Answer::No),
             Some(_) if rest.starts_with(separator.bytes()) => at += separator.len(),
-            Some(_) if separator.bytes().starts_with(rest) => return Answer::Perhaps,
+            Some(_) if separator.bytes().starts_with(rest) => return (at, Answer::Perhaps),
             Some(_) => at += 1,
         }
         left -= 1;
     }
-    Answer::Yes(at)
+    (at, Answer::Yes(()))
 }
 
 /// Returns the length of `10=…` and the separator behind it, which may be missing.

@@ -145,6 +145,43 @@ fn data_with_separators_and_lines_is_one_value() {
     assert_eq!(found.flaws, []);
 }
 
+/// A message with a whole one in a data field.
+fn nested() -> String {
+    let inner = "8=FIX.4.4|9=5|35=0|10=161|";
+    let fields = format!("35=B|95={}|96={inner}|", inner.len());
+    let text = format!("8=FIX.4.2|9={}|{fields}", fields.len());
+    let sum = text.replace('|', "\x01").bytes().fold(0, u8::wrapping_add);
+    format!("{text}10={sum:03}|")
+}
+
+#[test]
+fn a_length_that_is_wrong_says_nothing_of_other_lines() {
+    let wrong = ORDER.replace("9=48", "9=999");
+    let text = format!("{wrong} {ORDER}\n{}", nested());
+    let found = lines(&text);
+    assert_eq!(found.len(), 3, "{found:?}");
+    assert!(found[0].starts_with(&format!(">{wrong}>BodyLength(9)")));
+    let right = [format!(">{ORDER}>"), format!(">{}>", nested())];
+    assert_eq!(found[1..], right);
+}
+
+/// Not to be searched for the end of each message, where none is by any length.
+#[test]
+fn many_lengths_on_one_line_are_followed_once() {
+    const COUNT: usize = 9_100;
+    let one = "8=FIX.4.4|9=999999|1=x";
+    let (mut scanner, mut found) = (Scanner::new(100_000), Vec::new());
+    scanner.push(one.repeat(COUNT).as_bytes());
+    take(&mut scanner, &mut found);
+    // Those of the last lengths that were followed; any other would wait for as much text.
+    assert_eq!(found.len(), 200_024 / one.len());
+    scanner.finish();
+    take(&mut scanner, &mut found);
+    assert_eq!(found.len(), COUNT);
+    assert!(found[0].starts_with(&format!(">{one}|>")));
+    assert!(found.iter().all(|line| *line == found[0]));
+}
+
 #[test]
 fn a_wrong_length_of_data_is_told_and_all_fields_are_there() {
     for length in [2, 5, 500] {
@@ -211,7 +248,7 @@ fn nothing_is_found_in_nothing() {
 proptest! {
     #[test]
     fn pieces_of_any_size_give_the_same(
-        parts in prop::collection::vec((0_usize..14, 0_usize..80), 0..12),
+        parts in prop::collection::vec((0_usize..17, 0_usize..80), 0..12),
         piece in 1_usize..40,
     ) {
         let soh = ORDER.replace('|', "\x01");
@@ -230,6 +267,9 @@ proptest! {
             10 => "8=FIX.4.4|9=5|35=0|".to_owned(),
             11 => long[..cut * 5].to_owned(),
             12 => "\x01".to_owned(),
+            13 => ORDER.replace("9=48", "9=200"),
+            14 => ORDER.replace("9=48", "9=999").replace('|', "\\x01"),
+            15 => nested(),
             _ => ORDER.replace('|', "<SOH>"),
         }).collect();
         prop_assert_eq!(scan(text.as_bytes(), piece), scan(text.as_bytes(), usize::MAX));

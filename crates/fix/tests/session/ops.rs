@@ -148,7 +148,10 @@ impl Driver {
         let now = self.now;
         match source.byte() % 16 {
             0 => {
-                self.received.clear();
+                // Bytes of a connection are dropped with it alone.
+                if !self.session.is_connected() {
+                    self.received.clear();
+                }
                 self.session.connected(now);
             }
             1 => self.session.disconnected(now),

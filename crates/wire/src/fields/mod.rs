@@ -125,7 +125,9 @@ impl FieldIndex {
         index
     }
 
-    /// Limits the number of fields of a message, and with it the memory: 12 bytes a field.
+    /// Limits the number of fields of a message, and with it the memory: 12 bytes for each field of
+    /// the longest message, rounded up to a power of two, at least 256 and less than twice the
+    /// limit and 144 more.
     pub fn set_max_fields(&mut self, max_fields: usize) {
         self.max_fields = max_fields;
     }
@@ -237,10 +239,10 @@ impl FieldIndex {
         true
     }
 
-    /// Doubles the room, unless it exceeds the limit by far.
+    /// Doubles the room, unless a message at the limit fits already.
     #[cold]
     pub(crate) fn grow_within_limit(&mut self) -> bool {
-        let may_grow = self.height / 2 <= self.max_fields;
+        let may_grow = self.height < self.max_fields.saturating_add(kernel::SPARE);
         if may_grow {
             self.grow();
         }

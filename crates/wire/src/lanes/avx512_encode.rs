@@ -166,7 +166,8 @@ fn map(plan: &Plan, given: u64, front: u32, room: &mut Room) -> usize {
     if let Some(place) = room.first_chunk_mut() {
         put(place, bytes.to_le_bytes());
     }
-    len + (front >> 24) as usize
+    // Never more bytes than have been written, whatever the caller passes.
+    len + (front >> 24 & 3) as usize
 }
 
 /// Sixteen entities in four bytes each, first byte first; the significant bytes; and the lanes that

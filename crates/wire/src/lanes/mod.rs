@@ -463,6 +463,23 @@ mod tests {
     ];
 
     #[test]
+    fn an_identifier_of_any_length_stays_within_the_output() {
+        let plan = Plan::new(&[lane(0), lane(1), lane(2)], 1).unwrap();
+        let row = Row {
+            present: 0b111,
+            ..Row::default()
+        };
+        for kernel in LaneKernel::all() {
+            for len in 0..=255 {
+                let (mut columns, mut out) = (Columns::new(3), Vec::new());
+                let front = len << 24 | 0x0081_8181;
+                assert!(kernel.encode(&plan, &mut columns, &row, front, &mut out));
+                assert!(out.len() <= 8 + 4 * 3, "{kernel:?}: {len}");
+            }
+        }
+    }
+
+    #[test]
     fn entries_are_the_same_whether_their_maps_are_known() {
         let optional = Lane {
             optional: true,

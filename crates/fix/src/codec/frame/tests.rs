@@ -157,6 +157,14 @@ fn near_message() -> impl Strategy<Value = String> {
     })
 }
 
+fn located(finder: FrameFinder, bytes: &[u8]) -> Frame {
+    finder.locate(bytes, &mut Sought::default())
+}
+
+fn located_slowly(finder: FrameFinder, bytes: &[u8]) -> Frame {
+    finder.locate_slow(bytes, &mut Sought::default())
+}
+
 proptest! {
     #[test]
     fn the_plain_way_finds_what_the_slow_one_finds(
@@ -166,13 +174,41 @@ proptest! {
     ) {
         let finder = FrameFinder::new(150);
         let mut bytes = wire(&text);
-        prop_assert_eq!(finder.locate(&bytes), finder.locate_slow(&bytes));
+        prop_assert_eq!(located(finder, &bytes), located_slowly(finder, &bytes));
         bytes.truncate(bytes.len().saturating_sub(cut));
-        prop_assert_eq!(finder.locate(&bytes), finder.locate_slow(&bytes));
+        prop_assert_eq!(located(finder, &bytes), located_slowly(finder, &bytes));
         if let Some(byte) = bytes.get_mut(flip.0) {
             *byte = wire(&flip.1)[0];
         }
-        prop_assert_eq!(finder.locate(&bytes), finder.locate_slow(&bytes));
+        prop_assert_eq!(located(finder, &bytes), located_slowly(finder, &bytes));
+    }
+
+    /// Whole streams, so that what was noted of one stretch meets the next one.
+    #[test]
+    fn pieces_of_any_size_have_the_frames_of_the_whole(
+        texts in prop::collection::vec(near_message(), 1..4),
+        pieces in prop::collection::vec(1..30_usize, 1..40),
+    ) {
+        let finder = FrameFinder::new(150);
+        let bytes = wire(&texts.concat());
+        let (mut sought, mut from, mut len) = (Sought::default(), 0, 0);
+        for piece in pieces.into_iter().cycle() {
+            loop {
+                let found = finder.find_further(&bytes[from..len], &mut sought);
+                prop_assert_eq!(found, finder.find(&bytes[from..len]));
+                match found {
+                    Frame::Message { end, .. } | Frame::Garbled { end, .. } => from += end,
+                    Frame::Partial { start, .. } => {
+                        from += start;
+                        break;
+                    }
+                }
+            }
+            if len == bytes.len() {
+                break;
+            }
+            len = bytes.len().min(len + piece);
+        }
     }
 }
 
@@ -184,4 +220,38 @@ fn an_endless_message_is_dropped_at_the_maximum() {
         find(&endless[..199]),
         Frame::Partial { start: 0, .. }
     ));
+}
+
+/// Returns the outcome for a stretch that comes byte by byte, where what was looked at once is
+/// something else afterwards.
+fn trickled(text: &str, afterwards: u8) -> Frame {
+    let finder = FrameFinder::new(200);
+    let bytes = wire(text);
+    let head = text.match_indices('|').nth(1).unwrap().0 + 1;
+    let (mut sought, mut found) = (Sought::default(), finder.find(b""));
+    for len in 1..=bytes.len() {
+        let mut all = bytes[..len].to_vec();
+        // The last three bytes of those before may be the front of `|10=`.
+        let looked_at = all.get_mut(head..len.saturating_sub(4));
+        looked_at.unwrap_or_default().fill(afterwards);
+        found = finder.find_further(&all, &mut sought);
+        if len < bytes.len() {
+            assert_eq!(found, finder.find(&bytes[..len]), "{text} {len}");
+        }
+    }
+    found
+}
+
+#[test]
+fn each_byte_of_a_garbled_stretch_is_looked_at_once() {
+    let long = "x".repeat(80);
+    for text in [
+        format!("8=FIX.4.4|9=5|{long}|10=000|"),
+        format!("8=FIX.4.4|9=5|{long}|10=000{long}|"),
+        format!("8=FIX.4.4|9=500|{long}|1|10|10=|"),
+        format!("8=FIX.4.4|9=x|{long}|10=|"),
+    ] {
+        assert_eq!(trickled(&text, b'y'), find(&text));
+        assert_eq!(trickled(&text, SOH), find(&text));
+    }
 }

@@ -15,7 +15,7 @@ use core::arch::x86_64::*;
 
 /// The room that must be left in the columns before each block: 64 separators, and some entries
 /// more that are written but count for nothing.
-const BLOCK_ROOM: usize = 64 + 8;
+const BLOCK_ROOM: usize = super::SPARE;
 
 /// Returns whether this processor has the instructions of [`index`].
 pub(super) fn is_available() -> bool {

@@ -89,6 +89,9 @@ impl Kernel {
     }
 }
 
+/// The most entries that a kernel writes behind those of the fields, or needs room for.
+pub(super) const SPARE: usize = 64 + 8;
+
 /// What a vector kernel found in a message whose fields are all in order.
 #[derive(Clone, Copy)]
 struct Scan {
@@ -188,7 +191,7 @@ fn data_is_plain(bytes: &[u8], index: &FieldIndex) -> bool {
 mod tests {
     use super::*;
     use crate::DataFields;
-    use crate::fields::SOH;
+    use crate::fields::{PAGE, SOH};
     use proptest::prelude::*;
 
     /// Indexes with each kernel and compares with the scalar one.
@@ -199,6 +202,8 @@ mod tests {
         let expected = oracle.index(bytes);
         for kernel in Kernel::ALL {
             let mut index = FieldIndex::with(data(), kernel);
+            // What a kernel does not write is that of an earlier message, not 0.
+            index.index(&wire("7654321=earlier|").repeat(200));
             index.set_max_fields(max_fields);
             let indexed = index.index(bytes);
             prop_assert_eq!(indexed.sum, expected.sum, "{:?}", kernel);
@@ -308,6 +313,22 @@ mod tests {
             compare(&wire("=|").repeat(fields), 10_000).unwrap();
             compare(&wire("12345=x|").repeat(fields), fields).unwrap();
             compare(&wire("12345=x|").repeat(fields), fields - 1).unwrap();
+        }
+    }
+
+    #[test]
+    fn too_many_fields_take_no_more_memory_than_the_most() {
+        for kernel in Kernel::ALL {
+            let mut index = FieldIndex::with(DataFields::standard(), kernel);
+            index.set_max_fields(1_000);
+            index.index(&wire("1=|").repeat(1_000));
+            assert_eq!(index.len(), 1_000);
+            let len = index.room.len();
+            index.index(&wire("1=|").repeat(100_000));
+            assert!(
+                index.room.len() <= len.max(3 * 2 * (1_000 + SPARE) + 1 + PAGE),
+                "{kernel:?}"
+            );
         }
     }
 

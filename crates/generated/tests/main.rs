@@ -42,9 +42,9 @@ fn layouts_are_told_apart() {
 #[test]
 fn the_generator_writes_what_is_compiled_here() {
     let generated = |xml: &str| codegen::generate(xml).unwrap();
-    assert!(generated(builtin::SIMPLE) == include_str!("../../templates/simple.generated"));
-    assert!(generated(builtin::COMPLEX) == include_str!("../../templates/complex.generated"));
-    assert!(generated(builtin::SPECTRA) == include_str!("../../templates/spectra.generated"));
+    assert!(generated(builtin::SIMPLE) == include_str!("../../fast/templates/simple.generated"));
+    assert!(generated(builtin::COMPLEX) == include_str!("../../fast/templates/complex.generated"));
+    assert!(generated(builtin::SPECTRA) == include_str!("../../fast/templates/spectra.generated"));
     assert!(generated(EVERY) == include_str!("every.generated"));
     assert!(codegen::generate("<templates><nonsense/></templates>").is_err());
 }

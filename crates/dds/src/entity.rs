@@ -1,18 +1,19 @@
 //! Domain, topic, writer, reader, waitset: handles that may be dropped in any order.
 
 use std::fmt;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use crate::cdr::{CdrBuffer, CdrError, CdrReader, CdrType};
 use crate::discovery::{self, Discovery, Endpoint};
-use crate::keys::Keys;
+use crate::guid::Guid;
+use crate::keys::{Keys, Refusal};
 use crate::shm::Taken;
 use crate::sys::{
     self, Callbacks, Ending, Entity, OnData, OnSamples, OnStatus, RawInfo, RawSamples, Sink,
 };
 use crate::types::{Fault, StructType, TypeError};
-use crate::{DomainConfig, Error, Qos, Status};
+use crate::{DomainConfig, Error, Qos, ReturnCode, Status};
 
 /// A domain, joined as one participant. It may be cloned cheaply and shared between threads, and is
 /// closed with its last user.
@@ -208,9 +209,9 @@ impl Writer {
     /// # Errors
     /// [`Error::SampleMismatch`] for bytes that are not of the topic's type; [`Error::TooManyKeys`]
     /// for a new key beyond the limit of [instances](Qos::instances) that the writer has not
-    /// [unregistered](Self::unregister); [`Error::Dds`] with
-    /// [`ReturnCode::Timeout`](crate::ReturnCode::Timeout) when a reliable reader kept the history
-    /// full for longer than the policy permits; [`Error::ListenerPanicked`].
+    /// [unregistered](Self::unregister), and [`Error::LongKey`] for one that is too long, which
+    /// readers would close for; [`Error::Dds`] with [`ReturnCode::Timeout`] when a reliable reader
+    /// kept the history full for longer than the policy permits; [`Error::ListenerPanicked`].
     #[inline]
     pub fn write(&self, cdr: &[u8]) -> Result<(), Error> {
         self.write_at(cdr, None)
@@ -228,10 +229,10 @@ impl Writer {
 
     #[inline]
     fn write_at(&self, cdr: &[u8], source_nanos: Option<i64>) -> Result<(), Error> {
-        if let Some(keys) = &self.keys {
-            self.admit(keys, cdr, false)?;
-        }
-        match self.sink.write(cdr, source_nanos) {
+        let new = self.admit(cdr, false)?;
+        let written = self.sink.write(cdr, source_nanos);
+        self.take_back(new, &written);
+        match written {
             Some(Ok(())) => match self.sink.writer().callbacks() {
                 Some(callbacks) if callbacks.has_panicked() => self.listener_panicked(),
                 _ => Ok(()),
@@ -247,18 +248,40 @@ impl Writer {
         }
     }
 
-    fn admit(&self, keys: &Mutex<Keys>, cdr: &[u8], alone: bool) -> Result<(), Error> {
-        let topic = || self.topic.name().to_owned();
-        let Ok(mut keys) = keys.lock() else {
-            return Ok(());
+    /// Returns the keys, if the topic has any.
+    #[inline]
+    fn keys(&self) -> Option<MutexGuard<'_, Keys>> {
+        self.keys.as_ref()?.lock().ok()
+    }
+
+    /// Admits the key of a sample, or a key `alone`; returns its hash if it is new.
+    #[inline]
+    fn admit(&self, cdr: &[u8], alone: bool) -> Result<Option<u64>, Error> {
+        let Some(mut keys) = self.keys() else {
+            return Ok(None);
         };
-        match keys.admit(self.topic.sample_type(), cdr, alone) {
-            Ok(true) => Ok(()),
-            Ok(false) => Err(Error::TooManyKeys {
-                topic: topic(),
-                limit: keys.most(),
-            }),
-            Err(_) => Err(Error::SampleMismatch { topic: topic() }),
+        let admitted = keys.admit(self.topic.sample_type(), cdr, alone);
+        admitted.map_err(|refusal| self.refused(refusal, keys.most()))
+    }
+
+    #[cold]
+    fn refused(&self, refusal: Refusal, limit: u32) -> Error {
+        let topic = self.topic.name().to_owned();
+        match refusal {
+            Refusal::Mismatch => Error::SampleMismatch { topic },
+            Refusal::Long(length) => Error::LongKey { topic, length },
+            Refusal::Full => Error::TooManyKeys { topic, limit },
+        }
+    }
+
+    /// Forgets a new key if it was not written. After a time-out the library may keep it.
+    #[inline]
+    fn take_back(&self, new: Option<u64>, written: &Option<Result<(), ReturnCode>>) {
+        let is_kept = matches!(written, Some(Ok(()) | Err(ReturnCode::Timeout)));
+        if let (Some(key), false) = (new, is_kept)
+            && let Some(mut keys) = self.keys()
+        {
+            keys.take_back(key);
         }
     }
 
@@ -282,20 +305,26 @@ impl Writer {
     }
 
     fn end(&self, key: &[u8], how: Ending) -> Result<(), Error> {
-        if let (Some(keys), Ending::Dispose) = (&self.keys, how) {
-            self.admit(keys, key, true)?;
-        }
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
         let now = i64::try_from(now.unwrap_or_default().as_nanos()).unwrap_or(i64::MAX);
-        match self.sink.end(key, how, now) {
-            Some(Ok(())) => {
-                if let (Some(Ok(mut keys)), Ending::Unregister) =
-                    (self.keys.as_ref().map(Mutex::lock), how)
-                {
-                    keys.forget(self.topic.sample_type(), key);
-                }
-                Ok(())
+        let ended = match how {
+            Ending::Dispose => {
+                let new = self.admit(key, true)?;
+                let ended = self.sink.end(key, how, now);
+                self.take_back(new, &ended);
+                ended
             }
+            Ending::Unregister => {
+                let hash = self.key_alone(key)?;
+                let ended = self.sink.end(key, how, now);
+                if let (Some(Ok(())), Some(hash), Some(mut keys)) = (&ended, hash, self.keys()) {
+                    keys.take_back(hash);
+                }
+                ended
+            }
+        };
+        match ended {
+            Some(Ok(())) => Ok(()),
             Some(Err(code)) => Err(Error::Dds {
                 action: format!("end an instance of topic {:?}", self.topic.name()),
                 code,
@@ -305,6 +334,16 @@ impl Writer {
                 topic: self.topic.name().to_owned(),
             }),
         }
+    }
+
+    /// Returns the hash of a key alone, if the topic has keys.
+    fn key_alone(&self, key: &[u8]) -> Result<Option<u64>, Error> {
+        let Some(keys) = self.keys() else {
+            return Ok(None);
+        };
+        let hash = keys.key(self.topic.sample_type(), key, true);
+        hash.map(Some)
+            .map_err(|refusal| self.refused(refusal, keys.most()))
     }
 
     /// Writes a typed value, by way of `buffer`.
@@ -367,9 +406,10 @@ impl ReaderBuilder {
     /// Calls `f` with each sample that has data, in the receive thread of Cyclone DDS: the path
     /// with the least latency. `f` must not wait, and must not write to this same topic through
     /// this domain object. It may drop the reader. If it panics it is not called again, and
-    /// [`Reader::take`] reports that.
+    /// [`Reader::take`] reports that. Replaces [`on_data`](Self::on_data).
     #[must_use]
     pub fn on_sample(mut self, mut f: impl FnMut(Sample<'_>) + Send + 'static) -> Self {
+        self.on_data = None;
         self.on_samples = Some(Box::new(move |samples| {
             let all = (0..samples.len()).filter_map(|i| samples.get(i));
             for (info, cdr) in all.filter(|(info, _)| info.valid) {
@@ -385,6 +425,7 @@ impl ReaderBuilder {
     /// [`on_sample`](Self::on_sample).
     #[must_use]
     pub fn on_data(mut self, f: impl FnMut() + Send + 'static) -> Self {
+        self.on_samples = None;
         self.on_data = Some(Box::new(f));
         self
     }
@@ -561,6 +602,8 @@ pub struct Sample<'a> {
     /// Its time, writer and instance.
     pub info: SampleInfo,
     bytes: &'a [u8],
+    /// The handle of the reader; 0 over shared memory.
+    reader: i32,
 }
 
 /// The metadata of a sample.
@@ -594,10 +637,12 @@ impl<'a> Sample<'a> {
         Self {
             info,
             bytes: taken.bytes,
+            reader: 0,
         }
     }
 
     const fn new(info: RawInfo, bytes: &'a [u8]) -> Self {
+        let reader = info.reader;
         let info = SampleInfo {
             source_nanos: info.source_nanos,
             instance: info.instance,
@@ -606,7 +651,16 @@ impl<'a> Sample<'a> {
             disposed: info.disposed,
             has_data: info.valid,
         };
-        Self { info, bytes }
+        Self {
+            info,
+            bytes,
+            reader,
+        }
+    }
+
+    /// Returns the participant of the writer, over DDS and unless the writer is gone.
+    pub(crate) fn participant(&self) -> Option<Guid> {
+        sys::participant_of(self.reader, self.info.writer)
     }
 
     /// Returns the bytes with their CDR header; empty when the sample has no data.
@@ -651,5 +705,50 @@ impl WaitSet {
     /// [`Error::Dds`].
     pub fn wait(&mut self, timeout: Duration, ready: impl FnMut(usize)) -> Result<(), Error> {
         self.0.wait(sys::nanos(timeout), ready)
+    }
+}
+
+#[cfg(all(test, feature = "cyclone"))]
+mod tests {
+    use std::time::Instant;
+
+    use super::*;
+    use crate::types::Kind;
+    use crate::{LONGEST_KEY, Overflow};
+
+    /// A million long keys could take a gigabyte. The writer is one that does not know keys, as
+    /// those of other programs.
+    #[test]
+    fn a_key_that_is_too_long_closes_the_reader() {
+        let config = DomainConfig::new(fanfare_peers::domain());
+        let open = || Domain::open(&config).unwrap();
+        let (here, there) = (open(), open());
+        let t = StructType::new("Test::Named").key("name", Kind::String(None));
+        let qos = Qos::last_value();
+        let topic = |domain: &Domain| domain.topic("long", &t, &qos).unwrap();
+        let reader = topic(&here).reader(&qos).open().unwrap();
+        let mut writer = topic(&there).writer(&qos).open().unwrap();
+        writer.keys = None;
+        let write = |len: usize| {
+            let mut buffer = CdrBuffer::with_capacity(4 << 10);
+            buffer.string(&b"x".repeat(len));
+            writer.write(buffer.finish().unwrap()).unwrap();
+        };
+        let end = Instant::now() + Duration::from_secs(60);
+        let wait = |done: &mut dyn FnMut() -> bool| {
+            while !done() {
+                assert!(Instant::now() < end, "waited a minute");
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        };
+        let longest = LONGEST_KEY as usize - 4 - 4 - 1;
+        write(longest);
+        let mut samples = reader.samples(4);
+        wait(&mut || reader.take(&mut samples).unwrap() == 1);
+        write(longest + 1);
+        wait(&mut || reader.check().is_err());
+        let told = reader.check().unwrap_err().to_string();
+        let why = Overflow::Key(LONGEST_KEY + 1).to_string();
+        assert!(told.contains(&why), "{told}");
     }
 }

@@ -75,6 +75,14 @@ pub enum Error {
         /// The limit.
         limit: u32,
     },
+    /// A key is longer than readers keep: its sample, or its end, is not written.
+    #[error("topic {topic:?}: a key of {length} bytes, which is more than {LONGEST_KEY}")]
+    LongKey {
+        /// The topic of the writer.
+        topic: String,
+        /// The length of the key, in bytes of CDR.
+        length: u32,
+    },
     /// A reader was closed because of what writers sent; readers of other topics continue.
     #[error("the reader of topic {topic:?} is closed: {why}, from writer {writer}")]
     ReaderClosed {

@@ -168,10 +168,34 @@ impl Qos {
         self
     }
 
-    /// Adds a partition of the writer or reader; `*` and `?` are wildcards.
+    /// Adds a partition of the writer or reader; `*` and `?` are wildcards. The default one, of
+    /// entities without a name, has the name "".
     #[must_use]
     pub fn partition(mut self, name: &str) -> Self {
         self.partitions.push(name.to_owned());
+        self
+    }
+
+    /// Adds the partitions of another entity to those of these policies. None are the default one,
+    /// which has to be named beside others.
+    pub(crate) fn join(mut self, others: &[String]) -> Self {
+        let default = || vec![String::new()];
+        let names = &mut self.partitions;
+        match (names.is_empty(), others.is_empty()) {
+            (true, true) => return self,
+            (true, false) => *names = default(),
+            _ => {}
+        }
+        let others = if others.is_empty() {
+            default()
+        } else {
+            others.to_vec()
+        };
+        for name in others {
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
         self
     }
 

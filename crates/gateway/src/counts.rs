@@ -117,7 +117,8 @@ counts! {
     left = "left_at_stop", "messages that subscribers had not received at the stop";
     overrun = "overrun", "messages overwritten before the DDS publisher read them";
     other_types = "other_types", "messages whose MsgType(35) has no topic";
-    refused = "symbols_refused", "messages of symbols beyond the limit of the topic";
+    refused = "symbols_refused",
+        "messages of symbols beyond the limit of the topic, or longer than 1,024 bytes";
 }
 
 counts! {
@@ -183,7 +184,8 @@ counts! {
     overrun = "samples_overwritten",
         "samples overwritten before they were published on topics of the feed";
     no_topic = "no_topic", "samples of securities without a topic";
-    refused = "samples_of_more_keys", "samples of keys beyond the limit of the topic";
+    refused = "samples_of_more_keys",
+        "samples of keys beyond the limit of the topic, or longer than 1,024 bytes";
 }
 
 counts! {

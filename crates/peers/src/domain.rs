@@ -16,8 +16,9 @@ thread_local! {
 }
 
 /// Returns a DDS domain id, 1 to 229, that no other caller in this process or another has until
-/// this thread ends, which is that of a test. A socket at a port of the domain that RTPS does not
-/// use (DDSI-RTPS 9.6.1.1) holds it, so that nothing is left behind, however the process ends.
+/// this thread ends, which is that of a test, and in which the ports of a first participant are
+/// free. A socket at a port of the domain that RTPS does not use (DDSI-RTPS 9.6.1.1) holds it, so
+/// that nothing is left behind, however the process ends.
 ///
 /// # Panics
 /// All domains are taken.
@@ -25,8 +26,13 @@ thread_local! {
 #[allow(clippy::panic, reason = "for tests")]
 pub fn domain() -> u32 {
     for id in QUIET.chain(OTHERS) {
-        let port = u16::try_from(7_400 + 250 * id + 9).unwrap_or(u16::MAX);
-        if let Ok(socket) = UdpSocket::bind((Ipv4Addr::LOCALHOST, port)) {
+        let first = u16::try_from(7_400 + 250 * id).unwrap_or(u16::MAX - 11);
+        let Ok(socket) = UdpSocket::bind((Ipv4Addr::LOCALHOST, first + 9)) else {
+            continue;
+        };
+        // A participant of the last holder may be closing on another thread.
+        let is_free = |port: u16| UdpSocket::bind((Ipv4Addr::UNSPECIFIED, port)).is_ok();
+        if is_free(first + 10) && is_free(first + 11) {
             HELD.with_borrow_mut(|held| held.push(socket));
             return id;
         }

@@ -106,6 +106,8 @@ impl Visitor for Printer<'_> {
             Value::Bool(b) => self.print(format_args!("{b}")),
             Value::Int(n) => self.print(format_args!("{n}")),
             Value::UInt(n) => self.print(format_args!("{n}")),
+            Value::Float32(x) if x.is_finite() => self.print(format_args!("{x:?}")),
+            Value::Float32(x) => self.print(format_args!("\"{x}\"")),
             Value::Float(x) if x.is_finite() => self.print(format_args!("{x:?}")),
             Value::Float(x) => self.print(format_args!("\"{x}\"")),
             Value::Char(c) => self.string(char::from(c).encode_utf8(&mut [0; 4])),

@@ -1,7 +1,7 @@
 //! The walk over a sample along its type, the base of printing, of checking, and of generic tools.
 
 use super::{CdrError, CdrFault, CdrReader};
-use crate::types::{Extensibility, Kind, MAX_DEPTH, Member, StructType, UnionType};
+use crate::types::{EnumType, Extensibility, Kind, MAX_DEPTH, Member, StructType, UnionType};
 
 /// A value without parts.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -12,7 +12,9 @@ pub enum Value<'a> {
     Int(i64),
     /// An unsigned integer.
     UInt(u64),
-    /// A floating-point number of either size.
+    /// A floating-point number of 32 bits.
+    Float32(f32),
+    /// A floating-point number of 64 bits.
     Float(f64),
     /// A character of 8 bits.
     Char(u8),
@@ -159,7 +161,7 @@ impl<V: Visitor> Walk<'_, V> {
             Kind::UInt32 => Value::UInt(r.u32()?.into()),
             Kind::Int64 => Value::Int(r.i64()?),
             Kind::UInt64 => Value::UInt(r.u64()?),
-            Kind::Float32 => Value::Float(r.f32()?.into()),
+            Kind::Float32 => Value::Float32(r.f32()?),
             Kind::Float64 => Value::Float(r.f64()?),
             Kind::Char => Value::Char(r.u8()?),
             Kind::String(bound) => {
@@ -184,11 +186,11 @@ impl<V: Visitor> Walk<'_, V> {
                 self.visitor.value(Value::String(text.as_bytes()));
                 return Ok(());
             }
-            Kind::Enum(t) => {
-                let n = r.i32()?;
-                let name = t.literals.iter().find(|(_, value)| *value == n);
-                Value::Enum(n, name.map(|(name, _)| name.as_str()))
-            }
+            Kind::Enum(t) => enumeration(t, r)?,
+            Kind::Bitmask(0..=8) => Value::UInt(r.u8()?.into()),
+            Kind::Bitmask(9..=16) => Value::UInt(r.u16()?.into()),
+            Kind::Bitmask(17..=32) => Value::UInt(r.u32()?.into()),
+            Kind::Bitmask(_) => Value::UInt(r.u64()?),
             Kind::Sequence(element, bound) => return self.sequence(element, *bound, r),
             Kind::Array(element, n) => {
                 skip_list_header(element, r)?;
@@ -341,6 +343,21 @@ impl<V: Visitor> Walk<'_, V> {
     }
 }
 
+/// Reads an enumeration.
+fn enumeration<'t>(t: &'t EnumType, r: &mut CdrReader<'_>) -> Result<Value<'t>, CdrError> {
+    let (n, mask) = match t.bit_bound {
+        0..=8 => (i32::from(r.i8()?), 0xff),
+        9..=16 => (i32::from(r.i16()?), 0xffff),
+        _ => (r.i32()?, -1),
+    };
+    // Products differ in whether a short one has a sign.
+    let literal = t.literals.iter().find(|(_, value)| (value ^ n) & mask == 0);
+    Ok(match literal {
+        Some((name, value)) => Value::Enum(*value, Some(name.as_str())),
+        None => Value::Enum(n, None),
+    })
+}
+
 /// Walks a value after its length in bytes, and skips all of that length.
 fn delimited<'a>(
     r: &mut CdrReader<'a>,
@@ -429,9 +446,11 @@ fn label(kind: &Kind, r: &CdrReader<'_>) -> Result<i64, CdrError> {
     Ok(visitor.0)
 }
 
-/// Skips the length that version 2 puts in front of lists whose elements are not primitive.
+/// Skips the length that version 2 puts in front of lists whose elements are not primitive, as
+/// enumerations and bitmasks of any size are not.
 fn skip_list_header(element: &Kind, r: &mut CdrReader<'_>) -> Result<(), CdrError> {
-    let primitive = element.primitive_size().is_some() && !matches!(element, Kind::Enum(_));
+    let is_named = matches!(element, Kind::Enum(_) | Kind::Bitmask(_));
+    let primitive = element.primitive_size().is_some() && !is_named;
     if r.is_version_2() && !primitive {
         let _length = r.u32()?;
     }
@@ -451,7 +470,12 @@ fn min_size(kind: &Kind, depth: usize) -> usize {
             let members = t.members.iter().filter(|m| !m.optional);
             let sizes = members.map(|m| min_size(&m.kind, depth - 1));
             // A foreign type may declare more bytes than `usize` can count.
-            sizes.fold(0, usize::saturating_add)
+            let all = sizes.fold(0, usize::saturating_add);
+            match t.extensibility {
+                Extensibility::Final => all,
+                // An older writer has fewer members, behind their length.
+                Extensibility::Appendable | Extensibility::Mutable => all.min(4),
+            }
         }
         Kind::Union(t) if depth > 0 => min_size(&t.discriminator.kind, depth - 1),
         other => other.primitive_size().unwrap_or(1),
@@ -461,6 +485,9 @@ fn min_size(kind: &Kind, depth: usize) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use super::super::to_json;
     use super::*;
 
     #[test]
@@ -500,5 +527,64 @@ mod tests {
         assert!(matches!(fault.why, CdrFault::BadLength(1)), "{fault}");
         let none = [&little_endian[..], &[0; 4]].concat();
         assert!(check(&t, &none).is_ok());
+    }
+
+    /// As PyPI's `cyclonedds` 11.0.1 writes it.
+    #[test]
+    fn lists_of_short_enumerations_and_bitmasks_have_a_length_in_front_in_version_2() {
+        let tick = Kind::Enum(Arc::new(EnumType {
+            name: "Tick".to_owned(),
+            bit_bound: 8,
+            literals: vec![("Down".to_owned(), 0), ("Up".to_owned(), 1)],
+        }));
+        let list = |of: &Kind| Kind::Sequence(Box::new(of.clone()), None);
+        let flags = Kind::Bitmask(8);
+        let mut t = StructType::new("Short")
+            .member("tick", tick.clone())
+            .member("ticks", list(&tick))
+            .member("flags", flags.clone())
+            .member("all", list(&flags))
+            .member("pair", Kind::Array(Box::new(Kind::Bitmask(16)), 2))
+            .member("last", Kind::UInt64);
+        t.extensibility = Extensibility::Appendable;
+        let sample = [
+            &[0, 9, 0, 0, 44, 0, 0, 0][..],
+            &[1, 0, 0, 0, 7, 0, 0, 0, 3, 0, 0, 0, 1, 0, 1],
+            &[2, 6, 0, 0, 0, 2, 0, 0, 0, 1, 3, 0, 0],
+            &[4, 0, 0, 0, 1, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0],
+        ];
+        let json = to_json(&t, &sample.concat()).unwrap();
+        let expected = "{\"tick\": \"Up\", \"ticks\": [\"Up\", \"Down\", \"Up\"], \"flags\": 2, \
+                        \"all\": [1, 3], \"pair\": [1, 0], \"last\": 9}";
+        assert_eq!(json, expected);
+    }
+
+    #[test]
+    fn a_short_enumeration_is_named_whether_its_values_have_a_sign_or_not() {
+        let side = EnumType {
+            name: "Side".to_owned(),
+            bit_bound: 8,
+            literals: vec![("Low".to_owned(), -2), ("High".to_owned(), 200)],
+        };
+        let t = StructType::new("T").member("a", Kind::Enum(Arc::new(side)));
+        for (byte, expected) in [(254, "\"Low\""), (200, "\"High\""), (255, "-1")] {
+            let json = to_json(&t, &[0, 1, 0, 0, byte]).unwrap();
+            assert_eq!(json, format!("{{\"a\": {expected}}}"));
+        }
+    }
+
+    /// The type has grown since the writer was built.
+    #[test]
+    fn elements_of_an_older_writer_may_be_shorter_than_the_type() {
+        let mut level = StructType::new("Level")
+            .member("a", Kind::Float64)
+            .member("b", Kind::Float64)
+            .member("c", Kind::Float64);
+        level.extensibility = Extensibility::Appendable;
+        let t = StructType::new("M").member("levels", Kind::sequence_of(level));
+        let lengths = [0, 7, 0, 0, 24, 0, 0, 0, 1, 0, 0, 0, 16, 0, 0, 0];
+        let sample = [&lengths[..], &1.5_f64.to_le_bytes(), &2.5_f64.to_le_bytes()].concat();
+        let json = to_json(&t, &sample).unwrap();
+        assert_eq!(json, "{\"levels\": [{\"a\": 1.5, \"b\": 2.5}]}");
     }
 }

@@ -78,6 +78,13 @@ impl Endpoint {
         self.partitions.iter().fold(qos, |q, p| q.partition(p))
     }
 
+    /// Adds the partitions of this writer to the policies of a reader of others, which then matches
+    /// this one, too, if nothing else differs.
+    #[must_use]
+    pub fn join(&self, qos: Qos) -> Qos {
+        qos.join(&self.partitions)
+    }
+
     pub(crate) fn type_info(&self) -> Result<&TypeInfo, Error> {
         self.info.as_deref().ok_or_else(|| Error::NoType {
             topic: self.topic.clone(),

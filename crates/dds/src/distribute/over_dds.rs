@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use super::echo::Echo;
-use super::received::{Counts, OfPublisher, Received};
+use super::received::{Counts, OfPublisher, Publishers, Received};
 use super::{DONE, Distribution, DoneToken, Matches, done_qos, echo_name, for_each_topic};
 use crate::fast::{Converted, Mapping, TemplateType};
 use crate::{Domain, Error, Reader, Sample, Writer};
@@ -69,8 +69,9 @@ impl Writers {
         })
     }
 
-    pub(super) fn is_matched(&self) -> bool {
-        self.matches.count() >= self.entities
+    /// Returns how many topics have a match, and their number.
+    pub(super) fn matched(&self) -> (u32, u32) {
+        (self.matches.count(), self.entities)
     }
 
     pub(super) fn failures(&self) -> Vec<Error> {
@@ -142,13 +143,13 @@ impl Readers {
                     let writer = topic.writer(&qos).on_status(matches.echo_listener());
                     echo = Some(writer.open()?);
                 }
-                let handler = Handler {
+                let mut handler = Handler {
                     topic: name.to_owned(),
                     template: template.clone(),
                     on_sample: Arc::clone(on_sample),
                     echo,
                     counts: Arc::clone(counts),
-                    of_all: counts.of(0),
+                    publishers: Publishers::new(Arc::clone(counts)),
                 };
                 let topic = domain.topic(name, &template.sample, &distribution.qos)?;
                 let reader = topic
@@ -157,12 +158,12 @@ impl Readers {
                 reader.on_sample(move |s| handler.take(s)).open()
             })?);
         }
-        // A publisher has a writer for each topic, and they are not known to be of one.
-        let everyone = counts.of(0);
         let all = Arc::clone(counts);
+        let mut publishers = Publishers::new(Arc::clone(counts));
         let done = domain.topic_of::<DoneToken>(DONE, &done_qos())?;
         let done = done.reader(&done_qos()).on_status(matches.listener());
-        let done = done.on_sample(move |s| all.token(&everyone, &s)).open()?;
+        let done = done.on_sample(move |s| all.token(publisher_of(&s, &mut publishers), &s));
+        let done = done.open()?;
         Ok(Self {
             entities: u32::try_from(readers.len() + echoes + 1).unwrap_or(u32::MAX),
             readers,
@@ -192,12 +193,11 @@ struct Handler<F> {
     on_sample: Arc<F>,
     echo: Option<Writer>,
     counts: Arc<Counts>,
-    /// The counts of all publishers together.
-    of_all: Arc<OfPublisher>,
+    publishers: Publishers,
 }
 
 impl<F: Fn(Received<'_>)> Handler<F> {
-    fn take(&self, sample: Sample<'_>) {
+    fn take(&mut self, sample: Sample<'_>) {
         if let Some(echo) = &self.echo
             && echo
                 .forward(sample.bytes(), sample.info.source_nanos)
@@ -205,11 +205,21 @@ impl<F: Fn(Received<'_>)> Handler<F> {
         {
             self.counts.echo_failed.fetch_add(1, Ordering::Release);
         }
+        // Before the closure, during which the writer may leave.
+        let publisher = publisher_of(&sample, &mut self.publishers);
         (self.on_sample)(Received {
             template: &self.template,
             topic: &self.topic,
             sample,
         });
-        self.counts.sample(&self.of_all);
+        self.counts.sample(publisher);
     }
+}
+
+/// Returns the counts of a sample's publisher: a participant, which has a writer for each topic and
+/// one for the token.
+#[inline]
+fn publisher_of<'a>(sample: &Sample<'_>, publishers: &'a mut Publishers) -> &'a OfPublisher {
+    let participant = || Some(u128::from_be_bytes(sample.participant()?.0));
+    publishers.of(sample.info.writer, participant)
 }

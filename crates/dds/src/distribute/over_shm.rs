@@ -9,7 +9,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use super::echo::{Echo, now_nanos};
-use super::received::{Counts, Received};
+use super::received::{Counts, Publishers, Received};
 use super::{DONE, Distribution, DoneToken, echo_name};
 use crate::cdr::CdrType;
 use crate::fast::{Converted, Mapping, TemplateType};
@@ -142,14 +142,12 @@ impl Readers {
         let mut wanted: Vec<_> = all.iter().map(|t| t.spec.clone()).collect();
         wanted.push(done_spec());
         let receiver = Receiver::open(config, FEED, &wanted)?;
-        let mut of_sender = (0, counts.of(0));
+        let mut publishers = Publishers::new(Arc::clone(&counts));
         let take = move |taken: Taken<'_>| {
             let sample = Sample::of_shm(&taken);
-            if of_sender.0 != taken.sender {
-                of_sender = (taken.sender, counts.of(taken.sender));
-            }
+            let publisher = publishers.of(taken.sender, || Some(taken.sender.into()));
             let Some(topic) = all.get(taken.topic) else {
-                counts.token(&of_sender.1, &sample);
+                counts.token(publisher, &sample);
                 return;
             };
             if let Some(echo) = &mut echo {
@@ -163,7 +161,7 @@ impl Readers {
                 topic: &topic.spec.name,
                 sample,
             });
-            counts.sample(&of_sender.1);
+            counts.sample(publisher);
         };
         Receiving::start(config, "samples", receiver, take).map(Self)
     }

@@ -67,8 +67,20 @@ impl Publisher {
     /// Returns whether every topic, echoes included, has a subscriber.
     pub fn is_matched(&self) -> bool {
         match &self.carried {
-            Carried::Dds(outlets) => outlets.is_matched(),
+            Carried::Dds(outlets) => {
+                let (matched, all) = outlets.matched();
+                matched >= all
+            }
             Carried::Shm(outlets) => outlets.is_matched(),
+        }
+    }
+
+    /// Returns how many of the topics, with those of echoes and of the token, have a subscriber,
+    /// and their number. Over DDS only: over shared memory a subscriber has all of them.
+    pub fn matched(&self) -> (u32, u32) {
+        match &self.carried {
+            Carried::Dds(outlets) => outlets.matched(),
+            Carried::Shm(_) => (0, 0),
         }
     }
 
@@ -108,7 +120,7 @@ impl Publisher {
     }
 
     /// Writes a sample to its topic. Returns `false` when it is left out, which is counted: its
-    /// security has no topic, or its key is beyond the limit of a topic.
+    /// security has no topic, or its key is beyond a limit of its topic.
     ///
     /// # Errors
     /// Those of [`Writer::write`](crate::Writer::write).
@@ -118,7 +130,7 @@ impl Publisher {
             Carried::Dds(outlets) => outlets.publish(sample),
             Carried::Shm(outlets) => outlets.publish(sample),
         };
-        if let Err(Error::TooManyKeys { .. }) = published {
+        if let Err(Error::TooManyKeys { .. } | Error::LongKey { .. }) = published {
             self.refused += 1;
             return Ok(false);
         }
@@ -141,7 +153,8 @@ impl Publisher {
         self.without_topic
     }
 
-    /// Returns the number of samples left out because their topic has as many keys as it may.
+    /// Returns the number of samples left out because their topic has as many keys as it may, or
+    /// because their key is too long.
     pub const fn refused(&self) -> u64 {
         self.refused
     }

@@ -1,12 +1,17 @@
 //! The samples that the subscribing side receives, and their counts.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::DoneToken;
 use crate::Sample;
 use crate::fast::TemplateType;
+
+/// Most publishers that are counted apart, including those that have left; further ones are counted
+/// together.
+const MOST: usize = 1_024;
 
 /// A sample that a subscriber received.
 #[derive(Debug, Clone, Copy)]
@@ -28,7 +33,9 @@ pub(super) struct Counts {
     pub(super) announced: AtomicU64,
     pub(super) most: AtomicU64,
     pub(super) tokens: AtomicU64,
-    publishers: Mutex<BTreeMap<u64, Arc<OfPublisher>>>,
+    publishers: Mutex<BTreeMap<u128, Arc<OfPublisher>>>,
+    /// The counts of the publishers beyond the limit, and of writers whose publisher is not known.
+    others: Arc<OfPublisher>,
 }
 
 /// The counts of one publisher.
@@ -39,10 +46,13 @@ pub(super) struct OfPublisher {
 }
 
 impl Counts {
-    /// Returns the counts of a publisher.
-    pub(super) fn of(&self, publisher: u64) -> Arc<OfPublisher> {
+    /// Returns the counts of a publisher, by a number that no other has.
+    fn of(&self, publisher: u128) -> Arc<OfPublisher> {
         let all = self.publishers.lock();
         let mut all = all.unwrap_or_else(PoisonError::into_inner);
+        if all.len() >= MOST && !all.contains_key(&publisher) {
+            return Arc::clone(&self.others);
+        }
         Arc::clone(all.entry(publisher).or_default())
     }
 
@@ -76,7 +86,45 @@ impl Counts {
             let announced = of.announced.load(Ordering::Acquire);
             announced.saturating_sub(of.received.load(Ordering::Acquire))
         };
-        all.values().map(lost).sum()
+        all.values().chain([&self.others]).map(lost).sum()
+    }
+}
+
+/// The counts of publishers by their writers, for one receive thread.
+#[derive(Debug)]
+pub(super) struct Publishers {
+    counts: Arc<Counts>,
+    /// At most as many as publishers are counted apart.
+    writers: BTreeMap<u64, Arc<OfPublisher>>,
+}
+
+impl Publishers {
+    pub(super) const fn new(counts: Arc<Counts>) -> Self {
+        Self {
+            counts,
+            writers: BTreeMap::new(),
+        }
+    }
+
+    /// Returns the counts of a writer's publisher. `find` returns the number of the publisher of a
+    /// new writer, unless the writer is gone.
+    #[inline]
+    pub(super) fn of(
+        &mut self,
+        writer: u64,
+        find: impl FnOnce() -> Option<u128>,
+    ) -> &Arc<OfPublisher> {
+        // Beyond the limit writers are looked up again.
+        if self.writers.len() >= MOST && !self.writers.contains_key(&writer) {
+            self.writers.clear();
+        }
+        match self.writers.entry(writer) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => match find() {
+                Some(publisher) => new.insert(self.counts.of(publisher)),
+                None => &self.counts.others,
+            },
+        }
     }
 }
 
@@ -96,5 +144,42 @@ mod tests {
         assert_eq!(counts.received.load(Ordering::Relaxed), 8);
         (0..4).for_each(|_| counts.sample(&counts.of(2)));
         assert_eq!(counts.lost(), 0);
+    }
+
+    #[test]
+    fn the_writers_of_a_publisher_are_counted_together() {
+        let counts = Arc::new(Counts::default());
+        let mut publishers = Publishers::new(Arc::clone(&counts));
+        for (writer, publisher) in [(7, 1), (8, 2), (9, 1)] {
+            let of = Arc::clone(publishers.of(writer, || Some(publisher)));
+            assert!(Arc::ptr_eq(&of, &counts.of(publisher)));
+            // A known writer is not looked up.
+            assert!(Arc::ptr_eq(&of, publishers.of(writer, || None)));
+        }
+        // One that is gone is looked up again.
+        assert!(Arc::ptr_eq(&counts.others, publishers.of(10, || None)));
+        assert!(Arc::ptr_eq(&counts.of(3), publishers.of(10, || Some(3))));
+    }
+
+    #[test]
+    fn publishers_beyond_the_limit_are_counted_together() {
+        let counts = Arc::new(Counts::default());
+        let mut publishers = Publishers::new(Arc::clone(&counts));
+        let most = MOST as u64;
+        for writer in 0..most + 2 {
+            counts.sample(publishers.of(writer, || Some(writer.into())));
+        }
+        assert!(publishers.writers.len() <= MOST);
+        assert_eq!(counts.publishers.lock().unwrap().len(), MOST);
+        let last = most - 1;
+        counts.announce(publishers.of(last, || Some(last.into())), 2);
+        assert_eq!(counts.lost(), 1);
+        // The samples of the two beyond the limit are those that one of them announces.
+        counts.announce(publishers.of(most, || Some(most.into())), 2);
+        assert_eq!(counts.lost(), 1);
+        // On another topic, the first of them is beyond the limit, too.
+        let mut elsewhere = Publishers::new(Arc::clone(&counts));
+        counts.announce(elsewhere.of(most, || Some(most.into())), 3);
+        assert_eq!(counts.lost(), 4);
     }
 }

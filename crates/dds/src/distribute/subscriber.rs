@@ -128,8 +128,10 @@ impl Subscriber {
         (tokens, self.counts.announced.load(Ordering::Acquire))
     }
 
-    /// Returns the number of samples that publishers announced and that have not been received:
-    /// over shared memory for each publisher by itself, over DDS for all together.
+    /// Returns the number of samples that publishers announced and that have not been received, for
+    /// each publisher by itself; over DDS, a participant is one publisher. Beyond 1,024 publishers,
+    /// including those that have left, further ones are counted together: a sample of one replaces
+    /// a lost sample of another.
     pub fn lost(&self) -> u64 {
         self.counts.lost()
     }

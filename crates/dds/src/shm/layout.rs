@@ -14,7 +14,7 @@ use super::TopicSpec;
 use crate::sys::PAGE;
 
 /// "FANFARE" and the version of this layout.
-pub(super) const MAGIC: u64 = u64::from_le_bytes(*b"FANFARE\x02");
+pub(super) const MAGIC: u64 = u64::from_le_bytes(*b"FANFARE\x03");
 
 pub(super) const MAGIC_AT: usize = 0;
 /// The size of the ring in words, a power of two.
@@ -25,6 +25,8 @@ pub(super) const CATALOGUE_AT: usize = 2;
 pub(super) const CLOSED_AT: usize = 3;
 /// The number of receivers that refused the sender's types.
 pub(super) const REFUSED_AT: usize = 4;
+/// The number of receivers that died and whose slot another one took.
+pub(super) const DIED_AT: usize = 5;
 /// The position after the last complete record, for receivers that join, in a cache line of its
 /// own.
 pub(super) const PUBLISHED_AT: usize = 16;

@@ -188,8 +188,17 @@ fn shared(action: &str, path: &Path, error: &io::Error) -> Error {
 
 /// Removes a file whose sender is gone. Two processes may do so at the same time.
 fn remove_if_stale(path: &Path) {
-    let stale = SharedFile::open(path).and_then(|file| file.is_locked(layout::SENDER_LOCK));
-    if matches!(stale, Ok(false)) {
+    let Ok(file) = SharedFile::open(path) else {
+        return;
+    };
+    if matches!(file.is_locked(layout::SENDER_LOCK), Ok(false)) {
+        remove(path, &file);
+    }
+}
+
+/// Removes a file, unless its name is another file's by now.
+fn remove(path: &Path, file: &SharedFile) {
+    if file.is_at(path) {
         let _ = fs::remove_file(path);
     }
 }

@@ -7,11 +7,11 @@ use std::sync::atomic::{AtomicU64, Ordering, fence};
 use std::time::{Duration, Instant};
 
 use super::layout::{
-    self, CATALOGUE_AT, CLOSED_AT, CONTROL, COUNT_AFTER_AT, COUNT_BEFORE_AT, FILLER, FREE, HEAD,
-    LONGEST_CATALOGUE, MAGIC, MAGIC_AT, NOTHING, PLACES, PUBLISHED_AT, READING, REFUSED_AT,
+    self, CATALOGUE_AT, CLOSED_AT, CONTROL, COUNT_AFTER_AT, COUNT_BEFORE_AT, DIED_AT, FILLER, FREE,
+    HEAD, LONGEST_CATALOGUE, MAGIC, MAGIC_AT, NOTHING, PLACES, PUBLISHED_AT, READING, REFUSED_AT,
     RING_AT, RING_BYTES, SENDER_LOCK, TAIL_AT,
 };
-use super::{Config, TopicSpec, leave, remove_if_stale, shared};
+use super::{Config, TopicSpec, leave, remove, remove_if_stale, shared};
 use crate::Error;
 use crate::sys::{ReadOnly, SharedFile, Words};
 
@@ -143,17 +143,20 @@ impl Receiver {
     #[inline]
     pub fn poll(&mut self, mut take: impl FnMut(Taken<'_>)) -> usize {
         let mut count = 0;
-        let mut broken = false;
-        for sender in &mut self.senders {
+        let mut broken = None;
+        for (place, sender) in self.senders.iter_mut().enumerate() {
             match sender.read(&mut self.bytes, &mut self.lost, &mut take) {
                 Some(n) => count += n,
-                None => broken = true,
+                None => broken = Some(place),
             }
         }
         self.taken += count as u64;
         self.polls += 1;
-        if broken || self.polls >= POLLS {
-            self.look_if_due(broken);
+        if let Some(place) = broken {
+            self.refuse(place);
+        }
+        if self.polls >= POLLS {
+            self.look_if_due();
         }
         count
     }
@@ -161,7 +164,7 @@ impl Receiver {
     /// Looks for senders at once, unless it has just done so. For a caller that sleeps between
     /// polls.
     pub fn refresh(&mut self) {
-        self.look_if_due(false);
+        self.look_if_due();
     }
 
     /// Returns the number of senders being read.
@@ -180,7 +183,7 @@ impl Receiver {
     }
 
     /// Returns the number of senders whose topics have other types than this receiver's, or whose
-    /// file is invalid.
+    /// file or records are invalid.
     pub const fn refused(&self) -> u64 {
         self.gone.refused + self.gone.broken
     }
@@ -190,10 +193,18 @@ impl Receiver {
         self.gone.died
     }
 
+    /// Drops a sender whose records are invalid; its file is not read again.
     #[cold]
-    fn look_if_due(&mut self, now: bool) {
+    fn refuse(&mut self, place: usize) {
+        let sender = self.senders.remove(place);
+        self.gone.broken += 1;
+        self.refused.push(sender.path.clone());
+    }
+
+    #[cold]
+    fn look_if_due(&mut self) {
         self.polls = 0;
-        if now || self.looked.elapsed() >= LOOK {
+        if self.looked.elapsed() >= LOOK {
             self.look();
             self.looked = Instant::now();
         }
@@ -332,7 +343,7 @@ impl Attached {
         published
     }
 
-    /// Passes on up to a batch; `None` when the sender's records are invalid.
+    /// Passes on up to a batch; `None` when the record at the position is invalid.
     #[inline]
     fn read(
         &mut self,
@@ -343,18 +354,18 @@ impl Attached {
         let begin = self.at;
         let mut count = 0;
         for _ in 0..BATCH {
-            match self.record(bytes, lost, take)? {
-                Handled::Passed => count += 1,
-                Handled::Skipped => {}
-                Handled::Nothing => break,
+            match self.record(bytes, lost, take) {
+                Some(Handled::Passed) => count += 1,
+                Some(Handled::Skipped) => {}
+                Some(Handled::Nothing) => break,
+                None if self.at == begin => return None,
+                None => break,
             }
+            // After each record: a sender that waits sees that this receiver makes progress.
+            self.word(self.place_at() + 1)
+                .store(self.at as u64, Ordering::Release);
         }
-        if self.at == begin {
-            return Some(0);
-        }
-        self.word(self.place_at() + 1)
-            .store(self.at as u64, Ordering::Release);
-        if self.word(self.place_at()).load(Ordering::Relaxed) != READING {
+        if self.at != begin && self.word(self.place_at()).load(Ordering::Relaxed) != READING {
             self.word(self.place_at()).store(READING, Ordering::Release);
         }
         Some(count)
@@ -384,13 +395,14 @@ impl Attached {
             }
             Record::Broken => return None,
         };
+        let wanted = *self.topics.get(topic as usize)?;
         let late = number < self.joined;
         if !late {
             *lost = lost.saturating_add(number.wrapping_sub(self.number));
             self.number = number.wrapping_add(1);
         }
         self.at = self.at.wrapping_add(HEAD + len.div_ceil(8));
-        let Some((topic, keep)) = *self.topics.get(topic as usize)? else {
+        let Some((topic, keep)) = wanted else {
             return Some(Handled::Skipped);
         };
         if late && !keep {
@@ -448,7 +460,7 @@ impl Attached {
         }
         if !closed {
             gone.died += 1;
-            let _ = fs::remove_file(&self.path);
+            remove(&self.path, &self.file);
         }
         false
     }
@@ -519,7 +531,11 @@ fn matching(offered: &[TopicSpec], wanted: &[TopicSpec]) -> Option<Vec<Option<(u
 fn take_place(file: &SharedFile, control: &Words) -> io::Result<Option<usize>> {
     for place in 0..PLACES {
         if file.try_lock(layout::place_lock(place))? {
-            control.get()[layout::place_at(place)].store(FREE, Ordering::Release);
+            let state = control.get()[layout::place_at(place)].swap(FREE, Ordering::AcqRel);
+            // Whoever leaves in an orderly way frees the slot.
+            if state != FREE {
+                control.get()[DIED_AT].fetch_add(1, Ordering::AcqRel);
+            }
             return Ok(Some(place));
         }
     }

@@ -6,12 +6,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use super::layout::{
-    self, CATALOGUE_AT, CLOSED_AT, CONTROL, COUNT_AFTER_AT, COUNT_BEFORE_AT, CUT_OFF, FILLER, FREE,
-    HEAD, LONGEST_CATALOGUE, MAGIC, MAGIC_AT, NOTHING, PLACES, PUBLISHED_AT, READING, REFUSED_AT,
-    RING_AT, RING_BYTES, SENDER_LOCK, TAIL_AT,
+    self, CATALOGUE_AT, CLOSED_AT, CONTROL, COUNT_AFTER_AT, COUNT_BEFORE_AT, CUT_OFF, DIED_AT,
+    FILLER, FREE, HEAD, LONGEST_CATALOGUE, MAGIC, MAGIC_AT, NOTHING, PLACES, PUBLISHED_AT, READING,
+    REFUSED_AT, RING_AT, RING_BYTES, SENDER_LOCK, TAIL_AT,
 };
 use super::{Config, TopicSpec, leave, remove_if_stale, shared};
 use crate::Error;
@@ -154,7 +154,8 @@ impl Sender {
     /// Returns the number of receivers that were cut off because they did not read, and of those
     /// that died while reading.
     pub fn lost_receivers(&self) -> (u64, u64) {
-        (self.cut_off, self.died.load(Ordering::Relaxed))
+        let died = self.died.load(Ordering::Relaxed);
+        (self.cut_off, died.saturating_add(self.load(DIED_AT)))
     }
 
     /// Returns the number of samples written.
@@ -211,10 +212,9 @@ impl Sender {
     #[cold]
     fn wait_for(&mut self, tail: usize) {
         let mut looked = Instant::now();
-        let mut progress = (self.slowest(), looked);
+        let mut stood = Stood::since(looked);
         for round in 0_u32.. {
-            let slowest = self.slowest();
-            if slowest.is_none_or(|at| at >= tail) {
+            if self.slowest().is_none_or(|at| at >= tail) {
                 return;
             }
             if round < 100 {
@@ -223,27 +223,23 @@ impl Sender {
             }
             thread::sleep(Duration::from_micros(20));
             let now = Instant::now();
-            if slowest != progress.0 {
-                progress = (slowest, now);
-            }
             if now - looked >= LOOK {
                 looked = now;
                 self.bury();
             }
-            if now - progress.1 >= self.patience {
-                self.cut_off_before(tail);
-            }
+            self.cut_off_before(tail, &mut stood, now);
         }
     }
 
     /// Returns the position of the slowest receiver that is waited for.
     fn slowest(&self) -> Option<usize> {
-        let at = |place| {
-            let state = layout::place_at(place);
-            let position = || self.control.get()[state + 1].load(Ordering::Acquire) as usize;
-            (self.load(state) == READING).then(position)
-        };
-        (0..PLACES).filter_map(at).min()
+        (0..PLACES).filter_map(|place| self.position(place)).min()
+    }
+
+    /// Returns the position of the receiver in a slot, if it is waited for.
+    fn position(&self, place: usize) -> Option<usize> {
+        let state = layout::place_at(place);
+        (self.load(state) == READING).then(|| self.load(state + 1) as usize)
     }
 
     /// Frees the slots of receivers whose process is gone.
@@ -259,17 +255,18 @@ impl Sender {
         }
     }
 
-    fn cut_off_before(&mut self, tail: usize) {
-        for place in 0..PLACES {
-            let state = &self.control.get()[layout::place_at(place)];
-            let position = &self.control.get()[layout::place_at(place) + 1];
-            // The receiver may have read or left just now.
-            if (position.load(Ordering::Acquire) as usize) < tail
-                && state
-                    .compare_exchange(READING, CUT_OFF, Ordering::AcqRel, Ordering::Relaxed)
-                    .is_ok()
-            {
-                self.cut_off += 1;
+    /// Stops waiting for receivers before `tail` that have stood at one position for too long.
+    fn cut_off_before(&mut self, tail: usize, stood: &mut Stood, now: Instant) {
+        for (place, stood) in stood.0.iter_mut().enumerate() {
+            let at = self.position(place);
+            if at != stood.0 {
+                *stood = (at, now);
+            } else if at.is_some_and(|at| at < tail) && now - stood.1 >= self.patience {
+                let state = &self.control.get()[layout::place_at(place)];
+                // The receiver may have left just now.
+                let cut =
+                    state.compare_exchange(READING, CUT_OFF, Ordering::AcqRel, Ordering::Relaxed);
+                self.cut_off += u64::from(cut.is_ok());
             }
         }
     }
@@ -322,8 +319,28 @@ impl Sender {
     }
 }
 
+/// The positions of the receivers, each with the time since which it is the same.
+pub(super) struct Stood([(Option<usize>, Instant); PLACES]);
+
+impl Stood {
+    pub(super) const fn since(now: Instant) -> Self {
+        Self([(None, now); PLACES])
+    }
+}
+
 #[cfg(test)]
 impl Sender {
+    /// Waits as it does when everything must be read before the next sample, at this time.
+    pub(super) fn wait_at(&mut self, stood: &mut Stood, now: Instant) {
+        self.cut_off_before(self.at, stood, now);
+    }
+
+    /// Writes a record whose length is beyond the ring.
+    pub(super) fn break_off(&self) {
+        let beyond = layout::first_word(0, (self.mask + 1) * 8);
+        self.ring.get()[self.at & self.mask].store(beyond, Ordering::Release);
+    }
+
     /// Ends as a killed process does: the ring is neither closed nor removed, the lock is released.
     pub(super) fn die(mut self) {
         let _ = self.file.unlock(SENDER_LOCK);
@@ -374,12 +391,11 @@ fn create(
     static NEXT: AtomicU32 = AtomicU32::new(0);
     loop {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("{channel}.{}.{number}", std::process::id());
+        // A process of the same number, dead or in another name space, may have made a file, too.
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        let nanos = now.unwrap_or_default().as_nanos();
+        let name = format!("{channel}.{}.{number}.{nanos}", std::process::id());
         let (hidden, path) = (folder.join(format!(".{name}")), folder.join(&name));
-        // A process of the same number, dead or in another name space, may have had it.
-        if path.exists() {
-            continue;
-        }
         let locked = SharedFile::create(&hidden, bytes).and_then(|file| {
             file.try_lock(SENDER_LOCK)?;
             Ok(file)

@@ -190,6 +190,28 @@ fn a_receiver_that_does_not_read_is_cut_off_and_may_come_back() {
     assert!(sender.wait_for_receivers(Duration::ZERO));
 }
 
+/// The clock is the test's.
+#[test]
+fn who_reads_slowly_is_waited_for_beside_one_that_has_stopped() {
+    let place = Place::new("slow");
+    let config = place.config(1).patience(Duration::from_secs(1));
+    let mut sender = Sender::open(&config, "feed", &topics(false)).unwrap();
+    let _stopped = Receiver::open(&config, "feed", &topics(false)).unwrap();
+    let mut slow = Receiver::open(&config, "feed", &topics(false)).unwrap();
+    for n in 0..100_u64 {
+        sender.write(0, 0, &n.to_le_bytes()).unwrap();
+    }
+    let mut now = Instant::now();
+    let mut stood = sender::Stood::since(now);
+    let mut take = || {
+        now += Duration::from_millis(20);
+        sender.wait_at(&mut stood, now);
+    };
+    while slow.poll(|_| take()) > 0 {}
+    assert_eq!(sender.lost_receivers(), (1, 0));
+    assert_eq!((slow.taken(), slow.lost()), (100, 0));
+}
+
 #[test]
 fn a_dead_receiver_is_forgotten_without_the_wait() {
     let place = Place::new("dead");
@@ -225,6 +247,40 @@ fn the_file_of_a_dead_sender_is_read_to_its_end_and_removed() {
     assert_eq!(files(), 1);
     let _next = Sender::open(&config, "echo", &topics(false)).unwrap();
     assert_eq!(files(), 1);
+}
+
+#[test]
+fn a_dead_receiver_counts_also_if_the_next_one_takes_its_slot() {
+    let place = Place::new("taken");
+    let config = place.config(1);
+    let sender = Sender::open(&config, "feed", &topics(false)).unwrap();
+    Receiver::open(&config, "feed", &topics(false))
+        .unwrap()
+        .die();
+    let next = Receiver::open(&config, "feed", &topics(false)).unwrap();
+    assert_eq!((sender.receivers(), sender.lost_receivers()), (1, (0, 1)));
+    drop(next);
+    assert_eq!((sender.receivers(), sender.lost_receivers()), (0, (0, 1)));
+}
+
+/// A sender that is restarted in a container has the number of the dead one.
+#[test]
+fn the_file_of_another_sender_by_the_name_of_a_dead_one_stays() {
+    let place = Place::new("name");
+    let config = place.config(1);
+    let mut sender = Sender::open(&config, "feed", &topics(false)).unwrap();
+    let mut receiver = Receiver::open(&config, "feed", &topics(false)).unwrap();
+    sender.write(0, 0, b"last").unwrap();
+    sender.die();
+    let mut files = fs::read_dir(config.folder()).unwrap();
+    let path = files.next().unwrap().unwrap().path();
+    fs::remove_file(&path).unwrap();
+    let other = SharedFile::create(&path, 4096).unwrap();
+    assert!(other.try_lock(layout::SENDER_LOCK).unwrap());
+    assert_eq!(drain(&mut receiver).len(), 1);
+    look(&mut receiver);
+    assert_eq!((receiver.senders(), receiver.died()), (0, 1));
+    assert!(other.is_at(&path));
 }
 
 #[test]
@@ -318,6 +374,22 @@ fn what_a_sender_scribbles_never_harms_the_receiver() {
             receiver.poll(|t| assert!(t.topic < 2));
         }
     }
+}
+
+#[test]
+fn a_sender_whose_records_are_invalid_is_dropped_and_counted() {
+    let place = Place::new("broken");
+    let config = place.config(1);
+    let mut sender = Sender::open(&config, "feed", &topics(false)).unwrap();
+    let mut receiver = Receiver::open(&config, "feed", &topics(false)).unwrap();
+    sender.write(0, 0, b"good").unwrap();
+    sender.break_off();
+    assert_eq!(drain(&mut receiver), [(0, 0, b"good".to_vec())]);
+    for _ in 0..2 {
+        assert_eq!((receiver.refused(), receiver.senders()), (1, 0));
+        look(&mut receiver);
+    }
+    assert_eq!((receiver.taken(), sender.receivers()), (1, 0));
 }
 
 /// The reader checks that each sample is complete while the writer laps it all the time.

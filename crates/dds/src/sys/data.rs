@@ -129,6 +129,8 @@ pub(crate) struct RawSamples {
     /// The bytes of each sample, borrowed from its `data`; empty for samples without data.
     bytes: Box<[c::ddsrt_iovec_t]>,
     len: usize,
+    /// The reader that took them.
+    reader: c::dds_entity_t,
 }
 
 // SAFETY: samples are reference-counted atomically and do not change; nothing here is tied to the
@@ -152,6 +154,7 @@ impl RawSamples {
             infos: vec![info; n].into_boxed_slice(),
             bytes: vec![nothing; n].into_boxed_slice(),
             len: 0,
+            reader: 0,
         }
     }
 
@@ -168,6 +171,7 @@ impl RawSamples {
     /// the capacity.
     pub(crate) fn take(&mut self, reader: c::dds_entity_t) -> Result<usize, Error> {
         self.release();
+        self.reader = reader;
         let room = u32::try_from(self.data.len()).unwrap_or(u32::MAX);
         // SAFETY: both arrays have room for `room` elements; the handle is validated by the call.
         let code = unsafe {
@@ -225,6 +229,7 @@ impl RawSamples {
             source_nanos: info.source_timestamp,
             instance: info.instance_handle,
             writer: info.publication_handle,
+            reader: self.reader,
         };
         Some((raw, slice))
     }

@@ -130,6 +130,19 @@ fn take(reader: &Entity, mut each: impl FnMut(*mut std::ffi::c_void, bool)) -> R
     }
 }
 
+/// Returns the participant of a writer that matches the reader. May be called in a callback of the
+/// reader.
+pub(crate) fn participant_of(reader: c::dds_entity_t, writer: u64) -> Option<Guid> {
+    // SAFETY: the handles are validated by the call. Its result is null or owned here; it is read
+    // before it is freed, once.
+    unsafe {
+        let endpoint = c::dds_get_matched_publication_data(reader, writer);
+        let participant = guid(&endpoint.as_ref()?.participant_key);
+        c::dds_builtintopic_free_endpoint(endpoint);
+        Some(participant)
+    }
+}
+
 fn guid(raw: &c::dds_guid_t) -> Guid {
     Guid(raw.v)
 }

@@ -15,8 +15,8 @@ use crate::types::{
 };
 use crate::{Error, ReturnCode};
 
-/// Most members of a type and of all types inside it, counted as often as they occur. A hostile
-/// type could otherwise grow exponentially with its depth.
+/// Most members of a type and of all types inside it, with labels and literals, counted as often as
+/// they occur. A hostile type could otherwise grow exponentially with its depth.
 const MOST_MEMBERS: usize = 65_536;
 
 /// Returns the description of a foreign endpoint's type.
@@ -176,7 +176,9 @@ impl Asking<'_> {
                     self.kind(&t._u.alias_type.body.common.related_type, path, depth + 1)
                 }
                 c::DDS_XTypes_TK_ENUM => self.enumeration(&t._u.enumerated_type, path),
-                c::DDS_XTypes_TK_BITMASK => Ok(bits(t._u.bitmask_type.header.common.bit_bound)),
+                c::DDS_XTypes_TK_BITMASK => {
+                    Ok(Kind::Bitmask(t._u.bitmask_type.header.common.bit_bound))
+                }
                 c::DDS_XTypes_TK_STRUCTURE => {
                     let structure = self.structure(&t._u.struct_type, depth)?;
                     Ok(Kind::Struct(Arc::new(structure)))
@@ -318,27 +320,24 @@ impl Asking<'_> {
     }
 
     fn enumeration(
-        &self,
+        &mut self,
         t: &c::DDS_XTypes_CompleteEnumeratedType,
         path: &str,
     ) -> Result<Kind, Error> {
         // SAFETY: as for members.
         let literals = unsafe { elements(t.literal_seq._buffer, t.literal_seq._length) };
-        if literals.len() > MOST_MEMBERS {
-            return Err(self.fault(path, Fault::MemberCount(literals.len())));
+        self.members += literals.len();
+        if self.members > MOST_MEMBERS {
+            return Err(self.fault(path, Fault::MemberCount(self.members)));
         }
         let literals = literals.iter();
-        Ok(match t.header.common.bit_bound {
-            // Short enumerations are carried and printed as short integers.
-            0..=8 => Kind::Int8,
-            9..=16 => Kind::Int16,
-            _ => Kind::Enum(Arc::new(EnumType {
-                name: text(&t.header.detail.type_name),
-                literals: literals
-                    .map(|l| (text(&l.detail.name), l.common.value))
-                    .collect(),
-            })),
-        })
+        Ok(Kind::Enum(Arc::new(EnumType {
+            name: text(&t.header.detail.type_name),
+            bit_bound: t.header.common.bit_bound.clamp(1, 32),
+            literals: literals
+                .map(|l| (text(&l.detail.name), l.common.value))
+                .collect(),
+        })))
     }
 }
 
@@ -369,15 +368,6 @@ fn extensibility(flags: u16) -> Extensibility {
 
 fn bound(n: u32) -> Option<u32> {
     (n > 0).then_some(n)
-}
-
-fn bits(bound: u16) -> Kind {
-    match bound {
-        0..=8 => Kind::UInt8,
-        9..=16 => Kind::UInt16,
-        17..=32 => Kind::UInt32,
-        _ => Kind::UInt64,
-    }
 }
 
 fn primitive(code: u32) -> Option<Kind> {
@@ -431,4 +421,34 @@ fn text(field: &[c_char]) -> String {
         .map(|c| c.cast_unsigned())
         .collect();
     String::from_utf8_lossy(&bytes).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A member of each of 4,096 could else bring 65,536 names along.
+    #[test]
+    fn literals_count_as_often_as_they_occur() {
+        // SAFETY: all zero is a valid literal: integers, and names and annotations that are empty.
+        let mut literals: [c::DDS_XTypes_CompleteEnumeratedLiteral; 2] =
+            unsafe { std::mem::zeroed() };
+        // SAFETY: as above.
+        let mut t: c::DDS_XTypes_CompleteEnumeratedType = unsafe { std::mem::zeroed() };
+        t.literal_seq._buffer = literals.as_mut_ptr();
+        t.literal_seq._length = 2;
+        let nobody = Arc::new(Entity { owned: None });
+        let mut asking = Asking {
+            participant: &nobody,
+            topic: "T",
+            timeout: Duration::ZERO,
+            members: MOST_MEMBERS - 3,
+        };
+        let Kind::Enum(first) = asking.enumeration(&t, "T").unwrap() else {
+            panic!("an enumeration is none");
+        };
+        assert_eq!((first.literals.len(), first.bit_bound), (2, 1));
+        let error = asking.enumeration(&t, "T").unwrap_err().to_string();
+        assert!(error.ends_with("found 65537"), "{error}");
+    }
 }

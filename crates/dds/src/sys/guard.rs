@@ -67,17 +67,21 @@ impl Gate {
     pub(super) fn belongs_to(&self, entity: &Arc<Entity>) {
         let _ = self.entity.set(Arc::downgrade(entity));
         if self.state.load(Ordering::SeqCst) == SHUT {
-            entity.close();
+            self.close_reader();
         }
     }
 
-    /// Shuts the gate for good and makes another thread close the reader.
+    /// Shuts the gate for good and closes the reader.
     #[cold]
     fn close(&self, why: Overflow, writer: Guid) {
         let _ = self.why.set((why, writer));
-        if self.state.swap(SHUT, Ordering::SeqCst) == SHUT {
-            return;
+        if self.state.swap(SHUT, Ordering::SeqCst) != SHUT {
+            self.close_reader();
         }
+    }
+
+    /// Makes another thread close the reader, if it is known, and wake who waits for its samples.
+    fn close_reader(&self) {
         let Some(entity) = self.entity.get().cloned() else {
             return;
         };

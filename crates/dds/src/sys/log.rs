@@ -1,7 +1,9 @@
-//! The log of Cyclone DDS, kept for error texts instead of being written to the terminal.
+//! The log of Cyclone DDS, kept for error texts instead of being written to the terminal; only why
+//! it ends the process is written there.
 
 use std::cell::RefCell;
 use std::ffi::{CStr, c_void};
+use std::io::{self, Write};
 use std::sync::Once;
 
 use cyclors as c;
@@ -30,14 +32,18 @@ pub(super) fn last() -> Option<String> {
 unsafe extern "C" fn keep(_: *mut c_void, data: *const c::dds_log_data_t) {
     // SAFETY: Cyclone DDS calls this with a valid record whose message is NUL-terminated, both
     // alive during the call.
-    let message = unsafe {
+    let (priority, message) = unsafe {
         let Some(data) = data.as_ref() else { return };
         if data.message.is_null() {
             return;
         }
-        CStr::from_ptr(data.message)
+        (data.priority, CStr::from_ptr(data.message))
     };
     let text = message.to_string_lossy().trim().to_owned();
+    // The library ends the process after such a line.
+    if priority & c::DDS_LC_FATAL != 0 {
+        let _ = writeln!(io::stderr(), "Cyclone DDS: {text}");
+    }
     // A thread that is about to end keeps nothing.
     let _ = NEWEST.try_with(|newest| newest.replace(Some(text)));
 }

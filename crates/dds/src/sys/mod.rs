@@ -24,7 +24,7 @@ use std::sync::{Arc, Mutex};
 use cyclors as c;
 
 pub(crate) use data::{RawSamples, Sink};
-pub(crate) use discovery::RawDiscovery;
+pub(crate) use discovery::{RawDiscovery, participant_of};
 pub(crate) use found::type_of as found_type;
 pub(crate) use guard::Gate;
 pub(crate) use interface::interface_address;

@@ -22,6 +22,8 @@ pub(crate) struct RawInfo {
     pub(crate) source_nanos: i64,
     pub(crate) instance: u64,
     pub(crate) writer: u64,
+    /// The handle of the reader that took the sample.
+    pub(crate) reader: i32,
 }
 
 /// One announcement.

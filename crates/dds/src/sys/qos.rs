@@ -19,7 +19,7 @@ impl RawQos {
         let partitions: Vec<CString> = qos
             .partitions
             .iter()
-            .map(|p| c_string("partition", p))
+            .map(|p| partition(p))
             .collect::<Result<_, _>>()?;
         // SAFETY: no argument; the result is owned by the caller.
         let raw = unsafe { c::dds_create_qos() };
@@ -179,6 +179,14 @@ unsafe fn set_times(q: *mut c::dds_qos_t, qos: &Qos) {
             c::dds_qset_lifespan(q, nanos(age));
         }
     }
+}
+
+/// Returns the name of a partition; that of the default one is empty.
+fn partition(name: &str) -> Result<CString, Error> {
+    if name.is_empty() {
+        return Ok(CString::default());
+    }
+    c_string("partition", name)
 }
 
 fn history_numbers(history: History) -> (c::dds_history_kind_t, i32) {

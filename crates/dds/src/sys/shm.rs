@@ -1,14 +1,14 @@
 //! Memory shared by processes: a file in memory, mapped as words, with locks that end with the
 //! process that holds them.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, Metadata, OpenOptions};
 use std::io;
 use std::ops::Range;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 use super::copy;
 
@@ -48,6 +48,13 @@ impl SharedFile {
     /// Returns its length in bytes.
     pub(crate) fn len(&self) -> io::Result<usize> {
         usize::try_from(self.0.metadata()?.len()).map_err(io::Error::other)
+    }
+
+    /// Returns whether the file at `path` is this one.
+    pub(crate) fn is_at(&self, path: &Path) -> bool {
+        let (own, there) = (self.0.metadata(), fs::symlink_metadata(path));
+        let name = |file: &Metadata| (file.dev(), file.ino());
+        matches!((own, there), (Ok(own), Ok(there)) if name(&own) == name(&there))
     }
 
     /// Takes the lock of a byte (which need not exist) unless it is held already. The lock ends
@@ -152,7 +159,9 @@ impl ReadOnly {
     #[inline(always)]
     pub(crate) fn acquire(&self, place: usize) -> u64 {
         let word = self.0.words().get(place);
-        word.map_or(0, |word| word.load(Ordering::Acquire))
+        let value = word.map_or(0, |word| word.load(Ordering::Relaxed));
+        fence(Ordering::Acquire);
+        value
     }
 
     /// Copies the bytes from the word `place` on, without ordering; returns `false` and copies

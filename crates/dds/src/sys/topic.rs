@@ -199,6 +199,9 @@ impl Dynamic {
         let name = c_string("type", &t.name)?;
         let kind = c::dds_dynamic_type_kind_DDS_DYNAMIC_ENUMERATION;
         let mut new = Self::create(participant, kind, |d| d.name = name.as_ptr())?;
+        // SAFETY: a live enumeration without literals.
+        let code = unsafe { c::dds_dynamic_type_set_bit_bound(&mut new.0, t.bit_bound) };
+        checked(|| format!("build enumeration {:?}", t.name), code)?;
         for (literal, value) in &t.literals {
             let literal = c_string("literal", literal)?;
             let value = c::dds_dynamic_enum_literal_value_t {
@@ -303,6 +306,12 @@ impl Spec {
             }
             Kind::Enum(e) => return Ok(Self::Built(Dynamic::enumeration(participant, e)?)),
             Kind::Struct(s) => return Ok(Self::Built(Dynamic::structure(participant, s, true)?)),
+            Kind::Bitmask(_) => {
+                return Err(Error::Type(TypeError {
+                    path: t.name.clone(),
+                    why: Fault::Unsupported("bitmasks in topics of our own"),
+                }));
+            }
             Kind::Union(u) => {
                 return Err(Error::Type(TypeError {
                     path: u.name.clone(),

@@ -91,7 +91,11 @@ impl Printer {
         }
         let short = self.declare(&t.name);
         let pad = "  ".repeat(self.scope.len());
-        let _ = writeln!(self.out, "{pad}enum {short} {{");
+        let bound = match t.bit_bound {
+            32 => String::new(),
+            bits => format!("@bit_bound({bits}) "),
+        };
+        let _ = writeln!(self.out, "{pad}{bound}enum {short} {{");
         for (i, (name, value)) in t.literals.iter().enumerate() {
             let comma = if i + 1 < t.literals.len() { "," } else { "" };
             let _ = writeln!(self.out, "{pad}  @value({value}) {name}{comma}");
@@ -225,6 +229,11 @@ fn spell(kind: &Kind, scope: &[String]) -> (String, String) {
         Kind::String(None) => "string",
         Kind::String(Some(bound)) => return (format!("string<{bound}>"), String::new()),
         Kind::Enum(t) => return (relative(&t.name, scope), String::new()),
+        // Its flags are not known.
+        Kind::Bitmask(0..=8) => "uint8",
+        Kind::Bitmask(9..=16) => "unsigned short",
+        Kind::Bitmask(17..=32) => "unsigned long",
+        Kind::Bitmask(_) => "unsigned long long",
         Kind::Struct(t) => return (relative(&t.name, scope), String::new()),
         Kind::Union(t) => return (relative(&t.name, scope), String::new()),
         Kind::Sequence(element, bound) => {

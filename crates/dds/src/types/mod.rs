@@ -68,8 +68,10 @@ pub enum Kind {
     WString(Option<u32>),
     /// A string of bytes without NUL, UTF-8 by convention, of at most this many when bounded.
     String(Option<u32>),
-    /// An enumeration, carried as a 32-bit integer.
+    /// An enumeration.
     Enum(Arc<EnumType>),
+    /// A bitmask of this many bits, carried as an unsigned integer, in types of other programs.
+    Bitmask(u16),
     /// Any number of elements, at most this many when bounded.
     Sequence(Box<Self>, Option<u32>),
     /// Exactly this many elements.
@@ -80,11 +82,14 @@ pub enum Kind {
     Union(Arc<UnionType>),
 }
 
-/// An enumeration: names for 32-bit integers.
+/// An enumeration: names for integers.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct EnumType {
     /// The scoped name.
     pub name: String,
+    /// The bits of a value, 1 to 32, which is carried as an integer of 8, 16 or 32 bits. The
+    /// default of the specification is 32.
+    pub bit_bound: u16,
     /// Each literal with its value.
     pub literals: Vec<(String, i32)>,
 }
@@ -205,13 +210,16 @@ impl Kind {
         Self::Sequence(Box::new(Self::Struct(Arc::new(element))), None)
     }
 
-    /// Returns the size of one primitive in CDR, in bytes; `None` for a kind without a fixed size.
-    pub const fn primitive_size(&self) -> Option<usize> {
+    /// Returns the size of a primitive, an enumeration or a bitmask in CDR, in bytes; `None` for
+    /// another kind.
+    pub fn primitive_size(&self) -> Option<usize> {
         Some(match self {
             Self::Bool | Self::Byte | Self::Int8 | Self::UInt8 | Self::Char => 1,
             Self::Int16 | Self::UInt16 | Self::WChar => 2,
-            Self::Int32 | Self::UInt32 | Self::Float32 | Self::Enum(_) => 4,
+            Self::Int32 | Self::UInt32 | Self::Float32 => 4,
             Self::Int64 | Self::UInt64 | Self::Float64 => 8,
+            Self::Enum(t) => size_of_bits(t.bit_bound),
+            Self::Bitmask(bits) => size_of_bits(*bits),
             Self::String(_)
             | Self::WString(_)
             | Self::Sequence(..)
@@ -239,6 +247,16 @@ impl Kind {
             Self::Union(inner) => inner.check_at(depth + 1),
             _ => Ok(()),
         }
+    }
+}
+
+/// Returns the bytes of the smallest integer that has so many bits.
+const fn size_of_bits(bits: u16) -> usize {
+    match bits {
+        0..=8 => 1,
+        9..=16 => 2,
+        17..=32 => 4,
+        _ => 8,
     }
 }
 

@@ -79,6 +79,7 @@ fn unions_are_printed_as_the_compilers_of_others_take_them() {
     std::fs::create_dir_all(&folder).unwrap();
     let side = EnumType {
         name: "Odd::Side".to_owned(),
+        bit_bound: 32,
         literals: vec![("Buy".to_owned(), 0), ("Sell".to_owned(), 5)],
     };
     let level = StructType::new("Odd::Level").member("price", Kind::Float64);

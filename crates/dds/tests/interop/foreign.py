@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from cyclonedds.core import Policy, Qos
 from cyclonedds.domain import DomainParticipant
-from cyclonedds.idl import IdlEnum, IdlStruct, IdlUnion
-from cyclonedds.idl.annotations import appendable, final, key, mutable
+from cyclonedds.idl import IdlBitmask, IdlEnum, IdlStruct, IdlUnion
+from cyclonedds.idl.annotations import appendable, bit_bound, final, key, mutable
 from cyclonedds.idl.types import array, bounded_str, case, default, float32, float64, int8
 from cyclonedds.idl.types import int16, int32
 from cyclonedds.idl.types import int64, sequence, uint8, uint16, uint32, uint64, wchar
@@ -89,9 +89,40 @@ class Chosen(IdlStruct, typename="Foreign.Chosen"):
     last: uint64
 
 
+@bit_bound(8)
+class Tick(IdlEnum, typename="Foreign.Tick"):
+    Down = 0
+    Up = 1
+
+
+@bit_bound(8)
+@dataclass
+class Flags(IdlBitmask, typename="Foreign.Flags"):
+    first: bool = False
+    last: bool = False
+
+
+@bit_bound(16)
+@dataclass
+class Sources(IdlBitmask, typename="Foreign.Sources"):
+    one: bool = False
+    other: bool = False
+
+
+@dataclass
+@appendable
+class Short(IdlStruct, typename="Foreign.Short"):
+    tick: Tick
+    ticks: sequence[Tick]
+    flags: Flags
+    all: sequence[Flags]
+    pair: array[Sources, 2]
+    last: uint64
+
+
 LEVEL = Level(price=99.5, size=-3, venues=["XPAR", "a\"b"])
 SAMPLES = {
-    "Plain": Plain("EURUSD", -8, 16, -64, 0.5, True, Side.Sell, [LEVEL, LEVEL], [1, 2, 3],
+    "Plain": Plain("EURUSD", -8, 16, -64, 0.1, True, Side.Sell, [LEVEL, LEVEL], [1, 2, 3],
                    [0, 255], "five5", ord("€")),
     "Grown": Grown(1 << 63, "héllo", LEVEL, None),
     "Loose": Loose(-7, "text", 2.25, 9, [4, 5, 6]),
@@ -100,6 +131,14 @@ SAMPLES = {
         [ByNumber(text="two"), ByNumber(discriminator=9, value=-0.5)],
         BySide(sold=[-1, 2]),
         1 << 40,
+    ),
+    "Short": Short(
+        Tick.Up,
+        [Tick.Up, Tick.Down, Tick.Up],
+        Flags(last=True),
+        [Flags(first=True), Flags(first=True, last=True)],
+        [Sources(other=True), Sources()],
+        9,
     ),
 }
 
@@ -113,6 +152,8 @@ MEMBERS = {
 def plain(value):
     if isinstance(value, IdlEnum):
         return value.name
+    if isinstance(value, IdlBitmask):
+        return value.as_mask()
     if isinstance(value, IdlUnion):
         name = MEMBERS[type(value)](value.discriminator)
         return {"discriminator": plain(value.discriminator), name: plain(value.value)}

@@ -9,7 +9,7 @@ use fanfare_dds::discovery::{Endpoint, EndpointKind};
 
 use crate::{Peer, PeerCommand, canonical, config, python, same_config, wait_until};
 
-/// Final, appendable and mutable; nested, optional, enumerated, bounded, arrays, unions.
+/// Final, appendable and mutable; nested, optional, enumerated, bounded, arrays, unions, bitmasks.
 #[test]
 fn samples_of_a_python_programs_own_types_are_read_field_by_field() {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/interop/foreign.py");
@@ -21,7 +21,7 @@ fn samples_of_a_python_programs_own_types_are_read_field_by_field() {
     let config = config();
     let mut peer = Peer::start(&command, &config);
     let sent = peer.until("ready");
-    assert_eq!(sent.len(), 4);
+    assert_eq!(sent.len(), 5);
     let domain = Domain::open(&config).unwrap();
     for line in sent {
         let (name, json) = line.split_once(' ').unwrap();

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use fanfare_dds::distribute::{Carrier, Distribution, Publisher, Subscriber};
 use fanfare_dds::fast::{Converter, Mapping, TypeOptions};
-use fanfare_dds::{Qos, Reliability, shm};
+use fanfare_dds::{Domain, DomainConfig, Qos, Reliability, shm};
 use fanfare_fast::generate::{ComplexOptions, Generator, PACKET_SIZE};
 use fanfare_fast::{Decoder, Program, Record};
 
@@ -31,6 +31,16 @@ fn dds() -> [Carrier; 2] {
 fn shared() -> [Carrier; 2] {
     let config = shm::Config::new(domain_id()).unwrap();
     [(&config.clone().ring(1 << 16)).into(), (&config).into()]
+}
+
+/// Returns three ends over DDS, and three in shared memory.
+fn threes() -> [[Carrier; 3]; 2] {
+    let domain = DomainConfig::new(domain_id());
+    let memory = shm::Config::new(domain_id()).unwrap();
+    [
+        std::array::from_fn(|_| Carrier::from(&Domain::open(&domain).unwrap())),
+        std::array::from_fn(|_| Carrier::from(&memory)),
+    ]
 }
 
 /// Returns reliable policies for a machine that is busy with other work.
@@ -86,13 +96,29 @@ fn publish(
     distribution: &Distribution,
     subscriber: &Subscriber,
 ) -> (Publisher, Samples) {
-    let ignore = |_: &_| -> fanfare_dds::distribute::RoundTrips { Box::new(|_| ()) };
-    let mut publisher = Publisher::open(carrier, mapping, distribution, ignore).unwrap();
+    let mut publisher = open(carrier, mapping, distribution);
     // Both sides: a writer of echoes that has not discovered their reader yet would lose the first
     // ones.
     wait_until("each other", || {
         publisher.is_matched() && subscriber.is_matched()
     });
+    let sent = write(&mut publisher, mapping, feed, distribution);
+    assert!(publisher.finish(PATIENCE).unwrap());
+    (publisher, sent)
+}
+
+fn open(carrier: &Carrier, mapping: &Arc<Mapping>, distribution: &Distribution) -> Publisher {
+    let ignore = |_: &_| -> fanfare_dds::distribute::RoundTrips { Box::new(|_| ()) };
+    Publisher::open(carrier, mapping, distribution, ignore).unwrap()
+}
+
+/// Publishes a feed, and returns its samples.
+fn write(
+    publisher: &mut Publisher,
+    mapping: &Arc<Mapping>,
+    feed: &mut Generator,
+    distribution: &Distribution,
+) -> Samples {
     let mut decoder = Decoder::new(Arc::clone(mapping.program()));
     let mut record = Record::new();
     let mut converter = Converter::new(Arc::clone(mapping), 4096);
@@ -121,8 +147,7 @@ fn publish(
                 .unwrap();
         }
     }
-    assert!(publisher.finish(PATIENCE).unwrap());
-    (publisher, sent)
+    sent
 }
 
 #[test]
@@ -202,6 +227,36 @@ fn the_topic_of_the_only_security_has_no_samples_of_others() {
         for (name, samples) in &*got.lock().unwrap() {
             assert_eq!(samples, &sent[name], "{name}");
         }
+    }
+}
+
+#[test]
+fn the_samples_of_one_publisher_do_not_hide_the_losses_of_another() {
+    for [early, late, there] in threes() {
+        let mapping = Mapping::new(Arc::new(Program::simple()), &TypeOptions::default());
+        let mapping = Arc::new(mapping.unwrap());
+        let distribution = Distribution {
+            echo: false,
+            qos: patient(),
+            ..Distribution::default()
+        };
+        let feed = || Generator::simple(Program::simple(), 300, PACKET_SIZE);
+        let mut early = open(&early, &mapping, &distribution);
+        // Nobody receives these.
+        write(&mut early, &mapping, &mut feed(), &distribution);
+        let subscriber = Subscriber::open(&there, &mapping, &distribution, |_| ()).unwrap();
+        let mut late = open(&late, &mapping, &distribution);
+        wait_until("the subscriber", || early.is_matched() && late.is_matched());
+        write(&mut early, &mapping, &mut feed(), &distribution);
+        write(&mut late, &mapping, &mut feed(), &distribution);
+        assert!(early.finish(PATIENCE).unwrap());
+        wait_until("the first token and all samples", || {
+            subscriber.announced() == (1, 600) && subscriber.received() == 600
+        });
+        assert_eq!(subscriber.lost(), 300);
+        assert!(late.finish(PATIENCE).unwrap());
+        wait_until("the second token", || subscriber.announced() == (2, 900));
+        assert_eq!(subscriber.lost(), 300);
     }
 }
 

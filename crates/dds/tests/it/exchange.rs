@@ -1,6 +1,5 @@
 //! Exchange of samples.
 
-use std::net::TcpListener;
 use std::sync::mpsc;
 
 use fanfare_dds::cdr::{CdrBuffer, CdrType, to_json};
@@ -9,8 +8,8 @@ use fanfare_dds::{Domain, DomainConfig, Error, Qos, Reader, SampleInfo};
 use fanfare_dds::{Topic, Transport, Writer, cdr_struct};
 
 use crate::support::{
-    PATIENCE, domain_id, pair, quote, quote_reader, quote_writer, take_quotes, topic_name,
-    wait_until, write_quote,
+    PATIENCE, domain_id, listening, pair, quote, quote_reader, quote_writer, take_quotes,
+    topic_name, wait_until, write_quote,
 };
 
 #[test]
@@ -54,24 +53,6 @@ fn multicast_and_tcp_carry_samples_too() {
     }
 }
 
-/// Returns a participant that listens over TCP, if that is its transport, and the port: one that
-/// was free a moment ago, or another if it was taken meanwhile.
-fn listening(config: &DomainConfig) -> (Domain, u16) {
-    loop {
-        let free = TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = free.local_addr().unwrap().port();
-        drop(free);
-        let config = DomainConfig {
-            tcp_port: port,
-            ..config.clone()
-        };
-        match Domain::open(&config) {
-            Ok(domain) => return (domain, port),
-            Err(taken) => assert!(taken.to_string().contains("cannot listen"), "{taken}"),
-        }
-    }
-}
-
 #[test]
 fn a_listener_gets_each_sample_and_a_waitset_wakes() {
     let (here, there) = pair();
@@ -95,6 +76,35 @@ fn a_listener_gets_each_sample_and_a_waitset_wakes() {
     waitset.wait(PATIENCE, |i| woken.push(i)).unwrap();
     assert_eq!(woken, [0]);
     assert_eq!(take_quotes(&waiting, 1), [(7, 0.0)]);
+}
+
+/// The samples stay in the reader, for the thread that the closure wakes.
+#[test]
+fn the_last_closure_for_samples_replaces_the_other() {
+    let (here, there) = pair();
+    let name = topic_name("replaced");
+    let qos = Qos::last_value();
+    let topic = there.topic(&name, &quote(), &qos).unwrap();
+    let (send, rung) = mpsc::channel();
+    let reader = topic
+        .reader(&qos)
+        .on_sample(|_| panic!("it is replaced"))
+        .on_data(move || _ = send.send(()))
+        .open()
+        .unwrap();
+    let (send, got) = mpsc::channel();
+    let _listening = topic
+        .reader(&qos)
+        .on_data(|| panic!("it is replaced"))
+        .on_sample(move |s| _ = send.send(s.cdr().unwrap().u32().unwrap()))
+        .open()
+        .unwrap();
+    let writer = quote_writer(&here, &name, &qos);
+    write_quote(&writer, &mut CdrBuffer::with_capacity(64), 7, 0.5);
+    rung.recv_timeout(PATIENCE).unwrap();
+    assert_eq!(take_quotes(&reader, 1), [(7, 0.5)]);
+    assert_eq!(got.recv_timeout(PATIENCE).unwrap(), 7);
+    reader.check().unwrap();
 }
 
 cdr_struct! {
@@ -193,6 +203,7 @@ fn write_all_kinds(b: &mut CdrBuffer) {
 fn every_kind_of_member_is_laid_out_as_cyclone_lays_it_out() {
     let side = Kind::Enum(std::sync::Arc::new(EnumType {
         name: "Test::Side".to_owned(),
+        bit_bound: 32,
         literals: vec![("BUY".to_owned(), 1), ("SELL".to_owned(), 2)],
     }));
     let inner = StructType::new("Test::Inner")

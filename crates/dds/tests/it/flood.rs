@@ -1,15 +1,14 @@
 //! Writers that write new keys without end, and readers that are not read.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 use fanfare_dds::cdr::CdrBuffer;
 use fanfare_dds::discovery::EndpointKind;
 use fanfare_dds::types::{Kind, StructType};
 use fanfare_dds::{
-    Domain, DomainConfig, Error, History, LONGEST_KEY, Overflow, Qos, Reader, Reliability, Status,
-    Writer,
+    Domain, DomainConfig, Error, History, LONGEST_KEY, Qos, Reader, Reliability, Status, Writer,
 };
 
 use crate::support::{PATIENCE, pair, quote, quote_reader, quote_writer, topic_name, wait_until};
@@ -203,9 +202,9 @@ fn keys_that_come_and_go_are_no_flood() {
     reader.check().unwrap();
 }
 
-/// A million long keys could take a gigabyte.
+/// Every reader of it would close.
 #[test]
-fn a_key_that_is_too_long_closes_the_reader() {
+fn a_writer_refuses_a_key_that_is_too_long() {
     let (here, there) = pair();
     let name = topic_name("long");
     let t = StructType::new("Test::Named").key("name", Kind::String(None));
@@ -213,21 +212,64 @@ fn a_key_that_is_too_long_closes_the_reader() {
     let reader = here.topic(&name, &t, &qos).unwrap().reader(&qos);
     let reader = reader.open().unwrap();
     let (writer, _) = matched(&there.topic(&name, &t, &qos).unwrap(), &qos);
-    let mut buffer = CdrBuffer::with_capacity(4 << 10);
-    let mut write = |len: usize| {
-        buffer.begin();
+    let key = |len: usize| {
+        let mut buffer = CdrBuffer::with_capacity(4 << 10);
         buffer.string(&b"x".repeat(len));
-        writer.write(buffer.finish().unwrap()).unwrap();
+        buffer.finish().unwrap().to_vec()
     };
     let longest = LONGEST_KEY as usize - 4 - 4 - 1;
-    write(longest);
+    let long = key(longest + 1);
+    for refused in [
+        writer.write(&long),
+        writer.dispose(&long),
+        writer.unregister(&long),
+    ] {
+        let Err(Error::LongKey { length, .. }) = refused else {
+            panic!("{refused:?}");
+        };
+        assert_eq!(length, LONGEST_KEY + 1);
+    }
+    writer.write(&key(longest)).unwrap();
     let mut samples = reader.samples(4);
     wait_until("the longest", || reader.take(&mut samples).unwrap() == 1);
     assert_eq!(samples.get(0).unwrap().bytes().len(), LONGEST_KEY as usize);
-    write(longest + 1);
-    let told = closed(&reader);
-    let why = Overflow::Key(LONGEST_KEY + 1).to_string();
-    assert!(told.contains(&why), "{told}");
+    reader.check().unwrap();
+}
+
+#[test]
+fn a_key_whose_sample_is_not_written_does_not_count() {
+    let domain = Domain::open(&DomainConfig::new(crate::support::domain_id())).unwrap();
+    let writer = quote_writer(&domain, &topic_name("unwritten"), &pushy().instances(1));
+    let mut buffer = CdrBuffer::with_capacity(64);
+    buffer.begin();
+    buffer.u32(1);
+    let cut = writer.write(buffer.finish().unwrap());
+    assert!(matches!(cut, Err(Error::SampleMismatch { .. })));
+    writer.write(bytes(&mut buffer, 2)).unwrap();
+    let beyond = writer.write(bytes(&mut buffer, 3));
+    assert!(matches!(beyond, Err(Error::TooManyKeys { limit: 1, .. })));
+}
+
+/// The samples that a writer keeps come while the reader is opened.
+#[test]
+fn a_reader_that_is_closed_while_it_is_opened_wakes_its_taker() {
+    let domain = Domain::open(&DomainConfig::new(crate::support::domain_id())).unwrap();
+    let (name, qos) = (topic_name("at-once"), Qos::last_value());
+    let writer = quote_writer(&domain, &name, &qos);
+    let mut buffer = CdrBuffer::with_capacity(64);
+    for security in 0..=10 {
+        writer.write(bytes(&mut buffer, security)).unwrap();
+    }
+    let topic = domain.topic(&name, &quote(), &qos).unwrap();
+    let (send, woken) = mpsc::channel();
+    let reader = topic.reader(&qos.instances(10)).on_data(move || {
+        let thread = std::thread::current();
+        _ = send.send(thread.name().map(str::to_owned));
+    });
+    let reader = reader.open().unwrap();
+    // Samples wake it in a thread of the library.
+    while woken.recv_timeout(PATIENCE).unwrap().as_deref() != Some("dds-close") {}
+    assert!(closed(&reader).contains("more than 10 keys"));
 }
 
 /// The library offers a sample that does not fit repeatedly, in its receive thread; the deletion of

@@ -1,12 +1,17 @@
 //! Invalid input that must be refused, with a reason.
 
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::Duration;
+
 use fanfare_dds::cdr::CdrBuffer;
 use fanfare_dds::types::{Kind, StructType};
 use fanfare_dds::{Domain, DomainConfig, Error, Qos, Transport};
 
 use crate::support::{
-    domain_id, pair, quote, quote_reader, quote_writer, take_quotes, topic_name, wait_until,
-    write_quote,
+    domain_id, listening, pair, quote, quote_reader, quote_writer, take_quotes, topic_name,
+    wait_until, write_quote,
 };
 
 #[test]
@@ -59,9 +64,7 @@ fn another_type_under_the_same_name_does_not_match() {
 /// Returns whether the stranger's writer was matched: a reliable reader that matched would owe an
 /// acknowledgement.
 fn stranger_was_heard(stranger: &fanfare_dds::Writer) -> bool {
-    !stranger
-        .wait_for_acks(std::time::Duration::from_millis(10))
-        .unwrap()
+    !stranger.wait_for_acks(Duration::from_millis(10)).unwrap()
 }
 
 #[test]
@@ -184,4 +187,108 @@ fn names_and_types_that_cannot_be_are_refused() {
     let topic = domain.topic("t", &quote(), &qos).unwrap();
     let odd = topic.writer(&Qos::default().partition("a\0")).open();
     assert!(matches!(odd, Err(Error::Name { .. })));
+}
+
+/// The domain of the process below; not set in the test's own.
+const SERVED: &str = "FANFARE_TEST_SERVED_DOMAIN";
+/// The most descriptors of the process.
+const DESCRIPTORS: usize = 256;
+
+/// Returns the configuration of a domain over TCP.
+fn tcp(id: u32) -> DomainConfig {
+    DomainConfig {
+        transport: Transport::Tcp,
+        ..DomainConfig::new(id)
+    }
+}
+
+/// The process of the test below: it serves a quote over TCP until its stdin closes.
+#[test]
+fn process_that_serves() {
+    let Ok(id) = std::env::var(SERVED) else {
+        return;
+    };
+    let (domain, number) = listening(&tcp(id.parse().unwrap()));
+    let writer = quote_writer(&domain, "served", &Qos::last_value());
+    write_quote(&writer, &mut CdrBuffer::with_capacity(64), 1, 2.0);
+    println!("port {number}");
+    std::io::stdin().read_to_end(&mut Vec::new()).unwrap();
+}
+
+/// A process that serves; dropping it kills it.
+struct Serving {
+    child: Child,
+    port: u16,
+    /// Open for what the process still prints.
+    _out: BufReader<ChildStdout>,
+}
+
+impl Serving {
+    fn start(id: u32) -> Self {
+        let limited = format!("ulimit -n {DESCRIPTORS}; exec \"$0\" \"$@\"");
+        let mut child = Command::new("sh")
+            .args(["-c", &limited])
+            .arg(std::env::current_exe().unwrap())
+            .args(["--exact", "hostile::process_that_serves", "--nocapture"])
+            .env(SERVED, id.to_string())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut out = BufReader::new(child.stdout.take().unwrap());
+        let port = out.by_ref().lines().find_map(|line| {
+            let line = line.unwrap();
+            line.split_once("port ")?.1.parse().ok()
+        });
+        Self {
+            child,
+            port: port.unwrap(),
+            _out: out,
+        }
+    }
+
+    /// Returns the number of its open descriptors; `None` if it is gone.
+    fn descriptors(&self) -> Option<usize> {
+        let all = std::fs::read_dir(format!("/proc/{}/fd", self.child.id()));
+        all.ok().map(Iterator::count)
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Each connection takes a descriptor, and who reaches the port makes any number of them.
+#[test]
+fn connections_are_outlived_when_no_descriptor_is_left() {
+    let id = domain_id();
+    let serving = Serving::start(id);
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, serving.port));
+    let mut held = Vec::new();
+    wait_until("the last descriptor", || {
+        // Beyond the limit nobody accepts, until the kernel queues no more.
+        match TcpStream::connect_timeout(&address, Duration::from_millis(100)) {
+            Ok(stream) => {
+                held.push(stream);
+                false
+            }
+            Err(_) => serving.descriptors().is_some_and(|n| n >= DESCRIPTORS),
+        }
+    });
+    // Some send no RTPS before they close.
+    for stream in held.iter_mut().step_by(2) {
+        let _ = stream.write_all(&[b'x'; 64]);
+    }
+    drop(held);
+    wait_until("free descriptors", || {
+        serving.descriptors().is_some_and(|n| n < DESCRIPTORS / 2)
+    });
+    let mut config = tcp(id);
+    config.peers.push(format!("127.0.0.1:{}", serving.port));
+    let here = Domain::open(&config).unwrap();
+    let reader = quote_reader(&here, "served", &Qos::last_value());
+    assert_eq!(take_quotes(&reader, 1), [(1, 2.0)]);
 }

@@ -4,12 +4,13 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use fanfare_dds::cdr::CdrBuffer;
+use fanfare_dds::discovery::Endpoint;
 use fanfare_dds::{Domain, DomainConfig, Durability, History, Liveliness, Ownership, Policy, Qos};
 use fanfare_dds::{Reliability, Status};
 
 use crate::support::{
     PATIENCE, domain_id, pair, quote, quote_reader, quote_writer, quotes, take_quotes, topic_name,
-    write_quote,
+    wait_until, write_quote,
 };
 
 #[test]
@@ -130,6 +131,40 @@ fn mismatch(policy: Policy, offered: &Qos, asked: &Qos) {
             format!("no match: the other side's {policy} does not fit")
         );
     }
+}
+
+/// The default partition has no name, or an empty one.
+#[test]
+fn a_reader_joins_the_partitions_of_all_writers() {
+    let (here, there) = pair();
+    let name = topic_name("partitions");
+    let qos = Qos::last_value();
+    let topic = there.topic(&name, &quote(), &qos).unwrap();
+    let mut buffer = CdrBuffer::with_capacity(64);
+    let all = [None, Some(""), Some("x")];
+    let writers = all.map(|partition| {
+        let qos = partition.map_or(qos.clone(), |name| qos.clone().partition(name));
+        topic.writer(&qos).open().unwrap()
+    });
+    for (security, writer) in (1..).zip(&writers) {
+        write_quote(writer, &mut buffer, security, 1.0);
+    }
+    let mut discovery = here.discovery().unwrap();
+    let mut found: Vec<Endpoint> = Vec::new();
+    wait_until("the writers", || {
+        discovery.update().unwrap();
+        let all = discovery.endpoints().filter(|e| e.topic == name);
+        found = all.cloned().collect();
+        found.len() == writers.len()
+    });
+    // Those without a name come first.
+    found.sort_by_key(|e| e.partitions.clone());
+    let first = found[0].reader_qos(1);
+    let joined = found[1..].iter().fold(first, |qos, e| e.join(qos));
+    let reader = here.topic(&name, &quote(), &qos).unwrap().reader(&joined);
+    let mut got = take_quotes(&reader.open().unwrap(), 3);
+    got.sort_by_key(|q| q.0);
+    assert_eq!(got, [(1, 1.0), (2, 1.0), (3, 1.0)]);
 }
 
 #[test]

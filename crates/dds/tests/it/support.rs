@@ -1,5 +1,6 @@
 //! Helpers of the tests.
 
+use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
 use fanfare_dds::cdr::CdrBuffer;
@@ -18,6 +19,24 @@ pub(crate) fn pair() -> (Domain, Domain) {
         Domain::open(&config).unwrap(),
         Domain::open(&config).unwrap(),
     )
+}
+
+/// Returns a participant that listens over TCP, if that is its transport, and the port: one that
+/// was free a moment ago, or another if it was taken meanwhile.
+pub(crate) fn listening(config: &DomainConfig) -> (Domain, u16) {
+    loop {
+        let free = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = free.local_addr().unwrap().port();
+        drop(free);
+        let config = DomainConfig {
+            tcp_port: port,
+            ..config.clone()
+        };
+        match Domain::open(&config) {
+            Ok(domain) => return (domain, port),
+            Err(taken) => assert!(taken.to_string().contains("cannot listen"), "{taken}"),
+        }
+    }
 }
 
 pub(crate) fn topic_name(name: &str) -> String {

@@ -7,25 +7,31 @@ use crate::{domain, feed};
 /// a line has space for all of them while a busy machine runs other tasks.
 const MESSAGES: u32 = 20_000;
 
-#[test]
-fn a_subscriber_that_hangs_for_a_while_costs_no_datagram() {
+/// Starts both sides, stops the subscriber, and sends a feed until the publisher waits.
+fn hanging(domain: &str, both: &[&str], of_publisher: &[&str]) -> [Running; 2] {
     let file = feed("complex", MESSAGES);
-    let ([group, _], domain) = (groups(), domain(33));
-    let both = ["--keyed", "--no-echo", "--json", "--domain", &domain];
+    let [group, _] = groups();
     // The process hangs for as long as the messages take on a busy machine, and is not dropped.
-    let both = [&both[..], &["--lease", "120000"]].concat();
+    let always = ["--keyed", "--json", "--domain", domain, "--lease", "120000"];
+    let both = [&always, both].concat();
     let mut subscribe = fanfare(&["dds", "subscribe", "complex"]);
     let mut subscriber = Running::start(subscribe.args(&both).arg("--check").arg(&file));
     subscriber.tells("Finished subscribing");
     let mut publish = fanfare(&["dds", "publish", "complex"]);
     publish.args(&both).args(["--multicast", &group]);
-    let mut publisher = Running::start(publish.args(["--patience", "60"]));
+    let mut publisher = Running::start(publish.args(of_publisher));
     publisher.tells("receiving");
     subscriber.signal("STOP");
     let (address, port) = group.split_once(':').unwrap();
     let mut multicast = fanfare(&["fast", "multicast", "-a", address, "-p", port]);
     done(multicast.args(["-s", "200", "-f"]).arg(&file));
     publisher.tells("a subscriber does not read");
+    [subscriber, publisher]
+}
+
+#[test]
+fn a_subscriber_that_hangs_for_a_while_costs_no_datagram() {
+    let [subscriber, publisher] = hanging(&domain(33), &["--no-echo"], &["--patience", "60"]);
     subscriber.signal("CONT");
     let published = publisher.end().succeeded().out;
     let whole = format!("\"messages\":{MESSAGES},\"samples\":28000");
@@ -34,4 +40,22 @@ fn a_subscriber_that_hangs_for_a_while_costs_no_datagram() {
     let received = subscriber.end().succeeded().out;
     let whole = "\"equal\":28000,\"wrong\":0,\"not_received\":0";
     assert!(received.contains(whole), "{received}");
+}
+
+#[test]
+fn ctrl_c_ends_the_wait_for_a_subscriber_that_hangs_with_the_figures() {
+    let of_publisher = ["--patience", "120", "--in-flight", "0"];
+    let [_subscriber, publisher] = hanging(&domain(34), &[], &of_publisher);
+    publisher.interrupt();
+    let said = publisher.end();
+    assert_eq!(said.code, 1, "{}", said.err);
+    let samples = said.figures()["samples"].as_u64().unwrap();
+    assert!((1..28_000).contains(&samples), "{samples}");
+    for told in [
+        "Writing Done token".to_owned(),
+        "has not acknowledged everything".to_owned(),
+        format!("{samples} of {samples} echoes did not come"),
+    ] {
+        assert!(said.err.contains(&told), "{told}: {}", said.err);
+    }
 }

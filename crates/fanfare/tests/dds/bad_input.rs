@@ -54,6 +54,11 @@ fn what_cannot_work_is_said_in_one_sentence() {
             2,
         );
     }
+    for wait in ["--wait", "--patience", "--idle"] {
+        let publish = ["dds", "publish", "simple", "--multicast", "239.1.2.1:13014"];
+        let why = told(&[&publish[..], &[wait, "18446744073709551615"]].concat(), 2);
+        assert!(why.contains("86400"), "{why}");
+    }
     let no_window = ["--in-flight", "1", "--no-echo"];
     told(
         &[&["dds", "publish", "simple", "-f", "x"], &no_window[..]].concat(),

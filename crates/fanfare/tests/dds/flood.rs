@@ -77,6 +77,13 @@ fn fill(buffer: &mut CdrBuffer, t: &StructType, key: u64, load: usize) {
     }
 }
 
+/// Returns a type with a key and a load.
+fn blob() -> StructType {
+    StructType::new("Test::Blob")
+        .key("id", Kind::UInt64)
+        .member("load", Kind::Sequence(Box::new(Kind::Byte), None))
+}
+
 /// Returns the peak resident memory of a process, MiB.
 fn peak(process: &Running) -> u64 {
     let status = fs::read_to_string(format!("/proc/{}/status", process.id())).unwrap();
@@ -158,7 +165,7 @@ fn a_publisher_leaves_out_samples_of_keys_beyond_the_limit() {
         Some(420 - refused),
         "{figures}"
     );
-    let told = format!("{refused} samples of more keys than a topic may have were not published");
+    let told = format!("{refused} samples of more or longer keys than a topic may have were not");
     assert!(published.err.contains(&told), "{}", published.err);
     let received = subscriber.end().succeeded().figures();
     assert_eq!(received["equal"], figures["samples"], "{received}");
@@ -176,14 +183,11 @@ fn echo_keeps_a_bounded_part_of_what_is_not_read() {
     const SAMPLES: u64 = 60_000;
     const LAST: u64 = 5_000;
     let id = domain(42);
-    let t = StructType::new("Test::Blob")
-        .key("id", Kind::UInt64)
-        .member("load", Kind::Sequence(Box::new(Kind::Byte), None));
     // Less in flight than a socket holds: no retransmission is needed.
     let mut config = joined(&id);
     config.unacknowledged = 100_000;
     let domain = Domain::open(&config).unwrap();
-    let mut writer = Pushy::new(&domain, "Blobs", &t);
+    let mut writer = Pushy::new(&domain, "Blobs", &blob());
     let (mut echo, lines) = Running::start_unread(&mut on(&id, &["echo", "Blobs"]));
     echo.tells("topic Blobs");
     eventually("a match", || writer.is_read());
@@ -218,11 +222,8 @@ fn echo_keeps_a_bounded_part_of_what_is_not_read() {
 #[test]
 fn ctrl_c_ends_an_echo_that_nobody_reads() {
     let id = domain(43);
-    let t = StructType::new("Test::Blob")
-        .key("id", Kind::UInt64)
-        .member("load", Kind::Sequence(Box::new(Kind::Byte), None));
     let domain = Domain::open(&joined(&id)).unwrap();
-    let mut writer = Pushy::new(&domain, "Unread", &t);
+    let mut writer = Pushy::new(&domain, "Unread", &blob());
     let (mut echo, lines) = Running::start_unread(&mut on(&id, &["echo", "Unread"]));
     echo.tells("topic Unread");
     eventually("a match", || writer.is_read());
@@ -234,4 +235,17 @@ fn ctrl_c_ends_an_echo_that_nobody_reads() {
     echo.interrupt();
     echo.end().succeeded();
     drop(lines);
+}
+
+#[test]
+fn echo_ends_when_nobody_reads_its_output_any_more() {
+    let id = domain(46);
+    let domain = Domain::open(&joined(&id)).unwrap();
+    let mut writer = Pushy::new(&domain, "Closed", &blob());
+    let (mut echo, lines) = Running::start_unread(&mut on(&id, &["echo", "Closed"]));
+    echo.tells("topic Closed");
+    eventually("a match", || writer.is_read());
+    drop(lines);
+    eventually("room", || writer.write(1, 2_000));
+    echo.end().succeeded();
 }

@@ -1,8 +1,14 @@
-//! `fanfare dds ls`, `echo`, `ping` and `pong`.
+//! `fanfare dds ls`, `echo`, `ping` and `pong`, and `publish` beside them.
 
-use crate::common::{Running, done, eventually, fanfare, said};
+use crate::common::{Folder, Running, done, eventually, fanfare, groups, said};
+use crate::feed;
+use fanfare_dds::fast::{Mapping, TypeOptions};
+use fanfare_dds::{Domain, DomainConfig, Qos};
+use fanfare_fast::Program;
 use serde_json::Value;
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::{fs, thread};
 
 fn on(domain: u32, args: &[&str]) -> Command {
     let mut command = fanfare(&[&["dds"], args].concat());
@@ -97,4 +103,70 @@ fn a_topic_that_nobody_writes_is_an_error_that_names_those_there_are() {
         assert!(told.contains("nobody writes topic \"Nothing\""), "{told}");
         told.contains("FanfarePing, FanfarePong")
     });
+}
+
+/// The options are those of README.md.
+#[test]
+fn echo_reads_one_topic_of_a_publisher_that_does_not_wait() {
+    let [group, _] = groups();
+    let publish = ["publish", "simple", "--multicast", &group];
+    let publish = [&publish[..], &["--no-echo", "--wait", "0"]].concat();
+    let mut publisher = Running::start(&mut on(29, &publish));
+    publisher.tells("receiving");
+    // A feed that goes on for longer than the discovery of the topic.
+    let folder = Folder::new("slow-feed");
+    let file = folder.file("feed.dat");
+    let generate = ["fast", "generate", "simple", "-n", "20000", "-p", "1"];
+    done(fanfare(&generate).args(["-o", &file]));
+    let (address, port) = group.split_once(':').unwrap();
+    let multicast = ["fast", "multicast", "-a", address, "-p", port, "-f", &file];
+    let _feed = Running::start(fanfare(&multicast).args(["-s", "10000"]));
+    let echo = ["echo", "Quote", "--count", "3", "--wait", "60"];
+    let lines = done(&mut on(29, &echo)).json_lines();
+    assert_eq!(lines.len(), 3);
+    assert!(lines.iter().all(|line| line["topic"] == "Quote"));
+    publisher.interrupt();
+    publisher.end().succeeded();
+}
+
+#[test]
+fn a_publisher_tells_how_many_topics_have_no_subscriber() {
+    let file = feed("simple", 400).into_os_string().into_string().unwrap();
+    let id = crate::domain(35).parse().unwrap();
+    let mapping = Mapping::new(Arc::new(Program::simple()), &TypeOptions::default()).unwrap();
+    let (quote, qos) = (mapping.by_name("Quote").unwrap(), Qos::reliable());
+    let domain = Domain::open(&DomainConfig::new(id)).unwrap();
+    let topic = domain.topic("Quote", &quote.sample, &qos).unwrap();
+    let _reader = topic.reader(&qos).open().unwrap();
+    eventually("a match", || {
+        let publish = ["publish", "simple", "--wait", "2", "-f", &file];
+        let said = said(&mut on(35, &publish));
+        assert_eq!(said.code, 1, "{}", said.err);
+        let why = "no subscriber within 2 s for 8 of the 9 topics";
+        said.err.contains(why) && said.err.contains("--wait 0 publishes without")
+    });
+}
+
+#[test]
+fn a_feed_comes_from_a_fifo_or_from_stdin() {
+    let folder = Folder::new("fifo");
+    let fifo = folder.file("feed.dat");
+    let made = Command::new("mkfifo").arg(&fifo).status();
+    assert!(made.unwrap().success());
+    let bytes = fs::read(feed("simple", 400)).unwrap();
+    let publish = |file: &str| {
+        let options = ["--no-echo", "--wait", "0", "--json", "-f", file];
+        on(36, &[&["publish", "simple"], &options[..]].concat())
+    };
+    let writer = thread::spawn({
+        let (fifo, bytes) = (fifo.clone(), bytes.clone());
+        move || fs::write(fifo, bytes)
+    });
+    let published = done(&mut publish(&fifo)).figures();
+    assert_eq!(published["samples"], 400, "{published}");
+    writer.join().unwrap().unwrap();
+    let mut publisher = Running::start(publish("-").stdin(Stdio::piped()));
+    publisher.reads(bytes);
+    let published = publisher.end().succeeded().figures();
+    assert_eq!(published["samples"], 400, "{published}");
 }

@@ -210,8 +210,10 @@ impl Outlets {
                 self.omissions.add(Why::Unacknowledged, 1);
             }
             Ok(Written::Stopped) => self.counts.left.increment(1),
-            // Producers may invent any number of symbols.
-            Err(Error::TooManyKeys { .. }) => self.counts.refused.increment(1),
+            // Producers may invent any number of symbols, of any length.
+            Err(Error::TooManyKeys { .. } | Error::LongKey { .. }) => {
+                self.counts.refused.increment(1);
+            }
             Err(error) => return Err(error),
         }
         Ok(())

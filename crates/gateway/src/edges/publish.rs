@@ -247,7 +247,7 @@ fn write(
 ) -> Result<bool, DdsError> {
     match patience.write(id, || writer.write(bytes)) {
         Ok(written) => Ok(written == Written::Done(())),
-        Err(DdsError::TooManyKeys { .. }) => Ok(false),
+        Err(DdsError::TooManyKeys { .. } | DdsError::LongKey { .. }) => Ok(false),
         Err(error) => Err(error),
     }
 }

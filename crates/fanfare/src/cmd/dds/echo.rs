@@ -9,7 +9,7 @@ use crate::range::seconds;
 use anyhow::{Result, bail};
 use fanfare_dds::cdr::print_json;
 use fanfare_dds::discovery::{Discovery, Endpoint, EndpointKind};
-use fanfare_dds::{Domain, History, Qos, Reader, Reliability, Status, Topic};
+use fanfare_dds::{Domain, Error, History, Reader, Reliability, Status, Topic};
 use fanfare_engine::stop::Stop;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -42,7 +42,7 @@ pub(crate) struct Args {
     topic: String,
     #[command(flatten)]
     domain: DomainArgs,
-    /// Exit after this many samples; default: Ctrl-C.
+    /// Exit after this many samples; default: Ctrl-C, or the end of the output's reader.
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
     /// Seconds to wait for a writer of the topic, and for the description of its type.
@@ -63,7 +63,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let Some(writer) = find(args, &mut discovery, wait, &stop)? else {
         return Ok(ExitCode::SUCCESS);
     };
-    let topic = domain.found_topic(&writer, wait)?;
+    let Some(topic) = describe(&domain, &writer, wait, &stop)? else {
+        return Ok(ExitCode::SUCCESS);
+    };
     note!("topic {}: {}", args.topic, plain(&topic.sample_type().name));
     let lost = Arc::new(Lost::default());
     let reader = open(args, &topic, &writer, &discovery, &lost)?;
@@ -122,6 +124,24 @@ fn find(
     }
 }
 
+/// Requests the type of a writer's topic. Returns `None` after Ctrl-C.
+fn describe(
+    domain: &Domain,
+    writer: &Endpoint,
+    wait: Duration,
+    stop: &Stop,
+) -> Result<Option<Topic>> {
+    let end = Instant::now() + wait;
+    loop {
+        let left = end.saturating_duration_since(Instant::now());
+        match domain.found_topic(writer, left.min(LOOK)) {
+            Err(Error::TypeUnanswered(_)) if stop.is_raised() => return Ok(None),
+            Err(Error::TypeUnanswered(_)) if !left.is_zero() => {}
+            found => return Ok(Some(found?)),
+        }
+    }
+}
+
 fn nobody(args: &Args, discovery: &Discovery) -> String {
     let topics: BTreeSet<&str> = discovery.endpoints().map(|e| e.topic.as_str()).collect();
     let begin = format!(
@@ -171,7 +191,7 @@ fn open(
                 plain(&other.type_name)
             );
         }
-        qos = join(qos, other);
+        qos = other.join(qos);
     }
     let most = args.instances.most;
     qos = qos.resource_limits(Some(UNTAKEN), Some(most), None);
@@ -189,14 +209,10 @@ fn open(
     Ok(reader.open()?)
 }
 
-/// Returns policies that also match another writer of the topic.
-fn join(qos: Qos, other: &Endpoint) -> Qos {
-    other.partitions.iter().fold(qos, |q, p| q.partition(p))
-}
-
 /// Takes samples in a thread of its own, so that a slow reader of the output delays neither the
-/// writers nor the library, and prints them in this one. Ends with Ctrl-C, with enough samples, or,
-/// after the samples taken are printed, with the error of the reader.
+/// writers nor the library, and prints them in this one. Ends with Ctrl-C, with enough samples,
+/// when nobody reads the output, or, after the samples taken are printed, with the error of the
+/// reader.
 fn print_all(
     domain: &Domain,
     reader: &Reader,
@@ -247,7 +263,8 @@ struct Printer<'a> {
 
 impl Printer<'_> {
     fn is_done(&self) -> bool {
-        self.args.count.is_some_and(|count| self.printed >= count)
+        let is_enough = self.args.count.is_some_and(|count| self.printed >= count);
+        is_enough || self.outlet.is_unread()
     }
 
     fn state(&mut self, state: &str) {
@@ -266,7 +283,8 @@ impl Printer<'_> {
         match print_json(self.topic.sample_type(), bytes, &mut self.json) {
             Ok(()) => {
                 let line = format!("{{\"topic\": {name}, \"sample\": {}}}\n", self.json);
-                self.printed += u64::from(self.outlet.print(&line));
+                let is_whole = self.outlet.print(&line);
+                self.printed += u64::from(is_whole && !self.outlet.is_unread());
             }
             Err(error) => {
                 self.unreadable += 1;

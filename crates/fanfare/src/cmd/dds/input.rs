@@ -5,7 +5,7 @@
 //! slower than the feed for a while costs no datagram. When the ring is full, datagrams stay with
 //! the kernel, which drops and counts those beyond its buffer.
 
-use crate::cmd::fast::packets::{Flow, each_packet};
+use crate::cmd::fast::packets::{Flow, PacketFile, each_packet_of};
 use crate::cmd::fast::stopwatch::stopwatch;
 use crate::print::note;
 use anyhow::{Result, anyhow};
@@ -16,7 +16,7 @@ use fanfare_engine::ring::{Consumer, Producer, WriteError, spsc};
 use fanfare_engine::stop::Stop;
 use fanfare_fast::{Decoder, Program};
 use fanfare_feed::channel::{Channel, ChannelConfig, Datagram, Event, Stopwatch, Unnumbered};
-use fanfare_feed::{Header, Line, LineStats, Start};
+use fanfare_feed::{Line, LineStats, Start};
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::Path;
 use std::sync::Arc;
@@ -30,10 +30,10 @@ const LOOK: Duration = Duration::from_millis(10);
 /// The interval at which a full ring is polled.
 const FULL: Duration = Duration::from_micros(200);
 
-/// Reads all messages of a file, in order.
+/// Reads all messages of an open file, in order.
 pub(crate) fn file(
+    file: PacketFile,
     path: &Path,
-    header: Header,
     program: &Arc<Program>,
     stop: &Stop,
     mut take: impl FnMut(Event<'_>) -> Result<Flow>,
@@ -42,7 +42,7 @@ pub(crate) fn file(
     config.sequence = None;
     config.stopwatch = Some(Stopwatch::Messages(stopwatch));
     let mut channel = Channel::new(Decoder::new(Arc::clone(program)), config)?;
-    each_packet(path, header, stop, |packet| {
+    each_packet_of(file, path, stop, |packet| {
         let mut events = channel.receive(Datagram {
             line: Line::A,
             now: 0,

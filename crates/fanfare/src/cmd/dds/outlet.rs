@@ -4,7 +4,7 @@ use crate::print;
 use anyhow::Result;
 use fanfare_engine::poll::{Interest, Poller, Token};
 use fanfare_engine::stop::Stop;
-use std::io::{Write, stdout};
+use std::io::{ErrorKind, Write, stdout};
 use std::time::Duration;
 
 /// The bytes that a writable pipe takes at once (POSIX, PIPE_BUF on Linux).
@@ -17,6 +17,7 @@ pub(crate) struct Outlet {
     /// `None` for a plain file, which always takes more.
     poller: Option<Poller>,
     stop: Stop,
+    is_unread: bool,
 }
 
 impl Outlet {
@@ -26,7 +27,13 @@ impl Outlet {
         Ok(Self {
             poller: taken.is_ok().then_some(poller),
             stop: stop.clone(),
+            is_unread: false,
         })
+    }
+
+    /// Returns whether something could not be printed because nobody reads stdout.
+    pub(crate) const fn is_unread(&self) -> bool {
+        self.is_unread
     }
 
     /// Prints a line, which ends with a line feed. Returns `false` if Ctrl-C came while stdout took
@@ -36,7 +43,10 @@ impl Outlet {
             let is_ready = self.wait();
             if is_ready {
                 let mut out = stdout();
-                print::keep(out.write_all(piece).and_then(|()| out.flush()));
+                let printed = out.write_all(piece).and_then(|()| out.flush());
+                let error = printed.as_ref().err();
+                self.is_unread |= error.is_some_and(|e| e.kind() == ErrorKind::BrokenPipe);
+                print::keep(printed);
             }
             is_ready
         })

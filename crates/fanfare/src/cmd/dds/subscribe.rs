@@ -33,6 +33,10 @@ const FILL_WAIT: Duration = Duration::from_secs(1);
 /// The command ends when it has received the number of samples that the Done token announces. The
 /// exit status is 1 if samples are lost, overtaken, wrong or not printed, or if a publisher has not
 /// said Done when the command ends by --idle.
+///
+/// Lost samples are counted for each publisher by itself; over DDS, a participant is one publisher.
+/// Beyond 1,024 publishers, including those that have left, further ones are counted together: a
+/// sample of one replaces a lost sample of another.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -51,7 +55,8 @@ pub(crate) struct Args {
     /// or SequenceNumber, and all its bytes; at least 14,336 of each topic are remembered.
     #[arg(long, conflicts_with = "check")]
     once: bool,
-    /// End after this many seconds without a sample; default: wait for the Done token or Ctrl-C.
+    /// After the first sample: end after this many seconds without another; default: wait for the
+    /// Done token or Ctrl-C.
     #[arg(long, value_name = "SECONDS")]
     idle: Option<u64>,
     /// Compare each sample byte by byte with those made of this file's messages; one that differs

@@ -6,8 +6,9 @@ mod run;
 
 use super::options::{self, DomainArgs, FeedArgs, Role, ShmArgs};
 use crate::cmd::fast::options::socket_address;
+use crate::cmd::fast::packets::PacketFile;
 use crate::print::{exit_code, note};
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use fanfare_dds::distribute::Publisher;
 use fanfare_dds::fast::Mapping;
 use fanfare_engine::stop::Stop;
@@ -15,7 +16,6 @@ use fanfare_feed::Header;
 use fanfare_instruments::dds::Echoes;
 use report::report;
 use run::Run;
-use std::fs::File;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -29,6 +29,9 @@ pub(super) const SAMPLE: usize = 1 << 20;
 /// The time between a writer's discovery of a reader and the reader's of the writer: a sample in it
 /// that is not sent again (best-effort samples, and echoes) is lost.
 const SETTLED: Duration = Duration::from_millis(250);
+
+/// The longest wait of an option: a day, in seconds.
+const LONGEST: u64 = 86_400;
 
 /// Decode a FAST feed and publish it over DDS.
 ///
@@ -64,15 +67,18 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SAMPLES", conflicts_with = "no_echo")]
     in_flight: Option<u64>,
     /// Seconds to wait for a subscriber; 0: publish without one.
-    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 60,
+          value_parser = clap::value_parser!(u64).range(..=LONGEST))]
     wait: u64,
     /// Seconds to wait for a subscriber that is alive but does not read: with --qos reliable a
     /// sample waits until every reader's history has space.
-    #[arg(long, value_name = "SECONDS", default_value_t = 15)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 15,
+          value_parser = clap::value_parser!(u64).range(..=LONGEST))]
     patience: u64,
     /// End a multicast feed after this many seconds of silence; default: wait for its Done message
     /// or Ctrl-C.
-    #[arg(long, value_name = "SECONDS", conflicts_with = "file")]
+    #[arg(long, value_name = "SECONDS", conflicts_with = "file",
+          value_parser = clap::value_parser!(u64).range(..=LONGEST))]
     idle: Option<u64>,
     /// MiB of samples that are queued while DDS is slower than a multicast feed; beyond them
     /// datagrams stay with the kernel, which drops those beyond its buffer (reported at the end).
@@ -95,11 +101,11 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         bail!("--multicast {line}: {} is not a multicast group", line.ip());
     }
     let mapping = args.feed.mapping()?;
-    // A file is checked before the wait for subscribers.
-    if let Some(file) = &args.file {
-        File::open(file).with_context(|| format!("cannot open `{}`", file.display()))?;
-    }
     let stop = Stop::on_interrupt()?;
+    // A missing file is reported before the wait for subscribers. A pipe can be opened only once.
+    let file = args.file.as_deref();
+    let file = file.map(|path| PacketFile::open(path, args.header, &stop));
+    let file = file.transpose()?;
     let echoes = Arc::new(Echoes::default());
     let publisher = if args.empty {
         None
@@ -107,7 +113,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         Some(open(args, &mapping, &stop, &echoes)?)
     };
     let mut run = Run::new(args, &mapping, publisher, stop.clone());
-    let losses = run.read(args)?;
+    let losses = run.read(args, file)?;
     let complete = run.writer.finish()?;
     let times = run.times(echoes.last());
     report(args, &run, &echoes, times, (losses, complete));
@@ -136,13 +142,7 @@ fn open(args: &Args, mapping: &Mapping, stop: &Stop, echoes: &Arc<Echoes>) -> Re
             bail!("interrupted before the first subscriber");
         }
         if Instant::now() >= end {
-            match publisher.incompatible() {
-                0 => bail!("no subscriber within {} s", args.wait),
-                n => {
-                    let what = options::misfit(publisher.incompatible_policy());
-                    bail!("no subscriber: {n} times another side's {what} the same on both sides?")
-                }
-            }
+            bail!("{}", nobody(args, &publisher));
         }
         thread::sleep(Duration::from_millis(2));
     }
@@ -150,6 +150,26 @@ fn open(args: &Args, mapping: &Mapping, stop: &Stop, echoes: &Arc<Echoes>) -> Re
         thread::sleep(SETTLED);
     }
     Ok(publisher)
+}
+
+/// Describes why not all topics have a subscriber.
+fn nobody(args: &Args, publisher: &Publisher) -> String {
+    let unfit = publisher.incompatible();
+    if unfit > 0 {
+        let what = options::misfit(publisher.incompatible_policy());
+        return format!(
+            "no subscriber: {unfit} times another side's {what} the same on both sides?"
+        );
+    }
+    match publisher.matched() {
+        (0, _) => format!("no subscriber within {} s", args.wait),
+        (some, all) => format!(
+            "no subscriber within {} s for {} of the {all} topics of samples, echoes and token: \
+             --wait 0 publishes without",
+            args.wait,
+            all.saturating_sub(some)
+        ),
+    }
 }
 
 fn nanos(d: Duration) -> u64 {

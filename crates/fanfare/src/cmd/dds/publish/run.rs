@@ -3,7 +3,7 @@
 use super::Args;
 use super::make::Maker;
 use crate::cmd::dds::input::{self, Losses, SampleRing, Source};
-use crate::cmd::fast::packets::Flow;
+use crate::cmd::fast::packets::{Flow, PacketFile};
 use crate::print::note;
 use anyhow::{Result, bail};
 use fanfare_dds::distribute::{Departures, Publisher};
@@ -70,17 +70,16 @@ impl Run {
         Self { maker, writer }
     }
 
-    /// Reads all input.
-    pub(super) fn read(&mut self, args: &Args) -> Result<Losses> {
+    /// Reads all input: the file, or multicast.
+    pub(super) fn read(&mut self, args: &Args, file: Option<PacketFile>) -> Result<Losses> {
         let Self { maker, writer } = self;
         let (stop, mapping) = (writer.stop.clone(), Arc::clone(&writer.mapping));
         let program = mapping.program();
-        if let Some(file) = &args.file {
+        if let (Some(path), Some(file)) = (&args.file, file) {
             let write = |sample: &Converted<'_>| writer.publish(sample);
             let mut write = write;
             let take = |event: Event<'_>| maker.take(event, &mut write);
-            return input::file(file, args.header, program, &stop, take)
-                .map(|()| Losses::default());
+            return input::file(file, path, program, &stop, take).map(|()| Losses::default());
         }
         let source = Source {
             groups: &args.multicast,
@@ -121,9 +120,9 @@ impl Writer {
         };
         let (lost, stop, watch) = (&mut self.echo_lost, &self.stop, &mut self.watch);
         self.waited += wait_for_room(publisher, in_flight, lost, stop);
-        patiently(publisher, sample, self.patience, stop, watch)?;
+        let flow = patiently(publisher, sample, self.patience, stop, watch)?;
         watch.look(publisher.departures());
-        Ok(Flow::Continue(()))
+        Ok(flow)
     }
 
     /// Writes the Done token and waits for the echoes in flight. Returns whether all came.
@@ -153,8 +152,8 @@ impl Writer {
         }
         if publisher.refused() > 0 {
             note!(
-                "fanfare: {} samples of more keys than a topic may have were not published: \
-                 --instances",
+                "fanfare: {} samples of more or longer keys than a topic may have were not \
+                 published: --instances",
                 publisher.refused()
             );
         }
@@ -170,7 +169,12 @@ impl Writer {
         while publisher.echoed() < publisher.written() && Instant::now() < end {
             thread::park_timeout(Duration::from_millis(10));
         }
-        Ok(complete && publisher.echoed() >= publisher.written())
+        let written = publisher.written();
+        let missing = written.saturating_sub(publisher.echoed());
+        if missing > 0 {
+            note!("fanfare: {missing} of {written} echoes did not come");
+        }
+        Ok(complete && missing == 0)
     }
 }
 
@@ -195,23 +199,26 @@ fn span(first: Option<Instant>, written: Option<Instant>, echo: Option<Instant>)
 }
 
 /// Publishes a sample, and waits while a reader's history is full: until it reads, leaves, or the
-/// patience ends.
+/// patience ends. Ctrl-C ends the wait, and the run, without the sample.
 fn patiently(
     publisher: &mut Publisher,
     sample: &Converted<'_>,
     patience: Duration,
     stop: &Stop,
     watch: &mut DepartureWatch,
-) -> Result<()> {
+) -> Result<Flow> {
     let mut since = None;
     loop {
         match publisher.publish(sample) {
-            Ok(_) => return Ok(()),
+            Ok(_) => return Ok(Flow::Continue(())),
             Err(DdsError::Dds {
                 code: ReturnCode::Timeout,
                 ..
-            }) if !stop.is_raised() => {}
+            }) => {}
             Err(error) => return Err(error.into()),
+        }
+        if stop.is_raised() {
+            return Ok(Flow::Break(()));
         }
         watch.look(publisher.departures());
         let since = since.get_or_insert_with(|| {

@@ -2,7 +2,7 @@
 
 use crate::error::LogError;
 use crate::known::Known;
-use crate::place::{At, Border, Start};
+use crate::place::{self, At, Border, Start};
 use crate::reader::{self, Reader};
 use crate::run::Run;
 use fanfare_market::event::{InstrumentId, Kind as EventKind};
@@ -33,14 +33,17 @@ const MOST_INSTRUMENTS: u32 = 1 << 28;
 
 impl AsOf {
     pub(crate) fn of(folder: &Path, at: At) -> Result<Self, LogError> {
-        let number = |start| reader::number_of(folder, start);
-        let (end, border) = match at {
-            At::Number(number) => (number.saturating_add(1), Border::Keep),
-            At::Time(time) => (number(Start::Time(time.saturating_add(1)))?, Border::Keep),
-            At::Before(number) => (number.max(1), Border::Cross),
-            At::End => (number(Start::Now)?, Border::Cross),
+        let (start, border) = match at {
+            At::Number(number) => (Start::Number(number.saturating_add(1)), Border::Keep),
+            At::Time(time) => (Start::Time(time.saturating_add(1)), Border::Keep),
+            At::Before(number) => (Start::Number(number), Border::Cross),
+            At::End => (Start::Now, Border::Cross),
         };
+        place::begin(folder)?.check(start)?;
+        let end = reader::number_of(folder, start)?;
         let mut books = Self::behind(folder, Known::before(folder, end)?, border)?;
+        // Again: retention may have removed segments before the first one was opened.
+        place::begin(folder)?.check(start)?;
         books.reader.stop_before(end);
         while books.follow(usize::MAX)? > 0 {}
         let next = books.reader.next_number();
@@ -63,7 +66,7 @@ impl AsOf {
         let (events, lost) = (mem::take(&mut known.events), mem::take(&mut known.lost));
         let (number, time) = (known.number, known.time);
         let run = known.run.clone().unwrap_or_default();
-        let from = reader::first(folder)?.max(number + 1);
+        let from = place::begin(folder)?.number.max(number + 1);
         let mut books = Self {
             number,
             time,

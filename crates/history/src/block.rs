@@ -1,7 +1,9 @@
 //! Blocks: records that are written, checked and found together.
 
 use crate::columns::Columns;
-use crate::format::{BLOCK_HEADER, BlockHeader, Coding, Kind, RECORD_HEADER, push_record, u64_at};
+use crate::format::{
+    BLOCK_HEADER, BlockHeader, Coding, Kind, MOST_BLOCK, RECORD_HEADER, push_record, u64_at,
+};
 use crate::raw::Raw;
 use fanfare_market::Event;
 use std::io;
@@ -125,7 +127,7 @@ impl Block {
     /// Appends the block to `out`, compressed.
     ///
     /// # Errors
-    /// The compressor fails.
+    /// The compressor fails, or the block is longer than a reader takes.
     pub(crate) fn finish_compressed(
         &self,
         room: &mut Compressor,
@@ -141,6 +143,9 @@ impl Block {
         let len = room
             .zstd
             .compress_to_buffer(&room.coded, &mut room.packed)?;
+        if records.len().max(len) > MOST_BLOCK {
+            return Err(io::Error::other("the records of a block are too long"));
+        }
         out.extend_from_slice(room.packed.get(..len).unwrap_or(&[]));
         let header = self.header(len, Coding::Columns);
         header.write(out.get_mut(start..).unwrap_or(&mut []));

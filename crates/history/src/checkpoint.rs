@@ -11,6 +11,9 @@ use std::path::Path;
 /// Bytes of the records of a block of a checkpoint.
 const BLOCK: usize = 1 << 20;
 
+/// The most bytes of events in a record: a book may have more than a block.
+const RECORD: usize = 16_384 * Event::SIZE;
+
 /// The level of compression of a checkpoint, chosen for fast reading.
 const LEVEL: i32 = 1;
 
@@ -63,7 +66,10 @@ impl Packer<'_> {
             seen.show(instrument, source, &mut |event| {
                 room.extend_from_slice(&event.to_bytes());
             });
-            self.block.record(Kind::Events, &room, 0);
+            for events in room.chunks(RECORD) {
+                self.block.record(Kind::Events, events, 0);
+                self.flush(BLOCK)?;
+            }
             self.events += (room.len() / Event::SIZE) as u64;
             if seen.is_lost() {
                 let number = instrument.0.to_le_bytes();

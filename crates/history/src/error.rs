@@ -53,7 +53,7 @@ pub enum LogError {
         utc(*time)
     )]
     Gone {
-        /// The number requested.
+        /// The number requested; for a time, that of the last event removed.
         wanted: u64,
         /// The first number of the log.
         first: u64,
@@ -82,6 +82,11 @@ impl LogError {
     pub(crate) fn io(path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_owned();
         move |error| Self::Io { path, error }
+    }
+
+    /// Returns whether the file does not exist.
+    pub(crate) fn is_missing(&self) -> bool {
+        matches!(self, Self::Io { error, .. } if error.kind() == io::ErrorKind::NotFound)
     }
 
     /// Returns whether the disk is full, or a quota is used up: writing may succeed later.

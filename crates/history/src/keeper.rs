@@ -4,7 +4,7 @@ use crate::as_of::AsOf;
 use crate::block::{Block, Compressor, Unpacker};
 use crate::checkpoint;
 use crate::error::LogError;
-use crate::folder;
+use crate::folder::{self, Listing};
 use crate::format::{BlockHeader, Kind, Records, SegmentHeader};
 use crate::known::Known;
 use crate::place::Border;
@@ -97,6 +97,15 @@ impl std::fmt::Debug for Keeper {
             .field("stats", &self.stats)
             .finish_non_exhaustive()
     }
+}
+
+/// A segment, and the ones behind it whose headers are damaged: the log begins with none of these.
+/// The first part also has those in front of its segment.
+struct Part {
+    /// The header of the segment; `None` if the log has no readable one.
+    header: Option<SegmentHeader>,
+    bytes: u64,
+    paths: Vec<PathBuf>,
 }
 
 impl Keeper {
@@ -247,7 +256,13 @@ impl Keeper {
         let Some(level) = self.config.compress else {
             return Ok(());
         };
-        let mut segment = Segment::open(&self.folder, ordinal)?;
+        let mut segment = match Segment::open(&self.folder, ordinal) {
+            Err(LogError::BadSegment { .. } | LogError::Version { .. }) => {
+                self.stats.damaged += 1;
+                return Ok(());
+            }
+            opened => opened?,
+        };
         if segment.header.is_compacted {
             return Ok(());
         }
@@ -273,34 +288,66 @@ impl Keeper {
         folder::remove(&folder::segment(&self.folder, ordinal, false))
     }
 
+    /// Returns the parts of the log that are removed as a whole, the oldest first.
+    fn parts(&self, listing: &Listing) -> Result<Vec<Part>, LogError> {
+        let mut parts: Vec<Part> = Vec::new();
+        for &ordinal in listing.segments.keys() {
+            let (header, bytes, path) = match Segment::open(&self.folder, ordinal) {
+                Ok(segment) => (Some(segment.header), segment.len()?, segment.path),
+                Err(LogError::BadSegment { path, .. } | LogError::Version { path, .. }) => {
+                    let bytes = std::fs::metadata(&path).map_or(0, |metadata| metadata.len());
+                    (None, bytes, path)
+                }
+                Err(error) => return Err(error),
+            };
+            match parts.last_mut() {
+                Some(part) if header.is_none() || part.header.is_none() => {
+                    part.header = part.header.or(header);
+                    part.bytes += bytes;
+                    part.paths.push(path);
+                }
+                _ => parts.push(Part {
+                    header,
+                    bytes,
+                    paths: vec![path],
+                }),
+            }
+        }
+        Ok(parts)
+    }
+
+    /// Returns whether a checkpoint has the instruments and books before an event, which the rest
+    /// of the log needs.
+    fn has_view(&self, listing: &Listing, first: u64) -> bool {
+        let view = listing.views.iter().find(|view| **view + 1 == first);
+        view.is_some_and(|view| matches!(Known::read(&self.folder, *view), Ok(Some(_))))
+    }
+
     /// Removes the oldest segments, as long as the log is beyond its limits.
     fn retain(&mut self) -> Result<(), LogError> {
         let listing = folder::list(&self.folder)?;
-        let mut all = Vec::new();
-        for &ordinal in listing.segments.keys() {
-            let segment = Segment::open(&self.folder, ordinal)?;
-            all.push((segment.header, segment.len()?, segment.path));
-        }
-        let mut bytes: u64 = all.iter().map(|(_, bytes, _)| bytes).sum();
+        let all = self.parts(&listing)?;
+        let mut bytes: u64 = all.iter().map(|part| part.bytes).sum();
         // A time stamp in the future makes nothing old.
         let now = self.books.time.min(system_time());
-        let mut due = Vec::new();
+        let mut due: Vec<&PathBuf> = Vec::new();
         for pair in all.windows(2) {
-            let [(oldest, size, path), (next, ..)] = pair else {
+            let [part, behind] = pair else {
+                break;
+            };
+            let (Some(oldest), Some(next)) = (part.header, behind.header) else {
                 break;
             };
             let age = now.saturating_sub(next.time);
             let is_old = self.config.keep_nanos.is_some_and(|keep| age > keep);
             let is_much = self.config.keep_bytes.is_some_and(|keep| bytes > keep);
-            // The rest needs the instruments and books of a checkpoint.
-            let has_view = listing.views.iter().any(|view| view + 1 == next.first);
-            let is_done = oldest.ordinal < self.segment;
+            let is_done = next.ordinal <= self.segment;
             if !(is_old || is_much) || !is_done {
                 break;
             }
-            due.push(path);
-            bytes -= size;
-            if !(has_view || next.first == oldest.first) {
+            due.extend(&part.paths);
+            bytes -= part.bytes;
+            if next.first != oldest.first && !self.has_view(&listing, next.first) {
                 // It goes with the next one.
                 continue;
             }
@@ -408,6 +455,10 @@ impl Packer {
         bytes: &[u8],
         out: &mut impl Write,
     ) -> std::io::Result<()> {
+        // A record that is longer has a block of its own.
+        if self.block.len() + bytes.len() > BLOCK {
+            self.flush(out)?;
+        }
         match kind {
             Some(Kind::Events) => {
                 let events = bytes.as_chunks::<{ Event::SIZE }>().0;
@@ -428,10 +479,7 @@ impl Packer {
             // A record of a later version, which reads it from the old file.
             None => {}
         }
-        match self.block.len() >= BLOCK {
-            true => self.flush(out),
-            false => Ok(()),
-        }
+        Ok(())
     }
 
     fn flush(&mut self, out: &mut impl Write) -> std::io::Result<()> {

@@ -43,7 +43,7 @@ pub use iter::{Events, Logged};
 pub use keeper::{Keeper, KeeperConfig, KeeperStats};
 pub use log::{Extent, Log, SegmentInfo};
 pub use moment::Moment;
-pub use place::{At, Start};
+pub use place::{At, Begin, Start};
 pub use push::{Ahead, Pushed};
 pub use raw::{Raw, RawDelivery, RawLine, Source};
 pub use reader::Reader;

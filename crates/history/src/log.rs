@@ -4,7 +4,7 @@ use crate::as_of::AsOf;
 use crate::error::LogError;
 use crate::folder;
 use crate::moment::Moment;
-use crate::place::{At, Start, tail};
+use crate::place::{self, At, Begin, Start, tail};
 use crate::reader::Reader;
 use crate::repair::{self, Repair};
 use crate::segment::Segment;
@@ -92,19 +92,25 @@ impl Log {
     /// # Errors
     /// A segment cannot be read.
     pub fn segments(&self) -> Result<Vec<SegmentInfo>, LogError> {
+        let ordinals = folder::list(&self.folder)?.segments.into_keys();
+        let segments = ordinals.map(|ordinal| info(ordinal, Segment::open(&self.folder, ordinal)?));
+        segments.collect()
+    }
+
+    /// Returns the segments without those that are damaged or have been removed meanwhile, the
+    /// oldest first.
+    ///
+    /// # Errors
+    /// The folder, or a segment, cannot be read for another reason.
+    pub fn readable_segments(&self) -> Result<Vec<SegmentInfo>, LogError> {
         let mut all = Vec::new();
         for ordinal in folder::list(&self.folder)?.segments.into_keys() {
-            let segment = Segment::open(&self.folder, ordinal)?;
-            let header = segment.header;
-            all.push(SegmentInfo {
-                ordinal,
-                first: header.first,
-                time: header.time,
-                run: header.run,
-                bytes: segment.len()?,
-                is_compacted: header.is_compacted,
-                path: segment.path,
-            });
+            match Segment::open(&self.folder, ordinal) {
+                Ok(segment) => all.push(info(ordinal, segment)?),
+                Err(LogError::BadSegment { .. } | LogError::Version { .. }) => {}
+                Err(error) if error.is_missing() => {}
+                Err(error) => return Err(error),
+            }
         }
         Ok(all)
     }
@@ -117,21 +123,26 @@ impl Log {
         Ok(folder::list(&self.folder)?.views)
     }
 
+    /// Returns the beginning of the log. A reader that starts at a time before it begins there:
+    /// [`Begin::check`] tells whether retention has removed earlier events.
+    ///
+    /// # Errors
+    /// The first segment cannot be read.
+    pub fn begins(&self) -> Result<Begin, LogError> {
+        place::begin(&self.folder)
+    }
+
     /// Returns the extent of the log. Reads the last segment.
     ///
     /// # Errors
     /// A segment cannot be read.
     pub fn extent(&self) -> Result<Extent, LogError> {
-        let listing = folder::list(&self.folder)?;
-        let Some(&first) = listing.segments.keys().next() else {
-            return Err(LogError::NoLog(self.folder.clone()));
-        };
-        let first = Segment::open(&self.folder, first)?.header;
+        let begin = self.begins()?;
         let tail = tail(&self.folder)?;
         Ok(Extent {
-            first: first.first,
+            first: begin.number,
             next: tail.next,
-            from: first.time,
+            from: begin.time,
             to: tail.time,
             run: tail.run.map_or(0, |run| run.number),
             is_closed: tail.is_closed,
@@ -217,10 +228,12 @@ impl Log {
         Reader::open(&self.folder, start)
     }
 
-    /// Returns all books as of a moment.
+    /// Returns all books as of a moment. Before the first event of a log from which nothing was
+    /// removed they are empty.
     ///
     /// # Errors
-    /// Those of [`Self::reader`].
+    /// Those of [`Self::reader`]: [`LogError::Gone`] also if retention has removed the events of a
+    /// time.
     pub fn as_of(&self, at: At) -> Result<AsOf, LogError> {
         AsOf::of(&self.folder, at)
     }
@@ -243,4 +256,17 @@ impl Log {
     pub fn verify(&self, progress: impl FnMut(u64, u64) -> bool) -> Result<Verified, LogError> {
         verify::verify(&self.folder, progress)
     }
+}
+/// Returns the description of an open segment.
+fn info(ordinal: u64, segment: Segment) -> Result<SegmentInfo, LogError> {
+    let header = segment.header;
+    Ok(SegmentInfo {
+        ordinal,
+        first: header.first,
+        time: header.time,
+        run: header.run,
+        bytes: segment.len()?,
+        is_compacted: header.is_compacted,
+        path: segment.path,
+    })
 }

@@ -17,10 +17,44 @@ pub enum Start {
     /// At the event with this number, which may be the next one.
     Number(u64),
     /// At the first event that arrived at this time or later, in nanoseconds since 1970-01-01 UTC.
-    /// If the clock was set back, an event counts as arrived with the latest one before it.
+    /// If the clock was set back, an event counts as arrived with the latest one before it. A time
+    /// before the log is its first event: see [`Begin::check`].
     Time(u64),
     /// At the next event.
     Now,
+}
+
+/// The beginning of a log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Begin {
+    /// The number of the first event.
+    pub number: u64,
+    /// The latest time of arrival in what retention has removed, in nanoseconds since 1970-01-01
+    /// UTC; 0 if nothing was removed.
+    pub time: u64,
+}
+
+impl Begin {
+    /// Checks that nothing was removed of what a reader from `start` on reads. A time before the
+    /// first event of a log from which nothing was removed is in order.
+    ///
+    /// # Errors
+    /// [`LogError::Gone`].
+    pub fn check(&self, start: Start) -> Result<(), LogError> {
+        let wanted = match start {
+            Start::Number(number) if number.max(1) < self.number => number,
+            // The last event that was removed is of this time or a later one.
+            Start::Time(time) if self.time > 0 && time <= self.time => {
+                self.number.saturating_sub(1)
+            }
+            _ => return Ok(()),
+        };
+        Err(LogError::Gone {
+            wanted,
+            first: self.number,
+            time: self.time,
+        })
+    }
 }
 
 /// A moment of a log.
@@ -75,6 +109,18 @@ impl Tail {
         cut.map_err(LogError::io(path))?;
         Ok(len - at)
     }
+}
+
+/// Returns the beginning of the log of a folder.
+pub(crate) fn begin(folder: &Path) -> Result<Begin, LogError> {
+    let Some(ordinal) = folder::list(folder)?.segments.into_keys().next() else {
+        return Err(LogError::NoLog(folder.to_owned()));
+    };
+    let header = Segment::open(folder, ordinal)?.header;
+    Ok(Begin {
+        number: header.first,
+        time: header.time,
+    })
 }
 
 /// Reads the last segment of a folder to its end.

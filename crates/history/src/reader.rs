@@ -5,17 +5,17 @@ use crate::error::LogError;
 use crate::folder;
 use crate::format::{BlockHeader, Kind, Records, u64_at};
 use crate::known::Known;
-use crate::place::{Border, Start, segment_of, tail};
+use crate::place::{Border, Start, begin, segment_of, tail};
 use crate::raw::{Raw, RawDelivery};
 use crate::run::Run;
 use crate::segment::{Found, Segment};
 use fanfare_market::instruments::Directory;
 use fanfare_market::{Delivery, Event};
 use std::cell::RefCell;
-use std::io;
+use std::fs;
 use std::mem;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 /// Reads a log from a number or a time on, and continues live: each event once, in the order of
 /// their numbers.
@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 /// Events that cannot be read are [`Delivery::Lost`], never skipped silently. Nothing waits for a
 /// reader; one that is so late that retention has removed its next event receives
 /// [`LogError::Gone`]. It allocates until its buffers have grown to the largest block, for
-/// instruments and for each segment.
+/// instruments, for each segment, and at the end of the log when its folder has changed.
 pub struct Reader {
     folder: PathBuf,
     segment: Segment,
@@ -46,6 +46,8 @@ pub struct Reader {
     is_restarted: bool,
     /// Whether instruments were removed that the caller may have copies of.
     is_pruned: bool,
+    /// The time of the folder's last change when no later segment was found in it.
+    listed: Option<SystemTime>,
     unpacker: Unpacker,
 }
 
@@ -75,7 +77,7 @@ impl Reader {
         let listing = folder::list(folder)?;
         // Instruments that are in no checkpoint are found from the first segment on.
         let from = match known.number {
-            0 => first(folder)?.min(number),
+            0 => begin(folder)?.number.min(number),
             checkpoint => checkpoint + 1,
         };
         let mut segment = Segment::open(folder, segment_of(folder, &listing, from)?)?;
@@ -103,6 +105,7 @@ impl Reader {
             is_new_segment: false,
             is_restarted: false,
             is_pruned: false,
+            listed: None,
             unpacker: Unpacker::new().map_err(LogError::io(folder))?,
         };
         reader.skip_to(number)?;
@@ -267,8 +270,8 @@ impl Reader {
                     true
                 }
                 Some(Kind::Lost) => {
-                    let range = (u64_at(bytes, 0), u64_at(bytes, 8));
-                    self.take_lost(range, &mut each)
+                    let last = u64_at(bytes, 8);
+                    self.take_lost(last, &mut each)
                 }
                 Some(Kind::Instrument) => {
                     self.directory.take(bytes);
@@ -300,30 +303,35 @@ impl Reader {
         Ok(count)
     }
 
-    /// Takes a range of lost events; returns false if some of it is at the end of what is read, or
-    /// after it.
-    fn take_lost(
-        &mut self,
-        (first, last): (u64, u64),
-        each: &mut impl FnMut(Delivery<'_>),
-    ) -> bool {
-        let first = first.max(self.next);
+    /// Takes lost events up to the last one, and those that are missing before them; returns false
+    /// if some of them are at the end of what is read, or after it.
+    fn take_lost(&mut self, last: u64, each: &mut impl FnMut(Delivery<'_>)) -> bool {
         let own = last.min(self.end.saturating_sub(1));
-        if first <= own {
-            each(Delivery::Lost { first, last: own });
-            self.next = own.saturating_add(1);
-        }
+        lose_up_to(own.saturating_add(1), &mut self.next, each);
         own == last
     }
 
-    /// Takes the missing events before the end of what is read, if later events exist.
+    /// Takes the missing events before the segment, and those before the end of what is read if
+    /// later events exist.
     fn take_hole(&mut self, each: &mut impl FnMut(Delivery<'_>)) -> Result<bool, LogError> {
-        let is_hole = self.next < self.end
-            && matches!(self.segment.look()?, Found::Block(header)
-                if header.first >= self.end && header.events > 0);
-        if is_hole {
-            lose_up_to(self.end, &mut self.next, each);
+        if self.next >= self.end {
+            return Ok(false);
         }
+        // Opened before the look at this one, to which nothing is added from then on.
+        let beyond = match self.border {
+            Border::Keep => self.open_next()?.filter(|next| self.is_beyond(next)),
+            Border::Cross => None,
+        };
+        let is_later = match self.segment.look()? {
+            Found::Block(header) => header.first >= self.end && header.events > 0,
+            Found::End | Found::Torn => beyond.is_some(),
+        };
+        let known = match is_later {
+            true => self.end,
+            false => self.segment.header.first.min(self.end),
+        };
+        let is_hole = self.next < known;
+        lose_up_to(known, &mut self.next, each);
         Ok(is_hole)
     }
 
@@ -386,49 +394,54 @@ impl Reader {
     /// Continues with the next segment, if there is one, and nothing was added to this one before
     /// it.
     fn next_segment(&mut self) -> Result<bool, LogError> {
-        let ordinal = self.segment.header.ordinal + 1;
-        let next = match Segment::open(&self.folder, ordinal) {
-            Ok(next) => next,
-            Err(LogError::Io { error, .. }) if error.kind() == io::ErrorKind::NotFound => {
-                return self.check_retention(ordinal).map(|()| false);
-            }
-            Err(error) => return Err(error),
-        };
-        if self.is_beyond(&next) {
+        let Some(next) = self.open_next()?.filter(|next| !self.is_beyond(next)) else {
             return Ok(false);
-        }
+        };
         if !matches!(self.segment.look()?, Found::Block(_)) {
             self.is_new_segment = true;
             self.is_restarted |= next.header.run != self.segment.header.run;
             self.segment = next;
+            self.listed = None;
         }
         Ok(true)
+    }
+
+    /// Opens the next segment; `None` if this is the last one so far.
+    fn open_next(&mut self) -> Result<Option<Segment>, LogError> {
+        match Segment::open(&self.folder, self.segment() + 1) {
+            Err(error) if error.is_missing() => self.open_later(),
+            next => next.map(Some),
+        }
+    }
+
+    /// Opens the first segment after a missing one behind this one, if there is any.
+    fn open_later(&mut self) -> Result<Option<Segment>, LogError> {
+        let changed = fs::metadata(&self.folder).and_then(|metadata| metadata.modified());
+        let changed = changed.map_err(LogError::io(&self.folder))?;
+        // Changes that follow each other at once have the same time: retention is noticed anyway.
+        if self.listed == Some(changed) && self.segment.path.exists() {
+            return Ok(None);
+        }
+        let (own, segments) = (self.segment(), folder::list(&self.folder)?.segments);
+        let Some((&ordinal, _)) = segments.range(own + 1..).next() else {
+            self.listed = Some(changed);
+            return Ok(None);
+        };
+        let later = Segment::open(&self.folder, ordinal)?;
+        // If this one is missing too, retention was faster.
+        match ordinal == own + 1 || segments.contains_key(&own) {
+            true => Ok(Some(later)),
+            false => Err(LogError::Gone {
+                wanted: self.next,
+                first: later.header.first,
+                time: later.header.time,
+            }),
+        }
     }
 
     /// Returns whether a segment is not to be entered.
     fn is_beyond(&self, segment: &Segment) -> bool {
         self.border == Border::Keep && segment.header.first >= self.end
-    }
-
-    /// Checks that a missing next segment is the end, and not that this one was removed.
-    fn check_retention(&self, wanted: u64) -> Result<(), LogError> {
-        let metadata = std::fs::metadata(&self.segment.path);
-        if metadata.is_ok_and(|metadata| metadata.nlink() > 0) {
-            return Ok(());
-        }
-        let listing = folder::list(&self.folder)?;
-        let later = listing.segments.keys().find(|own| **own >= wanted);
-        match later {
-            Some(&ordinal) if ordinal > wanted => {
-                let header = Segment::open(&self.folder, ordinal)?.header;
-                Err(LogError::Gone {
-                    wanted: self.next,
-                    first: header.first,
-                    time: header.time,
-                })
-            }
-            _ => Ok(()),
-        }
     }
 }
 
@@ -505,18 +518,10 @@ fn take_raw(
 /// Returns the number of the event that a reader begins with.
 pub(crate) fn number_of(folder: &Path, start: Start) -> Result<u64, LogError> {
     match start {
-        Start::First => first(folder),
+        Start::First => Ok(begin(folder)?.number),
         Start::Number(number) => Ok(number.max(1)),
         Start::Time(time) => number_at(folder, time),
         Start::Now => Ok(tail(folder)?.next),
-    }
-}
-
-/// Returns the number of the first event of the log.
-pub(crate) fn first(folder: &Path) -> Result<u64, LogError> {
-    match folder::list(folder)?.segments.keys().next() {
-        Some(&ordinal) => Ok(Segment::open(folder, ordinal)?.header.first),
-        None => Err(LogError::NoLog(folder.to_owned())),
     }
 }
 

@@ -43,14 +43,12 @@ impl Segment {
     pub(crate) fn open(folder: &Path, ordinal: u64) -> Result<Self, LogError> {
         let compacted = folder::segment(folder, ordinal, true);
         match Self::open_file(&compacted) {
-            Err(LogError::Io { error, .. }) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) if error.is_missing() => {}
             other => return other,
         }
         match Self::open_file(&folder::segment(folder, ordinal, false)) {
             // It was compacted just now.
-            Err(LogError::Io { error, .. }) if error.kind() == io::ErrorKind::NotFound => {
-                Self::open_file(&compacted)
-            }
+            Err(error) if error.is_missing() => Self::open_file(&compacted),
             other => other,
         }
     }

@@ -1,8 +1,10 @@
 //! Tests of whole logs in folders of their own.
 
+mod checkpoints;
 mod damage;
 mod iter;
 mod raw;
+mod retention;
 mod watermarks;
 
 use crate::folder;

@@ -44,7 +44,7 @@ pub struct Verified {
     pub missing: Vec<(u64, u64)>,
     /// The number of events whose numbers are not above those before them.
     pub repeated: u64,
-    /// The ranges that cannot be read.
+    /// The ranges that cannot be read, and the missing segments, which have no bytes.
     pub damage: Vec<Damage>,
     /// Whether the check ended before everything was read.
     pub is_partial: bool,
@@ -98,11 +98,16 @@ where
         total: listing.segments.iter().map(size).sum(),
     };
     let last = listing.segments.keys().next_back().copied();
+    let mut before: Option<u64> = None;
     for &ordinal in listing.segments.keys() {
-        if !check.segment(ordinal, Some(ordinal) == last)? {
-            check.found.is_partial = true;
-            return Ok(check.found);
+        let missing = before.map_or(ordinal, |before| before + 1)..ordinal;
+        for ordinal in missing.take(MOST_RANGES).chain([ordinal]) {
+            if !check.segment(ordinal, Some(ordinal) == last)? {
+                check.found.is_partial = true;
+                return Ok(check.found);
+            }
         }
+        before = Some(ordinal);
     }
     for view in listing.views {
         check.view(view)?;
@@ -125,10 +130,11 @@ impl<F: FnMut(u64, u64) -> bool> Check<'_, F> {
                 self.damage(path, 0, bytes, VERSION);
                 return Ok(true);
             }
+            Err(error) if error.is_missing() => return self.missing(ordinal).map(|()| true),
             Err(error) => return Err(error),
         };
         self.found.segments += 1;
-        self.next = Some(self.next.unwrap_or(segment.header.first));
+        self.reach(segment.header.first);
         loop {
             match segment.look()? {
                 Found::Block(header) => {
@@ -170,6 +176,19 @@ impl<F: FnMut(u64, u64) -> bool> Check<'_, F> {
         Ok(true)
     }
 
+    /// Records a missing segment, if it was not removed by retention: that leaves none before it.
+    fn missing(&mut self, ordinal: u64) -> Result<(), LogError> {
+        let first = folder::list(self.folder)?.segments.into_keys().next();
+        if first.is_some_and(|first| first > ordinal) {
+            // The next segment begins after what was removed.
+            self.next = None;
+        } else {
+            let path = folder::segment(self.folder, ordinal, false);
+            self.damage(path, 0, 0, "missing segment");
+        }
+        Ok(())
+    }
+
     fn records(&mut self) {
         self.found.blocks += 1;
         let room = std::mem::take(&mut self.room);
@@ -188,11 +207,7 @@ impl<F: FnMut(u64, u64) -> bool> Check<'_, F> {
                 Some(Kind::Instrument) => self.found.instruments += 1,
                 Some(Kind::Lost) => {
                     let last = u64_at(bytes, 8);
-                    let first = self.next.unwrap_or(1).max(u64_at(bytes, 0));
-                    if first <= last {
-                        self.miss(first, last);
-                        self.next = Some(last.saturating_add(1));
-                    }
+                    self.reach(last.saturating_add(1));
                 }
                 _ => {}
             }
@@ -201,16 +216,22 @@ impl<F: FnMut(u64, u64) -> bool> Check<'_, F> {
     }
 
     fn event(&mut self, number: u64) {
-        let next = self.next.unwrap_or(number);
         self.found.events += 1;
-        if number < next {
+        if self.next.is_some_and(|next| number < next) {
             self.found.repeated += 1;
             return;
         }
-        if number > next {
-            self.miss(next, number - 1);
-        }
+        self.reach(number);
         self.next = Some(number.saturating_add(1));
+    }
+
+    /// Records that the numbers from the next one on, below this one, are missing.
+    fn reach(&mut self, number: u64) {
+        let next = *self.next.get_or_insert(number);
+        if next < number {
+            self.miss(next, number - 1);
+            self.next = Some(number);
+        }
     }
 
     fn miss(&mut self, first: u64, last: u64) {
@@ -225,6 +246,8 @@ impl<F: FnMut(u64, u64) -> bool> Check<'_, F> {
         let is_whole = match Known::read(self.folder, number) {
             Ok(known) => known.is_some(),
             Err(LogError::BadSegment { .. } | LogError::Version { .. }) => false,
+            // Retention has removed it.
+            Err(error) if error.is_missing() => return Ok(()),
             Err(error) => return Err(error),
         };
         if is_whole {

@@ -331,13 +331,23 @@ fn a_reader_of_what_was_removed_is_told_from_where_it_can_be_had() {
     let rest: Vec<u64> = (39..=75).collect();
     assert_eq!(numbers("39"), rest);
     assert_eq!(numbers("+0"), rest);
-    // Books of the remaining events are known.
-    let args = ["book", &log, "--symbol", "BETA", "--json", "--at", "39"];
+    assert_eq!(numbers("11:00"), rest);
+    // Books of the remaining events are known, and no earlier ones.
+    let book = |at| {
+        let log = log.as_str();
+        [
+            "history", "book", log, "--symbol", "BETA", "--json", "--at", at,
+        ]
+    };
     assert!(
-        history(&args).json()["bids"]
+        run(&book("39")).succeeded().json()["bids"]
             .as_array()
             .is_some_and(|bids| !bids.is_empty())
     );
+    for at in ["7", "11:00", "12:00:01"] {
+        let told = fails(&book(at));
+        assert!(told.contains("the log begins with event 39"), "{told}");
+    }
 }
 
 /// Writes a log with all kinds of events.

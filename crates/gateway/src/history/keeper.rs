@@ -48,15 +48,23 @@ impl KeeperAgent {
     }
 
     fn turn(&mut self, now: u64) -> Result<usize, LogError> {
-        let read = self.keeper.work()?;
-        self.is_unsynced |= read > 0;
+        let worked = self.keeper.work();
+        // Records may have been read before an error.
+        self.is_unsynced |= !matches!(worked, Ok(0));
+        let synced = self.sync(now);
+        let read = worked?;
+        synced.map(|()| read)
+    }
+
+    /// Syncs the log to the disk, if that is due.
+    fn sync(&mut self, now: u64) -> Result<(), LogError> {
         let is_due = self.is_unsynced && now.saturating_sub(self.synced) >= self.sync;
         if self.sync > 0 && is_due {
             self.keeper.sync()?;
             self.synced = now;
             self.is_unsynced = false;
         }
-        Ok(read)
+        Ok(())
     }
 
     fn count(&self) {

@@ -3,7 +3,7 @@
 use super::{
     Folder, OFTEN, Received, SMALL, Source, append, feeds, instrument, keep, open, read_from,
 };
-use crate::{At, KeeperConfig, Log, LogError, Mended, Start, Writer};
+use crate::{At, Keeper, KeeperConfig, Log, LogError, Mended, Start, Writer};
 use fanfare_market::Event;
 use std::path::{Path, PathBuf};
 
@@ -385,4 +385,122 @@ fn a_segment_that_lost_its_end_does_not_stop_retention() {
         let end = Log::open(&folder.0).unwrap().as_of(At::End).unwrap();
         assert_eq!(end.number, source.number - 1);
     }
+}
+
+#[test]
+fn a_segment_that_lost_its_header_stops_neither_compaction_nor_retention() {
+    for ordinal in [1, 2] {
+        let folder = Folder::new();
+        let (mut writer, _) = open(&folder.0);
+        let mut source = Source::new(39, 1);
+        for _ in 0..3 {
+            append(&mut writer, &mut source, 2_500);
+            writer.roll().unwrap();
+        }
+        append(&mut writer, &mut source, 2_500);
+        let plain = KeeperConfig {
+            compress: None,
+            ..OFTEN
+        };
+        keep(&folder.0, plain);
+        let config = KeeperConfig {
+            keep_bytes: Some(1),
+            ..OFTEN
+        };
+        let mut keeper = Keeper::open(&folder.0, config).unwrap();
+        let file = crate::folder::segment(&folder.0, ordinal, false);
+        let mut bytes = std::fs::read(&file).unwrap();
+        bytes[20] ^= 1;
+        std::fs::write(&file, bytes).unwrap();
+        while keeper.work().unwrap() > 0 {}
+        let stats = keeper.stats();
+        assert_eq!((stats.damaged, stats.compacted), (1, 2), "{stats:?}");
+        writer.roll().unwrap();
+        append(&mut writer, &mut source, 2_500);
+        while keeper.work().unwrap() > 0 {}
+        assert_eq!(keeper.stats().removed, 4, "{:?}", keeper.stats());
+        let rest = read_from(&folder.0, Start::First);
+        assert!(rest.lost.is_empty() && rest.events.len() >= 2_500);
+    }
+}
+
+/// Makes a log of three segments, the last one with so many events, and removes the second one.
+/// Returns the events that are left, and the first and the last number of the others.
+fn with_a_hole(folder: &Path, is_kept: bool, events: usize) -> (Vec<Event>, (u64, u64)) {
+    let (mut writer, _) = open(folder);
+    writer.instrument(&instrument(3)).unwrap();
+    let mut source = Source::new(29, 1);
+    let mut left = append(&mut writer, &mut source, 2_500);
+    writer.roll().unwrap();
+    let first = source.number;
+    append(&mut writer, &mut source, 2_500);
+    writer.roll().unwrap();
+    let last = source.number - 1;
+    left.extend(append(&mut writer, &mut source, events));
+    if is_kept {
+        keep(folder, OFTEN);
+    }
+    std::fs::remove_file(crate::folder::segment(folder, 2, is_kept)).unwrap();
+    (left, (first, last))
+}
+
+#[test]
+fn readers_and_the_keeper_go_on_behind_a_missing_segment() {
+    for (is_kept, events) in [(false, 2_500), (true, 2_500), (false, 0), (true, 0)] {
+        let what = format!("{is_kept}, {events}");
+        let folder = Folder::new();
+        let (left, hole) = with_a_hole(&folder.0, is_kept, events);
+        let (first, last) = hole;
+        let end = left.last().unwrap().number.max(last);
+        let received = read_from(&folder.0, Start::First);
+        assert!(received.events == left, "{what}");
+        assert_eq!(
+            (received.lost, received.restarts),
+            (vec![hole], 0),
+            "{what}"
+        );
+        let received = read_from(&folder.0, Start::Number(first + 7));
+        assert!(received.events[..] == left[first as usize - 1..], "{what}");
+        assert_eq!(received.lost, [(first + 7, last)], "{what}");
+        let log = Log::open(&folder.0).unwrap();
+        assert_eq!(log.reader(Start::Now).unwrap().next_number(), end + 1);
+        for (at, number) in [
+            (At::Number(first + 7), first + 7),
+            (At::Number(last - 7), last - 7),
+            (At::Before(last), last - 1),
+            (At::End, end),
+        ] {
+            assert_eq!(log.as_of(at).unwrap().number, number, "{what}, {at:?}");
+        }
+        let verified = log.verify(|_, _| true).unwrap();
+        let damage = verified.damage.iter().map(|damage| damage.path.clone());
+        let file = crate::folder::segment(&folder.0, 2, false);
+        assert_eq!(damage.collect::<Vec<_>>(), [file], "{what}");
+        assert_eq!(verified.missing, [hole], "{what}");
+        assert_eq!(keep(&folder.0, OFTEN).number(), end, "{what}");
+    }
+}
+
+#[test]
+fn events_that_are_missing_before_lost_ones_are_told_with_them() {
+    let folder = Folder::new();
+    let (mut writer, _) = open(&folder.0);
+    let mut source = Source::new(27, 1);
+    append(&mut writer, &mut source, 100);
+    writer.roll().unwrap();
+    let border = source.number;
+    writer.lost(border, border + 9).unwrap();
+    source.number += 10;
+    append(&mut writer, &mut source, 100);
+    let file = folder.0.join("0000000001.log");
+    let len = std::fs::metadata(&file).unwrap().len();
+    let cut = std::fs::File::options().write(true).open(&file).unwrap();
+    cut.set_len(len - 100).unwrap();
+    let received = read_from(&folder.0, Start::First);
+    let before = received.events.iter().filter(|event| event.number < border);
+    let first = before.count() as u64 + 1;
+    assert!(first < border, "{first}");
+    assert_eq!(received.lost, [(first, border + 9)]);
+    let verified = Log::open(&folder.0).unwrap().verify(|_, _| true).unwrap();
+    assert_eq!(verified.missing, received.lost);
 }

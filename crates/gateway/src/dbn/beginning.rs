@@ -10,6 +10,8 @@ pub(super) struct Join {
     pub(super) by: SymbolType,
     pub(super) targets: Targets,
     pub(super) snapshot: bool,
+    /// Whether the client was told that it may have no more instruments.
+    pub(super) is_full: bool,
 }
 
 /// The instruments of a subscription that have not started.

@@ -11,7 +11,9 @@ use crate::users::{DbnKey, User};
 use fanfare_engine::poll::Interest as Readiness;
 use fanfare_engine::tcp::Stream;
 use fanfare_fix::session::Now;
-use fanfare_market::dbn::live::{ErrorCode, SystemCode, Tag, error, metadata, system, with_ts_out};
+use fanfare_market::dbn::live::{
+    ErrorCode, LiveSchemas, SystemCode, Tag, error, metadata, system, with_ts_out,
+};
 use fanfare_wire::text::Escaped;
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -100,6 +102,8 @@ pub(super) struct Client {
     /// Whether it is closed because it reads too slowly.
     pub(super) is_cut: bool,
     is_skipping: bool,
+    /// The bytes of records that are never dropped, appended since the queue has been full.
+    beyond: usize,
     /// The number of dropped records that no error has reported.
     skipped: u64,
     /// The instruments of which orders were dropped.
@@ -143,6 +147,7 @@ impl Client {
             is_warned: false,
             is_cut: false,
             is_skipping: false,
+            beyond: 0,
             skipped: 0,
             missed: BTreeSet::new(),
             uncounted: 0,
@@ -209,6 +214,20 @@ impl Client {
 
     pub(super) const fn is_streaming(&self) -> bool {
         matches!(self.phase, Phase::Streaming)
+    }
+
+    /// Reports that its user may have no more instruments.
+    pub(super) fn refuse_more(&mut self, now: Times) {
+        let most = self.grant.subscriptions;
+        let text = format!("no more than {most} instruments are permitted at a time");
+        self.fail(ErrorCode::InvalidSubscription, &text, now);
+    }
+
+    /// Recomputes the schemas of all its subscriptions, of which some have ended.
+    pub(super) fn sum_up(&mut self) {
+        self.interest.sum_up();
+        let starting = self.tasks.iter().map(Task::schema);
+        self.interest.any = starting.fold(self.interest.any, LiveSchemas::with);
     }
 
     /// Starts the stream with its metadata.
@@ -298,9 +317,22 @@ impl Client {
         self.held = held;
     }
 
-    /// Holds back the records from now on.
+    /// Holds back the records from now on, after those that are held back already.
     pub(super) fn hold(&mut self) {
-        self.held = Some(Vec::new());
+        self.held.get_or_insert_default();
+    }
+
+    /// Removes the records that were held back, and holds back no others.
+    pub(super) fn drop_held(&mut self) {
+        self.held = None;
+    }
+
+    /// Appends the records that were held back, unless a replay has records to send before them.
+    pub(super) fn unhold_if_over(&mut self, now: Times) {
+        let precedes = |task: &Task| matches!(task, Task::Replay(replay) if !replay.is_past());
+        if !self.tasks.iter().any(precedes) {
+            self.unhold(now);
+        }
     }
 
     /// Appends the records that were held back.
@@ -340,6 +372,7 @@ impl Client {
     fn takes(&mut self, record: &[u8], len: usize) -> bool {
         let rtype = record.get(1).copied().unwrap_or_default();
         if KEPT.contains(&rtype) {
+            self.keep(len);
             return true;
         }
         if self.is_skipping || rtype == MBO && self.missed.contains(&instrument(record)) {
@@ -351,11 +384,31 @@ impl Client {
         }
         if self.warns {
             let why = format!("{waits} bytes are queued for a client that wants every record");
-            self.ends.get_or_insert((ErrorCode::Unset, why));
-            self.is_cut = true;
+            self.cut(why);
         }
         self.is_skipping = true;
         false
+    }
+
+    /// Counts `len` bytes of a record that is never dropped. A client that leaves as many of them
+    /// beyond its limit as the limit is ended.
+    fn keep(&mut self, len: usize) {
+        let waits = self.queued() + len;
+        if waits <= self.limit {
+            self.beyond = 0;
+            return;
+        }
+        self.beyond += len;
+        if self.beyond > self.limit {
+            let why = format!("{waits} bytes are queued for a client that reads too slowly");
+            self.cut(why);
+        }
+    }
+
+    /// Ends the client at the next look, because it reads too slowly.
+    fn cut(&mut self, why: String) {
+        self.ends.get_or_insert((ErrorCode::Unset, why));
+        self.is_cut = true;
     }
 
     fn skip(&mut self, record: &[u8]) {
@@ -411,7 +464,9 @@ impl Client {
         if !self.is_streaming() {
             return false;
         }
-        if self.skipped > 0 && self.has_room() {
+        // A report would be held back too, and no room is made for it.
+        let is_due = self.held.is_none() || self.is_skipping && self.queued() <= self.limit / 2;
+        if self.skipped > 0 && self.has_room() && is_due {
             let text = format!(
                 "{} records were skipped: the client reads too slowly",
                 std::mem::take(&mut self.skipped)
@@ -421,7 +476,9 @@ impl Client {
             self.is_skipping = false;
             let is_again = |task: &Task| matches!(task, Task::Again);
             if !self.missed.is_empty() && !self.tasks.iter().any(is_again) {
-                self.tasks.push_front(Task::Again);
+                // Behind the replay that precedes the records that are held back.
+                let at = usize::from(self.held.is_some()).min(self.tasks.len());
+                self.tasks.insert(at, Task::Again);
             }
             return true;
         }
@@ -442,8 +499,12 @@ impl Client {
         false
     }
 
+    /// Returns the time of the next heartbeat. There is none while bytes are queued.
     fn next_heartbeat(&self) -> u64 {
-        self.last_sent.saturating_add(self.heartbeat)
+        match self.wire.len() {
+            0 => self.last_sent.saturating_add(self.heartbeat),
+            _ => u64::MAX,
+        }
     }
 
     /// Returns the time of the client's next work that no record or byte triggers.
@@ -461,202 +522,4 @@ impl Client {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
-    use super::*;
-    use fanfare_market::InstrumentId;
-    use fanfare_market::dbn::live::{LiveSchema, LiveSchemas};
-    use fanfare_wire::UtcTimestamp;
-    use std::io::Read;
-    use std::net::{TcpListener, TcpStream};
-
-    const LIMIT: usize = 1 << 16;
-
-    /// Returns a streaming client, and the remote end of its connection.
-    pub(in crate::dbn) fn pair(warns: bool) -> (Client, TcpStream) {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let other = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-        let (stream, _) = listener.accept().unwrap();
-        let stream = Stream::new(stream).unwrap();
-        let mut client = Client::new(1, stream, LIMIT, Phase::Streaming);
-        client.grant = Arc::new(Grant::everything());
-        (client.warns, client.heartbeat) = (warns, u64::MAX);
-        (client, other)
-    }
-
-    /// Returns orders of an instrument, each with its number.
-    fn orders(instrument: u32, numbers: std::ops::Range<u64>) -> Vec<u8> {
-        let mut out = Vec::new();
-        for number in numbers {
-            let mut record = [0; 56];
-            (record[0], record[1]) = (14, MBO);
-            record[4..8].copy_from_slice(&instrument.to_le_bytes());
-            record[16..24].copy_from_slice(&number.to_le_bytes());
-            out.extend(record);
-        }
-        out
-    }
-
-    /// Reads the available bytes, and checks that all records are whole.
-    fn read(client: &mut Client, other: &mut TcpStream, all: &mut Vec<u8>) {
-        other.set_nonblocking(true).unwrap();
-        let mut room = vec![0; 1 << 16];
-        loop {
-            let left = client.wire.flush(1);
-            match other.read(&mut room) {
-                Ok(count) => all.extend_from_slice(&room[..count]),
-                Err(_) if !left => return,
-                Err(_) => std::thread::yield_now(),
-            }
-        }
-    }
-
-    #[test]
-    fn requests_wait_while_their_answers_are_not_read() {
-        let (mut client, mut other) = pair(false);
-        let now = Times::default();
-        let mut answers = 0;
-        while client.takes_requests() {
-            client.fail(ErrorCode::Unset, "why", now);
-            answers += 1;
-        }
-        assert!(client.queued() <= LIMIT + 320);
-        client.is_paused = true;
-        assert_eq!(client.polls(true), Some(Readiness::Write));
-        assert_eq!(client.polls(false), None);
-        let mut received = Vec::new();
-        read(&mut client, &mut other, &mut received);
-        assert!(client.takes_requests());
-        assert_eq!(received.len(), answers * 320);
-        // Records that wait for the past count too.
-        client.hold();
-        while client.takes_requests() {
-            client.fail(ErrorCode::Unset, "why", now);
-        }
-        assert!(client.queued() <= LIMIT + 320);
-        client.unhold(now);
-        client.phase = Phase::Ending { until: 0 };
-        assert!(client.takes_requests() && client.polls(true) == Some(Readiness::ReadWrite));
-    }
-
-    #[test]
-    fn utc_goes_back_only_with_the_systems_clock() {
-        let mut times = Times::default();
-        let reading = |utc| Now {
-            mono: 7,
-            utc: UtcTimestamp::from_nanos(utc),
-        };
-        let set = 5_000_000_000;
-        for (read, utc) in [(set, set), (set - 900, set), (set + 1, set + 1), (9, 9)] {
-            times.advance(reading(read));
-            assert_eq!((times.mono, times.utc), (7, utc as u64));
-        }
-    }
-
-    #[test]
-    fn a_record_that_was_held_back_has_the_time_at_which_it_is_sent() {
-        let (mut client, mut other) = pair(false);
-        client.ts_out = true;
-        let at = |utc| Times { mono: 1, utc };
-        client.put(&orders(1, 0..1), at(10));
-        client.hold();
-        client.put_all(&orders(1, 3..5), at(20));
-        client.put_past(&orders(1, 1..3), at(30));
-        client.release(SystemCode::ReplayCompleted, "done", at(40));
-        let mut received = Vec::new();
-        read(&mut client, &mut other, &mut received);
-        let sent = each(&received).map(|record| {
-            let (_, time) = record.split_last_chunk().unwrap();
-            u64::from_le_bytes(*time)
-        });
-        assert_eq!(sent.collect::<Vec<_>>(), [10, 30, 30, 40, 40, 40]);
-    }
-
-    fn text(record: &[u8]) -> String {
-        let text = record[16..].split(|byte| *byte == 0).next().unwrap();
-        String::from_utf8(text.to_vec()).unwrap()
-    }
-
-    #[test]
-    fn what_is_left_out_is_told_and_adds_up() {
-        for by_record in [false, true] {
-            let (mut client, mut other) = pair(false);
-            let (mut received, mut sent, now) = (Vec::new(), 0, Times::default());
-            for _ in 0..3 {
-                let mut uncounted = 0;
-                while uncounted < 2_000 {
-                    let records = orders(7, sent..sent + 1_000);
-                    sent += 1_000;
-                    match by_record {
-                        false => client.send(&records, now),
-                        true => each(&records).for_each(|record| {
-                            let tag = Tag {
-                                end: 0,
-                                instrument: InstrumentId(7),
-                                schemas: LiveSchema::Mbo.alone(),
-                                entry: 0,
-                            };
-                            client.push(&tag, record, now);
-                        }),
-                    }
-                    client.wire.flush(0);
-                    assert!(client.wire.len() <= LIMIT + 320);
-                    uncounted += std::mem::take(&mut client.uncounted);
-                }
-                assert!(client.missed.contains(&7));
-                read(&mut client, &mut other, &mut received);
-                assert!(client.look(now));
-                assert!(matches!(client.tasks.pop_front(), Some(Task::Again)));
-                client.missed.clear();
-            }
-            read(&mut client, &mut other, &mut received);
-            let (mut count, mut told, mut last) = (0, 0, None);
-            for record in each(&received) {
-                if record[1] == 0x15 {
-                    let text = text(record);
-                    told += text.split(' ').next().unwrap().parse::<u64>().unwrap();
-                    continue;
-                }
-                let number = u64::from_le_bytes(record[16..24].try_into().unwrap());
-                assert!(last < Some(number), "in order, and none twice");
-                last = Some(number);
-                count += 1;
-            }
-            assert_eq!(count + told, sent);
-            assert_eq!(received.len() as u64, count * 56 + 3 * 320);
-        }
-    }
-
-    #[test]
-    fn a_client_that_wants_every_record_is_warned_and_cut() {
-        let (mut client, _other) = pair(true);
-        let now = Times::default();
-        while client.wire.len() <= LIMIT / 2 {
-            client.send(&orders(7, 0..200), now);
-        }
-        assert!(client.look(now) && !client.look(now), "once");
-        while client.ends.is_none() {
-            client.send(&orders(7, 0..200), now);
-        }
-        assert!(client.ends.unwrap().1.contains("bytes are queued"));
-    }
-
-    #[test]
-    fn what_a_user_may_not_see_of_statistics_is_not_sent() {
-        let (mut client, _other) = pair(false);
-        client.grant = Arc::new(Grant {
-            entries: crate::service::EntryTypes::NONE.with(b'4'),
-            ..Grant::everything()
-        });
-        let before = client.wire.len();
-        for (entry, len) in [(b'7', before), (b'4', before + 56)] {
-            let tag = Tag {
-                end: 0,
-                instrument: InstrumentId(7),
-                schemas: LiveSchemas::ALL,
-                entry,
-            };
-            client.push(&tag, &orders(7, 0..1), Times::default());
-            assert_eq!((client.wire.len(), client.uncounted), (len, 0));
-        }
-    }
-}
+pub(super) mod tests;

@@ -71,6 +71,7 @@ impl DbnAgent {
                 if want.schemas.meets(tag.schemas)
                     && !mixed.contains(&want.client)
                     && let Some(client) = clients.get_mut(want.client)
+                    && client.is_streaming()
                 {
                     client.push(tag, record, now);
                 }

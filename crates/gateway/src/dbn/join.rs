@@ -8,8 +8,9 @@ use super::replay::{Replay, Step};
 use super::task::{Task, past};
 use fanfare_engine::poll::Token;
 use fanfare_market::InstrumentId;
-use fanfare_market::dbn::live::{Encoder, ErrorCode, LiveSchema, SystemCode};
+use fanfare_market::dbn::live::{Encoder, LiveSchema, SystemCode};
 use fanfare_market::instruments::{Directory, Lookup};
+use std::collections::HashSet;
 
 /// The most instruments of one client in one turn.
 const TURN: usize = 1_000;
@@ -66,13 +67,22 @@ impl Place<'_> {
         client: &mut Client,
     ) -> bool {
         let name = replay.join().schema.name();
-        let step = replay.step((next, self.encoder.ended()), &client.grant);
+        // Asked once: the thread of another client may end meanwhile.
+        let begins = replay.begins();
+        if begins && !client.grant.has_no_limits() {
+            let (fitting, is_full) = self.fitting(&replay.join().targets, client);
+            if is_full {
+                client.refuse_more(self.now);
+                replay.limit(fitting.into_iter().collect());
+            }
+        }
+        let step = replay.step(begins, (next, self.encoder.ended()), &client.grant);
         let goes_on = !matches!(step, Step::Waits);
         match step {
             Step::Records(records) => client.put_past(&records, self.now),
             Step::Live => {
                 client.hold();
-                self.enter_all(replay.join(), token, client);
+                self.enter_all(&replay, token, client);
             }
             Step::Done => {
                 let text = format!("Replay of {name} data completed");
@@ -82,6 +92,7 @@ impl Place<'_> {
             Step::Failed(code, why) => {
                 client.unhold(self.now);
                 client.fail(code, &format!("{name}: {why}"), self.now);
+                client.sum_up();
                 return true;
             }
             Step::Waits => {}
@@ -136,9 +147,9 @@ impl Place<'_> {
     }
 
     /// Starts an instrument. Returns false if the subscription cannot continue.
-    pub(super) fn join(
+    fn join(
         &mut self,
-        join: &Join,
+        join: &mut Join,
         instrument: InstrumentId,
         token: Token,
         client: &mut Client,
@@ -156,10 +167,11 @@ impl Place<'_> {
             Targets::All(_) => join.snapshot || !client.grant.has_no_limits(),
         };
         if is_listed && client.interest.some.len() >= client.grant.subscriptions && own.is_none() {
-            let most = client.grant.subscriptions;
-            let text = format!("no more than {most} instruments are permitted at a time");
-            client.fail(ErrorCode::InvalidSubscription, &text, self.now);
-            return false;
+            if !std::mem::replace(&mut join.is_full, true) {
+                client.refuse_more(self.now);
+            }
+            // Of all instruments, those that the client has already still start.
+            return matches!(join.targets, Targets::All(_));
         }
         self.room.clear();
         let (time, table) = (self.now.utc, self.directory);
@@ -177,22 +189,56 @@ impl Place<'_> {
         true
     }
 
-    /// Makes a subscription live whose past has been read up to here.
-    pub(super) fn enter_all(&mut self, join: &Join, token: Token, client: &mut Client) {
-        let numbers: Vec<InstrumentId> = match &join.targets {
+    /// Returns the instruments of a subscription that the user may see and that fit into its limit,
+    /// and whether it may see others.
+    fn fitting(&self, targets: &Targets, client: &Client) -> (HashSet<InstrumentId>, bool) {
+        let all: Vec<InstrumentId> = match targets {
             Targets::Some(all) => all.as_slice().to_vec(),
-            Targets::All(_) if client.grant.has_no_limits() => {
+            Targets::All(_) => self.by_symbol(),
+        };
+        let (some, most) = (&client.interest.some, client.grant.subscriptions);
+        let (mut fitting, mut new, mut is_full) = (HashSet::new(), 0, false);
+        for number in all {
+            if !client.grant.sees(self.directory.instrument(number)) {
+                continue;
+            }
+            let is_new = !some.contains_key(&number.0) && !fitting.contains(&number);
+            if is_new && some.len() + new >= most {
+                is_full = true;
+                continue;
+            }
+            new += usize::from(is_new);
+            fitting.insert(number);
+        }
+        (fitting, is_full)
+    }
+
+    /// Returns all instruments in the order in which a subscription to all takes them.
+    fn by_symbol(&self) -> Vec<InstrumentId> {
+        let (mut all, mut last) = (Vec::new(), None);
+        while let Some((symbol, found)) = self.directory.next_symbol(last, b"") {
+            all.extend(found);
+            last = Some(symbol);
+        }
+        all
+    }
+
+    /// Makes a subscription live whose past has been read up to here.
+    fn enter_all(&mut self, replay: &Replay, token: Token, client: &mut Client) {
+        let join = replay.join();
+        if replay.is_of_all() {
+            if client.grant.has_no_limits() {
                 return self.end(join, token, client);
             }
-            Targets::All(_) => self.directory.iter().map(|(number, _)| number).collect(),
-        };
-        for number in numbers {
-            let known = self.directory.instrument(number);
-            let sees = client.grant.sees(known);
-            let is_there = client.interest.some.contains_key(&number.0);
-            if sees && (is_there || client.interest.some.len() < client.grant.subscriptions) {
-                self.enter(join.schema, number, token, client);
-            }
+            let schema = join.schema.alone();
+            client.interest.permitted = client.interest.permitted.with(schema);
+        }
+        let (fitting, is_full) = self.fitting(&join.targets, client);
+        if is_full {
+            client.refuse_more(self.now);
+        }
+        for number in fitting {
+            self.enter(join.schema, number, token, client);
         }
     }
 

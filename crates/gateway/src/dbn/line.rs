@@ -4,6 +4,8 @@ use fanfare_market::dbn::live::{LiveSchema, SymbolType};
 
 /// The symbol that stands for all instruments.
 const ALL: &str = "ALL_SYMBOLS";
+/// The most symbols of a request. Clients of Databento divide longer lists.
+const SYMBOLS: usize = 2_000;
 /// The intervals of heartbeats that a client may request, in seconds.
 const HEARTBEATS: std::ops::RangeInclusive<u64> = 1..=1_800;
 
@@ -171,13 +173,14 @@ fn request<'a>(fields: &Fields<'a>, ends: bool) -> Result<Request<'a>, String> {
     let symbols = fields.need("symbols")?;
     let symbols = match symbols.split(',').any(|symbol| symbol == ALL) {
         true => None,
-        false => Some(
-            symbols
-                .split(',')
-                .filter(|symbol| !symbol.is_empty())
-                .collect(),
-        ),
+        false => {
+            let each = symbols.split(',').filter(|symbol| !symbol.is_empty());
+            Some(each.collect::<Vec<_>>())
+        }
     };
+    if let Some(count) = symbols.as_ref().map(Vec::len).filter(|len| *len > SYMBOLS) {
+        return Err(format!("`symbols` must be at most {SYMBOLS}, not {count}"));
+    }
     let snapshot = fields.flag("snapshot", false)?;
     let start = fields.number("start")?;
     if snapshot && schema != LiveSchema::Mbo {
@@ -250,6 +253,12 @@ mod tests {
         };
         assert!(some.ends && some.by == SymbolType::InstrumentId);
         assert_eq!(some.symbols.as_deref(), Some(["1", "2"].as_slice()));
+        let of = |count: usize| format!("schema=trades|symbols={}", ["A"].repeat(count).join(","));
+        assert!(line(&of(SYMBOLS)).is_ok());
+        let Err(Wrong::Subscription(why)) = line(&of(SYMBOLS + 1)) else {
+            panic!("too many symbols");
+        };
+        assert_eq!(why, "`symbols` must be at most 2000, not 2001");
         for start in ["start_session", "start_session=0"] {
             assert_eq!(line(start), Ok(Line::Start));
         }

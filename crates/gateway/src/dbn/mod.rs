@@ -15,6 +15,7 @@ mod deliver;
 mod interest;
 mod join;
 mod line;
+mod past;
 mod port;
 mod records;
 mod replay;
@@ -40,13 +41,14 @@ use fanfare_engine::poll::{Interest, Poller, Token};
 use fanfare_engine::slots::Slots;
 use fanfare_engine::tcp::{BindError, Listener};
 use fanfare_fix::session::Now;
+use fanfare_history::Run;
 use fanfare_market::Delivery;
 use fanfare_market::book::BookConfig;
 use fanfare_market::dbn::live::{Batch, Encoder, ErrorCode, LiveSchemas, SystemCode};
 use fanfare_market::dbn::{DbnConfig as RecordConfig, Schemas};
 use interest::Wants;
 use join::Place;
-use replay::Past;
+use past::Past;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -79,8 +81,8 @@ pub(crate) struct Parts {
     pub(crate) audit: Audit,
     pub(crate) notices: Notices,
     pub(crate) counts: DbnCounts,
-    /// The folder of the log, if there is one.
-    pub(crate) log: Option<PathBuf>,
+    /// The folder of the log and the run that is written to it, if there is a log.
+    pub(crate) log: Option<(PathBuf, Run)>,
 }
 
 /// The reason why the DBN port cannot be opened.
@@ -120,7 +122,7 @@ pub(crate) struct DbnAgent {
     notices: Notices,
     counts: DbnCounts,
     /// The state for replays, if there is a log.
-    past: Option<Past>,
+    past: Option<Arc<Past>>,
     next_session: u64,
     next_look: u64,
     room: Vec<u8>,
@@ -149,11 +151,13 @@ impl DbnAgent {
             names: false,
             ..RecordConfig::new(Schemas::MIXED)
         };
-        let past = parts.log.map(|folder| Past {
-            folder,
-            books: parts.books.clone(),
-            waker: parts.events.waker().clone(),
-            threads: Arc::default(),
+        let past = parts.log.map(|(folder, run)| {
+            Arc::new(Past {
+                folder,
+                run,
+                waker: parts.events.waker().clone(),
+                threads: Arc::default(),
+            })
         });
         let encoder = Encoder::new(parts.books, record)?;
         let bell = Bell::new(parts.events.waker().clone());
@@ -234,18 +238,12 @@ impl DbnAgent {
                 continue;
             };
             work += usize::from(client.look(now));
-            if !client.tasks.is_empty() {
-                let mut place = Place {
-                    encoder: &self.encoder,
-                    wants: &mut self.hub.wants,
-                    directory: self.events.directory(),
-                    now,
-                    room: &mut self.room,
-                };
-                work += place.go_on(self.events.next_number(), token, client);
-                if matches!(client.tasks.front(), Some(Task::Replay(_))) {
-                    timer = timer.min(now.mono + REPLAY);
-                }
+            work += self.go_on(token);
+            let Some(client) = self.hub.clients.get_mut(token) else {
+                continue;
+            };
+            if matches!(client.tasks.front(), Some(Task::Replay(_))) {
+                timer = timer.min(now.mono + REPLAY);
             }
             self.counts
                 .skipped
@@ -281,6 +279,28 @@ impl DbnAgent {
         self.next_timer = timer;
         self.counts.lost.set(self.encoder.lost());
         work
+    }
+
+    /// Continues with a client's pending tasks. Returns the number of instruments processed.
+    fn go_on(&mut self, token: Token) -> usize {
+        let client = self.hub.clients.get_mut(token);
+        let Some(client) = client.filter(|client| !client.tasks.is_empty()) else {
+            return 0;
+        };
+        let before = client.interest.any;
+        let mut place = Place {
+            encoder: &self.encoder,
+            wants: &mut self.hub.wants,
+            directory: self.events.directory(),
+            now: self.times,
+            room: &mut self.room,
+        };
+        let done = place.go_on(self.events.next_number(), token, client);
+        // A subscription has failed.
+        if client.interest.any != before {
+            self.sum_up();
+        }
+        done
     }
 
     /// Removes a client whose connection has ended.
@@ -356,6 +376,7 @@ fn end(client: &mut Client, code: ErrorCode, why: &str, now: Times) {
         return;
     }
     if client.is_streaming() {
+        client.drop_held();
         client.fail(code, why, now);
     }
     client.tasks.clear();

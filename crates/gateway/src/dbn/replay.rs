@@ -7,17 +7,16 @@
 //! event is missing and none is repeated.
 
 use super::beginning::{Join, Targets};
+use super::past::Past;
 use super::records::{each, instrument, is_notice};
 use crate::users::grant::Grant;
-use fanfare_engine::poll::Waker;
-use fanfare_history::{At, Log, LogError, Start};
-use fanfare_market::book::BookConfig;
+use fanfare_history::moment::utc;
+use fanfare_history::{At, Log, LogError, SegmentInfo, Start};
 use fanfare_market::dbn::live::{Batch, Encoder, ErrorCode, LiveSchemas, SystemCode, Tag};
 use fanfare_market::dbn::{DbnConfig, Schemas};
 use fanfare_market::instruments::{Directory, Lookup};
 use fanfare_market::{Delivery, InstrumentId};
 use std::collections::{HashMap, HashSet};
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
@@ -33,22 +32,14 @@ const LOOK: Duration = Duration::from_millis(1);
 /// The most concurrent threads. Other replays are queued.
 const THREADS: usize = 16;
 
-/// The state that the threads of replays share.
-#[derive(Clone)]
-pub(super) struct Past {
-    pub(super) folder: PathBuf,
-    pub(super) books: Vec<BookConfig>,
-    pub(super) waker: Waker,
-    /// Held by each thread, so that they can be counted.
-    pub(super) threads: Arc<()>,
-}
-
 /// A subscription that starts in the past.
 pub(super) struct Replay {
     join: Join,
+    /// Whether it is to all instruments, although it may list those that fit into a limit.
+    is_of_all: bool,
     /// Nanoseconds since 1970, or 0 for the first event of the log.
     start: u64,
-    past: Past,
+    past: Arc<Past>,
     running: Option<Running>,
     /// Whether the subscription is live, and its records are held back.
     has_joined: bool,
@@ -97,8 +88,9 @@ pub(super) enum Step {
 }
 
 impl Replay {
-    pub(super) fn new(join: Join, start: u64, past: Past) -> Self {
+    pub(super) fn new(join: Join, start: u64, past: Arc<Past>) -> Self {
         Self {
+            is_of_all: matches!(join.targets, Targets::All(_)),
             join,
             start,
             past,
@@ -111,6 +103,9 @@ impl Replay {
     /// Removes instruments from a subscription that lists its instruments. Returns false if none is
     /// left.
     pub(super) fn leave_out(&mut self, gone: &HashSet<InstrumentId>) -> bool {
+        if self.is_of_all {
+            return true;
+        }
         let is_left = self.join.targets.leave_out(gone);
         if self.running.is_some() && matches!(self.join.targets, Targets::Some(_)) {
             self.gone.extend(gone);
@@ -132,18 +127,42 @@ impl Replay {
         &self.join
     }
 
-    /// Ends the replay. Returns the subscription.
-    pub(super) fn into_join(self) -> Join {
-        self.join
+    /// Returns whether the subscription is to all instruments.
+    pub(super) const fn is_of_all(&self) -> bool {
+        self.is_of_all
     }
 
-    /// Returns the next result of the thread. `next` is the number of the event that the agent
-    /// reads next, and `ended` the time up to which its intervals have ended.
-    pub(super) fn step(&mut self, (next, ended): (u64, u64), grant: &Arc<Grant>) -> Step {
-        if self.running.is_none() {
-            if Arc::strong_count(&self.past.threads) > THREADS {
-                return Step::Waits;
-            }
+    /// Limits the subscription to some instruments, before its thread starts.
+    pub(super) fn limit(&mut self, instruments: Vec<InstrumentId>) {
+        self.join.targets = Targets::Some(instruments.into_iter());
+    }
+
+    /// Ends the replay. Returns the subscription.
+    pub(super) fn into_join(self) -> Join {
+        match self.is_of_all {
+            true => Join {
+                targets: Targets::All(None),
+                ..self.join
+            },
+            false => self.join,
+        }
+    }
+
+    /// Returns whether the next step starts the thread.
+    pub(super) fn begins(&self) -> bool {
+        self.running.is_none() && Arc::strong_count(&self.past.threads) <= THREADS
+    }
+
+    /// Returns the next result of the thread, which starts if this step `begins` it. `next` is the
+    /// number of the event that the agent reads next, and `ended` the time up to which its
+    /// intervals have ended.
+    pub(super) fn step(
+        &mut self,
+        begins: bool,
+        (next, ended): (u64, u64),
+        grant: &Arc<Grant>,
+    ) -> Step {
+        if begins {
             match self.begin(next, grant) {
                 Ok(running) => self.running = Some(running),
                 Err(error) => return Step::Failed(ErrorCode::InternalError, error.to_string()),
@@ -198,7 +217,8 @@ impl Replay {
         let player = Player {
             schemas: self.schema(),
             start: self.start,
-            past: self.past.clone(),
+            past: Arc::clone(&self.past),
+            _seat: Arc::clone(&self.past.threads),
             wanted: match &self.join.targets {
                 Targets::All(_) => None,
                 Targets::Some(all) => Some(all.as_slice().iter().copied().collect()),
@@ -218,7 +238,9 @@ impl Replay {
 struct Player {
     schemas: LiveSchemas,
     start: u64,
-    past: Past,
+    past: Arc<Past>,
+    /// Counts the thread as long as it runs.
+    _seat: Arc<()>,
     /// The instruments, or `None` for all that the user may see.
     wanted: Option<HashSet<InstrumentId>>,
     grant: Arc<Grant>,
@@ -231,6 +253,8 @@ struct Player {
 /// The reason why a thread ends early.
 enum Ended {
     Log(LogError),
+    /// The plant had other feeds or books before this segment.
+    OtherFeeds(SegmentInfo),
     /// The client has gone.
     Gone,
 }
@@ -250,6 +274,15 @@ impl Player {
                 Step::Failed(ErrorCode::ReplayDataAgedOut, error.to_string())
             }
             Err(Ended::Log(error)) => Step::Failed(ErrorCode::InternalError, error.to_string()),
+            Err(Ended::OtherFeeds(begin)) => {
+                let why = format!(
+                    "the plant had other feeds or books before event {}: the past begins with it, \
+                     after {}",
+                    begin.first,
+                    utc(begin.time)
+                );
+                Step::Failed(ErrorCode::ReplayDataAgedOut, why)
+            }
         };
         // The client may have gone.
         let _ = self.pieces.send(piece);
@@ -259,21 +292,12 @@ impl Player {
     fn play(&mut self) -> Result<(), Ended> {
         let log = Log::open(&self.past.folder)?;
         let config = DbnConfig::new(Schemas::MIXED);
-        let encoder = Encoder::new(self.past.books.clone(), config);
+        let encoder = Encoder::new(self.past.run.books(), config);
         let Ok(mut encoder) = encoder else {
             return Err(Ended::Gone);
         };
         let mut batch = Batch::default();
-        let start = match self.start {
-            0 => Start::First,
-            time => {
-                let first = log.reader(Start::Time(time))?.next_number();
-                let before = log.as_of(At::Before(first))?;
-                before.show(|event| encoder.seed(event));
-                Start::Number(first)
-            }
-        };
-        let mut reader = log.reader(start)?;
+        let mut reader = log.reader(self.seed(&log, &mut encoder)?)?;
         encoder.want(self.schemas, reader.directory());
         let mut is_restarted = false;
         loop {
@@ -315,6 +339,37 @@ impl Player {
         }
     }
 
+    /// Gives the encoder the books as of the start. Returns the start.
+    fn seed(&self, log: &Log, encoder: &mut Encoder) -> Result<Start, Ended> {
+        if self.start == 0 {
+            let segments = log.readable_segments()?;
+            let begin = self.past.begin(log, &segments)?;
+            return Ok(begin.map_or(Start::First, |begin| Start::Number(begin.first)));
+        }
+        let time = Start::Time(self.start);
+        log.begins()?.check(time)?;
+        let first = log.reader(time)?.next_number();
+        // Again: retention may have removed segments before the first one was opened.
+        log.begins()?.check(time)?;
+        let before = log.as_of(At::Before(first))?;
+        let mut is_of_run = true;
+        if before.run.number < self.past.run.number {
+            let segments = log.readable_segments()?;
+            if let Some(begin) = self.past.begin(log, &segments)?
+                && first < begin.first
+            {
+                return Err(Ended::OtherFeeds(begin.clone()));
+            }
+            let own = segments.iter().rfind(|segment| segment.first <= first);
+            is_of_run = own.is_some_and(|own| own.run == before.run.number);
+        }
+        // A run that begins here has no books yet.
+        if is_of_run {
+            before.show(|event| encoder.seed(event));
+        }
+        Ok(Start::Number(first))
+    }
+
     /// Sends the agent the records that the client wants.
     fn send(&mut self, batch: &Batch, directory: &Directory) -> Result<(), Ended> {
         let mut records = Vec::new();
@@ -341,6 +396,10 @@ impl Player {
         if tag.instrument == InstrumentId::ALL {
             return true;
         }
+        if tag.schemas == LiveSchemas::ALL {
+            // The record of its symbol, which may be another one than before.
+            self.sees.remove(&tag.instrument);
+        }
         let grant = &self.grant;
         let sees = self
             .sees
@@ -349,5 +408,35 @@ impl Player {
         let is_wanted = self.wanted.as_ref();
         let is_wanted = is_wanted.is_none_or(|all| all.contains(&tag.instrument));
         *sees && is_wanted && (tag.entry == 0 || grant.entries.has(tag.entry))
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use fanfare_engine::poll::Waker;
+    use fanfare_history::Run;
+    use fanfare_market::dbn::live::{LiveSchema, SymbolType};
+    use std::path::PathBuf;
+
+    /// Returns a subscription to all orders that starts in the past, and may be live already.
+    pub(in crate::dbn) fn replay(has_joined: bool) -> Replay {
+        let past = Past {
+            folder: PathBuf::new(),
+            run: Run::default(),
+            waker: Waker::detached().unwrap(),
+            threads: Arc::default(),
+        };
+        let join = Join {
+            schema: LiveSchema::Mbo,
+            by: SymbolType::RawSymbol,
+            targets: Targets::All(None),
+            snapshot: false,
+            is_full: false,
+        };
+        Replay {
+            has_joined,
+            ..Replay::new(join, 0, Arc::new(past))
+        }
     }
 }

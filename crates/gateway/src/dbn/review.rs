@@ -141,8 +141,7 @@ fn list(
         wants.set(number.0, token, *own);
     }
     if is_full {
-        let text = format!("no more than {most} instruments are permitted at a time");
-        client.fail(ErrorCode::InvalidSubscription, &text, now);
+        client.refuse_more(now);
     }
     gone
 }
@@ -169,7 +168,10 @@ fn begin_again(client: &mut Client, listed: LiveSchemas, revoked: LiveSchemas, n
             && let Targets::All(last) = &mut join.targets
         {
             *last = None;
-            left = left.without(join.schema.alone());
+            join.is_full = false;
+            let schema = join.schema.alone();
+            client.interest.permitted = client.interest.permitted.with(schema);
+            left = left.without(schema);
         }
         client.tasks.push_back(task);
     }
@@ -179,6 +181,7 @@ fn begin_again(client: &mut Client, listed: LiveSchemas, revoked: LiveSchemas, n
             by: SymbolType::RawSymbol,
             targets: Targets::All(None),
             snapshot: false,
+            is_full: false,
         }));
     }
 }

@@ -9,9 +9,10 @@ use super::task::Task;
 use super::{DbnAgent, SECOND};
 use fanfare_engine::poll::Token;
 use fanfare_market::InstrumentId;
-use fanfare_market::dbn::live::{ErrorCode, LiveSchemas, SymbolType, SystemCode};
-use fanfare_market::instruments::{Directory, IdSource, Lookup, SecurityId};
+use fanfare_market::dbn::live::{ErrorCode, SymbolType, SystemCode};
+use fanfare_market::instruments::{Directory, Lookup, SecurityId};
 use std::collections::HashSet;
+use std::sync::Arc;
 
 /// The limit of requests that are queued until the session is started, in lines of the longest
 /// kind.
@@ -127,7 +128,8 @@ impl DbnAgent {
         let text = format!("Subscription request{id} for {name} data succeeded");
         client.tell(SystemCode::SubscriptionAck, &text, now);
         let schema = request.schema.alone();
-        if let Targets::All(_) = targets {
+        // One that starts in the past has no new instruments before it is live.
+        if matches!(targets, Targets::All(_)) && request.start.is_none() {
             client.interest.permitted = client.interest.permitted.with(schema);
         }
         client.interest.any = client.interest.any.with(schema);
@@ -136,10 +138,11 @@ impl DbnAgent {
             by: request.by,
             targets,
             snapshot: request.snapshot,
+            is_full: false,
         };
         client.tasks.push_back(match (request.start, &self.past) {
             (Some(start), Some(past)) => {
-                Task::Replay(Box::new(Replay::new(join, start, past.clone())))
+                Task::Replay(Box::new(Replay::new(join, start, Arc::clone(past))))
             }
             _ => Task::Join(join),
         });
@@ -170,13 +173,7 @@ impl DbnAgent {
                 found.iter().map(|instrument| instrument.0).collect()
             }
         };
-        if !client
-            .tasks
-            .iter()
-            .any(|task| matches!(task, Task::Replay(_)))
-        {
-            client.unhold(now);
-        }
+        client.unhold_if_over(now);
         for number in numbers {
             let left = client.interest.some.get(&number).copied();
             let left = left.unwrap_or_default().without(schema);
@@ -186,10 +183,7 @@ impl DbnAgent {
             }
             self.hub.wants.set(number, token, left);
         }
-        let begins = client.tasks.iter().map(Task::schema);
-        let begins = begins.fold(LiveSchemas::NONE, LiveSchemas::with);
-        client.interest.sum_up();
-        client.interest.any = client.interest.any.with(begins);
+        client.sum_up();
         let text = format!(
             "Unsubscribe request for {} succeeded",
             request.schema.name()
@@ -243,17 +237,56 @@ fn named(directory: &Directory, symbol: &str, found: &mut Vec<InstrumentId>) {
     if found.len() > before {
         return;
     }
-    let number = symbol.parse().ok().map(SecurityId::Number);
-    let ids = [number, Some(SecurityId::Text(symbol.as_bytes()))];
-    let sources = (b'0'..=b'9').chain(b'A'..=b'Z');
-    let sources = sources.filter_map(|source| IdSource::parse(&[source]));
-    for source in sources.chain([IdSource::NONE]) {
-        for id in ids.into_iter().flatten() {
-            let all = directory.of_id(id, source);
-            found.extend(all.filter(|instrument| {
-                let known = directory.instrument(*instrument);
-                known.is_some_and(|known| known.definition.name.symbol.is_empty())
-            }));
+    let id = SecurityId::parse(symbol.as_bytes());
+    for source in directory.sources() {
+        let all = directory.of_id(id, *source);
+        found.extend(all.filter(|instrument| {
+            let known = directory.instrument(*instrument);
+            known.is_some_and(|known| known.definition.name.symbol.is_empty())
+        }));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fanfare_market::instruments::{Definition, IdSource, Instrument, Name};
+
+    #[test]
+    fn an_instrument_without_a_symbol_is_found_by_its_id_from_any_source() {
+        let mut directory = Directory::new();
+        let names = [
+            ("", SecurityId::Number(7), "99"),
+            ("", SecurityId::Text(b"X7"), ""),
+            ("SI", SecurityId::Number(7), "8"),
+        ];
+        for (number, (symbol, id, source)) in (0..).zip(names) {
+            let name = Name {
+                symbol: symbol.as_bytes(),
+                id,
+                source: IdSource::parse(source.as_bytes()).unwrap(),
+            };
+            let instrument = Instrument {
+                instrument: InstrumentId(number),
+                definition: Definition {
+                    name,
+                    ..Definition::default()
+                },
+                revision: 1,
+                status: 17,
+            };
+            let mut bytes = Vec::new();
+            instrument.write(&mut bytes);
+            directory.take(&bytes).unwrap();
         }
+        let of = |symbol: &str| {
+            let mut found = Vec::new();
+            named(&directory, symbol, &mut found);
+            found
+        };
+        assert_eq!(of("7"), [InstrumentId(0)]);
+        assert_eq!(of("X7"), [InstrumentId(1)]);
+        assert_eq!(of("SI"), [InstrumentId(2)]);
+        assert!(of("8").is_empty());
     }
 }

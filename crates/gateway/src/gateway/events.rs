@@ -11,6 +11,7 @@ use crate::stages::End;
 use crate::start_error::StartError;
 use crate::watch::{Watched, WatchedLog, WatchedMarket};
 use fanfare_engine::poll::Waker;
+use fanfare_history::Run;
 use fanfare_market::book::BookConfig;
 
 /// The ring of market events, while its readers are handed out.
@@ -20,6 +21,8 @@ pub(super) struct Events {
     pub(super) waker: Waker,
     /// The books of the feeds that are markets.
     pub(super) books: Vec<BookConfig>,
+    /// The run of the plant that is written to the log, if there is one.
+    run: Run,
     /// The instruments in the log.
     pub(super) known: KnownInstruments,
     /// The log that replaces the feeds.
@@ -62,6 +65,11 @@ impl Builder<'_> {
             ring: self.event_ring(readers, &waker, next)?,
             waker,
             books,
+            run: Run {
+                number: log.as_ref().map_or(0, |log| log.opened.run),
+                feeds: infos,
+                ..Run::default()
+            },
             known: KnownInstruments::default(),
             replay,
             watched: Watched::default(),
@@ -71,7 +79,7 @@ impl Builder<'_> {
             events.watched.market = Some(WatchedMarket {
                 events: reader.ok_or(StartError::Ring)?,
                 next: events.ring.number(),
-                feeds: infos,
+                feeds: events.run.feeds.clone(),
             });
             let place = log.as_ref().map(OpenLog::place);
             events.watched.log = place.map(|(folder, committed)| WatchedLog { folder, committed });
@@ -126,6 +134,7 @@ impl Builder<'_> {
         let reader = events.ring.reader(Waker::detached()?);
         let mut reader = reader.ok_or(StartError::Ring)?;
         reader.measure(self.stages().outlet("dbn", End::Socket));
+        let log = self.config.history.as_ref();
         let agent = DbnAgent::open(dbn::Parts {
             config: config.clone(),
             events: reader,
@@ -135,7 +144,7 @@ impl Builder<'_> {
             audit: self.audit.clone(),
             notices: self.notices.clone(),
             counts: DbnCounts::new(self.counters, ""),
-            log: self.config.history.as_ref().map(|log| log.folder.clone()),
+            log: log.map(|log| (log.folder.clone(), events.run.clone())),
         })?;
         Ok(Some(agent))
     }

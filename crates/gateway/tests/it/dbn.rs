@@ -1,5 +1,7 @@
 //! The DBN port as its clients see it.
 
+mod past;
+
 use crate::feed::group;
 use crate::market::{feed, generator};
 use crate::service::Market;
@@ -384,6 +386,8 @@ fn a_wrong_request_gets_an_error_and_a_wrong_line_the_end() {
     }
     client.write("schema=mbo|stype_in=parent|symbols=ES.FUT");
     assert!(client.until(ERROR).text().contains("not `parent`"));
+    client.subscribe("trades", &["A"; 2_001].join(","), "");
+    assert!(client.until(ERROR).text().contains("at most 2000"));
     client.subscribe("trades", "ALL_SYMBOLS", "start=0");
     assert!(client.until(ERROR).text().contains("`start`"));
     client.write("start_session");

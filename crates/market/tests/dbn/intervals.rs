@@ -154,6 +154,44 @@ fn a_trade_after_the_end_of_its_interval_is_reported() {
     assert_eq!(texts, [end, late, end]);
 }
 
+#[test]
+fn a_restart_ends_intervals_once_and_times_may_go_back() {
+    let (mut encoder, table) = encoder();
+    let mut batch = Batch::default();
+    encoder.want(LiveSchema::Ohlcv1S.alone(), &table);
+    encoder.event(&at(200_100, 0, trade(1, 100, 1)), &table, &mut batch);
+    encoder.restart(&table, &mut batch);
+    assert_eq!(encoder.ended(), 0);
+    encoder.event(&at(100_100, 0, trade(1, 100, 2)), &table, &mut batch);
+    encoder.watermark(101 * SECOND, &mut batch);
+    let mut bars = Volumes::new();
+    let texts = volumes(&batch, &mut bars);
+    assert_eq!(bars, BTreeMap::from([((100, 0), 2), ((200, 0), 1)]));
+    assert_eq!(texts, ["End of interval for ohlcv-1s"; 2]);
+    let names = batch.tags().iter();
+    let names = names.filter(|tag| tag.schemas == LiveSchemas::ALL);
+    assert_eq!(names.count(), 2, "the symbol is written again");
+}
+
+#[test]
+fn times_at_the_end_of_their_range_end_no_interval_early() {
+    let (mut encoder, table) = encoder();
+    let mut batch = Batch::default();
+    let wanted = [LiveSchema::Ohlcv1S, LiveSchema::Ohlcv1D, LiveSchema::Bbo1S];
+    encoder.want(wanted.into_iter().collect(), &table);
+    for time in [u64::MAX - 2, u64::MAX - 1] {
+        let event = Event {
+            ts_recv: time,
+            ..trade(1, 100, 1)
+        };
+        encoder.event(&event, &table, &mut batch);
+    }
+    encoder.restart(&table, &mut batch);
+    let mut bars = Volumes::new();
+    volumes(&batch, &mut bars);
+    assert_eq!(bars.into_values().collect::<Vec<_>>(), [2]);
+}
+
 proptest! {
     /// With watermarks or without them, each trade is in the bar of its own second, however the
     /// events of several sockets are mixed.

@@ -287,9 +287,9 @@ impl Encoder {
     }
 
     /// Records a restart of the plant: every book is empty and recovering, and later events may be
-    /// of another time.
+    /// of another time. Symbols are written again, because numbers may be those of other
+    /// instruments.
     pub fn restart(&mut self, table: &dyn Lookup, batch: &mut Batch) {
-        self.lost += self.intervals.begin_again(&self.views, batch) as u64;
         let all: Vec<_> = self.views.numbers().collect();
         for instrument in all {
             let source = self.views.seen(instrument).map_or(0, |seen| seen.source);
@@ -306,6 +306,7 @@ impl Encoder {
             }
         }
         self.lost += self.intervals.begin_again(&self.views, batch) as u64;
+        self.views.forget_names();
     }
 
     /// Returns the time of the last event, or 0 before the first one.

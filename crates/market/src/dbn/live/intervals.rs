@@ -120,7 +120,11 @@ impl Intervals {
         if self.next_end == 0 {
             return 0;
         }
-        let lost = self.end(u64::MAX, views, batch);
+        let mut lost = 0;
+        for (interval, kept) in self.all.iter_mut().zip(&INTERVALS) {
+            lost += interval.end(kept, self.wanted, views, batch);
+            lost += interval.end_begun(kept, self.wanted, views, batch);
+        }
         (self.next_end, self.ended) = (0, 0);
         lost
     }
@@ -145,14 +149,12 @@ impl Intervals {
     fn end(&mut self, time: u64, views: &Views, batch: &mut Batch) -> usize {
         let mut lost = 0;
         for (interval, kept) in self.all.iter_mut().zip(&INTERVALS) {
-            if time < interval.start + kept.length {
+            if time < interval.end_of(kept) {
                 continue;
             }
             lost += interval.end(kept, self.wanted, views, batch);
-            if time >= interval.start + kept.length {
-                if interval.has_begun() {
-                    lost += interval.end(kept, self.wanted, views, batch);
-                }
+            if time >= interval.end_of(kept) {
+                lost += interval.end_begun(kept, self.wanted, views, batch);
                 interval.start = time - time % kept.length;
             }
         }
@@ -163,7 +165,7 @@ impl Intervals {
 
     fn set_end(&mut self) {
         let ends = self.all.iter().zip(&INTERVALS);
-        let ends = ends.map(|(interval, kept)| interval.start + kept.length);
+        let ends = ends.map(|(interval, kept)| interval.end_of(kept));
         self.next_end = ends.min().unwrap_or(0);
     }
 
@@ -194,7 +196,7 @@ impl Intervals {
     ) -> usize {
         let mut lost = self.advance(time.saturating_sub(ALLOWED_LATENESS), views, batch);
         for (interval, kept) in self.all.iter_mut().zip(&INTERVALS) {
-            let end = interval.start + kept.length;
+            let end = interval.end_of(kept);
             let quotes = kept.quotes.filter(|(schema, _)| self.wanted.has(*schema));
             if let Some(quotes) = quotes.filter(|_| time >= end) {
                 let early = &mut interval.early;
@@ -220,7 +222,7 @@ impl Intervals {
         let is_trade = event.kind == Kind::Trade && !event.flags.has(Flags::SNAPSHOT);
         if is_trade && event.action == crate::event::Action::New && event.price.is_defined() {
             for (interval, kept) in self.all.iter_mut().zip(&INTERVALS) {
-                let is_next = time >= interval.start + kept.length;
+                let is_next = time >= interval.end_of(kept);
                 let trades = match is_next {
                     true => &mut interval.next_trades,
                     false => &mut interval.trades,
@@ -236,7 +238,7 @@ impl Intervals {
                     .quotes
                     .is_some_and(|(schema, _)| self.wanted.has(schema))
                 {
-                    let is_next = time >= interval.start + kept.length;
+                    let is_next = time >= interval.end_of(kept);
                     interval.change(event.instrument, is_trade, is_next);
                 }
             }
@@ -334,16 +336,30 @@ impl Interval {
         }
     }
 
-    /// Returns whether an event of the next interval was taken.
-    fn has_begun(&self) -> bool {
-        // The next interval has become this one.
-        !self.trades.traded.is_empty() || !self.changed.is_empty()
+    /// Returns the end of the interval. Times may come from a file, and be any.
+    const fn end_of(&self, kept: &Kept) -> u64 {
+        self.start.saturating_add(kept.length)
+    }
+
+    /// Ends the interval, which was the next one, if an event of it was taken. Returns the number
+    /// of values that could not be written.
+    fn end_begun(
+        &mut self,
+        kept: &Kept,
+        wanted: LiveSchemas,
+        views: &Views,
+        batch: &mut Batch,
+    ) -> usize {
+        match self.trades.traded.is_empty() && self.changed.is_empty() {
+            true => 0,
+            false => self.end(kept, wanted, views, batch),
+        }
     }
 
     /// Writes the records of the interval, and begins the next one. Returns the number of values
     /// that could not be written.
     fn end(&mut self, kept: &Kept, wanted: LiveSchemas, views: &Views, batch: &mut Batch) -> usize {
-        let end = self.start + kept.length;
+        let end = self.end_of(kept);
         let bars = kept.bars.filter(|(schema, _)| wanted.has(*schema));
         self.trades.end(bars, self.start, views, batch);
         let mut lost = 0;

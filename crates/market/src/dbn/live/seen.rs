@@ -115,6 +115,13 @@ impl Views {
         }
     }
 
+    /// Records that no symbol was written.
+    pub(super) fn forget_names(&mut self) {
+        for seen in self.seen.iter_mut().flatten() {
+            seen.is_named = false;
+        }
+    }
+
     /// Calls `send` with the events that make a book and a state equal to those of an instrument.
     pub(super) fn picture(&self, instrument: InstrumentId, send: &mut impl FnMut(&Event)) {
         let Some(seen) = self.seen(instrument) else {

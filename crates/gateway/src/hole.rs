@@ -109,7 +109,7 @@ impl Hole {
 
     /// Extends the hole by messages that are missing after it for the same reason, with none
     /// delivered in between.
-    fn grow(&mut self, behind: &Self) {
+    pub(crate) fn grow(&mut self, behind: &Self) {
         let known = self.count > 0 && behind.count > 0;
         let sum = self.count.saturating_add(behind.count);
         self.count = if known { sum } else { 0 };

@@ -98,8 +98,8 @@ impl Worker {
             if consumer.has_holes() && !had_holes {
                 self.with_holes.push(key);
             }
-            let end = match done {
-                Err(end) => Some(end),
+            let why = match done {
+                Err(why) => Some(why),
                 Ok(done) => {
                     sent += done.sent;
                     match (done.unsent, self.policy) {
@@ -111,15 +111,14 @@ impl Worker {
                             None
                         }
                         (_, SlowPolicy::Disconnect) => {
-                            counts.slow.increment(1);
                             let queued = peer.queued();
                             Some(PeerEnd::SlowConsumer { queued })
                         }
                     }
                 }
             };
-            if end.is_some() {
-                consumer.end = end;
+            if let Some(why) = why {
+                end(consumer, why, counts);
                 peer.close();
             }
         }
@@ -178,10 +177,9 @@ impl Worker {
         };
         let turn = service.turn(peers);
         self.measures.counts.deliveries.increment(turn.sent as u64);
-        for (key, end) in turn.ends {
-            self.measures.counts.slow.increment(1);
+        for (key, why) in turn.ends {
             if let Some(mut peer) = peers.get(key) {
-                self.log_out(&mut peer, end);
+                self.log_out(&mut peer, why);
             }
         }
         if let Some(lost) = turn.lost {
@@ -191,11 +189,11 @@ impl Worker {
     }
 
     /// Ends the session of a consumer, and sends the reason if it can be written.
-    fn log_out(&mut self, peer: &mut Peer<'_>, end: PeerEnd) {
-        peer.logout(&end.to_string());
+    fn log_out(&mut self, peer: &mut Peer<'_>, why: PeerEnd) {
+        peer.logout(&why.to_string());
         let consumer = self.consumers.get_mut(peer.key().index());
         if let Some(Some(consumer)) = consumer {
-            consumer.end = Some(end);
+            end(consumer, why, &self.measures.counts);
         }
     }
 
@@ -217,6 +215,17 @@ impl Worker {
     }
 }
 
+/// Records the reason for which a session ends, and counts a consumer that is too slow. The first
+/// reason is kept: a turn may find several.
+fn end(consumer: &mut Consumer, why: PeerEnd, counts: &WorkerCounts) {
+    if consumer.end.is_none() {
+        if matches!(why, PeerEnd::SlowConsumer { .. }) {
+            counts.slow.increment(1);
+        }
+        consumer.end = Some(why);
+    }
+}
+
 /// Returns whether messages addressed to all are for a consumer.
 fn is_of_all(mode: Mode, consumer: &Consumer) -> bool {
     mode == Mode::Broadcast && !consumer.has_asked && !consumer.is_limited
@@ -228,15 +237,14 @@ impl Handler for Worker {
         let Some(service) = &mut self.service else {
             return;
         };
-        let end = service.on_message(peer, message);
+        let why = service.on_message(peer, message);
         if let Some(Some(consumer)) = self.consumers.get_mut(peer.key().index()) {
             consumer.has_asked |= service.has_asked(peer.key());
             let belongs = is_of_all(self.mode, consumer);
             consumer.belongs_to_all(belongs, &self.versions);
         }
-        if let Some(end) = end {
-            self.measures.counts.slow.increment(1);
-            self.log_out(peer, end);
+        if let Some(why) = why {
+            self.log_out(peer, why);
         }
     }
 

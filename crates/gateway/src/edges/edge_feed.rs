@@ -6,7 +6,7 @@ use super::sample::{self, BookKind};
 use crate::bridge::Plan;
 use crate::counts::{EdgeCounts, TopicCounts};
 use crate::feed::feed_notice::{FeedNotice, MarketNotice};
-use crate::market::outlet::MarketOutlet;
+use crate::market::outlet::{MarketOutlet, SHOWN};
 use crate::market::ring::EventRing;
 use crate::notice::{Notice, Notices};
 use crate::stages::SourceStages;
@@ -181,15 +181,20 @@ impl EdgeFeed {
         Ok(work)
     }
 
-    /// Shows the next instruments again, after a reader has lost events. Returns their number.
+    /// Shows the next instruments again, after a reader has lost events, each in a message of its
+    /// own. Returns their number.
     pub(crate) fn show(&mut self, now: Now, ring: &mut EventRing) -> usize {
         let (edge, outlet) = (&mut self.follower.edge, &mut self.outlet);
-        outlet.show(now, |received, instrument, events| {
-            edge.show(received, instrument, &mut |event| events.push(*event));
-        });
-        let shown = outlet.brought.changed.len();
-        outlet.pass_on(edge.instruments(), ring);
-        shown
+        for shown in 0..SHOWN {
+            let is_there = outlet.show_next(now, |received, instrument, events| {
+                edge.show(received, instrument, &mut |event| events.push(*event));
+            });
+            if !is_there {
+                return shown;
+            }
+            outlet.pass_on(edge.instruments(), ring);
+        }
+        SHOWN
     }
 
     /// Returns the outlet to the ring.

@@ -29,7 +29,7 @@ use fanfare_history::Source;
 use fanfare_market::{Event, Follower};
 pub(crate) use files::check;
 use mappings::{InForce, Mappings, Slot};
-use outlet::MarketOutlet;
+use outlet::{MarketOutlet, SHOWN};
 use ring::EventRing;
 use std::ops::ControlFlow;
 use std::os::fd::BorrowedFd;
@@ -279,15 +279,20 @@ impl MarketFeed {
         taken
     }
 
-    /// Shows the next instruments again, after a reader has lost events. Returns their number.
+    /// Shows the next instruments again, after a reader has lost events, each in a message of its
+    /// own. Returns their number.
     pub(crate) fn show(&mut self, now: Now, ring: &mut EventRing) -> usize {
-        let (follower, outlet) = (&mut self.follower, &mut self.outlet);
-        outlet.show(now, |received, instrument, events| {
-            follower.show(received, instrument, &mut |event| events.push(*event));
-        });
-        let shown = self.outlet.brought.changed.len();
-        self.pass_on(now.mono, ring);
-        shown
+        for shown in 0..SHOWN {
+            let (follower, outlet) = (&mut self.follower, &mut self.outlet);
+            let is_there = outlet.show_next(now, |received, instrument, events| {
+                follower.show(received, instrument, &mut |event| events.push(*event));
+            });
+            if !is_there {
+                return shown;
+            }
+            self.pass_on(now.mono, ring);
+        }
+        SHOWN
     }
 
     /// Returns the outlet to the ring.

@@ -15,7 +15,7 @@ use std::sync::Arc;
 const ROOM: usize = 1_024;
 
 /// The most instruments that are shown again in a turn, after a reader has lost events.
-const SHOWN: u32 = 16;
+pub(crate) const SHOWN: usize = 16;
 
 /// The interval at which other counters are set, in nanoseconds.
 const LOOK: u64 = 100_000_000;
@@ -136,35 +136,39 @@ impl MarketOutlet {
         self.known = len;
     }
 
-    /// Shows the next instruments by `show`, after a reader has lost events.
-    pub(crate) fn show(
+    /// Collects the events that show the next instrument again, after a reader has lost events.
+    /// `show` adds those of its book and state. Returns false if there is no instrument to be
+    /// shown.
+    pub(crate) fn show_next(
         &mut self,
         now: Now,
-        mut show: impl FnMut(u64, InstrumentId, &mut Vec<Event>),
-    ) {
-        let Some(from) = self.shown else {
-            return;
+        show: impl FnOnce(u64, InstrumentId, &mut Vec<Event>),
+    ) -> bool {
+        let Some(number) = self.shown else {
+            return false;
         };
-        let end = from.saturating_add(SHOWN).min(self.known);
         let received = now.utc.nanos().unsigned_abs();
-        for number in from..end {
-            self.brought.changed.push(InstrumentId(number));
-            let events = &mut self.brought.events;
+        let events = &mut self.brought.events;
+        if number < self.known {
+            let instrument = InstrumentId(number);
+            self.brought.changed.push(instrument);
             let start = events.len();
-            show(received, InstrumentId(number), events);
+            show(received, instrument, events);
             if let Some(values) = &self.values {
-                values.show(InstrumentId(number), received, events, start);
+                values.show(instrument, received, events, start);
             }
         }
-        if end == self.known
+        let next = number.saturating_add(1);
+        if next >= self.known
             && let Some(values) = &self.values
         {
-            self.brought.events.extend(values.sessions(received));
+            events.extend(values.sessions(received));
         }
-        self.shown = match end < self.known {
-            true => Some(end),
+        self.shown = match next < self.known {
+            true => Some(next),
             false => std::mem::take(&mut self.is_asked_again).then_some(0),
         };
+        true
     }
 
     /// Marks all instruments to be shown again.

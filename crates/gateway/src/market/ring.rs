@@ -8,7 +8,7 @@
 use crate::stages::{MARKED, Mark, OutletStages, Pending};
 use fanfare_engine::poll::Waker;
 use fanfare_engine::ring::{Broadcast, BroadcastReader, Policy, Rescued};
-use fanfare_market::event::InstrumentId;
+use fanfare_market::event::{Flags, InstrumentId};
 use fanfare_market::instruments::{Directory, Instrument};
 use fanfare_market::{Delivery, Event, Kind};
 use std::io;
@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// The kinds of records: the consecutive events of one message, an instrument, and the end of all
+/// The kinds of records: consecutive events of one message, an instrument, and the end of all
 /// instruments that a reader has requested.
 const EVENTS: u32 = 0;
 const INSTRUMENT: u32 = 1;
@@ -27,6 +27,12 @@ const RESTART: u32 = 3;
 /// Every later event of a trade arrived at this time or after it, unless the recovery of its
 /// instrument has delayed it.
 const WATERMARK: u32 = 4;
+
+/// The bit in the kind of a record of events whose message continues in the next record.
+const MORE: u32 = 1 << 29;
+
+/// The bits in the kind of a record that do not belong to the kind.
+const BITS: u32 = MARKED | MORE;
 
 /// The most events of one record. A longer message takes several.
 const MOST: usize = 256;
@@ -40,7 +46,7 @@ const LEAST: usize = 1 << 18;
 
 /// Calls `each` with the records that the log lacks, from the ring of a killed process.
 pub(crate) fn rescue(path: &Path, mut each: impl FnMut(Record<'_>)) -> io::Result<Rescued> {
-    fanfare_engine::ring::rescue(path, |kind, bytes| match kind & !MARKED {
+    fanfare_engine::ring::rescue(path, |kind, bytes| match kind & !BITS {
         INSTRUMENT => each(Record::Instrument(bytes)),
         EVENTS => each(events(kind, bytes)),
         RESTART => each(Record::Restart(time(bytes))),
@@ -134,7 +140,8 @@ struct Asks {
 pub struct EventReader {
     records: RecordReader,
     directory: Directory,
-    /// The instruments that were not known before, if the owner of the reader collects them.
+    /// The instruments that were not known by their names before, if the owner of the reader
+    /// collects them.
     added: Option<Vec<InstrumentId>>,
     /// The number of the next event.
     next: u64,
@@ -158,6 +165,8 @@ pub(crate) struct RecordReader {
     asks_itself: bool,
     /// Whether it was overtaken, and has not requested them since.
     lacks_some: bool,
+    /// Whether the last events continue in a record that was not read.
+    is_within: bool,
 }
 
 impl Drop for RecordReader {
@@ -168,7 +177,7 @@ impl Drop for RecordReader {
 
 /// A record of the ring.
 pub(crate) enum Record<'a> {
-    /// The events of one message, encoded, with their mark if they are measured.
+    /// Events of one message, encoded, with their mark if they are measured.
     Events(&'a [[u8; Event::SIZE]], Option<Mark>),
     /// An instrument, encoded.
     Instrument(&'a [u8]),
@@ -245,6 +254,7 @@ impl EventRing {
             read,
             asks_itself: true,
             lacks_some: false,
+            is_within: false,
             ring: self.ring.subscribe()?,
             is_waiting: false,
             most: self.most,
@@ -308,27 +318,40 @@ impl EventRing {
         self.wrote = true;
     }
 
-    /// Writes events that have numbers, which must exceed those before.
+    /// Writes the events of a message, which have numbers that exceed those before.
     pub(crate) fn put_numbered(&mut self, events: &[Event]) {
         if let Some(log) = &self.log {
             log.wait(self.next);
         }
-        for events in events.chunks(MOST) {
-            self.write(events);
-        }
+        // A log has the parts of a long message as records of their own.
+        let is_last = |last: &Event| last.flags.has(Flags::LAST);
+        let continues = events.len().is_multiple_of(MOST) && !events.last().is_none_or(is_last);
+        self.write(events, continues);
         if let Some(last) = events.last() {
             self.next = last.number + 1;
         }
     }
 
-    /// Writes events as one record.
+    /// Writes the events of a message as one record, or as several if it is long. `continues` is
+    /// set if others of the message follow.
     #[inline]
-    fn write(&mut self, events: &[Event]) {
+    fn write(&mut self, events: &[Event], continues: bool) {
+        let mut left = events.len();
+        for part in events.chunks(MOST) {
+            left -= part.len();
+            self.write_part(part, left > 0 || continues);
+        }
+    }
+
+    /// Writes events as one record. `continues` is set if it is not the last one of the message.
+    #[inline]
+    fn write_part(&mut self, events: &[Event], continues: bool) {
         let mark = self.mark.make();
         let (marked, more) = Mark::of_record(mark);
         let len = events.len() * Event::SIZE + more;
+        let kind = EVENTS | marked | if continues { MORE } else { 0 };
         // A ring that laps has capacity for every record that is not too long.
-        let _ = self.ring.write(EVENTS | marked, len, |room| {
+        let _ = self.ring.write(kind, len, |room| {
             let places = Mark::write(mark, room).as_chunks_mut::<{ Event::SIZE }>().0;
             for (place, event) in places.iter_mut().zip(events) {
                 *place = event.to_bytes();
@@ -347,19 +370,17 @@ impl EventRing {
         self.mark.end()
     }
 
-    /// Numbers events and writes them. Does not allocate, and waits only for a log set by
-    /// [`Self::wait_for`].
+    /// Numbers the events of a message and writes them. Does not allocate, and waits only for a log
+    /// set by [`Self::wait_for`].
     pub(crate) fn put(&mut self, events: &mut [Event]) {
         if let Some(log) = &self.log {
             log.wait(self.next);
         }
-        for events in events.chunks_mut(MOST) {
-            for event in &mut *events {
-                event.number = self.next;
-                self.next += 1;
-            }
-            self.write(events);
+        for event in &mut *events {
+            event.number = self.next;
+            self.next += 1;
         }
+        self.write(events, false);
     }
 
     /// Returns whether a reader has requested all instruments since the last call.
@@ -393,16 +414,42 @@ fn take(flag: &AtomicBool) -> bool {
 }
 
 impl RecordReader {
-    /// Calls `each` with at most `limit` records, and returns how many there were. If the reader
-    /// was overtaken, it requests all instruments. Does not wait.
+    /// Calls `each` with at most `limit` records and the rest of the last one's message, and
+    /// returns how many there were. If the reader was overtaken, it requests all instruments. Does
+    /// not wait.
     pub(crate) fn read(&mut self, limit: usize, mut each: impl FnMut(Record<'_>)) -> usize {
-        let is_waiting = &mut self.is_waiting;
-        let batch = self.ring.read(limit, |record| match record.kind & !MARKED {
-            INSTRUMENT => each(Record::Instrument(record.bytes)),
-            SHOWN => *is_waiting = false,
-            RESTART => each(Record::Restart(time(record.bytes))),
-            WATERMARK => each(Record::Watermark(time(record.bytes))),
-            _ => each(events(record.kind, record.bytes)),
+        self.read_parts(limit, |record, _| each(record))
+    }
+
+    /// Reads as [`Self::read`] does, and also passes whether the message continues in the next
+    /// record.
+    fn read_parts(&mut self, limit: usize, mut each: impl FnMut(Record<'_>, bool)) -> usize {
+        let mut read = self.read_some(limit, &mut each);
+        while self.is_within {
+            // The writer may still be writing the message.
+            match self.read_some(1, &mut each) {
+                0 => break,
+                more => read += more,
+            }
+        }
+        read
+    }
+
+    fn read_some(&mut self, limit: usize, each: &mut impl FnMut(Record<'_>, bool)) -> usize {
+        let (is_waiting, is_within) = (&mut self.is_waiting, &mut self.is_within);
+        let batch = self.ring.read(limit, |record| match record.kind & !BITS {
+            INSTRUMENT => each(Record::Instrument(record.bytes), false),
+            SHOWN => (*is_waiting, *is_within) = (false, false),
+            RESTART => {
+                *is_within = false;
+                each(Record::Restart(time(record.bytes)), false);
+            }
+            WATERMARK => each(Record::Watermark(time(record.bytes)), false),
+            _ => {
+                // If the rest is overwritten, the numbers of the next events show it.
+                *is_within = record.kind & MORE != 0;
+                each(events(record.kind, record.bytes), *is_within);
+            }
         });
         if batch.read > 0 {
             self.read.store(self.ring.position(), Ordering::Relaxed);
@@ -440,8 +487,9 @@ impl RecordReader {
 }
 
 impl EventReader {
-    /// Calls `each` with the events of at most `limit` messages, and returns how many there were.
-    /// Does not wait.
+    /// Calls `each` with the events of at most `limit` records and the rest of the last one's
+    /// message, and returns how many records there were. A message has one record, or several if it
+    /// is long. Does not wait.
     pub fn read(&mut self, limit: usize, mut each: impl FnMut(Delivery<'_>)) -> usize {
         let Self {
             records,
@@ -451,7 +499,7 @@ impl EventReader {
             stages,
             now,
         } = self;
-        records.read(limit, |record| match record {
+        records.read_parts(limit, |record, continues| match record {
             Record::Instrument(bytes) => {
                 if let (Some((number, true)), Some(added)) = (directory.take(bytes), added.as_mut())
                 {
@@ -472,7 +520,9 @@ impl EventReader {
                     *next = event.number + 1;
                     each(Delivery::Event(&event, directory));
                 }
-                each(Delivery::End(directory));
+                if !continues {
+                    each(Delivery::End(directory));
+                }
             }
             Record::Restart(_) => each(Delivery::Restart),
             Record::Watermark(time) => each(Delivery::Watermark(time)),
@@ -529,6 +579,12 @@ impl EventReader {
         self.records.waker()
     }
 
+    /// Returns whether the last message was read only in part, because its rest is being written or
+    /// was overwritten. Its books may be incomplete until the next events.
+    pub(crate) const fn is_within_message(&self) -> bool {
+        self.records.is_within
+    }
+
     /// Returns the number of the next event.
     pub(crate) const fn next_number(&self) -> u64 {
         self.next
@@ -539,12 +595,12 @@ impl EventReader {
         &self.directory
     }
 
-    /// Collects the numbers of new instruments from now on.
+    /// Collects the numbers of new and renamed instruments from now on.
     pub(crate) fn keep_added(&mut self) {
         self.added = Some(Vec::new());
     }
 
-    /// Takes the numbers of new instruments since the last call.
+    /// Takes the numbers of new and renamed instruments since the last call.
     pub(crate) fn take_added(&mut self) -> Vec<InstrumentId> {
         self.added.as_mut().map(std::mem::take).unwrap_or_default()
     }
@@ -571,5 +627,103 @@ impl Brought {
         if matches!(event.kind, Kind::Definition | Kind::Status) {
             self.changed.push(event.instrument);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// More than two records hold.
+    const LONG: usize = 2 * MOST + 7;
+
+    fn ring() -> (EventRing, EventReader) {
+        let waker = || Waker::detached().unwrap();
+        let mut ring = EventRing::new(1, 1, waker(), 1);
+        let reader = ring.reader(waker()).unwrap();
+        (ring, reader)
+    }
+
+    fn message(len: usize) -> Vec<Event> {
+        std::iter::repeat_n(Event::EMPTY, len).collect()
+    }
+
+    /// Reads at most `limit` records and the rest of a message. Returns the number of records, and
+    /// the numbers of the events, with 0 at the end of a message and those of lost ones negative.
+    fn read(reader: &mut EventReader, limit: usize) -> (usize, Vec<i64>) {
+        let mut seen = Vec::new();
+        let count = reader.read(limit, |delivery| match delivery {
+            Delivery::Event(event, _) => seen.push(event.number.cast_signed()),
+            Delivery::End(_) => seen.push(0),
+            Delivery::Lost { first, last } => {
+                seen.extend([first, last].map(|number| -number.cast_signed()));
+            }
+            Delivery::Watermark(_) => {}
+            Delivery::Restart => panic!("a restart"),
+        });
+        (count, seen)
+    }
+
+    #[test]
+    fn a_message_of_several_records_is_read_to_its_end_and_has_one_end() {
+        let (mut ring, mut reader) = ring();
+        ring.put(&mut message(LONG));
+        ring.put(&mut message(MOST));
+        let (first, last) = (LONG as i64, (LONG + MOST) as i64);
+        let expected: Vec<_> = (1..=first).chain([0]).collect();
+        assert_eq!(read(&mut reader, 1), (3, expected));
+        assert!(!reader.is_within_message());
+        let expected: Vec<_> = (first + 1..=last).chain([0]).collect();
+        assert_eq!(read(&mut reader, 9), (1, expected));
+        let mut numbered = message(MOST + 1);
+        for (event, number) in numbered.iter_mut().zip(1_000..) {
+            event.number = number;
+        }
+        ring.put_numbered(&numbered);
+        let lost = [-(last + 1), -999];
+        let expected: Vec<_> = lost.into_iter().chain(1_000..=1_256).chain([0]).collect();
+        assert_eq!(read(&mut reader, 1), (2, expected));
+    }
+
+    /// Writes the first record of a message, which the reader reads.
+    fn begin(ring: &mut EventRing, reader: &mut EventReader) {
+        let event = Event {
+            number: 1,
+            ..Event::EMPTY
+        };
+        ring.write_part(&[event], true);
+        ring.next = 3;
+        assert_eq!(read(reader, 9), (1, vec![1]));
+        assert!(reader.is_within_message());
+    }
+
+    #[test]
+    fn a_reader_waits_for_the_rest_of_a_message() {
+        let (mut ring, mut reader) = ring();
+        begin(&mut ring, &mut reader);
+        assert_eq!(read(&mut reader, 9), (0, vec![]));
+        assert!(reader.is_within_message());
+        let event = Event {
+            number: 2,
+            ..Event::EMPTY
+        };
+        ring.write_part(&[event], false);
+        assert_eq!(read(&mut reader, 9), (1, vec![2, 0]));
+        assert!(!reader.is_within_message());
+    }
+
+    #[test]
+    fn a_reader_that_is_overtaken_within_a_message_goes_on_with_the_next() {
+        let (mut ring, mut reader) = ring();
+        begin(&mut ring, &mut reader);
+        (0..LEAST / 16).for_each(|time| ring.put_watermark(time as u64));
+        let (count, seen) = read(&mut reader, 9);
+        assert!(count > 0 && seen.is_empty(), "{seen:?}");
+        assert!(reader.is_within_message(), "no event says yet what is lost");
+        assert!(reader.records.is_waiting && ring.is_asked());
+        ring.put(&mut message(1));
+        let (_, seen) = read(&mut reader, usize::MAX);
+        assert_eq!(seen, [-2, -2, 3, 0]);
+        assert!(!reader.is_within_message());
     }
 }

@@ -128,7 +128,7 @@ impl Class {
     }
 
     /// Adopts the current book, for a snapshot to all subscribers. The numbers continue, and trades
-    /// that are held follow the snapshot.
+    /// that are held follow the snapshot, or are announced if they exceeded the capacity.
     pub(crate) fn restart(
         &mut self,
         seen: &Seen,
@@ -139,9 +139,10 @@ impl Class {
         let mut trades = std::mem::take(&mut self.held);
         trades.retain(|event| event.kind != Kind::Order);
         self.rpt_seq = self.rpt_seq.wrapping_add(1);
-        let (number, updates) = (self.rpt_seq, self.updates);
+        let (number, updates, left_out) = (self.rpt_seq, self.updates, self.left_out);
         self.update(seen, last, room, out);
         (self.rpt_seq, self.updates, self.held) = (number, updates, trades);
+        self.left_out = left_out;
     }
 
     /// Writes to `out` the entries since the last update, numbered. Returns `None` if there are

@@ -4,6 +4,8 @@ use super::class::{Class, FEW, Link, Spec};
 use super::view::View;
 use fanfare_market::book::Level;
 use fanfare_market::{Event, InstrumentId};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 
 /// The place of a subscription's part in a class, as the subscription stores it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,6 +33,11 @@ pub(crate) struct Moved {
 pub(crate) struct Classes {
     all: Vec<Option<Box<Class>>>,
     free: Vec<u32>,
+    /// The classes whose interval must end first, by the time at which it does. The number of a
+    /// class that has ended is not reused while it is here.
+    due: BinaryHeap<Reverse<(u64, u32)>>,
+    /// The number of those that have ended: at most half of them.
+    ended: usize,
 }
 
 impl Classes {
@@ -68,6 +75,8 @@ impl Classes {
                     Some(number) => number,
                     None => {
                         self.all.push(None);
+                        // So that no update allocates to schedule the next one.
+                        self.due.reserve(self.all.len() - self.due.len());
                         (self.all.len() - 1) as u32
                     }
                 };
@@ -102,15 +111,82 @@ impl Classes {
             to: place,
         });
         if class.links.is_empty() {
-            let instrument = class.instrument;
+            let (instrument, is_due) = (class.instrument, class.is_due);
             if let Some(seen) = view.get_mut(instrument) {
                 seen.own.classes.retain(|number| *number != place.class);
             }
             if let Some(ended) = self.all.get_mut(place.class as usize) {
                 *ended = None;
             }
-            self.free.push(place.class);
+            match is_due {
+                true => self.unschedule(),
+                false => self.free.push(place.class),
+            }
         }
         moved
+    }
+
+    /// Schedules the next update of a class for the end of its interval, unless that is done.
+    /// Returns whether it has one.
+    #[inline]
+    pub(crate) fn schedule(&mut self, number: u32, now: u64) -> bool {
+        let Some(class) = self.get_mut(number) else {
+            return false;
+        };
+        let interval = u64::from(class.spec.interval) * 1_000_000;
+        if interval == 0 {
+            return false;
+        }
+        if !std::mem::replace(&mut class.is_due, true) {
+            // All classes of an interval end together.
+            let at = (now / interval + 1) * interval;
+            self.due.push(Reverse((at, number)));
+        }
+        true
+    }
+
+    /// Returns the time of the next scheduled update.
+    pub(crate) fn next_due(&self) -> Option<u64> {
+        self.due.peek().map(|Reverse((at, _))| *at)
+    }
+
+    /// Takes a class whose scheduled update is due. Returns its number and its instrument.
+    pub(crate) fn take_due(&mut self, now: u64) -> Option<(u32, InstrumentId)> {
+        while let Some(&Reverse((at, number))) = self.due.peek() {
+            if at > now {
+                return None;
+            }
+            self.due.pop();
+            if let Some(class) = self.get_mut(number) {
+                class.is_due = false;
+                return Some((number, class.instrument));
+            }
+            self.ended -= 1;
+            self.free.push(number);
+        }
+        None
+    }
+
+    /// Records that a class with a scheduled update has ended. Removes all of those once they are
+    /// more than half.
+    fn unschedule(&mut self) {
+        let Self {
+            all,
+            free,
+            due,
+            ended,
+        } = self;
+        *ended += 1;
+        if *ended * 2 <= due.len() {
+            return;
+        }
+        due.retain(|Reverse((_, number))| {
+            let is_there = all.get(*number as usize).is_some_and(Option::is_some);
+            if !is_there {
+                free.push(*number);
+            }
+            is_there
+        });
+        *ended = 0;
     }
 }

@@ -6,16 +6,21 @@ use super::classes::Place;
 use super::contract::Contract;
 use super::list::List;
 use super::patterns::Pattern;
+use crate::users::Names;
 use crate::users::grant::Grant;
 use crate::users::roster::Served;
 use fanfare_engine::host::SessionKey;
 use fanfare_fix::session::SECOND;
+use fanfare_market::instruments::{Directory, Lookup};
 use fanfare_market::{Event, InstrumentId, Kind};
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 
 /// The initial capacity for messages of a turn for a session.
 const OUTBOX: usize = 64;
+
+/// The most subscriptions of a session at a time.
+const MOST_OPEN: usize = 1 << 14;
 
 /// A message of this turn for a session.
 #[derive(Debug, Clone, Copy)]
@@ -51,6 +56,8 @@ pub(crate) enum Untold {
     Session(u16),
     /// The notice that a subscription has more instruments than the session may have.
     TooMany(u32),
+    /// The notice that a request for snapshots matches no instrument.
+    NoneFound(u32),
 }
 
 /// A session that is logged on.
@@ -67,8 +74,10 @@ pub(crate) struct Client {
     by_request: HashMap<Box<[u8]>, u32>,
     /// Whether the session has requested market data since it logged on, granted or refused.
     pub(crate) has_asked: bool,
-    /// The number of instruments of all its subscriptions.
+    /// The number of instruments of all its subscriptions, of which one without any counts as one.
     pub(crate) parts: usize,
+    /// TradSesReqID(335) of the requests for the status of the trading session that go on.
+    pub(crate) session_requests: Vec<Box<[u8]>>,
     /// The messages of this turn.
     pub(crate) outbox: Vec<Out>,
     /// The instruments that need a snapshot first.
@@ -109,6 +118,8 @@ pub(crate) struct Subscription {
     pub(crate) named: Arc<[InstrumentId]>,
     /// The prefixes, to which instruments that appear later belong too.
     pub(crate) patterns: Vec<Pattern>,
+    /// The lists, whose prefixes are in `patterns`, too.
+    pub(crate) lists: Vec<Arc<Names>>,
     /// The pattern whose instruments are being added, and the last symbol that was.
     pub(crate) growing: Option<(usize, Option<Box<[u8]>>)>,
     /// The number of parts without a snapshot yet, in a subscription without updates.
@@ -148,6 +159,7 @@ impl Subscription {
             places: Vec::with_capacity(named.len()),
             named: named.into(),
             patterns: Vec::new(),
+            lists: Vec::new(),
             growing: None,
             unserved: 0,
             trades: Vec::new(),
@@ -193,6 +205,7 @@ impl Client {
             by_request: HashMap::new(),
             has_asked: false,
             parts: 0,
+            session_requests: Vec::new(),
             outbox: Vec::with_capacity(OUTBOX),
             behind: VecDeque::new(),
             untold: BTreeSet::new(),
@@ -243,8 +256,38 @@ impl Client {
         self.by_request.get(lead(tag, id).as_slice()).copied()
     }
 
-    /// Adds a subscription. Returns its index.
+    /// Checks that it may have one more subscription, of this many instruments.
+    ///
+    /// # Errors
+    /// Returns the limit that the subscription exceeds.
+    pub(crate) fn check_one_more(&self, instruments: usize) -> Result<(), String> {
+        let most = self.grant.subscriptions;
+        if self.parts + instruments.max(1) > most {
+            let text = "instruments at a time: a request without any counts as one";
+            return Err(format!("at most {most} {text}"));
+        }
+        match self.by_request.len() < MOST_OPEN {
+            true => Ok(()),
+            false => Err(format!("at most {MOST_OPEN} requests at a time")),
+        }
+    }
+
+    /// Sets the entitlements of its user, and discards pending items about instruments that the
+    /// user may no longer see.
+    pub(crate) fn set_grant(&mut self, grant: &Arc<Grant>, directory: &Directory) {
+        self.grant = Arc::clone(grant);
+        self.untold.retain(|untold| match untold {
+            Untold::State(id) | Untold::Status(id) => grant.sees(directory.instrument(*id)),
+            Untold::Session(_) | Untold::TooMany(_) | Untold::NoneFound(_) => true,
+        });
+        for list in &mut self.lists {
+            list.keep_seen(directory, grant);
+        }
+    }
+
+    /// Adds a subscription without instruments. Returns its index.
     pub(crate) fn add(&mut self, subscription: Subscription) -> u32 {
+        self.parts += 1;
         let number = self.vacant.pop().unwrap_or_else(|| {
             self.subscriptions.push(None);
             self.subscriptions.len() as u32 - 1
@@ -261,8 +304,10 @@ impl Client {
         let subscription = self.subscriptions.get_mut(number as usize)?.take()?;
         self.vacant.push(number);
         self.by_request.remove(&subscription.lead);
-        self.parts -= subscription.places.len();
+        self.parts -= subscription.places.len().max(1);
         self.behind.retain(|part| part.subscription != number);
+        self.untold.remove(&Untold::TooMany(number));
+        self.untold.remove(&Untold::NoneFound(number));
         Some(subscription)
     }
 

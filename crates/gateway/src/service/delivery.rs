@@ -5,7 +5,8 @@ use super::bodies::{Bodies, BodyId, NEWS};
 use super::classes::{NOWHERE, Place};
 use super::client::{Client, Of, Out, Part, Untold};
 use super::contract::Contract;
-use super::request::reason;
+use super::list::LOOKED_AT;
+use super::request::{NONE_MATCHES, reason};
 use super::{Core, Turn, messages};
 use crate::batch::{ENVELOPE, Outgoing, Times, end_of};
 use crate::hole::{Hole, Missing};
@@ -110,23 +111,24 @@ impl Sender {
         let Some(Some(client)) = clients.get(session as usize) else {
             return Ok(0);
         };
-        let mut rest = outbox;
+        let (mut rest, mut sent) = (outbox, 0);
         while !rest.is_empty() {
-            let count = self.write_some(bodies, client, peer, (rest, is_behind), time)?;
+            let (count, end) = self.write_some(bodies, client, peer, (rest, is_behind), time)?;
             if count == 0 {
                 break;
             }
-            rest = rest.get(count..).unwrap_or_default();
+            sent += count;
+            rest = rest.get(end..).unwrap_or_default();
         }
         if !rest.is_empty() {
             core.leave_out(session, (rest, is_behind), peer)?;
         }
-        Ok(outbox.len() - rest.len())
+        Ok(sent)
     }
 
     /// Sends as many messages as are certain to fit into the queue, in one send, without
-    /// those of conflated subscriptions if the session is behind. Returns the number of messages
-    /// processed.
+    /// those of conflated subscriptions if the session is behind. Returns their number, and the
+    /// index after the last.
     fn write_some(
         &mut self,
         bodies: &Bodies,
@@ -134,7 +136,7 @@ impl Sender {
         peer: &mut Peer<'_>,
         (outbox, is_behind): (&[Out], bool),
         time: &SendingTime,
-    ) -> Result<usize, PeerEnd> {
+    ) -> Result<(usize, usize), PeerEnd> {
         let wanted = outbox.iter().enumerate();
         let wanted = wanted.filter(|(_, out)| !(is_behind && client.conflates(out)));
         // Messages of a subscription that has ended in the meantime are not sent.
@@ -146,12 +148,12 @@ impl Sender {
             let (_, body) = bodies.get(out.body)?;
             Some((at, body.led_by(lead).ok()?))
         });
-        let (_, last) = self.outgoing.send(peer, self.limit, time, bodies)?;
-        Ok(last.map_or(0, |last| last + 1))
+        let (count, last) = self.outgoing.send(peer, self.limit, time, bodies)?;
+        Ok((count, last.map_or(0, |last| last + 1)))
     }
 
     /// Sends snapshots and other pending messages to sessions that are behind and whose queues have
-    /// capacity. Returns the number of messages.
+    /// capacity. Returns the amount of work done.
     pub(super) fn catch_up(
         &mut self,
         core: &mut Core,
@@ -161,7 +163,7 @@ impl Sender {
     ) -> usize {
         let mut times = Times::at(peers.now());
         let mut waiting = std::mem::take(&mut core.waiting);
-        let mut budget = PICTURES;
+        let (mut budget, mut looks) = (PICTURES, LOOKED_AT);
         // The session that comes first now comes last in the next turn.
         let first = waiting.len().min(1);
         waiting.rotate_left(first);
@@ -176,9 +178,9 @@ impl Sender {
             let time = times.with(peer.config().precision);
             // What is sent now would overtake a resend.
             while budget > 0 && !peer.is_resending() && peer.queued() <= self.limit / 2 {
-                let room = peer.make_room().map_err(end_of);
-                let sent = room
-                    .and_then(|()| self.catch_up_one(core, &mut peer, session, directory, &time));
+                let sent = peer.make_room().map_err(end_of).and_then(|()| {
+                    self.catch_up_one(core, &mut peer, session, directory, &time, &mut looks)
+                });
                 match sent {
                     Ok(0) => break,
                     Ok(count) => {
@@ -199,12 +201,12 @@ impl Sender {
         });
         waiting.append(&mut core.waiting);
         core.waiting = waiting;
-        PICTURES - budget
+        PICTURES - budget + (LOOKED_AT - looks)
     }
 
     /// Sends the next pending message of a session, half of whose queue is free, so that any one
     /// message fits. Returns the number of messages, or 0 if none is pending, or if the next ones
-    /// must wait.
+    /// must wait: for room, or for a turn that may examine more than the `looks` that are left.
     fn catch_up_one(
         &mut self,
         core: &mut Core,
@@ -212,6 +214,7 @@ impl Sender {
         session: u32,
         directory: &Directory,
         time: &SendingTime,
+        looks: &mut usize,
     ) -> Result<usize, PeerEnd> {
         loop {
             let Some(client) = core.client_mut(session) else {
@@ -219,8 +222,8 @@ impl Sender {
             };
             let version = client.version;
             if let Some(untold) = client.untold.pop_first() {
-                if let Untold::TooMany(number) = untold {
-                    core.too_many(peer, session, number);
+                if let Untold::TooMany(number) | Untold::NoneFound(number) = untold {
+                    core.refuse(peer, session, number, untold);
                     return Ok(1);
                 }
                 if let Some(body) = core.news(untold, version, directory) {
@@ -229,10 +232,11 @@ impl Sender {
                 continue;
             }
             if !client.lists.is_empty() {
-                let Some(body) = core.page(session, directory) else {
-                    return Ok(1);
+                return match core.page(session, directory, looks) {
+                    Some(Some(body)) => self.send_all(&core.bodies, peer, (&[body], b""), time),
+                    Some(None) => continue,
+                    None => Ok(0),
                 };
-                return self.send_all(&core.bodies, peer, (&[body], b""), time);
             }
             let Some(part) = client.behind.pop_front() else {
                 return Ok(0);
@@ -425,7 +429,7 @@ impl Core {
         let is_wanted = link.is_behind && !own.is_of_status();
         let seen = self.view.get(instrument)?;
         // The update that is due queues it again.
-        let waits = class.is_due && class.spec.by_order;
+        let waits = class.is_due && (class.spec.by_order || class.is_cleared);
         let is_ready = is_wanted && seen.has_picture() && !waits;
         is_ready.then_some((place.class, place.link as usize))
     }
@@ -577,8 +581,9 @@ impl Core {
         }
     }
 
-    /// Refuses a subscription with more instruments than the session may have.
-    fn too_many(&mut self, peer: &mut Peer<'_>, session: u32, number: u32) {
+    /// Refuses a subscription after its patterns were looked up: it has more instruments than the
+    /// session may have, or none.
+    fn refuse(&mut self, peer: &mut Peer<'_>, session: u32, number: u32, why: Untold) {
         let Some(client) = self.client_mut(session) else {
             return;
         };
@@ -586,8 +591,14 @@ impl Core {
         let Some(own) = client.get(number) else {
             return;
         };
-        let text = format!("at most {most} instruments at a time: the subscription has ended");
-        super::replies::refuse(peer, own.request(), Some(reason::BANDWIDTH), &text);
+        let (reason, text) = match why {
+            Untold::NoneFound(_) => (reason::UNKNOWN_SYMBOL, NONE_MATCHES.to_owned()),
+            _ => {
+                let text = "instruments at a time: the subscription has ended";
+                (reason::BANDWIDTH, format!("at most {most} {text}"))
+            }
+        };
+        super::replies::refuse(peer, own.request(), Some(reason), &text);
         self.stop(session, number);
     }
 

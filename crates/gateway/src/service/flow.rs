@@ -29,10 +29,14 @@ impl Core {
         if event.kind == Kind::Status {
             self.keep_status(event);
         }
-        let Some(seen) = self.view.get(event.instrument) else {
+        let Some(seen) = self.view.get_mut(event.instrument) else {
             return;
         };
         if seen.own.classes.is_empty() {
+            if event.kind == Kind::State {
+                // Subscriptions from now on begin with this state.
+                seen.own.told = Some(seen.state);
+            }
             return;
         }
         match event.kind {
@@ -117,7 +121,7 @@ impl Core {
         };
         for number in &seen.own.classes {
             if let Some(class) = self.classes.get_mut(*number) {
-                class.is_cleared = class.spec.by_order;
+                class.is_cleared |= class.spec.by_order;
             }
         }
     }
@@ -135,40 +139,20 @@ impl Core {
             let Some(&number) = seen.and_then(|seen| seen.own.classes.get(at)) else {
                 return;
             };
-            match self.classes.get_mut(number) {
-                Some(class) if class.spec.interval != 0 => {
-                    if !class.is_due {
-                        class.is_due = true;
-                        let interval = u64::from(class.spec.interval) * 1_000_000;
-                        // All classes of an interval end together.
-                        let at = (self.now / interval + 1) * interval;
-                        self.due.push((at, number));
-                    }
-                }
-                _ => self.update(number, last, directory),
+            if !self.classes.schedule(number, self.now) {
+                self.update(number, last, directory);
             }
         }
     }
 
     /// Sends the updates that are due.
     pub(super) fn flush_due(&mut self, directory: &Directory) {
-        let now = self.now;
-        let mut at = 0;
-        while let Some(&(due, number)) = self.due.get(at) {
-            if due > now {
-                at += 1;
-                continue;
-            }
-            self.due.swap_remove(at);
-            let Some(class) = self.classes.get_mut(number) else {
-                continue;
-            };
-            class.is_due = false;
+        while let Some((number, instrument)) = self.classes.take_due(self.now) {
             let last = Event {
-                instrument: class.instrument,
+                instrument,
                 ..Event::EMPTY
             };
-            if self.has_picture(last.instrument) {
+            if self.has_picture(instrument) {
                 self.update(number, &last, directory);
             }
         }
@@ -191,21 +175,18 @@ impl Core {
             return (0..self.links(number)).for_each(|at| self.fall_behind(number, at));
         }
         let Some(update) = class.update(seen, last, &mut scratch.levels, entries) else {
-            return;
+            return self.queue_delayed(number);
         };
         // A snapshot has the last trade.
         let has_trades =
             !class.spec.pictures && entries.iter().any(|event| event.kind == Kind::Trade);
+        self.queue_delayed(number);
         let mut bodies = [None; crate::versions::COUNT];
         for at in 0..self.links(number) {
             let Some(link) = self.classes.get(number).and_then(|own| own.links.get(at)) else {
                 return;
             };
             let (link, version) = (*link, usize::from(link.version));
-            if link.is_behind && self.waits_for_orders(number) {
-                // Its snapshot was delayed until this update.
-                self.fall_behind(number, at);
-            }
             if link.is_behind {
                 // A part without its first snapshot keeps no trades, and a range that will be
                 // announced includes them.
@@ -240,12 +221,19 @@ impl Core {
         }
     }
 
-    /// Returns whether snapshots of a class are delayed until its queued changes of orders are
-    /// sent. A snapshot has the current book, and no later update may repeat a change that it
-    /// contains.
-    fn waits_for_orders(&self, number: u32) -> bool {
+    /// Queues the snapshots of a class of orders that were delayed until its update. A snapshot has
+    /// the current book, and no later update may repeat a change that it contains.
+    fn queue_delayed(&mut self, number: u32) {
         let class = self.classes.get(number);
-        class.is_some_and(|class| class.spec.by_order && class.spec.interval != 0)
+        if !class.is_some_and(|class| class.spec.by_order && class.spec.interval != 0) {
+            return;
+        }
+        for at in 0..self.links(number) {
+            let link = self.classes.get(number).and_then(|own| own.links.get(at));
+            if link.is_some_and(|link| link.is_behind) {
+                self.fall_behind(number, at);
+            }
+        }
     }
 
     /// Announces how many trades and statistics of an update exceeded the capacity, and queues
@@ -450,7 +438,7 @@ impl Core {
                     Ok(())
                 })
             }
-            Untold::TooMany(_) => return None,
+            Untold::TooMany(_) | Untold::NoneFound(_) => return None,
             Untold::Session(source) => {
                 let of_source = self.sessions.iter().find(|event| event.source == source);
                 let event = *of_source?;

@@ -2,6 +2,7 @@
 
 use super::bodies::{Bodies, BodyError, BodyId, Writer};
 use super::patterns::Pattern;
+use super::request::NONE_MATCHES;
 use crate::users::grant::Grant;
 use fanfare_fix::codec::FieldWriter;
 use fanfare_market::InstrumentId;
@@ -16,9 +17,9 @@ const PAGE: usize = 50;
 const NONE_FOUND: u8 = b'2';
 const UNAVAILABLE: u8 = b'4';
 
-/// The most symbols that are examined for one message. Others are examined in the session's next
-/// turn.
-const LOOKED_AT: usize = 4096;
+/// The most symbols and instruments that are examined in a turn, for all lists together, unless
+/// one symbol has more instruments.
+pub(crate) const LOOKED_AT: usize = 4096;
 
 /// A list that is sent in pages.
 #[derive(Debug)]
@@ -31,8 +32,10 @@ pub(crate) struct List {
     pub(crate) filter: Filter,
     /// The number of its instruments, if known.
     pub(crate) total: Option<u64>,
+    /// The number of its instruments so far, while they are counted.
+    counted: Option<u64>,
     /// The symbol that was examined last.
-    last: Option<Box<[u8]>>,
+    last: Option<Vec<u8>>,
     /// The next instruments.
     held: VecDeque<InstrumentId>,
     /// Whether no symbol is left to examine.
@@ -98,6 +101,7 @@ impl List {
             definitions,
             filter,
             total: None,
+            counted: None,
             last: None,
             held: VecDeque::new(),
             has_ended: false,
@@ -105,24 +109,44 @@ impl List {
         }
     }
 
+    /// Counts the instruments before the first page.
+    pub(crate) const fn count_first(&mut self) {
+        self.counted = Some(0);
+    }
+
     /// Looks up the next instruments, without those that the user may not see. Returns `None` if
-    /// there may be more, which the next turn looks up. Only the last page may be empty, and only
-    /// if it is also the first. Allocates.
-    pub(crate) fn page(&mut self, directory: &Directory, grant: &Grant) -> Option<Page> {
+    /// there may be more, which the next turn looks up: `looks` is the number of symbols and
+    /// instruments that may be examined in this one. Only the last page may be empty, and only if
+    /// it is also the first, or if the user may no longer see its instruments. Allocates.
+    pub(crate) fn page(
+        &mut self,
+        directory: &Directory,
+        grant: &Grant,
+        looks: &mut usize,
+    ) -> Option<Page> {
         let most = if self.definitions { 1 } else { PAGE };
-        for _ in 0..LOOKED_AT {
+        loop {
             if self.has_ended || self.held.len() > most {
                 return Some(self.take(most));
             }
-            match self.next_symbol(directory, grant) {
-                Some((symbol, found)) => {
-                    self.held.extend(found);
-                    self.last = Some(symbol);
+            if *looks == 0 {
+                return None;
+            }
+            match (self.next_symbol(directory, grant, looks), self.counted) {
+                (Some(found), Some(count)) => self.counted = Some(count + found.len() as u64),
+                (Some(found), None) => self.held.extend(found),
+                // The pages begin with the first symbol again.
+                (None, Some(count)) => {
+                    (self.total, self.counted, self.last) = (Some(count), None, None);
                 }
-                None => self.has_ended = true,
+                (None, None) => self.has_ended = true,
             }
         }
-        None
+    }
+
+    /// Drops the next instruments that the user may not see.
+    pub(crate) fn keep_seen(&mut self, directory: &Directory, grant: &Grant) {
+        self.held.retain(|id| grant.sees(directory.instrument(*id)));
     }
 
     fn take(&mut self, most: usize) -> Page {
@@ -146,18 +170,22 @@ impl List {
         true
     }
 
-    /// Looks up the next symbol, and its instruments that belong to the list.
+    /// Looks up the instruments of the next symbol that belong to the list. Subtracts from `looks`
+    /// what it examines.
     fn next_symbol(
-        &self,
+        &mut self,
         directory: &Directory,
         grant: &Grant,
-    ) -> Option<(Box<[u8]>, Vec<InstrumentId>)> {
+        looks: &mut usize,
+    ) -> Option<Vec<InstrumentId>> {
+        *looks = looks.saturating_sub(1);
         let prefix: &[u8] = match &self.filter.symbol {
             Some(Pattern::Symbol(text) | Pattern::Prefix(text)) => text,
             None => b"",
         };
         let (symbol, found) = directory.next_symbol(self.last.as_deref(), prefix)?;
         let fits = |id: &InstrumentId| {
+            *looks = looks.saturating_sub(1);
             let known = directory.instrument(*id);
             known.is_some_and(|known| self.filter.fits(&known))
         };
@@ -165,21 +193,10 @@ impl List {
             true => found.filter(fits).collect(),
             false => Vec::new(),
         };
-        Some((symbol.into(), found))
-    }
-
-    /// Returns the number of its instruments.
-    pub(crate) fn count_all(&self, directory: &Directory, grant: &Grant) -> u64 {
-        let mut copy = Self::new(b"", false, self.filter.clone());
-        let mut count = 0;
-        loop {
-            if let Some(page) = copy.page(directory, grant) {
-                count += page.instruments.len() as u64;
-                if page.is_last {
-                    return count;
-                }
-            }
-        }
+        let last = self.last.get_or_insert_default();
+        last.clear();
+        last.extend_from_slice(symbol);
+        Some(found)
     }
 
     /// Encodes the next message, of as many instruments as fit. Returns it, if it can be encoded,
@@ -190,8 +207,9 @@ impl List {
         bodies: &mut Bodies,
         grant: &Grant,
         directory: &Directory,
+        looks: &mut usize,
     ) -> Option<(Option<BodyId>, bool)> {
-        let mut page = self.page(directory, grant)?;
+        let mut page = self.page(directory, grant, looks)?;
         self.count();
         let msg_type: &'static [u8] = if self.definitions { b"d" } else { b"y" };
         let mut put = |list: &Self, page: Result<&Page, u8>| {
@@ -226,7 +244,7 @@ impl List {
         // SecurityResponseType(323): the request is rejected. FIX.4.2 requires 393.
         out.u64(323, 5).u64(393, 0);
         let text = match why {
-            NONE_FOUND => "no instrument matches",
+            NONE_FOUND => NONE_MATCHES,
             _ => "an instrument does not fit into a message",
         };
         out.str(58, text);
@@ -271,12 +289,19 @@ mod tests {
 
     /// A venue that names its instruments by SecurityID(48) alone.
     fn without_symbols(count: u32, description: &[u8]) -> Directory {
+        directory(count, description, |_| String::new())
+    }
+
+    /// Returns instruments with these symbols.
+    fn directory(count: u32, description: &[u8], symbol: impl Fn(u32) -> String) -> Directory {
         let mut directory = Directory::new();
         for number in 0..count {
+            let symbol = symbol(number);
             let instrument = Instrument {
                 instrument: InstrumentId(number),
                 definition: Definition {
                     name: Name {
+                        symbol: symbol.as_bytes(),
                         id: SecurityId::Number(number.into()),
                         ..Name::default()
                     },
@@ -304,7 +329,9 @@ mod tests {
         let mut messages = Vec::new();
         loop {
             let grant = Grant::everything();
-            let Some((body, is_last)) = list.encode(writer, &mut bodies, &grant, directory) else {
+            let mut looks = LOOKED_AT;
+            let encoded = list.encode(writer, &mut bodies, &grant, directory, &mut looks);
+            let Some((body, is_last)) = encoded else {
                 continue;
             };
             let (_, body) = bodies.get(body.unwrap()).unwrap();
@@ -350,6 +377,63 @@ mod tests {
             assert!(messages.iter().any(|text| text.contains(&field)), "{field}");
         }
         assert!(messages.last().unwrap().contains("|893=Y|"));
+    }
+
+    #[test]
+    fn a_turn_examines_a_limited_number_of_symbols() {
+        let directory = directory(10_000, b"", |number| format!("S{number}"));
+        let filter = Filter {
+            security_type: Some((*b"NONE").into()),
+            ..Filter::default()
+        };
+        let mut list = List::new(b"r", false, filter);
+        list.count_first();
+        let (grant, mut turns) = (Grant::everything(), 1);
+        let page = loop {
+            let mut looks = LOOKED_AT;
+            if let Some(page) = list.page(&directory, &grant, &mut looks) {
+                break page;
+            }
+            assert_eq!(looks, 0);
+            assert_eq!(list.page(&directory, &grant, &mut looks), None);
+            turns += 1;
+        };
+        assert!(page.is_last && page.instruments.is_empty());
+        assert_eq!(list.total, Some(0));
+        // The symbols and their instruments, for the total and for the pages.
+        assert_eq!(turns, 40_000 / LOOKED_AT + 1);
+    }
+
+    #[test]
+    fn the_total_is_the_number_of_instruments_on_all_pages() {
+        let directory = directory(120, b"", |number| format!("{}{number}", number % 2));
+        let filter = Filter {
+            symbol: Some(Pattern::parse(b"1*")),
+            ..Filter::default()
+        };
+        let mut list = List::new(b"r", false, filter);
+        list.count_first();
+        let (grant, mut looks) = (Grant::everything(), LOOKED_AT);
+        let mut page = || list.page(&directory, &grant, &mut looks).unwrap();
+        let pages = [page(), page()];
+        assert_eq!(pages.map(|page| page.instruments.len()), [50, 10]);
+        assert_eq!(list.total, Some(60));
+    }
+
+    #[test]
+    fn instruments_that_the_user_may_no_longer_see_are_left_out() {
+        let directory = without_symbols(120, b"");
+        let mut list = List::new(b"r", false, Filter::default());
+        let mut looks = LOOKED_AT;
+        let page = list.page(&directory, &Grant::everything(), &mut looks);
+        assert_eq!(page.unwrap().instruments.len(), 50);
+        list.keep_seen(&directory, &Grant::nothing());
+        let rest = list.page(&directory, &Grant::nothing(), &mut looks);
+        let none = Page {
+            instruments: Vec::new(),
+            is_last: true,
+        };
+        assert_eq!(rest, Some(none));
     }
 
     #[test]

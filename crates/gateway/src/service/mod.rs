@@ -49,7 +49,7 @@ use fanfare_fix::session::AppMessage;
 use fanfare_market::book::{BookConfig, Level};
 use fanfare_market::{Delivery, Event, InstrumentId};
 use inspect::Inspection;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use view::View;
 
@@ -78,7 +78,7 @@ pub(crate) struct ServiceConfig {
 /// The results of a turn.
 #[derive(Default)]
 pub(crate) struct Turn {
-    /// The number of messages processed and sent.
+    /// The number of messages processed and sent, and of instruments that were looked up.
     pub(crate) work: usize,
     /// The number of messages handed to connections.
     pub(crate) sent: usize,
@@ -106,12 +106,14 @@ struct Core {
     touched: Vec<u32>,
     /// The sessions with pending messages.
     waiting: Vec<u32>,
-    /// The classes whose interval must end first, and the time at which it does.
-    due: Vec<(u64, u32)>,
     /// The subscriptions whose patterns are not fully looked up.
-    growing: Vec<(u32, u32)>,
-    /// The subscriptions with patterns, to which instruments may be added.
-    with_patterns: Vec<(u32, u32)>,
+    growing: BTreeSet<(u32, u32)>,
+    /// The subscriptions with patterns or lists, to which instruments may be added.
+    with_patterns: BTreeSet<(u32, u32)>,
+    /// The instruments with subscriptions that were renamed while patterns are looked up.
+    renamed: HashSet<InstrumentId>,
+    /// Whether the message that was read last continues.
+    is_within: bool,
     /// The events of the message that no book holds, until their instrument's last one.
     pending: Vec<Event>,
     /// The snapshots of this turn, by class and version.
@@ -158,9 +160,10 @@ impl Service {
                 sessions: Vec::new(),
                 touched: Vec::new(),
                 waiting: Vec::new(),
-                due: Vec::new(),
-                growing: Vec::new(),
-                with_patterns: Vec::new(),
+                growing: BTreeSet::new(),
+                with_patterns: BTreeSet::new(),
+                renamed: HashSet::new(),
+                is_within: false,
                 pending: Vec::new(),
                 pictures: HashMap::new(),
                 now: 0,
@@ -251,30 +254,20 @@ impl Service {
             core.review(peers, events.directory());
             turn.work += 1;
         }
-        turn.work += events.read(TURN, |delivery| match delivery {
-            Delivery::Event(event, directory) => core.event(event, directory),
-            Delivery::End(directory) => core.end_of_message(directory),
-            Delivery::Lost { first, last } => {
-                core.lose_all();
-                let nanos = peers.now().utc.nanos();
-                turn.lost = Some(Hole {
-                    first,
-                    last,
-                    ..Hole::new(Missing::WorkersBehind, last - first + 1, nanos)
-                });
-            }
-            Delivery::Restart => {
-                core.lose_all();
-                core.view.restart();
-            }
-            Delivery::Watermark(_) => {}
-        });
+        turn.work += core.read(events, peers.now().utc.nanos(), &mut turn.lost);
         let added = events.take_added();
+        // Books of a message that was read in part are neither sent nor compared.
+        core.is_within = events.is_within_message();
+        let is_whole = !core.is_within;
         let directory = events.directory();
         turn.work += core.grow(&added, directory);
-        core.flush_due(directory);
+        if is_whole {
+            core.flush_due(directory);
+        }
         turn.work += sender.deliver(core, peers, &mut turn);
-        turn.work += sender.catch_up(core, peers, directory, &mut turn);
+        if is_whole {
+            turn.work += sender.catch_up(core, peers, directory, &mut turn);
+        }
         turn.work += inspection.turn(core, peers, directory);
         turn.work += turn.ends.len();
         events.end_turn(turn.sent > 0);
@@ -287,11 +280,37 @@ impl Service {
         if !core.growing.is_empty() || self.inspection.is_running() {
             return Some(0);
         }
-        core.due.iter().map(|(at, _)| *at).min()
+        core.classes.next_due()
     }
 }
 
 impl Core {
+    /// Processes the next messages of the feeds. Adds the events that were overwritten before to
+    /// `lost`. Returns the number of messages.
+    fn read(&mut self, events: &mut EventReader, nanos: i64, lost: &mut Option<Hole>) -> usize {
+        events.read(TURN, |delivery| match delivery {
+            Delivery::Event(event, directory) => self.event(event, directory),
+            Delivery::End(directory) => self.end_of_message(directory),
+            Delivery::Lost { first, last } => {
+                self.lose_all();
+                let hole = Hole {
+                    first,
+                    last,
+                    ..Hole::new(Missing::WorkersBehind, last - first + 1, nanos)
+                };
+                match lost {
+                    Some(before) => before.grow(&hole),
+                    None => *lost = Some(hole),
+                }
+            }
+            Delivery::Restart => {
+                self.lose_all();
+                self.view.restart();
+            }
+            Delivery::Watermark(_) => {}
+        })
+    }
+
     fn begin(&mut self, now: fanfare_fix::session::Now) {
         self.now = now.mono;
         self.bodies.clear();

@@ -3,7 +3,7 @@
 use super::request::Fault;
 use fanfare_engine::host::Peer;
 use fanfare_fix::codec::Message;
-use fanfare_fix::session::{SendError, Version};
+use fanfare_fix::session::{BusinessReason, SendError, Version};
 
 /// Sends MarketDataRequestReject(Y).
 pub(super) fn refuse(peer: &mut Peer<'_>, request: &[u8], reason: Option<u8>, text: &str) {
@@ -13,6 +13,16 @@ pub(super) fn refuse(peer: &mut Peer<'_>, request: &[u8], reason: Option<u8>, te
             out.char(281, reason);
         }
         out.str(58, text);
+    });
+    took(sent);
+}
+
+/// Sends the BusinessMessageReject(j) that ends a SecurityStatusRequest(e).
+pub(super) fn end_status(peer: &mut Peer<'_>, request: &[u8], text: &str) {
+    let sent = peer.send(b"j", |out| {
+        out.field(372, b"e").field(379, request);
+        let reason = BusinessReason::NotAuthorised.code();
+        out.u64(380, reason.into()).str(58, text);
     });
     took(sent);
 }

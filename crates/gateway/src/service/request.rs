@@ -12,6 +12,9 @@ use fanfare_wire::int;
 /// The longest MDReqID(262) and other IDs of requests, in bytes.
 pub(crate) const LONGEST_ID: usize = 64;
 
+/// The longest prefix of a Symbol(55) in a request, in bytes.
+const LONGEST_PREFIX: usize = 64;
+
 /// User-defined fields of a MarketDataRequest(V).
 pub(crate) const DELIVERY_CONTRACT: u32 = 20010;
 pub(crate) const INTERVAL: u32 = 20011;
@@ -105,6 +108,9 @@ pub(crate) fn what(message: &Message<'_>) -> String {
     String::from_utf8_lossy(body).replace('\x01', "|")
 }
 
+/// Text(58) of the response to a request without instruments.
+pub(crate) const NONE_MATCHES: &str = "no instrument matches";
+
 /// MDReqRejReason(281).
 pub(crate) mod reason {
     pub(crate) const UNKNOWN_SYMBOL: u8 = b'0';
@@ -179,11 +185,18 @@ pub(crate) fn named<'m>(fields: &FieldSet<'m>) -> Result<Option<Named<'m>>, Faul
         let source = IdSource::parse(source).ok_or(Fault::Reject(INCORRECT, 22))?;
         return Ok(Some(Named::Id(SecurityId::parse(id), source)));
     }
-    let symbol = fields.get(55);
-    Ok(symbol.map(|symbol| match symbol.strip_prefix(b"@") {
-        Some(list) => Named::List(list),
-        None => Named::Symbols(Pattern::parse(symbol)),
-    }))
+    let Some(symbol) = fields.get(55) else {
+        return Ok(None);
+    };
+    if let Some(list) = symbol.strip_prefix(b"@") {
+        return Ok(Some(Named::List(list)));
+    }
+    match Pattern::parse(symbol) {
+        Pattern::Prefix(prefix) if prefix.len() > LONGEST_PREFIX => {
+            Err(Fault::Reject(INCORRECT, 55))
+        }
+        pattern => Ok(Some(Named::Symbols(pattern))),
+    }
 }
 
 impl<'m> Fields<'_, 'm> {
@@ -363,6 +376,8 @@ mod tests {
     fn what_is_wrong_is_named() {
         const GOOD: &str = "267=1|269=0|146=1|55=A|";
         let long = format!("262={}|263=1|264=1|{GOOD}", "r".repeat(65));
+        let prefix = "A".repeat(65);
+        let long_prefix = format!("262=r|263=1|264=1|267=1|269=0|146=1|55={prefix}*|");
         for (body, expected) in [
             ("263=1|264=1|", Fault::Reject(MISSING, 262)),
             (&*long, Fault::Reject(INCORRECT, 262)),
@@ -393,6 +408,7 @@ mod tests {
                 "262=r|263=1|264=1|265=1|267=1|269=0|146=1|48=5|22=12345|",
                 Fault::Reject(INCORRECT, 22),
             ),
+            (&*long_prefix, Fault::Reject(INCORRECT, 55)),
             (
                 "262=r|263=1|264=1|265=1|267=1|269=0|146=1|55=A|20010=best|",
                 Fault::Reject(INCORRECT, DELIVERY_CONTRACT),

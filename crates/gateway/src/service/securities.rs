@@ -21,6 +21,9 @@ use fanfare_market::{Event, Flags, InstrumentId, Kind};
 /// The most concurrent lists of one session.
 const MOST_LISTS: usize = 16;
 
+/// The most requests of one session for the status of the trading session that go on.
+const MOST_SESSION_REQUESTS: usize = 16;
+
 /// The most instruments that are counted before a list is sent. A longer list does not state its
 /// length.
 const COUNTED: usize = 20_000;
@@ -153,19 +156,24 @@ impl Core {
             return Err(Fault::Business(BusinessReason::Other, text));
         }
         let is_all = client.grant.instruments.are_all() && list.filter.is_open();
-        list.total = match directory.len() {
-            count if is_all => Some(count as u64),
-            count if count <= COUNTED => Some(list.count_all(directory, &client.grant)),
-            _ => None,
-        };
+        match directory.len() {
+            count if is_all => list.total = Some(count as u64),
+            count if count <= COUNTED => list.count_first(),
+            _ => {}
+        }
         client.lists.push_back(list);
         self.wait(session);
         Ok(())
     }
 
-    /// Encodes the next message of a session's first list. Returns `None` if more instruments must
-    /// be looked up.
-    pub(super) fn page(&mut self, session: u32, directory: &Directory) -> Option<BodyId> {
+    /// Encodes the next message of a session's first list, if that is possible. Returns `None` if
+    /// more instruments must be looked up than the `looks` that are left in this turn.
+    pub(super) fn page(
+        &mut self,
+        session: u32,
+        directory: &Directory,
+        looks: &mut usize,
+    ) -> Option<Option<BodyId>> {
         let Self {
             clients,
             writers,
@@ -175,11 +183,11 @@ impl Core {
         let client = clients.get_mut(session as usize)?.as_deref_mut()?;
         let writer = writers.get(client.version)?;
         let list = client.lists.front_mut()?;
-        let (body, is_last) = list.encode(writer, bodies, &client.grant, directory)?;
+        let (body, is_last) = list.encode(writer, bodies, &client.grant, directory, looks)?;
         if is_last {
             client.lists.pop_front();
         }
-        body
+        Some(body)
     }
 
     /// Responds to SecurityStatusRequest(e).
@@ -191,34 +199,26 @@ impl Core {
     ) -> Result<(), Fault> {
         let session = peer.key().index() as u32;
         let request = id(message, 324)?;
-        let kind = message.get(263).unwrap_or(b"0");
         let known = self.of(peer)?.0.find(324, request);
-        match (kind, known) {
-            (b"2", Some(number)) => {
-                self.stop(session, number);
-                return Ok(());
-            }
-            (b"0" | b"1", None) => {}
-            (b"0" | b"1", Some(_)) => {
-                let text = "a request has this SecurityStatusReqID(324)".to_owned();
-                return Err(Fault::Business(BusinessReason::Other, text));
-            }
-            (b"2", None) => {
-                let text = "no request has this SecurityStatusReqID(324)".to_owned();
-                return Err(Fault::Business(BusinessReason::UnknownId, text));
-            }
-            _ => return Err(Fault::Reject(RejectReason::ValueIncorrect, 263)),
+        let purpose = purpose(message, known, "SecurityStatusReqID(324)")?;
+        if let Purpose::End(number) = purpose {
+            self.stop(session, number);
+            return Ok(());
         }
         let name = named(message)?.ok_or(Fault::Reject(RejectReason::RequiredTagMissing, 55))?;
         let found = self.find(peer, &name, directory)?;
-        let (_, writer) = self.of(peer)?;
+        let (client, writer) = self.of(peer)?;
+        if purpose == Purpose::Begin {
+            let fits = client.check_one_more(found.len());
+            fits.map_err(|text| Fault::Business(BusinessReason::Other, text))?;
+        }
         for instrument in &found {
             let status = self.last_status(*instrument, directory);
             answer(peer, b"f", |out| {
                 writer.to_fix.status(directory, request, &status, out)
             })?;
         }
-        if kind == b"1" {
+        if purpose == Purpose::Begin {
             self.follow_status(session, request, &found);
         }
         Ok(())
@@ -268,8 +268,21 @@ impl Core {
 
     /// Responds to TradingSessionStatusRequest(g).
     fn trading_session(&mut self, peer: &mut Peer<'_>, message: &Message<'_>) -> Result<(), Fault> {
+        let session = peer.key().index() as u32;
         let request = id(message, 335)?;
-        let (_, writer) = self.of(peer)?;
+        let requests = &self.of(peer)?.0.session_requests;
+        let known = requests.iter().position(|own| **own == *request);
+        let purpose = purpose(message, known, "TradSesReqID(335)")?;
+        if let Purpose::End(at) = purpose {
+            let client = self.client_mut(session).ok_or_else(gone)?;
+            client.session_requests.swap_remove(at);
+            return Ok(());
+        }
+        let (client, writer) = self.of(peer)?;
+        if purpose == Purpose::Begin && client.session_requests.len() >= MOST_SESSION_REQUESTS {
+            let text = format!("at most {MOST_SESSION_REQUESTS} requests at a time");
+            return Err(Fault::Business(BusinessReason::Other, text));
+        }
         if message.get(336).is_some_and(|own| own != DAY) {
             let text = "TradingSessionID(336) must be 1, the session of the day".to_owned();
             return Err(Fault::Business(BusinessReason::UnknownId, text));
@@ -287,6 +300,10 @@ impl Core {
             answer(peer, b"h", |out| {
                 messages::session_status(writer, request, event, out)
             })?;
+        }
+        if purpose == Purpose::Begin {
+            let client = self.client_mut(session).ok_or_else(gone)?;
+            client.session_requests.push(request.into());
         }
         Ok(())
     }
@@ -308,11 +325,41 @@ impl Core {
             let Some(client) = self.client_mut(session) else {
                 continue;
             };
-            if client.parts > 0 {
+            if client.parts > 0 || !client.session_requests.is_empty() {
                 client.untold.insert(Untold::Session(event.source));
                 self.wait(session);
             }
         }
+    }
+}
+
+/// SubscriptionRequestType(263).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Purpose<T> {
+    /// 0: the current status.
+    Once,
+    /// 1: the current status, and later ones.
+    Begin,
+    /// 2: the end of a request that goes on.
+    End(T),
+}
+
+/// Returns the purpose of a request. `known` is the request that goes on with its ID, whose field
+/// is `id`.
+fn purpose<T>(message: &Message<'_>, known: Option<T>, id: &str) -> Result<Purpose<T>, Fault> {
+    match (message.get(263).unwrap_or(b"0"), known) {
+        (b"0", None) => Ok(Purpose::Once),
+        (b"1", None) => Ok(Purpose::Begin),
+        (b"2", Some(known)) => Ok(Purpose::End(known)),
+        (b"0" | b"1", Some(_)) => {
+            let text = format!("a request has this {id}");
+            Err(Fault::Business(BusinessReason::Other, text))
+        }
+        (b"2", None) => {
+            let text = format!("no request has this {id}");
+            Err(Fault::Business(BusinessReason::UnknownId, text))
+        }
+        _ => Err(Fault::Reject(RejectReason::ValueIncorrect, 263)),
     }
 }
 

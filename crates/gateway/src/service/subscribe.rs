@@ -4,12 +4,15 @@ use super::class::{Link, Spec};
 use super::classes::{NOWHERE, Place};
 use super::client::{Client, Part, Subscription, Untold, lead};
 use super::patterns::Pattern;
-use super::request::{Fault, MarketDataRequest, Named, Wanted, What, gone, reason, what};
+use super::request::{
+    Fault, MarketDataRequest, NONE_MATCHES, Named, Wanted, What, gone, reason, what,
+};
 use super::{Core, replies};
 use crate::audit::Request;
-use crate::users::PortName;
 use crate::users::grant::Grant;
+use crate::users::{Names, PortName};
 use fanfare_engine::host::{Peer, Peers};
+use fanfare_feed::recovery::State;
 use fanfare_fix::codec::Message;
 use fanfare_fix::session::{BusinessReason, RejectReason};
 use fanfare_market::InstrumentId;
@@ -24,9 +27,11 @@ const GROWTH: usize = 512;
 const MOST_PATTERNS: usize = 64;
 
 /// The part of a request that is granted.
+#[derive(Default)]
 struct Granted {
     named: Vec<InstrumentId>,
     patterns: Vec<Pattern>,
+    lists: Vec<Arc<Names>>,
 }
 
 /// Text(58) of the refusal of a request for past messages.
@@ -165,10 +170,7 @@ impl Core {
     ) -> Result<Granted, Fault> {
         let grant = &client.grant;
         allow(grant, wanted)?;
-        let mut granted = Granted {
-            named: Vec::new(),
-            patterns: Vec::new(),
-        };
+        let mut granted = Granted::default();
         for named in &wanted.instruments {
             self.add(named, grant, directory, &mut granted)?;
         }
@@ -178,11 +180,12 @@ impl Core {
             let text = format!("at most {MOST_PATTERNS} prefixes in a request");
             return Err(Fault::refused(reason::BANDWIDTH, text));
         }
-        let most = grant.subscriptions;
-        if client.parts + granted.named.len() > most {
-            let text = format!("at most {most} instruments at a time");
-            return Err(Fault::refused(reason::BANDWIDTH, text));
+        let is_empty = granted.named.is_empty() && granted.patterns.is_empty();
+        if is_empty && !wanted.changes {
+            return Err(Fault::refused(reason::UNKNOWN_SYMBOL, NONE_MATCHES));
         }
+        let fits = client.check_one_more(granted.named.len());
+        fits.map_err(|text| Fault::refused(reason::BANDWIDTH, text))?;
         if wanted.by_order {
             self.check_orders(wanted, &granted)?;
         }
@@ -217,6 +220,10 @@ impl Core {
                     let text = format!("unknown list @{}", name.escape_ascii());
                     Fault::refused(reason::UNKNOWN_SYMBOL, text)
                 })?;
+                if granted.lists.iter().any(|own| Arc::ptr_eq(own, list)) {
+                    return Ok(());
+                }
+                granted.lists.push(Arc::clone(list));
                 // Instruments of a list that the user may not see, or that do not exist, are left
                 // out.
                 let seen = list.symbols().filter(|symbol| grant.may_see(symbol));
@@ -271,18 +278,19 @@ impl Core {
         };
         let lead = lead(262, id);
         let has_patterns = !granted.patterns.is_empty();
+        let may_grow = has_patterns || !granted.lists.is_empty();
         let mut own = Subscription::new(lead, spec, contract, wanted.changes, &granted.named);
-        own.patterns = granted.patterns;
+        (own.patterns, own.lists) = (granted.patterns, granted.lists);
         own.growing = has_patterns.then_some((0, None));
         let number = client.add(own);
         for instrument in granted.named {
             self.join(session, number, instrument);
         }
         if has_patterns {
-            self.growing.push((session, number));
-            if wanted.changes {
-                self.with_patterns.push((session, number));
-            }
+            self.growing.insert((session, number));
+        }
+        if may_grow && wanted.changes {
+            self.with_patterns.insert((session, number));
         }
     }
 
@@ -292,6 +300,7 @@ impl Core {
             view,
             classes,
             clients,
+            is_within,
             ..
         } = self;
         let client = clients.get_mut(session as usize).and_then(Option::as_mut);
@@ -313,19 +322,28 @@ impl Core {
             is_served: false,
             missed: 0,
         };
-        own.places
-            .push(classes.join(view, instrument, own.spec, link));
+        let seen = view.get(instrument);
+        let is_first = seen.is_none_or(|seen| seen.own.classes.is_empty());
+        let place = classes.join(view, instrument, own.spec, link);
+        if let Some(class) = classes.get_mut(place.class).filter(|_| *is_within) {
+            // The book may have a part of the message only.
+            class.is_cleared |= class.links.len() == 1;
+        }
+        own.places.push(place);
         own.unserved += 1;
-        client.parts += 1;
+        // A subscription without instruments counts as one already.
+        client.parts += usize::from(entry > 0);
         client.behind.push_back(Part {
             subscription: number,
             entry,
         });
-        if !view
-            .get(instrument)
-            .is_some_and(super::view::Seen::has_picture)
+        if let Some(seen) = view.get_mut(instrument)
+            && (seen.state != State::Live || !seen.has_picture())
         {
             client.untold.insert(Untold::State(instrument));
+            // The next state is news if it differs from this one, or from that told to others.
+            let is_told = is_first || seen.own.told == Some(seen.state);
+            seen.own.told = is_told.then_some(seen.state);
         }
         self.wait(session);
     }
@@ -350,7 +368,7 @@ impl Core {
             if client.grant == grant {
                 continue;
             }
-            client.grant = Arc::clone(&grant);
+            client.set_grant(&grant, directory);
             for number in 0..client.subscriptions.len() as u32 {
                 self.revoke(&mut peer, (session, number), &grant, directory);
             }
@@ -374,36 +392,31 @@ impl Core {
             let known = class.and_then(|class| directory.instrument(class.instrument));
             known.is_none_or(|known| grant.may_see(known.definition.name.symbol))
         };
-        let is_within = own.spec.entries.and(grant.entries) == own.spec.entries
-            && may_have_depth(grant, own.spec.depth)
-            && grant.contracts.contains(&own.contract);
+        let is_within = own.is_of_status()
+            || own.spec.entries.and(grant.entries) == own.spec.entries
+                && may_have_depth(grant, own.spec.depth)
+                && grant.contracts.contains(&own.contract);
         if is_within && own.places.iter().all(may_see) {
             return;
         }
         let text = "no longer permitted: the subscription has ended";
         // A session that does not read is ended by the next message sent to it.
         let _ = peer.make_room();
-        replies::refuse(peer, own.request(), Some(reason::PERMISSION), text);
+        match own.is_of_status() {
+            true => replies::end_status(peer, own.request(), text),
+            false => replies::refuse(peer, own.request(), Some(reason::PERMISSION), text),
+        }
         self.stop(session, number);
     }
 
     /// Ends a subscription.
     pub(super) fn stop(&mut self, session: u32, number: u32) {
-        let Some(client) = self.client_mut(session) else {
+        let client = self.client_mut(session);
+        let Some(own) = client.and_then(|client| client.remove(number)) else {
             return;
         };
-        if let Some(subscription) = client.remove(number) {
-            self.leave_all(session, number, &subscription);
-        }
-    }
-
-    /// Releases the parts of a subscription that was removed from its session.
-    pub(super) fn leave_all(&mut self, session: u32, number: u32, own: &Subscription) {
-        if !own.patterns.is_empty() {
-            let is_other = |other: &(u32, u32)| *other != (session, number);
-            self.growing.retain(is_other);
-            self.with_patterns.retain(is_other);
-        }
+        self.growing.remove(&(session, number));
+        self.with_patterns.remove(&(session, number));
         // In reverse, so that a link moved into a place belongs to another subscription.
         for place in own.places.iter().rev() {
             self.leave(*place);
@@ -438,25 +451,57 @@ impl Core {
                 continue;
             };
             let symbol = known.definition.name.symbol;
-            for at in 0..self.with_patterns.len() {
-                let Some(&(session, number)) = self.with_patterns.get(at) else {
-                    break;
-                };
-                if self.belongs(session, number, symbol, *instrument) {
+            // One that is renamed may belong to some by the name that it had.
+            let have_it = self.subscriptions_to(*instrument);
+            if !have_it.is_empty() && !self.growing.is_empty() {
+                self.renamed.insert(*instrument);
+            }
+            let all = std::mem::take(&mut self.with_patterns);
+            for &(session, number) in &all {
+                if have_it.binary_search(&(session, number)).is_err()
+                    && self.belongs(session, number, symbol, *instrument)
+                {
                     self.join(session, number, *instrument);
                     self.check_most(session, number);
                 }
             }
+            self.with_patterns = all;
         }
         while work < GROWTH
-            && let Some((session, number)) = self.growing.pop()
+            && let Some((session, number)) = self.growing.pop_last()
         {
             work += 1;
             if self.grow_one(session, number, directory) {
-                self.growing.push((session, number));
+                self.growing.insert((session, number));
             }
         }
+        if self.growing.is_empty() {
+            self.renamed.clear();
+        }
         work
+    }
+
+    /// Returns the subscriptions that have an instrument, in order.
+    fn subscriptions_to(&self, instrument: InstrumentId) -> Vec<(u32, u32)> {
+        let seen = self.view.get(instrument);
+        let classes = seen.into_iter().flat_map(|seen| &seen.own.classes);
+        let links = classes
+            .filter_map(|number| self.classes.get(*number))
+            .flat_map(|class| &class.links);
+        let mut all: Vec<_> = links
+            .map(|link| (link.session, link.subscription))
+            .collect();
+        all.sort_unstable();
+        all
+    }
+
+    /// Returns whether a subscription has a renamed instrument by the name that it had.
+    fn has_renamed(&self, session: u32, number: u32, instrument: InstrumentId) -> bool {
+        self.renamed.contains(&instrument)
+            && self
+                .subscriptions_to(instrument)
+                .binary_search(&(session, number))
+                .is_ok()
     }
 
     /// Refuses a subscription with more instruments than the session may have.
@@ -469,22 +514,20 @@ impl Core {
         }
     }
 
-    /// Returns whether a new instrument belongs to a subscription whose pattern will not reach it.
+    /// Returns whether a new instrument belongs to a subscription whose patterns will not reach it.
     fn belongs(&self, session: u32, number: u32, symbol: &[u8], id: InstrumentId) -> bool {
         let client = self.clients.get(session as usize).and_then(Option::as_ref);
         let Some((client, own)) = client.and_then(|client| Some((client, client.get(number)?)))
         else {
             return false;
         };
-        let Some(fitting) = own.patterns.iter().position(|own| own.fits(symbol)) else {
-            return false;
-        };
-        let comes_yet = match &own.growing {
-            Some((pattern, last)) => {
+        let comes_yet = match own.patterns.iter().position(|own| own.fits(symbol)) {
+            Some(fitting) => own.growing.as_ref().is_some_and(|(pattern, last)| {
                 fitting > *pattern
                     || fitting == *pattern && last.as_deref().is_none_or(|last| symbol > last)
-            }
-            None => false,
+            }),
+            None if own.lists.iter().any(|list| list.fits(symbol)) => false,
+            None => return false,
         };
         !comes_yet && client.grant.may_see(symbol) && own.named.binary_search(&id).is_err()
     }
@@ -513,7 +556,11 @@ impl Core {
         }
         let Some(Pattern::Prefix(prefix)) = own.patterns.get(*at) else {
             own.growing = None;
-            if !own.goes_on && own.unserved == 0 {
+            let is_done = !own.goes_on && own.unserved == 0;
+            if is_done && own.places.is_empty() {
+                client.untold.insert(Untold::NoneFound(number));
+                self.wait(session);
+            } else if is_done {
                 self.stop(session, number);
             }
             return false;
@@ -531,7 +578,9 @@ impl Core {
         }
         let named = Arc::clone(&own.named);
         for instrument in instruments {
-            if named.binary_search(&instrument).is_err() {
+            if named.binary_search(&instrument).is_err()
+                && !self.has_renamed(session, number, instrument)
+            {
                 self.join(session, number, instrument);
             }
         }

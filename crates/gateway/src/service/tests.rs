@@ -1,14 +1,29 @@
-//! Tests of messages that need no session.
+//! Tests that need no connection.
 
 use super::class::{Link, Spec};
+use super::client::{Subscription, Untold, lead};
 use super::*;
 use crate::market::ring::EventRing;
+use crate::users::Names;
+use fanfare_engine::host::{Handler, Host, Initiator};
 use fanfare_engine::poll::Waker;
+use fanfare_feed::recovery::{Lack, State};
+use fanfare_fix::session::{self, SessionId, Version};
 use fanfare_market::event::entry;
 use fanfare_market::instruments::{Definition, Instrument, Name};
 use fanfare_market::{Action, Flags, Kind, Price, state};
 
 const VERSION: usize = crate::versions::COUNT - 1;
+
+/// Each change of everything.
+const EVERYTHING: Spec = Spec {
+    depth: 0,
+    entries: EntryTypes::ALL,
+    by_order: false,
+    pictures: false,
+    interval: 0,
+    checksum_every: 0,
+};
 
 /// The service, and a ring from which it reads.
 fn service(book: BookConfig) -> (EventRing, Service) {
@@ -54,15 +69,43 @@ fn subscribe(service: &mut Service, spec: Spec) {
         .join(&mut core.view, InstrumentId(0), spec, link);
 }
 
+/// A handler of nothing, whose host has the key of a session.
+struct Nobody;
+
+impl Handler for Nobody {
+    fn on_message(&mut self, _: &mut Peer<'_>, _: &AppMessage<'_>) {}
+}
+
+/// Adds a session that may see everything. Returns its index.
+fn log_on(service: &mut Service) -> u32 {
+    let config = session::Config::new(SessionId::new(Version::Fix44, "C", "PLANT"));
+    let mut host = Host::new(Nobody).unwrap();
+    let key = host.initiate(Initiator::new(config, Vec::new())).unwrap();
+    let client = Client::new(key, VERSION, Arc::new(Grant::everything()));
+    let clients = &mut service.core.clients;
+    clients.push(Some(Box::new(client)));
+    clients.len() as u32 - 1
+}
+
+/// Subscribes a session to the instrument. Returns the subscription.
+fn join(service: &mut Service, session: u32, spec: Spec) -> u32 {
+    let named = [InstrumentId(0)];
+    let own = Subscription::new(lead(262, b"r"), spec, Contract::Cut, true, &named);
+    let core = &mut service.core;
+    let number = core.client_mut(session).unwrap().add(own);
+    core.join(session, number, InstrumentId(0));
+    number
+}
+
 /// Processes events, and returns the bodies that they make, with `|` for SOH.
 fn take(ring: &mut EventRing, service: &mut Service, events: &mut [Event]) -> Vec<String> {
     ring.put(events);
     let Service { events, core, .. } = service;
     core.bodies.clear();
-    while events.read(64, |delivery| {
-        if let Delivery::Event(event, directory) = delivery {
-            core.event(event, directory);
-        }
+    while events.read(64, |delivery| match delivery {
+        Delivery::Event(event, directory) => core.event(event, directory),
+        Delivery::End(directory) => core.end_of_message(directory),
+        other => panic!("{other:?}"),
     }) > 0
     {}
     let bodies = (0..).map_while(|id| core.bodies.get(id));
@@ -73,7 +116,22 @@ fn take(ring: &mut EventRing, service: &mut Service, events: &mut [Event]) -> Ve
 fn live() -> Event {
     Event {
         source: 1,
-        ..state::to_event(fanfare_feed::recovery::State::Live)
+        ..state::to_event(State::Live)
+    }
+}
+
+fn in_state(state: State) -> Event {
+    Event {
+        flags: Flags::LAST,
+        source: 1,
+        ..state::to_event(state)
+    }
+}
+
+fn level(size: i64) -> Event {
+    Event {
+        kind: Kind::Level,
+        ..order(Action::New, 0, entry::BID, size)
     }
 }
 
@@ -124,6 +182,51 @@ fn a_change_of_an_order_without_a_side_has_the_side_of_the_order() {
     );
 }
 
+/// Returns a book of this many orders, as it is shown to readers that lost it.
+fn shown(orders: u64) -> Vec<Event> {
+    let clear = Event {
+        source: 1,
+        flags: Flags::SNAPSHOT,
+        ..Event::EMPTY
+    };
+    let orders = (1..=orders).map(|id| Event {
+        price: Price::from_units(id.cast_signed()),
+        flags: Flags::SNAPSHOT,
+        ..order(Action::New, id, entry::BID, 3)
+    });
+    let mut all: Vec<_> = std::iter::once(clear).chain(orders).collect();
+    if let Some(last) = all.last_mut() {
+        last.flags = Flags::SNAPSHOT.with(Flags::LAST);
+    }
+    all.push(Event {
+        flags: Flags::LAST,
+        ..live()
+    });
+    all
+}
+
+#[test]
+fn a_long_book_of_orders_that_is_shown_again_changes_no_level() {
+    let (mut ring, mut service) = service(BookConfig::by_order(512, 512).unwrap());
+    take(&mut ring, &mut service, &mut shown(300));
+    let spec = Spec {
+        depth: 0,
+        entries: EntryTypes::ALL,
+        by_order: false,
+        pictures: false,
+        interval: 0,
+        checksum_every: 0,
+    };
+    subscribe(&mut service, spec);
+    let mut again = |orders| take(&mut ring, &mut service, &mut shown(orders));
+    assert_eq!(again(300), [""; 0]);
+    let changed = again(299).concat();
+    assert!(
+        changed.contains("268=1|") && changed.contains("279=2|269=0|"),
+        "{changed}"
+    );
+}
+
 #[test]
 fn values_that_are_shown_again_are_known_unless_they_are_news() {
     let (mut ring, mut service) = service(BookConfig::by_price(8).unwrap());
@@ -165,4 +268,201 @@ fn values_that_are_shown_again_are_known_unless_they_are_news() {
     core.view.lose_all();
     assert!(core.has_value(&again(status(17))), "subscribers have it");
     assert!(!core.has_value(&again(value(3))), "the snapshot needs it");
+}
+
+#[test]
+fn a_state_is_told_to_those_that_know_another_one() {
+    let (mut ring, mut service) = service(BookConfig::by_price(8).unwrap());
+    let session = log_on(&mut service);
+    let clear = Event {
+        source: 1,
+        ..Event::EMPTY
+    };
+    let text = |state| format!("|58=state={state}|");
+    let mut tell = |service: &mut Service, state| {
+        take(&mut ring, service, &mut [clear, in_state(state)]).concat()
+    };
+    tell(&mut service, State::Live);
+    let first = join(&mut service, session, EVERYTHING);
+    assert!(tell(&mut service, State::Stale).contains(&text("stale")));
+    service.core.stop(session, first);
+    assert_eq!(tell(&mut service, State::Live), "");
+    let second = join(&mut service, session, EVERYTHING);
+    assert!(tell(&mut service, State::Stale).contains(&text("stale")));
+    assert!(tell(&mut service, State::Live).contains(&text("live")));
+    service.core.stop(session, second);
+    // Another one joins after a loss, and is told that the book is recovering.
+    service.core.lose_all();
+    service.core.client_mut(session).unwrap().untold.clear();
+    join(&mut service, session, EVERYTHING);
+    let untold = &mut service.core.client_mut(session).unwrap().untold;
+    assert_eq!(untold.pop_first(), Some(Untold::State(InstrumentId(0))));
+    assert!(tell(&mut service, State::Live).contains(&text("live")));
+}
+
+#[test]
+fn the_state_of_a_book_that_is_not_live_is_told_first() {
+    let (mut ring, mut service) = service(BookConfig::by_price(8).unwrap());
+    let session = log_on(&mut service);
+    let lacks = State::Recovering(Lack::Picture);
+    for state in [State::Live, State::Stale, State::Closed, lacks] {
+        take(&mut ring, &mut service, &mut [in_state(state)]);
+        let number = join(&mut service, session, EVERYTHING);
+        let untold = &mut service.core.client_mut(session).unwrap().untold;
+        let told = std::mem::take(untold).pop_first();
+        let expected = (state != State::Live).then_some(Untold::State(InstrumentId(0)));
+        assert_eq!(told, expected, "{state:?}");
+        service.core.stop(session, number);
+    }
+}
+
+#[test]
+fn trades_beyond_the_capacity_of_a_recovery_are_announced_after_it() {
+    let (mut ring, mut service) = service(BookConfig::by_price(8).unwrap());
+    subscribe(&mut service, EVERYTHING);
+    let trade = Event {
+        kind: Kind::Trade,
+        ..order(Action::New, 0, entry::TRADE, 1)
+    };
+    take(&mut ring, &mut service, &mut [trade; 1_500]);
+    let mut ends = [level(3), in_state(State::Live)];
+    take(&mut ring, &mut service, &mut ends);
+    let Core { view, classes, .. } = &mut service.core;
+    let (seen, class) = (view.get(InstrumentId(0)), classes.get_mut(0));
+    let (mut room, mut out) = (Vec::new(), Vec::new());
+    let update = class
+        .unwrap()
+        .update(seen.unwrap(), &level(4), &mut room, &mut out);
+    assert_eq!((out.len(), update.unwrap().left_out), (1_024, 476));
+}
+
+#[test]
+fn a_snapshot_that_waits_for_an_update_without_entries_is_queued() {
+    let (mut ring, mut service) = service(BookConfig::by_order(8, 8).unwrap());
+    take(&mut ring, &mut service, &mut [in_state(State::Live)]);
+    let spec = Spec {
+        by_order: true,
+        interval: 1_000,
+        ..EVERYTHING
+    };
+    subscribe(&mut service, spec);
+    service.core.classes.get_mut(0).unwrap().links[0].is_behind = true;
+    let status = Event {
+        kind: Kind::Status,
+        ..order(Action::New, 17, 0, 0)
+    };
+    take(&mut ring, &mut service, &mut [status]);
+    let Service { events, core, .. } = &mut service;
+    core.now = core.classes.next_due().unwrap();
+    core.flush_due(events.directory());
+    assert!(core.classes.get_mut(0).unwrap().links[0].is_queued);
+}
+
+#[test]
+fn no_update_of_a_class_that_has_ended_is_scheduled() {
+    let (mut ring, mut service) = service(BookConfig::by_price(8).unwrap());
+    take(&mut ring, &mut service, &mut [in_state(State::Live)]);
+    let session = log_on(&mut service);
+    let spec = Spec {
+        interval: 3_600_000,
+        ..EVERYTHING
+    };
+    for size in 1..=1_000 {
+        let number = join(&mut service, session, spec);
+        assert_eq!(service.core.classes.next_due(), None);
+        take(&mut ring, &mut service, &mut [level(size)]);
+        assert!(service.core.classes.next_due().is_some());
+        service.core.stop(session, number);
+    }
+    assert_eq!(service.core.classes.next_due(), None);
+}
+
+#[test]
+fn events_lost_in_several_places_of_a_turn_are_one_range_with_their_count() {
+    let (mut ring, mut service) = service(BookConfig::by_price(8).unwrap());
+    for number in [3, 7] {
+        ring.put_numbered(&[Event { number, ..level(1) }]);
+    }
+    let Service { events, core, .. } = &mut service;
+    let mut lost = None;
+    core.read(events, 0, &mut lost);
+    let hole = lost.unwrap();
+    assert_eq!((hole.count, hole.first, hole.last), (5, 1, 6));
+}
+
+#[test]
+fn pending_items_end_with_the_right_to_them_and_with_their_subscription() {
+    let (mut ring, mut service) = service(BookConfig::by_price(8).unwrap());
+    take(&mut ring, &mut service, &mut [in_state(State::Live)]);
+    let session = log_on(&mut service);
+    let number = join(&mut service, session, EVERYTHING);
+    let Service { events, core, .. } = &mut service;
+    let client = core.client_mut(session).unwrap();
+    let of = InstrumentId(0);
+    let ends = [Untold::TooMany(number), Untold::NoneFound(number)];
+    client.untold = [Untold::State(of), Untold::Status(of)].into();
+    client.untold.extend(ends);
+    client.set_grant(&Arc::new(Grant::everything()), events.directory());
+    assert_eq!(client.untold.len(), 4);
+    client.set_grant(&Arc::new(Grant::nothing()), events.directory());
+    assert!(client.untold.iter().eq(&ends), "{:?}", client.untold);
+    core.stop(session, number);
+    assert!(core.client_mut(session).unwrap().untold.is_empty());
+}
+
+#[test]
+fn an_instrument_of_a_list_joins_when_it_is_defined() {
+    let (mut ring, mut service) = service(BookConfig::by_price(8).unwrap());
+    let session = log_on(&mut service);
+    let core = &mut service.core;
+    for (id, symbol) in [(b"a", "RIU3"), (b"b", "SIU3")] {
+        let names: Names = [Pattern::parse(symbol.as_bytes())].into_iter().collect();
+        let mut own = Subscription::new(lead(262, id), EVERYTHING, Contract::Cut, true, &[]);
+        own.lists = vec![Arc::new(names)];
+        let number = core.client_mut(session).unwrap().add(own);
+        core.with_patterns.insert((session, number));
+    }
+    take(&mut ring, &mut service, &mut [in_state(State::Live)]);
+    let Service { events, core, .. } = &mut service;
+    let added = events.take_added();
+    core.grow(&added, events.directory());
+    let client = core.client_mut(session).unwrap();
+    let parts = [0, 1].map(|number| client.get(number).unwrap().places.len());
+    assert_eq!(parts, [1, 0]);
+    assert_eq!(client.parts, 2, "one without instruments counts as one");
+}
+
+#[test]
+fn a_request_for_the_status_of_the_session_is_sent_each_change() {
+    let (mut ring, mut service) = service(BookConfig::by_price(8).unwrap());
+    let session = log_on(&mut service);
+    let status = |id| Event {
+        kind: Kind::Status,
+        instrument: InstrumentId::ALL,
+        ..order(Action::New, id, 0, 0)
+    };
+    take(&mut ring, &mut service, &mut [status(2)]);
+    let client = service.core.client_mut(session).unwrap();
+    assert!(client.untold.is_empty());
+    client.session_requests.push((*b"t").into());
+    take(&mut ring, &mut service, &mut [status(3)]);
+    let client = service.core.client_mut(session).unwrap();
+    assert_eq!(client.untold.pop_first(), Some(Untold::Session(1)));
+}
+
+#[test]
+fn a_session_has_a_limited_number_of_requests_at_a_time() {
+    let (_, mut service) = service(BookConfig::by_price(8).unwrap());
+    let session = log_on(&mut service);
+    let client = service.core.client_mut(session).unwrap();
+    let mut count = 0;
+    while client.check_one_more(0).is_ok() {
+        let id = lead(262, format!("{count}").as_bytes());
+        let own = Subscription::new(id, EVERYTHING, Contract::Cut, true, &[]);
+        client.add(own);
+        count += 1;
+    }
+    assert!((1_000..100_000).contains(&count), "{count}");
+    client.remove(0);
+    assert_eq!(client.check_one_more(1), Ok(()));
 }

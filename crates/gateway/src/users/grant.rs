@@ -19,7 +19,8 @@ pub(crate) struct Grant {
     pub(crate) contracts: Vec<Contract>,
     /// The contract of requests that name none: one of `contracts`.
     pub(crate) contract: Contract,
-    /// The most instruments that a session may be subscribed to, counted once for each request.
+    /// The most instruments that a session may be subscribed to, counted once for each request. A
+    /// request without any counts as one.
     pub(crate) subscriptions: usize,
     /// The most requests of a session in a second.
     pub(crate) requests_per_second: u32,

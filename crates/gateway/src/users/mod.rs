@@ -24,6 +24,7 @@ pub use tables::{Lists, PortName, UserTables};
 
 pub(crate) use dbn_key::DbnKey;
 pub(crate) use error::without_text;
+pub(crate) use names::Names;
 pub(crate) use set::{Source, User, UserSet};
 
 use fanfare_fix::session::SessionId;

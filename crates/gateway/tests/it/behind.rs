@@ -48,7 +48,20 @@ fn a_request_for_nothing_takes_no_instrument_from_another() {
         &format!("262=b|263=0|{wanted}|55=NONE*|"),
     ));
     client.send_raw(&both);
-    assert_eq!(pictures(&mut client, count).len(), count);
+    let (mut pictures, mut refusals) = (0, 0);
+    while pictures < count || refusals == 0 {
+        let message = client.receive().unwrap();
+        match value(&message, 35) {
+            Some("W") => pictures += 1,
+            Some("Y") => {
+                assert!(message.contains("|262=b|281=0|"), "{message}");
+                refusals += 1;
+            }
+            Some("B" | "h" | "f") => {}
+            _ => panic!("{message}"),
+        }
+    }
+    assert_eq!((pictures, refusals), (count, 1));
     stop(market.gateway);
 }
 

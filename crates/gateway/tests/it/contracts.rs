@@ -1,7 +1,8 @@
-//! Clients that do not read, by the contracts of their subscriptions.
+//! Clients that do not read, by the contracts of their subscriptions, and clients that are gone.
 
 use crate::client::{Client, value};
-use crate::service::{ByPrice, Market, pictures};
+use crate::market::generator;
+use crate::service::{ByPrice, Market, all, pictures};
 use crate::{ended, eventually, stop};
 use fanfare_gateway::{Notice, PeerEnd};
 use std::collections::BTreeMap;
@@ -94,6 +95,25 @@ impl Reader {
 }
 
 #[test]
+fn messages_that_a_client_is_not_sent_are_not_counted_as_deliveries() {
+    let market = Market::new(188);
+    let mut client = slow(&market, "SLOW", "conflated");
+    let wanted = "263=1|264=0|265=1|267=2|269=0|269=1|146=1|55=*";
+    client.send("V", &format!("262=last|{wanted}|20010=skip|"));
+    market.live();
+    let mut received = 0;
+    eventually("as many deliveries as messages", || {
+        client.send("V", "262=end|263=1|264=1|265=1|267=1|269=0|146=1|55=NONE|");
+        while !client.receive().unwrap().contains("|35=Y|") {
+            received += 1;
+        }
+        market.gateway.count("deliveries") == received
+    });
+    assert!(received > 0);
+    stop(market.gateway);
+}
+
+#[test]
 fn each_contract_does_with_a_client_that_does_not_read_what_it_says() {
     let market = Market::new(39);
     let cut = slow(&market, "CUT", "cut");
@@ -143,5 +163,29 @@ fn each_contract_does_with_a_client_that_does_not_read_what_it_says() {
         assert!(reader.pictures > least, "some came a second time");
     }
     assert_eq!(market.gateway.count("slow_consumers"), 1);
+    stop(market.gateway);
+}
+
+#[test]
+fn a_connection_that_is_reset_is_not_a_slow_consumer() {
+    const CLIENTS: u64 = 16;
+    let market = Market::new(173);
+    let mut feed = [generator(false), generator(true)];
+    market.send(&mut feed, 500);
+    market.wait();
+    for number in 1..=CLIENTS {
+        let mut client = market.client_named(&format!("R{number}"), "FIXT.1.1", "1137=9|");
+        // Few enough that its queue is never full.
+        for request in ["a", "b", "c", "d"] {
+            client.send("V", &all(request, 1, 0));
+        }
+        client.receive().unwrap();
+        // What it has not read resets its connection, while more is sent to it.
+        market.send(&mut feed, 50);
+        drop(client);
+        market.send(&mut feed, 50);
+        eventually("its end", || market.gateway.count("ended") == number);
+    }
+    assert_eq!(market.gateway.count("slow_consumers"), 0);
     stop(market.gateway);
 }

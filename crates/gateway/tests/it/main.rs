@@ -19,6 +19,7 @@ mod framing;
 mod history;
 mod holes;
 mod hostile;
+mod late;
 mod mappings;
 mod market;
 mod ports;

@@ -73,6 +73,80 @@ fn users_see_what_is_theirs_and_no_more_once_it_is_taken_away() {
     stop(market.gateway);
 }
 
+/// Returns the fields that name an instrument.
+fn an_instrument(client: &mut Client) -> String {
+    client.send("x", "320=all|559=4|");
+    let list = answer(client);
+    format!("55=[N/A]|48={}|22=8|", value(&list, 48).unwrap())
+}
+
+#[test]
+fn each_request_counts_against_the_limit_of_instruments() {
+    let (line, changes) = (group(180), group(181));
+    let users = user("u", "C", "secret", "subscriptions = 15");
+    let text = format!("{PORTS}{users}{}", feed("one", line, changes));
+    let market = Market::with(&text, line, changes);
+    market.live();
+    let mut client = log_on(&market, "C");
+    let named = an_instrument(&mut client);
+    let rest = "264=1|265=1|267=1|269=0|146=1|55=NONE*|";
+    for request in 0..16 {
+        client.send("V", &format!("262={request}|263=1|{rest}"));
+    }
+    let refused = answer(&mut client);
+    assert!(refused.contains("|262=15|281=2|"), "{refused}");
+    // One ends, and another one takes its place.
+    client.send("V", &format!("262=7|263=2|{rest}"));
+    for request in ["s", "t"] {
+        client.send("e", &format!("324={request}|263=1|{named}"));
+    }
+    let refused = answer(&mut client);
+    assert!(refused.contains("|372=e|380=0|"), "{refused}");
+    client.send("e", &format!("324=s|263=2|{named}"));
+    client.send("V", &format!("262=15|263=1|{rest}"));
+    client.send("V", &format!("262=16|263=1|{rest}"));
+    let refused = answer(&mut client);
+    assert!(refused.contains("|262=16|281=2|"), "{refused}");
+    stop(market.gateway);
+}
+
+#[test]
+fn a_request_for_statuses_ends_with_the_right_to_its_instrument_alone() {
+    let (line, changes) = (group(182), group(183));
+    let file = TestFile::new("statuses.toml");
+    let rights = |depth: u8| {
+        let limits = format!("depth = {depth}\ncontracts = [\"skip\"]");
+        user("u", "C", "secret", &limits)
+    };
+    file.write(&rights(3));
+    let users = format!("users = \"{}\"\n", file.0.display());
+    let text = users + PORTS + &feed("one", line, changes);
+    let market = Market::with(&text, line, changes);
+    market.live();
+    let mut client = log_on(&market, "C");
+    let named = an_instrument(&mut client);
+    client.send("e", &format!("324=same|263=1|{named}"));
+    client.send("V", &format!("262=same|263=1|264=3|265=1|{ALL}"));
+    let reload = |rights: &str| {
+        file.write(rights);
+        let config = Config::from_toml(&text).unwrap();
+        market.gateway.reload(&config).unwrap();
+    };
+    reload(&rights(2));
+    let revoked = answer(&mut client);
+    assert!(revoked.contains("|262=same|281=3|"), "{revoked}");
+    reload(&rights(2).replace("instruments = [\"*\"]", "instruments = [\"NONE\"]"));
+    let revoked = answer(&mut client);
+    assert!(
+        revoked.contains("|35=j|") && revoked.contains("|372=e|379=same|380=6|"),
+        "{revoked}"
+    );
+    client.send("e", &format!("324=same|263=2|{named}"));
+    let unknown = answer(&mut client);
+    assert!(unknown.contains("|372=e|380=1|"), "{unknown}");
+    stop(market.gateway);
+}
+
 #[test]
 fn a_client_that_asks_without_end_is_refused_and_costs_the_others_nothing() {
     let (line, changes) = (group(43), group(44));

@@ -3,6 +3,7 @@
 use crate::client::{Client, value};
 use crate::feed::group;
 use crate::market::{feed, gateway, generator, send_some};
+use crate::users::PORTS;
 use crate::{eventually, stop};
 use fanfare_fast::generate::Generator;
 use fanfare_gateway::Gateway;
@@ -74,7 +75,8 @@ pub(crate) fn all(id: &str, kind: u8, depth: u16) -> String {
     of("*", id, kind, depth)
 }
 
-fn of(symbol: &str, id: &str, kind: u8, depth: u16) -> String {
+/// Returns a request for bids and offers of this symbol or prefix.
+pub(crate) fn of(symbol: &str, id: &str, kind: u8, depth: u16) -> String {
     format!("262={id}|263={kind}|264={depth}|265=1|267=2|269=0|269=1|146=1|55={symbol}|")
 }
 
@@ -196,6 +198,17 @@ fn increments_make_of_a_picture_what_a_later_picture_says() {
     stop(market.gateway);
 }
 
+/// Returns the next message that no subscription brings.
+fn answer_of(client: &mut Client) -> String {
+    loop {
+        let message = client.receive().unwrap();
+        let kind = value(&message, 35).unwrap();
+        if !matches!(kind, "W" | "X" | "B" | "h" | "f") {
+            return message;
+        }
+    }
+}
+
 #[test]
 fn each_malformed_request_has_its_answer() {
     let market = Market::new(35);
@@ -235,15 +248,8 @@ fn each_malformed_request_has_its_answer() {
         ),
     ] {
         client.send("V", &request);
-        loop {
-            let message = client.receive().unwrap();
-            let kind = value(&message, 35).unwrap();
-            if matches!(kind, "W" | "X" | "B" | "h" | "f") {
-                continue;
-            }
-            assert!(message.contains(answer), "{request}: {message}");
-            break;
-        }
+        let message = answer_of(&mut client);
+        assert!(message.contains(answer), "{request}: {message}");
     }
     for (msg_type, body, answer) in [
         ("D", "11=1|55=A|54=1|60=20261123-10:00:00|40=1|", "|35=j|"),
@@ -254,16 +260,12 @@ fn each_malformed_request_has_its_answer() {
         ("e", "324=s|55=NONE|263=0|", "|372=e|380=2|"),
         ("e", "324=s|55=NONE|263=2|", "|372=e|380=1|"),
         ("g", "335=t|263=0|336=9|", "|372=g|380=1|"),
+        ("g", "335=t|263=2|", "|372=g|380=1|"),
+        ("g", "335=t|263=9|", "|371=263|372=g|373=5|"),
     ] {
         client.send(msg_type, body);
-        loop {
-            let message = client.receive().unwrap();
-            let kind = value(&message, 35).unwrap();
-            if !matches!(kind, "W" | "X" | "B" | "h" | "f") {
-                assert!(message.contains(answer), "{msg_type}: {message}");
-                break;
-            }
-        }
+        let message = answer_of(&mut client);
+        assert!(message.contains(answer), "{msg_type}: {message}");
     }
     stop(market.gateway);
 }
@@ -283,6 +285,45 @@ fn what_has_gone_by_is_refused_with_where_it_is() {
     let refused = client.receive().unwrap();
     let answer = "|262=a|281=4|58=past events are not sent in FIX";
     assert!(refused.contains(answer), "{refused}");
+    stop(market.gateway);
+}
+
+#[test]
+fn a_request_for_snapshots_of_nothing_is_refused_and_leaves_its_id_free() {
+    let (line, pictures) = (group(184), group(185));
+    let lists = "[lists]\nL = [\"NOTHING\"]\n";
+    let feed = feed("one", line, pictures);
+    let text = format!("mode = \"subscriptions\"\n{PORTS}{lists}{feed}");
+    let market = Market::with(&text, line, pictures);
+    market.live();
+    let mut client = market.client("FIX.4.4", "");
+    for symbol in ["@L", "NOTHING*", "@L", "NOTHING*"] {
+        client.send("V", &of(symbol, "a", 0, 1));
+        let refused = client.receive().unwrap();
+        assert!(refused.contains("|262=a|281=0|"), "{symbol}: {refused}");
+    }
+    stop(market.gateway);
+}
+
+#[test]
+fn a_request_for_the_status_of_the_session_goes_on_until_it_ends() {
+    let market = Market::new(186);
+    let mut client = market.client("FIX.4.4", "");
+    let mut answer = |body: &str| {
+        client.send("g", body);
+        client.receive().unwrap()
+    };
+    let status = answer("335=t|263=1|");
+    assert!(
+        status.contains("|35=h|") && status.contains("|335=t|"),
+        "{status}"
+    );
+    let refused = answer("335=t|263=1|");
+    assert!(refused.contains("|372=g|380=0|"), "{refused}");
+    client.send("g", "335=t|263=2|");
+    client.send("g", "335=t|263=0|");
+    let status = client.receive().unwrap();
+    assert!(status.contains("|35=h|"), "{status}");
     stop(market.gateway);
 }
 

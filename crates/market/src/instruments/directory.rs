@@ -19,6 +19,8 @@ pub struct Directory {
     /// the same symbol.
     by_symbol: BTreeMap<Box<[u8]>, Vec<u32>>,
     by_id: HashMap<Box<[u8]>, Vec<u32>>,
+    /// The sources of all IDs so far.
+    sources: Vec<IdSource>,
     /// A number above all others.
     bound: u32,
 }
@@ -73,7 +75,7 @@ impl Directory {
     }
 
     /// Adds or replaces an instrument in the form of [`Instrument::write`]. Returns its number, and
-    /// whether it is new, or `None` if the bytes are invalid. Allocates.
+    /// whether it is new or has another name, or `None` if the bytes are invalid. Allocates.
     pub fn take(&mut self, bytes: &[u8]) -> Option<(InstrumentId, bool)> {
         let new = Instrument::read(bytes)?;
         let number = new.instrument.0;
@@ -94,8 +96,11 @@ impl Directory {
                 self.by_id.entry(room.as_slice().into()).or_default(),
                 number,
             );
+            if !self.sources.contains(&name.source) {
+                self.sources.push(name.source);
+            }
         }
-        Some((new.instrument, before.is_none()))
+        Some((new.instrument, true))
     }
 
     fn leave(&mut self, number: u32, name: &Name<'_>, room: &mut Vec<u8>) {
@@ -134,6 +139,12 @@ impl Directory {
             false => None,
         };
         found.into_iter().flatten().copied().map(InstrumentId)
+    }
+
+    /// Returns the sources that IDs have had so far, for a search of an ID from any source.
+    #[must_use]
+    pub fn sources(&self) -> &[IdSource] {
+        &self.sources
     }
 
     /// Returns the first symbol after `last`, if there is one, that begins with `prefix`, and its
@@ -228,15 +239,15 @@ mod tests {
         assert_eq!(next(Some(b""), b"T"), None);
         assert_eq!(numbers(all.of_symbol(b"RIU3")), [90]);
         let source = IdSource::parse(b"8").unwrap();
+        assert_eq!(all.sources(), [source]);
         assert_eq!(numbers(all.of_id(SecurityId::Number(1), source)), [7]);
         assert_eq!(
             numbers(all.of_id(SecurityId::Number(1), IdSource::NONE)),
             [0; 0]
         );
-        assert_eq!(
-            all.take(&bytes(7, b"RIU3", 9)),
-            Some((InstrumentId(7), false))
-        );
+        let renamed = bytes(7, b"RIU3", 9);
+        assert_eq!(all.take(&renamed), Some((InstrumentId(7), true)));
+        assert_eq!(all.take(&renamed), Some((InstrumentId(7), false)));
         assert_eq!(
             numbers(all.of_symbol(b"RIU3")),
             [7, 90],

@@ -1,8 +1,9 @@
 // QuickFIX C++ as a peer of the benchmarks.
 //
 //     quickfix answer SETTINGS         answers each order with an ExecutionReport, until stdin ends
-//     quickfix receive SETTINGS COUNT  takes so many orders, then prints "ended NANOSECONDS"
-//     quickfix send SETTINGS COUNT     sends them at its logon, and prints "began NANOSECONDS"
+//     quickfix receive SETTINGS COUNT  takes so many orders that warm up and as many again; prints
+//                                      "began NANOSECONDS" between them, "ended NANOSECONDS" after
+//     quickfix send SETTINGS COUNT     sends them all at its logon
 //     quickfix parse FILE [DICTIONARY] prints "parsed NANOSECONDS", for each parse of the message in
 //                                      the file, by the dictionary if there is one
 //     quickfix typed FILE              reads the order in the file into a struct and builds it again;
@@ -72,7 +73,7 @@ FIX::Message order(long number) {
 
 class Peer : public FIX::Application {
   public:
-    /// Sends `to_send` orders at the logon, and expects `to_come`.
+    /// Sends twice `to_send` orders at the logon, and expects twice `to_come`.
     Peer(bool answers, long to_send, long to_come)
         : answers_(answers), to_send_(to_send), to_come_(to_come) {}
 
@@ -85,8 +86,7 @@ class Peer : public FIX::Application {
     void onLogon(const FIX::SessionID &id) override {
         if (to_send_ > 0 && !sender_.joinable())
             sender_ = std::thread([this, id] {
-                say("began", now());
-                for (long number = 0; number < to_send_; ++number) {
+                for (long number = 0; number < 2 * to_send_; ++number) {
                     FIX::Message message = order(number);
                     FIX::Session::sendToTarget(message, id);
                 }
@@ -103,7 +103,10 @@ class Peer : public FIX::Application {
         FIX::UnsupportedMessageType) override {
         if (answers_)
             answer(message, id);
-        if (++came_ == to_come_)
+        const long came = ++came_;
+        if (came == to_come_)
+            say("began", now());
+        if (came == 2 * to_come_)
             say("ended", now());
     }
 

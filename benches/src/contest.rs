@@ -207,7 +207,7 @@ impl Outcome {
         median(times.collect())
     }
 
-    /// Rows that are ahead of Fanfare in a figure.
+    /// Rows that are ahead of Fanfare in a figure, each with its value as a share of Fanfare's.
     pub(crate) fn ahead(&self) -> Vec<String> {
         let mut found = Vec::new();
         for row in self
@@ -218,8 +218,9 @@ impl Outcome {
             for (at, figure) in self.figures.iter().enumerate() {
                 let times = self.times(row, at);
                 if times < 1.0 {
+                    let share = if figure.is_rate { 1.0 / times } else { times };
                     found.push(format!(
-                        "{}: {} is ahead in {} ({times:.2} of Fanfare's)",
+                        "{}: {} is ahead in {} ({share:.2} of Fanfare's)",
                         self.title, row.name, figure.name
                     ));
                 }
@@ -271,6 +272,7 @@ mod tests {
         assert_eq!((slow.median(0), slow.spread(1)), (20.0, (10.0, 10.0)));
         assert_eq!((outcome.times(slow, 0), outcome.times(slow, 1)), (2.0, 4.0));
         assert_eq!(outcome.ahead().len(), 2);
-        assert!(outcome.ahead()[0].contains("Fast is ahead in time (0.50"));
+        assert!(outcome.ahead()[0].contains("Fast is ahead in time (0.50 of Fanfare's)"));
+        assert!(outcome.ahead()[1].contains("Fast is ahead in rate (2.00 of Fanfare's)"));
     }
 }

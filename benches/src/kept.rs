@@ -36,7 +36,9 @@ pub(crate) fn contest(peers: &Peers) -> Contest {
         what: format!(
             "One session sends {ORDERS} orders (Fanfare {OURS}) to another process, which counts \
              them; the sender keeps each in its store before it is sent. Both sides are the same \
-             project's."
+             project's. The clock is the receiver's, from its first order to its last; in QuickFIX \
+             as many orders before that warm up. QuickFIX builds each order from its fields, \
+             Fanfare sends bodies that it has prepared."
         ),
         source: "benches/src/kept.rs, benches/peers",
         figures: vec![Figure::higher("rate", "orders/s")],
@@ -114,7 +116,7 @@ fn theirs(name: &'static str, how: &str, command: Command, settings: Settings) -
         let text = settings::initiator(port, settings.store.as_deref(), ("BUY", "SELL"));
         std::fs::write(&settings.sender, text)?;
         let mut sender = start("send", &settings.sender)?;
-        let began = number(&mut sender, "began")?;
+        let began = number(&mut receiver, "began")?;
         let ended = number(&mut receiver, "ended")?;
         sender.end();
         receiver.end();

@@ -5,8 +5,11 @@
 //! that spins (`poll(Some(Duration::ZERO))`) and one that sleeps until its next timer.
 
 use crate::sys::epoll;
+use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering, fence};
 use std::time::Duration;
@@ -161,6 +164,16 @@ impl AsFd for Poller {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.epoll.as_fd()
     }
+}
+
+/// Opens a file whose reads follow the reports of a [`Poller`]: at a FIFO neither this nor a read
+/// waits for a writer, and the poller reports one with its first bytes, or with its end.
+///
+/// # Errors
+/// Those of [`File::open`].
+pub fn open(path: &Path) -> io::Result<File> {
+    let mut options = File::options();
+    options.custom_flags(libc::O_NONBLOCK).read(true).open(path)
 }
 
 /// Ends another thread's [`Poller::poll`]. Cloning is cheap, and waking makes no system call while

@@ -30,6 +30,8 @@ impl Stop {
 
     /// Makes a flag that Ctrl-C (SIGINT) and SIGTERM raise too. From the first call on they no
     /// longer end the process by themselves, except for the third one, in case a shutdown hangs.
+    /// SIGHUP, the end of the terminal, raises it as well, unless it is ignored (nohup) or a
+    /// [`Reload`] takes it.
     ///
     /// # Errors
     /// The handlers cannot be installed.
@@ -79,10 +81,10 @@ impl Reload {
         Self::default()
     }
 
-    /// Makes one that SIGHUP makes due, too. From the first call on, no signal ends the process by
-    /// default except SIGINT, SIGTERM, SIGKILL, and those for faults of the program: a service
-    /// outlives its terminal, and a stray SIGUSR1 or timer. [`Stop::on_interrupt`] catches the
-    /// first two.
+    /// Makes one that SIGHUP makes due, too; the signal raises no [`Stop`] any more. From the first
+    /// call on, no signal ends the process by default except SIGINT, SIGTERM, SIGKILL, and those
+    /// for faults of the program: a service outlives its terminal, and a stray SIGUSR1 or timer.
+    /// [`Stop::on_interrupt`] catches the first two.
     ///
     /// # Errors
     /// The handlers cannot be installed.

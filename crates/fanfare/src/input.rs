@@ -1,7 +1,7 @@
 //! Input that may block, as a pipe does, until Ctrl-C.
 
 use crate::progress;
-use fanfare_engine::poll::{Interest, Poller, Token};
+use fanfare_engine::poll::{self, Interest, Poller, Token};
 use fanfare_engine::stop::Stop;
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
@@ -13,7 +13,7 @@ use std::time::Duration;
 const LOOK: Duration = Duration::from_millis(50);
 
 /// A file, or stdin for `-`. On a pipe or a terminal, a read that is blocked when `stop` is raised
-/// ends with [`ErrorKind::Interrupted`].
+/// ends with [`ErrorKind::Interrupted`]. Reads of a FIFO wait for its writer, not its opening.
 pub(crate) struct Input {
     from: Box<dyn Read + Send>,
     /// The poller of an input that may block. A signal interrupts a read only if it comes while
@@ -27,7 +27,7 @@ impl Input {
         let file = if is_standard(path) {
             File::from(io::stdin().as_fd().try_clone_to_owned()?)
         } else {
-            File::open(path)?
+            poll::open(path)?
         };
         let poller = Poller::new(1)?;
         // The poller refuses a plain file, which never blocks.
@@ -52,14 +52,21 @@ impl Input {
 
 impl Read for Input {
     fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
-        if let Some(pipe) = &mut self.pipe {
+        let Some(pipe) = &mut self.pipe else {
+            return self.from.read(room);
+        };
+        loop {
             while pipe.poll(Some(LOOK))? == 0 {
                 if self.stop.is_raised() {
                     return Err(ErrorKind::Interrupted.into());
                 }
             }
+            match self.from.read(room) {
+                // Another reader of the pipe has taken the bytes.
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+                read => return read,
+            }
         }
-        self.from.read(room)
     }
 }
 
@@ -71,7 +78,9 @@ pub(crate) fn is_standard(path: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::scratch::Scratch;
     use std::io::Write;
+    use std::process::Command;
 
     #[test]
     fn a_wish_to_stop_that_is_older_than_the_read_ends_it() {
@@ -90,5 +99,26 @@ mod tests {
         assert_eq!(pipe.read(&mut room).unwrap(), 4);
         drop(to);
         assert_eq!(pipe.read(&mut room).unwrap(), 0);
+    }
+
+    #[test]
+    fn a_fifo_is_opened_at_once_and_waits_for_its_writer() {
+        let folder = Scratch::new("fifo").unwrap();
+        let path = folder.file("fifo");
+        let made = Command::new("mkfifo").arg(&path).status();
+        assert!(made.unwrap().success());
+        let stop = Stop::new();
+        let mut fifo = Input::open(&path, &stop).unwrap();
+        assert!(fifo.would_wait());
+        stop.raise();
+        let mut room = [0; 8];
+        let ended = fifo.read(&mut room).unwrap_err();
+        assert_eq!(ended.kind(), ErrorKind::Interrupted);
+        let mut to = File::options().write(true).open(&path).unwrap();
+        assert!(fifo.would_wait(), "the writer has written nothing");
+        to.write_all(b"late").unwrap();
+        assert_eq!(fifo.read(&mut room).unwrap(), 4);
+        drop(to);
+        assert_eq!(fifo.read(&mut room).unwrap(), 0);
     }
 }

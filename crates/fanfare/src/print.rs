@@ -47,6 +47,38 @@ pub(crate) fn err(text: fmt::Arguments<'_>) {
     }
 }
 
+/// Remarks on stderr about a feed: the first ones are shown, all are counted. A garbled feed of an
+/// hour has as many errors as packets, and each line waits for the terminal.
+#[derive(Debug, Default)]
+pub(crate) struct Remarks(u64);
+
+impl Remarks {
+    /// The most remarks that are shown.
+    const MOST: u64 = 50;
+
+    /// Counts a remark, and prints it if it is one of the first.
+    #[cold]
+    pub(crate) fn push(&mut self, text: fmt::Arguments<'_>) {
+        self.push_to(text, err);
+    }
+
+    fn push_to(&mut self, text: fmt::Arguments<'_>, print: impl FnOnce(fmt::Arguments<'_>)) {
+        self.0 += 1;
+        if self.0 <= Self::MOST {
+            print(text);
+        } else if self.0 == Self::MOST + 1 {
+            print(format_args!(
+                "fanfare: further ones of this kind are only counted"
+            ));
+        }
+    }
+
+    /// Returns whether there was none.
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.0 == 0
+    }
+}
+
 /// Stdout, whose errors are told from those of sockets and files: only [`is_unread`] ones are no
 /// failure of the command.
 #[derive(Debug, Default)]
@@ -177,6 +209,21 @@ pub(crate) fn is_unread(error: &anyhow::Error) -> bool {
 mod tests {
     use super::*;
     use anyhow::Context;
+
+    #[test]
+    fn a_feed_of_errors_is_remarked_fifty_times() {
+        let (mut remarks, mut lines) = (Remarks::default(), Vec::new());
+        assert!(remarks.is_empty());
+        for number in 1..=60 {
+            remarks.push_to(format_args!("packet {number}"), |line| {
+                lines.push(line.to_string());
+            });
+        }
+        assert!(!remarks.is_empty());
+        assert_eq!(lines.len(), 51);
+        assert_eq!(lines[49], "packet 50");
+        assert!(lines[50].ends_with("are only counted"), "{lines:?}");
+    }
 
     #[test]
     fn only_a_broken_pipe_of_stdout_is_no_failure() {

@@ -119,6 +119,11 @@ impl Capture {
     }
 
     /// Never runs, since no such capture exists.
+    pub fn failure(&mut self) -> Option<CaptureError> {
+        match self.0 {}
+    }
+
+    /// Never runs, since no such capture exists.
     ///
     /// # Errors
     /// None.

@@ -18,7 +18,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use fanfare_wire::UtcTimestamp;
 use serde_json::{Map, Number, Value, json};
 
-use crate::histogram::Histogram;
+use crate::histogram::{Histogram, rank};
 use crate::plot::STANDARD_PERCENTILES;
 
 /// Figures of one run of one command, in the order in which they were added.
@@ -187,11 +187,11 @@ pub fn median(mut values: Vec<f64>) -> f64 {
     values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
-/// Returns the smallest value that `percent` percent of them do not exceed; NaN for none.
+/// Returns the smallest value that at least `percent` percent of them do not exceed; NaN for none.
 pub fn percentile(values: &[u64], percent: f64) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_unstable();
-    let rank = (percent / 100.0 * sorted.len() as f64).ceil().max(1.0) as usize;
+    let rank = rank(percent, sorted.len() as u64) as usize;
     sorted.get(rank - 1).map_or(f64::NAN, |&value| value as f64)
 }
 
@@ -285,6 +285,14 @@ mod tests {
         figures.add("p50_us", f64::NAN);
         figures.add("rate_per_s", f64::INFINITY);
         assert_eq!(figures.to_json()["figures"], json!({}));
+    }
+
+    #[test]
+    fn the_rank_of_round_percentages_is_exact() {
+        let values: Vec<u64> = (1..=1000).rev().collect();
+        let percentiles = [0.0, 50.0, 99.9, 100.0].map(|percent| percentile(&values, percent));
+        assert_eq!(percentiles, [1.0, 500.0, 999.0, 1000.0]);
+        assert!(percentile(&[], 50.0).is_nan());
     }
 
     #[test]

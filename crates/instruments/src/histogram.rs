@@ -3,6 +3,18 @@
 
 use hdrhistogram::{CreationError, Histogram as Buckets};
 
+/// Returns the share of values that are `percent` percent, clamped to 0..=100.
+fn share(percent: f64) -> f64 {
+    // The tiny allowance keeps 99.9 % of 1,000 at rank 999 despite the rounding of 0.999 in f64.
+    percent.clamp(0.0, 100.0) / 100.0 * (1.0 - 1e-12)
+}
+
+/// Returns the rank, from 1, of the smallest of `count` values that at least `percent` percent of
+/// them do not exceed.
+pub(crate) fn rank(percent: f64, count: u64) -> u64 {
+    (share(percent) * count as f64).ceil().max(1.0) as u64
+}
+
 /// A histogram of unsigned values, by convention nanoseconds.
 ///
 /// Recording takes constant time. No value is out of range, so nothing is ever clipped. Not shared
@@ -109,18 +121,17 @@ impl Histogram {
     }
 
     /// Returns the value that at least `percent` percent of all values do not exceed: the middle of
-    /// the bucket that holds the value of that rank. `percent` is clamped to 0..=100; 0 is the
-    /// minimum and 100 the maximum, both exact.
+    /// the bucket that holds the value of that rank. `percent` is clamped to 0..=100. The first
+    /// rank is the minimum and the last the maximum, both exact.
     pub fn percentile(&self, percent: f64) -> Option<u64> {
-        // The tiny allowance keeps 99.9 % of 1,000 at rank 999 despite the rounding of 0.999 in
-        // f64.
-        let share = percent.clamp(0.0, 100.0) / 100.0 * (1.0 - 1e-12);
-        let total = self.len() as f64;
-        match (share * total).ceil() {
+        match rank(percent, self.len()) {
             _ if self.is_empty() => None,
-            rank if rank < 1.0 => Some(self.min),
-            rank if rank >= total => Some(self.max),
-            _ => Some(self.middle(self.buckets.value_at_quantile(share))),
+            1 => Some(self.min),
+            rank if rank >= self.len() => Some(self.max),
+            _ => {
+                let value = self.buckets.value_at_quantile(share(percent));
+                Some(self.middle(value))
+            }
         }
     }
 

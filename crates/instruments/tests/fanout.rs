@@ -1,7 +1,9 @@
 //! Tests of the whole path: producers, gateway, consumers, capture, report.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-use std::net::{SocketAddr, TcpListener};
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::mpsc::channel;
 use std::thread;
 
 use fanfare_engine::stop::Stop;
@@ -31,16 +33,16 @@ fn run(
     producers: ProducerOptions,
 ) -> (ConsumerReport, ProducerReport, Vec<u64>) {
     let (stop, mut told) = (Stop::new(), Vec::new());
-    let consumers = Consumers::connect(&ConsumerOptions {
+    let consumers = ConsumerOptions {
         address: gateway.consumers(),
         ..consumers
-    })
-    .unwrap();
+    };
+    let consumers = Consumers::connect(&consumers, &stop).unwrap();
     let options = ProducerOptions {
         address: gateway.producers(),
         ..producers
     };
-    let producers = Producers::connect(&options, Template::builtin()).unwrap();
+    let producers = Producers::connect(&options, Template::builtin(), &stop).unwrap();
     let received = thread::scope(|scope| {
         let consumers = scope.spawn(|| consumers.run(&stop, &mut |total| told.push(total)));
         let sent = producers.run(&stop).unwrap();
@@ -151,9 +153,9 @@ fn a_stop_ends_both_sides_with_the_report_so_far() {
     let gateway = gateway();
     let stop = Stop::new();
     let address = gateway.consumers();
-    let consumers = Consumers::connect(&ConsumerOptions::new(address, 2)).unwrap();
+    let consumers = Consumers::connect(&ConsumerOptions::new(address, 2), &stop).unwrap();
     let options = ProducerOptions::new(gateway.producers(), 2);
-    let producers = Producers::connect(&options, Template::builtin()).unwrap();
+    let producers = Producers::connect(&options, Template::builtin(), &stop).unwrap();
     stop.raise();
     let sent = producers.run(&stop).unwrap();
     assert_eq!((sent.sent, sent.rate()), (0, 0.0));
@@ -163,18 +165,105 @@ fn a_stop_ends_both_sides_with_the_report_so_far() {
     close(gateway);
 }
 
+/// A gateway's side of the session of consumer C1.
+struct Scripted {
+    stream: TcpStream,
+    /// SendingTime(52) of the consumer's last message that was waited for.
+    time: String,
+    number: u32,
+}
+
+impl Scripted {
+    /// Waits for a message of this type, which comes alone.
+    fn wait(&mut self, msg_type: &str) {
+        let (mut bytes, mut piece) = (Vec::new(), [0; 1_024]);
+        loop {
+            let count = self.stream.read(&mut piece).unwrap();
+            assert!(count > 0, "no 35={msg_type}");
+            bytes.extend_from_slice(&piece[..count]);
+            let text = String::from_utf8_lossy(&bytes).replace('\x01', "|");
+            let is_whole = text.contains("|10=") && text.ends_with('|');
+            if let Some((_, rest)) = text.split_once(&format!("|35={msg_type}|"))
+                && is_whole
+            {
+                let (_, rest) = rest.split_once("|52=").unwrap();
+                return self.time = rest.split('|').next().unwrap().to_owned();
+            }
+        }
+    }
+
+    fn send(&mut self, msg_type: &str, fields: &str) {
+        let (number, time) = (self.number, &self.time);
+        let body = format!("35={msg_type}|49=FANFARE|56=C1|34={number}|52={time}|{fields}");
+        let mut text = format!("8=FIX.4.4|9={}|{body}", body.len()).replace('|', "\x01");
+        let sum = text.bytes().fold(0, u8::wrapping_add);
+        text += &format!("10={sum:03}\x01");
+        self.stream.write_all(text.as_bytes()).unwrap();
+        self.number += 1;
+    }
+}
+
+#[test]
+fn messages_during_the_logout_are_not_of_the_rate() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let (logged_on, go) = channel();
+    let gateway = thread::spawn(move || {
+        let (stream, _) = listener.accept().unwrap();
+        let mut session = Scripted {
+            stream,
+            time: String::new(),
+            number: 1,
+        };
+        session.wait("A");
+        session.send("A", "98=0|108=30|141=Y|");
+        go.recv().unwrap();
+        (0..2).for_each(|_| session.send("W", "55=A|"));
+        session.wait("5");
+        (0..3).for_each(|_| session.send("W", "55=A|"));
+        session.send("5", "");
+        session
+    });
+    let options = ConsumerOptions {
+        messages: Some(2),
+        ..ConsumerOptions::new(address, 1)
+    };
+    let stop = Stop::new();
+    let consumers = Consumers::connect(&options, &stop).unwrap();
+    logged_on.send(()).unwrap();
+    let received = consumers.run(&stop, &mut |_| {}).unwrap();
+    drop(gateway.join().unwrap());
+    assert_eq!((received.received, received.timed), (5, 2));
+    assert_eq!(received.per_session, (5, 5));
+    let figures = received.figures().to_json();
+    assert_eq!(figures["figures"]["per_session_max"], 5, "{figures}");
+}
+
+#[test]
+fn a_stop_ends_the_wait_for_logons() {
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = silent.local_addr().unwrap();
+    let stop = Stop::new();
+    stop.raise();
+    let consumers = Consumers::connect(&ConsumerOptions::new(address, 300), &stop);
+    assert!(matches!(consumers.err(), Some(LoadError::Interrupted)));
+    let options = ProducerOptions::new(address, 300);
+    let producers = Producers::connect(&options, Template::builtin(), &stop);
+    assert!(matches!(producers.err(), Some(LoadError::Interrupted)));
+}
+
 #[test]
 fn a_gateway_that_goes_away_is_told() {
     let gateway = gateway();
     let stop = Stop::new();
     let options = ConsumerOptions::new(gateway.consumers(), 3);
-    let consumers = Consumers::connect(&options).unwrap();
+    let consumers = Consumers::connect(&options, &stop).unwrap();
     let address = gateway.producers();
     let endless = ProducerOptions {
         messages: u64::MAX / 8,
         ..ProducerOptions::new(address, 2)
     };
-    let producers = Producers::connect(&endless, Template::builtin()).unwrap();
+    let producers = Producers::connect(&endless, Template::builtin(), &stop).unwrap();
     close(gateway);
     let ended = producers.run(&stop).unwrap_err();
     assert!(matches!(ended, LoadError::Ended { .. }), "{ended}");
@@ -187,7 +276,7 @@ fn a_gateway_that_goes_away_is_told() {
         address: free.unwrap(),
         ..endless
     };
-    let refused = Producers::connect(&nobody, Template::builtin());
+    let refused = Producers::connect(&nobody, Template::builtin(), &stop);
     let refused = refused.err().unwrap();
     assert!(matches!(refused, LoadError::Connect { .. }), "{refused}");
     assert!(refused.to_string().contains("P1"), "{refused}");

@@ -354,11 +354,12 @@ fn clients(
         progress: 0,
         ..SubscribeOptions::new(gateway, count, asked)
     };
-    let subscribers = Subscribers::connect(&options);
+    let stop = Stop::new();
+    let subscribers = Subscribers::connect(&options, &stop);
     joined.wait();
     let subscribers = subscribers.unwrap();
     assert_eq!(subscribers.refused().first, None);
-    subscribers.run(&Stop::new(), &mut |_| {}).unwrap()
+    subscribers.run(&stop, &mut |_| {}).unwrap()
 }
 
 fn churn(feed: Feed, last: u8, seconds: u64) {

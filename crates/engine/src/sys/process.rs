@@ -4,7 +4,8 @@ use super::check;
 use std::io;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Number of SIGINT and SIGTERM received since the handler was installed.
+/// Number of SIGINT and SIGTERM received since the handler was installed; the end of the terminal
+/// counts as one, if it comes first.
 static INTERRUPTS: AtomicU32 = AtomicU32::new(0);
 
 pub(crate) fn interrupts() -> u32 {
@@ -12,8 +13,12 @@ pub(crate) fn interrupts() -> u32 {
 }
 
 /// Counts SIGINT and SIGTERM from now on. The third one ends the process as without a handler, so
-/// that a user can end a shutdown that hangs.
+/// that a user can end a shutdown that hangs. SIGHUP is an interrupt, too, unless it is ignored, as
+/// by nohup, or [caught](catch_hangups) as a request.
 pub(crate) fn catch_interrupts() -> io::Result<()> {
+    if is_default(libc::SIGHUP)? {
+        handle(libc::SIGHUP, on_end_of_terminal, 0)?;
+    }
     [libc::SIGINT, libc::SIGTERM]
         .into_iter()
         .try_for_each(|signal| handle(signal, on_interrupt, 0))
@@ -26,7 +31,7 @@ pub(crate) fn hangups() -> u32 {
     HANGUPS.load(Ordering::Relaxed)
 }
 
-/// Counts SIGHUP from now on.
+/// Counts SIGHUP from now on, instead of any other effect of it.
 pub(crate) fn catch_hangups() -> io::Result<()> {
     handle(libc::SIGHUP, on_hangup, libc::SA_RESTART)
 }
@@ -77,6 +82,22 @@ fn handle(
     // use async-signal-safe operations.
     check(unsafe { libc::sigaction(signal, &action, std::ptr::null_mut()) })?;
     Ok(())
+}
+
+/// Returns whether a signal has neither a handler nor is ignored.
+fn is_default(signal: libc::c_int) -> io::Result<bool> {
+    // SAFETY: an all-zero sigaction is a valid value (no flags, empty mask).
+    let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+    // SAFETY: without a new action the kernel only writes the old one to `action`, which outlives
+    // the call.
+    check(unsafe { libc::sigaction(signal, std::ptr::null(), &mut action) })?;
+    Ok(action.sa_sigaction == libc::SIG_DFL)
+}
+
+/// A shell and the kernel both send SIGHUP: any number of them is one interrupt, so that none ends
+/// the process before its shutdown.
+extern "C" fn on_end_of_terminal(_: libc::c_int) {
+    INTERRUPTS.fetch_max(1, Ordering::Relaxed);
 }
 
 extern "C" fn on_hangup(_: libc::c_int) {

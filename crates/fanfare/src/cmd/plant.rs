@@ -91,7 +91,7 @@ pub(crate) fn run(
     let version = env!("CARGO_PKG_VERSION");
     tracing::info!(target: "program", version, pid = std::process::id(), "the gateway begins");
     announce(config, &gateway);
-    let capture = start_capture(config, &gateway);
+    let mut capture = start_capture(config, &gateway);
     let events = start_events(config, &mut gateway)?;
     let (operator, asks) = GatewayOperator::new(gateway.handle());
     let operator: Arc<dyn Operator> = Arc::new(operator.with_levels(logs::levels()));
@@ -100,6 +100,7 @@ pub(crate) fn run(
     while !stop.is_raised() {
         log.look();
         std::thread::sleep(LOOK);
+        drop_failed(&mut capture);
         let changes = Changes {
             gateway: &gateway,
             capture: capture.as_ref(),
@@ -128,9 +129,7 @@ pub(crate) fn run(
         say!("events: {}", written?);
     }
     ended?;
-    if let Some(capture) = capture {
-        stop_capture(capture)?;
-    }
+    capture.map_or(Ok(()), stop_capture)?;
     tracing::info!(target: "program", "the gateway has ended");
     Ok(ExitCode::SUCCESS)
 }
@@ -253,6 +252,14 @@ fn start_capture(config: &Config, gateway: &Gateway) -> Option<Capture> {
             tracing::warn!(target: "files", "{e}; running without a capture");
             None
         }
+    }
+}
+
+/// Logs why the capture has ended, if it has, and drops it: the gateway runs on without.
+fn drop_failed(capture: &mut Option<Capture>) {
+    if let Some(e) = capture.as_mut().and_then(Capture::failure) {
+        tracing::warn!(target: "files", "{e}; running without a capture");
+        *capture = None;
     }
 }
 

@@ -128,7 +128,7 @@ impl<W: Write> Lines<W> {
 }
 
 /// Writes as much as the file accepts. Returns the number of bytes.
-fn write_whole(to: &mut impl Write, bytes: &[u8]) -> (usize, io::Result<()>) {
+pub(crate) fn write_whole(to: &mut impl Write, bytes: &[u8]) -> (usize, io::Result<()>) {
     let mut taken = 0;
     while let Some(rest) = bytes.get(taken..).filter(|rest| !rest.is_empty()) {
         match to.write(rest) {
@@ -183,14 +183,14 @@ impl Sink for FileLog {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
     /// A disk with space for this many bytes.
     #[derive(Default)]
-    struct Disk {
-        has: Vec<u8>,
-        room: usize,
+    pub(crate) struct Disk {
+        pub(crate) has: Vec<u8>,
+        pub(crate) room: usize,
     }
 
     impl Write for Disk {

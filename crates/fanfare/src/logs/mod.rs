@@ -10,6 +10,9 @@ mod form;
 mod options;
 
 pub(crate) use crate::background::Gap;
+#[cfg(test)]
+pub(crate) use file::tests::Disk;
+pub(crate) use file::write_whole;
 pub(crate) use options::{LogArgs, quieted};
 
 use crate::background::{self, ERR, LOG, Queue};

@@ -27,6 +27,14 @@ pub(crate) fn fanfare(args: &[&str]) -> Command {
     with_program(Command::new(env!("CARGO_BIN_EXE_fanfare")), args)
 }
 
+/// Returns the same for the binary at a terminal: it does not inherit an ignored SIGHUP, as that of
+/// nohup.
+pub(crate) fn fanfare_at_terminal(args: &[&str]) -> Command {
+    let mut command = with_program(Command::new("env"), &["--default-signal=HUP"]);
+    command.arg(env!("CARGO_BIN_EXE_fanfare")).args(args);
+    command
+}
+
 /// Returns the same for a program that starts the binary.
 pub(crate) fn with_program(mut command: Command, args: &[&str]) -> Command {
     command

@@ -3,6 +3,7 @@
 
 use crate::common::gateway::Gateway;
 use crate::common::{Folder, Running, fanfare, figure, run};
+use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
 fn server(args: &[&str]) -> Gateway {
@@ -126,6 +127,24 @@ fn a_load_beyond_the_bound_goes_on_with_the_rest() {
     }
     assert_eq!(figure(&received, "sessions_refused"), 2.0);
     server.stop();
+}
+
+#[test]
+fn ctrl_c_ends_the_wait_for_a_gateway_that_does_not_answer() {
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = silent.local_addr().unwrap().port().to_string();
+    for args in [
+        &["consumers", "127.0.0.1", "300"][..],
+        &["consumers", "127.0.0.1", "300", "--subscribe", "*"],
+        &["producers", "127.0.0.1", "300", "1", "1"],
+    ] {
+        let all = [&["fanout"], args, &["--port", &port]].concat();
+        let running = Running::start(&mut fanfare(&all));
+        running.interrupt();
+        let said = running.end();
+        let why = "interrupted while sessions log on";
+        assert!(said.code == 1 && said.err.contains(why), "{}", said.err);
+    }
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Tests of server, consumers, producers and report together.
 
 use crate::common::gateway::Gateway;
-use crate::common::{Folder, Running, fanfare, figure, run};
+use crate::common::{Folder, Running, fanfare, fanfare_at_terminal, figure, run};
 use std::ffi::OsString;
 use std::time::Duration;
 
@@ -50,43 +50,51 @@ fn the_demo_works_cleans_up_and_works_again() {
     assert_eq!(figure(&figures, "fanout_lost"), 0.0);
     assert!(figure(&figures, "fanout_in_rate_per_s") > 0.0);
     assert!(figure(&figures, "fanout_out_rate_per_s") > 0.0);
-    let left = files(&folder);
+    assert_eq!(files(&folder), ["demo.html"]);
     if said.err.contains("without a capture") {
         fanfare_peers::skipped(&"no right to capture, the latency part");
-        assert!(left.is_empty(), "{left:?}");
     } else {
         assert!(figure(&figures, "fanout_p50_us") > 0.0);
         let html = std::fs::read_to_string(&page).unwrap();
         assert!(html.contains("<svg") && !html.contains("src=\"http"));
-        assert_eq!(left, ["demo.html"]);
     }
-    interrupt_demo(&folder);
+    let text = cut_short(&folder, &["producers send", "simple feed"], "INT");
+    assert!(text.contains(NOTHING_LOST), "{text}");
 }
 
 #[test]
 fn an_interrupted_demo_reports_what_it_has() {
-    interrupt_demo(&Folder::new("interrupted"));
+    let text = cut_short(&Folder::new("interrupted"), &["producers send"], "INT");
+    assert!(text.contains(NOTHING_LOST), "{text}");
 }
 
-/// Starts a demo and interrupts it when its producers send.
-fn interrupt_demo(folder: &Folder) {
+#[test]
+fn a_demo_whose_terminal_ends_while_its_consumers_start_cleans_up() {
+    cut_short(&Folder::new("hung-up"), &["gateway: producers on"], "HUP");
+}
+
+const NOTHING_LOST: &str = ", 0 lost, doubled or out of order";
+
+/// Starts a demo, and sends it a signal once it has told `marks`. Returns its report; the page is
+/// all that is left.
+fn cut_short(folder: &Folder, marks: &[&str], signal: &str) -> String {
     let page = folder.file("demo.html");
-    let mut demo = fanfare(&["demo", "--html", &page]);
+    let mut demo = fanfare_at_terminal(&["demo", "--html", &page]);
     let mut demo = Running::start(demo.env("TMPDIR", folder.path()));
-    demo.tells("producers send");
-    demo.interrupt();
+    for mark in marks {
+        demo.tells(mark);
+    }
+    demo.signal(signal);
     let said = demo.end();
     assert_eq!(said.code, 1, "{}", said.err);
-    let text = said.out;
-    assert!(
-        text.contains("interrupted: this is the report so far"),
-        "{text}{}",
-        said.err
-    );
-    assert!(text.contains(", 0 lost, doubled or out of order"), "{text}");
-    let mut left = files(folder);
-    left.retain(|name| name != "demo.html");
-    assert!(left.is_empty(), "{left:?}");
+    let end = "interrupted: this is the report so far";
+    assert!(said.out.contains(end), "{}{}", said.out, said.err);
+    let told = format!("Page with the plots: {page}");
+    assert!(said.out.contains(&told), "{}", said.out);
+    let html = std::fs::read_to_string(&page).unwrap();
+    assert!(html.contains("Beside plain sockets"), "{html}");
+    assert_eq!(files(folder), ["demo.html"]);
+    said.out
 }
 
 fn files(folder: &Folder) -> Vec<OsString> {

@@ -4,7 +4,7 @@ use crate::common::{Folder, Running, fanfare, figures};
 use crate::run::run;
 use std::io::{Read, Write};
 use std::os::unix::process::CommandExt;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 const LINE: &str = "{\"template\": \"Done\", \"fields\": {\"MessageType\": 99}}\n";
 
@@ -152,6 +152,17 @@ fn ctrl_c_keeps_what_was_encoded() {
     assert_eq!(figures(&said.out)["messages"], 3);
     assert_eq!(folder.read("out.dat").len(), (4 + 3) + (4 + 2));
     drop(pipe);
+}
+
+#[test]
+fn ctrl_c_ends_the_wait_for_the_writer_of_a_fifo() {
+    let folder = Folder::new("fifo");
+    let fifo = folder.file("fifo");
+    let made = Command::new("mkfifo").arg(&fifo).status();
+    assert!(made.unwrap().success());
+    let running = piped(&["decode", "-t", "builtin:simple", "-f", &fifo]);
+    running.interrupt();
+    running.end().succeeded();
 }
 
 #[test]

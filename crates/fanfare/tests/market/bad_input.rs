@@ -177,6 +177,22 @@ fn a_picture_older_than_the_changes_is_not_taken() {
 }
 
 #[test]
+fn packets_that_cannot_be_decoded_are_named_up_to_a_limit() {
+    let files = Files::new("market-bad-packets");
+    let file = files.feed("feed", &good());
+    let mut bytes = fs::read(&file).unwrap();
+    // No template has the number 126. A packet that comes again is not decoded again.
+    bytes.extend((0..60_u8).flat_map(|number| [3, 0, 0, 0, 0xc0, 0xfe, 0x80 | number]));
+    fs::write(&file, bytes).unwrap();
+    let book = files.run("book", &["--symbol", "7", "-f", text(&file)]);
+    assert_eq!(book.code, 1, "{}", book.err);
+    let named = book.err.matches("fanfare: line A, byte ").count();
+    assert_eq!(named, 50, "{}", book.err);
+    let end = "further ones of this kind are only counted";
+    assert_eq!(book.err.matches(end).count(), 1, "{}", book.err);
+}
+
+#[test]
 fn instruments_that_were_never_defined_are_counted() {
     let files = Files::new("market-bad-instruments");
     let count = MAPPING.replace("unknown = \"add\"", "unknown = \"count\"");

@@ -1,8 +1,12 @@
 //! Tests of `fanfare market book`: files, snapshots, loss, multicast, malformed input.
 
-use crate::common::{Folder, Running, Said, fails, fanfare, groups, run, told};
+use crate::common::{
+    Folder, Running, Said, fails, fanfare, fanfare_at_terminal, groups, run, told, with_program,
+};
 use fanfare_instruments::pcap::{LinkType, Writer};
 use serde_json::{Value, json};
+use std::io::BufRead;
+use std::process::Command;
 
 const SECURITY: u64 = 49_634_118;
 
@@ -204,15 +208,75 @@ fn a_book_is_followed_over_multicast() {
     let mut running = Running::start(&mut fanfare(&args));
     running.tells(&format!("receiving {group}"));
     running.tells(&format!("receiving {pictures}"));
-    for (file, group) in [(&file, &group), (&snapshot, &pictures)] {
-        let (address, port) = group.split_once(':').unwrap();
-        run(&["fast", "multicast", "-f", file, "-a", address, "-p", port]).succeeded();
-    }
+    send(&file, &group);
+    send(&snapshot, &pictures);
     let last = running.end().succeeded().json();
     assert_eq!(
         of(&last),
         ("live", 5, vec!["1x\"101\"".into(), "9x\"102\"".into()])
     );
+}
+
+/// Returns the arguments that follow the book of a group.
+fn follow(group: &str) -> [&str; 11] {
+    [
+        "market",
+        "book",
+        "-t",
+        "builtin:spectra",
+        "--symbol",
+        "RIU3",
+        "--multicast",
+        group,
+        "--idle",
+        "600",
+        "--json",
+    ]
+}
+
+/// Sends a file of packets to a group.
+pub(crate) fn send(file: &str, group: &str) {
+    let (address, port) = group.split_once(':').unwrap();
+    run(&["fast", "multicast", "-f", file, "-a", address, "-p", port]).succeeded();
+}
+
+#[test]
+fn the_end_of_the_terminal_ends_it_unless_it_is_ignored() {
+    let [group, _] = groups();
+    let folder = Folder::new("book-hangup");
+    let file = packets(&folder, "feed", &day());
+    let mut running = Running::start(&mut fanfare_at_terminal(&follow(&group)));
+    running.tells(&format!("receiving {group}"));
+    running.signal("HUP");
+    let said = running.end();
+    assert_eq!(said.code, 1, "{}", said.err);
+    assert!(said.err.contains("no instrument"), "{}", said.err);
+    // As nohup starts it.
+    let script = "trap '' HUP; exec \"$@\"";
+    let mut ignoring = with_program(Command::new("sh"), &["-c", script, "sh"]);
+    ignoring.arg(fanfare(&[]).get_program());
+    let mut running = Running::start(ignoring.args(follow(&group)).arg("--once"));
+    running.tells(&format!("receiving {group}"));
+    running.signal("HUP");
+    send(&file, &group);
+    assert_eq!(of(&running.end().succeeded().json()).0, "live");
+}
+
+#[test]
+fn it_ends_once_nobody_reads_it() {
+    let [group, _] = groups();
+    let folder = Folder::new("book-unread");
+    let file = packets(&folder, "feed", &day());
+    let (mut running, mut unread) = Running::start_unread(&mut fanfare(&follow(&group)));
+    running.tells(&format!("receiving {group}"));
+    send(&file, &group);
+    let mut line = String::new();
+    unread.read_line(&mut line).unwrap();
+    assert!(line.starts_with('{'), "{line}");
+    drop(unread);
+    let more = [changes(4, &[entry(0, "0", 6, 2, 99, 1)])];
+    send(&packets(&folder, "more", &more), &group);
+    running.end().succeeded();
 }
 
 /// Returns an IPv4 packet with a datagram to a group of 224.1.2.0, port 13014.

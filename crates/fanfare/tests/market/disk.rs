@@ -156,6 +156,56 @@ fn a_full_disk_costs_the_log_events_that_it_names_and_nobody_else() {
 }
 
 #[test]
+fn events_that_no_disk_takes_are_not_counted_as_written() {
+    let folder = Folder::new("market-disk-none");
+    let [group, _] = groups();
+    let mut feed = Feed::new(&group);
+    let config = config(&folder, &group, "events = \"/dev/full\"");
+    let mut gateway = Gateway::start(&mut fanfare(&["gateway", &config]));
+    feed.send(5);
+    // Before the stop, and with less than the writer holds.
+    gateway.tells("market events cannot be written to /dev/full, the next attempt follows: ");
+    let said = gateway.stop();
+    let written = "\nevents: 0 events written, 0 lost because the file was behind, ";
+    assert!(said.out.contains(written), "{}", said.out);
+    assert!(!said.out.contains(", 0 because it could not be written"));
+    let again = said.err.contains("market events cannot be written");
+    assert!(!again, "{}", said.err);
+}
+
+#[test]
+fn a_file_of_events_has_each_number_or_names_it_after_a_full_disk() {
+    let folder = Folder::new("market-disk-file");
+    let [group, _] = groups();
+    let (mut feed, events) = (Feed::new(&group), folder.file("events.jsonl"));
+    let config = config(&folder, &group, &format!("{SMALL}\nevents = \"{events}\""));
+    let mut gateway = Gateway::start(&mut limited(&config, 400));
+    eventually("a full disk", || {
+        feed.send(20);
+        fs::metadata(&events).is_ok_and(|events| events.len() == 400 << 10)
+    });
+    feed.send(500);
+    gateway.tells("market events cannot be written to ");
+    lift(&gateway);
+    gateway.tells("market events are written to ");
+    feed.send(20);
+    let said = gateway.stop();
+    let (mut next, mut written) = (1, 0);
+    for line in fs::read_to_string(&events).unwrap().lines() {
+        let line: serde_json::Value = serde_json::from_str(line).unwrap();
+        if let Some(number) = line["number"].as_u64() {
+            assert_eq!(number, next);
+            (next, written) = (number + 1, written + 1);
+        } else {
+            assert_eq!(line["lost"]["first"], next, "{line}");
+            next = line["lost"]["last"].as_u64().unwrap() + 1;
+        }
+    }
+    let total = format!("\nevents: {written} events written");
+    assert!(said.out.contains(&total), "{total} in {}", said.out);
+}
+
+#[test]
 fn a_full_disk_that_is_waited_for_costs_nothing() {
     let folder = Folder::new("market-disk-wait");
     let [group, _] = groups();

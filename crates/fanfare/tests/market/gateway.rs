@@ -1,6 +1,6 @@
 //! Tests of `[[feed]]` with a mapping: the events of a feed, its snapshots and its replay.
 
-use crate::book::{changes, datagram, day, entry, picture};
+use crate::book::{changes, datagram, day, entry, picture, send};
 use crate::common::gateway::Gateway;
 use crate::common::{Folder, Said, eventually, fanfare, groups, nobody, run};
 use fanfare_instruments::pcap::{LinkType, Writer};
@@ -31,11 +31,6 @@ fn packets(folder: &Folder, name: &str, lines: &[String]) -> String {
     let args = ["fast", "encode", "-t", &templates, "-f", &from, "-o", &to];
     run(&args).succeeded();
     to
-}
-
-fn send(file: &str, group: &str) {
-    let (address, port) = group.split_once(':').unwrap();
-    run(&["fast", "multicast", "-f", file, "-a", address, "-p", port]).succeeded();
 }
 
 /// Writes the configuration of a gateway with one feed, whose market events go to `events.jsonl`.

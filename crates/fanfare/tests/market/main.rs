@@ -239,3 +239,21 @@ fn instruments_of_a_file_are_listed_and_known_to_a_feed() {
         "{error}"
     );
 }
+
+#[test]
+fn text_of_an_instrument_moves_no_cursor_and_forges_no_line() {
+    let folder = Folder::new("market-escaped");
+    let table = "[[instrument]]\nsymbol = \"A\\u001b[2J\"\nid = \"X\\nforged\"\n\
+                 source = \"\\u0007\"\ndescription = \"B\\u009bC\"\n";
+    let table = folder.with("table.toml", table);
+    let said = run(&["market", "instruments", &table]).succeeded();
+    assert_eq!(said.out.lines().count(), 2, "{:?}", said.out);
+    for shown in [
+        r" A\u{1b}[2J ",
+        r" X\nforged ",
+        r" \u{7} ",
+        r"description=B\u{9b}C",
+    ] {
+        assert!(said.out.contains(shown), "{shown} in {:?}", said.out);
+    }
+}

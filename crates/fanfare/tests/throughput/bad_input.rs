@@ -1,6 +1,6 @@
 //! Tests that errors are reported with their place.
 
-use crate::common::{Folder, nobody, told};
+use crate::common::{Folder, nobody, run, told};
 
 #[test]
 fn numbers_out_of_range_are_wrong_usage() {
@@ -52,6 +52,18 @@ fn orders_that_are_wrong_are_refused_with_their_line() {
     let told = told(&["throughput", "run", "--orders", "/nowhere/at.txt"], 1);
     assert_eq!(told.matches("No such file").count(), 1, "{told}");
     assert!(told.contains("/nowhere/at.txt"), "{told}");
+}
+
+#[test]
+fn a_chart_that_cannot_be_written_costs_no_figure() {
+    let once = ["--sessions", "1", "--messages", "100", "--runs", "1"];
+    let more = ["--at-least", "0", "--store", "none"];
+    let svg = ["--svg", "/nowhere/at.svg"];
+    let said = run(&[&["throughput", "run"], &once[..], &more, &svg].concat());
+    assert_eq!(said.code, 1, "{}", said.err);
+    assert!(said.out.contains("100 orders sent"), "{}", said.out);
+    let why = "cannot write /nowhere/at.svg";
+    assert!(said.err.contains(why), "{}", said.err);
 }
 
 #[test]

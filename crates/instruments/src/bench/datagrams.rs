@@ -41,7 +41,7 @@ impl Passed {
 /// The result of one measured run.
 #[derive(Debug, Clone, Copy)]
 pub struct Run {
-    /// Messages per second at the receiver.
+    /// Datagrams of both lines per second at the receiver.
     pub rate: f64,
     /// Datagrams that were sent and not received, both lines.
     pub lost: u64,
@@ -52,7 +52,8 @@ pub struct Run {
 }
 
 /// Adds the figures of the raw baseline and of the measured program, which alternate until `stop`
-/// is raised. `ours` runs the program, with the number of the run from 1.
+/// is raised; `ratio_rate` is the program's rate divided by the baseline's. `ours` runs the
+/// program, with the number of the run from 1.
 ///
 /// # Errors
 /// Those of the raw baseline, of `groups` and of `ours`.
@@ -83,7 +84,7 @@ pub fn add_turns<E: From<io::Error>>(
     figures.count("packets", packets.len() as u64);
     figures.add("raw_rate_per_s", raw);
     figures.add("rate_per_s", ours);
-    figures.add("ratio_rate", raw / ours);
+    figures.add("ratio_rate", ours / raw);
     figures.count("raw_lost", raw_lost);
     figures.count("lost", lost);
     figures.count("kernel_drops", kernel_drops);
@@ -176,13 +177,29 @@ mod tests {
     use super::*;
     use std::net::{Ipv4Addr, UdpSocket};
 
+    fn group(last: u8) -> SocketAddrV4 {
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let port = socket.local_addr().unwrap().port();
+        SocketAddrV4::new(Ipv4Addr::new(239, 255, 80, last), port)
+    }
+
+    #[test]
+    fn the_ratio_is_that_of_the_program_to_the_baseline() {
+        let run = Run {
+            rate: 1e15,
+            lost: 0,
+            kernel_drops: 0,
+            errors: 0,
+        };
+        let mut figures = Figures::new("bench feed");
+        let packets = vec![vec![7; 66]; 10];
+        let groups = || Ok::<_, io::Error>([group(3), group(4)]);
+        add_turns(&mut figures, &packets, 1, &Stop::new(), groups, |_| Ok(run)).unwrap();
+        assert!(figures.value("ratio_rate").unwrap() > 1.0);
+    }
+
     #[test]
     fn every_datagram_of_both_groups_is_counted() {
-        let port = || {
-            let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
-            socket.local_addr().unwrap().port()
-        };
-        let group = |last| SocketAddrV4::new(Ipv4Addr::new(239, 255, 80, last), port());
         let packets = vec![vec![7; 66]; 100];
         let passed = raw_pair([group(1), group(2)], &packets).unwrap();
         assert_eq!((passed.sent, passed.received), (200, 200));

@@ -12,7 +12,7 @@ use fanfare_market::event::entry;
 use fanfare_market::instruments::{Definition, Instrument, Name};
 use fanfare_market::{Event, Flags, InstrumentId, Kind, Price};
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
 /// Instruments, and events per message.
@@ -69,10 +69,16 @@ impl Reader {
     }
 }
 
-/// Reads until every connection has `wanted` bytes, or the connections are silent.
-fn read_to(readers: &mut [Reader], wanted: u64, room: &mut [u8]) -> Result<(), BenchError> {
+/// Reads until every connection has `wanted` bytes, the connections are silent, or `stop` is
+/// raised.
+fn read_to(
+    readers: &mut [Reader],
+    wanted: u64,
+    room: &mut [u8],
+    stop: &Stop,
+) -> Result<(), BenchError> {
     let is_behind = |reader: &Reader| reader.received < wanted && reader.last.elapsed() < PATIENCE;
-    while readers.iter().any(is_behind) {
+    while readers.iter().any(is_behind) && !stop.is_raised() {
         for reader in readers.iter_mut().filter(|own| own.received < wanted) {
             reader.read(room)?;
         }
@@ -82,7 +88,7 @@ fn read_to(readers: &mut [Reader], wanted: u64, room: &mut [u8]) -> Result<(), B
 
 impl DbnBench {
     /// Adds the figures of this number of clients, alternating with the raw program. Returns the
-    /// number of records lost.
+    /// number of records lost; `None`, without figures, if `stop` was raised before the end.
     ///
     /// # Errors
     /// A socket cannot be opened, or the port closed a connection.
@@ -92,22 +98,40 @@ impl DbnBench {
         prefix: &str,
         clients: usize,
         stop: &Stop,
-    ) -> Result<u64, BenchError> {
-        let each = (self.records / clients as u64).max(1) / MESSAGE as u64 * MESSAGE as u64;
+    ) -> Result<Option<u64>, BenchError> {
+        let each = self.each(clients);
         let total = each * clients as u64;
-        let raw = on(self.processors.here, || self.raw(clients, each))?;
-        let (took, lost) = on(self.processors.here, || self.ours(clients, each, stop))?;
-        let raw_after = on(self.processors.here, || self.raw(clients, each))?;
+        let here = self.processors.here;
+        let Some(raw) = on(here, || self.raw(clients, each, stop))? else {
+            return Ok(None);
+        };
+        let Some((took, lost)) = on(here, || self.ours(clients, each, stop))? else {
+            return Ok(None);
+        };
+        let Some(raw_after) = on(here, || self.raw(clients, each, stop))? else {
+            return Ok(None);
+        };
         figures.add(&format!("{prefix}records_per_s"), rate(total, took));
         let raw = raw.min(raw_after);
         figures.add(&format!("{prefix}raw_records_per_s"), rate(total, raw));
         figures.add(&format!("{prefix}ratio"), took / raw);
-        Ok(lost)
+        Ok(Some(lost))
+    }
+
+    /// Returns the number of records to each client: whole messages, at least one.
+    fn each(&self, clients: usize) -> u64 {
+        let each = (self.records / clients as u64).max(1);
+        each.next_multiple_of(MESSAGE as u64)
     }
 
     /// Returns the seconds from the first event to the last byte, and the number of missing
-    /// records.
-    fn ours(&self, clients: usize, each: u64, stop: &Stop) -> Result<(f64, u64), BenchError> {
+    /// records; `None` if `stop` was raised.
+    fn ours(
+        &self,
+        clients: usize,
+        each: u64,
+        stop: &Stop,
+    ) -> Result<Option<(f64, u64)>, BenchError> {
         let config = DbnConfig {
             port: 0,
             max_clients: clients,
@@ -122,7 +146,7 @@ impl DbnBench {
         let readers = streams.map(|stream| Reader::new(stream?));
         let mut readers = readers.collect::<Result<Vec<_>, BenchError>>()?;
         let mut room = vec![0; 1 << 18];
-        read_to(&mut readers, FRONT, &mut room)?;
+        read_to(&mut readers, FRONT, &mut room, stop)?;
         let (begun, mut sent, mut events) = (Instant::now(), 0, trades());
         while sent < each && !stop.is_raised() {
             for _ in 0..LOOK.min((each - sent) / MESSAGE as u64) {
@@ -131,21 +155,21 @@ impl DbnBench {
             }
             server.wake();
             let least = (FRONT + sent * TRADE).saturating_sub(WINDOW);
-            read_to(&mut readers, least, &mut room)?;
+            read_to(&mut readers, least, &mut room, stop)?;
         }
         let end = FRONT + sent * TRADE;
-        read_to(&mut readers, end, &mut room)?;
+        read_to(&mut readers, end, &mut room, stop)?;
         let took = begun.elapsed().as_secs_f64();
         let missing = readers
             .iter()
             .map(|own| end.saturating_sub(own.received) / TRADE);
         let lost = missing.sum::<u64>() + server.count("dbn_skipped");
         server.stop()?;
-        Ok((took, lost))
+        Ok((!stop.is_raised()).then_some((took, lost)))
     }
 
     /// Measures as `ours`, for a thread that writes the same number of bytes to each socket.
-    fn raw(&self, clients: usize, each: u64) -> Result<f64, BenchError> {
+    fn raw(&self, clients: usize, each: u64, stop: &Stop) -> Result<Option<f64>, BenchError> {
         let listener = TcpListener::bind("127.0.0.1:0")?;
         let address = listener.local_addr()?;
         let (mut readers, mut writers) = (Vec::new(), Vec::new());
@@ -159,7 +183,7 @@ impl DbnBench {
         let end = each * TRADE;
         let begun = Instant::now();
         let there = self.processors.there;
-        std::thread::scope(|scope| {
+        let passed = std::thread::scope(|scope| {
             let writing = scope.spawn(|| {
                 on(there, || {
                     let mut sent = 0;
@@ -174,20 +198,24 @@ impl DbnBench {
                     Ok(())
                 })
             });
-            let mut read = read_to(&mut readers, end, &mut vec![0; 1 << 18]);
+            let mut read = read_to(&mut readers, end, &mut vec![0; 1 << 18], stop);
             if read.is_ok() && readers.iter().any(|own| own.received < end) {
                 let why = "the raw program's bytes did not come".to_owned();
                 read = Err(BenchError::Missing(why));
             }
-            // This ends a writer that is still blocked.
-            for reader in readers.iter().filter(|_| read.is_err()) {
-                reader.stream.shutdown(Shutdown::Both)?;
+            // Closed connections end a writer that is still blocked.
+            if read.is_err() {
+                readers.clear();
             }
             let written = writing.join();
             let written = written.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
             read.and(written)
-        })?;
-        Ok(begun.elapsed().as_secs_f64())
+        });
+        let took = begun.elapsed().as_secs_f64();
+        match passed {
+            _ if stop.is_raised() => Ok(None),
+            passed => passed.map(|()| Some(took)),
+        }
     }
 }
 
@@ -267,4 +295,32 @@ fn subscribe(address: SocketAddr) -> Result<TcpStream, BenchError> {
     lines.read_exact(&mut metadata)?;
     drop(lines);
     Ok(stream)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bench(records: u64) -> DbnBench {
+        DbnBench {
+            records,
+            processors: Processors::default(),
+        }
+    }
+
+    #[test]
+    fn a_stopped_run_has_no_figures() {
+        let stop = Stop::new();
+        stop.raise();
+        let mut figures = Figures::new("bench dbn");
+        let lost = bench(1_000_000).add(&mut figures, "", 2, &stop).unwrap();
+        assert_eq!((lost, figures.iter().count()), (None, 0));
+        assert!(bench(8).ours(1, 8, &stop).unwrap().is_none());
+    }
+
+    #[test]
+    fn each_client_receives_whole_messages() {
+        let each = [1_000, 1_800, 20_000_000].map(|records| bench(records).each(200));
+        assert_eq!(each, [8, 16, 100_000]);
+    }
 }

@@ -120,11 +120,13 @@ impl Feed {
     }
 }
 
-/// Waits until a writer has created the log.
-fn wait_for_log(folder: &Path) -> Log {
+/// Waits until a writer has created the log; returns `None` if the writer has ended without one.
+fn wait_for_log(folder: &Path, is_over: &AtomicBool) -> Option<Log> {
     loop {
+        let was_over = is_over.load(Ordering::Acquire);
         match Log::open(folder) {
-            Ok(log) => return log,
+            Ok(log) => return Some(log),
+            Err(_) if was_over => return None,
             Err(_) => std::thread::sleep(Duration::from_millis(1)),
         }
     }
@@ -145,6 +147,22 @@ fn resident() -> Result<u64, BenchError> {
     Ok(kib.ok_or_else(missing)? << 10)
 }
 
+/// Reads the beginning of a log, and then holds its place until all is over.
+fn stand_still(folder: &Path, is_over: &AtomicBool) -> Result<(), BenchError> {
+    let Some(log) = wait_for_log(folder, is_over) else {
+        return Ok(());
+    };
+    let mut reader = log.reader(Start::First).map_err(of_log)?;
+    while !is_over.load(Ordering::Acquire) && reader.next_number() < 10_000 {
+        reader.read(100, |_| {}).map_err(of_log)?;
+    }
+    while !is_over.load(Ordering::Acquire) {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    drop(reader);
+    Ok(())
+}
+
 fn of_log(error: LogError) -> BenchError {
     BenchError::Missing(error.to_string())
 }
@@ -155,6 +173,7 @@ impl HistoryBench<'_> {
     /// compresses on another processor, until both have finished; `read_per_s` of the compacted
     /// log, `read_plain_per_s` of the other; `as_of_ms`, the median time for all books at some
     /// moments; `bytes_per_event` of the compacted log. Returns whether every event was read back.
+    /// Once `stop` is raised it adds no more figures, and returns false.
     ///
     /// # Errors
     /// A file cannot be written or read.
@@ -168,21 +187,21 @@ impl HistoryBench<'_> {
         let mut feed = Feed::new(kind)?;
         let (plain, packed) = (self.folder.join("plain"), self.folder.join("packed"));
         let here = self.processors.here;
-        let raw = on(here, || self.raw())?;
-        let append = on(here, || self.append(&plain, &mut feed, stop))?;
+        let Some(raw) = on(here, || self.raw(stop))? else {
+            return Ok(false);
+        };
+        let Some(append) = on(here, || self.append(&plain, &mut feed, stop))? else {
+            return Ok(false);
+        };
         let mut add = |name: &str, value: f64| figures.add(&format!("{prefix}{name}"), value);
         add("append_per_s", rate(self.events, append));
         add("append_ratio", append / raw);
-        if stop.is_raised() {
-            return Ok(false);
-        }
         let (read, mut is_whole) = on(here, || self.read(&plain))?;
         add("read_plain_per_s", rate(self.events, read));
         std::fs::remove_dir_all(&plain)?;
-        let both = self.append_kept(&packed, &mut feed, stop)?;
-        if stop.is_raised() {
+        let Some(both) = self.append_kept(&packed, &mut feed, stop)? else {
             return Ok(false);
-        }
+        };
         add("append_zstd_per_s", rate(self.events, both));
         let (read, is_there) = on(here, || self.read(&packed))?;
         is_whole &= is_there;
@@ -196,7 +215,8 @@ impl HistoryBench<'_> {
     /// Writes a log again, with a keeper, beside readers that read it from its beginning and one
     /// more that has stopped. Adds `memory_mib`, the total resident memory after a fifth of the
     /// events, and `memory_growth`, that at the end, divided by it; and the events that all readers
-    /// have read. Returns whether each had every event once.
+    /// have read. Returns whether each had every event once. Adds nothing, and returns false, if
+    /// `stop` was raised before the end.
     ///
     /// # Errors
     /// A file cannot be written or read.
@@ -213,36 +233,25 @@ impl HistoryBench<'_> {
         let whole = std::thread::scope(|scope| {
             let follow = || self.follow(&folder, (&early, &read), (&is_over, stop));
             let all: Vec<_> = (1..readers).map(|_| scope.spawn(follow)).collect();
-            let stopped = scope.spawn(|| -> Result<(), BenchError> {
-                let log = wait_for_log(&folder);
-                let mut reader = log.reader(Start::First).map_err(of_log)?;
-                while !is_over.load(Ordering::Acquire) && reader.next_number() < 10_000 {
-                    reader.read(100, |_| {}).map_err(of_log)?;
-                }
-                while !is_over.load(Ordering::Acquire) {
-                    std::thread::sleep(Duration::from_millis(10));
-                }
-                drop(reader);
-                Ok(())
-            });
+            let stopped = scope.spawn(|| stand_still(&folder, &is_over));
             let appended = self.append_kept(&folder, &mut feed, stop);
-            let mut whole = appended.as_ref().is_ok_and(|_| !stop.is_raised());
-            if appended.is_err() {
+            if !matches!(appended, Ok(Some(_))) {
                 is_over.store(true, Ordering::Release);
             }
-            for one in all {
-                whole &= join(one)?;
-            }
-            let late = resident()?;
+            let followed: Result<Vec<_>, _> = all.into_iter().map(join).collect();
+            let late = resident();
             is_over.store(true, Ordering::Release);
             join(stopped)?;
-            appended?;
+            let (appended, followed, late) = (appended?, followed?, late?);
+            if appended.is_none() || stop.is_raised() {
+                return Ok(false);
+            }
             let early = early.load(Ordering::Relaxed);
             figures.count("readers", readers as u64);
             figures.add("memory_mib", early as f64 / f64::from(1 << 20));
             figures.add("memory_growth", late as f64 / early as f64);
             figures.count("events_read", read.load(Ordering::Relaxed));
-            Ok::<_, BenchError>(whole)
+            Ok::<_, BenchError>(followed.into_iter().all(|is_whole| is_whole))
         })?;
         std::fs::remove_dir_all(&folder)?;
         Ok(whole)
@@ -256,7 +265,10 @@ impl HistoryBench<'_> {
         (early, read): (&AtomicU64, &AtomicU64),
         (is_over, stop): (&AtomicBool, &Stop),
     ) -> Result<bool, BenchError> {
-        let mut reader = wait_for_log(folder).reader(Start::First).map_err(of_log)?;
+        let Some(log) = wait_for_log(folder, is_over) else {
+            return Ok(false);
+        };
+        let mut reader = log.reader(Start::First).map_err(of_log)?;
         let (mut next, mut is_whole) = (1, true);
         while next <= self.events && !stop.is_raised() && !is_over.load(Ordering::Acquire) {
             let count = reader.read(TURN, |delivery| match delivery {
@@ -278,13 +290,13 @@ impl HistoryBench<'_> {
         Ok(is_whole && next > self.events)
     }
 
-    /// Returns the seconds to write the same bytes into a plain file.
-    fn raw(&self) -> Result<f64, BenchError> {
+    /// Returns the seconds to write the same bytes into a plain file; `None` if `stop` was raised.
+    fn raw(&self, stop: &Stop) -> Result<Option<f64>, BenchError> {
         let path = self.folder.join("raw");
         let (piece, mut left) = (vec![7; PIECE], self.events * Event::SIZE as u64);
         let mut file = std::fs::File::create(&path)?;
         let begun = Instant::now();
-        while left > 0 {
+        while left > 0 && !stop.is_raised() {
             let part = piece.get(..left.min(PIECE as u64) as usize);
             let part = part.unwrap_or(&piece);
             file.write_all(part)?;
@@ -292,11 +304,16 @@ impl HistoryBench<'_> {
         }
         let took = begun.elapsed().as_secs_f64();
         std::fs::remove_file(&path)?;
-        Ok(took)
+        Ok((left == 0).then_some(took))
     }
 
-    /// Returns the seconds from the first event to the last commit.
-    fn append(&self, folder: &Path, feed: &mut Feed, stop: &Stop) -> Result<f64, BenchError> {
+    /// Returns the seconds from the first event to the last commit; `None` if `stop` was raised.
+    fn append(
+        &self,
+        folder: &Path,
+        feed: &mut Feed,
+        stop: &Stop,
+    ) -> Result<Option<f64>, BenchError> {
         let book = BookConfig::by_level(20).map_err(|why| BenchError::Feed(why.to_string()))?;
         let feeds = vec![FeedInfo {
             name: "feed".to_owned(),
@@ -325,22 +342,30 @@ impl HistoryBench<'_> {
         }
         let took = begun.elapsed().as_secs_f64();
         writer.close().map_err(of_log)?;
-        Ok(took)
+        Ok((next > self.events).then_some(took))
     }
 
     /// Measures as `append`, until a keeper on another processor has compressed all full segments.
-    fn append_kept(&self, folder: &Path, feed: &mut Feed, stop: &Stop) -> Result<f64, BenchError> {
+    fn append_kept(
+        &self,
+        folder: &Path,
+        feed: &mut Feed,
+        stop: &Stop,
+    ) -> Result<Option<f64>, BenchError> {
         let is_done = AtomicBool::new(false);
         let begun = Instant::now();
-        std::thread::scope(|scope| {
+        let appended = std::thread::scope(|scope| {
             let keeping = scope.spawn(|| {
                 on(self.processors.there, || {
-                    wait_for_log(folder);
+                    if wait_for_log(folder, &is_done).is_none() {
+                        return Ok(());
+                    }
                     let mut keeper =
                         Keeper::open(folder, KeeperConfig::default()).map_err(of_log)?;
                     loop {
                         let was_done = is_done.load(Ordering::Acquire);
                         match keeper.work().map_err(of_log)? {
+                            _ if stop.is_raised() => return Ok(()),
                             0 if was_done => return Ok(()),
                             0 => std::thread::sleep(Duration::from_millis(1)),
                             _ => {}
@@ -350,9 +375,11 @@ impl HistoryBench<'_> {
             });
             let appended = on(self.processors.here, || self.append(folder, feed, stop));
             is_done.store(true, Ordering::Release);
-            appended.and(join(keeping))
+            let kept = join(keeping);
+            appended.and_then(|appended| kept.map(|()| appended))
         })?;
-        Ok(begun.elapsed().as_secs_f64())
+        let took = begun.elapsed().as_secs_f64();
+        Ok(appended.filter(|_| !stop.is_raised()).map(|_| took))
     }
 
     /// Returns the seconds to read all events, and whether each came once.
@@ -410,5 +437,43 @@ impl HistoryBench<'_> {
             0 => Ok(f64::NAN),
             _ => Ok(bytes as f64 / events as f64 * self.events as f64),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Folder;
+
+    fn bench(folder: &Path) -> HistoryBench<'_> {
+        HistoryBench {
+            events: 1_000,
+            folder,
+            processors: Processors::default(),
+        }
+    }
+
+    #[test]
+    fn a_stopped_run_has_no_figures() {
+        let (folder, stop) = (Folder::new("bench-history"), Stop::new());
+        stop.raise();
+        let bench = bench(folder.path());
+        let mut figures = Figures::new("bench history");
+        let whole = bench.add(&mut figures, "", Kind::Spectra, &stop).unwrap();
+        let memory = bench.add_memory(&mut figures, 3, &stop).unwrap();
+        assert_eq!((whole, memory, figures.iter().count()), (false, false, 0));
+    }
+
+    #[test]
+    fn nothing_waits_for_a_log_that_cannot_be_made() {
+        let folder = Folder::new("bench-no-log");
+        let log = folder.path().join("a file");
+        std::fs::write(&log, "").unwrap();
+        let mut feed = Feed {
+            messages: Vec::new(),
+            instruments: Vec::new(),
+        };
+        let bench = bench(folder.path());
+        assert!(bench.append_kept(&log, &mut feed, &Stop::new()).is_err());
     }
 }

@@ -127,6 +127,12 @@ impl Capture {
         })
     }
 
+    /// Returns the error with which the capture has ended before it was stopped; only once.
+    pub fn failure(&mut self) -> Option<CaptureError> {
+        let ended = self.thread.take_if(|thread| thread.is_finished())?;
+        joined(ended).err()
+    }
+
     /// Waits until the packets sent so far are captured, then ends the capture and the file.
     ///
     /// # Errors
@@ -136,9 +142,11 @@ impl Capture {
     }
 
     fn end(&mut self) -> Option<Result<CaptureStats, CaptureError>> {
-        let thread = self.thread.take()?;
-        // Packets that the kernel is collecting are delivered within that time.
-        thread::sleep(COLLECT * 3);
+        let thread = self.thread.take();
+        if thread.is_some() {
+            // Packets that the kernel is collecting are delivered within that time.
+            thread::sleep(COLLECT * 3);
+        }
         self.wishes.over.store(true, Ordering::Release);
         self.waker.breakloop();
         if let Some(ticker) = self.ticker.take() {
@@ -146,8 +154,14 @@ impl Capture {
             // The ticker has no code that panics.
             let _ = ticker.join();
         }
-        Some(thread.join().unwrap_or_else(|panic| resume_unwind(panic)))
+        thread.map(joined)
     }
+}
+
+fn joined(
+    thread: JoinHandle<Result<CaptureStats, CaptureError>>,
+) -> Result<CaptureStats, CaptureError> {
+    thread.join().unwrap_or_else(|panic| resume_unwind(panic))
 }
 
 impl Drop for Capture {
@@ -312,8 +326,13 @@ impl Output {
         self.flushed = Instant::now();
     }
 
+    /// Continues in a new file if `path` is no longer the current one.
     fn reopen(&mut self, path: &Path) -> io::Result<Reopened> {
         self.flush();
+        if let Err(error) = &self.result {
+            // The error itself ends the capture.
+            return Err(io::Error::new(error.kind(), error.to_string()));
+        }
         let now = self.writer.output().get_ref().metadata()?;
         let of_name = std::fs::metadata(path).ok();
         if of_name.is_some_and(|there| (there.dev(), there.ino()) == (now.dev(), now.ino())) {
@@ -467,6 +486,53 @@ mod tests {
         );
         std::fs::remove_file(&file).unwrap();
         std::fs::remove_file(&moved).unwrap();
+    }
+
+    #[test]
+    fn what_a_full_disk_does_not_take_is_not_forgotten_with_a_new_file() {
+        let full = Path::new("/dev/full");
+        let name = format!("fanfare-full-{}.pcap", std::process::id());
+        let other = std::env::temp_dir().join(name);
+        for path in [full, other.as_path()] {
+            let file = BufWriter::with_capacity(FILE_BUFFER, File::create(full).unwrap());
+            let mut output = Output {
+                writer: Writer::new(file, LinkType::RAW, SNAP_LEN).unwrap(),
+                link: LinkType::RAW,
+                packets: 1,
+                unflushed: true,
+                flushed: Instant::now(),
+                result: Ok(()),
+            };
+            let error = output.reopen(path).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::StorageFull);
+            assert!(output.is_broken() && output.finish().is_err());
+        }
+        assert!(!other.exists());
+    }
+
+    #[test]
+    fn a_capture_that_has_ended_tells_why_once() {
+        let failed = CaptureError::Library {
+            device: "any".to_owned(),
+            text: "the device went away".to_owned(),
+        };
+        let mut dead = pcap::Capture::dead(pcap::Linktype(1)).unwrap();
+        let waker = dead.breakloop_handle();
+        drop(dead);
+        let mut capture = Capture {
+            thread: Some(thread::spawn(move || Err(failed))),
+            waker,
+            file: PathBuf::new(),
+            wishes: Arc::default(),
+            ticker: None,
+        };
+        let mut told = None;
+        eventually("the end", || {
+            told = capture.failure();
+            told.is_some()
+        });
+        assert!(told.unwrap().to_string().contains("the device went away"));
+        assert!(capture.failure().is_none());
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use fanfare_dds::cdr::CdrError;
@@ -15,6 +16,8 @@ const WRITERS: usize = 1_024;
 /// The expected samples of a file by topic, in order. Receive threads compare with them.
 pub struct Expected {
     topics: HashMap<String, Mutex<Series>>,
+    /// Samples on other topics.
+    strangers: AtomicU64,
 }
 
 /// The result of the comparison of samples.
@@ -89,16 +92,24 @@ impl Expected {
         }
     }
 
-    /// Compares a sample of a writer with the next ones expected on its topic.
+    /// Compares a sample of a writer with the next ones expected on its topic. A sample on a topic
+    /// of which none is expected is wrong.
     pub fn compare(&self, topic: &str, writer: u64, sample: &[u8]) {
-        if let Some(Ok(mut series)) = self.topics.get(topic).map(Mutex::lock) {
+        let Some(series) = self.topics.get(topic) else {
+            self.strangers.fetch_add(1, Ordering::Relaxed);
+            return;
+        };
+        if let Ok(mut series) = series.lock() {
             series.compare(writer, sample);
         }
     }
 
     /// Returns the result of all comparisons so far.
     pub fn verdict(&self) -> Verdict {
-        let mut all = Verdict::default();
+        let mut all = Verdict {
+            wrong: self.strangers.load(Ordering::Relaxed),
+            ..Verdict::default()
+        };
         for series in self.topics.values().filter_map(|s| s.lock().ok()) {
             all.equal += series.equal;
             all.wrong += series.wrong;
@@ -171,6 +182,7 @@ impl ExpectedReader<'_> {
         let topics = topics.map(|(name, series)| (name, Mutex::new(series)));
         Expected {
             topics: topics.collect(),
+            strangers: AtomicU64::new(0),
         }
     }
 
@@ -208,10 +220,30 @@ mod tests {
         series
     }
 
+    fn expected(series: Series) -> Expected {
+        Expected {
+            topics: HashMap::from([("T".to_owned(), Mutex::new(series))]),
+            strangers: AtomicU64::new(0),
+        }
+    }
+
     fn verdict(series: Series) -> [u64; 3] {
-        let topics = HashMap::from([(String::new(), Mutex::new(series))]);
-        let v = Expected { topics }.verdict();
+        let v = expected(series).verdict();
         [v.equal, v.wrong, v.missing]
+    }
+
+    #[test]
+    fn a_sample_of_a_topic_without_expected_ones_is_wrong() {
+        let expected = expected(series());
+        for topic in ["T", "U", "T"] {
+            expected.compare(topic, 7, b"one");
+        }
+        let verdict = Verdict {
+            equal: 2,
+            wrong: 1,
+            missing: 3,
+        };
+        assert_eq!(expected.verdict(), verdict);
     }
 
     #[test]

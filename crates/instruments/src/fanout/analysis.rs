@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::io::{self, Read};
 
 use fanfare_fix::codec::{Decoder, Message};
-use fanfare_fix::tag::FANOUT_ID;
+use fanfare_fix::tag::{FANOUT_ID, POSS_DUP_FLAG};
 
 use super::matcher::Matcher;
 use super::options::Options;
@@ -15,6 +15,9 @@ use crate::tcp::{Endpoint, NoSegment, Segment, segment};
 
 /// The most connections followed; the segments of further ones are counted and ignored.
 const MAX_CONNECTIONS: usize = 1 << 16;
+/// The time of packets without a stamp. It is later than any other: a message has the latest time
+/// of its packets, and therefore this one if one of them has no stamp.
+const UNSTAMPED: u64 = u64::MAX;
 
 /// The error of an analysis.
 #[derive(Debug, thiserror::Error)]
@@ -28,6 +31,9 @@ pub enum AnalysisError {
     /// The capture holds other traffic, or none; the text describes it.
     #[error("no fan-out traffic in the capture: {0}")]
     OtherTraffic(String),
+    /// No packet has a time: a pcapng of simple packet blocks.
+    #[error("no packet in the capture has a time stamp")]
+    Unstamped,
 }
 
 /// Reads a capture to its end and reports on the fan-out in it. A truncated or damaged capture is
@@ -38,11 +44,9 @@ pub enum AnalysisError {
 pub fn analyse(capture: impl Read, options: Options) -> Result<Report, AnalysisError> {
     let mut reader = Reader::new(capture)?;
     let mut analysis = Analysis::new(options);
-    let mut last_time = 0;
     while let Some(packet) = reader.next_packet()? {
         analysis.seen.packets += 1;
-        let time = packet.time.unwrap_or(last_time);
-        last_time = time;
+        let time = packet.time.unwrap_or(UNSTAMPED);
         analysis.seen.unstamped += u64::from(packet.time.is_none());
         match segment(&packet) {
             Ok(segment) => analysis.segment(time, &segment),
@@ -151,6 +155,9 @@ impl Analysis {
                 self.seen.instead(self.options, end),
             ));
         }
+        if self.seen.unstamped == self.seen.packets {
+            return Err(AnalysisError::Unstamped);
+        }
         let Tally {
             mut report,
             matcher,
@@ -182,11 +189,12 @@ impl Analysis {
             ),
             (
                 self.seen.unstamped,
-                "packets have no time stamp and took that of the one before",
+                "packets have no time stamp: their messages are neither matched nor timed",
             ),
             (
                 matcher.repeated(),
-                "incoming messages repeat a FanoutID(20001): the first counts",
+                "incoming messages repeat a FanoutID(20001) before its last delivery, or are \
+                 resent: the first counts",
             ),
         ];
         for (count, what) in counts.into_iter().filter(|(count, _)| *count > 0) {
@@ -208,10 +216,14 @@ impl Tally {
         } = self;
         let mark = message.get(FANOUT_ID);
         match direction {
+            Direction::In if time == UNSTAMPED => report.incoming.messages += 1,
+            Direction::Out if time == UNSTAMPED => report.outgoing.messages += 1,
             Direction::In => {
                 report.incoming(time);
                 if let Some(mark) = mark {
-                    matcher.incoming(mark, time, |time, nanos| report.latency(time, nanos));
+                    let is_resent = message.get(POSS_DUP_FLAG) == Some(b"Y");
+                    let matched = |time, nanos| report.latency(time, nanos);
+                    matcher.incoming(mark, time, is_resent, matched);
                 }
             }
             Direction::Out => {

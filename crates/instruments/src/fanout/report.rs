@@ -44,25 +44,28 @@ pub struct Report {
 pub struct Flow {
     /// The number of messages.
     pub messages: u64,
+    /// Those with a time, and their range.
+    timed: u64,
     first: u64,
     last: u64,
 }
 
 impl Flow {
     /// Returns messages per second from the first to the last: n messages span n-1 intervals. Zero
-    /// for fewer than two, or for messages of one instant.
+    /// for fewer than two, or for messages of one instant. Messages without a time do not count.
     pub fn rate(&self) -> f64 {
         let seconds = self.last.saturating_sub(self.first) as f64 / 1e9;
-        rate(self.messages, seconds)
+        rate(self.timed, seconds)
     }
 
     fn count(&mut self, time: u64) {
-        self.first = if self.messages == 0 {
+        self.first = if self.timed == 0 {
             time
         } else {
             self.first.min(time)
         };
         self.last = self.last.max(time);
+        self.timed += 1;
         self.messages += 1;
     }
 }

@@ -9,12 +9,23 @@ const US: u64 = 1_000;
 /// Returns a run of `marks` messages from one producer, 10 ms apart; every message is delivered to
 /// `consumers`, the n-th delivery of all `latency(n)` nanoseconds after it came in.
 fn run(marks: u32, consumers: u16, latency: impl Fn(u64) -> u64) -> Vec<(u64, Vec<u8>)> {
-    let (producer, gateway) = (v4(9, 50_000), v4(1, 3_000));
-    let mut packets = vec![(START, Tcp::new(producer, gateway).syn().sequence(99).ip())];
+    run_from(0, marks, consumers, latency)
+}
+
+/// Returns a run that begins `minute` minutes after the first, on connections of its own.
+fn run_from(
+    minute: u16,
+    marks: u32,
+    consumers: u16,
+    latency: impl Fn(u64) -> u64,
+) -> Vec<(u64, Vec<u8>)> {
+    let start = START + u64::from(minute) * 60_000_000 * US;
+    let (producer, gateway) = (v4(9, 50_000 + minute), v4(1, 3_000));
+    let mut packets = vec![(start, Tcp::new(producer, gateway).syn().sequence(99).ip())];
     let (mut sequence, mut deliveries) = (100, 0);
     let mut sent = vec![7_000_u32; consumers.into()];
     for mark in 0..marks {
-        let time = START + u64::from(mark) * 10_000 * US;
+        let time = start + u64::from(mark) * 10_000 * US;
         let message = fix("W", &format!("55=EUR/USD|20001=1-{mark}|"));
         let segment = Tcp::new(producer, gateway)
             .sequence(sequence)
@@ -22,7 +33,7 @@ fn run(marks: u32, consumers: u16, latency: impl Fn(u64) -> u64) -> Vec<(u64, Ve
         packets.push((time, segment.ip()));
         sequence += message.len() as u32;
         for (consumer, sent) in sent.iter_mut().enumerate() {
-            let to = v4(9, 60_000 + consumer as u16);
+            let to = v4(9, 60_000 + 100 * minute + consumer as u16);
             let segment = Tcp::new(v4(1, 3_001), to).sequence(*sent).payload(&message);
             packets.push((time + latency(deliveries), segment.ip()));
             deliveries += 1;
@@ -147,6 +158,82 @@ fn a_capture_that_shows_each_packet_twice_counts_it_once() {
     assert_eq!(once.to_string(), twice.to_string());
     assert_eq!(once.latency, twice.latency);
     assert!(twice.warnings.is_empty());
+}
+
+#[test]
+fn a_second_run_with_the_same_marks_has_its_own_latencies() {
+    let mut packets = run(20, 3, |n| 50 * US + n);
+    let once = report(&packets, 0);
+    packets.extend(run_from(1, 20, 3, |n| 50 * US + n));
+    let twice = report(&packets, 0);
+    assert_eq!(twice.latency.max(), once.latency.max());
+    assert_eq!(twice.latency.len(), 2 * once.latency.len());
+    assert!(twice.warnings.is_empty(), "{:?}", twice.warnings);
+}
+
+#[test]
+fn a_resent_message_begins_no_new_one() {
+    let mut packets = run(1, 1, |_| 50 * US);
+    let (producer, gateway) = (v4(9, 50_001), v4(1, 3_000));
+    let resent = fix("W", "43=Y|20001=1-0|");
+    let segment = Tcp::new(producer, gateway).payload(&resent);
+    packets.push((START + 100 * US, segment.ip()));
+    let report = report(&packets, 0);
+    assert_eq!((report.incoming.messages, report.undelivered), (2, 0));
+    let [warning] = &report.warnings[..] else {
+        panic!("{:?}", report.warnings)
+    };
+    assert!(warning.contains("or are resent"), "{warning}");
+}
+
+/// Returns a pcapng of raw IP packets; those without a time in blocks that have none.
+fn pcapng(packets: &[(Option<u64>, Vec<u8>)]) -> Vec<u8> {
+    let words = |words: &[u32]| {
+        let bytes = words.iter().flat_map(|word| word.to_le_bytes());
+        bytes.collect::<Vec<u8>>()
+    };
+    let block = |kind: u32, mut body: Vec<u8>| {
+        body.resize(body.len().next_multiple_of(4), 0);
+        let len = body.len() as u32 + 12;
+        [words(&[kind, len]), body, words(&[len])].concat()
+    };
+    let mut file = block(0x0a0d_0d0a, words(&[0x1a2b_3c4d, 1, u32::MAX, u32::MAX]));
+    // Raw IP (101), of any length, stamps in nanoseconds (option 9).
+    file.extend(block(1, words(&[101, 0, (1 << 16) | 9, 9, 0])));
+    for (time, ip) in packets {
+        let len = ip.len() as u32;
+        let (kind, front) = match time {
+            Some(time) => (6, words(&[0, (time >> 32) as u32, *time as u32, len, len])),
+            None => (3, words(&[len])),
+        };
+        file.extend(block(kind, [front, ip.clone()].concat()));
+    }
+    file
+}
+
+#[test]
+fn packets_without_a_stamp_are_counted_and_not_timed() {
+    let stamped = |from: usize| {
+        let packets = run(3, 2, |_| 50 * US).into_iter().enumerate();
+        let packets = packets.map(|(at, (time, ip))| ((at >= from).then_some(time), ip));
+        analyse(
+            &pcapng(&packets.collect::<Vec<_>>())[..],
+            Options {
+                skip: 0,
+                ..Options::default()
+            },
+        )
+    };
+    let whole = stamped(0).unwrap();
+    assert!(whole.warnings.is_empty(), "{:?}", whole.warnings);
+    // The opening of the producer's connection, and its first message.
+    let report = stamped(2).unwrap();
+    assert_eq!((report.incoming.messages, report.outgoing.messages), (3, 6));
+    assert_eq!((report.latency.len(), report.unmatched), (4, 2));
+    assert_eq!(report.latency.max(), whole.latency.max());
+    assert!(report.warnings[0].contains("2 packets have no time stamp"));
+    let error = stamped(usize::MAX).unwrap_err().to_string();
+    assert_eq!(error, "no packet in the capture has a time stamp");
 }
 
 #[test]

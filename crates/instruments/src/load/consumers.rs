@@ -86,7 +86,9 @@ pub struct ConsumerReport {
     pub refused: usize,
     /// Expected messages that have not come: of `ConsumerOptions::messages`.
     pub short: u64,
-    /// Seconds from the first to the last message.
+    /// Messages between the logons and the logouts: those of the rate.
+    pub timed: u64,
+    /// Seconds from the first to the last of them.
     pub seconds: f64,
 }
 
@@ -98,9 +100,10 @@ impl ConsumerReport {
         self.order.is_clean() && self.ended + self.refused == 0 && self.short + told == 0
     }
 
-    /// Returns messages per second, from the first to the last; 0 for fewer than two.
+    /// Returns messages per second, from the first to the last between the logons and the logouts;
+    /// 0 for fewer than two.
     pub fn rate(&self) -> f64 {
-        rate(self.received, self.seconds)
+        rate(self.timed, self.seconds)
     }
 
     /// Returns the figures of `fanfare fanout consumers`.
@@ -108,6 +111,8 @@ impl ConsumerReport {
         let mut figures = Figures::new("fanout consumers");
         figures.count("received", self.received);
         figures.add("rate_per_s", self.rate());
+        figures.count("per_session_min", self.per_session.0);
+        figures.count("per_session_max", self.per_session.1);
         figures.count("missing", self.order.missing);
         figures.count("told_missing", self.told_missing);
         figures.count("told_unknown", self.told_unknown);
@@ -145,15 +150,15 @@ impl Consumers {
     /// Connects all sessions and logs them on. Those that are [refused](Self::refused) are omitted.
     ///
     /// # Errors
-    /// [`LoadError`] of the first that cannot connect, or if none can log on.
-    pub fn connect(options: &ConsumerOptions) -> Result<Self, LoadError> {
+    /// [`LoadError`] of the first that cannot connect, if none can log on, or if `stop` is raised.
+    pub fn connect(options: &ConsumerOptions, stop: &Stop) -> Result<Self, LoadError> {
         let who = SessionOptions::new(options.address, &options.name, options.first, 4 << 10);
         let checks = (0..options.clients).map(|_| (0, OrderCheck::new(options.from_start)));
         let tally = Tally {
             per_client: checks.collect(),
             ..Tally::default()
         };
-        let mut sessions = Sessions::connect(&who, 0..options.clients, tally)?;
+        let mut sessions = Sessions::connect(&who, 0..options.clients, tally, stop)?;
         let clients = sessions.members().count();
         if let (0, Some((session, why))) = (clients, sessions.refused().first.clone()) {
             return Err(LoadError::Logon { session, why });
@@ -186,7 +191,8 @@ impl Consumers {
         stop: &Stop,
         progress: &mut dyn FnMut(u64),
     ) -> Result<ConsumerReport, LoadError> {
-        let (mut first, mut last) = (0, 0);
+        let begun = self.sessions.task().received;
+        let (mut first, mut last, mut timed) = (0, 0, 0);
         let mut done_at = None;
         let mut told = 0;
         while !stop.is_raised() && self.sessions.ended() < self.options.clients {
@@ -194,8 +200,8 @@ impl Consumers {
             self.look()?;
             let (now, received) = (self.sessions.now().mono, self.sessions.task().received);
             if received > before {
-                first = if before == 0 { now } else { first };
-                last = now;
+                first = if timed == 0 { now } else { first };
+                (last, timed) = (now, received - begun);
                 told = self.tell(told, progress);
             }
             if self
@@ -216,7 +222,7 @@ impl Consumers {
         self.sessions.close();
         self.tell(told, progress);
         let seconds = last.saturating_sub(first) as f64 / 1e9;
-        Ok(self.report(ended, first_ended, seconds))
+        Ok(self.report((ended, first_ended), (timed, seconds)))
     }
 
     /// Reads once from every readable connection.
@@ -243,9 +249,8 @@ impl Consumers {
 
     fn report(
         mut self,
-        ended: usize,
-        first_ended: Option<(String, String)>,
-        seconds: f64,
+        (ended, first_ended): (usize, Option<(String, String)>),
+        (timed, seconds): (u64, f64),
     ) -> ConsumerReport {
         let let_in: Vec<usize> = self.sessions.members().map(|m| m.key.index()).collect();
         let refused = self.sessions.refused().count;
@@ -278,6 +283,7 @@ impl Consumers {
             ended,
             first_ended,
             short,
+            timed,
             seconds,
         }
     }

@@ -10,10 +10,11 @@
 //! };
 //!
 //! let stop = Stop::new();
-//! let consumers = Consumers::connect(&ConsumerOptions::new("127.0.0.1:3001".parse()?, 200))?;
+//! let options = ConsumerOptions::new("127.0.0.1:3001".parse()?, 200);
+//! let consumers = Consumers::connect(&options, &stop)?;
 //! let mut options = ProducerOptions::new("127.0.0.1:3000".parse()?, 50);
 //! (options.messages, options.rate) = (1_000, 100.0);
-//! let producers = Producers::connect(&options, Template::builtin())?;
+//! let producers = Producers::connect(&options, Template::builtin(), &stop)?;
 //! let received = std::thread::scope(|scope| {
 //!     let watch = stop.clone();
 //!     let mut progress = |total| println!("{total}");
@@ -65,6 +66,9 @@ pub enum LoadError {
         /// The reason.
         why: String,
     },
+    /// The wait for the logons was interrupted.
+    #[error("interrupted while sessions log on")]
+    Interrupted,
     /// A session ended unexpectedly.
     #[error("session {session} ended: {why}")]
     Ended {

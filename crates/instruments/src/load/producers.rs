@@ -153,15 +153,20 @@ impl Producers {
     /// and the others rotate without them.
     ///
     /// # Errors
-    /// [`LoadError`] of the first that cannot connect, or if none can log on.
-    pub fn connect(options: &ProducerOptions, template: Template) -> Result<Self, LoadError> {
+    /// [`LoadError`] of the first that cannot connect, if none can log on, or if `stop` is raised.
+    pub fn connect(
+        options: &ProducerOptions,
+        template: Template,
+        stop: &Stop,
+    ) -> Result<Self, LoadError> {
         let max_send = template.body().len() + 1_024;
         let who = SessionOptions::new(options.address, &options.name, options.first, max_send);
         let template = Arc::new(template);
         let threads = options.threads.clamp(1, options.clients.max(1));
         let connect = |thread| {
             let line = Line::new(options.clone(), Arc::clone(&template));
-            Sessions::connect(&who, (thread..options.clients).step_by(threads), line)
+            let numbers = (thread..options.clients).step_by(threads);
+            Sessions::connect(&who, numbers, line, stop)
         };
         let mut lines = (0..threads).map(connect).collect::<Result<Vec<_>, _>>()?;
         let mut refused = Refused::default();

@@ -8,6 +8,7 @@ use std::time::Duration;
 use fanfare_engine::agent::Agent;
 use fanfare_engine::clock::Clock;
 use fanfare_engine::host::{Handler, Host, Initiator, Peer, Peers, Refusal, SessionKey, StoreKind};
+use fanfare_engine::stop::Stop;
 use fanfare_fix::codec::Message;
 use fanfare_fix::dict;
 use fanfare_fix::session::{
@@ -171,12 +172,13 @@ struct Members<T> {
 }
 
 impl<T: Task> Sessions<T> {
-    /// Connects the sessions of these numbers and logs them on. Those that the gateway refuses are
-    /// omitted, and counted.
+    /// Connects the sessions of these numbers and logs them on, until `stop` is raised. Those that
+    /// the gateway refuses are omitted, and counted.
     pub(super) fn connect(
         options: &SessionOptions,
         numbers: impl Iterator<Item = usize>,
         task: T,
+        stop: &Stop,
     ) -> Result<Self, LoadError> {
         let members = Members {
             all: Vec::new(),
@@ -192,12 +194,12 @@ impl<T: Task> Sessions<T> {
         };
         for number in numbers {
             while sessions.unsettled() >= AT_A_TIME {
-                sessions.log_on(options.address)?;
+                sessions.log_on(options.address, stop)?;
             }
             sessions.add(options, number)?;
         }
         while sessions.unsettled() > 0 {
-            sessions.log_on(options.address)?;
+            sessions.log_on(options.address, stop)?;
         }
         sessions.refused = Refused {
             count: sessions.ended(),
@@ -229,7 +231,10 @@ impl<T: Task> Sessions<T> {
         Ok(())
     }
 
-    fn log_on(&mut self, address: SocketAddr) -> Result<(), LoadError> {
+    fn log_on(&mut self, address: SocketAddr, stop: &Stop) -> Result<(), LoadError> {
+        if stop.is_raised() {
+            return Err(LoadError::Interrupted);
+        }
         if self.turn()? == 0 {
             thread::sleep(LOOK);
         }

@@ -12,7 +12,7 @@
 //! use fanfare_instruments::subscriber::{Subscriber, Terms};
 //!
 //! let mut subscriber = Subscriber::new();
-//! subscriber.subscribed(b"r1", Terms { depth: 5, ..Terms::default() });
+//! subscriber.subscribed(b"r1", &["RIU3"], Terms { depth: 5, ..Terms::default() });
 //! let body = "35=W|262=r1|55=RIU3|268=1|269=0|270=133310|271=7|290=1|".replace('|', "\x01");
 //! let mut text = format!("8=FIX.4.4\x019={}\x01{body}", body.len());
 //! text += &format!("10={:03}\x01", text.bytes().fold(0, u8::wrapping_add));
@@ -40,6 +40,7 @@ use fanfare_fix::codec::Message;
 use fanfare_fix::tag::{MD_REQ_ID, SYMBOL, TEXT};
 
 use news::News;
+use rights::covers;
 
 /// SecurityID(48): the name of instruments without a Symbol(55).
 const SECURITY_ID: u32 = 48;
@@ -164,12 +165,28 @@ pub struct Subscriber {
 /// A subscription.
 #[derive(Debug)]
 struct Request {
+    /// Symbol(55) of instruments, until there is a response.
+    names: Vec<String>,
     terms: Terms,
     number: u64,
     is_answered: bool,
     /// Whether it has to be refused.
     is_denied: bool,
     books: HashMap<Box<[u8]>, Held>,
+}
+
+impl Request {
+    /// Returns whether an instrument of this symbol is requested, or may be by a list.
+    fn covers(&self, symbol: &[u8]) -> bool {
+        let mut names = self.names.iter();
+        names.any(|name| name.starts_with('@') || covers(name, symbol))
+    }
+
+    /// Notes a response.
+    fn answer(&mut self) {
+        self.is_answered = true;
+        self.names = Vec::new();
+    }
 }
 
 impl Subscriber {
@@ -197,11 +214,14 @@ impl Subscriber {
         }
     }
 
-    /// Notes a sent request with this MDReqID(262), and SubscriptionRequestType(263) `0` or `1`.
-    pub fn subscribed(&mut self, id: &[u8], terms: Terms) {
+    /// Notes a sent request with this MDReqID(262), SubscriptionRequestType(263) `0` or `1`, and
+    /// instruments of these Symbol(55); `PREFIX*`, `*` and `@LIST` stand for several.
+    pub fn subscribed(&mut self, id: &[u8], symbols: &[impl AsRef<str>], terms: Terms) {
         self.asked += 1;
         self.stopped.remove(id);
+        let names = symbols.iter().map(|name| name.as_ref().to_owned());
         let request = Request {
+            names: names.collect(),
             terms,
             number: self.asked,
             is_answered: false,
@@ -248,8 +268,8 @@ impl Subscriber {
         self.first_refusal.as_deref()
     }
 
-    /// Returns whether a subscription has a snapshot or the state of an instrument. One of prefixes
-    /// or lists without an instrument has no response.
+    /// Returns whether a subscription has a snapshot or the state of one of its instruments. One of
+    /// prefixes or lists without an instrument has no response.
     #[must_use]
     pub fn is_answered(&self, request: &[u8]) -> bool {
         let request = self.requests.get(request);
@@ -313,7 +333,7 @@ impl Subscriber {
         if is_picture {
             self.counts.pictures += 1;
             self.answered = self.answered.max(request.number);
-            request.is_answered = true;
+            request.answer();
         } else {
             self.counts.changes += 1;
         }
@@ -388,8 +408,11 @@ impl Subscriber {
             News::State(state) => {
                 self.counts.states += 1;
                 for request in self.requests.values_mut() {
-                    // The state replaces the first snapshot of an instrument without one.
-                    request.is_answered = true;
+                    // The state replaces the first snapshot of an instrument without one. A
+                    // request that has to be refused has no other response.
+                    if !request.is_denied && request.covers(symbol) {
+                        request.answer();
+                    }
                     if let Some(book) = request.books.get_mut(symbol) {
                         book.state(state);
                     }

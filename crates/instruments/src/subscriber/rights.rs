@@ -17,15 +17,19 @@ pub struct Rights {
     pub depth: u32,
 }
 
+/// Returns whether a name, `PREFIX*` or `*` stands for an instrument of this Symbol(55).
+pub(super) fn covers(name: &str, symbol: &[u8]) -> bool {
+    match name.as_bytes().strip_suffix(b"*") {
+        Some(prefix) => symbol.starts_with(prefix),
+        None => symbol == name.as_bytes(),
+    }
+}
+
 impl Rights {
     /// Returns whether an instrument of this Symbol(55) may be seen.
     #[must_use]
     pub fn may_see(&self, symbol: &[u8]) -> bool {
-        let fits = |name: &String| match name.as_bytes().strip_suffix(b"*") {
-            Some(prefix) => symbol.starts_with(prefix),
-            None => symbol == name.as_bytes(),
-        };
-        self.instruments.iter().any(fits)
+        self.instruments.iter().any(|name| covers(name, symbol))
     }
 
     /// Returns whether a request has to be refused: it names an instrument, an entry type or a

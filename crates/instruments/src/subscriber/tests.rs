@@ -197,7 +197,7 @@ fn joined(begin_string: &'static str, terms: Terms) -> (Plant, Subscriber) {
     plant.set(Side::Bid, 99, 7);
     plant.set(Side::Bid, 98, 5);
     plant.set(Side::Offer, 101, 4);
-    subscriber.subscribed(b"r1", terms);
+    subscriber.subscribed(b"r1", &["RIU3"], terms);
     take(&mut subscriber, &plant.picture());
     assert_eq!(subscriber.first_fault(), None);
     (plant, subscriber)
@@ -459,7 +459,7 @@ fn a_subscription_that_was_stopped_is_silent() {
             updates: Updates::None,
             ..Terms::default()
         };
-        subscriber.subscribed(b"r2", terms);
+        subscriber.subscribed(b"r2", &["RIU3"], terms);
         let w = plant.message("35=W|262=r2|55=RIU3|268=1|269=J|");
         vec![w, bid(plant, 96, 1)]
     });
@@ -467,9 +467,30 @@ fn a_subscription_that_was_stopped_is_silent() {
 }
 
 #[test]
+fn a_state_answers_the_requests_for_its_instrument() {
+    let requests = [
+        ("r1", "RIU3"),
+        ("r2", "RI*"),
+        ("r3", "@futures"),
+        ("r4", "SiU3"),
+        ("r5", "S*"),
+        ("r6", "RIU3"),
+    ];
+    let mut subscriber = Subscriber::new();
+    for (id, name) in requests {
+        subscriber.subscribed(id.as_bytes(), &[name], Terms::default());
+    }
+    subscriber.denied(b"r6");
+    let plant = Plant::new("FIX.4.4", Terms::default());
+    take(&mut subscriber, &plant.state("recovering"));
+    let answered = requests.map(|(id, _)| subscriber.is_answered(id.as_bytes()));
+    assert_eq!(answered, [true, true, true, false, false, false]);
+}
+
+#[test]
 fn refusals_are_no_faults() {
     let (plant, mut subscriber) = joined("FIX.4.4", Terms::default());
-    subscriber.subscribed(b"r2", Terms::default());
+    subscriber.subscribed(b"r2", &["NOWHERE"], Terms::default());
     assert!(!subscriber.is_answered(b"r2"));
     take(
         &mut subscriber,

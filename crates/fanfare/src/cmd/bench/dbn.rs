@@ -38,10 +38,14 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         processors: processors()?,
     };
     let mut figures = Figures::new("bench dbn");
-    let lost = bench.add(&mut figures, "", 1, &stop)?;
     let prefix = format!("clients_{}_", args.clients);
-    let of_many = bench.add(&mut figures, &prefix, args.clients, &stop)?;
-    figures.count("lost", lost + of_many);
-    figures.set_ok(lost + of_many == 0);
+    let of_one = bench.add(&mut figures, "", 1, &stop)?;
+    let of_many = of_one.map(|_| bench.add(&mut figures, &prefix, args.clients, &stop));
+    let of_many = of_many.transpose()?.flatten();
+    let lost = of_one.zip(of_many).map(|(one, many)| one + many);
+    if let Some(lost) = lost {
+        figures.count("lost", lost);
+    }
+    figures.set_ok(lost == Some(0));
     Ok(figures_out(&figures, args.json))
 }

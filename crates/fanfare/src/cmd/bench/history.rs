@@ -64,6 +64,10 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let complex = bench.add(&mut figures, "", Kind::Complex, &stop)?;
     let spectra = bench.add(&mut figures, "spectra_", Kind::Spectra, &stop)?;
     let memory = bench.add_memory(&mut figures, args.readers, &stop)?;
+    if stop.is_raised() {
+        figures.set_ok(false);
+        return Ok(figures_out(&figures, args.json));
+    }
     figures.set_ok(complex && spectra && memory);
     let market = MarketBench {
         rounds: args.rounds,

@@ -39,7 +39,6 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let stop = Stop::on_interrupt()?;
     let mut figures = Figures::new("bench scale");
-    // Measuring binds this thread to one of them.
     let processors = processors()?;
     note!("pauses of the processors, {} s", IDLE.as_secs());
     Pauses::measure(processors, IDLE, &stop)?.add(&mut figures);

@@ -37,11 +37,15 @@ fn run(demo: &mut Demo) -> Result<()> {
     let throughput = ["throughput", "run", "--sessions", &sessions, "--json"];
     let limits = ["--runs", "1", "--at-least", "0", "--messages", ORDERS];
     let throughput = demo.start(&[&throughput, &limits])?.figures(RUN)?;
-    tell(&mut demo.text, &latency, &throughput)?;
-    demo.figures.absorb("latency_", &latency, &[]);
-    demo.figures.absorb("throughput_", &throughput, &[]);
-    add_part(demo, &latency, &throughput);
-    Ok(())
+    report(demo, &latency, &throughput)
+}
+
+/// Adds figures and charts, then the text: after Ctrl-C it ends before the first missing figure.
+fn report(demo: &mut Demo, latency: &Printed, throughput: &Printed) -> Result<()> {
+    demo.figures.absorb("latency_", latency, &[]);
+    demo.figures.absorb("throughput_", throughput, &[]);
+    add_part(demo, latency, throughput);
+    tell(&mut demo.text, latency, throughput)
 }
 
 fn tell(text: &mut String, latency: &Printed, throughput: &Printed) -> Result<()> {
@@ -145,4 +149,26 @@ fn add_part(demo: &mut Demo, latency: &Printed, throughput: &Printed) {
         "From the first order parsed to the last, all sessions together.",
         &chart,
     );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fanfare_engine::stop::Stop;
+
+    #[test]
+    fn figures_of_before_an_interrupt_are_reported() {
+        let printed = |text| Printed::parse(text).unwrap();
+        let latency = printed(r#"{"ok": true, "figures": {"p50_us": 2.5}}"#);
+        let throughput = printed(r#"{"ok": false, "figures": {"sessions_1_per_s": 7.0}}"#);
+        let mut demo = Demo::new(Stop::new()).unwrap();
+        assert!(report(&mut demo, &latency, &throughput).is_err());
+        for (name, value) in [
+            ("latency_p50_us", 2.5),
+            ("throughput_sessions_1_per_s", 7.0),
+        ] {
+            assert_eq!(demo.figures.value(name), Some(value), "{name}");
+        }
+        assert!(demo.page.to_html().contains(PART.title));
+    }
 }

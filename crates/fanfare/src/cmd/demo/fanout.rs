@@ -142,7 +142,9 @@ fn start_producers(demo: &Demo, at: SocketAddr) -> Result<Fanfare> {
     let numbers = [PRODUCERS, MESSAGES, RATE, MARKED].map(|n| n.to_string());
     let numbers = numbers.each_ref().map(String::as_str);
     let args = ["fanout", "producers", &host];
-    demo.start(&[&args, &numbers, &["--port", &port, "--json"]])
+    let mut producers = demo.start(&[&args, &numbers, &["--port", &port, "--json"]])?;
+    producers.wait_line(READY, |line| line.contains("logged on").then_some(()))?;
+    Ok(producers)
 }
 
 fn after<T: std::str::FromStr>(line: &str, prefix: &str) -> Option<T> {

@@ -34,6 +34,13 @@ const SHOWN: [&str; 4] = ["p50", "p90", "p99", "p99_9"];
 
 fn run(demo: &mut Demo) -> Result<()> {
     let mut outcomes = Vec::new();
+    let measured = measure(demo, &mut outcomes);
+    add_part(demo, &outcomes);
+    measured
+}
+
+/// Measures the set-ups, up to one that fails.
+fn measure(demo: &mut Demo, outcomes: &mut Vec<Outcome>) -> Result<()> {
     for (setup, pace) in SETUPS {
         if demo.stop.is_raised() {
             break;
@@ -41,11 +48,11 @@ fn run(demo: &mut Demo) -> Result<()> {
         note!("{setup} feed: generator, two lossy multicast lines, publisher, subscriber, echo");
         let outcome =
             Outcome::of(demo, setup, pace).with_context(|| format!("the {setup} feed"))?;
-        outcome.tell(&mut demo.text)?;
         outcome.add_to(demo);
+        let told = outcome.tell(&mut demo.text);
         outcomes.push(outcome);
+        told?;
     }
-    add_part(demo, &outcomes);
     Ok(())
 }
 

@@ -104,7 +104,8 @@ impl Plant {
         let port = ports.producers.port().to_string();
         let args = ["fanout", "producers", &host];
         let args = [&args[..], &PRODUCERS, &["--port", &port, "--json"]].concat();
-        let producers = Fanfare::start(&args, stop)?;
+        let mut producers = Fanfare::start(&args, stop)?;
+        producers.wait_line(READY, |line| line.contains("logged on").then_some(()))?;
         gateway.look()?;
         let plant = Self {
             gateway,

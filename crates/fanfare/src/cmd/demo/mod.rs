@@ -14,7 +14,7 @@ use fanfare_engine::stop::Stop;
 use fanfare_instruments::figures::Figures;
 use fanfare_instruments::page::Page;
 use fanfare_instruments::plot::CategoryChart;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -63,6 +63,47 @@ const READY: Duration = Duration::from_secs(60);
 const RUN: Duration = Duration::from_secs(600);
 
 impl Demo {
+    fn new(stop: Stop) -> Result<Self> {
+        Ok(Self {
+            scratch: Scratch::new("demo").context("cannot make a folder for temporary files")?,
+            stop,
+            figures: Figures::new("demo"),
+            page: Page::new("Fanfare", "The plant, small, on one machine: fanfare demo"),
+            text: String::new(),
+        })
+    }
+
+    /// Runs the parts, up to one that fails or is interrupted, and passes the text of each to
+    /// `tell`.
+    ///
+    /// # Errors
+    /// That of the part that failed. What was measured until then is in figures and page.
+    fn play(&mut self, parts: &[Part], mut tell: impl FnMut(&str)) -> Result<()> {
+        for part in parts {
+            self.text = format!("\n{}\n", part.title);
+            let mut outcome = (part.run)(self);
+            let is_interrupted = self.stop.is_raised();
+            if is_interrupted {
+                // A process that ends because of Ctrl-C has not failed.
+                outcome = Ok(());
+                self.text
+                    .push_str("interrupted: this is the report so far\n");
+            }
+            tell(&self.text);
+            if is_interrupted || outcome.is_err() {
+                self.figures.set_ok(false);
+                return outcome;
+            }
+        }
+        Ok(())
+    }
+
+    fn write_page(&mut self, file: &Path) -> Result<()> {
+        self.page.environment(self.figures.environment());
+        let written = std::fs::write(file, self.page.to_html());
+        written.with_context(|| format!("cannot write {}", file.display()))
+    }
+
     /// Starts this binary with these arguments, concatenated.
     fn start(&self, args: &[&[&str]]) -> Result<Fanfare> {
         Fanfare::start(&args.concat(), &self.stop)
@@ -85,40 +126,19 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     if !cfg!(feature = "dds") {
         bail!("the demo publishes to DDS, and this program is built without it: `make demo`");
     }
-    let mut demo = Demo {
-        scratch: Scratch::new("demo").context("cannot make a folder for temporary files")?,
-        stop: Stop::on_interrupt().context("cannot catch Ctrl-C")?,
-        figures: Figures::new("demo"),
-        page: Page::new("Fanfare", "The plant, small, on one machine: fanfare demo"),
-        text: String::new(),
-    };
-    for part in [fanout::PART, feed::PART, engine::PART] {
-        if demo.stop.is_raised() {
-            break;
-        }
-        demo.text = format!("\n{}\n", part.title);
-        (part.run)(&mut demo)?;
-        if demo.stop.is_raised() {
-            demo.text
-                .push_str("interrupted: this is the report so far\n");
-        }
-        tell(args, &demo.text);
-    }
-    let Demo {
-        figures, mut page, ..
-    } = demo;
-    page.environment(figures.environment());
-    match std::fs::write(&args.html, page.to_html()) {
-        Ok(()) => tell(
-            args,
-            &format!("Page with the plots: {}", absolute(&args.html)),
-        ),
-        Err(e) => note!("warning: cannot write {}: {e}", args.html.display()),
+    let mut demo = Demo::new(Stop::on_interrupt().context("cannot catch Ctrl-C")?)?;
+    let parts = [fanout::PART, feed::PART, engine::PART];
+    let played = demo.play(&parts, |text| tell(args, text));
+    let written = demo.write_page(&args.html);
+    if written.is_ok() {
+        let page = absolute(&args.html);
+        tell(args, &format!("Page with the plots: {page}"));
     }
     if args.json {
-        say!("{}", figures.to_json());
+        say!("{}", demo.figures.to_json());
     }
-    Ok(exit_code(figures.is_ok()))
+    played.and(written)?;
+    Ok(exit_code(demo.figures.is_ok()))
 }
 
 /// Prints the report's text: to stdout, or with `--json` to stderr.
@@ -130,9 +150,77 @@ fn tell(args: &Args, text: &str) {
     }
 }
 
-fn absolute(path: &std::path::Path) -> String {
+fn absolute(path: &Path) -> String {
     std::path::absolute(path)
         .unwrap_or_else(|_| path.to_path_buf())
         .display()
         .to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn measure(demo: &mut Demo) -> Result<()> {
+        let name = demo.text.trim().to_lowercase();
+        demo.page.part(&name, "");
+        demo.figures.count(&name, 1);
+        Ok(())
+    }
+
+    const fn part(title: &'static str, run: fn(&mut Demo) -> Result<()>) -> Part {
+        let about = "";
+        Part { title, about, run }
+    }
+
+    /// Plays a part that measures, `second`, and another one that measures. Returns the outcome,
+    /// the demo and its text.
+    fn played(second: fn(&mut Demo) -> Result<()>) -> (Result<()>, Demo, String) {
+        let parts = [
+            part("First", measure),
+            part("Second", second),
+            part("Third", measure),
+        ];
+        let (mut demo, mut told) = (Demo::new(Stop::new()).unwrap(), String::new());
+        let outcome = demo.play(&parts, |text| told += text);
+        (outcome, demo, told)
+    }
+
+    /// Checks that the demo reports the first part alone.
+    fn reports_the_first(mut demo: Demo) {
+        assert!(!demo.figures.is_ok());
+        assert_eq!(demo.figures.value("first"), Some(1.0));
+        assert_eq!(demo.figures.value("third"), None);
+        let page = demo.scratch.file("page.html");
+        demo.write_page(&page).unwrap();
+        assert!(std::fs::read_to_string(&page).unwrap().contains("first"));
+    }
+
+    #[test]
+    fn an_interrupted_part_ends_the_demo_with_the_report_so_far() {
+        let (outcome, demo, told) = played(|demo| {
+            demo.text.push_str("half of it\n");
+            demo.stop.raise();
+            bail!("the measured process printed no figure")
+        });
+        outcome.unwrap();
+        let end = "Second\nhalf of it\ninterrupted: this is the report so far\n";
+        assert!(told.ends_with(end), "{told}");
+        reports_the_first(demo);
+    }
+
+    #[test]
+    fn a_part_that_fails_ends_the_demo_behind_the_report() {
+        let (outcome, demo, told) = played(|_| bail!("no port is left"));
+        assert_eq!(outcome.unwrap_err().to_string(), "no port is left");
+        assert!(told.ends_with("\nSecond\n"), "{told}");
+        reports_the_first(demo);
+    }
+
+    #[test]
+    fn a_page_that_cannot_be_written_is_an_error() {
+        let mut demo = Demo::new(Stop::new()).unwrap();
+        let error = demo.write_page(Path::new("/no/x.html")).unwrap_err();
+        assert_eq!(error.to_string(), "cannot write /no/x.html");
+    }
 }

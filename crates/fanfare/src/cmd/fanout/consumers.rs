@@ -73,7 +73,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         first: args.first,
         ..ConsumerOptions::new(resolve(&args.host, args.port)?, args.clients)
     };
-    let consumers = Consumers::connect(&options)?;
+    let consumers = Consumers::connect(&options, &stop)?;
     tell_logged_on(consumers.sessions(), consumers.refused());
     watch_enter(args, &stop);
     let mut progress = progress(args, "Snapshots(W)");

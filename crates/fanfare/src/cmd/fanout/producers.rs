@@ -66,7 +66,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         first: args.first,
         ..ProducerOptions::new(resolve(&args.host, args.port)?, args.clients)
     };
-    let producers = Producers::connect(&options, template)?;
+    let producers = Producers::connect(&options, template, &stop)?;
     tell_logged_on(producers.sessions(), producers.refused());
     let report = producers.run(&stop)?;
     print(args, &report);

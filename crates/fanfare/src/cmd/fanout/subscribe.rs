@@ -208,7 +208,7 @@ pub(super) fn run(
     progress: &mut dyn FnMut(u64),
 ) -> Result<ExitCode> {
     let stop = Stop::on_interrupt().context("cannot catch Ctrl-C")?;
-    let subscribers = Subscribers::connect(options)?;
+    let subscribers = Subscribers::connect(options, &stop)?;
     tell_logged_on(subscribers.sessions(), subscribers.refused());
     ends_with(&stop);
     let report = subscribers.run(&stop, progress)?;

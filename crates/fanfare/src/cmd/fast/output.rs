@@ -1,6 +1,6 @@
 //! Decoded messages on stdout: as text, as lines of JSON, as FIX.
 
-use crate::print::{Stdout, note};
+use crate::print::{Remarks, Stdout};
 use crate::progress;
 use clap::ValueEnum;
 use fanfare_fast::{
@@ -8,9 +8,6 @@ use fanfare_fast::{
 };
 use std::fmt::Write as _;
 use std::io::{self, BufWriter, Write};
-
-/// The most remarks that are shown; a garbled feed of an hour has as many errors as packets.
-const REMARKS: u32 = 50;
 
 /// The format of messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -30,8 +27,7 @@ pub(crate) struct Output {
     line: String,
     fix: Vec<u8>,
     begin_string: String,
-    /// Remarks on stderr so far.
-    remarks: u32,
+    remarks: Remarks,
 }
 
 impl Output {
@@ -45,7 +41,7 @@ impl Output {
             line: String::new(),
             fix: Vec::new(),
             begin_string: "FIX.4.4".to_owned(),
-            remarks: 0,
+            remarks: Remarks::default(),
         }
     }
 
@@ -101,12 +97,7 @@ impl Output {
     /// Writes a line about an error or a gap to stderr: the first ones are shown, all are counted
     /// elsewhere.
     pub(crate) fn remark(&mut self, text: std::fmt::Arguments<'_>) {
-        self.remarks = self.remarks.saturating_add(1);
-        if self.remarks <= REMARKS {
-            note!("{text}");
-        } else if self.remarks == REMARKS + 1 {
-            note!("fanfare: further ones of this kind are only counted");
-        }
+        self.remarks.push(text);
     }
 
     /// Writes an error of the codec; `base` is the offset of its bytes in the file.

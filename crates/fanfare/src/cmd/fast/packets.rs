@@ -119,9 +119,18 @@ pub(crate) fn each_packet(
     path: &Path,
     header: Header,
     stop: &Stop,
+    take: impl FnMut(Packet<'_>) -> Result<Flow>,
+) -> Result<()> {
+    each_packet_of(PacketFile::open(path, header, stop)?, path, stop, take)
+}
+
+/// Calls `take` with each packet of a file that is open, as [`each_packet`] does.
+pub(crate) fn each_packet_of(
+    mut file: PacketFile,
+    path: &Path,
+    stop: &Stop,
     mut take: impl FnMut(Packet<'_>) -> Result<Flow>,
 ) -> Result<()> {
-    let mut file = PacketFile::open(path, header, stop)?;
     let name = || format!("cannot read `{}`", path.display());
     while !stop.is_raised() {
         match file.next() {

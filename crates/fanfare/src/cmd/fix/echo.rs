@@ -175,15 +175,17 @@ impl Drop for Application {
     }
 }
 
-/// The ClOrdIDs of a session; beyond [`MOST_ORDERS`] the oldest is dropped.
+/// The ClOrdIDs of a session; beyond [`MOST_ORDERS`] or [`MOST_BYTES`] the oldest are dropped.
 #[derive(Default)]
 struct Orders {
     known: HashSet<Arc<[u8]>>,
     by_age: VecDeque<Arc<[u8]>>,
+    bytes: usize,
 }
 
-/// ClOrdIDs kept for each session.
+/// ClOrdIDs kept for each session, and the bytes of all of them.
 const MOST_ORDERS: usize = 1 << 20;
+const MOST_BYTES: usize = 64 << 20;
 
 impl Orders {
     /// Adds a ClOrdID. Returns true if it was known.
@@ -191,11 +193,14 @@ impl Orders {
         if self.known.contains(id) {
             return true;
         }
-        if self.by_age.len() >= MOST_ORDERS
-            && let Some(oldest) = self.by_age.pop_front()
-        {
+        while self.by_age.len() >= MOST_ORDERS || self.bytes + id.len() > MOST_BYTES {
+            let Some(oldest) = self.by_age.pop_front() else {
+                break;
+            };
+            self.bytes -= oldest.len();
             self.known.remove(&oldest);
         }
+        self.bytes += id.len();
         let id: Arc<[u8]> = id.into();
         self.by_age.push_back(Arc::clone(&id));
         self.known.insert(id);
@@ -346,5 +351,22 @@ mod tests {
         }
         assert!(!orders.insert(b"a"), "the oldest is forgotten");
         assert_eq!(orders.known.len(), MOST_ORDERS);
+    }
+
+    #[test]
+    fn orders_are_known_until_they_have_too_many_bytes() {
+        const LEN: usize = 1 << 20;
+        let mut orders = Orders::default();
+        let id = |number: usize| number.to_le_bytes().repeat(LEN / 8);
+        for number in 0..MOST_BYTES / LEN {
+            assert!(!orders.insert(&id(number)));
+        }
+        assert!(orders.insert(&id(0)));
+        assert!(!orders.insert(b"one more"));
+        assert!(orders.insert(&id(1)));
+        assert!(!orders.insert(&id(0)), "the oldest is forgotten");
+        assert!(!orders.insert(&id(1)), "the next one, too");
+        assert!(orders.bytes <= MOST_BYTES, "{}", orders.bytes);
+        assert_eq!(orders.known.len(), orders.by_age.len());
     }
 }

@@ -11,6 +11,7 @@ use fanfare_market::Delivery;
 use fanfare_market::event::Event;
 use fanfare_market::instruments::{Instrument, Lookup};
 use fanfare_market::json::{self, Value};
+use fanfare_wire::text::Escaped;
 use std::io::Write;
 use std::process::ExitCode;
 
@@ -117,11 +118,50 @@ fn text(event: &Event, known: Option<&Instrument<'_>>, line: &mut String) {
         match value {
             Value::True => {}
             Value::Number(value) | Value::Plain(value) => line.push_str(&format!("={value}")),
-            Value::Text(bytes) => line.extend(["=", &String::from_utf8_lossy(bytes)]),
+            Value::Text(bytes) => line.extend(["=", &Escaped::new(bytes).to_string()]),
             Value::Definition(known) => {
                 line.push('=');
                 json::definition(known, line);
             }
         }
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fanfare_market::event::InstrumentId;
+    use fanfare_market::instruments::{Definition, IdSource, Name, SecurityId};
+
+    #[test]
+    fn text_of_a_feed_stays_on_its_line() {
+        let name = Name {
+            symbol: b"A\x1b[2J",
+            id: SecurityId::Text(b"X\x1b[2J\n"),
+            source: IdSource::NONE,
+        };
+        let known = Instrument {
+            instrument: InstrumentId(0),
+            definition: Definition {
+                name,
+                ..Definition::default()
+            },
+            revision: 0,
+            status: 0,
+        };
+        let event = Event {
+            entry: 7,
+            ..Event::EMPTY
+        };
+        let mut line = String::new();
+        text(&event, Some(&known), &mut line);
+        assert!(!line.contains(char::is_control), "{line:?}");
+        for shown in [
+            r" A\x1b[2J ",
+            r" security_id=X\u{1b}[2J\n ",
+            r" entry=\u{7}",
+        ] {
+            assert!(line.contains(shown), "{shown} in {line}");
+        }
+    }
 }

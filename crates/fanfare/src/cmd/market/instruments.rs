@@ -9,6 +9,7 @@ use crate::print::{exit_code, note, say};
 use anyhow::{Result, bail};
 use fanfare_market::Instruments;
 use fanfare_market::instruments::Instrument;
+use fanfare_wire::text::Escaped;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -80,8 +81,10 @@ fn print(args: &Args, table: &Instruments, is_ok: bool) -> ExitCode {
             false => {
                 let number = known.instrument.0.to_string();
                 let source = name.source.to_string();
+                let texts = [&*symbol, &id, &source].map(|text| Escaped::text(text).to_string());
+                let [symbol, id, source] = &texts;
                 let rest = definition(&known);
-                say!("{}", line(&number, &symbol, &id, &source, &rest));
+                say!("{}", line(&number, symbol, id, source, &rest));
             }
         }
     }
@@ -104,7 +107,7 @@ fn definition(known: &Instrument<'_>) -> String {
     }
     let object = json::definition(known);
     let parts = object.iter().map(|(key, value)| match value.as_str() {
-        Some(text) => format!("{key}={text}"),
+        Some(text) => format!("{key}={}", Escaped::text(text)),
         None => format!("{key}={value}"),
     });
     parts.collect::<Vec<_>>().join(" ")

@@ -3,8 +3,9 @@
 use fanfare_feed::recovery::State;
 use fanfare_gateway::{lacks, state_name};
 use fanfare_market::book::Level;
-use fanfare_market::instruments::{Instrument, Name, SecurityId};
+use fanfare_market::instruments::{Instrument, Name};
 use fanfare_market::{Book, Side};
+use fanfare_wire::text::Escaped;
 use serde_json::{Map, Value, json};
 use std::fmt::Write as _;
 
@@ -95,13 +96,14 @@ fn cells(level: Option<Level>) -> [String; 2] {
     })
 }
 
-/// Formats symbol and ID.
-pub(crate) fn full_name(name: &Name<'_>) -> String {
-    let symbol = String::from_utf8_lossy(name.symbol);
-    match (symbol.is_empty(), name.id) {
-        (true, id) => id.to_string(),
-        (false, SecurityId::None) => symbol.into_owned(),
-        (false, id) => format!("{symbol} {id}"),
+/// Formats symbol and ID, which are text of the feed.
+fn full_name(name: &Name<'_>) -> String {
+    let id = name.id.to_string();
+    let (symbol, own) = (Escaped::new(name.symbol), Escaped::text(&id));
+    match (name.symbol.is_empty(), id.is_empty()) {
+        (true, _) => own.to_string(),
+        (false, true) => symbol.to_string(),
+        (false, false) => format!("{symbol} {own}"),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::cmd::fast::lines::refuse_input;
 use crate::input::is_standard;
-use crate::print::{Stdout, note};
+use crate::print::{Remarks, Stdout};
 use crate::progress;
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
@@ -11,12 +11,10 @@ use fanfare_market::dbn::{DbnConfig, DbnCounts, Schema, Schemas, ToDbn};
 use fanfare_market::event::{Event, InstrumentId};
 use fanfare_market::instruments::Name;
 use fanfare_market::json;
+use fanfare_wire::text::Escaped;
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
-
-/// The most remarks that are shown; all are counted.
-const REMARKS: u64 = 50;
 
 /// The format of events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -101,7 +99,7 @@ pub(super) struct Printer {
     /// The number of the last event.
     number: u64,
     pub(super) written: u64,
-    remarks: u64,
+    remarks: Remarks,
 }
 
 impl Printer {
@@ -115,7 +113,7 @@ impl Printer {
             out: BufWriter::new(Box::new(io::sink())),
             number: 0,
             written: 0,
-            remarks: 0,
+            remarks: Remarks::default(),
         }
     }
 
@@ -189,12 +187,8 @@ impl Printer {
     /// Reports a failure to map to an event; of many only the first ones.
     #[cold]
     pub(super) fn remark(&mut self, what: &str) {
-        self.remarks += 1;
-        if self.remarks <= REMARKS {
-            note!("fanfare: {what}");
-        } else if self.remarks == REMARKS + 1 {
-            note!("fanfare: further ones of this kind are only counted");
-        }
+        let what = Escaped::text(what);
+        self.remarks.push(format_args!("fanfare: {what}"));
     }
 
     fn is_wanted(&self, instrument: InstrumentId) -> bool {

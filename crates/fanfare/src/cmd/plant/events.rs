@@ -1,8 +1,10 @@
 //! The market events of a gateway, as JSON lines in a file.
 //!
-//! A thread of its own reads the ring and writes: a slow disk does not delay the feeds. Events that
-//! the thread was too slow for become a line of its own, with the first and the last number.
+//! A thread of its own reads the ring and writes: a slow disk does not delay the feeds. While the
+//! disk takes nothing, the events stay in the ring. Those that are overwritten there become a line
+//! of their own, with the first and the last number.
 
+use crate::logs::write_whole;
 use crate::plural::counted;
 use anyhow::{Context, Result};
 use fanfare_engine::agent::{Agent, AgentError, Crew};
@@ -15,7 +17,8 @@ use fanfare_market::Delivery;
 use fanfare_market::instruments::Lookup;
 use fanfare_market::json;
 use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::Write;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -24,7 +27,10 @@ use std::time::Duration;
 /// Messages of one duty cycle.
 const TURN: usize = 256;
 
-/// The longest sleep of the thread; output is flushed after it.
+/// The size at which lines are written before the thread sleeps, bytes.
+const PIECE: usize = 1 << 16;
+
+/// The longest sleep of the thread; lines are written before it.
 const LONGEST_SLEEP: Duration = Duration::from_millis(100);
 
 /// A file of market events that is being written.
@@ -44,12 +50,22 @@ struct Counts {
 /// The state of the thread.
 struct Writer {
     events: EventReader,
-    path: PathBuf,
-    out: BufWriter<File>,
+    out: Output<File>,
     line: String,
     reload: Reload,
-    /// Whether a write has failed: nothing more is written.
-    is_broken: bool,
+}
+
+/// The file, and the lines that it has not taken yet.
+struct Output<W> {
+    to: W,
+    path: PathBuf,
+    lines: Vec<u8>,
+    /// The bytes of the first line that the file has taken.
+    begun: usize,
+    /// The ends of the lines that are events.
+    ends: Vec<usize>,
+    /// Whether the file did not take all lines of the last attempt.
+    is_failing: bool,
     counts: Arc<Counts>,
 }
 
@@ -61,14 +77,15 @@ impl EventLog {
     pub(super) fn start(file: &Path, events: EventReader) -> Result<Self> {
         let counts = Arc::new(Counts::default());
         let reload = Reload::new();
+        let mut out = Output::new(open(file)?, file, Arc::clone(&counts));
+        if ends_within_a_line(file) {
+            out.lines.push(b'\n');
+        }
         let writer = Writer {
             events,
-            path: file.to_owned(),
-            out: BufWriter::with_capacity(1 << 16, open(file)?),
+            out,
             line: String::new(),
             reload: reload.clone(),
-            is_broken: false,
-            counts: Arc::clone(&counts),
         };
         let mut crew = Crew::new(Stop::new());
         crew.spawn(writer, Idle::Wait(LONGEST_SLEEP), None)?;
@@ -101,21 +118,130 @@ impl EventLog {
     }
 }
 
+/// Returns whether an earlier run was cut off within a line of the file.
+fn ends_within_a_line(path: &Path) -> bool {
+    let last = || {
+        // A FIFO is not opened: that would wait.
+        let len = std::fs::metadata(path)
+            .ok()
+            .filter(|of| of.is_file())?
+            .len();
+        let mut last = [0];
+        let file = File::open(path).ok()?;
+        file.read_exact_at(&mut last, len.checked_sub(1)?).ok()?;
+        Some(last != *b"\n")
+    };
+    last().unwrap_or(false)
+}
+
 fn open(path: &Path) -> Result<File> {
     let file = File::options().append(true).create(true).open(path);
     file.with_context(|| format!("cannot write market events to {}", path.display()))
 }
 
+impl<W: Write> Output<W> {
+    fn new(to: W, path: &Path, counts: Arc<Counts>) -> Self {
+        Self {
+            to,
+            path: path.to_owned(),
+            lines: Vec::new(),
+            begun: 0,
+            ends: Vec::new(),
+            is_failing: false,
+            counts,
+        }
+    }
+
+    /// Adds a line, and writes if there are many.
+    fn add(&mut self, line: &str, is_event: bool) {
+        self.lines.extend_from_slice(line.as_bytes());
+        self.lines.push(b'\n');
+        if is_event {
+            self.ends.push(self.lines.len());
+        }
+        if self.lines.len() >= PIECE && !self.is_failing {
+            self.write();
+        }
+    }
+
+    /// Writes the lines. Returns false if the file does not take them all; the others are kept.
+    fn write(&mut self) -> bool {
+        let rest = self.lines.get(self.begun..).unwrap_or_default();
+        let (taken, outcome) = write_whole(&mut self.to, rest);
+        self.begun += taken;
+        self.drop_written();
+        let was_failing = std::mem::replace(&mut self.is_failing, outcome.is_err());
+        let path = self.path.display();
+        match outcome {
+            Err(error) if !was_failing => {
+                tracing::warn!(
+                    target: "files",
+                    "market events cannot be written to {path}, the next attempt follows: {error}"
+                );
+            }
+            Ok(()) if was_failing => {
+                tracing::warn!(target: "files", "market events are written to {path} again");
+            }
+            _ => {}
+        }
+        !self.is_failing
+    }
+
+    /// Drops the lines that the file has taken, and counts their events.
+    fn drop_written(&mut self) {
+        let taken = self.lines.get(..self.begun).unwrap_or_default();
+        let end = taken.iter().rposition(|&byte| byte == b'\n');
+        let whole = end.map_or(0, |end| end + 1);
+        let events = self.ends.partition_point(|&end| end <= whole);
+        self.counts
+            .written
+            .fetch_add(events as u64, Ordering::Relaxed);
+        self.ends.drain(..events);
+        self.ends.iter_mut().for_each(|end| *end -= whole);
+        self.lines.drain(..whole);
+        self.begun -= whole;
+    }
+
+    /// Drops the lines that the file has not taken, and counts their events.
+    fn give_up(&mut self) {
+        let unwritten = self.ends.len() as u64;
+        self.counts
+            .unwritten
+            .fetch_add(unwritten, Ordering::Relaxed);
+        self.lines.clear();
+        self.ends.clear();
+        self.begun = 0;
+    }
+}
+
+impl Output<File> {
+    /// Continues in the file of the name.
+    fn reopen(&mut self) {
+        self.write();
+        match open(&self.path) {
+            Ok(file) => {
+                // A new file has the whole line of which the old one took the beginning.
+                if !is_same(&self.to, &file) {
+                    self.begun = 0;
+                }
+                self.to = file;
+            }
+            Err(error) => {
+                tracing::warn!(target: "files", "{error:#}; market events go on in the old file");
+            }
+        }
+    }
+}
+
+fn is_same(one: &File, other: &File) -> bool {
+    let id = |file: &File| file.metadata().map(|data| (data.dev(), data.ino())).ok();
+    id(one) == id(other)
+}
+
 impl Writer {
     fn turn(&mut self) -> usize {
         let Self {
-            events,
-            out,
-            line,
-            is_broken,
-            counts,
-            path,
-            ..
+            events, out, line, ..
         } = self;
         events.read(TURN, |delivery| {
             line.clear();
@@ -127,51 +253,14 @@ impl Writer {
                     json::event(event, known.as_ref(), line);
                 }
                 Delivery::Lost { first, last } => {
-                    counts.lost.fetch_add(last - first + 1, Ordering::Relaxed);
-                    let lost = serde_json::json!({ "lost": { "first": first, "last": last } });
-                    line.push_str(&lost.to_string());
+                    out.counts
+                        .lost
+                        .fetch_add(last - first + 1, Ordering::Relaxed);
+                    json::lost(first, last, line);
                 }
             }
-            line.push('\n');
-            if !*is_broken && let Err(error) = out.write_all(line.as_bytes()) {
-                *is_broken = true;
-                tracing::warn!(
-                    target: "files",
-                    "no more market events are written to {}: {error}",
-                    path.display()
-                );
-            }
-            if matches!(delivery, Delivery::Event(..)) {
-                let count = match *is_broken {
-                    true => &counts.unwritten,
-                    false => &counts.written,
-                };
-                count.fetch_add(1, Ordering::Relaxed);
-            }
+            out.add(line, matches!(delivery, Delivery::Event(..)));
         })
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        match self.is_broken {
-            true => Ok(()),
-            false => self.out.flush(),
-        }
-    }
-
-    fn reopen(&mut self) {
-        let reopened = self
-            .flush()
-            .map_err(Into::into)
-            .and_then(|()| open(&self.path));
-        match reopened {
-            Ok(file) => {
-                self.out = BufWriter::with_capacity(1 << 16, file);
-                self.is_broken = false;
-            }
-            Err(error) => {
-                tracing::warn!(target: "files", "{error:#}; market events go on in the old file");
-            }
-        }
     }
 }
 
@@ -182,25 +271,108 @@ impl Agent for Writer {
 
     fn do_work(&mut self, _now: Now) -> Result<usize, AgentError> {
         if self.reload.is_due() {
-            self.reopen();
+            self.out.reopen();
         }
-        Ok(self.turn())
+        match self.out.is_failing {
+            true => Ok(0),
+            false => Ok(self.turn()),
+        }
     }
 
     fn on_close(&mut self, _now: Now) {
-        while self.turn() > 0 {}
-        if let Err(error) = self.flush() {
-            tracing::warn!(target: "files", "market events: {error}");
+        let (mut is_written, mut read) = (true, 1);
+        while read > 0 {
+            read = self.turn();
+            // Nothing is written behind events that were given up: the file would have a hole.
+            is_written = is_written && self.out.write();
+            if !is_written {
+                self.out.give_up();
+            }
         }
     }
 
     fn before_sleep(&mut self) {
-        self.events.waker().prepare_sleep();
-        // An error is reported with the next line.
-        let _ = self.flush();
+        // While the file takes nothing, events wake nobody: the next attempt is due by time.
+        if self.out.write() {
+            self.events.waker().prepare_sleep();
+        }
     }
 
     fn waker(&self) -> Option<&Waker> {
         Some(self.events.waker())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::logs::Disk;
+
+    fn output(room: usize) -> Output<Disk> {
+        let disk = Disk {
+            room,
+            ..Disk::default()
+        };
+        Output::new(disk, Path::new("events"), Arc::default())
+    }
+
+    fn written(out: &Output<Disk>) -> usize {
+        out.counts.written.load(Ordering::Relaxed) as usize
+    }
+
+    #[test]
+    fn an_event_is_counted_once_the_disk_has_all_of_its_line() {
+        // The disk fills up at any place, and frees any amount at a time from then on.
+        for room in 0..30 {
+            for more in 1..30 {
+                let (mut out, mut all) = (output(room), String::new());
+                for number in 0..9 {
+                    let line = format!("event {number}");
+                    out.add(&line, true);
+                    out.add("restart", false);
+                    all += &format!("{line}\nrestart\n");
+                    let is_written = out.write();
+                    let text = String::from_utf8(out.to.has.clone()).unwrap();
+                    let events = text.split_inclusive('\n');
+                    let events = events.filter(|line| line.len() == "event 0\n".len());
+                    let events = events.filter(|line| line.starts_with("event "));
+                    assert_eq!(written(&out), events.count(), "{text:?}");
+                    assert_eq!(is_written, text == all);
+                    out.to.room += more;
+                }
+                out.to.room = usize::MAX;
+                assert!(out.write());
+                assert_eq!(out.to.has, all.as_bytes());
+                assert_eq!(written(&out), 9);
+            }
+        }
+    }
+
+    #[test]
+    fn a_file_that_ends_within_a_line_is_told_from_others() {
+        let name = format!("fanfare-events-{}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        for (text, is_within) in [
+            ("", false),
+            ("{\"a\":1}\n", false),
+            ("{\"a\":1}\n{\"a", true),
+        ] {
+            std::fs::write(&path, text).unwrap();
+            assert_eq!(ends_within_a_line(&path), is_within, "{text:?}");
+        }
+        std::fs::remove_file(&path).unwrap();
+        assert!(!ends_within_a_line(&path));
+    }
+
+    #[test]
+    fn what_the_disk_does_not_take_at_the_end_is_counted_as_unwritten() {
+        let mut out = output(12);
+        (0..3).for_each(|number| out.add(&format!("event {number}"), true));
+        assert!(!out.write());
+        out.give_up();
+        assert_eq!(written(&out), 1);
+        assert_eq!(out.counts.unwritten.load(Ordering::Relaxed), 2);
+        assert!(out.write());
+        assert_eq!(out.to.has, b"event 0\neven");
     }
 }

@@ -88,10 +88,6 @@ fn report(args: &Args, summary: &Summary, complete: bool) -> Result<ExitCode> {
     let mut figures = Figures::new("throughput run");
     summary.add_to(&mut figures);
     figures.set_ok(ok);
-    if let Some(path) = &args.svg {
-        std::fs::write(path, summary.chart())
-            .with_context(|| format!("cannot write {}", path.display()))?;
-    }
     if args.load.json {
         say!("{}", figures.to_json());
     } else {
@@ -112,6 +108,11 @@ fn report(args: &Args, summary: &Summary, complete: bool) -> Result<ExitCode> {
     }
     if !complete {
         note!("not all runs were made: the report is of those that were");
+    }
+    // The figures are printed first: a chart that cannot be written costs none of them.
+    if let Some(path) = &args.svg {
+        std::fs::write(path, summary.chart())
+            .with_context(|| format!("cannot write {}", path.display()))?;
     }
     Ok(exit_code(ok))
 }

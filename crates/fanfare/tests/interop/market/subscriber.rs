@@ -93,7 +93,8 @@ impl Subscriber {
             depth: 5,
             ..Terms::default()
         };
-        self.judge.subscribed(id.as_bytes(), terms);
+        let names: Vec<&str> = symbols.split(',').collect();
+        self.judge.subscribed(id.as_bytes(), &names, terms);
         self.request(id, 1, symbols, "265=1|");
     }
 
@@ -141,7 +142,7 @@ impl Subscriber {
                 updates: Updates::None,
                 ..Terms::default()
             };
-            self.judge.subscribed(name.as_bytes(), terms);
+            self.judge.subscribed(name.as_bytes(), &["*"], terms);
             self.request(&name, 0, "*", "");
             let books = self.symbols(id);
             while self.symbols(&name).len() < books.len() {

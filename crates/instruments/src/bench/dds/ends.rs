@@ -1,7 +1,7 @@
 //! The ends of the benchmark on Fanfare's side.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use fanfare_dds::cdr::CdrBuffer;
@@ -25,7 +25,8 @@ pub(super) struct Ours {
 #[derive(Default)]
 struct Shared {
     matched: AtomicU32,
-    gone: AtomicU32,
+    /// The time at which a peer's reader or writer was gone for the first time.
+    gone: OnceLock<Instant>,
     ping: Mutex<Ping>,
     done: AtomicU32,
     count: AtomicU64,
@@ -158,9 +159,9 @@ impl Ours {
         self.shared.matched.load(Ordering::Acquire) >= ends
     }
 
-    /// Returns the number of the peer's readers and writers that are gone.
-    pub(super) fn gone(&self) -> u32 {
-        self.shared.gone.load(Ordering::Acquire)
+    /// Returns the time at which the first of the peers' readers and writers was gone.
+    pub(super) fn gone(&self) -> Option<Instant> {
+        self.shared.gone.get().copied()
     }
 
     /// Returns the number of the peer's readers and writers that were matched.
@@ -251,19 +252,44 @@ impl Ours {
 
 fn matches(shared: &Arc<Shared>) -> impl FnMut(Status) + Send + 'static + use<> {
     let shared = Arc::clone(shared);
-    move |status| {
-        if let Status::Matched { change, .. } = status {
-            let counter = if change > 0 {
-                &shared.matched
-            } else {
-                &shared.gone
-            };
-            counter.fetch_add(change.unsigned_abs(), Ordering::Release);
+    move |status| match status {
+        Status::Matched { change, .. } if change < 0 => {
+            shared.gone.get_or_init(Instant::now);
         }
+        Status::Matched { change, .. } => {
+            let change = change.unsigned_abs();
+            shared.matched.fetch_add(change, Ordering::Release);
+        }
+        _ => {}
     }
 }
 
 #[inline]
 fn write_quote(writer: &Writer, buffer: &mut CdrBuffer, sequence: u32) -> Result<(), Error> {
     writer.write(put_quote(buffer, sequence)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_of_the_first_end_that_is_gone_stays() {
+        let shared = Arc::default();
+        let mut on_status = matches(&shared);
+        let mut changed = |change| {
+            on_status(Status::Matched {
+                current: 1,
+                total: 2,
+                change,
+            });
+            shared.gone.get().copied()
+        };
+        assert_eq!(changed(2), None);
+        let before = Instant::now();
+        let gone = changed(-1).unwrap();
+        assert!(gone >= before);
+        assert_eq!(changed(-1), Some(gone));
+        assert_eq!(shared.matched.load(Ordering::Acquire), 2);
+    }
 }

@@ -130,8 +130,12 @@ impl DdsBench<'_> {
         match policy {
             SlowPolicy::Drop => count(&mut beside, ours.written() - before, sums),
             SlowPolicy::Disconnect => {
-                wait("the end of the lease", || ours.gone() > 0)?;
-                sums.gone_ms.push(stopped.elapsed().as_secs_f64() * 1e3);
+                wait("the end of the lease", || ours.gone().is_some())?;
+                // The lease may have ended while trips were made.
+                let gone = ours.gone();
+                let took = gone.and_then(|at| at.checked_duration_since(stopped));
+                let millis = took.map(|took| took.as_secs_f64() * 1e3);
+                sums.gone_ms.extend(millis);
                 Ok(())
             }
         }

@@ -11,7 +11,7 @@ use super::Receivers;
 use super::orders::Subject;
 use super::plant::{FanoutBench, Plant, TIMES, baseline};
 use super::rounds::{ROUND, Target, saturate};
-use crate::bench::BenchError;
+use crate::bench::{BenchError, on};
 use crate::figures::{Figures, median};
 use crate::histogram::Histogram;
 
@@ -55,7 +55,9 @@ impl FanoutBench {
         stop: &Stop,
     ) -> Result<bool, BenchError> {
         let messages = (DELIVERIES / self.consumers as u64).clamp(200, 20_000);
-        let (first, lost_first) = self.plain(messages, stop)?;
+        // Measuring pins threads of its own: those of the gateway inherit nothing from this one.
+        let here = self.processors.here;
+        let (first, lost_first) = on(here, || self.plain(messages, stop))?;
         if stop.is_raised() {
             figures.set_ok(false);
             return Ok(false);
@@ -65,16 +67,18 @@ impl FanoutBench {
         let gateway = Gateway::start_with(&self.spinning(), Stop::new(), Vec::new())?;
         let started = began.elapsed();
         let before = resident_kib()?;
-        let mut plant = Plant::log_on(gateway, self.consumers)?;
+        let mut plant = on(here, || Plant::log_on(gateway, self.consumers))?;
         let logon = began.elapsed() - started;
         let sessions = resident_kib()?.saturating_sub(before);
         figures.add(&format!("{prefix}start_ms"), started.as_secs_f64() * 1e3);
         figures.add(&format!("{prefix}logon_ms"), logon.as_secs_f64() * 1e3);
         let session = sessions as f64 / self.consumers as f64;
         figures.add(&format!("{prefix}session_kib"), session);
-        let lost = self.add_load(figures, (prefix, messages), &mut plant, stop)?;
+        let lost = on(here, || {
+            self.add_load(figures, (prefix, messages), &mut plant, stop)
+        })?;
         plant.stop()?;
-        let (second, lost_second) = self.plain(messages, stop)?;
+        let (second, lost_second) = on(here, || self.plain(messages, stop))?;
         let plain = (1e9 / first + 1e9 / second) / 2.0;
         figures.add(&format!("{prefix}raw_delivery_ns"), plain);
         figures.add(&format!("{prefix}raw_drift"), first / second);

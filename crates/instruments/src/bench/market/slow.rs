@@ -108,7 +108,7 @@ impl Client {
             conflated: self.contract == Contract::Conflated,
             ..Terms::default()
         };
-        judge.subscribed(b"r1", terms);
+        judge.subscribed(b"r1", &[BUSY], terms);
         let until = Instant::now() + PATIENCE;
         while !is_newest(&judge, newest) {
             let count = self.read(LONGEST)?;

@@ -95,9 +95,10 @@ impl Clients {
         match peer.send(b"V", |body| asked.subscribe(&id, body)) {
             Ok(_) => {
                 self.requests += 1;
-                client.judge.subscribed(id.as_bytes(), asked.terms);
+                let judge = &mut client.judge;
+                judge.subscribed(id.as_bytes(), &asked.symbols, asked.terms);
                 if is_denied {
-                    client.judge.denied(id.as_bytes());
+                    judge.denied(id.as_bytes());
                     client.denied.push(id);
                 } else {
                     client.requests.push((id, asked));

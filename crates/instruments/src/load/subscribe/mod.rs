@@ -205,8 +205,8 @@ impl Subscribers {
     /// [refused](Self::refused) are omitted.
     ///
     /// # Errors
-    /// [`LoadError`] of the first that cannot connect, or if none can log on.
-    pub fn connect(options: &SubscribeOptions) -> Result<Self, LoadError> {
+    /// [`LoadError`] of the first that cannot connect, if none can log on, or if `stop` is raised.
+    pub fn connect(options: &SubscribeOptions, stop: &Stop) -> Result<Self, LoadError> {
         let SubscribeOptions {
             address, clients, ..
         } = *options;
@@ -219,7 +219,7 @@ impl Subscribers {
             ..SessionOptions::new(address, &options.name, options.first, room)
         };
         let task = Clients::new(options);
-        let mut sessions = Sessions::connect(&who, 0..clients, task)?;
+        let mut sessions = Sessions::connect(&who, 0..clients, task, stop)?;
         let clients = sessions.members().count();
         if let (0, Some((session, why))) = (clients, sessions.refused().first.clone()) {
             return Err(LoadError::Logon { session, why });

@@ -20,9 +20,10 @@ use std::path::Path;
 /// Plays the datagrams of a capture to the groups of `--multicast`, or to the only group in it.
 /// Time-outs follow the capture's clock.
 pub(crate) fn run(args: &Args, path: &Path, sink: Sink) -> Result<Outcome> {
-    let stop = Stop::on_interrupt()?;
     let cannot = || format!("cannot read `{}`", path.display());
     let file = File::open(path).with_context(cannot)?;
+    // From here on Ctrl-C ends the loop. Before, it ends the process: a FIFO may have no writer.
+    let stop = Stop::on_interrupt()?;
     let mut reader = Reader::new(progress::watch(file)).with_context(cannot)?;
     let wait = match args.multicast.len() {
         0 | 1 => 0,

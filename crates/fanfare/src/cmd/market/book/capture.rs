@@ -14,6 +14,7 @@ use fanfare_instruments::ip::{Endpoint, NoSegment};
 use fanfare_instruments::pcap::{End, Reader};
 use fanfare_instruments::udp::{Datagram, datagram};
 use std::fs::File;
+use std::io;
 use std::net::{SocketAddr, SocketAddrV4};
 use std::path::Path;
 use std::sync::Arc;
@@ -28,9 +29,10 @@ pub(super) fn run(
     if decoding.multicast.is_empty() {
         bail!("--multicast is missing: it names the lines of changes in the capture");
     }
-    let stop = Stop::on_interrupt()?;
     let cannot = || format!("cannot read `{}`", path.display());
     let file = File::open(path).with_context(cannot)?;
+    // From here on Ctrl-C ends the loop. Before, it ends the process: a FIFO may have no writer.
+    let stop = Stop::on_interrupt()?;
     let mut reader = Reader::new(progress::watch(file)).with_context(cannot)?;
     let mut feeds = vec![Feed::new(
         decoding,
@@ -48,22 +50,21 @@ pub(super) fn run(
             break;
         };
         now = packet.time.unwrap_or(now).max(now);
-        feeds.iter_mut().for_each(|feed| feed.tick(now, watch));
+        for feed in &mut feeds {
+            feed.tick(now, watch)?;
+        }
         watch.handle_timeout(now);
         match datagram(&packet) {
-            Ok(datagram) => {
-                let taken = feeds
-                    .iter_mut()
-                    .any(|feed| feed.take(now, &datagram, watch));
-                count += u64::from(taken);
-            }
+            Ok(datagram) => count += u64::from(take(&mut feeds, now, &datagram, watch)?),
             Err(NoSegment::Fragment) => {
                 watch.spoilt("a fragment of a datagram: fragments are not put together");
             }
             Err(_) => {}
         }
     }
-    feeds.iter_mut().for_each(|feed| feed.finish(now, watch));
+    for feed in &mut feeds {
+        feed.finish(now, watch)?;
+    }
     if let Some(end) = reader.end().filter(|end| *end != End::Complete) {
         note!("fanfare: `{}`: {end}", path.display());
     }
@@ -71,6 +72,21 @@ pub(super) fn run(
         note!("fanfare: `{}` has no datagram of the feed", path.display());
     }
     Ok(())
+}
+
+/// Takes a datagram if it is of one of the feeds.
+fn take(
+    feeds: &mut [Feed],
+    now: u64,
+    datagram: &Datagram<'_>,
+    watch: &mut Watch,
+) -> io::Result<bool> {
+    for feed in feeds {
+        if feed.take(now, datagram, watch)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// The lines of one channel.
@@ -100,23 +116,24 @@ impl Feed {
     }
 
     /// Declares packets that are overdue as missing.
-    fn tick(&mut self, now: u64, watch: &mut Watch) {
+    fn tick(&mut self, now: u64, watch: &mut Watch) -> io::Result<()> {
         let mut events = self.channel.handle_timeout(now);
         while let Some(event) = events.next() {
-            watch.take(self.from, now, &event);
+            watch.take(self.from, now, &event)?;
         }
+        Ok(())
     }
 
     /// Takes a datagram if it is of one of the lines.
-    fn take(&mut self, now: u64, datagram: &Datagram<'_>, watch: &mut Watch) -> bool {
+    fn take(&mut self, now: u64, datagram: &Datagram<'_>, watch: &mut Watch) -> io::Result<bool> {
         let to = datagram.destination;
         let line = self.groups.iter().position(|group| *group == to);
         let Some(line) = line.and_then(Line::new) else {
-            return false;
+            return Ok(false);
         };
         if datagram.cut > 0 {
             watch.spoilt("the capture has only a part of a datagram");
-            return true;
+            return Ok(true);
         }
         let mut events = self.channel.receive(Packet {
             line,
@@ -126,16 +143,17 @@ impl Feed {
             bytes: datagram.payload,
         });
         while let Some(event) = events.next() {
-            watch.take(self.from, now, &event);
+            watch.take(self.from, now, &event)?;
         }
-        true
+        Ok(true)
     }
 
     /// Delivers everything that is held back.
-    fn finish(&mut self, now: u64, watch: &mut Watch) {
+    fn finish(&mut self, now: u64, watch: &mut Watch) -> io::Result<()> {
         let mut events = self.channel.finish();
         while let Some(event) = events.next() {
-            watch.take(self.from, now, &event);
+            watch.take(self.from, now, &event)?;
         }
+        Ok(())
     }
 }

@@ -10,6 +10,7 @@ use fanfare_fast::program::{FieldId, FieldKind};
 use fanfare_fast::{Cell, Decoder, Program, Record};
 use fanfare_feed::Line;
 use fanfare_feed::channel::Channel;
+use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -48,7 +49,7 @@ pub(super) fn run(
             pictures.lines.play_one(now, From::Snapshots, watch)?;
         }
     }
-    changes.finish(now, From::Changes, watch);
+    changes.finish(now, From::Changes, watch)?;
     if let Some(mut pictures) = pictures {
         while !stop.is_raised()
             && pictures
@@ -56,7 +57,7 @@ pub(super) fn run(
                 .play_one(now, From::Snapshots, watch)?
                 .is_some()
         {}
-        pictures.lines.finish(now, From::Snapshots, watch);
+        pictures.lines.finish(now, From::Snapshots, watch)?;
     }
     Ok(())
 }
@@ -172,11 +173,11 @@ impl Recordings {
         };
         let mut events = self.channel.receive(line.datagram(now));
         while let Some(event) = events.next() {
-            watch.take(from, now, &event);
+            watch.take(from, now, &event)?;
         }
         let mut events = self.channel.handle_timeout(now);
         while let Some(event) = events.next() {
-            watch.take(from, now, &event);
+            watch.take(from, now, &event)?;
         }
         let number = line.number();
         advance(line, &mut self.channel)?;
@@ -184,11 +185,12 @@ impl Recordings {
     }
 
     /// Delivers everything that is held back.
-    fn finish(&mut self, now: u64, from: From, watch: &mut Watch) {
+    fn finish(&mut self, now: u64, from: From, watch: &mut Watch) -> io::Result<()> {
         let mut events = self.channel.finish();
         while let Some(event) = events.next() {
-            watch.take(from, now, &event);
+            watch.take(from, now, &event)?;
         }
+        Ok(())
     }
 }
 

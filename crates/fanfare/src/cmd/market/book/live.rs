@@ -49,7 +49,7 @@ pub(super) fn run(
         watch.handle_timeout(now);
         if now >= next_draw {
             next_draw = now + DRAW;
-            if watch.draw() {
+            if watch.draw()? {
                 break;
             }
         }
@@ -107,7 +107,7 @@ fn open(
 /// Runs one duty cycle of the lines. Returns the number of datagrams received.
 fn turn(receiver: &mut Receiver, now: u64, from: From, watch: &mut Watch) -> Result<usize> {
     let turn = receiver.turn(now, |event| {
-        watch.take(from, now, &event);
+        watch.take(from, now, &event)?;
         Ok::<_, io::Error>(ControlFlow::Continue(()))
     })?;
     Ok(turn.datagrams)

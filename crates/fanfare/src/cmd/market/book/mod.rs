@@ -10,7 +10,7 @@ use super::options::{INSTRUMENTS, MAPPING_HELP, mapping, read_table};
 use super::picture::some_names;
 use crate::cmd::fast::decode::{self, feed::channel_config};
 use crate::cmd::fast::options::load;
-use crate::print::note;
+use crate::print::{Remarks, exit_code};
 use crate::range::whole;
 use anyhow::{Result, bail};
 use clap::ValueEnum;
@@ -19,6 +19,8 @@ use fanfare_feed::channel::{Channel, ChannelConfig, Event as ChannelEvent};
 use fanfare_feed::recovery::{Numbering, RecoveryConfig};
 use fanfare_market::event::{Event, InstrumentId};
 use fanfare_market::{BookConfig, Follower, FollowerConfig, Instruments, MarketConfig};
+use fanfare_wire::text::Escaped;
+use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -138,14 +140,12 @@ struct Watch {
     /// The number of instruments that were searched for it.
     looked_at: usize,
     has_changed: bool,
-    bad: u64,
-    /// Values that have been named.
-    named: u64,
+    /// Remarks on packets that cannot be used.
+    bad: Remarks,
+    /// Remarks on values that cannot be represented.
+    faults: Remarks,
     view: View,
 }
-
-/// The most values beyond the representation that are named; all are counted.
-const REMARKS: u64 = 50;
 
 /// The lines that an event came over.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -182,22 +182,21 @@ impl Watch {
             instrument: None,
             looked_at: 0,
             has_changed: false,
-            bad: 0,
-            named: 0,
+            bad: Remarks::default(),
+            faults: Remarks::default(),
             view: View::new(args.json, args.once),
         })
     }
 
     /// Takes an event of a channel.
-    fn take(&mut self, from: From, now: u64, event: &ChannelEvent<'_>) {
+    ///
+    /// # Errors
+    /// The book cannot be printed.
+    fn take(&mut self, from: From, now: u64, event: &ChannelEvent<'_>) -> io::Result<()> {
         if let ChannelEvent::Bad(bad) = event {
-            self.bad += 1;
-            note!(
-                "fanfare: line {}, byte {}: {}",
-                bad.line,
-                bad.offset,
-                bad.fault
-            );
+            let (line, offset, fault) = (bad.line, bad.offset, &bad.fault);
+            self.bad
+                .push(format_args!("fanfare: line {line}, byte {offset}: {fault}"));
         }
         let (wanted, has_changed) = (self.instrument, &mut self.has_changed);
         let send = &mut |event: &Event| *has_changed |= Some(event.instrument) == wanted;
@@ -209,8 +208,9 @@ impl Watch {
             self.name_faults();
         }
         self.look();
-        if self.has_changed && self.view.wants_each() {
-            self.show();
+        match self.has_changed && self.view.wants_each() {
+            true => self.show(),
+            false => Ok(()),
         }
     }
 
@@ -218,17 +218,15 @@ impl Watch {
     fn name_faults(&mut self) {
         let (mapper, table) = (self.follower.mapper(), self.follower.instruments());
         for fault in mapper.faults() {
-            self.named += 1;
-            if self.named <= REMARKS {
-                note!("fanfare: {}", mapper.describe(fault, table));
-            }
+            let what = mapper.describe(fault, table);
+            self.faults
+                .push(format_args!("fanfare: {}", Escaped::text(&what)));
         }
     }
 
     /// Reports an incomplete datagram.
     fn spoilt(&mut self, why: &str) {
-        self.bad += 1;
-        note!("fanfare: {why}");
+        self.bad.push(format_args!("fanfare: {why}"));
     }
 
     /// Advances time without a message.
@@ -255,24 +253,28 @@ impl Watch {
         }
     }
 
-    fn show(&mut self) {
+    fn show(&mut self) -> io::Result<()> {
         self.has_changed = false;
-        if let Some(instrument) = self.instrument {
-            self.view.show(&self.follower, instrument);
+        match self.instrument {
+            Some(instrument) => self.view.show(&self.follower, instrument),
+            None => Ok(()),
         }
     }
 
     /// Redraws the book if it has changed. Returns true if nothing more is wanted.
-    fn draw(&mut self) -> bool {
+    ///
+    /// # Errors
+    /// The book cannot be printed.
+    fn draw(&mut self) -> io::Result<bool> {
         if self.view.is_once() {
             let market = self.follower.market();
             let state = self.instrument.and_then(|id| market.state(id));
-            return state == Some(fanfare_feed::recovery::State::Live);
+            return Ok(state == Some(fanfare_feed::recovery::State::Live));
         }
         if self.has_changed && !self.view.wants_each() {
-            self.show();
+            self.show()?;
         }
-        false
+        Ok(false)
     }
 
     /// Ends the feed: prints the last state, and the counts.
@@ -289,9 +291,9 @@ impl Watch {
             );
         };
         if shows_last && !(self.view.wants_each()) {
-            self.view.show_last(&self.follower, instrument);
+            self.view.show_last(&self.follower, instrument)?;
         }
         view::report(&self.follower);
-        Ok(crate::print::exit_code(self.bad == 0))
+        Ok(exit_code(self.bad.is_empty()))
     }
 }

@@ -2,11 +2,11 @@
 
 use crate::cmd::market::picture::Picture;
 use crate::plural::counted;
-use crate::print::{note, say};
+use crate::print::{Out, line, note};
 use fanfare_market::Follower;
 use fanfare_market::event::InstrumentId;
 use serde_json::Value;
-use std::io::{IsTerminal, stdout};
+use std::io::{self, IsTerminal, stdout};
 
 /// The escape codes that move the cursor home and erase the screen behind it.
 const REDRAW: &str = "\x1b[H\x1b[J";
@@ -18,6 +18,7 @@ pub(super) struct View {
     is_terminal: bool,
     /// The last line printed, so that no line is repeated.
     last: String,
+    out: Out,
 }
 
 impl View {
@@ -27,6 +28,7 @@ impl View {
             is_once,
             is_terminal: stdout().is_terminal(),
             last: String::new(),
+            out: Out::default(),
         }
     }
 
@@ -41,31 +43,39 @@ impl View {
     }
 
     /// Shows the current book.
-    pub(super) fn show(&mut self, follower: &Follower, instrument: InstrumentId) {
-        if self.is_json {
-            return self.print_json(follower, instrument);
+    ///
+    /// # Errors
+    /// The book cannot be printed; a closed pipe is an error, too, which ends the run.
+    pub(super) fn show(&mut self, follower: &Follower, instrument: InstrumentId) -> io::Result<()> {
+        let picture = picture(follower, instrument);
+        let (clear, text) = match (self.is_json, self.is_terminal) {
+            (true, _) => ("", Value::Object(picture.object()).to_string()),
+            (false, true) => (REDRAW, picture.table()),
+            (false, false) => ("", picture.table()),
+        };
+        if text == self.last {
+            return Ok(());
         }
-        let clear = if self.is_terminal { REDRAW } else { "" };
-        let text = table(follower, instrument);
-        if text != self.last {
-            say!("{clear}{text}");
-            self.last = text;
-        }
+        line(&mut self.out, format_args!("{clear}{text}"))?;
+        self.last = text;
+        Ok(())
     }
 
     /// Prints the book at the end of the feed.
-    pub(super) fn show_last(&mut self, follower: &Follower, instrument: InstrumentId) {
+    ///
+    /// # Errors
+    /// Those of [`Self::show`].
+    pub(super) fn show_last(
+        &mut self,
+        follower: &Follower,
+        instrument: InstrumentId,
+    ) -> io::Result<()> {
         match self.is_json {
-            true => self.print_json(follower, instrument),
-            false => say!("{}", table(follower, instrument)),
-        }
-    }
-
-    fn print_json(&mut self, follower: &Follower, instrument: InstrumentId) {
-        let text = Value::Object(picture(follower, instrument).object()).to_string();
-        if text != self.last {
-            say!("{text}");
-            self.last = text;
+            true => self.show(follower, instrument),
+            false => {
+                let text = picture(follower, instrument).table();
+                line(&mut self.out, format_args!("{text}"))
+            }
         }
     }
 }
@@ -80,10 +90,6 @@ fn picture(follower: &Follower, instrument: InstrumentId) -> Picture<'_> {
         book: market.book(instrument),
         depth: usize::MAX,
     }
-}
-
-fn table(follower: &Follower, instrument: InstrumentId) -> String {
-    picture(follower, instrument).table()
 }
 
 /// Prints the counts to stderr.

@@ -53,7 +53,7 @@ pub enum LogError {
         utc(*time)
     )]
     Gone {
-        /// The number requested; for a time, that of the last event removed.
+        /// The requested number. If a time was requested, the number of the last removed event.
         wanted: u64,
         /// The first number of the log.
         first: u64,

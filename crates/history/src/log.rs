@@ -123,8 +123,8 @@ impl Log {
         Ok(folder::list(&self.folder)?.views)
     }
 
-    /// Returns the beginning of the log. A reader that starts at a time before it begins there:
-    /// [`Begin::check`] tells whether retention has removed earlier events.
+    /// Returns the beginning of the log. A reader that starts at an earlier time begins there.
+    /// [`Begin::check`] returns an error if retention has removed the events of that time.
     ///
     /// # Errors
     /// The first segment cannot be read.

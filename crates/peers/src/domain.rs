@@ -15,10 +15,11 @@ thread_local! {
     static HELD: RefCell<Vec<UdpSocket>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Returns a DDS domain id, 1 to 229, that no other caller in this process or another has until
-/// this thread ends, which is that of a test, and in which the ports of a first participant are
-/// free. A socket at a port of the domain that RTPS does not use (DDSI-RTPS 9.6.1.1) holds it, so
-/// that nothing is left behind, however the process ends.
+/// Returns a DDS domain id from 1 to 229. No other caller, in this process or another, receives it
+/// before the calling thread ends. The ports of the first participant are free in the domain.
+///
+/// A socket at a port of the domain that RTPS does not use (DDSI-RTPS 9.6.1.1) reserves the domain.
+/// The system closes it however the process ends.
 ///
 /// # Panics
 /// All domains are taken.

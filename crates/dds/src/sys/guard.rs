@@ -80,7 +80,8 @@ impl Gate {
         }
     }
 
-    /// Makes another thread close the reader, if it is known, and wake who waits for its samples.
+    /// Makes another thread close the reader, if it is known, and wake the thread that waits for
+    /// its samples.
     fn close_reader(&self) {
         let Some(entity) = self.entity.get().cloned() else {
             return;

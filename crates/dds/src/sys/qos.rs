@@ -181,7 +181,7 @@ unsafe fn set_times(q: *mut c::dds_qos_t, qos: &Qos) {
     }
 }
 
-/// Returns the name of a partition; that of the default one is empty.
+/// Returns the name of a partition as a C string. The name of the default partition is empty.
 fn partition(name: &str) -> Result<CString, Error> {
     if name.is_empty() {
         return Ok(CString::default());

@@ -250,7 +250,7 @@ impl Kind {
     }
 }
 
-/// Returns the bytes of the smallest integer that has so many bits.
+/// Returns the size in bytes of the smallest integer with at least `bits` bits.
 const fn size_of_bits(bits: u16) -> usize {
     match bits {
         0..=8 => 1,

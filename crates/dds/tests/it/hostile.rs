@@ -261,7 +261,7 @@ impl Drop for Serving {
     }
 }
 
-/// Each connection takes a descriptor, and who reaches the port makes any number of them.
+/// Each connection takes a descriptor, and any host that reaches the port opens any number of them.
 #[test]
 fn connections_are_outlived_when_no_descriptor_is_left() {
     let id = domain_id();

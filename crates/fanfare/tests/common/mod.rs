@@ -27,8 +27,8 @@ pub(crate) fn fanfare(args: &[&str]) -> Command {
     with_program(Command::new(env!("CARGO_BIN_EXE_fanfare")), args)
 }
 
-/// Returns the same for the binary at a terminal: it does not inherit an ignored SIGHUP, as that of
-/// nohup.
+/// Returns a command as [`fanfare`] does, in which SIGHUP has its default action, also if this
+/// process ignores it, as under nohup.
 pub(crate) fn fanfare_at_terminal(args: &[&str]) -> Command {
     let mut command = with_program(Command::new("env"), &["--default-signal=HUP"]);
     command.arg(env!("CARGO_BIN_EXE_fanfare")).args(args);

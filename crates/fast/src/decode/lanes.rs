@@ -10,8 +10,8 @@ use crate::program::lanes::Flat;
 /// The number of entries that are decoded before a visitor receives them.
 pub(super) const BATCH: usize = 8;
 
-/// How many messages are counted before lanes may be left, which is for good: so many that a few
-/// packets of another kind do not decide.
+/// The least number of messages after which a decoder leaves lanes, which is permanent. A few
+/// packets of another kind do not reach it.
 const COUNTED: u64 = 1 << 12;
 
 /// What a decoder keeps for its segments.

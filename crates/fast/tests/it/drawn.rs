@@ -206,7 +206,7 @@ fn lane_fields(count: RangeInclusive<usize>) -> impl Strategy<Value = Vec<String
     prop::collection::vec(field, count)
 }
 
-/// Gives each field of a document a name of its own.
+/// Names the fields of a document, each differently.
 #[derive(Default)]
 struct Names(usize);
 
@@ -247,7 +247,7 @@ pub(crate) fn flat_templates() -> impl Strategy<Value = String> {
     flat_templates_of(3..=30)
 }
 
-/// The same with so many fields on each level.
+/// Templates as those of [`flat_templates`], with `count` fields on each level.
 pub(crate) fn flat_templates_of(count: RangeInclusive<usize>) -> impl Strategy<Value = String> {
     let fields = || lane_fields(count.clone());
     (fields(), fields(), 0..4_usize, any::<bool>())

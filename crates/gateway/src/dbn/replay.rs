@@ -339,7 +339,7 @@ impl Player {
         }
     }
 
-    /// Gives the encoder the books as of the start. Returns the start.
+    /// Passes the books as of the start to the encoder. Returns the start.
     fn seed(&self, log: &Log, encoder: &mut Encoder) -> Result<Start, Ended> {
         if self.start == 0 {
             let segments = log.readable_segments()?;

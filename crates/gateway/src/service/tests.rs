@@ -154,12 +154,9 @@ fn order(action: Action, id: u64, entry: u8, size: i64) -> Event {
 fn a_change_of_an_order_without_a_side_has_the_side_of_the_order() {
     let (mut ring, mut service) = service(BookConfig::by_order(8, 8).unwrap());
     let spec = Spec {
-        depth: 0,
         entries: [entry::BID, entry::OFFER].into_iter().collect(),
         by_order: true,
-        pictures: false,
-        interval: 0,
-        checksum_every: 0,
+        ..EVERYTHING
     };
     let clear = Event {
         source: 1,
@@ -209,15 +206,7 @@ fn shown(orders: u64) -> Vec<Event> {
 fn a_long_book_of_orders_that_is_shown_again_changes_no_level() {
     let (mut ring, mut service) = service(BookConfig::by_order(512, 512).unwrap());
     take(&mut ring, &mut service, &mut shown(300));
-    let spec = Spec {
-        depth: 0,
-        entries: EntryTypes::ALL,
-        by_order: false,
-        pictures: false,
-        interval: 0,
-        checksum_every: 0,
-    };
-    subscribe(&mut service, spec);
+    subscribe(&mut service, EVERYTHING);
     let mut again = |orders| take(&mut ring, &mut service, &mut shown(orders));
     assert_eq!(again(300), [""; 0]);
     let changed = again(299).concat();
@@ -247,15 +236,7 @@ fn values_that_are_shown_again_are_known_unless_they_are_news() {
     };
     assert!(core.has_value(&again(status(17))) && core.has_value(&again(value(3))));
     assert!(!core.has_value(&again(status(2))) && !core.has_value(&again(value(4))));
-    let spec = Spec {
-        depth: 0,
-        entries: EntryTypes::ALL,
-        by_order: false,
-        pictures: false,
-        interval: 0,
-        checksum_every: 0,
-    };
-    subscribe(&mut service, spec);
+    subscribe(&mut service, EVERYTHING);
     service.core.view.apply(&live());
     let last = |event| Event {
         flags: Flags::SNAPSHOT.with(Flags::LAST),

@@ -424,7 +424,7 @@ fn a_segment_that_lost_its_header_stops_neither_compaction_nor_retention() {
     }
 }
 
-/// Makes a log of three segments, the last one with so many events, and removes the second one.
+/// Writes a log of three segments, of which the last one has `events`, and removes the second one.
 /// Returns the events that are left, and the first and the last number of the others.
 fn with_a_hole(folder: &Path, is_kept: bool, events: usize) -> (Vec<Event>, (u64, u64)) {
     let (mut writer, _) = open(folder);

@@ -54,7 +54,7 @@ fn books_from_before_the_beginning_of_a_log_are_gone() {
     ] {
         assert_eq!(log.as_of(at).unwrap().number, number, "{at:?}");
     }
-    // A reader begins where the log does, and who asks is told.
+    // A reader begins at the first event of the log; `check` returns an error.
     let reader = log.reader(Start::Time(time)).unwrap();
     assert_eq!(reader.next_number(), first);
     for start in [Start::Time(time), Start::Number(first - 1)] {

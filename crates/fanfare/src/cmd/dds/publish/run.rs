@@ -153,7 +153,7 @@ impl Writer {
         if publisher.refused() > 0 {
             note!(
                 "fanfare: {} samples of more or longer keys than a topic may have were not \
-                 published: --instances",
+                 published: --instances limits their number, and a key has at most 1,024 bytes",
                 publisher.refused()
             );
         }
